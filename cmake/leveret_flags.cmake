@@ -1,0 +1,15 @@
+# leveret_flags: compile options of every target of this project, never of a user's.
+add_library(leveret_flags INTERFACE)
+target_compile_features(leveret_flags INTERFACE cxx_std_20)
+target_compile_options(leveret_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-interference-size>
+  $<$<BOOL:${LEVERET_WERROR}>:-Werror>)
+if(LEVERET_SANITIZE)
+  target_compile_options(leveret_flags INTERFACE
+    -fsanitize=${LEVERET_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(leveret_flags INTERFACE -fsanitize=${LEVERET_SANITIZE})
+  if(LEVERET_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    # ThreadSanitizer does not see stand-alone fences: there must be none in a build it checks.
+    target_compile_options(leveret_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror=tsan>)
+  endif()
+endif()

@@ -1,0 +1,235 @@
+// Arguments: the types a procedure declares, and what a caller may pass for them.
+//
+//   procedure's parameter   caller passes
+//   T (<= 16 bytes)         a value converted to T
+//   lev::result<T>          a T variable that outlives the task
+//   lev::in<T>              anything contiguous with data() and size(), lev::view(pointer, n), lev::strided(...)
+//   lev::out<T>, inout<T>   the same, not const
+//   lev::range              a lev::range
+//
+// Wrap memory in lev::sliced(...) to let dicing cut it. No alignment is asked beyond that of T. An argument that cannot be
+// passed does not compile, and the message says why.
+#ifndef LEVERET_ARGS_HPP
+#define LEVERET_ARGS_HPP
+
+#include <leveret/task.hpp>
+
+#include <cstring>
+#include <type_traits>
+
+namespace lev {
+
+// Memory as a procedure sees it: `rows()` rows of `row_size()` elements. One row is the usual case; then index it with [].
+// Rows may be apart (in place) or packed (copied to the local store): use row(r) when there is more than one.
+template <class T>
+class memory_view {
+ public:
+  memory_view(T* data, std::size_t row_size, std::size_t rows, std::ptrdiff_t stride_bytes) noexcept
+      : data_(data), row_size_(row_size), rows_(rows), stride_bytes_(stride_bytes) {}
+
+  T* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return row_size_ * rows_; }
+  std::size_t rows() const noexcept { return rows_; }
+  std::size_t row_size() const noexcept { return row_size_; }
+  T* row(std::size_t r) const noexcept {
+    using byte = std::conditional_t<std::is_const_v<T>, const char, char>;
+    return reinterpret_cast<T*>(reinterpret_cast<byte*>(data_) + static_cast<std::ptrdiff_t>(r) * stride_bytes_);
+  }
+  T& operator[](std::size_t i) const noexcept { return data_[i]; }
+  T* begin() const noexcept { return data_; }
+  T* end() const noexcept { return data_ + row_size_; }
+
+ private:
+  T* data_;
+  std::size_t row_size_;
+  std::size_t rows_;
+  std::ptrdiff_t stride_bytes_;
+};
+
+template <class T>
+struct in : memory_view<const T> {
+  using memory_view<const T>::memory_view;
+};
+template <class T>
+struct out : memory_view<T> {
+  using memory_view<T>::memory_view;
+};
+template <class T>
+struct inout : memory_view<T> {
+  using memory_view<T>::memory_view;
+};
+
+// A small output: assign to it once. The caller's variable changes when the task completes.
+template <class T>
+class result {
+ public:
+  explicit result(T* place) noexcept : place_(place) {}
+  const result& operator=(const T& value) const noexcept {
+    *place_ = value;
+    return *this;
+  }
+
+ private:
+  T* place_;
+};
+
+// Memory as a caller names it.
+template <class T>
+struct memory {
+  T* data;
+  std::size_t row_size;
+  std::size_t rows;
+  std::ptrdiff_t stride_bytes;
+  bool is_sliced;
+};
+
+// view() names `size` contiguous elements.
+template <class T>
+constexpr memory<T> view(T* data, std::size_t size) noexcept {
+  return {data, size, 1, static_cast<std::ptrdiff_t>(size * sizeof(T)), false};
+}
+
+// strided() names `rows` rows of `row_size` elements whose starts are `stride` elements apart, such as a block of a matrix.
+template <class T>
+constexpr memory<T> strided(T* data, std::size_t rows, std::size_t row_size, std::ptrdiff_t stride) noexcept {
+  return {data, row_size, rows, stride * static_cast<std::ptrdiff_t>(sizeof(T)), false};
+}
+
+namespace detail {
+
+template <unsigned... Index>
+struct index_list {};
+template <unsigned Count, unsigned... Index>
+struct index_list_maker : index_list_maker<Count - 1, Count - 1, Index...> {};
+template <unsigned... Index>
+struct index_list_maker<0, Index...> {
+  using type = index_list<Index...>;
+};
+template <unsigned Count>
+using make_index_list = typename index_list_maker<Count>::type;
+
+template <class T>
+constexpr memory<T> as_memory(const memory<T>& m) noexcept {
+  return m;
+}
+template <class Container>
+constexpr auto as_memory(Container&& c) noexcept -> decltype(view(c.data(), c.size())) {
+  return view(c.data(), c.size());
+}
+
+template <class T>
+constexpr bool fits_value = std::is_trivially_copyable_v<T> && sizeof(T) <= value_bytes_max;
+
+template <class T>
+argument memory_argument(kind what, const memory<T>& m) noexcept {
+  argument a;
+  a.address = reinterpret_cast<std::uintptr_t>(m.data);
+  a.row_bytes = m.row_size * sizeof(T);
+  a.stride_bytes = m.stride_bytes;
+  a.rows = m.rows > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(m.rows);
+  a.unit_bytes = sizeof(T);
+  a.what = what;
+  a.flags = m.is_sliced ? argument_sliced : 0;
+  return a;
+}
+
+// parameter<P> knows, for a procedure's parameter type P: its kind, how a caller's value becomes an argument (pack), and how
+// an argument becomes the parameter inside the worker (unpack).
+template <class P>
+struct parameter {
+  static_assert(!std::is_reference_v<P> && !std::is_pointer_v<P>,
+                "a procedure's parameter must be a value, lev::result<T>, lev::in<T>, lev::out<T>, lev::inout<T> or "
+                "lev::range: references and pointers do not say what the task reads and writes");
+  static_assert(std::is_pointer_v<P> || std::is_reference_v<P> || fits_value<P>,
+                "a value parameter must be trivially copyable and at most 16 bytes; pass larger data as lev::in<T>");
+  static constexpr kind what = kind::value;
+  static argument pack(const P& value) noexcept {
+    argument a;
+    unsigned char bytes[value_bytes_max] = {};
+    std::memcpy(bytes, &value, sizeof(P));
+    std::memcpy(&a.address, bytes, 8);
+    std::memcpy(&a.row_bytes, bytes + 8, 8);
+    a.unit_bytes = sizeof(P);
+    return a;
+  }
+  static P unpack(const argument& a) noexcept {
+    struct {
+      unsigned char bytes[sizeof(P)];
+    } copy;
+    constexpr std::size_t first = sizeof(P) < 8 ? sizeof(P) : 8;
+    std::memcpy(copy.bytes, &a.address, first);
+    if constexpr (sizeof(P) > 8) std::memcpy(copy.bytes + 8, &a.row_bytes, sizeof(P) - 8);
+    return __builtin_bit_cast(P, copy);
+  }
+};
+
+template <>
+struct parameter<range> {
+  static constexpr kind what = kind::range;
+  static argument pack(range r) noexcept {
+    argument a;
+    a.address = r.begin;
+    a.row_bytes = r.end;
+    a.what = kind::range;
+    a.flags = argument_sliced;
+    return a;
+  }
+  static range unpack(const argument& a) noexcept { return {a.address, a.row_bytes}; }
+};
+
+template <class T>
+struct parameter<result<T>> {
+  static_assert(fits_value<T>, "a result must be trivially copyable and at most 16 bytes; use lev::out<T> for more");
+  static constexpr kind what = kind::result;
+  static argument pack(T& place) noexcept {
+    argument a;
+    a.address = reinterpret_cast<std::uintptr_t>(&place);
+    a.row_bytes = sizeof(T);
+    a.stride_bytes = sizeof(T);
+    a.unit_bytes = sizeof(T);
+    a.what = kind::result;
+    return a;
+  }
+  static result<T> unpack(const argument& a) noexcept { return result<T>(reinterpret_cast<T*>(a.address)); }
+};
+
+template <class View, class T, kind What>
+struct memory_parameter {
+  static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
+                "memory arguments hold trivially copyable, non-const elements: write lev::in<float>, not lev::in<const float>");
+  static_assert(sizeof(T) <= 0xffff, "an element is at most 65535 bytes");
+  static constexpr kind what = What;
+  template <class Source>
+  static argument pack(Source&& source) noexcept {
+    auto m = as_memory(source);
+    using element = std::remove_pointer_t<decltype(m.data)>;
+    static_assert(std::is_same_v<std::remove_const_t<element>, T>, "the caller's elements have another type than the procedure's");
+    static_assert(What == kind::in || !std::is_const_v<element>, "an output argument needs memory that is not const");
+    return memory_argument(What, m);
+  }
+  static View unpack(const argument& a) noexcept {
+    return View(reinterpret_cast<T*>(a.address), a.row_bytes / sizeof(T), a.rows, static_cast<std::ptrdiff_t>(a.stride_bytes));
+  }
+};
+
+template <class T>
+struct parameter<in<T>> : memory_parameter<in<T>, T, kind::in> {};
+template <class T>
+struct parameter<out<T>> : memory_parameter<out<T>, T, kind::out> {};
+template <class T>
+struct parameter<inout<T>> : memory_parameter<inout<T>, T, kind::inout> {};
+
+}  // namespace detail
+
+// sliced() marks memory that dicing may cut: along its rows, or along its elements if it has one row. Every sliced argument
+// of a task, and its ranges, must have the same number of rows/elements/indices.
+template <class Source>
+constexpr auto sliced(Source&& source) noexcept {
+  auto m = detail::as_memory(source);
+  m.is_sliced = true;
+  return m;
+}
+
+}  // namespace lev
+
+#endif

@@ -1,0 +1,15 @@
+// The whole C++ API. Headers that need more of the standard library stay apart: <leveret/coroutine.hpp>.
+#ifndef LEVERET_LEVERET_HPP
+#define LEVERET_LEVERET_HPP
+
+#include <leveret/args.hpp>
+#include <leveret/config.hpp>
+#include <leveret/filter.hpp>
+#include <leveret/procedure.hpp>
+#include <leveret/runtime.hpp>
+#include <leveret/status.hpp>
+#include <leveret/task.hpp>
+#include <leveret/ticket.hpp>
+#include <leveret/version.hpp>
+
+#endif

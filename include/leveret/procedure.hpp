@@ -1,0 +1,147 @@
+// Procedures: named functions that tasks run.
+//
+// A procedure is registered once per process and found by name afterwards, in every language. The typed front below takes the
+// kinds of its arguments from the C++ signature:
+//
+//   void saxpy(float a, lev::in<float> x, lev::inout<float> y);
+//   const auto saxpy_procedure = lev::define("saxpy", saxpy);   // or LEV_PROCEDURE(saxpy) at namespace scope
+//
+// Papers: gcell's GC_DECLARE_PROC and lookup_proc; Sol MT's Work::typeID and Dice.
+#ifndef LEVERET_PROCEDURE_HPP
+#define LEVERET_PROCEDURE_HPP
+
+#include <leveret/args.hpp>
+#include <leveret/status.hpp>
+#include <leveret/task.hpp>
+
+namespace lev {
+
+// What a procedure's body receives: its arguments, as seen from the worker.
+struct call {
+  const argument* arguments;  // local views: `address` is where this worker finds the bytes, rows are packed or in place
+  unsigned argument_count;
+  void* context;              // procedure_info::context
+};
+
+// The untyped body. Returns 0 on success; any other value fails the task (status::task_failed) and is kept as its code. May
+// throw: the exception reaches whoever waits.
+using body = int (*)(const call&);
+
+// A dice hook splits `whole` into at most `pieces_max` smaller tasks written to `pieces`, and returns how many. Together they
+// must do exactly what `whole` does. Returning 0 or 1 means "cannot be split". Runs under the scheduler's lock: no waiting,
+// no submitting. Paper: Sol MT and Jack Rabbit, `Work::Dice`.
+using dice_hook = unsigned (*)(const descriptor& whole, descriptor* pieces, unsigned pieces_max);
+
+// A cost hook tells a machine with virtual time how long a task takes, in cycles. Others ignore it.
+using cost_hook = std::uint64_t (*)(const descriptor& task);
+
+// Everything Leveret knows of a procedure. All pointers must stay valid while the process runs; the name is copied.
+struct procedure_info {
+  const char* name = nullptr;
+  body run = nullptr;
+  void* context = nullptr;
+  const kind* kinds = nullptr;  // kind of each argument
+  unsigned kind_count = 0;
+  dice_hook dice = nullptr;     // null: sliced arguments and ranges are diced automatically
+  cost_hook cost = nullptr;     // null: unit cost
+};
+
+constexpr unsigned procedure_count_max = 1023;
+constexpr unsigned procedure_name_bytes_max = 63;
+
+// register_procedure() adds a procedure to the process-wide table.
+// Errors: exists (same name; the id of the present one is stored), bad_argument (no name or body), bad_argument_count,
+// too_big (name or table). Thread safe. May be called while runtimes run.
+status register_procedure(const procedure_info& info, procedure_id* id) noexcept;
+
+// lookup() finds a procedure by name; 0 when there is none. Thread safe; takes time linear in the number of procedures.
+procedure_id lookup(const char* name) noexcept;
+
+// procedure_name() returns the name, or "?" for an unknown id. Thread safe.
+const char* procedure_name(procedure_id id) noexcept;
+
+// A typed handle of a registered procedure: what runtime::submit checks a call against.
+template <class Signature>
+struct procedure;
+
+template <class... Parameters>
+struct procedure<void(Parameters...)> {
+  procedure_id id = 0;
+};
+
+namespace detail {
+
+template <class... Parameters>
+struct parameter_kinds {
+  static_assert(sizeof...(Parameters) <= argument_count_max, "a procedure takes at most 18 arguments");
+  static constexpr kind values[sizeof...(Parameters) + 1] = {parameter<Parameters>::what..., kind::value};
+};
+
+template <class... Parameters, unsigned... Index>
+void apply(void (*function)(Parameters...), const call& c, index_list<Index...>) {
+  function(parameter<Parameters>::unpack(c.arguments[Index])...);
+}
+
+template <class... Parameters>
+int run_typed(const call& c) {
+  apply(reinterpret_cast<void (*)(Parameters...)>(c.context), c, make_index_list<sizeof...(Parameters)>{});
+  return 0;
+}
+
+template <class... Parameters>
+procedure_info describe(const char* name, void (*function)(Parameters...)) {
+  procedure_info info;
+  info.name = name;
+  info.run = &run_typed<Parameters...>;
+  info.context = reinterpret_cast<void*>(function);
+  info.kinds = parameter_kinds<Parameters...>::values;
+  info.kind_count = sizeof...(Parameters);
+  return info;
+}
+
+// register_or_throw() is what define() does once the types are gone.
+procedure_id register_or_throw(const procedure_info& info);
+
+template <class Function>
+struct function_of;
+template <class Result, class Owner, class... Parameters>
+struct function_of<Result (Owner::*)(Parameters...) const> {
+  using pointer = Result (*)(Parameters...);
+};
+
+// The id of a function registered with LEV_PROCEDURE. Set while the program loads, constant afterwards.
+template <auto Function>
+inline procedure_id id_of = 0;
+
+template <auto Function, class... Parameters>
+procedure_id register_function(const char* name, void (*function)(Parameters...)) {
+  return id_of<Function> = register_or_throw(describe(name, function));
+}
+
+}  // namespace detail
+
+// define() registers a function, or a lambda that captures nothing, under `name`. Throws lev::error when the name is taken.
+// The parameters decide the kinds: T by value, lev::result<T>, lev::in<T>, lev::out<T>, lev::inout<T>, lev::range.
+template <class... Parameters>
+procedure<void(Parameters...)> define(const char* name, void (*function)(Parameters...),
+                                      dice_hook dice = nullptr, cost_hook cost = nullptr) {
+  procedure_info info = detail::describe(name, function);
+  info.dice = dice;
+  info.cost = cost;
+  return {detail::register_or_throw(info)};
+}
+
+template <class Lambda, class Pointer = typename detail::function_of<decltype(&Lambda::operator())>::pointer>
+auto define(const char* name, Lambda lambda, dice_hook dice = nullptr, cost_hook cost = nullptr) {
+  return define(name, static_cast<Pointer>(lambda), dice, cost);
+}
+
+}  // namespace lev
+
+// LEV_PROCEDURE(function) registers a function under its own name while the program loads; submit it as
+// `runtime.submit<function>(...)`. At namespace scope, once per function.
+#define LEV_PROCEDURE(function)                                    \
+  [[maybe_unused]] static const ::lev::procedure_id lev_procedure_##function = \
+      ::lev::detail::register_function<&function>(#function, &function)
+
+#endif

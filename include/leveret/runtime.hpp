@@ -1,0 +1,266 @@
+// The runtime: workers of one machine, and the way tasks reach them.
+//
+//   lev::runtime runtime;                                         // threads, one worker per spare core
+//   runtime.submit(saxpy_procedure, 2.0f, x, y).wait();
+//
+// Thread safety: every member may be called from any thread, except the constructor, close() and the destructor.
+#ifndef LEVERET_RUNTIME_HPP
+#define LEVERET_RUNTIME_HPP
+
+#include <leveret/config.hpp>
+#include <leveret/filter.hpp>
+#include <leveret/procedure.hpp>
+#include <leveret/ticket.hpp>
+
+namespace lev {
+
+// A mutex that tasks name. A task whose mutexes are taken is set aside, first come first served; no worker waits for it.
+// Paper: Sol MT's locked jobs (thesis section 3).
+using mutex_id = std::uint16_t;
+constexpr unsigned mutex_count_max = 256;
+constexpr unsigned mutexes_per_task_max = 4;
+
+// What a task may ask for beyond its arguments. Build one with lev::after(...), lev::locks(...) or lev::options().
+class options {
+ public:
+  static constexpr unsigned after_max = 32;
+
+  // after() adds tasks that must have completed with ok before this one starts. The tickets must not be consumed before the
+  // submit. More than 32: chain through a task that does nothing.
+  template <class... Tickets>
+  options& after(const Tickets&... tickets) noexcept {
+    (add_after(tickets.id()), ...);
+    return *this;
+  }
+  options& after(const ticket* tickets, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) add_after(tickets[i].id());
+    return *this;
+  }
+  template <class... Mutexes>
+  options& locks(Mutexes... mutexes) noexcept {
+    (add_lock(mutexes), ...);
+    return *this;
+  }
+  options& priority(std::int32_t value) noexcept { return priority_ = value, *this; }
+  options& key(std::uint32_t value) noexcept { return key_ = value, *this; }
+  options& grain(std::uint32_t value) noexcept { return grain_ = value, *this; }
+
+ private:
+  friend struct detail::core;
+  friend class runtime;
+  void add_after(std::uint64_t id) noexcept {
+    if (after_count_ < after_max) after_[after_count_] = id;
+    ++after_count_;
+  }
+  void add_lock(mutex_id m) noexcept {
+    if (lock_count_ < mutexes_per_task_max) locks_[lock_count_] = m;
+    ++lock_count_;
+  }
+  std::uint64_t after_[after_max];
+  mutex_id locks_[mutexes_per_task_max];
+  std::uint32_t after_count_ = 0;
+  std::uint32_t lock_count_ = 0;
+  std::int32_t priority_ = 0;
+  std::uint32_t key_ = 0;
+  std::uint32_t grain_ = 0;
+};
+
+template <class... Tickets>
+options after(const Tickets&... tickets) noexcept {
+  options o;
+  o.after(tickets...);
+  return o;
+}
+template <class... Mutexes>
+options locks(Mutexes... mutexes) noexcept {
+  options o;
+  o.locks(mutexes...);
+  return o;
+}
+
+// What has happened since open; sums over all workers and host threads. Reading it does not disturb them.
+struct counters {
+  std::uint64_t submitted;     // tasks accepted, pieces of diced tasks included
+  std::uint64_t completed;
+  std::uint64_t failed;
+  std::uint64_t direct;        // tasks written straight into an idle worker's mailbox
+  std::uint64_t stolen;
+  std::uint64_t diced;         // pieces cut off by dicing
+  std::uint64_t passes;        // scheduler passes run
+  std::uint64_t parks;         // times a worker went to sleep
+  std::uint64_t staged_bytes;  // copied into local stores
+  std::uint64_t bad_filters;
+  std::uint64_t helped;        // tasks run by waiting host threads
+};
+
+// One worker's share. Index workers() is the sum over helping host threads.
+struct worker_counters {
+  std::uint64_t completed;
+  std::uint64_t busy_ns;  // inside procedures; counted while tracing is on, else 0
+};
+
+// Refused bad input of one submit: what, which argument (or -1), and a sentence. No allocation.
+struct refusal {
+  status code = status::ok;
+  int argument = -1;
+  char message[160] = {};
+};
+
+// pack() builds the descriptor of a typed call without submitting it.
+template <class... Parameters, class... Arguments>
+descriptor pack(procedure<void(Parameters...)> p, Arguments&&... arguments) {
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "the procedure takes another number of arguments");
+  descriptor d;
+  d.procedure = p.id;
+  d.argument_count = sizeof...(Parameters);
+  unsigned i = 0;
+  ((d.arguments[i++] = detail::parameter<Parameters>::pack(static_cast<Arguments&&>(arguments))), ...);
+  return d;
+}
+
+namespace detail {
+
+core* open(const config& c);
+void close(core* runtime) noexcept;
+status close_within(core* runtime, std::int64_t timeout_ns, bool cancel_waiting) noexcept;
+
+// A task's fixed part and its arguments, as the typed front leaves them on the caller's stack.
+struct draft {
+  procedure_id procedure;
+  std::uint8_t argument_count;
+  std::uint32_t grain;
+  std::int32_t priority;
+  std::uint32_t key;
+  const argument* arguments;
+};
+std::uint64_t submit(core* runtime, const draft& d, const options* o, bool detached);  // throws lev::error
+std::uint64_t try_submit(core* runtime, const draft& d, const options* o, bool detached, refusal* why) noexcept;
+using fill = void (*)(void* context, std::size_t index, descriptor& task);
+std::uint64_t submit_bulk(core* runtime, std::size_t count, fill make, void* context);
+std::uint64_t submit_loop(core* runtime, range r, std::uint32_t grain, void (*run)(void*, range), void* context);
+
+template <auto Function>
+struct procedure_of;
+template <class... Parameters, void (*Function)(Parameters...)>
+struct procedure_of<Function> {
+  static procedure<void(Parameters...)> get() noexcept { return {id_of<Function>}; }
+};
+
+}  // namespace detail
+
+class runtime {
+ public:
+  // Opens the machine and starts its workers. Throws lev::error: bad_config, unavailable, out_of_memory.
+  explicit runtime(const config& c = {}) : core_(detail::open(c)) {}
+  // Waits for all tasks, then stops the workers.
+  ~runtime() {
+    if (core_ != nullptr) detail::close(core_);
+  }
+  runtime(const runtime&) = delete;
+  runtime& operator=(const runtime&) = delete;
+
+  // submit() hands over one task and returns its ticket. The arguments' memory must stay valid until the task completed.
+  // Throws lev::error naming the argument when the input is refused (then nothing was submitted). Cost: no allocation and no
+  // system call, unless a sleeping worker must be woken.
+  template <class... Parameters, class... Arguments>
+  ticket submit(procedure<void(Parameters...)> p, Arguments&&... arguments) {
+    return {core_, submit_typed(nullptr, false, p, static_cast<Arguments&&>(arguments)...)};
+  }
+  template <class... Parameters, class... Arguments>
+  ticket submit(const options& o, procedure<void(Parameters...)> p, Arguments&&... arguments) {
+    return {core_, submit_typed(&o, false, p, static_cast<Arguments&&>(arguments)...)};
+  }
+  // The same for a function registered with LEV_PROCEDURE.
+  template <auto Function, class... Arguments>
+  ticket submit(Arguments&&... arguments) {
+    return submit(detail::procedure_of<Function>::get(), static_cast<Arguments&&>(arguments)...);
+  }
+  // The same for a descriptor; `o` may be null.
+  ticket submit(const descriptor& d, const options* o = nullptr) {
+    return {core_, detail::submit(core_, draft_of(d), o, false)};
+  }
+  // submit() without exceptions: an empty ticket, and `why` says what was refused.
+  ticket try_submit(const descriptor& d, const options* o, refusal* why) noexcept {
+    return {core_, detail::try_submit(core_, draft_of(d), o, false, why)};
+  }
+
+  // post() submits without a ticket: for tasks that only wait_for_completion() waits for. Cheaper than submit().
+  template <class... Parameters, class... Arguments>
+  void post(procedure<void(Parameters...)> p, Arguments&&... arguments) {
+    submit_typed(nullptr, true, p, static_cast<Arguments&&>(arguments)...);
+  }
+
+  // submit_bulk() submits `count` tasks behind one ticket. make(i, task) fills the i-th descriptor; it is called in order, on
+  // this thread, and must set every field it wants (the same descriptor is handed to it again). All tasks are checked like
+  // single ones; on a refusal the error names the task, and the tasks before it run.
+  template <class Make>
+  ticket submit_bulk(std::size_t count, Make&& make) {
+    auto call = [](void* context, std::size_t i, descriptor& d) {
+      (*static_cast<std::remove_reference_t<Make>*>(context))(i, d);
+    };
+    return {core_, detail::submit_bulk(core_, count, call, const_cast<void*>(static_cast<const void*>(&make)))};
+  }
+
+  // parallel_for() runs body(range) over disjoint pieces of `r`, on workers and on this thread, and returns when all are done.
+  // Pieces get smaller towards the end, down to `grain` indices (0: chosen). Rethrows the first exception of a piece.
+  // Machines that share this address space only (threads, sim).
+  template <class Body>
+  void parallel_for(range r, Body&& body, std::uint32_t grain = 0) {
+    auto call = [](void* context, range piece) { (*static_cast<std::remove_reference_t<Body>*>(context))(piece); };
+    void* context = const_cast<void*>(static_cast<const void*>(&body));
+    ticket(core_, detail::submit_loop(core_, r, grain, call, context)).wait();
+  }
+
+  // The global barrier. begin_submit() opens a phase; end_submit() says that no more tasks come from outside;
+  // wait_for_completion() blocks until both that was said and every task is complete. Without begin/end it waits for all
+  // tasks submitted so far and their children. Returns the first failure among released or posted tasks since the last call.
+  // Errors: would_deadlock inside a task; timed_out. Paper: Jack Rabbit section 4.3.
+  void begin_submit() noexcept;
+  void end_submit() noexcept;
+  outcome wait_for_completion(std::int64_t timeout_ns = forever) noexcept;
+
+  // set_filters() replaces the filter chain, also while tasks run. Errors: too_big (more than 8), bad_argument (null).
+  status set_filters(const filter* chain, std::size_t count) noexcept;
+
+  // make_mutex() makes a mutex for locked tasks; too_big when all 256 are in use.
+  status make_mutex(mutex_id* id) noexcept;
+
+  // close() refuses new tasks, then drains (or, with `cancel_waiting`, cancels what has not started) and stops the workers.
+  // Errors: timed_out (the runtime stays closing; call again), would_deadlock inside a task. A second call is a no-op.
+  status close(std::int64_t timeout_ns = forever, bool cancel_waiting = false) noexcept {
+    return detail::close_within(core_, timeout_ns, cancel_waiting);
+  }
+
+  unsigned workers() const noexcept;
+  const char* machine() const noexcept;
+  counters count() const noexcept;
+  worker_counters count_worker(unsigned index) const noexcept;
+
+  // now_ns() reads the machine's clock: virtual time on `sim`.
+  std::uint64_t now_ns() const noexcept;
+  // trace_hash() is a hash over all trace events of a `sim` runtime: equal for equal seeds. 0 when nothing was traced.
+  std::uint64_t trace_hash() const noexcept;
+  // write_trace() writes what the trace rings hold as Chrome/Perfetto JSON. Errors: unavailable (file), not_supported (no trace).
+  status write_trace(const char* path) const noexcept;
+
+  detail::core* core() noexcept { return core_; }
+
+ private:
+  template <class... Parameters, class... Arguments>
+  std::uint64_t submit_typed(const options* o, bool detached, procedure<void(Parameters...)> p, Arguments&&... arguments) {
+    static_assert(sizeof...(Parameters) == sizeof...(Arguments), "the procedure takes another number of arguments");
+    const argument packed[sizeof...(Parameters) + 1] = {
+        detail::parameter<Parameters>::pack(static_cast<Arguments&&>(arguments))..., argument{}};
+    detail::draft d{p.id, sizeof...(Parameters), 0, 0, 0, packed};
+    return detail::submit(core_, d, o, detached);
+  }
+  static detail::draft draft_of(const descriptor& d) noexcept {
+    return {d.procedure, d.argument_count, d.grain, d.priority, d.key, d.arguments};
+  }
+
+  detail::core* core_;
+};
+
+}  // namespace lev
+
+#endif

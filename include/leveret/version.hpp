@@ -1,0 +1,16 @@
+// The version of the headers a program is compiled with. `lev::version()` tells that of the library it runs with.
+#ifndef LEVERET_VERSION_HPP
+#define LEVERET_VERSION_HPP
+
+#define LEV_VERSION_MAJOR 0
+#define LEV_VERSION_MINOR 1
+#define LEV_VERSION_PATCH 0
+
+namespace lev {
+
+// version() returns "major.minor.patch" of the library. Thread safe, never null.
+const char* version() noexcept;
+
+}  // namespace lev
+
+#endif
