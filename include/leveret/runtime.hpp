@@ -20,6 +20,10 @@ using mutex_id = std::uint16_t;
 constexpr unsigned mutex_count_max = 256;
 constexpr unsigned mutexes_per_task_max = 4;
 
+namespace detail {
+struct admission;
+}
+
 // What a task may ask for beyond its arguments. Build one with lev::after(...), lev::locks(...) or lev::options().
 class options {
  public:
@@ -46,8 +50,7 @@ class options {
   options& grain(std::uint32_t value) noexcept { return grain_ = value, *this; }
 
  private:
-  friend struct detail::core;
-  friend class runtime;
+  friend struct detail::admission;
   void add_after(std::uint64_t id) noexcept {
     if (after_count_ < after_max) after_[after_count_] = id;
     ++after_count_;
@@ -201,13 +204,13 @@ class runtime {
     return {core_, detail::submit_bulk(core_, count, call, const_cast<void*>(static_cast<const void*>(&make)))};
   }
 
-  // parallel_for() runs body(range) over disjoint pieces of `r`, on workers and on this thread, and returns when all are done.
+  // parallel_for() runs piece_body(range) over disjoint pieces of `r`, on workers and on this thread, and returns when all are done.
   // Pieces get smaller towards the end, down to `grain` indices (0: chosen). Rethrows the first exception of a piece.
   // Machines that share this address space only (threads, sim).
   template <class Body>
-  void parallel_for(range r, Body&& body, std::uint32_t grain = 0) {
+  void parallel_for(range r, Body&& piece_body, std::uint32_t grain = 0) {
     auto call = [](void* context, range piece) { (*static_cast<std::remove_reference_t<Body>*>(context))(piece); };
-    void* context = const_cast<void*>(static_cast<const void*>(&body));
+    void* context = const_cast<void*>(static_cast<const void*>(&piece_body));
     ticket(core_, detail::submit_loop(core_, r, grain, call, context)).wait();
   }
 

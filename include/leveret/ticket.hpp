@@ -56,6 +56,7 @@ class ticket {
   // A ticket is empty after a wait that consumed it, after release(), and when made without a task.
   explicit operator bool() const noexcept { return id_ != 0; }
   std::uint64_t id() const noexcept { return id_; }
+  detail::core* home() const noexcept { return runtime_; }
 
   // wait() blocks until the task has its outcome and consumes the ticket. Rethrows what the task threw; throws lev::error
   // for every other outcome than ok. Inside a task, the worker runs other tasks meanwhile.
@@ -65,7 +66,8 @@ class ticket {
   }
 
   // wait_outcome() is wait() without exceptions, with a time-out: 0 polls, `forever` waits. The ticket is consumed unless the
-  // code is timed_out, would_deadlock or too_deep. A negative time-out other than `forever` gives bad_argument.
+  // code is timed_out, would_deadlock, too_deep, would_block (too many host threads) or bad_argument (a negative time-out other
+  // than `forever`).
   outcome wait_outcome(std::int64_t timeout_ns = forever) noexcept {
     outcome o = detail::wait_one(runtime_, id_, timeout_ns);
     if (consumes(o.code)) id_ = 0;
@@ -90,7 +92,7 @@ class ticket {
 
   static constexpr bool consumes(status code) noexcept {
     return code != status::timed_out && code != status::would_deadlock && code != status::too_deep &&
-           code != status::bad_argument;
+           code != status::bad_argument && code != status::would_block;
   }
 
  private:

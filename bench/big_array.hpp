@@ -1,0 +1,45 @@
+// A large array of numbers in huge pages where the system has them, touched once so that no page
+// fault is measured.
+#ifndef BENCH_BIG_ARRAY_HPP
+#define BENCH_BIG_ARRAY_HPP
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstring>
+#include <new>
+
+namespace bench {
+
+template <class T>
+class big_array {
+ public:
+  explicit big_array(std::size_t count) : count_(count) {
+    void* place = mmap(nullptr, bytes() + huge_bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (place == MAP_FAILED) throw std::bad_alloc();
+    mapping_ = place;
+    const auto address = reinterpret_cast<std::size_t>(place);
+    data_ = reinterpret_cast<T*>((address + huge_bytes - 1) / huge_bytes * huge_bytes);
+    madvise(data_, bytes(), MADV_HUGEPAGE);
+    std::memset(static_cast<void*>(data_), 0, bytes());
+  }
+  ~big_array() { munmap(mapping_, bytes() + huge_bytes); }
+  big_array(const big_array&) = delete;
+  big_array& operator=(const big_array&) = delete;
+
+  T* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return count_; }
+  std::size_t bytes() const noexcept { return count_ * sizeof(T); }
+  T& operator[](std::size_t i) const noexcept { return data_[i]; }
+
+ private:
+  static constexpr std::size_t huge_bytes = std::size_t{2} << 20;
+  void* mapping_ = nullptr;
+  T* data_ = nullptr;
+  std::size_t count_;
+};
+
+}  // namespace bench
+
+#endif

@@ -1,0 +1,90 @@
+// leveret-bench: runs one bench and prints its figures.
+//
+//   leveret-bench NAME [--json] [--quick]
+//   leveret-bench --list
+#include "registry.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <string>
+
+namespace {
+
+struct entry {
+  const char* name;
+  const char* what;
+  bench::bench_function run;
+};
+
+constexpr entry benches[] = {
+    {"null-task", "hot round trip of an empty task, against a cache-line ping-pong",
+     bench::null_task},
+    {"wake", "round trip to a worker that sleeps, against a bare futex", bench::wake},
+    {"throughput", "a million empty tasks from one submitter", bench::throughput},
+    {"efficiency", "tasks of 0.5 to 50 us: share of the cores' time that is work",
+     bench::efficiency},
+    {"imbalance", "Mandelbrot in 1 to 256 tasks with dicing, against the ideal", bench::imbalance},
+    {"saxpy", "three-argument tasks over a large array, against a plain loop", bench::saxpy},
+    {"fork-join", "fib(30) with a task per call", bench::fork_join},
+    {"buffering", "random small blocks: looking four tasks ahead, against none", bench::buffering},
+    {"idle", "CPU time of a runtime without work", bench::idle},
+    {"include-time", "compile time of the header", bench::include_time},
+};
+
+int usage() {
+  std::fputs(
+      "usage: leveret-bench NAME [--json] [--quick]\n"
+      "       leveret-bench --list\n",
+      stderr);
+  return 2;
+}
+
+int list() {
+  for (const entry& e : benches) {
+    std::printf("%-14s %s%s\n", e.name, e.what, e.run == nullptr ? " (not built)" : "");
+  }
+  return 0;
+}
+
+int run(const entry& e, const bench::settings& how, bool json) {
+  if (e.run == nullptr) {
+    std::fprintf(stderr, "leveret-bench: %s is not built: configure with LEVERET_APPS=ON\n",
+                 e.name);
+    return 1;
+  }
+  bench::report figures(e.name);
+  try {
+    e.run(how, figures);
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "leveret-bench: %s: %s\n", e.name, failure.what());
+    return 1;
+  }
+  json ? figures.print_json(stdout) : figures.print_table(stdout);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string name;
+  bench::settings how;
+  bool json = false;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--list") == 0) return list();
+    if (std::strcmp(argv[i], "--json") == 0) {
+      json = true;
+    } else if (std::strcmp(argv[i], "--quick") == 0) {
+      how.quick = true;
+    } else if (argv[i][0] == '-' || !name.empty()) {
+      return usage();
+    } else {
+      name = argv[i];
+    }
+  }
+  for (const entry& e : benches) {
+    if (name == e.name) return run(e, how, json);
+  }
+  if (!name.empty()) std::fprintf(stderr, "leveret-bench: no bench is named %s\n", name.c_str());
+  return usage();
+}

@@ -1,0 +1,50 @@
+// What a rival has to offer to be measured: the same three shapes of work that Leveret is measured
+// with.
+//
+// Each file of this folder fills in one table and is compiled only when CMake found its library;
+// the others' functions are then weak symbols without a definition, that is, null.
+#ifndef BENCH_PEERS_PEERS_HPP
+#define BENCH_PEERS_PEERS_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+namespace bench {
+
+struct peer {
+  const char* name;
+
+  // Runs `count` tasks from one submitter; each calls work(value). Returns when all are done.
+  void (*stream)(std::size_t count, void (*work)(std::uint64_t), std::uint64_t value);
+
+  // The same with empty tasks.
+  void (*null_stream)(std::size_t count);
+
+  // fib(n) with one task per call of n >= 2: spawn fib(n - 1), compute fib(n - 2) in place, wait.
+  // Null where tasks cannot wait for tasks.
+  std::uint64_t (*fib)(unsigned n);
+};
+
+[[gnu::weak]] const peer* onetbb_peer();
+[[gnu::weak]] const peer* openmp_peer();
+[[gnu::weak]] const peer* starpu_peer();
+
+// A peer, or why there is none.
+struct rival {
+  const peer* table;
+  const char* absent;
+};
+
+inline rival onetbb() {
+  return {onetbb_peer != nullptr ? onetbb_peer() : nullptr, "not built: libtbb-dev not found"};
+}
+inline rival openmp() {
+  return {openmp_peer != nullptr ? openmp_peer() : nullptr, "not built: OpenMP not found"};
+}
+inline rival starpu() {
+  return {starpu_peer != nullptr ? starpu_peer() : nullptr, "not built: libstarpu-dev not found"};
+}
+
+}  // namespace bench
+
+#endif

@@ -1,0 +1,72 @@
+// Time, cores and work of known length: what every bench measures with.
+//
+// Work of a fixed length is a chain of dependent multiplications: no core can run it faster by
+// overlapping, it touches no memory, and there is one compiled copy of it, so every contestant runs
+// the same instructions.
+#ifndef BENCH_TIMING_HPP
+#define BENCH_TIMING_HPP
+
+#include <cstdint>
+#include <vector>
+
+namespace bench {
+
+// now_ns() reads the monotonic clock.
+std::uint64_t now_ns() noexcept;
+
+// process_cpu_ns() is the CPU time, user and system, that this process has used.
+std::uint64_t process_cpu_ns() noexcept;
+
+// usable_cores() lists the cores in the affinity mask this process was started with.
+const std::vector<int>& usable_cores();
+
+// pin_this_thread() binds the calling thread to one core; unpin_this_thread() gives it all usable
+// cores back.
+void pin_this_thread(int core) noexcept;
+void unpin_this_thread() noexcept;
+
+// Binds the calling thread to a core for a scope.
+class pinned {
+ public:
+  explicit pinned(int core) noexcept { pin_this_thread(core); }
+  ~pinned() { unpin_this_thread(); }
+  pinned(const pinned&) = delete;
+  pinned& operator=(const pinned&) = delete;
+};
+
+// The two cores of a latency bench: the submitter's and the worker's. Throws when there is only one
+// core.
+struct core_pair {
+  int host;
+  int worker;
+};
+core_pair choose_core_pair();
+
+// wait_until_quiet() returns when no thread of this process uses a core any more (at most 2 s), so
+// that the spinning that one contestant leaves behind is not paid for by the next.
+void wait_until_quiet() noexcept;
+
+// chain() runs `steps` dependent multiply-and-adds. The result depends on all of them.
+[[gnu::noinline]] std::uint64_t chain(std::uint64_t seed, std::uint64_t steps) noexcept;
+
+// chain_step_ns() measures one step of chain(), now, on this core.
+double chain_step_ns() noexcept;
+
+// pause_core() tells the core that this is a polling loop.
+inline void pause_core() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// keep() makes the compiler compute a value that nothing else uses.
+template <class T>
+inline void keep(const T& value) noexcept {
+  asm volatile("" : : "r,m"(value) : "memory");
+}
+
+}  // namespace bench
+
+#endif

@@ -1,0 +1,41 @@
+// A filter chooses the order in which waiting tasks run: here, larger priority first.
+#include <leveret/leveret.hpp>
+
+#include <cstdio>
+#include <vector>
+
+std::vector<int> order;
+
+void note(int priority) {
+  order.push_back(priority);
+}
+const auto note_procedure = lev::define("note", note);
+
+// What a task needs to submit others. A bare pointer is no argument, as it does not say what is
+// read and written.
+struct where {
+  lev::runtime* runtime;
+};
+
+// While this task keeps the only worker, what it submits has to wait.
+void submit_all(where here) {
+  for (const int priority : {3, 9, 1, 7, 5}) {
+    here.runtime->submit(lev::options().priority(priority), note_procedure, priority);
+  }
+}
+
+int main() {
+  const auto submit_all_procedure = lev::define("submit_all", submit_all);
+  lev::config config;
+  config.workers = 1;
+  config.wait = lev::wait_policy::park;  // this thread runs no tasks: `order` has one writer
+  lev::runtime runtime(config);
+  const lev::filter chain[] = {lev::filters::priority()};
+  if (runtime.set_filters(chain, 1) != lev::status::ok) return 1;
+
+  runtime.submit(submit_all_procedure, where{&runtime});
+  const bool done = runtime.wait_for_completion().code == lev::status::ok;
+  for (const int priority : order) std::printf("%d ", priority);
+  std::puts("<- order of priorities");
+  return done && order == std::vector<int>{9, 7, 5, 3, 1} ? 0 : 1;
+}

@@ -1,0 +1,194 @@
+"""The papers' applications, each checked against a serial reference.
+
+They run C++ without the GIL. Each report's `correct` says that the result was compared with the
+reference and is right; `error` says how far off it is. `seconds` is the runtime's clock (virtual on
+`sim`), `serial_seconds` is the reference's time on one core, 0 when it was not run. Ctrl-C is seen
+when the run has ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+
+
+@dataclass(frozen=True)
+class Report:
+    """What all applications report. tasks counts pieces of diced tasks too."""
+
+    app: str
+    seconds: float
+    serial_seconds: float
+    error: float
+    correct: bool
+    tasks: int
+
+    @property
+    def speed_up(self) -> float:
+        """Serial time over the runtime's time; 0 when the reference was not run."""
+        return self.serial_seconds / self.seconds if self.seconds > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class MandelbrotReport(Report):
+    """error: pixels that differ. iterations: steps of one frame. pieces: cut off by dicing."""
+
+    iterations: int
+    pieces: int
+
+
+@dataclass(frozen=True)
+class LuReport(Report):
+    """error: the residual |LU - A|, relative."""
+
+
+@dataclass(frozen=True)
+class BarnesHutReport(Report):
+    """error: of the forces on a sample of bodies, relative. energy_drift: relative, all steps."""
+
+    energy_drift: float
+
+
+def _at_least(low: int, **values: int) -> None:
+    for name, value in values.items():
+        if not low <= value < 2**32:
+            raise ValueError(f"{name} must be {low} or more, not {value}")
+
+
+def _check_picture(width: int, height: int, iterations: int, tasks: int) -> None:
+    _at_least(1, width=width, height=height, iterations=iterations, tasks=tasks)
+    if iterations > 65535:
+        raise ValueError(f"iterations must be at most 65535, not {iterations}")
+    if tasks > height:
+        raise ValueError(f"tasks must be at most the height, {height}, not {tasks}")
+    if width * height > 2**31:
+        raise ValueError(f"a picture of {width} x {height} pixels is too big; at most 2**31")
+
+
+def mandelbrot(
+    runtime: _core.Runtime,
+    *,
+    width: int = 640,
+    height: int = 480,
+    iterations: int = 1000,
+    tasks: int = 128,
+    dice: bool = True,
+    frames: int = 1,
+    check: bool = True,
+) -> MandelbrotReport:
+    """Draws the Mandelbrot set `frames` times in `tasks` tasks of rows, and times it.
+
+    Raises ValueError for sizes that make no sense, InvalidArgument when a task is larger than the
+    local store and may not be diced.
+    """
+    _check_picture(width, height, iterations, tasks)
+    _at_least(1, frames=frames)
+    before = runtime.counters()["submitted"]
+    report = _core.run_mandelbrot(
+        runtime,
+        width=width,
+        height=height,
+        iterations=iterations,
+        tasks=tasks,
+        dice=dice,
+        frames=frames,
+        check=check,
+    )
+    return MandelbrotReport("mandelbrot", **report, tasks=runtime.counters()["submitted"] - before)
+
+
+def mandelbrot_picture(
+    runtime: _core.Runtime,
+    *,
+    width: int = 640,
+    height: int = 480,
+    iterations: int = 1000,
+    tasks: int = 128,
+    dice: bool = True,
+) -> npt.NDArray[np.uint16]:
+    """One picture: an array of shape (height, width) with the steps each point took to escape."""
+    _check_picture(width, height, iterations, tasks)
+    counts = np.empty((height, width), np.uint16)
+    _core.draw_mandelbrot(
+        runtime,
+        counts,
+        width=width,
+        height=height,
+        iterations=iterations,
+        tasks=tasks,
+        dice=dice,
+    )
+    return counts
+
+
+def lu(
+    runtime: _core.Runtime,
+    *,
+    n: int = 1024,
+    blocks: bool = False,
+    block: int = 64,
+    dependencies: bool = False,
+    columns_per_task: int = 1,
+    dice: bool = True,
+    double_precision: bool = False,
+    seed: int = 1,
+    check: bool = True,
+) -> LuReport:
+    """Factors an n x n matrix without pivoting, by columns or by blocks.
+
+    columns_per_task: of an update task; 0 is one task for all columns, which the dicer cuts.
+    blocks: by blocks of `block` columns, with `dependencies` instead of phases if asked.
+    """
+    _at_least(1, n=n, block=block)
+    _at_least(0, columns_per_task=columns_per_task)
+    if n > 65536:
+        raise ValueError(f"n must be at most 65536, not {n}")
+    report = _core.run_lu(
+        runtime,
+        n=n,
+        blocks=blocks,
+        block=block,
+        dependencies=dependencies,
+        columns_per_task=columns_per_task,
+        dice=dice,
+        double_precision=double_precision,
+        seed=seed,
+        check=check,
+    )
+    return LuReport("lu", **report)
+
+
+def barnes_hut(
+    runtime: _core.Runtime,
+    *,
+    bodies: int = 10_000,
+    steps: int = 1,
+    theta: float = 0.5,
+    set_bodies: int = 512,
+    dice: bool = True,
+    seed: int = 1,
+    check: bool = True,
+) -> BarnesHutReport:
+    """Moves `bodies` bodies under gravity by `steps` steps with a quad tree.
+
+    theta: a cell is taken as one point when its side is less than theta times its distance; at
+    most 0.7. set_bodies: bodies a force task updates.
+    """
+    _at_least(1, bodies=bodies, steps=steps, set_bodies=set_bodies)
+    if not 0.0 <= theta <= 0.7:
+        raise ValueError(f"theta must be between 0 and 0.7, not {theta}")
+    report = _core.run_barnes_hut(
+        runtime,
+        bodies=bodies,
+        steps=steps,
+        theta=theta,
+        set_bodies=set_bodies,
+        dice=dice,
+        seed=seed,
+        check=check,
+    )
+    return BarnesHutReport("barnes-hut", **report)

@@ -1,0 +1,145 @@
+"""What went wrong: one base class, with a status code that is the same in C++, C and Python.
+
+Arguments that do not fit raise Python's own TypeError, ValueError, OverflowError or BufferError;
+what the runtime refuses or a task suffers raises a class of this module.
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+
+
+class Status(enum.IntEnum):
+    """Status codes, as in <leveret/status.hpp>."""
+
+    OK = 0
+    PENDING = 1
+    WOULD_BLOCK = 2
+    TIMED_OUT = 3
+    CANCELLED = 4
+    TASK_FAILED = 5
+    DEPENDENCY_FAILED = 6
+    BAD_PROCEDURE = 7
+    BAD_ARGUMENT = 8
+    BAD_ARGUMENT_COUNT = 9
+    TOO_BIG = 10
+    BAD_ADDRESS = 11
+    BAD_RANGE = 12
+    OVERLAP = 13
+    STALE_TICKET = 14
+    BAD_TICKET = 15
+    CLOSED = 16
+    WOULD_DEADLOCK = 17
+    DICE_LOOP = 18
+    UNAVAILABLE = 19
+    EXISTS = 20
+    BAD_CONFIG = 21
+    OUT_OF_MEMORY = 22
+    TOO_DEEP = 23
+    NOT_SUPPORTED = 24
+    BAD_FILTER = 25
+
+
+class LeveretError(Exception):
+    """Base of all errors of the runtime.
+
+    status: what happened. argument: position of the argument at fault among those the caller
+    passed, counted from 0, or None.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        status: Status = Status.BAD_ARGUMENT,
+        argument: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.argument = argument
+
+
+class TaskFailed(LeveretError):
+    """A procedure returned a code other than 0, or threw.
+
+    code: what it returned, else 0. failures: how many tasks failed, of a bulk or of wait_all().
+    """
+
+    code: int = 0
+    failures: int = 1
+
+
+class DependencyFailed(TaskFailed):
+    """A task named in after= did not end well; this one did not run."""
+
+
+class Cancelled(LeveretError):
+    """The task was cancelled before it ran."""
+
+
+class TimeoutError(LeveretError, builtins.TimeoutError):
+    """The time given to a wait is over. Nothing was consumed: wait again."""
+
+
+class WouldBlock(LeveretError):
+    """All tickets are in use, and the runtime was opened with full='fail'."""
+
+
+class InvalidArgument(LeveretError, ValueError):
+    """The runtime refused a task, a name or an option; the message says what to change."""
+
+
+class Closed(LeveretError, RuntimeError):
+    """The runtime is closing or closed."""
+
+
+class WouldDeadlock(LeveretError, RuntimeError):
+    """The call waits for itself."""
+
+
+class Unavailable(LeveretError, RuntimeError):
+    """The machine, or what was asked of it, does not work here."""
+
+
+class OutOfMemory(LeveretError, MemoryError):
+    """Memory could not be reserved."""
+
+
+Error = LeveretError
+
+CLASSES: dict[Status, type[LeveretError]] = {
+    Status.WOULD_BLOCK: WouldBlock,
+    Status.TIMED_OUT: TimeoutError,
+    Status.CANCELLED: Cancelled,
+    Status.TASK_FAILED: TaskFailed,
+    Status.DEPENDENCY_FAILED: DependencyFailed,
+    Status.BAD_PROCEDURE: InvalidArgument,
+    Status.BAD_ARGUMENT: InvalidArgument,
+    Status.BAD_ARGUMENT_COUNT: InvalidArgument,
+    Status.TOO_BIG: InvalidArgument,
+    Status.BAD_ADDRESS: InvalidArgument,
+    Status.BAD_RANGE: InvalidArgument,
+    Status.OVERLAP: InvalidArgument,
+    Status.CLOSED: Closed,
+    Status.WOULD_DEADLOCK: WouldDeadlock,
+    Status.TOO_DEEP: WouldDeadlock,
+    Status.UNAVAILABLE: Unavailable,
+    Status.NOT_SUPPORTED: Unavailable,
+    Status.EXISTS: InvalidArgument,
+    Status.BAD_CONFIG: InvalidArgument,
+    Status.OUT_OF_MEMORY: OutOfMemory,
+}
+
+
+def make_error(
+    code: int, message: str, argument: int, task_code: int, failures: int
+) -> LeveretError:
+    """Makes the exception for a status of the extension module, which raises it."""
+    status = Status(code)
+    made = CLASSES.get(status, LeveretError)(
+        message or status.name.lower(), status, argument if argument >= 0 else None
+    )
+    if isinstance(made, TaskFailed):
+        made.code = task_code
+        made.failures = max(failures, 1)
+    return made

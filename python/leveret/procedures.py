@@ -1,0 +1,140 @@
+"""Native functions as procedures: from a shared library, an address, ctypes, cffi or Numba."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import threading
+from _ctypes import CFuncPtr
+from pathlib import Path
+from typing import Any
+
+from . import _core
+from .errors import InvalidArgument
+from .signature import Signature, parse
+
+_lock = threading.Lock()
+_defined: dict[tuple[int, str], _core.Procedure] = {}  # by address and signature
+_kept: list[object] = []  # functions and libraries: procedures live as long as the process
+
+
+def _cffi_address(function: Any) -> int | None:
+    if type(function).__module__ != "_cffi_backend":
+        return None
+    text = re.search(r"0x([0-9a-fA-F]+)", repr(function))  # <cdata 'int(*)(int)' 0x7f...>
+    return int(text[1], 16) if text else None
+
+
+def address_of(function: object) -> int:
+    """The address of a native function.
+
+    Takes an int, a ctypes function (of a library or made by CFUNCTYPE), a cffi function pointer,
+    or anything with an integer `address`, as a Numba cfunc has. Raises TypeError for Python
+    functions: they cannot run without the interpreter; compile them, with numba.cfunc say.
+    """
+    if isinstance(function, bool):
+        raise TypeError("expected a native function, got a bool")
+    if isinstance(function, int):
+        return function
+    if isinstance(function, CFuncPtr):
+        return ctypes.cast(function, ctypes.c_void_p).value or 0
+    address = getattr(function, "address", None)
+    if isinstance(address, int):
+        return address
+    address = _cffi_address(function)
+    if address is not None:
+        return address
+    hint = ""
+    if callable(function):
+        hint = "; a Python function cannot be a task: compile it, for example with numba.cfunc"
+    raise TypeError(
+        "expected the address of a C function, a ctypes function, a cffi function pointer or a "
+        f"Numba cfunc, got {type(function).__name__}{hint}"
+    )
+
+
+def procedure(function: object, signature: Signature, name: str | None = None) -> _core.Procedure:
+    """Makes a procedure of a native function.
+
+    function: see address_of(). signature: what it takes, such as "f8, in f4, inout f4, count(1)";
+    see leveret.signature. name: at most 63 bytes, unique in the process; by default made from the
+    function's own name or address. The function is kept alive for ever.
+
+    The same function with the same signature gives the same procedure. Raises ValueError for a
+    signature that is wrong, InvalidArgument when the name is taken, Unavailable on a CPU whose
+    calling convention is not known here. A signature that does not fit the function cannot be
+    detected: the task then reads and writes whatever it finds. The function must not be variadic,
+    nor take structs by value. Thread safety: any thread.
+    """
+    address = address_of(function)
+    parsed = parse(signature)
+    key = (address, str(parsed))
+    with _lock:
+        known = _defined.get(key)
+        if known is not None and name in (None, known.name):
+            return known
+        if name is None:
+            own = getattr(function, "__name__", None)
+            name = f"{own if isinstance(own, str) else 'function'}@{address:x}"[:63]
+            name = _free_name(name, str(parsed))
+        made = _core.define(
+            name,
+            address,
+            [(p.what, p.code, p.of) for p in parsed.parameters],
+            parsed.returns_code,
+            str(parsed),
+        )
+        _kept.append(function)
+        _defined.setdefault(key, made)
+        return made
+
+
+def _free_name(name: str, signature: str) -> str:
+    """A second signature for the same function gets a name of its own."""
+    taken = {known.name for known in _defined.values()}
+    number = 2
+    candidate = name
+    while candidate in taken:
+        suffix = f"#{number}"
+        candidate = name[: 63 - len(suffix)] + suffix
+        number += 1
+    return candidate
+
+
+def load(
+    path: str | os.PathLike[str], symbol: str, signature: Signature, name: str | None = None
+) -> _core.Procedure:
+    """Makes a procedure of a function in a shared library.
+
+    path: the library, absolute or relative to the current folder; it is not searched for elsewhere.
+    symbol: the function. signature, name: as for procedure(); the name is the symbol by default.
+    Raises FileNotFoundError, OSError (not a library for this machine) or InvalidArgument (no such
+    symbol), each naming the path. Loading runs the library's constructors: load what you trust.
+    """
+    full = Path(path).absolute()
+    if not full.exists():
+        raise FileNotFoundError(f"there is no library {full}")
+    try:
+        library = ctypes.CDLL(str(full))
+    except OSError as error:
+        raise OSError(f"{full} cannot be loaded: {error}") from error
+    try:
+        function = getattr(library, symbol)
+    except AttributeError:
+        raise InvalidArgument(f"{full} has no symbol '{symbol}'; is it extern \"C\"?") from None
+    _kept.append(library)
+    address = ctypes.cast(function, ctypes.c_void_p).value or 0
+    known = _defined.get((address, str(parse(signature))))
+    if known is not None and name is None:
+        return known
+    return procedure(function, signature, name or symbol)
+
+
+def builtin(name: str) -> _core.Procedure:
+    """A procedure that comes with the package; ValueError lists them for a name that is unknown.
+
+    null: nothing. spin: u8, nanoseconds of work. copy: in u1, out u1. scale: f8, inout f8.
+    axpy: f8, in f8, inout f8 (y += a x). sum: in f8, result f8.
+    """
+    return _core.builtin(name)

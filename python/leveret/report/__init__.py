@@ -1,0 +1,1 @@
+"""Reading traces, and drawing them and other results: what the command line shows."""

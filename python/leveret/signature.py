@@ -1,0 +1,124 @@
+"""The language of signatures: what a C function takes, parameter by parameter.
+
+    signature  = [ parameter { "," parameter } ] [ "->" ( "int" | "void" ) ]
+    parameter  = CODE                      a value
+               | ( "in" | "out" | "inout" ) CODE    a pointer to elements
+               | "result" CODE             a pointer to one value that the task hands back
+               | "range"                   two uint64_t: begin and end
+               | ( "count" | "rows" | "stride" ) "(" N ")"    a size_t about parameter N
+    CODE       = i1 i2 i4 i8 u1 u2 u4 u8 f4 f8      NumPy's codes: kind and bytes
+
+Parameters are counted from 0. count(N) is all elements of the memory, rows(N) its rows (1 for an
+array with one axis) and stride(N) the elements from row to row. "-> int" makes a code other than
+0 fail the task.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Union
+
+Signature = Union[str, Sequence[str]]
+
+CODES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
+MEMORY = ("in", "out", "inout")
+DERIVED = ("count", "rows", "stride")
+INTEGERS_MAX = 14
+FLOATS_MAX = 8
+ARGUMENTS_MAX = 18
+
+_DERIVED_FORM = re.compile(r"(count|rows|stride)\s*\(\s*(\d{1,3})\s*\)")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of the C function. `of` is the parameter that count, rows or stride names."""
+
+    what: str
+    code: str = "u8"
+    of: int = 0
+
+    def __str__(self) -> str:
+        if self.what in DERIVED:
+            return f"{self.what}({self.of})"
+        if self.what == "range":
+            return "range"
+        return self.code if self.what == "value" else f"{self.what} {self.code}"
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A signature after parsing; str() gives it back in one spelling."""
+
+    parameters: tuple[Parameter, ...]
+    returns_code: bool
+
+    def __str__(self) -> str:
+        text = ", ".join(map(str, self.parameters))
+        return f"{text} -> int".strip() if self.returns_code else text
+
+
+def _parse_parameter(index: int, text: str) -> Parameter:
+    words = text.split()
+    derived = _DERIVED_FORM.fullmatch(text.strip())
+    if derived:
+        return Parameter(derived[1], of=int(derived[2]))
+    if words == ["range"]:
+        return Parameter("range")
+    if len(words) == 1 and words[0] in CODES:
+        return Parameter("value", words[0])
+    if len(words) == 2 and words[0] in (*MEMORY, "result") and words[1] in CODES:
+        return Parameter(words[0], words[1])
+    raise ValueError(
+        f"signature, parameter {index}: {text.strip()!r} is not understood; write a code "
+        f"({' '.join(CODES)}), 'in CODE', 'out CODE', 'inout CODE', 'result CODE', 'range', "
+        "'count(N)', 'rows(N)' or 'stride(N)'"
+    )
+
+
+def _check(parameters: tuple[Parameter, ...]) -> None:
+    integers = floats = arguments = 0
+    for index, parameter in enumerate(parameters):
+        where = f"signature, parameter {index}: "
+        if parameter.what in DERIVED:
+            named = parameters[parameter.of].what if parameter.of < len(parameters) else "nothing"
+            if named not in MEMORY:
+                raise ValueError(
+                    f"{where}{parameter} must name an in, out or inout parameter by its position, "
+                    f"counted from 0; {parameter.of} is {named}"
+                )
+        else:
+            arguments += 1
+        if parameter.what == "value" and parameter.code[0] == "f":
+            floats += 1
+        else:
+            integers += 2 if parameter.what == "range" else 1
+        if floats > FLOATS_MAX:
+            raise ValueError(f"{where}more than 8 floating-point values; pass them as 'in f8'")
+        if integers > INTEGERS_MAX:
+            raise ValueError(f"{where}more than 14 integers and pointers; pass values as memory")
+        if arguments > ARGUMENTS_MAX:
+            raise ValueError(f"{where}a task takes at most 18 arguments")
+
+
+def parse(signature: Signature) -> Parsed:
+    """Parses a signature, as one string or as a list of parameters. ValueError says what is wrong.
+
+    In a list, the last item may be "-> int".
+    """
+    if isinstance(signature, str):
+        text, arrow, returned = signature.partition("->")
+        parts = text.split(",") if text.strip() else []
+    else:
+        parts = list(signature)
+        if not all(isinstance(part, str) for part in parts):
+            raise TypeError("a signature is a string or a list of strings")
+        has_arrow = bool(parts) and parts[-1].strip().startswith("->")
+        _, arrow, returned = parts.pop().partition("->") if has_arrow else ("", "", "")
+    if arrow and returned.strip() not in ("int", "void"):
+        raise ValueError(f"signature: '-> {returned.strip()}' must be '-> int' or '-> void'")
+    parameters = tuple(_parse_parameter(i, part) for i, part in enumerate(parts))
+    _check(parameters)
+    return Parsed(parameters, returned.strip() == "int")

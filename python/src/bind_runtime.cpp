@@ -1,0 +1,192 @@
+// Binds Runtime and Mutex: reads the configuration, and checks what C++ types cannot say.
+#include <nanobind/stl/string.h>
+
+#include <limits>
+
+#include "bindings.hpp"
+#include "builtins.hpp"
+#include "runtime_object.hpp"
+
+namespace lev::python {
+
+namespace {
+
+constexpr const char* runtime_doc = R"(Workers of one machine, and the way tasks reach them.
+
+Use it as a context manager: the end of the block waits for all tasks and stops the workers; when
+the block is left by an exception, tasks that have not started are cancelled first.
+
+machine: a name listed by leveret.machines(). workers: 0 for one less than the cores.
+staging: 'auto', 'in_place' or 'copy'. wait: 'help', 'park' or 'spin'. full: 'help', 'wait' or
+'fail', what a submit does when all tickets are in use. depth: tasks looked ahead, 0 to choose.
+local_store_bytes: per worker. tickets: tasks in flight at most. trace_events: kept per worker.
+spin_ns: how long an idle worker polls before it sleeps. seed: of every random choice.
+
+Raises ValueError for values that make no sense, Unavailable when the machine does not work here.
+Thread safety: every method from any thread.)";
+
+constexpr const char* submit_doc = R"(Hands over one task and returns its Ticket.
+
+args: one for each parameter of the procedure that is not `result`, count(), rows() or stride().
+Arrays are not copied: they must not be changed until the task is complete, and are kept alive.
+after: tickets (one or more) of tasks that must end well first. locks: mutexes held while it runs.
+priority: larger runs earlier under the 'priority' filter. key: data key for the 'locality' filter.
+grain: smallest piece dicing may cut.
+
+Raises TypeError, ValueError, OverflowError or BufferError naming the argument that does not fit;
+nothing is submitted then. Cost: about a microsecond; waits when all tickets are in use.)";
+
+constexpr const char* submit_bulk_doc = R"(Submits many tasks of one procedure behind one Ticket, in one call.
+
+Each argument is cut along its first axis: an array of shape (n, ...) for memory gives row i to
+task i; a list or an array of shape (n,) gives value i; a number is for every task; whole(a) gives
+every task all of `a`. A `range` takes a list of pairs. count: the number of tasks, needed when no
+argument tells. Alternatively one list with a tuple of arguments per task.
+
+Raises like submit(). Cost: a fraction of a microsecond per task.)";
+
+constexpr const char* parallel_doc = R"(Submits one task over the indices 0..n that dicing may cut into many.
+
+`range` parameters are not passed: they stand for the indices. Arrays wrapped in leveret.sliced(a)
+are cut along with them and need n rows (one axis: n elements). Others go whole to every piece.
+grain: smallest piece, in indices; 0 lets Leveret choose. Raises and costs like submit().)";
+
+template <class Enum>
+struct choice {
+  const char* name;
+  Enum value;
+};
+
+template <class Enum, std::size_t Count>
+Enum choose(const char* field, const std::string& name, const choice<Enum> (&choices)[Count]) {
+  std::string known;
+  for (const choice<Enum>& c : choices) {
+    if (name == c.name) return c.value;
+    known += std::string(known.empty() ? "" : ", ") + c.name;
+  }
+  raise_value_error(std::string(field) + " must be one of " + known + ", not '" + name + "'");
+}
+
+template <class Field>
+void set_number(Field& field, nb::handle options, const char* name) {
+  const nb::object value = options[name];
+  const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+  if (!index.is_valid()) throw nb::python_error();
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  using limits = std::numeric_limits<Field>;
+  const bool is_low = number < 0 && static_cast<long long>(limits::min()) > number;
+  const bool is_high = number > 0 && static_cast<unsigned long long>(number) > limits::max();
+  if (overflow != 0 || is_low || is_high)
+    raise_value_error(std::string(name) + "=" + text_of(value) +
+                      " is out of bounds");
+  field = static_cast<Field>(number);
+}
+
+void set_choices(config& c, nb::handle o) {
+  const auto text = [&](const char* name) {
+    const nb::object value = o[name];
+    if (!nb::isinstance<nb::str>(value)) raise_value_error(std::string(name) + " must be a string");
+    return text_of(value);
+  };
+  using s = staging;
+  using w = wait_policy;
+  using f = when_full;
+  const choice<s> stagings[] = {{"auto", s::automatic}, {"in_place", s::in_place}, {"copy", s::copy}};
+  const choice<w> waits[] = {{"help", w::help}, {"park", w::park}, {"spin", w::spin}};
+  const choice<f> fulls[] = {{"help", f::help}, {"wait", f::wait}, {"fail", f::fail}};
+  c.staging = choose("staging", text("staging"), stagings);
+  c.wait = choose("wait", text("wait"), waits);
+  c.full = choose("full", text("full"), fulls);
+}
+
+void open(runtime_object* self, const std::string& machine, nb::kwargs o) {
+  config c;
+  c.machine = machine.c_str();
+  set_choices(c, o);
+  set_number(c.workers, o, "workers");
+  set_number(c.depth, o, "depth");
+  set_number(c.tickets, o, "tickets");
+  set_number(c.local_store_bytes, o, "local_store_bytes");
+  set_number(c.trace_events, o, "trace_events");
+  set_number(c.seed, o, "seed");
+  set_number(c.dice_threshold, o, "dice_threshold");
+  set_number(c.host_threads, o, "host_threads");
+  set_number(c.nest_max, o, "nest_max");
+  set_number(c.spin_ns, o, "spin_ns");
+  c.pin = nb::cast<bool>(nb::object(o["pin"]));
+  new (self) runtime_object(std::make_shared<session>(c));
+}
+
+ticket_object* submit(runtime_object& self, const plan& p, nb::args args, nb::object after,
+                      nb::object locks, std::int32_t priority, std::uint32_t key,
+                      std::uint32_t grain) {
+  return self.submit(p, args, {after, locks, priority, key, grain}, nullptr);
+}
+
+ticket_object* parallel(runtime_object& self, const plan& p, std::uint64_t n, nb::args args,
+                        nb::object after, nb::object locks, std::int32_t priority,
+                        std::uint32_t key, std::uint32_t grain) {
+  const lev::range whole{0, n};
+  return self.submit(p, args, {after, locks, priority, key, grain}, &whole);
+}
+
+void bind_submits(nb::class_<runtime_object>& c) {
+  const nb::tuple none;
+  c.def("submit", &submit, nb::arg("procedure"), nb::arg("args"), nb::arg("after") = none,
+        nb::arg("locks") = none, nb::arg("priority") = 0, nb::arg("key") = 0, nb::arg("grain") = 0,
+        submit_doc);
+  c.def("parallel", &parallel, nb::arg("procedure"), nb::arg("n"), nb::arg("args"),
+        nb::arg("after") = none, nb::arg("locks") = none, nb::arg("priority") = 0,
+        nb::arg("key") = 0, nb::arg("grain") = 0, parallel_doc);
+  c.def(
+      "submit_bulk",
+      [](runtime_object& self, const plan& p, nb::args args, nb::object count) {
+        return self.submit_bulk(p, args, count);
+      },
+      nb::arg("procedure"), nb::arg("args"), nb::arg("count") = nb::none(), submit_bulk_doc);
+}
+
+void bind_rest(nb::class_<runtime_object>& c) {
+  c.def("wait_for_completion", &runtime_object::wait_for_completion,
+        nb::arg("timeout") = nb::none(),
+        "Waits for all tasks submitted so far and their children. Raises the first failure of a "
+        "task whose Ticket was dropped since the last call; TimeoutError when the time is over.");
+  c.def("close", &runtime_object::close, nb::arg("timeout") = nb::none(),
+        nb::arg("cancel_waiting") = false,
+        "Refuses new tasks, waits for the others (or cancels what has not started) and stops the "
+        "workers. TimeoutError when the time is over: call again. A second call does nothing.");
+  c.def("set_filters", &runtime_object::set_filters, nb::arg("names"),
+        "Replaces the filter chain, also while tasks run: names out of 'fifo', 'priority', "
+        "'locality', 'by_procedure', at most 8; () for none.");
+  c.def("mutex", &runtime_object::make_mutex,
+        "Makes a mutex for locks=; a runtime has at most 256.");
+  c.def("counters", &runtime_object::counters,
+        "What has happened since open, summed over all workers and host threads.");
+  c.def("worker_counters", &runtime_object::worker_counters,
+        "One entry per worker, then one for the helping host threads. busy_ns counts while "
+        "tracing is on.");
+  c.def("write_trace", &runtime_object::write_trace, nb::arg("path"),
+        "Writes what the trace rings hold as Chrome/Perfetto JSON. Needs trace_events > 0.");
+  c.def_prop_ro("workers", [](runtime_object& r) { return r.runtime().workers(); },
+                "Number of workers.");
+  c.def_prop_ro("machine", [](runtime_object& r) { return r.runtime().machine(); },
+                "Name of the machine.");
+  c.def_prop_ro("closed", &runtime_object::is_closed, "Whether close() has succeeded.");
+  c.def("now_ns", [](runtime_object& r) { return r.runtime().now_ns(); },
+        "The machine's clock in nanoseconds: virtual time on `sim`.");
+  c.def("trace_hash", [](runtime_object& r) { return r.runtime().trace_hash(); },
+        "Hash over the trace events of a `sim` runtime: equal for equal seeds.");
+}
+
+}  // namespace
+
+void bind_runtime(nb::module_& m) {
+  nb::class_<task_mutex>(m, "Mutex", "A mutex that tasks name with locks=. Made by Runtime.mutex().");
+  nb::class_<runtime_object> c(m, "Runtime", runtime_doc);
+  c.def("__init__", &open, nb::arg("machine"), nb::arg("options"));
+  bind_submits(c);
+  bind_rest(c);
+}
+
+}  // namespace lev::python

@@ -1,0 +1,66 @@
+// Binds Ticket and the waits for several.
+#include <nanobind/stl/string.h>
+
+#include "bindings.hpp"
+#include "wait_set.hpp"
+
+namespace lev::python {
+
+namespace {
+
+constexpr const char* ticket_doc = R"(The handle of a submitted task, or of all tasks of a bulk.
+
+It remembers its outcome: it may be waited for again and again, by any thread. The arrays of the
+task are kept alive until the task is complete, also when the Ticket is dropped; the failure of a
+dropped one is raised by Runtime.wait_for_completion() and by the end of the `with` block.)";
+
+constexpr const char* wait_doc = R"(Waits until the task is complete, without the GIL.
+
+timeout: seconds; None waits for ever, 0 polls. Ctrl-C interrupts the wait, not the task.
+Raises TaskFailed, DependencyFailed or Cancelled by what became of the task, TimeoutError when
+the time is over (nothing is consumed), ValueError for a negative time-out or NaN.
+Cost: a wait for a complete task does not give up the GIL.)";
+
+constexpr const char* result_doc = R"(Waits like wait(), then returns the task's results.
+
+None for a procedure without `result` parameters, an int or float for one, a tuple for several. For
+a bulk each is a NumPy array of shape (tasks,) in place of the number.)";
+
+constexpr const char* cancel_doc = R"(Asks that the task not run. Returns whether it may have come in time.
+
+It is a request: wait() tells, by raising Cancelled. A running task is not interrupted.)";
+
+constexpr const char* wait_any_doc = R"(Waits until one of the tickets is complete and returns it.
+
+Its failure is not raised: its wait() or result() does that. A ticket given twice counts once.
+Raises TimeoutError when the time is over, ValueError when there is no ticket or they are of
+different runtimes. Cost: linear in the number of tickets; see as_completed() for many.)";
+
+constexpr const char* wait_all_doc = R"(Waits until all tickets are complete.
+
+Raises the first failure, by position; its `failures` counts the tasks that failed in all.
+TimeoutError when the time is over; the tickets can be waited for again. No tickets: returns.)";
+
+}  // namespace
+
+void bind_tickets(nb::module_& m) {
+  nb::class_<ticket_object>(m, "Ticket", ticket_doc)
+      .def("wait", &ticket_object::wait, nb::arg("timeout") = nb::none(), wait_doc)
+      .def("result", &ticket_object::result, nb::arg("timeout") = nb::none(), result_doc)
+      .def("done", &ticket_object::done,
+           "Whether a wait would return at once. Never blocks.")
+      .def("cancel", &ticket_object::cancel, cancel_doc)
+      .def_prop_ro(
+          "status_code", [](ticket_object& t) { return static_cast<int>(t.code()); },
+          "Outcome as a number of leveret.Status, or pending when it was not waited for yet.")
+      .def_prop_ro(
+          "procedure", [](ticket_object& t) -> const plan& { return t.procedure(); },
+          nb::rv_policy::reference, "What the task runs.")
+      .def("__repr__", [](ticket_object& t) {
+        return "<leveret.Ticket of '" + t.procedure().name + "', " + status_name(t.code()) + ">";
+      });
+  m.def("wait_any", &wait_any, nb::arg("tickets"), nb::arg("timeout") = nb::none(), wait_any_doc);
+  m.def("wait_all", &wait_all, nb::arg("tickets"), nb::arg("timeout") = nb::none(), wait_all_doc);
+}
+
+}  // namespace lev::python

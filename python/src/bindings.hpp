@@ -1,0 +1,17 @@
+// The parts of the extension module `leveret._core`.
+#ifndef LEVERET_PYTHON_BINDINGS_HPP
+#define LEVERET_PYTHON_BINDINGS_HPP
+
+#include <nanobind/nanobind.h>
+
+namespace lev::python {
+
+void bind_procedures(nanobind::module_& m);
+void bind_tickets(nanobind::module_& m);
+void bind_runtime(nanobind::module_& m);
+void bind_machines(nanobind::module_& m);
+void bind_apps(nanobind::module_& m);
+
+}  // namespace lev::python
+
+#endif

@@ -1,0 +1,36 @@
+// Raising errors: every C++ status goes through leveret.errors.make_error, which knows the classes.
+#include "errors.hpp"
+
+#include <nanobind/stl/string.h>
+
+namespace lev::python {
+
+[[noreturn]] static void raise(PyObject* type, const std::string& message) {
+  PyErr_SetString(type, message.c_str());
+  throw nb::python_error();
+}
+
+void refuse_argument(PyObject* type, const place& where, const std::string& message) {
+  raise(type, "argument " + std::to_string(where.position) + " (" + where.declared->text +
+                  "): " + message);
+}
+
+void raise_status(status code, const std::string& message, int argument, int task_code,
+                  unsigned failures) {
+  const nb::object made = nb::module_::import_("leveret.errors")
+                              .attr("make_error")(static_cast<int>(code), message, argument,
+                                                  task_code, failures);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+  throw nb::python_error();
+}
+
+void raise_value_error(const std::string& message) { raise(PyExc_ValueError, message); }
+
+std::string text_of(nb::handle value) {
+  const nb::str text(value);
+  return text.c_str();
+}
+
+std::string name_of_type(nb::handle value) { return Py_TYPE(value.ptr())->tp_name; }
+
+}  // namespace lev::python

@@ -1,0 +1,40 @@
+// How the binding reports: statuses become the exceptions of leveret.errors, bad arguments Python's own.
+#ifndef LEVERET_PYTHON_ERRORS_HPP
+#define LEVERET_PYTHON_ERRORS_HPP
+
+#include <nanobind/nanobind.h>
+
+#include <leveret/leveret.hpp>
+#include <string>
+
+#include "plan.hpp"
+
+namespace lev::python {
+
+namespace nb = nanobind;
+
+// Where a bad argument stands, for messages.
+struct place {
+  int position;         // among what the caller passes
+  const slot* declared;
+};
+
+// refuse_argument() raises `type` with "argument 1 (in f4): <message>".
+[[noreturn]] void refuse_argument(PyObject* type, const place& where, const std::string& message);
+
+// raise_status() raises the class of leveret.errors that stands for `code`. `argument` is -1 when none is at fault.
+[[noreturn]] void raise_status(status code, const std::string& message, int argument = -1,
+                               int task_code = 0, unsigned failures = 0);
+
+// raise_value_error() raises ValueError; for options and time-outs.
+[[noreturn]] void raise_value_error(const std::string& message);
+
+// text_of() is str(value).
+std::string text_of(nb::handle value);
+
+// name_of_type() is the name of a value's type, for messages.
+std::string name_of_type(nb::handle value);
+
+}  // namespace lev::python
+
+#endif

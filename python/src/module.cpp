@@ -1,0 +1,58 @@
+// leveret._core: the extension module behind the Python package. Users see it through leveret/__init__.py.
+#include <nanobind/stl/string.h>
+
+#include "bindings.hpp"
+#include "errors.hpp"
+#include "waiting.hpp"
+
+namespace lev::python {
+
+// Errors that the applications let through.
+static void translate(const std::exception_ptr& thrown, void*) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const error& e) {
+    try {
+      raise_status(e.code(), e.what(), e.argument());
+    } catch (nb::python_error& raised) {
+      raised.restore();
+    }
+  }
+}
+
+void bind_machines(nb::module_& m) {
+  m.def("version", &version, "Version of the library, such as '0.1.0'.");
+  m.def("available_cores", &available_cores,
+        "Cores this process may use: its affinity mask, limited by the cgroup's CPU quota.");
+  m.def("status_name", [](int code) { return status_name(static_cast<status>(code)); },
+        "Name of a status code, such as 'stale_ticket'.");
+  m.def(
+      "machines",
+      [] {
+        nb::list all;
+        for (unsigned i = 0; machine_name(i) != nullptr; ++i) {
+          const char* why = machine_unavailable(machine_name(i));
+          const nb::object reason = why == nullptr ? nb::none() : nb::object(nb::str(why));
+          all.append(nb::make_tuple(machine_name(i), reason));
+        }
+        return all;
+      },
+      nb::sig("def machines() -> list[tuple[str, str | None]]"),
+      "The machines built in, each with the reason why it does not work here, or None.");
+}
+
+}  // namespace lev::python
+
+NB_MODULE(_core, m) {
+  using namespace lev::python;
+  nanobind::set_leak_warnings(false);  // tickets may live as long as the interpreter
+  nanobind::register_exception_translator(&translate);
+  remember_main_thread();
+  bind_machines(m);
+  bind_procedures(m);
+  bind_tickets(m);
+  bind_runtime(m);
+#ifdef LEVERET_PYTHON_APPS
+  bind_apps(m);
+#endif
+}

@@ -1,0 +1,89 @@
+// Packing the arguments of one task, one parameter after the other.
+#include "pack.hpp"
+
+namespace lev::python {
+
+hold* make_hold(session* owner, const plan& p, std::size_t tasks) {
+  std::size_t memory_count = 0;
+  for (const slot& s : p.slots) memory_count += is_memory(s.what);
+  if (memory_count + p.result_count == 0) return nullptr;
+  hold* h = new hold(owner, memory_count * tasks);
+  if (p.result_count > 0) h->make_results(p, tasks);
+  return h;
+}
+
+void check_argument_count(const plan& p, std::size_t given, bool are_ranges_passed) {
+  std::size_t wanted = 0;
+  for (const slot& s : p.slots)
+    wanted += s.what != kind::result && (are_ranges_passed || s.what != kind::range);
+  if (given == wanted) return;
+  PyErr_Format(PyExc_TypeError, "procedure '%s' takes %zu arguments from its caller (\"%s\"), %zu given",
+               p.name.c_str(), wanted, p.signature.c_str(), given);
+  throw nb::python_error();
+}
+
+argument pack_value(const place& where, nb::handle value) {
+  argument a;
+  a.address = to_bits(value, where.declared->type, where);
+  a.unit_bytes = where.declared->type.bytes;
+  a.what = kind::value;
+  return a;
+}
+
+argument pack_range(lev::range r) noexcept {
+  argument a;
+  a.address = r.begin;
+  a.row_bytes = r.end;
+  a.what = kind::range;
+  a.flags = argument_sliced;
+  return a;
+}
+
+argument pack_result(const slot& s, char* place) noexcept {
+  argument a;
+  a.address = reinterpret_cast<std::uintptr_t>(place);
+  a.row_bytes = s.type.bytes;
+  a.stride_bytes = s.type.bytes;
+  a.unit_bytes = s.type.bytes;
+  a.what = kind::result;
+  return a;
+}
+
+argument pack_memory(const place& where, nb::handle value, hold* h) {
+  const bool is_sliced = nb::isinstance<sliced_array>(value);
+  if (is_sliced) value = nb::inst_ptr<sliced_array>(value)->array;
+  return memory_argument(whole_extent(h->open(value, where)), is_sliced, where);
+}
+
+void pack_task(const plan& p, nb::tuple values, hold* h, std::size_t index, const lev::range* whole,
+               argument* arguments) {
+  int next = 0;
+  std::size_t result = 0;
+  for (const slot& s : p.slots) {
+    const place where{next, &s};
+    argument& a = *arguments++;
+    if (s.what == kind::result) {
+      a = pack_result(s, h->result(result++) + index * s.type.bytes);
+    } else if (s.what == kind::range && whole != nullptr) {
+      a = pack_range(*whole);
+    } else if (s.what == kind::range) {
+      a = pack_range(to_range(values[next++], where));
+    } else if (s.what == kind::value) {
+      a = pack_value(where, values[next++]);
+    } else {
+      a = pack_memory(where, values[next++], h);
+    }
+  }
+}
+
+int position_of(const plan& p, int index, bool are_ranges_passed) noexcept {
+  const auto is_passed = [&](const slot& s) {
+    return s.what != kind::result && (are_ranges_passed || s.what != kind::range);
+  };
+  if (index < 0 || index >= static_cast<int>(p.slots.size()) || !is_passed(p.slots[index])) return -1;
+  int position = 0;
+  for (int i = 0; i < index; ++i) position += is_passed(p.slots[i]);
+  return position;
+}
+
+}  // namespace lev::python

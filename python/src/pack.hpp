@@ -1,0 +1,57 @@
+// From Python's arguments to descriptors.
+#ifndef LEVERET_PYTHON_PACK_HPP
+#define LEVERET_PYTHON_PACK_HPP
+
+#include "hold.hpp"
+#include "values.hpp"
+
+namespace lev::python {
+
+// leveret.sliced(a): dicing may cut this array along its first axis.
+struct sliced_array {
+  nb::object array;
+};
+
+// leveret.whole(a): in submit_bulk, every task gets all of this array.
+struct whole_array {
+  nb::object array;
+};
+
+// Gives up the hold when packing fails half-way.
+class hold_guard {
+ public:
+  explicit hold_guard(hold* h) : hold_(h) { if (h != nullptr) h->add_user(); }
+  ~hold_guard() { if (hold_ != nullptr) hold_->drop_user(); }
+  hold_guard(const hold_guard&) = delete;
+  hold_guard& operator=(const hold_guard&) = delete;
+  hold* get() const noexcept { return hold_; }
+
+ private:
+  hold* hold_;
+};
+
+// make_hold() makes what `tasks` tasks need kept; null when they need nothing.
+hold* make_hold(session* owner, const plan& p, std::size_t tasks);
+
+// check_argument_count() raises TypeError unless `given` is what a caller passes to the procedure.
+void check_argument_count(const plan& p, std::size_t given, bool are_ranges_passed);
+
+// pack_memory() exports an array into `h`. A sliced_array sets the argument's flag.
+argument pack_memory(const place& where, nb::handle value, hold* h);
+
+// pack_task() fills `arguments` for one task, whose results are the `index`-th in `h`. With `whole` valid, range parameters
+// are not passed by the caller but stand for that range.
+void pack_task(const plan& p, nb::tuple values, hold* h, std::size_t index, const lev::range* whole,
+               argument* arguments);
+
+// position_of() tells where a caller passes the task's argument `index`, counted from 0; -1 for what it does not pass.
+int position_of(const plan& p, int index, bool are_ranges_passed) noexcept;
+
+// Small parts, also for bulk packing.
+argument pack_value(const place& where, nb::handle value);
+argument pack_range(lev::range r) noexcept;
+argument pack_result(const slot& s, char* place) noexcept;
+
+}  // namespace lev::python
+
+#endif

@@ -1,0 +1,75 @@
+// What a procedure's signature means: how a task's arguments become those of a plain C function.
+//
+// A plan is made once, when Python defines a procedure, and lives as long as the process, as the procedure table asks. It is
+// constant afterwards, so any thread may read it.
+#ifndef LEVERET_PYTHON_PLAN_HPP
+#define LEVERET_PYTHON_PLAN_HPP
+
+#include <cstdint>
+#include <leveret/leveret.hpp>
+#include <string>
+#include <vector>
+
+namespace lev::python {
+
+// An element or value: family 'i' (signed), 'u' (unsigned) or 'f' (floating), and its size.
+struct scalar {
+  char family = 'u';
+  std::uint8_t bytes = 8;
+  bool operator==(const scalar&) const = default;
+};
+
+std::string scalar_name(scalar type);  // "f4"
+
+// Where a parameter of the C function comes from.
+enum class source : std::uint8_t { value, memory, result, range, count, rows, stride };
+
+// One parameter of the C function. count, rows and stride speak of the memory argument `argument`.
+struct step {
+  source what;
+  std::uint8_t argument;  // index among the task's arguments
+  scalar type;
+};
+
+// One argument of the task.
+struct slot {
+  kind what;
+  scalar type;
+  std::string text;  // as the signature has it: "in f4"
+};
+
+struct plan {
+  std::string name;
+  std::string signature;
+  void* function = nullptr;  // null: the body is not a C function
+  bool returns_code = false;
+  std::vector<step> steps;
+  std::vector<slot> slots;
+  std::vector<kind> kinds;  // of slots
+  unsigned result_count = 0;
+  procedure_id id = 0;
+};
+
+// One parsed parameter as the Python side hands it over.
+struct parameter {
+  std::string what;  // "value", "in", "out", "inout", "result", "range", "count", "rows", "stride"
+  char family;
+  unsigned bytes;
+  unsigned of;  // count, rows, stride: position of the memory parameter in the signature
+};
+
+constexpr unsigned integers_max = 14;  // integers and pointers the trampoline passes on
+constexpr unsigned floats_max = 8;     // floating-point registers for arguments, on both CPUs
+
+// make_plan() lays out the parameters. Throws lev::error (bad_argument, too_big) saying which parameter is at fault.
+plan* make_plan(const std::vector<parameter>& parameters);
+
+// call_c_function() is the body of every procedure that is a C function; its context is the plan.
+int call_c_function(const call& c);
+
+// trampoline_unavailable() says why C functions cannot be called on this CPU; null when they can.
+const char* trampoline_unavailable() noexcept;
+
+}  // namespace lev::python
+
+#endif

@@ -1,0 +1,247 @@
+// Submitting from Python: pack with the GIL, submit without it (a full runtime makes the submitter run tasks or sleep).
+#include "runtime_object.hpp"
+
+#include "builtins.hpp"
+#include "bulk.hpp"
+
+namespace lev::python {
+
+namespace {
+
+void add_locks(nb::handle locks, const session* owner, options& o) {
+  const auto add = [&](nb::handle lock) {
+    if (!nb::isinstance<task_mutex>(lock)) {
+      PyErr_SetString(PyExc_TypeError,
+                      "locks must be mutexes of this runtime; make them with Runtime.mutex()");
+      throw nb::python_error();
+    }
+    const task_mutex& m = *nb::inst_ptr<task_mutex>(lock);
+    if (m.owner.get() != owner) raise_value_error("a mutex in locks= is of another runtime");
+    o.locks(m.id);
+  };
+  if (nb::isinstance<task_mutex>(locks)) return add(locks);
+  for (nb::handle lock : nb::iter(locks)) add(lock);
+}
+
+// Waits in slices for something the core answers with a plain status.
+template <class Step>
+status wait_for_status(const deadline& end, Step&& step) {
+  return wait_in_slices(end, [&](std::int64_t ns) {
+           outcome o;
+           o.code = step(ns);
+           return o;
+         }).code;
+}
+
+// A list of tuples, one per task; but the list of pairs for the only parameter, a range, is a column.
+bool is_task_list(const plan& p, nb::tuple values) {
+  if (values.size() != 1 || (p.slots.size() == 1 && p.slots[0].what == kind::range)) return false;
+  PyObject* list = PyTuple_GET_ITEM(values.ptr(), 0);
+  return PyList_Check(list) && PyList_GET_SIZE(list) > 0 && PyTuple_Check(PyList_GET_ITEM(list, 0));
+}
+
+filter filter_named(const std::string& name) {
+  if (name == "fifo") return filters::fifo();
+  if (name == "priority") return filters::priority();
+  if (name == "locality") return filters::locality();
+  if (name == "by_procedure") return filters::by_procedure();
+  raise_value_error("there is no filter '" + name +
+                    "'; the filters are fifo, priority, locality, by_procedure");
+}
+
+}  // namespace
+
+lev::ticket runtime_object::try_submit(const descriptor& task, const options& o, refusal* why) {
+  lev::runtime& r = runtime();
+  const nb::gil_scoped_release released;
+  return r.try_submit(task, &o, why);
+}
+
+// An empty task after as many tickets as the core takes at once; its ticket takes their place in `names`.
+lev::ticket runtime_object::join(std::vector<ticket_name>& names, refusal* why) {
+  options o;
+  for (unsigned i = 0; i < options::after_max; ++i) {
+    o.after(names.back());
+    names.pop_back();
+  }
+  descriptor nothing;
+  nothing.procedure = builtin("null").id;
+  lev::ticket t = try_submit(nothing, o, why);
+  names.insert(names.begin(), {t.id()});
+  return t;
+}
+
+// Submits a task after the tickets of after=. An empty ticket with `why` tells of a refusal; dependency_failed of a ticket
+// that has failed already.
+lev::ticket runtime_object::submit_after(const descriptor& task, options& o, nb::handle after,
+                                         refusal* why) {
+  bool is_any_waited_for = false;
+  std::vector<ticket_name> names;
+  for (const nb::object& t : tickets_of(after)) {
+    ticket_object& one = ticket_in(t);
+    if (one.owner() != session_) raise_value_error("a ticket in after= is of another runtime");
+    if (one.is_waited_for() && one.done()) one.try_wait(deadline(nb::none()));
+    is_any_waited_for |= one.is_waited_for();
+    if (!one.is_finished()) {
+      names.push_back(one.name());
+    } else if (one.code() != status::ok) {
+      why->code = status::dependency_failed;
+      return {};
+    }
+  }
+  std::vector<lev::ticket> joins;
+  while (names.size() > options::after_max) {
+    joins.push_back(join(names, why));
+    if (!joins.back()) break;
+  }
+  options with_after = o;
+  for (const ticket_name& name : names) with_after.after(name);
+  lev::ticket t;
+  if (joins.empty() || joins.back()) t = try_submit(task, with_after, why);
+  // Another thread's wait may have consumed a ticket meanwhile: then that thread knows how it ended.
+  if (!t && why->code == status::stale_ticket && is_any_waited_for)
+    return submit_after(task, o, after, why);
+  return t;
+}
+
+ticket_object* runtime_object::submit(const plan& p, nb::tuple values, const submit_options& asked,
+                                      const lev::range* whole) {
+  runtime();
+  check_argument_count(p, values.size(), whole == nullptr);
+  const hold_guard held(make_hold(session_.get(), p, 1));
+  descriptor task;
+  task.procedure = p.id;
+  task.argument_count = static_cast<std::uint8_t>(p.slots.size());
+  task.grain = asked.grain;
+  task.priority = asked.priority;
+  task.key = asked.key;
+  pack_task(p, values, held.get(), 0, whole, task.arguments);
+
+  options o;
+  o.priority(asked.priority).key(asked.key).grain(asked.grain);
+  add_locks(asked.locks, session_.get(), o);
+  refusal why;
+  lev::ticket t = submit_after(task, o, asked.after, &why);
+  if (!t && why.code == status::dependency_failed)
+    return new ticket_object(session_, p, status::dependency_failed, false);
+  if (!t) raise_status(why.code, why.message, position_of(p, why.argument, whole == nullptr));
+  return new ticket_object(session_, p, std::move(t), held.get(), 1, false);
+}
+
+ticket_object* runtime_object::submit_bulk(const plan& p, nb::tuple values, nb::object count) {
+  lev::runtime& r = runtime();
+  const bulk tasks = is_task_list(p, values)
+                         ? bulk(p, nb::borrow<nb::list>(values[0]), session_.get())
+                         : bulk(p, values, count, session_.get());
+  hold* held = tasks.held()->is_empty() ? nullptr : tasks.held();
+  if (tasks.count() == 0) return new ticket_object(session_, p, status::ok, true);
+  status code = status::ok;
+  std::string message;
+  lev::ticket t;
+  {
+    const nb::gil_scoped_release released;
+    try {
+      t = r.submit_bulk(tasks.count(), [&](std::size_t i, descriptor& d) { tasks.fill(i, d); });
+    } catch (const error& e) {
+      code = e.code();
+      message = e.what();
+    }
+  }
+  if (code != status::ok) {
+    if (held != nullptr) session_->keep_until_idle(held);  // tasks before the refused one run
+    raise_status(code, message);
+  }
+  return new ticket_object(session_, p, std::move(t), held, tasks.count(), true);
+}
+
+void runtime_object::wait_for_completion(nb::object timeout) {
+  lev::runtime& r = runtime();
+  const deadline end(timeout);
+  const outcome o =
+      wait_in_slices(end, [&](std::int64_t ns) { return r.wait_for_completion(ns); });
+  session_->collect();
+  if (o.code == status::timed_out) raise_status(o.code, "tasks are still waiting or running");
+  if (o.code != status::would_deadlock && o.code != status::closed) session_->collect_idle();
+  if (o.code != status::ok)
+    raise_status(o.code,
+                 std::string("a task whose ticket was dropped: ") + status_name(o.code), -1,
+                 o.task_code, o.failures);
+}
+
+void runtime_object::close(nb::object timeout, bool cancel_waiting) {
+  if (is_closed_ || session_->is_forked()) return;
+  const deadline end(timeout);
+  lev::runtime& r = runtime();
+  const status code = wait_for_status(end, [&](std::int64_t ns) {
+    const auto slice = std::chrono::nanoseconds(ns == forever ? 1'000'000'000 : ns);
+    const std::unique_lock lock(closing_, slice);
+    return lock ? r.close(ns, cancel_waiting) : status::timed_out;
+  });
+  if (code != status::ok)
+    raise_status(code, code == status::timed_out ? "tasks are still running; call close() again"
+                                                 : "the runtime cannot be closed from a task of its own");
+  is_closed_ = true;
+  session_->collect();
+  session_->collect_idle();
+}
+
+void runtime_object::set_filters(nb::object names) {
+  std::vector<filter> chain;
+  for (nb::handle name : nb::iter(names)) {
+    if (!nb::isinstance<nb::str>(name)) raise_value_error("filters are given by name");
+    chain.push_back(filter_named(text_of(name)));
+  }
+  const status code = runtime().set_filters(chain.data(), chain.size());
+  if (code != status::ok) raise_status(code, "a chain has at most 8 filters");
+}
+
+task_mutex runtime_object::make_mutex() {
+  mutex_id id = 0;
+  const status code = runtime().make_mutex(&id);
+  if (code != status::ok) raise_status(code, "all 256 mutexes of the runtime are in use");
+  return {session_, id};
+}
+
+nb::dict runtime_object::counters() {
+  const lev::counters c = runtime().count();
+  nb::dict d;
+  d["submitted"] = c.submitted;
+  d["completed"] = c.completed;
+  d["failed"] = c.failed;
+  d["direct"] = c.direct;
+  d["stolen"] = c.stolen;
+  d["diced"] = c.diced;
+  d["passes"] = c.passes;
+  d["parks"] = c.parks;
+  d["staged_bytes"] = c.staged_bytes;
+  d["bad_filters"] = c.bad_filters;
+  d["helped"] = c.helped;
+  return d;
+}
+
+nb::list runtime_object::worker_counters() {
+  lev::runtime& r = runtime();
+  nb::list list;
+  for (unsigned i = 0; i <= r.workers(); ++i) {
+    const lev::worker_counters c = r.count_worker(i);
+    nb::dict d;
+    d["completed"] = c.completed;
+    d["busy_ns"] = c.busy_ns;
+    list.append(d);
+  }
+  return list;
+}
+
+void runtime_object::write_trace(const std::string& path) {
+  lev::runtime& r = runtime();
+  status code;
+  {
+    const nb::gil_scoped_release released;
+    code = r.write_trace(path.c_str());
+  }
+  if (code == status::not_supported)
+    raise_status(code, "there is no trace; open the Runtime with trace_events > 0");
+  if (code != status::ok) raise_status(code, "cannot write the trace to " + path);
+}
+
+}  // namespace lev::python

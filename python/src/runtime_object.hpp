@@ -1,0 +1,63 @@
+// Runtime as Python has it: a session, and the calls that submit to it.
+#ifndef LEVERET_PYTHON_RUNTIME_OBJECT_HPP
+#define LEVERET_PYTHON_RUNTIME_OBJECT_HPP
+
+#include <mutex>
+#include <optional>
+
+#include "pack.hpp"
+#include "wait_set.hpp"
+
+namespace lev::python {
+
+// leveret.Mutex: named by tasks with locks=.
+struct task_mutex {
+  std::shared_ptr<session> owner;
+  mutex_id id;
+};
+
+// Keyword arguments of a submit.
+struct submit_options {
+  nb::object after;
+  nb::object locks;
+  std::int32_t priority = 0;
+  std::uint32_t key = 0;
+  std::uint32_t grain = 0;
+};
+
+class runtime_object {
+ public:
+  explicit runtime_object(std::shared_ptr<session> s) : session_(std::move(s)) {}
+
+  ticket_object* submit(const plan& p, nb::tuple values, const submit_options& o,
+                        const lev::range* whole);
+  ticket_object* submit_bulk(const plan& p, nb::tuple values, nb::object count);
+  void wait_for_completion(nb::object timeout);
+  void close(nb::object timeout, bool cancel_waiting);
+  bool is_closed() const noexcept { return is_closed_; }
+  void set_filters(nb::object names);
+  task_mutex make_mutex();
+  nb::dict counters();
+  nb::list worker_counters();
+  void write_trace(const std::string& path);
+
+  // runtime() raises in a forked child. Releases what completed tasks held, as every call does.
+  lev::runtime& runtime() {
+    lev::runtime& r = session_->runtime();
+    session_->collect();
+    return r;
+  }
+
+ private:
+  lev::ticket try_submit(const descriptor& task, const options& o, refusal* why);
+  lev::ticket join(std::vector<ticket_name>& names, refusal* why);
+  lev::ticket submit_after(const descriptor& task, options& o, nb::handle after, refusal* why);
+
+  std::shared_ptr<session> session_;
+  std::timed_mutex closing_;  // close() is for one thread at a time
+  bool is_closed_ = false;
+};
+
+}  // namespace lev::python
+
+#endif

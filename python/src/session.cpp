@@ -1,0 +1,102 @@
+// Opening and closing a runtime under Python, and the list of finished holds.
+//
+// A hold's way: submit -> then(on_complete) -> [task completes] -> pushed on finished_ by the completing thread, without the
+// GIL -> taken by the next Python call, which ends the buffer exports with the GIL. A ticket that is waited for releases its
+// buffers at once; the list then finds them released.
+#include "session.hpp"
+
+#include <pthread.h>
+
+namespace lev::python {
+
+namespace {
+
+// Counts forks of this process, in the child. Written by the child's only thread right after the fork, read by everyone.
+std::atomic<unsigned> fork_count{0};
+
+unsigned watch_forks() {
+  static const int registered = pthread_atfork(
+      nullptr, nullptr, [] { fork_count.fetch_add(1, std::memory_order_relaxed); });
+  (void)registered;
+  return fork_count.load(std::memory_order_relaxed);
+}
+
+lev::runtime* open(const config& c) {
+  try {
+    const nb::gil_scoped_release released;
+    return new lev::runtime(c);
+  } catch (const error& e) {
+    const status code = e.code();
+    const std::string message = e.what();
+    raise_status(code, message);
+  }
+}
+
+}  // namespace
+
+session::session(const config& c) : runtime_(open(c)), fork_count_(watch_forks()) {}
+
+session::~session() {
+  if (is_forked()) return;  // the workers and their locks are the parent's: leak, rather than hang
+  {
+    const nb::gil_scoped_release released;
+    delete runtime_;
+  }
+  collect_finished();
+  collect_idle();
+}
+
+bool session::is_forked() const noexcept {
+  return fork_count_ != fork_count.load(std::memory_order_relaxed);
+}
+
+lev::runtime& session::runtime() {
+  if (is_forked())
+    raise_status(status::closed,
+                 "this runtime was opened before os.fork(); open one in this process, or start "
+                 "processes with the spawn method");
+  return *runtime_;
+}
+
+void session::on_complete(void* context) noexcept {
+  hold* h = static_cast<hold*>(context);
+  std::atomic<hold*>& finished = h->owner()->finished_;
+  h->next = finished.load(std::memory_order_relaxed);
+  // Pairs with the acquire in collect_finished: publishes h->next.
+  while (!finished.compare_exchange_weak(h->next, h, std::memory_order_release,
+                                         std::memory_order_relaxed)) {
+  }
+}
+
+void session::keep_until_complete(lev::ticket& t, hold* h) {
+  h->add_user();
+  if (t.then(&session::on_complete, h) == status::ok) return;
+  until_idle_.push_back(h);
+}
+
+void session::keep_until_idle(hold* h) {
+  h->add_user();
+  until_idle_.push_back(h);
+}
+
+void session::collect_finished() noexcept {
+  // Pairs with the release in on_complete.
+  hold* h = finished_.exchange(nullptr, std::memory_order_acquire);
+  while (h != nullptr) {
+    hold* next = h->next;
+    h->release_buffers();
+    h->drop_user();
+    h = next;
+  }
+}
+
+void session::collect_idle() noexcept {
+  std::vector<hold*> kept;
+  kept.swap(until_idle_);
+  for (hold* h : kept) {
+    h->release_buffers();
+    h->drop_user();
+  }
+}
+
+}  // namespace lev::python

@@ -1,0 +1,51 @@
+// A runtime as Python holds it: shared by the Runtime object and its tickets, so that it outlives the last of them.
+#ifndef LEVERET_PYTHON_SESSION_HPP
+#define LEVERET_PYTHON_SESSION_HPP
+
+#include <atomic>
+#include <vector>
+
+#include "hold.hpp"
+
+namespace lev::python {
+
+class session {
+ public:
+  explicit session(const config& c);  // raises; starts the workers without the GIL
+  ~session();                         // with the GIL, which it gives up while tasks drain
+  session(const session&) = delete;
+  session& operator=(const session&) = delete;
+
+  // runtime() raises when this process is a fork of the one that opened it: threads do not survive a fork.
+  lev::runtime& runtime();
+  bool is_forked() const noexcept;
+
+  // keep_until_complete() has `h` released after the task of `t` completed; called once, right after the submit.
+  void keep_until_complete(lev::ticket& t, hold* h);
+
+  // keep_until_idle() keeps `h` until no task is left: for tasks accepted from a bulk that was refused half-way.
+  void keep_until_idle(hold* h);
+
+  // collect() releases what completed tasks no longer need; every Python call that touches the runtime does it.
+  void collect() noexcept {
+    if (finished_.load(std::memory_order_relaxed) != nullptr) collect_finished();
+  }
+
+  // collect_idle() is for when no task is left.
+  void collect_idle() noexcept;
+
+ private:
+  static void on_complete(void* h) noexcept;
+  void collect_finished() noexcept;
+
+  lev::runtime* runtime_;
+  unsigned fork_count_;
+  std::vector<hold*> until_idle_;
+  // Holds of completed tasks. Written by completing threads, which push with release what they wrote to `next`; read and
+  // emptied by Python calls, with acquire.
+  std::atomic<hold*> finished_{nullptr};
+};
+
+}  // namespace lev::python
+
+#endif

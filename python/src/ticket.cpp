@@ -1,0 +1,208 @@
+// Waiting for one ticket: claim it, wait without the GIL in slices, remember the outcome, release the buffers.
+#include "ticket.hpp"
+
+#include <nanobind/ndarray.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "values.hpp"
+
+namespace lev::python {
+
+namespace {
+
+// Told whenever a thread stops waiting for tickets. Never destroyed: threads may wait while the process ends.
+struct waiter_news {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::uint64_t version = 0;  // guarded by mutex
+
+  std::uint64_t now() {
+    const std::lock_guard lock(mutex);
+    return version;
+  }
+};
+
+waiter_news& news() {
+  static waiter_news* const it = new waiter_news;
+  return *it;
+}
+
+// Lends the core's ticket to calls that may come from a second thread, without owning it.
+template <class Use>
+auto with_borrowed(lev::runtime& runtime, std::uint64_t id, Use&& use) {
+  union borrowed {
+    lev::ticket ticket;
+    borrowed(lev::runtime& r, std::uint64_t i) : ticket(r.core(), i) {}
+    ~borrowed() {}  // not released: it belongs to the ticket_object
+  };
+  borrowed b(runtime, id);
+  return use(b.ticket);
+}
+
+std::string text_of(const std::exception_ptr& thrown) {
+  if (!thrown) return {};
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+nb::object result_array(hold& held, std::size_t index, scalar type, std::size_t tasks) {
+  const auto family = type.family == 'f'   ? nb::dlpack::dtype_code::Float
+                      : type.family == 'i' ? nb::dlpack::dtype_code::Int
+                                           : nb::dlpack::dtype_code::UInt;
+  const nb::dlpack::dtype dtype{static_cast<std::uint8_t>(family),
+                                static_cast<std::uint8_t>(8 * type.bytes), 1};
+  held.add_user();
+  const nb::capsule owner(&held, [](void* h) noexcept { static_cast<hold*>(h)->drop_user(); });
+  const std::size_t shape[1] = {tasks};
+  return nb::ndarray<nb::numpy>(held.result(index), 1, shape, owner, nullptr, dtype).cast();
+}
+
+}  // namespace
+
+void await_other_waiter(const deadline& end) {
+  waiter_news& n = news();
+  const std::uint64_t seen = n.now();
+  // The mutex is taken inside the step: nobody may wait for the GIL while holding it.
+  wait_in_slices(end, [&](std::int64_t ns) {
+    std::unique_lock lock(n.mutex);
+    const auto is_new = [&] { return n.version != seen; };
+    const auto slice = std::chrono::nanoseconds(ns == forever ? 1'000'000'000 : ns);
+    outcome o;
+    o.code = n.changed.wait_for(lock, slice, is_new) ? status::ok : status::timed_out;
+    return o;
+  });
+}
+
+claim::claim(ticket_object& t) : ticket_(t) { t.waiter_ = std::this_thread::get_id(); }
+
+claim::~claim() {
+  ticket_.waiter_ = std::thread::id();
+  waiter_news& n = news();
+  const std::lock_guard lock(n.mutex);
+  ++n.version;
+  n.changed.notify_all();
+}
+
+ticket_object::ticket_object(std::shared_ptr<session> owner, const plan& p, lev::ticket&& core,
+                             hold* held, std::size_t tasks, bool is_bulk)
+    : owner_(std::move(owner)),
+      plan_(p),
+      id_(core.id()),
+      core_(std::move(core)),
+      held_(held),
+      tasks_(tasks),
+      is_bulk_(is_bulk) {
+  if (held_ == nullptr) return;
+  held_->add_user();
+  owner_->keep_until_complete(core_, held_);
+}
+
+ticket_object::ticket_object(std::shared_ptr<session> owner, const plan& p, status code,
+                             bool is_bulk)
+    : owner_(std::move(owner)), plan_(p), tasks_(0), is_bulk_(is_bulk), code_(code) {
+  failures_ = code == status::ok ? 0 : 1;
+}
+
+ticket_object::~ticket_object() {
+  // In a forked child the core is not to be touched: its tickets belong to the parent.
+  if (owner_->is_forked()) new lev::ticket(std::move(core_));
+  if (held_ != nullptr) held_->drop_user();
+}
+
+void ticket_object::finish(const outcome& o) {
+  code_ = o.code;
+  task_code_ = o.task_code;
+  failures_ = o.failures;
+  thrown_ = text_of(o.exception);
+  if (held_ != nullptr) held_->release_buffers();
+  owner_->collect();
+}
+
+bool ticket_object::try_wait(const deadline& end) {
+  while (!is_finished()) {
+    owner_->runtime();
+    if (waiter_ == std::this_thread::get_id())
+      raise_status(status::would_deadlock, "this thread waits for the ticket already");
+    if (is_waited_for()) {
+      if (end.remaining_ns() == 0) return false;
+      await_other_waiter(end);
+      continue;
+    }
+    const claim mine(*this);
+    const outcome o = core_.done()
+                          ? core_.wait_outcome(0)
+                          : wait_in_slices(end, [&](std::int64_t ns) { return core_.wait_outcome(ns); });
+    if (o.code == status::timed_out) return false;
+    if (!lev::ticket::consumes(o.code)) raise_status(o.code, "the wait was refused");
+    finish(o);
+  }
+  return true;
+}
+
+std::string ticket_object::failure_text() const {
+  const std::string who = "procedure '" + plan_.name + "'";
+  std::string text = who + ": ";
+  if (code_ == status::cancelled) {
+    text += "cancelled before it ran";
+  } else if (code_ == status::dependency_failed) {
+    text += "did not run, because a task named in after= failed";
+  } else if (!thrown_.empty()) {
+    text += thrown_;
+  } else if (code_ == status::task_failed) {
+    text += "returned " + std::to_string(task_code_);
+  } else {
+    text += status_name(code_);
+  }
+  return text;
+}
+
+void ticket_object::raise_failure(unsigned failures) const {
+  std::string text = failure_text();
+  if (failures > 1) text += " (the first of " + std::to_string(failures) + " tasks that failed)";
+  raise_status(code_, text, -1, task_code_, failures);
+}
+
+void ticket_object::check() const {
+  if (code_ != status::ok) raise_failure(failures_);
+}
+
+void ticket_object::wait(nb::object timeout) {
+  if (!try_wait(deadline(timeout)))
+    raise_status(status::timed_out, "procedure '" + plan_.name + "' is not complete yet");
+  check();
+}
+
+nb::object ticket_object::result(nb::object timeout) {
+  wait(timeout);
+  nb::list values;
+  std::size_t index = 0;
+  for (const slot& s : plan_.slots) {
+    if (s.what != kind::result || held_ == nullptr) continue;
+    values.append(is_bulk_ ? result_array(*held_, index, s.type, tasks_)
+                           : from_bits(held_->result(index), s.type));
+    ++index;
+  }
+  if (index == 0) return nb::none();
+  if (index == 1) return values[0];
+  return nb::tuple(values);
+}
+
+bool ticket_object::done() {
+  if (is_finished()) return true;
+  return with_borrowed(owner_->runtime(), id_, [](lev::ticket& t) { return t.done(); });
+}
+
+bool ticket_object::cancel() {
+  if (is_finished()) return code_ == status::cancelled;
+  const auto ask = [](lev::ticket& t) { return t.cancel() == status::ok; };
+  return with_borrowed(owner_->runtime(), id_, ask);
+}
+
+}  // namespace lev::python

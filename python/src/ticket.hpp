@@ -1,0 +1,89 @@
+// Ticket as Python has it: it may be waited for again and again, by any thread, and remembers its outcome.
+#ifndef LEVERET_PYTHON_TICKET_HPP
+#define LEVERET_PYTHON_TICKET_HPP
+
+#include <memory>
+#include <thread>
+
+#include "session.hpp"
+#include "waiting.hpp"
+
+namespace lev::python {
+
+// An id to name a ticket by without owning it.
+struct ticket_name {
+  std::uint64_t value;
+  std::uint64_t id() const noexcept { return value; }
+};
+
+// Thread safety: the GIL guards every field. While one thread waits without it, `waiter_` says so and others wait for that
+// thread instead of the core's ticket, which is for one thread at a time.
+class ticket_object {
+ public:
+  ticket_object(std::shared_ptr<session> owner, const plan& p, lev::ticket&& core, hold* held,
+                std::size_t tasks, bool is_bulk);
+  // A ticket whose task has its outcome already.
+  ticket_object(std::shared_ptr<session> owner, const plan& p, status code, bool is_bulk);
+  ~ticket_object();
+  ticket_object(const ticket_object&) = delete;
+  ticket_object& operator=(const ticket_object&) = delete;
+
+  // try_wait() waits without raising for the task's outcome; false when the time is over.
+  bool try_wait(const deadline& end);
+  // check() raises unless the outcome, which there must be, is ok.
+  void check() const;
+  // raise_failure() raises this ticket's failure as the first of `failures`.
+  [[noreturn]] void raise_failure(unsigned failures) const;
+  // wait() is both, and raises leveret.TimeoutError when the time is over.
+  void wait(nb::object timeout);
+  nb::object result(nb::object timeout);
+  bool done();
+  bool cancel();
+
+  bool is_finished() const noexcept { return code_ != status::pending; }
+  bool is_waited_for() const noexcept { return waiter_ != std::thread::id(); }
+  status code() const noexcept { return code_; }
+  unsigned failures() const noexcept { return failures_; }
+  const plan& procedure() const noexcept { return plan_; }
+  const std::shared_ptr<session>& owner() const noexcept { return owner_; }
+  ticket_name name() const noexcept { return {id_}; }
+
+ private:
+  friend class claim;
+  friend class claimed_set;
+
+  void finish(const outcome& o);
+  std::string failure_text() const;
+
+  std::shared_ptr<session> owner_;
+  const plan& plan_;
+  std::uint64_t id_ = 0;
+  lev::ticket core_;
+  hold* held_ = nullptr;
+  std::size_t tasks_ = 1;
+  bool is_bulk_ = false;
+  std::thread::id waiter_;
+  status code_ = status::pending;
+  int task_code_ = 0;
+  unsigned failures_ = 0;
+  std::string thrown_;
+};
+
+// While it lives, this thread alone uses the ticket's core ticket.
+class claim {
+ public:
+  explicit claim(ticket_object& t);
+  ~claim();
+  claim(const claim&) = delete;
+  claim& operator=(const claim&) = delete;
+
+ private:
+  ticket_object& ticket_;
+};
+
+// await_other_waiter() returns when some thread stopped waiting for a ticket, or the time is over.
+void await_other_waiter(const deadline& end);
+
+}  // namespace lev::python
+
+#endif

@@ -1,0 +1,108 @@
+// Numbers in both directions. Steps of to_bits: take the exact Python value, check that the type holds it, keep its bits.
+#include "values.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace lev::python {
+
+namespace {
+
+[[noreturn]] void refuse_size(nb::handle number, scalar type, const place& where) {
+  PyErr_Clear();
+  refuse_argument(PyExc_OverflowError, where, text_of(number) + " does not fit in " + scalar_name(type));
+}
+
+std::uint64_t signed_bits(nb::handle number, scalar type, const place& where) {
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (value == -1 && overflow == 0 && PyErr_Occurred()) throw nb::python_error();
+  const long long highest = static_cast<long long>(~0ull >> (65 - 8 * type.bytes));
+  if (overflow != 0 || value > highest || value < -highest - 1) refuse_size(number, type, where);
+  return static_cast<std::uint64_t>(value);
+}
+
+std::uint64_t unsigned_bits(nb::handle number, scalar type, const place& where) {
+  const unsigned long long value = PyLong_AsUnsignedLongLong(number.ptr());
+  if (value == ~0ull && PyErr_Occurred()) refuse_size(number, type, where);
+  if (value > (~0ull >> (64 - 8 * type.bytes))) refuse_size(number, type, where);
+  return value;
+}
+
+std::uint64_t integer_bits(nb::handle number, scalar type, const place& where) {
+  const nb::object integer = nb::steal(PyNumber_Index(number.ptr()));
+  if (!integer.is_valid()) {
+    PyErr_Clear();
+    refuse_argument(PyExc_TypeError, where,
+                    "expected an integer, got " + name_of_type(number) + "; convert it with int()");
+  }
+  return type.family == 'i' ? signed_bits(integer, type, where)
+                            : unsigned_bits(integer, type, where);
+}
+
+std::uint64_t float_bits(nb::handle number, scalar type, const place& where) {
+  const double value = PyFloat_AsDouble(number.ptr());
+  if (value == -1.0 && PyErr_Occurred()) {
+    PyErr_Clear();
+    refuse_argument(PyExc_TypeError, where,
+                    "expected a number, got " + name_of_type(number) + "; convert it with float()");
+  }
+  if (type.bytes == 8) return std::bit_cast<std::uint64_t>(value);
+  const float narrow = static_cast<float>(value);
+  if (std::isfinite(value) && !std::isfinite(narrow)) refuse_size(number, type, where);
+  return std::bit_cast<std::uint32_t>(narrow);
+}
+
+template <class T>
+std::uint64_t load_as(const char* address) noexcept {
+  T value;
+  std::memcpy(&value, address, sizeof value);
+  return static_cast<std::uint64_t>(value);
+}
+
+}  // namespace
+
+std::uint64_t to_bits(nb::handle number, scalar type, const place& where) {
+  return type.family == 'f' ? float_bits(number, type, where) : integer_bits(number, type, where);
+}
+
+lev::range to_range(nb::handle value, const place& where) {
+  const scalar index{'u', 8};
+  if (PyLong_Check(value.ptr())) return {0, integer_bits(value, index, where)};
+  lev::range r;
+  if (PyRange_Check(value.ptr())) {
+    if (!nb::object(value.attr("step")).equal(nb::int_(1)))
+      refuse_argument(PyExc_ValueError, where, "a range needs step 1");
+    r = {integer_bits(value.attr("start"), index, where),
+         integer_bits(value.attr("stop"), index, where)};
+  } else if (PyTuple_Check(value.ptr()) && PyTuple_GET_SIZE(value.ptr()) == 2) {
+    r = {integer_bits(PyTuple_GET_ITEM(value.ptr(), 0), index, where),
+         integer_bits(PyTuple_GET_ITEM(value.ptr(), 1), index, where)};
+  } else {
+    refuse_argument(PyExc_TypeError, where,
+                    "expected range(begin, end), (begin, end) or n, got " + name_of_type(value));
+  }
+  if (r.end < r.begin) refuse_argument(PyExc_ValueError, where, "the range ends before it begins");
+  return r;
+}
+
+std::uint64_t load_scalar(const char* address, scalar type) noexcept {
+  const bool is_signed = type.family == 'i';
+  switch (type.bytes) {
+    case 1: return is_signed ? load_as<std::int8_t>(address) : load_as<std::uint8_t>(address);
+    case 2: return is_signed ? load_as<std::int16_t>(address) : load_as<std::uint16_t>(address);
+    case 4: return is_signed ? load_as<std::int32_t>(address) : load_as<std::uint32_t>(address);
+    default: return load_as<std::uint64_t>(address);
+  }
+}
+
+nb::object from_bits(const void* bits, scalar type) {
+  const std::uint64_t word = load_scalar(static_cast<const char*>(bits), type);
+  if (type.family == 'i') return nb::int_(static_cast<std::int64_t>(word));
+  if (type.family == 'u') return nb::int_(word);
+  if (type.bytes == 8) return nb::float_(std::bit_cast<double>(word));
+  return nb::float_(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(word))));
+}
+
+}  // namespace lev::python

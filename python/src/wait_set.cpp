@@ -1,0 +1,126 @@
+// wait_any: lend the core all tickets that no other thread waits for, take them back, remember the outcome of one.
+#include "wait_set.hpp"
+
+#include <deque>
+
+namespace lev::python {
+
+// The core's tickets of several ticket_objects side by side, as lev::wait_any wants them; given back at the end.
+class claimed_set {
+ public:
+  explicit claimed_set(const std::vector<nb::object>& tickets) {
+    for (const nb::object& t : tickets) {
+      ticket_object& one = ticket_in(t);
+      if (one.is_waited_for()) continue;
+      claims_.emplace_back(one);
+      objects_.push_back(t);
+      cores_.push_back(std::move(one.core_));
+    }
+  }
+  ~claimed_set() {
+    for (std::size_t i = 0; i < objects_.size(); ++i)
+      ticket_in(objects_[i]).core_ = std::move(cores_[i]);
+  }
+  claimed_set(const claimed_set&) = delete;
+  claimed_set& operator=(const claimed_set&) = delete;
+
+  std::size_t size() const noexcept { return cores_.size(); }
+
+  // One wait; the ticket that got its outcome, or a null object.
+  nb::object wait(const deadline& end) {
+    std::size_t index = none_ready;
+    const outcome o = wait_in_slices(end, [&](std::int64_t ns) {
+      return lev::wait_any(cores_.data(), cores_.size(), &index, ns);
+    });
+    if (o.code == status::timed_out) return {};
+    if (index >= objects_.size()) raise_status(o.code, "the wait was refused");
+    ticket_in(objects_[index]).finish(o);
+    return objects_[index];
+  }
+
+ private:
+  std::deque<claim> claims_;
+  std::vector<nb::object> objects_;
+  std::vector<lev::ticket> cores_;
+};
+
+namespace {
+
+nb::object find_finished(const std::vector<nb::object>& tickets) {
+  for (const nb::object& t : tickets)
+    if (ticket_in(t).is_finished()) return t;
+  return {};
+}
+
+void check_one_runtime(const std::vector<nb::object>& tickets) {
+  if (tickets.empty()) raise_value_error("wait_any needs at least one ticket");
+  for (const nb::object& t : tickets)
+    if (ticket_in(t).owner() != ticket_in(tickets[0]).owner())
+      raise_value_error("the tickets are of different runtimes; wait for each runtime's");
+  ticket_in(tickets[0]).owner()->runtime();
+}
+
+}  // namespace
+
+std::vector<nb::object> tickets_of(nb::handle tickets) {
+  std::vector<nb::object> list;
+  if (nb::isinstance<ticket_object>(tickets)) return list.push_back(nb::borrow(tickets)), list;
+  const nb::set seen;
+  for (nb::handle t : nb::iter(tickets)) {
+    if (!nb::isinstance<ticket_object>(t)) {
+      PyErr_SetString(PyExc_TypeError, ("expected a Ticket, got " + name_of_type(t)).c_str());
+      throw nb::python_error();
+    }
+    if (seen.contains(t)) continue;
+    PySet_Add(seen.ptr(), t.ptr());
+    list.push_back(nb::borrow(t));
+  }
+  return list;
+}
+
+nb::object wait_any(nb::object tickets, nb::object timeout) {
+  const std::vector<nb::object> list = tickets_of(tickets);
+  const deadline end(timeout);
+  check_one_runtime(list);
+  while (true) {
+    if (nb::object finished = find_finished(list); finished.is_valid()) return finished;
+    claimed_set free(list);
+    if (free.size() == list.size()) {
+      if (nb::object finished = free.wait(end); finished.is_valid()) return finished;
+    } else {
+      // Another thread waits for some of these: look at short intervals at what it was told.
+      const deadline slice(nb::float_(std::min(0.001, end.remaining_seconds())));
+      if (free.size() == 0) {
+        await_other_waiter(slice);
+      } else if (nb::object finished = free.wait(slice); finished.is_valid()) {
+        return finished;
+      }
+    }
+    if (end.remaining_ns() == 0) break;
+  }
+  raise_status(status::timed_out,
+               "none of " + std::to_string(list.size()) + " tickets is complete yet");
+}
+
+void wait_all(nb::object tickets, nb::object timeout) {
+  const std::vector<nb::object> list = tickets_of(tickets);
+  const deadline end(timeout);
+  std::size_t missing = 0;
+  unsigned failures = 0;
+  const ticket_object* first = nullptr;
+  for (const nb::object& t : list) {
+    ticket_object& one = ticket_in(t);
+    if (!one.try_wait(end)) {
+      ++missing;
+    } else if (one.code() != status::ok) {
+      failures += one.failures() == 0 ? 1 : one.failures();
+      if (first == nullptr) first = &one;
+    }
+  }
+  if (missing > 0)
+    raise_status(status::timed_out, std::to_string(missing) + " of " +
+                                        std::to_string(list.size()) + " tickets are not complete");
+  if (first != nullptr) first->raise_failure(failures);
+}
+
+}  // namespace lev::python

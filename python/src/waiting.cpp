@@ -1,0 +1,48 @@
+// Deadlines on the monotonic clock.
+#include "waiting.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lev::python {
+
+namespace {
+
+constexpr double seconds_max = 9e9;                // fits in 64-bit nanoseconds with room for the clock's present value
+constexpr std::int64_t signal_slice_ns = 50'000'000;  // a person does not notice 50 ms; 20 wake-ups a second cost nothing
+
+unsigned long main_thread = 0;  // written once at import
+
+}  // namespace
+
+void remember_main_thread() {
+  const nb::object thread = nb::module_::import_("threading").attr("main_thread")();
+  main_thread = nb::cast<unsigned long>(thread.attr("ident"));
+}
+
+deadline::deadline(nb::handle timeout) : is_never_(timeout.is_none()) {
+  if (is_never_) return;
+  const double seconds = PyFloat_AsDouble(timeout.ptr());
+  if (seconds == -1.0 && PyErr_Occurred()) throw nb::python_error();
+  if (std::isnan(seconds) || seconds < 0)
+    raise_value_error("timeout must be None or a number of seconds >= 0, not " +
+                      std::to_string(seconds));
+  const auto length = std::chrono::duration<double>(std::min(seconds, seconds_max));
+  end_ = std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::nanoseconds>(length);
+}
+
+std::int64_t deadline::remaining_ns() const noexcept {
+  if (is_never_) return forever;
+  const auto left = end_ - std::chrono::steady_clock::now();
+  return std::max<std::int64_t>(
+      0, std::chrono::duration_cast<std::chrono::nanoseconds>(left).count());
+}
+
+std::int64_t deadline::slice_ns() const noexcept {
+  const std::int64_t left = remaining_ns();
+  if (PyThread_get_thread_ident() != main_thread) return left;
+  return left == forever ? signal_slice_ns : std::min(left, signal_slice_ns);
+}
+
+}  // namespace lev::python

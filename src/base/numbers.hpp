@@ -1,0 +1,40 @@
+// Small integer helpers: checked arithmetic, alignment, powers of two.
+#ifndef LEVERET_BASE_NUMBERS_HPP
+#define LEVERET_BASE_NUMBERS_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lev {
+
+// checked_add() and checked_multiply() return false when the exact value does not fit.
+inline bool checked_add(std::uint64_t a, std::uint64_t b, std::uint64_t* sum) noexcept {
+  return !__builtin_add_overflow(a, b, sum);
+}
+inline bool checked_multiply(std::uint64_t a, std::uint64_t b, std::uint64_t* product) noexcept {
+  return !__builtin_mul_overflow(a, b, product);
+}
+
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t power_of_two) noexcept {
+  return (value + power_of_two - 1) & ~(power_of_two - 1);
+}
+
+// The smallest power of two that is at least `value`; `value` is at most 2^31.
+constexpr std::uint32_t power_of_two_above(std::uint32_t value) noexcept {
+  std::uint32_t p = 1;
+  while (p < value) p <<= 1;
+  return p;
+}
+
+template <class T>
+constexpr T smaller(T a, T b) noexcept {
+  return a < b ? a : b;
+}
+template <class T>
+constexpr T larger(T a, T b) noexcept {
+  return a < b ? b : a;
+}
+
+}  // namespace lev
+
+#endif

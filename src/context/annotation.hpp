@@ -1,0 +1,130 @@
+// What a sanitizer must be told about a context. Without a sanitizer every function is empty.
+//
+// AddressSanitizer knows one stack per thread; it must hear of every change of stack, before it
+// (leave) and after it (arrive). It tells in return which stack was left: the only way to learn
+// the bounds of a thread's own stack. LeakSanitizer must search suspended stacks for pointers.
+// ThreadSanitizer keeps a history per fiber; without it, it crashes on its first report
+// (RELIABILITY, section 3.5).
+#ifndef LEVERET_CONTEXT_ANNOTATION_HPP
+#define LEVERET_CONTEXT_ANNOTATION_HPP
+
+#include <cstddef>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define LEV_CONTEXT_ASAN 1
+#elif defined(__SANITIZE_THREAD__)
+#define LEV_CONTEXT_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define LEV_CONTEXT_ASAN 1
+#elif __has_feature(thread_sanitizer)
+#define LEV_CONTEXT_TSAN 1
+#endif
+#endif
+
+#if defined(LEV_CONTEXT_ASAN)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#include <sanitizer/lsan_interface.h>
+#elif defined(LEV_CONTEXT_TSAN)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace lev {
+
+// The calls, in the order of a context's life:
+//   open     a new context will run on this stack; the opposite is close
+//   adopt    the context stands for the calling thread's own stack; on that thread, before leave
+//   leave    on the old stack, right before the switch; `last` when the old context has finished
+//   arrive   on the new stack, right after the switch
+#if defined(LEV_CONTEXT_ASAN)
+
+class annotation {
+ public:
+  void open(const void* bottom, std::size_t bytes) {
+    bottom_ = bottom;
+    bytes_ = bytes;
+    is_adopted_ = false;
+    __asan_unpoison_memory_region(bottom, bytes);
+    __lsan_register_root_region(bottom, bytes);
+  }
+
+  void adopt() { is_adopted_ = true; }
+
+  void close() {
+    if (fake_stack_ != nullptr) drop_fake_stack();
+    __lsan_unregister_root_region(bottom_, bytes_);
+    __asan_unpoison_memory_region(bottom_, bytes_);
+  }
+
+  void leave(annotation& to, bool last) {
+    to.left_ = this;
+    __sanitizer_start_switch_fiber(last ? nullptr : &fake_stack_, to.bottom_, to.bytes_);
+  }
+
+  void arrive() {
+    const void* bottom = nullptr;
+    std::size_t bytes = 0;
+    __sanitizer_finish_switch_fiber(fake_stack_, &bottom, &bytes);
+    fake_stack_ = nullptr;
+    if (!left_->is_adopted_) return;
+    left_->bottom_ = bottom;
+    left_->bytes_ = bytes;
+  }
+
+ private:
+  // A context closed before its end still owns a fake stack (detect_stack_use_after_return), and
+  // only its own final switch frees that: so that switch is told, but not made. It must not be
+  // instrumented, as meanwhile the sanitizer believes to be on the other stack.
+  __attribute__((no_sanitize("address"), noinline)) void drop_fake_stack() {
+    void* mine = nullptr;
+    const void* my_bottom = nullptr;
+    std::size_t my_bytes = 0;
+    __sanitizer_start_switch_fiber(&mine, bottom_, bytes_);
+    __sanitizer_finish_switch_fiber(fake_stack_, &my_bottom, &my_bytes);
+    __sanitizer_start_switch_fiber(nullptr, my_bottom, my_bytes);
+    __sanitizer_finish_switch_fiber(mine, nullptr, nullptr);
+    fake_stack_ = nullptr;
+  }
+
+  const void* bottom_ = nullptr;
+  std::size_t bytes_ = 0;
+  void* fake_stack_ = nullptr;
+  annotation* left_ = nullptr;
+  bool is_adopted_ = false;
+};
+
+#elif defined(LEV_CONTEXT_TSAN)
+
+class annotation {
+ public:
+  void open(const void*, std::size_t) { fiber_ = __tsan_create_fiber(0); }
+  void adopt() { fiber_ = __tsan_get_current_fiber(); }
+  void close() { __tsan_destroy_fiber(fiber_); }
+
+  // Every function reports its start and its end to the current fiber. Between leave and the switch
+  // that is already the other fiber, so no function may end there: leave itself must be inlined,
+  // and the barrier in arrive keeps clang 14 from making a tail call of the switch.
+  [[gnu::always_inline]] void leave(annotation& to, bool) { __tsan_switch_to_fiber(to.fiber_, 0); }
+  [[gnu::always_inline]] void arrive() { asm volatile("" ::: "memory"); }
+
+ private:
+  void* fiber_ = nullptr;
+};
+
+#else
+
+class annotation {
+ public:
+  void open(const void*, std::size_t) {}
+  void adopt() {}
+  void close() {}
+  void leave(annotation&, bool) {}
+  void arrive() {}
+};
+
+#endif
+
+}  // namespace lev
+
+#endif  // LEVERET_CONTEXT_ANNOTATION_HPP

@@ -1,0 +1,113 @@
+// A context: a flow of control with a stack of its own that runs until it switches to another one.
+//
+// Contexts are symmetric: any may switch to any other of the same thread. A context that was never
+// opened stands for the stack of the thread that first switches away from it (the main context).
+// The room decides nothing: who runs next, and when, is the caller's affair.
+//
+// Life of a context:
+//   1. open(): a stack is mapped and a first frame laid out; nothing runs.
+//   2. switch_to(from, to): `from` is suspended in the call, `to` goes on where it was suspended.
+//      The first time, this calls entry(argument).
+//   3. finish_to(from, to): the last switch of `from`, as entry must not return.
+//   4. close(), the destructor, or a new open(), which keeps a stack that is large enough.
+//
+// What belongs to the context: callee-saved registers, floating-point control words, and the C++
+// exceptions that it is handling, so that it may switch inside a catch block or a destructor.
+// What belongs to the thread: everything else, as errno, the signal mask and thread_local objects.
+//
+// Not thread-safe: one thread at a time uses a context. A suspended context may go on in another
+// thread if the caller orders the two and no frame on its stack keeps the address of a
+// thread_local.
+#ifndef LEVERET_CONTEXT_CONTEXT_HPP
+#define LEVERET_CONTEXT_CONTEXT_HPP
+
+#include <cstddef>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "context/annotation.hpp"
+#include "context/stack.hpp"
+
+// In switch_CPU.S: suspends the caller, storing its stack pointer in *save, and resumes `load`.
+extern "C" void lev_context_switch(void** save, void* load);
+
+namespace lev {
+
+class context {
+ public:
+  using entry_function = void (*)(void* argument);
+
+  // The main context of the thread that first switches away from it, unless open() succeeds.
+  context() = default;
+  ~context() { close(); }
+
+  context(const context&) = delete;
+  context& operator=(const context&) = delete;
+
+  // Makes this a context that will run entry(argument) on a stack of at least `stack_bytes`.
+  // Precondition: the context does not run and stands for no thread. One that was suspended is
+  // abandoned as by close(). False, and the context closed, when no stack could be mapped.
+  // The floating-point control words are those of the caller.
+  [[nodiscard]] bool open(std::size_t stack_bytes, entry_function entry, void* argument);
+
+  // Gives the stack back. Precondition: the context does not run. Objects that live on the stack
+  // of a context that has not finished are not destroyed. No effect on a main context.
+  void close();
+
+  bool is_open() const { return static_cast<bool>(stack_); }
+
+  // Suspends `from`, the context that calls, and resumes `to`. Returns when something switches to
+  // `from` again. Precondition: `to` is suspended; a `to` that runs or has finished faults here.
+  // Cost: see README.
+  static void switch_to(context& from, context& to);
+
+  // Resumes `to` and never comes back: `from` has finished and may be closed by somebody else.
+  // Precondition: as switch_to, and `from` was opened and is not inside a catch block. Objects on
+  // its stack are not destroyed, so call it at the end of entry, outside of any scope that owns.
+  [[noreturn]] static void finish_to(context& from, context& to);
+
+ private:
+  // The Itanium C++ ABI's __cxa_eh_globals: one per thread, reached through __cxa_get_globals().
+  struct exception_state {
+    void* caught = nullptr;
+    unsigned int uncaught_count = 0;
+  };
+
+  [[noreturn]] static void run(void* self);
+  void adopt();
+  void forget();
+
+  // Takes the exception state out of the thread and puts that of `to` in. The pointer to the
+  // thread's is handed on from context to context, which saves the look-up and stays right when a
+  // context changes its thread.
+  static void hand_over(context& from, context& to) {
+    exception_state* thread = from.thread_exceptions_;
+    from.exceptions_ = *thread;
+    *thread = to.exceptions_;
+    to.thread_exceptions_ = thread;
+  }
+
+  void* stack_pointer_ = nullptr;                 // null unless suspended
+  exception_state* thread_exceptions_ = nullptr;  // null before the first run, and when finished
+  exception_state exceptions_;
+  [[no_unique_address]] annotation annotation_;
+
+  entry_function entry_ = nullptr;
+  void* argument_ = nullptr;
+  stack stack_;
+};
+
+inline void context::switch_to(context& from, context& to) {
+  if (from.thread_exceptions_ == nullptr) [[unlikely]]
+    from.adopt();
+  hand_over(from, to);
+  void* load = std::exchange(to.stack_pointer_, nullptr);
+  LEV_DCHECK(load != nullptr);
+  from.annotation_.leave(to.annotation_, false);
+  lev_context_switch(&from.stack_pointer_, load);
+  from.annotation_.arrive();
+}
+
+}  // namespace lev
+
+#endif  // LEVERET_CONTEXT_CONTEXT_HPP

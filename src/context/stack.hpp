@@ -1,0 +1,54 @@
+// A stack for a context: a mapped region with a guard below, committed page by page as it is used.
+//
+//     guard (no access) | usable, grows down ... top() | colour offset
+//                       ^ bottom()                                    ^ bottom() + size_bytes()
+//
+// The tops of stacks are coloured: stacks whose tops lie at the same offset of a page compete for
+// the same sets of the first-level cache, and every switch then pays for it (FIGURES, section 10).
+#ifndef LEVERET_CONTEXT_STACK_HPP
+#define LEVERET_CONTEXT_STACK_HPP
+
+#include <cstddef>
+
+namespace lev {
+
+class stack {
+ public:
+  // A null stack.
+  stack() = default;
+  ~stack() { unmap(); }
+
+  stack(stack&& other) noexcept;
+  stack& operator=(stack&& other) noexcept;
+  stack(const stack&) = delete;
+  stack& operator=(const stack&) = delete;
+
+  // Maps a stack of at least `usable_bytes`, rounded up to pages. Returns a null stack when the
+  // system gives no memory (too large, address space or number of mappings exhausted).
+  // Cost: three system calls; no page is touched.
+  [[nodiscard]] static stack map(std::size_t usable_bytes) noexcept;
+
+  explicit operator bool() const { return bottom_ != nullptr; }
+
+  // The lowest usable address. One byte below it is the guard.
+  void* bottom() const { return bottom_; }
+
+  // From the bottom to the end of the mapping, the colour offset included: what a sanitizer must
+  // know as the extent of this stack.
+  std::size_t size_bytes() const { return size_bytes_; }
+
+  // Where the first frame goes: 64-byte aligned, at most `colour_span_bytes` below the end.
+  void* top() const { return static_cast<char*>(bottom_) + usable_bytes(); }
+  std::size_t usable_bytes() const { return size_bytes_ - colour_bytes_; }
+
+ private:
+  void unmap() noexcept;
+
+  void* bottom_ = nullptr;
+  std::size_t size_bytes_ = 0;
+  std::size_t colour_bytes_ = 0;
+};
+
+}  // namespace lev
+
+#endif  // LEVERET_CONTEXT_STACK_HPP

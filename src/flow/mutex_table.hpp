@@ -1,0 +1,85 @@
+// mutex_table: the mutexes that tasks name. A task takes its mutexes one after the other in ascending order, before it is
+// queued; where one is taken it joins that mutex's list and no worker waits for it. Ascending order excludes deadlock, the lists
+// are first come first served and hand over directly, so nobody starves.
+//
+// Paper: Sol MT's locked jobs and deferment list (Jack Rabbit thesis, section 3), whose stated weakness is starvation.
+#ifndef LEVERET_FLOW_MUTEX_TABLE_HPP
+#define LEVERET_FLOW_MUTEX_TABLE_HPP
+
+#include <leveret/runtime.hpp>
+
+#include "flow/slot_pool.hpp"
+#include "sync/spin_lock.hpp"
+
+namespace lev {
+
+class mutex_table {
+ public:
+  // make() returns a new mutex, or false when all are in use.
+  bool make(mutex_id* id) noexcept {
+    const std::uint32_t n = made_.fetch_add(1, memory_order_relaxed);
+    if (n >= mutex_count_max) made_.store(mutex_count_max, memory_order_relaxed);
+    *id = static_cast<mutex_id>(n);
+    return n < mutex_count_max;
+  }
+  bool exists(mutex_id id) const noexcept { return id < made_.load(memory_order_relaxed); }
+
+  // acquire() takes the remaining mutexes of a task. False: the task waits in a list and comes out of some release().
+  bool acquire(slot_pool& pool, std::uint32_t task) noexcept {
+    slot_extra& extra = pool.extra(task);
+    while (extra.locks_held < extra.lock_count) {
+      if (!enter(pool, entries_[extra.locks[extra.locks_held]], task)) return false;
+      ++extra.locks_held;
+    }
+    return true;
+  }
+  // release() frees one mutex of a completed task. Returns a task that now holds it and must go on with acquire(), or no_slot.
+  std::uint32_t release(slot_pool& pool, mutex_id id) noexcept {
+    entry& e = entries_[id];
+    e.lock.lock([] { real_env::pause(); });
+    const std::uint32_t next = e.first;
+    if (next == no_slot) {
+      e.taken = false;
+    } else {
+      e.first = pool.extra(next).lock_next;
+      if (e.first == no_slot) e.last = no_slot;
+      ++pool.extra(next).locks_held;
+    }
+    e.lock.unlock();
+    return next;
+  }
+
+ private:
+  struct alignas(line_bytes) entry {
+    spin_lock<> lock;  // protects the rest; held for a few instructions
+    bool taken = false;
+    std::uint32_t first = no_slot;
+    std::uint32_t last = no_slot;
+  };
+
+  bool enter(slot_pool& pool, entry& e, std::uint32_t task) noexcept {
+    e.lock.lock([] { real_env::pause(); });
+    const bool entered = !e.taken;
+    if (entered) {
+      e.taken = true;
+    } else {
+      pool.extra(task).lock_next = no_slot;
+      if (e.last == no_slot) {
+        e.first = task;
+      } else {
+        pool.extra(e.last).lock_next = task;
+      }
+      e.last = task;
+    }
+    e.lock.unlock();
+    return entered;
+  }
+
+  entry entries_[mutex_count_max];
+  // Written by make(), read by submitters: how many mutexes there are.
+  atomic<std::uint32_t> made_{0};
+};
+
+}  // namespace lev
+
+#endif

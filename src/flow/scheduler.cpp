@@ -1,0 +1,272 @@
+// A pass of the scheduler, step by step: collect_posted, apply_filters, dice, fill_ready.
+#include "flow/scheduler.hpp"
+
+#include "base/numbers.hpp"
+#include "task/arguments.hpp"
+#include "task/procedure_table.hpp"
+#include "task/slice.hpp"
+
+#include <cstring>
+
+namespace lev {
+
+namespace {
+constexpr std::uint16_t dice_depth_max = 40;     // halving 2^40 items; a hook that needs more does not shrink its pieces
+constexpr std::uint32_t pieces_per_dice_max = 32;  // descriptors on the stack of one split
+constexpr std::uint32_t ready_per_taker = 2;     // keeps the rest where it can still be reordered and split
+}  // namespace
+
+bool needs_copy(const argument& a, bool copies_all) noexcept {
+  if (!has_address(a) || is_empty(a)) return false;
+  return copies_all || (is_memory(a.what) && !is_contiguous(a));
+}
+
+std::size_t staged_bytes(const argument* arguments, unsigned count, bool copies_all) noexcept {
+  std::size_t bytes = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    if (needs_copy(arguments[i], copies_all)) bytes += round_up(payload_bytes(arguments[i]), line_bytes);
+  }
+  return bytes;
+}
+
+void read_descriptor(slot_pool& pool, std::uint32_t task, descriptor& d) noexcept {
+  const slot& s = pool.at(task);
+  d.procedure = s.procedure;
+  d.argument_count = s.argument_count;
+  d.flags = 0;
+  d.grain = s.grain;
+  d.priority = s.priority;
+  d.key = s.key;
+  for (unsigned i = 0; i < s.argument_count; ++i) d.arguments[i] = pool.argument_at(task, i);
+}
+
+void write_task(slot_pool& pool, std::uint32_t task, const descriptor& d) noexcept {
+  slot& s = pool.at(task);
+  s.procedure = d.procedure;
+  s.argument_count = d.argument_count;
+  s.grain = d.grain;
+  s.priority = d.priority;
+  s.key = d.key;
+  for (unsigned i = 0; i < d.argument_count; ++i) pool.argument_at(task, i) = d.arguments[i];
+}
+
+void scheduler::open(slot_pool* pool, const storage& s, const scheduler_limits& limits, failed on_failed) noexcept {
+  pool_ = pool;
+  limits_ = limits;
+  on_failed_ = on_failed;
+  prefilter_.open(s.prefilter, s.count);
+  ready_.open(s.ready, s.count);
+  tasks_.open(s.tasks, s.count);
+  backup_ = s.backup;
+}
+
+void scheduler::pass(slot_cache& cache, pass_report& report, void* failed_context) noexcept {
+  lock_.run([&]() noexcept { round(cache, report, failed_context); });
+}
+
+void scheduler::round(slot_cache& cache, pass_report& report, void* context) noexcept {
+  ++report.passes;
+  collect_posted();
+  if (tasks_.empty()) return;
+  if (filter_count_ != 0) apply_filters(report);
+  if (diceable_ != 0) dice(cache, report);
+  do {
+    fill_ready();
+  } while (!tasks_.empty() && (pool_->at(tasks_.front().slot).flags & task_too_big) != 0 && dice_front(cache, report, context));
+  waiting_.store(static_cast<std::uint32_t>(tasks_.size()), memory_order_relaxed);
+}
+
+waiting_task scheduler::describe(std::uint32_t task) noexcept {
+  const slot& s = pool_->at(task);
+  waiting_task w;
+  w.sequence = sequence_++;
+  w.key = s.key;
+  for (unsigned i = 0; w.key == 0 && i < s.argument_count; ++i) {
+    const argument& a = pool_->argument_at(task, i);
+    if (is_memory(a.what)) w.key = static_cast<std::uint32_t>(a.address >> 12);  // its page
+  }
+  w.priority = s.priority;
+  w.slot = task;
+  w.procedure = s.procedure;
+  return w;
+}
+
+void scheduler::collect_posted() noexcept {
+  std::uint32_t posted[32];
+  while (const std::uint32_t n = prefilter_.try_pop_some(posted, 32)) {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      if ((pool_->at(posted[i]).flags & task_diceable) != 0) ++diceable_;
+      tasks_.push_back(describe(posted[i]));
+    }
+    waiting_.store(static_cast<std::uint32_t>(tasks_.size()), memory_order_relaxed);
+  }
+}
+
+// A filter must permute: sums over the slots' numbers, mixed, tell whether one is lost or doubled.
+void scheduler::apply_filters(pass_report& report) noexcept {
+  const auto fingerprint = [this] {
+    std::uint64_t sum = 0;
+    for (const waiting_task& t : tasks_) sum += (std::uint64_t{t.slot} + 1) * 0x9e3779b97f4a7c15u ^ (t.slot * 0xff51afd7ed558ccdu);
+    return sum;
+  };
+  std::memcpy(backup_, tasks_.begin(), tasks_.size() * sizeof(waiting_task));
+  const std::uint64_t before = fingerprint();
+  for (std::size_t i = 0; i < filter_count_; ++i) filters_[i].apply(tasks_.begin(), tasks_.size(), filters_[i].context);
+  if (fingerprint() == before) return;
+  std::memcpy(tasks_.begin(), backup_, tasks_.size() * sizeof(waiting_task));
+  ++report.bad_filters;
+}
+
+// Splits waiting tasks until there are enough for every taker to be busy to the end. The last ones in line are split first, and
+// again as the line gets shorter: pieces that run early stay large, those that run last are small. (Jack Rabbit, Figure 4.6,
+// splits from the front; that makes every piece small.)
+void scheduler::dice(slot_cache& cache, pass_report& report) noexcept {
+  const std::uint32_t wanted = limits_.threshold * limits_.takers;
+  for (std::size_t i = tasks_.size(); i-- > 0 && diceable_ != 0;) {
+    const auto waiting = static_cast<std::uint32_t>(tasks_.size()) + ready_.size();
+    if (waiting >= wanted) return;
+    if ((pool_->at(tasks_.begin()[i].slot).flags & task_diceable) == 0) continue;
+    const std::uint32_t share = (wanted - waiting) / smaller(diceable_, wanted - waiting) + 1;
+    split(i, share, cache, report);
+  }
+}
+
+// Too big for a local store: split whatever reaches the front until it fits.
+bool scheduler::dice_front(slot_cache& cache, pass_report& report, void* context) noexcept {
+  const std::uint32_t task = tasks_.front().slot;
+  switch (split(0, pieces_per_dice_max, cache, report)) {
+    case split_result::done:
+      return true;
+    case split_result::no_slots:
+      return false;
+    case split_result::indivisible:
+      break;
+  }
+  tasks_.pop_front();
+  on_failed_(context, task, pool_->at(task).dice_depth >= dice_depth_max ? status::dice_loop : status::too_big);
+  return true;
+}
+
+// Into how many pieces a task can be split, by its items and grain.
+std::uint32_t scheduler::pieces_possible(const descriptor& whole) const noexcept {
+  if (procedure_at(whole.procedure).info.dice != nullptr) return pieces_per_dice_max;
+  const std::uint64_t pieces = task_items(whole) / (whole.grain != 0 ? whole.grain : 1);
+  return static_cast<std::uint32_t>(smaller<std::uint64_t>(pieces, pieces_per_dice_max));
+}
+
+// Splits the task at `place` into about `share` pieces, which take its place in order.
+scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share, slot_cache& cache,
+                                         pass_report& report) noexcept {
+  const std::uint32_t task = tasks_.begin()[place].slot;
+  slot& s = pool_->at(task);
+  descriptor whole;
+  read_descriptor(*pool_, task, whole);
+  const bool deep = s.dice_depth >= dice_depth_max;
+  const std::uint32_t wanted = deep ? 0 : smaller(smaller(share, pieces_possible(whole)), pieces_per_dice_max);
+  // A piece's own slot serves its last part; a task with a ticket stays behind as the join of its pieces.
+  const bool is_piece = (s.flags & task_is_piece) != 0;
+  std::uint32_t slots[pieces_per_dice_max];
+  std::uint32_t have = is_piece ? 1 : 0;
+  slots[0] = task;
+  while (have < wanted && (slots[have] = pool_->try_take(cache)) != no_slot) ++have;
+  if (wanted >= 2 && have < 2) return split_result::no_slots;
+  descriptor cuts[pieces_per_dice_max];
+  const std::uint32_t made = wanted < 2 ? 0 : cut_pieces(whole, cuts, have);
+  while (have > (made < 2 ? (is_piece ? 1u : 0u) : made)) pool_->give(cache, slots[--have]);
+  if (made < 2) {
+    s.flags &= static_cast<std::uint8_t>(~task_diceable);
+    --diceable_;
+    return split_result::indivisible;
+  }
+  join_pieces(task, made);
+  const std::uint32_t parent = is_piece ? s.parent : task;
+  const auto depth = static_cast<std::uint16_t>(s.dice_depth + 1);
+  const waiting_task original = tasks_.begin()[place];
+  waiting_task* entry = tasks_.insert_after(tasks_.begin() + place, made - 1) - 1;
+  --diceable_;
+  for (std::uint32_t i = 0; i < made; ++i) {
+    write_piece(slots[i], cuts[i], parent, depth, slots[i] != task);
+    entry[i] = original;
+    entry[i].slot = slots[i];
+  }
+  report.diced += made;
+  report.made += is_piece ? made - 1 : made;
+  return split_result::done;
+}
+
+// Asks the procedure's hook, or slices; returns the number of pieces, 0 or 1 when it cannot be split.
+std::uint32_t scheduler::cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_t pieces) noexcept {
+  const dice_hook hook = procedure_at(whole.procedure).info.dice;
+  if (hook == nullptr) {
+    slice(whole, cuts, pieces);
+    return pieces;
+  }
+  for (std::uint32_t i = 0; i < pieces; ++i) cuts[i] = whole;
+  const std::uint32_t made = hook(whole, cuts, pieces);
+  return made > pieces ? 0 : made;
+}
+
+// The join counts `made` pieces. They are added while at least one is outstanding, or before any is queued.
+void scheduler::join_pieces(std::uint32_t task, std::uint32_t made) noexcept {
+  slot& s = pool_->at(task);
+  if ((s.flags & task_is_piece) != 0) {
+    pool_->extra(s.parent).pieces.fetch_add(made - 1, memory_order_relaxed);
+    return;
+  }
+  slot_extra& join = pool_->extra(task);
+  join.pieces.store(made, memory_order_relaxed);
+  join.failures.store(0, memory_order_relaxed);
+  join.first_failure.store(0, memory_order_relaxed);
+  s.flags = static_cast<std::uint8_t>((s.flags | task_is_join) & ~task_diceable);
+}
+
+void scheduler::write_piece(std::uint32_t task, const descriptor& cut, std::uint32_t parent, std::uint16_t depth,
+                            bool is_new) noexcept {
+  slot& s = pool_->at(task);
+  if (is_new) s.state.open(state_bits::released);
+  write_task(*pool_, task, cut);
+  s.parent = parent;
+  s.dice_depth = depth;
+  s.mailbox = 0;
+  const std::size_t bytes = staged_bytes(cut.arguments, cut.argument_count, limits_.copies_all);
+  const bool too_big = bytes > limits_.local_store_bytes;
+  const bool diceable = too_big || pieces_possible(cut) >= 2;
+  s.flags = static_cast<std::uint8_t>(task_detached | task_is_piece | (diceable ? task_diceable : 0) |
+                                      (bytes != 0 ? task_staged : 0) | (too_big ? task_too_big : 0));
+  if (diceable) ++diceable_;
+}
+
+void scheduler::fill_ready() noexcept {
+  // While order or dicing still matters, the ready queue is kept short.
+  const bool keep_short = filter_count_ != 0 || diceable_ != 0;
+  const std::uint32_t target = keep_short ? ready_per_taker * limits_.takers : 0xffffffffu;
+  std::uint32_t batch[32];
+  while (!tasks_.empty() && ready_.size() < target) {
+    std::uint32_t n = 0;
+    const std::uint32_t room = smaller(target - ready_.size(), 32u);
+    while (n < room && n < tasks_.size()) {
+      const std::uint8_t flags = pool_->at(tasks_.begin()[n].slot).flags;
+      if ((flags & task_too_big) != 0) break;
+      batch[n] = tasks_.begin()[n].slot;
+      ++n;
+    }
+    if (n == 0) return;
+    for (std::uint32_t i = 0; i < n; ++i) {
+      if ((pool_->at(batch[i]).flags & task_diceable) != 0) --diceable_;
+      tasks_.pop_front();
+    }
+    // Slots outnumber neither cells nor tasks in flight: the ring is full only while a taker is halfway through a pop.
+    while (!ready_.try_push_all(batch, n)) real_env::pause();
+  }
+}
+
+void scheduler::set_filters(const filter* chain, std::size_t count, slot_cache& cache, pass_report& report,
+                            void* context) noexcept {
+  while (!lock_.try_hold()) real_env::pause();
+  for (std::size_t i = 0; i < count; ++i) filters_[i] = chain[i];
+  filter_count_ = count;
+  filter_count_hint_.store(static_cast<std::uint32_t>(count), memory_order_relaxed);
+  while (!lock_.release_hold()) round(cache, report, context);
+}
+
+}  // namespace lev

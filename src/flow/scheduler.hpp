@@ -1,0 +1,111 @@
+// scheduler: the staged path. Tasks are posted to the prefilter; a pass moves them to the reorder buffer, lets the filters
+// permute it, dices where too few tasks wait, and fills the ready queue. Posting, reordering and taking touch different lines,
+// so they do not contend.
+//
+// A pass is run by whoever needs it, a submitter or an idle worker, under a lock that nobody waits for.
+//
+// Paper: Jack Rabbit section 4.2 (three-level queue) and 4.4 (dicer: threshold of 16 tasks per worker).
+#ifndef LEVERET_FLOW_SCHEDULER_HPP
+#define LEVERET_FLOW_SCHEDULER_HPP
+
+#include <leveret/filter.hpp>
+
+#include "flow/slot_pool.hpp"
+#include "queue/reorder_buffer.hpp"
+#include "sync/pass_lock.hpp"
+
+namespace lev {
+
+struct scheduler_limits {
+  std::uint32_t takers = 1;            // workers, and host threads that help
+  std::uint32_t threshold = 16;        // dice until this many tasks per taker wait
+  std::size_t local_store_bytes = 0;   // a task that needs more must be diced
+  bool copies_all = false;             // every memory argument is copied to the local store
+};
+
+// What a pass did, for the counters of whoever ran it.
+struct pass_report {
+  std::uint64_t diced = 0;
+  std::uint64_t bad_filters = 0;
+  std::uint64_t passes = 0;
+  std::uint64_t made = 0;  // slots taken for pieces
+};
+
+class scheduler {
+ public:
+  struct storage {
+    index_ring<>::cell* prefilter;  // `count` cells
+    index_ring<>::cell* ready;      // `count` cells
+    waiting_task* tasks;            // `count` entries
+    waiting_task* backup;           // `count` entries
+    std::uint32_t count;
+  };
+  // `dice_failed(context, slot, code)` completes a task that cannot be diced though it must be.
+  using failed = void (*)(void* context, std::uint32_t slot, status code);
+
+  void open(slot_pool* pool, const storage& s, const scheduler_limits& limits, failed on_failed) noexcept;
+
+  index_ring<>& ready() noexcept { return ready_; }
+
+  // post() puts a task on the staged path; run a pass afterwards.
+  void post(std::uint32_t task) noexcept {
+    while (!prefilter_.try_push(task)) real_env::pause();
+  }
+  // pass() runs a pass, or leaves it to the one who is at it. `cache` is the caller's.
+  void pass(slot_cache& cache, pass_report& report, void* failed_context) noexcept;
+
+  // Whether tasks wait on the staged path. Exact enough for a sleeper's last look.
+  bool looks_empty() const noexcept {
+    return prefilter_.looks_empty() && waiting_.load(memory_order_relaxed) == 0;
+  }
+  bool has_filters() const noexcept { return filter_count_hint_.load(memory_order_relaxed) != 0; }
+  // Whether a pass would move or split something for a worker that found the ready queue empty.
+  bool has_waiting() const noexcept { return !looks_empty(); }
+
+  void set_filters(const filter* chain, std::size_t count, slot_cache& cache, pass_report& report, void* context) noexcept;
+
+ private:
+  void round(slot_cache& cache, pass_report& report, void* context) noexcept;
+  void collect_posted() noexcept;
+  void apply_filters(pass_report& report) noexcept;
+  void dice(slot_cache& cache, pass_report& report) noexcept;
+  bool dice_front(slot_cache& cache, pass_report& report, void* context) noexcept;
+  enum class split_result { done, no_slots, indivisible };
+  split_result split(std::size_t place, std::uint32_t share, slot_cache& cache, pass_report& report) noexcept;
+  std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_t pieces) noexcept;
+  void join_pieces(std::uint32_t task, std::uint32_t made) noexcept;
+  void write_piece(std::uint32_t task, const descriptor& cut, std::uint32_t parent, std::uint16_t depth, bool is_new) noexcept;
+  std::uint32_t pieces_possible(const descriptor& whole) const noexcept;
+  void fill_ready() noexcept;
+  waiting_task describe(std::uint32_t task) noexcept;
+
+  slot_pool* pool_ = nullptr;
+  failed on_failed_ = nullptr;
+  scheduler_limits limits_;
+  index_ring<> prefilter_;
+  index_ring<> ready_;
+  pass_lock<> lock_;
+  // The rest is protected by lock_.
+  reorder_buffer tasks_;
+  waiting_task* backup_ = nullptr;
+  std::uint64_t sequence_ = 0;
+  std::uint32_t diceable_ = 0;  // diceable tasks in tasks_
+  filter filters_[filter_count_max];
+  std::size_t filter_count_ = 0;
+  // Written under lock_, read by workers about to sleep: tasks in the reorder buffer. Publishes nothing else.
+  atomic<std::uint32_t> waiting_{0};
+  // Written under lock_, read by submitters: the length of the filter chain. Publishes nothing else.
+  atomic<std::uint32_t> filter_count_hint_{0};
+};
+
+// read_descriptor() and write_task() copy a task between its slot and a plain descriptor.
+void read_descriptor(slot_pool& pool, std::uint32_t task, descriptor& d) noexcept;
+void write_task(slot_pool& pool, std::uint32_t task, const descriptor& d) noexcept;
+
+// staged_bytes() is what a task needs of a local store: each copied argument, rounded up to cache lines.
+std::size_t staged_bytes(const argument* arguments, unsigned count, bool copies_all) noexcept;
+bool needs_copy(const argument& a, bool copies_all) noexcept;
+
+}  // namespace lev
+
+#endif

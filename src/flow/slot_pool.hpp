@@ -1,0 +1,82 @@
+// slot_pool: all task slots, and which of them are free. Every participant keeps a few free slots for itself; the rest is in a
+// ring. The pool's size bounds the tasks in flight, and with them every queue.
+#ifndef LEVERET_FLOW_SLOT_POOL_HPP
+#define LEVERET_FLOW_SLOT_POOL_HPP
+
+#include "queue/index_ring.hpp"
+#include "task/slot.hpp"
+
+namespace lev {
+
+// A participant's own free slots. `limit` is 0 when the pool is too small to share out.
+struct slot_cache {
+  static constexpr std::uint32_t size_max = 32;
+  std::uint32_t count = 0;
+  std::uint32_t limit = 0;
+  std::uint32_t slots[size_max];
+};
+
+class slot_pool {
+ public:
+  // Arrays of `count` elements (a power of two) that outlive the pool; cells of the ring likewise.
+  void open(slot* slots, slot_tail* tails, slot_extra* extras, index_ring<>::cell* cells, std::uint32_t count) noexcept {
+    slots_ = slots;
+    tails_ = tails;
+    extras_ = extras;
+    count_ = count;
+    free_.open(cells, count);
+    for (std::uint32_t i = 0; i < count; ++i) free_.try_push(i);
+  }
+
+  std::uint32_t count() const noexcept { return count_; }
+  slot& at(std::uint32_t i) noexcept { return slots_[i]; }
+  slot_extra& extra(std::uint32_t i) noexcept { return extras_[i]; }
+  argument& argument_at(std::uint32_t i, unsigned n) noexcept { return n == 0 ? slots_[i].first : tails_[i].rest[n - 1]; }
+
+  // try_take() returns a free slot, or no_slot.
+  std::uint32_t try_take(slot_cache& cache) noexcept {
+    if (cache.count == 0) {
+      const std::uint32_t wanted = cache.limit == 0 ? 1 : (cache.limit + 1) / 2;
+      cache.count = free_.try_pop_some(cache.slots, wanted);
+      if (cache.count == 0) return no_slot;
+    }
+    return cache.slots[--cache.count];
+  }
+  // give() frees a slot whose state is `free`. Returns whether slots went back to the ring, where others see them.
+  bool give(slot_cache& cache, std::uint32_t index) noexcept {
+    if (cache.count < cache.limit) {
+      cache.slots[cache.count++] = index;
+      return false;
+    }
+    const std::uint32_t half = cache.limit / 2;
+    while (!free_.try_push_all(cache.slots, half)) real_env::pause();
+    cache.count -= half;
+    for (std::uint32_t i = 0; i < cache.count; ++i) cache.slots[i] = cache.slots[i + half];
+    if (cache.limit == 0) {
+      while (!free_.try_push(index)) real_env::pause();
+    } else {
+      cache.slots[cache.count++] = index;
+    }
+    return true;
+  }
+  // flush() gives a participant's own free slots back.
+  bool flush(slot_cache& cache) noexcept {
+    if (cache.count == 0) return false;
+    while (!free_.try_push_all(cache.slots, cache.count)) real_env::pause();
+    cache.count = 0;
+    return true;
+  }
+  bool looks_exhausted() const noexcept { return free_.looks_empty(); }
+  std::uint32_t free_count() const noexcept { return free_.size(); }
+
+ private:
+  slot* slots_ = nullptr;
+  slot_tail* tails_ = nullptr;
+  slot_extra* extras_ = nullptr;
+  std::uint32_t count_ = 0;
+  index_ring<> free_;
+};
+
+}  // namespace lev
+
+#endif

@@ -1,0 +1,55 @@
+// The list of machines. This is the one place that names them.
+#include "machine/machine.hpp"
+
+#include <cstring>
+
+namespace lev {
+
+extern const machine_kind threads_kind;
+
+const machine_kind* machine_kind_at(unsigned index) noexcept {
+  static const machine_kind* const kinds[] = {&threads_kind};
+  return index < sizeof kinds / sizeof kinds[0] ? kinds[index] : nullptr;
+}
+
+const machine_kind* find_machine_kind(const char* name) noexcept {
+  if (name == nullptr) return nullptr;
+  for (unsigned i = 0; const machine_kind* k = machine_kind_at(i); ++i) {
+    if (std::strcmp(k->name, name) == 0) return k;
+  }
+  return nullptr;
+}
+
+const char* machine_name(unsigned index) noexcept {
+  const machine_kind* k = machine_kind_at(index);
+  return k == nullptr ? nullptr : k->name;
+}
+
+const char* machine_unavailable(const char* name) noexcept {
+  const machine_kind* k = find_machine_kind(name);
+  return k == nullptr ? "no machine has this name; lev::machine_name() lists them" : k->unavailable();
+}
+
+void copy_rows(void* local, const argument& remote, bool to_local) noexcept {
+  auto* packed = static_cast<char*>(local);
+  auto* row = reinterpret_cast<char*>(remote.address);
+  for (std::uint32_t r = 0; r < remote.rows; ++r) {
+    if (to_local) {
+      std::memcpy(packed, row, remote.row_bytes);
+    } else {
+      std::memcpy(row, packed, remote.row_bytes);
+    }
+    packed += remote.row_bytes;
+    row += remote.stride_bytes;
+  }
+}
+
+namespace {
+thread_local void* actor_of_this_thread = nullptr;
+}
+
+// Not inlined: an actor may move between threads at a switch, and a cached address of thread-local data would then be wrong.
+__attribute__((noinline)) void* current_actor() noexcept { return actor_of_this_thread; }
+__attribute__((noinline)) void set_current_actor(void* actor) noexcept { actor_of_this_thread = actor; }
+
+}  // namespace lev

@@ -1,0 +1,116 @@
+// The machine `threads`: a worker is a thread, a local store is memory, a copy is a memcpy. See README.md beside this file.
+#include "machine/machine.hpp"
+
+#include "machines/threads/cores.hpp"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <new>
+#include <vector>
+
+namespace lev {
+
+namespace {
+
+class thread_machine final : public machine {
+ public:
+  explicit thread_machine(const config& c) noexcept : pin_(c.pin), start_ns_(clock_ns()) {}
+
+  capability capabilities() const noexcept override { return {true, false, false, true}; }
+
+  bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept override;
+  void join() noexcept override {
+    for (launch& l : launches_) pthread_join(l.thread, nullptr);
+    launches_.clear();
+  }
+
+  std::uint64_t now_ns() noexcept override { return clock_ns() - start_ns_; }
+  void relax() noexcept override { real_env::pause(); }
+
+  void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t deadline_ns) noexcept override {
+    // Pairs with parker::unpark(): the loop ends with the waker's writes visible.
+    while (word.load(memory_order_acquire) == expected) {
+      timespec until{};
+      timespec* limit = nullptr;
+      if (deadline_ns != no_deadline) {
+        const std::uint64_t absolute = start_ns_ + deadline_ns;
+        if (absolute <= clock_ns()) return;
+        until.tv_sec = static_cast<time_t>(absolute / 1'000'000'000u);
+        until.tv_nsec = static_cast<long>(absolute % 1'000'000'000u);
+        limit = &until;
+      }
+      syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit, nullptr, FUTEX_BITSET_MATCH_ANY);
+    }
+  }
+  void wake_word(atomic<std::uint32_t>& word) noexcept override { syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1); }
+
+  void* open_store(std::size_t bytes) noexcept override {
+    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? nullptr : p;
+  }
+  void close_store(void* store, std::size_t bytes) noexcept override { munmap(store, bytes); }
+
+  void get(std::uint32_t, void* local, const argument& remote) noexcept override { copy_rows(local, remote, true); }
+  void put(std::uint32_t, const void* local, const argument& remote) noexcept override {
+    copy_rows(const_cast<void*>(local), remote, false);
+  }
+  void wait_tag(std::uint32_t) noexcept override {}
+  void cost(std::uint64_t) noexcept override {}
+
+ private:
+  struct launch {
+    pthread_t thread;
+    worker_entry entry;
+    void* context;
+    std::uint32_t worker;
+    int core;  // to be bound to; -1: none
+  };
+
+  static std::uint64_t clock_ns() noexcept {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(t.tv_nsec);
+  }
+  static void* run(void* argument) {
+    const launch& l = *static_cast<launch*>(argument);
+    if (l.core >= 0) bind_to_core(l.core);
+    char name[16] = "leveret-worker";
+    pthread_setname_np(pthread_self(), name);
+    l.entry(l.context, l.worker);
+    return nullptr;
+  }
+
+  bool pin_;
+  std::uint64_t start_ns_;
+  std::vector<launch> launches_;
+};
+
+bool thread_machine::start(std::uint32_t workers, worker_entry entry, void* context) noexcept try {
+  launches_.reserve(workers);  // addresses must not move
+  for (std::uint32_t i = 0; i < workers; ++i) {
+    // The last cores first: the first is where the host program is likely to run.
+    const int core = pin_ ? core_at(available_cores() - 1 - i % available_cores()) : -1;
+    launches_.push_back({pthread_t{}, entry, context, i, core});
+    if (pthread_create(&launches_.back().thread, nullptr, &run, &launches_.back()) != 0) {
+      launches_.pop_back();
+      return false;
+    }
+  }
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+}  // namespace
+
+extern const machine_kind threads_kind;
+const machine_kind threads_kind = {
+    "threads", []() noexcept -> const char* { return nullptr; },
+    [](const config& c) noexcept -> machine* { return new (std::nothrow) thread_machine(c); }};
+
+}  // namespace lev

@@ -1,0 +1,47 @@
+// Closing a runtime: refuse new tasks, let the waiting ones end, stop the workers, give everything back.
+//
+//   1. `closing` is set: submits are refused, except those of tasks that still run.
+//   2. With cancel_waiting, `cancelling` is set: tasks that have not started end with status::cancelled.
+//   3. Wait until every accepted task is complete. On a time-out the runtime stays as it is: nothing is lost, call again.
+//   4. `stopping` is set and every worker woken; the machine is joined.
+#include "runtime/open.hpp"
+#include "runtime/wait.hpp"
+
+namespace lev::detail {
+
+namespace {
+
+void stop_workers(core& c) noexcept {
+  c.stopping.store(1, memory_order_seq_cst);  // Pairs with work(); sequentially consistent: before the wake-ups
+  for (std::uint32_t i = 0; i < c.workers; ++i) unpark(c, i);
+  c.place->join();
+  c.is_closed = true;
+}
+
+}  // namespace
+
+status close_within(core* c, std::int64_t timeout_ns, bool cancel_waiting) noexcept {
+  if (c->is_closed) return status::ok;
+  if (timeout_ns < forever) return status::bad_argument;
+  participant* self = here(*c);
+  if (self == nullptr) return status::would_block;
+  if (self->running != nullptr) return status::would_deadlock;
+  c->closing.store(1, memory_order_relaxed);
+  if (cancel_waiting) c->cancelling.store(1, memory_order_relaxed);
+  c->phase_open.store(0, memory_order_relaxed);
+  if (!wait_quiescent(*c, *self, deadline_after(*c, timeout_ns))) return status::timed_out;
+  stop_workers(*c);
+  return status::ok;
+}
+
+void close(core* c) noexcept {
+  close_within(c, forever, false);
+  for (std::uint32_t i = 0; i < c->people_count; ++i) {
+    participant& p = c->people[i];
+    if (p.store != nullptr) c->place->close_store(p.store, c->settings.local_store_bytes);
+  }
+  announce_close(*c);
+  delete c;
+}
+
+}  // namespace lev::detail

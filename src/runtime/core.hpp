@@ -1,0 +1,53 @@
+// core: what stands behind a lev::runtime. The engine, and the memory it works in; all of it is reserved by open().
+#ifndef LEVERET_RUNTIME_CORE_HPP
+#define LEVERET_RUNTIME_CORE_HPP
+
+#include "worker/engine.hpp"
+#include "worker/worker.hpp"
+
+#include <memory>
+
+namespace lev::detail {
+
+struct core : engine {
+  explicit core(const config& c) { settings = c; }
+
+  std::unique_ptr<machine> machine_owner;
+  std::unique_ptr<slot[]> slots;
+  std::unique_ptr<slot_tail[]> tails;
+  std::unique_ptr<slot_extra[]> extras;
+  std::unique_ptr<index_ring<>::cell[]> cells;  // free list, prefilter, ready, free edges
+  std::unique_ptr<waiting_task[]> waiting;      // reorder buffer and its backup
+  std::unique_ptr<dependant[]> nodes;
+  std::unique_ptr<participant[]> participants;
+  std::unique_ptr<doorbell<>::flag*[]> flags;
+  std::unique_ptr<data_hint[]> hints;
+  std::unique_ptr<job[]> frames;
+  std::unique_ptr<event[]> events;
+  const char* machine_name = "";
+  bool is_started = false;
+  bool is_closed = false;
+};
+
+// here() returns the participant of the calling thread, binding it to one if it never called in before. Null when
+// config::host_threads threads are bound already.
+participant* here(core& c) noexcept;
+
+// A ticket's number: generation and slot.
+constexpr std::uint64_t ticket_id(std::uint32_t task, std::uint32_t generation) noexcept {
+  return std::uint64_t{generation} << 32 | (task + 1);
+}
+constexpr std::uint32_t ticket_task(std::uint64_t id) noexcept { return static_cast<std::uint32_t>(id) - 1; }
+constexpr std::uint32_t ticket_generation(std::uint64_t id) noexcept { return static_cast<std::uint32_t>(id >> 32); }
+
+// Whether `id` can be a ticket of this runtime: ok, or bad_ticket.
+status check_ticket(const core* c, std::uint64_t id) noexcept;
+
+constexpr bool helps(const core& c) noexcept { return c.settings.wait == wait_policy::help; }
+
+// A point in time `timeout_ns` from now.
+std::uint64_t deadline_after(core& c, std::int64_t timeout_ns) noexcept;
+
+}  // namespace lev::detail
+
+#endif

@@ -1,0 +1,163 @@
+// Opening a runtime: check the configuration, reserve all memory, start the machine's workers.
+#include "runtime/open.hpp"
+
+#include "base/numbers.hpp"
+
+#include <cstdio>
+#include <new>
+
+namespace lev::detail {
+
+namespace {
+
+[[noreturn]] void refuse_config(status code, const char* format, unsigned long long value) {
+  char message[200];
+  std::snprintf(message, sizeof message, format, value);
+  throw error(code, -1, message);
+}
+
+constexpr std::uint32_t workers_limit = 1024;
+constexpr std::uint32_t tickets_limit = 1u << 24;
+constexpr std::size_t local_store_limit = std::size_t{1} << 32;
+constexpr std::size_t page_bytes = 4096;
+
+// Brings a configuration into its final form, or refuses it.
+void settle_config(config& c) {
+  if (c.workers < 0 || c.workers > static_cast<int>(workers_limit)) {
+    refuse_config(status::bad_config, "config.workers = %lld: must be 0 (automatic) to 1024",
+                  static_cast<unsigned long long>(static_cast<long long>(c.workers)));
+  }
+  if (c.workers == 0) c.workers = static_cast<int>(larger(available_cores(), 2u) - 1);
+  if (c.tickets == 0 || c.tickets > tickets_limit) {
+    refuse_config(c.tickets == 0 ? status::bad_config : status::out_of_memory, "config.tickets = %llu: must be 1 to 2^24",
+                  c.tickets);
+  }
+  c.tickets = power_of_two_above(larger(c.tickets, 2u));
+  if (c.local_store_bytes == 0 || c.local_store_bytes > local_store_limit) {
+    refuse_config(c.local_store_bytes == 0 ? status::bad_config : status::out_of_memory,
+                  "config.local_store_bytes = %llu: must be 1 to 2^32", c.local_store_bytes);
+  }
+  c.local_store_bytes = round_up(c.local_store_bytes, page_bytes);
+  if (c.depth > ahead_max) refuse_config(status::bad_config, "config.depth = %llu: must be 0 (automatic) to 16", c.depth);
+  if (c.host_threads == 0 || c.host_threads > 4096) {
+    refuse_config(status::bad_config, "config.host_threads = %llu: must be 1 to 4096", c.host_threads);
+  }
+  if (c.nest_max == 0 || c.nest_max > 100'000) {
+    refuse_config(status::bad_config, "config.nest_max = %llu: must be 1 to 100000", c.nest_max);
+  }
+  if (c.trace_events > 1u << 26) {
+    refuse_config(status::out_of_memory, "config.trace_events = %llu: at most 2^26 events are kept per worker", c.trace_events);
+  }
+  if (c.trace_events != 0) c.trace_events = power_of_two_above(c.trace_events);
+}
+
+const machine_kind& choose_machine(const config& c) {
+  char message[200];
+  const machine_kind* kind = find_machine_kind(c.machine);
+  if (kind == nullptr) {
+    std::snprintf(message, sizeof message, "no machine '%s'; this library has:", c.machine == nullptr ? "(null)" : c.machine);
+    for (unsigned i = 0; const machine_kind* k = machine_kind_at(i); ++i) {
+      const std::size_t used = std::char_traits<char>::length(message);
+      std::snprintf(message + used, sizeof message - used, " %s", k->name);
+    }
+    throw error(status::unavailable, -1, message);
+  }
+  if (const char* why = kind->unavailable(); why != nullptr) {
+    std::snprintf(message, sizeof message, "machine '%s' does not work here: %s", c.machine, why);
+    throw error(status::unavailable, -1, message);
+  }
+  return *kind;
+}
+
+void open_shared(core& c) {
+  const std::uint32_t n = c.settings.tickets;
+  c.slots.reset(new slot[n]);
+  c.tails.reset(new slot_tail[n]);
+  c.extras.reset(new slot_extra[n]);
+  c.cells.reset(new index_ring<>::cell[std::size_t{n} * 6]);
+  c.waiting.reset(new waiting_task[std::size_t{n} * 2]);
+  c.nodes.reset(new dependant[std::size_t{n} * 2]);
+  index_ring<>::cell* cells = c.cells.get();
+  c.pool.open(c.slots.get(), c.tails.get(), c.extras.get(), cells, n);
+  c.edges.open(c.nodes.get(), cells + std::size_t{n} * 4, n * 2);
+  scheduler_limits limits;
+  limits.takers = c.takers;
+  limits.threshold = c.settings.dice_threshold;
+  limits.local_store_bytes = c.settings.local_store_bytes;
+  limits.copies_all = c.copies_all;
+  c.sched.open(&c.pool, {cells + n, cells + std::size_t{n} * 2, c.waiting.get(), c.waiting.get() + n, n}, limits, &fail_undiced);
+}
+
+void open_people(core& c) {
+  c.people_count = c.workers + (c.caps.many_hosts ? c.settings.host_threads : 1);
+  c.participants.reset(new participant[c.people_count]);
+  c.flags.reset(new doorbell<>::flag*[c.people_count]);
+  c.people = c.participants.get();
+  const bool frames = c.caps.async_copies && c.depth > 1;
+  const std::size_t frames_each = c.depth + 1;
+  if (frames) c.frames.reset(new job[frames_each * c.people_count]);
+  if (c.depth > 1) c.hints.reset(new data_hint[std::size_t{inbox_capacity} * c.people_count]);
+  const std::size_t traced = c.settings.trace_events == 0 ? 0 : c.workers + 1;  // the workers and the first host thread
+  if (traced != 0) c.events.reset(new event[traced * c.settings.trace_events]);
+  for (std::uint32_t i = 0; i < c.people_count; ++i) {
+    participant& p = c.people[i];
+    p.home = &c;
+    p.index = i;
+    p.is_worker = i < c.workers;
+    p.random = random_source(c.settings.seed * 0x10001u + i);
+    // All caches together hold at most half of the slots, so one participant cannot starve another.
+    p.free_slots.limit = smaller(slot_cache::size_max, c.settings.tickets / 2 / c.people_count);
+    if (frames) p.frames = c.frames.get() + frames_each * i;
+    if (c.depth > 1) p.hints = c.hints.get() + std::size_t{inbox_capacity} * i;
+    if (i < traced) p.events.open(c.events.get() + std::size_t{c.settings.trace_events} * i, c.settings.trace_events);
+    c.flags[i] = &p.asleep;
+  }
+  c.people_used.store(c.workers, memory_order_relaxed);
+  c.bell.open(c.flags.get(), c.people_count);
+}
+
+void run_worker(void* context, std::uint32_t worker) {
+  auto& c = *static_cast<core*>(context);
+  set_current_actor(&c.people[worker]);
+  work(c, c.people[worker]);
+  set_current_actor(nullptr);
+}
+
+std::unique_ptr<core> build(const config& given) {
+  config settings = given;
+  settle_config(settings);
+  const machine_kind& kind = choose_machine(settings);
+  auto c = std::make_unique<core>(settings);
+  c->machine_name = kind.name;
+  c->machine_owner.reset(kind.make(settings));
+  c->place = c->machine_owner.get();
+  if (c->place == nullptr) throw error(status::out_of_memory, -1, "no memory for the machine");
+  c->caps = c->place->capabilities();
+  c->workers = static_cast<std::uint32_t>(settings.workers);
+  c->takers = c->workers + (helps(*c) ? 1 : 0);
+  c->copies_all = settings.staging == staging::copy || !c->caps.in_place;
+  c->depth = settings.depth != 0 ? settings.depth : (c->caps.async_copies ? 2 : 4);
+  open_shared(*c);
+  open_people(*c);
+  return c;
+}
+
+}  // namespace
+
+core* open(const config& given) try {
+  std::unique_ptr<core> c = build(given);
+  announce_open(*c);
+  if (!c->place->start(c->workers, &run_worker, c.get())) {
+    c->stopping.store(1, memory_order_relaxed);
+    for (std::uint32_t i = 0; i < c->workers; ++i) unpark(*c, i);
+    c->place->join();
+    announce_close(*c);
+    throw error(status::out_of_memory, -1, "the system refused to start that many workers; ask for fewer (config.workers)");
+  }
+  c->is_started = true;
+  return c.release();
+} catch (const std::bad_alloc&) {
+  throw error(status::out_of_memory, -1, "no memory for the runtime; lower config.tickets, host_threads or trace_events");
+}
+
+}  // namespace lev::detail

@@ -1,0 +1,16 @@
+// The steps of a runtime's life that other files of this room need.
+#ifndef LEVERET_RUNTIME_OPEN_HPP
+#define LEVERET_RUNTIME_OPEN_HPP
+
+#include "runtime/core.hpp"
+#include "worker/complete.hpp"
+
+namespace lev::detail {
+
+// The list of open runtimes, which ending threads look at (bind.cpp).
+void announce_open(core& c);
+void announce_close(core& c) noexcept;
+
+}  // namespace lev::detail
+
+#endif

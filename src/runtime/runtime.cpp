@@ -1,0 +1,122 @@
+// The members of lev::runtime that are not inline: barrier, filters, mutexes, counters, trace.
+#include <leveret/runtime.hpp>
+
+#include "runtime/open.hpp"
+#include "runtime/wait.hpp"
+#include "trace/chrome.hpp"
+#include "worker/enqueue.hpp"
+
+#include <cstdio>
+#include <utility>
+
+namespace lev {
+
+void runtime::begin_submit() noexcept { core_->phase_open.store(1, memory_order_relaxed); }
+
+void runtime::end_submit() noexcept {
+  // Pairs with await_shared::arm(): the phase ends, then waiters are looked for. Sequentially consistent, as there.
+  core_->phase_open.store(0, memory_order_seq_cst);
+  if (core_->barrier_wanted.load(memory_order_seq_cst) != 0) wake_wanting(*core_, want_barrier);  // Pairs with arm() too
+}
+
+outcome runtime::wait_for_completion(std::int64_t timeout_ns) noexcept {
+  detail::core& c = *core_;
+  outcome o;
+  participant* self = detail::here(c);
+  if (self == nullptr || timeout_ns < forever) {
+    o.code = self == nullptr ? status::would_block : status::bad_argument;
+  } else if (self->running != nullptr) {
+    o.code = status::would_deadlock;
+  } else if (!detail::wait_quiescent(c, *self, timeout_ns < 0 ? no_deadline : detail::deadline_after(c, timeout_ns))) {
+    o.code = status::timed_out;
+  } else {
+    c.failure_lock.lock([] { real_env::pause(); });
+    o = std::exchange(c.failure, outcome{});
+    c.failure_lock.unlock();
+    if (o.failures == 0) o.code = status::ok;
+  }
+  return o;
+}
+
+status runtime::set_filters(const filter* chain, std::size_t count) noexcept {
+  if (count > filter_count_max) return status::too_big;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (chain[i].apply == nullptr) return status::bad_argument;
+  }
+  participant* self = detail::here(*core_);
+  if (self == nullptr) return status::would_block;
+  pass_report report;
+  core_->sched.set_filters(chain, count, self->free_slots, report, self);
+  count_pass(*self, report);
+  run_pass(*core_, *self);
+  ring(*core_, 0);
+  return status::ok;
+}
+
+status runtime::make_mutex(mutex_id* id) noexcept { return core_->mutexes.make(id) ? status::ok : status::too_big; }
+
+unsigned runtime::workers() const noexcept { return core_->workers; }
+const char* runtime::machine() const noexcept { return core_->machine_name; }
+std::uint64_t runtime::now_ns() const noexcept { return core_->place->now_ns(); }
+
+counters runtime::count() const noexcept {
+  counters sum{};
+  const std::uint32_t used = core_->people_used.load(memory_order_relaxed);
+  for (std::uint32_t i = 0; i < used; ++i) {
+    const own_counters& own = core_->people[i].counters;
+    sum.submitted += own.submitted.read();
+    sum.completed += own.completed.read();
+    sum.failed += own.failed.read();
+    sum.direct += own.direct.read();
+    sum.stolen += own.stolen.read();
+    sum.diced += own.diced.read();
+    sum.passes += own.passes.read();
+    sum.staged_bytes += own.staged_bytes.read();
+    sum.bad_filters += own.bad_filters.read();
+    if (core_->people[i].is_worker) {
+      sum.parks += own.parks.read();
+    } else {
+      sum.helped += own.completed.read();
+    }
+  }
+  return sum;
+}
+
+worker_counters runtime::count_worker(unsigned index) const noexcept {
+  worker_counters w{};
+  if (index < core_->workers) {
+    w.completed = core_->people[index].counters.completed.read();
+    w.busy_ns = core_->people[index].counters.busy_ns.read();
+  } else if (index == core_->workers) {
+    for (std::uint32_t i = core_->workers; i < core_->people_used.load(memory_order_relaxed); ++i) {
+      w.completed += core_->people[i].counters.completed.read();
+      w.busy_ns += core_->people[i].counters.busy_ns.read();
+    }
+  }
+  return w;
+}
+
+std::uint64_t runtime::trace_hash() const noexcept {
+  std::uint64_t h = 0;
+  for (std::uint32_t i = 0; i < core_->people_used.load(memory_order_relaxed); ++i) {
+    const event_ring& events = core_->people[i].events;
+    if (events.is_open() && events.written() != 0) h = mix64(h ^ events.hash()) + i;
+  }
+  return h;
+}
+
+status runtime::write_trace(const char* path) const noexcept {
+  if (core_->settings.trace_events == 0) return status::not_supported;
+  std::FILE* file = path == nullptr ? nullptr : std::fopen(path, "we");
+  if (file == nullptr) return status::unavailable;
+  chrome_writer writer(file);
+  for (std::uint32_t i = 0; i <= core_->workers; ++i) {
+    char name[32];
+    std::snprintf(name, sizeof name, i < core_->workers ? "worker %u" : "host", i);
+    writer.write_lane(i, name, core_->people[i].events);
+  }
+  const bool written = writer.finish();
+  return std::fclose(file) == 0 && written ? status::ok : status::unavailable;
+}
+
+}  // namespace lev

@@ -1,0 +1,376 @@
+// submit: admission, and the direct path.
+//
+//   1. validate the draft; refuse with the argument's name
+//   2. take a slot: the bound on tasks in flight. None free: help, wait or fail, as configured
+//   3. write the task into its slot
+//   4. predecessors and mutexes, if any: the last one to end starts the task
+//   5. an idle worker: straight into its mailbox; else enqueue (worker/enqueue.hpp)
+//
+// Papers: gcell 3.2 (submit_job: sanity check, then append), TPC 3.2 (direct path).
+#include "runtime/core.hpp"
+#include "runtime/wait.hpp"
+#include "task/arguments.hpp"
+#include "task/slice.hpp"
+#include "task/validate.hpp"
+#include "worker/complete.hpp"
+#include "worker/enqueue.hpp"
+
+#include <cstdio>
+
+namespace lev::detail {
+
+namespace {
+
+// Automatic grain: at most this many pieces per taker in all, so that the last ones are short and none is all overhead
+// (bench imbalance: 1/512 of a worker's share is below the noise).
+constexpr std::uint64_t pieces_per_taker = 512;
+constexpr std::uint32_t direct_workers_max = 64;  // looked at for the direct path
+
+bool is_dice_gain(const core& c, const draft& d) noexcept {
+  if (procedure_at(d.procedure).diceable) return true;
+  for (unsigned i = 0; i < d.argument_count; ++i) {
+    const argument& a = d.arguments[i];
+    if ((a.flags & argument_sliced) == 0) continue;
+    const std::uint64_t items = slice_items(a);
+    return items >= 2 && items / 2 >= d.grain && c.takers > 1;
+  }
+  return false;
+}
+
+std::uint32_t choose_grain(const core& c, const draft& d) noexcept {
+  if (d.grain != 0) return d.grain;
+  for (unsigned i = 0; i < d.argument_count; ++i) {
+    const argument& a = d.arguments[i];
+    if ((a.flags & argument_sliced) == 0) continue;
+    return static_cast<std::uint32_t>(smaller<std::uint64_t>(slice_items(a) / (c.takers * pieces_per_taker), 0xffffffffu));
+  }
+  return 0;
+}
+
+bool check_size(const core& c, const draft& d, std::uint8_t* flags, refusal* why) noexcept {
+  const std::size_t bytes = staged_bytes(d.arguments, d.argument_count, c.copies_all);
+  if (bytes != 0) *flags |= task_staged;
+  if (is_dice_gain(c, d)) *flags |= task_diceable;
+  if (bytes <= c.settings.local_store_bytes) return true;
+  bool is_sliced = procedure_at(d.procedure).diceable;
+  for (unsigned i = 0; i < d.argument_count; ++i) is_sliced |= (d.arguments[i].flags & argument_sliced) != 0;
+  if (is_sliced) {
+    *flags |= task_diceable | task_too_big;
+    return true;
+  }
+  return refuse(why, status::too_big, -1,
+                "the task needs %zu bytes of local store, %zu are available; slice its arguments or raise "
+                "config.local_store_bytes",
+                bytes, c.settings.local_store_bytes);
+}
+
+bool check_after(core& c, const std::uint64_t* after, std::uint32_t count, refusal* why) noexcept {
+  if (count > options::after_max) {
+    return refuse(why, status::too_big, -1, "after(): %u tickets, at most %u; chain through an empty task", count,
+                  options::after_max);
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    status s = check_ticket(&c, after[i]);
+    if (s == status::ok && c.pool.at(ticket_task(after[i])).state.peek(ticket_generation(after[i])) == status::stale_ticket) {
+      s = status::stale_ticket;
+    }
+    if (s != status::ok) {
+      return refuse(why, s, -1, "after(): ticket %u is a %s; name tickets that were not waited for or released", i,
+                    status_name(s));
+    }
+  }
+  return true;
+}
+
+bool check_locks(core& c, const mutex_id* locks, std::uint32_t count, refusal* why) noexcept {
+  if (count > mutexes_per_task_max) {
+    return refuse(why, status::too_big, -1, "locks(): %u mutexes, at most %u per task", count, mutexes_per_task_max);
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (!c.mutexes.exists(locks[i])) {
+      return refuse(why, status::bad_argument, -1, "locks(): mutex %u was not made by make_mutex()", locks[i]);
+    }
+  }
+  return true;
+}
+
+// A free slot, by help, waiting or not at all.
+std::uint32_t take_slot(core& c, participant& self) noexcept {
+  std::uint32_t task = c.pool.try_take(self.free_slots);
+  while (task == no_slot && c.settings.full != when_full::fail) {
+    flush_notices(c, self);
+    // A task that submits must help: its worker may be the only one.
+    const bool may_help = c.settings.full == when_full::help || self.running != nullptr;
+    if (!may_help || !run_one(c, self)) wait_space(c, self, may_help);
+    task = c.pool.try_take(self.free_slots);
+  }
+  return task;
+}
+
+void write_slot(core& c, std::uint32_t task, const draft& d, std::uint8_t flags) noexcept {
+  slot& s = c.pool.at(task);
+  s.state.open((flags & task_detached) != 0 ? std::uint64_t{state_bits::released} : 0);
+  s.procedure = d.procedure;
+  s.argument_count = d.argument_count;
+  s.flags = flags;
+  s.parent = no_slot;
+  s.priority = d.priority;
+  s.key = d.key;
+  s.grain = d.grain;
+  s.dice_depth = 0;
+  s.mailbox = 0;
+  for (unsigned i = 0; i < d.argument_count; ++i) c.pool.argument_at(task, i) = d.arguments[i];
+}
+
+// Sends the task to a worker that waits for nothing else. False: there is none.
+bool try_direct(core& c, participant& self, std::uint32_t task, const draft& d) noexcept {
+  const std::uint32_t n = smaller(c.workers, direct_workers_max);
+  for (std::uint32_t w = 0; w < n; ++w) {
+    participant& worker = c.people[w];
+    // A hint first: it costs no transfer of a line while nothing changes.
+    if (worker.is_polling.load(memory_order_relaxed) == 0 || !worker.mail.try_lease(self.index + 1)) continue;
+    // Pairs with the worker's turn to other work, and with its going to sleep. Sequentially consistent: comes after the lease.
+    const bool sleeps = c.bell.sleeps(w);
+    if (worker.is_polling.load(memory_order_seq_cst) == 0) {
+      worker.mail.retract();
+      continue;
+    }
+    slot& s = c.pool.at(task);
+    s.mailbox = static_cast<std::uint16_t>(w + 1);
+    worker.mail.deliver({task, s.state.generation(), d.procedure, d.argument_count, s.flags, 0,
+                         d.argument_count == 0 ? argument{} : d.arguments[0]});
+    if (sleeps && c.bell.claim(w)) unpark(c, w);
+    self.counters.direct.add(1);
+    return true;
+  }
+  return false;
+}
+
+// Predecessors: the task starts when the last of them, or this submit, lets go of it.
+void start_after(core& c, participant& self, std::uint32_t task, const std::uint64_t* after, std::uint32_t count) noexcept {
+  slot_extra& extra = c.pool.extra(task);
+  extra.first_failure.store(0, memory_order_relaxed);
+  extra.predecessors.store(count + 1, memory_order_relaxed);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t other = ticket_task(after[i]);
+    const std::uint32_t generation = ticket_generation(after[i]);
+    slot& s = c.pool.at(other);
+    dependants::add_result r;
+    // No edge left: others complete and give theirs back.
+    while ((r = c.edges.add(s, c.pool.extra(other), generation, task)) == dependants::add_result::no_node) {
+      if (!run_one(c, self)) c.place->relax();
+    }
+    if (r == dependants::add_result::added) continue;
+    const status outcome = s.state.peek(generation);
+    serve_dependants(c, self, c.edges.take(c.pool.extra(other), generation), outcome);
+  }
+  // Pairs with serve_dependants(): the last one to let go starts the task.
+  if (extra.predecessors.fetch_sub(1, memory_order_acq_rel) == 1) start(c, self, task);
+}
+
+void sort_locks(slot_extra& extra, const mutex_id* locks, std::uint32_t count) noexcept {
+  extra.lock_count = 0;
+  extra.locks_held = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::uint32_t place = extra.lock_count;
+    bool is_new = true;
+    for (std::uint32_t k = 0; k < extra.lock_count; ++k) is_new &= extra.locks[k] != locks[i];
+    if (!is_new) continue;
+    for (; place > 0 && extra.locks[place - 1] > locks[i]; --place) extra.locks[place] = extra.locks[place - 1];
+    extra.locks[place] = locks[i];
+    ++extra.lock_count;
+  }
+}
+
+// Tasks of a closing runtime may still submit: draining includes their children.
+bool check_open(core& c, const participant* self, refusal* why) noexcept {
+  if (self == nullptr) {
+    return refuse(why, status::would_block, -1, "more than config.host_threads threads call in; raise it, or end some threads");
+  }
+  if (c.closing.load(memory_order_relaxed) != 0 && self->running == nullptr) {
+    return refuse(why, status::closed, -1, "the runtime is closing; submit before close()");
+  }
+  return true;
+}
+
+bool refuse_full(core& c, refusal* why) noexcept {
+  return refuse(why, status::would_block, -1, "all %u tickets are in use; wait for some, or raise config.tickets",
+                c.settings.tickets);
+}
+
+void route(core& c, participant& self, std::uint32_t task, const draft& d) noexcept {
+  const std::uint8_t flags = c.pool.at(task).flags;
+  const bool plain = (flags & (task_detached | task_diceable | task_too_big)) == 0 && self.running == nullptr;
+  if (plain && !c.sched.has_filters() && try_direct(c, self, task, d)) return;
+  enqueue(c, self, task);
+}
+
+}  // namespace
+
+// Friend of lev::options.
+struct admission {
+  static std::uint64_t admit(core& c, draft d, const options* o, bool detached, refusal* why) noexcept {
+    participant* self = here(c);
+    if (!check_open(c, self, why) || !validate(d, why)) return 0;
+    if (o != nullptr) {
+      if (!check_after(c, o->after_, o->after_count_, why) || !check_locks(c, o->locks_, o->lock_count_, why)) return 0;
+      if (o->priority_ != 0) d.priority = o->priority_;
+      if (o->key_ != 0) d.key = o->key_;
+      if (o->grain_ != 0) d.grain = o->grain_;
+    }
+    std::uint8_t flags = detached ? task_detached : 0;
+    if (!check_size(c, d, &flags, why)) return 0;
+    const std::uint32_t task = take_slot(c, *self);
+    if (task == no_slot) return refuse_full(c, why), 0;
+    d.grain = choose_grain(c, d);
+    write_slot(c, task, d, flags);
+    self->counters.submitted.add(1);
+    const std::uint64_t id = ticket_id(task, c.pool.at(task).state.generation());
+    if (o == nullptr || (o->after_count_ == 0 && o->lock_count_ == 0)) {
+      route(c, *self, task, d);
+    } else {
+      sort_locks(c.pool.extra(task), o->locks_, o->lock_count_);
+      if (o->lock_count_ != 0) c.pool.at(task).flags |= task_has_locks;
+      start_after(c, *self, task, o->after_, o->after_count_);
+    }
+    return id;
+  }
+};
+
+status check_ticket(const core* c, std::uint64_t id) noexcept {
+  if (c == nullptr || id == 0 || static_cast<std::uint32_t>(id) == 0) return status::bad_ticket;
+  return ticket_task(id) < c->pool.count() ? status::ok : status::bad_ticket;
+}
+
+std::uint64_t try_submit(core* c, const draft& d, const options* o, bool detached, refusal* why) noexcept {
+  refusal local;
+  return admission::admit(*c, d, o, detached, why == nullptr ? &local : why);
+}
+
+std::uint64_t submit(core* c, const draft& d, const options* o, bool detached) {
+  refusal why;
+  const std::uint64_t id = admission::admit(*c, d, o, detached, &why);
+  if (id == 0) throw error(why.code, why.argument, why.message);
+  return id;
+}
+
+namespace {
+
+// A bulk submit's pieces, on their way to the ready queue in batches: one doorbell and one reservation for many.
+class bulk {
+ public:
+  bulk(core& c, participant& self, std::uint32_t join) noexcept : core_(c), self_(self), join_(join) {}
+
+  bool add(draft d, refusal* why) noexcept {
+    std::uint8_t flags = task_detached | task_is_piece;
+    if (!validate(d, why) || !check_size(core_, d, &flags, why)) return false;
+    std::uint32_t task = core_.pool.try_take(self_.free_slots);
+    if (task == no_slot) {
+      flush();
+      task = take_slot(core_, self_);
+    }
+    if (task == no_slot) return refuse_full(core_, why);
+    d.grain = choose_grain(core_, d);
+    write_slot(core_, task, d, flags);
+    core_.pool.at(task).parent = join_;
+    core_.pool.extra(join_).pieces.fetch_add(1, memory_order_relaxed);
+    const bool staged = (flags & (task_diceable | task_too_big)) != 0 || core_.sched.has_filters();
+    if (staged) {
+      self_.counters.submitted.add(1);
+      enqueue(core_, self_, task);
+      return true;
+    }
+    batch_[count_++] = task;
+    if (count_ == batch_max) flush();
+    return true;
+  }
+  void flush() noexcept {
+    if (count_ == 0) return;
+    self_.counters.submitted.add(count_);
+    while (!core_.sched.ready().try_push_all(batch_, count_)) real_env::pause();
+    count_ = 0;
+    ring(core_, self_.index + 1);
+  }
+
+ private:
+  static constexpr std::uint32_t batch_max = 32;
+  core& core_;
+  participant& self_;
+  std::uint32_t join_;
+  std::uint32_t count_ = 0;
+  std::uint32_t batch_[batch_max];
+};
+
+draft draft_of(const descriptor& d) noexcept {
+  return {d.procedure, d.argument_count, d.grain, d.priority, d.key, d.arguments};
+}
+
+// The join of a bulk: a task that is never queued. It counts one piece more than there are until the submit is done.
+std::uint32_t open_join(core& c, participant& self, refusal* why) noexcept {
+  const std::uint32_t join = take_slot(c, self);
+  if (join == no_slot) return refuse_full(c, why), no_slot;
+  const draft nothing{0, 0, 0, 0, 0, nullptr};
+  write_slot(c, join, nothing, task_is_join);
+  slot_extra& extra = c.pool.extra(join);
+  extra.pieces.store(1, memory_order_relaxed);
+  extra.failures.store(0, memory_order_relaxed);
+  extra.first_failure.store(0, memory_order_relaxed);
+  extra.task_code = 0;
+  self.counters.submitted.add(1);
+  return join;
+}
+
+}  // namespace
+
+std::uint64_t submit_bulk(core* c, std::size_t count, fill make, void* context) {
+  refusal why;
+  participant* self = here(*c);
+  std::uint32_t join = no_slot;
+  if (!check_open(*c, self, &why) || (join = open_join(*c, *self, &why)) == no_slot) {
+    throw error(why.code, why.argument, why.message);
+  }
+  const std::uint64_t id = ticket_id(join, c->pool.at(join).state.generation());
+  bulk b(*c, *self, join);
+  descriptor d;
+  std::size_t i = 0;
+  bool accepted = true;
+  std::exception_ptr thrown;
+  try {
+    for (; i < count && accepted; ++i) {
+      make(context, i, d);
+      accepted = b.add(draft_of(d), &why);
+    }
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  b.flush();
+  // The submit lets go of the join; the last piece completes it.
+  end_bulk(*c, *self, join);
+  if (accepted && !thrown) return id;
+  release(c, id);
+  if (thrown) std::rethrow_exception(thrown);
+  char message[256];
+  std::snprintf(message, sizeof message, "task %zu of the bulk: %s", i - 1, why.message);
+  throw error(why.code, why.argument, message);
+}
+
+namespace {
+
+// What parallel_for passes: the loop's body and its context, as one value argument.
+struct loop_body {
+  void (*run)(void*, range);
+  void* context;
+};
+procedure_id loop_procedure() {
+  static const procedure_id id = define("leveret.parallel_for", [](loop_body b, range r) { b.run(b.context, r); }).id;
+  return id;
+}
+
+}  // namespace
+
+std::uint64_t submit_loop(core* c, range r, std::uint32_t grain, void (*run)(void*, range), void* context) {
+  const argument arguments[] = {parameter<loop_body>::pack({run, context}), parameter<range>::pack(r)};
+  return submit(c, {loop_procedure(), 2, grain, 0, 0, arguments}, nullptr, false);
+}
+
+}  // namespace lev::detail

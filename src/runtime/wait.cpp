@@ -1,0 +1,281 @@
+// Waiting: for one task, for any, for all, for everything, for a free slot. All of it is serve_until() with another `awaited`.
+#include "runtime/wait.hpp"
+
+#include "runtime/open.hpp"
+
+#include <utility>
+
+namespace lev::detail {
+
+namespace {
+
+// A host first polls the ticket's own line, for about a task's round trip, before it looks for other work: looking elsewhere
+// costs line transfers that a short task's wait should not pay. (bench null-task: a round trip takes 0.2 to 0.3 us.)
+constexpr std::uint64_t poll_first_ns = 1'000;
+
+struct await_ticket final : awaited {
+  await_ticket(core& home, participant& waiter, std::uint64_t id) noexcept
+      : state(home.pool.at(ticket_task(id)).state), generation(ticket_generation(id)), self(waiter) {}
+  bool is_there() noexcept override { return state.peek(generation) != status::pending; }
+  bool arm() noexcept override { return state.announce_waiter(generation, self.index); }
+  task_state<>& state;
+  std::uint32_t generation;
+  participant& self;
+};
+
+// One of the shared wishes that completers and slot givers look for.
+struct await_shared : awaited {
+  await_shared(participant& waiter, std::uint32_t what, atomic<std::uint32_t>& how_many) noexcept
+      : self(waiter), want(what), wanted(how_many) {}
+  bool arm() noexcept override {
+    self.wants.store(self.wants.load(memory_order_relaxed) | want, memory_order_relaxed);
+    // Pairs with tell_space(), settle() and complete(): they do the deed, then look at the count; sequentially consistent, as
+    // this waiter counts itself and then looks at the deed.
+    wanted.fetch_add(1, memory_order_seq_cst);
+    return true;
+  }
+  void disarm() noexcept override {
+    wanted.fetch_sub(1, memory_order_relaxed);
+    self.wants.store(self.wants.load(memory_order_relaxed) & ~want, memory_order_relaxed);
+  }
+  participant& self;
+  std::uint32_t want;
+  atomic<std::uint32_t>& wanted;  // Written by sleepers, read by completers; see engine
+};
+
+struct await_quiescent final : await_shared {
+  await_quiescent(core& home, participant& waiter) noexcept : await_shared(waiter, want_barrier, home.barrier_wanted), c(home) {}
+  bool is_there() noexcept override { return c.phase_open.load(memory_order_relaxed) == 0 && is_quiescent(c); }
+  core& c;
+};
+
+struct await_space final : await_shared {
+  await_space(core& home, participant& waiter) noexcept : await_shared(waiter, want_space, home.space_wanted), c(home) {}
+  bool is_there() noexcept override { return !c.pool.looks_exhausted(); }
+  core& c;
+};
+
+struct await_any final : awaited {
+  await_any(core& home, participant& waiter, const ticket* all, std::size_t n) noexcept
+      : c(home), self(waiter), tickets(all), count(n) {}
+  bool is_there() noexcept override {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (tickets[i].id() != 0 && peek(&c, tickets[i].id()) != status::pending) return true;
+    }
+    return false;
+  }
+  bool arm() noexcept override {
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t id = tickets[i].id();
+      if (id == 0) continue;
+      if (check_ticket(&c, id) != status::ok) return false;
+      if (!c.pool.at(ticket_task(id)).state.announce_waiter(ticket_generation(id), self.index)) return false;
+    }
+    return true;
+  }
+  core& c;
+  participant& self;
+  const ticket* tickets;
+  std::size_t count;
+};
+
+// A task that runs on this participant, below the caller, cannot be waited for here; nor can the join of its piece.
+bool waits_for_itself(const participant& self, std::uint32_t task) noexcept {
+  for (const job* j = self.running; j != nullptr; j = j->below) {
+    if (j->task == task || (j->parent == task && (j->flags & task_is_piece) != 0)) return true;
+  }
+  return false;
+}
+
+outcome collect(core& c, participant& self, std::uint64_t id) noexcept {
+  const std::uint32_t task = ticket_task(id);
+  slot& s = c.pool.at(task);
+  outcome o;
+  o.code = s.state.collect(ticket_generation(id));
+  if (o.code == status::stale_ticket || o.code == status::pending) return o;
+  if (o.code != status::ok) {
+    slot_extra& extra = c.pool.extra(task);
+    o.task_code = extra.task_code;
+    o.failures = (s.flags & task_is_join) != 0 ? extra.failures.load(memory_order_relaxed) : 1;
+    o.exception = std::exchange(extra.exception, nullptr);
+  }
+  if (s.mailbox != 0) c.people[s.mailbox - 1].mail.release_lease();
+  s.state.retire();
+  give_slot(c, self, task);
+  return o;
+}
+
+status check_wait(const core& c, const participant* self, std::int64_t timeout_ns) noexcept {
+  if (self == nullptr) return status::would_block;
+  if (timeout_ns < forever) return status::bad_argument;
+  return self->nest >= c.settings.nest_max ? status::too_deep : status::ok;
+}
+
+// Whether a waiting participant runs other tasks. One that waits inside a task must, or a single worker would wait for ever.
+bool helps_now(const core& c, const participant& self) noexcept { return helps(c) || self.running != nullptr; }
+
+void poll_first(core& c, await_ticket& what, std::uint64_t deadline_ns) noexcept {
+  const std::uint64_t until = smaller(c.place->now_ns() + poll_first_ns, deadline_ns);
+  for (std::uint32_t turn = 1; !what.is_there(); ++turn) {
+    c.place->relax();
+    if (turn % 16 == 0 && c.place->now_ns() >= until) return;
+  }
+}
+
+outcome failed_with(status code) noexcept {
+  outcome o;
+  o.code = code;
+  return o;
+}
+
+}  // namespace
+
+std::uint64_t deadline_after(core& c, std::int64_t timeout_ns) noexcept {
+  if (timeout_ns < 0) return no_deadline;
+  std::uint64_t at = 0;
+  return checked_add(c.place->now_ns(), static_cast<std::uint64_t>(timeout_ns), &at) ? at : no_deadline;
+}
+
+outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns) noexcept {
+  if (const status s = check_ticket(c, id); s != status::ok) return failed_with(s);
+  participant* self = here(*c);
+  if (const status s = check_wait(*c, self, timeout_ns); s != status::ok) return failed_with(s);
+  await_ticket what(*c, *self, id);
+  if (!what.is_there()) {
+    if (waits_for_itself(*self, ticket_task(id))) return failed_with(status::would_deadlock);
+    if (timeout_ns == 0) return failed_with(status::timed_out);
+    const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
+    flush_notices(*c, *self);
+    if (self->running == nullptr) poll_first(*c, what, deadline);
+    if (!what.is_there() && !serve_until(*c, *self, what, deadline, helps_now(*c, *self))) return failed_with(status::timed_out);
+  }
+  return collect(*c, *self, id);
+}
+
+status peek(core* c, std::uint64_t id) noexcept {
+  if (const status s = check_ticket(c, id); s != status::ok) return s;
+  return c->pool.at(ticket_task(id)).state.peek(ticket_generation(id));
+}
+
+status cancel(core* c, std::uint64_t id) noexcept {
+  if (const status s = check_ticket(c, id); s != status::ok) return s;
+  task_state<>& state = c->pool.at(ticket_task(id)).state;
+  if (state.announce(ticket_generation(id), state_bits::cancel_asked)) return status::ok;
+  return state.peek(ticket_generation(id)) == status::stale_ticket ? status::stale_ticket : status::ok;
+}
+
+void release(core* c, std::uint64_t id) noexcept {
+  if (check_ticket(c, id) != status::ok) return;
+  participant* self = here(*c);
+  const std::uint32_t task = ticket_task(id);
+  slot& s = c->pool.at(task);
+  if (s.state.release(ticket_generation(id)) != task_state<>::release_result::freed) return;
+  c->pool.extra(task).exception = nullptr;
+  if (s.mailbox != 0) c->people[s.mailbox - 1].mail.release_lease();
+  s.state.retire();
+  slot_cache none;
+  if (c->pool.give(self != nullptr ? self->free_slots : none, task)) tell_space(*c);
+}
+
+status on_complete(core* c, std::uint64_t id, void (*run)(void*), void* context) noexcept {
+  if (const status s = check_ticket(c, id); s != status::ok) return s;
+  if (run == nullptr) return status::bad_argument;
+  const std::uint32_t task = ticket_task(id);
+  const std::uint32_t generation = ticket_generation(id);
+  task_state<>& state = c->pool.at(task).state;
+  const status now = state.peek(generation);
+  if (now == status::stale_ticket) return now;
+  if (now == status::pending) {
+    if ((state.word() & state_bits::called_back) != 0) return status::exists;
+    c->pool.extra(task).callback = run;
+    c->pool.extra(task).callback_context = context;
+    if (state.announce(generation, state_bits::called_back)) return status::ok;
+  }
+  run(context);
+  return status::ok;
+}
+
+bool wait_quiescent(core& c, participant& self, std::uint64_t deadline_ns) noexcept {
+  await_quiescent what(c, self);
+  return serve_until(c, self, what, deadline_ns, helps(c));
+}
+
+void wait_space(core& c, participant& self, bool helps) noexcept {
+  await_space what(c, self);
+  serve_until(c, self, what, no_deadline, helps);
+}
+
+void throw_outcome(const outcome& o) {
+  if (o.exception) std::rethrow_exception(o.exception);
+  char message[128];
+  if (o.code == status::task_failed) {
+    std::snprintf(message, sizeof message, "the procedure returned %d; %u task(s) failed behind this ticket", o.task_code, o.failures);
+  } else {
+    std::snprintf(message, sizeof message, "the task ended with %s", status_name(o.code));
+  }
+  throw error(o.code, -1, message);
+}
+
+}  // namespace lev::detail
+
+namespace lev {
+
+namespace {
+
+// The runtime of a set of tickets: all non-empty ones must be of the same. Null: the set is empty or mixed.
+detail::core* home_of(const ticket* tickets, std::size_t count) noexcept {
+  detail::core* home = nullptr;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!tickets[i]) continue;
+    if (home != nullptr && tickets[i].home() != home) return nullptr;
+    home = tickets[i].home();
+  }
+  return home;
+}
+
+std::int64_t remaining_ns(detail::core& c, std::uint64_t deadline_ns) noexcept {
+  if (deadline_ns == no_deadline) return forever;
+  const std::uint64_t now = c.place->now_ns();
+  return now >= deadline_ns ? 0 : static_cast<std::int64_t>(deadline_ns - now);
+}
+
+}  // namespace
+
+outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns) noexcept {
+  outcome all;
+  all.code = status::ok;
+  std::uint64_t deadline = no_deadline;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!tickets[i]) continue;
+    if (timeout_ns > 0 && deadline == no_deadline) deadline = detail::deadline_after(*tickets[i].home(), timeout_ns);
+    const outcome o = tickets[i].wait_outcome(timeout_ns > 0 ? remaining_ns(*tickets[i].home(), deadline) : timeout_ns);
+    if (o.code == status::ok) continue;
+    const std::uint32_t failures = all.failures + larger(o.failures, 1u);
+    if (all.code == status::ok) all = o;
+    all.failures = failures;
+    if (!ticket::consumes(o.code)) {
+      all.code = o.code;
+      return all;
+    }
+  }
+  return all;
+}
+
+outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index, std::int64_t timeout_ns) noexcept {
+  *index = none_ready;
+  detail::core* c = home_of(tickets, count);
+  if (c == nullptr) return detail::failed_with(status::bad_argument);
+  participant* self = detail::here(*c);
+  if (const status s = detail::check_wait(*c, self, timeout_ns); s != status::ok) return detail::failed_with(s);
+  detail::await_any what(*c, *self, tickets, count);
+  const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : detail::deadline_after(*c, timeout_ns);
+  if (!what.is_there() && timeout_ns != 0) serve_until(*c, *self, what, deadline, detail::helps_now(*c, *self));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!tickets[i] || !tickets[i].done()) continue;
+    *index = i;
+    return tickets[i].wait_outcome(0);
+  }
+  return detail::failed_with(status::timed_out);
+}
+
+}  // namespace lev

@@ -1,0 +1,35 @@
+// spin_lock: for sections of a few instructions that never block. try_lock() is all that most callers use.
+//
+// Paper: Jack Rabbit section 4.1 (test and test-and-set on one line), without its reads of a taken lock by DMA.
+#ifndef LEVERET_SYNC_SPIN_LOCK_HPP
+#define LEVERET_SYNC_SPIN_LOCK_HPP
+
+#include "sync/env.hpp"
+
+namespace lev {
+
+template <class Env = real_env>
+class spin_lock {
+ public:
+  bool try_lock() noexcept {
+    // Pairs with unlock(): what the last holder wrote is visible.
+    return taken_.load(memory_order_relaxed) == 0 && taken_.exchange(1, memory_order_acquire) == 0;
+  }
+  // `wait()` is called between tries: the caller's machine knows how to wait.
+  template <class Wait>
+  void lock(Wait&& wait) noexcept {
+    while (!try_lock()) wait();
+  }
+  void unlock() noexcept {
+    // Pairs with try_lock(): publishes what was done under the lock.
+    taken_.store(0, memory_order_release);
+  }
+
+ private:
+  // Written by whoever takes or frees the lock, read by those who try: publishes what the lock protects.
+  typename Env::template atomic<std::uint32_t> taken_{0};
+};
+
+}  // namespace lev
+
+#endif

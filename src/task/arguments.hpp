@@ -1,0 +1,28 @@
+// Sizes of arguments and the places they cover. Pure functions on checked arguments.
+#ifndef LEVERET_TASK_ARGUMENTS_HPP
+#define LEVERET_TASK_ARGUMENTS_HPP
+
+#include <leveret/task.hpp>
+
+namespace lev {
+
+// Arguments that name the caller's memory.
+constexpr bool has_address(const argument& a) noexcept { return is_memory(a.what) || a.what == kind::result; }
+constexpr bool is_output(const argument& a) noexcept { return writes_memory(a.what) || a.what == kind::result; }
+
+constexpr std::uint64_t payload_bytes(const argument& a) noexcept { return a.row_bytes * a.rows; }
+constexpr bool is_empty(const argument& a) noexcept { return a.row_bytes == 0 || a.rows == 0; }
+constexpr bool is_contiguous(const argument& a) noexcept {
+  return a.rows <= 1 || a.stride_bytes == static_cast<std::int64_t>(a.row_bytes);
+}
+// From the first byte to one past the last.
+constexpr std::uint64_t extent_bytes(const argument& a) noexcept {
+  return is_empty(a) ? 0 : static_cast<std::uint64_t>(a.stride_bytes) * (a.rows - 1) + a.row_bytes;
+}
+
+// do_overlap() tells exactly whether two non-empty memory arguments share a byte.
+bool do_overlap(const argument& a, const argument& b) noexcept;
+
+}  // namespace lev
+
+#endif

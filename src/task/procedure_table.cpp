@@ -1,0 +1,107 @@
+// Registration and look-up of procedures.
+#include "task/procedure_table.hpp"
+
+#include "sync/spin_lock.hpp"
+
+#include <cstring>
+#include <new>
+
+namespace lev {
+
+namespace {
+
+struct table {
+  procedure_entry entries[procedure_count_max + 1];
+  // Written under `lock` by registration, read by everyone: publishes the entries below it. Entry 0 stays empty.
+  atomic<std::uint32_t> count{1};
+  spin_lock<> lock;
+};
+
+// Never destroyed: procedures may be registered by constructors and used by destructors of any translation unit.
+table& the_table() noexcept {
+  alignas(table) static unsigned char place[sizeof(table)];
+  static table* made = new (place) table;
+  return *made;
+}
+
+procedure_id find(const table& t, std::uint32_t count, const char* name) noexcept {
+  for (std::uint32_t id = 1; id < count; ++id) {
+    if (std::strcmp(t.entries[id].name, name) == 0) return static_cast<procedure_id>(id);
+  }
+  return 0;
+}
+
+status check(const procedure_info& info) noexcept {
+  if (info.name == nullptr || info.name[0] == 0 || info.run == nullptr) return status::bad_argument;
+  if (std::strlen(info.name) > procedure_name_bytes_max) return status::too_big;
+  if (info.kind_count > argument_count_max) return status::bad_argument_count;
+  if (info.kind_count != 0 && info.kinds == nullptr) return status::bad_argument;
+  for (unsigned i = 0; i < info.kind_count; ++i) {
+    if (info.kinds[i] < kind::value || info.kinds[i] > kind::range) return status::bad_argument;
+  }
+  return status::ok;
+}
+
+void fill(procedure_entry& e, const procedure_info& info) noexcept {
+  std::strcpy(e.name, info.name);
+  for (unsigned i = 0; i < info.kind_count; ++i) e.kinds[i] = info.kinds[i];
+  e.info = info;
+  e.info.name = e.name;
+  e.info.kinds = e.kinds;
+  e.diceable = info.dice != nullptr;
+}
+
+}  // namespace
+
+status register_procedure(const procedure_info& info, procedure_id* id) noexcept {
+  if (const status code = check(info); code != status::ok) return code;
+  table& t = the_table();
+  t.lock.lock([] { real_env::pause(); });
+  const std::uint32_t count = t.count.load(memory_order_relaxed);
+  status code = status::ok;
+  procedure_id place = find(t, count, info.name);
+  if (place != 0) {
+    code = status::exists;
+  } else if (count > procedure_count_max) {
+    code = status::too_big;
+  } else {
+    place = static_cast<procedure_id>(count);
+    fill(t.entries[place], info);
+    // Pairs with find_procedure() and lookup(): publishes the entry.
+    t.count.store(count + 1, memory_order_release);
+  }
+  t.lock.unlock();
+  if (id != nullptr) *id = place;
+  return code;
+}
+
+procedure_id lookup(const char* name) noexcept {
+  const table& t = the_table();
+  // Pairs with register_procedure().
+  return name == nullptr ? 0 : find(t, t.count.load(memory_order_acquire), name);
+}
+
+const procedure_entry* find_procedure(procedure_id id) noexcept {
+  const table& t = the_table();
+  // Pairs with register_procedure().
+  return id != 0 && id < t.count.load(memory_order_acquire) ? &t.entries[id] : nullptr;
+}
+
+const procedure_entry& procedure_at(procedure_id id) noexcept { return the_table().entries[id]; }
+
+const char* procedure_name(procedure_id id) noexcept {
+  const procedure_entry* e = find_procedure(id);
+  return e == nullptr ? "?" : e->name;
+}
+
+procedure_id detail::register_or_throw(const procedure_info& info) {
+  procedure_id id = 0;
+  const status code = register_procedure(info, &id);
+  if (code == status::exists && procedure_at(id).info.run == info.run && procedure_at(id).info.context == info.context) {
+    return id;  // the same procedure from another translation unit
+  }
+  if (code != status::ok) throw error(code, -1, "define(): the procedure's name is taken, empty or too long (63 bytes)");
+  return id;
+}
+
+}  // namespace lev

@@ -1,0 +1,59 @@
+// Dicing arithmetic: how many items a sliced argument has, and cutting a task along them. Pure functions.
+//
+// Paper: Jack Rabbit section 7.2 (automatic dicing by loop iteration and array bounds); gcell's strip mining (future work there).
+#ifndef LEVERET_TASK_SLICE_HPP
+#define LEVERET_TASK_SLICE_HPP
+
+#include <leveret/task.hpp>
+
+namespace lev {
+
+// slice_items() counts what dicing may cut between: indices of a range, rows, or elements when there is one row.
+constexpr std::uint64_t slice_items(const argument& a) noexcept {
+  if (a.what == kind::range) return a.row_bytes - a.address;
+  if (a.rows != 1) return a.rows;
+  return a.unit_bytes == 0 ? 0 : a.row_bytes / a.unit_bytes;
+}
+
+// cut() narrows a sliced argument to items [begin, end).
+inline void cut(argument& a, std::uint64_t begin, std::uint64_t end) noexcept {
+  if (a.what == kind::range) {
+    a.row_bytes = a.address + end;
+    a.address += begin;
+  } else if (a.rows != 1) {
+    a.address += static_cast<std::uint64_t>(a.stride_bytes) * begin;
+    a.rows = static_cast<std::uint32_t>(end - begin);
+  } else {
+    a.address += begin * a.unit_bytes;
+    a.row_bytes = (end - begin) * a.unit_bytes;
+    a.stride_bytes = static_cast<std::int64_t>(a.row_bytes);
+  }
+}
+
+// task_items() is the number of items of a task's sliced arguments; 0 when nothing is sliced.
+inline std::uint64_t task_items(const descriptor& d) noexcept {
+  for (unsigned i = 0; i < d.argument_count; ++i) {
+    if ((d.arguments[i].flags & argument_sliced) != 0) return slice_items(d.arguments[i]);
+  }
+  return 0;
+}
+
+// slice() cuts `whole` into `pieces` tasks of nearly equal size, in order; `pieces` is at most its number of items.
+inline void slice(const descriptor& whole, descriptor* out, std::uint32_t pieces) noexcept {
+  const std::uint64_t items = task_items(whole);
+  const std::uint64_t share = items / pieces;
+  const std::uint64_t larger_pieces = items % pieces;
+  std::uint64_t begin = 0;
+  for (std::uint32_t p = 0; p < pieces; ++p) {
+    const std::uint64_t end = begin + share + (p < larger_pieces ? 1 : 0);
+    out[p] = whole;
+    for (unsigned i = 0; i < whole.argument_count; ++i) {
+      if ((whole.arguments[i].flags & argument_sliced) != 0) cut(out[p].arguments[i], begin, end);
+    }
+    begin = end;
+  }
+}
+
+}  // namespace lev
+
+#endif

@@ -1,0 +1,87 @@
+// slot: where one task in flight lives, from its submit until its outcome is collected. Slots are recycled; a ticket is the
+// slot's number and the generation it was handed out with.
+//
+// A slot is spread over three arrays, so that a task without memory arguments touches one cache line:
+//   slot        64 bytes  state word, fixed part, first argument
+//   slot_tail   the other 17 arguments
+//   slot_extra  what only some tasks need: waiting for others, being waited for, failing, mutexes, pieces
+//
+// The state word and who owns the slot in which state: task_state.hpp.
+#ifndef LEVERET_TASK_SLOT_HPP
+#define LEVERET_TASK_SLOT_HPP
+
+#include <leveret/status.hpp>
+#include <leveret/task.hpp>
+
+#include "sync/env.hpp"
+#include "task/task_state.hpp"
+
+#include <exception>
+
+namespace lev {
+
+constexpr std::uint32_t no_slot = 0xffffffffu;
+
+// Flags of a task, fixed before it is queued.
+enum : std::uint8_t {
+  task_detached = 1,   // no ticket was ever made
+  task_diceable = 2,   // the dicer may split it
+  task_is_piece = 4,   // `parent` counts it
+  task_is_join = 8,    // complete when its pieces are; never queued itself
+  task_has_locks = 16, // extra.locks is in use
+  task_staged = 32,    // some argument needs the local store
+  task_too_big = 64,   // does not fit the local store: must be diced before it may run
+};
+
+struct alignas(line_bytes) slot {
+  task_state<> state;
+  procedure_id procedure = 0;
+  std::uint8_t argument_count = 0;
+  std::uint8_t flags = 0;
+  std::uint32_t parent = no_slot;  // the join that counts this piece
+  std::int32_t priority = 0;
+  std::uint32_t key = 0;
+  std::uint32_t grain = 0;
+  std::uint16_t dice_depth = 0;  // how often it has been split
+  std::uint16_t mailbox = 0;     // direct path: 1 + worker whose mailbox the ticket's owner holds
+  argument first;
+};
+static_assert(sizeof(slot) == line_bytes);
+
+struct slot_tail {
+  argument rest[argument_count_max - 1];
+};
+
+// One who depends on a task: a node of slot_extra::dependants.
+struct dependant {
+  std::uint32_t next;
+  std::uint32_t slot;
+};
+
+struct alignas(line_pair_bytes) slot_extra {
+  // Join: pieces without outcome. Written by completers and the dicer, read by completers: publishes the pieces' outputs.
+  atomic<std::uint32_t> pieces{0};
+  // Join: failed pieces. Written by completers, read by the collector after done.
+  atomic<std::uint32_t> failures{0};
+  // Predecessors without outcome, plus one while the submit is under way. Written by completers and the submitter; the one who
+  // brings it to 0 reads it as leave to queue the task: publishes the predecessors' outputs.
+  atomic<std::uint32_t> predecessors{0};
+  // First failure of a piece, or of a predecessor, as a status; 0 none. Written by whoever fails first, read by the completer.
+  atomic<std::uint32_t> first_failure{0};
+  // [generation:32 | first node + 1] of the list of dependants; another generation means empty. Written by submitters, taken
+  // (read) by the completer: publishes the nodes.
+  atomic<std::uint64_t> dependants{0};
+
+  int task_code = 0;
+  void (*callback)(void*) = nullptr;
+  void* callback_context = nullptr;
+  std::exception_ptr exception;
+  std::uint16_t locks[4] = {};
+  std::uint8_t lock_count = 0;
+  std::uint8_t locks_held = 0;
+  std::uint32_t lock_next = no_slot;  // next in a mutex's queue
+};
+
+}  // namespace lev
+
+#endif

@@ -1,0 +1,205 @@
+// complete(), step by step: mutexes go to the next in line; a piece is counted at its join; a task with a ticket gets its state
+// word set, and whoever announced himself there is served.
+#include "worker/complete.hpp"
+
+#include <utility>
+
+namespace lev {
+
+namespace {
+
+void release_mutexes(engine& e, participant& self, std::uint32_t task) noexcept {
+  slot_extra& extra = e.pool.extra(task);
+  for (std::uint32_t i = 0; i < extra.locks_held; ++i) {
+    const std::uint32_t next = e.mutexes.release(e.pool, extra.locks[i]);
+    if (next != no_slot && e.mutexes.acquire(e.pool, next)) enqueue(e, self, next);
+  }
+  extra.locks_held = 0;
+  extra.lock_count = 0;
+}
+
+// The first failure of a join's pieces is kept with its exception; the others are counted.
+void fail_join(engine& e, std::uint32_t join, std::uint32_t piece, status result, int task_code) noexcept {
+  slot_extra& to = e.pool.extra(join);
+  slot_extra& from = e.pool.extra(piece);
+  to.failures.fetch_add(1, memory_order_relaxed);
+  std::uint32_t none = 0;
+  if (to.first_failure.compare_exchange_strong(none, static_cast<std::uint32_t>(result), memory_order_relaxed)) {
+    to.exception = std::exchange(from.exception, nullptr);
+    to.task_code = task_code;
+  }
+  from.exception = nullptr;
+}
+
+// The first failure among tasks without a ticket is kept for wait_for_completion().
+void fail_unclaimed(engine& e, std::uint32_t task, status result, int task_code, std::uint32_t failures) noexcept {
+  slot_extra& extra = e.pool.extra(task);
+  e.failure_lock.lock([] { real_env::pause(); });
+  if (e.failure.failures == 0) {
+    e.failure.code = result;
+    e.failure.task_code = task_code;
+    e.failure.exception = std::exchange(extra.exception, nullptr);
+  }
+  e.failure.failures += failures;
+  e.failure_lock.unlock();
+  extra.exception = nullptr;
+}
+
+struct served {
+  void (*callback)(void*) = nullptr;
+  void* context = nullptr;
+  std::uint32_t dependants = 0;
+};
+
+// Takes what was announced in the slot while it is still ours.
+void serve_flags(engine& e, std::uint32_t task, std::uint64_t seen, served* s) noexcept {
+  slot_extra& extra = e.pool.extra(task);
+  if ((seen & state_bits::called_back) != 0 && s->callback == nullptr) {
+    s->callback = extra.callback;
+    s->context = extra.callback_context;
+  }
+  if ((seen & state_bits::depended_on) != 0 && s->dependants == 0) {
+    s->dependants = e.edges.take(extra, state_bits::generation(seen));
+  }
+}
+
+void wake_waiters(engine& e, std::uint64_t seen) noexcept {
+  if ((seen & state_bits::crowd) != 0) {
+    const std::uint32_t used = e.people_used.load(memory_order_relaxed);
+    for (std::uint32_t i = 0; i < used; ++i) unpark(e, i);
+  } else if ((seen & state_bits::waited) != 0) {
+    unpark(e, state_bits::waiter(seen));
+  }
+}
+
+// The slot's own line is first touched by try_finish(): on the direct path it is the submitter's, and one transfer is enough.
+void finish(engine& e, participant& self, std::uint32_t task, std::uint64_t seen, status result, int task_code) noexcept {
+  slot& s = e.pool.at(task);
+  if (result != status::ok) e.pool.extra(task).task_code = task_code;
+  served found;
+  do {
+    serve_flags(e, task, seen, &found);
+  } while (!s.state.try_finish(seen, result));
+  if ((seen & state_bits::released) != 0) {
+    // Nobody holds a ticket: the slot is ours until it is given back.
+    const bool is_join = (s.flags & task_is_join) != 0;
+    const std::uint32_t failures = is_join ? e.pool.extra(task).failures.load(memory_order_relaxed) : 1;
+    if (result != status::ok) fail_unclaimed(e, task, result, task_code, failures);
+    if (s.mailbox != 0) e.people[s.mailbox - 1].mail.release_lease();
+    give_slot(e, self, task);
+  }
+  // The slot may belong to the ticket's owner, or to the next task, after this line.
+  if ((seen & (state_bits::waited | state_bits::crowd)) != 0) wake_waiters(e, seen);
+  if (found.dependants != 0) serve_dependants(e, self, found.dependants, result);
+  if (found.callback != nullptr) found.callback(found.context);
+}
+
+// Counts `count` pieces at their join and completes it with the last one.
+void count_pieces(engine& e, participant& self, std::uint32_t join, std::uint32_t count) noexcept {
+  slot_extra& extra = e.pool.extra(join);
+  // Pairs with the other participants' count-downs: whoever reaches 0 sees all pieces' outputs.
+  if (extra.pieces.fetch_sub(count, memory_order_acq_rel) != count) return;
+  const auto failure = static_cast<status>(extra.first_failure.load(memory_order_relaxed));
+  const slot& s = e.pool.at(join);
+  complete(e, self, join, s.state.word(), s.flags, failure, extra.task_code);
+}
+
+void end_piece(engine& e, participant& self, std::uint32_t task, status result, int task_code) noexcept {
+  slot& s = e.pool.at(task);
+  const std::uint32_t join = s.parent;
+  if (result != status::ok) fail_join(e, join, task, result, task_code);
+  s.state.retire();
+  give_slot(e, self, task);
+  if (self.notice_join != join) flush_notices(e, self);
+  self.notice_join = join;
+  ++self.notice_count;
+}
+
+}  // namespace
+
+void complete(engine& e, participant& self, std::uint32_t task, std::uint64_t seen, std::uint8_t flags, status result,
+              int task_code) noexcept {
+  if (result != status::ok) self.counters.failed.add(1);
+  if ((flags & task_has_locks) != 0) release_mutexes(e, self, task);
+  if ((flags & task_is_piece) != 0) {
+    end_piece(e, self, task, result, task_code);
+  } else {
+    finish(e, self, task, seen, result, task_code);
+  }
+  self.counters.completed.add(1);
+}
+
+void end_bulk(engine& e, participant& self, std::uint32_t join) noexcept {
+  if (self.notice_join == join) {
+    ++self.notice_count;
+    flush_notices(e, self);
+  } else {
+    count_pieces(e, self, join, 1);
+  }
+}
+
+void flush_notices(engine& e, participant& self) noexcept {
+  if (self.notice_count == 0) return;
+  const std::uint32_t count = std::exchange(self.notice_count, 0);
+  count_pieces(e, self, std::exchange(self.notice_join, no_slot), count);
+}
+
+// Tasks that fail without having run. They are chained and completed one after the other, so that a long chain of dependants
+// takes no stack: each completion may add to the chain.
+void fail_unrun(engine& e, participant& self, std::uint32_t task, status code) noexcept {
+  slot_extra& extra = e.pool.extra(task);
+  extra.first_failure.store(static_cast<std::uint32_t>(code), memory_order_relaxed);
+  extra.lock_next = self.failing;
+  self.failing = task;
+  if (self.is_failing) return;
+  self.is_failing = true;
+  while (self.failing != no_slot) {
+    const std::uint32_t next = self.failing;
+    slot& s = e.pool.at(next);
+    const auto why = static_cast<status>(e.pool.extra(next).first_failure.load(memory_order_relaxed));
+    self.failing = e.pool.extra(next).lock_next;
+    complete(e, self, next, s.state.word(), s.flags, why, 0);
+  }
+  self.is_failing = false;
+}
+
+void fail_undiced(void* context, std::uint32_t task, status code) noexcept {
+  auto& self = *static_cast<participant*>(context);
+  fail_unrun(*self.home, self, task, code);
+}
+
+void start(engine& e, participant& self, std::uint32_t task) noexcept {
+  slot& s = e.pool.at(task);
+  if (e.pool.extra(task).first_failure.load(memory_order_relaxed) != 0) {
+    s.flags &= static_cast<std::uint8_t>(~task_has_locks);  // it holds none yet
+    fail_unrun(e, self, task, status::dependency_failed);
+    return;
+  }
+  if ((s.flags & task_has_locks) != 0 && !e.mutexes.acquire(e.pool, task)) return;
+  enqueue(e, self, task);
+}
+
+void serve_dependants(engine& e, participant& self, std::uint32_t list, status outcome) noexcept {
+  while (list != 0) {
+    const dependant node = e.edges.node(list);
+    e.edges.give(list);
+    list = node.next;
+    slot_extra& extra = e.pool.extra(node.slot);
+    if (outcome != status::ok) extra.first_failure.store(static_cast<std::uint32_t>(outcome), memory_order_relaxed);
+    // Pairs with the other predecessors' count-downs: whoever reaches 0 sees all their outputs and failures.
+    if (extra.predecessors.fetch_sub(1, memory_order_acq_rel) == 1) start(e, self, node.slot);
+  }
+}
+
+// Completions are read before submissions. A task's children are counted as submitted before it is counted as completed, so if
+// the two sums agree, every task submitted until the second sum began was complete when the first one ended (Mattern 1987).
+bool is_quiescent(engine& e) noexcept {
+  const std::uint32_t used = e.people_used.load(memory_order_relaxed);
+  std::uint64_t completed = 0;
+  for (std::uint32_t i = 0; i < used; ++i) completed += e.people[i].counters.completed.read();
+  std::uint64_t submitted = 0;
+  for (std::uint32_t i = 0; i < used; ++i) submitted += e.people[i].counters.submitted.read();
+  return completed == submitted;
+}
+
+}  // namespace lev

@@ -1,0 +1,69 @@
+// enqueue: a task that may start goes to where workers find it.
+//
+//   staged path   a filter is in force, or dicing may gain something: prefilter, then a pass of the scheduler
+//   own inbox     submitted by a task: its worker runs it soonest, others may steal it
+//   ready         everything else
+//
+// The direct path, straight into an idle worker's mailbox, is tried before by submit (runtime/submit.cpp).
+#ifndef LEVERET_WORKER_ENQUEUE_HPP
+#define LEVERET_WORKER_ENQUEUE_HPP
+
+#include "task/arguments.hpp"
+#include "worker/wake.hpp"
+
+namespace lev {
+
+void fail_undiced(void* context, std::uint32_t task, status code) noexcept;  // complete.cpp
+
+inline void count_pass(participant& self, const pass_report& r) noexcept {
+  if (r.passes == 0) return;
+  self.counters.passes.add(r.passes);
+  if (r.diced != 0) self.counters.diced.add(r.diced);
+  if (r.made != 0) self.counters.submitted.add(r.made);
+  if (r.bad_filters != 0) self.counters.bad_filters.add(r.bad_filters);
+}
+
+inline void run_pass(engine& e, participant& self) noexcept {
+  pass_report report;
+  e.sched.pass(self.free_slots, report, &self);
+  count_pass(self, report);
+}
+
+inline data_hint hint_of(engine& e, std::uint32_t task) noexcept {
+  data_hint h;
+  const slot& s = e.pool.at(task);
+  for (unsigned i = 0; i < s.argument_count && h.count < data_hint::places_max; ++i) {
+    const argument& a = e.pool.argument_at(task, i);
+    if (!is_memory(a.what) || is_empty(a)) continue;
+    h.address[h.count] = a.address;
+    h.bytes[h.count] = a.row_bytes > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(a.row_bytes);
+    ++h.count;
+  }
+  return h;
+}
+
+// push_own() puts a task into the participant's own inbox; false when it is full.
+inline bool push_own(engine& e, participant& self, std::uint32_t task) noexcept {
+  if (e.depth > 1) self.hints[self.box.bottom() & (inbox_capacity - 1)] = hint_of(e, task);
+  return self.box.try_push(task, e.bell.someone_sleeps());
+}
+
+inline void push_ready(engine& e, std::uint32_t task) noexcept {
+  // As many cells as slots: full only while a taker is halfway through a pop.
+  while (!e.sched.ready().try_push(task)) real_env::pause();
+}
+
+inline void enqueue(engine& e, participant& self, std::uint32_t task) noexcept {
+  const slot& s = e.pool.at(task);
+  if ((s.flags & (task_diceable | task_too_big)) != 0 || e.sched.has_filters()) {
+    e.sched.post(task);
+    run_pass(e, self);
+  } else if (self.running == nullptr || !push_own(e, self, task)) {
+    push_ready(e, task);
+  }
+  ring(e, self.index + 1);
+}
+
+}  // namespace lev
+
+#endif

@@ -1,0 +1,56 @@
+// stage: the arguments that must be copied get their place in the local store, and their transfers are started. Arguments used
+// in place stay as they are; a task with nothing to copy never comes here.
+#ifndef LEVERET_WORKER_STAGE_HPP
+#define LEVERET_WORKER_STAGE_HPP
+
+#include "worker/engine.hpp"
+
+#include "task/arguments.hpp"
+
+#include <cstdlib>
+
+namespace lev {
+
+// open_local_store() reserves a participant's store on first use; false when memory is short.
+inline bool open_local_store(engine& e, participant& self) noexcept {
+  if (self.store == nullptr) {
+    self.store = static_cast<char*>(e.place->open_store(e.settings.local_store_bytes));
+    self.store_map.open(e.settings.local_store_bytes);
+  }
+  return self.store != nullptr;
+}
+
+// Finds room for `bytes`. A task that runs while another waits below it may find the store full of that one's data: it then
+// gets memory of its own, or the two would wait for each other (bounded by config::nest_max stores).
+inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes) noexcept {
+  j.store_offset = arena::none;
+  j.spill = nullptr;
+  if (!open_local_store(e, self)) return nullptr;
+  j.store_offset = self.store_map.allocate(bytes);
+  if (j.store_offset != arena::none) return self.store + j.store_offset;
+  if (self.running == nullptr) return nullptr;
+  j.spill = std::aligned_alloc(arena::alignment, round_up(bytes, arena::alignment));
+  return static_cast<char*>(j.spill);
+}
+
+// stage() starts the transfers of `j` under its tag. False: no room now.
+inline bool stage(engine& e, participant& self, job& j) noexcept {
+  const std::size_t bytes = staged_bytes(j.arguments, j.argument_count, e.copies_all);
+  if (bytes == 0) return true;
+  char* room = find_room(e, self, j, bytes);
+  if (room == nullptr) return false;
+  for (unsigned i = 0; i < j.argument_count; ++i) {
+    argument& a = j.arguments[i];
+    if (!needs_copy(a, e.copies_all)) continue;
+    if (reads_memory(a.what)) e.place->get(j.tag, room, a);
+    a.address = reinterpret_cast<std::uintptr_t>(room);
+    a.stride_bytes = static_cast<std::int64_t>(a.row_bytes);
+    room += round_up(payload_bytes(a), line_bytes);
+  }
+  self.counters.staged_bytes.add(bytes);
+  return true;
+}
+
+}  // namespace lev
+
+#endif

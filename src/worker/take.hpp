@@ -1,0 +1,129 @@
+// take: the next task for this participant, from the nearest place that has one.
+//
+//   1. the mailbox: a submitter sent it here
+//   2. the own inbox, youngest first
+//   3. the ready queue, a batch at a time, into the inbox            (Jack Rabbit, checkout, Figure 4.4)
+//   4. a pass of the scheduler, if tasks wait on the staged path
+//   5. somebody else's inbox, oldest first                           (Sol MT)
+#ifndef LEVERET_WORKER_TAKE_HPP
+#define LEVERET_WORKER_TAKE_HPP
+
+#include "worker/enqueue.hpp"
+
+namespace lev {
+
+constexpr std::uint32_t checkout_max = 16;  // tasks moved from the ready queue at once: one line of cells, twice
+
+inline void load_job(engine& e, job& j, std::uint32_t task) noexcept {
+  const slot& s = e.pool.at(task);
+  j.task = task;
+  j.parent = s.parent;
+  j.seen = s.state.word();
+  j.procedure = s.procedure;
+  j.argument_count = s.argument_count;
+  j.flags = s.flags;
+  j.is_direct = false;
+  j.result = status::ok;
+  for (unsigned i = 0; i < s.argument_count; ++i) j.arguments[i] = e.pool.argument_at(task, i);
+}
+
+inline bool take_mail(engine& e, participant& self, job& j) noexcept {
+  letter l;
+  if (!self.mail.try_receive(&self.mail_seen, &l)) return false;
+  j.task = l.task;
+  j.parent = no_slot;
+  j.seen = state_bits::make(l.generation, state_bits::live);
+  j.procedure = l.procedure;
+  j.argument_count = l.argument_count;
+  j.flags = l.flags;
+  j.is_direct = true;
+  j.result = status::ok;
+  j.arguments[0] = l.first;
+  for (unsigned i = 1; i < l.argument_count; ++i) j.arguments[i] = e.pool.argument_at(l.task, i);
+  return true;
+}
+
+inline void prefetch(const data_hint& h) noexcept {
+  constexpr std::uint32_t lines_max = 8;  // more in one burst stall on the fill buffers (FIGURES, section 10)
+  for (std::uint32_t i = 0; i < h.count; ++i) {
+    const auto* p = reinterpret_cast<const char*>(h.address[i]);
+    const std::uint32_t bytes = smaller<std::uint32_t>(h.bytes[i], lines_max * line_bytes);
+    for (std::uint32_t b = 0; b < bytes; b += line_bytes) __builtin_prefetch(p + b, 0, 3);
+    if (bytes != 0) __builtin_prefetch(p + bytes - 1, 0, 3);
+  }
+}
+
+inline bool take_own(engine& e, participant& self, job& j) noexcept {
+  std::uint32_t task = 0;
+  if (!self.box.try_pop(&task)) return false;
+  if (e.depth > 1) {
+    // The place `depth - 1` tasks from now; whatever stands there, prefetching it does no harm.
+    prefetch(self.hints[(self.box.bottom() - (e.depth - 1)) & (inbox_capacity - 1)]);
+  }
+  load_job(e, j, task);
+  return true;
+}
+
+// Moves a fair share of the ready queue into the inbox; one task goes straight into `j`.
+inline bool take_ready(engine& e, participant& self, job& j) noexcept {
+  index_ring<>& ready = e.sched.ready();
+  const std::uint32_t waiting = ready.size();
+  if (waiting == 0) return false;
+  std::uint32_t share = e.sched.has_waiting() ? 1 : smaller(waiting / e.takers, checkout_max);
+  share = larger(smaller(share, self.box.room()), 1u);
+  std::uint32_t batch[checkout_max];
+  const std::uint32_t n = ready.try_pop_some(batch, share);
+  if (n == 0) return false;
+  for (std::uint32_t i = 1; i < n; ++i) __builtin_prefetch(&e.pool.at(batch[i]), 1, 3);
+  load_job(e, j, batch[0]);
+  // Backwards, so that popping gives the order of the queue.
+  for (std::uint32_t i = n; i-- > 1;) {
+    if (e.depth > 1 && i < e.depth) prefetch(hint_of(e, batch[i]));
+    if (!push_own(e, self, batch[i])) push_ready(e, batch[i]);
+  }
+  return true;
+}
+
+inline bool take_stolen(engine& e, participant& self, job& j) noexcept {
+  const std::uint32_t used = e.people_used.load(memory_order_relaxed);
+  if (used < 2) return false;
+  const std::uint32_t first = self.random.below(used);
+  for (std::uint32_t i = 0; i < used; ++i) {
+    const std::uint32_t victim = first + i < used ? first + i : first + i - used;
+    std::uint32_t task = 0;
+    if (victim == self.index || !e.people[victim].box.try_steal(&task)) continue;
+    self.counters.stolen.add(1);
+    load_job(e, j, task);
+    return true;
+  }
+  return false;
+}
+
+// take_queued() takes a task that any participant could take: no mail, no theft. For staging ahead.
+inline bool take_queued(engine& e, participant& self, job& j) noexcept {
+  if (take_own(e, self, j) || take_ready(e, self, j)) return true;
+  if (!e.sched.has_waiting()) return false;
+  run_pass(e, self);
+  return take_ready(e, self, j);
+}
+
+inline bool take(engine& e, participant& self, job& j) noexcept {
+  if (take_mail(e, self, j)) return true;
+  if (take_own(e, self, j)) return true;
+  if (e.sched.has_waiting() && e.sched.ready().size() < e.takers) run_pass(e, self);
+  return take_ready(e, self, j) || take_stolen(e, self, j);
+}
+
+// looks_idle(): nothing to take anywhere. A sleeper's last look, after it announced its sleep.
+inline bool looks_idle(engine& e, participant& self) noexcept {
+  if (self.mail.letter_announced(self.mail_seen) || !e.sched.ready().looks_empty() || !e.sched.looks_empty()) return false;
+  const std::uint32_t used = e.people_used.load(memory_order_relaxed);
+  for (std::uint32_t i = 0; i < used; ++i) {
+    if (!e.people[i].box.looks_empty()) return false;
+  }
+  return true;
+}
+
+}  // namespace lev
+
+#endif

@@ -1,0 +1,39 @@
+// wake: telling others that there is something to do. Every queue is followed by one of these calls.
+#ifndef LEVERET_WORKER_WAKE_HPP
+#define LEVERET_WORKER_WAKE_HPP
+
+#include "worker/engine.hpp"
+
+namespace lev {
+
+inline void unpark(engine& e, std::uint32_t who) noexcept { e.people[who].park.unpark(*e.place); }
+
+// ring() makes sure that somebody looks for work; call it after a task was queued.
+inline void ring(engine& e, std::uint32_t near) noexcept {
+  if (!e.bell.someone_needed()) return;
+  const std::uint32_t who = e.bell.wake_one(near < e.people_count ? near : 0);
+  if (who != no_one) unpark(e, who);
+}
+
+// wake_wanting() wakes every participant that sleeps for `want`.
+inline void wake_wanting(engine& e, std::uint32_t want) noexcept {
+  const std::uint32_t used = e.people_used.load(memory_order_relaxed);
+  for (std::uint32_t i = 0; i < used; ++i) {
+    if ((e.people[i].wants.load(memory_order_relaxed) & want) != 0) unpark(e, i);
+  }
+}
+
+// Call after slots went back to the pool's ring.
+inline void tell_space(engine& e) noexcept {
+  // Pairs with sleeping for space: the pool's push and this load are one side of a store-then-load handshake, so sequentially
+  // consistent.
+  if (e.space_wanted.load(memory_order_seq_cst) != 0) wake_wanting(e, want_space);
+}
+
+inline void give_slot(engine& e, participant& self, std::uint32_t task) noexcept {
+  if (e.pool.give(self.free_slots, task)) tell_space(e);
+}
+
+}  // namespace lev
+
+#endif

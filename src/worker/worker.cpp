@@ -1,0 +1,310 @@
+// The pipeline: take, stage, execute, write back, complete. With asynchronous copies three tasks are on their way at once: one
+// executes, the next ones are staged, the last one's outputs are written back.
+//
+// Papers: TPC section 3.1 (task states; fetch as many as the local store allows), Jack Rabbit section 4.5 (multi-buffering).
+#include "worker/worker.hpp"
+
+#include "worker/complete.hpp"
+#include "worker/execute.hpp"
+#include "worker/stage.hpp"
+#include "worker/take.hpp"
+#include "worker/write_back.hpp"
+
+namespace lev {
+
+namespace {
+
+// Times one step for the trace; costs a test of one pointer when there is none.
+class traced {
+ public:
+  traced(engine& e, participant& self, step what, const job& j) noexcept
+      : engine_(e), self_(self), job_(j), what_(what), begin_ns_(self.events.is_open() ? e.place->now_ns() : 0) {}
+  ~traced() {
+    if (!self_.events.is_open()) return;
+    const std::uint64_t end_ns = engine_.place->now_ns();
+    self_.events.record({begin_ns_, end_ns, job_.task, job_.procedure, what_});
+    if (what_ == step::execute && self_.nest == 0) self_.counters.busy_ns.add(end_ns - begin_ns_);
+  }
+  traced(const traced&) = delete;
+  traced& operator=(const traced&) = delete;
+
+ private:
+  engine& engine_;
+  participant& self_;
+  const job& job_;
+  step what_;
+  std::uint64_t begin_ns_;
+};
+
+bool is_cancelled(engine& e, const job& j) noexcept {
+  if (e.cancelling.load(memory_order_relaxed) != 0) return true;
+  if (j.is_direct) return false;  // it is at its worker already
+  std::uint64_t w = j.seen;
+  if (j.parent != no_slot && (j.flags & task_is_piece) != 0) w = e.pool.at(j.parent).state.word();
+  return (w & state_bits::cancel_asked) != 0 && state_bits::phase(w) == state_bits::live;
+}
+
+bool stage_job(engine& e, participant& self, job& j) noexcept {
+  if ((j.flags & task_staged) == 0) return true;
+  const traced t(e, self, step::stage, j);
+  return stage(e, self, j);
+}
+
+// From staged to executed, with the outputs on their way.
+void execute_job(engine& e, participant& self, job& j) noexcept {
+  if (self.notice_count != 0 && self.notice_join != j.parent) flush_notices(e, self);
+  if (is_cancelled(e, j)) {
+    j.result = status::cancelled;
+    return;
+  }
+  if ((j.flags & task_staged) != 0) e.place->wait_tag(j.tag);
+  {
+    const traced t(e, self, step::execute, j);
+    execute(e, self, j);
+  }
+  if ((j.flags & task_staged) == 0) return;
+  const traced t(e, self, step::write_back, j);
+  write_back(e, j);
+}
+
+void complete_job(engine& e, participant& self, job& j) noexcept {
+  if ((j.flags & task_staged) != 0) {
+    e.place->wait_tag(j.tag);
+    release_room(self, j);
+  }
+  complete(e, self, j.task, j.seen, j.flags, j.result, j.task_code);
+}
+
+// A task whose data found no room waits for its turn in the queue, where others may take it.
+void put_back(engine& e, participant& self, const job& j) noexcept {
+  push_ready(e, j.task);
+  ring(e, self.index + 1);
+}
+
+void run_job(engine& e, participant& self, job& j) noexcept {
+  if (!stage_job(e, self, j)) {
+    j.result = status::out_of_memory;
+    complete(e, self, j.task, j.seen, j.flags, j.result, 0);
+    return;
+  }
+  execute_job(e, self, j);
+  complete_job(e, self, j);
+}
+
+job* new_frame(engine& e, participant& self) noexcept {
+  for (std::uint32_t i = 0; i < e.depth + 1; ++i) {
+    if ((self.frames_used & 1u << i) != 0) continue;
+    self.frames_used |= 1u << i;
+    self.frames[i].tag = i;
+    return &self.frames[i];
+  }
+  return nullptr;
+}
+void free_frame(participant& self, const job* j) noexcept { self.frames_used &= ~(1u << j->tag); }
+
+// Completes the task whose outputs are on their way.
+bool drain(engine& e, participant& self) noexcept {
+  if (self.draining == nullptr) return false;
+  job* j = self.draining;
+  self.draining = nullptr;
+  complete_job(e, self, *j);
+  free_frame(self, j);
+  return true;
+}
+
+// A letter that arrives while its worker turns to other work goes to the ready queue.
+void forward_letter(engine& e, participant& self) noexcept {
+  while (self.mail.letter_announced(self.mail_seen)) {
+    letter l;
+    if (self.mail.try_receive(&self.mail_seen, &l)) {
+      push_ready(e, l.task);
+      ring(e, self.index + 1);
+      return;
+    }
+    e.place->relax();  // it is being written, or retracted
+  }
+}
+
+void stop_polling(engine& e, participant& self) noexcept {
+  if (self.is_polling.load(memory_order_relaxed) == 0) return;
+  // Pairs with the submitter's look after its lease. Sequentially consistent: the look for a letter comes after it.
+  self.is_polling.exchange(0, memory_order_seq_cst);
+  forward_letter(e, self);
+}
+
+// After a task was taken: it is no letter, so the mailbox is not polled for a while; and somebody else may have to watch.
+void turn_to_work(engine& e, participant& self, const job& j) noexcept {
+  if (!j.is_direct) stop_polling(e, self);
+  if (!self.hands_over) return;
+  self.hands_over = false;
+  if (!looks_idle(e, self)) ring(e, self.index + 1);
+}
+
+bool take_ahead(engine& e, participant& self) noexcept {
+  job* j = new_frame(e, self);
+  if (j == nullptr) return false;
+  if (!(self.ahead_count == 0 ? take(e, self, *j) : take_queued(e, self, *j))) {
+    free_frame(self, j);
+    return false;
+  }
+  turn_to_work(e, self, *j);
+  if (!stage_job(e, self, *j) && !(self.ahead_count == 0 && drain(e, self) && stage_job(e, self, *j))) {
+    put_back(e, self, *j);
+    free_frame(self, j);
+    return false;
+  }
+  self.ahead[self.ahead_count++] = j;
+  return true;
+}
+
+job* next_ahead(participant& self) noexcept {
+  job* j = self.ahead[0];
+  --self.ahead_count;
+  for (std::uint32_t i = 0; i < self.ahead_count; ++i) self.ahead[i] = self.ahead[i + 1];
+  return j;
+}
+
+// One turn with asynchronous copies: slot n executes, n+1 and on are being staged, n-1 is being written back.
+bool run_ahead(engine& e, participant& self) noexcept {
+  if (self.ahead_count == 0 && !take_ahead(e, self)) return drain(e, self);
+  job* j = next_ahead(self);
+  while (self.ahead_count + 1 < e.depth && take_ahead(e, self)) {
+  }
+  execute_job(e, self, *j);
+  drain(e, self);
+  if (self.ahead_count != 0 && (j->flags & task_staged) != 0) {
+    self.draining = j;
+  } else {
+    complete_job(e, self, *j);
+    free_frame(self, j);
+  }
+  return true;
+}
+
+// A task waits below: run what is staged already, or take a task as it comes.
+bool run_nested(engine& e, participant& self) noexcept {
+  if (self.ahead_count == 0) {
+    job j;
+    if (!take(e, self, j)) return false;
+    turn_to_work(e, self, j);
+    run_job(e, self, j);
+    return true;
+  }
+  job* j = next_ahead(self);
+  execute_job(e, self, *j);
+  complete_job(e, self, *j);
+  free_frame(self, j);
+  return true;
+}
+
+// Before looking around idly, or leaving: nothing stays behind that others wait for.
+void settle(engine& e, participant& self) noexcept {
+  drain(e, self);
+  flush_notices(e, self);
+  // Pairs with the barrier waiters: they count themselves, then look whether all is complete; here the other way round, so
+  // both sequentially consistent.
+  if (e.barrier_wanted.load(memory_order_seq_cst) != 0 && is_quiescent(e)) wake_wanting(e, want_barrier);
+}
+
+bool has_work(engine& e, participant& self) noexcept {
+  if (self.mail.has_letter(self.mail_seen) || !e.sched.ready().looks_empty() || e.sched.has_waiting()) return true;
+  const std::uint32_t used = e.people_used.load(memory_order_relaxed);
+  for (std::uint32_t i = 0; i < used; ++i) {
+    if (!e.people[i].box.looks_empty()) return true;
+  }
+  return false;
+}
+
+constexpr std::uint32_t turns_per_clock = 16;  // a look at the clock costs as much as about ten turns
+
+// Polls until there is work, `what` is there, or the time is up. False: time is up.
+bool spin(engine& e, participant& self, awaited& what, bool helps, std::uint64_t until_ns) noexcept {
+  for (std::uint32_t turn = 1;; ++turn) {
+    if (what.is_there() || (helps && has_work(e, self))) return true;
+    e.place->relax();
+    if (turn % turns_per_clock == 0 && e.place->now_ns() >= until_ns) return false;
+  }
+}
+
+void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns, bool helps) noexcept {
+  if (helps) e.bell.start_sleeping(self.index);
+  if (what.arm() && !what.is_there() && (!helps || looks_idle(e, self))) {
+    self.counters.parks.add(1);
+    const job none;
+    const traced t(e, self, step::park, none);
+    self.park.park(*e.place, deadline_ns);
+  }
+  what.disarm();
+  if (helps) e.bell.stop_sleeping(self.index);
+}
+
+// Looks for work, then sleeps; returns when it is worth looking again.
+void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns, bool helps) noexcept {
+  settle(e, self);
+  if (e.pool.flush(self.free_slots)) tell_space(e);
+  self.hands_over = false;
+  if (helps) {
+    e.bell.start_spinning();
+    if (self.is_worker && self.is_polling.load(memory_order_relaxed) == 0) self.is_polling.store(1, memory_order_relaxed);
+  }
+  const bool sleeps = e.settings.wait != wait_policy::spin || self.is_worker;
+  const std::uint64_t spin_end_ns = sleeps ? smaller(e.place->now_ns() + e.settings.spin_ns, deadline_ns) : deadline_ns;
+  if (!spin(e, self, what, helps, spin_end_ns) && sleeps) sleep(e, self, what, deadline_ns, helps);
+  if (helps) self.hands_over = e.bell.stop_spinning();
+}
+
+// What this participant has taken and will not run now is for others.
+void return_inbox(engine& e, participant& self) noexcept {
+  std::uint32_t task = 0;
+  while (self.box.try_pop(&task)) {
+    push_ready(e, task);
+    ring(e, self.index + 1);
+  }
+}
+
+}  // namespace
+
+bool run_one(engine& e, participant& self) noexcept {
+  if (self.running != nullptr) return run_nested(e, self);
+  if (self.frames != nullptr) return run_ahead(e, self);
+  job j;
+  if (!take(e, self, j)) return false;
+  turn_to_work(e, self, j);
+  run_job(e, self, j);
+  return true;
+}
+
+bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns, bool helps) noexcept {
+  drain(e, self);
+  flush_notices(e, self);
+  bool is_there = false;
+  for (;;) {
+    if ((is_there = what.is_there())) break;
+    if (helps && run_one(e, self)) continue;
+    if (deadline_ns != no_deadline && e.place->now_ns() >= deadline_ns) break;
+    idle(e, self, what, deadline_ns, helps);
+  }
+  stop_polling(e, self);
+  if (self.running == nullptr) {
+    while (self.ahead_count != 0) run_one(e, self);
+    settle(e, self);
+    return_inbox(e, self);
+  }
+  if (self.hands_over) {
+    self.hands_over = false;
+    if (!looks_idle(e, self)) ring(e, self.index + 1);
+  }
+  return is_there;
+}
+
+void work(engine& e, participant& self) noexcept {
+  struct stop final : awaited {
+    explicit stop(engine& home) noexcept : e(home) {}
+    bool is_there() noexcept override { return e.stopping.load(memory_order_relaxed) != 0; }
+    bool arm() noexcept override { return true; }
+    engine& e;
+  } until(e);
+  serve_until(e, self, until, no_deadline, true);
+}
+
+}  // namespace lev

@@ -1,0 +1,32 @@
+// worker: what a participant does. run_one() is the pipeline; serve_until() is a waiting host or task that helps; work() is the
+// life of a worker.
+#ifndef LEVERET_WORKER_WORKER_HPP
+#define LEVERET_WORKER_WORKER_HPP
+
+#include "worker/engine.hpp"
+
+namespace lev {
+
+// run_one() takes a task and brings it to its end. False: there was none.
+bool run_one(engine& e, participant& self) noexcept;
+
+// work() runs tasks until the engine stops.
+void work(engine& e, participant& self) noexcept;
+
+// What somebody waits for. is_there() is asked again and again; arm() arranges for a wake-up, and returns false if there is no
+// need to sleep any more.
+struct awaited {
+  virtual bool is_there() noexcept = 0;
+  virtual bool arm() noexcept = 0;
+  virtual void disarm() noexcept {}
+
+ protected:
+  ~awaited() = default;
+};
+
+// serve_until() waits for `what`, running other tasks meanwhile if `helps`. False: the deadline passed first.
+bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns, bool helps) noexcept;
+
+}  // namespace lev
+
+#endif

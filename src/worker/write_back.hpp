@@ -1,0 +1,33 @@
+// write_back: copied outputs start their way to the caller's memory; release_room() follows when they are there. Only a task that
+// ended with ok writes back, so a failed one leaves the caller's memory as it was (promise I2) where arguments are copied.
+#ifndef LEVERET_WORKER_WRITE_BACK_HPP
+#define LEVERET_WORKER_WRITE_BACK_HPP
+
+#include "worker/engine.hpp"
+
+#include "task/arguments.hpp"
+
+#include <cstdlib>
+
+namespace lev {
+
+inline void write_back(engine& e, job& j) noexcept {
+  if ((j.flags & task_staged) == 0 || j.result != status::ok) return;
+  for (unsigned i = 0; i < j.argument_count; ++i) {
+    const argument& theirs = e.pool.argument_at(j.task, i);
+    if (is_output(theirs) && needs_copy(theirs, e.copies_all)) {
+      e.place->put(j.tag, reinterpret_cast<const void*>(j.arguments[i].address), theirs);
+    }
+  }
+}
+
+inline void release_room(participant& self, job& j) noexcept {
+  if (j.store_offset != arena::none) self.store_map.release(j.store_offset);
+  if (j.spill != nullptr) std::free(j.spill);
+  j.store_offset = arena::none;
+  j.spill = nullptr;
+}
+
+}  // namespace lev
+
+#endif

@@ -1,0 +1,88 @@
+"""Tests of how tools/check counts: nothing that failed may look as if it had passed."""
+
+import contextlib
+import io
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
+from check_parts.steps import Count, Steps, read_ctest, read_junit, read_unittest
+
+CTEST = """60% tests passed, 2 tests failed out of 5
+
+The following tests did not run:
+\t  2 - b (Skipped)
+\t  6 - f (Disabled)
+
+The following tests FAILED:
+\t  3 - c (Failed)
+\t  4 - d (Not Run)
+"""
+JUNIT = '<testsuites><testsuite tests="7" failures="1" errors="2" skipped="1"/></testsuites>'
+
+
+class CheckTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        self.steps = Steps("part", self.root, jobs=1, deep=False)
+
+    def read(self, reader, text):
+        log = self.root / "log"
+        log.write_text(text)
+        return reader(log)
+
+    def run_step(self, script, **options):
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            good = self.steps.run("step", ["sh", "-c", script], **options)
+        return good, self.steps.count, said.getvalue()
+
+    def test_ctest_is_read(self):
+        self.assertEqual(self.read(read_ctest, CTEST), Count(2, 2, 1))
+        one = "0% tests passed, 1 tests failed out of 1\n"
+        self.assertEqual(self.read(read_ctest, one), Count(0, 1, 0))
+        self.assertIsNone(self.read(read_ctest, "No tests were found!!!\n"))
+
+    def test_unittest_is_read(self):
+        text = "Ran 9 tests in 0.1s\n\nFAILED (failures=1, errors=2, skipped=1)\n"
+        self.assertEqual(self.read(read_unittest, text), Count(5, 3, 1))
+        self.assertEqual(self.read(read_unittest, "Ran 1 test in 0.1s\n\nOK\n"), Count(1, 0, 0))
+        self.assertIsNone(self.read(read_unittest, "Traceback\n"))
+
+    def test_junit_is_read(self):
+        path = self.root / "results.xml"
+        self.assertIsNone(read_junit(path)(None))
+        path.write_text(JUNIT)
+        self.assertEqual(read_junit(path)(None), Count(3, 3, 1))
+
+    def test_a_plain_step_counts_one(self):
+        self.assertEqual(self.run_step("true")[:2], (True, Count(1, 0, 0)))
+        self.assertEqual(self.run_step("true", counts=False)[:2], (True, Count(1, 0, 0)))
+        good, count, said = self.run_step("echo the reason; exit 3", counts=False)
+        self.assertEqual((good, count), (False, Count(1, 1, 0)))
+        self.assertIn("the reason", said)
+
+    def test_a_program_that_is_not_there_fails(self):
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertFalse(self.steps.run("step", ["/there/is/no/such/program"]))
+        self.assertEqual(self.steps.count, Count(0, 1, 0))
+
+    def test_a_test_run_without_tests_fails(self):
+        for text in ("", "100% tests passed, 0 tests failed out of 0"):
+            good, _, _ = self.run_step(f"echo '{text}'", read=read_ctest)
+            self.assertFalse(good)
+        self.assertEqual(self.steps.count, Count(0, 2, 0))
+
+    def test_an_exit_code_that_the_counts_hide_fails(self):
+        passed = "echo '100% tests passed, 0 tests failed out of 4'"
+        self.assertEqual(self.run_step(passed, read=read_ctest)[:2], (True, Count(4, 0, 0)))
+        good, count, _ = self.run_step(f"{passed}; exit 8", read=read_ctest)
+        self.assertEqual((good, count), (False, Count(8, 1, 0)))
+
+
+if __name__ == "__main__":
+    unittest.main()

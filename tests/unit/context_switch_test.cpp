@@ -1,0 +1,440 @@
+// Tests of lev::context: switches among many contexts, C++ exceptions across them, other threads,
+// and that abandoned contexts leave no trace. What a switch does to the CPU's registers is tested
+// in context_registers_test.cpp.
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "context/context.hpp"
+
+namespace lev {
+namespace {
+
+constexpr std::size_t stack_bytes = 64 * 1024;
+
+// A context that runs `body(*this)` and then finishes to whoever resumed it last.
+struct coroutine {
+  context self;
+  context* resumer = nullptr;
+  void (*body)(coroutine&) = nullptr;
+  void* data = nullptr;
+  bool is_done = false;
+
+  bool start(void (*function)(coroutine&), void* datum = nullptr, std::size_t bytes = stack_bytes) {
+    body = function;
+    data = datum;
+    is_done = false;
+    return self.open(bytes, &coroutine::entry, this);
+  }
+
+  void resume(context& from) {
+    resumer = &from;
+    context::switch_to(from, self);
+  }
+
+  void pause() { context::switch_to(self, *resumer); }
+
+  template <class T>
+  T& as() {
+    return *static_cast<T*>(data);
+  }
+
+ private:
+  static void entry(void* argument) {
+    auto& me = *static_cast<coroutine*>(argument);
+    me.body(me);
+    me.is_done = true;
+    context::finish_to(me.self, *me.resumer);
+  }
+};
+
+TEST(context_switch, ping_pong_alternates_and_finishes) {
+  context main;
+  coroutine other;
+  std::vector<int> seen;
+  const auto body = [](coroutine& me) {
+    for (int i = 0; i < 1000; ++i) {
+      me.as<std::vector<int>>().push_back(2 * i + 1);
+      me.pause();
+    }
+  };
+  ASSERT_TRUE(other.start(body, &seen));
+  for (int i = 0; i < 1000; ++i) {
+    seen.push_back(2 * i);
+    other.resume(main);
+  }
+  ASSERT_FALSE(other.is_done);
+  other.resume(main);
+  EXPECT_TRUE(other.is_done);
+  ASSERT_EQ(seen.size(), 2000u);
+  for (int i = 0; i < 2000; ++i) ASSERT_EQ(seen[static_cast<std::size_t>(i)], i);
+}
+
+// Contexts hop directly from one to the next; only the last one goes back to the main context.
+TEST(context_switch, symmetric_ring_visits_everyone) {
+  struct ring {
+    context main;
+    std::array<coroutine, 16> members;
+    int visits = 0;
+    std::size_t next_of(const coroutine& me) const {
+      return static_cast<std::size_t>(&me - members.data()) + 1;
+    }
+  } all;
+  const auto body = [](coroutine& me) {
+    auto& r = me.as<ring>();
+    for (;;) {
+      ++r.visits;
+      const std::size_t next = r.next_of(me);
+      context::switch_to(me.self, next < 16 ? r.members[next].self : r.main);
+    }
+  };
+  for (coroutine& member : all.members) ASSERT_TRUE(member.start(body, &all));
+  for (int lap = 0; lap < 100; ++lap) context::switch_to(all.main, all.members[0].self);
+  EXPECT_EQ(all.visits, 1600);
+}
+
+// Recurses to `depth`, is suspended at the deepest point, and adds up what the frames held.
+[[gnu::noinline]] std::uint64_t descend(coroutine& me, unsigned depth) {
+  volatile std::uint64_t frame[32];
+  for (unsigned i = 0; i < 32; ++i) frame[i] = depth + i;
+  const std::uint64_t below = depth == 0 ? (me.pause(), 0) : descend(me, depth - 1);
+  std::uint64_t sum = below;
+  for (unsigned i = 0; i < 32; ++i) sum += frame[i];
+  return sum;
+}
+
+TEST(context_switch, thousand_contexts_suspended_deep_in_their_stacks) {
+  struct deep {
+    coroutine flow;
+    std::uint64_t sum = 0;
+  };
+  constexpr unsigned depth = 100;
+  context main;
+  std::vector<deep> all(1000);
+  const auto body = [](coroutine& me) { me.as<deep>().sum = descend(me, depth); };
+  for (deep& one : all) ASSERT_TRUE(one.flow.start(body, &one, 128 * 1024));
+  for (deep& one : all) one.flow.resume(main);
+  for (deep& one : all) one.flow.resume(main);
+  std::uint64_t expected = 0;
+  for (unsigned d = 0; d <= depth; ++d) expected += 32u * d + 31u * 32u / 2u;
+  for (deep& one : all) {
+    ASSERT_TRUE(one.flow.is_done);
+    ASSERT_EQ(one.sum, expected);
+  }
+}
+
+TEST(context_switch, exception_thrown_and_caught_inside) {
+  context main;
+  coroutine flow;
+  std::string caught;
+  const auto body = [](coroutine& me) {
+    try {
+      throw std::runtime_error("inside");
+    } catch (const std::exception& e) {
+      me.as<std::string>() = e.what();
+    }
+  };
+  ASSERT_TRUE(flow.start(body, &caught));
+  flow.resume(main);
+  EXPECT_TRUE(flow.is_done);
+  EXPECT_EQ(caught, "inside");
+}
+
+// The frames that a stack walk from inside a context finds: it must end at the context's entry.
+[[gnu::noinline]] int frame_count() {
+  int count = 0;
+  const auto step = [](_Unwind_Context*, void* counter) {
+    return ++*static_cast<int*>(counter) < 1000 ? _URC_NO_REASON : _URC_NORMAL_STOP;
+  };
+  EXPECT_EQ(_Unwind_Backtrace(step, &count), _URC_END_OF_STACK);
+  return count;
+}
+
+TEST(context_switch, unwinding_stops_at_entry) {
+  context main;
+  coroutine flow;
+  int count = 0;
+  ASSERT_TRUE(flow.start([](coroutine& me) { me.as<int>() = frame_count(); }, &count));
+  flow.resume(main);
+  EXPECT_GE(count, 2);
+  EXPECT_LE(count, 10);
+}
+
+// Each flow handles its own exception while the others throw, catch and finish theirs, in an order
+// that is not last-in-first-out: with one handler stack per thread this mixes them up.
+TEST(context_switch, switching_inside_a_catch_block) {
+  struct record {
+    coroutine flow;
+    int id = 0;
+    int rethrown = -1;
+    bool is_current_kept = false;
+  };
+  context main;
+  std::array<record, 4> all;
+  const auto body = [](coroutine& me) {
+    auto& mine = me.as<record>();
+    try {
+      throw mine.id;
+    } catch (int id) {
+      const std::exception_ptr before = std::current_exception();
+      me.pause();
+      mine.is_current_kept = before == std::current_exception() && id == mine.id;
+      try {
+        throw;
+      } catch (int again) {
+        me.pause();
+        mine.rethrown = again;
+      }
+    }
+    EXPECT_EQ(std::current_exception(), nullptr);
+  };
+  for (int i = 0; i < 4; ++i) {
+    record& one = all[static_cast<std::size_t>(i)];
+    one.id = 10 + i;
+    ASSERT_TRUE(one.flow.start(body, &one));
+  }
+  for (int pass = 0; pass < 3; ++pass) {
+    for (record& one : all) {
+      one.flow.resume(main);
+      EXPECT_EQ(std::current_exception(), nullptr);
+    }
+  }
+  for (record& one : all) {
+    EXPECT_TRUE(one.flow.is_done);
+    EXPECT_TRUE(one.is_current_kept);
+    EXPECT_EQ(one.rethrown, one.id);
+  }
+}
+
+TEST(context_switch, main_may_switch_inside_a_catch_block) {
+  context main;
+  coroutine flow;
+  bool was_clean = false;
+  const auto body = [](coroutine& me) {
+    me.as<bool>() = std::current_exception() == nullptr;
+    try {
+      throw 1;
+    } catch (int) {
+      me.pause();
+    }
+  };
+  ASSERT_TRUE(flow.start(body, &was_clean));
+  try {
+    throw std::runtime_error("main");
+  } catch (...) {
+    flow.resume(main);
+    EXPECT_THROW(throw, std::runtime_error);
+    flow.resume(main);
+    EXPECT_THROW(throw, std::runtime_error);
+  }
+  EXPECT_TRUE(flow.is_done);
+  EXPECT_TRUE(was_clean);
+}
+
+// A destructor that runs because of an exception switches away: the other side must not see it.
+TEST(context_switch, uncaught_count_belongs_to_the_context) {
+  struct pause_on_exit {
+    coroutine& flow;
+    ~pause_on_exit() {
+      EXPECT_EQ(std::uncaught_exceptions(), 1);
+      flow.pause();
+      EXPECT_EQ(std::uncaught_exceptions(), 1);
+    }
+  };
+  context main;
+  coroutine flow;
+  const auto body = [](coroutine& me) {
+    try {
+      const pause_on_exit guard{me};
+      throw 1;
+    } catch (int) {
+      EXPECT_EQ(std::uncaught_exceptions(), 0);
+    }
+  };
+  ASSERT_TRUE(flow.start(body));
+  flow.resume(main);
+  EXPECT_EQ(std::uncaught_exceptions(), 0);
+  flow.resume(main);
+  EXPECT_TRUE(flow.is_done);
+}
+
+// A context suspended inside a catch block goes on in another thread, with its exception.
+TEST(context_switch, a_context_may_change_its_thread) {
+  coroutine flow;
+  int rethrown = 0;
+  const auto body = [](coroutine& me) {
+    try {
+      throw 42;
+    } catch (int) {
+      me.pause();
+      try {
+        throw;
+      } catch (int value) {
+        me.as<int>() = value;
+      }
+    }
+  };
+  ASSERT_TRUE(flow.start(body, &rethrown));
+  const auto resume_once = [&flow] {
+    context main;
+    flow.resume(main);
+    EXPECT_EQ(std::current_exception(), nullptr);
+  };
+  std::thread(resume_once).join();
+  EXPECT_FALSE(flow.is_done);
+  std::thread(resume_once).join();
+  EXPECT_TRUE(flow.is_done);
+  EXPECT_EQ(rethrown, 42);
+}
+
+// The address space of this process, which a leaked stack, fiber or fake stack makes grow.
+std::size_t mapped_kibibytes() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) / 1024;
+}
+
+constexpr std::size_t growth_kibibytes_max = 16 * 1024;
+
+// Contexts are destroyed before their start, in their middle and after their end. A leaked stack
+// or fiber would show as two or more mappings each.
+TEST(context_switch, unfinished_contexts_leave_nothing_behind) {
+  context main;
+  const auto body = [](coroutine& me) {
+    int on_stack = 1;
+    me.data = &on_stack;  // its address escapes, so a fake stack is where it lives
+    me.pause();
+  };
+  const auto use_and_drop = [&](int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+      coroutine flow;
+      ASSERT_TRUE(flow.start(body));
+      for (int resumed = 0; resumed < i % 3; ++resumed) flow.resume(main);
+    }
+  };
+  use_and_drop(30);
+  const std::size_t before = mapped_kibibytes();
+  use_and_drop(600);
+  EXPECT_LT(mapped_kibibytes(), before + growth_kibibytes_max);
+}
+
+TEST(context_switch, reopening_keeps_the_stack_and_forgets_the_past) {
+  context main;
+  coroutine flow;
+  int value = 0;
+  const auto body = [](coroutine& me) {
+    try {
+      throw 1;
+    } catch (int) {
+    }
+    for (;;) {
+      ++me.as<int>();
+      me.pause();
+    }
+  };
+  std::size_t before = 0;
+  for (int i = 1; i <= 300; ++i) {
+    ASSERT_TRUE(flow.start(body, &value));
+    if (i == 10) before = mapped_kibibytes();
+    flow.resume(main);
+    EXPECT_EQ(value, i);
+  }
+  EXPECT_LT(mapped_kibibytes(), before + growth_kibibytes_max);
+  ASSERT_TRUE(flow.start(body, &value, 16 * stack_bytes));
+  flow.resume(main);
+  EXPECT_EQ(value, 301);
+}
+
+TEST(context_switch, open_fails_clearly_when_memory_cannot_be_had) {
+  context main;
+  coroutine flow;
+  const auto body = [](coroutine&) {};
+  EXPECT_FALSE(flow.start(body, nullptr, SIZE_MAX));
+  EXPECT_FALSE(flow.start(body, nullptr, SIZE_MAX / 2));
+  EXPECT_FALSE(flow.self.is_open());
+  EXPECT_TRUE(flow.start(body));
+  flow.resume(main);
+  EXPECT_TRUE(flow.is_done);
+  EXPECT_FALSE(flow.start(body, nullptr, SIZE_MAX / 2));
+  EXPECT_FALSE(flow.self.is_open());
+}
+
+using context_death_test = testing::Test;
+
+TEST(context_death_test, overflowing_the_stack_hits_the_guard) {
+  struct endless {
+    [[gnu::noinline]] static int dig(volatile int* above) {
+      volatile int here[64];
+      here[0] = *above + 1;
+      return here[0] == 0 ? 0 : dig(here) + here[0];
+    }
+  };
+  const auto overflow = [] {
+    context main;
+    coroutine flow;
+    volatile int start = 0;
+    const auto body = [](coroutine& me) { endless::dig(&me.as<volatile int>()); };
+    if (flow.start(body, const_cast<int*>(&start))) flow.resume(main);
+  };
+  EXPECT_DEATH(overflow(), "");
+}
+
+TEST(context_death_test, uncaught_exception_terminates_at_the_throw) {
+  const auto escape = [] {
+    context main;
+    coroutine flow;
+    std::set_terminate([] {
+      std::fputs("terminate called\n", stderr);
+      std::_Exit(1);
+    });
+    if (flow.start([](coroutine&) { throw 1; })) flow.resume(main);
+  };
+  EXPECT_DEATH(escape(), "terminate called");
+}
+
+TEST(context_death_test, entry_must_not_return) {
+  const auto misuse = [] {
+    context main;
+    context flow;
+    if (flow.open(
+            stack_bytes, [](void*) {}, nullptr))
+      context::switch_to(main, flow);
+  };
+  EXPECT_DEATH(misuse(), "must not return");
+}
+
+TEST(context_death_test, a_running_context_must_not_be_closed) {
+  const auto misuse = [] {
+    context main;
+    coroutine flow;
+    if (flow.start([](coroutine& me) { me.self.close(); })) flow.resume(main);
+  };
+  EXPECT_DEATH(misuse(), "is_running");
+}
+
+TEST(context_death_test, switching_to_a_finished_context_faults) {
+  const auto misuse = [] {
+    context main;
+    coroutine flow;
+    if (!flow.start([](coroutine&) {})) return;
+    flow.resume(main);
+    flow.resume(main);
+  };
+  EXPECT_DEATH(misuse(), "");
+}
+
+}  // namespace
+}  // namespace lev

@@ -1,0 +1,1 @@
+"""What tools/check is made of: steps.py runs and counts, parts.py says what each part does."""

@@ -1,0 +1,195 @@
+"""The parts of tools/check, in the order in which they run; each is a function over its Steps.
+
+Every test runs in one part: `dev` runs all of ctest but the labels that have parts of their own.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+from tidy_rules.source import Tree
+
+from .steps import read_ctest, read_junit, read_unittest
+
+OWN_PART = "^(model|docs)$"  # labels of ctest that `dev` leaves to other parts
+BUILT = set()  # presets that this process has built
+PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
+
+
+def venv_tool(steps, name):
+    return steps.root / ".venv" / "bin" / name
+
+
+def tidy(steps):
+    """The rules of STYLE.md, white space, spelling, and what the checkers of Python say."""
+    tree = Tree(steps.root)
+    python = [file.path for file in tree.of_kind("python")]
+    shell = [file.path for file in tree.of_kind("shell")]
+    spelled = [file.path for file in tree.files if file.is_text]
+    words = steps.root / "tools" / "codespell_words.txt"
+    steps.run("rules", ["tools/tidy"])
+    unittest = [sys.executable, "-B", "-m", "unittest", "discover", "tests/tidy"]
+    steps.run("own-tests", unittest, read=read_unittest)
+    steps.run("format", ["tools/format"])
+    steps.run("spelling", [venv_tool(steps, "codespell"), "--ignore-words", words, *spelled])
+    steps.run("ruff", [venv_tool(steps, "ruff"), "check", *python])
+    project = tomllib.loads((steps.root / "pyproject.toml").read_text())
+    settings = project.get("tool", {}).get("mypy", {})
+    said = {"files", "packages", "modules"} & set(settings)
+    steps.run("mypy", [venv_tool(steps, "mypy"), *([] if said else ["python"])])
+    if shutil.which("shellcheck"):
+        steps.run("shellcheck", ["shellcheck", *shell])
+
+
+def build(steps, preset, prefix=()):
+    """Configures and builds a preset, once; a cache that another place left is made anew."""
+    if preset in BUILT:
+        return True
+    folder = steps.root / "build" / preset
+    fresh = []
+    cache = folder / "CMakeCache.txt"
+    if cache.exists() and f"CMAKE_HOME_DIRECTORY:INTERNAL={steps.root}\n" not in cache.read_text():
+        fresh = ["--fresh"]
+    launcher = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"} if shutil.which("ccache") else {}
+    configure = [*prefix, "cmake", "--preset", preset, *fresh]
+    if not steps.run(f"configure-{preset}", configure, counts=False, env=launcher):
+        return False
+    command = [*prefix, "cmake", "--build", "--preset", preset, "-j", steps.jobs]
+    if not steps.run(f"build-{preset}", command):
+        return False
+    BUILT.add(preset)
+    return True
+
+
+def ctest(steps, preset, *words, prefix=()):
+    command = [*prefix, "ctest", "--preset", preset, "-j", steps.jobs, *words]
+    if steps.deep:
+        command += ["--timeout", "1500"]
+    return steps.run("ctest", command, read=read_ctest)
+
+
+def dev(steps):
+    """Builds everything with warnings as errors and runs the tests."""
+    if build(steps, "dev"):
+        ctest(steps, "dev", "-LE", OWN_PART)
+
+
+def asan(steps):
+    """The tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer."""
+    if build(steps, "asan"):
+        ctest(steps, "asan")
+
+
+def fixed_addresses():
+    """Words before a command that ThreadSanitizer needs where addresses are very random.
+
+    GCC 12's cannot start when the kernel randomises more than 28 bits of mappings.
+    """
+    try:
+        bits = int(Path("/proc/sys/vm/mmap_rnd_bits").read_text())
+    except (OSError, ValueError):
+        return ()
+    words = ("setarch", "-R")
+    if bits <= 28 or not shutil.which("setarch"):
+        return ()
+    works = subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0
+    return words if works else ()
+
+
+def tsan(steps):
+    """Unit, conformance and stress tests under ThreadSanitizer."""
+    prefix = fixed_addresses()
+    if build(steps, "tsan", prefix):
+        ctest(steps, "tsan", prefix=prefix)
+
+
+def model(steps):
+    """The protocol classes under the model checker."""
+    if build(steps, "dev"):
+        ctest(steps, "model")
+
+
+def package(steps):
+    """Installs, and builds and runs what a user would: three ways from C++, and one from C."""
+    if not build(steps, "dev"):
+        return
+    consumers = steps.root / "tests" / "package"
+    with tempfile.TemporaryDirectory(prefix="leveret-package-") as name:
+        temporary = Path(name)
+        prefix = temporary / "prefix"
+        if not steps.run("install", ["cmake", "--install", "build/dev", "--prefix", prefix]):
+            return
+        found = [f"-DCMAKE_PREFIX_PATH={prefix}"]
+        inside = [f"-DLEVERET_SOURCE_DIR={steps.root}"]
+        for way, words in (("find_package", found), ("add_subdirectory", inside)):
+            folder = temporary / way
+            configure = ["cmake", "-G", "Ninja", "-S", consumers / way, "-B", folder, *words]
+            build_it = ["cmake", "--build", folder, "-j", steps.jobs]
+            test_it = ["ctest", "--test-dir", folder, "--output-on-failure", "--no-tests=error"]
+            if steps.run(f"{way}-configure", configure, counts=False) and steps.run(
+                f"{way}-build", build_it, counts=False
+            ):
+                steps.run(way, test_it, read=read_ctest)
+        by_pkg_config(steps, consumers, prefix, temporary)
+
+
+def by_pkg_config(steps, consumers, prefix, temporary):
+    """Builds and runs the C++ and the C consumer with nothing but a compiler and pkg-config."""
+    folders = sorted(prefix.glob("**/pkgconfig"))
+    env = {"PKG_CONFIG_PATH": ":".join(str(folder) for folder in folders)}
+    cpp = f"g++ -std=c++20 '{consumers}/main.cpp'"
+    c = f"gcc -std=c11 -Wall -Wextra -Werror -pedantic -c '{consumers}/main.c' -o main.o"
+    flags = "$(pkg-config --cflags leveret)", "$(pkg-config --static --libs leveret)"
+    lines = {
+        "pkg_config": f"{cpp} {flags[0]} -o main {flags[1]} && ./main",
+        "pkg_config_c": f"{c} {flags[0]} && gcc main.o -o main_c {flags[1]} && ./main_c",
+    }
+    for name, line in lines.items():
+        steps.run(name, ["sh", "-ec", line], cwd=temporary, env=env)
+
+
+def python(steps):
+    """Installs the Python package as a user would, into an empty environment, and tests it."""
+    with tempfile.TemporaryDirectory(prefix="leveret-python-") as name:
+        folder = Path(name)
+        inside = folder / "venv" / "bin" / "python"
+        make = [sys.executable, "-m", "venv", folder / "venv"]
+        pins = ["-c", "tools/requirements.txt"]
+        if not steps.run("venv", make, counts=False):
+            return
+        if not steps.run("install", [inside, *PIP, *pins, ".", "pytest", "hypothesis"]):
+            return
+        where = (
+            "import leveret, sys; print(leveret.__file__); "
+            "sys.exit(not leveret.__file__.startswith(sys.prefix))"
+        )
+        steps.run("import", [inside, "-c", where], cwd=folder)
+        results = folder / "results.xml"
+        tests = ["-p", "no:cacheprovider", f"--junitxml={results}", steps.root / "python/tests"]
+        steps.run("pytest", [inside, "-m", "pytest", *tests], read=read_junit(results), cwd=folder)
+        demo = [folder / "venv" / "bin" / "leveret", "demo", "--out", folder / "demo"]
+        steps.run("demo", demo, cwd=folder)
+
+
+def docs(steps):
+    """The code in the documents: run by ctest (label docs), or else by tests/docs/test_*.py."""
+    folder = steps.root / "tests" / "docs"
+    if (folder / "CMakeLists.txt").exists():
+        if build(steps, "dev"):
+            ctest(steps, "docs")
+    else:
+        command = [venv_tool(steps, "python"), "-B", "-m", "unittest", "discover", folder]
+        steps.run("tests", command, read=read_unittest)
+
+
+PARTS = {part.__name__: part for part in (tidy, dev, asan, tsan, model, package, python, docs)}
+DEEP = ("dev", "asan", "tsan", "model")  # what `deep` runs, with LEVERET_DEEP=1
+
+
+def use_venv(root):
+    """Puts the programs of .venv before those of the machine."""
+    os.environ["PATH"] = f"{root}/.venv/bin{os.pathsep}{os.environ['PATH']}"

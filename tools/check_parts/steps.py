@@ -1,0 +1,149 @@
+"""Runs the steps of a check, each into a log of its own, and counts what passed and failed.
+
+A step is one command. A plain step (a format check, a build) counts as one check; a step with a
+reader of test results counts the tests that it ran, and fails when it ran none.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+TAIL_LINES = 60
+STEP_SECONDS_MAX = 1800
+
+
+@dataclass
+class Count:
+    """Numbers of tests; they add up over steps and parts."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __iadd__(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        return self
+
+    def __str__(self):
+        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        return f"{self.passed} passed, {self.failed} failed{skipped}"
+
+
+def read_ctest(log):
+    """Counts from ctest's summary; None when there is none."""
+    text = log.read_text(errors="replace")
+    summary = re.search(r"tests passed, (\d+) tests? failed out of (\d+)", text)
+    if not summary:
+        return None
+    failed, total = int(summary[1]), int(summary[2])
+    skipped = len(re.findall(r"^\s*\d+ - .* \(Skipped\)", text, re.MULTILINE))
+    return Count(total - failed - skipped, failed, skipped)
+
+
+def read_unittest(log):
+    """Counts from the last lines of Python's unittest; None when there are none."""
+    text = log.read_text(errors="replace")
+    ran = re.findall(r"^Ran (\d+) tests? in", text, re.MULTILINE)
+    if not ran:
+        return None
+    number = {word: int(count) for word, count in re.findall(r"(\w+)=(\d+)", text.split("\n")[-2])}
+    failed = number.get("failures", 0) + number.get("errors", 0)
+    skipped = number.get("skipped", 0)
+    return Count(max(0, int(ran[-1]) - failed - skipped), failed, skipped)
+
+
+def read_junit(path):
+    """A reader of counts from a JUnit file, as pytest writes it."""
+
+    def read(_log):
+        try:
+            suites = list(ElementTree.parse(path).iter("testsuite"))
+        except (OSError, ElementTree.ParseError):
+            return None
+        total = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
+        for suite in suites:
+            for word in total:
+                total[word] += int(suite.get(word, 0))
+        failed = total["failures"] + total["errors"]
+        return Count(total["tests"] - failed - total["skipped"], failed, total["skipped"])
+
+    return read
+
+
+class Steps:
+    """The steps of one part: run them in order, stop early where the next makes no sense."""
+
+    def __init__(self, part, root, jobs, deep):
+        self.part, self.root, self.jobs, self.deep = part, Path(root), jobs, deep
+        self.logs = self.root / "build" / "check"
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self.count = Count()
+
+    def run(self, name, command, *, read=None, counts=True, cwd=None, env=None):
+        """Runs one command; True when it exits 0 and, with a reader, all tests it ran passed."""
+        log = self.logs / f"{self.part}-{name}.log"
+        start = time.monotonic()
+        code = _run_into(log, [str(word) for word in command], cwd or self.root, env or {})
+        count = Count(passed=int(counts and code == 0), failed=int(code != 0))
+        if read:
+            count = _tests(read(log), code)
+        self.count += count
+        good = code == 0 and not count.failed
+        said = f"{count}" if read and good else ("ok" if good else f"FAILED ({count})")
+        print(f"  {self.part}/{name}: {said}, {time.monotonic() - start:.1f} s", flush=True)
+        if not good:
+            shown = log.read_text(errors="replace").split("\n")[-TAIL_LINES - 1 :]
+            print("\n".join(f"    | {line}" for line in shown))
+            print(f"    all of it: {log.relative_to(self.root)}", flush=True)
+        return good
+
+    def fail(self, name, why):
+        """Counts one failure that no command reported."""
+        self.count += Count(failed=1)
+        print(f"  {self.part}/{name}: FAILED: {why}", flush=True)
+        return False
+
+
+def _tests(count, code):
+    """What a test run counts as: no tests, or an exit code that the counts hide, is a failure."""
+    if count is None or count.passed + count.failed + count.skipped == 0:
+        return Count(failed=1)
+    if code != 0 and count.failed == 0:
+        return Count(count.passed, 1, count.skipped)
+    return count
+
+
+def _run_into(log, command, cwd, env):
+    """Exit code of a command whose output goes to a file; 124 when it took too long."""
+    with log.open("w") as out:
+        print("$", *command, file=out, flush=True)
+        try:
+            process = subprocess.Popen(
+                command,
+                cwd=cwd,
+                env=os.environ | env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            print(error, file=out)
+            return 127
+        try:
+            return process.wait(timeout=STEP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            print(f"stopped after {STEP_SECONDS_MAX} s", file=out)
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return 124
+        except KeyboardInterrupt:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise

@@ -1,0 +1,105 @@
+"""Who may include whom: the arrows of the house, as in ARCHITECTURE.md.
+
+1. A room of src/ includes itself and the rooms before it in ROOMS.
+2. A machine never includes another machine nor runtime; runtime never includes a machine.
+3. Public headers include neither src/ nor the operating system.
+4. Applications, examples, peers and Python see <leveret/...> and their own files only.
+"""
+
+import re
+
+ROOMS = [
+    *("base", "sync", "task", "store", "queue", "flow", "context", "trace", "machine", "worker"),
+    *("machines", "runtime"),
+]
+NARROW = {"context": ("base", "context")}  # rooms that may see less than the order allows
+OUTSIDE = {"apps": "apps", "examples": "examples", "bench/peers": "bench", "python": "python"}
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^">\n]+)[">]', re.MULTILINE)
+OS_HEADER = re.compile(
+    r"^(sys|linux|asm|arpa|netinet|x86_64-linux-gnu)/|^(cuda|mpi|numa|hwloc)\w*\.h$"
+    r"|^(pthread|unistd|sched|fcntl|poll|semaphore|signal|ucontext|dlfcn|errno|spawn)\.h$"
+    r"|^(windows|arm_neon|\w*intrin)\.h$"
+)
+
+
+def includes(file):
+    """(line, quoted or not, path) of every #include."""
+    for match in INCLUDE.finditer(file.code_and_strings):
+        line = file.line_of(match.start(1))
+        yield line, match[1] == '"', match[2]
+
+
+def allowed_rooms(room):
+    if room in NARROW:
+        return NARROW[room]
+    rooms = ROOMS[: ROOMS.index(room) + 1]
+    return [name for name in rooms if not (room == "runtime" and name == "machines")]
+
+
+def _private_include_fault(file, included):
+    """Why a file of src/ may not have this quoted include, or None."""
+    parts, target = file.path.split("/"), included.split("/")
+    if "/" not in included or target[0] in (".", ".."):
+        return f'private includes name the room: write "{parts[1]}/{target[-1]}"'
+    if target[0] == "leveret":
+        return f"public headers are written <{included}>"
+    if target[0] not in ROOMS:
+        return f'there is no room "{target[0]}"; the rooms are: {" ".join(ROOMS)}'
+    if target[0] not in allowed_rooms(parts[1]):
+        return (
+            f"{parts[1]} may include only: {' '.join(allowed_rooms(parts[1]))}; "
+            f"move what both need up into one of these rooms"
+        )
+    if parts[1] == target[0] == "machines" and parts[2] != target[1]:
+        return (
+            f"machine {parts[2]} may not know machine {target[1]}; "
+            "move what both need up into a room, or reach it through the registry"
+        )
+    return None
+
+
+def rooms_look_up(tree):
+    for file in tree.of_kind("cpp"):
+        if not file.under("src"):
+            continue
+        if file.path.count("/") < 2 or file.path.split("/")[1] not in ROOMS:
+            message = f"move it into one of the rooms of src/: {' '.join(ROOMS)}"
+            yield file.fault(1, "layering", message)
+            continue
+        for line, quoted, included in includes(file):
+            message = _private_include_fault(file, included) if quoted else None
+            if not quoted and f"src/{included}" in tree.paths:
+                message = f'private includes are quoted: write "{included}"'
+            if message:
+                yield file.fault(line, "layering", message)
+
+
+def public_headers_stand_alone(tree):
+    for file in tree.of_kind("cpp"):
+        if not file.under("include"):
+            continue
+        for line, quoted, included in includes(file):
+            if quoted:
+                message = f"a public header includes <leveret/...> only, not {included}"
+                yield file.fault(line, "layering", message)
+            elif OS_HEADER.match(included):
+                message = f"no header of the system here; move what needs <{included}> to src/"
+                yield file.fault(line, "layering", message)
+
+
+def users_see_public_headers(tree):
+    for file in tree.of_kind("cpp"):
+        area = next((OUTSIDE[folder] for folder in OUTSIDE if file.under(folder)), None)
+        if area is None:
+            continue
+        own = [f"/{path}" for path in tree.paths if path.startswith(area + "/")]
+        for line, quoted, included in includes(file):
+            found = any(path.endswith("/" + included) for path in own) if quoted else True
+            private = f"src/{included}" in tree.paths and not quoted
+            if private or not found:
+                message = f"{area} sees <leveret/...> and its own files only, not {included}"
+                yield file.fault(line, "layering", message)
+
+
+RULES = [rooms_look_up, public_headers_stand_alone, users_see_public_headers]
