@@ -6,6 +6,8 @@
 #ifndef BENCH_TIMING_HPP
 #define BENCH_TIMING_HPP
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -65,6 +67,23 @@ inline void pause_core() noexcept {
 template <class T>
 inline void keep(const T& value) noexcept {
   asm volatile("" : : "r,m"(value) : "memory");
+}
+
+// typical_ns() is the time of one call among `count`: the median over batches, so that a batch in
+// which the thread lost its core does not count.
+template <class Call>
+double typical_ns(std::size_t count, Call&& call) {
+  constexpr std::size_t batch = 256;
+  std::vector<std::uint64_t> times_ns(count / batch + 1);
+  for (std::size_t i = 0; i < batch; ++i) call();
+  for (std::uint64_t& time_ns : times_ns) {
+    const std::uint64_t start_ns = now_ns();
+    for (std::size_t i = 0; i < batch; ++i) call();
+    time_ns = now_ns() - start_ns;
+  }
+  const auto middle = times_ns.begin() + static_cast<std::ptrdiff_t>(times_ns.size() / 2);
+  std::nth_element(times_ns.begin(), middle, times_ns.end());
+  return static_cast<double>(*middle) / batch;
 }
 
 }  // namespace bench

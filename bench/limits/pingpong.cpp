@@ -1,4 +1,4 @@
-// The mean of many ping-pongs.
+// The time of one ping-pong among many.
 #include "limits/pingpong.hpp"
 
 #include <algorithm>
@@ -7,19 +7,16 @@ namespace bench {
 namespace {
 
 template <polling Polling>
-double mean_ns(int answer_core, std::size_t count) {
+double typical_trip_ns(int answer_core, std::size_t count) {
   pingpong<Polling> pair(answer_core);
-  for (std::size_t i = 0; i < count / 10; ++i) pair.round_trip();
-  const std::uint64_t start_ns = now_ns();
-  for (std::size_t i = 0; i < count; ++i) pair.round_trip();
-  return static_cast<double>(now_ns() - start_ns) / static_cast<double>(count);
+  return typical_ns(count, [&] { pair.round_trip(); });
 }
 
 }  // namespace
 
 double pingpong_ns(int answer_core, std::size_t count) {
-  return std::min(mean_ns<polling::bare>(answer_core, count),
-                  mean_ns<polling::paused>(answer_core, count));
+  return std::min(typical_trip_ns<polling::bare>(answer_core, count),
+                  typical_trip_ns<polling::paused>(answer_core, count));
 }
 
 }  // namespace bench

@@ -69,7 +69,7 @@ class pingpong {
   std::thread thread_;
 };
 
-// pingpong_ns() is the mean of `count` hot round trips between this thread's core and
+// pingpong_ns() is the typical of `count` hot round trips between this thread's core and
 // `answer_core`, by the faster polling.
 double pingpong_ns(int answer_core, std::size_t count);
 

@@ -31,14 +31,6 @@ struct line {
   std::size_t size() const noexcept { return 8; }
 };
 
-template <class RoundTrip>
-double mean_ns(std::size_t count, RoundTrip&& round_trip) {
-  for (std::size_t i = 0; i < count / 10; ++i) round_trip();
-  const std::uint64_t start_ns = now_ns();
-  for (std::size_t i = 0; i < count; ++i) round_trip();
-  return static_cast<double>(now_ns() - start_ns) / static_cast<double>(count);
-}
-
 struct tail {
   samples p99_ns;
   samples max_us;
@@ -81,9 +73,9 @@ void null_task(const settings& how, report& figures) {
 
   const std::size_t trips = how.scaled(400'000);
   const std::size_t tail_trips = how.scaled(1'000'000);
-  const auto rounds = interleave(
-      how.rounds(), {[&] { return pingpong_ns(cores.worker, trips); },
-                     [&] { return mean_ns(trips, trip0); }, [&] { return mean_ns(trips, trip3); }});
+  const auto rounds = interleave(how.rounds(), {[&] { return pingpong_ns(cores.worker, trips); },
+                                                [&] { return typical_ns(trips, trip0); },
+                                                [&] { return typical_ns(trips, trip3); }});
   tail raw, task;
   for (int round = 0; round < how.rounds(); ++round) {
     wait_until_quiet();

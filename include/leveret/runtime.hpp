@@ -40,6 +40,8 @@ class options {
     for (std::size_t i = 0; i < count; ++i) add_after(tickets[i].id());
     return *this;
   }
+  // after_id() is after() for a ticket's number, for language bindings.
+  options& after_id(std::uint64_t id) noexcept { return add_after(id), *this; }
   template <class... Mutexes>
   options& locks(Mutexes... mutexes) noexcept {
     (add_lock(mutexes), ...);

@@ -31,6 +31,7 @@ struct outcome {
 namespace detail {
 struct core;
 outcome wait_one(core* runtime, std::uint64_t id, std::int64_t timeout_ns) noexcept;
+outcome wait_any_id(core* runtime, std::uint64_t* ids, std::size_t count, std::size_t* index, std::int64_t timeout_ns) noexcept;
 status peek(core* runtime, std::uint64_t id) noexcept;
 status cancel(core* runtime, std::uint64_t id) noexcept;
 void release(core* runtime, std::uint64_t id) noexcept;
@@ -89,6 +90,9 @@ class ticket {
   void release() noexcept {
     if (id_ != 0) detail::release(runtime_, std::exchange(id_, 0));
   }
+
+  // forget() empties the ticket without releasing it: its number was consumed by other means.
+  void forget() noexcept { id_ = 0; }
 
   static constexpr bool consumes(status code) noexcept {
     return code != status::timed_out && code != status::would_deadlock && code != status::too_deep &&

@@ -102,7 +102,7 @@ def mandelbrot(
 
 
 def mandelbrot_picture(
-    runtime: _core.Runtime,
+    runtime: _core.Runtime | None,
     *,
     width: int = 640,
     height: int = 480,
@@ -110,7 +110,10 @@ def mandelbrot_picture(
     tasks: int = 128,
     dice: bool = True,
 ) -> npt.NDArray[np.uint16]:
-    """One picture: an array of shape (height, width) with the steps each point took to escape."""
+    """One picture: an array of shape (height, width) with the steps each point took to escape.
+
+    Without a runtime it is the serial reference's, which every other one must equal bit for bit.
+    """
     _check_picture(width, height, iterations, tasks)
     counts = np.empty((height, width), np.uint16)
     _core.draw_mandelbrot(

@@ -49,8 +49,8 @@ nb::dict run_mandelbrot(runtime_object& runtime, nb::kwargs o) {
   return d;
 }
 
-// The picture into `counts`, which is (height, width) of u2.
-void draw_mandelbrot(runtime_object& runtime, nb::object counts, nb::kwargs o) {
+// The picture into `counts`, which is (height, width) of u2. Without a runtime, by the serial reference.
+void draw_mandelbrot(runtime_object* runtime, nb::object counts, nb::kwargs o) {
   const slot declared{kind::out, {'u', 2}, "out u2"};
   const place where{0, &declared};
   const leveret_apps::mandelbrot_view view = view_of(o);
@@ -60,13 +60,16 @@ void draw_mandelbrot(runtime_object& runtime, nb::object counts, nb::kwargs o) {
   const argument a = memory_argument(e, false, where);
   if (a.row_bytes * a.rows != std::uint64_t{2} * view.width * view.height)
     refuse_argument(PyExc_ValueError, where, "counts must have the shape (height, width)");
+  auto* pixels = reinterpret_cast<std::uint16_t*>(e.data);
+  if (runtime == nullptr) {
+    const nb::gil_scoped_release released;
+    return leveret_apps::mandelbrot_serial(view, pixels);
+  }
   const unsigned tasks = get<unsigned>(o, "tasks");
   const bool dice = get<bool>(o, "dice");
-  lev::runtime& r = runtime.runtime();
-  without_gil([&] {
-    leveret_apps::mandelbrot(r, view, tasks, dice, reinterpret_cast<std::uint16_t*>(e.data));
-    return 0;
-  });
+  lev::runtime& r = runtime->runtime();
+  const nb::gil_scoped_release released;
+  leveret_apps::mandelbrot(r, view, tasks, dice, pixels);
 }
 
 nb::dict run_lu(runtime_object& runtime, nb::kwargs o) {
@@ -118,7 +121,7 @@ nb::dict run_barnes_hut(runtime_object& runtime, nb::kwargs o) {
 
 void bind_apps(nb::module_& m) {
   m.def("run_mandelbrot", &run_mandelbrot, nb::arg("runtime"), nb::arg("options"));
-  m.def("draw_mandelbrot", &draw_mandelbrot, nb::arg("runtime"), nb::arg("counts"),
+  m.def("draw_mandelbrot", &draw_mandelbrot, nb::arg("runtime").none(), nb::arg("counts"),
         nb::arg("options"));
   m.def("run_lu", &run_lu, nb::arg("runtime"), nb::arg("options"));
   m.def("run_barnes_hut", &run_barnes_hut, nb::arg("runtime"), nb::arg("options"));

@@ -155,6 +155,7 @@ core* open(const config& given) try {
     throw error(status::out_of_memory, -1, "the system refused to start that many workers; ask for fewer (config.workers)");
   }
   c->is_started = true;
+  if (!c->caps.many_hosts) here(*c);  // the thread that opens it is its host
   return c.release();
 } catch (const std::bad_alloc&) {
   throw error(status::out_of_memory, -1, "no memory for the runtime; lower config.tickets, host_threads or trace_events");

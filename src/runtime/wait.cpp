@@ -3,6 +3,9 @@
 
 #include "runtime/open.hpp"
 
+#include <cstdio>
+#include <memory>
+#include <new>
 #include <utility>
 
 namespace lev::detail {
@@ -55,27 +58,27 @@ struct await_space final : await_shared {
   core& c;
 };
 
+// One of several tickets, given by their numbers; 0 is passed over.
 struct await_any final : awaited {
-  await_any(core& home, participant& waiter, const ticket* all, std::size_t n) noexcept
-      : c(home), self(waiter), tickets(all), count(n) {}
-  bool is_there() noexcept override {
-    for (std::size_t i = 0; i < count; ++i) {
-      if (tickets[i].id() != 0 && peek(&c, tickets[i].id()) != status::pending) return true;
-    }
-    return false;
-  }
+  await_any(core& home, participant& waiter, const std::uint64_t* all, std::size_t n) noexcept
+      : c(home), self(waiter), ids(all), count(n) {}
+  bool is_there() noexcept override { return first_done() != none_ready; }
   bool arm() noexcept override {
     for (std::size_t i = 0; i < count; ++i) {
-      const std::uint64_t id = tickets[i].id();
-      if (id == 0) continue;
-      if (check_ticket(&c, id) != status::ok) return false;
-      if (!c.pool.at(ticket_task(id)).state.announce_waiter(ticket_generation(id), self.index)) return false;
+      if (ids[i] == 0) continue;
+      if (!c.pool.at(ticket_task(ids[i])).state.announce_waiter(ticket_generation(ids[i]), self.index)) return false;
     }
     return true;
   }
+  std::size_t first_done() const noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (ids[i] != 0 && peek(&c, ids[i]) != status::pending) return i;
+    }
+    return none_ready;
+  }
   core& c;
   participant& self;
-  const ticket* tickets;
+  const std::uint64_t* ids;
   std::size_t count;
 };
 
@@ -216,6 +219,26 @@ void throw_outcome(const outcome& o) {
   throw error(o.code, -1, message);
 }
 
+outcome wait_any_id(core* c, std::uint64_t* ids, std::size_t count, std::size_t* index, std::int64_t timeout_ns) noexcept {
+  *index = none_ready;
+  bool is_empty = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (ids[i] == 0) continue;
+    is_empty = false;
+    if (const status s = check_ticket(c, ids[i]); s != status::ok) return failed_with(s);
+  }
+  if (is_empty) return failed_with(status::bad_argument);
+  participant* self = here(*c);
+  if (const status s = check_wait(*c, self, timeout_ns); s != status::ok) return failed_with(s);
+  await_any what(*c, *self, ids, count);
+  const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
+  if (!what.is_there() && timeout_ns != 0) serve_until(*c, *self, what, deadline, helps_now(*c, *self));
+  const std::size_t done = what.first_done();
+  if (done == none_ready) return failed_with(status::timed_out);
+  *index = done;
+  return collect(*c, *self, std::exchange(ids[done], 0));
+}
+
 }  // namespace lev::detail
 
 namespace lev {
@@ -265,17 +288,12 @@ outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index, std::in
   *index = none_ready;
   detail::core* c = home_of(tickets, count);
   if (c == nullptr) return detail::failed_with(status::bad_argument);
-  participant* self = detail::here(*c);
-  if (const status s = detail::check_wait(*c, self, timeout_ns); s != status::ok) return detail::failed_with(s);
-  detail::await_any what(*c, *self, tickets, count);
-  const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : detail::deadline_after(*c, timeout_ns);
-  if (!what.is_there() && timeout_ns != 0) serve_until(*c, *self, what, deadline, detail::helps_now(*c, *self));
-  for (std::size_t i = 0; i < count; ++i) {
-    if (!tickets[i] || !tickets[i].done()) continue;
-    *index = i;
-    return tickets[i].wait_outcome(0);
-  }
-  return detail::failed_with(status::timed_out);
+  const std::unique_ptr<std::uint64_t[]> ids(new (std::nothrow) std::uint64_t[count]);
+  if (ids == nullptr) return detail::failed_with(status::out_of_memory);
+  for (std::size_t i = 0; i < count; ++i) ids[i] = tickets[i].id();
+  const outcome o = detail::wait_any_id(c, ids.get(), count, index, timeout_ns);
+  if (*index != none_ready) tickets[*index].forget();
+  return o;
 }
 
 }  // namespace lev

@@ -151,17 +151,21 @@ TEST(context_registers, the_main_context_keeps_its_registers) {
   EXPECT_EQ(lost_count, 0u);
 }
 
-double third() {
+// The result is volatile too, as the compiler may otherwise move the division past a change of the
+// rounding direction.
+[[gnu::noinline]] double third() {
   volatile double one = 1.0;
   volatile double three = 3.0;
-  return one / three;
+  volatile double result = one / three;
+  return result;
 }
 
 // On x86-64 a long double is divided by the x87 unit, which has a control word of its own.
-long double long_third() {
+[[gnu::noinline]] long double long_third() {
   volatile long double one = 1.0L;
   volatile long double three = 3.0L;
-  return one / three;
+  volatile long double result = one / three;
+  return result;
 }
 
 struct rounding {

@@ -20,7 +20,9 @@ def save_mandelbrot(counts: npt.NDArray[np.uint16], iterations: int, path: Path)
     imsave(str(path), pixels, format="png")
 
 
-def save_speed_ups(labels: Sequence[str], speed_ups: Sequence[float], cores: int, path: Path) -> None:
+def save_speed_ups(
+    labels: Sequence[str], speed_ups: Sequence[float], cores: int, path: Path
+) -> None:
     """Bars of speed-up over serial, with a line at the number of cores."""
     figure = Figure(figsize=(8, 0.6 * len(labels) + 1.6), layout="constrained")
     axes = figure.subplots()

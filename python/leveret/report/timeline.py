@@ -1,4 +1,4 @@
-"""A trace as one HTML page without outside parts: a lane for each worker, to zoom and to hover over."""
+"""A trace as one HTML page without outside parts: a lane for each worker, to zoom into."""
 
 from __future__ import annotations
 

@@ -1,0 +1,5 @@
+"""python -m leveret: the command line."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,34 @@
+"""The command `leveret`: info, demo, run, bench, trace.
+
+Exit codes: 0 done, 1 a task failed or a result was wrong, 2 wrong usage, 3 something is missing
+here (a machine, a file that cannot be written), 124 the time was over, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from .bench import bench
+from .demo import demo
+from .info import info
+from .run import run
+from .trace import trace
+
+app = typer.Typer(
+    name="leveret",
+    help="Leveret: tasks with declared data, run by workers with small fast memory.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in (info, demo, run, bench, trace):
+    app.command()(command)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app(prog_name="leveret")
+
+
+__all__ = ["app", "main"]

@@ -1,0 +1,139 @@
+"""leveret bench: runs the installed leveret-bench and shows each figure beside its goal."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, Optional
+
+import typer
+from rich.table import Table
+
+from .common import (
+    ENVIRONMENT,
+    FAILED,
+    TIMED_OUT,
+    USAGE,
+    notes,
+    print_json,
+    reporting,
+    stop,
+    tables,
+)
+
+_GOAL = re.compile(r"\s*(<=|>=|<|>|=)\s*([-+0-9.eE]+)\s*")
+
+
+def find_bench() -> Path:
+    """The executable in the package, or else one on the PATH. FileNotFoundError without any."""
+    inside = Path(__file__).parent.parent / "bin" / "leveret-bench"
+    if inside.exists():
+        return inside
+    found = shutil.which("leveret-bench")
+    if found is None:
+        raise FileNotFoundError(
+            "leveret-bench is not installed; build the package with -DLEVERET_BENCH=ON"
+        )
+    return Path(found)
+
+
+def is_met(value: Optional[float], goal: str) -> Optional[bool]:
+    """Whether a figure meets its goal, such as "<= 1.25"; None when there is nothing to tell."""
+    match = _GOAL.fullmatch(goal)
+    if value is None or match is None:
+        return None
+    bound = float(match[2])
+    return {
+        "<=": value <= bound,
+        ">=": value >= bound,
+        "<": value < bound,
+        ">": value > bound,
+        "=": value == bound,
+    }[match[1]]
+
+
+def _figure_text(value: Optional[float]) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def print_figures(report: dict[str, Any], peers: bool) -> None:
+    machine = report.get("machine", {})
+    tables().print(
+        f"{report.get('bench')} on {machine.get('cpu')}, {machine.get('cores')} cores, "
+        f"commit {report.get('commit')}",
+        highlight=False,
+    )
+    columns = ["figure", "median", "unit", "spread", "goal", ""]
+    table = Table(*columns, *(["measured against"] if peers else []))
+    for key, figure in report["figures"].items():
+        spread = figure.get("spread")
+        goal = figure.get("goal") or ""
+        met = is_met(figure["value"], goal)
+        row = [
+            key,
+            _figure_text(figure["value"]),
+            figure.get("unit") or "",
+            " .. ".join(map(_figure_text, spread)) if spread else "",
+            goal,
+            "" if met is None else ("met" if met else "MISSED"),
+        ]
+        table.add_row(*row, *([figure.get("rival") or ""] if peers else []))
+    tables().print(table)
+
+
+def run_bench(arguments: list[str], timeout: Optional[float] = None) -> str:
+    """Runs leveret-bench and returns what it prints; its failures end the command."""
+    command = [str(find_bench()), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired:
+        stop(TIMED_OUT, f"leveret-bench was not done after {timeout:g} s")
+    if done.stderr:
+        notes().print(done.stderr.rstrip(), markup=False, highlight=False)
+    if done.returncode < 0:
+        stop(ENVIRONMENT, f"leveret-bench was ended by signal {-done.returncode}")
+    if done.returncode != 0:
+        stop(USAGE if done.returncode == USAGE else FAILED, f"{' '.join(arguments)} did not work")
+    return done.stdout
+
+
+def _list(as_json: bool) -> None:
+    lines = run_bench(["--list"]).splitlines()
+    benches = dict(line.split(None, 1) for line in lines if len(line.split(None, 1)) > 1)
+    if as_json:
+        print_json({"benches": benches})
+        return
+    table = Table("bench", "what it measures")
+    for name, what in benches.items():
+        table.add_row(name, what)
+    tables().print(table)
+
+
+@reporting
+def bench(
+    name: Optional[str] = typer.Argument(None, help="Which one; without a name they are listed."),
+    peers: bool = typer.Option(False, "--peers", help="Show what each figure is measured against."),
+    quick: bool = typer.Option(False, "--quick", help="Does it work? Not to be quoted."),
+    timeout: Optional[float] = typer.Option(None, help="Give up after that many seconds."),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Run a benchmark; its table shows the goal beside each figure."""
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"--timeout must be a number of seconds above 0, not {timeout}")
+    if name is None:
+        _list(as_json)
+        return
+    if name.startswith("-"):
+        stop(USAGE, f"there is no bench '{name}'")
+    printed = run_bench([name, "--json", *(["--quick"] if quick else [])], timeout)
+    try:
+        report = json.loads(printed)
+        if as_json:
+            print_json(report)
+        else:
+            print_figures(report, peers)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        stop(ENVIRONMENT, f"leveret-bench printed what is no report: {error!r}")

@@ -1,0 +1,237 @@
+"""leveret demo: the papers' applications side by side, checked, with pictures and a timeline.
+
+    1. Mandelbrot, many frames: one task that Leveret dices, 128 tasks, one task that stays whole.
+    2. LU factorisation of a 1024 x 1024 matrix by blocks, with dependencies instead of barriers.
+    3. Barnes-Hut: gravity between 10,000 bodies.
+
+Every result is compared with the serial reference before its time is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Optional
+
+import numpy as np
+import numpy.typing as npt
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from .. import apps
+from ..runtime import Runtime
+from .common import FAILED, notes, print_json, reporting, share_text, stop, tables, time_limit
+from .run import busy_ns, idle_shares
+
+ITERATIONS = 1000
+TRACE_EVENTS = 1 << 15  # per worker: the whole demo without overwriting
+LOCAL_STORE_BYTES = 1 << 20  # a whole picture fits, so that one undiced task is possible
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much to do: the whole demo takes a minute, the quick one some seconds."""
+
+    frames_seconds: float  # of serial time for each way to draw frames
+    frames_max: int
+    lu_n: int
+    lu_repeats: int
+    bodies: int
+    steps: int
+
+
+FULL = Plan(3.0, 100, 1024, 3, 10_000, 4)
+QUICK = Plan(0.2, 2, 256, 1, 2_000, 1)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table. idle: share of each worker; host: of the thread that waits."""
+
+    name: str
+    amount: str
+    seconds: float
+    serial_seconds: float
+    speed_up: float
+    idle: list[float]
+    host_idle: float
+    tasks: int
+    correct: bool
+
+
+Step = Callable[[], None]
+
+
+class Demo:
+    """Runs the steps on one runtime, so that one trace shows them all."""
+
+    def __init__(self, runtime: Runtime, plan: Plan, progress: Progress) -> None:
+        self.runtime = runtime
+        self.plan = plan
+        self.progress = progress
+        self.rows: list[Row] = []
+        self.picture: npt.NDArray[np.uint16] = np.zeros((0, 0), np.uint16)
+
+    def run(self) -> None:
+        start = perf_counter()
+        reference = apps.mandelbrot_picture(None, iterations=ITERATIONS)
+        serial = perf_counter() - start
+        wanted = int(self.plan.frames_seconds / max(serial, 1e-3))
+        frames = max(1, min(self.plan.frames_max, wanted))
+        for name, tasks, dice in (
+            ("Mandelbrot, 1 task, diced", 1, True),
+            ("Mandelbrot, 128 tasks", 128, False),
+            ("Mandelbrot, 1 task, whole", 1, False),
+        ):
+            self.draw_frames(name, tasks, dice, frames, serial * frames, reference)
+        self.factor()
+        self.move_bodies()
+
+    def draw_frames(  # noqa: PLR0913
+        self,
+        name: str,
+        tasks: int,
+        dice: bool,
+        frames: int,
+        serial_seconds: float,
+        reference: npt.NDArray[np.uint16],
+    ) -> None:
+        bar = self.progress.add_task(name, total=frames)
+        runtime = self.runtime
+        busy, submitted = busy_ns(runtime), runtime.counters()["submitted"]
+        seconds, correct = 0.0, True
+        for _ in range(frames):
+            start = runtime.now_ns()
+            self.picture = apps.mandelbrot_picture(
+                runtime, iterations=ITERATIONS, tasks=tasks, dice=dice
+            )
+            seconds += (runtime.now_ns() - start) * 1e-9
+            correct = correct and bool(np.array_equal(self.picture, reference))
+            self.progress.advance(bar)
+        count = runtime.counters()["submitted"] - submitted
+        self.add(name, f"{frames} frames", seconds, serial_seconds, busy, count, correct)
+
+    def factor(self) -> None:
+        n = self.plan.lu_n
+        self.repeat(
+            "LU by blocks",
+            f"{n} x {n}",
+            self.plan.lu_repeats,
+            lambda: apps.lu(self.runtime, n=n, blocks=True, dependencies=True),
+        )
+
+    def move_bodies(self) -> None:
+        bodies, steps = self.plan.bodies, self.plan.steps
+        self.repeat(
+            "Barnes-Hut",
+            f"{bodies} bodies, {steps} steps",
+            1,
+            lambda: apps.barnes_hut(self.runtime, bodies=bodies, steps=steps),
+        )
+
+    def repeat(self, name: str, amount: str, times: int, once: Callable[[], apps.Report]) -> None:
+        """Runs an application that checks itself; reports the sum."""
+        bar = self.progress.add_task(name, total=times)
+        busy = busy_ns(self.runtime)
+        reports = []
+        for _ in range(times):
+            reports.append(once())
+            self.progress.advance(bar)
+        self.add(
+            name,
+            amount,
+            sum(r.seconds for r in reports),
+            sum(r.serial_seconds for r in reports),
+            busy,
+            sum(r.tasks for r in reports),
+            all(r.correct for r in reports),
+        )
+
+    def add(  # noqa: PLR0913
+        self,
+        name: str,
+        amount: str,
+        seconds: float,
+        serial_seconds: float,
+        busy_before_ns: list[int],
+        tasks: int,
+        correct: bool,
+    ) -> None:
+        *idle, host = idle_shares(self.runtime, busy_before_ns, seconds)
+        speed_up = serial_seconds / seconds if seconds > 0 else 0.0
+        row = Row(name, amount, seconds, serial_seconds, speed_up, idle, host, tasks, correct)
+        self.rows.append(row)
+
+
+def print_rows(rows: list[Row]) -> None:
+    table = Table("run", "work", "result", "serial s", "Leveret s", "speed-up", "tasks", "idle")
+    for row in rows:
+        idle = " ".join(map(share_text, row.idle)) + f", host {share_text(row.host_idle)}"
+        table.add_row(
+            row.name,
+            row.amount,
+            "right" if row.correct else "WRONG",
+            f"{row.serial_seconds:.3f}",
+            f"{row.seconds:.3f}",
+            f"{row.speed_up:.2f}",
+            str(row.tasks),
+            idle,
+        )
+    tables().print(table)
+
+
+def write_files(demo: Demo, out: Path) -> dict[str, str]:
+    """Writes the pictures, the trace and its page; returns what is where."""
+    from ..report.plots import save_mandelbrot, save_speed_ups  # matplotlib takes a second to load
+    from ..report.timeline import timeline_html
+    from ..report.traces import read_trace
+
+    files = {
+        "picture": out / "mandelbrot.png",
+        "plot": out / "speed_ups.png",
+        "timeline": out / "timeline.html",
+        "trace": out / "trace.json",
+    }
+    save_mandelbrot(demo.picture, ITERATIONS, files["picture"])
+    labels, speed_ups = [row.name for row in demo.rows], [row.speed_up for row in demo.rows]
+    save_speed_ups(labels, speed_ups, demo.runtime.workers + 1, files["plot"])
+    demo.runtime.write_trace(files["trace"])
+    page = timeline_html(read_trace(files["trace"]), "Leveret demo")
+    files["timeline"].write_text(page, "utf-8")
+    return {what: str(path) for what, path in files.items()}
+
+
+@reporting
+def demo(
+    out: Path = typer.Option(Path("leveret-demo"), help="Folder for the pictures and the trace."),
+    quick: bool = typer.Option(False, "--quick", help="Small sizes: some seconds in all."),
+    workers: int = typer.Option(0, help="0: one less than the cores."),
+    timeout: Optional[float] = typer.Option(None, help="Give up after that many seconds."),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Run the papers' applications, check them, and draw what happened."""
+    out.mkdir(parents=True, exist_ok=True)
+    columns = (
+        TextColumn("{task.description:<28}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    options = {"trace_events": TRACE_EVENTS, "local_store_bytes": LOCAL_STORE_BYTES}
+    with time_limit(timeout), Runtime(workers=workers, **options) as runtime:
+        with Progress(*columns, console=notes()) as progress:
+            made = Demo(runtime, QUICK if quick else FULL, progress)
+            made.run()
+        files = write_files(made, out)
+    correct = all(row.correct for row in made.rows)
+    if as_json:
+        print_json({"correct": correct, "runs": [asdict(r) for r in made.rows], "files": files})
+    else:
+        print_rows(made.rows)
+        for what, path in files.items():
+            notes().print(f"{what}: {path}", markup=False, highlight=False)
+    if not correct:
+        stop(FAILED, "a result differs from the serial reference")

@@ -1,0 +1,187 @@
+"""leveret run: one application, checked, timed and if asked traced."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Optional
+
+import typer
+from rich.table import Table
+
+from .. import apps
+from ..runtime import Runtime
+from .common import FAILED, USAGE, print_json, reporting, share_text, stop, tables, time_limit
+
+APPS = ("mandelbrot", "lu", "barnes-hut")
+TRACE_EVENTS = 1 << 16  # per worker: a run of some seconds with tasks of 100 us
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the options say about the work; None where they do not."""
+
+    n: Optional[int]
+    tasks: Optional[int]
+    frames: Optional[int]
+    dice: bool
+
+
+def _run_mandelbrot(runtime: Runtime, sizes: Sizes, out: Optional[Path]) -> apps.Report:
+    width = sizes.n or 640
+    height = max(1, width * 3 // 4)
+    tasks = sizes.tasks or min(128, height)
+    frames = sizes.frames or 1
+    report = apps.mandelbrot(
+        runtime, width=width, height=height, tasks=tasks, dice=sizes.dice, frames=frames
+    )
+    if out is not None:
+        from ..report.plots import save_mandelbrot  # matplotlib takes a second to load
+
+        picture = apps.mandelbrot_picture(
+            runtime, width=width, height=height, tasks=tasks, dice=sizes.dice
+        )
+        save_mandelbrot(picture, 1000, out)
+    return report
+
+
+def _run_lu(runtime: Runtime, sizes: Sizes) -> apps.Report:
+    n = sizes.n or 1024
+    columns = -(-n // sizes.tasks) if sizes.tasks else 1
+    if sizes.tasks == 1:
+        columns = 0  # one task for all columns, which the dicer cuts
+    return apps.lu(runtime, n=n, columns_per_task=columns, dice=sizes.dice)
+
+
+def _run_barnes_hut(runtime: Runtime, sizes: Sizes) -> apps.Report:
+    bodies = sizes.n or 10_000
+    set_bodies = max(1, -(-bodies // sizes.tasks)) if sizes.tasks else 512
+    return apps.barnes_hut(
+        runtime, bodies=bodies, steps=sizes.frames or 1, set_bodies=set_bodies, dice=sizes.dice
+    )
+
+
+def run_app(runtime: Runtime, app: str, sizes: Sizes, out: Optional[Path] = None) -> apps.Report:
+    """Runs an application by name. ValueError for options it does not have."""
+    for name, value in (("--n", sizes.n), ("--tasks", sizes.tasks), ("--frames", sizes.frames)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be 1 or more, not {value}")
+    if app == "mandelbrot":
+        return _run_mandelbrot(runtime, sizes, out)
+    if out is not None:
+        raise ValueError(f"--out is the picture of mandelbrot; {app} has none")
+    if app == "lu":
+        if sizes.frames is not None:
+            raise ValueError("--frames: lu has no frames; repeat the command")
+        return _run_lu(runtime, sizes)
+    return _run_barnes_hut(runtime, sizes)
+
+
+def idle_shares(runtime: Runtime, busy_before_ns: list[int], seconds: float) -> list[float]:
+    """Idle share of each worker since `busy_before_ns`, over the seconds a run took."""
+    busy = busy_ns(runtime)
+    if seconds <= 0:
+        return [0.0 for _ in busy]
+    spent = [now - before for now, before in zip(busy, busy_before_ns)]
+    return [min(1.0, max(0.0, 1 - ns * 1e-9 / seconds)) for ns in spent]
+
+
+def busy_ns(runtime: Runtime) -> list[int]:
+    """Time inside procedures, per worker; the last entry is the helping host."""
+    return [worker["busy_ns"] for worker in runtime.worker_counters()]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A run that is over. idle: of each worker and the host, when it was traced."""
+
+    report: apps.Report
+    machine: str
+    workers: int
+    idle: Optional[list[float]]
+    trace: Optional[Path]
+    out: Optional[Path]
+
+    def facts(self) -> dict[str, object]:
+        return {
+            **asdict(self.report),
+            "speed_up": self.report.speed_up,
+            "machine": self.machine,
+            "workers": self.workers,
+            "idle_shares": self.idle,
+            "trace": str(self.trace) if self.trace else None,
+            "out": str(self.out) if self.out else None,
+        }
+
+
+def run_checked(
+    app: str,
+    machine: str,
+    options: dict[str, Any],
+    sizes: Sizes,
+    trace: Optional[Path],
+    out: Optional[Path],
+) -> Done:
+    """Opens a runtime, runs the application, writes the trace."""
+    with Runtime(machine, **options) as runtime:
+        before = busy_ns(runtime)
+        report = run_app(runtime, app, sizes, out)
+        idle = None
+        if trace is not None:
+            idle = idle_shares(runtime, before, report.seconds)
+            runtime.write_trace(trace)
+        return Done(report, runtime.machine, runtime.workers, idle, trace, out)
+
+
+def print_report(report: apps.Report, idle: Optional[list[float]]) -> None:
+    table = Table("what", "value")
+    table.add_row("application", report.app)
+    table.add_row("result", "right" if report.correct else "WRONG")
+    table.add_row("time", f"{report.seconds:.4f} s")
+    table.add_row("serial time", f"{report.serial_seconds:.4f} s")
+    table.add_row("speed-up", f"{report.speed_up:.2f}")
+    table.add_row("tasks", str(report.tasks))
+    table.add_row("error", f"{report.error:.3g}")
+    if idle is not None:
+        *workers, host = idle
+        shares = " ".join(map(share_text, workers))
+        table.add_row("idle share of workers", f"{shares}, host {share_text(host)}")
+    tables().print(table)
+
+
+@reporting
+def run(
+    app: str = typer.Argument(help=f"One of {', '.join(APPS)}."),
+    machine: str = typer.Option("threads", help="See `leveret info`."),
+    workers: int = typer.Option(0, help="0: one less than the cores."),
+    tasks: Optional[int] = typer.Option(None, help="Tasks a step is handed over as."),
+    dice: bool = typer.Option(True, help="Let Leveret cut tasks further."),
+    staging: str = typer.Option("auto", help="auto, in_place or copy."),
+    depth: int = typer.Option(0, help="Tasks looked ahead; 0: Leveret chooses."),
+    n: Optional[int] = typer.Option(None, help="Columns, bodies, or width of the picture."),
+    frames: Optional[int] = typer.Option(None, help="Frames, or steps of time."),
+    local_store: int = typer.Option(256 << 10, help="Bytes of each worker's local store."),
+    trace: Optional[Path] = typer.Option(None, help="Write a Chrome/Perfetto trace."),
+    out: Optional[Path] = typer.Option(None, help="Write the picture as PNG (mandelbrot)."),
+    timeout: Optional[float] = typer.Option(None, help="Give up after that many seconds."),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Run an application of the papers and compare it with its serial reference."""
+    if app not in APPS:
+        stop(USAGE, f"there is no application '{app}'; there are: {', '.join(APPS)}")
+    options = {
+        "workers": workers,
+        "staging": staging,
+        "depth": depth,
+        "local_store_bytes": local_store,
+        "trace_events": TRACE_EVENTS if trace is not None else 0,
+        "tickets": 1 << 16 if app == "lu" else 4096,
+    }
+    with time_limit(timeout):
+        done = run_checked(app, machine, options, Sizes(n, tasks, frames, dice), trace, out)
+    if as_json:
+        print_json(done.facts())
+    else:
+        print_report(done.report, done.idle)
+    if not done.report.correct:
+        stop(FAILED, f"{app}: the result differs from the serial reference")

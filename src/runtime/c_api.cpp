@@ -1,0 +1,210 @@
+// The C API over the C++ one. Nothing throws through it; the last message of each thread says what went wrong.
+#include <leveret/leveret.h>
+#include <leveret/leveret.hpp>
+
+#include "task/validate.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+// The C structs are the C++ ones: checked here, relied on below.
+static_assert(sizeof(lev_argument) == sizeof(lev::argument) && offsetof(lev_argument, what) == offsetof(lev::argument, what));
+static_assert(sizeof(lev_call) == sizeof(lev::call) && offsetof(lev_call, context) == offsetof(lev::call, context));
+static_assert(LEV_BAD_FILTER == static_cast<int>(lev::status::bad_filter) && LEV_RANGE == static_cast<int>(lev::kind::range));
+static_assert(LEV_ARGUMENTS_MAX == lev::argument_count_max && sizeof(lev_kind) == sizeof(int));
+
+struct lev_runtime {
+  explicit lev_runtime(const lev::config& c) : runtime(c) {}
+  lev::runtime runtime;
+};
+
+namespace {
+
+thread_local char last_message[256];
+
+lev_status fail(lev::status code, const char* message) {
+  std::snprintf(last_message, sizeof last_message, "%s", message);
+  return static_cast<lev_status>(code);
+}
+
+// Runs a call into the C++ API and turns what it throws into a status.
+template <class Call>
+lev_status guarded(Call&& call) noexcept {
+  try {
+    return call();
+  } catch (const lev::error& e) {
+    return fail(e.code(), e.what());
+  } catch (const std::bad_alloc&) {
+    return fail(lev::status::out_of_memory, "out of memory");
+  } catch (const std::exception& e) {
+    return fail(lev::status::task_failed, e.what());
+  } catch (...) {
+    return fail(lev::status::task_failed, "an exception that is no std::exception");
+  }
+}
+
+void describe_exception(const std::exception_ptr& exception, char* text, std::size_t bytes) noexcept {
+  text[0] = 0;
+  if (!exception) return;
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::exception& e) {
+    std::snprintf(text, bytes, "%s", e.what());
+  } catch (...) {
+    std::snprintf(text, bytes, "an exception that is no std::exception");
+  }
+}
+
+lev_status report(const lev::outcome& o, lev_outcome* out) noexcept {
+  lev_outcome local;
+  lev_outcome& to = out == nullptr ? local : *out;
+  to.code = static_cast<lev_status>(o.code);
+  to.task_code = o.task_code;
+  to.failures = o.failures;
+  describe_exception(o.exception, to.message, sizeof to.message);
+  if (o.code != lev::status::ok) fail(o.code, to.message[0] != 0 ? to.message : lev::status_name(o.code));
+  return to.code;
+}
+
+lev_status submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments, unsigned count,
+                  const lev::options* o, lev_ticket* ticket) noexcept {
+  if (runtime == nullptr || ticket == nullptr) {
+    return fail(lev::status::bad_argument, "lev_submit: runtime and ticket must not be NULL");
+  }
+  *ticket = 0;
+  if (count > LEV_ARGUMENTS_MAX) return fail(lev::status::too_big, "lev_submit: more than 18 arguments");
+  if (count != 0 && arguments == nullptr) return fail(lev::status::bad_address, "lev_submit: arguments is NULL, count is not 0");
+  const lev::detail::draft d{procedure, static_cast<std::uint8_t>(count), 0, 0, 0,
+                             reinterpret_cast<const lev::argument*>(arguments)};
+  lev::refusal why;
+  *ticket = lev::detail::try_submit(runtime->runtime.core(), d, o, false, &why);
+  return *ticket != 0 ? LEV_OK : fail(why.code, why.message);
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* lev_version(void) { return lev::version(); }
+const char* lev_status_name(lev_status code) { return lev::status_name(static_cast<lev::status>(code)); }
+const char* lev_last_message(void) { return last_message; }
+
+lev_argument lev_value(const void* bytes, size_t size) {
+  lev_argument a{};
+  a.rows = 1;
+  a.what = LEV_VALUE;
+  a.unit_bytes = static_cast<uint16_t>(size > 0xffff ? 0xffff : size);
+  unsigned char place[lev::value_bytes_max] = {};
+  if (size <= sizeof place && bytes != nullptr) std::memcpy(place, bytes, size);
+  std::memcpy(&a.address, place, 8);
+  std::memcpy(&a.row_bytes, place + 8, 8);
+  return a;
+}
+
+lev_argument lev_memory(lev_kind kind, const void* address, size_t element_bytes, size_t count) {
+  return lev_strided(kind, address, element_bytes, 1, count, static_cast<ptrdiff_t>(element_bytes * count));
+}
+
+lev_argument lev_strided(lev_kind kind, const void* address, size_t element_bytes, size_t rows, size_t row_count,
+                         ptrdiff_t stride_bytes) {
+  lev_argument a{};
+  a.address = reinterpret_cast<uintptr_t>(address);
+  a.row_bytes = element_bytes * row_count;
+  a.stride_bytes = stride_bytes;
+  a.rows = static_cast<uint32_t>(rows > 0xffffffffu ? 0xffffffffu : rows);
+  a.unit_bytes = static_cast<uint16_t>(element_bytes > 0xffff ? 0 : element_bytes);
+  a.what = static_cast<uint8_t>(kind);
+  return a;
+}
+
+lev_status lev_register(const char* name, lev_body body, void* context, const lev_kind* kinds, unsigned count,
+                        lev_procedure_id* id) {
+  lev::kind converted[LEV_ARGUMENTS_MAX];
+  if (count > LEV_ARGUMENTS_MAX) return fail(lev::status::bad_argument_count, "lev_register: more than 18 arguments");
+  if (count != 0 && kinds == nullptr) return fail(lev::status::bad_argument, "lev_register: kinds is NULL, count is not 0");
+  for (unsigned i = 0; i < count; ++i) converted[i] = static_cast<lev::kind>(kinds[i]);
+  lev::procedure_info info;
+  info.name = name;
+  info.run = reinterpret_cast<lev::body>(body);
+  info.context = context;
+  info.kinds = converted;
+  info.kind_count = count;
+  const lev::status code = lev::register_procedure(info, id);
+  if (code == lev::status::ok) return LEV_OK;
+  return fail(code, code == lev::status::exists ? "lev_register: the name is taken; lev_lookup() finds that procedure"
+                                                : "lev_register: needs a name of 1 to 63 bytes, a body and valid kinds");
+}
+
+lev_procedure_id lev_lookup(const char* name) { return lev::lookup(name); }
+
+lev_status lev_open(const lev_options* options, lev_runtime** runtime) {
+  if (runtime == nullptr) return fail(lev::status::bad_argument, "lev_open: runtime must not be NULL");
+  *runtime = nullptr;
+  return guarded([&] {
+    lev::config c;
+    if (options != nullptr) {
+      if (options->machine != nullptr) c.machine = options->machine;
+      c.workers = options->workers;
+      if (options->tickets != 0) c.tickets = options->tickets;
+      c.trace_events = options->trace_events;
+      if (options->local_store_bytes != 0) c.local_store_bytes = options->local_store_bytes;
+      if (options->seed != 0) c.seed = options->seed;
+    }
+    *runtime = new lev_runtime(c);
+    return LEV_OK;
+  });
+}
+
+lev_status lev_close(lev_runtime* runtime) {
+  if (runtime == nullptr) return LEV_OK;
+  const lev::status code = runtime->runtime.close();
+  if (code != lev::status::ok) return fail(code, "lev_close: not from inside a task");
+  delete runtime;
+  return LEV_OK;
+}
+
+lev_status lev_submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments, unsigned count,
+                      lev_ticket* ticket) {
+  return submit(runtime, procedure, arguments, count, nullptr, ticket);
+}
+
+lev_status lev_submit_after(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments, unsigned count,
+                            const lev_ticket* after, unsigned after_count, lev_ticket* ticket) {
+  if (after_count != 0 && after == nullptr) {
+    return fail(lev::status::bad_argument, "lev_submit_after: after is NULL, after_count is not 0");
+  }
+  if (after_count > lev::options::after_max) return fail(lev::status::too_big, "lev_submit_after: more than 32 predecessors");
+  lev::options o;
+  for (unsigned i = 0; i < after_count; ++i) o.after_id(after[i]);
+  return submit(runtime, procedure, arguments, count, &o, ticket);
+}
+
+lev_status lev_wait(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_ns, lev_outcome* outcome) {
+  return report(lev::detail::wait_one(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket, timeout_ns), outcome);
+}
+
+lev_status lev_wait_any(lev_runtime* runtime, lev_ticket* tickets, size_t count, int64_t timeout_ns, size_t* index,
+                        lev_outcome* outcome) {
+  if (runtime == nullptr || index == nullptr || (count != 0 && tickets == nullptr)) {
+    return fail(lev::status::bad_argument, "lev_wait_any: runtime, tickets and index must not be NULL");
+  }
+  return report(lev::detail::wait_any_id(runtime->runtime.core(), tickets, count, index, timeout_ns), outcome);
+}
+
+lev_status lev_wait_for_completion(lev_runtime* runtime, int64_t timeout_ns) {
+  if (runtime == nullptr) return fail(lev::status::bad_argument, "lev_wait_for_completion: runtime must not be NULL");
+  return report(runtime->runtime.wait_for_completion(timeout_ns), nullptr);
+}
+
+lev_status lev_poll(lev_runtime* runtime, lev_ticket ticket) {
+  return static_cast<lev_status>(lev::detail::peek(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
+}
+lev_status lev_cancel(lev_runtime* runtime, lev_ticket ticket) {
+  return static_cast<lev_status>(lev::detail::cancel(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
+}
+void lev_release(lev_runtime* runtime, lev_ticket ticket) {
+  if (runtime != nullptr) lev::detail::release(runtime->runtime.core(), ticket);
+}
+
+}  // extern "C"
