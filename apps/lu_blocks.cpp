@@ -187,6 +187,14 @@ void factor_in_phases(lev::runtime& runtime, block_grid<T>& grid, const procedur
   }
 }
 
+// Options for a task that comes after those of the tickets, of which some may be empty.
+template <class... Tickets>
+lev::options after_all(const Tickets&... tickets) {
+  lev::options o;
+  ((tickets ? void(o.after(tickets)) : void()), ...);
+  return o;
+}
+
 // A block is written in turn by the tasks of steps 0, 1, ...; it is read only after its last write.
 // So it is enough that each task comes after the last writers of the blocks it touches. Tickets of
 // finished rows and columns of blocks are given back; a failure among them reaches the last block,
@@ -199,16 +207,15 @@ void factor_by_dependencies(lev::runtime& runtime, block_grid<T>& grid, const pr
     return writer[j * side + i];
   };
   for (std::size_t k = 0; k < side; ++k) {
-    last(k, k) = runtime.submit(lev::after(last(k, k)), run.diagonal, grid.at(k, k));
+    const auto d = grid.at(k, k);
+    last(k, k) = runtime.submit(after_all(last(k, k)), run.diagonal, d);
     for (std::size_t i = k + 1; i < side; ++i) {
-      last(i, k) = runtime.submit(lev::after(last(k, k), last(i, k)), run.bdiv, grid.at(k, k),
-                                  grid.at(i, k));
-      last(k, i) = runtime.submit(lev::after(last(k, k), last(k, i)), run.bmodd, grid.at(k, k),
-                                  grid.at(k, i));
+      last(i, k) = runtime.submit(after_all(last(k, k), last(i, k)), run.bdiv, d, grid.at(i, k));
+      last(k, i) = runtime.submit(after_all(last(k, k), last(k, i)), run.bmodd, d, grid.at(k, i));
     }
     for (std::size_t j = k + 1; j < side; ++j) {
       for (std::size_t i = k + 1; i < side; ++i) {
-        last(i, j) = runtime.submit(lev::after(last(i, k), last(k, j), last(i, j)), run.bmod,
+        last(i, j) = runtime.submit(after_all(last(i, k), last(k, j), last(i, j)), run.bmod,
                                     grid.at(i, k), grid.at(k, j), grid.at(i, j));
       }
     }

@@ -19,8 +19,9 @@ struct where {
 
 // While this task keeps the only worker, what it submits has to wait.
 void submit_all(where here) {
+  const lev::ticket gate = here.runtime->submit(note_procedure, 0);
   for (const int priority : {3, 9, 1, 7, 5}) {
-    here.runtime->submit(lev::options().priority(priority), note_procedure, priority);
+    here.runtime->submit(lev::options().after(gate).priority(priority), note_procedure, priority);
   }
 }
 

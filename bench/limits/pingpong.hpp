@@ -1,7 +1,8 @@
 // The limit of a round trip: one cache line that two cores write in turn.
 //
 // Polling with a pause in the loop is faster on some cores (it leaves the line alone for a moment)
-// and slower on others. The limit is the faster of the two.
+// and slower on others. The limit is the faster of the two. A runtime has a line for each way: what
+// that costs is for information.
 #ifndef BENCH_LIMITS_PINGPONG_HPP
 #define BENCH_LIMITS_PINGPONG_HPP
 
@@ -15,9 +16,10 @@
 namespace bench {
 
 enum class polling { bare, paused };
+enum class layout { one_line, line_each_way };
 
 // The answering side, a thread of its own, lives as long as this object: it burns a core.
-template <polling Polling>
+template <polling Polling, layout Layout = layout::one_line>
 class pingpong {
  public:
   explicit pingpong(int answer_core)
@@ -27,7 +29,7 @@ class pingpong {
         }) {}
   ~pingpong() {
     // Pairs with the answering thread's load.
-    line_.store(stop, std::memory_order_release);
+    there_.store(stop, std::memory_order_release);
     thread_.join();
   }
   pingpong(const pingpong&) = delete;
@@ -37,9 +39,9 @@ class pingpong {
   void round_trip() noexcept {
     turn_ += 2;
     // Pairs with the answering thread's load: it sees the question.
-    line_.store(turn_ - 1, std::memory_order_release);
+    there_.store(turn_ - 1, std::memory_order_release);
     // Pairs with the answering thread's store.
-    while (line_.load(std::memory_order_acquire) != turn_) relax();
+    while (back().load(std::memory_order_acquire) != turn_) relax();
   }
 
  private:
@@ -49,29 +51,34 @@ class pingpong {
     if constexpr (Polling == polling::paused) pause_core();
   }
 
+  std::atomic<std::uint64_t>& back() noexcept {
+    return Layout == layout::one_line ? there_ : back_;
+  }
+
   void answer() noexcept {
     for (std::uint64_t expected = 1;; expected += 2) {
       std::uint64_t seen;
       // Pairs with the stores of round_trip() and the destructor.
-      while ((seen = line_.load(std::memory_order_acquire)) != expected) {
+      while ((seen = there_.load(std::memory_order_acquire)) != expected) {
         if (seen == stop) return;
         relax();
       }
       // Pairs with the load of round_trip().
-      line_.store(expected + 1, std::memory_order_release);
+      back().store(expected + 1, std::memory_order_release);
     }
   }
 
   // Odd values are questions, written by the owner; even ones answers, written by the answering
-  // thread; both read it.
-  alignas(128) std::atomic<std::uint64_t> line_{0};
+  // thread; both read both.
+  alignas(128) std::atomic<std::uint64_t> there_{0};
+  alignas(128) std::atomic<std::uint64_t> back_{0};
   alignas(128) std::uint64_t turn_ = 0;
   std::thread thread_;
 };
 
 // pingpong_ns() is the typical of `count` hot round trips between this thread's core and
 // `answer_core`, by the faster polling.
-double pingpong_ns(int answer_core, std::size_t count);
+double pingpong_ns(int answer_core, std::size_t count, layout lines = layout::one_line);
 
 }  // namespace bench
 

@@ -18,6 +18,7 @@ constexpr figure_spec max_us{"max_us", "us", ""};
 constexpr figure_spec rtt0_ns{"rtt0_ns", "ns", ""};
 constexpr figure_spec rtt3_ns{"rtt3_ns", "ns", ""};
 constexpr figure_spec raw_ns{"pingpong_ns", "ns", ""};
+constexpr figure_spec two_lines_ns{"pingpong_two_lines_ns", "ns", ""};
 
 void nothing() {}
 void nothing_with_memory(lev::in<double>, lev::in<double>, lev::inout<double>) {}
@@ -73,9 +74,11 @@ void null_task(const settings& how, report& figures) {
 
   const std::size_t trips = how.scaled(400'000);
   const std::size_t tail_trips = how.scaled(1'000'000);
-  const auto rounds = interleave(how.rounds(), {[&] { return pingpong_ns(cores.worker, trips); },
-                                                [&] { return typical_ns(trips, trip0); },
-                                                [&] { return typical_ns(trips, trip3); }});
+  const auto rounds = interleave(
+      how.rounds(),
+      {[&] { return pingpong_ns(cores.worker, trips); }, [&] { return typical_ns(trips, trip0); },
+       [&] { return typical_ns(trips, trip3); },
+       [&] { return pingpong_ns(cores.worker, trips, layout::line_each_way); }});
   tail raw, task;
   for (int round = 0; round < how.rounds(); ++round) {
     wait_until_quiet();
@@ -96,6 +99,7 @@ void null_task(const settings& how, report& figures) {
   figures.add(rtt0_ns, rounds[1]);
   figures.add(rtt3_ns, rounds[2]);
   figures.add(raw_ns, rounds[0]);
+  figures.add(two_lines_ns, rounds[3]);
 }
 
 }  // namespace bench

@@ -28,6 +28,17 @@ lev_status fail(lev::status code, const char* message) {
   return static_cast<lev_status>(code);
 }
 
+// A procedure registered from C: its body takes a pointer where C++ takes a reference.
+struct c_procedure {
+  lev_body body;
+  void* context;
+};
+int run_c(const lev::call& c) {
+  const auto& p = *static_cast<const c_procedure*>(c.context);
+  const lev_call view{reinterpret_cast<const lev_argument*>(c.arguments), c.argument_count, p.context};
+  return p.body(&view);
+}
+
 // Runs a call into the C++ API and turns what it throws into a status.
 template <class Call>
 lev_status guarded(Call&& call) noexcept {
@@ -126,12 +137,15 @@ lev_status lev_register(const char* name, lev_body body, void* context, const le
   for (unsigned i = 0; i < count; ++i) converted[i] = static_cast<lev::kind>(kinds[i]);
   lev::procedure_info info;
   info.name = name;
-  info.run = reinterpret_cast<lev::body>(body);
-  info.context = context;
+  // Lives as long as the table of procedures: for ever.
+  auto* procedure = body == nullptr ? nullptr : new (std::nothrow) c_procedure{body, context};
+  info.run = procedure == nullptr ? nullptr : &run_c;
+  info.context = procedure;
   info.kinds = converted;
   info.kind_count = count;
   const lev::status code = lev::register_procedure(info, id);
   if (code == lev::status::ok) return LEV_OK;
+  delete procedure;
   return fail(code, code == lev::status::exists ? "lev_register: the name is taken; lev_lookup() finds that procedure"
                                                 : "lev_register: needs a name of 1 to 63 bytes, a body and valid kinds");
 }

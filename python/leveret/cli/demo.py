@@ -90,7 +90,7 @@ class Demo:
         self.factor()
         self.move_bodies()
 
-    def draw_frames(  # noqa: PLR0913
+    def draw_frames(
         self,
         name: str,
         tasks: int,
@@ -150,7 +150,7 @@ class Demo:
             all(r.correct for r in reports),
         )
 
-    def add(  # noqa: PLR0913
+    def add(
         self,
         name: str,
         amount: str,
@@ -220,8 +220,10 @@ def demo(
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    options = {"trace_events": TRACE_EVENTS, "local_store_bytes": LOCAL_STORE_BYTES}
-    with time_limit(timeout), Runtime(workers=workers, **options) as runtime:
+    runtime = Runtime(
+        workers=workers, trace_events=TRACE_EVENTS, local_store_bytes=LOCAL_STORE_BYTES
+    )
+    with time_limit(timeout), runtime:
         with Progress(*columns, console=notes()) as progress:
             made = Demo(runtime, QUICK if quick else FULL, progress)
             made.run()
