@@ -1,9 +1,13 @@
 // A filter chooses the order in which waiting tasks run: here, larger priority first.
 #include <leveret/leveret.hpp>
 
+#include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <vector>
 
+constexpr int count = 100;
+constexpr int given_out_max = 8;  // tasks that workers were given before the rest arrived
 std::vector<int> order;
 
 void note(int priority) {
@@ -19,9 +23,9 @@ struct where {
 
 // While this task keeps the only worker, what it submits has to wait.
 void submit_all(where here) {
-  const lev::ticket gate = here.runtime->submit(note_procedure, 0);
-  for (const int priority : {3, 9, 1, 7, 5}) {
-    here.runtime->submit(lev::options().after(gate).priority(priority), note_procedure, priority);
+  for (int i = 0; i < count; ++i) {
+    const int priority = i * 37 % count;
+    here.runtime->submit(lev::options().priority(priority), note_procedure, priority);
   }
 }
 
@@ -35,8 +39,9 @@ int main() {
   if (runtime.set_filters(chain, 1) != lev::status::ok) return 1;
 
   runtime.submit(submit_all_procedure, where{&runtime});
-  const bool done = runtime.wait_for_completion().code == lev::status::ok;
+  const bool done = runtime.wait_for_completion().code == lev::status::ok && order.size() == count;
   for (const int priority : order) std::printf("%d ", priority);
   std::puts("<- order of priorities");
-  return done && order == std::vector<int>{9, 7, 5, 3, 1} ? 0 : 1;
+  return done && std::is_sorted(order.begin() + given_out_max, order.end(), std::greater<>()) ? 0
+                                                                                              : 1;
 }

@@ -12,13 +12,11 @@ A task runs native code: see leveret.load(), leveret.procedure() and leveret.bui
 
 from . import apps
 from ._core import (
-    Counters,
     Mutex,
     Procedure,
     Sliced,
     Ticket,
     Whole,
-    WorkerCounters,
     available_cores,
     version,
 )
@@ -39,6 +37,7 @@ from .errors import (
 )
 from .machines import Machine, machines
 from .procedures import builtin, load, procedure
+from .records import Counters, WorkerCounters
 from .runtime import Runtime
 from .waiting import as_completed, wait_all, wait_any
 

@@ -1,47 +1,9 @@
 """Types of the extension module; its docstrings say what the functions do."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypedDict
+from typing import Any
 
-class Counters(TypedDict):
-    submitted: int
-    completed: int
-    failed: int
-    direct: int
-    stolen: int
-    diced: int
-    passes: int
-    parks: int
-    staged_bytes: int
-    bad_filters: int
-    helped: int
-
-class WorkerCounters(TypedDict):
-    completed: int
-    busy_ns: int
-
-class MandelbrotDict(TypedDict):
-    seconds: float
-    serial_seconds: float
-    error: float
-    correct: bool
-    iterations: int
-    pieces: int
-
-class LuDict(TypedDict):
-    seconds: float
-    serial_seconds: float
-    error: float
-    correct: bool
-    tasks: int
-
-class BarnesHutDict(TypedDict):
-    seconds: float
-    serial_seconds: float
-    error: float
-    correct: bool
-    energy_drift: float
-    tasks: int
+from .records import BarnesHutDict, Counters, LuDict, MandelbrotDict, WorkerCounters
 
 class Procedure:
     @property

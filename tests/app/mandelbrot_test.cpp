@@ -83,12 +83,17 @@ TEST_P(mandelbrot_test, run_reports_a_correct_result) {
   EXPECT_GT(report.iterations, std::uint64_t{small.width} * small.height);
 }
 
-TEST_P(mandelbrot_test, strip_mines_a_picture_larger_than_the_local_store) {
-  if (!dice()) GTEST_SKIP() << "a task that is not diced must fit";
+TEST_P(mandelbrot_test, strip_mines_or_refuses_a_picture_larger_than_the_local_store) {
   const mandelbrot_view large = {1024, 256, 20, -2.25, 0.95, -1.2, 1.2};
   std::vector<std::uint16_t> counts(std::size_t{large.width} * large.height);
-  mandelbrot(runtime(), large, 1, true, counts.data());
-  EXPECT_EQ(counts, serial(large));
+  try {
+    mandelbrot(runtime(), large, 1, dice(), counts.data());
+    EXPECT_EQ(counts, serial(large));
+  } catch (const lev::error& e) {
+    EXPECT_EQ(e.code(), lev::status::too_big);
+    EXPECT_FALSE(dice());
+    EXPECT_STREQ(GetParam().machine, "sim");  // copies all arguments
+  }
 }
 
 }  // namespace

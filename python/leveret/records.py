@@ -1,0 +1,65 @@
+"""Shapes of the dictionaries that the extension module returns."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class Counters(TypedDict):
+    """What has happened since open, summed over all workers and host threads.
+
+    submitted: tasks accepted, pieces of diced ones included. direct: written straight into an idle
+    worker's mailbox. diced: pieces cut off. passes: of the scheduler. parks: times a worker went to
+    sleep. staged_bytes: copied into local stores. helped: tasks run by waiting host threads.
+    """
+
+    submitted: int
+    completed: int
+    failed: int
+    direct: int
+    stolen: int
+    diced: int
+    passes: int
+    parks: int
+    staged_bytes: int
+    bad_filters: int
+    helped: int
+
+
+class WorkerCounters(TypedDict):
+    """One worker's share. busy_ns: inside procedures, counted while tracing is on."""
+
+    completed: int
+    busy_ns: int
+
+
+class MandelbrotDict(TypedDict):
+    """What run_mandelbrot() reports."""
+
+    seconds: float
+    serial_seconds: float
+    error: float
+    correct: bool
+    iterations: int
+    pieces: int
+
+
+class LuDict(TypedDict):
+    """What run_lu() reports."""
+
+    seconds: float
+    serial_seconds: float
+    error: float
+    correct: bool
+    tasks: int
+
+
+class BarnesHutDict(TypedDict):
+    """What run_barnes_hut() reports."""
+
+    seconds: float
+    serial_seconds: float
+    error: float
+    correct: bool
+    energy_drift: float
+    tasks: int
