@@ -48,9 +48,10 @@ void check_element(const Py_buffer& view, const place& where) {
   if (e.is_known && e.type == wanted) return;
   std::string message = "the array holds " + element_name(view, e) + ", the procedure takes " +
                         scalar_name(wanted) + "; ";
-  const bool is_same_size = view.itemsize == wanted.bytes && (view.format == nullptr ||
-                                                              *view.format != 'O');
-  message += is_same_size ? "use a.view('" : "convert it with a.astype('";
+  // Integers of the other sign, truth values and records of one number have the right bits already.
+  const bool has_bits = view.itemsize == wanted.bytes && element_name(view, e) != "Python objects" &&
+                        (!e.is_known || (e.type.family == 'f') == (wanted.family == 'f'));
+  message += has_bits ? "use a.view('" : "convert it with a.astype('";
   refuse_argument(PyExc_TypeError, where, message + scalar_name(wanted) + "')");
 }
 

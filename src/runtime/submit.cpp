@@ -101,7 +101,7 @@ std::uint32_t take_slot(core& c, participant& self) noexcept {
     flush_notices(c, self);
     // A task that submits must help: its worker may be the only one.
     const bool may_help = c.settings.full == when_full::help || self.running != nullptr;
-    if (!may_help || !run_one(c, self)) wait_space(c, self, may_help);
+    if (!may_help || !help(c, self)) wait_space(c, self, may_help);
     task = c.pool.try_take(self.free_slots);
   }
   return task;
@@ -158,7 +158,7 @@ void start_after(core& c, participant& self, std::uint32_t task, const std::uint
     dependants::add_result r;
     // No edge left: others complete and give theirs back.
     while ((r = c.edges.add(s, c.pool.extra(other), generation, task)) == dependants::add_result::no_node) {
-      if (!run_one(c, self)) c.place->relax();
+      if (!help(c, self)) c.place->relax();
     }
     if (r == dependants::add_result::added) continue;
     const status outcome = s.state.peek(generation);

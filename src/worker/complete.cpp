@@ -73,16 +73,22 @@ void wake_waiters(engine& e, std::uint64_t seen) noexcept {
 }
 
 // The slot's own line is first touched by try_finish(): on the direct path it is the submitter's, and one transfer is enough.
-void finish(engine& e, participant& self, std::uint32_t task, std::uint64_t seen, status result, int task_code) noexcept {
+void finish(engine& e, participant& self, std::uint32_t task, std::uint64_t seen, std::uint8_t flags, status result,
+            int task_code) noexcept {
   slot& s = e.pool.at(task);
   if (result != status::ok) e.pool.extra(task).task_code = task_code;
   served found;
-  do {
-    serve_flags(e, task, seen, &found);
-  } while (!s.state.try_finish(seen, result));
+  if ((flags & task_detached) != 0) {
+    s.state.retire();  // nobody but us knows it
+    seen = state_bits::released;
+  } else {
+    do {
+      serve_flags(e, task, seen, &found);
+    } while (!s.state.try_finish(seen, result));
+  }
   if ((seen & state_bits::released) != 0) {
     // Nobody holds a ticket: the slot is ours until it is given back.
-    const bool is_join = (s.flags & task_is_join) != 0;
+    const bool is_join = (flags & task_is_join) != 0;
     const std::uint32_t failures = is_join ? e.pool.extra(task).failures.load(memory_order_relaxed) : 1;
     if (result != status::ok) fail_unclaimed(e, task, result, task_code, failures);
     if (s.mailbox != 0) e.people[s.mailbox - 1].mail.release_lease();
@@ -124,7 +130,7 @@ void complete(engine& e, participant& self, std::uint32_t task, std::uint64_t se
   if ((flags & task_is_piece) != 0) {
     end_piece(e, self, task, result, task_code);
   } else {
-    finish(e, self, task, seen, result, task_code);
+    finish(e, self, task, seen, flags, result, task_code);
   }
   self.counters.completed.add(1);
 }

@@ -20,6 +20,7 @@ struct engine {
   std::uint32_t takers = 1;        // workers, plus one if hosts help
   std::uint32_t depth = 1;
   bool copies_all = false;
+  std::uint32_t turns_per_look = 1;  // idle polling: turns between looks at the shared queues
   std::uint64_t id = 0;            // unique in the process
 
   slot_pool pool;

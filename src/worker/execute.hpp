@@ -8,25 +8,23 @@ namespace lev {
 
 // The floating-point control word is restored after a body that changed it (rounding, flush to zero): it would change the
 // results of every later task of this worker. Signal masks, working directory and the like are the body's own business.
-class float_mode {
- public:
 #if defined(__x86_64__)
-  float_mode() noexcept : saved_(__builtin_ia32_stmxcsr()) {}
-  ~float_mode() {
-    if ((__builtin_ia32_stmxcsr() & ~exception_flags) != (saved_ & ~exception_flags)) __builtin_ia32_ldmxcsr(saved_);
-  }
-
- private:
-  static constexpr unsigned exception_flags = 0x3f;
-  unsigned saved_;
+inline std::uint64_t float_mode() noexcept {
+  constexpr unsigned exception_flags = 0x3f;  // sticky, and no mode
+  return __builtin_ia32_stmxcsr() & ~exception_flags;
+}
+inline void set_float_mode(std::uint64_t mode) noexcept { __builtin_ia32_ldmxcsr(static_cast<unsigned>(mode)); }
 #elif defined(__aarch64__)
-  float_mode() noexcept { __asm__ volatile("mrs %0, fpcr" : "=r"(saved_)); }
-  ~float_mode() { __asm__ volatile("msr fpcr, %0" : : "r"(saved_)); }
-
- private:
-  unsigned long saved_;
+inline std::uint64_t float_mode() noexcept {
+  std::uint64_t mode;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+  return mode;
+}
+inline void set_float_mode(std::uint64_t mode) noexcept { __asm__ volatile("msr fpcr, %0" : : "r"(mode)); }
+#else
+inline std::uint64_t float_mode() noexcept { return 0; }
+inline void set_float_mode(std::uint64_t) noexcept {}
 #endif
-};
 
 inline void execute(engine& e, participant& self, job& j) noexcept {
   const procedure_info& p = procedure_at(j.procedure).info;
@@ -40,7 +38,6 @@ inline void execute(engine& e, participant& self, job& j) noexcept {
   self.running = &j;
   ++self.nest;
   try {
-    const float_mode mode;
     j.task_code = p.run(call{j.arguments, j.argument_count, p.context});
     if (j.task_code != 0) j.result = status::task_failed;
   } catch (...) {
@@ -48,6 +45,7 @@ inline void execute(engine& e, participant& self, job& j) noexcept {
     j.task_code = 0;
     e.pool.extra(j.task).exception = std::current_exception();
   }
+  if (float_mode() != self.float_mode) set_float_mode(self.float_mode);
   --self.nest;
   self.running = j.below;
 }

@@ -102,6 +102,7 @@ struct alignas(line_pair_bytes) participant {
   std::uint32_t failing = no_slot;  // tasks to be failed without running, see fail_unrun()
   bool is_failing = false;
   std::uint32_t nest = 0;
+  std::uint64_t float_mode = 0;     // what every task starts with: the mode of whoever serves, see serve_until()
   job* running = nullptr;
   job* ahead[ahead_max];       // staged, oldest first
   std::uint32_t ahead_count = 0;

@@ -10,6 +10,8 @@
 #include "worker/take.hpp"
 #include "worker/write_back.hpp"
 
+#include <utility>
+
 namespace lev {
 
 namespace {
@@ -206,6 +208,8 @@ void settle(engine& e, participant& self) noexcept {
   if (e.barrier_wanted.load(memory_order_seq_cst) != 0 && is_quiescent(e)) wake_wanting(e, want_barrier);
 }
 
+constexpr std::uint32_t looks_per_clock = 4;
+
 bool has_work(engine& e, participant& self) noexcept {
   if (self.mail.has_letter(self.mail_seen) || !e.sched.ready().looks_empty() || e.sched.has_waiting()) return true;
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
@@ -215,14 +219,21 @@ bool has_work(engine& e, participant& self) noexcept {
   return false;
 }
 
-constexpr std::uint32_t turns_per_clock = 16;  // a look at the clock costs as much as about ten turns
-
 // Polls until there is work, `what` is there, or the time is up. False: time is up.
+//
+// The mailbox and `what` are looked at in every turn: their lines change only when there is something. The shared queues are
+// looked at less often, at random distances: every look takes their lines away from a submitter in full flow, who then waits for
+// them at each task (gcell section 3.3: randomized back-off of the pullers).
 bool spin(engine& e, participant& self, awaited& what, bool helps, std::uint64_t until_ns) noexcept {
-  for (std::uint32_t turn = 1;; ++turn) {
-    if (what.is_there() || (helps && has_work(e, self))) return true;
-    e.place->relax();
-    if (turn % turns_per_clock == 0 && e.place->now_ns() >= until_ns) return false;
+  std::uint32_t looked = 0;
+  for (;;) {
+    if (helps && has_work(e, self)) return true;
+    const std::uint32_t turns = e.turns_per_look + self.random.below(e.turns_per_look);
+    for (std::uint32_t turn = 0; turn < turns; ++turn) {
+      if (what.is_there() || (helps && self.mail.has_letter(self.mail_seen))) return true;
+      e.place->relax();
+    }
+    if (++looked % looks_per_clock == 0 && e.place->now_ns() >= until_ns) return false;
   }
 }
 
@@ -262,8 +273,6 @@ void return_inbox(engine& e, participant& self) noexcept {
   }
 }
 
-}  // namespace
-
 bool run_one(engine& e, participant& self) noexcept {
   if (self.running != nullptr) return run_nested(e, self);
   if (self.frames != nullptr) return run_ahead(e, self);
@@ -274,9 +283,19 @@ bool run_one(engine& e, participant& self) noexcept {
   return true;
 }
 
+}  // namespace
+
+bool help(engine& e, participant& self) noexcept {
+  const std::uint64_t outer_mode = std::exchange(self.float_mode, float_mode());
+  const bool found = run_one(e, self);
+  self.float_mode = outer_mode;
+  return found;
+}
+
 bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns, bool helps) noexcept {
   drain(e, self);
   flush_notices(e, self);
+  const std::uint64_t outer_mode = std::exchange(self.float_mode, float_mode());
   bool is_there = false;
   for (;;) {
     if ((is_there = what.is_there())) break;
@@ -294,6 +313,7 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
     self.hands_over = false;
     if (!looks_idle(e, self)) ring(e, self.index + 1);
   }
+  self.float_mode = outer_mode;
   return is_there;
 }
 

@@ -7,8 +7,8 @@
 
 namespace lev {
 
-// run_one() takes a task and brings it to its end. False: there was none.
-bool run_one(engine& e, participant& self) noexcept;
+// help() takes a task and brings it to its end, in the middle of something else. False: there was none.
+bool help(engine& e, participant& self) noexcept;
 
 // work() runs tasks until the engine stops.
 void work(engine& e, participant& self) noexcept;

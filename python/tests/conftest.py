@@ -1,0 +1,91 @@
+"""Fixtures: a small C library, and runtimes that must end with nothing left under way."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import leveret
+
+KERNELS = Path(__file__).with_name("kernels.c")
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """kernels.c as a shared library."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("there is no C compiler (cc, gcc or clang) to make procedures with")
+    path = tmp_path_factory.mktemp("kernels") / "kernels.so"
+    command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(path), str(KERNELS)]
+    subprocess.run(command, check=True)
+    return path
+
+
+def works(machine: str) -> bool:
+    return any(m.name == machine and m.unavailable is None for m in leveret.machines())
+
+
+@pytest.fixture(params=["threads", "sim"])
+def machine(request: pytest.FixtureRequest) -> str:
+    name = str(request.param)
+    if not works(name):
+        pytest.skip(f"the machine {name} does not work here")
+    return name
+
+
+def check_drained(runtime: leveret.Runtime) -> None:
+    """Every task has one outcome, however a test ends."""
+    if runtime.closed:
+        return
+    try:
+        runtime.wait_for_completion(30)
+    except leveret.TaskFailed:
+        pass  # a test that drops a failing ticket checks it itself
+    counters = runtime.counters()
+    assert counters["submitted"] == counters["completed"] + counters["failed"] or (
+        counters["submitted"] == counters["completed"]
+    )
+    runtime.close(30)
+
+
+@pytest.fixture
+def runtime(machine: str) -> Iterator[leveret.Runtime]:
+    opened = leveret.Runtime(machine, workers=2)
+    yield opened
+    check_drained(opened)
+
+
+@pytest.fixture
+def threads() -> Iterator[leveret.Runtime]:
+    """For tests that need time, signals or threads of the operating system."""
+    opened = leveret.Runtime("threads", workers=2)
+    yield opened
+    check_drained(opened)
+
+
+class Gate:
+    """A task that runs until open() is called, on a worker of its own."""
+
+    def __init__(self, library: Path) -> None:
+        self.procedure = leveret.load(library, "wait_for_flag", "in i4 -> int")
+        self.flag: npt.NDArray[np.int32] = np.zeros(1, np.int32)
+
+    def submit(self, runtime: leveret.Runtime) -> leveret.Ticket:
+        return runtime.submit(self.procedure, self.flag)
+
+    def open(self) -> None:
+        self.flag[0] = 1
+
+
+@pytest.fixture
+def gate(library: Path) -> Iterator[Gate]:
+    made = Gate(library)
+    yield made
+    made.open()

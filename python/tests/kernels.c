@@ -1,0 +1,54 @@
+/* Procedures for the tests: plain C functions of many shapes. */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+void axpy_f4(float a, const float* x, float* y, size_t n) {
+  for (size_t i = 0; i < n; ++i) y[i] += a * x[i];
+}
+
+/* Narrow integers of both signs, to see that each is extended as its type says. */
+void narrow(int8_t a, uint8_t b, int16_t c, uint16_t d, int32_t e, uint32_t f, int64_t* sum) {
+  *sum = (int64_t)a + b + c + d + e + f;
+}
+
+void block_sum(const double* a, size_t rows, size_t count, size_t stride, double* sum) {
+  const size_t columns = rows ? count / rows : 0;
+  double s = 0;
+  for (size_t r = 0; r < rows; ++r)
+    for (size_t c = 0; c < columns; ++c) s += a[r * stride + c];
+  *sum = s;
+}
+
+void fill_block(double value, double* a, size_t rows, size_t count, size_t stride) {
+  const size_t columns = rows ? count / rows : 0;
+  for (size_t r = 0; r < rows; ++r)
+    for (size_t c = 0; c < columns; ++c) a[r * stride + c] = value;
+}
+
+int fail_with(int32_t code) { return code; }
+
+/* Sets out[i - begin] for the indices of a range: `out` is sliced along with them. */
+void square_range(uint64_t begin, uint64_t end, uint64_t* out) {
+  for (uint64_t i = begin; i < end; ++i) out[i - begin] = i * i;
+}
+
+void add_range(uint64_t begin, uint64_t end, double a, const double* x, double* y) {
+  for (uint64_t i = 0; i < end - begin; ++i) y[i] = a + x[i];
+}
+
+void two_results(double x, double* doubled, int32_t* truncated) {
+  *doubled = 2 * x;
+  *truncated = (int32_t)x;
+}
+
+void increment(int64_t* counter) { ++*counter; }
+
+/* Spins until the flag that Python holds is set, at most ten seconds. */
+int wait_for_flag(const volatile int32_t* flag) {
+  const time_t end = time(NULL) + 10;
+  while (!*flag)
+    if (time(NULL) > end) return 99;
+  return 0;
+}

@@ -1,0 +1,73 @@
+"""The applications from Python: right on every machine, and strict about their options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leveret
+from leveret import apps
+
+
+def test_mandelbrot(runtime: leveret.Runtime) -> None:
+    size = {"width": 80, "height": 60, "iterations": 200}
+    reference = apps.mandelbrot_picture(None, **size)
+    for tasks, dice in ((1, True), (7, False), (60, True)):
+        picture = apps.mandelbrot_picture(runtime, tasks=tasks, dice=dice, **size)
+        assert picture.shape == (60, 80)
+        np.testing.assert_array_equal(picture, reference)
+    report = apps.mandelbrot(runtime, tasks=5, frames=2, **size)
+    assert report.correct
+    assert report.error == 0
+    assert report.speed_up > 0
+    assert report.iterations == int(reference.astype(np.uint64).sum())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"blocks": True, "block": 16},
+        {"blocks": True, "block": 16, "dependencies": True},
+        {"columns_per_task": 0},
+        {"double_precision": True, "dice": False},
+    ],
+)
+def test_lu(runtime: leveret.Runtime, options: dict[str, Any]) -> None:
+    report = apps.lu(runtime, n=96, **options)
+    assert report.correct
+    assert report.tasks > 0
+
+
+def test_barnes_hut(runtime: leveret.Runtime) -> None:
+    report = apps.barnes_hut(runtime, bodies=500, steps=2)
+    assert report.correct
+    assert report.error < 0.05
+
+
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [
+        (apps.mandelbrot, {"width": 0}),
+        (apps.mandelbrot, {"width": 2**40}),
+        (apps.mandelbrot, {"width": 2**20, "height": 2**20, "tasks": 1}),
+        (apps.mandelbrot, {"iterations": 65536}),
+        (apps.mandelbrot, {"tasks": 0}),
+        (apps.mandelbrot, {"tasks": 481}),
+        (apps.mandelbrot, {"frames": 0}),
+        (apps.lu, {"n": 0}),
+        (apps.lu, {"n": 2**17}),
+        (apps.lu, {"block": 0}),
+        (apps.lu, {"columns_per_task": -1}),
+        (apps.barnes_hut, {"bodies": 0}),
+        (apps.barnes_hut, {"steps": 0}),
+        (apps.barnes_hut, {"theta": 0.8}),
+        (apps.barnes_hut, {"theta": float("nan")}),
+        (apps.barnes_hut, {"set_bodies": 0}),
+    ],
+)
+def test_bad_options(threads: leveret.Runtime, function: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must be|too big"):
+        function(threads, **options)

@@ -1,0 +1,163 @@
+"""submit_bulk and parallel: many tasks in one call."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import leveret
+
+NULL, SUM, AXPY = leveret.builtin("null"), leveret.builtin("sum"), leveret.builtin("axpy")
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 1000])
+def test_null_tasks(runtime: leveret.Runtime, count: int) -> None:
+    before = runtime.counters()["submitted"]
+    ticket = runtime.submit_bulk(NULL, count=count)
+    ticket.wait(60)
+    assert ticket.result() is None
+    assert runtime.counters()["submitted"] - before == count
+
+
+def test_a_null_task_costs_less_than_half_a_microsecond(threads: leveret.Runtime) -> None:
+    count = 200_000
+    costs = []
+    for _ in range(5):
+        start = time.perf_counter()
+        threads.submit_bulk(NULL, count=count).wait()
+        costs.append((time.perf_counter() - start) / count)
+    assert min(costs) < 0.5e-6, f"{min(costs) * 1e9:.0f} ns a task"
+
+
+def test_rows_and_values(runtime: leveret.Runtime) -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.random((100, 7)), rng.random((100, 7))
+    factors = rng.random(100)
+    expected = y + factors[:, None] * x
+    runtime.submit_bulk(AXPY, factors, x, y).wait(60)
+    np.testing.assert_allclose(y, expected, rtol=1e-15)
+    y[:] = 0
+    runtime.submit_bulk(AXPY, list(factors), x[:, ::1], y).wait(60)
+    np.testing.assert_allclose(y, factors[:, None] * x, rtol=1e-15)
+    y[:] = 0
+    runtime.submit_bulk(AXPY, 2, leveret.whole(x[3]), y, count=100).wait(60)
+    np.testing.assert_array_equal(y, np.broadcast_to(2 * x[3], y.shape))
+
+
+def test_results_are_arrays(runtime: leveret.Runtime, library: Path) -> None:
+    x = np.arange(60.0).reshape(20, 3)
+    sums = runtime.submit_bulk(SUM, x).result(60)
+    np.testing.assert_array_equal(sums, x.sum(axis=1))
+    two = leveret.load(library, "two_results", "f8, result f8, result i4")
+    doubled, truncated = runtime.submit_bulk(two, x.ravel()).result(60)
+    np.testing.assert_array_equal(doubled, 2 * x.ravel())
+    np.testing.assert_array_equal(truncated, x.ravel().astype(np.int32))
+    assert truncated.dtype == np.int32
+    one = runtime.submit_bulk(SUM, x[:1]).result(60)
+    assert one.shape == (1,)
+
+
+def test_strided_rows(runtime: leveret.Runtime, library: Path) -> None:
+    block_sum = leveret.load(library, "block_sum", "in f8, rows(0), count(0), stride(0), result f8")
+    matrix = np.arange(32.0 * 32).reshape(32, 32)
+    columns = matrix.reshape(32, 4, 8).transpose(1, 0, 2)  # four blocks of eight columns
+    sums = runtime.submit_bulk(block_sum, columns).result(60)
+    np.testing.assert_array_equal(sums, columns.sum(axis=(1, 2)))
+    backwards = runtime.submit_bulk(SUM, matrix[::-1]).result(60)
+    np.testing.assert_array_equal(backwards, matrix[::-1].sum(axis=1))
+
+
+def test_a_list_of_tasks(runtime: leveret.Runtime) -> None:
+    arrays = [np.ones(n) for n in range(1, 50)]
+    sums = runtime.submit_bulk(SUM, [(a,) for a in arrays]).result(60)
+    np.testing.assert_array_equal(sums, [a.size for a in arrays])
+    runtime.submit_bulk(NULL, [()] * 10).wait(60)
+
+
+def test_ranges(runtime: leveret.Runtime, library: Path) -> None:
+    square = leveret.load(library, "square_range", "range, out u8", name="square_bulk")
+    out = np.zeros((10, 5), np.uint64)
+    runtime.submit_bulk(square, [(5 * i, 5 * i + 5) for i in range(10)], out).wait(60)
+    np.testing.assert_array_equal(out.ravel(), np.arange(50, dtype=np.uint64) ** 2)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 1000, 50_000])
+def test_parallel(runtime: leveret.Runtime, library: Path, n: int) -> None:
+    square = leveret.load(library, "square_range", "range, out u8")
+    out = np.zeros(n, np.uint64)
+    runtime.parallel(square, n, leveret.sliced(out)).wait(60)
+    np.testing.assert_array_equal(out, np.arange(n, dtype=np.uint64) ** 2)
+
+
+def test_parallel_slices_every_sliced_array(runtime: leveret.Runtime, library: Path) -> None:
+    add = leveret.load(library, "add_range", "range, f8, in f8, out f8")
+    x, y = np.arange(10_000.0), np.zeros(10_000)
+    ticket = runtime.parallel(add, x.size, 3.0, leveret.sliced(x), leveret.sliced(y), grain=16)
+    ticket.wait(60)
+    np.testing.assert_array_equal(y, x + 3)
+    y[:] = 0
+    runtime.submit(add, range(x.size), 1.0, leveret.sliced(x), leveret.sliced(y)).wait(60)
+    np.testing.assert_array_equal(y, x + 1)
+    with pytest.raises(leveret.InvalidArgument):
+        runtime.parallel(add, 99, 3.0, leveret.sliced(x), leveret.sliced(y))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(0, 2**32))
+def test_bulk_equals_one_by_one(rows: int, columns: int, seed: int) -> None:
+    x = np.random.default_rng(seed).random((rows, columns))
+    with leveret.Runtime(workers=1) as runtime:
+        bulk = runtime.submit_bulk(SUM, x).result(60)
+        single = [runtime.submit(SUM, row).result(60) for row in x]
+    np.testing.assert_array_equal(bulk, single)
+
+
+BAD = [
+    ((np.zeros(3), np.zeros((4, 2)), np.zeros((4, 2))), ValueError, r"argument 1 .* 4 tasks"),
+    ((1.0, np.zeros((4, 2)), np.zeros((5, 2))), ValueError, r"argument 2 .* 5 tasks"),
+    ((1.0, np.array(1.0), np.zeros((4, 2))), ValueError, "argument 1 .*no axis"),
+    ((np.zeros((4, 1)), np.zeros((4, 2)), np.zeros((4, 2))), ValueError, "argument 0 .*one axis"),
+    ((np.zeros(4, "f4"), np.zeros((4, 2)), np.zeros((4, 2))), TypeError, "argument 0 .*f4"),
+    (([1, "a", 2, 3], np.zeros((4, 2)), np.zeros((4, 2))), TypeError, "argument 0"),
+    ((1.0, np.zeros((4, 2)), leveret.sliced(np.zeros((4, 2)))), TypeError, "argument 2 .*cuts"),
+    ((leveret.whole(1.0), np.zeros((4, 2)), np.zeros((4, 2))), TypeError, "argument 0 .*value"),
+    ((1.0, np.zeros((4, 2)), np.zeros((4, 2, 2))[:, :, 0]), ValueError, "argument 2 .*contiguous"),
+    ((1.0, np.zeros((4, 2))), TypeError, "takes 3 arguments"),
+]
+
+
+@pytest.mark.parametrize(("given", "error", "message"), BAD)
+def test_bad_columns(
+    threads: leveret.Runtime, given: tuple[object, ...], error: type[Exception], message: str
+) -> None:
+    before = threads.counters()["submitted"]
+    with pytest.raises(error, match=message):
+        threads.submit_bulk(AXPY, *given)
+    assert threads.counters()["submitted"] == before
+
+
+def test_bad_counts(threads: leveret.Runtime) -> None:
+    with pytest.raises(ValueError, match="count=n"):
+        threads.submit_bulk(NULL)
+    with pytest.raises(ValueError, match="0 or more"):
+        threads.submit_bulk(NULL, count=-1)
+    with pytest.raises(TypeError):
+        threads.submit_bulk(NULL, count="3")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="argument 0"):
+        threads.submit_bulk(SUM, np.zeros((4, 2)), count=5)
+
+
+def test_failures_are_counted(runtime: leveret.Runtime, library: Path) -> None:
+    fail = leveret.load(library, "fail_with", "i4 -> int")
+    codes = np.zeros(50, np.int32)
+    codes[[7, 21, 40]] = 5
+    ticket = runtime.submit_bulk(fail, codes)
+    with pytest.raises(leveret.TaskFailed) as caught:
+        ticket.wait(60)
+    assert caught.value.failures == 3
+    assert caught.value.code == 5

@@ -1,0 +1,311 @@
+"""The command line: what it prints, its exit codes, its JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import leveret
+from leveret import apps
+from leveret.cli import app, bench, common, demo
+from leveret.cli import run as run_command
+
+runner = CliRunner()
+
+
+def invoke(*arguments: str, code: int = 0) -> str:
+    """Runs the command in this process; standard output alone."""
+    result = runner.invoke(app, list(arguments))
+    assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
+    return result.stdout
+
+
+def invoke_json(*arguments: str) -> dict[str, Any]:
+    printed = invoke(*arguments, "--json")
+    read = json.loads(printed)
+    assert isinstance(read, dict)
+    assert printed == json.dumps(read) + "\n"
+    return read
+
+
+def test_help() -> None:
+    for command in ("info", "demo", "run", "bench", "trace"):
+        assert command in invoke("--help")
+        assert "Usage" in invoke(command, "--help")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nothing",),
+        ("run",),
+        ("run", "tetris"),
+        ("run", "lu", "--frames", "3"),
+        ("run", "lu", "--n", "0"),
+        ("run", "lu", "--n", "many"),
+        ("run", "lu", "--out", "x.png"),
+        ("run", "mandelbrot", "--tasks", "-1"),
+        ("run", "mandelbrot", "--tasks", "100000"),
+        ("run", "mandelbrot", "--staging", "magic"),
+        ("run", "mandelbrot", "--workers", "-1"),
+        ("run", "mandelbrot", "--timeout", "-1"),
+        ("run", "mandelbrot", "--colour"),
+        ("bench", "tetris"),
+        ("trace",),
+        ("trace", "missing.json"),
+    ],
+)
+def test_wrong_usage(arguments: tuple[str, ...]) -> None:
+    assert invoke(*arguments, code=common.USAGE) == ""
+
+
+def test_info() -> None:
+    facts = invoke_json("info")
+    assert facts["version"] == leveret.__version__
+    assert facts["cores"] == leveret.available_cores()
+    assert {"name": "threads", "works": True, "why_not": None} in facts["machines"]
+    printed = invoke("info")
+    for machine in leveret.machines():
+        assert machine.name in printed
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("mandelbrot", "--n", "64"),
+        ("mandelbrot", "--n", "64", "--tasks", "7", "--no-dice", "--frames", "2"),
+        ("lu", "--n", "64"),
+        ("lu", "--n", "64", "--tasks", "1", "--workers", "2"),
+        ("barnes-hut", "--n", "600"),
+        ("barnes-hut", "--n", "600", "--frames", "2", "--tasks", "4", "--depth", "2"),
+    ],
+)
+def test_run(machine: str, arguments: tuple[str, ...]) -> None:
+    facts = invoke_json("run", *arguments, "--machine", machine)
+    assert facts["app"] == arguments[0]
+    assert facts["correct"] is True
+    assert facts["machine"] == machine
+    assert facts["seconds"] > 0
+    assert facts["tasks"] > 0
+    assert facts["idle_shares"] is None
+
+
+def test_run_with_files(tmp_path: Path) -> None:
+    picture, trace, page = (tmp_path / name for name in ("p.png", "t.json", "t.html"))
+    arguments = ("run", "mandelbrot", "--n", "100", "--out", str(picture), "--trace", str(trace))
+    printed = invoke(*arguments)
+    assert "right" in printed
+    assert "speed-up" in printed
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    facts = invoke_json("trace", str(trace))
+    assert facts["tasks"] > 0
+    assert facts["html"] == str(page)
+    assert page.read_text().startswith("<!doctype html>")
+    page.unlink()
+    assert "mandelbrot" in invoke("trace", str(trace), "--no-html")
+    assert not page.exists()
+    facts = invoke_json(*arguments)
+    assert len(facts["idle_shares"]) >= 2
+    assert all(0 <= share <= 1 for share in facts["idle_shares"])
+
+
+def test_a_broken_trace(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"traceEvents": [')
+    result = runner.invoke(app, ["trace", str(broken)])
+    assert result.exit_code == common.USAGE
+    assert "byte 17" in result.stderr
+    assert not broken.with_suffix(".html").exists()
+
+
+def test_missing_here(tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "missing" / "trace.json")
+    invoke("run", "lu", "--n", "16", "--trace", nowhere, code=common.ENVIRONMENT)
+    file = tmp_path / "file"
+    file.write_text("")
+    invoke("demo", "--quick", "--out", str(file / "out"), code=common.ENVIRONMENT)
+
+
+def test_a_wrong_result_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = apps.LuReport("lu", 1.0, 1.0, 0.5, False, 3)
+    monkeypatch.setattr(run_command, "run_app", lambda *_: wrong)
+    assert "WRONG" in invoke("run", "lu", code=common.FAILED)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (leveret.TaskFailed("it failed", leveret.Status.TASK_FAILED), common.FAILED),
+        (leveret.TimeoutError("too late", leveret.Status.TIMED_OUT), common.TIMED_OUT),
+        (leveret.Unavailable("no such device", leveret.Status.UNAVAILABLE), common.ENVIRONMENT),
+        (leveret.InvalidArgument("too big", leveret.Status.TOO_BIG), common.USAGE),
+        (OSError("disk full"), common.ENVIRONMENT),
+        (KeyboardInterrupt(), common.INTERRUPTED),
+    ],
+)
+def test_exit_codes(monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(run_command, "run_app", fail)
+    result = runner.invoke(app, ["run", "lu", "--json"])
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert str(error) in result.stderr
+
+
+def command_line(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "leveret", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_as_a_program(tmp_path: Path) -> None:
+    done = command_line("info", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["version"] == leveret.__version__
+    done = command_line("run", "mandelbrot", "--frames", "100000", "--timeout", "0.5")
+    assert done.returncode == common.TIMED_OUT, done.stderr
+    assert "not done after 0.5 s" in done.stderr
+    assert done.stdout == ""
+
+
+def test_demo(tmp_path: Path) -> None:
+    out = tmp_path / "demo"
+    facts = invoke_json("demo", "--quick", "--out", str(out))
+    assert facts["correct"] is True
+    names = [row["name"] for row in facts["runs"]]
+    assert names[:3] == [
+        "Mandelbrot, 1 task, diced",
+        "Mandelbrot, 128 tasks",
+        "Mandelbrot, 1 task, whole",
+    ]
+    assert names[3:] == ["LU by blocks", "Barnes-Hut"]
+    for file in facts["files"].values():
+        assert Path(file).stat().st_size > 1000
+    assert (out / "mandelbrot.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads((out / "trace.json").read_text())["traceEvents"]
+
+
+def test_a_demo_with_a_wrong_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = apps.lu
+
+    def wrong(*arguments: Any, **options: Any) -> apps.LuReport:
+        return apps.LuReport(**{**vars(real(*arguments, **options)), "correct": False})
+
+    monkeypatch.setattr(demo.apps, "lu", wrong)
+    assert "WRONG" in invoke("demo", "--quick", "--out", str(tmp_path), code=common.FAILED)
+
+
+REPORT = {
+    "bench": "null-task",
+    "figures": {
+        "ratio": {
+            "value": 1.1,
+            "unit": "ratio",
+            "spread": [1.0, 1.2],
+            "runs": 7,
+            "rival": "ping-pong 100 ns",
+            "goal": "<= 1.25",
+        },
+        "tail": {"value": 9.0, "unit": "us", "spread": None, "runs": 7, "rival": None, "goal": "< 5"},
+        "none": {"value": None, "unit": "", "spread": None, "runs": 0, "rival": "no", "goal": ""},
+    },
+    "machine": {"cpu": "test", "cores": 2},
+    "commit": "abc",
+}
+
+
+@pytest.fixture
+def fake_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """A leveret-bench that is a script of the test."""
+
+    def install(script: str) -> None:
+        path = tmp_path / "leveret-bench"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setattr(bench, "find_bench", lambda: path)
+
+    return install
+
+
+def test_bench(fake_bench: Callable[[str], None]) -> None:
+    fake_bench(f"cat <<'END'\n{json.dumps(REPORT)}\nEND")
+    assert invoke_json("bench", "null-task") == REPORT
+    printed = invoke("bench", "null-task")
+    assert "<= 1.25" in printed
+    assert "met" in printed
+    assert "MISSED" in printed
+    assert "ping-pong" not in printed
+    assert "ping-pong" in invoke("bench", "null-task", "--peers")
+
+
+def test_bench_list(fake_bench: Callable[[str], None]) -> None:
+    fake_bench("echo 'null-task   round trip'; echo 'wake   from sleep'")
+    assert invoke_json("bench") == {"benches": {"null-task": "round trip", "wake": "from sleep"}}
+    assert "from sleep" in invoke("bench")
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ("echo wrong answer >&2; exit 1", common.FAILED),
+        ("exit 2", common.USAGE),
+        ("kill -9 $$", common.ENVIRONMENT),
+        ("echo no JSON", common.ENVIRONMENT),
+        ("echo '{}'", common.ENVIRONMENT),
+        ("exec sleep 30", common.TIMED_OUT),
+    ],
+)
+def test_a_bench_that_goes_wrong(
+    fake_bench: Callable[[str], None], script: str, code: int
+) -> None:
+    fake_bench(script)
+    assert invoke("bench", "null-task", "--timeout", "2", code=code) == ""
+
+
+def test_no_bench(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> Path:
+        raise FileNotFoundError("leveret-bench is not installed")
+
+    monkeypatch.setattr(bench, "find_bench", missing)
+    assert invoke("bench", code=common.ENVIRONMENT) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "goal", "met"),
+    [
+        (1.0, "<= 1", True),
+        (1.1, "<=1", False),
+        (0.9, ">= 0.9", True),
+        (1.0, "< 1", False),
+        (2.0, "> 1", True),
+        (None, "<= 1", None),
+        (1.0, "", None),
+        (1.0, "as low as can be", None),
+    ],
+)
+def test_goals(value: float | None, goal: str, met: bool | None) -> None:
+    assert bench.is_met(value, goal) is met
+
+
+def test_the_installed_bench_lists_itself() -> None:
+    try:
+        path = bench.find_bench()
+    except FileNotFoundError:
+        pytest.skip("this build has no leveret-bench")
+    assert os.access(path, os.X_OK)
+    assert "null-task" in invoke_json("bench")["benches"]
