@@ -11,7 +11,13 @@ namespace {
 
 [[noreturn]] void refuse_size(nb::handle number, scalar type, const place& where) {
   PyErr_Clear();
-  refuse_argument(PyExc_OverflowError, where, text_of(number) + " does not fit in " + scalar_name(type));
+  std::string text = "the number";  // Python refuses to write very long ones
+  try {
+    text = text_of(number);
+  } catch (const nb::python_error&) {
+  }
+  if (text.size() > 40) text = text.substr(0, 40) + "...";
+  refuse_argument(PyExc_OverflowError, where, text + " does not fit in " + scalar_name(type));
 }
 
 std::uint64_t signed_bits(nb::handle number, scalar type, const place& where) {
@@ -44,6 +50,7 @@ std::uint64_t integer_bits(nb::handle number, scalar type, const place& where) {
 std::uint64_t float_bits(nb::handle number, scalar type, const place& where) {
   const double value = PyFloat_AsDouble(number.ptr());
   if (value == -1.0 && PyErr_Occurred()) {
+    if (PyErr_ExceptionMatches(PyExc_OverflowError)) refuse_size(number, type, where);
     PyErr_Clear();
     refuse_argument(PyExc_TypeError, where,
                     "expected a number, got " + name_of_type(number) + "; convert it with float()");

@@ -114,14 +114,16 @@ def test_bad_arrays(
         (np.zeros(3), TypeError),
         ([1.0], TypeError),
         (10**400, OverflowError),
+        (10**5000, OverflowError),
     ],
+    ids=["text", "complex", "none", "array", "list", "big", "bigger"],
 )
 def test_bad_values(threads: leveret.Runtime, value: object, error: type[Exception]) -> None:
     with pytest.raises(error):
         threads.submit(SCALE, value, np.ones(4))
 
 
-@pytest.mark.parametrize("value", [-1, 2**64, 10**30, 1.5, "3", None])
+@pytest.mark.parametrize("value", [-1, 2**64, 10**30, 1.5, "3", None], ids=str)
 def test_bad_integers(threads: leveret.Runtime, value: object) -> None:
     with pytest.raises((TypeError, OverflowError), match=r"argument 0 \(u8\): "):
         threads.submit(leveret.builtin("spin"), value)

@@ -47,14 +47,14 @@ std::uint32_t choose_grain(const core& c, const draft& d) noexcept {
   return 0;
 }
 
-bool check_size(const core& c, const draft& d, std::uint8_t* flags, refusal* why) noexcept {
+// What the local store and the dicer have to do with the task.
+bool check_size(const core& c, const draft& d, const draft_facts& facts, std::uint8_t* flags, refusal* why) noexcept {
+  if (!facts.has_address && !facts.may_dice) return true;
   const std::size_t bytes = staged_bytes(d.arguments, d.argument_count, c.copies_all);
   if (bytes != 0) *flags |= task_staged;
-  if (is_dice_gain(c, d)) *flags |= task_diceable;
+  if (facts.may_dice && is_dice_gain(c, d)) *flags |= task_diceable;
   if (bytes <= c.settings.local_store_bytes) return true;
-  bool is_sliced = procedure_at(d.procedure).diceable;
-  for (unsigned i = 0; i < d.argument_count; ++i) is_sliced |= (d.arguments[i].flags & argument_sliced) != 0;
-  if (is_sliced) {
+  if (facts.may_dice) {
     *flags |= task_diceable | task_too_big;
     return true;
   }
@@ -211,7 +211,8 @@ void route(core& c, participant& self, std::uint32_t task, const draft& d) noexc
 struct admission {
   static std::uint64_t admit(core& c, draft d, const options* o, bool detached, refusal* why) noexcept {
     participant* self = here(c);
-    if (!check_open(c, self, why) || !validate(d, why)) return 0;
+    draft_facts facts;
+    if (!check_open(c, self, why) || !validate(d, &facts, why)) return 0;
     if (o != nullptr) {
       if (!check_after(c, o->after_, o->after_count_, why) || !check_locks(c, o->locks_, o->lock_count_, why)) return 0;
       if (o->priority_ != 0) d.priority = o->priority_;
@@ -219,10 +220,10 @@ struct admission {
       if (o->grain_ != 0) d.grain = o->grain_;
     }
     std::uint8_t flags = detached ? task_detached : 0;
-    if (!check_size(c, d, &flags, why)) return 0;
+    if (!check_size(c, d, facts, &flags, why)) return 0;
     const std::uint32_t task = take_slot(c, *self);
     if (task == no_slot) return refuse_full(c, why), 0;
-    d.grain = choose_grain(c, d);
+    if (facts.may_dice) d.grain = choose_grain(c, d);
     write_slot(c, task, d, flags);
     self->counters.submitted.add(1);
     const std::uint64_t id = ticket_id(task, c.pool.at(task).state.generation());
@@ -263,14 +264,15 @@ class bulk {
 
   bool add(draft d, refusal* why) noexcept {
     std::uint8_t flags = task_detached | task_is_piece;
-    if (!validate(d, why) || !check_size(core_, d, &flags, why)) return false;
+    draft_facts facts;
+    if (!validate(d, &facts, why) || !check_size(core_, d, facts, &flags, why)) return false;
     std::uint32_t task = core_.pool.try_take(self_.free_slots);
     if (task == no_slot) {
       flush();
       task = take_slot(core_, self_);
     }
     if (task == no_slot) return refuse_full(core_, why);
-    d.grain = choose_grain(core_, d);
+    if (facts.may_dice) d.grain = choose_grain(core_, d);
     write_slot(core_, task, d, flags);
     core_.pool.at(task).parent = join_;
     core_.pool.extra(join_).pieces.fetch_add(1, memory_order_relaxed);

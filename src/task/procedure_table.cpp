@@ -4,29 +4,18 @@
 #include "sync/spin_lock.hpp"
 
 #include <cstring>
-#include <new>
 
 namespace lev {
 
+constinit procedure_table procedures;
+
 namespace {
 
-struct table {
-  procedure_entry entries[procedure_count_max + 1];
-  // Written under `lock` by registration, read by everyone: publishes the entries below it. Entry 0 stays empty.
-  atomic<std::uint32_t> count{1};
-  spin_lock<> lock;
-};
+constinit spin_lock<> registration;
 
-// Never destroyed: procedures may be registered by constructors and used by destructors of any translation unit.
-table& the_table() noexcept {
-  alignas(table) static unsigned char place[sizeof(table)];
-  static table* made = new (place) table;
-  return *made;
-}
-
-procedure_id find(const table& t, std::uint32_t count, const char* name) noexcept {
+procedure_id find(std::uint32_t count, const char* name) noexcept {
   for (std::uint32_t id = 1; id < count; ++id) {
-    if (std::strcmp(t.entries[id].name, name) == 0) return static_cast<procedure_id>(id);
+    if (std::strcmp(procedures.entries[id].name, name) == 0) return static_cast<procedure_id>(id);
   }
   return 0;
 }
@@ -55,39 +44,29 @@ void fill(procedure_entry& e, const procedure_info& info) noexcept {
 
 status register_procedure(const procedure_info& info, procedure_id* id) noexcept {
   if (const status code = check(info); code != status::ok) return code;
-  table& t = the_table();
-  t.lock.lock([] { real_env::pause(); });
-  const std::uint32_t count = t.count.load(memory_order_relaxed);
+  registration.lock([] { real_env::pause(); });
+  const std::uint32_t count = procedures.count.load(memory_order_relaxed);
   status code = status::ok;
-  procedure_id place = find(t, count, info.name);
+  procedure_id place = find(count, info.name);
   if (place != 0) {
     code = status::exists;
   } else if (count > procedure_count_max) {
     code = status::too_big;
   } else {
     place = static_cast<procedure_id>(count);
-    fill(t.entries[place], info);
+    fill(procedures.entries[place], info);
     // Pairs with find_procedure() and lookup(): publishes the entry.
-    t.count.store(count + 1, memory_order_release);
+    procedures.count.store(count + 1, memory_order_release);
   }
-  t.lock.unlock();
+  registration.unlock();
   if (id != nullptr) *id = place;
   return code;
 }
 
 procedure_id lookup(const char* name) noexcept {
-  const table& t = the_table();
   // Pairs with register_procedure().
-  return name == nullptr ? 0 : find(t, t.count.load(memory_order_acquire), name);
+  return name == nullptr ? 0 : find(procedures.count.load(memory_order_acquire), name);
 }
-
-const procedure_entry* find_procedure(procedure_id id) noexcept {
-  const table& t = the_table();
-  // Pairs with register_procedure().
-  return id != 0 && id < t.count.load(memory_order_acquire) ? &t.entries[id] : nullptr;
-}
-
-const procedure_entry& procedure_at(procedure_id id) noexcept { return the_table().entries[id]; }
 
 const char* procedure_name(procedure_id id) noexcept {
   const procedure_entry* e = find_procedure(id);

@@ -127,7 +127,7 @@ bool check_slices(const detail::draft& d, refusal* why) noexcept {
 
 }  // namespace
 
-bool validate(const detail::draft& d, refusal* why) noexcept {
+bool validate(const detail::draft& d, draft_facts* facts, refusal* why) noexcept {
   const procedure_entry* p = find_procedure(d.procedure);
   if (p == nullptr) {
     return refuse(why, status::bad_procedure, -1, "no procedure has the id %u; register it first", d.procedure);
@@ -149,6 +149,8 @@ bool validate(const detail::draft& d, refusal* why) noexcept {
     addresses += has_address(a);
     is_sliced |= (a.flags & argument_sliced) != 0;
   }
+  facts->has_address = addresses != 0;
+  facts->may_dice = is_sliced || p->diceable;
   if (outputs != 0 && addresses > 1 && !check_overlap(d, why)) return false;
   return !is_sliced || p->diceable || check_slices(d, why);
 }

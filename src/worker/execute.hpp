@@ -38,7 +38,7 @@ inline void execute(engine& e, participant& self, job& j) noexcept {
   self.running = &j;
   ++self.nest;
   try {
-    j.task_code = p.run(call{j.arguments, j.argument_count, p.context});
+    j.task_code = p.run(call{j.arguments.data(), j.argument_count, p.context});
     if (j.task_code != 0) j.result = status::task_failed;
   } catch (...) {
     j.result = status::task_failed;

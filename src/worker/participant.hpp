@@ -40,6 +40,18 @@ struct letter {
 };
 static_assert(sizeof(letter) <= 56);
 
+// Room for a task's arguments that is not cleared first: most tasks use little of it.
+class argument_room {
+ public:
+  argument& operator[](unsigned i) noexcept { return data()[i]; }
+  const argument& operator[](unsigned i) const noexcept { return data()[i]; }
+  argument* data() noexcept { return reinterpret_cast<argument*>(bytes_); }
+  const argument* data() const noexcept { return reinterpret_cast<const argument*>(bytes_); }
+
+ private:
+  alignas(argument) unsigned char bytes_[argument_count_max * sizeof(argument)];
+};
+
 // One task in a worker's hands, from take to complete.
 struct job {
   std::uint32_t task = no_slot;
@@ -55,7 +67,7 @@ struct job {
   status result = status::ok;
   int task_code = 0;
   job* below = nullptr;              // the task that waits for this one, on the same participant
-  argument arguments[argument_count_max];  // local views
+  argument_room arguments;           // local views
 };
 
 // Where the next tasks' data is, for prefetching; noted while the task was this worker's alone.

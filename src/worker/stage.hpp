@@ -35,7 +35,7 @@ inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes) 
 
 // stage() starts the transfers of `j` under its tag. False: no room now.
 inline bool stage(engine& e, participant& self, job& j) noexcept {
-  const std::size_t bytes = staged_bytes(j.arguments, j.argument_count, e.copies_all);
+  const std::size_t bytes = staged_bytes(j.arguments.data(), j.argument_count, e.copies_all);
   if (bytes == 0) return true;
   char* room = find_room(e, self, j, bytes);
   if (room == nullptr) return false;

@@ -241,7 +241,8 @@ void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_n
   if (helps) e.bell.start_sleeping(self.index);
   if (what.arm() && !what.is_there() && (!helps || looks_idle(e, self))) {
     self.counters.parks.add(1);
-    const job none;
+    job none;
+    none.task = no_slot;
     const traced t(e, self, step::park, none);
     self.park.park(*e.place, deadline_ns);
   }
