@@ -124,7 +124,8 @@ template <class T>
 argument memory_argument(kind what, const memory<T>& m) noexcept {
   argument a;
   a.address = reinterpret_cast<std::uintptr_t>(m.data);
-  a.row_bytes = m.row_size * sizeof(T);
+  // A length that does not fit is refused at submit, not wrapped.
+  a.row_bytes = m.row_size > ~std::uint64_t{0} / sizeof(T) ? ~std::uint64_t{0} : m.row_size * sizeof(T);
   a.stride_bytes = m.stride_bytes;
   a.rows = m.rows > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(m.rows);
   a.unit_bytes = sizeof(T);

@@ -33,15 +33,15 @@ class options {
   // submit. More than 32: chain through a task that does nothing.
   template <class... Tickets>
   options& after(const Tickets&... tickets) noexcept {
-    (add_after(tickets.id()), ...);
+    (add_after(tickets.id(), tickets.home()), ...);
     return *this;
   }
   options& after(const ticket* tickets, std::size_t count) noexcept {
-    for (std::size_t i = 0; i < count; ++i) add_after(tickets[i].id());
+    for (std::size_t i = 0; i < count; ++i) add_after(tickets[i].id(), tickets[i].home());
     return *this;
   }
   // after_id() is after() for a ticket's number, for language bindings.
-  options& after_id(std::uint64_t id) noexcept { return add_after(id), *this; }
+  options& after_id(std::uint64_t id) noexcept { return add_after(id, nullptr), *this; }
   template <class... Mutexes>
   options& locks(Mutexes... mutexes) noexcept {
     (add_lock(mutexes), ...);
@@ -53,7 +53,11 @@ class options {
 
  private:
   friend struct detail::admission;
-  void add_after(std::uint64_t id) noexcept {
+  void add_after(std::uint64_t id, const detail::core* home) noexcept {
+    if (home != nullptr) {
+      is_mixed_ |= home_ != nullptr && home_ != home;
+      home_ = home;
+    }
     if (after_count_ < after_max) after_[after_count_] = id;
     ++after_count_;
   }
@@ -61,7 +65,12 @@ class options {
     if (lock_count_ < mutexes_per_task_max) locks_[lock_count_] = m;
     ++lock_count_;
   }
+  bool is_foreign_to(const detail::core* runtime) const noexcept {
+    return is_mixed_ || (home_ != nullptr && home_ != runtime);
+  }
   std::uint64_t after_[after_max];
+  const detail::core* home_ = nullptr;  // of the tickets in after_
+  bool is_mixed_ = false;
   mutex_id locks_[mutexes_per_task_max];
   std::uint32_t after_count_ = 0;
   std::uint32_t lock_count_ = 0;

@@ -31,7 +31,8 @@ args: one for each parameter of the procedure that is not `result`, count(), row
 Arrays are not copied: they must not be changed until the task is complete, and are kept alive.
 after: tickets (one or more) of tasks that must end well first. locks: mutexes held while it runs.
 priority: larger runs earlier under the 'priority' filter. key: data key for the 'locality' filter.
-grain: smallest piece dicing may cut.
+grain: smallest piece dicing may cut. A task with sliced() arrays may be diced, and one with a
+`range` and no outputs; others run whole.
 
 Raises TypeError, ValueError, OverflowError or BufferError naming the argument that does not fit;
 nothing is submitted then. Cost: about a microsecond; waits when all tickets are in use.)";

@@ -35,7 +35,6 @@ argument pack_range(lev::range r) noexcept {
   a.address = r.begin;
   a.row_bytes = r.end;
   a.what = kind::range;
-  a.flags = argument_sliced;
   return a;
 }
 
@@ -55,13 +54,27 @@ argument pack_memory(const place& where, nb::handle value, hold* h) {
   return memory_argument(whole_extent(h->open(value, where)), is_sliced, where);
 }
 
+// Ranges are cut when the caller asked for that, by parallel() or sliced(), or when no output stands in the way.
+static void slice_ranges(const plan& p, bool is_parallel, argument* arguments) noexcept {
+  bool is_sliced = is_parallel;
+  bool has_output = false;
+  for (std::size_t i = 0; i < p.slots.size(); ++i) {
+    is_sliced |= (arguments[i].flags & argument_sliced) != 0;
+    has_output |= arguments[i].what == kind::result || writes_memory(arguments[i].what);
+  }
+  if (!is_sliced && has_output) return;
+  for (std::size_t i = 0; i < p.slots.size(); ++i)
+    if (arguments[i].what == kind::range) arguments[i].flags = argument_sliced;
+}
+
 void pack_task(const plan& p, nb::tuple values, hold* h, std::size_t index, const lev::range* whole,
                argument* arguments) {
   int next = 0;
   std::size_t result = 0;
-  for (const slot& s : p.slots) {
+  for (std::size_t i = 0; i < p.slots.size(); ++i) {
+    const slot& s = p.slots[i];
     const place where{next, &s};
-    argument& a = *arguments++;
+    argument& a = arguments[i];
     if (s.what == kind::result) {
       a = pack_result(s, h->result(result++) + index * s.type.bytes);
     } else if (s.what == kind::range && whole != nullptr) {
@@ -74,6 +87,7 @@ void pack_task(const plan& p, nb::tuple values, hold* h, std::size_t index, cons
       a = pack_memory(where, values[next++], h);
     }
   }
+  slice_ranges(p, whole != nullptr, arguments);
 }
 
 int position_of(const plan& p, int index, bool are_ranges_passed) noexcept {

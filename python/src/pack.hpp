@@ -49,7 +49,7 @@ int position_of(const plan& p, int index, bool are_ranges_passed) noexcept;
 
 // Small parts, also for bulk packing.
 argument pack_value(const place& where, nb::handle value);
-argument pack_range(lev::range r) noexcept;
+argument pack_range(lev::range r) noexcept;  // not sliced
 argument pack_result(const slot& s, char* place) noexcept;
 
 }  // namespace lev::python

@@ -46,6 +46,14 @@ class dependants {
                                                        memory_order_relaxed));
     return static_cast<std::uint32_t>(head);
   }
+  // join() appends list `b` to list `a`, both taken, and returns the whole.
+  std::uint32_t join(std::uint32_t a, std::uint32_t b) noexcept {
+    if (a == 0) return b;
+    std::uint32_t last = a;
+    while (nodes_[last - 1].next != 0) last = nodes_[last - 1].next;
+    nodes_[last - 1].next = b;
+    return a;
+  }
   const dependant& node(std::uint32_t node_plus_1) const noexcept { return nodes_[node_plus_1 - 1]; }
   void give(std::uint32_t node_plus_1) noexcept {
     while (!free_.try_push(node_plus_1 - 1)) real_env::pause();

@@ -5,13 +5,13 @@
 #include "task/arguments.hpp"
 #include "task/procedure_table.hpp"
 #include "task/slice.hpp"
+#include "task/validate.hpp"
 
 #include <cstring>
 
 namespace lev {
 
 namespace {
-constexpr std::uint16_t dice_depth_max = 40;     // halving 2^40 items; a hook that needs more does not shrink its pieces
 constexpr std::uint32_t pieces_per_dice_max = 32;  // descriptors on the stack of one split
 constexpr std::uint32_t ready_per_taker = 2;     // keeps the rest where it can still be reordered and split
 }  // namespace
@@ -28,6 +28,31 @@ std::size_t staged_bytes(const argument* arguments, unsigned count, bool copies_
   }
   return bytes;
 }
+
+namespace {
+
+// How much there is to a task, by its ranges and memory.
+std::uint64_t measure(const descriptor& d) noexcept {
+  std::uint64_t sum = 0;
+  for (unsigned i = 0; i < d.argument_count; ++i) {
+    const argument& a = d.arguments[i];
+    if (a.what == kind::range) sum += slice_items(a);
+    if (is_memory(a.what)) sum += payload_bytes(a);
+  }
+  return sum;
+}
+
+// What a hook made is checked like any task, and must be smaller than what it was made from: or dicing would never end.
+bool is_proper_piece(const descriptor& whole, const descriptor& piece) noexcept {
+  const detail::draft d{piece.procedure, piece.argument_count, piece.grain, piece.priority, piece.key, piece.arguments};
+  draft_facts facts;
+  refusal why;
+  if (piece.procedure != whole.procedure || !validate(d, &facts, &why)) return false;
+  const std::uint64_t size = measure(whole);
+  return size == 0 || measure(piece) < size;
+}
+
+}  // namespace
 
 void read_descriptor(slot_pool& pool, std::uint32_t task, descriptor& d) noexcept {
   const slot& s = pool.at(task);
@@ -50,30 +75,36 @@ void write_task(slot_pool& pool, std::uint32_t task, const descriptor& d) noexce
   for (unsigned i = 0; i < d.argument_count; ++i) pool.argument_at(task, i) = d.arguments[i];
 }
 
-void scheduler::open(slot_pool* pool, const storage& s, const scheduler_limits& limits, failed on_failed) noexcept {
+void scheduler::open(slot_pool* pool, const storage& s, const scheduler_limits& limits) noexcept {
   pool_ = pool;
   limits_ = limits;
-  on_failed_ = on_failed;
   prefilter_.open(s.prefilter, s.count);
   ready_.open(s.ready, s.count);
   tasks_.open(s.tasks, s.count);
   backup_ = s.backup;
 }
 
-void scheduler::pass(slot_cache& cache, pass_report& report, void* failed_context) noexcept {
-  lock_.run([&]() noexcept { round(cache, report, failed_context); });
+void scheduler::pass(slot_cache& cache, pass_report& report) noexcept {
+  lock_.run([&]() noexcept { round(cache, report); });
 }
 
-void scheduler::round(slot_cache& cache, pass_report& report, void* context) noexcept {
+void scheduler::round(slot_cache& cache, pass_report& report) noexcept {
   ++report.passes;
   collect_posted();
   if (tasks_.empty()) return;
   if (filter_count_ != 0) apply_filters(report);
   if (diceable_ != 0) dice(cache, report);
-  do {
+  fill_ready();
+  while (has_big_front()) {
+    dice_front(cache, report);
     fill_ready();
-  } while (!tasks_.empty() && (pool_->at(tasks_.front().slot).flags & task_too_big) != 0 && dice_front(cache, report, context));
+  }
   waiting_.store(static_cast<std::uint32_t>(tasks_.size()), memory_order_relaxed);
+}
+
+bool scheduler::has_big_front() noexcept {
+  const bool wanted = ready_.size() < ready_per_taker * limits_.takers;
+  return wanted && !tasks_.empty() && (pool_->at(tasks_.front().slot).flags & task_too_big) != 0;
 }
 
 waiting_task scheduler::describe(std::uint32_t task) noexcept {
@@ -131,26 +162,29 @@ void scheduler::dice(slot_cache& cache, pass_report& report) noexcept {
   }
 }
 
-// Too big for a local store: split whatever reaches the front until it fits.
-bool scheduler::dice_front(slot_cache& cache, pass_report& report, void* context) noexcept {
+// Too big for a local store: split whatever reaches the front until it fits. Without free slots the task goes to a worker as it
+// is, which runs it strip by strip (worker/strips.hpp).
+void scheduler::dice_front(slot_cache& cache, pass_report& report) noexcept {
   const std::uint32_t task = tasks_.front().slot;
-  switch (split(0, pieces_per_dice_max, cache, report)) {
-    case split_result::done:
-      return true;
-    case split_result::no_slots:
-      return false;
-    case split_result::indivisible:
-      break;
-  }
+  const split_result result = split(0, pieces_per_dice_max, cache, report);
+  if (result == split_result::done) return;
   tasks_.pop_front();
-  on_failed_(context, task, pool_->at(task).dice_depth >= dice_depth_max ? status::dice_loop : status::too_big);
-  return true;
+  if (result == split_result::indivisible) {
+    slot_extra& extra = pool_->extra(task);
+    const status why = procedure_at(pool_->at(task).procedure).diceable ? status::dice_loop : status::too_big;
+    extra.first_failure.store(static_cast<std::uint32_t>(why), memory_order_relaxed);
+    extra.lock_next = report.failed;
+    report.failed = task;
+    return;
+  }
+  --diceable_;
+  while (!ready_.try_push(task)) real_env::pause();
 }
 
-// Into how many pieces a task can be split, by its items and grain.
-std::uint32_t scheduler::pieces_possible(const descriptor& whole) const noexcept {
+// Into how many pieces a task can be split, by its items and grain. One that is too big must be split, whatever its grain.
+std::uint32_t scheduler::pieces_possible(const descriptor& whole, bool too_big) const noexcept {
   if (procedure_at(whole.procedure).info.dice != nullptr) return pieces_per_dice_max;
-  const std::uint64_t pieces = task_items(whole) / (whole.grain != 0 ? whole.grain : 1);
+  const std::uint64_t pieces = task_items(whole) / (whole.grain != 0 && !too_big ? whole.grain : 1);
   return static_cast<std::uint32_t>(smaller<std::uint64_t>(pieces, pieces_per_dice_max));
 }
 
@@ -162,14 +196,17 @@ scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share,
   descriptor whole;
   read_descriptor(*pool_, task, whole);
   const bool deep = s.dice_depth >= dice_depth_max;
-  const std::uint32_t wanted = deep ? 0 : smaller(smaller(share, pieces_possible(whole)), pieces_per_dice_max);
+  const std::uint32_t wanted = deep ? 0 : smaller(smaller(share, pieces_possible(whole, (s.flags & task_too_big) != 0)), pieces_per_dice_max);
   // A piece's own slot serves its last part; a task with a ticket stays behind as the join of its pieces.
   const bool is_piece = (s.flags & task_is_piece) != 0;
   std::uint32_t slots[pieces_per_dice_max];
   std::uint32_t have = is_piece ? 1 : 0;
   slots[0] = task;
   while (have < wanted && (slots[have] = pool_->try_take(cache)) != no_slot) ++have;
-  if (wanted >= 2 && have < 2) return split_result::no_slots;
+  if (wanted >= 2 && have < 2) {
+    if (have > 0 && !is_piece) pool_->give(cache, slots[0]);
+    return split_result::no_slots;
+  }
   descriptor cuts[pieces_per_dice_max];
   const std::uint32_t made = wanted < 2 ? 0 : cut_pieces(whole, cuts, have);
   while (have > (made < 2 ? (is_piece ? 1u : 0u) : made)) pool_->give(cache, slots[--have]);
@@ -178,6 +215,7 @@ scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share,
     --diceable_;
     return split_result::indivisible;
   }
+  report.submitted.add(is_piece ? made - 1 : made);
   join_pieces(task, made);
   const std::uint32_t parent = is_piece ? s.parent : task;
   const auto depth = static_cast<std::uint16_t>(s.dice_depth + 1);
@@ -190,20 +228,23 @@ scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share,
     entry[i].slot = slots[i];
   }
   report.diced += made;
-  report.made += is_piece ? made - 1 : made;
   return split_result::done;
 }
 
-// Asks the procedure's hook, or slices; returns the number of pieces, 0 or 1 when it cannot be split.
-std::uint32_t scheduler::cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_t pieces) noexcept {
+std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_t pieces) noexcept {
   const dice_hook hook = procedure_at(whole.procedure).info.dice;
   if (hook == nullptr) {
+    if (task_items(whole) < pieces) return 0;
     slice(whole, cuts, pieces);
     return pieces;
   }
   for (std::uint32_t i = 0; i < pieces; ++i) cuts[i] = whole;
   const std::uint32_t made = hook(whole, cuts, pieces);
-  return made > pieces ? 0 : made;
+  if (made > pieces) return 0;
+  for (std::uint32_t i = 0; i < made; ++i) {
+    if (!is_proper_piece(whole, cuts[i])) return 0;
+  }
+  return made;
 }
 
 // The join counts `made` pieces. They are added while at least one is outstanding, or before any is queued.
@@ -230,7 +271,7 @@ void scheduler::write_piece(std::uint32_t task, const descriptor& cut, std::uint
   s.mailbox = 0;
   const std::size_t bytes = staged_bytes(cut.arguments, cut.argument_count, limits_.copies_all);
   const bool too_big = bytes > limits_.local_store_bytes;
-  const bool diceable = too_big || pieces_possible(cut) >= 2;
+  const bool diceable = too_big || pieces_possible(cut, false) >= 2;
   s.flags = static_cast<std::uint8_t>(task_detached | task_is_piece | (diceable ? task_diceable : 0) |
                                       (bytes != 0 ? task_staged : 0) | (too_big ? task_too_big : 0));
   if (diceable) ++diceable_;
@@ -260,13 +301,12 @@ void scheduler::fill_ready() noexcept {
   }
 }
 
-void scheduler::set_filters(const filter* chain, std::size_t count, slot_cache& cache, pass_report& report,
-                            void* context) noexcept {
+void scheduler::set_filters(const filter* chain, std::size_t count, slot_cache& cache, pass_report& report) noexcept {
   while (!lock_.try_hold()) real_env::pause();
   for (std::size_t i = 0; i < count; ++i) filters_[i] = chain[i];
   filter_count_ = count;
   filter_count_hint_.store(static_cast<std::uint32_t>(count), memory_order_relaxed);
-  while (!lock_.release_hold()) round(cache, report, context);
+  while (!lock_.release_hold()) round(cache, report);
 }
 
 }  // namespace lev

@@ -25,10 +25,14 @@ struct scheduler_limits {
 
 // What a pass did, for the counters of whoever ran it.
 struct pass_report {
+  explicit pass_report(owned_counter& counter) noexcept : submitted(counter) {}
+  owned_counter& submitted;  // pieces are counted here before anybody can take them
   std::uint64_t diced = 0;
   std::uint64_t bad_filters = 0;
   std::uint64_t passes = 0;
-  std::uint64_t made = 0;  // slots taken for pieces
+  // Tasks that must be diced and cannot be, linked by slot_extra::lock_next with the reason in first_failure: for the caller to
+  // complete, when the lock is no longer held.
+  std::uint32_t failed = no_slot;
 };
 
 class scheduler {
@@ -40,10 +44,7 @@ class scheduler {
     waiting_task* backup;           // `count` entries
     std::uint32_t count;
   };
-  // `dice_failed(context, slot, code)` completes a task that cannot be diced though it must be.
-  using failed = void (*)(void* context, std::uint32_t slot, status code);
-
-  void open(slot_pool* pool, const storage& s, const scheduler_limits& limits, failed on_failed) noexcept;
+  void open(slot_pool* pool, const storage& s, const scheduler_limits& limits) noexcept;
 
   index_ring<>& ready() noexcept { return ready_; }
 
@@ -52,7 +53,7 @@ class scheduler {
     while (!prefilter_.try_push(task)) real_env::pause();
   }
   // pass() runs a pass, or leaves it to the one who is at it. `cache` is the caller's.
-  void pass(slot_cache& cache, pass_report& report, void* failed_context) noexcept;
+  void pass(slot_cache& cache, pass_report& report) noexcept;
 
   // Whether tasks wait on the staged path. Exact enough for a sleeper's last look.
   bool looks_empty() const noexcept {
@@ -62,25 +63,24 @@ class scheduler {
   // Whether a pass would move or split something for a worker that found the ready queue empty.
   bool has_waiting() const noexcept { return !looks_empty(); }
 
-  void set_filters(const filter* chain, std::size_t count, slot_cache& cache, pass_report& report, void* context) noexcept;
+  void set_filters(const filter* chain, std::size_t count, slot_cache& cache, pass_report& report) noexcept;
 
  private:
-  void round(slot_cache& cache, pass_report& report, void* context) noexcept;
+  void round(slot_cache& cache, pass_report& report) noexcept;
   void collect_posted() noexcept;
   void apply_filters(pass_report& report) noexcept;
   void dice(slot_cache& cache, pass_report& report) noexcept;
-  bool dice_front(slot_cache& cache, pass_report& report, void* context) noexcept;
+  void dice_front(slot_cache& cache, pass_report& report) noexcept;
   enum class split_result { done, no_slots, indivisible };
   split_result split(std::size_t place, std::uint32_t share, slot_cache& cache, pass_report& report) noexcept;
-  std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_t pieces) noexcept;
   void join_pieces(std::uint32_t task, std::uint32_t made) noexcept;
   void write_piece(std::uint32_t task, const descriptor& cut, std::uint32_t parent, std::uint16_t depth, bool is_new) noexcept;
-  std::uint32_t pieces_possible(const descriptor& whole) const noexcept;
+  std::uint32_t pieces_possible(const descriptor& whole, bool too_big) const noexcept;
+  bool has_big_front() noexcept;
   void fill_ready() noexcept;
   waiting_task describe(std::uint32_t task) noexcept;
 
   slot_pool* pool_ = nullptr;
-  failed on_failed_ = nullptr;
   scheduler_limits limits_;
   index_ring<> prefilter_;
   index_ring<> ready_;
@@ -97,6 +97,11 @@ class scheduler {
   // Written under lock_, read by submitters: the length of the filter chain. Publishes nothing else.
   atomic<std::uint32_t> filter_count_hint_{0};
 };
+
+constexpr std::uint16_t dice_depth_max = 40;  // halving 2^40 items; a hook that needs more does not shrink its pieces
+
+// cut_pieces() asks the procedure's hook, or slices evenly; returns the number of pieces, below 2 when it cannot be split.
+std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_t pieces) noexcept;
 
 // read_descriptor() and write_task() copy a task between its slot and a plain descriptor.
 void read_descriptor(slot_pool& pool, std::uint32_t task, descriptor& d) noexcept;

@@ -35,6 +35,12 @@ class inbox {
     return true;
   }
 
+  // confirm() is the owner's: makes earlier pushes visible before whatever the owner looks at next.
+  void confirm() noexcept {
+    // Pairs with looks_empty(). Sequentially consistent: the owner's look at the doorbell comes after it.
+    bottom_.exchange(bottom_.load(memory_order_relaxed), memory_order_seq_cst);
+  }
+
   // pop() is the owner's: the youngest value.
   bool try_pop(std::uint32_t* value) noexcept {
     const std::int64_t bottom = bottom_.load(memory_order_relaxed) - 1;

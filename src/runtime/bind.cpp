@@ -3,6 +3,7 @@
 #include "runtime/core.hpp"
 
 #include "sync/spin_lock.hpp"
+#include "worker/wake.hpp"
 
 #include <vector>
 
@@ -34,8 +35,7 @@ struct bindings {
     for (const binding& b : all) {
       for (core* c : o.all) {
         if (c->id != b.runtime_id) continue;
-        while (c->pool.flush(b.self->free_slots)) {
-        }
+        if (c->pool.flush(b.self->free_slots)) tell_space(*c);
         // Pairs with bind(): the next thread finds the participant as this one left it.
         b.self->is_bound.store(0, memory_order_release);
       }
@@ -46,14 +46,37 @@ struct bindings {
 thread_local bindings this_thread;
 thread_local binding last_used{0, nullptr};
 
+void use(core& c, std::uint32_t index) noexcept {
+  std::uint32_t used = c.people_used.load(memory_order_relaxed);
+  // Pairs with looks_idle(): thieves and sleepers look at this participant's inbox from here on. Sequentially consistent, as
+  // those looks are.
+  while (used < index + 1 && !c.people_used.compare_exchange_strong(used, index + 1, memory_order_seq_cst)) {
+  }
+}
+
+// Bindings to runtimes that are closed would pile up in a thread that opens many.
+void forget_closed() noexcept {
+  open_runtimes& o = opened();
+  o.lock.lock([] { real_env::pause(); });
+  std::vector<binding>& all = this_thread.all;
+  for (std::size_t i = all.size(); i-- > 0;) {
+    bool is_open = false;
+    for (const core* c : o.all) is_open |= c->id == all[i].runtime_id;
+    if (!is_open) {
+      all[i] = all.back();
+      all.pop_back();
+    }
+  }
+  o.lock.unlock();
+}
+
 participant* bind(core& c) noexcept {
-  for (std::uint32_t i = c.workers; i < c.people_count; ++i) {
+  forget_closed();
+  for (std::uint32_t i = c.workers; i + 1 < c.people_count; ++i) {
     participant& p = c.people[i];
     // Pairs with the release of the thread that was bound before.
     if (p.is_bound.load(memory_order_relaxed) != 0 || p.is_bound.exchange(1, memory_order_acquire) != 0) continue;
-    std::uint32_t used = c.people_used.load(memory_order_relaxed);
-    while (used < i + 1 && !c.people_used.compare_exchange_strong(used, i + 1, memory_order_seq_cst)) {  // Pairs with looks_idle()
-    }
+    use(c, i);
     this_thread.all.push_back({c.id, &p});
     return &p;
   }
@@ -73,6 +96,11 @@ participant* here(core& c) noexcept {
   participant* self = bind(c);
   if (self != nullptr) last_used = {c.id, self};
   return self;
+}
+
+participant* closer(core& c) noexcept {
+  use(c, c.people_count - 1);
+  return &c.people[c.people_count - 1];
 }
 
 void announce_open(core& c) {

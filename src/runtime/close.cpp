@@ -24,7 +24,7 @@ status close_within(core* c, std::int64_t timeout_ns, bool cancel_waiting) noexc
   if (c->is_closed) return status::ok;
   if (timeout_ns < forever) return status::bad_argument;
   participant* self = here(*c);
-  if (self == nullptr) return status::would_block;
+  if (self == nullptr) self = closer(*c);
   if (self->running != nullptr) return status::would_deadlock;
   c->closing.store(1, memory_order_relaxed);
   if (cancel_waiting) c->cancelling.store(1, memory_order_relaxed);
@@ -35,7 +35,8 @@ status close_within(core* c, std::int64_t timeout_ns, bool cancel_waiting) noexc
 }
 
 void close(core* c) noexcept {
-  close_within(c, forever, false);
+  // Destroying a runtime from one of its own tasks can only end in a crash: end in a clear one.
+  LEV_ASSERT(close_within(c, forever, false) == status::ok && "a runtime must not be destroyed by one of its own tasks");
   for (std::uint32_t i = 0; i < c->people_count; ++i) {
     participant& p = c->people[i];
     if (p.store != nullptr) c->place->close_store(p.store, c->settings.local_store_bytes);

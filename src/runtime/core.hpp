@@ -33,6 +33,9 @@ struct core : engine {
 // config::host_threads threads are bound already.
 participant* here(core& c) noexcept;
 
+// closer() returns the participant that is kept for close() when all others are bound.
+participant* closer(core& c) noexcept;
+
 // A ticket's number: generation and slot.
 constexpr std::uint64_t ticket_id(std::uint32_t task, std::uint32_t generation) noexcept {
   return std::uint64_t{generation} << 32 | (task + 1);

@@ -85,11 +85,12 @@ void open_shared(core& c) {
   limits.threshold = c.settings.dice_threshold;
   limits.local_store_bytes = c.settings.local_store_bytes;
   limits.copies_all = c.copies_all;
-  c.sched.open(&c.pool, {cells + n, cells + std::size_t{n} * 2, c.waiting.get(), c.waiting.get() + n, n}, limits, &fail_undiced);
+  c.sched.open(&c.pool, {cells + n, cells + std::size_t{n} * 2, c.waiting.get(), c.waiting.get() + n, n}, limits);
 }
 
 void open_people(core& c) {
-  c.people_count = c.workers + (c.caps.many_hosts ? c.settings.host_threads : 1);
+  // The last one is for whoever closes the runtime when all others are taken.
+  c.people_count = c.workers + (c.caps.many_hosts ? c.settings.host_threads : 1) + 1;
   c.participants.reset(new participant[c.people_count]);
   c.flags.reset(new doorbell<>::flag*[c.people_count]);
   c.people = c.participants.get();

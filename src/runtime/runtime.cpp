@@ -40,14 +40,15 @@ outcome runtime::wait_for_completion(std::int64_t timeout_ns) noexcept {
 
 status runtime::set_filters(const filter* chain, std::size_t count) noexcept {
   if (count > filter_count_max) return status::too_big;
+  if (chain == nullptr && count != 0) return status::bad_argument;
   for (std::size_t i = 0; i < count; ++i) {
     if (chain[i].apply == nullptr) return status::bad_argument;
   }
   participant* self = detail::here(*core_);
   if (self == nullptr) return status::would_block;
-  pass_report report;
-  core_->sched.set_filters(chain, count, self->free_slots, report, self);
-  count_pass(*self, report);
+  pass_report report(self->counters.submitted);
+  core_->sched.set_filters(chain, count, self->free_slots, report);
+  end_pass(*core_, *self, report);
   run_pass(*core_, *self);
   ring(*core_, 0);
   return status::ok;

@@ -64,7 +64,10 @@ bool check_size(const core& c, const draft& d, const draft_facts& facts, std::ui
                 bytes, c.settings.local_store_bytes);
 }
 
-bool check_after(core& c, const std::uint64_t* after, std::uint32_t count, refusal* why) noexcept {
+bool check_after(core& c, const std::uint64_t* after, std::uint32_t count, bool foreign, refusal* why) noexcept {
+  if (foreign) {
+    return refuse(why, status::bad_ticket, -1, "after(): a ticket of another runtime; name tickets of this one");
+  }
   if (count > options::after_max) {
     return refuse(why, status::too_big, -1, "after(): %u tickets, at most %u; chain through an empty task", count,
                   options::after_max);
@@ -94,16 +97,35 @@ bool check_locks(core& c, const mutex_id* locks, std::uint32_t count, refusal* w
   return true;
 }
 
+// A task that submits must help, its worker may be the only one; but it may hold the last slots itself, together with others in
+// the same position. It gives up when nothing could be run and nothing was freed for a while.
+std::uint32_t take_slot_nested(core& c, participant& self) noexcept {
+  constexpr std::uint64_t patience_ns = 10'000'000;
+  std::uint64_t give_up_ns = c.place->now_ns() + patience_ns;
+  for (;;) {
+    flush_notices(c, self);
+    if (self.nest < c.settings.nest_max && help(c, self)) {
+      give_up_ns = c.place->now_ns() + patience_ns;
+    } else if (c.place->now_ns() >= give_up_ns) {
+      return no_slot;
+    } else {
+      c.place->relax();
+    }
+    const std::uint32_t task = c.pool.try_take(self.free_slots);
+    if (task != no_slot) return task;
+  }
+}
+
 // A free slot, by help, waiting or not at all.
 std::uint32_t take_slot(core& c, participant& self) noexcept {
   std::uint32_t task = c.pool.try_take(self.free_slots);
-  while (task == no_slot && c.settings.full != when_full::fail) {
-    flush_notices(c, self);
-    // A task that submits must help: its worker may be the only one.
-    const bool may_help = c.settings.full == when_full::help || self.running != nullptr;
+  if (task != no_slot || c.settings.full == when_full::fail) return task;
+  if (self.running != nullptr) return take_slot_nested(c, self);
+  const bool may_help = c.settings.full == when_full::help;
+  do {
     if (!may_help || !help(c, self)) wait_space(c, self, may_help);
     task = c.pool.try_take(self.free_slots);
-  }
+  } while (task == no_slot);
   return task;
 }
 
@@ -194,7 +216,8 @@ bool check_open(core& c, const participant* self, refusal* why) noexcept {
 }
 
 bool refuse_full(core& c, refusal* why) noexcept {
-  return refuse(why, status::would_block, -1, "all %u tickets are in use; wait for some, or raise config.tickets",
+  return refuse(why, status::would_block, -1,
+                "all %u tickets are in use, by tasks that wait or were not collected; wait for some, or raise config.tickets",
                 c.settings.tickets);
 }
 
@@ -214,7 +237,7 @@ struct admission {
     draft_facts facts;
     if (!check_open(c, self, why) || !validate(d, &facts, why)) return 0;
     if (o != nullptr) {
-      if (!check_after(c, o->after_, o->after_count_, why) || !check_locks(c, o->locks_, o->lock_count_, why)) return 0;
+      if (!check_after(c, o->after_, o->after_count_, o->is_foreign_to(&c), why) || !check_locks(c, o->locks_, o->lock_count_, why)) return 0;
       if (o->priority_ != 0) d.priority = o->priority_;
       if (o->key_ != 0) d.key = o->key_;
       if (o->grain_ != 0) d.grain = o->grain_;
@@ -233,6 +256,7 @@ struct admission {
       sort_locks(c.pool.extra(task), o->locks_, o->lock_count_);
       if (o->lock_count_ != 0) c.pool.at(task).flags |= task_has_locks;
       start_after(c, *self, task, o->after_, o->after_count_);
+      leave(c, *self);  // it may have failed at once, and with it others
     }
     return id;
   }
@@ -348,6 +372,7 @@ std::uint64_t submit_bulk(core* c, std::size_t count, fill make, void* context) 
   b.flush();
   // The submit lets go of the join; the last piece completes it.
   end_bulk(*c, *self, join);
+  leave(*c, *self);
   if (accepted && !thrown) return id;
   release(c, id);
   if (thrown) std::rethrow_exception(thrown);

@@ -72,7 +72,8 @@ struct await_any final : awaited {
   }
   std::size_t first_done() const noexcept {
     for (std::size_t i = 0; i < count; ++i) {
-      if (ids[i] != 0 && peek(&c, ids[i]) != status::pending) return i;
+      if (ids[i] == 0) continue;
+      if (c.pool.at(ticket_task(ids[i])).state.peek(ticket_generation(ids[i])) != status::pending) return i;
     }
     return none_ready;
   }
@@ -88,6 +89,13 @@ bool waits_for_itself(const participant& self, std::uint32_t task) noexcept {
     if (j->task == task || (j->parent == task && (j->flags & task_is_piece) != 0)) return true;
   }
   return false;
+}
+
+bool all_wait_for_themselves(const participant& self, const std::uint64_t* ids, std::size_t count) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (ids[i] != 0 && !waits_for_itself(self, ticket_task(ids[i]))) return false;
+  }
+  return true;
 }
 
 outcome collect(core& c, participant& self, std::uint64_t id) noexcept {
@@ -146,7 +154,10 @@ outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns) noexcept {
   await_ticket what(*c, *self, id);
   if (!what.is_there()) {
     if (waits_for_itself(*self, ticket_task(id))) return failed_with(status::would_deadlock);
-    if (timeout_ns == 0) return failed_with(status::timed_out);
+    if (timeout_ns == 0) {
+      if (c->caps.virtual_time) c->place->relax();  // as peek()
+      return failed_with(status::timed_out);
+    }
     const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
     flush_notices(*c, *self);
     if (self->running == nullptr) poll_first(*c, what, deadline);
@@ -157,7 +168,10 @@ outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns) noexcept {
 
 status peek(core* c, std::uint64_t id) noexcept {
   if (const status s = check_ticket(c, id); s != status::ok) return s;
-  return c->pool.at(ticket_task(id)).state.peek(ticket_generation(id));
+  const status s = c->pool.at(ticket_task(id)).state.peek(ticket_generation(id));
+  // A program that polls must let virtual time pass, or nothing would ever happen.
+  if (s == status::pending && c->caps.virtual_time) c->place->relax();
+  return s;
 }
 
 status cancel(core* c, std::uint64_t id) noexcept {
@@ -229,6 +243,7 @@ outcome wait_any_id(core* c, std::uint64_t* ids, std::size_t count, std::size_t*
   }
   if (is_empty) return failed_with(status::bad_argument);
   participant* self = here(*c);
+  if (self != nullptr && self->running != nullptr && all_wait_for_themselves(*self, ids, count)) return failed_with(status::would_deadlock);
   if (const status s = check_wait(*c, self, timeout_ns); s != status::ok) return failed_with(s);
   await_any what(*c, *self, ids, count);
   const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
@@ -273,13 +288,13 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns) no
     if (timeout_ns > 0 && deadline == no_deadline) deadline = detail::deadline_after(*tickets[i].home(), timeout_ns);
     const outcome o = tickets[i].wait_outcome(timeout_ns > 0 ? remaining_ns(*tickets[i].home(), deadline) : timeout_ns);
     if (o.code == status::ok) continue;
-    const std::uint32_t failures = all.failures + larger(o.failures, 1u);
-    if (all.code == status::ok) all = o;
-    all.failures = failures;
     if (!ticket::consumes(o.code)) {
       all.code = o.code;
       return all;
     }
+    const std::uint32_t failures = all.failures + larger(o.failures, 1u);
+    if (all.code == status::ok) all = o;
+    all.failures = failures;
   }
   return all;
 }

@@ -48,13 +48,18 @@ class doorbell {
   // start_sleeping() turns spinner `who` into a sleeper. It must look for work once more before it parks.
   void start_sleeping(std::uint32_t who) noexcept {
     // Pairs with claim(): the flag must be up before the count is, or a waker would find nobody.
-    flags_[who]->store(1, memory_order_seq_cst);
+    flags_[who]->store(asleep, memory_order_seq_cst);
     // Pairs with someone_needed(). Sequentially consistent: the last look for work must come after it.
     word_.fetch_add(one_sleeper - one_spinner, memory_order_seq_cst);
     Env::heavy_fence();
   }
   // stop_sleeping() makes `who` a spinner again after a park, unless a waker did it already.
-  void stop_sleeping(std::uint32_t who) noexcept { claim(who); }
+  void stop_sleeping(std::uint32_t who) noexcept {
+    if (claim(who)) return;
+    // A waker was first: it is between its claim and its correction of the count, for two instructions.
+    // Pairs with claim(): the count is right when the flag is down.
+    while (flags_[who]->load(memory_order_acquire) != awake) Env::pause();
+  }
 
   // wake_one() makes some sleeper a spinner and returns it for the caller to unpark; no_one if none sleeps.
   std::uint32_t wake_one(std::uint32_t first) noexcept {
@@ -66,21 +71,25 @@ class doorbell {
   }
   // claim() makes `who` a spinner if it sleeps; true if this call did it.
   bool claim(std::uint32_t who) noexcept {
-    if (flags_[who]->load(memory_order_seq_cst) == 0) return false;  // Pairs with start_sleeping(); cheap first look
+    if (flags_[who]->load(memory_order_seq_cst) != asleep) return false;  // Pairs with start_sleeping(); cheap first look
+    std::uint32_t expected = asleep;
     // Pairs with start_sleeping(): one claim per sleep.
-    if (flags_[who]->exchange(0, memory_order_seq_cst) == 0) return false;
+    if (!flags_[who]->compare_exchange_strong(expected, claimed, memory_order_seq_cst)) return false;
     // Pairs with someone_needed(): the woken one is relied on as a spinner from here on.
     word_.fetch_sub(one_sleeper - one_spinner, memory_order_seq_cst);
+    // Pairs with stop_sleeping(): the count is right.
+    flags_[who]->store(awake, memory_order_release);
     return true;
   }
 
   bool sleeps(std::uint32_t who) const noexcept {
     // Pairs with start_sleeping(). Sequentially consistent: the mailbox's side of its store-then-load handshake.
-    return flags_[who]->load(memory_order_seq_cst) != 0;
+    return flags_[who]->load(memory_order_seq_cst) == asleep;
   }
   std::uint32_t sleeper_count() const noexcept { return sleepers(word_.load(memory_order_relaxed)); }
 
  private:
+  enum : std::uint32_t { awake = 0, asleep = 1, claimed = 2 };
   static constexpr std::uint32_t one_spinner = 1;
   static constexpr std::uint32_t one_sleeper = 1u << 16;
   static constexpr std::uint32_t spinners(std::uint32_t w) noexcept { return w & 0xffff; }

@@ -107,6 +107,15 @@ class task_state {
     return word_.compare_exchange_strong(seen, next, memory_order_acq_rel, memory_order_acquire);
   }
 
+  // retract() is the completer's, before it serves what `flag` announces: a later announcement then changes the word, and
+  // try_finish() notices. False: the word has changed, look again.
+  bool retract(std::uint64_t& seen, std::uint64_t flag) noexcept {
+    // Pairs with announce(): what it published is visible to the completer.
+    if (!word_.compare_exchange_strong(seen, seen & ~flag, memory_order_acq_rel, memory_order_acquire)) return false;
+    seen &= ~flag;
+    return true;
+  }
+
   // collect() takes the outcome of a done task for this caller alone: stale_ticket if another took it. Follow with retire().
   status collect(std::uint32_t generation) noexcept {
     // Pairs with try_finish().

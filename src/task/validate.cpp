@@ -28,6 +28,10 @@ const char* kind_name(kind k) noexcept {
 }
 
 bool check_small(const argument& a, int i, refusal* why) noexcept {
+  if (a.what != kind::range && (a.flags & argument_sliced) != 0) {
+    return refuse(why, status::bad_argument, i, "argument %d: a %s cannot be sliced; slice memory or a range", i,
+                  kind_name(a.what));
+  }
   if (a.what == kind::range) {
     if (a.address <= a.row_bytes) return true;
     return refuse(why, status::bad_range, i, "argument %d: the range ends before it begins; swap its bounds", i);
@@ -42,6 +46,8 @@ bool check_small(const argument& a, int i, refusal* why) noexcept {
   return true;
 }
 
+constexpr std::uint64_t payload_max = std::uint64_t{1} << 57;  // the largest virtual address space there is
+
 bool check_memory(const argument& a, int i, refusal* why) noexcept {
   if (is_empty(a)) return true;
   if (a.address == 0) {
@@ -52,6 +58,10 @@ bool check_memory(const argument& a, int i, refusal* why) noexcept {
   if (a.unit_bytes == 0 || a.row_bytes % a.unit_bytes != 0) {
     return refuse(why, status::bad_argument, i, "argument %d: %llu bytes are not a multiple of the element size %u", i,
                   static_cast<unsigned long long>(a.row_bytes), static_cast<unsigned>(a.unit_bytes));
+  }
+  std::uint64_t payload = 0;
+  if (a.row_bytes > payload_max || !checked_multiply(a.row_bytes, a.rows, &payload) || payload > payload_max) {
+    return refuse(why, status::bad_range, i, "argument %d: more bytes than an address space holds; check its length", i);
   }
   std::uint64_t reach = a.row_bytes;
   if (a.rows > 1) {

@@ -48,19 +48,19 @@ void fail_unclaimed(engine& e, std::uint32_t task, status result, int task_code,
 struct served {
   void (*callback)(void*) = nullptr;
   void* context = nullptr;
-  std::uint32_t dependants = 0;
+  std::uint32_t dependants = 0;  // successors that wait no more
 };
 
-// Takes what was announced in the slot while it is still ours.
-void serve_flags(engine& e, std::uint32_t task, std::uint64_t seen, served* s) noexcept {
+// Takes what was announced in the slot while it is still ours. Dependants are told one by one only after the outcome is set.
+void serve_flags(engine& e, std::uint32_t task, std::uint64_t& seen, served* s) noexcept {
   slot_extra& extra = e.pool.extra(task);
   if ((seen & state_bits::called_back) != 0 && s->callback == nullptr) {
     s->callback = extra.callback;
     s->context = extra.callback_context;
   }
-  if ((seen & state_bits::depended_on) != 0 && s->dependants == 0) {
-    s->dependants = e.edges.take(extra, state_bits::generation(seen));
-  }
+  if ((seen & state_bits::depended_on) == 0) return;
+  if (!e.pool.at(task).state.retract(seen, state_bits::depended_on)) return;
+  s->dependants = e.edges.join(e.edges.take(extra, state_bits::generation(seen)), s->dependants);
 }
 
 void wake_waiters(engine& e, std::uint64_t seen) noexcept {
@@ -84,7 +84,7 @@ void finish(engine& e, participant& self, std::uint32_t task, std::uint64_t seen
   } else {
     do {
       serve_flags(e, task, seen, &found);
-    } while (!s.state.try_finish(seen, result));
+    } while ((seen & state_bits::depended_on) != 0 || !s.state.try_finish(seen, result));
   }
   if ((seen & state_bits::released) != 0) {
     // Nobody holds a ticket: the slot is ours until it is given back.
@@ -169,9 +169,13 @@ void fail_unrun(engine& e, participant& self, std::uint32_t task, status code) n
   self.is_failing = false;
 }
 
-void fail_undiced(void* context, std::uint32_t task, status code) noexcept {
-  auto& self = *static_cast<participant*>(context);
-  fail_unrun(*self.home, self, task, code);
+void fail_undiced(engine& e, participant& self, std::uint32_t chain) noexcept {
+  while (chain != no_slot) {
+    const slot_extra& extra = e.pool.extra(chain);
+    const std::uint32_t next = extra.lock_next;
+    fail_unrun(e, self, chain, static_cast<status>(extra.first_failure.load(memory_order_relaxed)));
+    chain = next;
+  }
 }
 
 void start(engine& e, participant& self, std::uint32_t task) noexcept {

@@ -35,8 +35,6 @@ struct engine {
   alignas(line_pair_bytes) atomic<std::uint32_t> people_used{0};
   // Written by sleepers, read by those who complete tasks or free slots: how many participants want each thing.
   atomic<std::uint32_t> space_wanted{0};
-  atomic<std::uint32_t> barrier_wanted{0};  // Written and read likewise
-  atomic<std::uint32_t> any_wanted{0};      // Written and read likewise
   // Written by begin_submit() and end_submit(), read by barrier waiters: 1 between the two. Publishes nothing.
   atomic<std::uint32_t> phase_open{0};
   // Written by close(), read by submitters: 1 once new tasks are refused. Publishes nothing.
@@ -45,6 +43,9 @@ struct engine {
   atomic<std::uint32_t> cancelling{0};
   // Written by close(), read by workers: 1 when they are to return. Publishes nothing.
   atomic<std::uint32_t> stopping{0};
+
+  // Written by barrier waiters, read by those who run out of work: how many wait. Publishes nothing.
+  alignas(line_pair_bytes) atomic<std::uint32_t> barrier_wanted{0};
 
   // Failures of tasks without a ticket, for wait_for_completion(). Protected by failure_lock.
   spin_lock<> failure_lock;

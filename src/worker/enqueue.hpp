@@ -13,20 +13,21 @@
 
 namespace lev {
 
-void fail_undiced(void* context, std::uint32_t task, status code) noexcept;  // complete.cpp
+void fail_undiced(engine& e, participant& self, std::uint32_t chain) noexcept;  // complete.cpp
 
-inline void count_pass(participant& self, const pass_report& r) noexcept {
+// What follows a pass: its counts, and the tasks it could not dice.
+inline void end_pass(engine& e, participant& self, const pass_report& r) noexcept {
   if (r.passes == 0) return;
   self.counters.passes.add(r.passes);
   if (r.diced != 0) self.counters.diced.add(r.diced);
-  if (r.made != 0) self.counters.submitted.add(r.made);
+  if (r.failed != no_slot) fail_undiced(e, self, r.failed);
   if (r.bad_filters != 0) self.counters.bad_filters.add(r.bad_filters);
 }
 
 inline void run_pass(engine& e, participant& self) noexcept {
-  pass_report report;
-  e.sched.pass(self.free_slots, report, &self);
-  count_pass(self, report);
+  pass_report report(self.counters.submitted);
+  e.sched.pass(self.free_slots, report);
+  end_pass(e, self, report);
 }
 
 inline data_hint hint_of(engine& e, std::uint32_t task) noexcept {
@@ -45,7 +46,11 @@ inline data_hint hint_of(engine& e, std::uint32_t task) noexcept {
 // push_own() puts a task into the participant's own inbox; false when it is full.
 inline bool push_own(engine& e, participant& self, std::uint32_t task) noexcept {
   if (e.depth > 1) self.hints[self.box.bottom() & (inbox_capacity - 1)] = hint_of(e, task);
-  return self.box.try_push(task, e.bell.someone_sleeps());
+  const bool heard = e.bell.someone_sleeps();
+  if (!self.box.try_push(task, heard)) return false;
+  // Somebody fell asleep meanwhile: the push must be visible before the doorbell is looked at.
+  if (!heard && e.bell.someone_sleeps()) self.box.confirm();
+  return true;
 }
 
 inline void push_ready(engine& e, std::uint32_t task) noexcept {

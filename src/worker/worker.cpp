@@ -7,6 +7,7 @@
 #include "worker/complete.hpp"
 #include "worker/execute.hpp"
 #include "worker/stage.hpp"
+#include "worker/strips.hpp"
 #include "worker/take.hpp"
 #include "worker/write_back.hpp"
 
@@ -47,7 +48,7 @@ bool is_cancelled(engine& e, const job& j) noexcept {
 }
 
 bool stage_job(engine& e, participant& self, job& j) noexcept {
-  if ((j.flags & task_staged) == 0) return true;
+  if ((j.flags & task_staged) == 0 || (j.flags & task_too_big) != 0) return true;
   const traced t(e, self, step::stage, j);
   return stage(e, self, j);
 }
@@ -59,6 +60,13 @@ void execute_job(engine& e, participant& self, job& j) noexcept {
     j.result = status::cancelled;
     return;
   }
+  if ((j.flags & task_too_big) != 0) {
+    const traced t(e, self, step::execute, j);
+    descriptor whole;
+    read_descriptor(e.pool, j.task, whole);
+    run_strips(e, self, j, whole, 0);
+    return;
+  }
   if ((j.flags & task_staged) != 0) e.place->wait_tag(j.tag);
   {
     const traced t(e, self, step::execute, j);
@@ -66,7 +74,7 @@ void execute_job(engine& e, participant& self, job& j) noexcept {
   }
   if ((j.flags & task_staged) == 0) return;
   const traced t(e, self, step::write_back, j);
-  write_back(e, j);
+  write_back(e, j, [&](unsigned i) -> const argument& { return e.pool.argument_at(j.task, i); });
 }
 
 void complete_job(engine& e, participant& self, job& j) noexcept {
@@ -112,6 +120,19 @@ bool drain(engine& e, participant& self) noexcept {
   complete_job(e, self, *j);
   free_frame(self, j);
   return true;
+}
+
+void tell_barrier(engine& e) noexcept {
+  // Pairs with await_shared::arm(). A read-modify-write that adds nothing: it comes either after a barrier waiter's own, and sees
+  // the waiter, or before it, and the waiter then sees every completion counted so far. A plain load could pass the counting.
+  if (e.barrier_wanted.fetch_add(0, memory_order_seq_cst) != 0 && is_quiescent(e)) wake_wanting(e, want_barrier);
+}
+
+// Before looking around idly, or leaving: nothing stays behind that others wait for.
+void settle(engine& e, participant& self) noexcept {
+  drain(e, self);
+  flush_notices(e, self);
+  tell_barrier(e);
 }
 
 // A letter that arrives while its worker turns to other work goes to the ready queue.
@@ -199,15 +220,6 @@ bool run_nested(engine& e, participant& self) noexcept {
   return true;
 }
 
-// Before looking around idly, or leaving: nothing stays behind that others wait for.
-void settle(engine& e, participant& self) noexcept {
-  drain(e, self);
-  flush_notices(e, self);
-  // Pairs with the barrier waiters: they count themselves, then look whether all is complete; here the other way round, so
-  // both sequentially consistent.
-  if (e.barrier_wanted.load(memory_order_seq_cst) != 0 && is_quiescent(e)) wake_wanting(e, want_barrier);
-}
-
 constexpr std::uint32_t looks_per_clock = 4;
 
 bool has_work(engine& e, participant& self) noexcept {
@@ -293,6 +305,13 @@ bool help(engine& e, participant& self) noexcept {
   return found;
 }
 
+void leave(engine& e, participant& self) noexcept {
+  if (self.running != nullptr) return;
+  while (self.ahead_count != 0) run_one(e, self);
+  settle(e, self);
+  return_inbox(e, self);
+}
+
 bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns, bool helps) noexcept {
   drain(e, self);
   flush_notices(e, self);
@@ -305,11 +324,7 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
     idle(e, self, what, deadline_ns, helps);
   }
   stop_polling(e, self);
-  if (self.running == nullptr) {
-    while (self.ahead_count != 0) run_one(e, self);
-    settle(e, self);
-    return_inbox(e, self);
-  }
+  if (self.running == nullptr) leave(e, self);
   if (self.hands_over) {
     self.hands_over = false;
     if (!looks_idle(e, self)) ring(e, self.index + 1);

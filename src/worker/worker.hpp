@@ -10,6 +10,10 @@ namespace lev {
 // help() takes a task and brings it to its end, in the middle of something else. False: there was none.
 bool help(engine& e, participant& self) noexcept;
 
+// leave() is for a host that goes back to its own program after help(), or after completing tasks: what it has taken goes back,
+// what it has completed is told. No effect inside a task.
+void leave(engine& e, participant& self) noexcept;
+
 // work() runs tasks until the engine stops.
 void work(engine& e, participant& self) noexcept;
 
@@ -21,6 +25,9 @@ struct awaited {
   virtual void disarm() noexcept {}
 
  protected:
+  awaited() = default;
+  awaited(const awaited&) = default;
+  awaited& operator=(const awaited&) = default;
   ~awaited() = default;
 };
 

@@ -11,10 +11,12 @@
 
 namespace lev {
 
-inline void write_back(engine& e, job& j) noexcept {
-  if ((j.flags & task_staged) == 0 || j.result != status::ok) return;
+// `caller_view(i)` is the i-th argument as the caller passed it.
+template <class CallerView>
+void write_back(engine& e, job& j, CallerView&& caller_view) noexcept {
+  if (j.result != status::ok) return;
   for (unsigned i = 0; i < j.argument_count; ++i) {
-    const argument& theirs = e.pool.argument_at(j.task, i);
+    const argument& theirs = caller_view(i);
     if (is_output(theirs) && needs_copy(theirs, e.copies_all)) {
       e.place->put(j.tag, reinterpret_cast<const void*>(j.arguments[i].address), theirs);
     }

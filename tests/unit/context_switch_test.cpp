@@ -1,65 +1,24 @@
-// Tests of lev::context: switches among many contexts, C++ exceptions across them, other threads,
-// and that abandoned contexts leave no trace. What a switch does to the CPU's registers is tested
-// in context_registers_test.cpp.
+// Tests of lev::context: switches among many contexts, C++ exceptions across them, other threads.
+// What a context leaves behind and what misuse does: context_life_test.cpp. What a switch does to
+// the CPU's registers: context_registers_test.cpp.
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <unwind.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <exception>
-#include <fstream>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "context/context.hpp"
+#include "support/coroutine.hpp"
 
 namespace lev {
 namespace {
 
-constexpr std::size_t stack_bytes = 64 * 1024;
-
-// A context that runs `body(*this)` and then finishes to whoever resumed it last.
-struct coroutine {
-  context self;
-  context* resumer = nullptr;
-  void (*body)(coroutine&) = nullptr;
-  void* data = nullptr;
-  bool is_done = false;
-
-  bool start(void (*function)(coroutine&), void* datum = nullptr, std::size_t bytes = stack_bytes) {
-    body = function;
-    data = datum;
-    is_done = false;
-    return self.open(bytes, &coroutine::entry, this);
-  }
-
-  void resume(context& from) {
-    resumer = &from;
-    context::switch_to(from, self);
-  }
-
-  void pause() { context::switch_to(self, *resumer); }
-
-  template <class T>
-  T& as() {
-    return *static_cast<T*>(data);
-  }
-
- private:
-  static void entry(void* argument) {
-    auto& me = *static_cast<coroutine*>(argument);
-    me.body(me);
-    me.is_done = true;
-    context::finish_to(me.self, *me.resumer);
-  }
-};
+using test::coroutine;
 
 TEST(context_switch, ping_pong_alternates_and_finishes) {
   context main;
@@ -298,142 +257,6 @@ TEST(context_switch, a_context_may_change_its_thread) {
   std::thread(resume_once).join();
   EXPECT_TRUE(flow.is_done);
   EXPECT_EQ(rethrown, 42);
-}
-
-// The address space of this process, which a leaked stack, fiber or fake stack makes grow.
-std::size_t mapped_kibibytes() {
-  std::size_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) / 1024;
-}
-
-constexpr std::size_t growth_kibibytes_max = 16 * 1024;
-
-// Contexts are destroyed before their start, in their middle and after their end. A leaked stack
-// or fiber would show as two or more mappings each.
-TEST(context_switch, unfinished_contexts_leave_nothing_behind) {
-  context main;
-  const auto body = [](coroutine& me) {
-    int on_stack = 1;
-    me.data = &on_stack;  // its address escapes, so a fake stack is where it lives
-    me.pause();
-  };
-  const auto use_and_drop = [&](int rounds) {
-    for (int i = 0; i < rounds; ++i) {
-      coroutine flow;
-      ASSERT_TRUE(flow.start(body));
-      for (int resumed = 0; resumed < i % 3; ++resumed) flow.resume(main);
-    }
-  };
-  use_and_drop(30);
-  const std::size_t before = mapped_kibibytes();
-  use_and_drop(600);
-  EXPECT_LT(mapped_kibibytes(), before + growth_kibibytes_max);
-}
-
-TEST(context_switch, reopening_keeps_the_stack_and_forgets_the_past) {
-  context main;
-  coroutine flow;
-  int value = 0;
-  const auto body = [](coroutine& me) {
-    try {
-      throw 1;
-    } catch (int) {
-    }
-    for (;;) {
-      ++me.as<int>();
-      me.pause();
-    }
-  };
-  std::size_t before = 0;
-  for (int i = 1; i <= 300; ++i) {
-    ASSERT_TRUE(flow.start(body, &value));
-    if (i == 10) before = mapped_kibibytes();
-    flow.resume(main);
-    EXPECT_EQ(value, i);
-  }
-  EXPECT_LT(mapped_kibibytes(), before + growth_kibibytes_max);
-  ASSERT_TRUE(flow.start(body, &value, 16 * stack_bytes));
-  flow.resume(main);
-  EXPECT_EQ(value, 301);
-}
-
-TEST(context_switch, open_fails_clearly_when_memory_cannot_be_had) {
-  context main;
-  coroutine flow;
-  const auto body = [](coroutine&) {};
-  EXPECT_FALSE(flow.start(body, nullptr, SIZE_MAX));
-  EXPECT_FALSE(flow.start(body, nullptr, SIZE_MAX / 2));
-  EXPECT_FALSE(flow.self.is_open());
-  EXPECT_TRUE(flow.start(body));
-  flow.resume(main);
-  EXPECT_TRUE(flow.is_done);
-  EXPECT_FALSE(flow.start(body, nullptr, SIZE_MAX / 2));
-  EXPECT_FALSE(flow.self.is_open());
-}
-
-using context_death_test = testing::Test;
-
-TEST(context_death_test, overflowing_the_stack_hits_the_guard) {
-  struct endless {
-    [[gnu::noinline]] static int dig(volatile int* above) {
-      volatile int here[64];
-      here[0] = *above + 1;
-      return here[0] == 0 ? 0 : dig(here) + here[0];
-    }
-  };
-  const auto overflow = [] {
-    context main;
-    coroutine flow;
-    volatile int start = 0;
-    const auto body = [](coroutine& me) { endless::dig(&me.as<volatile int>()); };
-    if (flow.start(body, const_cast<int*>(&start))) flow.resume(main);
-  };
-  EXPECT_DEATH(overflow(), "");
-}
-
-TEST(context_death_test, uncaught_exception_terminates_at_the_throw) {
-  const auto escape = [] {
-    context main;
-    coroutine flow;
-    std::set_terminate([] {
-      std::fputs("terminate called\n", stderr);
-      std::_Exit(1);
-    });
-    if (flow.start([](coroutine&) { throw 1; })) flow.resume(main);
-  };
-  EXPECT_DEATH(escape(), "terminate called");
-}
-
-TEST(context_death_test, entry_must_not_return) {
-  const auto misuse = [] {
-    context main;
-    context flow;
-    if (flow.open(
-            stack_bytes, [](void*) {}, nullptr))
-      context::switch_to(main, flow);
-  };
-  EXPECT_DEATH(misuse(), "must not return");
-}
-
-TEST(context_death_test, a_running_context_must_not_be_closed) {
-  const auto misuse = [] {
-    context main;
-    coroutine flow;
-    if (flow.start([](coroutine& me) { me.self.close(); })) flow.resume(main);
-  };
-  EXPECT_DEATH(misuse(), "is_running");
-}
-
-TEST(context_death_test, switching_to_a_finished_context_faults) {
-  const auto misuse = [] {
-    context main;
-    coroutine flow;
-    if (!flow.start([](coroutine&) {})) return;
-    flow.resume(main);
-    flow.resume(main);
-  };
-  EXPECT_DEATH(misuse(), "");
 }
 
 }  // namespace

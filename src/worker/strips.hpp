@@ -1,0 +1,46 @@
+// strips: a task that is larger than the local store, on one worker. Usually the dicer splits such a task into pieces for all
+// workers; this is for when no task slots are free to hold them, so that it always gets done.
+//
+// Halves the task until a part fits, runs that part from stage to write back, and goes on with the next one: strip mining
+// (gcell, section 6). The parts are on the stack, at most dice_depth_max of them.
+#ifndef LEVERET_WORKER_STRIPS_HPP
+#define LEVERET_WORKER_STRIPS_HPP
+
+#include "worker/execute.hpp"
+#include "worker/stage.hpp"
+#include "worker/write_back.hpp"
+
+namespace lev {
+
+inline void run_strip(engine& e, participant& self, job& j, const descriptor& strip) noexcept {
+  for (unsigned i = 0; i < strip.argument_count; ++i) j.arguments[i] = strip.arguments[i];
+  if (!stage(e, self, j)) {
+    j.result = status::out_of_memory;
+    return;
+  }
+  e.place->wait_tag(j.tag);
+  execute(e, self, j);
+  write_back(e, j, [&strip](unsigned i) -> const argument& { return strip.arguments[i]; });
+  e.place->wait_tag(j.tag);
+  release_room(self, j);
+}
+
+// run_strips() leaves the first failure in j.result and stops there.
+inline void run_strips(engine& e, participant& self, job& j, const descriptor& whole, std::uint32_t depth) noexcept {
+  if (j.result != status::ok) return;
+  if (staged_bytes(whole.arguments, whole.argument_count, e.copies_all) <= e.settings.local_store_bytes) {
+    run_strip(e, self, j, whole);
+    return;
+  }
+  descriptor halves[2];
+  if (depth >= dice_depth_max || cut_pieces(whole, halves, 2) < 2) {
+    j.result = depth >= dice_depth_max ? status::dice_loop : status::too_big;
+    return;
+  }
+  run_strips(e, self, j, halves[0], depth + 1);
+  run_strips(e, self, j, halves[1], depth + 1);
+}
+
+}  // namespace lev
+
+#endif

@@ -1,0 +1,309 @@
+// Exploring the schedules of scenarios, and planting faults that must be found.
+//
+//   1. Each scenario is run under many random schedules and, where that ends, under all schedules with at most two preemptions.
+//      Every one must succeed.
+//   2. Each order stronger than relaxed that was met in the headers named is weakened by one step, and seq_cst also to relaxed;
+//      some scenario must then fail. An order that is not needed must be named in `spare`, with the reason.
+//   3. Each wrong step of plant.cmake is planted; some scenario must then fail.
+//
+// Random schedules are numbered; the number seeds them, so a failure is repeated by running the program again.
+#ifndef LEVERET_TESTS_MODEL_EXPLORE_HPP
+#define LEVERET_TESTS_MODEL_EXPLORE_HPP
+
+#include "relacy_env.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <initializer_list>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace model {
+
+// Random choice of the next thread. Some schedules switch at every step, others rarely, so that one thread gets far while
+// another stands between two steps; in some, one thread is slow throughout.
+template <rl::thread_id_t Count>
+class uneven_scheduler
+    : public rl::scheduler<uneven_scheduler<Count>, rl::scheduler_thread_info, Count> {
+ public:
+  using base = rl::scheduler<uneven_scheduler<Count>, rl::scheduler_thread_info, Count>;
+  using shared_context_t = typename base::shared_context_t;
+  using thread_info_t = typename base::thread_info_t;
+  struct task_t {};
+
+  uneven_scheduler(rl::test_params& p, shared_context_t& c, rl::thread_id_t dynamic)
+      : base(p, c, dynamic) {}
+
+  rl::thread_id_t iteration_begin_impl() {
+    static constexpr unsigned lengths[] = {1, 3, 8, 24, 80};
+    random_.seed(this->iter_);
+    length_ = lengths[random_.rand() % 5];
+    slow_ = random_.rand() % 2 == 0 ? static_cast<int>(random_.rand() % Count) : -1;
+    return any();
+  }
+  bool iteration_end_impl() { return this->iter_ == this->params_.iteration_count; }
+
+  rl::thread_id_t schedule_impl(rl::unpark_reason& reason, unsigned yield) {
+    const int running = this->running_threads_count;
+    if (this->timed_thread_count_ != 0) {
+      const int timed = this->timed_thread_count_;
+      const int i = random_.rand() % (running != 0 ? timed * 6 : timed);
+      if (i < timed) {
+        const rl::thread_id_t thread = this->timed_threads_[i]->index_;
+        this->unpark_thread(thread);
+        reason = rl::unpark_reason_timeout;
+        return thread;
+      }
+    }
+    reason = rl::unpark_reason_normal;
+    const bool stays = this->thread_->state_ == rl::thread_state_running && yield == 0;
+    return stays && random_.rand() % length_ != 0 ? this->thread_->index_ : any();
+  }
+  unsigned rand_impl(unsigned limit, rl::sched_type) { return random_.rand() % limit; }
+  rl::iteration_t iteration_count_impl() { return this->params_.iteration_count; }
+  void get_state_impl(std::ostream&) {}
+  void set_state_impl(std::istream&) {}
+  void on_thread_block(rl::thread_id_t, bool) {}
+  void purge_blocked_threads() {}
+
+ private:
+  rl::thread_id_t any() {
+    const unsigned count = static_cast<unsigned>(this->running_threads_count);
+    const rl::thread_id_t thread = this->running_threads[random_.rand() % count];
+    if (thread != slow_ || random_.rand() % 8 == 0) return thread;
+    return this->running_threads[random_.rand() % count];
+  }
+  rl::random_generator random_;
+  unsigned length_ = 1;
+  int slow_ = -1;
+};
+
+struct budget {
+  unsigned random = 30'000;        // schedules of each scenario
+  unsigned random_planted = 30'000;  // schedules of each scenario to find a fault in
+  unsigned bounded = 300'000;      // schedules with at most `preemptions`; 0: not tried
+  unsigned preemptions = 2;
+  unsigned steps_max = 4'000;      // of one schedule: more is a livelock
+};
+
+struct verdict {
+  rl::test_result_e result = rl::test_result_success;
+  std::uint64_t schedules = 0;
+  bool is_complete = false;  // all schedules with that many preemptions
+  std::string history;
+  bool failed() const {
+    return result != rl::test_result_success && result != rl::test_result_until_condition_hit;
+  }
+};
+
+inline std::uint64_t schedules_left = 0;
+
+// What a scenario derives from, with `void thread(unsigned index)` and perhaps before(), after().
+template <class Derived, int Threads>
+struct scenario : rl::test_suite<Derived, Threads> {
+  static constexpr bool is_asymmetric = false;
+  scenario() {
+    asymmetric_fences = Derived::is_asymmetric;
+    if (schedules_left-- == 0) rl::ctx().rl_until("enough", {});
+  }
+};
+
+template <class Scenario, class Scheduler>
+verdict run(rl::scheduler_type_e type, const budget& b, std::uint64_t schedules, bool tells) {
+  verdict v;
+  rl::ostringstream out;
+  std::ofstream nowhere;
+  rl::test_params p;
+  p.iteration_count = schedules;
+  p.output_stream = &out;
+  p.progress_stream = &nowhere;
+  p.search_type = type;
+  p.context_bound = b.preemptions;
+  p.execution_depth_limit = b.steps_max;
+  rl::ostringstream state;
+  schedules_left = schedules;
+  v.result = rl::run_test<Scenario, Scheduler>(p, state, false);
+  v.schedules = p.stop_iteration;
+  v.is_complete = v.result == rl::test_result_success;
+  if (!tells || !v.failed()) return v;
+  p.initial_state = state.str();
+  p.collect_history = true;
+  schedules_left = schedules;
+  rl::run_test<Scenario, Scheduler>(p, state, true);
+  v.history = out.str().c_str();
+  return v;
+}
+
+template <class Scenario>
+verdict run_random(const budget& b, std::uint64_t schedules, bool tells) {
+  using scheduler = uneven_scheduler<Scenario::params::thread_count>;
+  return run<Scenario, scheduler>(rl::random_scheduler_type, b, schedules, tells);
+}
+template <class Scenario>
+verdict run_bounded(const budget& b, bool tells) {
+  using scheduler = rl::context_bound_scheduler<Scenario::params::thread_count>;
+  return run<Scenario, scheduler>(rl::fair_context_bound_scheduler_type, b, b.bounded, tells);
+}
+
+// What the checks of one program come to.
+class explorer {
+ public:
+  // `headers` are the endings of the files whose orders are weakened.
+  explorer(const char* protocol, const budget& b, std::initializer_list<const char*> headers)
+      : protocol_(protocol), budget_(b), headers_(headers.begin(), headers.end()) {}
+
+  template <class Scenario>
+  explorer& check(const char* name) {
+    check_one(name, "random", run_random<Scenario>(budget_, budget_.random, true));
+    finders_.push_back([](const budget& b) {
+      const verdict v = run_random<Scenario>(b, b.random_planted, false);
+      return v.failed() || b.bounded == 0 ? v : run_bounded<Scenario>(b, false);
+    });
+    if (budget_.bounded != 0) check_one(name, "bounded", run_bounded<Scenario>(budget_, true));
+    return *this;
+  }
+
+  // An order that no scenario needs, as "function operation-order -> order", and why it is there all the same.
+  explorer& spare(const char* what, const char* why) {
+    spares_.push_back({what, why, false});
+    return *this;
+  }
+
+  explorer& plant(fault_name f) {
+    planted_id = f.id;
+    const rl::test_result_e found = find();
+    planted_id = 0;
+    ++steps_planted_;
+    if (found == rl::test_result_success) return fail(std::string("not found: ") + f.name);
+    std::printf("  found   %-58s %s\n", f.name, rl::test_result_str(found));
+    return *this;
+  }
+
+  // Weakens the orders met so far and prints the result; the program's exit status.
+  int end() {
+    weaken_all();
+    for (const spare_order& s : spares_) {
+      if (!s.is_used) fail(std::string("spare, but found or not met: ") + s.what);
+    }
+    std::printf("%s: %llu schedules; %u orders weakened, %u found, %u spare; %u wrong steps; %s\n",
+                protocol_, static_cast<unsigned long long>(schedules_), weakenings_, found_,
+                weakenings_ - found_, steps_planted_, failures_ == 0 ? "ok" : "FAILED");
+    return failures_ == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  }
+
+ private:
+  struct spare_order {
+    const char* what;
+    const char* why;
+    bool is_used;
+  };
+
+  explorer& fail(const std::string& what) {
+    ++failures_;
+    std::printf("  FAILED  %s\n", what.c_str());
+    return *this;
+  }
+
+  void check_one(const char* name, const char* how, const verdict& v) {
+    schedules_ += v.schedules;
+    const char* said = v.failed() ? rl::test_result_str(v.result) : "ok";
+    std::printf("  %-8s %-24s %9llu schedules%s: %s\n", how, name,
+                static_cast<unsigned long long>(v.schedules),
+                v.is_complete && *how == 'b' ? " (all)" : "", said);
+    std::fflush(stdout);
+    if (!v.failed()) return;
+    fail(name);
+    const std::size_t threads = v.history.find("\nthread 0:");
+    std::printf("%s\n", v.history.substr(0, threads).c_str());
+  }
+
+  rl::test_result_e find() {
+    for (auto* finder : finders_) {
+      const verdict v = finder(budget_);
+      schedules_ += v.schedules;
+      if (v.failed()) return v.result;
+    }
+    return rl::test_result_success;
+  }
+
+  bool concerns(const site& s) const {
+    const std::string file = s.at.file_name();
+    for (const std::string& header : headers_) {
+      if (file.ends_with(header)) return true;
+    }
+    return false;
+  }
+
+  static const char* order_name(std::memory_order o) {
+    return rl::format(relacy_order(o));
+  }
+
+  static std::string function_name(const where& w) {
+    std::string name = w.function_name();
+    name.resize(name.find('('));
+    const std::size_t start = name.rfind(':');
+    return start == std::string::npos ? name : name.substr(start + 1);
+  }
+
+  void weaken_all() {
+    using enum std::memory_order;
+    for (unsigned i = 0; i < sites_max; ++i) {
+      if (!has_site[i] || !concerns(sites[i])) continue;
+      const site& s = sites[i];
+      if (s.order == seq_cst) {
+        const std::memory_order next[] = {acquire, release, acq_rel};
+        weaken(s, next[static_cast<int>(s.kind)]);
+      }
+      if (s.order == acq_rel) {
+        weaken(s, acquire);
+        weaken(s, release);
+      } else {
+        weaken(s, relaxed);
+      }
+    }
+  }
+
+  void weaken(const site& s, std::memory_order to) {
+    static constexpr const char* kinds[] = {"load", "store", "change"};
+    const std::string file = s.at.file_name();
+    const std::string text = function_name(s.at) + " " + kinds[static_cast<int>(s.kind)] + " " +
+                             order_name(s.order) + " -> " + order_name(to);
+    const std::string place = file.substr(file.rfind('/') + 1) + ":" + std::to_string(s.at.line());
+    weakened = {&s, to};
+    const rl::test_result_e result = find();
+    weakened = {};
+    ++weakenings_;
+    spare_order* spare = nullptr;
+    for (spare_order& o : spares_) {
+      if (text == o.what) spare = &o;
+    }
+    if (result != rl::test_result_success) {
+      ++found_;
+      std::printf("  found   %-24s %-50s %s\n", place.c_str(), text.c_str(),
+                  rl::test_result_str(result));
+    } else if (spare != nullptr) {
+      spare->is_used = true;
+      std::printf("  spare   %-24s %-50s %s\n", place.c_str(), text.c_str(), spare->why);
+    } else {
+      fail(place + " " + text + ": not found");
+    }
+    std::fflush(stdout);
+  }
+
+  const char* protocol_;
+  budget budget_;
+  std::vector<std::string> headers_;
+  std::vector<spare_order> spares_;
+  std::vector<verdict (*)(const budget&)> finders_;
+  std::uint64_t schedules_ = 0;
+  unsigned weakenings_ = 0;
+  unsigned found_ = 0;
+  unsigned steps_planted_ = 0;
+  unsigned failures_ = 0;
+};
+
+}  // namespace model
+
+#endif

@@ -1,0 +1,114 @@
+// Tests of the filters that come with Leveret, on random lines of waiting tasks against the obvious
+// stable sorts.
+#include <gtest/gtest.h>
+#include <leveret/filter.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/random.hpp"
+
+namespace lev {
+namespace {
+
+using line = std::vector<waiting_task>;
+
+// Random tasks in order of arrival, or, if `shuffled`, as another filter may have left them.
+line random_line(random_source& random, std::size_t count, bool shuffled) {
+  line tasks(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    tasks[i].sequence = i;
+    tasks[i].slot = static_cast<std::uint32_t>(i);
+    tasks[i].key = random.below(5);
+    tasks[i].priority = static_cast<std::int32_t>(random.below(7)) - 3;
+    tasks[i].procedure = static_cast<procedure_id>(1 + random.below(4));
+  }
+  for (std::size_t i = count; shuffled && i > 1; --i) {
+    std::swap(tasks[i - 1], tasks[random.below(static_cast<std::uint32_t>(i))]);
+  }
+  return tasks;
+}
+
+std::vector<std::uint32_t> slots_of(const line& tasks) {
+  std::vector<std::uint32_t> slots;
+  for (const waiting_task& t : tasks) slots.push_back(t.slot);
+  return slots;
+}
+
+template <class Check>
+void for_random_lines(filter f, Check&& check) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE(seed);
+    random_source random(seed);
+    const line before = random_line(random, random.below(40), seed % 2 == 0);
+    line after = before;
+    f.apply(after.data(), after.size(), f.context);
+    check(before, after);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(filters, fifo_restores_the_order_of_arrival) {
+  for_random_lines(filters::fifo(), [](const line& before, const line& after) {
+    line expected = before;
+    std::sort(expected.begin(), expected.end(),
+              [](const auto& a, const auto& b) { return a.sequence < b.sequence; });
+    ASSERT_EQ(slots_of(after), slots_of(expected));
+  });
+}
+
+TEST(filters, priority_puts_larger_first_then_arrival) {
+  for_random_lines(filters::priority(), [](const line& before, const line& after) {
+    line expected = before;
+    std::sort(expected.begin(), expected.end(), [](const auto& a, const auto& b) {
+      return a.priority != b.priority ? a.priority > b.priority : a.sequence < b.sequence;
+    });
+    ASSERT_EQ(slots_of(after), slots_of(expected));
+  });
+}
+
+// Groups of equal `Key` in order of their first task, each in the order it had.
+template <class Key>
+line grouped(const line& before, Key&& key) {
+  line out;
+  std::vector<bool> used(before.size());
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    for (std::size_t j = i; j < before.size(); ++j) {
+      if (used[j] || used[i] || key(before[j]) != key(before[i])) continue;
+      out.push_back(before[j]);
+      if (j != i) used[j] = true;
+    }
+    used[i] = true;
+  }
+  return out;
+}
+
+TEST(filters, locality_keeps_tasks_on_the_same_data_together) {
+  for_random_lines(filters::locality(), [](const line& before, const line& after) {
+    const line expected = grouped(before, [](const waiting_task& t) { return t.key; });
+    ASSERT_EQ(slots_of(after), slots_of(expected));
+  });
+}
+
+TEST(filters, by_procedure_keeps_tasks_of_one_procedure_together) {
+  for_random_lines(filters::by_procedure(), [](const line& before, const line& after) {
+    const line expected = grouped(before, [](const waiting_task& t) { return t.procedure; });
+    ASSERT_EQ(slots_of(after), slots_of(expected));
+  });
+}
+
+TEST(filters, extremes_of_priority_are_compared_without_overflow) {
+  line tasks(3);
+  for (std::uint32_t i = 0; i < 3; ++i) tasks[i].slot = i;
+  tasks[0].priority = INT32_MIN;
+  tasks[1].priority = INT32_MAX;
+  tasks[2].priority = 0;
+  const filter f = filters::priority();
+  f.apply(tasks.data(), tasks.size(), f.context);
+  EXPECT_EQ(slots_of(tasks), (std::vector<std::uint32_t>{1, 2, 0}));
+}
+
+}  // namespace
+}  // namespace lev

@@ -1,0 +1,230 @@
+// Tests by one thread of the bookkeeping that tasks go through: free slots, lists of dependants,
+// mutexes, the pass lock, the parker, and the ring of trace events.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "flow/dependants.hpp"
+#include "flow/mutex_table.hpp"
+#include "flow/slot_pool.hpp"
+#include "sync/parker.hpp"
+#include "sync/pass_lock.hpp"
+#include "trace/events.hpp"
+
+namespace lev {
+namespace {
+
+// A pool of slots and the memory it works in.
+struct pool_fixture {
+  explicit pool_fixture(std::uint32_t count)
+      : slots(new slot[count]),
+        tails(new slot_tail[count]),
+        extras(new slot_extra[count]),
+        cells(new index_ring<>::cell[count]) {
+    pool.open(slots.get(), tails.get(), extras.get(), cells.get(), count);
+  }
+  std::unique_ptr<slot[]> slots;
+  std::unique_ptr<slot_tail[]> tails;
+  std::unique_ptr<slot_extra[]> extras;
+  std::unique_ptr<index_ring<>::cell[]> cells;
+  slot_pool pool;
+};
+
+class slot_pool_test : public testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(slot_pool_test, hands_out_every_slot_once_and_takes_all_back) {
+  pool_fixture f(64);
+  slot_cache cache;
+  cache.limit = GetParam();
+  for (int round = 0; round < 5; ++round) {
+    std::set<std::uint32_t> taken;
+    std::uint32_t s = 0;
+    while ((s = f.pool.try_take(cache)) != no_slot) EXPECT_TRUE(taken.insert(s).second);
+    EXPECT_EQ(taken.size(), 64u);
+    EXPECT_TRUE(f.pool.looks_exhausted());
+    for (const std::uint32_t t : taken) f.pool.give(cache, t);
+    EXPECT_LE(cache.count, cache.limit);
+    EXPECT_EQ(f.pool.free_count() + cache.count, 64u);
+  }
+  f.pool.flush(cache);
+  EXPECT_EQ(cache.count, 0u);
+  EXPECT_EQ(f.pool.free_count(), 64u);
+}
+
+INSTANTIATE_TEST_SUITE_P(cache_limits, slot_pool_test, testing::Values(0u, 1u, 2u, 5u, 32u));
+
+struct edges_fixture {
+  explicit edges_fixture(std::uint32_t count)
+      : nodes(new dependant[count]), cells(new index_ring<>::cell[count]) {
+    edges.open(nodes.get(), cells.get(), count);
+  }
+  std::vector<std::uint32_t> take_all(slot_extra& extra, std::uint32_t generation) {
+    std::vector<std::uint32_t> slots;
+    for (std::uint32_t n = edges.take(extra, generation); n != 0;) {
+      const dependant d = edges.node(n);
+      edges.give(n);
+      slots.push_back(d.slot);
+      n = d.next;
+    }
+    return slots;
+  }
+  std::unique_ptr<dependant[]> nodes;
+  std::unique_ptr<index_ring<>::cell[]> cells;
+  dependants edges;
+};
+
+TEST(dependants, a_completer_takes_all_edges_once) {
+  edges_fixture f(4);
+  slot predecessor;
+  slot_extra extra;
+  predecessor.state.open();
+  for (std::uint32_t s = 10; s < 14; ++s) {
+    EXPECT_EQ(f.edges.add(predecessor, extra, 0, s), dependants::add_result::added);
+  }
+  EXPECT_EQ(f.edges.add(predecessor, extra, 0, 99), dependants::add_result::no_node);
+  EXPECT_EQ(f.take_all(extra, 0), (std::vector<std::uint32_t>{13, 12, 11, 10}));
+  EXPECT_TRUE(f.take_all(extra, 0).empty());
+  EXPECT_EQ(f.edges.add(predecessor, extra, 0, 99), dependants::add_result::added);
+}
+
+TEST(dependants, an_edge_to_a_completed_task_is_late) {
+  edges_fixture f(4);
+  slot predecessor;
+  slot_extra extra;
+  predecessor.state.open();
+  std::uint64_t seen = predecessor.state.word();
+  ASSERT_TRUE(predecessor.state.try_finish(seen, status::ok));
+  EXPECT_EQ(f.edges.add(predecessor, extra, 0, 5), dependants::add_result::late);
+  EXPECT_EQ(f.take_all(extra, 0), std::vector<std::uint32_t>{5});
+}
+
+TEST(dependants, a_list_of_an_older_generation_is_empty) {
+  edges_fixture f(4);
+  slot predecessor;
+  slot_extra extra;
+  predecessor.state.open();
+  ASSERT_EQ(f.edges.add(predecessor, extra, 0, 5), dependants::add_result::added);
+  ASSERT_EQ(f.take_all(extra, 0).size(), 1u);
+  predecessor.state.retire();
+  predecessor.state.open();
+  EXPECT_TRUE(f.take_all(extra, 1).empty());
+  ASSERT_EQ(f.edges.add(predecessor, extra, 1, 6), dependants::add_result::added);
+  EXPECT_EQ(f.take_all(extra, 1), std::vector<std::uint32_t>{6});
+}
+
+TEST(mutex_table, passes_a_mutex_on_in_order_of_arrival) {
+  pool_fixture f(8);
+  mutex_table table;
+  mutex_id id = 0;
+  ASSERT_TRUE(table.make(&id));
+  for (std::uint32_t t = 0; t < 4; ++t) {
+    f.pool.extra(t).locks[0] = id;
+    f.pool.extra(t).lock_count = 1;
+    EXPECT_EQ(table.acquire(f.pool, t), t == 0);
+  }
+  for (std::uint32_t t = 1; t < 4; ++t) {
+    EXPECT_EQ(table.release(f.pool, id), t);
+    EXPECT_TRUE(table.acquire(f.pool, t));
+  }
+  EXPECT_EQ(table.release(f.pool, id), no_slot);
+}
+
+TEST(mutex_table, a_task_waits_for_each_of_its_mutexes_in_turn) {
+  pool_fixture f(4);
+  mutex_table table;
+  mutex_id a = 0;
+  mutex_id b = 0;
+  ASSERT_TRUE(table.make(&a));
+  ASSERT_TRUE(table.make(&b));
+  const auto wants = [&](std::uint32_t t, std::vector<mutex_id> ids) {
+    for (std::size_t i = 0; i < ids.size(); ++i) f.pool.extra(t).locks[i] = ids[i];
+    f.pool.extra(t).lock_count = static_cast<std::uint8_t>(ids.size());
+    return table.acquire(f.pool, t);
+  };
+  EXPECT_TRUE(wants(0, {a}));
+  EXPECT_TRUE(wants(1, {b}));
+  EXPECT_FALSE(wants(2, {a, b}));
+  EXPECT_EQ(table.release(f.pool, a), 2u);
+  EXPECT_FALSE(table.acquire(f.pool, 2));
+  EXPECT_EQ(table.release(f.pool, b), 2u);
+  EXPECT_TRUE(table.acquire(f.pool, 2));
+  EXPECT_EQ(f.pool.extra(2).locks_held, 2);
+}
+
+TEST(mutex_table, there_are_256_mutexes) {
+  mutex_table table;
+  mutex_id id = 0;
+  for (unsigned i = 0; i < mutex_count_max; ++i) {
+    ASSERT_TRUE(table.make(&id));
+    EXPECT_EQ(id, i);
+    EXPECT_TRUE(table.exists(id));
+  }
+  EXPECT_FALSE(table.make(&id));
+  EXPECT_FALSE(table.make(&id));
+  EXPECT_FALSE(table.exists(mutex_count_max));
+}
+
+TEST(pass_lock, whoever_asks_meanwhile_gets_another_round) {
+  pass_lock<> lock;
+  int rounds = 0;
+  lock.run([&] {
+    if (++rounds < 3) lock.run([] { ADD_FAILURE() << "somebody is at it already"; });
+  });
+  EXPECT_EQ(rounds, 3);
+  lock.run([&] { ++rounds; });
+  EXPECT_EQ(rounds, 4);
+}
+
+TEST(pass_lock, holding_it_for_something_else_keeps_requests) {
+  pass_lock<> lock;
+  int rounds = 0;
+  ASSERT_TRUE(lock.try_hold());
+  EXPECT_FALSE(lock.try_hold());
+  lock.run([&] { ++rounds; });
+  EXPECT_EQ(rounds, 0);
+  EXPECT_FALSE(lock.release_hold());
+  EXPECT_TRUE(lock.release_hold());
+  EXPECT_TRUE(lock.try_hold());
+  EXPECT_TRUE(lock.release_hold());
+}
+
+// Sleeps are counted; each ends at once, as if for no reason.
+struct counting_sleeper {
+  void wait_word(atomic<std::uint32_t>&, std::uint32_t, std::uint64_t) noexcept { ++sleeps; }
+  void wake_word(atomic<std::uint32_t>&) noexcept { ++wakes; }
+  int sleeps = 0;
+  int wakes = 0;
+};
+
+TEST(parker, a_token_saves_one_sleep) {
+  parker<> p;
+  counting_sleeper sleeper;
+  p.unpark(sleeper);
+  p.unpark(sleeper);
+  EXPECT_EQ(sleeper.wakes, 0);
+  p.park(sleeper, ~std::uint64_t{0});
+  EXPECT_EQ(sleeper.sleeps, 0);
+  p.park(sleeper, ~std::uint64_t{0});
+  EXPECT_EQ(sleeper.sleeps, 1);
+}
+
+TEST(event_ring, keeps_the_last_events_and_hashes_all) {
+  event kept[4];
+  event_ring ring;
+  EXPECT_FALSE(ring.is_open());
+  ring.open(kept, 4);
+  std::set<std::uint64_t> hashes;
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    ring.record({i, i + 1, i, 1, step::execute});
+    EXPECT_TRUE(hashes.insert(ring.hash()).second);
+  }
+  EXPECT_EQ(ring.written(), 10u);
+  ASSERT_EQ(ring.kept(), 4u);
+  for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(ring.at(i).task, 6 + i);
+}
+
+}  // namespace
+}  // namespace lev
