@@ -3,12 +3,12 @@
 //   procedure's parameter   caller passes
 //   T (<= 16 bytes)         a value converted to T
 //   lev::result<T>          a T variable that outlives the task
-//   lev::in<T>              anything contiguous with data() and size(), lev::view(pointer, n), lev::strided(...)
-//   lev::out<T>, inout<T>   the same, not const
-//   lev::range              a lev::range
+//   lev::in<T>              anything contiguous with data() and size(), lev::view(pointer, n),
+//   lev::strided(...) lev::out<T>, inout<T>   the same, not const lev::range              a
+//   lev::range
 //
-// Wrap memory in lev::sliced(...) to let dicing cut it. No alignment is asked beyond that of T. An argument that cannot be
-// passed does not compile, and the message says why.
+// Wrap memory in lev::sliced(...) to let dicing cut it. No alignment is asked beyond that of T. An
+// argument that cannot be passed does not compile, and the message says why.
 #ifndef LEVERET_ARGS_HPP
 #define LEVERET_ARGS_HPP
 
@@ -19,8 +19,9 @@
 
 namespace lev {
 
-// Memory as a procedure sees it: `rows()` rows of `row_size()` elements. One row is the usual case; then index it with [].
-// Rows may be apart (in place) or packed (copied to the local store): use row(r) when there is more than one.
+// Memory as a procedure sees it: `rows()` rows of `row_size()` elements. One row is the usual case;
+// then index it with []. Rows may be apart (in place) or packed (copied to the local store): use
+// row(r) when there is more than one.
 template <class T>
 class memory_view {
  public:
@@ -33,7 +34,8 @@ class memory_view {
   std::size_t row_size() const noexcept { return row_size_; }
   T* row(std::size_t r) const noexcept {
     using byte = std::conditional_t<std::is_const_v<T>, const char, char>;
-    return reinterpret_cast<T*>(reinterpret_cast<byte*>(data_) + static_cast<std::ptrdiff_t>(r) * stride_bytes_);
+    return reinterpret_cast<T*>(reinterpret_cast<byte*>(data_) +
+                                static_cast<std::ptrdiff_t>(r) * stride_bytes_);
   }
   T& operator[](std::size_t i) const noexcept { return data_[i]; }
   T* begin() const noexcept { return data_; }
@@ -89,9 +91,11 @@ constexpr memory<T> view(T* data, std::size_t size) noexcept {
   return {data, size, 1, static_cast<std::ptrdiff_t>(size * sizeof(T)), false};
 }
 
-// strided() names `rows` rows of `row_size` elements whose starts are `stride` elements apart, such as a block of a matrix.
+// strided() names `rows` rows of `row_size` elements whose starts are `stride` elements apart, such
+// as a block of a matrix.
 template <class T>
-constexpr memory<T> strided(T* data, std::size_t rows, std::size_t row_size, std::ptrdiff_t stride) noexcept {
+constexpr memory<T> strided(T* data, std::size_t rows, std::size_t row_size,
+                            std::ptrdiff_t stride) noexcept {
   return {data, row_size, rows, stride * static_cast<std::ptrdiff_t>(sizeof(T)), false};
 }
 
@@ -125,7 +129,8 @@ argument memory_argument(kind what, const memory<T>& m) noexcept {
   argument a;
   a.address = reinterpret_cast<std::uintptr_t>(m.data);
   // A length that does not fit is refused at submit, not wrapped.
-  a.row_bytes = m.row_size > ~std::uint64_t{0} / sizeof(T) ? ~std::uint64_t{0} : m.row_size * sizeof(T);
+  a.row_bytes =
+      m.row_size > ~std::uint64_t{0} / sizeof(T) ? ~std::uint64_t{0} : m.row_size * sizeof(T);
   a.stride_bytes = m.stride_bytes;
   a.rows = m.rows > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(m.rows);
   a.unit_bytes = sizeof(T);
@@ -134,15 +139,17 @@ argument memory_argument(kind what, const memory<T>& m) noexcept {
   return a;
 }
 
-// parameter<P> knows, for a procedure's parameter type P: its kind, how a caller's value becomes an argument (pack), and how
-// an argument becomes the parameter inside the worker (unpack).
+// parameter<P> knows, for a procedure's parameter type P: its kind, how a caller's value becomes an
+// argument (pack), and how an argument becomes the parameter inside the worker (unpack).
 template <class P>
 struct parameter {
   static_assert(!std::is_reference_v<P> && !std::is_pointer_v<P>,
-                "a procedure's parameter must be a value, lev::result<T>, lev::in<T>, lev::out<T>, lev::inout<T> or "
+                "a procedure's parameter must be a value, lev::result<T>, lev::in<T>, lev::out<T>, "
+                "lev::inout<T> or "
                 "lev::range: references and pointers do not say what the task reads and writes");
   static_assert(std::is_pointer_v<P> || std::is_reference_v<P> || fits_value<P>,
-                "a value parameter must be trivially copyable and at most 16 bytes; pass larger data as lev::in<T>");
+                "a value parameter must be trivially copyable and at most 16 bytes; pass larger "
+                "data as lev::in<T>");
   static constexpr kind what = kind::value;
   static argument pack(const P& value) noexcept {
     argument a;
@@ -180,7 +187,9 @@ struct parameter<range> {
 
 template <class T>
 struct parameter<result<T>> {
-  static_assert(fits_value<T>, "a result must be trivially copyable and at most 16 bytes; use lev::out<T> for more");
+  static_assert(
+      fits_value<T>,
+      "a result must be trivially copyable and at most 16 bytes; use lev::out<T> for more");
   static constexpr kind what = kind::result;
   static argument pack(T& place) noexcept {
     argument a;
@@ -191,25 +200,31 @@ struct parameter<result<T>> {
     a.what = kind::result;
     return a;
   }
-  static result<T> unpack(const argument& a) noexcept { return result<T>(reinterpret_cast<T*>(a.address)); }
+  static result<T> unpack(const argument& a) noexcept {
+    return result<T>(reinterpret_cast<T*>(a.address));
+  }
 };
 
 template <class View, class T, kind What>
 struct memory_parameter {
   static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
-                "memory arguments hold trivially copyable, non-const elements: write lev::in<float>, not lev::in<const float>");
+                "memory arguments hold trivially copyable, non-const elements: write "
+                "lev::in<float>, not lev::in<const float>");
   static_assert(sizeof(T) <= 0xffff, "an element is at most 65535 bytes");
   static constexpr kind what = What;
   template <class Source>
   static argument pack(Source&& source) noexcept {
     auto m = as_memory(source);
     using element = std::remove_pointer_t<decltype(m.data)>;
-    static_assert(std::is_same_v<std::remove_const_t<element>, T>, "the caller's elements have another type than the procedure's");
-    static_assert(What == kind::in || !std::is_const_v<element>, "an output argument needs memory that is not const");
+    static_assert(std::is_same_v<std::remove_const_t<element>, T>,
+                  "the caller's elements have another type than the procedure's");
+    static_assert(What == kind::in || !std::is_const_v<element>,
+                  "an output argument needs memory that is not const");
     return memory_argument(What, m);
   }
   static View unpack(const argument& a) noexcept {
-    return View(reinterpret_cast<T*>(a.address), a.row_bytes / sizeof(T), a.rows, static_cast<std::ptrdiff_t>(a.stride_bytes));
+    return View(reinterpret_cast<T*>(a.address), a.row_bytes / sizeof(T), a.rows,
+                static_cast<std::ptrdiff_t>(a.stride_bytes));
   }
 };
 
@@ -222,8 +237,9 @@ struct parameter<inout<T>> : memory_parameter<inout<T>, T, kind::inout> {};
 
 }  // namespace detail
 
-// sliced() marks memory that dicing may cut: along its rows, or along its elements if it has one row. Every sliced argument
-// of a task, and its ranges, must have the same number of rows/elements/indices.
+// sliced() marks memory that dicing may cut: along its rows, or along its elements if it has one
+// row. Every sliced argument of a task, and its ranges, must have the same number of
+// rows/elements/indices.
 template <class Source>
 constexpr auto sliced(Source&& source) noexcept {
   auto m = detail::as_memory(source);

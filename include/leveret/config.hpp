@@ -1,4 +1,5 @@
-// How a runtime is opened. Every field has a default that suits most programs; zero means "choose for me" where it says so.
+// How a runtime is opened. Every field has a default that suits most programs; zero means "choose
+// for me" where it says so.
 #ifndef LEVERET_CONFIG_HPP
 #define LEVERET_CONFIG_HPP
 
@@ -11,14 +12,14 @@ namespace lev {
 enum class staging : std::uint8_t {
   automatic,  // in place where the machine can and the argument is contiguous, else copied
   in_place,   // in place; strided arguments are packed into the local store
-  copy,       // always a private copy in the local store: outputs appear only when the task completed
+  copy,  // always a private copy in the local store: outputs appear only when the task completed
 };
 
 // What a host thread does while it waits.
 enum class wait_policy : std::uint8_t {
-  help,   // spin shortly, run other tasks, then sleep (default)
-  park,   // spin shortly, then sleep; never runs a task
-  spin,   // burn the core: lowest latency, for a host with a core of its own
+  help,  // spin shortly, run other tasks, then sleep (default)
+  park,  // spin shortly, then sleep; never runs a task
+  spin,  // burn the core: lowest latency, for a host with a core of its own
 };
 
 // What submit does when all tickets are in use.
@@ -29,29 +30,32 @@ enum class when_full : std::uint8_t {
 };
 
 struct config {
-  const char* machine = "threads";          // a name listed by lev::machine_name()
-  int workers = 0;                          // 0: one less than the cores this process may use, at least 1
+  const char* machine = "threads";  // a name listed by lev::machine_name()
+  int workers = 0;                  // 0: one less than the cores this process may use, at least 1
   lev::staging staging = lev::staging::automatic;
   lev::wait_policy wait = lev::wait_policy::help;
   lev::when_full full = lev::when_full::help;
-  bool pin = false;                         // bind each worker to a core
-  std::uint32_t depth = 0;                  // tasks looked ahead (multi-buffering); 0: 4 in place, 2 copied; 1: none
+  bool pin = false;  // bind each worker to a core
+  std::uint32_t depth =
+      0;  // tasks looked ahead (multi-buffering); 0: 4 in place, 2 copied; 1: none
   std::size_t local_store_bytes = 256 << 10;  // per worker; rounded up to pages
-  std::uint32_t tickets = 4096;             // tasks in flight at most; rounded up to a power of two
-  std::uint32_t dice_threshold = 16;        // dice until this many tasks per worker wait (Jack Rabbit section 4.4)
-  std::uint32_t host_threads = 64;          // threads that may ever call into this runtime at the same time
-  std::uint32_t nest_max = 256;             // tasks waiting inside tasks on one worker
-  std::uint32_t spin_ns = 50'000;           // how long an idle worker or waiting host polls before it sleeps
-  std::uint32_t trace_events = 0;           // events kept per worker; 0: no trace
-  std::uint64_t seed = 1;                   // of every random choice; on `sim` it picks the schedule
+  std::uint32_t tickets = 4096;  // tasks in flight at most; rounded up to a power of two
+  std::uint32_t dice_threshold =
+      16;  // dice until this many tasks per worker wait (Jack Rabbit section 4.4)
+  std::uint32_t host_threads = 64;  // threads that may ever call into this runtime at the same time
+  std::uint32_t nest_max = 256;     // tasks waiting inside tasks on one worker
+  std::uint32_t spin_ns = 50'000;  // how long an idle worker or waiting host polls before it sleeps
+  std::uint32_t trace_events = 0;  // events kept per worker; 0: no trace
+  std::uint64_t seed = 1;          // of every random choice; on `sim` it picks the schedule
 };
 
-// machine_name() returns the i-th machine built into this library, or null when there is none; machine_unavailable() says why
-// a machine does not work here, or null when it does. Thread safe.
+// machine_name() returns the i-th machine built into this library, or null when there is none;
+// machine_unavailable() says why a machine does not work here, or null when it does. Thread safe.
 const char* machine_name(unsigned index) noexcept;
 const char* machine_unavailable(const char* name) noexcept;
 
-// available_cores() counts the cores this process may use: the affinity mask, limited by the cgroup's CPU quota.
+// available_cores() counts the cores this process may use: the affinity mask, limited by the
+// cgroup's CPU quota.
 unsigned available_cores() noexcept;
 
 }  // namespace lev

@@ -1,4 +1,5 @@
-// co_await for tickets: a coroutine that awaits a ticket is resumed by the thread that completes the task.
+// co_await for tickets: a coroutine that awaits a ticket is resumed by the thread that completes
+// the task.
 //
 //   co_await lev::when_done(runtime.submit(work, x, y));
 #ifndef LEVERET_COROUTINE_HPP
@@ -10,16 +11,21 @@
 
 namespace lev {
 
-// Awaits the ticket's task. The value of the co_await is nothing; it rethrows like ticket::wait(). The ticket is consumed.
+// Awaits the ticket's task. The value of the co_await is nothing; it rethrows like ticket::wait().
+// The ticket is consumed.
 class when_done {
  public:
   explicit when_done(ticket&& t) noexcept : ticket_(static_cast<ticket&&>(t)) {}
   bool await_ready() const noexcept { return ticket_.done(); }
-  // The awaiter lives in the coroutine's frame and may be gone before then() returns: nothing of it is touched afterwards.
+  // The awaiter lives in the coroutine's frame and may be gone before then() returns: nothing of it
+  // is touched afterwards.
   void await_suspend(std::coroutine_handle<> waiting) {
-    const status code = ticket_.then([](void* frame) { std::coroutine_handle<>::from_address(frame).resume(); },
-                                     waiting.address());
-    if (code != status::ok) throw error(code, -1, "co_await: the ticket already has a callback or is stale; await it once");
+    const status code =
+        ticket_.then([](void* frame) { std::coroutine_handle<>::from_address(frame).resume(); },
+                     waiting.address());
+    if (code != status::ok)
+      throw error(code, -1,
+                  "co_await: the ticket already has a callback or is stale; await it once");
   }
   void await_resume() { ticket_.wait(); }
 

@@ -1,9 +1,11 @@
 // Filters: functions that choose the order in which waiting tasks run.
 //
-// A runtime keeps an ordered chain of filters; each may permute the tasks that wait in the reorder buffer before they go to
-// the workers. The chain may be changed while tasks run. With no filter, tasks pass straight to the workers in order.
+// A runtime keeps an ordered chain of filters; each may permute the tasks that wait in the reorder
+// buffer before they go to the workers. The chain may be changed while tasks run. With no filter,
+// tasks pass straight to the workers in order.
 //
-// Papers: Sol MT / Jack Rabbit, filter chain and reorder buffer (thesis sections 3 and 4.2); locality is JR section 7.
+// Papers: Sol MT / Jack Rabbit, filter chain and reorder buffer (thesis sections 3 and 4.2);
+// locality is JR section 7.
 #ifndef LEVERET_FILTER_HPP
 #define LEVERET_FILTER_HPP
 
@@ -16,15 +18,16 @@ namespace lev {
 
 // A waiting task as a filter sees it.
 struct waiting_task {
-  std::uint64_t sequence;    // order of arrival
-  std::uint32_t key;         // data key: descriptor::key, or made from the first memory argument's page
+  std::uint64_t sequence;  // order of arrival
+  std::uint32_t key;  // data key: descriptor::key, or made from the first memory argument's page
   std::int32_t priority;
-  std::uint32_t slot;        // whose entry this is: permute entries whole, never edit this
+  std::uint32_t slot;  // whose entry this is: permute entries whole, never edit this
   procedure_id procedure;
 };
 
-// A filter permutes `tasks[0 .. count)` in place. It runs under the scheduler's lock: it must not wait, submit or throw. One
-// that loses or repeats a task is ignored for that pass and counted (counters::bad_filters).
+// A filter permutes `tasks[0 .. count)` in place. It runs under the scheduler's lock: it must not
+// wait, submit or throw. One that loses or repeats a task is ignored for that pass and counted
+// (counters::bad_filters).
 struct filter {
   void (*apply)(waiting_task* tasks, std::size_t count, void* context) = nullptr;
   void* context = nullptr;
@@ -33,9 +36,9 @@ struct filter {
 constexpr std::size_t filter_count_max = 8;
 
 namespace filters {
-filter fifo() noexcept;       // by order of arrival
-filter priority() noexcept;   // larger priority first, then arrival
-filter locality() noexcept;   // tasks on the same data together, groups by first arrival
+filter fifo() noexcept;          // by order of arrival
+filter priority() noexcept;      // larger priority first, then arrival
+filter locality() noexcept;      // tasks on the same data together, groups by first arrival
 filter by_procedure() noexcept;  // tasks of the same procedure together: fewer code loads
 }  // namespace filters
 

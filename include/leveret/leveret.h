@@ -1,9 +1,12 @@
-/* The C API: opaque handles, status codes, procedures by name. For C, Fortran, Rust, Julia and the Python binding.
+/* The C API: opaque handles, status codes, procedures by name. For C, Fortran, Rust, Julia and the
+ * Python binding.
  *
- * Every function that can fail returns a status (0 is success); lev_last_message() then says what to do, for the calling
- * thread. Structs are plain data with the same layout as their C++ twins in task.hpp.
+ * Every function that can fail returns a status (0 is success); lev_last_message() then says what
+ * to do, for the calling thread. Structs are plain data with the same layout as their C++ twins in
+ * task.hpp.
  *
- * Thread safety: any function from any thread, but lev_open/lev_close of one runtime from one thread at a time.
+ * Thread safety: any function from any thread, but lev_open/lev_close of one runtime from one
+ * thread at a time.
  */
 #ifndef LEVERET_LEVERET_H
 #define LEVERET_LEVERET_H
@@ -84,51 +87,56 @@ typedef int (*lev_body)(const lev_call* call);
 
 /* Zero-initialise, then set what differs from the default. */
 typedef struct lev_options {
-  const char* machine;         /* NULL: "threads" */
-  int workers;                 /* 0: one less than the cores, at least 1 */
-  uint32_t tickets;            /* 0: default */
+  const char* machine; /* NULL: "threads" */
+  int workers;         /* 0: one less than the cores, at least 1 */
+  uint32_t tickets;    /* 0: default */
   uint32_t trace_events;
-  uint64_t local_store_bytes;  /* 0: default */
+  uint64_t local_store_bytes; /* 0: default */
   uint64_t seed;
 } lev_options;
 
 typedef struct lev_outcome {
   lev_status code;
-  int task_code;      /* what the body returned */
+  int task_code; /* what the body returned */
   uint32_t failures;
-  char message[160];  /* what() of the exception it threw, if any */
+  char message[160]; /* what() of the exception it threw, if any */
 } lev_outcome;
 
 const char* lev_version(void);
 const char* lev_status_name(lev_status code);
-/* What the last failed call of this thread has to say; "" if none failed. Valid until this thread's next call. */
+/* What the last failed call of this thread has to say; "" if none failed. Valid until this thread's
+ * next call. */
 const char* lev_last_message(void);
 
 /* Argument makers. */
 lev_argument lev_value(const void* bytes, size_t size); /* size <= 16, else the submit is refused */
 lev_argument lev_memory(lev_kind kind, const void* address, size_t element_bytes, size_t count);
-lev_argument lev_strided(lev_kind kind, const void* address, size_t element_bytes, size_t rows, size_t row_count,
-                         ptrdiff_t stride_bytes);
+lev_argument lev_strided(lev_kind kind, const void* address, size_t element_bytes, size_t rows,
+                         size_t row_count, ptrdiff_t stride_bytes);
 
-lev_status lev_register(const char* name, lev_body body, void* context, const lev_kind* kinds, unsigned count,
-                        lev_procedure_id* id);
+lev_status lev_register(const char* name, lev_body body, void* context, const lev_kind* kinds,
+                        unsigned count, lev_procedure_id* id);
 lev_procedure_id lev_lookup(const char* name); /* 0: none */
 
 lev_status lev_open(const lev_options* options, lev_runtime** runtime); /* options may be NULL */
-lev_status lev_close(lev_runtime* runtime);                             /* drains; NULL is accepted */
+lev_status lev_close(lev_runtime* runtime); /* drains; NULL is accepted */
 
-lev_status lev_submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments, unsigned count,
-                      lev_ticket* ticket);
+lev_status lev_submit(lev_runtime* runtime, lev_procedure_id procedure,
+                      const lev_argument* arguments, unsigned count, lev_ticket* ticket);
 /* Like lev_submit, started only after all tasks of after[0..after_count) completed with LEV_OK. */
-lev_status lev_submit_after(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments,
-                            unsigned count, const lev_ticket* after, unsigned after_count, lev_ticket* ticket);
+lev_status lev_submit_after(lev_runtime* runtime, lev_procedure_id procedure,
+                            const lev_argument* arguments, unsigned count, const lev_ticket* after,
+                            unsigned after_count, lev_ticket* ticket);
 
-/* Waits consume the ticket unless they time out. outcome may be NULL. Returns the task's outcome code. */
-lev_status lev_wait(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_ns, lev_outcome* outcome);
-lev_status lev_wait_any(lev_runtime* runtime, lev_ticket* tickets, size_t count, int64_t timeout_ns, size_t* index,
-                        lev_outcome* outcome); /* sets tickets[*index] to 0 */
+/* Waits consume the ticket unless they time out. outcome may be NULL. Returns the task's outcome
+ * code. */
+lev_status lev_wait(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_ns,
+                    lev_outcome* outcome);
+lev_status lev_wait_any(lev_runtime* runtime, lev_ticket* tickets, size_t count, int64_t timeout_ns,
+                        size_t* index, lev_outcome* outcome); /* sets tickets[*index] to 0 */
 lev_status lev_wait_for_completion(lev_runtime* runtime, int64_t timeout_ns);
-lev_status lev_poll(lev_runtime* runtime, lev_ticket ticket); /* LEV_PENDING, or the outcome's code; does not consume */
+lev_status lev_poll(lev_runtime* runtime,
+                    lev_ticket ticket); /* LEV_PENDING, or the outcome's code; does not consume */
 lev_status lev_cancel(lev_runtime* runtime, lev_ticket ticket);
 void lev_release(lev_runtime* runtime, lev_ticket ticket);
 

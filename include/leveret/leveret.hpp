@@ -1,4 +1,5 @@
-// The whole C++ API. Headers that need more of the standard library stay apart: <leveret/coroutine.hpp>.
+// The whole C++ API. Headers that need more of the standard library stay apart:
+// <leveret/coroutine.hpp>.
 #ifndef LEVERET_LEVERET_HPP
 #define LEVERET_LEVERET_HPP
 

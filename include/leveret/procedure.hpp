@@ -1,10 +1,11 @@
 // Procedures: named functions that tasks run.
 //
-// A procedure is registered once per process and found by name afterwards, in every language. The typed front below takes the
-// kinds of its arguments from the C++ signature:
+// A procedure is registered once per process and found by name afterwards, in every language. The
+// typed front below takes the kinds of its arguments from the C++ signature:
 //
 //   void saxpy(float a, lev::in<float> x, lev::inout<float> y);
-//   const auto saxpy_procedure = lev::define("saxpy", saxpy);   // or LEV_PROCEDURE(saxpy) at namespace scope
+//   const auto saxpy_procedure = lev::define("saxpy", saxpy);   // or LEV_PROCEDURE(saxpy) at
+//   namespace scope
 //
 // Papers: gcell's GC_DECLARE_PROC and lookup_proc; Sol MT's Work::typeID and Dice.
 #ifndef LEVERET_PROCEDURE_HPP
@@ -18,43 +19,47 @@ namespace lev {
 
 // What a procedure's body receives: its arguments, as seen from the worker.
 struct call {
-  const argument* arguments;  // local views: `address` is where this worker finds the bytes, rows are packed or in place
+  const argument* arguments;  // local views: `address` is where this worker finds the bytes, rows
+                              // are packed or in place
   unsigned argument_count;
-  void* context;              // procedure_info::context
+  void* context;  // procedure_info::context
 };
 
-// The untyped body. Returns 0 on success; any other value fails the task (status::task_failed) and is kept as its code. May
-// throw: the exception reaches whoever waits.
+// The untyped body. Returns 0 on success; any other value fails the task (status::task_failed) and
+// is kept as its code. May throw: the exception reaches whoever waits.
 using body = int (*)(const call&);
 
-// A dice hook splits `whole` into at most `pieces_max` smaller tasks written to `pieces`, and returns how many. Together they
-// must do exactly what `whole` does. Returning 0 or 1 means "cannot be split". Runs under the scheduler's lock: no waiting,
-// no submitting. Paper: Sol MT and Jack Rabbit, `Work::Dice`.
+// A dice hook splits `whole` into at most `pieces_max` smaller tasks written to `pieces`, and
+// returns how many. Together they must do exactly what `whole` does. Returning 0 or 1 means "cannot
+// be split". Runs under the scheduler's lock: no waiting, no submitting. Paper: Sol MT and Jack
+// Rabbit, `Work::Dice`.
 using dice_hook = unsigned (*)(const descriptor& whole, descriptor* pieces, unsigned pieces_max);
 
 // A cost hook tells a machine with virtual time how long a task takes, in cycles. Others ignore it.
 using cost_hook = std::uint64_t (*)(const descriptor& task);
 
-// Everything Leveret knows of a procedure. All pointers must stay valid while the process runs; the name is copied.
+// Everything Leveret knows of a procedure. All pointers must stay valid while the process runs; the
+// name is copied.
 struct procedure_info {
   const char* name = nullptr;
   body run = nullptr;
   void* context = nullptr;
   const kind* kinds = nullptr;  // kind of each argument
   unsigned kind_count = 0;
-  dice_hook dice = nullptr;     // null: sliced arguments and ranges are diced automatically
-  cost_hook cost = nullptr;     // null: unit cost
+  dice_hook dice = nullptr;  // null: sliced arguments and ranges are diced automatically
+  cost_hook cost = nullptr;  // null: unit cost
 };
 
 constexpr unsigned procedure_count_max = 1023;
 constexpr unsigned procedure_name_bytes_max = 63;
 
 // register_procedure() adds a procedure to the process-wide table.
-// Errors: exists (same name; the id of the present one is stored), bad_argument (no name or body), bad_argument_count,
-// too_big (name or table). Thread safe. May be called while runtimes run.
+// Errors: exists (same name; the id of the present one is stored), bad_argument (no name or body),
+// bad_argument_count, too_big (name or table). Thread safe. May be called while runtimes run.
 status register_procedure(const procedure_info& info, procedure_id* id) noexcept;
 
-// lookup() finds a procedure by name; 0 when there is none. Thread safe; takes time linear in the number of procedures.
+// lookup() finds a procedure by name; 0 when there is none. Thread safe; takes time linear in the
+// number of procedures.
 procedure_id lookup(const char* name) noexcept;
 
 // procedure_name() returns the name, or "?" for an unknown id. Thread safe.
@@ -73,8 +78,10 @@ namespace detail {
 
 template <class... Parameters>
 struct parameter_kinds {
-  static_assert(sizeof...(Parameters) <= argument_count_max, "a procedure takes at most 18 arguments");
-  static constexpr kind values[sizeof...(Parameters) + 1] = {parameter<Parameters>::what..., kind::value};
+  static_assert(sizeof...(Parameters) <= argument_count_max,
+                "a procedure takes at most 18 arguments");
+  static constexpr kind values[sizeof...(Parameters) + 1] = {parameter<Parameters>::what...,
+                                                             kind::value};
 };
 
 template <class... Parameters, unsigned... Index>
@@ -84,7 +91,8 @@ void apply(void (*function)(Parameters...), const call& c, index_list<Index...>)
 
 template <class... Parameters>
 int run_typed(const call& c) {
-  apply(reinterpret_cast<void (*)(Parameters...)>(c.context), c, make_index_list<sizeof...(Parameters)>{});
+  apply(reinterpret_cast<void (*)(Parameters...)>(c.context), c,
+        make_index_list<sizeof...(Parameters)>{});
   return 0;
 }
 
@@ -109,7 +117,8 @@ struct function_of<Result (Owner::*)(Parameters...) const> {
   using pointer = Result (*)(Parameters...);
 };
 
-// The id of a function registered with LEV_PROCEDURE. Set while the program loads, constant afterwards.
+// The id of a function registered with LEV_PROCEDURE. Set while the program loads, constant
+// afterwards.
 template <auto Function>
 inline procedure_id id_of = 0;
 
@@ -120,8 +129,9 @@ procedure_id register_function(const char* name, void (*function)(Parameters...)
 
 }  // namespace detail
 
-// define() registers a function, or a lambda that captures nothing, under `name`. Throws lev::error when the name is taken.
-// The parameters decide the kinds: T by value, lev::result<T>, lev::in<T>, lev::out<T>, lev::inout<T>, lev::range.
+// define() registers a function, or a lambda that captures nothing, under `name`. Throws lev::error
+// when the name is taken. The parameters decide the kinds: T by value, lev::result<T>, lev::in<T>,
+// lev::out<T>, lev::inout<T>, lev::range.
 template <class... Parameters>
 procedure<void(Parameters...)> define(const char* name, void (*function)(Parameters...),
                                       dice_hook dice = nullptr, cost_hook cost = nullptr) {
@@ -131,16 +141,17 @@ procedure<void(Parameters...)> define(const char* name, void (*function)(Paramet
   return {detail::register_or_throw(info)};
 }
 
-template <class Lambda, class Pointer = typename detail::function_of<decltype(&Lambda::operator())>::pointer>
+template <class Lambda,
+          class Pointer = typename detail::function_of<decltype(&Lambda::operator())>::pointer>
 auto define(const char* name, Lambda lambda, dice_hook dice = nullptr, cost_hook cost = nullptr) {
   return define(name, static_cast<Pointer>(lambda), dice, cost);
 }
 
 }  // namespace lev
 
-// LEV_PROCEDURE(function) registers a function under its own name while the program loads; submit it as
-// `runtime.submit<function>(...)`. At namespace scope, once per function.
-#define LEV_PROCEDURE(function)                                    \
+// LEV_PROCEDURE(function) registers a function under its own name while the program loads; submit
+// it as `runtime.submit<function>(...)`. At namespace scope, once per function.
+#define LEV_PROCEDURE(function)                                                \
   [[maybe_unused]] static const ::lev::procedure_id lev_procedure_##function = \
       ::lev::detail::register_function<&function>(#function, &function)
 

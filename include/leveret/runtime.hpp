@@ -1,9 +1,10 @@
 // The runtime: workers of one machine, and the way tasks reach them.
 //
-//   lev::runtime runtime;                                         // threads, one worker per spare core
-//   runtime.submit(saxpy_procedure, 2.0f, x, y).wait();
+//   lev::runtime runtime;                                         // threads, one worker per spare
+//   core runtime.submit(saxpy_procedure, 2.0f, x, y).wait();
 //
-// Thread safety: every member may be called from any thread, except the constructor, close() and the destructor.
+// Thread safety: every member may be called from any thread, except the constructor, close() and
+// the destructor.
 #ifndef LEVERET_RUNTIME_HPP
 #define LEVERET_RUNTIME_HPP
 
@@ -14,8 +15,8 @@
 
 namespace lev {
 
-// A mutex that tasks name. A task whose mutexes are taken is set aside, first come first served; no worker waits for it.
-// Paper: Sol MT's locked jobs (thesis section 3).
+// A mutex that tasks name. A task whose mutexes are taken is set aside, first come first served; no
+// worker waits for it. Paper: Sol MT's locked jobs (thesis section 3).
 using mutex_id = std::uint16_t;
 constexpr unsigned mutex_count_max = 256;
 constexpr unsigned mutexes_per_task_max = 4;
@@ -24,13 +25,14 @@ namespace detail {
 struct admission;
 }
 
-// What a task may ask for beyond its arguments. Build one with lev::after(...), lev::locks(...) or lev::options().
+// What a task may ask for beyond its arguments. Build one with lev::after(...), lev::locks(...) or
+// lev::options().
 class options {
  public:
   static constexpr unsigned after_max = 32;
 
-  // after() adds tasks that must have completed with ok before this one starts. The tickets must not be consumed before the
-  // submit. More than 32: chain through a task that does nothing.
+  // after() adds tasks that must have completed with ok before this one starts. The tickets must
+  // not be consumed before the submit. More than 32: chain through a task that does nothing.
   template <class... Tickets>
   options& after(const Tickets&... tickets) noexcept {
     (add_after(tickets.id(), tickets.home()), ...);
@@ -92,19 +94,20 @@ options locks(Mutexes... mutexes) noexcept {
   return o;
 }
 
-// What has happened since open; sums over all workers and host threads. Reading it does not disturb them.
+// What has happened since open; sums over all workers and host threads. Reading it does not disturb
+// them.
 struct counters {
-  std::uint64_t submitted;     // tasks accepted, pieces of diced tasks included
+  std::uint64_t submitted;  // tasks accepted, pieces of diced tasks included
   std::uint64_t completed;
   std::uint64_t failed;
-  std::uint64_t direct;        // tasks written straight into an idle worker's mailbox
+  std::uint64_t direct;  // tasks written straight into an idle worker's mailbox
   std::uint64_t stolen;
   std::uint64_t diced;         // pieces cut off by dicing
   std::uint64_t passes;        // scheduler passes run
   std::uint64_t parks;         // times a worker went to sleep
   std::uint64_t staged_bytes;  // copied into local stores
   std::uint64_t bad_filters;
-  std::uint64_t helped;        // tasks run by waiting host threads
+  std::uint64_t helped;  // tasks run by waiting host threads
 };
 
 // One worker's share. Index workers() is the sum over helping host threads.
@@ -123,12 +126,14 @@ struct refusal {
 // pack() builds the descriptor of a typed call without submitting it.
 template <class... Parameters, class... Arguments>
 descriptor pack(procedure<void(Parameters...)> p, Arguments&&... arguments) {
-  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "the procedure takes another number of arguments");
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments),
+                "the procedure takes another number of arguments");
   descriptor d;
   d.procedure = p.id;
   d.argument_count = sizeof...(Parameters);
   unsigned i = 0;
-  ((d.arguments[i++] = detail::parameter<Parameters>::pack(static_cast<Arguments&&>(arguments))), ...);
+  ((d.arguments[i++] = detail::parameter<Parameters>::pack(static_cast<Arguments&&>(arguments))),
+   ...);
   return d;
 }
 
@@ -147,11 +152,14 @@ struct draft {
   std::uint32_t key;
   const argument* arguments;
 };
-std::uint64_t submit(core* runtime, const draft& d, const options* o, bool detached);  // throws lev::error
-std::uint64_t try_submit(core* runtime, const draft& d, const options* o, bool detached, refusal* why) noexcept;
+std::uint64_t submit(core* runtime, const draft& d, const options* o,
+                     bool detached);  // throws lev::error
+std::uint64_t try_submit(core* runtime, const draft& d, const options* o, bool detached,
+                         refusal* why) noexcept;
 using fill = void (*)(void* context, std::size_t index, descriptor& task);
 std::uint64_t submit_bulk(core* runtime, std::size_t count, fill make, void* context);
-std::uint64_t submit_loop(core* runtime, range r, std::uint32_t grain, void (*run)(void*, range), void* context);
+std::uint64_t submit_loop(core* runtime, range r, std::uint32_t grain, void (*run)(void*, range),
+                          void* context);
 
 template <auto Function>
 struct procedure_of;
@@ -164,7 +172,8 @@ struct procedure_of<Function> {
 
 class runtime {
  public:
-  // Opens the machine and starts its workers. Throws lev::error: bad_config, unavailable, out_of_memory.
+  // Opens the machine and starts its workers. Throws lev::error: bad_config, unavailable,
+  // out_of_memory.
   explicit runtime(const config& c = {}) : core_(detail::open(c)) {}
   // Waits for all tasks, then stops the workers.
   ~runtime() {
@@ -173,9 +182,10 @@ class runtime {
   runtime(const runtime&) = delete;
   runtime& operator=(const runtime&) = delete;
 
-  // submit() hands over one task and returns its ticket. The arguments' memory must stay valid until the task completed.
-  // Throws lev::error naming the argument when the input is refused (then nothing was submitted). Cost: no allocation and no
-  // system call, unless a sleeping worker must be woken.
+  // submit() hands over one task and returns its ticket. The arguments' memory must stay valid
+  // until the task completed. Throws lev::error naming the argument when the input is refused (then
+  // nothing was submitted). Cost: no allocation and no system call, unless a sleeping worker must
+  // be woken.
   template <class... Parameters, class... Arguments>
   ticket submit(procedure<void(Parameters...)> p, Arguments&&... arguments) {
     return {core_, submit_typed(nullptr, false, p, static_cast<Arguments&&>(arguments)...)};
@@ -198,49 +208,58 @@ class runtime {
     return {core_, detail::try_submit(core_, draft_of(d), o, false, why)};
   }
 
-  // post() submits without a ticket: for tasks that only wait_for_completion() waits for. Cheaper than submit().
+  // post() submits without a ticket: for tasks that only wait_for_completion() waits for. Cheaper
+  // than submit().
   template <class... Parameters, class... Arguments>
   void post(procedure<void(Parameters...)> p, Arguments&&... arguments) {
     submit_typed(nullptr, true, p, static_cast<Arguments&&>(arguments)...);
   }
 
-  // submit_bulk() submits `count` tasks behind one ticket. make(i, task) fills the i-th descriptor; it is called in order, on
-  // this thread, and must set every field it wants (the same descriptor is handed to it again). All tasks are checked like
-  // single ones; on a refusal the error names the task, and the tasks before it run.
+  // submit_bulk() submits `count` tasks behind one ticket. make(i, task) fills the i-th descriptor;
+  // it is called in order, on this thread, and must set every field it wants (the same descriptor
+  // is handed to it again). All tasks are checked like single ones; on a refusal the error names
+  // the task, and the tasks before it run.
   template <class Make>
   ticket submit_bulk(std::size_t count, Make&& make) {
     auto call = [](void* context, std::size_t i, descriptor& d) {
       (*static_cast<std::remove_reference_t<Make>*>(context))(i, d);
     };
-    return {core_, detail::submit_bulk(core_, count, call, const_cast<void*>(static_cast<const void*>(&make)))};
+    return {core_, detail::submit_bulk(core_, count, call,
+                                       const_cast<void*>(static_cast<const void*>(&make)))};
   }
 
-  // parallel_for() runs piece_body(range) over disjoint pieces of `r`, on workers and on this thread, and returns when all are done.
-  // Pieces get smaller towards the end, down to `grain` indices (0: chosen). Rethrows the first exception of a piece.
-  // Machines that share this address space only (threads, sim).
+  // parallel_for() runs piece_body(range) over disjoint pieces of `r`, on workers and on this
+  // thread, and returns when all are done. Pieces get smaller towards the end, down to `grain`
+  // indices (0: chosen). Rethrows the first exception of a piece. Machines that share this address
+  // space only (threads, sim).
   template <class Body>
   void parallel_for(range r, Body&& piece_body, std::uint32_t grain = 0) {
-    auto call = [](void* context, range piece) { (*static_cast<std::remove_reference_t<Body>*>(context))(piece); };
+    auto call = [](void* context, range piece) {
+      (*static_cast<std::remove_reference_t<Body>*>(context))(piece);
+    };
     void* context = const_cast<void*>(static_cast<const void*>(&piece_body));
     ticket(core_, detail::submit_loop(core_, r, grain, call, context)).wait();
   }
 
-  // The global barrier. begin_submit() opens a phase; end_submit() says that no more tasks come from outside;
-  // wait_for_completion() blocks until both that was said and every task is complete. Without begin/end it waits for all
-  // tasks submitted so far and their children. Returns the first failure among released or posted tasks since the last call.
-  // Errors: would_deadlock inside a task; timed_out. Paper: Jack Rabbit section 4.3.
+  // The global barrier. begin_submit() opens a phase; end_submit() says that no more tasks come
+  // from outside; wait_for_completion() blocks until both that was said and every task is complete.
+  // Without begin/end it waits for all tasks submitted so far and their children. Returns the first
+  // failure among released or posted tasks since the last call. Errors: would_deadlock inside a
+  // task; timed_out. Paper: Jack Rabbit section 4.3.
   void begin_submit() noexcept;
   void end_submit() noexcept;
   outcome wait_for_completion(std::int64_t timeout_ns = forever) noexcept;
 
-  // set_filters() replaces the filter chain, also while tasks run. Errors: too_big (more than 8), bad_argument (null).
+  // set_filters() replaces the filter chain, also while tasks run. Errors: too_big (more than 8),
+  // bad_argument (null).
   status set_filters(const filter* chain, std::size_t count) noexcept;
 
   // make_mutex() makes a mutex for locked tasks; too_big when all 256 are in use.
   status make_mutex(mutex_id* id) noexcept;
 
-  // close() refuses new tasks, then drains (or, with `cancel_waiting`, cancels what has not started) and stops the workers.
-  // Errors: timed_out (the runtime stays closing; call again), would_deadlock inside a task. A second call is a no-op.
+  // close() refuses new tasks, then drains (or, with `cancel_waiting`, cancels what has not
+  // started) and stops the workers. Errors: timed_out (the runtime stays closing; call again),
+  // would_deadlock inside a task. A second call is a no-op.
   status close(std::int64_t timeout_ns = forever, bool cancel_waiting = false) noexcept {
     return detail::close_within(core_, timeout_ns, cancel_waiting);
   }
@@ -252,17 +271,21 @@ class runtime {
 
   // now_ns() reads the machine's clock: virtual time on `sim`.
   std::uint64_t now_ns() const noexcept;
-  // trace_hash() is a hash over all trace events of a `sim` runtime: equal for equal seeds. 0 when nothing was traced.
+  // trace_hash() is a hash over all trace events of a `sim` runtime: equal for equal seeds. 0 when
+  // nothing was traced.
   std::uint64_t trace_hash() const noexcept;
-  // write_trace() writes what the trace rings hold as Chrome/Perfetto JSON. Errors: unavailable (file), not_supported (no trace).
+  // write_trace() writes what the trace rings hold as Chrome/Perfetto JSON. Errors: unavailable
+  // (file), not_supported (no trace).
   status write_trace(const char* path) const noexcept;
 
   detail::core* core() noexcept { return core_; }
 
  private:
   template <class... Parameters, class... Arguments>
-  std::uint64_t submit_typed(const options* o, bool detached, procedure<void(Parameters...)> p, Arguments&&... arguments) {
-    static_assert(sizeof...(Parameters) == sizeof...(Arguments), "the procedure takes another number of arguments");
+  std::uint64_t submit_typed(const options* o, bool detached, procedure<void(Parameters...)> p,
+                             Arguments&&... arguments) {
+    static_assert(sizeof...(Parameters) == sizeof...(Arguments),
+                  "the procedure takes another number of arguments");
     const argument packed[sizeof...(Parameters) + 1] = {
         detail::parameter<Parameters>::pack(static_cast<Arguments&&>(arguments))..., argument{}};
     detail::draft d{p.id, sizeof...(Parameters), 0, 0, 0, packed};

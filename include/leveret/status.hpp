@@ -1,7 +1,9 @@
-// How Leveret reports what happened: a status code everywhere, and an exception that carries one where C++ code wants it.
+// How Leveret reports what happened: a status code everywhere, and an exception that carries one
+// where C++ code wants it.
 //
-// Codes are stable numbers, the same in C (`lev_status`), Python and traces. A code never travels alone when a person is to
-// read it: `lev::error` adds which argument was at fault and what to do next.
+// Codes are stable numbers, the same in C (`lev_status`), Python and traces. A code never travels
+// alone when a person is to read it: `lev::error` adds which argument was at fault and what to do
+// next.
 #ifndef LEVERET_STATUS_HPP
 #define LEVERET_STATUS_HPP
 
@@ -11,32 +13,32 @@
 namespace lev {
 
 enum class status : std::uint8_t {
-  ok = 0,                   // done; outputs are visible
-  pending = 1,              // no outcome yet
-  would_block = 2,          // a bound is reached and the caller asked not to wait
-  timed_out = 3,            // the time given to a wait is over; nothing was consumed
-  cancelled = 4,            // cancelled before it ran
-  task_failed = 5,          // the procedure threw or returned a code other than 0
-  dependency_failed = 6,    // a task named in after() did not end with ok; this one did not run
-  bad_procedure = 7,        // no procedure has this id or name
-  bad_argument = 8,         // kind, size or flags of an argument do not fit the procedure
-  bad_argument_count = 9,   // more or fewer arguments than the procedure declares
-  too_big = 10,             // more than a fixed bound allows; the message gives needed and available
-  bad_address = 11,         // a null address with a length above zero
-  bad_range = 12,           // address plus length, or rows times stride, leaves the address space
-  overlap = 13,             // an output overlaps another argument, or its own rows
-  stale_ticket = 14,        // the ticket was waited for or released before
-  bad_ticket = 15,          // not a ticket of this runtime
-  closed = 16,              // the runtime is closing or closed
-  would_deadlock = 17,      // the call waits for itself
-  dice_loop = 18,           // a dice hook does not make its pieces smaller
-  unavailable = 19,         // the machine does not work here; the message says why
-  exists = 20,              // the name is taken
-  bad_config = 21,          // a configuration value makes no sense
-  out_of_memory = 22,       // memory could not be reserved
-  too_deep = 23,            // tasks waiting inside tasks, deeper than config::nest_max
-  not_supported = 24,       // this machine cannot do that
-  bad_filter = 25,          // a filter lost or invented waiting tasks; its order was ignored
+  ok = 0,                  // done; outputs are visible
+  pending = 1,             // no outcome yet
+  would_block = 2,         // a bound is reached and the caller asked not to wait
+  timed_out = 3,           // the time given to a wait is over; nothing was consumed
+  cancelled = 4,           // cancelled before it ran
+  task_failed = 5,         // the procedure threw or returned a code other than 0
+  dependency_failed = 6,   // a task named in after() did not end with ok; this one did not run
+  bad_procedure = 7,       // no procedure has this id or name
+  bad_argument = 8,        // kind, size or flags of an argument do not fit the procedure
+  bad_argument_count = 9,  // more or fewer arguments than the procedure declares
+  too_big = 10,            // more than a fixed bound allows; the message gives needed and available
+  bad_address = 11,        // a null address with a length above zero
+  bad_range = 12,          // address plus length, or rows times stride, leaves the address space
+  overlap = 13,            // an output overlaps another argument, or its own rows
+  stale_ticket = 14,       // the ticket was waited for or released before
+  bad_ticket = 15,         // not a ticket of this runtime
+  closed = 16,             // the runtime is closing or closed
+  would_deadlock = 17,     // the call waits for itself
+  dice_loop = 18,          // a dice hook does not make its pieces smaller
+  unavailable = 19,        // the machine does not work here; the message says why
+  exists = 20,             // the name is taken
+  bad_config = 21,         // a configuration value makes no sense
+  out_of_memory = 22,      // memory could not be reserved
+  too_deep = 23,           // tasks waiting inside tasks, deeper than config::nest_max
+  not_supported = 24,      // this machine cannot do that
+  bad_filter = 25,         // a filter lost or invented waiting tasks; its order was ignored
 };
 
 // status_name() returns the enumerator's name, such as "stale_ticket". Thread safe, never null.
@@ -45,7 +47,8 @@ const char* status_name(status code) noexcept;
 // An error: a code, the argument at fault, and a sentence that says what to do next.
 class error : public std::exception {
  public:
-  // `argument` counts from 0; -1 when no argument of the task is at fault. The message is copied and cut at 255 bytes.
+  // `argument` counts from 0; -1 when no argument of the task is at fault. The message is copied
+  // and cut at 255 bytes.
   error(status code, int argument, const char* message) noexcept;
 
   status code() const noexcept { return code_; }

@@ -1,10 +1,12 @@
 // A task as plain data: which procedure, and where its arguments are.
 //
-// Both structs are trivially copyable and hold no pointer to code, so the same bytes can go to a thread, another process, a
-// GPU or another node. Most programs never touch them: `lev::runtime::submit` fills them in from a typed call. Dice hooks,
-// filters and language bindings do.
+// Both structs are trivially copyable and hold no pointer to code, so the same bytes can go to a
+// thread, another process, a GPU or another node. Most programs never touch them:
+// `lev::runtime::submit` fills them in from a typed call. Dice hooks, filters and language bindings
+// do.
 //
-// Paper: TPC section 3.1 (function id, and per argument address, size, direction and stride); gcell's job description.
+// Paper: TPC section 3.1 (function id, and per argument address, size, direction and stride);
+// gcell's job description.
 #ifndef LEVERET_TASK_HPP
 #define LEVERET_TASK_HPP
 
@@ -30,9 +32,11 @@ enum class kind : std::uint8_t {
   range = 6,   // half-open interval of indices [begin, end); dicing cuts it
 };
 
-constexpr std::uint8_t argument_sliced = 1;  // dicing cuts this argument along its rows (or elements if it has one row)
+constexpr std::uint8_t argument_sliced =
+    1;  // dicing cuts this argument along its rows (or elements if it has one row)
 
-// One argument. Memory is `rows` rows of `row_bytes` bytes, each `stride_bytes` after the one before.
+// One argument. Memory is `rows` rows of `row_bytes` bytes, each `stride_bytes` after the one
+// before.
 struct argument {
   std::uint64_t address = 0;      // memory: of the first row. value: bytes 0..7. range: begin
   std::uint64_t row_bytes = 0;    // memory: bytes in a row.    value: bytes 8..15. range: end
@@ -47,19 +51,27 @@ struct argument {
 struct descriptor {
   procedure_id procedure = 0;
   std::uint8_t argument_count = 0;
-  std::uint8_t flags = 0;      // reserved, must be 0
-  std::uint32_t grain = 0;     // smallest piece dicing may cut, in rows/elements/indices; 0: Leveret chooses
-  std::int32_t priority = 0;   // used by the priority filter; larger runs earlier
-  std::uint32_t key = 0;       // used by the locality filter; 0: taken from the first memory argument's address
+  std::uint8_t flags = 0;  // reserved, must be 0
+  std::uint32_t grain =
+      0;  // smallest piece dicing may cut, in rows/elements/indices; 0: Leveret chooses
+  std::int32_t priority = 0;  // used by the priority filter; larger runs earlier
+  std::uint32_t key =
+      0;  // used by the locality filter; 0: taken from the first memory argument's address
   argument arguments[argument_count_max];
 };
 
 static_assert(sizeof(argument) == 32 && std::is_trivially_copyable_v<argument>);
 static_assert(sizeof(descriptor) == 16 + 18 * 32 && std::is_trivially_copyable_v<descriptor>);
 
-constexpr bool is_memory(kind k) noexcept { return k >= kind::in && k <= kind::inout; }
-constexpr bool reads_memory(kind k) noexcept { return k == kind::in || k == kind::inout; }
-constexpr bool writes_memory(kind k) noexcept { return k == kind::out || k == kind::inout; }
+constexpr bool is_memory(kind k) noexcept {
+  return k >= kind::in && k <= kind::inout;
+}
+constexpr bool reads_memory(kind k) noexcept {
+  return k == kind::in || k == kind::inout;
+}
+constexpr bool writes_memory(kind k) noexcept {
+  return k == kind::out || k == kind::inout;
+}
 
 // A half-open interval of indices, as a task argument: a task that takes one can be diced.
 struct range {

@@ -1,11 +1,12 @@
 // Tickets: the handle of a submitted task.
 //
-// A ticket is waited for once; the wait consumes it. A ticket that goes out of scope is released: the task still runs, its
-// outcome is nobody's (an error is then reported by runtime::wait_for_completion). Tickets carry a generation, so a stale one
-// is told from a live one.
+// A ticket is waited for once; the wait consumes it. A ticket that goes out of scope is released:
+// the task still runs, its outcome is nobody's (an error is then reported by
+// runtime::wait_for_completion). Tickets carry a generation, so a stale one is told from a live
+// one.
 //
-// Thread safety: different tickets may be used from different threads; one ticket by one thread at a time. A runtime must
-// outlive its tickets.
+// Thread safety: different tickets may be used from different threads; one ticket by one thread at
+// a time. A runtime must outlive its tickets.
 #ifndef LEVERET_TICKET_HPP
 #define LEVERET_TICKET_HPP
 
@@ -20,7 +21,8 @@ namespace lev {
 
 constexpr std::int64_t forever = -1;  // as a time-out in nanoseconds
 
-// What became of a task (or of a whole bulk or diced task: then the first failure, and how many there were).
+// What became of a task (or of a whole bulk or diced task: then the first failure, and how many
+// there were).
 struct outcome {
   status code = status::pending;
   int task_code = 0;               // what the body returned, when it returned a code other than 0
@@ -31,7 +33,8 @@ struct outcome {
 namespace detail {
 struct core;
 outcome wait_one(core* runtime, std::uint64_t id, std::int64_t timeout_ns) noexcept;
-outcome wait_any_id(core* runtime, std::uint64_t* ids, std::size_t count, std::size_t* index, std::int64_t timeout_ns) noexcept;
+outcome wait_any_id(core* runtime, std::uint64_t* ids, std::size_t count, std::size_t* index,
+                    std::int64_t timeout_ns) noexcept;
 status peek(core* runtime, std::uint64_t id) noexcept;
 status cancel(core* runtime, std::uint64_t id) noexcept;
 void release(core* runtime, std::uint64_t id) noexcept;
@@ -59,16 +62,17 @@ class ticket {
   std::uint64_t id() const noexcept { return id_; }
   detail::core* home() const noexcept { return runtime_; }
 
-  // wait() blocks until the task has its outcome and consumes the ticket. Rethrows what the task threw; throws lev::error
-  // for every other outcome than ok. Inside a task, the worker runs other tasks meanwhile.
+  // wait() blocks until the task has its outcome and consumes the ticket. Rethrows what the task
+  // threw; throws lev::error for every other outcome than ok. Inside a task, the worker runs other
+  // tasks meanwhile.
   void wait() {
     const outcome o = wait_outcome();
     if (o.code != status::ok) detail::throw_outcome(o);
   }
 
-  // wait_outcome() is wait() without exceptions, with a time-out: 0 polls, `forever` waits. The ticket is consumed unless the
-  // code is timed_out, would_deadlock, too_deep, would_block (too many host threads) or bad_argument (a negative time-out other
-  // than `forever`).
+  // wait_outcome() is wait() without exceptions, with a time-out: 0 polls, `forever` waits. The
+  // ticket is consumed unless the code is timed_out, would_deadlock, too_deep, would_block (too
+  // many host threads) or bad_argument (a negative time-out other than `forever`).
   outcome wait_outcome(std::int64_t timeout_ns = forever) noexcept {
     outcome o = detail::wait_one(runtime_, id_, timeout_ns);
     if (consumes(o.code)) id_ = 0;
@@ -78,11 +82,13 @@ class ticket {
   // done() tells whether a wait would return at once. Does not consume.
   bool done() const noexcept { return detail::peek(runtime_, id_) != status::pending; }
 
-  // cancel() asks that the task not run. It is a request: wait() tells whether it came in time (status::cancelled).
+  // cancel() asks that the task not run. It is a request: wait() tells whether it came in time
+  // (status::cancelled).
   status cancel() noexcept { return detail::cancel(runtime_, id_); }
 
-  // then() calls run(context) once, on the thread that completes the task, or at once here when it has completed. One per
-  // ticket; it must not wait. The ticket stays to be waited for. Errors: exists, stale_ticket.
+  // then() calls run(context) once, on the thread that completes the task, or at once here when it
+  // has completed. One per ticket; it must not wait. The ticket stays to be waited for. Errors:
+  // exists, stale_ticket.
   status then(void (*run)(void*), void* context) noexcept {
     return detail::on_complete(runtime_, id_, run, context);
   }
@@ -95,8 +101,8 @@ class ticket {
   void forget() noexcept { id_ = 0; }
 
   static constexpr bool consumes(status code) noexcept {
-    return code != status::timed_out && code != status::would_deadlock && code != status::too_deep &&
-           code != status::bad_argument && code != status::would_block;
+    return code != status::timed_out && code != status::would_deadlock &&
+           code != status::too_deep && code != status::bad_argument && code != status::would_block;
   }
 
  private:
@@ -106,13 +112,16 @@ class ticket {
 
 constexpr std::size_t none_ready = static_cast<std::size_t>(-1);
 
-// wait_all() waits for and consumes every non-empty ticket. Returns the first failure by position, with the number of
-// failures in all; ok for an empty set. On a time-out, tickets without outcome stay.
+// wait_all() waits for and consumes every non-empty ticket. Returns the first failure by position,
+// with the number of failures in all; ok for an empty set. On a time-out, tickets without outcome
+// stay.
 outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns = forever) noexcept;
 
-// wait_any() waits until one ticket has its outcome, consumes that one and stores its place in `index`. Empty tickets are
-// passed over. Errors: bad_argument when no ticket is left (never blocks for ever), timed_out (nothing is consumed).
-outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index, std::int64_t timeout_ns = forever) noexcept;
+// wait_any() waits until one ticket has its outcome, consumes that one and stores its place in
+// `index`. Empty tickets are passed over. Errors: bad_argument when no ticket is left (never blocks
+// for ever), timed_out (nothing is consumed).
+outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index,
+                 std::int64_t timeout_ns = forever) noexcept;
 
 }  // namespace lev
 

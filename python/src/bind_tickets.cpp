@@ -16,7 +16,8 @@ dropped one is raised by Runtime.wait_for_completion() and by the end of the `wi
 
 constexpr const char* wait_doc = R"(Waits until the task is complete, without the GIL.
 
-timeout: seconds; None waits for ever, 0 polls. Ctrl-C interrupts the wait, not the task.
+timeout: seconds; None waits for ever, 0 polls. Ctrl-C interrupts the wait, not the task. With
+wait='help' this thread may run a task meanwhile, and looks at time and Ctrl-C when that is done.
 Raises TaskFailed, DependencyFailed or Cancelled by what became of the task, TimeoutError when
 the time is over (nothing is consumed), ValueError for a negative time-out or NaN.
 Cost: a wait for a complete task does not give up the GIL.)";

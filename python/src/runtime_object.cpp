@@ -57,17 +57,17 @@ lev::ticket runtime_object::try_submit(const descriptor& task, const options& o,
   return r.try_submit(task, &o, why);
 }
 
-// An empty task after as many tickets as the core takes at once; its ticket takes their place in `names`.
-lev::ticket runtime_object::join(std::vector<ticket_name>& names, refusal* why) {
+// An empty task after as many tickets as the core takes at once; its ticket takes their place in `ids`.
+lev::ticket runtime_object::join(std::vector<std::uint64_t>& ids, refusal* why) {
   options o;
   for (unsigned i = 0; i < options::after_max; ++i) {
-    o.after(names.back());
-    names.pop_back();
+    o.after_id(ids.back());
+    ids.pop_back();
   }
   descriptor nothing;
   nothing.procedure = builtin("null").id;
   lev::ticket t = try_submit(nothing, o, why);
-  names.insert(names.begin(), {t.id()});
+  ids.insert(ids.begin(), t.id());
   return t;
 }
 
@@ -76,26 +76,26 @@ lev::ticket runtime_object::join(std::vector<ticket_name>& names, refusal* why) 
 lev::ticket runtime_object::submit_after(const descriptor& task, options& o, nb::handle after,
                                          refusal* why) {
   bool is_any_waited_for = false;
-  std::vector<ticket_name> names;
+  std::vector<std::uint64_t> ids;
   for (const nb::object& t : tickets_of(after)) {
     ticket_object& one = ticket_in(t);
     if (one.owner() != session_) raise_value_error("a ticket in after= is of another runtime");
     if (one.is_waited_for() && one.done()) one.try_wait(deadline(nb::none()));
     is_any_waited_for |= one.is_waited_for();
     if (!one.is_finished()) {
-      names.push_back(one.name());
+      ids.push_back(one.id());
     } else if (one.code() != status::ok) {
       why->code = status::dependency_failed;
       return {};
     }
   }
   std::vector<lev::ticket> joins;
-  while (names.size() > options::after_max) {
-    joins.push_back(join(names, why));
+  while (ids.size() > options::after_max) {
+    joins.push_back(join(ids, why));
     if (!joins.back()) break;
   }
   options with_after = o;
-  for (const ticket_name& name : names) with_after.after(name);
+  for (const std::uint64_t id : ids) with_after.after_id(id);
   lev::ticket t;
   if (joins.empty() || joins.back()) t = try_submit(task, with_after, why);
   // Another thread's wait may have consumed a ticket meanwhile: then that thread knows how it ended.

@@ -50,7 +50,7 @@ class runtime_object {
 
  private:
   lev::ticket try_submit(const descriptor& task, const options& o, refusal* why);
-  lev::ticket join(std::vector<ticket_name>& names, refusal* why);
+  lev::ticket join(std::vector<std::uint64_t>& ids, refusal* why);
   lev::ticket submit_after(const descriptor& task, options& o, nb::handle after, refusal* why);
 
   std::shared_ptr<session> session_;

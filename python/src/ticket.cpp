@@ -32,13 +32,10 @@ waiter_news& news() {
 // Lends the core's ticket to calls that may come from a second thread, without owning it.
 template <class Use>
 auto with_borrowed(lev::runtime& runtime, std::uint64_t id, Use&& use) {
-  union borrowed {
-    lev::ticket ticket;
-    borrowed(lev::runtime& r, std::uint64_t i) : ticket(r.core(), i) {}
-    ~borrowed() {}  // not released: it belongs to the ticket_object
-  };
-  borrowed b(runtime, id);
-  return use(b.ticket);
+  lev::ticket borrowed(runtime.core(), id);
+  const auto answer = use(borrowed);
+  borrowed.forget();  // it belongs to the ticket_object
+  return answer;
 }
 
 std::string text_of(const std::exception_ptr& thrown) {
@@ -112,7 +109,7 @@ ticket_object::ticket_object(std::shared_ptr<session> owner, const plan& p, stat
 
 ticket_object::~ticket_object() {
   // In a forked child the core is not to be touched: its tickets belong to the parent.
-  if (owner_->is_forked()) new lev::ticket(std::move(core_));
+  if (owner_->is_forked()) core_.forget();
   if (held_ != nullptr) held_->drop_user();
 }
 

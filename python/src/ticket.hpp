@@ -10,12 +10,6 @@
 
 namespace lev::python {
 
-// An id to name a ticket by without owning it.
-struct ticket_name {
-  std::uint64_t value;
-  std::uint64_t id() const noexcept { return value; }
-};
-
 // Thread safety: the GIL guards every field. While one thread waits without it, `waiter_` says so and others wait for that
 // thread instead of the core's ticket, which is for one thread at a time.
 class ticket_object {
@@ -46,7 +40,7 @@ class ticket_object {
   unsigned failures() const noexcept { return failures_; }
   const plan& procedure() const noexcept { return plan_; }
   const std::shared_ptr<session>& owner() const noexcept { return owner_; }
-  ticket_name name() const noexcept { return {id_}; }
+  std::uint64_t id() const noexcept { return id_; }
 
  private:
   friend class claim;

@@ -64,8 +64,11 @@ def runtime(machine: str) -> Iterator[leveret.Runtime]:
 
 @pytest.fixture
 def threads() -> Iterator[leveret.Runtime]:
-    """For tests that need time, signals or threads of the operating system."""
-    opened = leveret.Runtime("threads", workers=2)
+    """For tests that need time, signals or threads of the operating system.
+
+    The host never runs a task: one that waits for the test would keep it from going on.
+    """
+    opened = leveret.Runtime("threads", workers=2, wait="park")
     yield opened
     check_drained(opened)
 

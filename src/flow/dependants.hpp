@@ -1,7 +1,8 @@
-// dependants: which tasks wait for which. Every edge is a node in a bounded pool, linked into its predecessor's list; the
-// completer takes the whole list at once.
+// dependants: which tasks wait for which. Every edge is a node in a bounded pool, linked into its
+// predecessor's list; the completer takes the whole list at once.
 //
-// A predecessor's list head carries its generation, so a late submitter cannot hang an edge on the slot's next task.
+// A predecessor's list head carries its generation, so a late submitter cannot hang an edge on the
+// slot's next task.
 #ifndef LEVERET_FLOW_DEPENDANTS_HPP
 #define LEVERET_FLOW_DEPENDANTS_HPP
 
@@ -21,9 +22,11 @@ class dependants {
 
   enum class add_result { added, late, no_node };
 
-  // add() makes `successor` wait for the task in `predecessor`. late: that task was completed meanwhile, and its completer may
-  // have missed this edge (and those of other late submitters): the caller must take() the list and serve it as the completer.
-  add_result add(slot& predecessor, slot_extra& extra, std::uint32_t generation, std::uint32_t successor) noexcept {
+  // add() makes `successor` wait for the task in `predecessor`. late: that task was completed
+  // meanwhile, and its completer may have missed this edge (and those of other late submitters):
+  // the caller must take() the list and serve it as the completer.
+  add_result add(slot& predecessor, slot_extra& extra, std::uint32_t generation,
+                 std::uint32_t successor) noexcept {
     std::uint32_t node = 0;
     if (!free_.try_pop(&node)) return add_result::no_node;
     nodes_[node].slot = successor;
@@ -32,8 +35,10 @@ class dependants {
     do {
       nodes_[node].next = head >> 32 == generation ? static_cast<std::uint32_t>(head) : 0;
       // Pairs with take(): publishes the node.
-    } while (!extra.dependants.compare_exchange_strong(head, mine, memory_order_acq_rel, memory_order_relaxed));
-    return predecessor.state.announce(generation, state_bits::depended_on) ? add_result::added : add_result::late;
+    } while (!extra.dependants.compare_exchange_strong(head, mine, memory_order_acq_rel,
+                                                       memory_order_relaxed));
+    return predecessor.state.announce(generation, state_bits::depended_on) ? add_result::added
+                                                                           : add_result::late;
   }
 
   // take() is the completer's: the first node + 1 of the list, 0 if empty. Walk it with node().
@@ -42,8 +47,8 @@ class dependants {
     do {
       if (head >> 32 != generation) return 0;
       // Pairs with add().
-    } while (!extra.dependants.compare_exchange_strong(head, std::uint64_t{generation} << 32, memory_order_acq_rel,
-                                                       memory_order_relaxed));
+    } while (!extra.dependants.compare_exchange_strong(head, std::uint64_t{generation} << 32,
+                                                       memory_order_acq_rel, memory_order_relaxed));
     return static_cast<std::uint32_t>(head);
   }
   // join() appends list `b` to list `a`, both taken, and returns the whole.
@@ -54,7 +59,9 @@ class dependants {
     nodes_[last - 1].next = b;
     return a;
   }
-  const dependant& node(std::uint32_t node_plus_1) const noexcept { return nodes_[node_plus_1 - 1]; }
+  const dependant& node(std::uint32_t node_plus_1) const noexcept {
+    return nodes_[node_plus_1 - 1];
+  }
   void give(std::uint32_t node_plus_1) noexcept {
     while (!free_.try_push(node_plus_1 - 1)) real_env::pause();
   }

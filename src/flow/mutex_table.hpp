@@ -1,8 +1,10 @@
-// mutex_table: the mutexes that tasks name. A task takes its mutexes one after the other in ascending order, before it is
-// queued; where one is taken it joins that mutex's list and no worker waits for it. Ascending order excludes deadlock, the lists
-// are first come first served and hand over directly, so nobody starves.
+// mutex_table: the mutexes that tasks name. A task takes its mutexes one after the other in
+// ascending order, before it is queued; where one is taken it joins that mutex's list and no worker
+// waits for it. Ascending order excludes deadlock, the lists are first come first served and hand
+// over directly, so nobody starves.
 //
-// Paper: Sol MT's locked jobs and deferment list (Jack Rabbit thesis, section 3), whose stated weakness is starvation.
+// Paper: Sol MT's locked jobs and deferment list (Jack Rabbit thesis, section 3), whose stated
+// weakness is starvation.
 #ifndef LEVERET_FLOW_MUTEX_TABLE_HPP
 #define LEVERET_FLOW_MUTEX_TABLE_HPP
 
@@ -24,7 +26,8 @@ class mutex_table {
   }
   bool exists(mutex_id id) const noexcept { return id < made_.load(memory_order_relaxed); }
 
-  // acquire() takes the remaining mutexes of a task. False: the task waits in a list and comes out of some release().
+  // acquire() takes the remaining mutexes of a task. False: the task waits in a list and comes out
+  // of some release().
   bool acquire(slot_pool& pool, std::uint32_t task) noexcept {
     slot_extra& extra = pool.extra(task);
     while (extra.locks_held < extra.lock_count) {
@@ -33,7 +36,8 @@ class mutex_table {
     }
     return true;
   }
-  // release() frees one mutex of a completed task. Returns a task that now holds it and must go on with acquire(), or no_slot.
+  // release() frees one mutex of a completed task. Returns a task that now holds it and must go on
+  // with acquire(), or no_slot.
   std::uint32_t release(slot_pool& pool, mutex_id id) noexcept {
     entry& e = entries_[id];
     e.lock.lock([] { real_env::pause(); });

@@ -13,7 +13,8 @@ namespace lev {
 
 namespace {
 constexpr std::uint32_t pieces_per_dice_max = 32;  // descriptors on the stack of one split
-constexpr std::uint32_t ready_per_taker = 2;     // keeps the rest where it can still be reordered and split
+constexpr std::uint32_t ready_per_taker =
+    2;  // keeps the rest where it can still be reordered and split
 }  // namespace
 
 bool needs_copy(const argument& a, bool copies_all) noexcept {
@@ -24,7 +25,8 @@ bool needs_copy(const argument& a, bool copies_all) noexcept {
 std::size_t staged_bytes(const argument* arguments, unsigned count, bool copies_all) noexcept {
   std::size_t bytes = 0;
   for (unsigned i = 0; i < count; ++i) {
-    if (needs_copy(arguments[i], copies_all)) bytes += round_up(payload_bytes(arguments[i]), line_bytes);
+    if (needs_copy(arguments[i], copies_all))
+      bytes += round_up(payload_bytes(arguments[i]), line_bytes);
   }
   return bytes;
 }
@@ -42,9 +44,11 @@ std::uint64_t measure(const descriptor& d) noexcept {
   return sum;
 }
 
-// What a hook made is checked like any task, and must be smaller than what it was made from: or dicing would never end.
+// What a hook made is checked like any task, and must be smaller than what it was made from: or
+// dicing would never end.
 bool is_proper_piece(const descriptor& whole, const descriptor& piece) noexcept {
-  const detail::draft d{piece.procedure, piece.argument_count, piece.grain, piece.priority, piece.key, piece.arguments};
+  const detail::draft d{piece.procedure, piece.argument_count, piece.grain, piece.priority,
+                        piece.key,       piece.arguments};
   draft_facts facts;
   refusal why;
   if (piece.procedure != whole.procedure || !validate(d, &facts, &why)) return false;
@@ -137,20 +141,23 @@ void scheduler::collect_posted() noexcept {
 void scheduler::apply_filters(pass_report& report) noexcept {
   const auto fingerprint = [this] {
     std::uint64_t sum = 0;
-    for (const waiting_task& t : tasks_) sum += (std::uint64_t{t.slot} + 1) * 0x9e3779b97f4a7c15u ^ (t.slot * 0xff51afd7ed558ccdu);
+    for (const waiting_task& t : tasks_)
+      sum += (std::uint64_t{t.slot} + 1) * 0x9e3779b97f4a7c15u ^ (t.slot * 0xff51afd7ed558ccdu);
     return sum;
   };
   std::memcpy(backup_, tasks_.begin(), tasks_.size() * sizeof(waiting_task));
   const std::uint64_t before = fingerprint();
-  for (std::size_t i = 0; i < filter_count_; ++i) filters_[i].apply(tasks_.begin(), tasks_.size(), filters_[i].context);
+  for (std::size_t i = 0; i < filter_count_; ++i)
+    filters_[i].apply(tasks_.begin(), tasks_.size(), filters_[i].context);
   if (fingerprint() == before) return;
   std::memcpy(tasks_.begin(), backup_, tasks_.size() * sizeof(waiting_task));
   ++report.bad_filters;
 }
 
-// Splits waiting tasks until there are enough for every taker to be busy to the end. The last ones in line are split first, and
-// again as the line gets shorter: pieces that run early stay large, those that run last are small. (Jack Rabbit, Figure 4.6,
-// splits from the front; that makes every piece small.)
+// Splits waiting tasks until there are enough for every taker to be busy to the end. The last ones
+// in line are split first, and again as the line gets shorter: pieces that run early stay large,
+// those that run last are small. (Jack Rabbit, Figure 4.6, splits from the front; that makes every
+// piece small.)
 void scheduler::dice(slot_cache& cache, pass_report& report) noexcept {
   const std::uint32_t wanted = limits_.threshold * limits_.takers;
   for (std::size_t i = tasks_.size(); i-- > 0 && diceable_ != 0;) {
@@ -162,8 +169,8 @@ void scheduler::dice(slot_cache& cache, pass_report& report) noexcept {
   }
 }
 
-// Too big for a local store: split whatever reaches the front until it fits. Without free slots the task goes to a worker as it
-// is, which runs it strip by strip (worker/strips.hpp).
+// Too big for a local store: split whatever reaches the front until it fits. Without free slots the
+// task goes to a worker as it is, which runs it strip by strip (worker/strips.hpp).
 void scheduler::dice_front(slot_cache& cache, pass_report& report) noexcept {
   const std::uint32_t task = tasks_.front().slot;
   const split_result result = split(0, pieces_per_dice_max, cache, report);
@@ -171,7 +178,8 @@ void scheduler::dice_front(slot_cache& cache, pass_report& report) noexcept {
   tasks_.pop_front();
   if (result == split_result::indivisible) {
     slot_extra& extra = pool_->extra(task);
-    const status why = procedure_at(pool_->at(task).procedure).diceable ? status::dice_loop : status::too_big;
+    const status why =
+        procedure_at(pool_->at(task).procedure).diceable ? status::dice_loop : status::too_big;
     extra.first_failure.store(static_cast<std::uint32_t>(why), memory_order_relaxed);
     extra.lock_next = report.failed;
     report.failed = task;
@@ -181,7 +189,8 @@ void scheduler::dice_front(slot_cache& cache, pass_report& report) noexcept {
   while (!ready_.try_push(task)) real_env::pause();
 }
 
-// Into how many pieces a task can be split, by its items and grain. One that is too big must be split, whatever its grain.
+// Into how many pieces a task can be split, by its items and grain. One that is too big must be
+// split, whatever its grain.
 std::uint32_t scheduler::pieces_possible(const descriptor& whole, bool too_big) const noexcept {
   if (procedure_at(whole.procedure).info.dice != nullptr) return pieces_per_dice_max;
   const std::uint64_t pieces = task_items(whole) / (whole.grain != 0 && !too_big ? whole.grain : 1);
@@ -196,8 +205,12 @@ scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share,
   descriptor whole;
   read_descriptor(*pool_, task, whole);
   const bool deep = s.dice_depth >= dice_depth_max;
-  const std::uint32_t wanted = deep ? 0 : smaller(smaller(share, pieces_possible(whole, (s.flags & task_too_big) != 0)), pieces_per_dice_max);
-  // A piece's own slot serves its last part; a task with a ticket stays behind as the join of its pieces.
+  const std::uint32_t wanted =
+      deep ? 0
+           : smaller(smaller(share, pieces_possible(whole, (s.flags & task_too_big) != 0)),
+                     pieces_per_dice_max);
+  // A piece's own slot serves its last part; a task with a ticket stays behind as the join of its
+  // pieces.
   const bool is_piece = (s.flags & task_is_piece) != 0;
   std::uint32_t slots[pieces_per_dice_max];
   std::uint32_t have = is_piece ? 1 : 0;
@@ -247,7 +260,8 @@ std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_
   return made;
 }
 
-// The join counts `made` pieces. They are added while at least one is outstanding, or before any is queued.
+// The join counts `made` pieces. They are added while at least one is outstanding, or before any is
+// queued.
 void scheduler::join_pieces(std::uint32_t task, std::uint32_t made) noexcept {
   slot& s = pool_->at(task);
   if ((s.flags & task_is_piece) != 0) {
@@ -261,8 +275,8 @@ void scheduler::join_pieces(std::uint32_t task, std::uint32_t made) noexcept {
   s.flags = static_cast<std::uint8_t>((s.flags | task_is_join) & ~task_diceable);
 }
 
-void scheduler::write_piece(std::uint32_t task, const descriptor& cut, std::uint32_t parent, std::uint16_t depth,
-                            bool is_new) noexcept {
+void scheduler::write_piece(std::uint32_t task, const descriptor& cut, std::uint32_t parent,
+                            std::uint16_t depth, bool is_new) noexcept {
   slot& s = pool_->at(task);
   if (is_new) s.state.open(state_bits::released);
   write_task(*pool_, task, cut);
@@ -272,8 +286,9 @@ void scheduler::write_piece(std::uint32_t task, const descriptor& cut, std::uint
   const std::size_t bytes = staged_bytes(cut.arguments, cut.argument_count, limits_.copies_all);
   const bool too_big = bytes > limits_.local_store_bytes;
   const bool diceable = too_big || pieces_possible(cut, false) >= 2;
-  s.flags = static_cast<std::uint8_t>(task_detached | task_is_piece | (diceable ? task_diceable : 0) |
-                                      (bytes != 0 ? task_staged : 0) | (too_big ? task_too_big : 0));
+  s.flags =
+      static_cast<std::uint8_t>(task_detached | task_is_piece | (diceable ? task_diceable : 0) |
+                                (bytes != 0 ? task_staged : 0) | (too_big ? task_too_big : 0));
   if (diceable) ++diceable_;
 }
 
@@ -296,12 +311,14 @@ void scheduler::fill_ready() noexcept {
       if ((pool_->at(batch[i]).flags & task_diceable) != 0) --diceable_;
       tasks_.pop_front();
     }
-    // Slots outnumber neither cells nor tasks in flight: the ring is full only while a taker is halfway through a pop.
+    // Slots outnumber neither cells nor tasks in flight: the ring is full only while a taker is
+    // halfway through a pop.
     while (!ready_.try_push_all(batch, n)) real_env::pause();
   }
 }
 
-void scheduler::set_filters(const filter* chain, std::size_t count, slot_cache& cache, pass_report& report) noexcept {
+void scheduler::set_filters(const filter* chain, std::size_t count, slot_cache& cache,
+                            pass_report& report) noexcept {
   while (!lock_.try_hold()) real_env::pause();
   for (std::size_t i = 0; i < count; ++i) filters_[i] = chain[i];
   filter_count_ = count;

@@ -1,10 +1,12 @@
-// scheduler: the staged path. Tasks are posted to the prefilter; a pass moves them to the reorder buffer, lets the filters
-// permute it, dices where too few tasks wait, and fills the ready queue. Posting, reordering and taking touch different lines,
-// so they do not contend.
+// scheduler: the staged path. Tasks are posted to the prefilter; a pass moves them to the reorder
+// buffer, lets the filters permute it, dices where too few tasks wait, and fills the ready queue.
+// Posting, reordering and taking touch different lines, so they do not contend.
 //
-// A pass is run by whoever needs it, a submitter or an idle worker, under a lock that nobody waits for.
+// A pass is run by whoever needs it, a submitter or an idle worker, under a lock that nobody waits
+// for.
 //
-// Paper: Jack Rabbit section 4.2 (three-level queue) and 4.4 (dicer: threshold of 16 tasks per worker).
+// Paper: Jack Rabbit section 4.2 (three-level queue) and 4.4 (dicer: threshold of 16 tasks per
+// worker).
 #ifndef LEVERET_FLOW_SCHEDULER_HPP
 #define LEVERET_FLOW_SCHEDULER_HPP
 
@@ -17,10 +19,10 @@
 namespace lev {
 
 struct scheduler_limits {
-  std::uint32_t takers = 1;            // workers, and host threads that help
-  std::uint32_t threshold = 16;        // dice until this many tasks per taker wait
-  std::size_t local_store_bytes = 0;   // a task that needs more must be diced
-  bool copies_all = false;             // every memory argument is copied to the local store
+  std::uint32_t takers = 1;           // workers, and host threads that help
+  std::uint32_t threshold = 16;       // dice until this many tasks per taker wait
+  std::size_t local_store_bytes = 0;  // a task that needs more must be diced
+  bool copies_all = false;            // every memory argument is copied to the local store
 };
 
 // What a pass did, for the counters of whoever ran it.
@@ -30,8 +32,8 @@ struct pass_report {
   std::uint64_t diced = 0;
   std::uint64_t bad_filters = 0;
   std::uint64_t passes = 0;
-  // Tasks that must be diced and cannot be, linked by slot_extra::lock_next with the reason in first_failure: for the caller to
-  // complete, when the lock is no longer held.
+  // Tasks that must be diced and cannot be, linked by slot_extra::lock_next with the reason in
+  // first_failure: for the caller to complete, when the lock is no longer held.
   std::uint32_t failed = no_slot;
 };
 
@@ -63,7 +65,8 @@ class scheduler {
   // Whether a pass would move or split something for a worker that found the ready queue empty.
   bool has_waiting() const noexcept { return !looks_empty(); }
 
-  void set_filters(const filter* chain, std::size_t count, slot_cache& cache, pass_report& report) noexcept;
+  void set_filters(const filter* chain, std::size_t count, slot_cache& cache,
+                   pass_report& report) noexcept;
 
  private:
   void round(slot_cache& cache, pass_report& report) noexcept;
@@ -72,9 +75,11 @@ class scheduler {
   void dice(slot_cache& cache, pass_report& report) noexcept;
   void dice_front(slot_cache& cache, pass_report& report) noexcept;
   enum class split_result { done, no_slots, indivisible };
-  split_result split(std::size_t place, std::uint32_t share, slot_cache& cache, pass_report& report) noexcept;
+  split_result split(std::size_t place, std::uint32_t share, slot_cache& cache,
+                     pass_report& report) noexcept;
   void join_pieces(std::uint32_t task, std::uint32_t made) noexcept;
-  void write_piece(std::uint32_t task, const descriptor& cut, std::uint32_t parent, std::uint16_t depth, bool is_new) noexcept;
+  void write_piece(std::uint32_t task, const descriptor& cut, std::uint32_t parent,
+                   std::uint16_t depth, bool is_new) noexcept;
   std::uint32_t pieces_possible(const descriptor& whole, bool too_big) const noexcept;
   bool has_big_front() noexcept;
   void fill_ready() noexcept;
@@ -92,22 +97,27 @@ class scheduler {
   std::uint32_t diceable_ = 0;  // diceable tasks in tasks_
   filter filters_[filter_count_max];
   std::size_t filter_count_ = 0;
-  // Written under lock_, read by workers about to sleep: tasks in the reorder buffer. Publishes nothing else.
+  // Written under lock_, read by workers about to sleep: tasks in the reorder buffer. Publishes
+  // nothing else.
   atomic<std::uint32_t> waiting_{0};
-  // Written under lock_, read by submitters: the length of the filter chain. Publishes nothing else.
+  // Written under lock_, read by submitters: the length of the filter chain. Publishes nothing
+  // else.
   atomic<std::uint32_t> filter_count_hint_{0};
 };
 
-constexpr std::uint16_t dice_depth_max = 40;  // halving 2^40 items; a hook that needs more does not shrink its pieces
+constexpr std::uint16_t dice_depth_max =
+    40;  // halving 2^40 items; a hook that needs more does not shrink its pieces
 
-// cut_pieces() asks the procedure's hook, or slices evenly; returns the number of pieces, below 2 when it cannot be split.
+// cut_pieces() asks the procedure's hook, or slices evenly; returns the number of pieces, below 2
+// when it cannot be split.
 std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_t pieces) noexcept;
 
 // read_descriptor() and write_task() copy a task between its slot and a plain descriptor.
 void read_descriptor(slot_pool& pool, std::uint32_t task, descriptor& d) noexcept;
 void write_task(slot_pool& pool, std::uint32_t task, const descriptor& d) noexcept;
 
-// staged_bytes() is what a task needs of a local store: each copied argument, rounded up to cache lines.
+// staged_bytes() is what a task needs of a local store: each copied argument, rounded up to cache
+// lines.
 std::size_t staged_bytes(const argument* arguments, unsigned count, bool copies_all) noexcept;
 bool needs_copy(const argument& a, bool copies_all) noexcept;
 

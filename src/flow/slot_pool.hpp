@@ -1,5 +1,6 @@
-// slot_pool: all task slots, and which of them are free. Every participant keeps a few free slots for itself; the rest is in a
-// ring. The pool's size bounds the tasks in flight, and with them every queue.
+// slot_pool: all task slots, and which of them are free. Every participant keeps a few free slots
+// for itself; the rest is in a ring. The pool's size bounds the tasks in flight, and with them
+// every queue.
 #ifndef LEVERET_FLOW_SLOT_POOL_HPP
 #define LEVERET_FLOW_SLOT_POOL_HPP
 
@@ -19,7 +20,8 @@ struct slot_cache {
 class slot_pool {
  public:
   // Arrays of `count` elements (a power of two) that outlive the pool; cells of the ring likewise.
-  void open(slot* slots, slot_tail* tails, slot_extra* extras, index_ring<>::cell* cells, std::uint32_t count) noexcept {
+  void open(slot* slots, slot_tail* tails, slot_extra* extras, index_ring<>::cell* cells,
+            std::uint32_t count) noexcept {
     slots_ = slots;
     tails_ = tails;
     extras_ = extras;
@@ -31,7 +33,9 @@ class slot_pool {
   std::uint32_t count() const noexcept { return count_; }
   slot& at(std::uint32_t i) noexcept { return slots_[i]; }
   slot_extra& extra(std::uint32_t i) noexcept { return extras_[i]; }
-  argument& argument_at(std::uint32_t i, unsigned n) noexcept { return n == 0 ? slots_[i].first : tails_[i].rest[n - 1]; }
+  argument& argument_at(std::uint32_t i, unsigned n) noexcept {
+    return n == 0 ? slots_[i].first : tails_[i].rest[n - 1];
+  }
 
   // try_take() returns a free slot, or no_slot.
   std::uint32_t try_take(slot_cache& cache) noexcept {
@@ -39,12 +43,15 @@ class slot_pool {
       const std::uint32_t wanted = cache.limit == 0 ? 1 : (cache.limit + 1) / 2;
       cache.count = free_.try_pop_some(cache.slots, wanted);
       if (cache.count == 0) return no_slot;
-      // Their lines are with the workers that freed them: fetch them all at once, not one by one as they are written.
-      for (std::uint32_t i = 0; i < cache.count; ++i) __builtin_prefetch(&slots_[cache.slots[i]], 1, 3);
+      // Their lines are with the workers that freed them: fetch them all at once, not one by one as
+      // they are written.
+      for (std::uint32_t i = 0; i < cache.count; ++i)
+        __builtin_prefetch(&slots_[cache.slots[i]], 1, 3);
     }
     return cache.slots[--cache.count];
   }
-  // give() frees a slot whose state is `free`. Returns whether slots went back to the ring, where others see them.
+  // give() frees a slot whose state is `free`. Returns whether slots went back to the ring, where
+  // others see them.
   bool give(slot_cache& cache, std::uint32_t index) noexcept {
     if (cache.count < cache.limit) {
       cache.slots[cache.count++] = index;

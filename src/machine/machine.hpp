@@ -1,12 +1,15 @@
 // machine: what differs between the places tasks run on. The pipeline is written once, above this.
 //
 // To add a machine:
-//   1. a folder src/machines/NAME with a README that says what plays worker, local store, copy engine and doorbell there;
-//   2. a class that derives from `machine`; its constructor may fail, its start() reserves everything;
+//   1. a folder src/machines/NAME with a README that says what plays worker, local store, copy
+//   engine and doorbell there;
+//   2. a class that derives from `machine`; its constructor may fail, its start() reserves
+//   everything;
 //   3. a `machine_kind` with its name, and its line in registry.cpp;
 //   4. its name in the conformance suite.
 //
-// Everything that waits goes through relax() or wait_word(), so a machine with virtual time decides who runs next.
+// Everything that waits goes through relax() or wait_word(), so a machine with virtual time decides
+// who runs next.
 #ifndef LEVERET_MACHINE_MACHINE_HPP
 #define LEVERET_MACHINE_MACHINE_HPP
 
@@ -20,10 +23,10 @@ constexpr std::uint64_t no_deadline = ~std::uint64_t{0};
 
 // What a machine can do. The pipeline asks this, never the machine's name.
 struct capability {
-  bool in_place;       // tasks may use the caller's memory where it is
-  bool async_copies;   // get and put proceed while the worker runs: staging ahead pays
-  bool virtual_time;   // now_ns() is simulated, and cost() is to be told
-  bool many_hosts;     // more than one host thread may call in
+  bool in_place;      // tasks may use the caller's memory where it is
+  bool async_copies;  // get and put proceed while the worker runs: staging ahead pays
+  bool virtual_time;  // now_ns() is simulated, and cost() is to be told
+  bool many_hosts;    // more than one host thread may call in
 };
 
 class machine {
@@ -33,7 +36,8 @@ class machine {
   virtual ~machine() = default;
   virtual capability capabilities() const noexcept = 0;
 
-  // start() runs entry(context, i) for each worker i on an actor of its own; false when one cannot be had (none runs then).
+  // start() runs entry(context, i) for each worker i on an actor of its own; false when one cannot
+  // be had (none runs then).
   virtual bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept = 0;
   // join() returns when every entry has returned.
   virtual void join() noexcept = 0;
@@ -42,16 +46,19 @@ class machine {
   virtual std::uint64_t now_ns() noexcept = 0;
   // relax() is one turn of a loop that polls.
   virtual void relax() noexcept = 0;
-  // wait_word() returns when `word` is no longer `expected`, at the deadline, or for no reason; wake_word() ends waits.
-  virtual void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t deadline_ns) noexcept = 0;
+  // wait_word() returns when `word` is no longer `expected`, at the deadline, or for no reason;
+  // wake_word() ends waits.
+  virtual void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
+                         std::uint64_t deadline_ns) noexcept = 0;
   virtual void wake_word(atomic<std::uint32_t>& word) noexcept = 0;
 
   // A local store for one participant; null when memory is short.
   virtual void* open_store(std::size_t bytes) noexcept = 0;
   virtual void close_store(void* store, std::size_t bytes) noexcept = 0;
 
-  // The copy engine. get() packs the rows of `remote` into `local`; put() is the way back. A transfer is over when
-  // wait_tag() of its tag returned; tags are small numbers chosen by the caller, one set per actor.
+  // The copy engine. get() packs the rows of `remote` into `local`; put() is the way back. A
+  // transfer is over when wait_tag() of its tag returned; tags are small numbers chosen by the
+  // caller, one set per actor.
   virtual void get(std::uint32_t tag, void* local, const argument& remote) noexcept = 0;
   virtual void put(std::uint32_t tag, const void* local, const argument& remote) noexcept = 0;
   virtual void wait_tag(std::uint32_t tag) noexcept = 0;
@@ -60,13 +67,14 @@ class machine {
   virtual void cost(std::uint64_t cycles) noexcept = 0;
 };
 
-// copy_rows() moves the rows of `remote` to (to_local) or from packed memory: the data part of any copy engine.
+// copy_rows() moves the rows of `remote` to (to_local) or from packed memory: the data part of any
+// copy engine.
 void copy_rows(void* local, const argument& remote, bool to_local) noexcept;
 
 // machine_kind: how a machine is found and made.
 struct machine_kind {
   const char* name;
-  const char* (*unavailable)() noexcept;       // null when it works here, else why not and what to do
+  const char* (*unavailable)() noexcept;  // null when it works here, else why not and what to do
   machine* (*make)(const config& c) noexcept;  // null when memory is short
 };
 
@@ -74,8 +82,8 @@ struct machine_kind {
 const machine_kind* machine_kind_at(unsigned index) noexcept;
 const machine_kind* find_machine_kind(const char* name) noexcept;
 
-// current_actor(): the participant the running code belongs to, null on a host thread that has not called in. A machine that
-// switches actors on one thread sets it at every switch.
+// current_actor(): the participant the running code belongs to, null on a host thread that has not
+// called in. A machine that switches actors on one thread sets it at every switch.
 void* current_actor() noexcept;
 void set_current_actor(void* actor) noexcept;
 

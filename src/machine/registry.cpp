@@ -28,7 +28,8 @@ const char* machine_name(unsigned index) noexcept {
 
 const char* machine_unavailable(const char* name) noexcept {
   const machine_kind* k = find_machine_kind(name);
-  return k == nullptr ? "no machine has this name; lev::machine_name() lists them" : k->unavailable();
+  return k == nullptr ? "no machine has this name; lev::machine_name() lists them"
+                      : k->unavailable();
 }
 
 void copy_rows(void* local, const argument& remote, bool to_local) noexcept {
@@ -49,8 +50,13 @@ namespace {
 thread_local void* actor_of_this_thread = nullptr;
 }
 
-// Not inlined: an actor may move between threads at a switch, and a cached address of thread-local data would then be wrong.
-__attribute__((noinline)) void* current_actor() noexcept { return actor_of_this_thread; }
-__attribute__((noinline)) void set_current_actor(void* actor) noexcept { actor_of_this_thread = actor; }
+// Not inlined: an actor may move between threads at a switch, and a cached address of thread-local
+// data would then be wrong.
+__attribute__((noinline)) void* current_actor() noexcept {
+  return actor_of_this_thread;
+}
+__attribute__((noinline)) void set_current_actor(void* actor) noexcept {
+  actor_of_this_thread = actor;
+}
 
 }  // namespace lev

@@ -1,9 +1,10 @@
-// inbox: a worker's own queue of slot numbers. Its owner pushes and pops at the bottom (last in, first out); idle workers steal
-// at the top (oldest first). Bounded: a full inbox says so and the task goes to the ready queue instead.
+// inbox: a worker's own queue of slot numbers. Its owner pushes and pops at the bottom (last in,
+// first out); idle workers steal at the top (oldest first). Bounded: a full inbox says so and the
+// task goes to the ready queue instead.
 //
-// After Chase and Lev, "Dynamic circular work-stealing deque", SPAA 2005, with the orders of Le, Pop, Cohen and Zappa Nardelli,
-// PPoPP 2013, without its stand-alone fences. Paper: Sol MT's worker inbox (Jack Rabbit thesis, section 3).
-// Model test: tests/model/inbox_model.cpp.
+// After Chase and Lev, "Dynamic circular work-stealing deque", SPAA 2005, with the orders of Le,
+// Pop, Cohen and Zappa Nardelli, PPoPP 2013, without its stand-alone fences. Paper: Sol MT's worker
+// inbox (Jack Rabbit thesis, section 3). Model test: tests/model/inbox_model.cpp.
 #ifndef LEVERET_QUEUE_INBOX_HPP
 #define LEVERET_QUEUE_INBOX_HPP
 
@@ -18,15 +19,17 @@ class inbox {
  public:
   static_assert((Capacity & (Capacity - 1)) == 0);
 
-  // push() is the owner's. `heard` says that somebody sleeps: the push is then a locked instruction, so that it is visible
-  // before the owner looks at the doorbell (a sleeper that was not yet heard of looks again after its heavy fence).
+  // push() is the owner's. `heard` says that somebody sleeps: the push is then a locked
+  // instruction, so that it is visible before the owner looks at the doorbell (a sleeper that was
+  // not yet heard of looks again after its heavy fence).
   bool try_push(std::uint32_t value, bool heard) noexcept {
     const std::int64_t bottom = bottom_.load(memory_order_relaxed);
     // Pairs with try_steal(): the place a thief has left may be used again.
     if (bottom - top_.load(memory_order_acquire) >= Capacity) return false;
     cells_[bottom & (Capacity - 1)].store(value, memory_order_relaxed);
     if (heard || !Env::asymmetric()) {
-      // Pairs with try_steal() and looks_empty(). Sequentially consistent: the owner's look at the doorbell comes after it.
+      // Pairs with try_steal() and looks_empty(). Sequentially consistent: the owner's look at the
+      // doorbell comes after it.
       bottom_.exchange(bottom + 1, memory_order_seq_cst);
     } else {
       // Pairs with try_steal(): publishes the cell and the slot's contents.
@@ -37,7 +40,8 @@ class inbox {
 
   // confirm() is the owner's: makes earlier pushes visible before whatever the owner looks at next.
   void confirm() noexcept {
-    // Pairs with looks_empty(). Sequentially consistent: the owner's look at the doorbell comes after it.
+    // Pairs with looks_empty(). Sequentially consistent: the owner's look at the doorbell comes
+    // after it.
     bottom_.exchange(bottom_.load(memory_order_relaxed), memory_order_seq_cst);
   }
 
@@ -45,8 +49,9 @@ class inbox {
   bool try_pop(std::uint32_t* value) noexcept {
     const std::int64_t bottom = bottom_.load(memory_order_relaxed) - 1;
     if (bottom < top_.load(memory_order_relaxed)) return false;
-    // Sequentially consistent, as is the load of top_: a thief must see the claim, or the owner must see the theft; both
-    // missing each other would take one value twice. Pairs with try_steal().
+    // Sequentially consistent, as is the load of top_: a thief must see the claim, or the owner
+    // must see the theft; both missing each other would take one value twice. Pairs with
+    // try_steal().
     bottom_.exchange(bottom, memory_order_seq_cst);
     std::int64_t top = top_.load(memory_order_seq_cst);  // Pairs with try_steal()
     if (top < bottom) {
@@ -56,7 +61,8 @@ class inbox {
     bool won = false;
     if (top == bottom) {
       *value = cells_[bottom & (Capacity - 1)].load(memory_order_relaxed);
-      // Pairs with try_steal(): owner and thief race for the last value. Sequentially consistent, as above.
+      // Pairs with try_steal(): owner and thief race for the last value. Sequentially consistent,
+      // as above.
       won = top_.compare_exchange_strong(top, top + 1, memory_order_seq_cst);
     }
     bottom_.store(bottom + 1, memory_order_relaxed);
@@ -67,7 +73,8 @@ class inbox {
   bool try_steal(std::uint32_t* value) noexcept {
     // Pairs with try_pop(). Sequentially consistent: see there.
     std::int64_t top = top_.load(memory_order_seq_cst);
-    // Pairs with try_push(): the cell and the slot's contents are visible. Sequentially consistent: see try_pop().
+    // Pairs with try_push(): the cell and the slot's contents are visible. Sequentially consistent:
+    // see try_pop().
     const std::int64_t bottom = bottom_.load(memory_order_seq_cst);
     if (top >= bottom) return false;
     *value = cells_[top & (Capacity - 1)].load(memory_order_relaxed);
@@ -76,10 +83,13 @@ class inbox {
   }
 
   // bottom() is the owner's: where the next push goes, or the last pop came from.
-  std::uint32_t bottom() const noexcept { return static_cast<std::uint32_t>(bottom_.load(memory_order_relaxed)); }
+  std::uint32_t bottom() const noexcept {
+    return static_cast<std::uint32_t>(bottom_.load(memory_order_relaxed));
+  }
 
   bool looks_empty() const noexcept {
-    // Pairs with try_push(). Sequentially consistent: the sleeper's last look comes after its announcement.
+    // Pairs with try_push(). Sequentially consistent: the sleeper's last look comes after its
+    // announcement.
     return top_.load(memory_order_seq_cst) >= bottom_.load(memory_order_seq_cst);
   }
   std::uint32_t room() const noexcept {
@@ -88,7 +98,8 @@ class inbox {
   }
 
  private:
-  // Written by thieves and by the owner for the last value, read by all: the place of the oldest value.
+  // Written by thieves and by the owner for the last value, read by all: the place of the oldest
+  // value.
   alignas(line_pair_bytes) typename Env::template atomic<std::int64_t> top_{0};
   // Written by the owner, read by all: one past the youngest value. Publishes the cells below it.
   alignas(line_pair_bytes) typename Env::template atomic<std::int64_t> bottom_{0};

@@ -1,11 +1,14 @@
-// index_ring: a bounded queue of slot numbers for any number of producers and consumers. It serves as the ready queue, the
-// prefilter and the list of free slots. No operation waits for another thread; a full or empty ring says so.
+// index_ring: a bounded queue of slot numbers for any number of producers and consumers. It serves
+// as the ready queue, the prefilter and the list of free slots. No operation waits for another
+// thread; a full or empty ring says so.
 //
-// Each cell holds (sequence, value) in one word. Position p may be written when its cell's sequence is p, and read when it is
-// p + 1; reading sets it to p + capacity. Batches reserve consecutive positions with one compare-exchange, after checking that
-// every one of their cells is there. Positions wrap at 2^32; the capacity is a power of two, so cells follow.
+// Each cell holds (sequence, value) in one word. Position p may be written when its cell's sequence
+// is p, and read when it is p + 1; reading sets it to p + capacity. Batches reserve consecutive
+// positions with one compare-exchange, after checking that every one of their cells is there.
+// Positions wrap at 2^32; the capacity is a power of two, so cells follow.
 //
-// After D. Vyukov's bounded MPMC queue (1024cores.net). Model test: tests/model/index_ring_model.cpp.
+// After D. Vyukov's bounded MPMC queue (1024cores.net). Model test:
+// tests/model/index_ring_model.cpp.
 #ifndef LEVERET_QUEUE_INDEX_RING_HPP
 #define LEVERET_QUEUE_INDEX_RING_HPP
 
@@ -20,8 +23,8 @@ class index_ring {
  public:
   using cell = typename Env::template atomic<std::uint64_t>;
 
-  // `cells` is an array of `capacity` cells, a power of two of at least 2; it outlives the ring. `start` is the first
-  // position (tests start near the wrap).
+  // `cells` is an array of `capacity` cells, a power of two of at least 2; it outlives the ring.
+  // `start` is the first position (tests start near the wrap).
   void open(cell* cells, std::uint32_t capacity, std::uint32_t start = 0) noexcept {
     cells_ = cells;
     mask_ = capacity - 1;
@@ -45,8 +48,9 @@ class index_ring {
         position = now;
         continue;
       }
-      // Sequentially consistent: a pusher's reservation and its look at the doorbell are one side of a handshake with a
-      // worker that announces its sleep and then looks at the ring. Pairs with looks_empty().
+      // Pairs with looks_empty(). Sequentially consistent: a pusher's reservation and its look at
+      // the doorbell are one side of a handshake with a worker that announces its sleep and then
+      // looks at the ring.
       if (tail_.compare_exchange_strong(position, position + count, memory_order_seq_cst)) break;
     }
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -81,7 +85,8 @@ class index_ring {
     return there;
   }
 
-  // peek() tells the value `ahead` places behind the head, if it is there; another consumer may take it meanwhile.
+  // peek() tells the value `ahead` places behind the head, if it is there; another consumer may
+  // take it meanwhile.
   bool peek(std::uint32_t ahead, std::uint32_t* value) const noexcept {
     const std::uint32_t position = head_.load(memory_order_relaxed) + ahead;
     // Pairs with try_push_all().
@@ -90,7 +95,8 @@ class index_ring {
     return sequence(c) == position + 1;
   }
 
-  // looks_empty() is the sleeper's last look: false once a push has reserved its place, even if the value is not there yet.
+  // looks_empty() is the sleeper's last look: false once a push has reserved its place, even if the
+  // value is not there yet.
   bool looks_empty() const noexcept {
     const std::uint32_t head = head_.load(memory_order_relaxed);
     // Pairs with try_push_all(), and is sequentially consistent for the reason given there.
@@ -107,10 +113,14 @@ class index_ring {
   static constexpr std::uint64_t pack(std::uint32_t s, std::uint32_t value) noexcept {
     return std::uint64_t{s} << 32 | value;
   }
-  static constexpr std::uint32_t sequence(std::uint64_t c) noexcept { return static_cast<std::uint32_t>(c >> 32); }
+  static constexpr std::uint32_t sequence(std::uint64_t c) noexcept {
+    return static_cast<std::uint32_t>(c >> 32);
+  }
 
-  // How many of the `count` cells from `position` on have the sequence their position plus `offset` asks for.
-  std::uint32_t run_of(std::uint32_t position, std::uint32_t count, std::uint32_t offset) const noexcept {
+  // How many of the `count` cells from `position` on have the sequence their position plus `offset`
+  // asks for.
+  std::uint32_t run_of(std::uint32_t position, std::uint32_t count,
+                       std::uint32_t offset) const noexcept {
     std::uint32_t there = 0;
     while (there < count) {
       // Pairs with the release stores of try_push_all() and try_pop_some().
@@ -125,7 +135,8 @@ class index_ring {
   std::uint32_t mask_ = 0;
   // Written by producers, read by all: where the next value goes. Publishes only reservations.
   alignas(line_pair_bytes) typename Env::template atomic<std::uint32_t> tail_{0};
-  // Written by consumers, read by all: where the next value comes from. Publishes only reservations.
+  // Written by consumers, read by all: where the next value comes from. Publishes only
+  // reservations.
   alignas(line_pair_bytes) typename Env::template atomic<std::uint32_t> head_{0};
 };
 

@@ -1,14 +1,17 @@
-// mailbox: the direct path. A submitter writes a task straight into the line that an idle worker polls; the last store publishes
-// it. With the completion, that is two cache-line transfers per task, the least there can be.
+// mailbox: the direct path. A submitter writes a task straight into the line that an idle worker
+// polls; the last store publishes it. With the completion, that is two cache-line transfers per
+// task, the least there can be.
 //
-// One task at a time. A submitter holds the mailbox by a lease from the submit until it has collected the outcome, so the worker
-// never writes to the mailbox's lines and the submitter knows without looking that the mailbox is free again.
+// One task at a time. A submitter holds the mailbox by a lease from the submit until it has
+// collected the outcome, so the worker never writes to the mailbox's lines and the submitter knows
+// without looking that the mailbox is free again.
 //
-//   lease word (submitters' line): [announced:16 | holder:16], holder 0 = nobody. The compare-exchange that takes the lease also
-//   announces the letter, before it is written: a worker about to sleep that sees an announcement it has not received stays up.
+//   lease word (submitters' line): [announced:16 | holder:16], holder 0 = nobody. The
+//   compare-exchange that takes the lease also announces the letter, before it is written: a worker
+//   about to sleep that sees an announcement it has not received stays up.
 //
-// Paper: TPC section 3.2 (descriptor written by remote stores, the last one sets the active flag) and 3.3 (completion by one
-// store). Model test: tests/model/mailbox_model.cpp.
+// Paper: TPC section 3.2 (descriptor written by remote stores, the last one sets the active flag)
+// and 3.3 (completion by one store). Model test: tests/model/mailbox_model.cpp.
 #ifndef LEVERET_QUEUE_MAILBOX_HPP
 #define LEVERET_QUEUE_MAILBOX_HPP
 
@@ -22,13 +25,16 @@ namespace lev {
 template <class Letter, class Env = real_env>
 class mailbox {
  public:
-  // try_lease() takes the mailbox for `holder` (1..65535) and announces a letter: deliver() or retract() must follow at once.
+  // try_lease() takes the mailbox for `holder` (1..65535) and announces a letter: deliver() or
+  // retract() must follow at once.
   bool try_lease(std::uint32_t holder) noexcept {
     std::uint32_t word = lease_.load(memory_order_relaxed);
     if ((word & 0xffff) != 0) return false;
-    // Pairs with release_lease() of the last holder, and with letter_announced(). Sequentially consistent: the holder's look at
-    // the worker's sleep flag comes after the announcement (store-then-load handshake).
-    return lease_.compare_exchange_strong(word, next_announcement(word) | holder, memory_order_seq_cst);
+    // Pairs with release_lease() of the last holder, and with letter_announced(). Sequentially
+    // consistent: the holder's look at the worker's sleep flag comes after the announcement
+    // (store-then-load handshake).
+    return lease_.compare_exchange_strong(word, next_announcement(word) | holder,
+                                          memory_order_seq_cst);
   }
   // deliver() is the holder's, once per lease.
   void deliver(const Letter& letter) noexcept {
@@ -39,7 +45,8 @@ class mailbox {
   // retract() gives the lease back without a letter: the worker turned out to be busy.
   void retract() noexcept {
     // Pairs with letter_announced() and try_lease(): the announcement is taken back.
-    lease_.store((lease_.load(memory_order_relaxed) & 0xffff0000u) - 0x10000u, memory_order_release);
+    lease_.store((lease_.load(memory_order_relaxed) & 0xffff0000u) - 0x10000u,
+                 memory_order_release);
   }
   // release_lease() is the holder's, after the task it sent is complete.
   void release_lease() noexcept {
@@ -56,7 +63,9 @@ class mailbox {
     *seen = now;
     return true;
   }
-  bool has_letter(std::uint32_t seen) const noexcept { return received_.load(memory_order_relaxed) != seen; }
+  bool has_letter(std::uint32_t seen) const noexcept {
+    return received_.load(memory_order_relaxed) != seen;
+  }
   // letter_announced() is the worker's last look before it sleeps, or turns to other work.
   bool letter_announced(std::uint32_t seen) const noexcept {
     // Pairs with try_lease(). Sequentially consistent: comes after the worker's sleep flag.
@@ -64,12 +73,15 @@ class mailbox {
   }
 
  private:
-  static std::uint32_t next_announcement(std::uint32_t word) noexcept { return (word & 0xffff0000u) + 0x10000u; }
+  static std::uint32_t next_announcement(std::uint32_t word) noexcept {
+    return (word & 0xffff0000u) + 0x10000u;
+  }
 
   // Written by the holder, read by the worker: the number of the last letter; publishes letter_.
   alignas(line_bytes) typename Env::template atomic<std::uint32_t> received_{0};
   Letter letter_{};
-  // Written by holders, read by submitters and by a worker about to sleep: who may write a letter, and the last announced one.
+  // Written by holders, read by submitters and by a worker about to sleep: who may write a letter,
+  // and the last announced one.
   alignas(line_pair_bytes) typename Env::template atomic<std::uint32_t> lease_{0};
 };
 

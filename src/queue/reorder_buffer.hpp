@@ -1,7 +1,8 @@
-// reorder_buffer: the waiting tasks that filters may reorder and the dicer may split. A plain array, protected by the
-// scheduler's pass lock; bounded by the number of tickets.
+// reorder_buffer: the waiting tasks that filters may reorder and the dicer may split. A plain
+// array, protected by the scheduler's pass lock; bounded by the number of tickets.
 //
-// Paper: Jack Rabbit section 4.2 (ROB; the third iteration of its queue: bounded, coarse lock, any element may be replaced).
+// Paper: Jack Rabbit section 4.2 (ROB; the third iteration of its queue: bounded, coarse lock, any
+// element may be replaced).
 #ifndef LEVERET_QUEUE_REORDER_BUFFER_HPP
 #define LEVERET_QUEUE_REORDER_BUFFER_HPP
 

@@ -1,5 +1,6 @@
-// Which participant a host thread is. A thread is bound to one when it first calls in and leaves it when it ends, so that it owns
-// a cache of free slots, an inbox and a place to sleep like any worker.
+// Which participant a host thread is. A thread is bound to one when it first calls in and leaves it
+// when it ends, so that it owns a cache of free slots, an inbox and a place to sleep like any
+// worker.
 #include "runtime/core.hpp"
 
 #include "sync/spin_lock.hpp"
@@ -48,9 +49,10 @@ thread_local binding last_used{0, nullptr};
 
 void use(core& c, std::uint32_t index) noexcept {
   std::uint32_t used = c.people_used.load(memory_order_relaxed);
-  // Pairs with looks_idle(): thieves and sleepers look at this participant's inbox from here on. Sequentially consistent, as
-  // those looks are.
-  while (used < index + 1 && !c.people_used.compare_exchange_strong(used, index + 1, memory_order_seq_cst)) {
+  // Pairs with looks_idle(): thieves and sleepers look at this participant's inbox from here on.
+  // Sequentially consistent, as those looks are.
+  while (used < index + 1 &&
+         !c.people_used.compare_exchange_strong(used, index + 1, memory_order_seq_cst)) {
   }
 }
 
@@ -75,7 +77,9 @@ participant* bind(core& c) noexcept {
   for (std::uint32_t i = c.workers; i + 1 < c.people_count; ++i) {
     participant& p = c.people[i];
     // Pairs with the release of the thread that was bound before.
-    if (p.is_bound.load(memory_order_relaxed) != 0 || p.is_bound.exchange(1, memory_order_acquire) != 0) continue;
+    if (p.is_bound.load(memory_order_relaxed) != 0 ||
+        p.is_bound.exchange(1, memory_order_acquire) != 0)
+      continue;
     use(c, i);
     this_thread.all.push_back({c.id, &p});
     return &p;
@@ -86,7 +90,9 @@ participant* bind(core& c) noexcept {
 }  // namespace
 
 participant* here(core& c) noexcept {
-  if (auto* actor = static_cast<participant*>(current_actor()); actor != nullptr && actor->home == &c) return actor;
+  if (auto* actor = static_cast<participant*>(current_actor());
+      actor != nullptr && actor->home == &c)
+    return actor;
   if (last_used.runtime_id == c.id) return last_used.self;
   for (const binding& b : this_thread.all) {
     if (b.runtime_id != c.id) continue;

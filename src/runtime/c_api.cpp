@@ -1,4 +1,5 @@
-// The C API over the C++ one. Nothing throws through it; the last message of each thread says what went wrong.
+// The C API over the C++ one. Nothing throws through it; the last message of each thread says what
+// went wrong.
 #include <leveret/leveret.h>
 #include <leveret/leveret.hpp>
 
@@ -9,9 +10,12 @@
 #include <new>
 
 // The C structs are the C++ ones: checked here, relied on below.
-static_assert(sizeof(lev_argument) == sizeof(lev::argument) && offsetof(lev_argument, what) == offsetof(lev::argument, what));
-static_assert(sizeof(lev_call) == sizeof(lev::call) && offsetof(lev_call, context) == offsetof(lev::call, context));
-static_assert(LEV_BAD_FILTER == static_cast<int>(lev::status::bad_filter) && LEV_RANGE == static_cast<int>(lev::kind::range));
+static_assert(sizeof(lev_argument) == sizeof(lev::argument) &&
+              offsetof(lev_argument, what) == offsetof(lev::argument, what));
+static_assert(sizeof(lev_call) == sizeof(lev::call) &&
+              offsetof(lev_call, context) == offsetof(lev::call, context));
+static_assert(LEV_BAD_FILTER == static_cast<int>(lev::status::bad_filter) &&
+              LEV_RANGE == static_cast<int>(lev::kind::range));
 static_assert(LEV_ARGUMENTS_MAX == lev::argument_count_max && sizeof(lev_kind) == sizeof(int));
 
 struct lev_runtime {
@@ -35,7 +39,8 @@ struct c_procedure {
 };
 int run_c(const lev::call& c) {
   const auto& p = *static_cast<const c_procedure*>(c.context);
-  const lev_call view{reinterpret_cast<const lev_argument*>(c.arguments), c.argument_count, p.context};
+  const lev_call view{reinterpret_cast<const lev_argument*>(c.arguments), c.argument_count,
+                      p.context};
   return p.body(&view);
 }
 
@@ -55,7 +60,8 @@ lev_status guarded(Call&& call) noexcept {
   }
 }
 
-void describe_exception(const std::exception_ptr& exception, char* text, std::size_t bytes) noexcept {
+void describe_exception(const std::exception_ptr& exception, char* text,
+                        std::size_t bytes) noexcept {
   text[0] = 0;
   if (!exception) return;
   try {
@@ -74,20 +80,24 @@ lev_status report(const lev::outcome& o, lev_outcome* out) noexcept {
   to.task_code = o.task_code;
   to.failures = o.failures;
   describe_exception(o.exception, to.message, sizeof to.message);
-  if (o.code != lev::status::ok) fail(o.code, to.message[0] != 0 ? to.message : lev::status_name(o.code));
+  if (o.code != lev::status::ok)
+    fail(o.code, to.message[0] != 0 ? to.message : lev::status_name(o.code));
   return to.code;
 }
 
-lev_status submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments, unsigned count,
-                  const lev::options* o, lev_ticket* ticket) noexcept {
+lev_status submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments,
+                  unsigned count, const lev::options* o, lev_ticket* ticket) noexcept {
   if (runtime == nullptr || ticket == nullptr) {
     return fail(lev::status::bad_argument, "lev_submit: runtime and ticket must not be NULL");
   }
   *ticket = 0;
-  if (count > LEV_ARGUMENTS_MAX) return fail(lev::status::too_big, "lev_submit: more than 18 arguments");
-  if (count != 0 && arguments == nullptr) return fail(lev::status::bad_address, "lev_submit: arguments is NULL, count is not 0");
-  const lev::detail::draft d{procedure, static_cast<std::uint8_t>(count), 0, 0, 0,
-                             reinterpret_cast<const lev::argument*>(arguments)};
+  if (count > LEV_ARGUMENTS_MAX)
+    return fail(lev::status::too_big, "lev_submit: more than 18 arguments");
+  if (count != 0 && arguments == nullptr)
+    return fail(lev::status::bad_address, "lev_submit: arguments is NULL, count is not 0");
+  const lev::detail::draft d{procedure, static_cast<std::uint8_t>(count),
+                             0,         0,
+                             0,         reinterpret_cast<const lev::argument*>(arguments)};
   lev::refusal why;
   *ticket = lev::detail::try_submit(runtime->runtime.core(), d, o, false, &why);
   return *ticket != 0 ? LEV_OK : fail(why.code, why.message);
@@ -97,9 +107,15 @@ lev_status submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_ar
 
 extern "C" {
 
-const char* lev_version(void) { return lev::version(); }
-const char* lev_status_name(lev_status code) { return lev::status_name(static_cast<lev::status>(code)); }
-const char* lev_last_message(void) { return last_message; }
+const char* lev_version(void) {
+  return lev::version();
+}
+const char* lev_status_name(lev_status code) {
+  return lev::status_name(static_cast<lev::status>(code));
+}
+const char* lev_last_message(void) {
+  return last_message;
+}
 
 lev_argument lev_value(const void* bytes, size_t size) {
   lev_argument a{};
@@ -114,11 +130,12 @@ lev_argument lev_value(const void* bytes, size_t size) {
 }
 
 lev_argument lev_memory(lev_kind kind, const void* address, size_t element_bytes, size_t count) {
-  return lev_strided(kind, address, element_bytes, 1, count, static_cast<ptrdiff_t>(element_bytes * count));
+  return lev_strided(kind, address, element_bytes, 1, count,
+                     static_cast<ptrdiff_t>(element_bytes * count));
 }
 
-lev_argument lev_strided(lev_kind kind, const void* address, size_t element_bytes, size_t rows, size_t row_count,
-                         ptrdiff_t stride_bytes) {
+lev_argument lev_strided(lev_kind kind, const void* address, size_t element_bytes, size_t rows,
+                         size_t row_count, ptrdiff_t stride_bytes) {
   lev_argument a{};
   a.address = reinterpret_cast<uintptr_t>(address);
   a.row_bytes = element_bytes * row_count;
@@ -129,11 +146,13 @@ lev_argument lev_strided(lev_kind kind, const void* address, size_t element_byte
   return a;
 }
 
-lev_status lev_register(const char* name, lev_body body, void* context, const lev_kind* kinds, unsigned count,
-                        lev_procedure_id* id) {
+lev_status lev_register(const char* name, lev_body body, void* context, const lev_kind* kinds,
+                        unsigned count, lev_procedure_id* id) {
   lev::kind converted[LEV_ARGUMENTS_MAX];
-  if (count > LEV_ARGUMENTS_MAX) return fail(lev::status::bad_argument_count, "lev_register: more than 18 arguments");
-  if (count != 0 && kinds == nullptr) return fail(lev::status::bad_argument, "lev_register: kinds is NULL, count is not 0");
+  if (count > LEV_ARGUMENTS_MAX)
+    return fail(lev::status::bad_argument_count, "lev_register: more than 18 arguments");
+  if (count != 0 && kinds == nullptr)
+    return fail(lev::status::bad_argument, "lev_register: kinds is NULL, count is not 0");
   for (unsigned i = 0; i < count; ++i) converted[i] = static_cast<lev::kind>(kinds[i]);
   lev::procedure_info info;
   info.name = name;
@@ -146,14 +165,18 @@ lev_status lev_register(const char* name, lev_body body, void* context, const le
   const lev::status code = lev::register_procedure(info, id);
   if (code == lev::status::ok) return LEV_OK;
   delete procedure;
-  return fail(code, code == lev::status::exists ? "lev_register: the name is taken; lev_lookup() finds that procedure"
-                                                : "lev_register: needs a name of 1 to 63 bytes, a body and valid kinds");
+  return fail(code, code == lev::status::exists
+                        ? "lev_register: the name is taken; lev_lookup() finds that procedure"
+                        : "lev_register: needs a name of 1 to 63 bytes, a body and valid kinds");
 }
 
-lev_procedure_id lev_lookup(const char* name) { return lev::lookup(name); }
+lev_procedure_id lev_lookup(const char* name) {
+  return lev::lookup(name);
+}
 
 lev_status lev_open(const lev_options* options, lev_runtime** runtime) {
-  if (runtime == nullptr) return fail(lev::status::bad_argument, "lev_open: runtime must not be NULL");
+  if (runtime == nullptr)
+    return fail(lev::status::bad_argument, "lev_open: runtime must not be NULL");
   *runtime = nullptr;
   return guarded([&] {
     lev::config c;
@@ -178,44 +201,55 @@ lev_status lev_close(lev_runtime* runtime) {
   return LEV_OK;
 }
 
-lev_status lev_submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments, unsigned count,
-                      lev_ticket* ticket) {
+lev_status lev_submit(lev_runtime* runtime, lev_procedure_id procedure,
+                      const lev_argument* arguments, unsigned count, lev_ticket* ticket) {
   return submit(runtime, procedure, arguments, count, nullptr, ticket);
 }
 
-lev_status lev_submit_after(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments, unsigned count,
-                            const lev_ticket* after, unsigned after_count, lev_ticket* ticket) {
+lev_status lev_submit_after(lev_runtime* runtime, lev_procedure_id procedure,
+                            const lev_argument* arguments, unsigned count, const lev_ticket* after,
+                            unsigned after_count, lev_ticket* ticket) {
   if (after_count != 0 && after == nullptr) {
     return fail(lev::status::bad_argument, "lev_submit_after: after is NULL, after_count is not 0");
   }
-  if (after_count > lev::options::after_max) return fail(lev::status::too_big, "lev_submit_after: more than 32 predecessors");
+  if (after_count > lev::options::after_max)
+    return fail(lev::status::too_big, "lev_submit_after: more than 32 predecessors");
   lev::options o;
   for (unsigned i = 0; i < after_count; ++i) o.after_id(after[i]);
   return submit(runtime, procedure, arguments, count, &o, ticket);
 }
 
-lev_status lev_wait(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_ns, lev_outcome* outcome) {
-  return report(lev::detail::wait_one(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket, timeout_ns), outcome);
+lev_status lev_wait(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_ns,
+                    lev_outcome* outcome) {
+  return report(lev::detail::wait_one(runtime == nullptr ? nullptr : runtime->runtime.core(),
+                                      ticket, timeout_ns),
+                outcome);
 }
 
-lev_status lev_wait_any(lev_runtime* runtime, lev_ticket* tickets, size_t count, int64_t timeout_ns, size_t* index,
-                        lev_outcome* outcome) {
+lev_status lev_wait_any(lev_runtime* runtime, lev_ticket* tickets, size_t count, int64_t timeout_ns,
+                        size_t* index, lev_outcome* outcome) {
   if (runtime == nullptr || index == nullptr || (count != 0 && tickets == nullptr)) {
-    return fail(lev::status::bad_argument, "lev_wait_any: runtime, tickets and index must not be NULL");
+    return fail(lev::status::bad_argument,
+                "lev_wait_any: runtime, tickets and index must not be NULL");
   }
-  return report(lev::detail::wait_any_id(runtime->runtime.core(), tickets, count, index, timeout_ns), outcome);
+  return report(
+      lev::detail::wait_any_id(runtime->runtime.core(), tickets, count, index, timeout_ns),
+      outcome);
 }
 
 lev_status lev_wait_for_completion(lev_runtime* runtime, int64_t timeout_ns) {
-  if (runtime == nullptr) return fail(lev::status::bad_argument, "lev_wait_for_completion: runtime must not be NULL");
+  if (runtime == nullptr)
+    return fail(lev::status::bad_argument, "lev_wait_for_completion: runtime must not be NULL");
   return report(runtime->runtime.wait_for_completion(timeout_ns), nullptr);
 }
 
 lev_status lev_poll(lev_runtime* runtime, lev_ticket ticket) {
-  return static_cast<lev_status>(lev::detail::peek(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
+  return static_cast<lev_status>(
+      lev::detail::peek(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
 }
 lev_status lev_cancel(lev_runtime* runtime, lev_ticket ticket) {
-  return static_cast<lev_status>(lev::detail::cancel(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
+  return static_cast<lev_status>(
+      lev::detail::cancel(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
 }
 void lev_release(lev_runtime* runtime, lev_ticket ticket) {
   if (runtime != nullptr) lev::detail::release(runtime->runtime.core(), ticket);

@@ -1,8 +1,11 @@
-// Closing a runtime: refuse new tasks, let the waiting ones end, stop the workers, give everything back.
+// Closing a runtime: refuse new tasks, let the waiting ones end, stop the workers, give everything
+// back.
 //
 //   1. `closing` is set: submits are refused, except those of tasks that still run.
-//   2. With cancel_waiting, `cancelling` is set: tasks that have not started end with status::cancelled.
-//   3. Wait until every accepted task is complete. On a time-out the runtime stays as it is: nothing is lost, call again.
+//   2. With cancel_waiting, `cancelling` is set: tasks that have not started end with
+//   status::cancelled.
+//   3. Wait until every accepted task is complete. On a time-out the runtime stays as it is:
+//   nothing is lost, call again.
 //   4. `stopping` is set and every worker woken; the machine is joined.
 #include "runtime/open.hpp"
 #include "runtime/wait.hpp"
@@ -12,7 +15,8 @@ namespace lev::detail {
 namespace {
 
 void stop_workers(core& c) noexcept {
-  c.stopping.store(1, memory_order_seq_cst);  // Pairs with work(); sequentially consistent: before the wake-ups
+  c.stopping.store(
+      1, memory_order_seq_cst);  // Pairs with work(); sequentially consistent: before the wake-ups
   for (std::uint32_t i = 0; i < c.workers; ++i) unpark(c, i);
   c.place->join();
   c.is_closed = true;
@@ -36,7 +40,8 @@ status close_within(core* c, std::int64_t timeout_ns, bool cancel_waiting) noexc
 
 void close(core* c) noexcept {
   // Destroying a runtime from one of its own tasks can only end in a crash: end in a clear one.
-  LEV_ASSERT(close_within(c, forever, false) == status::ok && "a runtime must not be destroyed by one of its own tasks");
+  LEV_ASSERT(close_within(c, forever, false) == status::ok &&
+             "a runtime must not be destroyed by one of its own tasks");
   for (std::uint32_t i = 0; i < c->people_count; ++i) {
     participant& p = c->people[i];
     if (p.store != nullptr) c->place->close_store(p.store, c->settings.local_store_bytes);

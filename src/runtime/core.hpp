@@ -1,4 +1,5 @@
-// core: what stands behind a lev::runtime. The engine, and the memory it works in; all of it is reserved by open().
+// core: what stands behind a lev::runtime. The engine, and the memory it works in; all of it is
+// reserved by open().
 #ifndef LEVERET_RUNTIME_CORE_HPP
 #define LEVERET_RUNTIME_CORE_HPP
 
@@ -29,8 +30,8 @@ struct core : engine {
   bool is_closed = false;
 };
 
-// here() returns the participant of the calling thread, binding it to one if it never called in before. Null when
-// config::host_threads threads are bound already.
+// here() returns the participant of the calling thread, binding it to one if it never called in
+// before. Null when config::host_threads threads are bound already.
 participant* here(core& c) noexcept;
 
 // closer() returns the participant that is kept for close() when all others are bound.
@@ -40,13 +41,19 @@ participant* closer(core& c) noexcept;
 constexpr std::uint64_t ticket_id(std::uint32_t task, std::uint32_t generation) noexcept {
   return std::uint64_t{generation} << 32 | (task + 1);
 }
-constexpr std::uint32_t ticket_task(std::uint64_t id) noexcept { return static_cast<std::uint32_t>(id) - 1; }
-constexpr std::uint32_t ticket_generation(std::uint64_t id) noexcept { return static_cast<std::uint32_t>(id >> 32); }
+constexpr std::uint32_t ticket_task(std::uint64_t id) noexcept {
+  return static_cast<std::uint32_t>(id) - 1;
+}
+constexpr std::uint32_t ticket_generation(std::uint64_t id) noexcept {
+  return static_cast<std::uint32_t>(id >> 32);
+}
 
 // Whether `id` can be a ticket of this runtime: ok, or bad_ticket.
 status check_ticket(const core* c, std::uint64_t id) noexcept;
 
-constexpr bool helps(const core& c) noexcept { return c.settings.wait == wait_policy::help; }
+constexpr bool helps(const core& c) noexcept {
+  return c.settings.wait == wait_policy::help;
+}
 
 // A point in time `timeout_ns` from now.
 std::uint64_t deadline_after(core& c, std::int64_t timeout_ns) noexcept;

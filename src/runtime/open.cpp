@@ -29,8 +29,8 @@ void settle_config(config& c) {
   }
   if (c.workers == 0) c.workers = static_cast<int>(larger(available_cores(), 2u) - 1);
   if (c.tickets == 0 || c.tickets > tickets_limit) {
-    refuse_config(c.tickets == 0 ? status::bad_config : status::out_of_memory, "config.tickets = %llu: must be 1 to 2^24",
-                  c.tickets);
+    refuse_config(c.tickets == 0 ? status::bad_config : status::out_of_memory,
+                  "config.tickets = %llu: must be 1 to 2^24", c.tickets);
   }
   c.tickets = power_of_two_above(larger(c.tickets, 2u));
   if (c.local_store_bytes == 0 || c.local_store_bytes > local_store_limit) {
@@ -38,15 +38,19 @@ void settle_config(config& c) {
                   "config.local_store_bytes = %llu: must be 1 to 2^32", c.local_store_bytes);
   }
   c.local_store_bytes = round_up(c.local_store_bytes, page_bytes);
-  if (c.depth > ahead_max) refuse_config(status::bad_config, "config.depth = %llu: must be 0 (automatic) to 16", c.depth);
+  if (c.depth > ahead_max)
+    refuse_config(status::bad_config, "config.depth = %llu: must be 0 (automatic) to 16", c.depth);
   if (c.host_threads == 0 || c.host_threads > 4096) {
-    refuse_config(status::bad_config, "config.host_threads = %llu: must be 1 to 4096", c.host_threads);
+    refuse_config(status::bad_config, "config.host_threads = %llu: must be 1 to 4096",
+                  c.host_threads);
   }
   if (c.nest_max == 0 || c.nest_max > 100'000) {
     refuse_config(status::bad_config, "config.nest_max = %llu: must be 1 to 100000", c.nest_max);
   }
   if (c.trace_events > 1u << 26) {
-    refuse_config(status::out_of_memory, "config.trace_events = %llu: at most 2^26 events are kept per worker", c.trace_events);
+    refuse_config(status::out_of_memory,
+                  "config.trace_events = %llu: at most 2^26 events are kept per worker",
+                  c.trace_events);
   }
   if (c.trace_events != 0) c.trace_events = power_of_two_above(c.trace_events);
 }
@@ -55,7 +59,8 @@ const machine_kind& choose_machine(const config& c) {
   char message[200];
   const machine_kind* kind = find_machine_kind(c.machine);
   if (kind == nullptr) {
-    std::snprintf(message, sizeof message, "no machine '%s'; this library has:", c.machine == nullptr ? "(null)" : c.machine);
+    std::snprintf(message, sizeof message, "no machine '%s'; this library has:",
+                  c.machine == nullptr ? "(null)" : c.machine);
     for (unsigned i = 0; const machine_kind* k = machine_kind_at(i); ++i) {
       const std::size_t used = std::char_traits<char>::length(message);
       std::snprintf(message + used, sizeof message - used, " %s", k->name);
@@ -85,7 +90,9 @@ void open_shared(core& c) {
   limits.threshold = c.settings.dice_threshold;
   limits.local_store_bytes = c.settings.local_store_bytes;
   limits.copies_all = c.copies_all;
-  c.sched.open(&c.pool, {cells + n, cells + std::size_t{n} * 2, c.waiting.get(), c.waiting.get() + n, n}, limits);
+  c.sched.open(&c.pool,
+               {cells + n, cells + std::size_t{n} * 2, c.waiting.get(), c.waiting.get() + n, n},
+               limits);
 }
 
 void open_people(core& c) {
@@ -98,7 +105,8 @@ void open_people(core& c) {
   const std::size_t frames_each = c.depth + 1;
   if (frames) c.frames.reset(new job[frames_each * c.people_count]);
   if (c.depth > 1) c.hints.reset(new data_hint[std::size_t{inbox_capacity} * c.people_count]);
-  const std::size_t traced = c.settings.trace_events == 0 ? 0 : c.workers + 1;  // the workers and the first host thread
+  const std::size_t traced =
+      c.settings.trace_events == 0 ? 0 : c.workers + 1;  // the workers and the first host thread
   if (traced != 0) c.events.reset(new event[traced * c.settings.trace_events]);
   for (std::uint32_t i = 0; i < c.people_count; ++i) {
     participant& p = c.people[i];
@@ -110,7 +118,9 @@ void open_people(core& c) {
     p.free_slots.limit = smaller(slot_cache::size_max, c.settings.tickets / 2 / c.people_count);
     if (frames) p.frames = c.frames.get() + frames_each * i;
     if (c.depth > 1) p.hints = c.hints.get() + std::size_t{inbox_capacity} * i;
-    if (i < traced) p.events.open(c.events.get() + std::size_t{c.settings.trace_events} * i, c.settings.trace_events);
+    if (i < traced)
+      p.events.open(c.events.get() + std::size_t{c.settings.trace_events} * i,
+                    c.settings.trace_events);
     c.flags[i] = &p.asleep;
   }
   c.people_used.store(c.workers, memory_order_relaxed);
@@ -124,9 +134,10 @@ void run_worker(void* context, std::uint32_t worker) {
   set_current_actor(nullptr);
 }
 
-// How many turns of an idle loop take about the time of a few tasks being submitted: then a look finds a batch, and the
-// submitter has its lines to itself meanwhile. Turns take 5 to 40 ns on different CPUs. (bench throughput: 100 to 400 ns make no
-// difference; 0 makes a task cost three times as much.)
+// How many turns of an idle loop take about the time of a few tasks being submitted: then a look
+// finds a batch, and the submitter has its lines to itself meanwhile. Turns take 5 to 40 ns on
+// different CPUs. (bench throughput: 100 to 400 ns make no difference; 0 makes a task cost three
+// times as much.)
 constexpr std::uint64_t look_ns = 150;
 
 std::uint32_t measure_turns(machine& m) noexcept {
@@ -167,13 +178,15 @@ core* open(const config& given) try {
     for (std::uint32_t i = 0; i < c->workers; ++i) unpark(*c, i);
     c->place->join();
     announce_close(*c);
-    throw error(status::out_of_memory, -1, "the system refused to start that many workers; ask for fewer (config.workers)");
+    throw error(status::out_of_memory, -1,
+                "the system refused to start that many workers; ask for fewer (config.workers)");
   }
   c->is_started = true;
   if (!c->caps.many_hosts) here(*c);  // the thread that opens it is its host
   return c.release();
 } catch (const std::bad_alloc&) {
-  throw error(status::out_of_memory, -1, "no memory for the runtime; lower config.tickets, host_threads or trace_events");
+  throw error(status::out_of_memory, -1,
+              "no memory for the runtime; lower config.tickets, host_threads or trace_events");
 }
 
 }  // namespace lev::detail

@@ -11,12 +11,16 @@
 
 namespace lev {
 
-void runtime::begin_submit() noexcept { core_->phase_open.store(1, memory_order_relaxed); }
+void runtime::begin_submit() noexcept {
+  core_->phase_open.store(1, memory_order_relaxed);
+}
 
 void runtime::end_submit() noexcept {
-  // Pairs with await_shared::arm(): the phase ends, then waiters are looked for. Sequentially consistent, as there.
+  // Pairs with await_shared::arm(): the phase ends, then waiters are looked for. Sequentially
+  // consistent, as there.
   core_->phase_open.store(0, memory_order_seq_cst);
-  if (core_->barrier_wanted.load(memory_order_seq_cst) != 0) wake_wanting(*core_, want_barrier);  // Pairs with arm() too
+  if (core_->barrier_wanted.load(memory_order_seq_cst) != 0)
+    wake_wanting(*core_, want_barrier);  // Pairs with arm() too
 }
 
 outcome runtime::wait_for_completion(std::int64_t timeout_ns) noexcept {
@@ -27,7 +31,8 @@ outcome runtime::wait_for_completion(std::int64_t timeout_ns) noexcept {
     o.code = self == nullptr ? status::would_block : status::bad_argument;
   } else if (self->running != nullptr) {
     o.code = status::would_deadlock;
-  } else if (!detail::wait_quiescent(c, *self, timeout_ns < 0 ? no_deadline : detail::deadline_after(c, timeout_ns))) {
+  } else if (!detail::wait_quiescent(
+                 c, *self, timeout_ns < 0 ? no_deadline : detail::deadline_after(c, timeout_ns))) {
     o.code = status::timed_out;
   } else {
     c.failure_lock.lock([] { real_env::pause(); });
@@ -54,11 +59,19 @@ status runtime::set_filters(const filter* chain, std::size_t count) noexcept {
   return status::ok;
 }
 
-status runtime::make_mutex(mutex_id* id) noexcept { return core_->mutexes.make(id) ? status::ok : status::too_big; }
+status runtime::make_mutex(mutex_id* id) noexcept {
+  return core_->mutexes.make(id) ? status::ok : status::too_big;
+}
 
-unsigned runtime::workers() const noexcept { return core_->workers; }
-const char* runtime::machine() const noexcept { return core_->machine_name; }
-std::uint64_t runtime::now_ns() const noexcept { return core_->place->now_ns(); }
+unsigned runtime::workers() const noexcept {
+  return core_->workers;
+}
+const char* runtime::machine() const noexcept {
+  return core_->machine_name;
+}
+std::uint64_t runtime::now_ns() const noexcept {
+  return core_->place->now_ns();
+}
 
 counters runtime::count() const noexcept {
   counters sum{};

@@ -21,8 +21,8 @@ namespace lev::detail {
 
 namespace {
 
-// Automatic grain: at most this many pieces per taker in all, so that the last ones are short and none is all overhead
-// (bench imbalance: 1/512 of a worker's share is below the noise).
+// Automatic grain: at most this many pieces per taker in all, so that the last ones are short and
+// none is all overhead (bench imbalance: 1/512 of a worker's share is below the noise).
 constexpr std::uint64_t pieces_per_taker = 512;
 constexpr std::uint32_t direct_workers_max = 64;  // looked at for the direct path
 
@@ -42,13 +42,15 @@ std::uint32_t choose_grain(const core& c, const draft& d) noexcept {
   for (unsigned i = 0; i < d.argument_count; ++i) {
     const argument& a = d.arguments[i];
     if ((a.flags & argument_sliced) == 0) continue;
-    return static_cast<std::uint32_t>(smaller<std::uint64_t>(slice_items(a) / (c.takers * pieces_per_taker), 0xffffffffu));
+    return static_cast<std::uint32_t>(
+        smaller<std::uint64_t>(slice_items(a) / (c.takers * pieces_per_taker), 0xffffffffu));
   }
   return 0;
 }
 
 // What the local store and the dicer have to do with the task.
-bool check_size(const core& c, const draft& d, const draft_facts& facts, std::uint8_t* flags, refusal* why) noexcept {
+bool check_size(const core& c, const draft& d, const draft_facts& facts, std::uint8_t* flags,
+                refusal* why) noexcept {
   if (!facts.has_address && !facts.may_dice) return true;
   const std::size_t bytes = staged_bytes(d.arguments, d.argument_count, c.copies_all);
   if (bytes != 0) *flags |= task_staged;
@@ -58,28 +60,35 @@ bool check_size(const core& c, const draft& d, const draft_facts& facts, std::ui
     *flags |= task_diceable | task_too_big;
     return true;
   }
-  return refuse(why, status::too_big, -1,
-                "the task needs %zu bytes of local store, %zu are available; slice its arguments or raise "
-                "config.local_store_bytes",
-                bytes, c.settings.local_store_bytes);
+  return refuse(
+      why, status::too_big, -1,
+      "the task needs %zu bytes of local store, %zu are available; slice its arguments or raise "
+      "config.local_store_bytes",
+      bytes, c.settings.local_store_bytes);
 }
 
-bool check_after(core& c, const std::uint64_t* after, std::uint32_t count, bool foreign, refusal* why) noexcept {
+bool check_after(core& c, const std::uint64_t* after, std::uint32_t count, bool foreign,
+                 refusal* why) noexcept {
   if (foreign) {
-    return refuse(why, status::bad_ticket, -1, "after(): a ticket of another runtime; name tickets of this one");
+    return refuse(why, status::bad_ticket, -1,
+                  "after(): a ticket of another runtime; name tickets of this one");
   }
   if (count > options::after_max) {
-    return refuse(why, status::too_big, -1, "after(): %u tickets, at most %u; chain through an empty task", count,
+    return refuse(why, status::too_big, -1,
+                  "after(): %u tickets, at most %u; chain through an empty task", count,
                   options::after_max);
   }
   for (std::uint32_t i = 0; i < count; ++i) {
     status s = check_ticket(&c, after[i]);
-    if (s == status::ok && c.pool.at(ticket_task(after[i])).state.peek(ticket_generation(after[i])) == status::stale_ticket) {
+    if (s == status::ok &&
+        c.pool.at(ticket_task(after[i])).state.peek(ticket_generation(after[i])) ==
+            status::stale_ticket) {
       s = status::stale_ticket;
     }
     if (s != status::ok) {
-      return refuse(why, s, -1, "after(): ticket %u is a %s; name tickets that were not waited for or released", i,
-                    status_name(s));
+      return refuse(why, s, -1,
+                    "after(): ticket %u is a %s; name tickets that were not waited for or released",
+                    i, status_name(s));
     }
   }
   return true;
@@ -87,18 +96,21 @@ bool check_after(core& c, const std::uint64_t* after, std::uint32_t count, bool 
 
 bool check_locks(core& c, const mutex_id* locks, std::uint32_t count, refusal* why) noexcept {
   if (count > mutexes_per_task_max) {
-    return refuse(why, status::too_big, -1, "locks(): %u mutexes, at most %u per task", count, mutexes_per_task_max);
+    return refuse(why, status::too_big, -1, "locks(): %u mutexes, at most %u per task", count,
+                  mutexes_per_task_max);
   }
   for (std::uint32_t i = 0; i < count; ++i) {
     if (!c.mutexes.exists(locks[i])) {
-      return refuse(why, status::bad_argument, -1, "locks(): mutex %u was not made by make_mutex()", locks[i]);
+      return refuse(why, status::bad_argument, -1, "locks(): mutex %u was not made by make_mutex()",
+                    locks[i]);
     }
   }
   return true;
 }
 
-// A task that submits must help, its worker may be the only one; but it may hold the last slots itself, together with others in
-// the same position. It gives up when nothing could be run and nothing was freed for a while.
+// A task that submits must help, its worker may be the only one; but it may hold the last slots
+// itself, together with others in the same position. It gives up when nothing could be run and
+// nothing was freed for a while.
 std::uint32_t take_slot_nested(core& c, participant& self) noexcept {
   constexpr std::uint64_t patience_ns = 10'000'000;
   std::uint64_t give_up_ns = c.place->now_ns() + patience_ns;
@@ -150,8 +162,10 @@ bool try_direct(core& c, participant& self, std::uint32_t task, const draft& d) 
   for (std::uint32_t w = 0; w < n; ++w) {
     participant& worker = c.people[w];
     // A hint first: it costs no transfer of a line while nothing changes.
-    if (worker.is_polling.load(memory_order_relaxed) == 0 || !worker.mail.try_lease(self.index + 1)) continue;
-    // Pairs with the worker's turn to other work, and with its going to sleep. Sequentially consistent: comes after the lease.
+    if (worker.is_polling.load(memory_order_relaxed) == 0 || !worker.mail.try_lease(self.index + 1))
+      continue;
+    // Pairs with the worker's turn to other work, and with its going to sleep. Sequentially
+    // consistent: comes after the lease.
     const bool sleeps = c.bell.sleeps(w);
     if (worker.is_polling.load(memory_order_seq_cst) == 0) {
       worker.mail.retract();
@@ -169,7 +183,8 @@ bool try_direct(core& c, participant& self, std::uint32_t task, const draft& d) 
 }
 
 // Predecessors: the task starts when the last of them, or this submit, lets go of it.
-void start_after(core& c, participant& self, std::uint32_t task, const std::uint64_t* after, std::uint32_t count) noexcept {
+void start_after(core& c, participant& self, std::uint32_t task, const std::uint64_t* after,
+                 std::uint32_t count) noexcept {
   slot_extra& extra = c.pool.extra(task);
   extra.first_failure.store(0, memory_order_relaxed);
   extra.predecessors.store(count + 1, memory_order_relaxed);
@@ -179,7 +194,8 @@ void start_after(core& c, participant& self, std::uint32_t task, const std::uint
     slot& s = c.pool.at(other);
     dependants::add_result r;
     // No edge left: others complete and give theirs back.
-    while ((r = c.edges.add(s, c.pool.extra(other), generation, task)) == dependants::add_result::no_node) {
+    while ((r = c.edges.add(s, c.pool.extra(other), generation, task)) ==
+           dependants::add_result::no_node) {
       if (!help(c, self)) c.place->relax();
     }
     if (r == dependants::add_result::added) continue;
@@ -198,7 +214,8 @@ void sort_locks(slot_extra& extra, const mutex_id* locks, std::uint32_t count) n
     bool is_new = true;
     for (std::uint32_t k = 0; k < extra.lock_count; ++k) is_new &= extra.locks[k] != locks[i];
     if (!is_new) continue;
-    for (; place > 0 && extra.locks[place - 1] > locks[i]; --place) extra.locks[place] = extra.locks[place - 1];
+    for (; place > 0 && extra.locks[place - 1] > locks[i]; --place)
+      extra.locks[place] = extra.locks[place - 1];
     extra.locks[place] = locks[i];
     ++extra.lock_count;
   }
@@ -207,7 +224,8 @@ void sort_locks(slot_extra& extra, const mutex_id* locks, std::uint32_t count) n
 // Tasks of a closing runtime may still submit: draining includes their children.
 bool check_open(core& c, const participant* self, refusal* why) noexcept {
   if (self == nullptr) {
-    return refuse(why, status::would_block, -1, "more than config.host_threads threads call in; raise it, or end some threads");
+    return refuse(why, status::would_block, -1,
+                  "more than config.host_threads threads call in; raise it, or end some threads");
   }
   if (c.closing.load(memory_order_relaxed) != 0 && self->running == nullptr) {
     return refuse(why, status::closed, -1, "the runtime is closing; submit before close()");
@@ -217,13 +235,15 @@ bool check_open(core& c, const participant* self, refusal* why) noexcept {
 
 bool refuse_full(core& c, refusal* why) noexcept {
   return refuse(why, status::would_block, -1,
-                "all %u tickets are in use, by tasks that wait or were not collected; wait for some, or raise config.tickets",
+                "all %u tickets are in use, by tasks that wait or were not collected; wait for "
+                "some, or raise config.tickets",
                 c.settings.tickets);
 }
 
 void route(core& c, participant& self, std::uint32_t task, const draft& d) noexcept {
   const std::uint8_t flags = c.pool.at(task).flags;
-  const bool plain = (flags & (task_detached | task_diceable | task_too_big)) == 0 && self.running == nullptr;
+  const bool plain =
+      (flags & (task_detached | task_diceable | task_too_big)) == 0 && self.running == nullptr;
   if (plain && !c.sched.has_filters() && try_direct(c, self, task, d)) return;
   enqueue(c, self, task);
 }
@@ -232,12 +252,15 @@ void route(core& c, participant& self, std::uint32_t task, const draft& d) noexc
 
 // Friend of lev::options.
 struct admission {
-  static std::uint64_t admit(core& c, draft d, const options* o, bool detached, refusal* why) noexcept {
+  static std::uint64_t admit(core& c, draft d, const options* o, bool detached,
+                             refusal* why) noexcept {
     participant* self = here(c);
     draft_facts facts;
     if (!check_open(c, self, why) || !validate(d, &facts, why)) return 0;
     if (o != nullptr) {
-      if (!check_after(c, o->after_, o->after_count_, o->is_foreign_to(&c), why) || !check_locks(c, o->locks_, o->lock_count_, why)) return 0;
+      if (!check_after(c, o->after_, o->after_count_, o->is_foreign_to(&c), why) ||
+          !check_locks(c, o->locks_, o->lock_count_, why))
+        return 0;
       if (o->priority_ != 0) d.priority = o->priority_;
       if (o->key_ != 0) d.key = o->key_;
       if (o->grain_ != 0) d.grain = o->grain_;
@@ -267,7 +290,8 @@ status check_ticket(const core* c, std::uint64_t id) noexcept {
   return ticket_task(id) < c->pool.count() ? status::ok : status::bad_ticket;
 }
 
-std::uint64_t try_submit(core* c, const draft& d, const options* o, bool detached, refusal* why) noexcept {
+std::uint64_t try_submit(core* c, const draft& d, const options* o, bool detached,
+                         refusal* why) noexcept {
   refusal local;
   return admission::admit(*c, d, o, detached, why == nullptr ? &local : why);
 }
@@ -281,10 +305,12 @@ std::uint64_t submit(core* c, const draft& d, const options* o, bool detached) {
 
 namespace {
 
-// A bulk submit's pieces, on their way to the ready queue in batches: one doorbell and one reservation for many.
+// A bulk submit's pieces, on their way to the ready queue in batches: one doorbell and one
+// reservation for many.
 class bulk {
  public:
-  bulk(core& c, participant& self, std::uint32_t join) noexcept : core_(c), self_(self), join_(join) {}
+  bulk(core& c, participant& self, std::uint32_t join) noexcept
+      : core_(c), self_(self), join_(join) {}
 
   bool add(draft d, refusal* why) noexcept {
     std::uint8_t flags = task_detached | task_is_piece;
@@ -331,7 +357,8 @@ draft draft_of(const descriptor& d) noexcept {
   return {d.procedure, d.argument_count, d.grain, d.priority, d.key, d.arguments};
 }
 
-// The join of a bulk: a task that is never queued. It counts one piece more than there are until the submit is done.
+// The join of a bulk: a task that is never queued. It counts one piece more than there are until
+// the submit is done.
 std::uint32_t open_join(core& c, participant& self, refusal* why) noexcept {
   const std::uint32_t join = take_slot(c, self);
   if (join == no_slot) return refuse_full(c, why), no_slot;
@@ -389,14 +416,17 @@ struct loop_body {
   void* context;
 };
 procedure_id loop_procedure() {
-  static const procedure_id id = define("leveret.parallel_for", [](loop_body b, range r) { b.run(b.context, r); }).id;
+  static const procedure_id id =
+      define("leveret.parallel_for", [](loop_body b, range r) { b.run(b.context, r); }).id;
   return id;
 }
 
 }  // namespace
 
-std::uint64_t submit_loop(core* c, range r, std::uint32_t grain, void (*run)(void*, range), void* context) {
-  const argument arguments[] = {parameter<loop_body>::pack({run, context}), parameter<range>::pack(r)};
+std::uint64_t submit_loop(core* c, range r, std::uint32_t grain, void (*run)(void*, range),
+                          void* context) {
+  const argument arguments[] = {parameter<loop_body>::pack({run, context}),
+                                parameter<range>::pack(r)};
   return submit(c, {loop_procedure(), 2, grain, 0, 0, arguments}, nullptr, false);
 }
 

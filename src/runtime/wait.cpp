@@ -1,4 +1,5 @@
-// Waiting: for one task, for any, for all, for everything, for a free slot. All of it is serve_until() with another `awaited`.
+// Waiting: for one task, for any, for all, for everything, for a free slot. All of it is
+// serve_until() with another `awaited`.
 #include "runtime/wait.hpp"
 
 #include "runtime/open.hpp"
@@ -12,13 +13,16 @@ namespace lev::detail {
 
 namespace {
 
-// A host first polls the ticket's own line, for about a task's round trip, before it looks for other work: looking elsewhere
-// costs line transfers that a short task's wait should not pay. (bench null-task: a round trip takes 0.2 to 0.3 us.)
+// A host first polls the ticket's own line, for about a task's round trip, before it looks for
+// other work: looking elsewhere costs line transfers that a short task's wait should not pay.
+// (bench null-task: a round trip takes 0.2 to 0.3 us.)
 constexpr std::uint64_t poll_first_ns = 1'000;
 
 struct await_ticket final : awaited {
   await_ticket(core& home, participant& waiter, std::uint64_t id) noexcept
-      : state(home.pool.at(ticket_task(id)).state), generation(ticket_generation(id)), self(waiter) {}
+      : state(home.pool.at(ticket_task(id)).state),
+        generation(ticket_generation(id)),
+        self(waiter) {}
   bool is_there() noexcept override { return state.peek(generation) != status::pending; }
   bool arm() noexcept override { return state.announce_waiter(generation, self.index); }
   task_state<>& state;
@@ -32,8 +36,8 @@ struct await_shared : awaited {
       : self(waiter), want(what), wanted(how_many) {}
   bool arm() noexcept override {
     self.wants.store(self.wants.load(memory_order_relaxed) | want, memory_order_relaxed);
-    // Pairs with tell_space(), settle() and complete(): they do the deed, then look at the count; sequentially consistent, as
-    // this waiter counts itself and then looks at the deed.
+    // Pairs with tell_space(), settle() and complete(): they do the deed, then look at the count;
+    // sequentially consistent, as this waiter counts itself and then looks at the deed.
     wanted.fetch_add(1, memory_order_seq_cst);
     return true;
   }
@@ -41,19 +45,28 @@ struct await_shared : awaited {
     wanted.fetch_sub(1, memory_order_relaxed);
     self.wants.store(self.wants.load(memory_order_relaxed) & ~want, memory_order_relaxed);
   }
+
+ protected:
+  await_shared(const await_shared&) = default;
+  await_shared& operator=(const await_shared&) = delete;
+  ~await_shared() = default;
   participant& self;
   std::uint32_t want;
   atomic<std::uint32_t>& wanted;  // Written by sleepers, read by completers; see engine
 };
 
 struct await_quiescent final : await_shared {
-  await_quiescent(core& home, participant& waiter) noexcept : await_shared(waiter, want_barrier, home.barrier_wanted), c(home) {}
-  bool is_there() noexcept override { return c.phase_open.load(memory_order_relaxed) == 0 && is_quiescent(c); }
+  await_quiescent(core& home, participant& waiter) noexcept
+      : await_shared(waiter, want_barrier, home.barrier_wanted), c(home) {}
+  bool is_there() noexcept override {
+    return c.phase_open.load(memory_order_relaxed) == 0 && is_quiescent(c);
+  }
   core& c;
 };
 
 struct await_space final : await_shared {
-  await_space(core& home, participant& waiter) noexcept : await_shared(waiter, want_space, home.space_wanted), c(home) {}
+  await_space(core& home, participant& waiter) noexcept
+      : await_shared(waiter, want_space, home.space_wanted), c(home) {}
   bool is_there() noexcept override { return !c.pool.looks_exhausted(); }
   core& c;
 };
@@ -66,14 +79,17 @@ struct await_any final : awaited {
   bool arm() noexcept override {
     for (std::size_t i = 0; i < count; ++i) {
       if (ids[i] == 0) continue;
-      if (!c.pool.at(ticket_task(ids[i])).state.announce_waiter(ticket_generation(ids[i]), self.index)) return false;
+      if (!c.pool.at(ticket_task(ids[i]))
+               .state.announce_waiter(ticket_generation(ids[i]), self.index))
+        return false;
     }
     return true;
   }
   std::size_t first_done() const noexcept {
     for (std::size_t i = 0; i < count; ++i) {
       if (ids[i] == 0) continue;
-      if (c.pool.at(ticket_task(ids[i])).state.peek(ticket_generation(ids[i])) != status::pending) return i;
+      if (c.pool.at(ticket_task(ids[i])).state.peek(ticket_generation(ids[i])) != status::pending)
+        return i;
     }
     return none_ready;
   }
@@ -83,7 +99,8 @@ struct await_any final : awaited {
   std::size_t count;
 };
 
-// A task that runs on this participant, below the caller, cannot be waited for here; nor can the join of its piece.
+// A task that runs on this participant, below the caller, cannot be waited for here; nor can the
+// join of its piece.
 bool waits_for_itself(const participant& self, std::uint32_t task) noexcept {
   for (const job* j = self.running; j != nullptr; j = j->below) {
     if (j->task == task || (j->parent == task && (j->flags & task_is_piece) != 0)) return true;
@@ -91,7 +108,8 @@ bool waits_for_itself(const participant& self, std::uint32_t task) noexcept {
   return false;
 }
 
-bool all_wait_for_themselves(const participant& self, const std::uint64_t* ids, std::size_t count) noexcept {
+bool all_wait_for_themselves(const participant& self, const std::uint64_t* ids,
+                             std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     if (ids[i] != 0 && !waits_for_itself(self, ticket_task(ids[i]))) return false;
   }
@@ -122,8 +140,11 @@ status check_wait(const core& c, const participant* self, std::int64_t timeout_n
   return self->nest >= c.settings.nest_max ? status::too_deep : status::ok;
 }
 
-// Whether a waiting participant runs other tasks. One that waits inside a task must, or a single worker would wait for ever.
-bool helps_now(const core& c, const participant& self) noexcept { return helps(c) || self.running != nullptr; }
+// Whether a waiting participant runs other tasks. One that waits inside a task must, or a single
+// worker would wait for ever.
+bool helps_now(const core& c, const participant& self) noexcept {
+  return helps(c) || self.running != nullptr;
+}
 
 void poll_first(core& c, await_ticket& what, std::uint64_t deadline_ns) noexcept {
   const std::uint64_t until = smaller(c.place->now_ns() + poll_first_ns, deadline_ns);
@@ -144,7 +165,8 @@ outcome failed_with(status code) noexcept {
 std::uint64_t deadline_after(core& c, std::int64_t timeout_ns) noexcept {
   if (timeout_ns < 0) return no_deadline;
   std::uint64_t at = 0;
-  return checked_add(c.place->now_ns(), static_cast<std::uint64_t>(timeout_ns), &at) ? at : no_deadline;
+  return checked_add(c.place->now_ns(), static_cast<std::uint64_t>(timeout_ns), &at) ? at
+                                                                                     : no_deadline;
 }
 
 outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns) noexcept {
@@ -161,7 +183,8 @@ outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns) noexcept {
     const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
     flush_notices(*c, *self);
     if (self->running == nullptr) poll_first(*c, what, deadline);
-    if (!what.is_there() && !serve_until(*c, *self, what, deadline, helps_now(*c, *self))) return failed_with(status::timed_out);
+    if (!what.is_there() && !serve_until(*c, *self, what, deadline, helps_now(*c, *self)))
+      return failed_with(status::timed_out);
   }
   return collect(*c, *self, id);
 }
@@ -178,7 +201,8 @@ status cancel(core* c, std::uint64_t id) noexcept {
   if (const status s = check_ticket(c, id); s != status::ok) return s;
   task_state<>& state = c->pool.at(ticket_task(id)).state;
   if (state.announce(ticket_generation(id), state_bits::cancel_asked)) return status::ok;
-  return state.peek(ticket_generation(id)) == status::stale_ticket ? status::stale_ticket : status::ok;
+  return state.peek(ticket_generation(id)) == status::stale_ticket ? status::stale_ticket
+                                                                   : status::ok;
 }
 
 void release(core* c, std::uint64_t id) noexcept {
@@ -226,14 +250,17 @@ void throw_outcome(const outcome& o) {
   if (o.exception) std::rethrow_exception(o.exception);
   char message[128];
   if (o.code == status::task_failed) {
-    std::snprintf(message, sizeof message, "the procedure returned %d; %u task(s) failed behind this ticket", o.task_code, o.failures);
+    std::snprintf(message, sizeof message,
+                  "the procedure returned %d; %u task(s) failed behind this ticket", o.task_code,
+                  o.failures);
   } else {
     std::snprintf(message, sizeof message, "the task ended with %s", status_name(o.code));
   }
   throw error(o.code, -1, message);
 }
 
-outcome wait_any_id(core* c, std::uint64_t* ids, std::size_t count, std::size_t* index, std::int64_t timeout_ns) noexcept {
+outcome wait_any_id(core* c, std::uint64_t* ids, std::size_t count, std::size_t* index,
+                    std::int64_t timeout_ns) noexcept {
   *index = none_ready;
   bool is_empty = true;
   for (std::size_t i = 0; i < count; ++i) {
@@ -243,11 +270,13 @@ outcome wait_any_id(core* c, std::uint64_t* ids, std::size_t count, std::size_t*
   }
   if (is_empty) return failed_with(status::bad_argument);
   participant* self = here(*c);
-  if (self != nullptr && self->running != nullptr && all_wait_for_themselves(*self, ids, count)) return failed_with(status::would_deadlock);
+  if (self != nullptr && self->running != nullptr && all_wait_for_themselves(*self, ids, count))
+    return failed_with(status::would_deadlock);
   if (const status s = check_wait(*c, self, timeout_ns); s != status::ok) return failed_with(s);
   await_any what(*c, *self, ids, count);
   const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
-  if (!what.is_there() && timeout_ns != 0) serve_until(*c, *self, what, deadline, helps_now(*c, *self));
+  if (!what.is_there() && timeout_ns != 0)
+    serve_until(*c, *self, what, deadline, helps_now(*c, *self));
   const std::size_t done = what.first_done();
   if (done == none_ready) return failed_with(status::timed_out);
   *index = done;
@@ -260,7 +289,8 @@ namespace lev {
 
 namespace {
 
-// The runtime of a set of tickets: all non-empty ones must be of the same. Null: the set is empty or mixed.
+// The runtime of a set of tickets: all non-empty ones must be of the same. Null: the set is empty
+// or mixed.
 detail::core* home_of(const ticket* tickets, std::size_t count) noexcept {
   detail::core* home = nullptr;
   for (std::size_t i = 0; i < count; ++i) {
@@ -285,8 +315,10 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns) no
   std::uint64_t deadline = no_deadline;
   for (std::size_t i = 0; i < count; ++i) {
     if (!tickets[i]) continue;
-    if (timeout_ns > 0 && deadline == no_deadline) deadline = detail::deadline_after(*tickets[i].home(), timeout_ns);
-    const outcome o = tickets[i].wait_outcome(timeout_ns > 0 ? remaining_ns(*tickets[i].home(), deadline) : timeout_ns);
+    if (timeout_ns > 0 && deadline == no_deadline)
+      deadline = detail::deadline_after(*tickets[i].home(), timeout_ns);
+    const outcome o = tickets[i].wait_outcome(
+        timeout_ns > 0 ? remaining_ns(*tickets[i].home(), deadline) : timeout_ns);
     if (o.code == status::ok) continue;
     if (!ticket::consumes(o.code)) {
       all.code = o.code;
@@ -299,7 +331,8 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns) no
   return all;
 }
 
-outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index, std::int64_t timeout_ns) noexcept {
+outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index,
+                 std::int64_t timeout_ns) noexcept {
   *index = none_ready;
   detail::core* c = home_of(tickets, count);
   if (c == nullptr) return detail::failed_with(status::bad_argument);

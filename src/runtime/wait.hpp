@@ -6,7 +6,8 @@
 
 namespace lev::detail {
 
-// wait_quiescent() waits until every task is complete and no submit phase is open. False: the deadline passed.
+// wait_quiescent() waits until every task is complete and no submit phase is open. False: the
+// deadline passed.
 bool wait_quiescent(core& c, participant& self, std::uint64_t deadline_ns) noexcept;
 
 // wait_space() waits until a task slot may be free.

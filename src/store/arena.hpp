@@ -1,5 +1,5 @@
-// arena: which bytes of a local store are in use. First fit over the few blocks that tasks in flight hold; pure bookkeeping,
-// no memory is touched.
+// arena: which bytes of a local store are in use. First fit over the few blocks that tasks in
+// flight hold; pure bookkeeping, no memory is touched.
 #ifndef LEVERET_STORE_ARENA_HPP
 #define LEVERET_STORE_ARENA_HPP
 
@@ -13,7 +13,8 @@ namespace lev {
 
 class arena {
  public:
-  static constexpr std::size_t alignment = 128;  // a whole transfer line of the copy engine (CELL_MODEL 2.5)
+  static constexpr std::size_t alignment =
+      128;  // a whole transfer line of the copy engine (CELL_MODEL 2.5)
   static constexpr std::uint32_t blocks_max = 32;
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 

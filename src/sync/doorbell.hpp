@@ -1,7 +1,9 @@
-// doorbell: who is looking for work, who sleeps, and whom to wake. The protocol and its proof are in sync/README.md.
+// doorbell: who is looking for work, who sleeps, and whom to wake. The protocol and its proof are
+// in sync/README.md.
 //
-// One word counts spinners (low half) and sleepers (high half). A submitter that finds a spinner wakes nobody; a spinner that
-// finds work while it is the last one hands the watch over if more work waits.
+// One word counts spinners (low half) and sleepers (high half). A submitter that finds a spinner
+// wakes nobody; a spinner that finds work while it is the last one hands the watch over if more
+// work waits.
 #ifndef LEVERET_SYNC_DOORBELL_HPP
 #define LEVERET_SYNC_DOORBELL_HPP
 
@@ -22,11 +24,12 @@ class doorbell {
     count_ = count;
   }
 
-  // someone_needed() is asked after work was queued by a sequentially consistent read-modify-write (queues do that): is
-  // nobody looking while somebody sleeps?
+  // someone_needed() is asked after work was queued by a sequentially consistent read-modify-write
+  // (queues do that): is nobody looking while somebody sleeps?
   bool someone_needed() const noexcept {
-    // Pairs with stop_spinning() and start_sleeping(). Sequentially consistent: with the queue's own read-modify-write this
-    // is one side of a store-then-load handshake, which acquire and release do not order.
+    // Pairs with stop_spinning() and start_sleeping(). Sequentially consistent: with the queue's
+    // own read-modify-write this is one side of a store-then-load handshake, which acquire and
+    // release do not order.
     const std::uint32_t w = word_.load(memory_order_seq_cst);
     return spinners(w) == 0 && sleepers(w) != 0;
   }
@@ -34,34 +37,39 @@ class doorbell {
   bool someone_sleeps() const noexcept { return sleepers(word_.load(memory_order_relaxed)) != 0; }
 
   void start_spinning() noexcept {
-    // Pairs with someone_needed(): from here on submitters rely on this spinner. Sequentially consistent, as there.
+    // Pairs with someone_needed(): from here on submitters rely on this spinner. Sequentially
+    // consistent, as there.
     word_.fetch_add(one_spinner, memory_order_seq_cst);
   }
-  // stop_spinning() is called with work in hand. Returns whether the caller was the last spinner while somebody sleeps: it must
-  // then look for more work and, if there is some, wake_one().
+  // stop_spinning() is called with work in hand. Returns whether the caller was the last spinner
+  // while somebody sleeps: it must then look for more work and, if there is some, wake_one().
   [[nodiscard]] bool stop_spinning() noexcept {
-    // Pairs with someone_needed(). Sequentially consistent: the look for more work that follows must come after it.
+    // Pairs with someone_needed(). Sequentially consistent: the look for more work that follows
+    // must come after it.
     const std::uint32_t before = word_.fetch_sub(one_spinner, memory_order_seq_cst);
     return spinners(before) == 1 && sleepers(before) != 0;
   }
 
-  // start_sleeping() turns spinner `who` into a sleeper. It must look for work once more before it parks.
+  // start_sleeping() turns spinner `who` into a sleeper. It must look for work once more before it
+  // parks.
   void start_sleeping(std::uint32_t who) noexcept {
     // Pairs with claim(): the flag must be up before the count is, or a waker would find nobody.
     flags_[who]->store(asleep, memory_order_seq_cst);
-    // Pairs with someone_needed(). Sequentially consistent: the last look for work must come after it.
+    // Pairs with someone_needed(). Sequentially consistent: the last look for work must come after
+    // it.
     word_.fetch_add(one_sleeper - one_spinner, memory_order_seq_cst);
     Env::heavy_fence();
   }
   // stop_sleeping() makes `who` a spinner again after a park, unless a waker did it already.
   void stop_sleeping(std::uint32_t who) noexcept {
     if (claim(who)) return;
-    // A waker was first: it is between its claim and its correction of the count, for two instructions.
-    // Pairs with claim(): the count is right when the flag is down.
+    // A waker was first: it is between its claim and its correction of the count, for two
+    // instructions. Pairs with claim(): the count is right when the flag is down.
     while (flags_[who]->load(memory_order_acquire) != awake) Env::pause();
   }
 
-  // wake_one() makes some sleeper a spinner and returns it for the caller to unpark; no_one if none sleeps.
+  // wake_one() makes some sleeper a spinner and returns it for the caller to unpark; no_one if none
+  // sleeps.
   std::uint32_t wake_one(std::uint32_t first) noexcept {
     for (std::uint32_t i = 0; i < count_; ++i) {
       const std::uint32_t who = first + i < count_ ? first + i : first + i - count_;
@@ -71,10 +79,12 @@ class doorbell {
   }
   // claim() makes `who` a spinner if it sleeps; true if this call did it.
   bool claim(std::uint32_t who) noexcept {
-    if (flags_[who]->load(memory_order_seq_cst) != asleep) return false;  // Pairs with start_sleeping(); cheap first look
+    // Pairs with start_sleeping(); a cheap first look.
+    if (flags_[who]->load(memory_order_seq_cst) != asleep) return false;
     std::uint32_t expected = asleep;
     // Pairs with start_sleeping(): one claim per sleep.
-    if (!flags_[who]->compare_exchange_strong(expected, claimed, memory_order_seq_cst)) return false;
+    if (!flags_[who]->compare_exchange_strong(expected, claimed, memory_order_seq_cst))
+      return false;
     // Pairs with someone_needed(): the woken one is relied on as a spinner from here on.
     word_.fetch_sub(one_sleeper - one_spinner, memory_order_seq_cst);
     // Pairs with stop_sleeping(): the count is right.
@@ -83,10 +93,13 @@ class doorbell {
   }
 
   bool sleeps(std::uint32_t who) const noexcept {
-    // Pairs with start_sleeping(). Sequentially consistent: the mailbox's side of its store-then-load handshake.
+    // Pairs with start_sleeping(). Sequentially consistent: the mailbox's side of its
+    // store-then-load handshake.
     return flags_[who]->load(memory_order_seq_cst) == asleep;
   }
-  std::uint32_t sleeper_count() const noexcept { return sleepers(word_.load(memory_order_relaxed)); }
+  std::uint32_t sleeper_count() const noexcept {
+    return sleepers(word_.load(memory_order_relaxed));
+  }
 
  private:
   enum : std::uint32_t { awake = 0, asleep = 1, claimed = 2 };
@@ -97,7 +110,8 @@ class doorbell {
 
   flag* const* flags_ = nullptr;
   std::uint32_t count_ = 0;
-  // Written by participants that start or stop looking, read by submitters: publishes who can be relied on.
+  // Written by participants that start or stop looking, read by submitters: publishes who can be
+  // relied on.
   alignas(line_pair_bytes) typename Env::template atomic<std::uint32_t> word_{0};
 };
 

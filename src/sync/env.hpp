@@ -1,11 +1,13 @@
 // The seam between Leveret's protocols and the machine they run on.
 //
-// Every protocol class is a template over an environment. `real_env` is std::atomic and costs nothing. The model tests supply
-// another one in which every operation is a step of a checker, and run the same code (tests/model/relacy_env.hpp).
+// Every protocol class is a template over an environment. `real_env` is std::atomic and costs
+// nothing. The model tests supply another one in which every operation is a step of a checker, and
+// run the same code (tests/model/relacy_env.hpp).
 //
-// An environment has: atomic<T> with load, store, exchange, compare_exchange_strong, fetch_add, fetch_sub, fetch_or, fetch_and;
-// heavy_fence(), which orders this thread's earlier accesses against every other thread's, at the price of a system call;
-// and asymmetric(), whether it works here.
+// An environment has: atomic<T> with load, store, exchange, compare_exchange_strong, fetch_add,
+// fetch_sub, fetch_or, fetch_and; heavy_fence(), which orders this thread's earlier accesses
+// against every other thread's, at the price of a system call; and asymmetric(), whether it works
+// here.
 #ifndef LEVERET_SYNC_ENV_HPP
 #define LEVERET_SYNC_ENV_HPP
 
@@ -17,7 +19,8 @@
 
 namespace lev {
 
-// Two cache lines: adjacent-line prefetchers fetch lines in pairs, so what must not share a line must not share a pair.
+// Two cache lines: adjacent-line prefetchers fetch lines in pairs, so what must not share a line
+// must not share a pair.
 constexpr std::size_t line_pair_bytes = 128;
 constexpr std::size_t line_bytes = 64;
 

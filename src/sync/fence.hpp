@@ -1,9 +1,10 @@
 // The slow half of an asymmetric fence.
 //
-// A thread that is about to sleep must see every task that was queued before its sleepers' count became visible. The queuing
-// thread would need a full fence per task for that; instead the sleeper, which is about to make a system call anyway, makes
-// all other threads of this process execute one (Linux membarrier, private expedited). Where the kernel refuses, the queuing
-// side uses a locked instruction: see inbox::push().
+// A thread that is about to sleep must see every task that was queued before its sleepers' count
+// became visible. The queuing thread would need a full fence per task for that; instead the
+// sleeper, which is about to make a system call anyway, makes all other threads of this process
+// execute one (Linux membarrier, private expedited). Where the kernel refuses, the queuing side
+// uses a locked instruction: see inbox::push().
 #ifndef LEVERET_SYNC_FENCE_HPP
 #define LEVERET_SYNC_FENCE_HPP
 
@@ -12,7 +13,8 @@ namespace lev {
 // Whether heavy_fence() works here. Decided once per process; cheap.
 bool asymmetric_fences() noexcept;
 
-// After it, every access that another thread of this process made before is visible here, and the other way round.
+// After it, every access that another thread of this process made before is visible here, and the
+// other way round.
 void heavy_fence() noexcept;
 
 }  // namespace lev

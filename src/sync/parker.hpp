@@ -1,12 +1,13 @@
-// parker: the one place a thread of Leveret sleeps. A binary semaphore: unpark() leaves a token that one park() takes.
+// parker: the one place a thread of Leveret sleeps. A binary semaphore: unpark() leaves a token
+// that one park() takes.
 //
 //   empty (0)     no token, owner awake        park(): -> sleeping, sleep     unpark(): -> token
 //   token (1)     a token waits                park(): -> empty, return       unpark(): stays
 //   sleeping (2)  owner sleeps or is about to  unpark(): -> token, wake
 //
-// Only the owner parks; anybody unparks. A park may return without a token (time-out, interrupted sleep): callers look again at
-// what they wait for, always. How to sleep on a word is the machine's business (`Sleeper`: wait_word, wake_word).
-// Model test: tests/model/parker_model.cpp.
+// Only the owner parks; anybody unparks. A park may return without a token (time-out, interrupted
+// sleep): callers look again at what they wait for, always. How to sleep on a word is the machine's
+// business (`Sleeper`: wait_word, wake_word). Model test: tests/model/parker_model.cpp.
 #ifndef LEVERET_SYNC_PARKER_HPP
 #define LEVERET_SYNC_PARKER_HPP
 
@@ -24,7 +25,8 @@ class parker {
   void park(Sleeper& sleeper, std::uint64_t deadline_ns) noexcept {
     std::uint32_t expected = empty;
     // Pairs with unpark(): a token that is there already is taken with what it announces.
-    if (word_.compare_exchange_strong(expected, sleeping, memory_order_acq_rel, memory_order_acquire)) {
+    if (word_.compare_exchange_strong(expected, sleeping, memory_order_acq_rel,
+                                      memory_order_acquire)) {
       sleeper.wait_word(word_, sleeping, deadline_ns);
     }
     // Pairs with unpark(): whatever it announced is visible after this.
@@ -40,7 +42,8 @@ class parker {
 
  private:
   enum : std::uint32_t { empty = 0, token = 1, sleeping = 2 };
-  // Written by the owner (park) and wakers (unpark), read by both: publishes what the waker did before.
+  // Written by the owner (park) and wakers (unpark), read by both: publishes what the waker did
+  // before.
   word word_{empty};
 };
 

@@ -1,13 +1,15 @@
 // pass_lock: a job that anybody may do and nobody should wait for, such as a pass of the scheduler.
 //
-// Whoever has made work for the job calls run(). If the job is being done by somebody else, that one is told to go round once
-// more and the caller leaves at once. No work is ever left without somebody who will look at it.
+// Whoever has made work for the job calls run(). If the job is being done by somebody else, that
+// one is told to go round once more and the caller leaves at once. No work is ever left without
+// somebody who will look at it.
 //
 //   word 0: nobody at it    1: being done    2: being done, and asked for again
 //
-// Proof sketch. A caller's work is visible before its exchange/increment on the word. (a) It found 0: it does the job itself.
-// (b) It found 1 or 2: the holder's final compare-exchange 1 -> 0 fails or has not happened, so the holder goes round again
-// after reading the caller's increment, hence after its work. Model test: tests/model/pass_lock_model.cpp.
+// Proof sketch. A caller's work is visible before its exchange/increment on the word. (a) It found
+// 0: it does the job itself. (b) It found 1 or 2: the holder's final compare-exchange 1 -> 0 fails
+// or has not happened, so the holder goes round again after reading the caller's increment, hence
+// after its work. Model test: tests/model/pass_lock_model.cpp.
 #ifndef LEVERET_SYNC_PASS_LOCK_HPP
 #define LEVERET_SYNC_PASS_LOCK_HPP
 
@@ -18,10 +20,12 @@ namespace lev {
 template <class Env = real_env>
 class pass_lock {
  public:
-  // run() does job() here, as often as it is asked for meanwhile, or leaves it to the one who is at it.
+  // run() does job() here, as often as it is asked for meanwhile, or leaves it to the one who is at
+  // it.
   template <class Job>
   void run(Job&& job) noexcept(noexcept(job())) {
-    // Pairs with the exchanges below and the release in finish(): the holder sees the work this caller has made.
+    // Pairs with the exchanges below and the release in finish(): the holder sees the work this
+    // caller has made.
     if (word_.exchange(asked, memory_order_acq_rel) != idle) return;
     do {
       // Pairs with run() of whoever asks again: its work is visible to the round that follows.
@@ -34,10 +38,17 @@ class pass_lock {
   bool try_hold() noexcept {
     std::uint32_t expected = idle;
     // Pairs with finish().
-    return word_.compare_exchange_strong(expected, busy, memory_order_acquire, memory_order_relaxed);
+    return word_.compare_exchange_strong(expected, busy, memory_order_acquire,
+                                         memory_order_relaxed);
   }
-  // release_hold() ends try_hold(). Returns false when somebody asked for the job meanwhile: the caller must do it and try again.
-  bool release_hold() noexcept { return finish() || (word_.exchange(busy, memory_order_acq_rel), false); }  // Pairs with run()
+  // release_hold() ends try_hold(). Returns false when somebody asked for the job meanwhile: the
+  // caller must do it and try again.
+  bool release_hold() noexcept {
+    if (finish()) return true;
+    // Pairs with run(): the work it was called for is visible to the round that follows.
+    word_.exchange(busy, memory_order_acq_rel);
+    return false;
+  }
 
  private:
   enum : std::uint32_t { idle = 0, busy = 1, asked = 2 };
@@ -45,10 +56,12 @@ class pass_lock {
   bool finish() noexcept {
     std::uint32_t expected = busy;
     // Pairs with run(): publishes what the job did to the next holder.
-    return word_.compare_exchange_strong(expected, idle, memory_order_release, memory_order_relaxed);
+    return word_.compare_exchange_strong(expected, idle, memory_order_release,
+                                         memory_order_relaxed);
   }
 
-  // Written by all who run the job, read by the same: publishes the work they made and what the job did.
+  // Written by all who run the job, read by the same: publishes the work they made and what the job
+  // did.
   typename Env::template atomic<std::uint32_t> word_{idle};
 };
 

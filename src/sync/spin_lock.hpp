@@ -1,6 +1,8 @@
-// spin_lock: for sections of a few instructions that never block. try_lock() is all that most callers use.
+// spin_lock: for sections of a few instructions that never block. try_lock() is all that most
+// callers use.
 //
-// Paper: Jack Rabbit section 4.1 (test and test-and-set on one line), without its reads of a taken lock by DMA.
+// Paper: Jack Rabbit section 4.1 (test and test-and-set on one line), without its reads of a taken
+// lock by DMA.
 #ifndef LEVERET_SYNC_SPIN_LOCK_HPP
 #define LEVERET_SYNC_SPIN_LOCK_HPP
 
@@ -26,7 +28,8 @@ class spin_lock {
   }
 
  private:
-  // Written by whoever takes or frees the lock, read by those who try: publishes what the lock protects.
+  // Written by whoever takes or frees the lock, read by those who try: publishes what the lock
+  // protects.
   typename Env::template atomic<std::uint32_t> taken_{0};
 };
 

@@ -5,7 +5,8 @@ namespace lev {
 
 namespace {
 
-// Equal strides: compare columns modulo the stride. `a` starts at or before `b` and their extents meet.
+// Equal strides: compare columns modulo the stride. `a` starts at or before `b` and their extents
+// meet.
 bool columns_overlap(const argument& a, const argument& b, std::uint64_t stride) noexcept {
   const std::uint64_t column = (b.address - a.address) % stride;
   return column < a.row_bytes || column + b.row_bytes > stride;

@@ -7,11 +7,19 @@
 namespace lev {
 
 // Arguments that name the caller's memory.
-constexpr bool has_address(const argument& a) noexcept { return is_memory(a.what) || a.what == kind::result; }
-constexpr bool is_output(const argument& a) noexcept { return writes_memory(a.what) || a.what == kind::result; }
+constexpr bool has_address(const argument& a) noexcept {
+  return is_memory(a.what) || a.what == kind::result;
+}
+constexpr bool is_output(const argument& a) noexcept {
+  return writes_memory(a.what) || a.what == kind::result;
+}
 
-constexpr std::uint64_t payload_bytes(const argument& a) noexcept { return a.row_bytes * a.rows; }
-constexpr bool is_empty(const argument& a) noexcept { return a.row_bytes == 0 || a.rows == 0; }
+constexpr std::uint64_t payload_bytes(const argument& a) noexcept {
+  return a.row_bytes * a.rows;
+}
+constexpr bool is_empty(const argument& a) noexcept {
+  return a.row_bytes == 0 || a.rows == 0;
+}
 constexpr bool is_contiguous(const argument& a) noexcept {
   return a.rows <= 1 || a.stride_bytes == static_cast<std::int64_t>(a.row_bytes);
 }

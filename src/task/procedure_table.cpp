@@ -76,10 +76,12 @@ const char* procedure_name(procedure_id id) noexcept {
 procedure_id detail::register_or_throw(const procedure_info& info) {
   procedure_id id = 0;
   const status code = register_procedure(info, &id);
-  if (code == status::exists && procedure_at(id).info.run == info.run && procedure_at(id).info.context == info.context) {
+  if (code == status::exists && procedure_at(id).info.run == info.run &&
+      procedure_at(id).info.context == info.context) {
     return id;  // the same procedure from another translation unit
   }
-  if (code != status::ok) throw error(code, -1, "define(): the procedure's name is taken, empty or too long (63 bytes)");
+  if (code != status::ok)
+    throw error(code, -1, "define(): the procedure's name is taken, empty or too long (63 bytes)");
   return id;
 }
 

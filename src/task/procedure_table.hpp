@@ -9,14 +9,14 @@
 namespace lev {
 
 struct procedure_entry {
-  procedure_info info;  // info.name points to `name`
+  procedure_info info;    // info.name points to `name`
   bool diceable = false;  // has a dice hook
   kind kinds[argument_count_max] = {};
   char name[procedure_name_bytes_max + 1] = {};
 };
 
-// The table. Constant-initialised and never destroyed: procedures may be registered by constructors and used by destructors of
-// any translation unit. Entry 0 stays empty.
+// The table. Constant-initialised and never destroyed: procedures may be registered by constructors
+// and used by destructors of any translation unit. Entry 0 stays empty.
 struct procedure_table {
   procedure_entry entries[procedure_count_max + 1];
   // Written under the registration lock, read by everyone: publishes the entries below it.
@@ -27,11 +27,14 @@ extern procedure_table procedures;
 // find_procedure() returns the entry, or null for an id that is not registered. Wait-free.
 inline const procedure_entry* find_procedure(procedure_id id) noexcept {
   // Pairs with register_procedure().
-  return id != 0 && id < procedures.count.load(memory_order_acquire) ? &procedures.entries[id] : nullptr;
+  return id != 0 && id < procedures.count.load(memory_order_acquire) ? &procedures.entries[id]
+                                                                     : nullptr;
 }
 
 // The entry of an id that was checked before.
-inline const procedure_entry& procedure_at(procedure_id id) noexcept { return procedures.entries[id]; }
+inline const procedure_entry& procedure_at(procedure_id id) noexcept {
+  return procedures.entries[id];
+}
 
 }  // namespace lev
 

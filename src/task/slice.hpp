@@ -1,6 +1,8 @@
-// Dicing arithmetic: how many items a sliced argument has, and cutting a task along them. Pure functions.
+// Dicing arithmetic: how many items a sliced argument has, and cutting a task along them. Pure
+// functions.
 //
-// Paper: Jack Rabbit section 7.2 (automatic dicing by loop iteration and array bounds); gcell's strip mining (future work there).
+// Paper: Jack Rabbit section 7.2 (automatic dicing by loop iteration and array bounds); gcell's
+// strip mining (future work there).
 #ifndef LEVERET_TASK_SLICE_HPP
 #define LEVERET_TASK_SLICE_HPP
 
@@ -8,7 +10,8 @@
 
 namespace lev {
 
-// slice_items() counts what dicing may cut between: indices of a range, rows, or elements when there is one row.
+// slice_items() counts what dicing may cut between: indices of a range, rows, or elements when
+// there is one row.
 constexpr std::uint64_t slice_items(const argument& a) noexcept {
   if (a.what == kind::range) return a.row_bytes - a.address;
   if (a.rows != 1) return a.rows;
@@ -38,7 +41,8 @@ inline std::uint64_t task_items(const descriptor& d) noexcept {
   return 0;
 }
 
-// slice() cuts `whole` into `pieces` tasks of nearly equal size, in order; `pieces` is at most its number of items.
+// slice() cuts `whole` into `pieces` tasks of nearly equal size, in order; `pieces` is at most its
+// number of items.
 inline void slice(const descriptor& whole, descriptor* out, std::uint32_t pieces) noexcept {
   const std::uint64_t items = task_items(whole);
   const std::uint64_t share = items / pieces;

@@ -1,10 +1,12 @@
-// slot: where one task in flight lives, from its submit until its outcome is collected. Slots are recycled; a ticket is the
-// slot's number and the generation it was handed out with.
+// slot: where one task in flight lives, from its submit until its outcome is collected. Slots are
+// recycled; a ticket is the slot's number and the generation it was handed out with.
 //
-// A slot is spread over three arrays, so that a task without memory arguments touches one cache line:
+// A slot is spread over three arrays, so that a task without memory arguments touches one cache
+// line:
 //   slot        64 bytes  state word, fixed part, first argument
 //   slot_tail   the other 17 arguments
-//   slot_extra  what only some tasks need: waiting for others, being waited for, failing, mutexes, pieces
+//   slot_extra  what only some tasks need: waiting for others, being waited for, failing, mutexes,
+//   pieces
 //
 // The state word and who owns the slot in which state: task_state.hpp.
 #ifndef LEVERET_TASK_SLOT_HPP
@@ -24,13 +26,13 @@ constexpr std::uint32_t no_slot = 0xffffffffu;
 
 // Flags of a task, fixed before it is queued.
 enum : std::uint8_t {
-  task_detached = 1,   // no ticket was ever made
-  task_diceable = 2,   // the dicer may split it
-  task_is_piece = 4,   // `parent` counts it
-  task_is_join = 8,    // complete when its pieces are; never queued itself
-  task_has_locks = 16, // extra.locks is in use
-  task_staged = 32,    // some argument needs the local store
-  task_too_big = 64,   // does not fit the local store: must be diced before it may run
+  task_detached = 1,    // no ticket was ever made
+  task_diceable = 2,    // the dicer may split it
+  task_is_piece = 4,    // `parent` counts it
+  task_is_join = 8,     // complete when its pieces are; never queued itself
+  task_has_locks = 16,  // extra.locks is in use
+  task_staged = 32,     // some argument needs the local store
+  task_too_big = 64,    // does not fit the local store: must be diced before it may run
 };
 
 struct alignas(line_bytes) slot {
@@ -59,17 +61,20 @@ struct dependant {
 };
 
 struct alignas(line_pair_bytes) slot_extra {
-  // Join: pieces without outcome. Written by completers and the dicer, read by completers: publishes the pieces' outputs.
+  // Join: pieces without outcome. Written by completers and the dicer, read by completers:
+  // publishes the pieces' outputs.
   atomic<std::uint32_t> pieces{0};
   // Join: failed pieces. Written by completers, read by the collector after done.
   atomic<std::uint32_t> failures{0};
-  // Predecessors without outcome, plus one while the submit is under way. Written by completers and the submitter; the one who
-  // brings it to 0 reads it as leave to queue the task: publishes the predecessors' outputs.
+  // Predecessors without outcome, plus one while the submit is under way. Written by completers and
+  // the submitter; the one who brings it to 0 reads it as leave to queue the task: publishes the
+  // predecessors' outputs.
   atomic<std::uint32_t> predecessors{0};
-  // First failure of a piece, or of a predecessor, as a status; 0 none. Written by whoever fails first, read by the completer.
+  // First failure of a piece, or of a predecessor, as a status; 0 none. Written by whoever fails
+  // first, read by the completer.
   atomic<std::uint32_t> first_failure{0};
-  // [generation:32 | first node + 1] of the list of dependants; another generation means empty. Written by submitters, taken
-  // (read) by the completer: publishes the nodes.
+  // [generation:32 | first node + 1] of the list of dependants; another generation means empty.
+  // Written by submitters, taken (read) by the completer: publishes the nodes.
   atomic<std::uint64_t> dependants{0};
 
   int task_code = 0;

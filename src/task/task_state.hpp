@@ -1,17 +1,19 @@
-// task_state: the one word that says whose a task slot is, and how its outcome reaches whoever waits for it.
+// task_state: the one word that says whose a task slot is, and how its outcome reaches whoever
+// waits for it.
 //
 //   [generation:32 | waiter:16 | outcome:8 | flags:5 | phase:3]
 //
 //   free     in a list of free slots                                 owner: the list
-//   live     being built, waiting, or running                        owner: submitter, then the queues, then one worker
-//   done     the outcome and the outputs are there                   owner: whoever holds the ticket
-//   taken    the ticket is being collected                           owner: the collector
+//   live     being built, waiting, or running                        owner: submitter, then the
+//   queues, then one worker done     the outcome and the outputs are there                   owner:
+//   whoever holds the ticket taken    the ticket is being collected owner: the collector
 //
 // While a task is live, its outcome field is ok, or cancelled once that was asked for.
 //
-// Waiters, releases, callbacks, cancellations and dependants announce themselves by flags while the slot is live. The completer
-// moves live -> done by a compare-exchange on a value it has seen and served; a flag set meanwhile makes it fail and look again,
-// so every announcement is either served by the completer or sees `done` itself. Model test: tests/model/task_state_model.cpp.
+// Waiters, releases, callbacks, cancellations and dependants announce themselves by flags while the
+// slot is live. The completer moves live -> done by a compare-exchange on a value it has seen and
+// served; a flag set meanwhile makes it fail and look again, so every announcement is either served
+// by the completer or sees `done` itself. Model test: tests/model/task_state_model.cpp.
 //
 // Paper: TPC section 3.3: completion is one store to a line the submitter polls.
 #ifndef LEVERET_TASK_TASK_STATE_HPP
@@ -39,14 +41,21 @@ struct state_bits {
     called_back = 1 << 6,  // a callback is in place
     depended_on = 1 << 7,  // there is a list of dependants
     flag_mask = 0xf8,
-    cancel_asked = std::uint64_t{4} << 8,  // while live, the outcome field holds what was asked: status::cancelled
+    cancel_asked = std::uint64_t{4}
+                   << 8,  // while live, the outcome field holds what was asked: status::cancelled
   };
-  static constexpr std::uint32_t generation(std::uint64_t w) noexcept { return static_cast<std::uint32_t>(w >> 32); }
+  static constexpr std::uint32_t generation(std::uint64_t w) noexcept {
+    return static_cast<std::uint32_t>(w >> 32);
+  }
   static constexpr std::uint64_t phase(std::uint64_t w) noexcept { return w & phase_mask; }
-  static constexpr status outcome(std::uint64_t w) noexcept { return static_cast<status>((w >> 8) & 0xff); }
+  static constexpr status outcome(std::uint64_t w) noexcept {
+    return static_cast<status>((w >> 8) & 0xff);
+  }
   static constexpr std::uint32_t waiter(std::uint64_t w) noexcept { return (w >> 16) & 0xffff; }
-  static constexpr std::uint64_t make(std::uint32_t generation, std::uint64_t phase, status outcome = status::ok) noexcept {
-    return std::uint64_t{generation} << 32 | std::uint64_t{static_cast<std::uint8_t>(outcome)} << 8 | phase;
+  static constexpr std::uint64_t make(std::uint32_t generation, std::uint64_t phase,
+                                      status outcome = status::ok) noexcept {
+    return std::uint64_t{generation} << 32 |
+           std::uint64_t{static_cast<std::uint8_t>(outcome)} << 8 | phase;
   }
 };
 
@@ -60,9 +69,12 @@ class task_state {
     const std::uint32_t generation = bits::generation(word_.load(memory_order_relaxed));
     word_.store(bits::make(generation, bits::live) | flags, memory_order_relaxed);
   }
-  std::uint32_t generation() const noexcept { return bits::generation(word_.load(memory_order_relaxed)); }
+  std::uint32_t generation() const noexcept {
+    return bits::generation(word_.load(memory_order_relaxed));
+  }
   std::uint64_t word() const noexcept {
-    // Pairs with try_finish(): announcements' data (callback, dependants) are visible to the completer.
+    // Pairs with try_finish(): announcements' data (callback, dependants) are visible to the
+    // completer.
     return word_.load(memory_order_acquire);
   }
 
@@ -81,50 +93,61 @@ class task_state {
     do {
       if (bits::generation(w) != generation || bits::phase(w) != bits::live) return false;
       // Pairs with word() of the completer: publishes what the flag announces.
-    } while (!word_.compare_exchange_strong(w, w | flag, memory_order_acq_rel, memory_order_acquire));
+    } while (
+        !word_.compare_exchange_strong(w, w | flag, memory_order_acq_rel, memory_order_acquire));
     return true;
   }
-  // announce_waiter() makes the completer wake `who`; false if the task is done or stale: do not sleep.
+  // announce_waiter() makes the completer wake `who`; false if the task is done or stale: do not
+  // sleep.
   bool announce_waiter(std::uint32_t generation, std::uint32_t who) noexcept {
     std::uint64_t w = word_.load(memory_order_relaxed);
     std::uint64_t next;
     do {
       if (bits::generation(w) != generation || bits::phase(w) != bits::live) return false;
       const bool other = (w & bits::waited) != 0 && bits::waiter(w) != who;
-      next = other ? w | bits::crowd : (w & ~(std::uint64_t{0xffff} << 16)) | bits::waited | std::uint64_t{who} << 16;
-      // Pairs with try_finish(): either the completer sees the waiter, or this fails and sees it done.
+      next = other ? w | bits::crowd
+                   : (w & ~(std::uint64_t{0xffff} << 16)) | bits::waited | std::uint64_t{who} << 16;
+      // Pairs with try_finish(): either the completer sees the waiter, or this fails and sees it
+      // done.
     } while (!word_.compare_exchange_strong(w, next, memory_order_acq_rel, memory_order_acquire));
     return true;
   }
 
-  // try_finish() is the completer's: live -> done, or -> free when nobody holds the ticket. `seen` is the word as it was when its
-  // flags were served; on failure it is the word as it is now.
+  // try_finish() is the completer's: live -> done, or -> free when nobody holds the ticket. `seen`
+  // is the word as it was when its flags were served; on failure it is the word as it is now.
   bool try_finish(std::uint64_t& seen, status outcome) noexcept {
     const std::uint32_t generation = bits::generation(seen);
-    const std::uint64_t next = (seen & bits::released) != 0 ? bits::make(generation + 1, bits::free)
-                                                            : bits::make(generation, bits::done, outcome);
+    const std::uint64_t next = (seen & bits::released) != 0
+                                   ? bits::make(generation + 1, bits::free)
+                                   : bits::make(generation, bits::done, outcome);
     // Pairs with peek(), collect() and word(): publishes the outcome and the outputs.
     return word_.compare_exchange_strong(seen, next, memory_order_acq_rel, memory_order_acquire);
   }
 
-  // retract() is the completer's, before it serves what `flag` announces: a later announcement then changes the word, and
-  // try_finish() notices. False: the word has changed, look again.
+  // retract() is the completer's, before it serves what `flag` announces: a later announcement then
+  // changes the word, and try_finish() notices. False: the word has changed, look again.
   bool retract(std::uint64_t& seen, std::uint64_t flag) noexcept {
     // Pairs with announce(): what it published is visible to the completer.
-    if (!word_.compare_exchange_strong(seen, seen & ~flag, memory_order_acq_rel, memory_order_acquire)) return false;
+    if (!word_.compare_exchange_strong(seen, seen & ~flag, memory_order_acq_rel,
+                                       memory_order_acquire))
+      return false;
     seen &= ~flag;
     return true;
   }
 
-  // collect() takes the outcome of a done task for this caller alone: stale_ticket if another took it. Follow with retire().
+  // collect() takes the outcome of a done task for this caller alone: stale_ticket if another took
+  // it. Follow with retire().
   status collect(std::uint32_t generation) noexcept {
     // Pairs with try_finish().
     std::uint64_t w = word_.load(memory_order_acquire);
-    if (bits::generation(w) != generation || bits::phase(w) == bits::taken) return status::stale_ticket;
-    if (bits::phase(w) != bits::done) return bits::phase(w) == bits::live ? status::pending : status::stale_ticket;
+    if (bits::generation(w) != generation || bits::phase(w) == bits::taken)
+      return status::stale_ticket;
+    if (bits::phase(w) != bits::done)
+      return bits::phase(w) == bits::live ? status::pending : status::stale_ticket;
     const std::uint64_t next = bits::make(generation, bits::taken);
     // Pairs with try_finish(), and with another collector: one of them wins.
-    if (!word_.compare_exchange_strong(w, next, memory_order_acquire, memory_order_relaxed)) return status::stale_ticket;
+    if (!word_.compare_exchange_strong(w, next, memory_order_acquire, memory_order_relaxed))
+      return status::stale_ticket;
     return bits::outcome(w);
   }
   // retire() makes the slot free for the next generation; its caller puts it into a free list.
@@ -132,7 +155,8 @@ class task_state {
     word_.store(bits::make(generation() + 1, bits::free), memory_order_relaxed);
   }
 
-  // release() gives up the ticket. freed: the task was done and the caller must put the slot into a free list.
+  // release() gives up the ticket. freed: the task was done and the caller must put the slot into a
+  // free list.
   enum class release_result { left_to_completer, freed, stale };
   release_result release(std::uint32_t generation) noexcept {
     for (;;) {
@@ -144,7 +168,8 @@ class task_state {
   }
 
  private:
-  // Written by the submitter, the completer, the collector and those who announce; read by all of them: publishes the outputs.
+  // Written by the submitter, the completer, the collector and those who announce; read by all of
+  // them: publishes the outputs.
   typename Env::template atomic<std::uint64_t> word_{0};
 };
 

@@ -2,8 +2,8 @@
 #include "task/validate.hpp"
 
 #include "base/numbers.hpp"
-#include "task/slice.hpp"
 #include "task/arguments.hpp"
+#include "task/slice.hpp"
 
 #include <cstdarg>
 #include <cstdio>
@@ -29,47 +29,61 @@ const char* kind_name(kind k) noexcept {
 
 bool check_small(const argument& a, int i, refusal* why) noexcept {
   if (a.what != kind::range && (a.flags & argument_sliced) != 0) {
-    return refuse(why, status::bad_argument, i, "argument %d: a %s cannot be sliced; slice memory or a range", i,
+    return refuse(why, status::bad_argument, i,
+                  "argument %d: a %s cannot be sliced; slice memory or a range", i,
                   kind_name(a.what));
   }
   if (a.what == kind::range) {
     if (a.address <= a.row_bytes) return true;
-    return refuse(why, status::bad_range, i, "argument %d: the range ends before it begins; swap its bounds", i);
+    return refuse(why, status::bad_range, i,
+                  "argument %d: the range ends before it begins; swap its bounds", i);
   }
   if (a.unit_bytes > value_bytes_max) {
-    return refuse(why, status::too_big, i, "argument %d: a %s has at most 16 bytes, not %u; pass it as memory", i,
+    return refuse(why, status::too_big, i,
+                  "argument %d: a %s has at most 16 bytes, not %u; pass it as memory", i,
                   kind_name(a.what), static_cast<unsigned>(a.unit_bytes));
   }
   if (a.what == kind::result && (a.address == 0 || a.row_bytes != a.unit_bytes || a.rows != 1)) {
-    return refuse(why, status::bad_address, i, "argument %d: a result needs the address of one variable", i);
+    return refuse(why, status::bad_address, i,
+                  "argument %d: a result needs the address of one variable", i);
   }
   return true;
 }
 
-constexpr std::uint64_t payload_max = std::uint64_t{1} << 57;  // the largest virtual address space there is
+constexpr std::uint64_t payload_max = std::uint64_t{1}
+                                      << 57;  // the largest virtual address space there is
 
 bool check_memory(const argument& a, int i, refusal* why) noexcept {
   if (is_empty(a)) return true;
   if (a.address == 0) {
-    return refuse(why, status::bad_address, i, "argument %d: null address with %llu bytes; pass memory, or length 0", i,
+    return refuse(why, status::bad_address, i,
+                  "argument %d: null address with %llu bytes; pass memory, or length 0", i,
                   static_cast<unsigned long long>(payload_bytes(a)));
   }
-  if (a.rows == 0xffffffffu) return refuse(why, status::too_big, i, "argument %d: more than 2^32 - 2 rows; split the task", i);
+  if (a.rows == 0xffffffffu)
+    return refuse(why, status::too_big, i, "argument %d: more than 2^32 - 2 rows; split the task",
+                  i);
   if (a.unit_bytes == 0 || a.row_bytes % a.unit_bytes != 0) {
-    return refuse(why, status::bad_argument, i, "argument %d: %llu bytes are not a multiple of the element size %u", i,
-                  static_cast<unsigned long long>(a.row_bytes), static_cast<unsigned>(a.unit_bytes));
+    return refuse(why, status::bad_argument, i,
+                  "argument %d: %llu bytes are not a multiple of the element size %u", i,
+                  static_cast<unsigned long long>(a.row_bytes),
+                  static_cast<unsigned>(a.unit_bytes));
   }
   std::uint64_t payload = 0;
-  if (a.row_bytes > payload_max || !checked_multiply(a.row_bytes, a.rows, &payload) || payload > payload_max) {
-    return refuse(why, status::bad_range, i, "argument %d: more bytes than an address space holds; check its length", i);
+  if (a.row_bytes > payload_max || !checked_multiply(a.row_bytes, a.rows, &payload) ||
+      payload > payload_max) {
+    return refuse(why, status::bad_range, i,
+                  "argument %d: more bytes than an address space holds; check its length", i);
   }
   std::uint64_t reach = a.row_bytes;
   if (a.rows > 1) {
     if (a.stride_bytes < 0) {
-      return refuse(why, status::bad_range, i, "argument %d: negative stride; start at the lowest row", i);
+      return refuse(why, status::bad_range, i,
+                    "argument %d: negative stride; start at the lowest row", i);
     }
     if (static_cast<std::uint64_t>(a.stride_bytes) < a.row_bytes && writes_memory(a.what)) {
-      return refuse(why, status::overlap, i, "argument %d: stride below the row length: output rows overlap", i);
+      return refuse(why, status::overlap, i,
+                    "argument %d: stride below the row length: output rows overlap", i);
     }
     std::uint64_t before_last = 0;
     if (!checked_multiply(static_cast<std::uint64_t>(a.stride_bytes), a.rows - 1u, &before_last) ||
@@ -89,7 +103,8 @@ bool check_one(const argument& a, kind declared, int i, refusal* why) noexcept {
     return refuse(why, status::bad_argument, i, "argument %d: unknown kind or flag bits", i);
   }
   if (a.what != declared) {
-    return refuse(why, status::bad_argument, i, "argument %d: the procedure declares %s, the task passes %s", i,
+    return refuse(why, status::bad_argument, i,
+                  "argument %d: the procedure declares %s, the task passes %s", i,
                   kind_name(declared), kind_name(a.what));
   }
   return is_memory(a.what) ? check_memory(a, i, why) : check_small(a, i, why);
@@ -103,8 +118,9 @@ bool check_overlap(const detail::draft& d, refusal* why) noexcept {
       const argument& b = d.arguments[j];
       if (j == i || !has_address(b) || is_empty(b) || (is_output(b) && j < i)) continue;
       if (do_overlap(a, b)) {
-        return refuse(why, status::overlap, i, "argument %d: this output overlaps argument %d; use inout, or separate memory", i,
-                      j);
+        return refuse(
+            why, status::overlap, i,
+            "argument %d: this output overlaps argument %d; use inout, or separate memory", i, j);
       }
     }
   }
@@ -120,16 +136,20 @@ bool check_slices(const detail::draft& d, refusal* why) noexcept {
       first = i;
     } else if (slice_items(a) != slice_items(d.arguments[first])) {
       return refuse(why, status::bad_argument, i,
-                    "argument %d: %llu slices, but argument %d has %llu; sliced arguments must have equally many", i,
-                    static_cast<unsigned long long>(slice_items(a)), first,
+                    "argument %d: %llu slices, but argument %d has %llu; sliced arguments must "
+                    "have equally many",
+                    i, static_cast<unsigned long long>(slice_items(a)), first,
                     static_cast<unsigned long long>(slice_items(d.arguments[first])));
     }
   }
   for (int i = 0; first >= 0 && i < d.argument_count; ++i) {
     const argument& a = d.arguments[i];
-    if (is_output(a) && !is_empty(a) && (a.flags & argument_sliced) == 0 && slice_items(d.arguments[first]) > 1) {
+    if (is_output(a) && !is_empty(a) && (a.flags & argument_sliced) == 0 &&
+        slice_items(d.arguments[first]) > 1) {
       return refuse(why, status::bad_argument, i,
-                    "argument %d: an output of a task with sliced arguments must be sliced too, or pieces would share it", i);
+                    "argument %d: an output of a task with sliced arguments must be sliced too, or "
+                    "pieces would share it",
+                    i);
     }
   }
   return true;
@@ -140,13 +160,16 @@ bool check_slices(const detail::draft& d, refusal* why) noexcept {
 bool validate(const detail::draft& d, draft_facts* facts, refusal* why) noexcept {
   const procedure_entry* p = find_procedure(d.procedure);
   if (p == nullptr) {
-    return refuse(why, status::bad_procedure, -1, "no procedure has the id %u; register it first", d.procedure);
+    return refuse(why, status::bad_procedure, -1, "no procedure has the id %u; register it first",
+                  d.procedure);
   }
   if (d.argument_count > argument_count_max) {
-    return refuse(why, status::too_big, -1, "%u arguments; at most 18 are possible", d.argument_count);
+    return refuse(why, status::too_big, -1, "%u arguments; at most 18 are possible",
+                  d.argument_count);
   }
   if (d.argument_count != p->info.kind_count) {
-    return refuse(why, status::bad_argument_count, -1, "procedure '%s' takes %u arguments, the task passes %u", p->name,
+    return refuse(why, status::bad_argument_count, -1,
+                  "procedure '%s' takes %u arguments, the task passes %u", p->name,
                   p->info.kind_count, d.argument_count);
   }
   unsigned outputs = 0;

@@ -1,4 +1,5 @@
-// The checks that every task passes before it is accepted. A refusal names the argument and says what to do.
+// The checks that every task passes before it is accepted. A refusal names the argument and says
+// what to do.
 #ifndef LEVERET_TASK_VALIDATE_HPP
 #define LEVERET_TASK_VALIDATE_HPP
 

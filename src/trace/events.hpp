@@ -1,5 +1,5 @@
-// Trace events: what each participant did when. A ring per participant, written by its owner only; recording changes nothing
-// that runs. Names of events are the names of the pipeline's steps.
+// Trace events: what each participant did when. A ring per participant, written by its owner only;
+// recording changes nothing that runs. Names of events are the names of the pipeline's steps.
 #ifndef LEVERET_TRACE_EVENTS_HPP
 #define LEVERET_TRACE_EVENTS_HPP
 
@@ -35,11 +35,13 @@ class event_ring {
     written_.add(1);
     std::uint64_t h = hash_.load(memory_order_relaxed);
     h = mix64(h ^ e.begin_ns) + e.end_ns;
-    h = mix64(h ^ (std::uint64_t{e.task} << 32 | std::uint64_t{e.procedure} << 8 | static_cast<std::uint8_t>(e.what)));
+    h = mix64(h ^ (std::uint64_t{e.task} << 32 | std::uint64_t{e.procedure} << 8 |
+                   static_cast<std::uint8_t>(e.what)));
     hash_.store(h, memory_order_relaxed);
   }
 
-  // Reading is exact when the owner is idle; else the oldest events may be overwritten while they are read.
+  // Reading is exact when the owner is idle; else the oldest events may be overwritten while they
+  // are read.
   std::uint64_t written() const noexcept { return written_.read(); }
   std::uint64_t hash() const noexcept { return hash_.load(memory_order_relaxed); }
   std::uint32_t kept() const noexcept {
@@ -47,13 +49,16 @@ class event_ring {
     return n > mask_ ? mask_ + 1 : static_cast<std::uint32_t>(n);
   }
   // The i-th kept event, oldest first.
-  const event& at(std::uint32_t i) const noexcept { return events_[(written_.read() - kept() + i) & mask_]; }
+  const event& at(std::uint32_t i) const noexcept {
+    return events_[(written_.read() - kept() + i) & mask_];
+  }
 
  private:
   event* events_ = nullptr;
   std::uint32_t mask_ = 0;
   owned_counter written_;
-  // Written by the owner, read by trace_hash(): a hash over all events ever recorded. Publishes nothing.
+  // Written by the owner, read by trace_hash(): a hash over all events ever recorded. Publishes
+  // nothing.
   atomic<std::uint64_t> hash_{0};
 };
 

@@ -1,5 +1,5 @@
-// complete(), step by step: mutexes go to the next in line; a piece is counted at its join; a task with a ticket gets its state
-// word set, and whoever announced himself there is served.
+// complete(), step by step: mutexes go to the next in line; a piece is counted at its join; a task
+// with a ticket gets its state word set, and whoever announced himself there is served.
 #include "worker/complete.hpp"
 
 #include <utility>
@@ -19,12 +19,14 @@ void release_mutexes(engine& e, participant& self, std::uint32_t task) noexcept 
 }
 
 // The first failure of a join's pieces is kept with its exception; the others are counted.
-void fail_join(engine& e, std::uint32_t join, std::uint32_t piece, status result, int task_code) noexcept {
+void fail_join(engine& e, std::uint32_t join, std::uint32_t piece, status result,
+               int task_code) noexcept {
   slot_extra& to = e.pool.extra(join);
   slot_extra& from = e.pool.extra(piece);
   to.failures.fetch_add(1, memory_order_relaxed);
   std::uint32_t none = 0;
-  if (to.first_failure.compare_exchange_strong(none, static_cast<std::uint32_t>(result), memory_order_relaxed)) {
+  if (to.first_failure.compare_exchange_strong(none, static_cast<std::uint32_t>(result),
+                                               memory_order_relaxed)) {
     to.exception = std::exchange(from.exception, nullptr);
     to.task_code = task_code;
   }
@@ -32,7 +34,8 @@ void fail_join(engine& e, std::uint32_t join, std::uint32_t piece, status result
 }
 
 // The first failure among tasks without a ticket is kept for wait_for_completion().
-void fail_unclaimed(engine& e, std::uint32_t task, status result, int task_code, std::uint32_t failures) noexcept {
+void fail_unclaimed(engine& e, std::uint32_t task, status result, int task_code,
+                    std::uint32_t failures) noexcept {
   slot_extra& extra = e.pool.extra(task);
   e.failure_lock.lock([] { real_env::pause(); });
   if (e.failure.failures == 0) {
@@ -51,7 +54,8 @@ struct served {
   std::uint32_t dependants = 0;  // successors that wait no more
 };
 
-// Takes what was announced in the slot while it is still ours. Dependants are told one by one only after the outcome is set.
+// Takes what was announced in the slot while it is still ours. Dependants are told one by one only
+// after the outcome is set.
 void serve_flags(engine& e, std::uint32_t task, std::uint64_t& seen, served* s) noexcept {
   slot_extra& extra = e.pool.extra(task);
   if ((seen & state_bits::called_back) != 0 && s->callback == nullptr) {
@@ -72,9 +76,10 @@ void wake_waiters(engine& e, std::uint64_t seen) noexcept {
   }
 }
 
-// The slot's own line is first touched by try_finish(): on the direct path it is the submitter's, and one transfer is enough.
-void finish(engine& e, participant& self, std::uint32_t task, std::uint64_t seen, std::uint8_t flags, status result,
-            int task_code) noexcept {
+// The slot's own line is first touched by try_finish(): on the direct path it is the submitter's,
+// and one transfer is enough.
+void finish(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,
+            std::uint8_t flags, status result, int task_code) noexcept {
   slot& s = e.pool.at(task);
   if (result != status::ok) e.pool.extra(task).task_code = task_code;
   served found;
@@ -89,7 +94,8 @@ void finish(engine& e, participant& self, std::uint32_t task, std::uint64_t seen
   if ((seen & state_bits::released) != 0) {
     // Nobody holds a ticket: the slot is ours until it is given back.
     const bool is_join = (flags & task_is_join) != 0;
-    const std::uint32_t failures = is_join ? e.pool.extra(task).failures.load(memory_order_relaxed) : 1;
+    const std::uint32_t failures =
+        is_join ? e.pool.extra(task).failures.load(memory_order_relaxed) : 1;
     if (result != status::ok) fail_unclaimed(e, task, result, task_code, failures);
     if (s.mailbox != 0) e.people[s.mailbox - 1].mail.release_lease();
     give_slot(e, self, task);
@@ -110,7 +116,8 @@ void count_pieces(engine& e, participant& self, std::uint32_t join, std::uint32_
   complete(e, self, join, s.state.word(), s.flags, failure, extra.task_code);
 }
 
-void end_piece(engine& e, participant& self, std::uint32_t task, status result, int task_code) noexcept {
+void end_piece(engine& e, participant& self, std::uint32_t task, status result,
+               int task_code) noexcept {
   slot& s = e.pool.at(task);
   const std::uint32_t join = s.parent;
   if (result != status::ok) fail_join(e, join, task, result, task_code);
@@ -123,8 +130,8 @@ void end_piece(engine& e, participant& self, std::uint32_t task, status result, 
 
 }  // namespace
 
-void complete(engine& e, participant& self, std::uint32_t task, std::uint64_t seen, std::uint8_t flags, status result,
-              int task_code) noexcept {
+void complete(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,
+              std::uint8_t flags, status result, int task_code) noexcept {
   if (result != status::ok) self.counters.failed.add(1);
   if ((flags & task_has_locks) != 0) release_mutexes(e, self, task);
   if ((flags & task_is_piece) != 0) {
@@ -150,8 +157,8 @@ void flush_notices(engine& e, participant& self) noexcept {
   count_pieces(e, self, std::exchange(self.notice_join, no_slot), count);
 }
 
-// Tasks that fail without having run. They are chained and completed one after the other, so that a long chain of dependants
-// takes no stack: each completion may add to the chain.
+// Tasks that fail without having run. They are chained and completed one after the other, so that a
+// long chain of dependants takes no stack: each completion may add to the chain.
 void fail_unrun(engine& e, participant& self, std::uint32_t task, status code) noexcept {
   slot_extra& extra = e.pool.extra(task);
   extra.first_failure.store(static_cast<std::uint32_t>(code), memory_order_relaxed);
@@ -162,7 +169,8 @@ void fail_unrun(engine& e, participant& self, std::uint32_t task, status code) n
   while (self.failing != no_slot) {
     const std::uint32_t next = self.failing;
     slot& s = e.pool.at(next);
-    const auto why = static_cast<status>(e.pool.extra(next).first_failure.load(memory_order_relaxed));
+    const auto why =
+        static_cast<status>(e.pool.extra(next).first_failure.load(memory_order_relaxed));
     self.failing = e.pool.extra(next).lock_next;
     complete(e, self, next, s.state.word(), s.flags, why, 0);
   }
@@ -195,14 +203,17 @@ void serve_dependants(engine& e, participant& self, std::uint32_t list, status o
     e.edges.give(list);
     list = node.next;
     slot_extra& extra = e.pool.extra(node.slot);
-    if (outcome != status::ok) extra.first_failure.store(static_cast<std::uint32_t>(outcome), memory_order_relaxed);
-    // Pairs with the other predecessors' count-downs: whoever reaches 0 sees all their outputs and failures.
+    if (outcome != status::ok)
+      extra.first_failure.store(static_cast<std::uint32_t>(outcome), memory_order_relaxed);
+    // Pairs with the other predecessors' count-downs: whoever reaches 0 sees all their outputs and
+    // failures.
     if (extra.predecessors.fetch_sub(1, memory_order_acq_rel) == 1) start(e, self, node.slot);
   }
 }
 
-// Completions are read before submissions. A task's children are counted as submitted before it is counted as completed, so if
-// the two sums agree, every task submitted until the second sum began was complete when the first one ended (Mattern 1987).
+// Completions are read before submissions. A task's children are counted as submitted before it is
+// counted as completed, so if the two sums agree, every task submitted until the second sum began
+// was complete when the first one ended (Mattern 1987).
 bool is_quiescent(engine& e) noexcept {
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
   std::uint64_t completed = 0;

@@ -6,18 +6,20 @@
 
 namespace lev {
 
-// complete() ends a task: outcome to ticket, join, dependants, callback and mutexes. `seen` is its state word, or what it is
-// believed to be. The slot may belong to another task when this returns.
-void complete(engine& e, participant& self, std::uint32_t task, std::uint64_t seen, std::uint8_t flags, status result,
-              int task_code) noexcept;
+// complete() ends a task: outcome to ticket, join, dependants, callback and mutexes. `seen` is its
+// state word, or what it is believed to be. The slot may belong to another task when this returns.
+void complete(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,
+              std::uint8_t flags, status result, int task_code) noexcept;
 
-// flush_notices() counts pieces completed here at their join. Before anything that may wait or take long.
+// flush_notices() counts pieces completed here at their join. Before anything that may wait or take
+// long.
 void flush_notices(engine& e, participant& self) noexcept;
 
 // end_bulk() lets go of a join on behalf of the submitter, who held it open while it added pieces.
 void end_bulk(engine& e, participant& self, std::uint32_t join) noexcept;
 
-// start() queues a task whose predecessors are complete, unless a mutex keeps it. Also fails it if a predecessor failed.
+// start() queues a task whose predecessors are complete, unless a mutex keeps it. Also fails it if
+// a predecessor failed.
 void start(engine& e, participant& self, std::uint32_t task) noexcept;
 
 // serve_dependants() tells the tasks in a list that a predecessor ended.

@@ -1,10 +1,11 @@
 // enqueue: a task that may start goes to where workers find it.
 //
-//   staged path   a filter is in force, or dicing may gain something: prefilter, then a pass of the scheduler
-//   own inbox     submitted by a task: its worker runs it soonest, others may steal it
+//   staged path   a filter is in force, or dicing may gain something: prefilter, then a pass of the
+//   scheduler own inbox     submitted by a task: its worker runs it soonest, others may steal it
 //   ready         everything else
 //
-// The direct path, straight into an idle worker's mailbox, is tried before by submit (runtime/submit.cpp).
+// The direct path, straight into an idle worker's mailbox, is tried before by submit
+// (runtime/submit.cpp).
 #ifndef LEVERET_WORKER_ENQUEUE_HPP
 #define LEVERET_WORKER_ENQUEUE_HPP
 
@@ -37,7 +38,8 @@ inline data_hint hint_of(engine& e, std::uint32_t task) noexcept {
     const argument& a = e.pool.argument_at(task, i);
     if (!is_memory(a.what) || is_empty(a)) continue;
     h.address[h.count] = a.address;
-    h.bytes[h.count] = a.row_bytes > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(a.row_bytes);
+    h.bytes[h.count] =
+        a.row_bytes > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(a.row_bytes);
     ++h.count;
   }
   return h;

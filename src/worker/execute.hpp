@@ -1,4 +1,5 @@
-// execute: calls the procedure. Whatever the body throws or returns becomes the task's result; nothing passes through.
+// execute: calls the procedure. Whatever the body throws or returns becomes the task's result;
+// nothing passes through.
 #ifndef LEVERET_WORKER_EXECUTE_HPP
 #define LEVERET_WORKER_EXECUTE_HPP
 
@@ -6,23 +7,30 @@
 
 namespace lev {
 
-// The floating-point control word is restored after a body that changed it (rounding, flush to zero): it would change the
-// results of every later task of this worker. Signal masks, working directory and the like are the body's own business.
+// The floating-point control word is restored after a body that changed it (rounding, flush to
+// zero): it would change the results of every later task of this worker. Signal masks, working
+// directory and the like are the body's own business.
 #if defined(__x86_64__)
 inline std::uint64_t float_mode() noexcept {
   constexpr unsigned exception_flags = 0x3f;  // sticky, and no mode
   return __builtin_ia32_stmxcsr() & ~exception_flags;
 }
-inline void set_float_mode(std::uint64_t mode) noexcept { __builtin_ia32_ldmxcsr(static_cast<unsigned>(mode)); }
+inline void set_float_mode(std::uint64_t mode) noexcept {
+  __builtin_ia32_ldmxcsr(static_cast<unsigned>(mode));
+}
 #elif defined(__aarch64__)
 inline std::uint64_t float_mode() noexcept {
   std::uint64_t mode;
   __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
   return mode;
 }
-inline void set_float_mode(std::uint64_t mode) noexcept { __asm__ volatile("msr fpcr, %0" : : "r"(mode)); }
+inline void set_float_mode(std::uint64_t mode) noexcept {
+  __asm__ volatile("msr fpcr, %0" : : "r"(mode));
+}
 #else
-inline std::uint64_t float_mode() noexcept { return 0; }
+inline std::uint64_t float_mode() noexcept {
+  return 0;
+}
 inline void set_float_mode(std::uint64_t) noexcept {}
 #endif
 
@@ -31,7 +39,8 @@ inline void execute(engine& e, participant& self, job& j) noexcept {
   if (e.caps.virtual_time) {
     descriptor d;
     read_descriptor(e.pool, j.task, d);
-    constexpr std::uint64_t unit_cost = 1000;  // cycles; until a procedure says more. About a TPC null task (1230).
+    constexpr std::uint64_t unit_cost =
+        1000;  // cycles; until a procedure says more. About a TPC null task (1230).
     e.place->cost(p.cost != nullptr ? p.cost(d) : unit_cost);
   }
   j.below = self.running;

@@ -1,5 +1,5 @@
-// participant: a worker, or a host thread while it calls in: everything it owns. Whoever runs tasks is a participant, so a host
-// that helps while it waits runs the same pipeline as a worker.
+// participant: a worker, or a host thread while it calls in: everything it owns. Whoever runs tasks
+// is a participant, so a host that helps while it waits runs the same pipeline as a worker.
 //
 //   member          written by                    read by
 //   park            owner and wakers              both (parker.hpp)
@@ -28,7 +28,8 @@ namespace lev {
 
 struct engine;
 
-// What goes through a mailbox: a task's fixed part and first argument, so that a small task needs no other line.
+// What goes through a mailbox: a task's fixed part and first argument, so that a small task needs
+// no other line.
 struct letter {
   std::uint32_t task;
   std::uint32_t generation;
@@ -56,18 +57,18 @@ class argument_room {
 struct job {
   std::uint32_t task = no_slot;
   std::uint32_t parent = no_slot;
-  std::uint64_t seen = 0;            // the state word, as complete() expects it
+  std::uint64_t seen = 0;  // the state word, as complete() expects it
   procedure_id procedure = 0;
   std::uint8_t argument_count = 0;
   std::uint8_t flags = 0;
   bool is_direct = false;
-  std::uint32_t tag = 0;             // of its transfers
+  std::uint32_t tag = 0;  // of its transfers
   std::size_t store_offset = arena::none;
-  void* spill = nullptr;             // local store of a nested task that found the arena full
+  void* spill = nullptr;  // local store of a nested task that found the arena full
   status result = status::ok;
   int task_code = 0;
-  job* below = nullptr;              // the task that waits for this one, on the same participant
-  argument_room arguments;           // local views
+  job* below = nullptr;     // the task that waits for this one, on the same participant
+  argument_room arguments;  // local views
 };
 
 // Where the next tasks' data is, for prefetching; noted while the task was this worker's alone.
@@ -79,7 +80,8 @@ struct data_hint {
 };
 
 struct own_counters {
-  owned_counter submitted, completed, failed, direct, stolen, diced, passes, parks, staged_bytes, bad_filters, busy_ns;
+  owned_counter submitted, completed, failed, direct, stolen, diced, passes, parks, staged_bytes,
+      bad_filters, busy_ns;
 };
 
 constexpr std::uint32_t inbox_capacity = 256;
@@ -95,9 +97,11 @@ struct alignas(line_pair_bytes) participant {
   alignas(line_pair_bytes) doorbell<>::flag asleep{0};
   // Written by the owner, read by submitters: it polls its mailbox. Publishes nothing.
   alignas(line_pair_bytes) atomic<std::uint32_t> is_polling{0};
-  // Written by the owner, read by those who complete tasks or free slots: what it sleeps for (want_*). Publishes nothing.
+  // Written by the owner, read by those who complete tasks or free slots: what it sleeps for
+  // (want_*). Publishes nothing.
   atomic<std::uint32_t> wants{0};
-  // Written by the host thread that binds or leaves it, read by other threads: 1 while a thread is bound to this participant.
+  // Written by the host thread that binds or leaves it, read by other threads: 1 while a thread is
+  // bound to this participant.
   atomic<std::uint32_t> is_bound{0};
 
   mailbox<letter> mail;
@@ -106,20 +110,23 @@ struct alignas(line_pair_bytes) participant {
 
   alignas(line_pair_bytes) slot_cache free_slots;
   std::uint32_t mail_seen = 0;
-  bool hands_over = false;     // was the last spinner: wakes another if there is more work
+  bool hands_over = false;  // was the last spinner: wakes another if there is more work
   random_source random;
-  // Pieces of `notice_join` completed here and not yet counted there (gcell's batched notification, GC-10).
+  // Pieces of `notice_join` completed here and not yet counted there (gcell's batched notification,
+  // GC-10).
   std::uint32_t notice_join = no_slot;
   std::uint32_t notice_count = 0;
   std::uint32_t failing = no_slot;  // tasks to be failed without running, see fail_unrun()
   bool is_failing = false;
   std::uint32_t nest = 0;
-  std::uint64_t float_mode = 0;     // what every task starts with: the mode of whoever serves, see serve_until()
+  std::uint64_t float_mode =
+      0;  // what every task starts with: the mode of whoever serves, see serve_until()
   job* running = nullptr;
-  job* ahead[ahead_max];       // staged, oldest first
+  job* ahead[ahead_max];  // staged, oldest first
   std::uint32_t ahead_count = 0;
-  job* draining = nullptr;     // executed; its outputs are on their way
-  job* frames = nullptr;       // ahead_max + 2 frames for the two lines above; null when copies are not asynchronous
+  job* draining = nullptr;  // executed; its outputs are on their way
+  job* frames = nullptr;  // ahead_max + 2 frames for the two lines above; null when copies are not
+                          // asynchronous
   std::uint32_t frames_used = 0;  // one bit a frame; a frame's number is its tag
   arena store_map;
   char* store = nullptr;

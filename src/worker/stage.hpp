@@ -1,5 +1,6 @@
-// stage: the arguments that must be copied get their place in the local store, and their transfers are started. Arguments used
-// in place stay as they are; a task with nothing to copy never comes here.
+// stage: the arguments that must be copied get their place in the local store, and their transfers
+// are started. Arguments used in place stay as they are; a task with nothing to copy never comes
+// here.
 #ifndef LEVERET_WORKER_STAGE_HPP
 #define LEVERET_WORKER_STAGE_HPP
 
@@ -20,24 +21,27 @@ inline bool open_local_store(engine& e, participant& self) noexcept {
   return self.store != nullptr;
 }
 
-// Finds room for `bytes`. A task that runs while another waits below it may find the store full of that one's data: it then
-// gets memory of its own, or the two would wait for each other (bounded by config::nest_max stores).
-inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes) noexcept {
+// Finds room for `bytes`. A task that runs while another waits below it, or while others are staged
+// ahead, may find the store full of their data: if it `must` have room now it gets memory of its
+// own, or they would wait for each other (bounded by config::nest_max stores).
+inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes,
+                       bool must) noexcept {
   j.store_offset = arena::none;
   j.spill = nullptr;
   if (!open_local_store(e, self)) return nullptr;
   j.store_offset = self.store_map.allocate(bytes);
   if (j.store_offset != arena::none) return self.store + j.store_offset;
-  if (self.running == nullptr) return nullptr;
+  if (!must) return nullptr;
   j.spill = std::aligned_alloc(arena::alignment, round_up(bytes, arena::alignment));
   return static_cast<char*>(j.spill);
 }
 
-// stage() starts the transfers of `j` under its tag. False: no room now.
-inline bool stage(engine& e, participant& self, job& j) noexcept {
+// stage() starts the transfers of `j` under its tag. False: no room now, or, if it `must` have it,
+// no memory at all.
+inline bool stage(engine& e, participant& self, job& j, bool must) noexcept {
   const std::size_t bytes = staged_bytes(j.arguments.data(), j.argument_count, e.copies_all);
   if (bytes == 0) return true;
-  char* room = find_room(e, self, j, bytes);
+  char* room = find_room(e, self, j, bytes, must);
   if (room == nullptr) return false;
   for (unsigned i = 0; i < j.argument_count; ++i) {
     argument& a = j.arguments[i];

@@ -1,8 +1,10 @@
-// strips: a task that is larger than the local store, on one worker. Usually the dicer splits such a task into pieces for all
-// workers; this is for when no task slots are free to hold them, so that it always gets done.
+// strips: a task that is larger than the local store, on one worker. Usually the dicer splits such
+// a task into pieces for all workers; this is for when no task slots are free to hold them, so that
+// it always gets done.
 //
-// Halves the task until a part fits, runs that part from stage to write back, and goes on with the next one: strip mining
-// (gcell, section 6). The parts are on the stack, at most dice_depth_max of them.
+// Halves the task until a part fits, runs that part from stage to write back, and goes on with the
+// next one: strip mining (gcell, section 6). The parts are on the stack, at most dice_depth_max of
+// them.
 #ifndef LEVERET_WORKER_STRIPS_HPP
 #define LEVERET_WORKER_STRIPS_HPP
 
@@ -14,7 +16,7 @@ namespace lev {
 
 inline void run_strip(engine& e, participant& self, job& j, const descriptor& strip) noexcept {
   for (unsigned i = 0; i < strip.argument_count; ++i) j.arguments[i] = strip.arguments[i];
-  if (!stage(e, self, j)) {
+  if (!stage(e, self, j, true)) {
     j.result = status::out_of_memory;
     return;
   }
@@ -26,9 +28,11 @@ inline void run_strip(engine& e, participant& self, job& j, const descriptor& st
 }
 
 // run_strips() leaves the first failure in j.result and stops there.
-inline void run_strips(engine& e, participant& self, job& j, const descriptor& whole, std::uint32_t depth) noexcept {
+inline void run_strips(engine& e, participant& self, job& j, const descriptor& whole,
+                       std::uint32_t depth) noexcept {
   if (j.result != status::ok) return;
-  if (staged_bytes(whole.arguments, whole.argument_count, e.copies_all) <= e.settings.local_store_bytes) {
+  if (staged_bytes(whole.arguments, whole.argument_count, e.copies_all) <=
+      e.settings.local_store_bytes) {
     run_strip(e, self, j, whole);
     return;
   }

@@ -2,7 +2,8 @@
 //
 //   1. the mailbox: a submitter sent it here
 //   2. the own inbox, youngest first
-//   3. the ready queue, a batch at a time, into the inbox            (Jack Rabbit, checkout, Figure 4.4)
+//   3. the ready queue, a batch at a time, into the inbox            (Jack Rabbit, checkout,
+//   Figure 4.4)
 //   4. a pass of the scheduler, if tasks wait on the staged path
 //   5. somebody else's inbox, oldest first                           (Sol MT)
 #ifndef LEVERET_WORKER_TAKE_HPP
@@ -12,7 +13,8 @@
 
 namespace lev {
 
-constexpr std::uint32_t checkout_max = 16;  // tasks moved from the ready queue at once: one line of cells, twice
+constexpr std::uint32_t checkout_max =
+    16;  // tasks moved from the ready queue at once: one line of cells, twice
 
 inline void load_job(engine& e, job& j, std::uint32_t task) noexcept {
   const slot& s = e.pool.at(task);
@@ -43,9 +45,11 @@ inline bool take_mail(engine& e, participant& self, job& j) noexcept {
   return true;
 }
 
-// Always inlined: GCC 12 takes a function that only prefetches for one without effects and drops calls to it.
+// Always inlined: GCC 12 takes a function that only prefetches for one without effects and drops
+// calls to it.
 [[gnu::always_inline]] inline void prefetch(const data_hint& h) noexcept {
-  constexpr std::uint32_t lines_max = 8;  // more in one burst stall on the fill buffers (FIGURES, section 10)
+  constexpr std::uint32_t lines_max =
+      8;  // more in one burst stall on the fill buffers (FIGURES, section 10)
   for (std::uint32_t i = 0; i < h.count; ++i) {
     const auto* p = reinterpret_cast<const char*>(h.address[i]);
     const std::uint32_t bytes = smaller<std::uint32_t>(h.bytes[i], lines_max * line_bytes);
@@ -123,7 +127,9 @@ inline bool take(engine& e, participant& self, job& j) noexcept {
 
 // looks_idle(): nothing to take anywhere. A sleeper's last look, after it announced its sleep.
 inline bool looks_idle(engine& e, participant& self) noexcept {
-  if (self.mail.letter_announced(self.mail_seen) || !e.sched.ready().looks_empty() || !e.sched.looks_empty()) return false;
+  if (self.mail.letter_announced(self.mail_seen) || !e.sched.ready().looks_empty() ||
+      !e.sched.looks_empty())
+    return false;
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {
     if (!e.people[i].box.looks_empty()) return false;

@@ -1,4 +1,5 @@
-// wake: telling others that there is something to do. Every queue is followed by one of these calls.
+// wake: telling others that there is something to do. Every queue is followed by one of these
+// calls.
 #ifndef LEVERET_WORKER_WAKE_HPP
 #define LEVERET_WORKER_WAKE_HPP
 
@@ -6,7 +7,9 @@
 
 namespace lev {
 
-inline void unpark(engine& e, std::uint32_t who) noexcept { e.people[who].park.unpark(*e.place); }
+inline void unpark(engine& e, std::uint32_t who) noexcept {
+  e.people[who].park.unpark(*e.place);
+}
 
 // ring() makes sure that somebody looks for work; call it after a task was queued.
 inline void ring(engine& e, std::uint32_t near) noexcept {
@@ -25,8 +28,8 @@ inline void wake_wanting(engine& e, std::uint32_t want) noexcept {
 
 // Call after slots went back to the pool's ring.
 inline void tell_space(engine& e) noexcept {
-  // Pairs with sleeping for space: the pool's push and this load are one side of a store-then-load handshake, so sequentially
-  // consistent.
+  // Pairs with sleeping for space: the pool's push and this load are one side of a store-then-load
+  // handshake, so sequentially consistent.
   if (e.space_wanted.load(memory_order_seq_cst) != 0) wake_wanting(e, want_space);
 }
 

@@ -1,7 +1,9 @@
-// The pipeline: take, stage, execute, write back, complete. With asynchronous copies three tasks are on their way at once: one
-// executes, the next ones are staged, the last one's outputs are written back.
+// The pipeline: take, stage, execute, write back, complete. With asynchronous copies three tasks
+// are on their way at once: one executes, the next ones are staged, the last one's outputs are
+// written back.
 //
-// Papers: TPC section 3.1 (task states; fetch as many as the local store allows), Jack Rabbit section 4.5 (multi-buffering).
+// Papers: TPC section 3.1 (task states; fetch as many as the local store allows), Jack Rabbit
+// section 4.5 (multi-buffering).
 #include "worker/worker.hpp"
 
 #include "worker/complete.hpp"
@@ -21,7 +23,11 @@ namespace {
 class traced {
  public:
   traced(engine& e, participant& self, step what, const job& j) noexcept
-      : engine_(e), self_(self), job_(j), what_(what), begin_ns_(self.events.is_open() ? e.place->now_ns() : 0) {}
+      : engine_(e),
+        self_(self),
+        job_(j),
+        what_(what),
+        begin_ns_(self.events.is_open() ? e.place->now_ns() : 0) {}
   ~traced() {
     if (!self_.events.is_open()) return;
     const std::uint64_t end_ns = engine_.place->now_ns();
@@ -47,10 +53,10 @@ bool is_cancelled(engine& e, const job& j) noexcept {
   return (w & state_bits::cancel_asked) != 0 && state_bits::phase(w) == state_bits::live;
 }
 
-bool stage_job(engine& e, participant& self, job& j) noexcept {
+bool stage_job(engine& e, participant& self, job& j, bool must) noexcept {
   if ((j.flags & task_staged) == 0 || (j.flags & task_too_big) != 0) return true;
   const traced t(e, self, step::stage, j);
-  return stage(e, self, j);
+  return stage(e, self, j, must);
 }
 
 // From staged to executed, with the outputs on their way.
@@ -92,7 +98,7 @@ void put_back(engine& e, participant& self, const job& j) noexcept {
 }
 
 void run_job(engine& e, participant& self, job& j) noexcept {
-  if (!stage_job(e, self, j)) {
+  if (!stage_job(e, self, j, true)) {
     j.result = status::out_of_memory;
     complete(e, self, j.task, j.seen, j.flags, j.result, 0);
     return;
@@ -110,7 +116,9 @@ job* new_frame(engine& e, participant& self) noexcept {
   }
   return nullptr;
 }
-void free_frame(participant& self, const job* j) noexcept { self.frames_used &= ~(1u << j->tag); }
+void free_frame(participant& self, const job* j) noexcept {
+  self.frames_used &= ~(1u << j->tag);
+}
 
 // Completes the task whose outputs are on their way.
 bool drain(engine& e, participant& self) noexcept {
@@ -123,9 +131,11 @@ bool drain(engine& e, participant& self) noexcept {
 }
 
 void tell_barrier(engine& e) noexcept {
-  // Pairs with await_shared::arm(). A read-modify-write that adds nothing: it comes either after a barrier waiter's own, and sees
-  // the waiter, or before it, and the waiter then sees every completion counted so far. A plain load could pass the counting.
-  if (e.barrier_wanted.fetch_add(0, memory_order_seq_cst) != 0 && is_quiescent(e)) wake_wanting(e, want_barrier);
+  // Pairs with await_shared::arm(). A read-modify-write that adds nothing: it comes either after a
+  // barrier waiter's own, and sees the waiter, or before it, and the waiter then sees every
+  // completion counted so far. A plain load could pass the counting.
+  if (e.barrier_wanted.fetch_add(0, memory_order_seq_cst) != 0 && is_quiescent(e))
+    wake_wanting(e, want_barrier);
 }
 
 // Before looking around idly, or leaving: nothing stays behind that others wait for.
@@ -150,12 +160,14 @@ void forward_letter(engine& e, participant& self) noexcept {
 
 void stop_polling(engine& e, participant& self) noexcept {
   if (self.is_polling.load(memory_order_relaxed) == 0) return;
-  // Pairs with the submitter's look after its lease. Sequentially consistent: the look for a letter comes after it.
+  // Pairs with the submitter's look after its lease. Sequentially consistent: the look for a letter
+  // comes after it.
   self.is_polling.exchange(0, memory_order_seq_cst);
   forward_letter(e, self);
 }
 
-// After a task was taken: it is no letter, so the mailbox is not polled for a while; and somebody else may have to watch.
+// After a task was taken: it is no letter, so the mailbox is not polled for a while; and somebody
+// else may have to watch.
 void turn_to_work(engine& e, participant& self, const job& j) noexcept {
   if (!j.is_direct) stop_polling(e, self);
   if (!self.hands_over) return;
@@ -171,7 +183,14 @@ bool take_ahead(engine& e, participant& self) noexcept {
     return false;
   }
   turn_to_work(e, self, *j);
-  if (!stage_job(e, self, *j) && !(self.ahead_count == 0 && drain(e, self) && stage_job(e, self, *j))) {
+  // The first in line must get room, if need be that of the task before; those behind it only if
+  // there is some.
+  bool is_staged = stage_job(e, self, *j, false);
+  if (!is_staged && self.ahead_count == 0) {
+    drain(e, self);
+    is_staged = stage_job(e, self, *j, true);
+  }
+  if (!is_staged) {
     put_back(e, self, *j);
     free_frame(self, j);
     return false;
@@ -187,7 +206,8 @@ job* next_ahead(participant& self) noexcept {
   return j;
 }
 
-// One turn with asynchronous copies: slot n executes, n+1 and on are being staged, n-1 is being written back.
+// One turn with asynchronous copies: slot n executes, n+1 and on are being staged, n-1 is being
+// written back.
 bool run_ahead(engine& e, participant& self) noexcept {
   if (self.ahead_count == 0 && !take_ahead(e, self)) return drain(e, self);
   job* j = next_ahead(self);
@@ -223,7 +243,9 @@ bool run_nested(engine& e, participant& self) noexcept {
 constexpr std::uint32_t looks_per_clock = 4;
 
 bool has_work(engine& e, participant& self) noexcept {
-  if (self.mail.has_letter(self.mail_seen) || !e.sched.ready().looks_empty() || e.sched.has_waiting()) return true;
+  if (self.mail.has_letter(self.mail_seen) || !e.sched.ready().looks_empty() ||
+      e.sched.has_waiting())
+    return true;
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {
     if (!e.people[i].box.looks_empty()) return true;
@@ -233,10 +255,12 @@ bool has_work(engine& e, participant& self) noexcept {
 
 // Polls until there is work, `what` is there, or the time is up. False: time is up.
 //
-// The mailbox and `what` are looked at in every turn: their lines change only when there is something. The shared queues are
-// looked at less often, at random distances: every look takes their lines away from a submitter in full flow, who then waits for
-// them at each task (gcell section 3.3: randomized back-off of the pullers).
-bool spin(engine& e, participant& self, awaited& what, bool helps, std::uint64_t until_ns) noexcept {
+// The mailbox and `what` are looked at in every turn: their lines change only when there is
+// something. The shared queues are looked at less often, at random distances: every look takes
+// their lines away from a submitter in full flow, who then waits for them at each task (gcell
+// section 3.3: randomized back-off of the pullers).
+bool spin(engine& e, participant& self, awaited& what, bool helps,
+          std::uint64_t until_ns) noexcept {
   std::uint32_t looked = 0;
   for (;;) {
     if (helps && has_work(e, self)) return true;
@@ -249,7 +273,8 @@ bool spin(engine& e, participant& self, awaited& what, bool helps, std::uint64_t
   }
 }
 
-void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns, bool helps) noexcept {
+void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+           bool helps) noexcept {
   if (helps) e.bell.start_sleeping(self.index);
   if (what.arm() && !what.is_there() && (!helps || looks_idle(e, self))) {
     self.counters.parks.add(1);
@@ -263,16 +288,19 @@ void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_n
 }
 
 // Looks for work, then sleeps; returns when it is worth looking again.
-void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns, bool helps) noexcept {
+void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+          bool helps) noexcept {
   settle(e, self);
   if (e.pool.flush(self.free_slots)) tell_space(e);
   self.hands_over = false;
   if (helps) {
     e.bell.start_spinning();
-    if (self.is_worker && self.is_polling.load(memory_order_relaxed) == 0) self.is_polling.store(1, memory_order_relaxed);
+    if (self.is_worker && self.is_polling.load(memory_order_relaxed) == 0)
+      self.is_polling.store(1, memory_order_relaxed);
   }
   const bool sleeps = e.settings.wait != wait_policy::spin || self.is_worker;
-  const std::uint64_t spin_end_ns = sleeps ? smaller(e.place->now_ns() + e.settings.spin_ns, deadline_ns) : deadline_ns;
+  const std::uint64_t spin_end_ns =
+      sleeps ? smaller(e.place->now_ns() + e.settings.spin_ns, deadline_ns) : deadline_ns;
   if (!spin(e, self, what, helps, spin_end_ns) && sleeps) sleep(e, self, what, deadline_ns, helps);
   if (helps) self.hands_over = e.bell.stop_spinning();
 }
@@ -312,7 +340,8 @@ void leave(engine& e, participant& self) noexcept {
   return_inbox(e, self);
 }
 
-bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns, bool helps) noexcept {
+bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+                 bool helps) noexcept {
   drain(e, self);
   flush_notices(e, self);
   const std::uint64_t outer_mode = std::exchange(self.float_mode, float_mode());

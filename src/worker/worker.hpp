@@ -1,5 +1,5 @@
-// worker: what a participant does. run_one() is the pipeline; serve_until() is a waiting host or task that helps; work() is the
-// life of a worker.
+// worker: what a participant does. run_one() is the pipeline; serve_until() is a waiting host or
+// task that helps; work() is the life of a worker.
 #ifndef LEVERET_WORKER_WORKER_HPP
 #define LEVERET_WORKER_WORKER_HPP
 
@@ -7,18 +7,19 @@
 
 namespace lev {
 
-// help() takes a task and brings it to its end, in the middle of something else. False: there was none.
+// help() takes a task and brings it to its end, in the middle of something else. False: there was
+// none.
 bool help(engine& e, participant& self) noexcept;
 
-// leave() is for a host that goes back to its own program after help(), or after completing tasks: what it has taken goes back,
-// what it has completed is told. No effect inside a task.
+// leave() is for a host that goes back to its own program after help(), or after completing tasks:
+// what it has taken goes back, what it has completed is told. No effect inside a task.
 void leave(engine& e, participant& self) noexcept;
 
 // work() runs tasks until the engine stops.
 void work(engine& e, participant& self) noexcept;
 
-// What somebody waits for. is_there() is asked again and again; arm() arranges for a wake-up, and returns false if there is no
-// need to sleep any more.
+// What somebody waits for. is_there() is asked again and again; arm() arranges for a wake-up, and
+// returns false if there is no need to sleep any more.
 struct awaited {
   virtual bool is_there() noexcept = 0;
   virtual bool arm() noexcept = 0;
@@ -31,8 +32,10 @@ struct awaited {
   ~awaited() = default;
 };
 
-// serve_until() waits for `what`, running other tasks meanwhile if `helps`. False: the deadline passed first.
-bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns, bool helps) noexcept;
+// serve_until() waits for `what`, running other tasks meanwhile if `helps`. False: the deadline
+// passed first.
+bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+                 bool helps) noexcept;
 
 }  // namespace lev
 

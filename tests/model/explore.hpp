@@ -81,11 +81,11 @@ class uneven_scheduler
 };
 
 struct budget {
-  unsigned random = 30'000;        // schedules of each scenario
-  unsigned random_planted = 30'000;  // schedules of each scenario to find a fault in
-  unsigned bounded = 300'000;      // schedules with at most `preemptions`; 0: not tried
+  unsigned random = 30'000;          // schedules of each scenario
+  unsigned random_planted = 20'000;  // schedules of each scenario to find a fault in
+  unsigned bounded = 100'000;        // schedules with at most `preemptions`; 0: not tried
   unsigned preemptions = 2;
-  unsigned steps_max = 4'000;      // of one schedule: more is a livelock
+  unsigned steps_max = 4'000;        // of one schedule: more is a livelock
 };
 
 struct verdict {
@@ -165,7 +165,7 @@ class explorer {
     return *this;
   }
 
-  // An order that no scenario needs, as "function operation-order -> order", and why it is there all the same.
+  // An order that no scenario needs, as "function#n load|store|change order -> order", and why it is there all the same.
   explorer& spare(const char* what, const char* why) {
     spares_.push_back({what, why, false});
     return *this;
@@ -228,8 +228,9 @@ class explorer {
     return rl::test_result_success;
   }
 
-  bool concerns(const site& s) const {
-    const std::string file = s.at.file_name();
+  bool concerns(unsigned i) const {
+    if (!has_site[i] || !sites[i].is_genuine) return false;
+    const std::string file = sites[i].at.file_name();
     for (const std::string& header : headers_) {
       if (file.ends_with(header)) return true;
     }
@@ -238,6 +239,26 @@ class explorer {
 
   static const char* order_name(std::memory_order o) {
     return rl::format(relacy_order(o));
+  }
+
+  // What a site does, as spare() names it; "#n" where the function has several alike.
+  std::string text_of(const site& s) const {
+    static constexpr const char* kinds[] = {"load", "store", "change"};
+    const std::string name = function_name(s.at);
+    unsigned before = 0;
+    unsigned alike = 0;
+    for (unsigned i = 0; i < sites_max; ++i) {
+      const site& other = sites[i];
+      if (!concerns(i) || other.kind != s.kind || other.order != s.order ||
+          function_name(other.at) != name) {
+        continue;
+      }
+      ++alike;
+      before += other.at.line() < s.at.line() ||
+                (other.at.line() == s.at.line() && other.at.column() < s.at.column());
+    }
+    return name + (alike > 1 ? "#" + std::to_string(before + 1) : "") + " " +
+           kinds[static_cast<int>(s.kind)] + " " + order_name(s.order);
   }
 
   static std::string function_name(const where& w) {
@@ -250,7 +271,7 @@ class explorer {
   void weaken_all() {
     using enum std::memory_order;
     for (unsigned i = 0; i < sites_max; ++i) {
-      if (!has_site[i] || !concerns(sites[i])) continue;
+      if (!concerns(i)) continue;
       const site& s = sites[i];
       if (s.order == seq_cst) {
         const std::memory_order next[] = {acquire, release, acq_rel};
@@ -266,10 +287,8 @@ class explorer {
   }
 
   void weaken(const site& s, std::memory_order to) {
-    static constexpr const char* kinds[] = {"load", "store", "change"};
     const std::string file = s.at.file_name();
-    const std::string text = function_name(s.at) + " " + kinds[static_cast<int>(s.kind)] + " " +
-                             order_name(s.order) + " -> " + order_name(to);
+    const std::string text = text_of(s) + " -> " + order_name(to);
     const std::string place = file.substr(file.rfind('/') + 1) + ":" + std::to_string(s.at.line());
     weakened = {&s, to};
     const rl::test_result_e result = find();

@@ -15,3 +15,31 @@ plant(queue/index_ring.hpp
   [[c.store(pack(position + i + mask_ + 1, 0), memory_order_release);]]
   [[c.store(pack(position + i + mask_ + (model::fault("index_ring: a popped cell is off by one lap") ? 2 : 1), 0),
               memory_order_release);]])
+
+plant(queue/inbox.hpp
+  [[if (bottom - top_.load(memory_order_acquire) >= Capacity) return false;]]
+  [[if (!model::fault("inbox: a full inbox is written to") &&
+        bottom - top_.load(memory_order_acquire) >= Capacity) {
+      return false;
+    }]])
+plant(queue/inbox.hpp
+  [[if (top < bottom) {]]
+  [[if (top < bottom + (model::fault("inbox: the owner takes the last value without a race") ? 1 : 0)) {]])
+plant(queue/inbox.hpp
+  [[    if (top >= bottom) return false;
+    *value]]
+  [[    if (top >= bottom) return false;
+    if (model::fault("inbox: a thief does not claim")) {
+      *value = cells_[top & (Capacity - 1)].load(memory_order_relaxed);
+      top_.store(top + 1, memory_order_seq_cst);
+      return true;
+    }
+    *value]])
+plant(queue/inbox.hpp
+  [[    bottom_.store(bottom + 1, memory_order_relaxed);
+    return won;]]
+  [[    if (!model::fault("inbox: a lost race leaves the bottom low")) bottom_.store(bottom + 1, memory_order_relaxed);
+    return won;]])
+plant(queue/inbox.hpp
+  [[if (heard || !Env::asymmetric()) {]]
+  [[if ((heard || !Env::asymmetric()) && !model::fault("inbox: every push is a plain store")) {]])

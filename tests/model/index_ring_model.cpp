@@ -139,5 +139,7 @@ int main() {
       .plant("index_ring: a consumer trusts the tail, not the cell")
       .plant("index_ring: sequence compared with a signed <")
       .plant("index_ring: a popped cell is off by one lap")
+      .spare("try_pop_some store release -> relaxed",
+             "a producer one lap later reads nothing that a consumer wrote but this cell")
       .end();
 }

@@ -60,6 +60,7 @@ struct site {
   where at;
   kind_of_order kind = kind_of_order::load;
   std::memory_order order = std::memory_order_relaxed;
+  bool is_genuine = false;  // met while no fault was planted
 };
 
 struct weakening {
@@ -72,6 +73,8 @@ constexpr unsigned sites_max = 512;
 inline site sites[sites_max];
 inline bool has_site[sites_max];
 
+inline std::uint32_t planted_id = 0;  // of the wrong step that is planted; 0: none
+
 // The entry of a place; entered when it is met for the first time.
 inline site& site_of(const where& w, kind_of_order kind, std::memory_order order) {
   unsigned i = (w.line() * 31 + w.column()) % sites_max;
@@ -79,7 +82,7 @@ inline site& site_of(const where& w, kind_of_order kind, std::memory_order order
     site& s = sites[i];
     if (!has_site[i]) {
       has_site[i] = true;
-      return s = {w, kind, order};
+      return s = {w, kind, order, planted_id == 0};
     }
     if (s.at.line() == w.line() && s.at.column() == w.column() && s.kind == kind &&
         std::strcmp(s.at.file_name(), w.file_name()) == 0) {
@@ -110,12 +113,12 @@ inline rl::memory_order order_of(std::memory_order order, kind_of_order kind, co
   return relacy_order(&s == weakened.place ? weakened.to : order);
 }
 
-// The order of a compare-exchange that fails, as the standard derives it from the other one, and never stronger.
+// The order of a compare-exchange that fails: what is asked for, without what the other order does not have.
 inline rl::memory_order order_of_failure(rl::memory_order success, rl::memory_order failure) {
-  const bool acquires = success != rl::mo_relaxed && success != rl::mo_release;
-  if (!acquires) return rl::mo_relaxed;
-  if (success != rl::mo_seq_cst && failure == rl::mo_seq_cst) return rl::mo_acquire;
-  return failure;
+  if (success == rl::mo_relaxed || success == rl::mo_release) return rl::mo_relaxed;
+  if (failure == rl::mo_release) return rl::mo_relaxed;
+  if (failure == rl::mo_acq_rel) return rl::mo_acquire;
+  return failure == rl::mo_seq_cst && success != rl::mo_seq_cst ? rl::mo_acquire : failure;
 }
 
 template <class T>
@@ -196,7 +199,6 @@ struct fault_name {
   const char* name;
   std::uint32_t id;
 };
-inline std::uint32_t planted_id = 0;
 inline bool fault(fault_name f) { return f.id == planted_id; }
 
 // The environment

@@ -1,11 +1,12 @@
 // The machine `sim`: virtual time on one thread. See README.md beside this file.
 //
-// Every worker is a context, the host program is the thread's own. An actor runs until it polls, waits, copies or passes the
-// cost of a task; then the one with the earliest time goes on. Times have unit costs plus a little seeded jitter, so that a seed
-// is a schedule; equal times are ordered by a seeded number. Nothing else decides, so equal seeds give equal runs.
+// Every worker is a context, the host program is the thread's own. An actor runs until it polls,
+// waits, copies or passes the cost of a task; then the one with the earliest time goes on. Times
+// have unit costs plus a little seeded jitter, so that a seed is a schedule; equal times are
+// ordered by a seeded number. Nothing else decides, so equal seeds give equal runs.
 //
-// If every actor sleeps and none has a deadline, a wake-up was lost: on real threads that would hang now and then, here it is
-// certain, and is reported.
+// If every actor sleeps and none has a deadline, a wake-up was lost: on real threads that would
+// hang now and then, here it is certain, and is reported.
 #include "machine/machine.hpp"
 
 #include "base/assert.hpp"
@@ -20,24 +21,25 @@
 
 namespace lev::sim {
 
-// Unit costs in cycles of one nanosecond. The parameters of a Cell come later; these only have its order of magnitude.
+// Unit costs in cycles of one nanosecond. The parameters of a Cell come later; these only have its
+// order of magnitude.
 constexpr std::uint64_t poll_cycles = 100;
 constexpr std::uint64_t poll_jitter_cycles = 32;
-constexpr std::uint64_t wake_cycles = 400;          // one way PPE to local store (CELL_MODEL 2.16)
-constexpr std::uint64_t copy_issue_cycles = 60;     // MFC issue (CELL_MODEL 3.2)
-constexpr std::uint64_t copy_latency_cycles = 1000; // (CELL_MODEL 2.9)
-constexpr std::uint64_t copy_bytes_per_cycle = 8;   // (CELL_MODEL 2.12)
-constexpr std::uint32_t tags = 32;                  // (CELL_MODEL 2.7)
-constexpr std::size_t stack_bytes = 1 << 20;        // committed as it is used
+constexpr std::uint64_t wake_cycles = 400;           // one way PPE to local store (CELL_MODEL 2.16)
+constexpr std::uint64_t copy_issue_cycles = 60;      // MFC issue (CELL_MODEL 3.2)
+constexpr std::uint64_t copy_latency_cycles = 1000;  // (CELL_MODEL 2.9)
+constexpr std::uint64_t copy_bytes_per_cycle = 8;    // (CELL_MODEL 2.12)
+constexpr std::uint32_t tags = 32;                   // (CELL_MODEL 2.7)
+constexpr std::size_t stack_bytes = 1 << 20;         // committed as it is used
 
 struct actor {
   enum class condition { ready, asleep, finished };
   context flow;
   condition now = condition::ready;
-  std::uint64_t time = 0;         // when it goes on; asleep: its deadline
-  std::uint64_t order = 0;        // among equal times
-  const void* word = nullptr;     // asleep: what it waits for
-  void* bound = nullptr;          // current_actor() while it runs
+  std::uint64_t time = 0;      // when it goes on; asleep: its deadline
+  std::uint64_t order = 0;     // among equal times
+  const void* word = nullptr;  // asleep: what it waits for
+  void* bound = nullptr;       // current_actor() while it runs
   std::uint64_t tag_done[tags] = {};
 };
 
@@ -56,7 +58,8 @@ class sim_machine final : public machine {
 
   std::uint64_t now_ns() noexcept override { return count_ == 0 ? 0 : me().time; }
   void relax() noexcept override { pass_time(poll_cycles + random_.below(poll_jitter_cycles)); }
-  void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t deadline_ns) noexcept override;
+  void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
+                 std::uint64_t deadline_ns) noexcept override;
   void wake_word(atomic<std::uint32_t>& word) noexcept override;
 
   void* open_store(std::size_t bytes) noexcept override {
@@ -65,7 +68,9 @@ class sim_machine final : public machine {
   }
   void close_store(void* store, std::size_t bytes) noexcept override { munmap(store, bytes); }
 
-  void get(std::uint32_t tag, void* local, const argument& remote) noexcept override { copy(tag, local, remote, true); }
+  void get(std::uint32_t tag, void* local, const argument& remote) noexcept override {
+    copy(tag, local, remote, true);
+  }
   void put(std::uint32_t tag, const void* local, const argument& remote) noexcept override {
     copy(tag, const_cast<void*>(local), remote, false);
   }
@@ -130,8 +135,11 @@ actor& sim_machine::choose() noexcept {
   actor* best = nullptr;
   for (std::uint32_t i = 0; i < count_; ++i) {
     actor& a = actors_[i];
-    if (a.now == actor::condition::finished || (a.now == actor::condition::asleep && a.time == no_deadline)) continue;
-    if (best == nullptr || a.time < best->time || (a.time == best->time && a.order < best->order)) best = &a;
+    if (a.now == actor::condition::finished ||
+        (a.now == actor::condition::asleep && a.time == no_deadline))
+      continue;
+    if (best == nullptr || a.time < best->time || (a.time == best->time && a.order < best->order))
+      best = &a;
   }
   LEV_ASSERT(best != nullptr && "sim: every actor sleeps for ever: a wake-up was lost");
   best->now = actor::condition::ready;
@@ -148,7 +156,8 @@ void sim_machine::yield() noexcept {
   context::switch_to(from.flow, to.flow);
 }
 
-void sim_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t deadline_ns) noexcept {
+void sim_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
+                            std::uint64_t deadline_ns) noexcept {
   if (word.load(memory_order_relaxed) != expected) return;
   actor& self = me();
   const std::uint64_t started = self.time;
@@ -170,7 +179,8 @@ void sim_machine::wake_word(atomic<std::uint32_t>& word) noexcept {
   }
 }
 
-void sim_machine::copy(std::uint32_t tag, void* local, const argument& remote, bool to_local) noexcept {
+void sim_machine::copy(std::uint32_t tag, void* local, const argument& remote,
+                       bool to_local) noexcept {
   copy_rows(local, remote, to_local);
   actor& self = me();
   const std::uint64_t bytes = remote.row_bytes * remote.rows;

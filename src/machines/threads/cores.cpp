@@ -14,7 +14,8 @@ namespace lev {
 
 namespace {
 
-// The quota of this cgroup (version 2, as seen from inside a container) in cores, rounded up; 0 when there is none.
+// The quota of this cgroup (version 2, as seen from inside a container) in cores, rounded up; 0
+// when there is none.
 unsigned quota_cores() noexcept {
   std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re");
   if (f == nullptr) return 0;

@@ -1,4 +1,5 @@
-// The machine `threads`: a worker is a thread, a local store is memory, a copy is a memcpy. See README.md beside this file.
+// The machine `threads`: a worker is a thread, a local store is memory, a copy is a memcpy. See
+// README.md beside this file.
 #include "machine/machine.hpp"
 
 #include "machines/threads/cores.hpp"
@@ -32,7 +33,8 @@ class thread_machine final : public machine {
   std::uint64_t now_ns() noexcept override { return clock_ns() - start_ns_; }
   void relax() noexcept override { real_env::pause(); }
 
-  void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t deadline_ns) noexcept override {
+  void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
+                 std::uint64_t deadline_ns) noexcept override {
     // Pairs with parker::unpark(): the loop ends with the waker's writes visible.
     while (word.load(memory_order_acquire) == expected) {
       timespec until{};
@@ -44,10 +46,13 @@ class thread_machine final : public machine {
         until.tv_nsec = static_cast<long>(absolute % 1'000'000'000u);
         limit = &until;
       }
-      syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit, nullptr, FUTEX_BITSET_MATCH_ANY);
+      syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit, nullptr,
+              FUTEX_BITSET_MATCH_ANY);
     }
   }
-  void wake_word(atomic<std::uint32_t>& word) noexcept override { syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1); }
+  void wake_word(atomic<std::uint32_t>& word) noexcept override {
+    syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1);
+  }
 
   void* open_store(std::size_t bytes) noexcept override {
     void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -55,7 +60,9 @@ class thread_machine final : public machine {
   }
   void close_store(void* store, std::size_t bytes) noexcept override { munmap(store, bytes); }
 
-  void get(std::uint32_t, void* local, const argument& remote) noexcept override { copy_rows(local, remote, true); }
+  void get(std::uint32_t, void* local, const argument& remote) noexcept override {
+    copy_rows(local, remote, true);
+  }
   void put(std::uint32_t, const void* local, const argument& remote) noexcept override {
     copy_rows(const_cast<void*>(local), remote, false);
   }
@@ -74,7 +81,8 @@ class thread_machine final : public machine {
   static std::uint64_t clock_ns() noexcept {
     timespec t{};
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(t.tv_nsec);
+    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
+           static_cast<std::uint64_t>(t.tv_nsec);
   }
   static void* run(void* argument) {
     const launch& l = *static_cast<launch*>(argument);

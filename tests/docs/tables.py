@@ -1,0 +1,96 @@
+"""Tables of the reference, and the code that they are about, as sets and dictionaries."""
+
+import re
+from pathlib import Path
+
+import blocks
+
+CODE = re.compile(r"`([^`]+)`")
+ENUMERATOR = re.compile(r"^  (\w+) = (\d+),", re.MULTILINE)
+FIELD = re.compile(r"^  [\w:]+ \*?(\w+) = ([^;]+);|^  const char\* (\w+) = ([^;]+);", re.MULTILINE)
+EXPRESSION = re.compile(r"[\d\s()*+<-]+")
+
+
+def rows(text):
+    """Rows of all tables of a page, heads left out: lists of cells."""
+    found = []
+    lines = text.split("\n")
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        is_rule = re.fullmatch(r"\|[\s|:-]+\|", line.strip()) is not None
+        is_head = re.fullmatch(r"\|[\s|:-]+\|", after.strip()) is not None
+        if line.startswith("|") and not is_rule and not is_head:
+            cells = re.split(r"(?<!\\)\|", line.strip().strip("|"))
+            found.append([cell.strip().replace("\\|", "|") for cell in cells])
+    return found
+
+
+def page_rows(root, path):
+    return rows((root / path).read_text(encoding="utf-8"))
+
+
+def code_of(cell):
+    """The first words in back quotes of a cell, or the cell."""
+    found = CODE.search(cell)
+    return found[1] if found else cell
+
+
+def enumerators(root, header, name):
+    """Names and numbers of an enumeration of a public header."""
+    text = (root / header).read_text(encoding="utf-8")
+    body = re.search(rf"enum class {name}\b[^{{]*\{{(.*?)\n\}};", text, re.DOTALL)[1]
+    return {word: int(number) for word, number in ENUMERATOR.findall(body)}
+
+
+def config_fields(root):
+    text = (root / "include/leveret/config.hpp").read_text(encoding="utf-8")
+    body = re.search(r"\nstruct config \{\n(.*?)\n\};", text, re.DOTALL)[1]
+    return {first or third for first, _, third, _ in FIELD.findall(body)}
+
+
+def number(text):
+    """The value of a constant expression of C++ made of literals; None for any other."""
+    plain = re.sub(r"(?<=\d)(u|ul|ull)\b|'", "", text.strip(), flags=re.IGNORECASE)
+    plain = re.sub(r"std::\w+\{(\d+)\}", r"\1", plain)
+    return eval(plain) if EXPRESSION.fullmatch(plain) else None
+
+
+def constants(root, header, name):
+    """Values that a header gives a name: `name = value` or `name value`, in code."""
+    text = (root / header).read_text(encoding="utf-8")
+    given = re.findall(rf"\b{name}(?: = |\s+)([^;,)>\n]+)", text)
+    return {number(value) for value in given} - {None}
+
+
+def command_options(root):
+    """Options that docs/reference/cli.md gives each command, by its sections."""
+    text = (root / "docs/reference/cli.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## `leveret (\w+)", text, flags=re.MULTILINE)[1:]
+    return {
+        command: {word for row in rows(body) for word in options_in(row[0])}
+        for command, body in zip(sections[::2], sections[1::2], strict=True)
+    }
+
+
+def options_in(text):
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) - {"--help"}
+
+
+def paths_in(text):
+    """Words in back quotes that are paths of the tree."""
+    folders = ("include/", "src/", "apps/", "examples/", "python/", "docs/", "bench/", "tests/")
+    return [word for word in CODE.findall(text) if word.startswith(folders) and " " not in word]
+
+
+def pages(root):
+    return {page.path: (root / page.path).read_text(encoding="utf-8") for page in blocks.pages(root)}
+
+
+def inventory_ids():
+    """Rows that docs/papers/inventory.md must have."""
+    thesis = [f"JR-{n:02}" for n in range(5, 36) if n != 27]
+    tpc = [f"TP-{n:02}" for n in range(1, 13)]
+    return [*thesis, *tpc, *(f"GC-{n:02}" for n in range(2, 14))]
+
+
+def read(root, path):
+    return (root / Path(path)).read_text(encoding="utf-8")

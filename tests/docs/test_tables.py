@@ -1,0 +1,60 @@
+"""The tables of the reference agree with the code: names, numbers, bounds, paths."""
+
+import unittest
+from pathlib import Path
+
+import tables
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Tables(unittest.TestCase):
+    def test_statuses(self):
+        declared = tables.enumerators(ROOT, "include/leveret/status.hpp", "status")
+        written = {
+            tables.code_of(row[0]): int(row[1])
+            for row in tables.page_rows(ROOT, "docs/reference/statuses.md")
+        }
+        self.assertEqual(written, declared)
+
+    def test_config(self):
+        written = {
+            tables.code_of(row[0]) for row in tables.page_rows(ROOT, "docs/reference/config.md")
+        }
+        self.assertLessEqual(tables.config_fields(ROOT), written)
+
+    def test_limits(self):
+        found = tables.page_rows(ROOT, "docs/reference/limits.md")
+        self.assertGreater(len(found), 20)
+        for what, value, name, header in found:
+            with self.subTest(what):
+                given = tables.constants(ROOT, tables.code_of(header), tables.code_of(name))
+                self.assertIn(tables.number(value), given, f"{name} in {header}")
+
+    def test_counters_are_explained(self):
+        text = tables.read(ROOT, "docs/how-to/look-at-what-happened.md")
+        written = {tables.code_of(row[0]) for row in tables.rows(text)}
+        header = tables.read(ROOT, "include/leveret/runtime.hpp")
+        for struct in ("counters", "worker_counters"):
+            body = header.split(f"\nstruct {struct} {{\n")[1].split("\n};")[0]
+            for line in body.split("\n"):
+                name = line.split(";")[0].split()[-1]
+                self.assertIn(name, written)
+
+    def test_inventory_has_every_row_once(self):
+        found = tables.page_rows(ROOT, "docs/papers/inventory.md")
+        ids = [row[0] for row in found]
+        self.assertEqual(sorted(ids), sorted(tables.inventory_ids()))
+        for row in found:
+            with self.subTest(row[0]):
+                self.assertEqual(len(row), 5, row)
+
+    def test_paths_exist(self):
+        for page, text in tables.pages(ROOT).items():
+            for path in tables.paths_in(text):
+                with self.subTest(f"{page}: {path}"):
+                    self.assertTrue((ROOT / path).exists(), f"{page}: no {path}")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

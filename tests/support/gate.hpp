@@ -1,0 +1,69 @@
+// gate: tasks that keep workers busy until the test lets them go, so that other tasks must wait.
+//
+// On threads a body waits for the gate. On virtual time nobody else would run meanwhile, so there a
+// task of the gate takes long instead (gate_ns), and the host must not help: wait_policy::park.
+#ifndef LEVERET_TESTS_SUPPORT_GATE_HPP
+#define LEVERET_TESTS_SUPPORT_GATE_HPP
+
+#include <gtest/gtest.h>
+#include <leveret/leveret.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "support/procedures.hpp"
+
+namespace lev::test {
+
+constexpr std::uint64_t gate_ns = 10'000'000;
+
+struct gate_state {
+  std::atomic<int> started{0};
+  std::atomic<bool> is_open{false};
+  bool blocks = true;
+};
+
+inline const auto gate_procedure = define(
+    "test.gate",
+    [](ref<gate_state> g) {
+      g.to->started.fetch_add(1);
+      g.to->started.notify_all();
+      if (g.to->blocks) g.to->is_open.wait(false);
+    },
+    nullptr, [](const descriptor&) { return gate_ns; });
+
+class gate {
+ public:
+  // Occupies `count` workers; all of them are at it when this returns.
+  gate(runtime& r, unsigned count) {
+    const bool is_sim = std::strcmp(r.machine(), "sim") == 0;
+    state_.blocks = !is_sim;
+    for (unsigned i = 0; i < count; ++i) tasks_.push_back(r.submit(gate_procedure, ref{&state_}));
+    if (is_sim) {
+      EXPECT_EQ(tasks_[0].wait_outcome(gate_ns / 100).code, status::timed_out);
+      return;
+    }
+    for (int n = 0; n < static_cast<int>(count); n = state_.started.load()) state_.started.wait(n);
+  }
+  ~gate() {
+    open();
+    EXPECT_EQ(wait_all(tasks_.data(), tasks_.size()).code, status::ok);
+  }
+  gate(const gate&) = delete;
+  gate& operator=(const gate&) = delete;
+
+  void open() {
+    state_.is_open.store(true);
+    state_.is_open.notify_all();
+  }
+
+ private:
+  gate_state state_;
+  std::vector<ticket> tasks_;
+};
+
+}  // namespace lev::test
+
+#endif

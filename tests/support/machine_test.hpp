@@ -1,0 +1,155 @@
+// machine_test: a test that runs on every machine. The parameter is a machine with a number of
+// workers, a staging mode and a seed; the fixture opens the runtime and, at the end, closes it and
+// checks that nothing leaked. To add a machine, add its cases to every_machine().
+//
+// No test may hang: waits have a limit, and an alarm ends the process should a call not return.
+#ifndef LEVERET_TESTS_SUPPORT_MACHINE_TEST_HPP
+#define LEVERET_TESTS_SUPPORT_MACHINE_TEST_HPP
+
+#include <gtest/gtest.h>
+#include <leveret/leveret.hpp>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "support/environment.hpp"
+#include "support/leaks.hpp"
+
+namespace lev::test {
+
+struct machine_case {
+  const char* name;
+  const char* machine;
+  int workers;
+  lev::staging staging;
+  std::uint64_t seed;
+};
+
+inline void PrintTo(const machine_case& c, std::ostream* out) {
+  *out << c.machine << ", " << c.workers << " workers, staging " << static_cast<int>(c.staging)
+       << ", seed " << c.seed;
+}
+
+inline std::string case_name(const testing::TestParamInfo<machine_case>& info) {
+  return info.param.name;
+}
+
+inline std::vector<machine_case> threads_only() {
+  return {{"threads_1", "threads", 1, staging::automatic, 1},
+          {"threads_2", "threads", 2, staging::automatic, 2},
+          {"threads_4", "threads", 4, staging::automatic, 3},
+          {"threads_copy", "threads", 2, staging::copy, 4}};
+}
+
+inline std::vector<machine_case> sim_only() {
+  const std::uint64_t seed = base_seed();
+  return {{"sim_1", "sim", 1, staging::automatic, seed},
+          {"sim_4", "sim", 4, staging::automatic, seed},
+          {"sim_4_other_seed", "sim", 4, staging::automatic, seed + 1000}};
+}
+
+inline std::vector<machine_case> every_machine() {
+  std::vector<machine_case> all = threads_only();
+  const std::vector<machine_case> sim = sim_only();
+  all.insert(all.end(), sim.begin(), sim.end());
+  return all;
+}
+
+#define LEV_ON_EVERY_MACHINE(suite) \
+  INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::every_machine()), \
+                           ::lev::test::case_name)
+#define LEV_ON_THREADS(suite) \
+  INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::threads_only()), \
+                           ::lev::test::case_name)
+#define LEV_ON_SIM(suite) \
+  INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::sim_only()), \
+                           ::lev::test::case_name)
+
+// The alarm of a test that hangs.
+constexpr unsigned alarm_seconds = 100;
+inline void on_alarm(int) {
+  constexpr char text[] = "\nthe test hangs: ended by its alarm\n";
+  [[maybe_unused]] const auto n = write(STDERR_FILENO, text, sizeof text - 1);
+  std::_Exit(3);
+}
+inline void start_alarm() {
+  std::signal(SIGALRM, &on_alarm);
+  alarm(alarm_seconds);
+}
+
+class machine_test : public testing::TestWithParam<machine_case> {
+ protected:
+  void SetUp() override {
+    if (const char* why = machine_unavailable(GetParam().machine)) GTEST_SKIP() << why;
+    start_alarm();
+  }
+  void TearDown() override {
+    close();
+    alarm(0);
+  }
+
+  // The configuration of the case, for a test to change before open().
+  static config settings() {
+    config c;
+    c.machine = GetParam().machine;
+    c.workers = GetParam().workers;
+    c.staging = GetParam().staging;
+    c.seed = GetParam().seed;
+    c.tickets = 1024;
+    c.host_threads = 8;
+    return c;
+  }
+  static bool is_sim() { return std::strcmp(GetParam().machine, "sim") == 0; }
+  static bool copies() { return is_sim() || GetParam().staging == staging::copy; }
+  // No correct wait takes that long; virtual time is shorter, as it takes longer to pass.
+  static std::int64_t wait_limit_ns() { return is_sim() ? 2'000'000'000 : 60'000'000'000; }
+
+  runtime& open(const config& c) {
+    close();
+    runtime_ = std::make_unique<runtime>(c);
+    return *runtime_;
+  }
+  runtime& open() { return runtime_ != nullptr ? *runtime_ : open(settings()); }
+
+  // Closes the runtime and checks that it holds nothing any more.
+  void close() {
+    if (runtime_ == nullptr) return;
+    const status code = runtime_->close(wait_limit_ns());
+    if (code == status::timed_out) {
+      const counters n = runtime_->count();
+      std::fprintf(stderr, "close() hangs: %llu submitted, %llu completed\n",
+                   static_cast<unsigned long long>(n.submitted),
+                   static_cast<unsigned long long>(n.completed));
+      std::_Exit(2);  // its tasks still use the memory of this test
+    }
+    EXPECT_EQ(code, status::ok);
+    expect_nothing_leaked(*runtime_);
+    runtime_.reset();
+    if (HasFailure()) {
+      std::fprintf(stderr, "case %s, LEVERET_SEED=%llu\n", GetParam().name,
+                   static_cast<unsigned long long>(base_seed()));
+    }
+  }
+
+  static outcome wait(ticket& t) { return t.wait_outcome(wait_limit_ns()); }
+  static void expect_ok(ticket& t) { EXPECT_EQ(wait(t).code, status::ok); }
+  static void expect_ok(ticket&& t) { EXPECT_EQ(wait(t).code, status::ok); }
+  void expect_all_done() {
+    EXPECT_EQ(runtime_->wait_for_completion(wait_limit_ns()).code, status::ok);
+  }
+
+ private:
+  std::unique_ptr<runtime> runtime_;
+};
+
+}  // namespace lev::test
+
+#endif

@@ -1,0 +1,52 @@
+// Procedures that several tests use.
+#ifndef LEVERET_TESTS_SUPPORT_PROCEDURES_HPP
+#define LEVERET_TESTS_SUPPORT_PROCEDURES_HPP
+
+#include <leveret/leveret.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace lev::test {
+
+// A host object that a task may touch: how tests watch what tasks do. Works where tasks share the
+// host's address space.
+template <class T>
+struct ref {
+  T* to;
+};
+template <class T>
+ref(T*) -> ref<T>;
+
+using counter = std::atomic<int>;
+
+inline const auto nothing = define("test.nothing", [] {});
+
+inline const auto count_one = define("test.count_one", [](ref<counter> n) { ++*n.to; });
+
+inline const auto increment = define("test.increment", [](inout<std::uint64_t> x) {
+  for (std::size_t r = 0; r < x.rows(); ++r) {
+    for (std::size_t i = 0; i < x.row_size(); ++i) ++x.row(r)[i];
+  }
+});
+
+inline const auto store = define("test.store", [](std::uint64_t value, out<std::uint64_t> x) {
+  for (std::size_t r = 0; r < x.rows(); ++r) {
+    for (std::size_t i = 0; i < x.row_size(); ++i) x.row(r)[i] = value;
+  }
+});
+
+inline const auto square = define("test.square", [](std::int64_t x, result<std::int64_t> y) {
+  y = x * x;
+});
+
+inline const auto throw_error = define("test.throw_error", [](int number) {
+  throw std::runtime_error("failed with " + std::to_string(number));
+});
+
+}  // namespace lev::test
+
+#endif
