@@ -23,6 +23,7 @@ struct waiting_task {
   std::int32_t priority;
   std::uint32_t slot;  // whose entry this is: permute entries whole, never edit this
   procedure_id procedure;
+  std::uint32_t items;  // rows, elements or indices that dicing may cut between; 0: not diceable
 };
 
 // A filter permutes `tasks[0 .. count)` in place. It runs under the scheduler's lock: it must not

@@ -59,7 +59,10 @@ def _at_least(low: int, **values: int) -> None:
             raise ValueError(f"{name} must be {low} or more, not {value}")
 
 
-def _check_picture(width: int, height: int, iterations: int, tasks: int) -> None:
+def _check_picture(width: int, height: int, iterations: int, tasks: int | None) -> int:
+    """Returns the number of tasks: 128, as in the paper, or fewer for a small picture."""
+    if tasks is None:
+        tasks = max(1, min(128, height))
     _at_least(1, width=width, height=height, iterations=iterations, tasks=tasks)
     if iterations > 65535:
         raise ValueError(f"iterations must be at most 65535, not {iterations}")
@@ -67,6 +70,7 @@ def _check_picture(width: int, height: int, iterations: int, tasks: int) -> None
         raise ValueError(f"tasks must be at most the height, {height}, not {tasks}")
     if width * height > 2**31:
         raise ValueError(f"a picture of {width} x {height} pixels is too big; at most 2**31")
+    return tasks
 
 
 def mandelbrot(
@@ -75,7 +79,7 @@ def mandelbrot(
     width: int = 640,
     height: int = 480,
     iterations: int = 1000,
-    tasks: int = 128,
+    tasks: int | None = None,
     dice: bool = True,
     frames: int = 1,
     check: bool = True,
@@ -85,7 +89,7 @@ def mandelbrot(
     Raises ValueError for sizes that make no sense, InvalidArgument when a task is larger than the
     local store and may not be diced.
     """
-    _check_picture(width, height, iterations, tasks)
+    tasks = _check_picture(width, height, iterations, tasks)
     _at_least(1, frames=frames)
     before = runtime.counters()["submitted"]
     report = _core.run_mandelbrot(
@@ -107,14 +111,14 @@ def mandelbrot_picture(
     width: int = 640,
     height: int = 480,
     iterations: int = 1000,
-    tasks: int = 128,
+    tasks: int | None = None,
     dice: bool = True,
 ) -> npt.NDArray[np.uint16]:
     """One picture: an array of shape (height, width) with the steps each point took to escape.
 
     Without a runtime it is the serial reference's, which every other one must equal bit for bit.
     """
-    _check_picture(width, height, iterations, tasks)
+    tasks = _check_picture(width, height, iterations, tasks)
     counts = np.empty((height, width), np.uint16)
     _core.draw_mandelbrot(
         runtime,

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import leveret
 import numpy as np
 import pytest
-
-import leveret
 from leveret import apps
 
 
 def test_mandelbrot(runtime: leveret.Runtime) -> None:
-    size = {"width": 80, "height": 60, "iterations": 200}
+    size: dict[str, Any] = {"width": 80, "height": 60, "iterations": 200}
     reference = apps.mandelbrot_picture(None, **size)
     for tasks, dice in ((1, True), (7, False), (60, True)):
         picture = apps.mandelbrot_picture(runtime, tasks=tasks, dice=dice, **size)
@@ -69,5 +68,5 @@ def test_barnes_hut(runtime: leveret.Runtime) -> None:
     ],
 )
 def test_bad_options(threads: leveret.Runtime, function: Any, options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="must be|too big"):
+    with pytest.raises(ValueError, match=r"must be|too big"):
         function(threads, **options)

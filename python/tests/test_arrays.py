@@ -8,10 +8,9 @@ import sys
 import weakref
 from pathlib import Path
 
+import leveret
 import numpy as np
 import pytest
-
-import leveret
 from conftest import Gate
 
 SUM = leveret.builtin("sum")
@@ -20,9 +19,7 @@ COPY = leveret.builtin("copy")
 
 
 def test_strided_blocks(runtime: leveret.Runtime, library: Path) -> None:
-    block_sum = leveret.load(
-        library, "block_sum", "in f8, rows(0), count(0), stride(0), result f8"
-    )
+    block_sum = leveret.load(library, "block_sum", "in f8, rows(0), count(0), stride(0), result f8")
     fill = leveret.load(library, "fill_block", "f8, out f8, rows(1), count(1), stride(1)")
     matrix = np.arange(20 * 30, dtype=np.float64).reshape(20, 30)
     block = matrix[3:9, 10:17]
@@ -84,7 +81,7 @@ def bad_arrays() -> list[tuple[str, object, type[Exception], str]]:
         ("columns", np.zeros((4, 4))[:, ::2], ValueError, "ascontiguousarray"),
         ("transposed", np.zeros((4, 5)).T, ValueError, "ascontiguousarray"),
         ("rows backwards", np.zeros((4, 5))[::-1], ValueError, "ascontiguousarray"),
-        ("repeated rows", np.broadcast_to(np.zeros(4), (3, 4)), (ValueError, BufferError), ""),
+        ("repeated rows", np.broadcast_to(np.zeros(4), (3, 4)), BufferError, "read-only"),
         ("unaligned", unaligned, ValueError, "aligned"),
         ("read-only", read_only, BufferError, "read-only"),
         ("bytes", bytes(8), BufferError, "read-only"),
@@ -184,7 +181,7 @@ def test_buffers_of_a_dropped_ticket_are_released(threads: leveret.Runtime, gate
 
 
 def test_arrays_live_until_the_task_is_complete(threads: leveret.Runtime, gate: Gate) -> None:
-    class Watched(np.ndarray):  # type: ignore[type-arg]
+    class Watched(np.ndarray):
         pass
 
     x = np.ones(1000).view(Watched)

@@ -11,13 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-from typer.testing import CliRunner
-
 import leveret
+import pytest
 from leveret import apps
-from leveret.cli import app, bench, common, demo
+from leveret.cli import app, bench, common
 from leveret.cli import run as run_command
+from typer.testing import CliRunner
 
 runner = CliRunner()
 
@@ -59,7 +58,6 @@ def test_help() -> None:
         ("run", "mandelbrot", "--workers", "-1"),
         ("run", "mandelbrot", "--timeout", "-1"),
         ("run", "mandelbrot", "--colour"),
-        ("bench", "tetris"),
         ("trace",),
         ("trace", "missing.json"),
     ],
@@ -206,7 +204,7 @@ def test_a_demo_with_a_wrong_result(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def wrong(*arguments: Any, **options: Any) -> apps.LuReport:
         return apps.LuReport(**{**vars(real(*arguments, **options)), "correct": False})
 
-    monkeypatch.setattr(demo.apps, "lu", wrong)
+    monkeypatch.setattr(apps, "lu", wrong)
     assert "WRONG" in invoke("demo", "--quick", "--out", str(tmp_path), code=common.FAILED)
 
 
@@ -221,7 +219,14 @@ REPORT = {
             "rival": "ping-pong 100 ns",
             "goal": "<= 1.25",
         },
-        "tail": {"value": 9.0, "unit": "us", "spread": None, "runs": 7, "rival": None, "goal": "< 5"},
+        "tail": {
+            "value": 9.0,
+            "unit": "us",
+            "spread": None,
+            "runs": 7,
+            "rival": None,
+            "goal": "< 5",
+        },
         "none": {"value": None, "unit": "", "spread": None, "runs": 0, "rival": "no", "goal": ""},
     },
     "machine": {"cpu": "test", "cores": 2},
@@ -270,9 +275,7 @@ def test_bench_list(fake_bench: Callable[[str], None]) -> None:
         ("exec sleep 30", common.TIMED_OUT),
     ],
 )
-def test_a_bench_that_goes_wrong(
-    fake_bench: Callable[[str], None], script: str, code: int
-) -> None:
+def test_a_bench_that_goes_wrong(fake_bench: Callable[[str], None], script: str, code: int) -> None:
     fake_bench(script)
     assert invoke("bench", "null-task", "--timeout", "2", code=code) == ""
 
@@ -309,3 +312,4 @@ def test_the_installed_bench_lists_itself() -> None:
         pytest.skip("this build has no leveret-bench")
     assert os.access(path, os.X_OK)
     assert "null-task" in invoke_json("bench")["benches"]
+    assert invoke("bench", "tetris", code=common.USAGE) == ""

@@ -7,14 +7,12 @@ import struct
 import sys
 from pathlib import Path
 
+import leveret
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import leveret
-
-LIMITS = {"i": lambda b: (-(1 << b - 1), (1 << b - 1) - 1), "u": lambda b: (0, (1 << b) - 1)}
 once_a_run = settings(
     deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -23,9 +21,9 @@ once_a_run = settings(
 def values(code: str) -> st.SearchStrategy[float]:
     bits = 8 * int(code[1])
     if code[0] == "f":
-        return st.floats(width=32 if bits == 32 else 64, allow_nan=False)  # noqa: PLR2004
-    low, high = LIMITS[code[0]](bits)
-    return st.integers(low, high)
+        return st.floats(width=32 if bits == 32 else 64, allow_nan=False)
+    low = -(1 << bits - 1) if code[0] == "i" else 0
+    return st.integers(low, low + (1 << bits) - 1)
 
 
 def test_the_example_of_the_documents(runtime: leveret.Runtime, library: Path) -> None:
@@ -71,7 +69,7 @@ def test_ways_to_name_a_function(threads: leveret.Runtime, library: Path, how: s
 def test_a_numba_cfunc(threads: leveret.Runtime) -> None:
     numba = pytest.importorskip("numba", reason="numba is not installed")
 
-    @numba.cfunc("void(float64, CPointer(float64))")  # type: ignore[untyped-decorator]
+    @numba.cfunc("void(float64, CPointer(float64))")
     def halve(x, place):  # type: ignore[no-untyped-def]
         place[0] = x / 2
 

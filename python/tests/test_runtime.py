@@ -8,8 +8,10 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import leveret
 import numpy as np
 import pytest
+from conftest import Gate
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -20,9 +22,6 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
-
-import leveret
-from conftest import Gate
 
 NULL, SPIN, SUM = (leveret.builtin(name) for name in ("null", "spin", "sum"))
 
@@ -48,7 +47,11 @@ def test_default_workers() -> None:
 def test_options(machine: str, staging: Any, wait: Any) -> None:
     for options in ({"depth": 1}, {"depth": 3, "tickets": 8, "full": "wait"}, {"pin": True}):
         with leveret.Runtime(
-            machine, workers=1, staging=staging, wait=wait, **options  # type: ignore[arg-type]
+            machine,
+            workers=1,
+            staging=staging,
+            wait=wait,
+            **options,
         ) as runtime:
             x = np.arange(2000.0).reshape(100, 20)
             np.testing.assert_array_equal(runtime.submit_bulk(SUM, x).result(60), x.sum(axis=1))
@@ -63,8 +66,8 @@ def test_options(machine: str, staging: Any, wait: Any) -> None:
         ({"full": "drop"}, "help, wait, fail"),
         ({"staging": 3}, "string"),
         ({"workers": 2**40}, "workers"),
-        ({"workers": -1}, ""),
-        ({"workers": 10**9}, ""),
+        ({"workers": -1}, "worker"),
+        ({"workers": 10**9}, "worker"),
         ({"tickets": -1}, "tickets"),
         ({"tickets": 2**32}, "tickets"),
         ({"tickets": 2**70}, "tickets"),

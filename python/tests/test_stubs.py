@@ -6,9 +6,8 @@ import inspect
 import subprocess
 import sys
 
-import pytest
-
 import leveret
+import pytest
 from leveret import _core
 
 

@@ -11,10 +11,9 @@ import threading
 import time
 from pathlib import Path
 
+import leveret
 import numpy as np
 import pytest
-
-import leveret
 from conftest import Gate
 
 NULL, SPIN, SUM = (leveret.builtin(name) for name in ("null", "spin", "sum"))

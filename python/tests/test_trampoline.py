@@ -11,10 +11,9 @@ import struct
 import subprocess
 from pathlib import Path
 
+import leveret
 import numpy as np
 import pytest
-
-import leveret
 from leveret.signature import CODES
 
 SEED = 20260117

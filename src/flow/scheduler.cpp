@@ -111,6 +111,19 @@ bool scheduler::has_big_front() noexcept {
   return wanted && !tasks_.empty() && (pool_->at(tasks_.front().slot).flags & task_too_big) != 0;
 }
 
+// How large a diceable task is, to find the largest; one with a hook and no slices counts as large
+// until it is indivisible.
+std::uint32_t scheduler::items_of(std::uint32_t task) noexcept {
+  const slot& s = pool_->at(task);
+  if ((s.flags & task_diceable) == 0) return 0;
+  for (unsigned i = 0; i < s.argument_count; ++i) {
+    const argument& a = pool_->argument_at(task, i);
+    if ((a.flags & argument_sliced) != 0)
+      return static_cast<std::uint32_t>(smaller<std::uint64_t>(slice_items(a), 0xffffffffu));
+  }
+  return 0xffffffffu >> smaller<std::uint32_t>(s.dice_depth, 31);
+}
+
 waiting_task scheduler::describe(std::uint32_t task) noexcept {
   const slot& s = pool_->at(task);
   waiting_task w;
@@ -123,6 +136,7 @@ waiting_task scheduler::describe(std::uint32_t task) noexcept {
   w.priority = s.priority;
   w.slot = task;
   w.procedure = s.procedure;
+  w.items = items_of(task);
   return w;
 }
 
@@ -154,18 +168,24 @@ void scheduler::apply_filters(pass_report& report) noexcept {
   ++report.bad_filters;
 }
 
-// Splits waiting tasks until there are enough for every taker to be busy to the end. The last ones
-// in line are split first, and again as the line gets shorter: pieces that run early stay large,
-// those that run last are small. (Jack Rabbit, Figure 4.6, splits from the front; that makes every
-// piece small.)
+// Splits waiting tasks until there are enough for every taker to be busy to the end: always the
+// largest one, so that sizes shrink evenly as the line gets shorter and the last pieces are small.
+// (Jack Rabbit, Figure 4.6, walks from the front; what stands there runs next, and what stands
+// behind stays large.)
 void scheduler::dice(slot_cache& cache, pass_report& report) noexcept {
   const std::uint32_t wanted = limits_.threshold * limits_.takers;
-  for (std::size_t i = tasks_.size(); i-- > 0 && diceable_ != 0;) {
+  for (;;) {
     const auto waiting = static_cast<std::uint32_t>(tasks_.size()) + ready_.size();
-    if (waiting >= wanted) return;
-    if ((pool_->at(tasks_.begin()[i].slot).flags & task_diceable) == 0) continue;
+    if (waiting >= wanted || diceable_ == 0) return;
+    const waiting_task* largest = nullptr;
+    for (const waiting_task& t : tasks_) {
+      if ((pool_->at(t.slot).flags & task_diceable) == 0) continue;
+      if (largest == nullptr || t.items >= largest->items) largest = &t;
+    }
+    if (largest == nullptr) return;
     const std::uint32_t share = (wanted - waiting) / smaller(diceable_, wanted - waiting) + 1;
-    split(i, share, cache, report);
+    const auto place = static_cast<std::size_t>(largest - tasks_.begin());
+    if (split(place, share, cache, report) == split_result::no_slots) return;
   }
 }
 
@@ -239,6 +259,7 @@ scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share,
     write_piece(slots[i], cuts[i], parent, depth, slots[i] != task);
     entry[i] = original;
     entry[i].slot = slots[i];
+    entry[i].items = items_of(slots[i]);
   }
   report.diced += made;
   return split_result::done;

@@ -83,6 +83,7 @@ class scheduler {
   std::uint32_t pieces_possible(const descriptor& whole, bool too_big) const noexcept;
   bool has_big_front() noexcept;
   void fill_ready() noexcept;
+  std::uint32_t items_of(std::uint32_t task) noexcept;
   waiting_task describe(std::uint32_t task) noexcept;
 
   slot_pool* pool_ = nullptr;

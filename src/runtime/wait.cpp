@@ -147,6 +147,12 @@ bool helps_now(const core& c, const participant& self) noexcept {
 }
 
 void poll_first(core& c, await_ticket& what, std::uint64_t deadline_ns) noexcept {
+  // The fastest tasks are back before the clock has been read: look without it, and without
+  // relax(), first.
+  constexpr std::uint32_t hasty_looks = 100;
+  for (std::uint32_t look = 0; look < hasty_looks && !c.caps.virtual_time; ++look) {
+    if (what.is_there()) return;
+  }
   const std::uint64_t until = smaller(c.place->now_ns() + poll_first_ns, deadline_ns);
   for (std::uint32_t turn = 1; !what.is_there(); ++turn) {
     c.place->relax();

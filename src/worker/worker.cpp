@@ -253,22 +253,53 @@ bool has_work(engine& e, participant& self) noexcept {
   return false;
 }
 
+bool run_one(engine& e, participant& self) noexcept;
+
+// Serves a letter in the middle of polling. The worker stays where it is, so that the next letter
+// finds it at the mailbox; what else it owes the others (settle) waits until no letter comes for a
+// moment.
+void serve_letter(engine& e, participant& self) noexcept {
+  self.hands_over = e.bell.stop_spinning();
+  run_one(e, self);
+  e.bell.start_spinning();
+}
+
+// Looks at the mailbox and at `what` until there is something, for about the time `turns` turns of
+// relax() take. The first looks come without relax(): a turn of it lasts as long as the fastest
+// tasks.
+enum class polled { nothing, letter, awaited };
+polled poll(engine& e, participant& self, awaited& what, bool helps, std::uint32_t turns) noexcept {
+  constexpr std::uint32_t looks_per_turn = 8;
+  for (std::uint32_t turn = 0; turn < turns; ++turn) {
+    for (std::uint32_t look = 0; helps && look < looks_per_turn; ++look) {
+      if (self.mail.has_letter(self.mail_seen)) return polled::letter;
+    }
+    if (what.is_there()) return polled::awaited;
+    e.place->relax();
+  }
+  return polled::nothing;
+}
+
 // Polls until there is work, `what` is there, or the time is up. False: time is up.
 //
-// The mailbox and `what` are looked at in every turn: their lines change only when there is
+// The mailbox and `what` are looked at all the time: their lines change only when there is
 // something. The shared queues are looked at less often, at random distances: every look takes
 // their lines away from a submitter in full flow, who then waits for them at each task (gcell
 // section 3.3: randomized back-off of the pullers).
 bool spin(engine& e, participant& self, awaited& what, bool helps,
           std::uint64_t until_ns) noexcept {
   std::uint32_t looked = 0;
+  bool has_served = false;
   for (;;) {
     if (helps && has_work(e, self)) return true;
     const std::uint32_t turns = e.turns_per_look + self.random.below(e.turns_per_look);
-    for (std::uint32_t turn = 0; turn < turns; ++turn) {
-      if (what.is_there() || (helps && self.mail.has_letter(self.mail_seen))) return true;
-      e.place->relax();
+    polled found;
+    while ((found = poll(e, self, what, helps, turns)) == polled::letter) {
+      if (self.running != nullptr || self.frames != nullptr) return true;
+      serve_letter(e, self);
+      has_served = true;
     }
+    if (found == polled::awaited || has_served) return true;
     if (++looked % looks_per_clock == 0 && e.place->now_ns() >= until_ns) return false;
   }
 }

@@ -17,9 +17,11 @@ SKIPPED = {".git", ".venv", "build", "out", "dist", "node_modules"}
 PRELUDE = """\
 #include <leveret/coroutine.hpp>
 #include <leveret/leveret.hpp>
+#include <atomic>
 #include <cstdio>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 """
 NAMES = """\

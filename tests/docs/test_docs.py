@@ -167,7 +167,7 @@ def make_libraries(page, folder):
         path = folder / block.file_name
         path.write_text(block.text, encoding="utf-8")
         words = [*compiler(block.language), "-O2", "-shared", "-fPIC", "-I", include(), path]
-        code, _, said = run([*words, "-o", path.with_suffix(".so")], folder)
+        code, _, said = run([*words, "-o", path.with_suffix(".so"), "-lm"], folder)
         if code != 0:
             return said
     return ""

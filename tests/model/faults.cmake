@@ -43,3 +43,47 @@ plant(queue/inbox.hpp
 plant(queue/inbox.hpp
   [[if (heard || !Env::asymmetric()) {]]
   [[if ((heard || !Env::asymmetric()) && !model::fault("inbox: every push is a plain store")) {]])
+
+plant(sync/parker.hpp
+  [[if (word_.exchange(token, memory_order_acq_rel) == sleeping) sleeper.wake_word(word_);]]
+  [[if (model::fault("parker: no token is left for one who is awake")) {
+      std::uint32_t asleep = sleeping;
+      if (word_.compare_exchange_strong(asleep, token, memory_order_acq_rel)) sleeper.wake_word(word_);
+      return;
+    }
+    if (word_.exchange(token, memory_order_acq_rel) == sleeping) sleeper.wake_word(word_);]])
+plant(sync/parker.hpp
+  [[    std::uint32_t expected = empty;
+]]
+  [[    std::uint32_t expected = empty;
+    if (model::fault("parker: looks for the token, then says that it sleeps")) {
+      if (word_.load(memory_order_acquire) == empty) {
+        word_.store(sleeping, memory_order_release);
+        sleeper.wait_word(word_, sleeping, deadline_ns);
+      }
+      word_.exchange(empty, memory_order_acq_rel);
+      return;
+    }
+]])
+
+plant(sync/pass_lock.hpp
+  [[    if (word_.exchange(asked, memory_order_acq_rel) != idle) return;]]
+  [[    if (model::fault("pass_lock: leaves when the job is being done, without asking")) {
+      if (word_.load(memory_order_seq_cst) != idle) return;
+    }
+    if (word_.exchange(asked, memory_order_acq_rel) != idle) return;]])
+plant(sync/pass_lock.hpp
+  [[    } while (!finish());
+]]
+  [[      if (model::fault("pass_lock: the word is set to idle without a look")) {
+        word_.store(idle, memory_order_release);
+        return;
+      }
+    } while (!finish());
+]])
+plant(sync/pass_lock.hpp
+  [[return finish() || (word_.exchange(busy, memory_order_acq_rel), false);]]
+  [[return finish() || (!model::fault("pass_lock: release_hold() does not take the request") &&
+                        (word_.exchange(busy, memory_order_acq_rel), false)) ||
+           (model::fault("pass_lock: release_hold() does not take the request") &&
+            (word_.store(idle, memory_order_release), true));]])

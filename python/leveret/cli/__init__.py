@@ -8,11 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from .bench import bench
-from .demo import demo
-from .info import info
-from .run import run
-from .trace import trace
+from . import bench, demo, info, run, trace
 
 app = typer.Typer(
     name="leveret",
@@ -22,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (info, demo, run, bench, trace):
+for command in (info.info, demo.demo, run.run, bench.bench, trace.trace):
     app.command()(command)
 
 

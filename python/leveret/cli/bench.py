@@ -131,6 +131,8 @@ def bench(
     printed = run_bench([name, "--json", *(["--quick"] if quick else [])], timeout)
     try:
         report = json.loads(printed)
+        if not isinstance(report["figures"], dict):
+            raise TypeError("figures must be an object")
         if as_json:
             print_json(report)
         else:

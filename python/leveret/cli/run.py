@@ -30,16 +30,15 @@ class Sizes:
 def _run_mandelbrot(runtime: Runtime, sizes: Sizes, out: Optional[Path]) -> apps.Report:
     width = sizes.n or 640
     height = max(1, width * 3 // 4)
-    tasks = sizes.tasks or min(128, height)
     frames = sizes.frames or 1
     report = apps.mandelbrot(
-        runtime, width=width, height=height, tasks=tasks, dice=sizes.dice, frames=frames
+        runtime, width=width, height=height, tasks=sizes.tasks, dice=sizes.dice, frames=frames
     )
     if out is not None:
         from ..report.plots import save_mandelbrot  # matplotlib takes a second to load
 
         picture = apps.mandelbrot_picture(
-            runtime, width=width, height=height, tasks=tasks, dice=sizes.dice
+            runtime, width=width, height=height, tasks=sizes.tasks, dice=sizes.dice
         )
         save_mandelbrot(picture, 1000, out)
     return report

@@ -1,0 +1,62 @@
+// parker: a token is never lost, and what was written before unpark() is there after park().
+#include "explore.hpp"
+
+#include "sync/parker.hpp"
+
+namespace {
+
+using namespace model;
+
+// One wake-up for one park: it must return, and see what the waker wrote.
+struct one_token : scenario<one_token, 2> {
+  void thread(unsigned index) {
+    if (index == 0) {
+      s->park.park(s->place, sleeper::never);
+      require(s->reason.get() == 1, "the reason is there");
+    } else {
+      s->reason.set(1);
+      s->park.unpark(s->place);
+    }
+  }
+  struct state {
+    lev::parker<env> park;
+    sleeper place;
+    plain<int> reason;
+  };
+  boxed<state> s;
+};
+
+// Two wakers, one owner that looks again whenever a park returns. The flags are relaxed: only the parker orders them.
+template <std::uint64_t Deadline>
+struct two_wakers : scenario<two_wakers<Deadline>, 3> {
+  void thread(unsigned index) {
+    if (index != 0) {
+      s->flags[index - 1].store(1, std::memory_order_relaxed);
+      s->park.unpark(s->place);
+      return;
+    }
+    const auto all = [&] {
+      return s->flags[0].load(std::memory_order_relaxed) + s->flags[1].load(std::memory_order_relaxed) == 2;
+    };
+    while (!all()) s->park.park(s->place, Deadline);
+    if (Deadline != sleeper::never) s->park.park(s->place, Deadline);
+  }
+  struct state {
+    lev::parker<env> park;
+    sleeper place;
+    atomic<std::uint32_t> flags[2];
+  };
+  boxed<state> s;
+};
+
+}  // namespace
+
+int main() {
+  return explorer("parker", {}, {"sync/parker.hpp"})
+      .check<one_token>("one token")
+      .check<two_wakers<sleeper::never>>("two wakers")
+      .check<two_wakers<1>>("two wakers, time-outs")
+      .plant("parker: no token is left for one who is awake")
+      .plant("parker: looks for the token, then says that it sleeps")
+      .end();
+}
