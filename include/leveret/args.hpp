@@ -83,12 +83,13 @@ struct memory {
   std::size_t rows;
   std::ptrdiff_t stride_bytes;
   bool is_sliced;
+  bool has_rows;  // named by strided(): slices are rows
 };
 
 // view() names `size` contiguous elements.
 template <class T>
 constexpr memory<T> view(T* data, std::size_t size) noexcept {
-  return {data, size, 1, static_cast<std::ptrdiff_t>(size * sizeof(T)), false};
+  return {data, size, 1, static_cast<std::ptrdiff_t>(size * sizeof(T)), false, false};
 }
 
 // strided() names `rows` rows of `row_size` elements whose starts are `stride` elements apart, such
@@ -96,7 +97,7 @@ constexpr memory<T> view(T* data, std::size_t size) noexcept {
 template <class T>
 constexpr memory<T> strided(T* data, std::size_t rows, std::size_t row_size,
                             std::ptrdiff_t stride) noexcept {
-  return {data, row_size, rows, stride * static_cast<std::ptrdiff_t>(sizeof(T)), false};
+  return {data, row_size, rows, stride * static_cast<std::ptrdiff_t>(sizeof(T)), false, true};
 }
 
 namespace detail {
@@ -135,7 +136,8 @@ argument memory_argument(kind what, const memory<T>& m) noexcept {
   a.rows = m.rows > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(m.rows);
   a.unit_bytes = sizeof(T);
   a.what = what;
-  a.flags = m.is_sliced ? argument_sliced : 0;
+  a.flags = static_cast<std::uint8_t>((m.is_sliced ? argument_sliced : 0) |
+                                      (m.has_rows ? argument_rows : 0));
   return a;
 }
 

@@ -59,7 +59,8 @@ typedef enum lev_kind {
   LEV_RANGE = 6
 } lev_kind;
 
-#define LEV_SLICED 1
+#define LEV_SLICED 1 /* argument flags, see task.hpp */
+#define LEV_ROWS 2
 
 typedef struct lev_runtime lev_runtime;
 typedef uint64_t lev_ticket; /* 0 is no ticket */

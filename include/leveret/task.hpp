@@ -32,8 +32,10 @@ enum class kind : std::uint8_t {
   range = 6,   // half-open interval of indices [begin, end); dicing cuts it
 };
 
-constexpr std::uint8_t argument_sliced =
-    1;  // dicing cuts this argument along its rows (or elements if it has one row)
+// Flags of an argument. Dicing cuts a sliced one between its elements if it has one row, between
+// its rows if it has more, or if `argument_rows` says that its one row is to be taken as a row.
+constexpr std::uint8_t argument_sliced = 1;
+constexpr std::uint8_t argument_rows = 2;
 
 // One argument. Memory is `rows` rows of `row_bytes` bytes, each `stride_bytes` after the one
 // before.

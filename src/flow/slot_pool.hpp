@@ -13,7 +13,7 @@ namespace lev {
 struct slot_cache {
   static constexpr std::uint32_t size_max = 32;
   std::uint32_t count = 0;
-  std::uint32_t limit = 0;
+  std::uint32_t limit = 0;  // 0, or at least 2
   std::uint32_t slots[size_max];
 };
 

@@ -130,8 +130,10 @@ lev_argument lev_value(const void* bytes, size_t size) {
 }
 
 lev_argument lev_memory(lev_kind kind, const void* address, size_t element_bytes, size_t count) {
-  return lev_strided(kind, address, element_bytes, 1, count,
-                     static_cast<ptrdiff_t>(element_bytes * count));
+  const auto bytes = static_cast<ptrdiff_t>(element_bytes * count);
+  lev_argument a = lev_strided(kind, address, element_bytes, 1, count, bytes);
+  a.flags = 0;
+  return a;
 }
 
 lev_argument lev_strided(lev_kind kind, const void* address, size_t element_bytes, size_t rows,
@@ -143,6 +145,7 @@ lev_argument lev_strided(lev_kind kind, const void* address, size_t element_byte
   a.rows = static_cast<uint32_t>(rows > 0xffffffffu ? 0xffffffffu : rows);
   a.unit_bytes = static_cast<uint16_t>(element_bytes > 0xffff ? 0 : element_bytes);
   a.what = static_cast<uint8_t>(kind);
+  a.flags = LEV_ROWS;
   return a;
 }
 

@@ -116,6 +116,7 @@ void open_people(core& c) {
     p.random = random_source(c.settings.seed * 0x10001u + i);
     // All caches together hold at most half of the slots, so one participant cannot starve another.
     p.free_slots.limit = smaller(slot_cache::size_max, c.settings.tickets / 2 / c.people_count);
+    if (p.free_slots.limit < 4) p.free_slots.limit = 0;  // too few to share out
     if (frames) p.frames = c.frames.get() + frames_each * i;
     if (c.depth > 1) p.hints = c.hints.get() + std::size_t{inbox_capacity} * i;
     if (i < traced)

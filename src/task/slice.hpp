@@ -10,11 +10,15 @@
 
 namespace lev {
 
+constexpr bool is_sliced_by_rows(const argument& a) noexcept {
+  return a.rows != 1 || (a.flags & argument_rows) != 0;
+}
+
 // slice_items() counts what dicing may cut between: indices of a range, rows, or elements when
 // there is one row.
 constexpr std::uint64_t slice_items(const argument& a) noexcept {
   if (a.what == kind::range) return a.row_bytes - a.address;
-  if (a.rows != 1) return a.rows;
+  if (is_sliced_by_rows(a)) return a.rows;
   return a.unit_bytes == 0 ? 0 : a.row_bytes / a.unit_bytes;
 }
 
@@ -23,7 +27,8 @@ inline void cut(argument& a, std::uint64_t begin, std::uint64_t end) noexcept {
   if (a.what == kind::range) {
     a.row_bytes = a.address + end;
     a.address += begin;
-  } else if (a.rows != 1) {
+  } else if (is_sliced_by_rows(a)) {
+    a.flags |= argument_rows;  // also when one row is left
     a.address += static_cast<std::uint64_t>(a.stride_bytes) * begin;
     a.rows = static_cast<std::uint32_t>(end - begin);
   } else {

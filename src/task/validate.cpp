@@ -99,7 +99,8 @@ bool check_memory(const argument& a, int i, refusal* why) noexcept {
 }
 
 bool check_one(const argument& a, kind declared, int i, refusal* why) noexcept {
-  if (a.what < kind::value || a.what > kind::range || (a.flags & ~argument_sliced) != 0) {
+  if (a.what < kind::value || a.what > kind::range ||
+      (a.flags & ~(argument_sliced | argument_rows)) != 0) {
     return refuse(why, status::bad_argument, i, "argument %d: unknown kind or flag bits", i);
   }
   if (a.what != declared) {

@@ -82,8 +82,9 @@ plant(sync/pass_lock.hpp
     } while (!finish());
 ]])
 plant(sync/pass_lock.hpp
-  [[return finish() || (word_.exchange(busy, memory_order_acq_rel), false);]]
-  [[return finish() || (!model::fault("pass_lock: release_hold() does not take the request") &&
-                        (word_.exchange(busy, memory_order_acq_rel), false)) ||
-           (model::fault("pass_lock: release_hold() does not take the request") &&
-            (word_.store(idle, memory_order_release), true));]])
+  [[if (finish()) return true;]]
+  [[if (finish()) return true;
+    if (model::fault("pass_lock: release_hold() does not take the request")) {
+      word_.store(idle, memory_order_release);
+      return true;
+    }]])

@@ -51,6 +51,9 @@ struct two_wakers : scenario<two_wakers<Deadline>, 3> {
 
 }  // namespace
 
+constexpr const char* last_exchange = "the exchange at park()'s end acquires for all ways out";
+constexpr const char* one_way = "a token tells the owner something, not the waker";
+
 int main() {
   return explorer("parker", {}, {"sync/parker.hpp"})
       .check<one_token>("one token")
@@ -58,5 +61,10 @@ int main() {
       .check<two_wakers<1>>("two wakers, time-outs")
       .plant("parker: no token is left for one who is awake")
       .plant("parker: looks for the token, then says that it sleeps")
+      .spare("park#1 change acq_rel -> acquire", last_exchange)
+      .spare("park#1 change acq_rel -> release", last_exchange)
+      .spare("park load acquire -> relaxed", last_exchange)
+      .spare("park#2 change acq_rel -> acquire", one_way)
+      .spare("unpark change acq_rel -> release", one_way)
       .end();
 }

@@ -51,6 +51,8 @@ struct with_holder : scenario<with_holder, 3> {
 
 }  // namespace
 
+constexpr const char* no_news = "taking a request says nothing; finish() publishes";
+
 int main() {
   return explorer("pass_lock", {}, {"sync/pass_lock.hpp"})
       .check<all_served<2>>("two callers")
@@ -59,5 +61,8 @@ int main() {
       .plant("pass_lock: leaves when the job is being done, without asking")
       .plant("pass_lock: the word is set to idle without a look")
       .plant("pass_lock: release_hold() does not take the request")
+      .spare("run#1 change acq_rel -> release", "run#2 acquires from the same chain of changes")
+      .spare("run#2 change acq_rel -> acquire", no_news)
+      .spare("release_hold change acq_rel -> acquire", no_news)
       .end();
 }

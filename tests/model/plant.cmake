@@ -12,6 +12,8 @@ function(plant header from to)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PLANT_SOURCE}/${header}")
   endif()
   # Wherever FROM has white space, any white space will do.
+  string(STRIP "${from}" from)
+  string(STRIP "${to}" to)
   string(REGEX REPLACE "([][+.*^$()|?\\\\])" "\\\\\\1" pattern "${from}")
   string(REGEX REPLACE "[ \n]+" "[ \n]+" pattern "${pattern}")
   string(REGEX MATCH "${pattern}" found "${text}")

@@ -1,0 +1,164 @@
+// Conformance: the global barrier. begin_submit(), end_submit(), wait_for_completion().
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "support/gate.hpp"
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class barrier_test : public machine_test {
+ protected:
+  runtime& open_parked() {
+    config c = settings();
+    c.wait = wait_policy::park;
+    return open(c);
+  }
+};
+LEV_ON_EVERY_MACHINE(barrier_test);
+
+TEST_P(barrier_test, waits_for_all_posted_tasks) {
+  runtime& r = open();
+  counter n = 0;
+  for (int phase = 1; phase <= 5; ++phase) {
+    r.begin_submit();
+    for (int i = 0; i < 400; ++i) r.post(count_one, ref{&n});
+    r.end_submit();
+    expect_all_done();
+    EXPECT_EQ(n, 400 * phase);
+  }
+}
+
+TEST_P(barrier_test, of_nothing_is_done_at_once) {
+  runtime& r = open();
+  EXPECT_EQ(r.wait_for_completion(0).code, status::ok);
+  r.begin_submit();
+  r.end_submit();
+  EXPECT_EQ(r.wait_for_completion(0).code, status::ok);
+}
+
+TEST_P(barrier_test, an_open_phase_holds_it) {
+  runtime& r = open_parked();
+  r.begin_submit();
+  r.post(nothing);
+  EXPECT_EQ(r.wait_for_completion(100'000).code, status::timed_out);
+  r.end_submit();
+  expect_all_done();
+}
+
+TEST_P(barrier_test, a_time_out_consumes_nothing) {
+  runtime& r = open_parked();
+  {
+    gate g(r, r.workers());
+    r.post(throw_error, 1);
+    EXPECT_EQ(r.wait_for_completion(0).code, status::timed_out);
+    EXPECT_EQ(r.wait_for_completion(10'000).code, status::timed_out);
+  }
+  const outcome o = r.wait_for_completion(wait_limit_ns());
+  EXPECT_EQ(o.code, status::task_failed);
+  EXPECT_EQ(o.failures, 1u);
+}
+
+TEST_P(barrier_test, gives_the_first_failure_once) {
+  runtime& r = open();
+  for (int i = 0; i < 10; ++i) r.post(throw_error, i);
+  const outcome o = r.wait_for_completion(wait_limit_ns());
+  EXPECT_EQ(o.code, status::task_failed);
+  EXPECT_EQ(o.failures, 10u);
+  EXPECT_TRUE(o.exception);
+  const outcome again = r.wait_for_completion(wait_limit_ns());
+  EXPECT_EQ(again.code, status::ok);
+  EXPECT_EQ(again.failures, 0u);
+  EXPECT_FALSE(again.exception);
+}
+
+TEST_P(barrier_test, a_failure_that_a_ticket_reports_is_not_reported_again) {
+  runtime& r = open();
+  ticket t = r.submit(throw_error, 1);
+  EXPECT_EQ(wait(t).code, status::task_failed);
+  EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).code, status::ok);
+}
+
+// Tasks that post tasks that post tasks: the barrier waits for all generations.
+struct family {
+  runtime* home;
+  counter born{0};
+};
+const procedure<void(ref<family>, int)>& branch();
+void grow(ref<family> f, int depth) {
+  ++f.to->born;
+  for (int i = 0; depth > 0 && i < 3; ++i) f.to->home->post(branch(), f, depth - 1);
+}
+const procedure<void(ref<family>, int)>& branch() {
+  static const auto p = define("barrier.branch", &grow);
+  return p;
+}
+
+TEST_P(barrier_test, waits_for_children_and_their_children) {
+  runtime& r = open();
+  for (int round = 0; round < 5; ++round) {
+    family f{&r};
+    r.post(branch(), ref{&f}, 5);
+    expect_all_done();
+    ASSERT_EQ(f.born, (729 - 1) / 2);
+  }
+}
+
+TEST_P(barrier_test, waits_for_the_pieces_of_diced_tasks) {
+  static const auto piece = define("barrier.piece", [](range part, ref<counter> sum) {
+    *sum.to += static_cast<int>(part.size());
+  });
+  runtime& r = open();
+  for (int round = 0; round < 50; ++round) {
+    counter sum = 0;
+    r.post(piece, range{0, 1000}, ref{&sum});
+    expect_all_done();
+    ASSERT_EQ(sum, 1000) << "in round " << round;
+  }
+}
+
+TEST_P(barrier_test, waits_for_tasks_behind_others) {
+  runtime& r = open();
+  std::vector<std::uint64_t> x(4, 0);
+  ticket last = r.submit(increment, x);
+  for (int i = 0; i < 50; ++i) last = r.submit(after(last), increment, x);
+  last.release();
+  expect_all_done();
+  EXPECT_EQ(x, std::vector<std::uint64_t>(4, 51));
+}
+
+TEST_P(barrier_test, inside_a_task_it_would_wait_for_itself) {
+  runtime& r = open();
+  static const auto inside = define("barrier.inside", [](ref<runtime> home, result<int> code) {
+    code = static_cast<int>(home.to->wait_for_completion().code);
+  });
+  int code = 0;
+  r.submit(inside, ref{&r}, code).wait();
+  EXPECT_EQ(static_cast<status>(code), status::would_deadlock);
+}
+
+TEST_P(barrier_test, two_threads_may_wait_at_once) {
+  if (is_sim()) GTEST_SKIP() << "one host thread";
+  runtime& r = open();
+  counter n = 0;
+  r.begin_submit();
+  std::vector<std::thread> waiting;
+  for (int i = 0; i < 3; ++i) {
+    waiting.emplace_back([&] {
+      EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).code, status::ok);
+      EXPECT_EQ(n, 200);
+    });
+  }
+  for (int i = 0; i < 200; ++i) r.post(count_one, ref{&n});
+  r.end_submit();
+  for (std::thread& t : waiting) t.join();
+}
+
+}  // namespace
+}  // namespace lev::test

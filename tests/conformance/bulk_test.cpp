@@ -1,0 +1,157 @@
+// Conformance: submit_bulk(). Many tasks behind one ticket, more than there are tickets, failures in
+// their middle, and generators that throw.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class bulk_test : public machine_test {};
+LEV_ON_EVERY_MACHINE(bulk_test);
+
+using words = std::vector<std::uint64_t>;
+
+TEST_P(bulk_test, of_every_size_runs_each_task_once) {
+  config c = settings();
+  c.tickets = 64;
+  runtime& r = open(c);
+  for (const std::size_t count : {0u, 1u, 2u, 31u, 32u, 33u, 63u, 64u, 65u, 10'000u}) {
+    words x(count, 5);
+    ticket t = r.submit_bulk(
+        count, [&](std::size_t i, descriptor& d) { d = pack(increment, view(&x[i], 1)); });
+    EXPECT_EQ(wait(t).code, status::ok);
+    ASSERT_EQ(x, words(count, 6)) << count;
+  }
+}
+
+TEST_P(bulk_test, the_generator_is_called_in_order_on_this_thread) {
+  runtime& r = open();
+  std::vector<std::size_t> order;
+  expect_ok(r.submit_bulk(100, [&](std::size_t i, descriptor& d) {
+    order.push_back(i);
+    d = pack(nothing);
+  }));
+  ASSERT_EQ(order.size(), 100u);
+  for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(order[i], i);
+}
+
+TEST_P(bulk_test, the_same_descriptor_is_handed_out_again) {
+  runtime& r = open();
+  words x(50, 0);
+  expect_ok(r.submit_bulk(50, [&](std::size_t i, descriptor& d) {
+    if (i == 0) d = pack(increment, view(x.data(), 1));
+    d.arguments[0].address = reinterpret_cast<std::uintptr_t>(&x[i]);
+  }));
+  EXPECT_EQ(x, words(50, 1));
+}
+
+TEST_P(bulk_test, failures_are_counted_and_the_first_is_kept) {
+  runtime& r = open();
+  counter n = 0;
+  ticket t = r.submit_bulk(100, [&](std::size_t i, descriptor& d) {
+    d = i % 10 == 7 ? pack(throw_error, static_cast<int>(i)) : pack(count_one, ref{&n});
+  });
+  const outcome o = wait(t);
+  EXPECT_EQ(o.code, status::task_failed);
+  EXPECT_EQ(o.failures, 10u);
+  ASSERT_TRUE(o.exception);
+  EXPECT_THROW(std::rethrow_exception(o.exception), std::runtime_error);
+  EXPECT_EQ(n, 90);
+}
+
+TEST_P(bulk_test, a_refused_task_is_named_and_those_before_it_run) {
+  runtime& r = open();
+  counter n = 0;
+  std::string message;
+  int argument = 0;
+  try {
+    r.submit_bulk(100, [&](std::size_t i, descriptor& d) {
+      d = pack(count_one, ref{&n});
+      if (i == 57) d.arguments[0].what = kind::in;
+    });
+    ADD_FAILURE() << "was not refused";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), status::bad_argument);
+    message = e.what();
+    argument = e.argument();
+  }
+  EXPECT_NE(message.find("task 57"), std::string::npos) << message;
+  EXPECT_EQ(argument, 0);
+  expect_all_done();
+  EXPECT_EQ(n, 57);
+}
+
+TEST_P(bulk_test, a_generator_that_throws_ends_the_bulk) {
+  runtime& r = open();
+  counter n = 0;
+  const auto make = [&](std::size_t i, descriptor& d) {
+    if (i == 40) throw std::logic_error("enough");
+    d = pack(count_one, ref{&n});
+  };
+  EXPECT_THROW(r.submit_bulk(100, make), std::logic_error);
+  expect_all_done();
+  EXPECT_EQ(n, 40);
+  EXPECT_THROW(r.submit_bulk(1, [](std::size_t, descriptor&) { throw 5; }), int);
+  expect_all_done();
+}
+
+TEST_P(bulk_test, may_be_released) {
+  runtime& r = open();
+  counter n = 0;
+  r.submit_bulk(500, [&](std::size_t, descriptor& d) { d = pack(count_one, ref{&n}); }).release();
+  expect_all_done();
+  EXPECT_EQ(n, 500);
+}
+
+TEST_P(bulk_test, several_may_be_under_way) {
+  config c = settings();
+  c.tickets = 128;
+  runtime& r = open(c);
+  counter n = 0;
+  std::vector<ticket> t;
+  for (int i = 0; i < 20; ++i) {
+    t.push_back(
+        r.submit_bulk(100, [&](std::size_t, descriptor& d) { d = pack(count_one, ref{&n}); }));
+  }
+  EXPECT_EQ(wait_all(t.data(), t.size(), wait_limit_ns()).code, status::ok);
+  EXPECT_EQ(n, 2000);
+}
+
+TEST_P(bulk_test, tasks_with_strides_and_diced_tasks_go_in_too) {
+  runtime& r = open();
+  words x(100 * 16, 0);
+  expect_ok(r.submit_bulk(100, [&](std::size_t i, descriptor& d) {
+    std::uint64_t* mine = x.data() + i * 16;
+    d = i % 2 == 0 ? pack(increment, strided(mine, 2, 4, 8)) : pack(increment, sliced(view(mine, 16)));
+  }));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const bool expected = (i / 16) % 2 == 1 || i % 8 < 4;
+    ASSERT_EQ(x[i], expected ? 1u : 0u) << i;
+  }
+}
+
+// Submitted by a task: the bulk is larger than the pool, and its submitter must help.
+const auto from_inside = define("bulk.from_inside", [](ref<runtime> home, ref<counter> n) {
+  home.to
+      ->submit_bulk(300, [n](std::size_t, descriptor& d) { d = pack(count_one, n); })
+      .wait();
+});
+
+TEST_P(bulk_test, may_be_submitted_by_a_task) {
+  config c = settings();
+  c.tickets = 32;
+  runtime& r = open(c);
+  counter n = 0;
+  r.submit(from_inside, ref{&r}, ref{&n}).wait();
+  EXPECT_EQ(n, 300);
+}
+
+}  // namespace
+}  // namespace lev::test

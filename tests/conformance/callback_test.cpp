@@ -1,0 +1,180 @@
+// Conformance: callbacks of tickets, and co_await.
+#include <gtest/gtest.h>
+#include <leveret/coroutine.hpp>
+
+#include <coroutine>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "support/gate.hpp"
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class callback_test : public machine_test {};
+LEV_ON_EVERY_MACHINE(callback_test);
+
+void count(void* n) {
+  ++*static_cast<counter*>(n);
+}
+
+TEST_P(callback_test, is_called_once_whenever_it_is_set) {
+  runtime& r = open();
+  for (int i = 0; i < 300; ++i) {
+    counter n = 0;
+    ticket t = r.submit(nothing);
+    if (i % 3 == 0) expect_all_done();
+    EXPECT_EQ(t.then(&count, &n), status::ok);
+    expect_ok(t);
+    expect_all_done();
+    ASSERT_EQ(n, 1);
+  }
+}
+
+TEST_P(callback_test, of_a_completed_task_is_called_at_once) {
+  runtime& r = open();
+  counter n = 0;
+  ticket t = r.submit(nothing);
+  expect_all_done();
+  EXPECT_EQ(t.then(&count, &n), status::ok);
+  EXPECT_EQ(n, 1);
+  expect_ok(t);
+}
+
+TEST_P(callback_test, there_is_one_per_ticket) {
+  config c = settings();
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  counter n = 0;
+  ticket t;
+  {
+    gate g(r, r.workers());
+    t = r.submit(nothing);
+    EXPECT_EQ(t.then(nullptr, nullptr), status::bad_argument);
+    EXPECT_EQ(t.then(&count, &n), status::ok);
+    EXPECT_EQ(t.then(&count, &n), status::exists);
+    EXPECT_EQ(n, 0);
+  }
+  expect_ok(t);
+  expect_all_done();
+  EXPECT_EQ(n, 1);
+}
+
+TEST_P(callback_test, is_called_for_a_released_a_failed_and_a_cancelled_task) {
+  config c = settings();
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  counter n = 0;
+  {
+    gate g(r, r.workers());
+    ticket released = r.submit(nothing);
+    ticket failed = r.submit(throw_error, 1);
+    ticket cancelled = r.submit(nothing);
+    EXPECT_EQ(released.then(&count, &n), status::ok);
+    EXPECT_EQ(failed.then(&count, &n), status::ok);
+    EXPECT_EQ(cancelled.then(&count, &n), status::ok);
+    EXPECT_EQ(cancelled.cancel(), status::ok);
+  }
+  EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).failures, 2u);
+  EXPECT_EQ(n, 3);
+}
+
+TEST_P(callback_test, of_a_bulk_and_of_a_diced_task_is_called_once) {
+  runtime& r = open();
+  counter n = 0;
+  counter ran = 0;
+  ticket bulk = r.submit_bulk(100, [&](std::size_t, descriptor& d) { d = pack(count_one, ref{&ran}); });
+  EXPECT_EQ(bulk.then(&count, &n), status::ok);
+  static const auto piece = define("callback.piece", [](range part, ref<counter> sum) {
+    *sum.to += static_cast<int>(part.size());
+  });
+  ticket diced = r.submit(piece, range{0, 1000}, ref{&ran});
+  EXPECT_EQ(diced.then(&count, &n), status::ok);
+  expect_ok(bulk);
+  expect_ok(diced);
+  expect_all_done();
+  EXPECT_EQ(n, 2);
+  EXPECT_EQ(ran, 1100);
+}
+
+// A callback may submit the next task.
+struct relay {
+  runtime* home;
+  counter rounds{0};
+};
+void submit_next(void* context) {
+  auto& r = *static_cast<relay*>(context);
+  if (++r.rounds < 100) {
+    ticket t = r.home->submit(nothing);
+    EXPECT_EQ(t.then(&submit_next, context), status::ok);
+  }
+}
+
+TEST_P(callback_test, may_submit_the_next_task) {
+  runtime& r = open();
+  relay all{&r};
+  ticket t = r.submit(nothing);
+  EXPECT_EQ(t.then(&submit_next, &all), status::ok);
+  expect_ok(t);
+  expect_all_done();
+  EXPECT_EQ(all.rounds, 100);
+}
+
+// A coroutine that starts at once and that nobody waits for; it counts itself.
+struct job_of {
+  struct promise_type {
+    job_of get_return_object() { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::terminate(); }
+  };
+};
+
+job_of add_up(runtime& r, std::vector<std::int64_t>& results, counter& ended) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    co_await when_done(r.submit(square, static_cast<std::int64_t>(i), results[i]));
+  }
+  ++ended;
+}
+
+TEST_P(callback_test, coroutines_await_one_task_after_the_other) {
+  runtime& r = open();
+  constexpr std::size_t coroutines = 10;
+  std::vector<std::vector<std::int64_t>> results(coroutines, std::vector<std::int64_t>(20));
+  counter ended = 0;
+  for (auto& mine : results) add_up(r, mine, ended);
+  expect_all_done();
+  EXPECT_EQ(ended, static_cast<int>(coroutines));
+  for (const auto& mine : results) {
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      EXPECT_EQ(mine[i], static_cast<std::int64_t>(i * i));
+    }
+  }
+}
+
+job_of await_failure(runtime& r, std::string& message, counter& ended) {
+  try {
+    co_await when_done(r.submit(throw_error, 11));
+  } catch (const std::runtime_error& e) {
+    message = e.what();
+  }
+  ++ended;
+}
+
+TEST_P(callback_test, co_await_rethrows_what_the_task_threw) {
+  runtime& r = open();
+  std::string message;
+  counter ended = 0;
+  await_failure(r, message, ended);
+  expect_all_done();
+  EXPECT_EQ(ended, 1);
+  EXPECT_EQ(message, "failed with 11");
+}
+
+}  // namespace
+}  // namespace lev::test

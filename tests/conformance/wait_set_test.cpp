@@ -1,0 +1,189 @@
+// Conformance: waiting for all and for any of a set of tickets.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "support/gate.hpp"
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class wait_set_test : public machine_test {
+ protected:
+  runtime& open_parked() {
+    config c = settings();
+    c.wait = wait_policy::park;
+    return open(c);
+  }
+  static outcome any(std::vector<ticket>& t, std::size_t* index) {
+    return wait_any(t.data(), t.size(), index, wait_limit_ns());
+  }
+  static outcome all(std::vector<ticket>& t) {
+    return wait_all(t.data(), t.size(), wait_limit_ns());
+  }
+};
+LEV_ON_EVERY_MACHINE(wait_set_test);
+
+TEST_P(wait_set_test, all_waits_for_every_ticket_and_empties_them) {
+  runtime& r = open();
+  counter n = 0;
+  std::vector<ticket> t;
+  for (int i = 0; i < 300; ++i) t.push_back(r.submit(count_one, ref{&n}));
+  EXPECT_EQ(all(t).code, status::ok);
+  EXPECT_EQ(n, 300);
+  for (const ticket& one : t) EXPECT_FALSE(one);
+  EXPECT_EQ(all(t).code, status::ok);
+}
+
+TEST_P(wait_set_test, all_of_nothing_is_done_at_once) {
+  open();
+  std::vector<ticket> t(5);
+  EXPECT_EQ(all(t).code, status::ok);
+  EXPECT_EQ(wait_all(nullptr, 0).code, status::ok);
+}
+
+TEST_P(wait_set_test, all_gives_the_first_failure_by_position_and_counts_them) {
+  runtime& r = open();
+  std::vector<ticket> t;
+  for (int i = 0; i < 20; ++i) {
+    t.push_back(i % 5 == 3 ? r.submit(throw_error, i) : r.submit(nothing));
+  }
+  const outcome o = all(t);
+  EXPECT_EQ(o.code, status::task_failed);
+  EXPECT_EQ(o.failures, 4u);
+  ASSERT_TRUE(o.exception);
+  try {
+    std::rethrow_exception(o.exception);
+  } catch (const std::runtime_error& e) {
+    EXPECT_STREQ(e.what(), "failed with 3");
+  }
+}
+
+TEST_P(wait_set_test, all_with_a_time_out_keeps_what_is_not_done) {
+  runtime& r = open_parked();
+  std::vector<ticket> t;
+  t.push_back(r.submit(nothing));
+  expect_all_done();
+  {
+    gate g(r, r.workers());
+    for (int i = 0; i < 3; ++i) t.push_back(r.submit(nothing));
+    outcome o = wait_all(t.data(), t.size(), 1000);
+    EXPECT_EQ(o.code, status::timed_out);
+    EXPECT_EQ(o.failures, 0u);
+    EXPECT_FALSE(t[0]);
+    for (std::size_t i = 1; i < t.size(); ++i) EXPECT_TRUE(t[i]);
+    EXPECT_EQ(wait_all(t.data(), t.size(), 0).code, status::timed_out);
+  }
+  EXPECT_EQ(all(t).code, status::ok);
+}
+
+TEST_P(wait_set_test, any_takes_each_ticket_once) {
+  runtime& r = open();
+  std::vector<ticket> t;
+  for (int i = 0; i < 50; ++i) t.push_back(r.submit(nothing));
+  std::set<std::size_t> seen;
+  for (int i = 0; i < 50; ++i) {
+    std::size_t index = none_ready;
+    ASSERT_EQ(any(t, &index).code, status::ok);
+    ASSERT_LT(index, t.size());
+    EXPECT_FALSE(t[index]);
+    EXPECT_TRUE(seen.insert(index).second);
+  }
+  std::size_t index = 7;
+  EXPECT_EQ(any(t, &index).code, status::bad_argument);
+  EXPECT_EQ(index, none_ready);
+}
+
+TEST_P(wait_set_test, any_among_several_ready_loses_none) {
+  runtime& r = open();
+  std::vector<ticket> t;
+  for (int i = 0; i < 10; ++i) t.push_back(r.submit(nothing));
+  expect_all_done();
+  std::set<std::size_t> seen;
+  std::size_t index = none_ready;
+  while (any(t, &index).code == status::ok) seen.insert(index);
+  EXPECT_EQ(seen.size(), 10u);
+}
+
+TEST_P(wait_set_test, any_returns_the_one_that_is_done) {
+  runtime& r = open_parked();
+  ticket first = r.submit(nothing);
+  expect_all_done();
+  gate g(r, r.workers());
+  std::vector<ticket> t;
+  t.push_back(r.submit(nothing));
+  t.push_back(std::move(first));
+  t.push_back(r.submit(nothing));
+  std::size_t index = none_ready;
+  EXPECT_EQ(any(t, &index).code, status::ok);
+  EXPECT_EQ(index, 1u);
+  EXPECT_TRUE(t[0]);
+  EXPECT_TRUE(t[2]);
+  EXPECT_EQ(wait_any(t.data(), 3, &index, 0).code, status::timed_out);
+  EXPECT_EQ(index, none_ready);
+  EXPECT_EQ(wait_any(t.data(), 3, &index, 10'000).code, status::timed_out);
+  EXPECT_TRUE(t[0]);
+}
+
+TEST_P(wait_set_test, any_reports_a_failure_with_its_place) {
+  runtime& r = open();
+  std::vector<ticket> t(3);
+  t[2] = r.submit(throw_error, 5);
+  std::size_t index = none_ready;
+  const outcome o = any(t, &index);
+  EXPECT_EQ(o.code, status::task_failed);
+  EXPECT_EQ(index, 2u);
+  EXPECT_TRUE(o.exception);
+}
+
+// A number that is there twice: its outcome is reported once, then it is stale.
+TEST_P(wait_set_test, the_same_ticket_twice_is_reported_once) {
+  runtime& r = open();
+  ticket t = r.submit(nothing);
+  std::uint64_t ids[2] = {t.id(), t.id()};
+  t.forget();
+  std::size_t index = none_ready;
+  EXPECT_EQ(detail::wait_any_id(r.core(), ids, 2, &index, wait_limit_ns()).code, status::ok);
+  EXPECT_EQ(ids[index], 0u);
+  const outcome second = detail::wait_any_id(r.core(), ids, 2, &index, wait_limit_ns());
+  EXPECT_EQ(second.code, status::stale_ticket);
+  EXPECT_EQ(detail::wait_any_id(r.core(), ids, 2, &index, 0).code, status::bad_argument);
+}
+
+// Always the next one is submitted when one is done: a sliding window.
+TEST_P(wait_set_test, any_drives_a_window_of_tasks) {
+  runtime& r = open();
+  constexpr std::size_t window = 8;
+  constexpr int count = 400;
+  std::vector<std::int64_t> results(window);
+  std::vector<ticket> t;
+  std::int64_t sum = 0;
+  std::int64_t next = 0;
+  for (; next < static_cast<std::int64_t>(window); ++next) {
+    t.push_back(r.submit(square, next, results[static_cast<std::size_t>(next)]));
+  }
+  for (std::size_t index = 0; any(t, &index).code == status::ok;) {
+    sum += results[index];
+    if (next < count) t[index] = r.submit(square, next++, results[index]);
+  }
+  EXPECT_EQ(sum, std::int64_t{count - 1} * count * (2 * count - 1) / 6);
+}
+
+TEST_P(wait_set_test, tickets_of_two_runtimes_cannot_be_waited_for_together) {
+  if (is_sim()) GTEST_SKIP() << "a host of virtual time waits in one runtime at a time";
+  runtime& a = open();
+  runtime b(settings());
+  std::vector<ticket> t;
+  t.push_back(a.submit(nothing));
+  t.push_back(b.submit(nothing));
+  std::size_t index = 0;
+  EXPECT_EQ(any(t, &index).code, status::bad_argument);
+  EXPECT_EQ(all(t).code, status::ok);
+}
+
+}  // namespace
+}  // namespace lev::test
