@@ -3,9 +3,9 @@
 //   procedure's parameter   caller passes
 //   T (<= 16 bytes)         a value converted to T
 //   lev::result<T>          a T variable that outlives the task
-//   lev::in<T>              anything contiguous with data() and size(), lev::view(pointer, n),
-//   lev::strided(...) lev::out<T>, inout<T>   the same, not const lev::range              a
-//   lev::range
+//   lev::in<T>              anything contiguous with data() and size(), lev::view, lev::strided
+//   lev::out<T>, inout<T>   the same, not const
+//   lev::range              a lev::range
 //
 // Wrap memory in lev::sliced(...) to let dicing cut it. No alignment is asked beyond that of T. An
 // argument that cannot be passed does not compile, and the message says why.

@@ -3,10 +3,10 @@
 //
 //   [generation:32 | waiter:16 | outcome:8 | flags:5 | phase:3]
 //
-//   free     in a list of free slots                                 owner: the list
-//   live     being built, waiting, or running                        owner: submitter, then the
-//   queues, then one worker done     the outcome and the outputs are there                   owner:
-//   whoever holds the ticket taken    the ticket is being collected owner: the collector
+//   free     in a list of free slots                owner: the list
+//   live     being built, waiting, or running       owner: submitter, then queues, then one worker
+//   done     the outcome and the outputs are there  owner: whoever holds the ticket
+//   taken    the ticket is being collected          owner: the collector
 //
 // While a task is live, its outcome field is ok, or cancelled once that was asked for.
 //

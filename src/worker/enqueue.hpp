@@ -1,7 +1,7 @@
 // enqueue: a task that may start goes to where workers find it.
 //
-//   staged path   a filter is in force, or dicing may gain something: prefilter, then a pass of the
-//   scheduler own inbox     submitted by a task: its worker runs it soonest, others may steal it
+//   staged path   a filter is in force, or dicing may gain something: prefilter, then a pass
+//   own inbox     submitted by a task: its worker runs it soonest, others may steal it
 //   ready         everything else
 //
 // The direct path, straight into an idle worker's mailbox, is tried before by submit

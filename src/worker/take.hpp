@@ -2,10 +2,9 @@
 //
 //   1. the mailbox: a submitter sent it here
 //   2. the own inbox, youngest first
-//   3. the ready queue, a batch at a time, into the inbox            (Jack Rabbit, checkout,
-//   Figure 4.4)
+//   3. the ready queue, a batch at a time, into the inbox    (Jack Rabbit, checkout, Figure 4.4)
 //   4. a pass of the scheduler, if tasks wait on the staged path
-//   5. somebody else's inbox, oldest first                           (Sol MT)
+//   5. somebody else's inbox, oldest first                   (Sol MT)
 #ifndef LEVERET_WORKER_TAKE_HPP
 #define LEVERET_WORKER_TAKE_HPP
 

@@ -88,3 +88,32 @@ plant(sync/pass_lock.hpp
       word_.store(idle, memory_order_release);
       return true;
     }]])
+
+plant(task/task_state.hpp
+  [[const std::uint64_t next = (seen & bits::released) != 0]]
+  [[if (model::fault("task_state: done is stored without a look at the flags")) {
+      word_.store(bits::make(generation, bits::done, outcome), memory_order_release);
+      return true;
+    }
+    const std::uint64_t next = (seen & bits::released) != 0]])
+plant(task/task_state.hpp
+  [[const bool other = (w & bits::waited) != 0 && bits::waiter(w) != who;]]
+  [[const bool other = !model::fault("task_state: a second waiter replaces the first") &&
+                         (w & bits::waited) != 0 && bits::waiter(w) != who;]])
+plant(task/task_state.hpp
+  [[const std::uint64_t next = bits::make(generation, bits::taken);]]
+  [[if (model::fault("task_state: two may collect")) return bits::outcome(w);
+    const std::uint64_t next = bits::make(generation, bits::taken);]])
+plant(task/task_state.hpp
+  [[if (announce(generation, bits::released)) return release_result::left_to_completer;]]
+  [[if (announce(generation, bits::released)) return release_result::left_to_completer;
+      if (model::fault("task_state: release() gives up when the task is done")) {
+        return release_result::left_to_completer;
+      }]])
+plant(task/task_state.hpp
+  [[bool retract(std::uint64_t& seen, std::uint64_t flag) noexcept {]]
+  [[bool retract(std::uint64_t& seen, std::uint64_t flag) noexcept {
+    if (model::fault("task_state: a flag stays up while it is served")) {
+      seen &= ~flag;
+      return true;
+    }]])

@@ -1,0 +1,178 @@
+// task_state: the outcome is seen with the outputs, by one collector; whoever announced himself is served by the completer or
+// sees that the task is done; a waiter that sleeps is woken; the slot is freed once.
+#include "explore.hpp"
+
+#include "sync/parker.hpp"
+#include "task/task_state.hpp"
+
+namespace {
+
+using namespace model;
+using bits = lev::state_bits;
+using lev::status;
+
+struct task {
+  task() { state.open(); }
+
+  // What finish() of worker/complete.cpp does.
+  void complete() {
+    output.set(7);
+    std::uint64_t seen = bits::make(0, bits::live);
+    do {
+      serve(seen);
+    } while ((seen & bits::depended_on) != 0 || !state.try_finish(seen, status::ok));
+    if ((seen & bits::released) != 0) free();
+    if ((seen & bits::crowd) != 0) {
+      for (auto& p : parks) p.unpark(place);
+    } else if ((seen & bits::waited) != 0) {
+      parks[bits::waiter(seen)].unpark(place);
+    }
+    if (calls_back) call();
+    tell(dependants_taken);
+  }
+  void serve(std::uint64_t& seen) {
+    if ((seen & bits::called_back) != 0) calls_back = true;
+    if ((seen & bits::depended_on) == 0 || !state.retract(seen, bits::depended_on)) return;
+    dependants_taken |= dependants.exchange(0, std::memory_order_acq_rel);
+  }
+  void tell(std::uint32_t list) {
+    for (unsigned i = 0; i < 2; ++i) {
+      if ((list >> i & 1) != 0) told[i].set(told[i].get() + 1);
+    }
+  }
+  void free() { freed.set(freed.get() + 1); }
+  void call() { called.set(called.get() + callback.get()); }
+
+  // What a waiting thread does: announce, look, sleep; then look again.
+  void wait(unsigned self) {
+    while (state.peek(0) == status::pending) {
+      if (state.announce_waiter(0, self)) parks[self].park(place, sleeper::never);
+    }
+  }
+  // Takes the outcome; false if another has it.
+  bool collect() {
+    const status s = state.collect(0);
+    require(s == status::ok || s == status::stale_ticket, "done, or taken by another");
+    if (s != status::ok) return false;
+    require(output.get() == 7, "the outputs are there");
+    output.set(0);
+    state.retire();
+    free();
+    return true;
+  }
+  void release() {
+    if (state.release(0) != lev::task_state<env>::release_result::freed) return;
+    require(output.get() == 7, "the outputs are there");
+    state.retire();
+    free();
+  }
+
+  lev::task_state<env> state;
+  plain<int> output;
+  lev::parker<env> parks[3];
+  sleeper place;
+  plain<int> freed;
+  plain<int> callback;  // what on_complete() leaves in the slot
+  plain<int> called;
+  bool calls_back = false;  // the completer's
+  atomic<std::uint32_t> dependants;
+  std::uint32_t dependants_taken = 0;  // the completer's
+  plain<int> told[2];
+};
+
+struct one_waiter : scenario<one_waiter, 2> {
+  void thread(unsigned index) {
+    if (index == 0) return t->complete();
+    t->wait(1);
+    require(t->collect(), "nobody else collects");
+  }
+  void after() { require(t->freed.get() == 1 && t->state.generation() == 1, "freed once"); }
+  boxed<task> t;
+};
+
+// One sleeps until the task is done, the other one also; both must wake. One of them gets the outcome.
+struct two_waiters : scenario<two_waiters, 3> {
+  void thread(unsigned index) {
+    if (index == 0) return t->complete();
+    t->wait(index);
+    t->collect();
+  }
+  void after() { require(t->freed.get() == 1, "collected once"); }
+  boxed<task> t;
+};
+
+struct waiter_and_canceller : scenario<waiter_and_canceller, 3> {
+  void thread(unsigned index) {
+    if (index == 0) t->complete();
+    if (index == 1) {
+      t->wait(1);
+      require(t->collect(), "nobody else collects");
+    }
+    if (index == 2) t->state.announce(0, bits::cancel_asked);
+  }
+  void after() { require(t->freed.get() == 1, "freed once"); }
+  boxed<task> t;
+};
+
+struct releaser : scenario<releaser, 2> {
+  void thread(unsigned index) { index == 0 ? t->complete() : t->release(); }
+  void after() { require(t->freed.get() == 1 && t->state.generation() == 1, "freed once"); }
+  boxed<task> t;
+};
+
+// The ticket is released while another thread sleeps until the task is done: it wakes and sees that the ticket is stale.
+struct waiter_and_releaser : scenario<waiter_and_releaser, 3> {
+  void thread(unsigned index) {
+    if (index == 0) t->complete();
+    if (index == 1) t->wait(1);
+    if (index == 2) t->release();
+  }
+  void after() { require(t->freed.get() == 1, "freed once"); }
+  boxed<task> t;
+};
+
+// on_complete(): the callback runs once, here or at the completer's.
+struct callback : scenario<callback, 2> {
+  void thread(unsigned index) {
+    if (index == 0) return t->complete();
+    t->callback.set(5);
+    if (!t->state.announce(0, bits::called_back)) {
+      require(t->output.get() == 7, "the outputs are there");
+      t->call();
+    }
+  }
+  void after() { require(t->called.get() == 5, "called once"); }
+  boxed<task> t;
+};
+
+// Two dependants arrive while the task ends: each is told once, by the completer or by itself.
+struct two_dependants : scenario<two_dependants, 3> {
+  void thread(unsigned index) {
+    if (index == 0) return t->complete();
+    t->dependants.fetch_or(index, std::memory_order_acq_rel);
+    if (t->state.announce(0, bits::depended_on)) return;
+    require(t->output.get() == 7, "the outputs are there");
+    t->tell(t->dependants.exchange(0, std::memory_order_acq_rel));
+  }
+  void after() { require(t->told[0].get() == 1 && t->told[1].get() == 1, "each is told once"); }
+  boxed<task> t;
+};
+
+}  // namespace
+
+int main() {
+  return explorer("task_state", {}, {"task/task_state.hpp"})
+      .check<one_waiter>("one waiter")
+      .check<two_waiters>("two waiters")
+      .check<waiter_and_canceller>("waiter and canceller")
+      .check<releaser>("releaser")
+      .check<waiter_and_releaser>("waiter and releaser")
+      .check<callback>("callback")
+      .check<two_dependants>("two dependants")
+      .plant("task_state: done is stored without a look at the flags")
+      .plant("task_state: a second waiter replaces the first")
+      .plant("task_state: two may collect")
+      .plant("task_state: release() gives up when the task is done")
+      .plant("task_state: a flag stays up while it is served")
+      .end();
+}
