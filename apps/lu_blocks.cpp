@@ -232,12 +232,18 @@ template <class T>
 void factor(lev::runtime& runtime, std::size_t n, T* matrix, const lu_block_options& options,
             const procedures<T>& run) {
   if (n == 0) return;
+  const bool is_graph = options.schedule == lu_schedule::dependencies;
   block_grid<T> grid(n, std::clamp<std::size_t>(options.block, 1, n), options.layout, matrix);
+  // A submit waits for ever when its caller holds all tickets.
+  if (is_graph && grid.side() * grid.side() > options.tickets / 2) {
+    throw lev::error(lev::status::too_big, -1,
+                     "lu_blocks(): more blocks than half the tickets; take larger blocks");
+  }
   drained(runtime, [&] {
-    if (options.schedule == lu_schedule::phases) {
-      factor_in_phases(runtime, grid, run);
-    } else {
+    if (is_graph) {
       factor_by_dependencies(runtime, grid, run);
+    } else {
+      factor_in_phases(runtime, grid, run);
     }
   });
   grid.copy_back();

@@ -29,13 +29,7 @@ void subtract(const T* __restrict multipliers, std::size_t count, T* __restrict 
 }
 
 template <class T>
-void update_column(lev::in<T> multipliers, lev::inout<T> column) {
-  subtract(multipliers.data(), multipliers.size(), column.data());
-}
-
-// The range counts the columns: with it a piece of one column cannot be cut inside the column.
-template <class T>
-void update_columns(lev::range, lev::in<T> multipliers, lev::inout<T> columns) {
+void update_columns(lev::in<T> multipliers, lev::inout<T> columns) {
   for (std::size_t c = 0; c < columns.rows(); ++c) {
     subtract(multipliers.data(), multipliers.size(), columns.row(c));
   }
@@ -50,17 +44,14 @@ std::uint64_t cycles(const lev::descriptor& task) {
 template <class T>
 struct procedures {
   lev::procedure<void(T, lev::inout<T>)> divide;
-  lev::procedure<void(lev::in<T>, lev::inout<T>)> update_column;
-  lev::procedure<void(lev::range, lev::in<T>, lev::inout<T>)> update_columns;
+  lev::procedure<void(lev::in<T>, lev::inout<T>)> update_columns;
 };
 const procedures<float> float_procedures = {
     lev::define("lu_divide_f32", &divide<float>, nullptr, &cycles),
-    lev::define("lu_update_column_f32", &update_column<float>, nullptr, &cycles),
-    lev::define("lu_update_columns_f32", &update_columns<float>, nullptr, &cycles)};
+    lev::define("lu_update_f32", &update_columns<float>, nullptr, &cycles)};
 const procedures<double> double_procedures = {
     lev::define("lu_divide_f64", &divide<double>, nullptr, &cycles),
-    lev::define("lu_update_column_f64", &update_column<double>, nullptr, &cycles),
-    lev::define("lu_update_columns_f64", &update_columns<double>, nullptr, &cycles)};
+    lev::define("lu_update_f64", &update_columns<double>, nullptr, &cycles)};
 
 template <class T>
 class column_factorisation {
@@ -106,14 +97,9 @@ class column_factorisation {
     const auto make = [&](std::size_t i, lev::descriptor& task) {
       const std::size_t first = k + 1 + i * per_task;
       const std::size_t count = std::min(per_task, n_ - first);
-      if (count == 1) {
-        task = lev::pack(run_.update_column, multipliers, lev::view(element(k, first), below + 1));
-        return;
-      }
       auto columns = lev::strided(element(k, first), count, below + 1, n_);
-      columns.is_sliced = options_.dice;
-      task = lev::pack(run_.update_columns, lev::range{first, first + count}, multipliers, columns);
-      if (!options_.dice) task.arguments[0].flags = 0;
+      columns.is_sliced = options_.dice && count > 1;
+      task = lev::pack(run_.update_columns, multipliers, columns);
     };
     runtime_.submit_bulk((below + per_task - 1) / per_task, make).wait();
   }

@@ -55,15 +55,14 @@ std::uint64_t draw_rows_cycles(const lev::descriptor& task) {
 const auto draw_rows_procedure =
     lev::define("mandelbrot_rows", &draw_rows, nullptr, &draw_rows_cycles);
 
-// Rows [first, end) as a task. A single row is not sliced: it would be cut along its pixels, which
-// the range does not count.
+// Rows [first, end) as a task.
 lev::descriptor rows_task(const mandelbrot_view& view, std::uint64_t first, std::uint64_t end,
                           bool dice, std::uint16_t* counts) {
   auto rows = lev::strided(counts + first * view.width, end - first, view.width, view.width);
-  rows.is_sliced = dice && end - first > 1;
+  rows.is_sliced = dice;
   lev::descriptor task =
       lev::pack(draw_rows_procedure, lev::view(&view, 1), lev::range{first, end}, rows);
-  if (!rows.is_sliced) task.arguments[1].flags = 0;
+  if (!dice) task.arguments[1].flags = 0;
   return task;
 }
 

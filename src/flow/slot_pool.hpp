@@ -13,7 +13,7 @@ namespace lev {
 struct slot_cache {
   static constexpr std::uint32_t size_max = 32;
   std::uint32_t count = 0;
-  std::uint32_t limit = 0;  // 0, or at least 2
+  std::uint32_t limit = 0;
   std::uint32_t slots[size_max];
 };
 
@@ -57,7 +57,7 @@ class slot_pool {
       cache.slots[cache.count++] = index;
       return false;
     }
-    const std::uint32_t half = cache.limit / 2;
+    const std::uint32_t half = (cache.limit + 1) / 2;
     while (!free_.try_push_all(cache.slots, half)) real_env::pause();
     cache.count -= half;
     for (std::uint32_t i = 0; i < cache.count; ++i) cache.slots[i] = cache.slots[i + half];

@@ -336,6 +336,20 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
   if (helps) self.hands_over = e.bell.stop_spinning();
 }
 
+// While a participant serves, every task starts with the floating-point mode the server has.
+class serving {
+ public:
+  explicit serving(participant& self) noexcept
+      : self_(self), outer_(std::exchange(self.float_mode, float_mode())) {}
+  ~serving() { self_.float_mode = outer_; }
+  serving(const serving&) = delete;
+  serving& operator=(const serving&) = delete;
+
+ private:
+  participant& self_;
+  std::uint64_t outer_;
+};
+
 // What this participant has taken and will not run now is for others.
 void return_inbox(engine& e, participant& self) noexcept {
   std::uint32_t task = 0;
@@ -358,14 +372,13 @@ bool run_one(engine& e, participant& self) noexcept {
 }  // namespace
 
 bool help(engine& e, participant& self) noexcept {
-  const std::uint64_t outer_mode = std::exchange(self.float_mode, float_mode());
-  const bool found = run_one(e, self);
-  self.float_mode = outer_mode;
-  return found;
+  const serving s(self);
+  return run_one(e, self);
 }
 
 void leave(engine& e, participant& self) noexcept {
   if (self.running != nullptr) return;
+  const serving s(self);
   while (self.ahead_count != 0) run_one(e, self);
   settle(e, self);
   return_inbox(e, self);
@@ -375,7 +388,7 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
                  bool helps) noexcept {
   drain(e, self);
   flush_notices(e, self);
-  const std::uint64_t outer_mode = std::exchange(self.float_mode, float_mode());
+  const serving s(self);
   bool is_there = false;
   for (;;) {
     if ((is_there = what.is_there())) break;
@@ -389,7 +402,6 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
     self.hands_over = false;
     if (!looks_idle(e, self)) ring(e, self.index + 1);
   }
-  self.float_mode = outer_mode;
   return is_there;
 }
 

@@ -103,6 +103,15 @@ TEST_P(lu_test, blocks_of_any_size_equal_serial_in_double_precision) {
   }
 }
 
+TEST_P(lu_test, more_blocks_than_tickets_are_refused) {
+  constexpr std::size_t n = 46;
+  auto matrix = make_matrix<float>(n, 1);
+  const auto before = matrix;
+  const lu_block_options options = {1, lu_schedule::dependencies, lu_layout::strided};
+  EXPECT_THROW(lu_blocks(runtime(), n, matrix.data(), options), lev::error);
+  EXPECT_EQ(matrix, before);
+}
+
 TEST_P(lu_test, run_reports_a_correct_result) {
   lu_options options;
   options.n = 80;

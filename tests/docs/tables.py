@@ -7,8 +7,8 @@ import blocks
 
 CODE = re.compile(r"`([^`]+)`")
 ENUMERATOR = re.compile(r"^  (\w+) = (\d+),", re.MULTILINE)
-FIELD = re.compile(r"^  [\w:]+ \*?(\w+) = ([^;]+);|^  const char\* (\w+) = ([^;]+);", re.MULTILINE)
-EXPRESSION = re.compile(r"[\d\s()*+<-]+")
+FIELD = re.compile(r"^  (?:const )?[\w:]+\*? (\w+) =\s[^;]+;", re.MULTILINE)
+EXPRESSION = re.compile(r"[0-9a-fx\s()*+<-]+")
 
 
 def rows(text):
@@ -44,12 +44,12 @@ def enumerators(root, header, name):
 def config_fields(root):
     text = (root / "include/leveret/config.hpp").read_text(encoding="utf-8")
     body = re.search(r"\nstruct config \{\n(.*?)\n\};", text, re.DOTALL)[1]
-    return {first or third for first, _, third, _ in FIELD.findall(body)}
+    return set(FIELD.findall(body))
 
 
 def number(text):
     """The value of a constant expression of C++ made of literals; None for any other."""
-    plain = re.sub(r"(?<=\d)(u|ul|ull)\b|'", "", text.strip(), flags=re.IGNORECASE)
+    plain = re.sub(r"(?<=[\da-f])(u|ul|ull)\b|'", "", text.strip(), flags=re.IGNORECASE)
     plain = re.sub(r"std::\w+\{(\d+)\}", r"\1", plain)
     return eval(plain) if EXPRESSION.fullmatch(plain) else None
 
@@ -57,7 +57,7 @@ def number(text):
 def constants(root, header, name):
     """Values that a header gives a name: `name = value` or `name value`, in code."""
     text = (root / header).read_text(encoding="utf-8")
-    given = re.findall(rf"\b{name}(?: = |\s+)([^;,)>\n]+)", text)
+    given = re.findall(rf"(?<!\w){re.escape(name)}(?:\s*=\s*|\s+)([^;,)]+)", text)
     return {number(value) for value in given} - {None}
 
 

@@ -27,11 +27,11 @@ struct task {
     } else if ((seen & bits::waited) != 0) {
       parks[bits::waiter(seen)].unpark(place);
     }
-    if (calls_back) call();
+    if (callback_taken != 0) call(callback_taken);
     tell(dependants_taken);
   }
   void serve(std::uint64_t& seen) {
-    if ((seen & bits::called_back) != 0) calls_back = true;
+    if ((seen & bits::called_back) != 0) callback_taken = callback.get();
     if ((seen & bits::depended_on) == 0 || !state.retract(seen, bits::depended_on)) return;
     dependants_taken |= dependants.exchange(0, std::memory_order_acq_rel);
   }
@@ -41,13 +41,28 @@ struct task {
     }
   }
   void free() { freed.set(freed.get() + 1); }
-  void call() { called.set(called.get() + callback.get()); }
+  void call(int what) { called.set(called.get() + what); }
 
   // What a waiting thread does: announce, look, sleep; then look again.
   void wait(unsigned self) {
     while (state.peek(0) == status::pending) {
       if (state.announce_waiter(0, self)) parks[self].park(place, sleeper::never);
     }
+  }
+  // What on_complete() does.
+  void call_back() {
+    callback.set(5);
+    if (state.announce(0, bits::called_back)) return;
+    require(output.get() == 7, "the outputs are there");
+    call(5);
+  }
+  // What the submitter of dependant 1 or 2 does.
+  void depend(unsigned which) {
+    dependants.fetch_or(which, std::memory_order_acq_rel);
+    if (state.announce(0, bits::depended_on)) return;
+    require(state.peek(0) == status::ok, "late: it is done");
+    require(output.get() == 7, "the outputs are there");
+    tell(dependants.exchange(0, std::memory_order_acq_rel));
   }
   // Takes the outcome; false if another has it.
   bool collect() {
@@ -74,7 +89,7 @@ struct task {
   plain<int> freed;
   plain<int> callback;  // what on_complete() leaves in the slot
   plain<int> called;
-  bool calls_back = false;  // the completer's
+  int callback_taken = 0;  // the completer's
   atomic<std::uint32_t> dependants;
   std::uint32_t dependants_taken = 0;  // the completer's
   plain<int> told[2];
@@ -132,16 +147,26 @@ struct waiter_and_releaser : scenario<waiter_and_releaser, 3> {
 };
 
 // on_complete(): the callback runs once, here or at the completer's.
-struct callback : scenario<callback, 2> {
+template <int Threads>
+struct callback : scenario<callback<Threads>, Threads> {
   void thread(unsigned index) {
     if (index == 0) return t->complete();
-    t->callback.set(5);
-    if (!t->state.announce(0, bits::called_back)) {
-      require(t->output.get() == 7, "the outputs are there");
-      t->call();
-    }
+    if (index == 1) return t->call_back();
+    t->depend(index);
   }
-  void after() { require(t->called.get() == 5, "called once"); }
+  void after() {
+    require(t->called.get() == 5, "called once");
+    require(Threads < 3 || t->told[1].get() == 1, "told once");
+  }
+  boxed<task> t;
+};
+
+// Whoever sees the outcome sees the outputs, without collecting.
+struct poller : scenario<poller, 2> {
+  void thread(unsigned index) {
+    if (index == 0) return t->complete();
+    if (t->state.peek(0) == status::ok) require(t->output.get() == 7, "the outputs are there");
+  }
   boxed<task> t;
 };
 
@@ -149,16 +174,16 @@ struct callback : scenario<callback, 2> {
 struct two_dependants : scenario<two_dependants, 3> {
   void thread(unsigned index) {
     if (index == 0) return t->complete();
-    t->dependants.fetch_or(index, std::memory_order_acq_rel);
-    if (t->state.announce(0, bits::depended_on)) return;
-    require(t->output.get() == 7, "the outputs are there");
-    t->tell(t->dependants.exchange(0, std::memory_order_acq_rel));
+    t->depend(index);
   }
   void after() { require(t->told[0].get() == 1 && t->told[1].get() == 1, "each is told once"); }
   boxed<task> t;
 };
 
 }  // namespace
+
+constexpr const char* both = "the load and the change that follows both acquire";
+constexpr const char* in_word = "the waiter's number is in the word; the parker orders the rest";
 
 int main() {
   return explorer("task_state", {}, {"task/task_state.hpp"})
@@ -167,12 +192,19 @@ int main() {
       .check<waiter_and_canceller>("waiter and canceller")
       .check<releaser>("releaser")
       .check<waiter_and_releaser>("waiter and releaser")
-      .check<callback>("callback")
+      .check<poller>("poller")
+      .check<callback<2>>("callback")
+      .check<callback<3>>("callback and dependant")
       .check<two_dependants>("two dependants")
       .plant("task_state: done is stored without a look at the flags")
       .plant("task_state: a second waiter replaces the first")
       .plant("task_state: two may collect")
       .plant("task_state: release() gives up when the task is done")
       .plant("task_state: a flag stays up while it is served")
+      .spare("collect load acquire -> relaxed", both)
+      .spare("collect change acquire -> relaxed", both)
+      .spare("announce_waiter change acq_rel -> acquire", in_word)
+      .spare("announce_waiter change acq_rel -> release", in_word)
+      .spare("announce_waiter load acquire -> relaxed", in_word)
       .end();
 }

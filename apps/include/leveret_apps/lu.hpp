@@ -57,9 +57,10 @@ struct lu_block_options {
   unsigned block = 64;  // columns and rows of a block
   lu_schedule schedule = lu_schedule::phases;
   lu_layout layout = lu_layout::contiguous;
+  unsigned tickets = 4096;  // config::tickets of the runtime
 };
-// With lu_schedule::dependencies, (n / block)^2 tickets are held at once: config::tickets must be
-// larger.
+// With lu_schedule::dependencies, (n / block)^2 tickets are held at once. Throws lev::error,
+// too_big, when that is more than half of those there are.
 void lu_blocks(lev::runtime& runtime, std::size_t n, float* matrix,
                const lu_block_options& options = {});
 void lu_blocks(lev::runtime& runtime, std::size_t n, double* matrix,
