@@ -110,10 +110,3 @@ plant(task/task_state.hpp
       if (model::fault("task_state: release() gives up when the task is done")) {
         return release_result::left_to_completer;
       }]])
-plant(task/task_state.hpp
-  [[bool retract(std::uint64_t& seen, std::uint64_t flag) noexcept {]]
-  [[bool retract(std::uint64_t& seen, std::uint64_t flag) noexcept {
-    if (model::fault("task_state: a flag stays up while it is served")) {
-      seen &= ~flag;
-      return true;
-    }]])

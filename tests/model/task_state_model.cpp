@@ -11,6 +11,8 @@ using namespace model;
 using bits = lev::state_bits;
 using lev::status;
 
+constexpr fault_name flag_stays = "task_state: dependants are taken while the flag stays up";
+
 struct task {
   task() { state.open(); }
 
@@ -20,7 +22,8 @@ struct task {
     std::uint64_t seen = bits::make(0, bits::live);
     do {
       serve(seen);
-    } while ((seen & bits::depended_on) != 0 || !state.try_finish(seen, status::ok));
+    } while (((seen & bits::depended_on) != 0 && !fault(flag_stays)) ||
+             !state.try_finish(seen, status::ok));
     if ((seen & bits::released) != 0) free();
     if ((seen & bits::crowd) != 0) {
       for (auto& p : parks) p.unpark(place);
@@ -32,7 +35,8 @@ struct task {
   }
   void serve(std::uint64_t& seen) {
     if ((seen & bits::called_back) != 0) callback_taken = callback.get();
-    if ((seen & bits::depended_on) == 0 || !state.retract(seen, bits::depended_on)) return;
+    if ((seen & bits::depended_on) == 0) return;
+    if (!fault(flag_stays) && !state.retract(seen, bits::depended_on)) return;
     dependants_taken |= dependants.exchange(0, std::memory_order_acq_rel);
   }
   void tell(std::uint32_t list) {
@@ -200,9 +204,10 @@ int main() {
       .plant("task_state: a second waiter replaces the first")
       .plant("task_state: two may collect")
       .plant("task_state: release() gives up when the task is done")
-      .plant("task_state: a flag stays up while it is served")
+      .plant(flag_stays)
       .spare("collect load acquire -> relaxed", both)
       .spare("collect change acquire -> relaxed", both)
+      .spare("retract change acq_rel -> acquire", "try_finish() publishes, for both")
       .spare("announce_waiter change acq_rel -> acquire", in_word)
       .spare("announce_waiter change acq_rel -> release", in_word)
       .spare("announce_waiter load acquire -> relaxed", in_word)
