@@ -25,6 +25,7 @@ void bind_machines(nb::module_& m) {
   m.def("available_cores", &available_cores,
         "Cores this process may use: its affinity mask, limited by the cgroup's CPU quota.");
   m.def("status_name", [](int code) { return status_name(static_cast<status>(code)); },
+        nb::arg("code"),
         "Name of a status code, such as 'stale_ticket'.");
   m.def(
       "machines",

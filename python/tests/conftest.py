@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +13,12 @@ import leveret
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import settings
+
+DEEP = os.environ.get("LEVERET_DEEP") == "1"  # as for the other tests: longer, not other
+settings.register_profile("deep", max_examples=2000, deadline=None)
+if DEEP:
+    settings.load_profile("deep")
 
 KERNELS = Path(__file__).with_name("kernels.c")
 

@@ -11,7 +11,7 @@ from typing import Any
 import leveret
 import numpy as np
 import pytest
-from conftest import Gate
+from conftest import DEEP, Gate
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -330,5 +330,7 @@ class AnyOrder(RuleBasedStateMachine):
             self.check(ticket)
 
 
-AnyOrder.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+AnyOrder.TestCase.settings = settings(
+    max_examples=2000 if DEEP else 100, stateful_step_count=30, deadline=None
+)
 test_any_order = AnyOrder.TestCase

@@ -173,8 +173,14 @@ bool try_direct(core& c, participant& self, std::uint32_t task, const draft& d) 
     }
     slot& s = c.pool.at(task);
     s.mailbox = static_cast<std::uint16_t>(w + 1);
-    worker.mail.deliver({task, s.state.generation(), d.procedure, d.argument_count, s.flags, 0,
-                         d.argument_count == 0 ? argument{} : d.arguments[0]});
+    letter l;
+    l.task = task;
+    l.generation = s.state.generation();
+    l.procedure = d.procedure;
+    l.argument_count = d.argument_count;
+    l.flags = s.flags;
+    for (unsigned i = 0; i < l.carried(); ++i) l.arguments[i] = d.arguments[i];
+    worker.mail.deliver(l);
     if (sleeps && c.bell.claim(w)) unpark(c, w);
     self.counters.direct.add(1);
     return true;

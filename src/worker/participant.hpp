@@ -28,18 +28,36 @@ namespace lev {
 
 struct engine;
 
-// What goes through a mailbox: a task's fixed part and first argument, so that a small task needs
-// no other line.
+// What goes through a mailbox: a task's fixed part and its first arguments, so that a small task
+// needs no other line than the mailbox's. Copying copies only the arguments there are.
 struct letter {
-  std::uint32_t task;
-  std::uint32_t generation;
-  procedure_id procedure;
-  std::uint8_t argument_count;
-  std::uint8_t flags;
-  std::uint32_t unused;
-  argument first;
+  static constexpr unsigned arguments_max = 3;
+
+  letter() noexcept {}
+  letter(const letter& other) noexcept { *this = other; }
+  letter& operator=(const letter& other) noexcept {
+    task = other.task;
+    generation = other.generation;
+    procedure = other.procedure;
+    argument_count = other.argument_count;
+    flags = other.flags;
+    for (unsigned i = 0; i < carried(); ++i) arguments[i] = other.arguments[i];
+    return *this;
+  }
+  unsigned carried() const noexcept {
+    return argument_count < arguments_max ? argument_count : arguments_max;
+  }
+
+  std::uint32_t task = no_slot;
+  std::uint32_t generation = 0;
+  procedure_id procedure = 0;
+  std::uint8_t argument_count = 0;
+  std::uint8_t flags = 0;
+  union {
+    argument arguments[arguments_max];
+  };
 };
-static_assert(sizeof(letter) <= 56);
+static_assert(sizeof(letter) <= 120);
 
 // Room for a task's arguments that is not cleared first: most tasks use little of it.
 class argument_room {

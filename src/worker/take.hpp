@@ -39,8 +39,9 @@ inline bool take_mail(engine& e, participant& self, job& j) noexcept {
   j.flags = l.flags;
   j.is_direct = true;
   j.result = status::ok;
-  j.arguments[0] = l.first;
-  for (unsigned i = 1; i < l.argument_count; ++i) j.arguments[i] = e.pool.argument_at(l.task, i);
+  for (unsigned i = 0; i < l.argument_count; ++i) {
+    j.arguments[i] = i < l.carried() ? l.arguments[i] : e.pool.argument_at(l.task, i);
+  }
   return true;
 }
 

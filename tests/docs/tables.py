@@ -8,7 +8,7 @@ import blocks
 CODE = re.compile(r"`([^`]+)`")
 ENUMERATOR = re.compile(r"^  (\w+) = (\d+),", re.MULTILINE)
 FIELD = re.compile(r"^  (?:const )?[\w:]+\*? (\w+) =\s[^;]+;", re.MULTILINE)
-EXPRESSION = re.compile(r"[0-9a-fx\s()*+<-]+")
+EXPRESSION = re.compile(r"(0x[\da-f]+|\d+)(?:\s*<<\s*(\d+))?", re.IGNORECASE)
 
 
 def rows(text):
@@ -48,10 +48,11 @@ def config_fields(root):
 
 
 def number(text):
-    """The value of a constant expression of C++ made of literals; None for any other."""
+    """The value of a literal of C++, or of one shifted by another; None for anything else."""
     plain = re.sub(r"(?<=[\da-f])(u|ul|ull)\b|'", "", text.strip(), flags=re.IGNORECASE)
     plain = re.sub(r"std::\w+\{(\d+)\}", r"\1", plain)
-    return eval(plain) if EXPRESSION.fullmatch(plain) else None
+    parts = EXPRESSION.fullmatch(plain)
+    return int(parts[1], 0) << int(parts[2] or "0", 0) if parts else None
 
 
 def constants(root, header, name):
@@ -78,11 +79,12 @@ def options_in(text):
 def paths_in(text):
     """Words in back quotes that are paths of the tree."""
     folders = ("include/", "src/", "apps/", "examples/", "python/", "docs/", "bench/", "tests/")
-    return [word for word in CODE.findall(text) if word.startswith(folders) and " " not in word]
+    words = CODE.findall(text)
+    return [word for word in words if word.startswith(folders) and not set(word) & set(" *")]
 
 
 def pages(root):
-    return {page.path: (root / page.path).read_text(encoding="utf-8") for page in blocks.pages(root)}
+    return {page.path: read(root, page.path) for page in blocks.pages(root)}
 
 
 def inventory_ids():

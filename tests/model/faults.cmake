@@ -110,3 +110,44 @@ plant(task/task_state.hpp
       if (model::fault("task_state: release() gives up when the task is done")) {
         return release_result::left_to_completer;
       }]])
+
+plant(queue/mailbox.hpp
+  [[    letter_ = letter;
+]]
+  [[    if (model::fault("mailbox: the letter is written after it is published")) {
+      received_.store(lease_.load(memory_order_relaxed) >> 16, memory_order_release);
+    }
+    letter_ = letter;
+]])
+plant(queue/mailbox.hpp
+  [[static std::uint32_t next_announcement(std::uint32_t word) noexcept {]]
+  [[static std::uint32_t next_announcement(std::uint32_t word) noexcept {
+    if (model::fault("mailbox: a lease announces nothing")) return word & 0xffff0000u;]])
+plant(queue/mailbox.hpp
+  [[if ((word & 0xffff) != 0) return false;]]
+  [[if ((word & 0xffff) != 0 && !model::fault("mailbox: leased twice")) return false;]])
+
+plant(sync/doorbell.hpp
+  [[word_.fetch_sub(one_sleeper - one_spinner, memory_order_seq_cst);]]
+  [[if (model::fault("doorbell: the flag is down before the count is right")) {
+      flags_[who]->store(awake, memory_order_release);
+    }
+    word_.fetch_sub(one_sleeper - one_spinner, memory_order_seq_cst);]])
+plant(sync/doorbell.hpp
+  [[while (flags_[who]->load(memory_order_acquire) != awake) Env::pause();]]
+  [[while (flags_[who]->load(memory_order_acquire) != awake) {
+      if (model::fault("doorbell: a sleeper does not wait for its waker")) return;
+      Env::pause();
+    }]])
+plant(sync/doorbell.hpp
+  [[return spinners(before) == 1 && sleepers(before) != 0;]]
+  [[return spinners(before) == 1 && sleepers(before) != 0 &&
+           !model::fault("doorbell: the last spinner hands nothing over");]])
+plant(sync/doorbell.hpp
+  [[return spinners(w) == 0 && sleepers(w) != 0;]]
+  [[return spinners(w) == 0 &&
+           sleepers(w) > (model::fault("doorbell: one sleeper is let lie") ? 1u : 0u);]])
+plant(sync/doorbell.hpp
+  [[word_.fetch_add(one_sleeper - one_spinner, memory_order_seq_cst);]]
+  [[word_.fetch_add(one_sleeper - one_spinner, memory_order_seq_cst);
+    if (model::fault("doorbell: no heavy fence")) return;]])

@@ -1,0 +1,177 @@
+// Conformance: dice hooks of users, good and bad ones.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class dice_hook_test : public machine_test {
+ protected:
+  // A runtime in which the tasks of these tests are too big for the local store.
+  runtime& open_small() {
+    config c = settings();
+    c.staging = staging::copy;
+    c.local_store_bytes = 4096;
+    return open(c);
+  }
+};
+LEV_ON_EVERY_MACHINE(dice_hook_test);
+
+using words = std::vector<std::uint64_t>;
+
+// What the hooks below do; a test may also count calls.
+void halve(const descriptor& whole, descriptor* pieces) {
+  const argument& x = whole.arguments[0];
+  const std::uint64_t half = x.row_bytes / x.unit_bytes / 2 * x.unit_bytes;
+  pieces[0] = whole;
+  pieces[0].arguments[0].row_bytes = half;
+  pieces[0].arguments[0].stride_bytes = static_cast<std::int64_t>(half);
+  pieces[1] = whole;
+  pieces[1].arguments[0].address += half;
+  pieces[1].arguments[0].row_bytes -= half;
+  pieces[1].arguments[0].stride_bytes -= static_cast<std::int64_t>(half);
+}
+
+void add_one(inout<std::uint64_t> x) {
+  for (std::size_t i = 0; i < x.size(); ++i) ++x[i];
+}
+
+const auto by_halves =
+    define("hook.by_halves", &add_one, [](const descriptor& whole, descriptor* pieces, unsigned) {
+      if (whole.arguments[0].row_bytes < 2 * sizeof(std::uint64_t)) return 1u;
+      halve(whole, pieces);
+      return 2u;
+    });
+
+TEST_P(dice_hook_test, a_hook_cuts_where_it_likes) {
+  runtime& r = open();
+  for (const std::size_t n : {1u, 2u, 3u, 100u, 5000u}) {
+    words x(n, 1);
+    r.submit(by_halves, x).wait();
+    ASSERT_EQ(x, words(n, 2));
+  }
+}
+
+TEST_P(dice_hook_test, a_hook_makes_a_big_task_fit) {
+  runtime& r = open_small();
+  words x(20'000, 1);
+  expect_ok(r.submit(by_halves, x));
+  EXPECT_EQ(x, words(x.size(), 2));
+}
+
+// A hook that says "cannot be split", with each of its answers.
+template <unsigned Answer>
+const auto refuses = define(("hook.refuses" + std::to_string(Answer)).c_str(), &add_one,
+                            [](const descriptor&, descriptor*, unsigned) { return Answer; });
+
+TEST_P(dice_hook_test, a_hook_that_refuses_leaves_the_task_whole) {
+  runtime& r = open();
+  words x(1000, 1);
+  expect_ok(r.submit(refuses<0>, x));
+  expect_ok(r.submit(refuses<1>, x));
+  expect_ok(r.submit(refuses<0xffffffffu>, x));
+  EXPECT_EQ(x, words(1000, 4));
+  EXPECT_EQ(r.count().diced, 0u);
+}
+
+TEST_P(dice_hook_test, a_big_task_that_the_hook_refuses_to_cut_fails) {
+  runtime& r = open_small();
+  words x(2000, 1);
+  ticket t = r.submit(refuses<0>, x);
+  const outcome o = wait(t);
+  EXPECT_TRUE(o.code == status::too_big || o.code == status::dice_loop) << status_name(o.code);
+  EXPECT_EQ(x, words(2000, 1));
+  words small(10, 1);
+  expect_ok(r.submit(refuses<0>, small));
+  EXPECT_EQ(small, words(10, 2));
+}
+
+// Hooks whose pieces are as large as the whole: dicing would never end.
+template <unsigned Pieces>
+const auto never_shrinks =
+    define(("hook.never_shrinks" + std::to_string(Pieces)).c_str(), &add_one,
+           [](const descriptor& whole, descriptor* pieces, unsigned max) {
+             const unsigned n = Pieces < max ? Pieces : max;
+             for (unsigned i = 0; i < n; ++i) pieces[i] = whole;
+             return n;
+           });
+
+TEST_P(dice_hook_test, a_hook_that_never_shrinks_is_a_dice_loop) {
+  runtime& r = open_small();
+  words x(2000, 1);
+  for (int i = 0; i < 3; ++i) {
+    ticket two = r.submit(never_shrinks<2>, x);
+    EXPECT_EQ(wait(two).code, status::dice_loop);
+    ticket many = r.submit(never_shrinks<32>, x);
+    EXPECT_EQ(wait(many).code, status::dice_loop);
+  }
+  EXPECT_EQ(x, words(2000, 1));
+  expect_ok(r.submit(by_halves, x));
+  EXPECT_EQ(x, words(2000, 2));
+}
+
+// One piece stays as large as the whole: as bad.
+const auto keeps_one = define("hook.keeps_one", &add_one,
+                              [](const descriptor& whole, descriptor* pieces, unsigned) {
+                                halve(whole, pieces);
+                                pieces[0] = whole;
+                                return 2u;
+                              });
+
+TEST_P(dice_hook_test, a_piece_as_large_as_the_whole_is_a_dice_loop) {
+  runtime& r = open_small();
+  words x(2000, 1);
+  ticket t = r.submit(keeps_one, x);
+  EXPECT_EQ(wait(t).code, status::dice_loop);
+}
+
+// Pieces that no submit would accept.
+const auto makes_nonsense = define("hook.makes_nonsense", &add_one,
+                                   [](const descriptor& whole, descriptor* pieces, unsigned) {
+                                     halve(whole, pieces);
+                                     pieces[1].argument_count = 200;
+                                     pieces[1].procedure = 999;
+                                     return 2u;
+                                   });
+
+TEST_P(dice_hook_test, pieces_that_are_nonsense_are_refused) {
+  runtime& r = open_small();
+  words x(2000, 1);
+  ticket t = r.submit(makes_nonsense, x);
+  EXPECT_EQ(wait(t).code, status::dice_loop);
+  EXPECT_EQ(x, words(2000, 1));
+}
+
+// A slow hook of the other kind: one item off at a time, to the depth limit and beyond.
+const auto peels = define("hook.peels", &add_one,
+                          [](const descriptor& whole, descriptor* pieces, unsigned) {
+                            const argument& x = whole.arguments[0];
+                            if (x.row_bytes < 2 * x.unit_bytes) return 0u;
+                            pieces[0] = whole;
+                            pieces[0].arguments[0].row_bytes = x.unit_bytes;
+                            pieces[0].arguments[0].stride_bytes = x.unit_bytes;
+                            pieces[1] = whole;
+                            pieces[1].arguments[0].address += x.unit_bytes;
+                            pieces[1].arguments[0].row_bytes -= x.unit_bytes;
+                            pieces[1].arguments[0].stride_bytes -= x.unit_bytes;
+                            return 2u;
+                          });
+
+TEST_P(dice_hook_test, a_hook_that_peels_off_single_items_ends_at_the_depth_limit) {
+  runtime& r = open_small();
+  words x(3000, 1);
+  ticket t = r.submit(peels, x);
+  EXPECT_EQ(wait(t).code, status::dice_loop);
+  words y(520, 1);  // a few items above what fits
+  expect_ok(r.submit(peels, y));
+  EXPECT_EQ(y, words(520, 2));
+}
+
+}  // namespace
+}  // namespace lev::test

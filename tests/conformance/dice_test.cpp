@@ -1,0 +1,225 @@
+// Conformance: dicing. Whatever is sliced and however it is cut, every item is worked on exactly
+// once, pieces keep to the grain, and failures of pieces reach the ticket.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class dice_test : public machine_test {};
+LEV_ON_EVERY_MACHINE(dice_test);
+
+using words = std::vector<std::uint64_t>;
+
+// Counts how often each index was visited, and what the pieces looked like.
+struct visits {
+  explicit visits(std::size_t n) : at(n) {}
+  std::vector<std::atomic<int>> at;
+  counter pieces{0};
+  std::atomic<std::uint64_t> smallest{~std::uint64_t{0}};
+
+  void piece(range r) {
+    ++pieces;
+    for (std::uint64_t i = r.begin; i < r.end; ++i) ++at[i];
+    std::uint64_t least = smallest.load();
+    while (r.size() < least && !smallest.compare_exchange_weak(least, r.size())) {
+    }
+  }
+  void expect_once(std::size_t first, std::size_t last) const {
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      ASSERT_EQ(at[i], i >= first && i < last ? 1 : 0) << "index " << i;
+    }
+  }
+};
+
+const auto visit = define("dice.visit", [](range r, ref<visits> v) { v.to->piece(r); });
+
+TEST_P(dice_test, every_index_of_a_range_once) {
+  runtime& r = open();
+  for (const std::size_t n : {0u, 1u, 2u, 3u, 17u, 100u, 999u, 5000u}) {
+    visits v(n + 20);
+    r.submit(visit, range{10, 10 + n}, ref{&v}).wait();
+    v.expect_once(10, 10 + n);
+  }
+}
+
+TEST_P(dice_test, pieces_are_not_smaller_than_the_grain) {
+  runtime& r = open();
+  for (const std::uint32_t grain : {1u, 7u, 100u, 999u, 1000u, 5000u}) {
+    visits v(1000);
+    r.submit(options().grain(grain), visit, range{0, 1000}, ref{&v}).wait();
+    v.expect_once(0, 1000);
+    EXPECT_GE(v.smallest, std::min<std::uint64_t>(grain, 1000)) << "grain " << grain;
+    if (grain > 500) {
+      EXPECT_EQ(v.pieces, 1);
+    }
+  }
+}
+
+TEST_P(dice_test, one_task_becomes_enough_for_all_workers) {
+  config c = settings();
+  c.dice_threshold = 8;
+  runtime& r = open(c);
+  visits v(10'000);
+  r.submit(options().grain(1), visit, range{0, 10'000}, ref{&v}).wait();
+  v.expect_once(0, 10'000);
+  EXPECT_GE(v.pieces, 8);
+  EXPECT_GE(r.count().diced, 8u);
+}
+
+TEST_P(dice_test, a_threshold_of_zero_dices_nothing) {
+  config c = settings();
+  c.dice_threshold = 0;
+  runtime& r = open(c);
+  visits v(1000);
+  r.submit(visit, range{0, 1000}, ref{&v}).wait();
+  v.expect_once(0, 1000);
+  EXPECT_EQ(v.pieces, 1);
+  EXPECT_EQ(r.count().diced, 0u);
+}
+
+TEST_P(dice_test, elements_of_contiguous_memory) {
+  runtime& r = open();
+  for (const std::size_t n : {1u, 2u, 63u, 1000u, 4096u}) {
+    words x(n);
+    std::iota(x.begin(), x.end(), 0);
+    r.submit(increment, sliced(x)).wait();
+    for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(x[i], i + 1);
+  }
+}
+
+const auto scale = define(
+    "dice.scale", [](std::uint64_t factor, in<std::uint64_t> x, out<std::uint64_t> y) {
+      ASSERT_EQ(x.size(), y.size());
+      for (std::size_t i = 0; i < x.size(); ++i) y[i] = factor * x[i];
+    });
+
+TEST_P(dice_test, several_arguments_are_cut_alike) {
+  runtime& r = open();
+  words x(3000);
+  std::iota(x.begin(), x.end(), 0);
+  words y(3000, 0);
+  r.submit(options().grain(1), scale, std::uint64_t{3}, sliced(x), sliced(y)).wait();
+  for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], 3 * i);
+}
+
+// Rows stay whole: y[r] = sum of row r of a block of a matrix, however few rows a piece has.
+const auto row_sums = define(
+    "dice.row_sums", [](in<std::uint64_t> rows, out<std::uint64_t> sums, range which) {
+      ASSERT_EQ(rows.row_size(), 6u);
+      ASSERT_EQ(sums.row_size(), 2u);
+      ASSERT_EQ(rows.rows(), sums.rows());
+      ASSERT_EQ(which.size(), rows.rows());
+      for (std::size_t r = 0; r < rows.rows(); ++r) {
+        std::uint64_t sum = 0;
+        for (std::size_t i = 0; i < 6; ++i) sum += rows.row(r)[i];
+        sums.row(r)[0] = sum;
+        sums.row(r)[1] = which.begin + r;
+      }
+    });
+
+TEST_P(dice_test, rows_of_different_lengths_are_cut_alike_down_to_single_rows) {
+  runtime& r = open();
+  for (const std::size_t rows : {1u, 2u, 3u, 8u, 50u, 300u}) {
+    words matrix(rows * 9);
+    std::iota(matrix.begin(), matrix.end(), 0);
+    words sums(rows * 5, 7);
+    r.submit(options().grain(1), row_sums, sliced(strided(matrix.data(), rows, 6, 9)),
+             sliced(strided(sums.data(), rows, 2, 5)), range{100, 100 + rows})
+        .wait();
+    for (std::size_t i = 0; i < rows; ++i) {
+      ASSERT_EQ(sums[5 * i], 6 * 9 * i + 15) << "row " << i << " of " << rows;
+      ASSERT_EQ(sums[5 * i + 1], 100 + i);
+      ASSERT_EQ(sums[5 * i + 2], 7u);
+    }
+  }
+}
+
+const auto fail_some = define("dice.fail_some", [](range r, ref<counter> n) {
+  *n.to += static_cast<int>(r.size());
+  throw std::runtime_error("piece");
+});
+
+TEST_P(dice_test, failures_of_pieces_reach_the_ticket) {
+  runtime& r = open();
+  counter n = 0;
+  ticket t = r.submit(options().grain(1), fail_some, range{0, 500}, ref{&n});
+  const outcome o = wait(t);
+  EXPECT_EQ(o.code, status::task_failed);
+  EXPECT_GE(o.failures, 1u);
+  ASSERT_TRUE(o.exception);
+  EXPECT_THROW(std::rethrow_exception(o.exception), std::runtime_error);
+  EXPECT_EQ(n, 500);
+}
+
+TEST_P(dice_test, a_diced_task_is_a_predecessor_and_a_successor) {
+  runtime& r = open();
+  words x(1000, 0);
+  ticket first = r.submit(options().grain(1), increment, sliced(x));
+  ticket second = r.submit(after(first).grain(1), increment, sliced(x));
+  ticket third = r.submit(after(second), increment, x);
+  ticket fourth = r.submit(after(third).grain(3), increment, sliced(x));
+  expect_ok(fourth);
+  EXPECT_EQ(x, words(1000, 4));
+}
+
+TEST_P(dice_test, a_diced_task_may_hold_mutexes) {
+  runtime& r = open();
+  mutex_id m = 0;
+  ASSERT_EQ(r.make_mutex(&m), status::ok);
+  words x(500, 0);
+  std::vector<ticket> t;
+  for (int i = 0; i < 20; ++i) t.push_back(r.submit(locks(m).grain(1), increment, sliced(x)));
+  EXPECT_EQ(wait_all(t.data(), t.size(), wait_limit_ns()).code, status::ok);
+  EXPECT_EQ(x, words(500, 20));
+}
+
+TEST_P(dice_test, many_diced_tasks_at_once_with_few_tickets) {
+  config c = settings();
+  c.tickets = 16;
+  runtime& r = open(c);
+  constexpr std::size_t count = 60;
+  std::vector<words> x(count, words(200, 1));
+  for (words& one : x) r.submit(options().grain(1), increment, sliced(one));
+  expect_all_done();
+  for (const words& one : x) ASSERT_EQ(one, words(200, 2));
+}
+
+// Pieces submit and wait for diced tasks of their own.
+const auto recurse = define("dice.recurse", [](range r, ref<runtime> home, ref<visits> v) {
+  home.to->submit(options().grain(1), visit, r, v).wait();
+});
+
+TEST_P(dice_test, pieces_may_submit_diced_tasks) {
+  runtime& r = open();
+  visits v(2000);
+  r.submit(options().grain(100), recurse, range{0, 2000}, ref{&r}, ref{&v}).wait();
+  v.expect_once(0, 2000);
+}
+
+TEST_P(dice_test, work_is_shared_out_evenly_in_virtual_time) {
+  if (!is_sim()) GTEST_SKIP() << "on threads the system decides who runs";
+  static const auto costly = define(
+      "dice.costly", [](range, ref<counter> n) { ++*n.to; }, nullptr,
+      [](const descriptor& d) { return (d.arguments[0].row_bytes - d.arguments[0].address) * 1000; });
+  config c = settings();
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  counter n = 0;
+  const std::uint64_t begin = r.now_ns();
+  r.submit(costly, range{0, 10'000}, ref{&n}).wait();
+  const double took = static_cast<double>(r.now_ns() - begin);
+  const double ideal = 10'000.0 * 1000 / r.workers();
+  EXPECT_LT(took, ideal * 1.1) << r.workers() << " workers";
+}
+
+}  // namespace
+}  // namespace lev::test

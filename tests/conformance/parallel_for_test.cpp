@@ -1,0 +1,133 @@
+// Conformance: parallel_for(), alone, nested, inside tasks, and with bodies that throw.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class parallel_for_test : public machine_test {};
+LEV_ON_EVERY_MACHINE(parallel_for_test);
+
+using visits = std::vector<std::atomic<int>>;
+
+void expect_once(const visits& v) {
+  for (std::size_t i = 0; i < v.size(); ++i) ASSERT_EQ(v[i], 1) << "index " << i;
+}
+
+TEST_P(parallel_for_test, visits_every_index_once) {
+  runtime& r = open();
+  for (const std::size_t n : {0u, 1u, 2u, 100u, 10'000u}) {
+    for (const std::uint32_t grain : {0u, 1u, 13u, 100'000u}) {
+      visits v(n);
+      const auto body = [&v](range piece) {
+        for (std::uint64_t i = piece.begin; i < piece.end; ++i) ++v[i];
+      };
+      r.parallel_for({0, n}, body, grain);
+      expect_once(v);
+    }
+  }
+}
+
+TEST_P(parallel_for_test, a_range_may_begin_anywhere) {
+  constexpr std::uint64_t begin = 0xffffffffffff0000u;
+  runtime& r = open();
+  std::atomic<std::uint64_t> sum{0};
+  r.parallel_for({begin, begin + 1000}, [&sum](range piece) {
+    for (std::uint64_t i = piece.begin; i < piece.end; ++i) sum += i - begin;
+  });
+  EXPECT_EQ(sum, 999u * 1000 / 2);
+}
+
+TEST_P(parallel_for_test, one_inside_the_other) {
+  runtime& r = open();
+  static constexpr std::uint64_t rows = 40;
+  static constexpr std::uint64_t columns = 50;
+  visits v(rows * columns);
+  r.parallel_for({0, rows}, [&](range outer) {
+    for (std::uint64_t y = outer.begin; y < outer.end; ++y) {
+      r.parallel_for({0, columns}, [&v, y](range inner) {
+        for (std::uint64_t x = inner.begin; x < inner.end; ++x) ++v[y * columns + x];
+      });
+    }
+  });
+  expect_once(v);
+}
+
+TEST_P(parallel_for_test, three_deep) {
+  runtime& r = open();
+  counter n = 0;
+  const auto each = [&r](std::uint64_t count, auto&& body) {
+    r.parallel_for({0, count}, [&body](range p) {
+      for (std::uint64_t i = p.begin; i < p.end; ++i) body();
+    });
+  };
+  each(8, [&] { each(8, [&] { each(8, [&] { ++n; }); }); });
+  EXPECT_EQ(n, 512);
+}
+
+TEST_P(parallel_for_test, an_exception_comes_back_after_all_pieces) {
+  runtime& r = open();
+  for (int i = 0; i < 20; ++i) {
+    counter n = 0;
+    const auto body = [&n](range piece) {
+      for (std::uint64_t k = piece.begin; k < piece.end; ++k) ++n;
+      if (piece.begin <= 500 && 500 < piece.end) throw std::out_of_range("at 500");
+    };
+    EXPECT_THROW(r.parallel_for({0, 1000}, body, 1), std::out_of_range);
+    EXPECT_EQ(n, 1000);
+  }
+}
+
+TEST_P(parallel_for_test, an_inner_exception_passes_through_the_outer_loop) {
+  runtime& r = open();
+  const auto outer = [&r](range) {
+    r.parallel_for({0, 10}, [](range) { throw std::domain_error("inner"); });
+  };
+  EXPECT_THROW(r.parallel_for({0, 10}, outer), std::domain_error);
+  expect_ok(r.submit(nothing));
+}
+
+TEST_P(parallel_for_test, the_body_may_be_a_temporary_or_const) {
+  runtime& r = open();
+  counter n = 0;
+  const auto body = [&n](range piece) { n += static_cast<int>(piece.size()); };
+  r.parallel_for({0, 100}, body);
+  r.parallel_for({0, 100}, [&n](range piece) mutable { n += static_cast<int>(piece.size()); });
+  EXPECT_EQ(n, 200);
+}
+
+TEST_P(parallel_for_test, several_threads_at_once) {
+  if (is_sim()) GTEST_SKIP() << "one host thread";
+  runtime& r = open();
+  std::vector<std::thread> hosts;
+  for (int t = 0; t < 3; ++t) {
+    hosts.emplace_back([&r] {
+      for (int i = 0; i < 20; ++i) {
+        counter n = 0;
+        r.parallel_for({0, 300}, [&n](range p) { n += static_cast<int>(p.size()); }, 1);
+        ASSERT_EQ(n, 300);
+      }
+    });
+  }
+  for (std::thread& t : hosts) t.join();
+}
+
+TEST_P(parallel_for_test, works_with_two_tickets) {
+  config c = settings();
+  c.tickets = 2;
+  runtime& r = open(c);
+  counter n = 0;
+  r.parallel_for({0, 1000}, [&n](range p) { n += static_cast<int>(p.size()); }, 1);
+  EXPECT_EQ(n, 1000);
+}
+
+}  // namespace
+}  // namespace lev::test

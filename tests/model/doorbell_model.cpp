@@ -1,0 +1,174 @@
+// doorbell, with the queues and the parkers around it: no task waits while a worker sleeps.
+//
+// Every task ends only when another one has started, and a worker runs one task. So a task that is left in a queue while a
+// worker sleeps stops everybody, and the checker reports a deadlock.
+//
+// The two sides are ring() and push_own() of worker/wake.hpp and enqueue.hpp, idle(), sleep() and turn_to_work() of
+// worker/worker.cpp, without what does not concern the doorbell; pipeline_model.cpp runs the originals.
+#include "explore.hpp"
+
+#include "queue/inbox.hpp"
+#include "queue/index_ring.hpp"
+#include "sync/doorbell.hpp"
+#include "sync/parker.hpp"
+
+namespace {
+
+using namespace model;
+
+constexpr fault_name no_last_look = "sleep: no last look";
+constexpr fault_name early_look = "sleep: the last look comes before the announcement";
+constexpr fault_name early_ring = "submit: rings before the task is queued";
+constexpr fault_name no_hand_over = "turn_to_work: does not look for more work";
+constexpr fault_name no_confirm = "push_own: a plain push is not confirmed";
+constexpr std::uint32_t workers_max = 3;
+constexpr std::uint32_t tasks_max = 3;
+
+struct hall {
+  hall() {
+    for (std::uint32_t i = 0; i < workers_max; ++i) flags[i] = &asleep[i];
+    ready.open(cells, 2);
+  }
+  void open(std::uint32_t count) {
+    workers = count;
+    bell.open(flags, count);
+  }
+
+  void ring(std::uint32_t near) {
+    if (!bell.someone_needed()) return;
+    const std::uint32_t who = bell.wake_one(near < workers ? near : 0);
+    if (who != lev::no_one) parks[who].unpark(place);
+  }
+  void submit(const std::uint32_t* tasks, std::uint32_t count) {
+    if (fault(early_ring)) ring(0);
+    while (!ready.try_push_all(tasks, count)) env::pause();
+    if (!fault(early_ring)) ring(0);
+  }
+  void push_own(std::uint32_t self, std::uint32_t task) {
+    const bool heard = bell.someone_sleeps();
+    require(boxes[self].try_push(task, heard), "there is room");
+    if (!heard && bell.someone_sleeps() && !fault(no_confirm)) boxes[self].confirm();
+    ring(self + 1);
+  }
+
+  bool looks_idle() {
+    if (!ready.looks_empty()) return false;
+    for (std::uint32_t i = 0; i < workers; ++i) {
+      if (!boxes[i].looks_empty()) return false;
+    }
+    return true;
+  }
+  bool take(std::uint32_t self, std::uint32_t* task) {
+    if (ready.try_pop(task)) return true;
+    for (std::uint32_t i = 1; i < workers; ++i) {
+      if (boxes[(self + i) % workers].try_steal(task)) return true;
+    }
+    return false;
+  }
+  // A worker finds one task and has it in hand.
+  std::uint32_t find(std::uint32_t self) {
+    bool hands_over = false;
+    std::uint32_t task = 0;
+    while (!take(self, &task)) {
+      bell.start_spinning();
+      if (looks_idle()) sleep(self);
+      hands_over = bell.stop_spinning();
+      env::pause();
+    }
+    if (hands_over && !fault(no_hand_over) && !looks_idle()) ring(self + 1);
+    return task;
+  }
+  void sleep(std::uint32_t self) {
+    const bool early = looks_idle();
+    bell.start_sleeping(self);
+    if (fault(early_look) ? early : fault(no_last_look) || looks_idle()) {
+      parks[self].park(place, sleeper::never);
+    }
+    bell.stop_sleeping(self);
+  }
+
+  // A task runs: it has started, and it ends when `other` has.
+  void run(std::uint32_t task, std::uint32_t other) {
+    started[task].store(1, std::memory_order_relaxed);
+    for (auto& body : bodies) body.unpark(place);
+    while (started[other].load(std::memory_order_relaxed) == 0) {
+      bodies[task].park(place, sleeper::never);
+    }
+  }
+
+  lev::doorbell<env> bell;
+  lev::doorbell<env>::flag asleep[workers_max];
+  lev::doorbell<env>::flag* flags[workers_max];
+  std::uint32_t workers = 0;
+  lev::index_ring<env> ready;
+  lev::index_ring<env>::cell cells[2];
+  lev::inbox<env, 2> boxes[workers_max];
+  lev::parker<env> parks[workers_max];
+  lev::parker<env> bodies[tasks_max];
+  atomic<std::uint32_t> started[tasks_max];
+  sleeper place;
+};
+
+// Two workers, two tasks that wait for each other.
+template <int Submitters, bool Batch>
+struct two_tasks : scenario<two_tasks<Submitters, Batch>, Submitters + 2> {
+  void before() { h->open(2); }
+  void thread(unsigned index) {
+    static constexpr std::uint32_t tasks[] = {0, 1};
+    if (index < 2) {
+      const std::uint32_t task = h->find(index);
+      h->run(task, 1 - task);
+    } else if (Submitters == 2) {
+      h->submit(tasks + index - 2, 1);
+    } else if (Batch) {
+      h->submit(tasks, 2);
+    } else {
+      h->submit(tasks, 1);
+      h->submit(tasks + 1, 1);
+    }
+  }
+  boxed<hall> h;
+};
+
+// Worker 0 pushes a child into its inbox and waits until it runs. Of the other two, one finds task 2, which waits for the child
+// as well; so the third must steal the child.
+template <bool Asymmetric>
+struct child : scenario<child<Asymmetric>, 3> {
+  static constexpr bool is_asymmetric = Asymmetric;
+  void before() {
+    static constexpr std::uint32_t other = 2;
+    h->open(3);
+    h->ready.try_push_all(&other, 1);
+  }
+  void thread(unsigned index) {
+    if (index == 0) {
+      h->push_own(0, 1);
+      h->run(0, 1);
+    } else {
+      h->run(h->find(index), 1);
+    }
+  }
+  boxed<hall> h;
+};
+
+}  // namespace
+
+int main() {
+  return explorer("doorbell", {}, {"sync/doorbell.hpp"})
+      .check<two_tasks<1, true>>("a batch")
+      .check<two_tasks<1, false>>("one submitter")
+      .check<two_tasks<2, false>>("two submitters")
+      .check<child<false>>("child")
+      .check<child<true>>("child, asymmetric")
+      .plant("doorbell: the flag is down before the count is right")
+      .plant("doorbell: a sleeper does not wait for its waker")
+      .plant("doorbell: the last spinner hands nothing over")
+      .plant("doorbell: one sleeper is let lie")
+      .plant("doorbell: no heavy fence")
+      .plant(no_last_look)
+      .plant(early_look)
+      .plant(early_ring)
+      .plant(no_hand_over)
+      .plant(no_confirm)
+      .end();
+}
