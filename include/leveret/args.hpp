@@ -3,7 +3,7 @@
 //   procedure's parameter   caller passes
 //   T (<= 16 bytes)         a value converted to T
 //   lev::result<T>          a T variable that outlives the task
-//   lev::in<T>              anything contiguous with data() and size(), lev::view, lev::strided
+//   lev::in<T>              an array, anything with data() and size(), lev::view, lev::strided
 //   lev::out<T>, inout<T>   the same, not const
 //   lev::range              a lev::range
 //
@@ -116,6 +116,10 @@ using make_index_list = typename index_list_maker<Count>::type;
 template <class T>
 constexpr memory<T> as_memory(const memory<T>& m) noexcept {
   return m;
+}
+template <class T, std::size_t Size>
+constexpr memory<T> as_memory(T (&array)[Size]) noexcept {
+  return view(array, Size);
 }
 template <class Container>
 constexpr auto as_memory(Container&& c) noexcept -> decltype(view(c.data(), c.size())) {

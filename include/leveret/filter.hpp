@@ -1,5 +1,7 @@
 // Filters: functions that choose the order in which waiting tasks run.
 //
+// Tasks that went to the workers already, two per worker, are past reordering.
+//
 // A runtime keeps an ordered chain of filters; each may permute the tasks that wait in the reorder
 // buffer before they go to the workers. The chain may be changed while tasks run. With no filter,
 // tasks pass straight to the workers in order.

@@ -32,7 +32,8 @@ class options {
   static constexpr unsigned after_max = 32;
 
   // after() adds tasks that must have completed with ok before this one starts. The tickets must
-  // not be consumed before the submit. More than 32: chain through a task that does nothing.
+  // not be consumed before the submit; empty ones are passed over, so a chain may start with one.
+  // More than 32: chain through a task that does nothing.
   template <class... Tickets>
   options& after(const Tickets&... tickets) noexcept {
     (add_after(tickets.id(), tickets.home()), ...);
@@ -56,6 +57,7 @@ class options {
  private:
   friend struct detail::admission;
   void add_after(std::uint64_t id, const detail::core* home) noexcept {
+    if (id == 0) return;
     if (home != nullptr) {
       is_mixed_ |= home_ != nullptr && home_ != home;
       home_ = home;
@@ -199,6 +201,10 @@ class runtime {
   ticket submit(Arguments&&... arguments) {
     return submit(detail::procedure_of<Function>::get(), static_cast<Arguments&&>(arguments)...);
   }
+  template <auto Function, class... Arguments>
+  ticket submit(const options& o, Arguments&&... arguments) {
+    return submit(o, detail::procedure_of<Function>::get(), static_cast<Arguments&&>(arguments)...);
+  }
   // The same for a descriptor; `o` may be null.
   ticket submit(const descriptor& d, const options* o = nullptr) {
     return {core_, detail::submit(core_, draft_of(d), o, false)};
@@ -217,8 +223,8 @@ class runtime {
 
   // submit_bulk() submits `count` tasks behind one ticket. make(i, task) fills the i-th descriptor;
   // it is called in order, on this thread, and must set every field it wants (the same descriptor
-  // is handed to it again). All tasks are checked like single ones; on a refusal the error names
-  // the task, and the tasks before it run.
+  // is handed to it again). All tasks are checked like single ones. On a refusal the error names
+  // the task, and is thrown when the tasks before it have completed.
   template <class Make>
   ticket submit_bulk(std::size_t count, Make&& make) {
     auto call = [](void* context, std::size_t i, descriptor& d) {

@@ -108,6 +108,13 @@ bool check_locks(core& c, const mutex_id* locks, std::uint32_t count, refusal* w
   return true;
 }
 
+// Every ticket is held by the only host thread there is, and nothing runs: waiting would be for
+// ever.
+bool is_held_by_caller(core& c) noexcept {
+  return c.people_used.load(memory_order_relaxed) <= c.workers + 1 && c.pool.looks_exhausted() &&
+         is_quiescent(c);
+}
+
 // A task that submits must help, its worker may be the only one; but it may hold the last slots
 // itself, together with others in the same position. It gives up when nothing could be run and
 // nothing was freed for a while.
@@ -135,7 +142,10 @@ std::uint32_t take_slot(core& c, participant& self) noexcept {
   if (self.running != nullptr) return take_slot_nested(c, self);
   const bool may_help = c.settings.full == when_full::help;
   do {
-    if (!may_help || !help(c, self)) wait_space(c, self, may_help);
+    if (!may_help || !help(c, self)) {
+      if (is_held_by_caller(c)) return no_slot;
+      wait_space(c, self, may_help);
+    }
     task = c.pool.try_take(self.free_slots);
   } while (task == no_slot);
   return task;
@@ -407,7 +417,8 @@ std::uint64_t submit_bulk(core* c, std::size_t count, fill make, void* context) 
   end_bulk(*c, *self, join);
   leave(*c, *self);
   if (accepted && !thrown) return id;
-  release(c, id);
+  // The tasks before it run with the caller's memory: do not leave before they are done.
+  if (wait_one(c, id, forever).code == status::too_deep) release(c, id);
   if (thrown) std::rethrow_exception(thrown);
   char message[256];
   std::snprintf(message, sizeof message, "task %zu of the bulk: %s", i - 1, why.message);

@@ -76,6 +76,17 @@ def options_in(text):
     return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) - {"--help"}
 
 
+def options_of_help(text):
+    """The options that a --help lists: those at the beginning of a line."""
+    lines = (line.strip(" │") for line in text.split("\n"))
+    return {
+        word
+        for line in lines
+        if line.startswith("--")
+        for word in options_in(re.split(r"  |<", line)[0])
+    }
+
+
 def paths_in(text):
     """Words in back quotes that are paths of the tree."""
     folders = ("include/", "src/", "apps/", "examples/", "python/", "docs/", "bench/", "tests/")

@@ -78,7 +78,7 @@ class Compiling(unittest.TestCase):
     def test_good_blocks(self):
         self.assertEqual(self.check("// fragment\nruntime.submit(nothing).wait();\n"), "")
         self.assertEqual(self.check("// declarations\nstruct where { lev::runtime* r; };\n"), "")
-        program = "#include <cstdio>\nint main() { std::puts(\"1\"); }\n"
+        program = '#include <cstdio>\nint main() { std::puts("1"); }\n'
         self.assertEqual(self.check(program, output="1\n"), "")
         self.assertEqual(self.check("int twice(int x) { return 2 * x; }\n", "c"), "")
 
@@ -93,7 +93,7 @@ class Compiling(unittest.TestCase):
         self.assertIn("exit status 3", self.check("int main() { return 3; }\n"))
 
     def test_a_program_that_prints_something_else(self):
-        program = "#include <cstdio>\nint main() { std::puts(\"1\"); }\n"
+        program = '#include <cstdio>\nint main() { std::puts("1"); }\n'
         self.assertIn("where the page says", self.check(program, output="2\n"))
 
     def test_c_that_does_not_compile(self):

@@ -201,7 +201,7 @@ class PythonBlocks(unittest.TestCase):
                 env = python_env() | {"COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1"}
                 code, printed, said = run(words, ROOT / "docs", env)
                 self.assertEqual(code, 0, said)
-                self.assertEqual(written, tables.options_in(printed), f"leveret {command}")
+                self.assertEqual(written, tables.options_of_help(printed), f"leveret {command}")
 
 
 class ShellBlocks(unittest.TestCase):

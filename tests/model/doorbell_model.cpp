@@ -75,8 +75,11 @@ struct hall {
       hands_over = bell.stop_spinning();
       env::pause();
     }
-    if (hands_over && !fault(no_hand_over) && !looks_idle()) ring(self + 1);
+    turn_to_work(self, hands_over);
     return task;
+  }
+  void turn_to_work(std::uint32_t self, bool hands_over) {
+    if (hands_over && !fault(no_hand_over) && !looks_idle()) ring(self + 1);
   }
   void sleep(std::uint32_t self) {
     const bool early = looks_idle();
@@ -130,22 +133,24 @@ struct two_tasks : scenario<two_tasks<Submitters, Batch>, Submitters + 2> {
   boxed<hall> h;
 };
 
-// Worker 0 pushes a child into its inbox and waits until it runs. Of the other two, one finds task 2, which waits for the child
-// as well; so the third must steal the child.
+// Worker 0 pushes a child into its inbox and waits until it runs. Worker 2 polls, gets a letter (task 2) and turns to it; it
+// waits for the child as well. So worker 1 must find the child in the inbox.
 template <bool Asymmetric>
 struct child : scenario<child<Asymmetric>, 3> {
   static constexpr bool is_asymmetric = Asymmetric;
   void before() {
-    static constexpr std::uint32_t other = 2;
     h->open(3);
-    h->ready.try_push_all(&other, 1);
+    h->bell.start_spinning();
   }
   void thread(unsigned index) {
     if (index == 0) {
       h->push_own(0, 1);
       h->run(0, 1);
+    } else if (index == 1) {
+      h->run(h->find(1), 0);
     } else {
-      h->run(h->find(index), 1);
+      h->turn_to_work(2, h->bell.stop_spinning());
+      h->run(2, 1);
     }
   }
   boxed<hall> h;

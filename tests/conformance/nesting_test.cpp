@@ -1,0 +1,243 @@
+// Conformance: tasks that submit tasks and wait for them. One worker is always enough; too much depth
+// and waits in a circle are errors, never hangs.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "support/gate.hpp"
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class nesting_test : public machine_test {};
+LEV_ON_EVERY_MACHINE(nesting_test);
+
+using fib_procedure = procedure<void(ref<runtime>, int, result<std::int64_t>)>;
+const fib_procedure& fib();
+void fib_body(ref<runtime> home, int n, result<std::int64_t> value) {
+  if (n < 2) {
+    value = n;
+    return;
+  }
+  std::int64_t a = 0;
+  std::int64_t b = 0;
+  ticket left = home.to->submit(fib(), home, n - 1, a);
+  ticket right = home.to->submit(fib(), home, n - 2, b);
+  left.wait();
+  right.wait();
+  value = a + b;
+}
+const fib_procedure& fib() {
+  static const fib_procedure p = define("nesting.fib", &fib_body);
+  return p;
+}
+
+TEST_P(nesting_test, fib_with_every_wait_policy) {
+  for (const wait_policy policy : {wait_policy::help, wait_policy::park, wait_policy::spin}) {
+    config c = settings();
+    c.wait = policy;
+    runtime& r = open(c);
+    std::int64_t value = 0;
+    r.submit(fib(), ref{&r}, 14, value).wait();
+    EXPECT_EQ(value, 377);
+  }
+}
+
+// Fewer tickets than tasks: those inside must help or be told.
+TEST_P(nesting_test, fib_with_few_tickets_ends) {
+  config c = settings();
+  c.tickets = 32;
+  runtime& r = open(c);
+  std::int64_t value = 0;
+  ticket t = r.submit(fib(), ref{&r}, 12, value);
+  const outcome o = wait(t);
+  if (o.code == status::ok) {
+    EXPECT_EQ(value, 144);
+  } else {
+    EXPECT_EQ(o.code, status::task_failed);
+  }
+  const status rest = r.wait_for_completion(wait_limit_ns()).code;
+  EXPECT_TRUE(rest == status::ok || rest == status::task_failed) << status_name(rest);
+}
+
+using chain_procedure = procedure<void(ref<runtime>, int, result<int>)>;
+const chain_procedure& chain();
+void chain_body(ref<runtime> home, int depth, result<int> reached) {
+  int below = 0;
+  if (depth > 0) home.to->submit(chain(), home, depth - 1, below).wait();
+  reached = below + 1;
+}
+const chain_procedure& chain() {
+  static const chain_procedure p = define("nesting.chain", &chain_body);
+  return p;
+}
+
+TEST_P(nesting_test, a_chain_as_deep_as_the_default_allows) {
+  config c = settings();
+  runtime& r = open(c);
+  const int depth = static_cast<int>(c.nest_max) - 6;
+  int reached = 0;
+  r.submit(chain(), ref{&r}, depth, reached).wait();
+  EXPECT_EQ(reached, depth + 1);
+}
+
+TEST_P(nesting_test, more_depth_than_allowed_is_an_error) {
+  config c = settings();
+  c.nest_max = 16;
+  runtime& r = open(c);
+  int reached = 0;
+  // However it is spread over workers and host, one of them would have to be deeper than allowed.
+  const int depth = 16 * (static_cast<int>(r.workers()) + 1) + 8;
+  ticket t = r.submit(chain(), ref{&r}, depth, reached);
+  const outcome o = wait(t);
+  EXPECT_EQ(o.code, status::task_failed);
+  ASSERT_TRUE(o.exception);
+  try {
+    std::rethrow_exception(o.exception);
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), status::too_deep) << e.what();
+  }
+  r.wait_for_completion(wait_limit_ns());
+  r.submit(chain(), ref{&r}, 3, reached).wait();
+  EXPECT_EQ(reached, 4);
+}
+
+// A task gets its own ticket, by way of the host, and waits for it in every way there is.
+struct own_ticket {
+  std::uint64_t id = 0;
+  std::atomic<bool> is_there{false};
+  status one{};
+  status any{};
+  status all{};
+};
+const auto wait_for_self = define("nesting.wait_for_self", [](ref<runtime> home, ref<own_ticket> o) {
+  o.to->is_there.wait(false);
+  detail::core* core = home.to->core();
+  std::size_t index = 0;
+  ticket me(core, o.to->id);
+  o.to->one = me.wait_outcome().code;
+  o.to->any = wait_any(&me, 1, &index).code;
+  o.to->all = wait_all(&me, 1).code;
+  me.forget();
+});
+
+TEST_P(nesting_test, a_task_that_waits_for_itself_is_told) {
+  config c = settings();
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  own_ticket o;
+  ticket t = r.submit(wait_for_self, ref{&r}, ref{&o});
+  o.id = t.id();
+  o.is_there = true;
+  o.is_there.notify_all();
+  expect_ok(t);
+  EXPECT_EQ(o.one, status::would_deadlock);
+  EXPECT_EQ(o.any, status::would_deadlock);
+  EXPECT_EQ(o.all, status::would_deadlock);
+}
+
+// A child that waits for its parent, which waits for the child.
+const auto wait_for_parent =
+    define("nesting.wait_for_parent", [](ref<runtime> home, ref<own_ticket> o) {
+      ticket parent(home.to->core(), o.to->id);
+      o.to->one = parent.wait_outcome(50'000'000).code;
+      parent.forget();
+    });
+const auto wait_for_child = define("nesting.wait_for_child", [](ref<runtime> home,
+                                                                ref<own_ticket> o) {
+  o.to->is_there.wait(false);
+  home.to->submit(wait_for_parent, home, o).wait();
+});
+
+TEST_P(nesting_test, a_circle_of_waits_does_not_hang) {
+  config c = settings();
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  own_ticket o;
+  ticket t = r.submit(wait_for_child, ref{&r}, ref{&o});
+  o.id = t.id();
+  o.is_there = true;
+  o.is_there.notify_all();
+  expect_ok(t);
+  EXPECT_TRUE(o.one == status::would_deadlock || o.one == status::timed_out);
+  if (r.workers() == 1) {
+    EXPECT_EQ(o.one, status::would_deadlock);
+  }
+}
+
+// Inside a task: wait_all, wait_any, time-outs and bulks.
+struct inner_results {
+  status all{};
+  status any{};
+  status late{};
+  counter ran{0};
+};
+const auto waits_of_all_sorts =
+    define("nesting.waits_of_all_sorts", [](ref<runtime> home, ref<inner_results> out) {
+      std::vector<ticket> t;
+      for (int i = 0; i < 20; ++i) t.push_back(home.to->submit(count_one, ref{&out.to->ran}));
+      std::size_t index = 0;
+      out.to->any = wait_any(t.data(), t.size(), &index).code;
+      out.to->all = wait_all(t.data(), t.size()).code;
+      ticket last = home.to->submit(nothing);
+      outcome o;
+      while ((o = last.wait_outcome(1000)).code == status::timed_out) {
+      }
+      out.to->late = o.code;
+    });
+
+TEST_P(nesting_test, waits_of_all_sorts_inside_a_task) {
+  runtime& r = open();
+  for (int i = 0; i < 20; ++i) {
+    inner_results out;
+    r.submit(waits_of_all_sorts, ref{&r}, ref{&out}).wait();
+    ASSERT_EQ(out.any, status::ok);
+    ASSERT_EQ(out.all, status::ok);
+    ASSERT_EQ(out.late, status::ok);
+    ASSERT_EQ(out.ran, 20);
+  }
+}
+
+// The local store is full of a waiting task's data when its child needs room.
+const procedure<void(ref<runtime>, inout<std::uint64_t>, int)>& fills_store();
+void fill_store(ref<runtime> home, inout<std::uint64_t> x, int depth) {
+  for (std::size_t i = 0; i < x.size(); ++i) ++x[i];
+  if (depth == 0) return;
+  std::vector<std::uint64_t> mine(x.size(), 0);
+  home.to->submit(fills_store(), home, mine, depth - 1).wait();
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] += mine[i];
+}
+const procedure<void(ref<runtime>, inout<std::uint64_t>, int)>& fills_store() {
+  static const auto p = define("nesting.fills_store", &fill_store);
+  return p;
+}
+
+TEST_P(nesting_test, children_find_room_in_a_full_store) {
+  config c = settings();
+  c.local_store_bytes = 8192;
+  runtime& r = open(c);
+  std::vector<std::uint64_t> x(1024, 0);
+  r.submit(fills_store(), ref{&r}, x, 12).wait();
+  EXPECT_EQ(x, std::vector<std::uint64_t>(1024, 13));
+}
+
+// Waits with nothing to help with: the child runs elsewhere, or on virtual time takes long.
+const auto slow = define("nesting.slow", [] {}, nullptr, [](const descriptor&) -> std::uint64_t {
+  return 1'000'000;
+});
+const auto waits_for_slow = define("nesting.waits_for_slow", [](ref<runtime> home) {
+  home.to->submit(slow).wait();
+});
+
+TEST_P(nesting_test, a_task_waits_for_a_slow_child) {
+  runtime& r = open();
+  std::vector<ticket> t;
+  for (int i = 0; i < 10; ++i) t.push_back(r.submit(waits_for_slow, ref{&r}));
+  EXPECT_EQ(wait_all(t.data(), t.size(), wait_limit_ns()).code, status::ok);
+}
+
+}  // namespace
+}  // namespace lev::test
