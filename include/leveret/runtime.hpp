@@ -165,6 +165,13 @@ std::uint64_t submit_loop(core* runtime, range r, std::uint32_t grain, void (*ru
 
 template <auto Function>
 struct procedure_of;
+
+template <class... Arguments>
+constexpr bool starts_with_options = false;
+template <class First, class... Rest>
+constexpr bool starts_with_options<First, Rest...> =
+    std::is_same_v<std::remove_cvref_t<First>, options>;
+
 template <class... Parameters, void (*Function)(Parameters...)>
 struct procedure_of<Function> {
   static procedure<void(Parameters...)> get() noexcept { return {id_of<Function>}; }
@@ -198,6 +205,7 @@ class runtime {
   }
   // The same for a function registered with LEV_PROCEDURE.
   template <auto Function, class... Arguments>
+    requires(!detail::starts_with_options<Arguments...>)
   ticket submit(Arguments&&... arguments) {
     return submit(detail::procedure_of<Function>::get(), static_cast<Arguments&&>(arguments)...);
   }

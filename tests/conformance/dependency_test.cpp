@@ -103,12 +103,14 @@ TEST_P(dependency_test, one_task_behind_as_many_as_there_may_be) {
   words x(options::after_max, 0);
   std::vector<ticket> first;
   for (std::uint64_t& one : x) first.push_back(r.submit(increment, view(&one, 1)));
-  ticket last = r.submit(options().after(first.data(), first.size()), increment, x);
+  const ticket* all = first.data();
+  ticket last = r.submit(options().after(all, first.size()), increment, x);
   expect_ok(last);
   EXPECT_EQ(x, words(options::after_max, 2));
   first.push_back(r.submit(nothing));
+  all = first.data();
   try {
-    r.submit(options().after(first.data(), first.size()), nothing);
+    r.submit(options().after(all, first.size()), nothing);
     ADD_FAILURE() << "33 predecessors were accepted";
   } catch (const error& e) {
     EXPECT_EQ(e.code(), status::too_big);
