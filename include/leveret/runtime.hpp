@@ -122,7 +122,9 @@ struct worker_counters {
 struct refusal {
   status code = status::ok;
   int argument = -1;
-  char message[160] = {};
+  char message[160];
+
+  refusal() noexcept { message[0] = 0; }
 };
 
 // pack() builds the descriptor of a typed call without submitting it.

@@ -313,10 +313,19 @@ void scheduler::write_piece(std::uint32_t task, const descriptor& cut, std::uint
   if (diceable) ++diceable_;
 }
 
+// How long the ready queue should be. Filters want it short, so that order can still change; dicing
+// wants its share of tasks kept back, where they can still be split; everything else goes through.
+std::uint32_t scheduler::ready_target() const noexcept {
+  const std::uint32_t least = ready_per_taker * limits_.takers;
+  if (filter_count_ != 0) return least;
+  if (diceable_ == 0) return 0xffffffffu;
+  const std::uint32_t waiting = static_cast<std::uint32_t>(tasks_.size()) + ready_.size();
+  const std::uint32_t kept = limits_.threshold * limits_.takers;
+  return waiting > kept + least ? waiting - kept : least;
+}
+
 void scheduler::fill_ready() noexcept {
-  // While order or dicing still matters, the ready queue is kept short.
-  const bool keep_short = filter_count_ != 0 || diceable_ != 0;
-  const std::uint32_t target = keep_short ? ready_per_taker * limits_.takers : 0xffffffffu;
+  const std::uint32_t target = ready_target();
   std::uint32_t batch[32];
   while (!tasks_.empty() && ready_.size() < target) {
     std::uint32_t n = 0;

@@ -82,6 +82,7 @@ class scheduler {
                    std::uint16_t depth, bool is_new) noexcept;
   std::uint32_t pieces_possible(const descriptor& whole, bool too_big) const noexcept;
   bool has_big_front() noexcept;
+  std::uint32_t ready_target() const noexcept;
   void fill_ready() noexcept;
   std::uint32_t items_of(std::uint32_t task) noexcept;
   waiting_task describe(std::uint32_t task) noexcept;

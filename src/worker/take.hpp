@@ -74,7 +74,9 @@ inline bool take_ready(engine& e, participant& self, job& j) noexcept {
   index_ring<>& ready = e.sched.ready();
   const std::uint32_t waiting = ready.size();
   if (waiting == 0) return false;
-  std::uint32_t share = e.sched.has_waiting() ? 1 : smaller(waiting / e.takers, checkout_max);
+  // A short queue in front of waiting tasks is taken one by one: what is behind may still be split.
+  const bool is_short = e.sched.has_waiting() && waiting <= checkout_max * e.takers;
+  std::uint32_t share = is_short ? 1 : smaller(waiting / e.takers, checkout_max);
   share = larger(smaller(share, self.box.room()), 1u);
   std::uint32_t batch[checkout_max];
   const std::uint32_t n = ready.try_pop_some(batch, share);
