@@ -35,6 +35,7 @@ class options {
   // not be consumed before the submit; empty ones are passed over, so a chain may start with one.
   // More than 32: chain through a task that does nothing.
   template <class... Tickets>
+    requires(std::is_same_v<Tickets, ticket> && ...)
   options& after(const Tickets&... tickets) noexcept {
     (add_after(tickets.id(), tickets.home()), ...);
     return *this;

@@ -156,6 +156,30 @@ struct child : scenario<child<Asymmetric>, 3> {
   boxed<hall> h;
 };
 
+// A submitter announces a letter and looks whether the worker sleeps; the worker announces its sleep and looks for a letter.
+struct letter : scenario<letter, 2> {
+  void before() { h->open(1); }
+  void thread(unsigned index) {
+    if (index == 0) {
+      announced.fetch_add(1, std::memory_order_seq_cst);
+      if (h->bell.sleeps(0) && h->bell.claim(0)) h->parks[0].unpark(h->place);
+    } else {
+      h->bell.start_spinning();
+      h->bell.start_sleeping(0);
+      if (announced.load(std::memory_order_seq_cst) == 0) h->parks[0].park(h->place, sleeper::never);
+      h->bell.stop_sleeping(0);
+      (void)h->bell.stop_spinning();
+    }
+  }
+  void after() { require(h->bell.sleeper_count() == 0 && !h->bell.someone_needed(), "all awake"); }
+  boxed<hall> h;
+  atomic<std::uint32_t> announced;
+};
+
+constexpr const char* last_look = "the looks that count follow stop_spinning and start_sleeping";
+constexpr const char* with_count = "the flag is acquired with the count";
+constexpr const char* in_order = "Relacy runs a thread's steps in order";
+
 }  // namespace
 
 int main() {
@@ -163,6 +187,7 @@ int main() {
       .check<two_tasks<1, true>>("a batch")
       .check<two_tasks<1, false>>("one submitter")
       .check<two_tasks<2, false>>("two submitters")
+      .check<letter>("letter")
       .check<child<false>>("child")
       .check<child<true>>("child, asymmetric")
       .plant("doorbell: the flag is down before the count is right")
@@ -175,5 +200,15 @@ int main() {
       .plant(early_ring)
       .plant(no_hand_over)
       .plant(no_confirm)
+      .spare("start_spinning change seq_cst -> acq_rel", last_look)
+      .spare("start_spinning change seq_cst -> relaxed", last_look)
+      .spare("claim#1 change seq_cst -> acq_rel", last_look)
+      .spare("claim#1 change seq_cst -> relaxed", last_look)
+      .spare("claim#2 change seq_cst -> acq_rel", last_look)
+      .spare("claim#2 change seq_cst -> relaxed", last_look)
+      .spare("claim load seq_cst -> acquire", with_count)
+      .spare("claim load seq_cst -> relaxed", with_count)
+      .spare("claim store release -> relaxed", in_order)
+      .spare("stop_sleeping load acquire -> relaxed", in_order)
       .end();
 }

@@ -82,8 +82,9 @@ class uneven_scheduler
 
 struct budget {
   unsigned random = 30'000;          // schedules of each scenario
-  unsigned random_planted = 20'000;  // schedules of each scenario to find a fault in
   unsigned bounded = 100'000;        // schedules with at most `preemptions`; 0: not tried
+  unsigned random_planted = 15'000;  // schedules of each scenario to find a fault in
+  unsigned bounded_planted = 10'000;
   unsigned preemptions = 2;
   unsigned steps_max = 4'000;        // of one schedule: more is a livelock
 };
@@ -142,9 +143,9 @@ verdict run_random(const budget& b, std::uint64_t schedules, bool tells) {
   return run<Scenario, scheduler>(rl::random_scheduler_type, b, schedules, tells);
 }
 template <class Scenario>
-verdict run_bounded(const budget& b, bool tells) {
+verdict run_bounded(const budget& b, std::uint64_t schedules, bool tells) {
   using scheduler = rl::context_bound_scheduler<Scenario::params::thread_count>;
-  return run<Scenario, scheduler>(rl::fair_context_bound_scheduler_type, b, b.bounded, tells);
+  return run<Scenario, scheduler>(rl::fair_context_bound_scheduler_type, b, schedules, tells);
 }
 
 // What the checks of one program come to.
@@ -157,12 +158,13 @@ class explorer {
   template <class Scenario>
   explorer& check(const char* name) {
     check_one(name, "random", run_random<Scenario>(budget_, budget_.random, true));
-    finders_.push_back([](const budget& b) {
-      const verdict v = run_random<Scenario>(b, b.random_planted, false);
-      return v.failed() || b.bounded == 0 ? v : run_bounded<Scenario>(b, false);
-    });
+    finders_.push_back({name, [](const budget& b) {
+                          const verdict v = run_random<Scenario>(b, b.random_planted, false);
+                          if (v.failed() || b.bounded == 0) return v;
+                          return run_bounded<Scenario>(b, b.bounded_planted, false);
+                        }});
     if (budget_.bounded != 0 && failures_ == 0) {
-      check_one(name, "bounded", run_bounded<Scenario>(budget_, true));
+      check_one(name, "bounded", run_bounded<Scenario>(budget_, budget_.bounded, true));
     }
     return *this;
   }
@@ -175,12 +177,13 @@ class explorer {
 
   explorer& plant(fault_name f) {
     planted_id = f.id;
-    const rl::test_result_e found = failures_ == 0 ? find() : rl::test_result_success;
+    const std::string found = failures_ == 0 ? find() : std::string();
     planted_id = 0;
     ++steps_planted_;
     if (failures_ != 0) return *this;  // where the code itself fails, faults say nothing
-    if (found == rl::test_result_success) return fail(std::string("not found: ") + f.name);
-    std::printf("  found   %-58s %s\n", f.name, rl::test_result_str(found));
+    if (found.empty()) return fail(std::string("not found: ") + f.name);
+    std::printf("  found   %-75s %s\n", f.name, found.c_str());
+    std::fflush(stdout);
     return *this;
   }
 
@@ -197,6 +200,10 @@ class explorer {
   }
 
  private:
+  struct finder {
+    const char* scenario;
+    verdict (*find)(const budget&);
+  };
   struct spare_order {
     const char* what;
     const char* why;
@@ -222,13 +229,16 @@ class explorer {
     std::printf("%s\n", v.history.substr(0, threads).c_str());
   }
 
-  rl::test_result_e find() {
-    for (auto* finder : finders_) {
-      const verdict v = finder(budget_);
+  // Looks for a schedule that fails; where and how, or nothing.
+  std::string find() {
+    for (const finder& f : finders_) {
+      const verdict v = f.find(budget_);
       schedules_ += v.schedules;
-      if (v.failed()) return v.result;
+      if (!v.failed()) continue;
+      return std::string(rl::test_result_str(v.result)) + " (" + f.scenario + ", schedule " +
+             std::to_string(v.schedules) + ")";
     }
-    return rl::test_result_success;
+    return {};
   }
 
   bool concerns(unsigned i) const {
@@ -294,17 +304,16 @@ class explorer {
     const std::string text = text_of(s) + " -> " + order_name(to);
     const std::string place = file.substr(file.rfind('/') + 1) + ":" + std::to_string(s.at.line());
     weakened = {&s, to};
-    const rl::test_result_e result = find();
+    const std::string found = find();
     weakened = {};
     ++weakenings_;
     spare_order* spare = nullptr;
     for (spare_order& o : spares_) {
       if (text == o.what) spare = &o;
     }
-    if (result != rl::test_result_success) {
+    if (!found.empty()) {
       ++found_;
-      std::printf("  found   %-24s %-50s %s\n", place.c_str(), text.c_str(),
-                  rl::test_result_str(result));
+      std::printf("  found   %-24s %-50s %s\n", place.c_str(), text.c_str(), found.c_str());
     } else if (spare != nullptr) {
       spare->is_used = true;
       std::printf("  spare   %-24s %-50s %s\n", place.c_str(), text.c_str(), spare->why);
@@ -318,7 +327,7 @@ class explorer {
   budget budget_;
   std::vector<std::string> headers_;
   std::vector<spare_order> spares_;
-  std::vector<verdict (*)(const budget&)> finders_;
+  std::vector<finder> finders_;
   std::uint64_t schedules_ = 0;
   unsigned weakenings_ = 0;
   unsigned found_ = 0;
