@@ -6,7 +6,9 @@ target_compile_options(leveret_flags INTERFACE
   $<$<BOOL:${LEVERET_WERROR}>:-Werror>)
 if(LEVERET_SANITIZE)
   target_compile_options(leveret_flags INTERFACE
-    -fsanitize=${LEVERET_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    -fsanitize=${LEVERET_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
+    # GCC's flow analysis does not see through the sanitizers' checks and warns of what cannot happen.
+    -Wno-maybe-uninitialized)
   target_link_options(leveret_flags INTERFACE -fsanitize=${LEVERET_SANITIZE})
   if(LEVERET_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     # ThreadSanitizer does not see stand-alone fences: there must be none in a build it checks.

@@ -49,7 +49,8 @@ nb::dict run_mandelbrot(runtime_object& runtime, nb::kwargs o) {
   return d;
 }
 
-// The picture into `counts`, which is (height, width) of u2. Without a runtime, by the serial reference.
+// The picture into `counts`, which is (height, width) of u2. Without a runtime, by the serial
+// reference.
 void draw_mandelbrot(runtime_object* runtime, nb::object counts, nb::kwargs o) {
   const slot declared{kind::out, {'u', 2}, "out u2"};
   const place where{0, &declared};

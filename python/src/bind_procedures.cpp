@@ -50,11 +50,13 @@ Thread safety: constant.)";
 
 void bind_procedures(nb::module_& m) {
   nb::class_<plan>(m, "Procedure", procedure_doc)
-      .def_prop_ro("name", [](const plan& p) { return p.name; }, "Its name in traces and messages.")
-      .def_prop_ro("signature", [](const plan& p) { return p.signature; },
-                   "Its parameters, as they were given.")
-      .def_prop_ro("id", [](const plan& p) { return p.id; },
-                   "Its place in the process-wide table.")
+      .def_prop_ro(
+          "name", [](const plan& p) { return p.name; }, "Its name in traces and messages.")
+      .def_prop_ro(
+          "signature", [](const plan& p) { return p.signature; },
+          "Its parameters, as they were given.")
+      .def_prop_ro(
+          "id", [](const plan& p) { return p.id; }, "Its place in the process-wide table.")
       .def("__repr__", [](const plan& p) {
         return "<leveret.Procedure '" + p.name + "' (" + p.signature + ")>";
       });
@@ -64,12 +66,14 @@ void bind_procedures(nb::module_& m) {
   m.def("builtin", &builtin, nb::rv_policy::reference, nb::arg("name"),
         "A procedure that comes with the package: see leveret.builtin().");
   nb::class_<sliced_array>(m, "Sliced", "What leveret.sliced(a) returns.")
-      .def("__init__", [](sliced_array* self, nb::object a) { new (self) sliced_array{a}; },
-           nb::arg("array"))
+      .def(
+          "__init__", [](sliced_array* self, nb::object a) { new (self) sliced_array{a}; },
+          nb::arg("array"))
       .def_ro("array", &sliced_array::array);
   nb::class_<whole_array>(m, "Whole", "What leveret.whole(a) returns.")
-      .def("__init__", [](whole_array* self, nb::object a) { new (self) whole_array{a}; },
-           nb::arg("array"))
+      .def(
+          "__init__", [](whole_array* self, nb::object a) { new (self) whole_array{a}; },
+          nb::arg("array"))
       .def_ro("array", &whole_array::array);
 }
 

@@ -37,7 +37,8 @@ grain: smallest piece dicing may cut. A task with sliced() arrays may be diced, 
 Raises TypeError, ValueError, OverflowError or BufferError naming the argument that does not fit;
 nothing is submitted then. Cost: about a microsecond; waits when all tickets are in use.)";
 
-constexpr const char* submit_bulk_doc = R"(Submits many tasks of one procedure behind one Ticket, in one call.
+constexpr const char* submit_bulk_doc =
+    R"(Submits many tasks of one procedure behind one Ticket, in one call.
 
 Each argument is cut along its first axis: an array of shape (n, ...) for memory gives row i to
 task i; a list or an array of shape (n,) gives value i; a number is for every task; whole(a) gives
@@ -46,7 +47,8 @@ argument tells. Alternatively one list with a tuple of arguments per task.
 
 Raises like submit(). Cost: a fraction of a microsecond per task.)";
 
-constexpr const char* parallel_doc = R"(Submits one task over the indices 0..n that dicing may cut into many.
+constexpr const char* parallel_doc =
+    R"(Submits one task over the indices 0..n that dicing may cut into many.
 
 `range` parameters are not passed: they stand for the indices. Arrays wrapped in leveret.sliced(a)
 are cut along with them and need n rows (one axis: n elements). Others go whole to every piece.
@@ -79,8 +81,7 @@ void set_number(Field& field, nb::handle options, const char* name) {
   const bool is_low = number < 0 && static_cast<long long>(limits::min()) > number;
   const bool is_high = number > 0 && static_cast<unsigned long long>(number) > limits::max();
   if (overflow != 0 || is_low || is_high)
-    raise_value_error(std::string(name) + "=" + text_of(value) +
-                      " is out of bounds");
+    raise_value_error(std::string(name) + "=" + text_of(value) + " is out of bounds");
   field = static_cast<Field>(number);
 }
 
@@ -93,7 +94,8 @@ void set_choices(config& c, nb::handle o) {
   using s = staging;
   using w = wait_policy;
   using f = when_full;
-  const choice<s> stagings[] = {{"auto", s::automatic}, {"in_place", s::in_place}, {"copy", s::copy}};
+  const choice<s> stagings[] = {
+      {"auto", s::automatic}, {"in_place", s::in_place}, {"copy", s::copy}};
   const choice<w> waits[] = {{"help", w::help}, {"park", w::park}, {"spin", w::spin}};
   const choice<f> fulls[] = {{"help", f::help}, {"wait", f::wait}, {"fail", f::fail}};
   c.staging = choose("staging", text("staging"), stagings);
@@ -169,21 +171,24 @@ void bind_rest(nb::class_<runtime_object>& c) {
         "tracing is on.");
   c.def("write_trace", &runtime_object::write_trace, nb::arg("path"),
         "Writes what the trace rings hold as Chrome/Perfetto JSON. Needs trace_events > 0.");
-  c.def_prop_ro("workers", [](runtime_object& r) { return r.runtime().workers(); },
-                "Number of workers.");
-  c.def_prop_ro("machine", [](runtime_object& r) { return r.runtime().machine(); },
-                "Name of the machine.");
+  c.def_prop_ro(
+      "workers", [](runtime_object& r) { return r.runtime().workers(); }, "Number of workers.");
+  c.def_prop_ro(
+      "machine", [](runtime_object& r) { return r.runtime().machine(); }, "Name of the machine.");
   c.def_prop_ro("closed", &runtime_object::is_closed, "Whether close() has succeeded.");
-  c.def("now_ns", [](runtime_object& r) { return r.runtime().now_ns(); },
-        "The machine's clock in nanoseconds: virtual time on `sim`.");
-  c.def("trace_hash", [](runtime_object& r) { return r.runtime().trace_hash(); },
-        "Hash over the trace events of a `sim` runtime: equal for equal seeds.");
+  c.def(
+      "now_ns", [](runtime_object& r) { return r.runtime().now_ns(); },
+      "The machine's clock in nanoseconds: virtual time on `sim`.");
+  c.def(
+      "trace_hash", [](runtime_object& r) { return r.runtime().trace_hash(); },
+      "Hash over the trace events of a `sim` runtime: equal for equal seeds.");
 }
 
 }  // namespace
 
 void bind_runtime(nb::module_& m) {
-  nb::class_<task_mutex>(m, "Mutex", "A mutex that tasks name with locks=. Made by Runtime.mutex().");
+  nb::class_<task_mutex>(m, "Mutex",
+                         "A mutex that tasks name with locks=. Made by Runtime.mutex().");
   nb::class_<runtime_object> c(m, "Runtime", runtime_doc);
   c.def("__init__", &open, nb::arg("machine"), nb::arg("options"));
   bind_submits(c);

@@ -27,7 +27,8 @@ constexpr const char* result_doc = R"(Waits like wait(), then returns the task's
 None for a procedure without `result` parameters, an int or float for one, a tuple for several. For
 a bulk each is a NumPy array of shape (tasks,) in place of the number.)";
 
-constexpr const char* cancel_doc = R"(Asks that the task not run. Returns whether it may have come in time.
+constexpr const char* cancel_doc =
+    R"(Asks that the task not run. Returns whether it may have come in time.
 
 It is a request: wait() tells, by raising Cancelled. A running task is not interrupted.)";
 
@@ -48,8 +49,7 @@ void bind_tickets(nb::module_& m) {
   nb::class_<ticket_object>(m, "Ticket", ticket_doc)
       .def("wait", &ticket_object::wait, nb::arg("timeout") = nb::none(), wait_doc)
       .def("result", &ticket_object::result, nb::arg("timeout") = nb::none(), result_doc)
-      .def("done", &ticket_object::done,
-           "Whether a wait would return at once. Never blocks.")
+      .def("done", &ticket_object::done, "Whether a wait would return at once. Never blocks.")
       .def("cancel", &ticket_object::cancel, cancel_doc)
       .def_prop_ro(
           "status_code", [](ticket_object& t) { return static_cast<int>(t.code()); },

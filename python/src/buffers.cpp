@@ -42,14 +42,15 @@ void check_element(const Py_buffer& view, const place& where) {
   const element e = parse_format(view.format, view.itemsize);
   const scalar wanted = where.declared->type;
   if (e.is_known && e.is_big_endian)
-    refuse_argument(PyExc_ValueError, where,
-                    "the array is big-endian; convert it with a.astype('" + scalar_name(wanted) +
-                        "')");
+    refuse_argument(
+        PyExc_ValueError, where,
+        "the array is big-endian; convert it with a.astype('" + scalar_name(wanted) + "')");
   if (e.is_known && e.type == wanted) return;
   std::string message = "the array holds " + element_name(view, e) + ", the procedure takes " +
                         scalar_name(wanted) + "; ";
   // Integers of the other sign, truth values and records of one number have the right bits already.
-  const bool has_bits = view.itemsize == wanted.bytes && element_name(view, e) != "Python objects" &&
+  const bool has_bits = view.itemsize == wanted.bytes &&
+                        element_name(view, e) != "Python objects" &&
                         (!e.is_known || (e.type.family == 'f') == (wanted.family == 'f'));
   message += has_bits ? "use a.view('" : "convert it with a.astype('";
   refuse_argument(PyExc_TypeError, where, message + scalar_name(wanted) + "')");

@@ -1,5 +1,5 @@
-// Python arrays as memory arguments, without copying: anything with the buffer protocol (NumPy arrays, bytearray,
-// array.array, memoryview, ctypes arrays).
+// Python arrays as memory arguments, without copying: anything with the buffer protocol (NumPy
+// arrays, bytearray, array.array, memoryview, ctypes arrays).
 #ifndef LEVERET_PYTHON_BUFFERS_HPP
 #define LEVERET_PYTHON_BUFFERS_HPP
 
@@ -16,8 +16,9 @@ struct extent {
   Py_ssize_t element_bytes;
 };
 
-// open_buffer() exports `array` into `view`; the caller releases it with PyBuffer_Release when the task is done.
-// Raises TypeError (no buffer, object or other element type), ValueError (big-endian) or BufferError (read-only).
+// open_buffer() exports `array` into `view`; the caller releases it with PyBuffer_Release when the
+// task is done. Raises TypeError (no buffer, object or other element type), ValueError (big-endian)
+// or BufferError (read-only).
 void open_buffer(nb::handle array, const place& where, Py_buffer* view);
 
 extent whole_extent(const Py_buffer& view) noexcept;
@@ -25,8 +26,8 @@ extent whole_extent(const Py_buffer& view) noexcept;
 // The i-th row along the first axis; the extent must have one.
 extent row_extent(const extent& all, Py_ssize_t i) noexcept;
 
-// memory_argument() describes an extent. One row when one-dimensional, else shape[0] rows of the rest. Raises ValueError for
-// memory that is not contiguous within its rows, or not aligned.
+// memory_argument() describes an extent. One row when one-dimensional, else shape[0] rows of the
+// rest. Raises ValueError for memory that is not contiguous within its rows, or not aligned.
 argument memory_argument(const extent& e, bool is_sliced, const place& where);
 
 }  // namespace lev::python

@@ -6,8 +6,8 @@
 
 namespace lev::python {
 
-// builtin() finds a procedure by its short name, such as "null"; raises ValueError that lists them. Registers all of them the
-// first time.
+// builtin() finds a procedure by its short name, such as "null"; raises ValueError that lists them.
+// Registers all of them the first time.
 const plan& builtin(const std::string& name);
 
 // register_plan() gives a plan its id. Raises for a name that is taken or too long.

@@ -1,6 +1,8 @@
-// Bulk packing: look at every parameter once, with the GIL; then fill descriptors from plain memory, without it.
+// Bulk packing: look at every parameter once, with the GIL; then fill descriptors from plain
+// memory, without it.
 //
-//   1. add_columns: each array, list or constant becomes either part of the first task or a column that changes.
+//   1. add_columns: each array, list or constant becomes either part of the first task or a column
+//   that changes.
 //   2. agree: all columns must have the same length, the number of tasks.
 //   3. fill: task 0 is copied whole; later tasks change only what their columns say.
 #include "bulk.hpp"
@@ -12,7 +14,8 @@ namespace lev::python {
 namespace {
 
 std::size_t memory_count(const plan& p) {
-  return std::count_if(p.slots.begin(), p.slots.end(), [](const slot& s) { return is_memory(s.what); });
+  return std::count_if(p.slots.begin(), p.slots.end(),
+                       [](const slot& s) { return is_memory(s.what); });
 }
 
 // One value, not an array of them: a Python number, a NumPy scalar or an array without axes.
@@ -99,12 +102,13 @@ void bulk::add_memory(unsigned index, const place& where, nb::handle value) {
                     "submit_bulk cuts arrays itself; pass the array, or use Runtime.parallel");
   const Py_buffer& view = held()->open(value, where);
   if (view.ndim == 0)
-    refuse_argument(PyExc_ValueError, where,
-                    "the array has no axis to cut; give every task all of it with leveret.whole(a)");
+    refuse_argument(
+        PyExc_ValueError, where,
+        "the array has no axis to cut; give every task all of it with leveret.whole(a)");
   agree(view.shape[0], where);
   const Py_ssize_t step = view.strides[0];
-  if (view.shape[0] > 1 && (step % view.itemsize != 0 ||
-                            (step == 0 && writes_memory(where.declared->what))))
+  if (view.shape[0] > 1 &&
+      (step % view.itemsize != 0 || (step == 0 && writes_memory(where.declared->what))))
     refuse_argument(PyExc_ValueError, where, "the tasks' rows overlap; pass a.copy()");
   if (view.shape[0] == 0) return;
   const extent row = row_extent(whole_extent(view), 0);
@@ -119,15 +123,23 @@ void bulk::add_value_array(unsigned index, const place& where, nb::handle value)
   agree(view.shape[0], where);
   argument& a = first_.arguments[index];
   a.unit_bytes = where.declared->type.bytes;
-  columns_.push_back({index, column::change::value, where.declared->type,
-                      static_cast<const char*>(view.buf), view.strides[0], {}});
+  columns_.push_back({index,
+                      column::change::value,
+                      where.declared->type,
+                      static_cast<const char*>(view.buf),
+                      view.strides[0],
+                      {}});
 }
 
 void bulk::add_list(unsigned index, const place& where, nb::list list) {
   agree(static_cast<Py_ssize_t>(list.size()), where);
   const bool is_range = where.declared->what == kind::range;
-  column c{index, is_range ? column::change::listed_range : column::change::listed_value,
-           where.declared->type, nullptr, 0, {}};
+  column c{index,
+           is_range ? column::change::listed_range : column::change::listed_value,
+           where.declared->type,
+           nullptr,
+           0,
+           {}};
   argument& a = first_.arguments[index];
   if (is_range) a = pack_range({});
   a.unit_bytes = where.declared->type.bytes;
@@ -159,7 +171,8 @@ void bulk::agree(Py_ssize_t length, const place& where) {
   if (is_counted_ && static_cast<std::size_t>(length) != count_)
     refuse_argument(PyExc_ValueError, where,
                     "is for " + std::to_string(length) + " tasks, but there are " +
-                        std::to_string(count_) + "; give every task all of it with leveret.whole(a)");
+                        std::to_string(count_) +
+                        "; give every task all of it with leveret.whole(a)");
   count_ = static_cast<std::size_t>(length);
   is_counted_ = true;
 }
@@ -175,9 +188,15 @@ void bulk::fill(std::size_t i, descriptor& task) const noexcept {
     argument& a = task.arguments[c.index];
     const char* data = c.data + static_cast<std::int64_t>(i) * c.step_bytes;
     switch (c.how) {
-      case column::change::address: a.address = reinterpret_cast<std::uintptr_t>(data); break;
-      case column::change::value: a.address = load_scalar(data, c.type); break;
-      case column::change::listed_value: a.address = c.listed[i]; break;
+      case column::change::address:
+        a.address = reinterpret_cast<std::uintptr_t>(data);
+        break;
+      case column::change::value:
+        a.address = load_scalar(data, c.type);
+        break;
+      case column::change::listed_value:
+        a.address = c.listed[i];
+        break;
       case column::change::listed_range:
         a.address = c.listed[2 * i];
         a.row_bytes = c.listed[2 * i + 1];

@@ -6,10 +6,11 @@
 
 namespace lev::python {
 
-// How one argument changes from task to task. Set with the GIL, read without it while tasks are filled in.
+// How one argument changes from task to task. Set with the GIL, read without it while tasks are
+// filled in.
 struct column {
   enum class change : std::uint8_t { address, value, listed_value, listed_range };
-  unsigned index;                     // among the task's arguments
+  unsigned index;  // among the task's arguments
   change how;
   scalar type;                        // value
   const char* data = nullptr;         // value: element of task 0. address: place of task 0
@@ -44,7 +45,7 @@ class bulk {
   hold_guard held_;
   std::size_t count_ = 0;
   bool is_counted_ = false;
-  descriptor first_;              // task 0, and what all tasks have in common
+  descriptor first_;  // task 0, and what all tasks have in common
   std::vector<column> columns_;
   std::vector<argument> packed_;  // from a list of tasks: their arguments, one after the other
 };

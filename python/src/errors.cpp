@@ -17,20 +17,24 @@ void refuse_argument(PyObject* type, const place& where, const std::string& mess
 
 void raise_status(status code, const std::string& message, int argument, int task_code,
                   unsigned failures) {
-  const nb::object made = nb::module_::import_("leveret.errors")
-                              .attr("make_error")(static_cast<int>(code), message, argument,
-                                                  task_code, failures);
+  const nb::object made =
+      nb::module_::import_("leveret.errors")
+          .attr("make_error")(static_cast<int>(code), message, argument, task_code, failures);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
   throw nb::python_error();
 }
 
-void raise_value_error(const std::string& message) { raise(PyExc_ValueError, message); }
+void raise_value_error(const std::string& message) {
+  raise(PyExc_ValueError, message);
+}
 
 std::string text_of(nb::handle value) {
   const nb::str text(value);
   return text.c_str();
 }
 
-std::string name_of_type(nb::handle value) { return Py_TYPE(value.ptr())->tp_name; }
+std::string name_of_type(nb::handle value) {
+  return Py_TYPE(value.ptr())->tp_name;
+}
 
 }  // namespace lev::python

@@ -1,4 +1,5 @@
-// How the binding reports: statuses become the exceptions of leveret.errors, bad arguments Python's own.
+// How the binding reports: statuses become the exceptions of leveret.errors, bad arguments Python's
+// own.
 #ifndef LEVERET_PYTHON_ERRORS_HPP
 #define LEVERET_PYTHON_ERRORS_HPP
 
@@ -15,14 +16,15 @@ namespace nb = nanobind;
 
 // Where a bad argument stands, for messages.
 struct place {
-  int position;         // among what the caller passes
+  int position;  // among what the caller passes
   const slot* declared;
 };
 
 // refuse_argument() raises `type` with "argument 1 (in f4): <message>".
 [[noreturn]] void refuse_argument(PyObject* type, const place& where, const std::string& message);
 
-// raise_status() raises the class of leveret.errors that stands for `code`. `argument` is -1 when none is at fault.
+// raise_status() raises the class of leveret.errors that stands for `code`. `argument` is -1 when
+// none is at fault.
 [[noreturn]] void raise_status(status code, const std::string& message, int argument = -1,
                                int task_code = 0, unsigned failures = 0);
 

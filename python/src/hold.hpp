@@ -1,7 +1,8 @@
 // What a task needs kept while it is under way: exported buffers, and memory for its results.
 //
-// Everything here is touched with the GIL held, but `next`: the thread that completes the task links the hold into its
-// session's list of finished ones, without the GIL, and the next Python call takes the list (session::collect).
+// Everything here is touched with the GIL held, but `next`: the thread that completes the task
+// links the hold into its session's list of finished ones, without the GIL, and the next Python
+// call takes the list (session::collect).
 #ifndef LEVERET_PYTHON_HOLD_HPP
 #define LEVERET_PYTHON_HOLD_HPP
 
@@ -21,7 +22,8 @@ class hold {
   hold(const hold&) = delete;
   hold& operator=(const hold&) = delete;
 
-  // open() exports a buffer for as long as the task runs. The Py_buffer does not move: exporters may point into it.
+  // open() exports a buffer for as long as the task runs. The Py_buffer does not move: exporters
+  // may point into it.
   const Py_buffer& open(nb::handle array, const place& where) {
     Py_buffer view;
     open_buffer(array, where, &view);
@@ -37,7 +39,8 @@ class hold {
     buffers_.clear();
   }
 
-  // make_results() reserves `tasks` values for each result of the procedure, one array after the other.
+  // make_results() reserves `tasks` values for each result of the procedure, one array after the
+  // other.
   void make_results(const plan& p, std::size_t tasks) {
     std::size_t words = 0;
     for (const slot& s : p.slots) {
@@ -59,7 +62,8 @@ class hold {
     if (--users_ == 0) delete this;
   }
 
-  hold* next = nullptr;  // in the session's list; written by the completing thread before it publishes the hold
+  hold* next = nullptr;  // in the session's list; written by the completing thread before it
+                         // publishes the hold
 
  private:
   session* owner_;

@@ -1,4 +1,5 @@
-// leveret._core: the extension module behind the Python package. Users see it through leveret/__init__.py.
+// leveret._core: the extension module behind the Python package. Users see it through
+// leveret/__init__.py.
 #include <nanobind/stl/string.h>
 
 #include "bindings.hpp"
@@ -24,9 +25,9 @@ void bind_machines(nb::module_& m) {
   m.def("version", &version, "Version of the library, such as '0.1.0'.");
   m.def("available_cores", &available_cores,
         "Cores this process may use: its affinity mask, limited by the cgroup's CPU quota.");
-  m.def("status_name", [](int code) { return status_name(static_cast<status>(code)); },
-        nb::arg("code"),
-        "Name of a status code, such as 'stale_ticket'.");
+  m.def(
+      "status_name", [](int code) { return status_name(static_cast<status>(code)); },
+      nb::arg("code"), "Name of a status code, such as 'stale_ticket'.");
   m.def(
       "machines",
       [] {

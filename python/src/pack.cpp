@@ -17,7 +17,8 @@ void check_argument_count(const plan& p, std::size_t given, bool are_ranges_pass
   for (const slot& s : p.slots)
     wanted += s.what != kind::result && (are_ranges_passed || s.what != kind::range);
   if (given == wanted) return;
-  PyErr_Format(PyExc_TypeError, "procedure '%s' takes %zu arguments from its caller (\"%s\"), %zu given",
+  PyErr_Format(PyExc_TypeError,
+               "procedure '%s' takes %zu arguments from its caller (\"%s\"), %zu given",
                p.name.c_str(), wanted, p.signature.c_str(), given);
   throw nb::python_error();
 }
@@ -54,7 +55,8 @@ argument pack_memory(const place& where, nb::handle value, hold* h) {
   return memory_argument(whole_extent(h->open(value, where)), is_sliced, where);
 }
 
-// Ranges are cut when the caller asked for that, by parallel() or sliced(), or when no output stands in the way.
+// Ranges are cut when the caller asked for that, by parallel() or sliced(), or when no output
+// stands in the way.
 static void slice_ranges(const plan& p, bool is_parallel, argument* arguments) noexcept {
   bool is_sliced = is_parallel;
   bool has_output = false;
@@ -94,7 +96,8 @@ int position_of(const plan& p, int index, bool are_ranges_passed) noexcept {
   const auto is_passed = [&](const slot& s) {
     return s.what != kind::result && (are_ranges_passed || s.what != kind::range);
   };
-  if (index < 0 || index >= static_cast<int>(p.slots.size()) || !is_passed(p.slots[index])) return -1;
+  if (index < 0 || index >= static_cast<int>(p.slots.size()) || !is_passed(p.slots[index]))
+    return -1;
   int position = 0;
   for (int i = 0; i < index; ++i) position += is_passed(p.slots[i]);
   return position;

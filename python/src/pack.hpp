@@ -20,8 +20,12 @@ struct whole_array {
 // Gives up the hold when packing fails half-way.
 class hold_guard {
  public:
-  explicit hold_guard(hold* h) : hold_(h) { if (h != nullptr) h->add_user(); }
-  ~hold_guard() { if (hold_ != nullptr) hold_->drop_user(); }
+  explicit hold_guard(hold* h) : hold_(h) {
+    if (h != nullptr) h->add_user();
+  }
+  ~hold_guard() {
+    if (hold_ != nullptr) hold_->drop_user();
+  }
   hold_guard(const hold_guard&) = delete;
   hold_guard& operator=(const hold_guard&) = delete;
   hold* get() const noexcept { return hold_; }
@@ -39,12 +43,13 @@ void check_argument_count(const plan& p, std::size_t given, bool are_ranges_pass
 // pack_memory() exports an array into `h`. A sliced_array sets the argument's flag.
 argument pack_memory(const place& where, nb::handle value, hold* h);
 
-// pack_task() fills `arguments` for one task, whose results are the `index`-th in `h`. With `whole` valid, range parameters
-// are not passed by the caller but stand for that range.
+// pack_task() fills `arguments` for one task, whose results are the `index`-th in `h`. With `whole`
+// valid, range parameters are not passed by the caller but stand for that range.
 void pack_task(const plan& p, nb::tuple values, hold* h, std::size_t index, const lev::range* whole,
                argument* arguments);
 
-// position_of() tells where a caller passes the task's argument `index`, counted from 0; -1 for what it does not pass.
+// position_of() tells where a caller passes the task's argument `index`, counted from 0; -1 for
+// what it does not pass.
 int position_of(const plan& p, int index, bool are_ranges_passed) noexcept;
 
 // Small parts, also for bulk packing.

@@ -1,15 +1,20 @@
 // Laying out a signature, and the one trampoline that calls every C function.
 //
-// Why no libffi is needed. On x86-64 (System V psABI, 3.2.3 "Parameter Passing") and on AArch64 (AAPCS64, 6.8.2 "Parameter
-// passing rules") integer and pointer arguments take integer registers in order, floating-point arguments take
-// floating-point registers in order, and neither sequence knows of the other. Whatever order a C function declares its
-// parameters in, it therefore finds them in the same registers as if all integers came first:
-//   - integers and pointers: rdi rsi rdx rcx r8 r9 (six) or x0..x7 (eight); the rest on the stack, in order, eight bytes each;
-//   - float and double: xmm0..7 or d0..d7 (eight). A float is the low half of its register, and what is above is ignored.
-// So `function(14 x uint64_t, 8 x double)` serves every signature with at most 8 floating-point and 14 other parameters. With
-// no more than 8 floats none goes to the stack, so the stack holds integers only, in order. Words that a function does not
-// declare are not looked at: registers are volatile, and the caller removes its stack arguments. Narrow integers are extended
-// to 64 bits, which covers what compilers assume about the bits above. Not for variadic functions, nor structs by value.
+// Why no libffi is needed. On x86-64 (System V psABI, 3.2.3 "Parameter Passing") and on AArch64
+// (AAPCS64, 6.8.2 "Parameter passing rules") integer and pointer arguments take integer registers
+// in order, floating-point arguments take floating-point registers in order, and neither sequence
+// knows of the other. Whatever order a C function declares its parameters in, it therefore finds
+// them in the same registers as if all integers came first:
+//   - integers and pointers: rdi rsi rdx rcx r8 r9 (six) or x0..x7 (eight); the rest on the stack,
+//   in order, eight bytes each;
+//   - float and double: xmm0..7 or d0..d7 (eight). A float is the low half of its register, and
+//   what is above is ignored.
+// So `function(14 x uint64_t, 8 x double)` serves every signature with at most 8 floating-point and
+// 14 other parameters. With no more than 8 floats none goes to the stack, so the stack holds
+// integers only, in order. Words that a function does not declare are not looked at: registers are
+// volatile, and the caller removes its stack arguments. Narrow integers are extended to 64 bits,
+// which covers what compilers assume about the bits above. Not for variadic functions, nor structs
+// by value.
 #include "plan.hpp"
 
 #include <bit>
@@ -20,7 +25,8 @@ namespace lev::python {
 namespace {
 
 [[noreturn]] void refuse(status code, std::size_t parameter_index, const std::string& why) {
-  const std::string message = "signature, parameter " + std::to_string(parameter_index) + ": " + why;
+  const std::string message =
+      "signature, parameter " + std::to_string(parameter_index) + ": " + why;
   throw error(code, static_cast<int>(parameter_index), message.c_str());
 }
 
@@ -47,7 +53,9 @@ bool is_derived(source s) {
   return s == source::count || s == source::rows || s == source::stride;
 }
 
-bool is_floating(const step& s) { return s.what == source::value && s.type.family == 'f'; }
+bool is_floating(const step& s) {
+  return s.what == source::value && s.type.family == 'f';
+}
 
 void add_slot(plan& p, const parameter& parsed, source what) {
   slot s;
@@ -139,10 +147,14 @@ void load(registers& words, const step& s, const argument& a) {
       return is_floating(s) ? words.add_float(a.address, s.type)
                             : words.add(extend(a.address, s.type));
     case source::memory:
-    case source::result: return words.add(a.address);
-    case source::range: return words.add(a.address), words.add(a.row_bytes);
-    case source::count: return words.add(a.row_bytes / s.type.bytes * a.rows);
-    case source::rows: return words.add(a.rows);
+    case source::result:
+      return words.add(a.address);
+    case source::range:
+      return words.add(a.address), words.add(a.row_bytes);
+    case source::count:
+      return words.add(a.row_bytes / s.type.bytes * a.rows);
+    case source::rows:
+      return words.add(a.rows);
     case source::stride:
       return words.add(static_cast<std::uint64_t>(a.stride_bytes / s.type.bytes));
   }
@@ -161,14 +173,16 @@ int jump(void* function, const registers& w) {
   if (w.integer_count <= 6)
     return reinterpret_cast<function_of_6>(function)(i[0], i[1], i[2], i[3], i[4], i[5], f[0], f[1],
                                                      f[2], f[3], f[4], f[5], f[6], f[7]);
-  return reinterpret_cast<function_of_14>(function)(
-      i[0], i[1], i[2], i[3], i[4], i[5], i[6], i[7], i[8], i[9], i[10], i[11], i[12], i[13], f[0],
-      f[1], f[2], f[3], f[4], f[5], f[6], f[7]);
+  return reinterpret_cast<function_of_14>(function)(i[0], i[1], i[2], i[3], i[4], i[5], i[6], i[7],
+                                                    i[8], i[9], i[10], i[11], i[12], i[13], f[0],
+                                                    f[1], f[2], f[3], f[4], f[5], f[6], f[7]);
 }
 
 }  // namespace
 
-std::string scalar_name(scalar type) { return type.family + std::to_string(type.bytes); }
+std::string scalar_name(scalar type) {
+  return type.family + std::to_string(type.bytes);
+}
 
 plan* make_plan(const std::vector<parameter>& parameters) {
   plan* p = new plan;
@@ -192,7 +206,8 @@ int call_c_function(const call& c) {
 }
 
 const char* trampoline_unavailable() noexcept {
-#if (defined(__x86_64__) && !defined(__ILP32__)) || (defined(__aarch64__) && !defined(__AARCH64EB__))
+#if (defined(__x86_64__) && !defined(__ILP32__)) || \
+    (defined(__aarch64__) && !defined(__AARCH64EB__))
   return nullptr;
 #else
   return "C functions can be called on x86-64 and AArch64 only; use the C++ API on this CPU";

@@ -1,7 +1,7 @@
 // What a procedure's signature means: how a task's arguments become those of a plain C function.
 //
-// A plan is made once, when Python defines a procedure, and lives as long as the process, as the procedure table asks. It is
-// constant afterwards, so any thread may read it.
+// A plan is made once, when Python defines a procedure, and lives as long as the process, as the
+// procedure table asks. It is constant afterwards, so any thread may read it.
 #ifndef LEVERET_PYTHON_PLAN_HPP
 #define LEVERET_PYTHON_PLAN_HPP
 
@@ -61,7 +61,8 @@ struct parameter {
 constexpr unsigned integers_max = 14;  // integers and pointers the trampoline passes on
 constexpr unsigned floats_max = 8;     // floating-point registers for arguments, on both CPUs
 
-// make_plan() lays out the parameters. Throws lev::error (bad_argument, too_big) saying which parameter is at fault.
+// make_plan() lays out the parameters. Throws lev::error (bad_argument, too_big) saying which
+// parameter is at fault.
 plan* make_plan(const std::vector<parameter>& parameters);
 
 // call_c_function() is the body of every procedure that is a C function; its context is the plan.

@@ -1,4 +1,5 @@
-// Submitting from Python: pack with the GIL, submit without it (a full runtime makes the submitter run tasks or sleep).
+// Submitting from Python: pack with the GIL, submit without it (a full runtime makes the submitter
+// run tasks or sleep).
 #include "runtime_object.hpp"
 
 #include "builtins.hpp"
@@ -26,14 +27,17 @@ void add_locks(nb::handle locks, const session* owner, options& o) {
 // Waits in slices for something the core answers with a plain status.
 template <class Step>
 status wait_for_status(const deadline& end, Step&& step) {
-  return wait_in_slices(end, [&](std::int64_t ns) {
-           outcome o;
-           o.code = step(ns);
-           return o;
-         }).code;
+  return wait_in_slices(end,
+                        [&](std::int64_t ns) {
+                          outcome o;
+                          o.code = step(ns);
+                          return o;
+                        })
+      .code;
 }
 
-// A list of tuples, one per task; but the list of pairs for the only parameter, a range, is a column.
+// A list of tuples, one per task; but the list of pairs for the only parameter, a range, is a
+// column.
 bool is_task_list(const plan& p, nb::tuple values) {
   if (values.size() != 1 || (p.slots.size() == 1 && p.slots[0].what == kind::range)) return false;
   PyObject* list = PyTuple_GET_ITEM(values.ptr(), 0);
@@ -57,7 +61,8 @@ lev::ticket runtime_object::try_submit(const descriptor& task, const options& o,
   return r.try_submit(task, &o, why);
 }
 
-// An empty task after as many tickets as the core takes at once; its ticket takes their place in `ids`.
+// An empty task after as many tickets as the core takes at once; its ticket takes their place in
+// `ids`.
 lev::ticket runtime_object::join(std::vector<std::uint64_t>& ids, refusal* why) {
   options o;
   for (unsigned i = 0; i < options::after_max; ++i) {
@@ -71,8 +76,8 @@ lev::ticket runtime_object::join(std::vector<std::uint64_t>& ids, refusal* why) 
   return t;
 }
 
-// Submits a task after the tickets of after=. An empty ticket with `why` tells of a refusal; dependency_failed of a ticket
-// that has failed already.
+// Submits a task after the tickets of after=. An empty ticket with `why` tells of a refusal;
+// dependency_failed of a ticket that has failed already.
 lev::ticket runtime_object::submit_after(const descriptor& task, options& o, nb::handle after,
                                          refusal* why) {
   bool is_any_waited_for = false;
@@ -98,7 +103,8 @@ lev::ticket runtime_object::submit_after(const descriptor& task, options& o, nb:
   for (const std::uint64_t id : ids) with_after.after_id(id);
   lev::ticket t;
   if (joins.empty() || joins.back()) t = try_submit(task, with_after, why);
-  // Another thread's wait may have consumed a ticket meanwhile: then that thread knows how it ended.
+  // Another thread's wait may have consumed a ticket meanwhile: then that thread knows how it
+  // ended.
   if (!t && why->code == status::stale_ticket && is_any_waited_for)
     return submit_after(task, o, after, why);
   return t;
@@ -157,14 +163,12 @@ ticket_object* runtime_object::submit_bulk(const plan& p, nb::tuple values, nb::
 void runtime_object::wait_for_completion(nb::object timeout) {
   lev::runtime& r = runtime();
   const deadline end(timeout);
-  const outcome o =
-      wait_in_slices(end, [&](std::int64_t ns) { return r.wait_for_completion(ns); });
+  const outcome o = wait_in_slices(end, [&](std::int64_t ns) { return r.wait_for_completion(ns); });
   session_->collect();
   if (o.code == status::timed_out) raise_status(o.code, "tasks are still waiting or running");
   if (o.code != status::would_deadlock && o.code != status::closed) session_->collect_idle();
   if (o.code != status::ok)
-    raise_status(o.code,
-                 std::string("a task whose ticket was dropped: ") + status_name(o.code), -1,
+    raise_status(o.code, std::string("a task whose ticket was dropped: ") + status_name(o.code), -1,
                  o.task_code, o.failures);
 }
 
@@ -178,8 +182,9 @@ void runtime_object::close(nb::object timeout, bool cancel_waiting) {
     return lock ? r.close(ns, cancel_waiting) : status::timed_out;
   });
   if (code != status::ok)
-    raise_status(code, code == status::timed_out ? "tasks are still running; call close() again"
-                                                 : "the runtime cannot be closed from a task of its own");
+    raise_status(code, code == status::timed_out
+                           ? "tasks are still running; call close() again"
+                           : "the runtime cannot be closed from a task of its own");
   is_closed_ = true;
   session_->collect();
   session_->collect_idle();

@@ -1,8 +1,9 @@
 // Opening and closing a runtime under Python, and the list of finished holds.
 //
-// A hold's way: submit -> then(on_complete) -> [task completes] -> pushed on finished_ by the completing thread, without the
-// GIL -> taken by the next Python call, which ends the buffer exports with the GIL. A ticket that is waited for releases its
-// buffers at once; the list then finds them released.
+// A hold's way: submit -> then(on_complete) -> [task completes] -> pushed on finished_ by the
+// completing thread, without the GIL -> taken by the next Python call, which ends the buffer
+// exports with the GIL. A ticket that is waited for releases its buffers at once; the list then
+// finds them released.
 #include "session.hpp"
 
 #include <pthread.h>
@@ -11,12 +12,13 @@ namespace lev::python {
 
 namespace {
 
-// Counts forks of this process, in the child. Written by the child's only thread right after the fork, read by everyone.
+// Counts forks of this process, in the child. Written by the child's only thread right after the
+// fork, read by everyone.
 std::atomic<unsigned> fork_count{0};
 
 unsigned watch_forks() {
-  static const int registered = pthread_atfork(
-      nullptr, nullptr, [] { fork_count.fetch_add(1, std::memory_order_relaxed); });
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { fork_count.fetch_add(1, std::memory_order_relaxed); });
   (void)registered;
   return fork_count.load(std::memory_order_relaxed);
 }

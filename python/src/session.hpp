@@ -1,4 +1,5 @@
-// A runtime as Python holds it: shared by the Runtime object and its tickets, so that it outlives the last of them.
+// A runtime as Python holds it: shared by the Runtime object and its tickets, so that it outlives
+// the last of them.
 #ifndef LEVERET_PYTHON_SESSION_HPP
 #define LEVERET_PYTHON_SESSION_HPP
 
@@ -16,17 +17,21 @@ class session {
   session(const session&) = delete;
   session& operator=(const session&) = delete;
 
-  // runtime() raises when this process is a fork of the one that opened it: threads do not survive a fork.
+  // runtime() raises when this process is a fork of the one that opened it: threads do not survive
+  // a fork.
   lev::runtime& runtime();
   bool is_forked() const noexcept;
 
-  // keep_until_complete() has `h` released after the task of `t` completed; called once, right after the submit.
+  // keep_until_complete() has `h` released after the task of `t` completed; called once, right
+  // after the submit.
   void keep_until_complete(lev::ticket& t, hold* h);
 
-  // keep_until_idle() keeps `h` until no task is left: for tasks accepted from a bulk that was refused half-way.
+  // keep_until_idle() keeps `h` until no task is left: for tasks accepted from a bulk that was
+  // refused half-way.
   void keep_until_idle(hold* h);
 
-  // collect() releases what completed tasks no longer need; every Python call that touches the runtime does it.
+  // collect() releases what completed tasks no longer need; every Python call that touches the
+  // runtime does it.
   void collect() noexcept {
     if (finished_.load(std::memory_order_relaxed) != nullptr) collect_finished();
   }
@@ -41,8 +46,8 @@ class session {
   lev::runtime* runtime_;
   unsigned fork_count_;
   std::vector<hold*> until_idle_;
-  // Holds of completed tasks. Written by completing threads, which push with release what they wrote to `next`; read and
-  // emptied by Python calls, with acquire.
+  // Holds of completed tasks. Written by completing threads, which push with release what they
+  // wrote to `next`; read and emptied by Python calls, with acquire.
   std::atomic<hold*> finished_{nullptr};
 };
 

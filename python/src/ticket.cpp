@@ -1,4 +1,5 @@
-// Waiting for one ticket: claim it, wait without the GIL in slices, remember the outcome, release the buffers.
+// Waiting for one ticket: claim it, wait without the GIL in slices, remember the outcome, release
+// the buffers.
 #include "ticket.hpp"
 
 #include <nanobind/ndarray.h>
@@ -12,7 +13,8 @@ namespace lev::python {
 
 namespace {
 
-// Told whenever a thread stops waiting for tickets. Never destroyed: threads may wait while the process ends.
+// Told whenever a thread stops waiting for tickets. Never destroyed: threads may wait while the
+// process ends.
 struct waiter_news {
   std::mutex mutex;
   std::condition_variable changed;
@@ -77,7 +79,9 @@ void await_other_waiter(const deadline& end) {
   });
 }
 
-claim::claim(ticket_object& t) : ticket_(t) { t.waiter_ = std::this_thread::get_id(); }
+claim::claim(ticket_object& t) : ticket_(t) {
+  t.waiter_ = std::this_thread::get_id();
+}
 
 claim::~claim() {
   ticket_.waiter_ = std::thread::id();
@@ -122,23 +126,35 @@ void ticket_object::finish(const outcome& o) {
   owner_->collect();
 }
 
+// A look with the GIL while another thread waits without it. It tells a task that waits for itself
+// from one that only comes second. When it finds the outcome first, the other thread finds the
+// ticket stale, and this object finished.
+outcome ticket_object::poll() {
+  return with_borrowed(owner_->runtime(), id_, [](lev::ticket& t) { return t.wait_outcome(0); });
+}
+
+outcome ticket_object::wait_alone(const deadline& end) {
+  const claim mine(*this);
+  if (core_.done()) return core_.wait_outcome(0);
+  const outcome o = wait_in_slices(end, [&](std::int64_t ns) { return core_.wait_outcome(ns); });
+  if (is_finished()) core_.forget();
+  return o;
+}
+
 bool ticket_object::try_wait(const deadline& end) {
   while (!is_finished()) {
     owner_->runtime();
     if (waiter_ == std::this_thread::get_id())
       raise_status(status::would_deadlock, "this thread waits for the ticket already");
-    if (is_waited_for()) {
-      if (end.remaining_ns() == 0) return false;
+    const outcome o = is_waited_for() ? poll() : wait_alone(end);
+    if (o.code == status::timed_out && end.remaining_ns() == 0) return false;
+    if (o.code == status::timed_out || (o.code == status::stale_ticket && is_waited_for())) {
       await_other_waiter(end);
-      continue;
+    } else if (!lev::ticket::consumes(o.code)) {
+      raise_status(o.code, "the wait was refused");
+    } else if (!is_finished()) {
+      finish(o);
     }
-    const claim mine(*this);
-    const outcome o = core_.done()
-                          ? core_.wait_outcome(0)
-                          : wait_in_slices(end, [&](std::int64_t ns) { return core_.wait_outcome(ns); });
-    if (o.code == status::timed_out) return false;
-    if (!lev::ticket::consumes(o.code)) raise_status(o.code, "the wait was refused");
-    finish(o);
   }
   return true;
 }

@@ -1,4 +1,5 @@
-// Ticket as Python has it: it may be waited for again and again, by any thread, and remembers its outcome.
+// Ticket as Python has it: it may be waited for again and again, by any thread, and remembers its
+// outcome.
 #ifndef LEVERET_PYTHON_TICKET_HPP
 #define LEVERET_PYTHON_TICKET_HPP
 
@@ -10,8 +11,8 @@
 
 namespace lev::python {
 
-// Thread safety: the GIL guards every field. While one thread waits without it, `waiter_` says so and others wait for that
-// thread instead of the core's ticket, which is for one thread at a time.
+// Thread safety: the GIL guards every field. While one thread waits without it, `waiter_` says so
+// and others wait for that thread instead of the core's ticket, which is for one thread at a time.
 class ticket_object {
  public:
   ticket_object(std::shared_ptr<session> owner, const plan& p, lev::ticket&& core, hold* held,
@@ -46,6 +47,8 @@ class ticket_object {
   friend class claim;
   friend class claimed_set;
 
+  outcome poll();
+  outcome wait_alone(const deadline& end);
   void finish(const outcome& o);
   std::string failure_text() const;
 

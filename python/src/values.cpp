@@ -1,4 +1,5 @@
-// Numbers in both directions. Steps of to_bits: take the exact Python value, check that the type holds it, keep its bits.
+// Numbers in both directions. Steps of to_bits: take the exact Python value, check that the type
+// holds it, keep its bits.
 #include "values.hpp"
 
 #include <bit>
@@ -97,10 +98,14 @@ lev::range to_range(nb::handle value, const place& where) {
 std::uint64_t load_scalar(const char* address, scalar type) noexcept {
   const bool is_signed = type.family == 'i';
   switch (type.bytes) {
-    case 1: return is_signed ? load_as<std::int8_t>(address) : load_as<std::uint8_t>(address);
-    case 2: return is_signed ? load_as<std::int16_t>(address) : load_as<std::uint16_t>(address);
-    case 4: return is_signed ? load_as<std::int32_t>(address) : load_as<std::uint32_t>(address);
-    default: return load_as<std::uint64_t>(address);
+    case 1:
+      return is_signed ? load_as<std::int8_t>(address) : load_as<std::uint8_t>(address);
+    case 2:
+      return is_signed ? load_as<std::int16_t>(address) : load_as<std::uint16_t>(address);
+    case 4:
+      return is_signed ? load_as<std::int32_t>(address) : load_as<std::uint32_t>(address);
+    default:
+      return load_as<std::uint64_t>(address);
   }
 }
 

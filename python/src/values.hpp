@@ -8,8 +8,8 @@
 
 namespace lev::python {
 
-// to_bits() converts a Python number. Integers are never rounded: a float for an integer parameter raises TypeError, a value
-// outside the type OverflowError.
+// to_bits() converts a Python number. Integers are never rounded: a float for an integer parameter
+// raises TypeError, a value outside the type OverflowError.
 std::uint64_t to_bits(nb::handle number, scalar type, const place& where);
 
 // to_range() accepts a range(begin, end), a pair of integers, or n for [0, n).

@@ -1,11 +1,13 @@
-// wait_any: lend the core all tickets that no other thread waits for, take them back, remember the outcome of one.
+// wait_any: lend the core all tickets that no other thread waits for, take them back, remember the
+// outcome of one.
 #include "wait_set.hpp"
 
 #include <deque>
 
 namespace lev::python {
 
-// The core's tickets of several ticket_objects side by side, as lev::wait_any wants them; given back at the end.
+// The core's tickets of several ticket_objects side by side, as lev::wait_any wants them; given
+// back at the end.
 class claimed_set {
  public:
   explicit claimed_set(const std::vector<nb::object>& tickets) {
@@ -18,8 +20,10 @@ class claimed_set {
     }
   }
   ~claimed_set() {
-    for (std::size_t i = 0; i < objects_.size(); ++i)
+    for (std::size_t i = 0; i < objects_.size(); ++i) {
+      if (ticket_in(objects_[i]).is_finished()) cores_[i].forget();
       ticket_in(objects_[i]).core_ = std::move(cores_[i]);
+    }
   }
   claimed_set(const claimed_set&) = delete;
   claimed_set& operator=(const claimed_set&) = delete;
@@ -34,7 +38,9 @@ class claimed_set {
     });
     if (o.code == status::timed_out) return {};
     if (index >= objects_.size()) raise_status(o.code, "the wait was refused");
-    ticket_in(objects_[index]).finish(o);
+    // Another thread may have looked at just the right time: then it knows how the task ended.
+    ticket_object& found = ticket_in(objects_[index]);
+    if (!found.is_finished()) found.finish(o);
     return objects_[index];
   }
 
@@ -118,8 +124,8 @@ void wait_all(nb::object tickets, nb::object timeout) {
     }
   }
   if (missing > 0)
-    raise_status(status::timed_out, std::to_string(missing) + " of " +
-                                        std::to_string(list.size()) + " tickets are not complete");
+    raise_status(status::timed_out, std::to_string(missing) + " of " + std::to_string(list.size()) +
+                                        " tickets are not complete");
   if (first != nullptr) first->raise_failure(failures);
 }
 

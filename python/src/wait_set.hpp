@@ -9,10 +9,13 @@ namespace lev::python {
 // tickets_of() lists a Ticket, or an iterable of them, each once. Raises TypeError.
 std::vector<nb::object> tickets_of(nb::handle tickets);
 
-inline ticket_object& ticket_in(const nb::object& t) { return *nb::inst_ptr<ticket_object>(t); }
+inline ticket_object& ticket_in(const nb::object& t) {
+  return *nb::inst_ptr<ticket_object>(t);
+}
 
-// wait_any() returns the first finished Ticket of an iterable; raises TimeoutError when the time is over, ValueError when
-// there is none or they are of different runtimes. The ticket's failure is not raised.
+// wait_any() returns the first finished Ticket of an iterable; raises TimeoutError when the time is
+// over, ValueError when there is none or they are of different runtimes. The ticket's failure is
+// not raised.
 nb::object wait_any(nb::object tickets, nb::object timeout);
 
 // wait_all() waits for every Ticket, then raises the first failure by position.

@@ -8,8 +8,10 @@ namespace lev::python {
 
 namespace {
 
-constexpr double seconds_max = 9e9;                // fits in 64-bit nanoseconds with room for the clock's present value
-constexpr std::int64_t signal_slice_ns = 50'000'000;  // a person does not notice 50 ms; 20 wake-ups a second cost nothing
+constexpr double seconds_max =
+    9e9;  // fits in 64-bit nanoseconds with room for the clock's present value
+constexpr std::int64_t signal_slice_ns =
+    50'000'000;  // a person does not notice 50 ms; 20 wake-ups a second cost nothing
 
 unsigned long main_thread = 0;  // written once at import
 
@@ -35,8 +37,8 @@ deadline::deadline(nb::handle timeout) : is_never_(timeout.is_none()) {
 std::int64_t deadline::remaining_ns() const noexcept {
   if (is_never_) return forever;
   const auto left = end_ - std::chrono::steady_clock::now();
-  return std::max<std::int64_t>(
-      0, std::chrono::duration_cast<std::chrono::nanoseconds>(left).count());
+  return std::max<std::int64_t>(0,
+                                std::chrono::duration_cast<std::chrono::nanoseconds>(left).count());
 }
 
 std::int64_t deadline::slice_ns() const noexcept {

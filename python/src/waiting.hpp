@@ -1,4 +1,5 @@
-// Waits that a person can interrupt: time-outs from Python, the GIL given up, Ctrl-C looked for between slices.
+// Waits that a person can interrupt: time-outs from Python, the GIL given up, Ctrl-C looked for
+// between slices.
 #ifndef LEVERET_PYTHON_WAITING_HPP
 #define LEVERET_PYTHON_WAITING_HPP
 
@@ -10,15 +11,19 @@ namespace lev::python {
 
 class deadline {
  public:
-  // From seconds: None never ends, 0 polls. Raises ValueError for NaN and negative numbers; more than 9e9 s is clamped.
+  // From seconds: None never ends, 0 polls. Raises ValueError for NaN and negative numbers; more
+  // than 9e9 s is clamped.
   explicit deadline(nb::handle timeout);
 
   bool is_never() const noexcept { return is_never_; }
   std::int64_t remaining_ns() const noexcept;  // 0 when over; `forever` when it never ends
 
-  double remaining_seconds() const noexcept { return is_never_ ? 1e9 : 1e-9 * static_cast<double>(remaining_ns()); }
+  double remaining_seconds() const noexcept {
+    return is_never_ ? 1e9 : 1e-9 * static_cast<double>(remaining_ns());
+  }
 
-  // slice_ns() is how long to wait before looking for signals: 50 ms on the main thread, which alone receives them.
+  // slice_ns() is how long to wait before looking for signals: 50 ms on the main thread, which
+  // alone receives them.
   std::int64_t slice_ns() const noexcept;
 
  private:
@@ -29,8 +34,9 @@ class deadline {
 // remember_main_thread() is called at import.
 void remember_main_thread();
 
-// wait_in_slices() calls step(timeout_ns) without the GIL until its outcome is not timed_out or the deadline is over. Raises
-// KeyboardInterrupt, or what another signal handler raises; nothing is consumed then.
+// wait_in_slices() calls step(timeout_ns) without the GIL until its outcome is not timed_out or the
+// deadline is over. Raises KeyboardInterrupt, or what another signal handler raises; nothing is
+// consumed then.
 template <class Step>
 outcome wait_in_slices(const deadline& end, Step&& step) {
   while (true) {

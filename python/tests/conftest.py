@@ -9,11 +9,12 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import leveret
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import settings
+
+import leveret
 
 DEEP = os.environ.get("LEVERET_DEEP") == "1"  # as for the other tests: longer, not other
 settings.register_profile("deep", max_examples=2000, deadline=None)

@@ -27,7 +27,9 @@ void fill_block(double value, double* a, size_t rows, size_t count, size_t strid
     for (size_t c = 0; c < columns; ++c) a[r * stride + c] = value;
 }
 
-int fail_with(int32_t code) { return code; }
+int fail_with(int32_t code) {
+  return code;
+}
 
 /* Sets out[i - begin] for the indices of a range: `out` is sliced along with them. */
 void square_range(uint64_t begin, uint64_t end, uint64_t* out) {
@@ -43,7 +45,9 @@ void two_results(double x, double* doubled, int32_t* truncated) {
   *truncated = (int32_t)x;
 }
 
-void increment(int64_t* counter) { ++*counter; }
+void increment(int64_t* counter) {
+  ++*counter;
+}
 
 /* Spins until the flag that Python holds is set, at most ten seconds. */
 int wait_for_flag(const volatile int32_t* flag) {

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import leveret
 import numpy as np
 import pytest
+
+import leveret
 from leveret import apps
 
 

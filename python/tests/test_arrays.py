@@ -8,10 +8,11 @@ import sys
 import weakref
 from pathlib import Path
 
-import leveret
 import numpy as np
 import pytest
 from conftest import Gate
+
+import leveret
 
 SUM = leveret.builtin("sum")
 SCALE = leveret.builtin("scale")

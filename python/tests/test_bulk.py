@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import leveret
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import leveret
 
 NULL, SUM, AXPY = leveret.builtin("null"), leveret.builtin("sum"), leveret.builtin("axpy")
 

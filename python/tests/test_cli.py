@@ -11,12 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import leveret
 import pytest
+from typer.testing import CliRunner
+
+import leveret
 from leveret import apps
 from leveret.cli import app, bench, common
 from leveret.cli import run as run_command
-from typer.testing import CliRunner
 
 runner = CliRunner()
 

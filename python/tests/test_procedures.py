@@ -7,11 +7,12 @@ import struct
 import sys
 from pathlib import Path
 
-import leveret
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+import leveret
 
 once_a_run = settings(
     deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -8,7 +8,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import leveret
 import numpy as np
 import pytest
 from conftest import DEEP, Gate
@@ -22,6 +21,8 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
+
+import leveret
 
 NULL, SPIN, SUM = (leveret.builtin(name) for name in ("null", "spin", "sum"))
 

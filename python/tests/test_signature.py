@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from leveret.signature import CODES, Parameter, parse
 
 scalars = st.sampled_from(CODES)

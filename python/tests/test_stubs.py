@@ -7,8 +7,9 @@ import inspect
 import re
 from pathlib import Path
 
-import leveret
 import pytest
+
+import leveret
 from leveret import _core
 
 STUB = ast.parse(Path(leveret.__file__).with_name("_core.pyi").read_text())

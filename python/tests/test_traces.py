@@ -6,10 +6,11 @@ import json
 import tracemalloc
 from pathlib import Path
 
-import leveret
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import leveret
 from leveret.report.timeline import timeline_html
 from leveret.report.traces import TraceError, parse_trace, read_trace, summarise
 

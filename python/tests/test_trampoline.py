@@ -11,9 +11,10 @@ import struct
 import subprocess
 from pathlib import Path
 
-import leveret
 import numpy as np
 import pytest
+
+import leveret
 from leveret.signature import CODES
 
 SEED = 20260117

@@ -52,6 +52,10 @@ class machine {
                          std::uint64_t deadline_ns) noexcept = 0;
   virtual void wake_word(atomic<std::uint32_t>& word) noexcept = 0;
 
+  // is_stuck() tells that every actor sleeps and nothing can wake one: a wait without a deadline
+  // should give up. Only a machine that runs all actors itself can know.
+  virtual bool is_stuck() noexcept { return false; }
+
   // A local store for one participant; null when memory is short.
   virtual void* open_store(std::size_t bytes) noexcept = 0;
   virtual void close_store(void* store, std::size_t bytes) noexcept = 0;

@@ -33,7 +33,7 @@ outcome runtime::wait_for_completion(std::int64_t timeout_ns) noexcept {
     o.code = status::would_deadlock;
   } else if (!detail::wait_quiescent(
                  c, *self, timeout_ns < 0 ? no_deadline : detail::deadline_after(c, timeout_ns))) {
-    o.code = status::timed_out;
+    o.code = timeout_ns < 0 ? status::would_deadlock : status::timed_out;
   } else {
     c.failure_lock.lock([] { real_env::pause(); });
     o = std::exchange(c.failure, outcome{});

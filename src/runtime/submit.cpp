@@ -240,8 +240,11 @@ void sort_locks(slot_extra& extra, const mutex_id* locks, std::uint32_t count) n
 // Tasks of a closing runtime may still submit: draining includes their children.
 bool check_open(core& c, const participant* self, refusal* why) noexcept {
   if (self == nullptr) {
-    return refuse(why, status::would_block, -1,
-                  "more than config.host_threads threads call in; raise it, or end some threads");
+    return refuse(
+        why, status::would_block, -1,
+        c.caps.many_hosts
+            ? "more than config.host_threads threads call in; raise it, or end some threads"
+            : "this machine has one host thread, the one that opened the runtime");
   }
   if (c.closing.load(memory_order_relaxed) != 0 && self->running == nullptr) {
     return refuse(why, status::closed, -1, "the runtime is closing; submit before close()");
@@ -284,6 +287,7 @@ struct admission {
     std::uint8_t flags = detached ? task_detached : 0;
     if (!check_size(c, d, facts, &flags, why)) return 0;
     const std::uint32_t task = take_slot(c, *self);
+    if (self->running == nullptr && owes_others(*self)) leave(c, *self);
     if (task == no_slot) return refuse_full(c, why), 0;
     if (facts.may_dice) d.grain = choose_grain(c, d);
     write_slot(c, task, d, flags);

@@ -160,6 +160,12 @@ void poll_first(core& c, await_ticket& what, std::uint64_t deadline_ns) noexcept
   }
 }
 
+// Why a wait ended without its object: without a deadline, only because nothing can happen any
+// more.
+status gave_up(std::uint64_t deadline_ns) noexcept {
+  return deadline_ns == no_deadline ? status::would_deadlock : status::timed_out;
+}
+
 outcome failed_with(status code) noexcept {
   outcome o;
   o.code = code;
@@ -189,8 +195,9 @@ outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns) noexcept {
     const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
     flush_notices(*c, *self);
     if (self->running == nullptr) poll_first(*c, what, deadline);
-    if (!what.is_there() && !serve_until(*c, *self, what, deadline, helps_now(*c, *self)))
-      return failed_with(status::timed_out);
+    if (!what.is_there() && !serve_until(*c, *self, what, deadline, helps_now(*c, *self))) {
+      return failed_with(gave_up(deadline));
+    }
   }
   return collect(*c, *self, id);
 }
@@ -284,7 +291,8 @@ outcome wait_any_id(core* c, std::uint64_t* ids, std::size_t count, std::size_t*
   if (!what.is_there() && timeout_ns != 0)
     serve_until(*c, *self, what, deadline, helps_now(*c, *self));
   const std::size_t done = what.first_done();
-  if (done == none_ready) return failed_with(status::timed_out);
+  if (done == none_ready)
+    return failed_with(timeout_ns == 0 ? status::timed_out : gave_up(deadline));
   *index = done;
   return collect(*c, *self, std::exchange(ids[done], 0));
 }

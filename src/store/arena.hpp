@@ -55,7 +55,7 @@ class arena {
   };
   std::size_t bytes_ = 0;
   std::uint32_t count_ = 0;
-  block blocks_[blocks_max];
+  block blocks_[blocks_max]{};
 };
 
 }  // namespace lev

@@ -395,6 +395,7 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
     if (helps && run_one(e, self)) continue;
     if (deadline_ns != no_deadline && e.place->now_ns() >= deadline_ns) break;
     idle(e, self, what, deadline_ns, helps);
+    if (e.place->is_stuck()) break;
   }
   stop_polling(e, self);
   if (self.running == nullptr) leave(e, self);

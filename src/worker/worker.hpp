@@ -11,6 +11,12 @@ namespace lev {
 // none.
 bool help(engine& e, participant& self) noexcept;
 
+// owes_others() tells whether a host that helped has completed or taken something that others wait
+// for; what is in its inbox they can steal.
+inline bool owes_others(const participant& self) noexcept {
+  return self.notice_count != 0 || self.draining != nullptr || self.ahead_count != 0;
+}
+
 // leave() is for a host that goes back to its own program after help(), or after completing tasks:
 // what it has taken goes back, what it has completed is told. No effect inside a task.
 void leave(engine& e, participant& self) noexcept;

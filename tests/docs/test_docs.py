@@ -157,7 +157,8 @@ def interpreter():
 
 def python_env():
     paths = [python_path(), setting("PYTHONPATH")]
-    return {"PYTHONPATH": os.pathsep.join(path for path in paths if path), "MPLBACKEND": "agg"}
+    path = os.pathsep.join(path for path in paths if path)
+    return {"PYTHONPATH": path, "MPLBACKEND": "agg", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def make_libraries(page, folder):

@@ -225,8 +225,24 @@ class explorer {
     std::fflush(stdout);
     if (!v.failed()) return;
     fail(name);
-    const std::size_t threads = v.history.find("\nthread 0:");
-    std::printf("%s\n", v.history.substr(0, threads).c_str());
+    tell(v.history);
+  }
+
+  // The last steps of a schedule, without what precedes the threads and without template arguments.
+  static void tell(const std::string& history) {
+    constexpr std::size_t lines_max = 250;
+    std::vector<std::string> lines;
+    std::istringstream in(history.substr(0, history.find("\nthread 0:")));
+    for (std::string line; std::getline(in, line);) {
+      const std::size_t from = line.find(" [with ");
+      if (from != std::string::npos) line.erase(from, line.rfind(']') + 1 - from);
+      lines.push_back(line);
+      if (line.find("[BEFORE END]") != std::string::npos) lines.clear();
+    }
+    for (std::size_t i = lines.size() > lines_max ? lines.size() - lines_max : 0;
+         i < lines.size(); ++i) {
+      std::printf("    %s\n", lines[i].c_str());
+    }
   }
 
   // Looks for a schedule that fails; where and how, or nothing.

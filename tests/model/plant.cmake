@@ -1,8 +1,8 @@
-# Wrong steps for the model tests. plant() copies a header of src/ and replaces one piece of its code by one in which
-# model::fault("NAME") chooses, while the program runs, between what stood there and a mistake. The copies come first in the
-# model tests' include path. A piece that is no longer in the header ends the configuration: the fault must follow the code.
+# Changed copies of files of src/ for the model tests. They come first in the tests' include path.
 #
-# plant(HEADER FROM TO) for each fault, then plant_write(FOLDER) writes the copies.
+# plant(FILE FROM TO) replaces one piece of code; plant_write(FOLDER) writes what was changed since the last plant_write().
+# In most, model::fault("NAME") chooses while the program runs between what stood there and a mistake. A piece that is no
+# longer in the file ends the configuration: the change must follow the code.
 
 function(plant header from to)
   get_property(text GLOBAL PROPERTY "plant_${header}")
@@ -21,7 +21,7 @@ function(plant header from to)
   string(FIND "${text}" "${found}" last REVERSE)
   if(found STREQUAL "" OR NOT first EQUAL last)
     message(FATAL_ERROR "src/${header} has no longer exactly one\n${from}\n"
-                        "to plant a fault in: change tests/model/faults.cmake as the code was changed.")
+                        "to replace: change tests/model/*.cmake as the code was changed.")
   endif()
   string(REPLACE "${found}" "${to}" text "${text}")
   set_property(GLOBAL PROPERTY "plant_${header}" "${text}")
@@ -38,5 +38,7 @@ function(plant_write folder)
     if(NOT old STREQUAL text)
       file(WRITE "${folder}/${header}" "${text}")
     endif()
+    set_property(GLOBAL PROPERTY "plant_${header}")
   endforeach()
+  set_property(GLOBAL PROPERTY plant_headers)
 endfunction()

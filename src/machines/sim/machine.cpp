@@ -5,8 +5,9 @@
 // have unit costs plus a little seeded jitter, so that a seed is a schedule; equal times are
 // ordered by a seeded number. Nothing else decides, so equal seeds give equal runs.
 //
-// If every actor sleeps and none has a deadline, a wake-up was lost: on real threads that would
-// hang now and then, here it is certain, and is reported.
+// If every actor sleeps and none has a deadline, nothing will ever happen: the host waits for what
+// cannot come, or a wake-up was lost. On real threads that would hang, here the host's wait ends
+// with would_deadlock.
 #include "machine/machine.hpp"
 
 #include "base/assert.hpp"
@@ -57,6 +58,7 @@ class sim_machine final : public machine {
   }
 
   std::uint64_t now_ns() noexcept override { return count_ == 0 ? 0 : me().time; }
+  bool is_stuck() noexcept override { return is_stuck_; }
   void relax() noexcept override { pass_time(poll_cycles + random_.below(poll_jitter_cycles)); }
   void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
                  std::uint64_t deadline_ns) noexcept override;
@@ -111,6 +113,8 @@ class sim_machine final : public machine {
   std::unique_ptr<launch[]> launches_;
   std::uint32_t count_ = 0;
   std::uint32_t current_ = 0;
+  std::uint64_t now_ = 0;  // the time of the actor that ran last
+  bool is_stuck_ = false;
   worker_entry entry_ = nullptr;
   void* context_ = nullptr;
 };
@@ -141,8 +145,13 @@ actor& sim_machine::choose() noexcept {
     if (best == nullptr || a.time < best->time || (a.time == best->time && a.order < best->order))
       best = &a;
   }
-  LEV_ASSERT(best != nullptr && "sim: every actor sleeps for ever: a wake-up was lost");
+  is_stuck_ = best == nullptr;
+  if (is_stuck_) {
+    best = &actors_[0];  // the host
+    best->time = now_;
+  }
   best->now = actor::condition::ready;
+  now_ = larger(now_, best->time);
   return *best;
 }
 

@@ -1,0 +1,202 @@
+// Conformance: opening and closing. Draining, cancelling, time-outs, and runtimes that are closed at
+// random moments.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/random.hpp"
+#include "support/gate.hpp"
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class close_test : public machine_test {
+ protected:
+  runtime& open_parked() {
+    config c = settings();
+    c.wait = wait_policy::park;
+    return open(c);
+  }
+};
+LEV_ON_EVERY_MACHINE(close_test);
+
+TEST_P(close_test, drains_what_was_submitted) {
+  counter n = 0;
+  runtime& r = open();
+  for (int i = 0; i < 700; ++i) r.submit(count_one, ref{&n});
+  EXPECT_EQ(r.close(), status::ok);
+  EXPECT_EQ(n, 700);
+}
+
+TEST_P(close_test, the_destructor_drains_too) {
+  counter n = 0;
+  {
+    runtime r(settings());
+    for (int i = 0; i < 700; ++i) r.post(count_one, ref{&n});
+  }
+  EXPECT_EQ(n, 700);
+}
+
+TEST_P(close_test, a_second_one_does_nothing) {
+  runtime& r = open();
+  expect_ok(r.submit(nothing));
+  EXPECT_EQ(r.close(), status::ok);
+  EXPECT_EQ(r.close(), status::ok);
+  EXPECT_EQ(r.close(0, true), status::ok);
+}
+
+TEST_P(close_test, afterwards_submits_are_refused_and_tickets_still_tell) {
+  runtime& r = open();
+  ticket good = r.submit(nothing);
+  ticket bad = r.submit(throw_error, 1);
+  ASSERT_EQ(r.close(wait_limit_ns()), status::ok);
+  refusal why;
+  EXPECT_FALSE(r.try_submit(pack(nothing), nullptr, &why));
+  EXPECT_EQ(why.code, status::closed);
+  EXPECT_THROW(r.submit_bulk(1, [](std::size_t, descriptor& d) { d = pack(nothing); }), error);
+  EXPECT_EQ(wait(good).code, status::ok);
+  EXPECT_EQ(wait(bad).code, status::task_failed);
+  EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).code, status::ok);
+}
+
+TEST_P(close_test, a_bad_time_out_is_refused) {
+  runtime& r = open();
+  EXPECT_EQ(r.close(-2), status::bad_argument);
+  expect_ok(r.submit(nothing));
+}
+
+TEST_P(close_test, that_timed_out_can_be_repeated) {
+  counter n = 0;
+  runtime& r = open_parked();
+  {
+    gate g(r, r.workers());
+    for (int i = 0; i < 50; ++i) r.submit(count_one, ref{&n});
+    EXPECT_EQ(r.close(0), status::timed_out);
+    EXPECT_EQ(r.close(10'000), status::timed_out);
+    refusal why;
+    EXPECT_FALSE(r.try_submit(pack(nothing), nullptr, &why));
+    EXPECT_EQ(why.code, status::closed);
+  }
+  EXPECT_EQ(r.close(wait_limit_ns()), status::ok);
+  EXPECT_EQ(n, 50);
+}
+
+TEST_P(close_test, cancels_what_has_not_started) {
+  counter n = 0;
+  runtime& r = open_parked();
+  mutex_id m = 0;
+  ASSERT_EQ(r.make_mutex(&m), status::ok);
+  std::vector<ticket> t;
+  {
+    gate g(r, r.workers());
+    for (int i = 0; i < 100; ++i) {
+      options o;
+      if (i % 3 == 1) o.after(t.back());
+      if (i % 5 == 0) o.locks(m);
+      t.push_back(r.submit(o, count_one, ref{&n}));
+    }
+    EXPECT_EQ(r.close(0, true), status::timed_out);
+  }
+  EXPECT_EQ(r.close(wait_limit_ns(), true), status::ok);
+  EXPECT_EQ(n, 0);
+  for (std::size_t i = 0; i < t.size(); ++i) {
+    const status expected = i % 3 == 1 ? status::dependency_failed : status::cancelled;
+    ASSERT_EQ(wait(t[i]).code, expected) << i;
+  }
+}
+
+// While a runtime closes, tasks that run may still submit: their children belong to what is drained.
+const procedure<void(ref<runtime>, ref<counter>, int)>& lineage();
+void beget(ref<runtime> home, ref<counter> n, int generations) {
+  ++*n.to;
+  if (generations > 0) home.to->submit(lineage(), home, n, generations - 1).release();
+}
+const procedure<void(ref<runtime>, ref<counter>, int)>& lineage() {
+  static const auto p = define("close.lineage", &beget);
+  return p;
+}
+
+TEST_P(close_test, drains_children_and_their_children) {
+  counter n = 0;
+  runtime& r = open();
+  for (int i = 0; i < 10; ++i) r.submit(lineage(), ref{&r}, ref{&n}, 30);
+  EXPECT_EQ(r.close(wait_limit_ns()), status::ok);
+  EXPECT_EQ(n, 310);
+}
+
+const auto close_inside = define("close.inside", [](ref<runtime> home, result<int> code) {
+  code = static_cast<int>(home.to->close());
+});
+
+TEST_P(close_test, inside_a_task_it_would_wait_for_itself) {
+  runtime& r = open();
+  int code = 0;
+  r.submit(close_inside, ref{&r}, code).wait();
+  EXPECT_EQ(static_cast<status>(code), status::would_deadlock);
+  expect_ok(r.submit(nothing));
+}
+
+TEST_P(close_test, without_ever_having_worked) {
+  for (int i = 0; i < 20; ++i) {
+    runtime& r = open();
+    if (i % 2 == 0) {
+      EXPECT_EQ(r.close(0), status::ok);
+    }
+  }
+}
+
+TEST_P(close_test, an_open_phase_does_not_hold_it) {
+  runtime& r = open();
+  r.begin_submit();
+  r.post(nothing);
+  EXPECT_EQ(r.close(wait_limit_ns()), status::ok);
+}
+
+// One life: some tasks of all sorts, then the end, in one of its forms.
+void live_and_die(config c, random_source& random, std::int64_t limit_ns) {
+  c.tickets = 2u << random.below(9);
+  c.wait = random.below(2) == 0 ? wait_policy::help : wait_policy::park;
+  c.depth = random.below(4);
+  c.spin_ns = random.below(2) == 0 ? 0 : 50'000;
+  counter n = 0;
+  std::vector<std::uint64_t> x(500, 0);
+  const auto r = std::make_unique<runtime>(c);
+  std::uint32_t submitted = 0;
+  ticket kept;
+  for (std::uint32_t i = random.below(60); i > 0; --i, ++submitted) {
+    ticket t = r->submit(count_one, ref{&n});
+    if (random.below(4) == 0) kept = std::move(t);
+    if (random.below(8) == 0) t.cancel();
+    if (random.below(8) == 0) wait_all(&t, 1, 1000);
+  }
+  const bool dices = random.below(2) == 0;
+  if (dices) r->submit(options().grain(1), increment, sliced(x)).release();
+  const bool cancels = random.below(3) == 0;
+  while (r->close(random.below(3) == 0 ? 0 : limit_ns, cancels) == status::timed_out) {
+  }
+  ASSERT_LE(n, static_cast<int>(submitted));
+  if (dices && !cancels) {
+    ASSERT_EQ(x, std::vector<std::uint64_t>(500, 1));
+  }
+  kept.release();
+  expect_nothing_leaked(*r);
+}
+
+TEST_P(close_test, two_hundred_lives_end_at_random_moments) {
+  const std::uint64_t seed = base_seed() * 1000 + GetParam().seed;
+  for (int i = 0; i < rounds(200); ++i) {
+    SCOPED_TRACE("life " + std::to_string(i) + ", seed " + std::to_string(seed));
+    random_source random(seed + static_cast<std::uint64_t>(i));
+    live_and_die(settings(), random, wait_limit_ns());
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace lev::test

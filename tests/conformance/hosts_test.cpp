@@ -1,0 +1,250 @@
+// Conformance: host threads and runtimes in the plural. Threads come and go, there may be too many,
+// and runtimes live side by side and inside each other.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "support/gate.hpp"
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class hosts_test : public machine_test {};
+LEV_ON_THREADS(hosts_test);
+
+// Every machine: what one host thread can do.
+class runtimes_test : public machine_test {};
+LEV_ON_EVERY_MACHINE(runtimes_test);
+
+template <class Body>
+void on_threads(int count, Body&& body) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back([&body, i] { body(i); });
+  for (std::thread& t : threads) t.join();
+}
+
+TEST_P(hosts_test, several_submit_and_wait_at_once) {
+  runtime& r = open();
+  counter n = 0;
+  on_threads(4, [&](int) {
+    for (int i = 0; i < 100; ++i) {
+      std::int64_t result = 0;
+      ticket a = r.submit(square, std::int64_t{i}, result);
+      ticket b = r.submit(count_one, ref{&n});
+      ASSERT_EQ(wait(b).code, status::ok);
+      ASSERT_EQ(wait(a).code, status::ok);
+      ASSERT_EQ(result, std::int64_t{i} * i);
+    }
+  });
+  EXPECT_EQ(n, 400);
+}
+
+TEST_P(hosts_test, a_ticket_may_be_waited_for_by_another_thread) {
+  runtime& r = open();
+  for (int i = 0; i < 50; ++i) {
+    std::int64_t result = 0;
+    ticket t = r.submit(square, std::int64_t{7}, result);
+    std::thread([&t] { EXPECT_EQ(wait(t).code, status::ok); }).join();
+    ASSERT_EQ(result, 49);
+  }
+}
+
+TEST_P(hosts_test, one_ticket_is_collected_by_one_of_many) {
+  runtime& r = open();
+  for (int i = 0; i < 50; ++i) {
+    ticket t = r.submit(nothing);
+    std::atomic<int> collected{0};
+    std::atomic<int> stale{0};
+    on_threads(3, [&](int) {
+      ticket copy(t.home(), t.id());
+      const status code = wait(copy).code;
+      collected += code == status::ok;
+      stale += code == status::stale_ticket;
+    });
+    t.forget();
+    ASSERT_EQ(collected, 1);
+    ASSERT_EQ(stale, 2);
+  }
+}
+
+TEST_P(hosts_test, one_more_than_configured_is_told) {
+  config c = settings();
+  c.host_threads = 2;
+  runtime& r = open(c);
+  expect_ok(r.submit(nothing));
+  std::atomic<int> inside{0};
+  std::atomic<bool> leave{false};
+  std::thread second([&] {
+    expect_ok(r.submit(nothing));
+    inside = 1;
+    inside.notify_all();
+    leave.wait(false);
+  });
+  inside.wait(0);
+  ticket t = r.submit(nothing);
+  std::thread third([&] {
+    refusal why;
+    EXPECT_FALSE(r.try_submit(pack(nothing), nullptr, &why));
+    EXPECT_EQ(why.code, status::would_block);
+    EXPECT_EQ(t.wait_outcome().code, status::would_block);
+    EXPECT_TRUE(t);
+    EXPECT_EQ(r.wait_for_completion().code, status::would_block);
+    EXPECT_EQ(r.set_filters(nullptr, 0), status::would_block);
+    ticket(r.core(), t.id()).release();
+  });
+  third.join();
+  t.forget();
+  leave = true;
+  leave.notify_all();
+  second.join();
+  // Its place is free again.
+  std::thread([&] { expect_ok(r.submit(nothing)); }).join();
+}
+
+// The opener never called in, and the only place is taken by a thread that lives on.
+TEST_P(hosts_test, the_destructor_works_without_a_place_for_its_thread) {
+  config c = settings();
+  c.host_threads = 1;
+  counter n = 0;
+  std::atomic<bool> submitted{false};
+  std::atomic<bool> leave{false};
+  auto r = std::make_unique<runtime>(c);
+  std::thread other([&] {
+    for (int i = 0; i < 100; ++i) r->submit(count_one, ref{&n});
+    submitted = true;
+    submitted.notify_all();
+    leave.wait(false);
+  });
+  submitted.wait(false);
+  r.reset();
+  EXPECT_EQ(n, 100);
+  leave = true;
+  leave.notify_all();
+  other.join();
+}
+
+TEST_P(hosts_test, threads_come_and_go) {
+  config c = settings();
+  c.host_threads = 3;
+  c.tickets = 32;
+  runtime& r = open(c);
+  counter n = 0;
+  for (int i = 0; i < 60; ++i) {
+    on_threads(2, [&](int) {
+      for (int k = 0; k < 20; ++k) r.submit(count_one, ref{&n});
+    });
+  }
+  expect_all_done();
+  EXPECT_EQ(n, 2400);
+}
+
+// A thread that ends leaves the slots it kept for itself to those that wait for one.
+TEST_P(hosts_test, slots_of_a_thread_that_ends_are_not_lost) {
+  config c = settings();
+  c.tickets = 8;
+  c.host_threads = 2;
+  c.full = when_full::wait;
+  runtime& r = open(c);
+  counter n = 0;
+  for (int i = 0; i < 100; ++i) {
+    std::thread([&] { r.submit(count_one, ref{&n}).release(); }).join();
+    for (int k = 0; k < 8; ++k) r.submit(count_one, ref{&n}).release();
+  }
+  expect_all_done();
+  EXPECT_EQ(n, 900);
+}
+
+// A host that helped in submit() and goes away for good must not keep what others wait for.
+TEST_P(hosts_test, a_host_that_helped_leaves_nothing_behind) {
+  config c = settings();
+  c.tickets = 16;
+  runtime& r = open(c);
+  for (int i = 0; i < 30; ++i) {
+    counter n = 0;
+    ticket bulk;
+    std::atomic<bool> submitted{false};
+    std::atomic<bool> leave{false};
+    std::thread helper([&] {
+      bulk = r.submit_bulk(100, [&](std::size_t, descriptor& d) { d = pack(count_one, ref{&n}); });
+      for (int k = 0; k < 100; ++k) r.submit(count_one, ref{&n}).release();
+      submitted = true;
+      submitted.notify_all();
+      leave.wait(false);
+    });
+    submitted.wait(false);
+    expect_ok(bulk);
+    expect_all_done();
+    EXPECT_EQ(n, 200);
+    leave = true;
+    leave.notify_all();
+    helper.join();
+  }
+}
+
+TEST_P(runtimes_test, several_side_by_side) {
+  runtime& a = open();
+  runtime b(settings());
+  runtime c(settings());
+  counter n = 0;
+  for (int i = 0; i < 100; ++i) {
+    ticket x = a.submit(count_one, ref{&n});
+    ticket y = b.submit(count_one, ref{&n});
+    ticket z = c.submit(count_one, ref{&n});
+    expect_ok(z);
+    expect_ok(x);
+    expect_ok(y);
+  }
+  EXPECT_EQ(n, 300);
+  EXPECT_EQ(b.close(wait_limit_ns()), status::ok);
+  expect_ok(a.submit(nothing));
+}
+
+// A task of one runtime opens another, uses it and closes it.
+const auto use_inner = define("hosts.use_inner", [](ref<const config> c, ref<counter> n) {
+  runtime inner(*c.to);
+  std::vector<ticket> t;
+  for (int i = 0; i < 20; ++i) t.push_back(inner.submit(count_one, n));
+  EXPECT_EQ(wait_all(t.data(), t.size()).code, status::ok);
+});
+
+TEST_P(runtimes_test, one_inside_a_task_of_the_other) {
+  runtime& outer = open();
+  const config inner = settings();
+  counter n = 0;
+  std::vector<ticket> t;
+  for (int i = 0; i < 6; ++i) t.push_back(outer.submit(use_inner, ref<const config>{&inner}, ref{&n}));
+  EXPECT_EQ(wait_all(t.data(), t.size(), wait_limit_ns()).code, status::ok);
+  EXPECT_EQ(n, 120);
+}
+
+TEST_P(runtimes_test, of_different_machines_inside_each_other) {
+  runtime& outer = open();
+  config inner = settings();
+  inner.machine = is_sim() ? "threads" : "sim";
+  counter n = 0;
+  for (int i = 0; i < 3; ++i) expect_ok(outer.submit(use_inner, ref<const config>{&inner}, ref{&n}));
+  EXPECT_EQ(n, 60);
+}
+
+TEST_P(runtimes_test, tasks_of_one_submit_to_another) {
+  if (is_sim()) GTEST_SKIP() << "the workers of one are no host of the other";
+  runtime& a = open();
+  runtime b(settings());
+  static const auto forward = define("hosts.forward", [](ref<runtime> to, ref<counter> n) {
+    to.to->submit(count_one, n).wait();
+  });
+  counter n = 0;
+  std::vector<ticket> t;
+  for (int i = 0; i < 50; ++i) t.push_back(a.submit(forward, ref{&b}, ref{&n}));
+  EXPECT_EQ(wait_all(t.data(), t.size(), wait_limit_ns()).code, status::ok);
+  EXPECT_EQ(n, 50);
+}
+
+}  // namespace
+}  // namespace lev::test

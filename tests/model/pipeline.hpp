@@ -1,0 +1,193 @@
+// The pipeline itself, from submit to wait: the files of src/runtime, src/worker and src/flow as they are, on the checker's
+// atomics (core.cmake). Workers and hosts are the checker's threads; this file is their machine. Included once per program.
+//
+// The checker sees the order of all atomic operations, and races on what task bodies touch; not on the slots' plain fields.
+#ifndef LEVERET_TESTS_MODEL_PIPELINE_HPP
+#define LEVERET_TESTS_MODEL_PIPELINE_HPP
+
+#include "explore.hpp"
+
+#include "runtime/core.hpp"
+#include "runtime/open.hpp"
+#include "runtime/wait.hpp"
+
+#include <memory>
+
+namespace model {
+
+namespace detail = lev::detail;
+
+class place final : public lev::machine {
+ public:
+  lev::capability capabilities() const noexcept override { return {true, false, true, true}; }
+  bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept override {
+    workers_ = workers;
+    entry_ = entry;
+    context_ = context;
+    return true;
+  }
+  void join() noexcept override {
+    while (ended_.load(std::memory_order_acquire) != workers_) relax();
+  }
+  std::uint64_t now_ns() noexcept override { return ++now_; }
+  void relax() noexcept override { env::pause(); }
+  void wait_word(lev::atomic<std::uint32_t>& word, std::uint32_t expected,
+                 std::uint64_t deadline) noexcept override {
+    sleepers_.wait_word(word, expected, deadline);
+  }
+  void wake_word(lev::atomic<std::uint32_t>& word) noexcept override { sleepers_.wake_word(word); }
+  void* open_store(std::size_t) noexcept override { return nullptr; }
+  void close_store(void*, std::size_t) noexcept override {}
+  void get(std::uint32_t, void*, const lev::argument&) noexcept override {}
+  void put(std::uint32_t, const void*, const lev::argument&) noexcept override {}
+  void wait_tag(std::uint32_t) noexcept override {}
+  void cost(std::uint64_t) noexcept override {}
+
+  // The life of worker `index`.
+  void work(std::uint32_t index) {
+    entry_(context_, index);
+    ended_.fetch_add(1, std::memory_order_release);
+  }
+  sleeper& sleepers() { return sleepers_; }
+
+ private:
+  std::uint32_t workers_ = 0;
+  worker_entry entry_ = nullptr;
+  void* context_ = nullptr;
+  std::uint64_t now_ = 0;
+  sleeper sleepers_;
+  atomic<std::uint32_t> ended_;
+};
+
+inline lev::machine* make_place(const lev::config&) noexcept { return new place; }
+inline const char* is_available() noexcept { return nullptr; }
+constexpr lev::machine_kind this_kind{"model", &is_available, &make_place};
+
+}  // namespace model
+
+// What the rest of the library would supply.
+namespace lev {
+
+constinit procedure_table procedures;
+const machine_kind* machine_kind_at(unsigned) noexcept { return &model::this_kind; }
+const machine_kind* find_machine_kind(const char*) noexcept { return &model::this_kind; }
+void set_current_actor(void*) noexcept {}
+unsigned available_cores() noexcept { return 2; }
+bool asymmetric_fences() noexcept { return model::env::asymmetric(); }
+void heavy_fence() noexcept { model::env::heavy_fence(); }
+
+namespace detail {
+
+procedure_id register_or_throw(const procedure_info&) { return 0; }
+
+// The checker's threads are the workers and then the hosts, in order. A host is bound when it first calls in (bind.cpp).
+participant* here(core& c) noexcept {
+  const std::uint32_t index = rl::thread_index();
+  std::uint32_t used = c.people_used.load(memory_order_relaxed);
+  while (used < index + 1 &&
+         !c.people_used.compare_exchange_strong(used, index + 1, memory_order_seq_cst)) {
+  }
+  return &c.people[index];
+}
+participant* closer(core& c) noexcept { return here(c); }
+void announce_open(core&) {}
+void announce_close(core&) noexcept {}
+
+}  // namespace detail
+}  // namespace lev
+
+namespace model {
+
+// A runtime with `Workers` workers; `Hosts` threads call Derived::host(index). Tasks call Derived::body(task), a task over a
+// range Derived::loop(range).
+template <class Derived, int Workers, int Hosts>
+struct pipeline : scenario<Derived, Workers + Hosts> {
+  static constexpr lev::wait_policy wait_policy = lev::wait_policy::park;
+  static constexpr lev::when_full when_full = lev::when_full::wait;
+  static constexpr std::uint32_t tickets = 4;
+
+  void before() {
+    running = static_cast<Derived*>(this);
+    describe(1, lev::kind::value, [](const lev::call& c) {
+      running->body(detail::parameter<unsigned>::unpack(c.arguments[0]));
+      return running->code;
+    });
+    describe(2, lev::kind::range, [](const lev::call& c) {
+      running->loop(detail::parameter<lev::range>::unpack(c.arguments[0]));
+      return 0;
+    });
+    lev::procedures.count = 3;
+    lev::config c;
+    c.workers = Workers;
+    c.host_threads = Hosts;
+    c.tickets = Derived::tickets;
+    c.wait = Derived::wait_policy;
+    c.full = Derived::when_full;
+    c.depth = 1;
+    c.spin_ns = 0;
+    c.dice_threshold = 1;
+    core = detail::open(c);
+  }
+  void thread(unsigned index) {
+    if (index < Workers) return static_cast<place*>(core->place)->work(index);
+    running->host(index - Workers);
+    if (hosts_ended.fetch_add(1) + 1 == Hosts) detail::close(core);
+  }
+  void body(unsigned) {}
+  void loop(lev::range) {}
+
+  std::uint64_t submit(unsigned task, const lev::options* o = nullptr, bool detached = false) {
+    const lev::argument a = detail::parameter<unsigned>::pack(task);
+    return submit({1, 1, 0, 0, 0, &a}, o, detached);
+  }
+  std::uint64_t submit_range(lev::range r, bool detached) {
+    const lev::argument a = detail::parameter<lev::range>::pack(r);
+    return submit({2, 1, 1, 0, 0, &a}, nullptr, detached);
+  }
+  std::uint64_t submit(const detail::draft& d, const lev::options* o, bool detached) {
+    lev::refusal why;
+    const std::uint64_t id = detail::try_submit(core, d, o, detached, &why);
+    require(id != 0, why.message);
+    return id;
+  }
+  void wait(std::uint64_t id, lev::status expected = lev::status::ok) {
+    require(detail::wait_one(core, id, lev::forever).code == expected, "the outcome");
+  }
+  void wait_for_completion() {
+    detail::wait_quiescent(*core, *detail::here(*core), lev::no_deadline);
+  }
+
+  // A body says that it has started, or waits until another one has, without telling the runtime.
+  void start(unsigned task) {
+    started[task].store(1, std::memory_order_relaxed);
+    for (auto& body : bodies) body.unpark(place_of());
+  }
+  void wait_started(unsigned task) {
+    while (started[task].load(std::memory_order_relaxed) == 0) {
+      bodies[rl::thread_index()].park(place_of(), sleeper::never);
+    }
+  }
+
+  static inline Derived* running;
+  detail::core* core = nullptr;
+  int code = 0;  // what bodies return
+  atomic<std::uint32_t> hosts_ended;
+  atomic<std::uint32_t> started[3];
+  lev::parker<env> bodies[Workers + Hosts];
+
+ private:
+  sleeper& place_of() { return static_cast<place*>(core->place)->sleepers(); }
+
+  static void describe(unsigned id, lev::kind what, lev::body run) {
+    lev::procedure_entry& e = lev::procedures.entries[id];
+    e.kinds[0] = what;
+    e.info.name = e.name;
+    e.info.kinds = e.kinds;
+    e.info.kind_count = 1;
+    e.info.run = run;
+  }
+};
+
+}  // namespace model
+
+#endif

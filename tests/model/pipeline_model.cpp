@@ -1,0 +1,110 @@
+// The pipeline's sleeping and waking, on the code itself: no task waits while a worker sleeps, no waiter sleeps for ever, and
+// outputs are there when the outcome is.
+//
+// Bodies that wait for each other, which no program may rely on, end only if no worker sleeps while a task waits; what is lost
+// shows as a deadlock.
+#include "pipeline.hpp"
+
+namespace {
+
+using namespace model;
+
+// One task, one worker: by mailbox or ready queue, to a worker that is awake or asleep.
+template <lev::wait_policy Policy>
+struct one_task : pipeline<one_task<Policy>, 1, 1> {
+  static constexpr lev::wait_policy wait_policy = Policy;
+  void host(unsigned) {
+    input.set(1);
+    this->wait(this->submit(0));
+    require(output.get() == 2, "the output is there");
+  }
+  void body(unsigned) { output.set(input.get() + 1); }
+  plain<int> input, output;
+};
+
+// Two tasks that wait for each other, on two workers.
+template <bool Asymmetric>
+struct two_tasks : pipeline<two_tasks<Asymmetric>, 2, 1> {
+  static constexpr bool is_asymmetric = Asymmetric;
+  void host(unsigned) {
+    const std::uint64_t first = this->submit(0);
+    this->wait(this->submit(1));
+    this->wait(first);
+  }
+  void body(unsigned task) {
+    this->start(task);
+    this->wait_started(1 - task);
+  }
+};
+
+// A task submits another into its worker's inbox and waits until it has started, on the other worker.
+template <bool Asymmetric>
+struct child : pipeline<child<Asymmetric>, 2, 1> {
+  static constexpr bool is_asymmetric = Asymmetric;
+  void host(unsigned) { this->wait(this->submit(0)); }
+  void body(unsigned task) {
+    this->start(task);
+    if (task == 0) {
+      const std::uint64_t inner = this->submit(1);
+      this->wait_started(1);
+      detail::release(this->core, inner);
+    }
+  }
+};
+
+// A task waits for one that it has submitted: its worker must run it.
+struct nested : pipeline<nested, 1, 1> {
+  void host(unsigned) { wait(submit(0)); }
+  void body(unsigned task) {
+    if (task == 0) {
+      wait(submit(1));
+      require(output.get() == 1, "the output is there");
+    } else {
+      output.set(1);
+    }
+  }
+  plain<int> output;
+};
+
+// More tasks than tickets: the submitter waits for space.
+struct space : pipeline<space, 1, 1> {
+  static constexpr std::uint32_t tickets = 2;
+  void host(unsigned) {
+    for (unsigned i = 0; i < 4; ++i) submit(i, nullptr, true);
+  }
+  void body(unsigned) { ran.set(ran.get() + 1); }
+  void after() { require(ran.get() == 4, "all have run"); }
+  plain<int> ran;
+};
+
+// Two hosts want the same ticket: both wake, one gets the outcome.
+struct two_waiters : pipeline<two_waiters, 1, 2> {
+  void host(unsigned index) {
+    if (index == 0) ticket.store(submit(0), std::memory_order_release);
+    std::uint64_t id;
+    while ((id = ticket.load(std::memory_order_acquire)) == 0) env::pause();
+    const lev::status s = detail::wait_one(core, id, lev::forever).code;
+    require(s == lev::status::ok || s == lev::status::stale_ticket, "an outcome");
+    if (s == lev::status::ok) collected.fetch_add(1);
+  }
+  void after() { require(collected.load() == 1, "one has it"); }
+  atomic<std::uint64_t> ticket;
+  atomic<std::uint32_t> collected;
+};
+
+}  // namespace
+
+int main() {
+  constexpr budget b{.random = 4'000, .bounded = 0, .random_planted = 4'000, .steps_max = 20'000};
+  return explorer("pipeline", b, {"none"})
+      .check<one_task<lev::wait_policy::park>>("one task, host parks")
+      .check<one_task<lev::wait_policy::help>>("one task, host helps")
+      .check<two_tasks<false>>("two tasks")
+      .check<two_tasks<true>>("two tasks, asymmetric")
+      .check<child<false>>("child")
+      .check<child<true>>("child, asymmetric")
+      .check<nested>("nested")
+      .check<space>("space")
+      .check<two_waiters>("two waiters")
+      .end();
+}
