@@ -11,3 +11,88 @@ plant(worker/participant.hpp [[constexpr std::uint32_t inbox_capacity = 256;]] [
 plant(flow/mutex_table.hpp [[entry entries_[mutex_count_max];]] [[entry entries_[2];]])
 plant(worker/worker.cpp [[constexpr std::uint32_t looks_per_turn = 8;]] [[constexpr std::uint32_t looks_per_turn = 1;]])
 plant(worker/worker.cpp [[constexpr std::uint32_t looks_per_clock = 4;]] [[constexpr std::uint32_t looks_per_clock = 1;]])
+
+# Completion, dependants, mutexes, pieces, barriers (flow_model.cpp)
+plant(worker/complete.cpp
+  [[if (!e.pool.at(task).state.retract(seen, state_bits::depended_on)) return;]]
+  [[if (!model::fault("finish: dependants are taken while their flag stays up") &&
+      !e.pool.at(task).state.retract(seen, state_bits::depended_on)) {
+    return;
+  }]])
+plant(worker/complete.cpp
+  [[while ((seen & state_bits::depended_on) != 0 ||]]
+  [[while (((seen & state_bits::depended_on) != 0 &&
+              !model::fault("finish: dependants are taken while their flag stays up")) ||]])
+plant(worker/complete.cpp
+  [[if ((seen & state_bits::crowd) != 0) {]]
+  [[if ((seen & state_bits::crowd) != 0 && !model::fault("finish: only the waiter named last is woken")) {]])
+plant(runtime/submit.cpp
+  [[extra.predecessors.store(count + 1, memory_order_relaxed);]]
+  [[extra.predecessors.store(
+      count + (model::fault("start_after: the submit holds no count of its own") ? 0 : 1),
+      memory_order_relaxed);]])
+plant(worker/complete.cpp
+  [[std::uint64_t completed = 0;]]
+  [[if (model::fault("is_quiescent: submissions are read before completions")) {
+    std::uint64_t open = 0;
+    for (std::uint32_t i = 0; i < used; ++i) open += e.people[i].counters.submitted.read();
+    for (std::uint32_t i = 0; i < used; ++i) open -= e.people[i].counters.completed.read();
+    return open == 0;
+  }
+  std::uint64_t completed = 0;]])
+plant(flow/scheduler.cpp
+  [[report.submitted.add(is_piece ? made - 1 : made);]]
+  [[const bool late = model::fault("split: pieces are counted when the pass has ended");
+  if (late) report.late += is_piece ? made - 1 : made;
+  if (!late) report.submitted.add(is_piece ? made - 1 : made);]])
+plant(flow/scheduler.hpp
+  [[owned_counter& submitted;]]
+  [[std::uint64_t late = 0;
+  owned_counter& submitted;]])
+plant(worker/enqueue.hpp
+  [[e.sched.pass(self.free_slots, report);]]
+  [[e.sched.pass(self.free_slots, report);
+  if (report.late != 0) self.counters.submitted.add(report.late);]])
+plant(worker/worker.cpp
+  [[if (e.barrier_wanted.fetch_add(0, memory_order_seq_cst) != 0]]
+  [[if ((model::fault("settle: the barrier's word is only read")
+           ? e.barrier_wanted.load(memory_order_seq_cst)
+           : e.barrier_wanted.fetch_add(0, memory_order_seq_cst)) != 0]])
+plant(runtime/submit.cpp
+  [[end_bulk(*c, *self, join);
+  leave(*c, *self);]]
+  [[end_bulk(*c, *self, join);
+  if (!model::fault("submit_bulk: leaves without a look for barrier waiters")) leave(*c, *self);]])
+plant(flow/mutex_table.hpp
+  [[++pool.extra(next).locks_held;]]
+  [[if (!model::fault("mutex_table: handed over, but not held")) ++pool.extra(next).locks_held;]])
+plant(runtime/wait.cpp
+  [[.state.announce_waiter(ticket_generation(ids[i]), self.index))
+        return false;]]
+  [[.state.announce_waiter(ticket_generation(ids[i]), self.index))
+        return false;
+      if (model::fault("await_any: only the first ticket is armed")) return true;]])
+
+# Sleeping and waking (pipeline_model.cpp)
+plant(worker/worker.cpp
+  [[(!helps || looks_idle(e, self))) {]]
+  [[(!helps || model::fault("sleep: no last look, in the pipeline") || looks_idle(e, self))) {]])
+plant(worker/worker.cpp
+  [[if (what.arm() && !what.is_there() &&]]
+  [[if ((model::fault("sleep: the waiter is not armed") || what.arm()) && !what.is_there() &&]])
+plant(runtime/submit.cpp
+  [[if (sleeps && c.bell.claim(w)) unpark(c, w);]]
+  [[if (sleeps && !model::fault("submit: a letter wakes nobody") && c.bell.claim(w)) unpark(c, w);]])
+plant(worker/enqueue.hpp
+  [[ring(e, self.index + 1);]]
+  [[if (model::fault("enqueue: no ring for the own inbox") && self.running != nullptr) return;
+  if (!model::fault("enqueue: no ring")) ring(e, self.index + 1);]])
+plant(runtime/close.cpp
+  [[for (std::uint32_t i = 0; i < c.workers; ++i) unpark(c, i);]]
+  [[for (std::uint32_t i = 0; i < c.workers; ++i) {
+    if (!model::fault("close: workers are not woken")) unpark(c, i);
+  }]])
+plant(worker/wake.hpp
+  [[if (e.space_wanted.load(memory_order_seq_cst) != 0)]]
+  [[if (e.space_wanted.load(memory_order_seq_cst) != 0 &&
+      !model::fault("tell_space: slots come back silently"))]])

@@ -29,7 +29,7 @@ class place final : public lev::machine {
   void join() noexcept override {
     while (ended_.load(std::memory_order_acquire) != workers_) relax();
   }
-  std::uint64_t now_ns() noexcept override { return ++now_; }
+  std::uint64_t now_ns() noexcept override { return now_ += 1'000; }
   void relax() noexcept override { env::pause(); }
   void wait_word(lev::atomic<std::uint32_t>& word, std::uint32_t expected,
                  std::uint64_t deadline) noexcept override {

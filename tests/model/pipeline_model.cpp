@@ -96,7 +96,8 @@ struct two_waiters : pipeline<two_waiters, 1, 2> {
 
 int main() {
   constexpr budget b{.random = 4'000, .bounded = 0, .random_planted = 4'000, .steps_max = 20'000};
-  return explorer("pipeline", b, {"none"})
+  return explorer("pipeline", b, {"runtime/wait.cpp", "worker/wake.hpp"})
+      .check<space>("space")
       .check<one_task<lev::wait_policy::park>>("one task, host parks")
       .check<one_task<lev::wait_policy::help>>("one task, host helps")
       .check<two_tasks<false>>("two tasks")
@@ -104,7 +105,14 @@ int main() {
       .check<child<false>>("child")
       .check<child<true>>("child, asymmetric")
       .check<nested>("nested")
-      .check<space>("space")
       .check<two_waiters>("two waiters")
+      .plant("sleep: no last look, in the pipeline")
+      .plant("sleep: the waiter is not armed")
+      .plant("submit: a letter wakes nobody")
+      .plant("finish: only the waiter named last is woken")
+      .plant("enqueue: no ring")
+      .plant("enqueue: no ring for the own inbox")
+      .plant("close: workers are not woken")
+      .plant("tell_space: slots come back silently")
       .end();
 }

@@ -9,6 +9,7 @@
 
 #include "base/numbers.hpp"
 #include "base/random.hpp"
+#include "support/json.hpp"
 
 namespace lev {
 namespace {
@@ -94,6 +95,17 @@ TEST(error, keeps_its_code_and_cuts_a_long_message) {
   EXPECT_EQ(e.argument(), 3);
   EXPECT_EQ(std::strlen(e.what()), 255u);
   EXPECT_STREQ(error(status::closed, -1, "short").what(), "short");
+}
+
+TEST(is_json, tells_json_from_what_looks_like_it) {
+  for (const char* good : {"{}", "[]", " [1, -2.5e+3, true, null, \"a\\n\\u00e4\"] ",
+                           "{\"a\": {\"b\": [[]]}, \"c\": \"\"}"}) {
+    EXPECT_TRUE(test::is_json(good)) << good;
+  }
+  for (const char* bad : {"", "{", "[1,]", "{\"a\"}", "{a:1}", "[1] 2", "\"\\x\"", "\"\n\"", "01x",
+                          "[1 2]", "-", "1.", "tru"}) {
+    EXPECT_FALSE(test::is_json(bad)) << bad;
+  }
 }
 
 }  // namespace

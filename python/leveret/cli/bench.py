@@ -12,6 +12,7 @@ from typing import Any, Optional
 import typer
 from rich.table import Table
 
+from ..report import python_bench
 from .common import (
     ENVIRONMENT,
     FAILED,
@@ -103,6 +104,7 @@ def run_bench(arguments: list[str], timeout: Optional[float] = None) -> str:
 def _list(as_json: bool) -> None:
     lines = run_bench(["--list"]).splitlines()
     benches = dict(line.split(None, 1) for line in lines if len(line.split(None, 1)) > 1)
+    benches["python"] = "null tasks from Python, beside the standard library's process pool"
     if as_json:
         print_json({"benches": benches})
         return
@@ -128,6 +130,10 @@ def bench(
         return
     if name.startswith("-"):
         stop(USAGE, f"there is no bench '{name}'")
+    if name == "python":
+        report = python_bench.measure(quick)
+        print_json(report) if as_json else print_figures(report, peers)
+        return
     printed = run_bench([name, "--json", *(["--quick"] if quick else [])], timeout)
     try:
         report = json.loads(printed)

@@ -1,0 +1,82 @@
+"""The bench "python": null tasks from Python, beside the standard library's process pool.
+
+Contestants take turns in one process; each figure is the median over the rounds. A round of the
+pool is a stream of submits whose results are then collected, and so is a round of single tasks.
+"""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any, Callable, Optional
+
+from .. import Runtime, available_cores, builtin, wait_all
+
+RIVAL = "concurrent.futures.ProcessPoolExecutor, as many workers"
+
+
+def _timed(count: int, work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return (time.perf_counter() - start) * 1e6 / count
+
+
+def _figure(
+    values: list[float], unit: str, goal: str = "", rival: Optional[str] = None
+) -> dict[str, Any]:
+    return {
+        "value": statistics.median(values),
+        "unit": unit,
+        "spread": [min(values), max(values)],
+        "runs": len(values),
+        "rival": rival,
+        "goal": goal,
+    }
+
+
+def measure(quick: bool) -> dict[str, Any]:
+    """Runs the bench and returns its report, in the form leveret-bench prints."""
+    rounds, pooled, singles, bulk = (7, 2_000, 20_000, 1_000_000)
+    if quick:
+        rounds, pooled, singles, bulk = (3, 200, 2_000, 50_000)
+    null = builtin("null")
+    one: list[float] = []
+    many: list[float] = []
+    pool_us: list[float] = []
+    workers = max(1, available_cores() - 1)
+    # spawn, as on every system from Python 3.14 on; the pool is warm before it is measured.
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    with pool, Runtime(workers=workers, tickets=1 << 15) as runtime:
+        list(pool.map(int, range(workers * 4)))
+
+        def stream_pool() -> None:
+            for future in [pool.submit(int) for _ in range(pooled)]:
+                future.result()
+
+        def stream_tasks() -> None:
+            wait_all([runtime.submit(null) for _ in range(singles)])
+
+        for _ in range(rounds):
+            pool_us.append(_timed(pooled, stream_pool))
+            one.append(_timed(singles, stream_tasks))
+            many.append(_timed(bulk, lambda: runtime.submit_bulk(null, count=bulk).wait()))
+    return {
+        "bench": "python",
+        "figures": {
+            "one_over_ppe": _figure([a / b for a, b in zip(one, pool_us)], "", "<= 0.02", RIVAL),
+            "bulk_over_ppe": _figure([a / b for a, b in zip(many, pool_us)], "", "<= 0.002", RIVAL),
+            "one_us": _figure(one, "us"),
+            "bulk_us": _figure(many, "us"),
+            "ppe_us": _figure(pool_us, "us"),
+        },
+        "machine": {
+            "cpu": platform.processor() or platform.machine(),
+            "cores": available_cores(),
+            "kernel": platform.release(),
+            "python": platform.python_version(),
+        },
+        "commit": "unknown",
+    }

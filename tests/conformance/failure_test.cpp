@@ -1,0 +1,233 @@
+// Conformance: tasks that fail. Exceptions of any type, codes other than 0, and bodies that change
+// the floating-point mode.
+#include <gtest/gtest.h>
+
+#include <cfenv>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class failure_test : public machine_test {};
+LEV_ON_EVERY_MACHINE(failure_test);
+
+struct no_standard_exception {
+  int number;
+};
+
+enum class thrown { nothing, integer, structure, text, standard, ours, memory, pointer };
+
+const auto throw_it = define("failure.throw_it", [](thrown what) {
+  switch (what) {
+    case thrown::nothing:
+      return;
+    case thrown::integer:
+      throw 42;
+    case thrown::structure:
+      throw no_standard_exception{43};
+    case thrown::text:
+      throw "text";
+    case thrown::standard:
+      throw std::logic_error("standard");
+    case thrown::ours:
+      throw error(status::would_block, 3, "ours");
+    case thrown::memory:
+      throw std::bad_alloc();
+    case thrown::pointer:
+      throw std::make_exception_ptr(1);
+  }
+});
+
+template <class Exception, class Check>
+void expect_thrown(runtime& r, thrown what, Check&& check) {
+  try {
+    r.submit(throw_it, what).wait();
+    ADD_FAILURE() << "nothing came";
+  } catch (const Exception& e) {
+    EXPECT_TRUE(check(e));
+  }
+}
+
+TEST_P(failure_test, exceptions_of_any_type_come_back) {
+  runtime& r = open();
+  r.submit(throw_it, thrown::nothing).wait();
+  expect_thrown<int>(r, thrown::integer, [](int n) { return n == 42; });
+  expect_thrown<no_standard_exception>(r, thrown::structure, [](auto e) { return e.number == 43; });
+  expect_thrown<const char*>(r, thrown::text, [](auto s) { return std::strcmp(s, "text") == 0; });
+  expect_thrown<std::logic_error>(r, thrown::standard,
+                                  [](auto& e) { return std::strcmp(e.what(), "standard") == 0; });
+  expect_thrown<error>(r, thrown::ours, [](auto& e) {
+    return e.code() == status::would_block && e.argument() == 3;
+  });
+  expect_thrown<std::bad_alloc>(r, thrown::memory, [](auto&) { return true; });
+  expect_thrown<std::exception_ptr>(r, thrown::pointer, [](auto& p) { return p != nullptr; });
+}
+
+TEST_P(failure_test, an_outcome_holds_the_exception) {
+  runtime& r = open();
+  ticket t = r.submit(throw_it, thrown::integer);
+  const outcome o = wait(t);
+  EXPECT_EQ(o.code, status::task_failed);
+  EXPECT_EQ(o.failures, 1u);
+  EXPECT_EQ(o.task_code, 0);
+  ASSERT_TRUE(o.exception);
+  EXPECT_THROW(std::rethrow_exception(o.exception), int);
+}
+
+// Bodies of procedures without types return a code.
+int return_first_value(const call& c) {
+  int code = 0;
+  std::memcpy(&code, &c.arguments[0].address, sizeof code);
+  return code;
+}
+procedure<void(int)> returns_code() {
+  static const kind kinds[] = {kind::value};
+  procedure_info info;
+  info.name = "failure.returns_code";
+  info.run = &return_first_value;
+  info.kinds = kinds;
+  info.kind_count = 1;
+  procedure_id id = 0;
+  register_procedure(info, &id);
+  return {id};
+}
+
+TEST_P(failure_test, a_code_other_than_zero_fails_the_task) {
+  runtime& r = open();
+  expect_ok(r.submit(returns_code(), 0));
+  for (const int code : {1, -1, 77, INT32_MIN}) {
+    ticket t = r.submit(returns_code(), code);
+    const outcome o = wait(t);
+    EXPECT_EQ(o.code, status::task_failed);
+    EXPECT_EQ(o.task_code, code);
+    EXPECT_FALSE(o.exception);
+  }
+  try {
+    r.submit(returns_code(), 77).wait();
+    ADD_FAILURE() << "did not throw";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), status::task_failed);
+    EXPECT_NE(std::string(e.what()).find("77"), std::string::npos) << e.what();
+  }
+}
+
+TEST_P(failure_test, a_code_does_not_stick_to_the_next_task) {
+  config c = settings();
+  c.tickets = 2;
+  runtime& r = open(c);
+  for (int i = 0; i < 20; ++i) {
+    ticket bad = r.submit(returns_code(), 5);
+    EXPECT_EQ(wait(bad).task_code, 5);
+    ticket thrown_one = r.submit(throw_it, thrown::integer);
+    EXPECT_EQ(wait(thrown_one).task_code, 0);
+    ticket good = r.submit(nothing);
+    const outcome o = wait(good);
+    EXPECT_EQ(o.code, status::ok);
+    EXPECT_EQ(o.task_code, 0);
+    EXPECT_EQ(o.failures, 0u);
+    EXPECT_FALSE(o.exception);
+  }
+}
+
+TEST_P(failure_test, codes_of_bulks_are_those_of_the_first_failure) {
+  runtime& r = open();
+  ticket t = r.submit_bulk(10, [](std::size_t i, descriptor& d) {
+    d = pack(returns_code(), i == 6 ? 66 : 0);
+  });
+  const outcome o = wait(t);
+  EXPECT_EQ(o.code, status::task_failed);
+  EXPECT_EQ(o.task_code, 66);
+  EXPECT_EQ(o.failures, 1u);
+}
+
+// What a task throws lives on after the runtime.
+TEST_P(failure_test, an_exception_outlives_the_runtime) {
+  std::exception_ptr kept;
+  {
+    runtime& r = open();
+    ticket t = r.submit(throw_it, thrown::standard);
+    kept = wait(t).exception;
+    close();
+  }
+  EXPECT_THROW(std::rethrow_exception(kept), std::logic_error);
+}
+
+TEST_P(failure_test, failures_are_counted) {
+  runtime& r = open();
+  for (int i = 0; i < 60; ++i) {
+    ticket t = r.submit(throw_it, i % 3 == 0 ? thrown::integer : thrown::nothing);
+    wait(t);
+  }
+  EXPECT_EQ(r.count().failed, 20u);
+  EXPECT_EQ(r.count().completed, 60u);
+}
+
+// Waits inside a catch block, while others throw and catch on the same worker.
+const auto waits_while_handling = define("failure.waits_while_handling", [](ref<runtime> home) {
+  try {
+    throw no_standard_exception{1};
+  } catch (const no_standard_exception& e) {
+    for (int i = 0; i < 5; ++i) {
+      ticket t = home.to->submit(throw_it, thrown::integer);
+      EXPECT_EQ(t.wait_outcome().code, status::task_failed);
+    }
+    EXPECT_EQ(e.number, 1);
+    EXPECT_THROW(throw, no_standard_exception);
+  }
+});
+
+TEST_P(failure_test, tasks_may_wait_inside_catch_blocks) {
+  runtime& r = open();
+  std::vector<ticket> t;
+  for (int i = 0; i < 20; ++i) t.push_back(r.submit(waits_while_handling, ref{&r}));
+  EXPECT_EQ(wait_all(t.data(), t.size(), wait_limit_ns()).code, status::ok);
+}
+
+const auto set_rounding = define("failure.set_rounding", [](int mode) { std::fesetround(mode); });
+const auto get_rounding = define("failure.get_rounding", [](result<int> mode) {
+  mode = std::fegetround();
+});
+
+TEST_P(failure_test, a_changed_rounding_mode_is_put_back) {
+  runtime& r = open();
+  const int before = std::fegetround();
+  for (int i = 0; i < 100; ++i) {
+    const int mode = i % 2 == 0 ? FE_UPWARD : FE_TOWARDZERO;
+    ticket t = r.submit(set_rounding, mode);
+    int seen = -1;
+    r.submit(after(t), get_rounding, seen).wait();
+    ASSERT_EQ(seen, FE_TONEAREST);
+    expect_ok(t);
+    ASSERT_EQ(std::fegetround(), before);
+  }
+}
+
+const auto set_rounding_and_wait =
+    define("failure.set_rounding_and_wait", [](ref<runtime> home, result<int> mode) {
+      std::fesetround(FE_DOWNWARD);
+      for (int i = 0; i < 10; ++i) home.to->submit(set_rounding, FE_UPWARD).wait();
+      mode = std::fegetround();
+    });
+
+TEST_P(failure_test, a_task_that_waits_keeps_its_own_rounding_mode) {
+  runtime& r = open();
+  for (int i = 0; i < 20; ++i) {
+    int mode = -1;
+    r.submit(set_rounding_and_wait, ref{&r}, mode).wait();
+    ASSERT_EQ(mode, FE_DOWNWARD);
+    r.submit(get_rounding, mode).wait();
+    ASSERT_EQ(mode, FE_TONEAREST);
+  }
+}
+
+}  // namespace
+}  // namespace lev::test

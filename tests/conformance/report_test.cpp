@@ -1,0 +1,176 @@
+// Conformance: what a runtime tells about itself. Counters, names, its clock, and the trace.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/gate.hpp"
+#include "support/json.hpp"
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class report_test : public machine_test {
+ protected:
+  // A file that goes away with the test.
+  static std::string trace_path() {
+    return testing::TempDir() + "leveret_trace_" + GetParam().name + "_" + std::to_string(getpid());
+  }
+  static std::string read(const std::string& path) {
+    std::ifstream file(path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    std::remove(path.c_str());
+    return text.str();
+  }
+};
+LEV_ON_EVERY_MACHINE(report_test);
+
+const auto piece = define("report.piece", [](range, ref<counter> pieces) { ++*pieces.to; });
+
+TEST_P(report_test, counters_add_up) {
+  config c = settings();
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  counter n = 0;
+  counter pieces = 0;
+  for (int i = 0; i < 100; ++i) expect_ok(r.submit(count_one, ref{&n}));
+  expect_ok(r.submit(options().grain(1), piece, range{0, 1000}, ref{&pieces}));
+  expect_ok(r.submit_bulk(50, [&](std::size_t, descriptor& d) { d = pack(count_one, ref{&n}); }));
+  ticket bad = r.submit(throw_error, 1);
+  wait(bad);
+  expect_all_done();
+  const counters k = r.count();
+  // A bulk counts itself and its tasks, a diced task itself and its pieces.
+  const int diced = pieces > 1 ? 1 + pieces : 1;
+  EXPECT_EQ(k.submitted, static_cast<std::uint64_t>(100 + diced + 51 + 1));
+  EXPECT_EQ(k.completed, k.submitted);
+  EXPECT_EQ(k.failed, 1u);
+  EXPECT_EQ(k.helped, 0u);
+  EXPECT_GT(k.passes, 0u);
+  EXPECT_EQ(k.bad_filters, 0u);
+  std::uint64_t by_worker = 0;
+  for (unsigned w = 0; w <= r.workers(); ++w) by_worker += r.count_worker(w).completed;
+  EXPECT_EQ(by_worker, k.completed);
+  EXPECT_EQ(r.count_worker(r.workers() + 1).completed, 0u);
+}
+
+TEST_P(report_test, copied_bytes_are_counted) {
+  runtime& r = open();
+  std::vector<std::uint64_t> x(64, 0);
+  expect_ok(r.submit(increment, x));
+  const std::uint64_t contiguous = r.count().staged_bytes;
+  EXPECT_EQ(contiguous, copies() ? 512u : 0u);
+  expect_ok(r.submit(increment, strided(x.data(), 4, 8, 16)));
+  EXPECT_EQ(r.count().staged_bytes, contiguous + 256);
+}
+
+TEST_P(report_test, a_helping_host_is_counted) {
+  config c = settings();
+  c.full = when_full::help;
+  c.tickets = 16;
+  runtime& r = open(c);
+  if (is_sim()) GTEST_SKIP() << "the gate of virtual time opens by itself";
+  gate g(r, r.workers());
+  for (int i = 0; i < 100; ++i) r.submit(nothing);
+  EXPECT_GT(r.count().helped, 50u);
+  EXPECT_EQ(r.count_worker(r.workers()).completed, r.count().helped);
+}
+
+TEST_P(report_test, names_and_numbers) {
+  runtime& r = open();
+  EXPECT_STREQ(r.machine(), GetParam().machine);
+  EXPECT_EQ(r.workers(), static_cast<unsigned>(GetParam().workers));
+  EXPECT_NE(std::string(version()).find('.'), std::string::npos);
+  bool is_listed = false;
+  for (unsigned i = 0; machine_name(i) != nullptr; ++i) {
+    is_listed |= std::string(machine_name(i)) == GetParam().machine;
+  }
+  EXPECT_TRUE(is_listed);
+  EXPECT_EQ(machine_unavailable(GetParam().machine), nullptr);
+  EXPECT_NE(machine_unavailable("no such machine"), nullptr);
+  EXPECT_GE(available_cores(), 1u);
+}
+
+TEST_P(report_test, the_clock_does_not_run_backwards) {
+  runtime& r = open();
+  std::uint64_t last = r.now_ns();
+  for (int i = 0; i < 100; ++i) {
+    expect_ok(r.submit(nothing));
+    ASSERT_GE(r.now_ns(), last);
+    last = r.now_ns();
+  }
+  EXPECT_GT(last, 0u);
+}
+
+TEST_P(report_test, the_trace_is_json_with_an_event_for_every_task) {
+  config c = settings();
+  c.trace_events = 1000;
+  runtime& r = open(c);
+  static const auto quoted = define("report \"quoted\" \\ \t", [] {});
+  constexpr int count = 50;
+  for (int i = 0; i < count; ++i) expect_ok(r.submit(quoted));
+  std::vector<std::uint64_t> x(64, 0);
+  expect_ok(r.submit(increment, strided(x.data(), 4, 8, 16)));
+  expect_all_done();
+  const std::string path = trace_path();
+  ASSERT_EQ(r.write_trace(path.c_str()), status::ok);
+  const std::string text = read(path);
+  EXPECT_TRUE(is_json(text)) << text.substr(0, 500);
+  int tasks = 0;
+  for (std::size_t at = 0; (at = text.find("report \\\"quoted\\\"", at)) != std::string::npos; ++at) {
+    ++tasks;
+  }
+  EXPECT_EQ(tasks, count);
+  EXPECT_NE(text.find("\"stage\""), std::string::npos);
+  EXPECT_NE(r.trace_hash(), 0u);
+}
+
+TEST_P(report_test, a_full_trace_keeps_the_last_events) {
+  config c = settings();
+  c.trace_events = 8;
+  runtime& r = open(c);
+  for (int i = 0; i < 300; ++i) expect_ok(r.submit(nothing));
+  expect_all_done();
+  const std::string path = trace_path();
+  ASSERT_EQ(r.write_trace(path.c_str()), status::ok);
+  EXPECT_TRUE(is_json(read(path)));
+}
+
+TEST_P(report_test, busy_time_is_counted_while_traced) {
+  config c = settings();
+  c.trace_events = 64;
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  {
+    gate g(r, 1);
+  }
+  std::uint64_t busy = 0;
+  for (unsigned w = 0; w < r.workers(); ++w) busy += r.count_worker(w).busy_ns;
+  EXPECT_GT(busy, 0u);
+}
+
+TEST_P(report_test, without_a_trace_there_is_none_to_write) {
+  runtime& r = open();
+  expect_ok(r.submit(nothing));
+  EXPECT_EQ(r.write_trace(trace_path().c_str()), status::not_supported);
+  EXPECT_EQ(r.trace_hash(), 0u);
+}
+
+TEST_P(report_test, a_trace_that_cannot_be_written_is_told) {
+  config c = settings();
+  c.trace_events = 8;
+  runtime& r = open(c);
+  EXPECT_EQ(r.write_trace("/nowhere/at/all"), status::unavailable);
+  EXPECT_EQ(r.write_trace(nullptr), status::unavailable);
+  EXPECT_EQ(r.write_trace("/dev/full"), status::unavailable);
+}
+
+}  // namespace
+}  // namespace lev::test

@@ -1,0 +1,133 @@
+// Conformance of the simulated machine: a seed is a schedule. Equal seeds give equal runs, another
+// seed another one, and results do not depend on it.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+#include "support/task_graph.hpp"
+
+namespace lev::test {
+namespace {
+
+struct run_result {
+  std::uint64_t hash = 0;
+  std::uint64_t end_ns = 0;
+  graph_memory memory;
+};
+
+run_result run_graph(const task_graph& graph, std::uint64_t seed, int workers) {
+  config c;
+  c.machine = "sim";
+  c.workers = workers;
+  c.seed = seed;
+  c.tickets = 256;
+  c.trace_events = 64;
+  runtime r(c);
+  run_result result;
+  graph.run(r, result.memory);
+  result.hash = r.trace_hash();
+  result.end_ns = r.now_ns();
+  EXPECT_EQ(r.close(), status::ok);
+  expect_nothing_leaked(r);
+  return result;
+}
+
+TEST(sim_test, the_same_seed_gives_the_same_run) {
+  start_alarm();
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const task_graph graph(base_seed() + seed);
+    const run_result first = run_graph(graph, seed, 4);
+    const run_result second = run_graph(graph, seed, 4);
+    EXPECT_NE(first.hash, 0u);
+    EXPECT_EQ(first.hash, second.hash) << "seed " << seed;
+    EXPECT_EQ(first.end_ns, second.end_ns) << "seed " << seed;
+  }
+}
+
+TEST(sim_test, other_seeds_give_other_schedules) {
+  start_alarm();
+  const task_graph graph(base_seed());
+  std::set<std::uint64_t> hashes;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    hashes.insert(run_graph(graph, seed, 4).hash);
+  }
+  EXPECT_EQ(hashes.size(), 20u);
+}
+
+TEST(sim_test, two_hundred_seeds_give_the_serial_result) {
+  start_alarm();
+  for (int i = 0; i < rounds(200); ++i) {
+    const std::uint64_t seed = base_seed() * 10'000 + static_cast<std::uint64_t>(i);
+    const task_graph graph(seed);
+    graph_memory expected;
+    graph.run_serially(expected);
+    const run_result result = run_graph(graph, seed, 1 + i % 8);
+    ASSERT_EQ(result.memory, expected) << "LEVERET_SEED " << base_seed() << ", graph seed " << seed;
+  }
+}
+
+TEST(sim_test, more_workers_take_less_virtual_time) {
+  start_alarm();
+  static const auto costly = define(
+      "sim.costly", [] {}, nullptr, [](const descriptor&) -> std::uint64_t { return 100'000; });
+  std::uint64_t previous = ~std::uint64_t{0};
+  for (const int workers : {1, 2, 4, 8}) {
+    config c;
+    c.machine = "sim";
+    c.workers = workers;
+    c.wait = wait_policy::park;
+    runtime r(c);
+    std::vector<ticket> t;
+    for (int i = 0; i < 64; ++i) t.push_back(r.submit(costly));
+    const std::uint64_t begin = r.now_ns();
+    EXPECT_EQ(wait_all(t.data(), t.size()).code, status::ok);
+    const std::uint64_t took = r.now_ns() - begin;
+    const std::uint64_t ideal = 64u * 100'000u / static_cast<unsigned>(workers);
+    EXPECT_GE(took, ideal * 9 / 10);
+    EXPECT_LE(took, ideal * 12 / 10);
+    EXPECT_LT(took, previous);
+    previous = took;
+  }
+}
+
+TEST(sim_test, copies_take_time) {
+  start_alarm();
+  config c;
+  c.machine = "sim";
+  c.workers = 1;
+  runtime r(c);
+  std::vector<std::uint64_t> small(8, 0);
+  std::vector<std::uint64_t> large(16 * 1024, 0);
+  const auto time_of = [&r](auto& x) {
+    const std::uint64_t begin = r.now_ns();
+    r.submit(increment, x).wait();
+    return r.now_ns() - begin;
+  };
+  const std::uint64_t short_ns = time_of(small);
+  const std::uint64_t long_ns = time_of(large);
+  EXPECT_GT(long_ns, short_ns + 2 * 16 * 1024);  // 128 KiB there and back at 8 bytes a cycle
+}
+
+TEST(sim_test, an_idle_runtime_lets_time_pass_only_when_asked) {
+  start_alarm();
+  config c;
+  c.machine = "sim";
+  c.workers = 2;
+  c.wait = wait_policy::park;
+  runtime r(c);
+  static const auto slow = define(
+      "sim.slow", [] {}, nullptr, [](const descriptor&) -> std::uint64_t { return 5'000'000'000; });
+  ticket t = r.submit(slow);
+  EXPECT_EQ(t.wait_outcome(1'000'000).code, status::timed_out);
+  EXPECT_GE(r.now_ns(), 1'000'000u);
+  EXPECT_LT(r.now_ns(), 100'000'000u);
+  EXPECT_EQ(t.wait_outcome().code, status::ok);
+  EXPECT_GE(r.now_ns(), 5'000'000'000u);
+}
+
+}  // namespace
+}  // namespace lev::test
