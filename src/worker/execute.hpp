@@ -11,11 +11,16 @@ namespace lev {
 // zero): it would change the results of every later task of this worker. Signal masks, working
 // directory and the like are the body's own business.
 #if defined(__x86_64__)
+// SSE's control bits below, the x87 control word (long double) above.
 inline std::uint64_t float_mode() noexcept {
   constexpr unsigned exception_flags = 0x3f;  // sticky, and no mode
-  return __builtin_ia32_stmxcsr() & ~exception_flags;
+  std::uint16_t x87;
+  __asm__ volatile("fnstcw %0" : "=m"(x87));
+  return (__builtin_ia32_stmxcsr() & ~exception_flags) | std::uint64_t{x87} << 32;
 }
 inline void set_float_mode(std::uint64_t mode) noexcept {
+  const auto x87 = static_cast<std::uint16_t>(mode >> 32);
+  __asm__ volatile("fldcw %0" : : "m"(x87));
   __builtin_ia32_ldmxcsr(static_cast<unsigned>(mode));
 }
 #elif defined(__aarch64__)

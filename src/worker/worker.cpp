@@ -389,6 +389,8 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
   drain(e, self);
   flush_notices(e, self);
   const serving s(self);
+  // Who will run nothing while he waits must not sit on what he took before.
+  if (!helps) leave(e, self);
   bool is_there = false;
   for (;;) {
     if ((is_there = what.is_there())) break;

@@ -19,7 +19,7 @@ LEV_ON_EVERY_MACHINE(differential_test);
 config shuffled(config c, random_source& random) {
   c.wait = random.below(2) == 0 ? wait_policy::help : wait_policy::park;
   c.full = random.below(2) == 0 ? when_full::help : when_full::wait;
-  c.tickets = 64u << random.below(5);
+  c.tickets = 512u << random.below(3);
   c.depth = random.below(6);
   c.dice_threshold = random.below(3) * 8;
   c.spin_ns = random.below(2) * 20'000;

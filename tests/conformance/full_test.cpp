@@ -126,6 +126,23 @@ TEST_P(full_test, tasks_that_submit_do_not_hang) {
   }
 }
 
+// Nobody but the caller could free a slot: it is told instead of waiting for ever.
+TEST_P(full_test, a_host_that_holds_all_tickets_itself_is_told) {
+  for (const when_full full : {when_full::help, when_full::wait}) {
+    runtime& r = open(small(16, full, wait_policy::help));
+    counter n = 0;
+    const descriptor d = pack(count_one, ref{&n});
+    for (int i = 0; i < 20; ++i) {
+      std::vector<ticket> t;
+      refusal why;
+      for (ticket one; (one = r.try_submit(d, nullptr, &why));) t.push_back(std::move(one));
+      EXPECT_EQ(why.code, status::would_block);
+      EXPECT_LE(t.size(), 16u);
+      EXPECT_EQ(wait_all(t.data(), t.size(), wait_limit_ns()).code, status::ok);
+    }
+  }
+}
+
 TEST_P(full_test, every_ticket_can_be_held_at_once) {
   config c = small(64, when_full::fail, wait_policy::park);
   c.host_threads = 1;

@@ -24,7 +24,7 @@ run_result run_graph(const task_graph& graph, std::uint64_t seed, int workers) {
   c.machine = "sim";
   c.workers = workers;
   c.seed = seed;
-  c.tickets = 256;
+  c.tickets = 512;
   c.trace_events = 64;
   runtime r(c);
   run_result result;

@@ -95,7 +95,7 @@ struct two_waiters : pipeline<two_waiters, 1, 2> {
 }  // namespace
 
 int main() {
-  constexpr budget b{.random = 4'000, .bounded = 0, .random_planted = 4'000, .steps_max = 20'000};
+  constexpr budget b{.random = 10'000, .bounded = 0, .random_planted = 8'000, .steps_max = 20'000};
   return explorer("pipeline", b, {"runtime/wait.cpp", "worker/wake.hpp"})
       .check<space>("space")
       .check<one_task<lev::wait_policy::park>>("one task, host parks")
