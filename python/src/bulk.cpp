@@ -58,7 +58,7 @@ bulk::bulk(const plan& p, nb::list tasks, session* owner)
     const nb::handle values = tasks[i];
     if (!PyTuple_Check(values.ptr())) raise_value_error("each task must be a tuple of arguments");
     check_argument_count(p, PyTuple_GET_SIZE(values.ptr()), true);
-    pack_task(p, nb::borrow<nb::tuple>(values), held(), i, nullptr, &packed_[i * p.slots.size()]);
+    pack_task(p, nb::borrow<nb::tuple>(values), held(), i, nullptr, packed_.data() + i * p.slots.size());
   }
 }
 
@@ -180,7 +180,7 @@ void bulk::agree(Py_ssize_t length, const place& where) {
 void bulk::fill(std::size_t i, descriptor& task) const noexcept {
   if (!packed_.empty()) {
     if (i == 0) task = first_;
-    std::copy_n(&packed_[i * plan_.slots.size()], plan_.slots.size(), task.arguments);
+    std::copy_n(packed_.data() + i * plan_.slots.size(), plan_.slots.size(), task.arguments);
     return;
   }
   if (i == 0) task = first_;

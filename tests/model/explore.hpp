@@ -175,9 +175,10 @@ class explorer {
     return *this;
   }
 
-  explorer& plant(fault_name f) {
+  // Plants a wrong step and looks for it, in one scenario only if that is named.
+  explorer& plant(fault_name f, const char* scenario = nullptr) {
     planted_id = f.id;
-    const std::string found = failures_ == 0 ? find() : std::string();
+    const std::string found = failures_ == 0 ? find(scenario) : std::string();
     planted_id = 0;
     ++steps_planted_;
     if (failures_ != 0) return *this;  // where the code itself fails, faults say nothing
@@ -246,8 +247,9 @@ class explorer {
   }
 
   // Looks for a schedule that fails; where and how, or nothing.
-  std::string find() {
+  std::string find(const char* scenario = nullptr) {
     for (const finder& f : finders_) {
+      if (scenario != nullptr && std::strcmp(scenario, f.scenario) != 0) continue;
       const verdict v = f.find(budget_);
       schedules_ += v.schedules;
       if (!v.failed()) continue;

@@ -108,7 +108,7 @@ struct barrier_and_bulk : pipeline<barrier_and_bulk, 1, 2> {
 // A task over a range is diced while two workers take its pieces; the barrier, or whoever waits for the ticket, waits for all.
 template <bool Detached>
 struct diced : pipeline<diced<Detached>, 2, 1> {
-  static constexpr std::uint32_t tickets = 8;
+  static constexpr std::uint32_t tickets = 16;
   void host(unsigned) {
     const std::uint64_t id = this->submit_range({0, item_count}, Detached);
     Detached ? this->wait_for_completion() : this->wait(id);
@@ -117,7 +117,7 @@ struct diced : pipeline<diced<Detached>, 2, 1> {
   void loop(lev::range r) {
     for (auto i = r.begin; i < r.end; ++i) items[i].set(items[i].get() + 1);
   }
-  static constexpr unsigned item_count = Detached ? 2 : 4;
+  static constexpr unsigned item_count = 2;
   plain<int> items[item_count];
 };
 
@@ -158,7 +158,7 @@ struct any : pipeline<any, 2, 1> {
 }  // namespace
 
 int main() {
-  constexpr budget b{.random = 8'000, .bounded = 0, .random_planted = 8'000, .steps_max = 20'000};
+  constexpr budget b{.random = 6'000, .bounded = 0, .random_planted = 12'000, .steps_max = 20'000};
   return explorer("flow", b, {"worker/complete.cpp", "sync/env.hpp"})
       .check<diced<false>>("diced")
       .check<diced<true>>("diced, barrier")
@@ -172,13 +172,13 @@ int main() {
       .check<barrier_and_bulk>("barrier and bulk")
       .check<mutex>("mutex")
       .check<any>("any")
-      .plant("finish: dependants are taken while their flag stays up")
-      .plant("start_after: the submit holds no count of its own")
-      .plant("is_quiescent: submissions are read before completions")
-      .plant("split: pieces are counted when the pass has ended")
-      .plant("settle: the barrier's word is only read")
-      .plant("submit_bulk: leaves without a look for barrier waiters")
-      .plant("mutex_table: handed over, but not held")
-      .plant("await_any: only the first ticket is armed")
+      .plant("finish: dependants are taken while their flag stays up", "fan out")
+      .plant("start_after: the submit holds no count of its own", "fan in")
+      .plant("is_quiescent: submissions are read before completions", "diced, barrier")
+      .plant("split: pieces are counted when the pass has ended", "diced, barrier")
+      .plant("settle: the barrier's word is only read", "diced, barrier")
+      .plant("submit_bulk: leaves without a look for barrier waiters", "barrier and bulk")
+      .plant("mutex_table: handed over, but not held", "mutex")
+      .plant("await_any: only the first ticket is armed", "any")
       .end();
 }

@@ -31,7 +31,7 @@ constexpr std::uint64_t copy_issue_cycles = 60;      // MFC issue (CELL_MODEL 3.
 constexpr std::uint64_t copy_latency_cycles = 1000;  // (CELL_MODEL 2.9)
 constexpr std::uint64_t copy_bytes_per_cycle = 8;    // (CELL_MODEL 2.12)
 constexpr std::uint32_t tags = 32;                   // (CELL_MODEL 2.7)
-constexpr std::size_t stack_bytes = 1 << 20;         // committed as it is used
+constexpr std::size_t stack_bytes = 8 << 20;         // as a thread has; committed as it is used
 
 struct actor {
   enum class condition { ready, asleep, finished };
