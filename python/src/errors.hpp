@@ -34,6 +34,11 @@ struct place {
 // text_of() is str(value).
 std::string text_of(nb::handle value);
 
+// is_empty_tuple() recognises the default of after= and locks= without iterating.
+inline bool is_empty_tuple(nb::handle value) noexcept {
+  return PyTuple_Check(value.ptr()) && PyTuple_GET_SIZE(value.ptr()) == 0;
+}
+
 // name_of_type() is the name of a value's type, for messages.
 std::string name_of_type(nb::handle value);
 

@@ -21,6 +21,7 @@ void add_locks(nb::handle locks, const session* owner, options& o) {
     o.locks(m.id);
   };
   if (nb::isinstance<task_mutex>(locks)) return add(locks);
+  if (is_empty_tuple(locks)) return;
   for (nb::handle lock : nb::iter(locks)) add(lock);
 }
 

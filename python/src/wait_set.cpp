@@ -70,6 +70,7 @@ void check_one_runtime(const std::vector<nb::object>& tickets) {
 
 std::vector<nb::object> tickets_of(nb::handle tickets) {
   std::vector<nb::object> list;
+  if (is_empty_tuple(tickets)) return list;
   if (nb::isinstance<ticket_object>(tickets)) return list.push_back(nb::borrow(tickets)), list;
   const nb::set seen;
   for (nb::handle t : nb::iter(tickets)) {

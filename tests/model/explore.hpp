@@ -6,7 +6,8 @@
 //      some scenario must then fail. An order that is not needed must be named in `spare`, with the reason.
 //   3. Each wrong step of plant.cmake is planted; some scenario must then fail.
 //
-// Random schedules are numbered; the number seeds them, so a failure is repeated by running the program again.
+// Random schedules are numbered; the number seeds them, so a failure is repeated by running the program again. With
+// LEVERET_MODEL_FACTOR=100 in the environment step 1 runs a hundred times as many.
 #ifndef LEVERET_TESTS_MODEL_EXPLORE_HPP
 #define LEVERET_TESTS_MODEL_EXPLORE_HPP
 
@@ -153,7 +154,11 @@ class explorer {
  public:
   // `headers` are the endings of the files whose orders are weakened.
   explorer(const char* protocol, const budget& b, std::initializer_list<const char*> headers)
-      : protocol_(protocol), budget_(b), headers_(headers.begin(), headers.end()) {}
+      : protocol_(protocol), budget_(b), headers_(headers.begin(), headers.end()) {
+    if (const char* factor = std::getenv("LEVERET_MODEL_FACTOR")) {
+      budget_.random *= static_cast<unsigned>(std::atoi(factor));
+    }
+  }
 
   template <class Scenario>
   explorer& check(const char* name) {

@@ -108,7 +108,7 @@ struct barrier_and_bulk : pipeline<barrier_and_bulk, 1, 2> {
 // A task over a range is diced while two workers take its pieces; the barrier, or whoever waits for the ticket, waits for all.
 template <bool Detached>
 struct diced : pipeline<diced<Detached>, 2, 1> {
-  static constexpr std::uint32_t tickets = 16;
+  static constexpr std::uint32_t tickets = 64;
   void host(unsigned) {
     const std::uint64_t id = this->submit_range({0, item_count}, Detached);
     Detached ? this->wait_for_completion() : this->wait(id);

@@ -17,9 +17,13 @@ namespace model {
 
 namespace detail = lev::detail;
 
+inline bool copies_ahead = false;  // chosen by each scenario
+
 class place final : public lev::machine {
  public:
-  lev::capability capabilities() const noexcept override { return {true, false, true, true}; }
+  lev::capability capabilities() const noexcept override {
+    return {.in_place = true, .async_copies = copies_ahead, .virtual_time = true, .many_hosts = true};
+  }
   bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept override {
     workers_ = workers;
     entry_ = entry;
@@ -105,6 +109,7 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
   static constexpr lev::wait_policy wait_policy = lev::wait_policy::park;
   static constexpr lev::when_full when_full = lev::when_full::wait;
   static constexpr std::uint32_t tickets = 4;
+  static constexpr std::uint32_t depth = 1;  // above 1 with copies that run ahead
 
   void before() {
     running = static_cast<Derived*>(this);
@@ -123,9 +128,10 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
     c.tickets = Derived::tickets;
     c.wait = Derived::wait_policy;
     c.full = Derived::when_full;
-    c.depth = 1;
+    c.depth = Derived::depth;
     c.spin_ns = 0;
     c.dice_threshold = 1;
+    copies_ahead = Derived::depth > 1;
     core = detail::open(c);
   }
   void thread(unsigned index) {
@@ -152,6 +158,11 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
   }
   void wait(std::uint64_t id, lev::status expected = lev::status::ok) {
     require(detail::wait_one(core, id, lev::forever).code == expected, "the outcome");
+  }
+  void wait_with_time_outs(std::uint64_t id) {
+    lev::status s;
+    while ((s = detail::wait_one(core, id, 2'000).code) == lev::status::timed_out) env::pause();
+    require(s == lev::status::ok, "the outcome");
   }
   void wait_for_completion() {
     detail::wait_quiescent(*core, *detail::here(*core), lev::no_deadline);

@@ -37,6 +37,20 @@ struct two_tasks : pipeline<two_tasks<Asymmetric>, 2, 1> {
   }
 };
 
+// The same on one worker and a host that helps.
+struct helping_host : pipeline<helping_host, 1, 1> {
+  static constexpr lev::wait_policy wait_policy = lev::wait_policy::help;
+  void host(unsigned) {
+    const std::uint64_t first = submit(0);
+    wait(submit(1));
+    wait(first);
+  }
+  void body(unsigned task) {
+    start(task);
+    wait_started(1 - task);
+  }
+};
+
 // A task submits another into its worker's inbox and waits until it has started, on the other worker.
 template <bool Asymmetric>
 struct child : pipeline<child<Asymmetric>, 2, 1> {
@@ -53,11 +67,13 @@ struct child : pipeline<child<Asymmetric>, 2, 1> {
 };
 
 // A task waits for one that it has submitted: its worker must run it.
-struct nested : pipeline<nested, 1, 1> {
-  void host(unsigned) { wait(submit(0)); }
+template <unsigned Depth>
+struct nested : pipeline<nested<Depth>, 1, 1> {
+  static constexpr std::uint32_t depth = Depth;
+  void host(unsigned) { this->wait(this->submit(0)); }
   void body(unsigned task) {
     if (task == 0) {
-      wait(submit(1));
+      this->wait(this->submit(1));
       require(output.get() == 1, "the output is there");
     } else {
       output.set(1);
@@ -75,6 +91,31 @@ struct space : pipeline<space, 1, 1> {
   void body(unsigned) { ran.set(ran.get() + 1); }
   void after() { require(ran.get() == 4, "all have run"); }
   plain<int> ran;
+};
+
+// Two hosts send tasks to one worker.
+template <unsigned Depth>
+struct two_hosts : pipeline<two_hosts<Depth>, 1, 2> {
+  static constexpr std::uint32_t depth = Depth;
+  void host(unsigned index) {
+    for (unsigned i = 0; i < 2; ++i) {
+      input[index].set(i);
+      this->wait(this->submit(index));
+      require(output[index].get() == i + 1, "the output is there");
+    }
+  }
+  void body(unsigned task) { output[task].set(input[task].get() + 1); }
+  plain<unsigned> input[2], output[2];
+};
+
+// A wait that may give up at any time, and is tried again.
+struct time_outs : pipeline<time_outs, 1, 1> {
+  void host(unsigned) {
+    wait_with_time_outs(submit(0));
+    require(output.get() == 1, "the output is there");
+  }
+  void body(unsigned) { output.set(1); }
+  plain<int> output;
 };
 
 // Two hosts want the same ticket: both wake, one gets the outcome.
@@ -104,7 +145,12 @@ int main() {
       .check<two_tasks<true>>("two tasks, asymmetric")
       .check<child<false>>("child")
       .check<child<true>>("child, asymmetric")
-      .check<nested>("nested")
+      .check<helping_host>("helping host")
+      .check<nested<1>>("nested")
+      .check<nested<2>>("nested, depth 2")
+      .check<two_hosts<1>>("two hosts")
+      .check<two_hosts<2>>("two hosts, depth 2")
+      .check<time_outs>("time-outs")
       .check<two_waiters>("two waiters")
       .plant("sleep: no last look, in the pipeline")
       .plant("sleep: the waiter is not armed")

@@ -11,7 +11,7 @@ import statistics
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 from .. import Runtime, available_cores, builtin, wait_all
 
@@ -25,7 +25,7 @@ def _timed(count: int, work: Callable[[], object]) -> float:
 
 
 def _figure(
-    values: list[float], unit: str, goal: str = "", rival: Optional[str] = None
+    values: list[float], unit: str, goal: str = "", rival: str | None = None
 ) -> dict[str, Any]:
     return {
         "value": statistics.median(values),

@@ -1,0 +1,187 @@
+// Bad input through the C API: every pointer that may not be NULL, every number out of range. A
+// status comes back, and a message says what to do.
+#include <gtest/gtest.h>
+#include <leveret/leveret.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "support/machine_test.hpp"
+
+namespace lev::test {
+namespace {
+
+int add_one(const lev_call* call) {
+  int value = 0;
+  std::memcpy(&value, reinterpret_cast<const void*>(call->arguments[0].address), sizeof value);
+  if (value < 0) return value;
+  ++value;
+  std::memcpy(reinterpret_cast<void*>(call->arguments[0].address), &value, sizeof value);
+  return 0;
+}
+
+class c_api : public testing::Test {
+ protected:
+  void SetUp() override {
+    start_alarm();
+    lev_options options{};
+    options.workers = 2;
+    options.tickets = 64;
+    ASSERT_EQ(lev_open(&options, &runtime_), LEV_OK);
+    const lev_kind kinds[] = {LEV_INOUT};
+    if (lev_lookup("c_api.add_one") == 0) {
+      ASSERT_EQ(lev_register("c_api.add_one", &add_one, nullptr, kinds, 1, nullptr), LEV_OK);
+    }
+    procedure_ = lev_lookup("c_api.add_one");
+  }
+  // The runtime still works, whatever came before.
+  void TearDown() override {
+    lev_ticket t = 0;
+    const lev_argument a = argument_of(value_ = 41);
+    ASSERT_EQ(lev_submit(runtime_, procedure_, &a, 1, &t), LEV_OK);
+    EXPECT_EQ(lev_wait(runtime_, t, LEV_FOREVER, nullptr), LEV_OK);
+    EXPECT_EQ(value_, 42);
+    EXPECT_EQ(lev_close(runtime_), LEV_OK);
+  }
+  lev_argument argument_of(int&) { return lev_memory(LEV_INOUT, &value_, sizeof value_, 1); }
+
+  // Expects a status, and a message with `says` in it.
+  static void expect_refused(lev_status got, lev_status code, const char* says) {
+    EXPECT_EQ(got, code) << lev_status_name(got);
+    const std::string message = lev_last_message();
+    EXPECT_NE(message.find(says), std::string::npos) << message;
+  }
+
+  lev_runtime* runtime_ = nullptr;
+  lev_procedure_id procedure_ = 0;
+  int value_ = 0;
+};
+
+TEST_F(c_api, null_pointers) {
+  lev_ticket t = 5;
+  size_t index = 0;
+  lev_argument a = argument_of(value_);
+  expect_refused(lev_open(nullptr, nullptr), LEV_BAD_ARGUMENT, "NULL");
+  expect_refused(lev_submit(nullptr, procedure_, &a, 1, &t), LEV_BAD_ARGUMENT, "NULL");
+  expect_refused(lev_submit(runtime_, procedure_, &a, 1, nullptr), LEV_BAD_ARGUMENT, "NULL");
+  expect_refused(lev_submit(runtime_, procedure_, nullptr, 1, &t), LEV_BAD_ADDRESS, "NULL");
+  EXPECT_EQ(t, 0u);
+  expect_refused(lev_submit_after(runtime_, procedure_, &a, 1, nullptr, 1, &t), LEV_BAD_ARGUMENT,
+                 "NULL");
+  EXPECT_EQ(lev_wait(nullptr, 1, 0, nullptr), LEV_BAD_TICKET);
+  expect_refused(lev_wait_any(nullptr, &t, 1, 0, &index, nullptr), LEV_BAD_ARGUMENT, "NULL");
+  expect_refused(lev_wait_any(runtime_, nullptr, 1, 0, &index, nullptr), LEV_BAD_ARGUMENT, "NULL");
+  expect_refused(lev_wait_any(runtime_, &t, 1, 0, nullptr, nullptr), LEV_BAD_ARGUMENT, "NULL");
+  EXPECT_EQ(lev_wait_any(runtime_, nullptr, 0, 0, &index, nullptr), LEV_BAD_ARGUMENT);
+  expect_refused(lev_wait_for_completion(nullptr, 0), LEV_BAD_ARGUMENT, "NULL");
+  EXPECT_EQ(lev_poll(nullptr, 1), LEV_BAD_TICKET);
+  EXPECT_EQ(lev_cancel(nullptr, 1), LEV_BAD_TICKET);
+  lev_release(nullptr, 1);
+  EXPECT_EQ(lev_close(nullptr), LEV_OK);
+  EXPECT_EQ(lev_lookup(nullptr), 0);
+}
+
+TEST_F(c_api, registrations) {
+  const lev_kind kinds[] = {LEV_IN, LEV_OUT, static_cast<lev_kind>(77)};
+  lev_procedure_id id = 0;
+  EXPECT_NE(lev_register(nullptr, &add_one, nullptr, kinds, 1, &id), LEV_OK);
+  EXPECT_NE(lev_register("", &add_one, nullptr, kinds, 1, &id), LEV_OK);
+  EXPECT_NE(lev_register("c_api.no_body", nullptr, nullptr, kinds, 1, &id), LEV_OK);
+  EXPECT_NE(lev_register("c_api.no_kinds", &add_one, nullptr, nullptr, 1, &id), LEV_OK);
+  EXPECT_NE(lev_register("c_api.bad_kind", &add_one, nullptr, kinds, 3, &id), LEV_OK);
+  EXPECT_EQ(lev_register("c_api.many", &add_one, nullptr, kinds, 19, &id), LEV_BAD_ARGUMENT_COUNT);
+  expect_refused(lev_register("c_api.add_one", &add_one, nullptr, kinds, 1, &id), LEV_EXISTS,
+                 "taken");
+  EXPECT_EQ(lev_lookup("c_api.bad_kind"), 0);
+}
+
+TEST_F(c_api, tasks_that_are_refused) {
+  lev_ticket t = 0;
+  lev_argument a = argument_of(value_);
+  expect_refused(lev_submit(runtime_, 0, &a, 1, &t), LEV_BAD_PROCEDURE, "0");
+  expect_refused(lev_submit(runtime_, procedure_, &a, 0, &t), LEV_BAD_ARGUMENT_COUNT, "takes 1");
+  lev_argument many[19];
+  for (lev_argument& one : many) one = a;
+  expect_refused(lev_submit(runtime_, procedure_, many, 19, &t), LEV_TOO_BIG, "18");
+  expect_refused(lev_submit(runtime_, procedure_, many, 4'000'000'000u, &t), LEV_TOO_BIG, "18");
+  const lev_ticket none[40] = {};
+  expect_refused(lev_submit_after(runtime_, procedure_, &a, 1, none, 40, &t), LEV_TOO_BIG, "32");
+  const lev_ticket odd[] = {0xfffffffffff};
+  expect_refused(lev_submit_after(runtime_, procedure_, &a, 1, odd, 1, &t), LEV_BAD_TICKET,
+                 "after()");
+  a.what = LEV_IN;
+  expect_refused(lev_submit(runtime_, procedure_, &a, 1, &t), LEV_BAD_ARGUMENT, "argument 0");
+  EXPECT_EQ(t, 0u);
+}
+
+TEST_F(c_api, argument_makers_carry_mistakes_to_the_submit) {
+  lev_ticket t = 0;
+  lev_procedure_id by_value = lev_lookup("c_api.by_value");
+  const lev_kind kinds[] = {LEV_VALUE};
+  if (by_value == 0) {
+    ASSERT_EQ(lev_register("c_api.by_value", &add_one, nullptr, kinds, 1, &by_value), LEV_OK);
+  }
+  const char bytes[40] = {};
+  for (const size_t size : {size_t{17}, size_t{40}, size_t{0x10000}, size_t{0x10001}}) {
+    const lev_argument a = lev_value(bytes, size);
+    expect_refused(lev_submit(runtime_, by_value, &a, 1, &t), LEV_TOO_BIG, "16");
+  }
+  lev_argument huge = lev_memory(LEV_INOUT, &value_, sizeof value_, SIZE_MAX / 2);
+  EXPECT_NE(lev_submit(runtime_, procedure_, &huge, 1, &t), LEV_OK);
+  huge = lev_memory(LEV_INOUT, &value_, 100'000, 1);
+  EXPECT_EQ(lev_submit(runtime_, procedure_, &huge, 1, &t), LEV_BAD_ARGUMENT);
+  huge = lev_strided(LEV_INOUT, &value_, 4, SIZE_MAX, 1, 4);
+  EXPECT_EQ(lev_submit(runtime_, procedure_, &huge, 1, &t), LEV_TOO_BIG);
+  const lev_argument null = lev_memory(LEV_INOUT, nullptr, 4, 1);
+  EXPECT_EQ(lev_submit(runtime_, procedure_, &null, 1, &t), LEV_BAD_ADDRESS);
+}
+
+TEST_F(c_api, options_that_are_refused) {
+  lev_runtime* r = reinterpret_cast<lev_runtime*>(this);
+  lev_options options{};
+  options.workers = -5;
+  expect_refused(lev_open(&options, &r), LEV_BAD_CONFIG, "workers");
+  EXPECT_EQ(r, nullptr);
+  options = {};
+  options.machine = "abacus";
+  expect_refused(lev_open(&options, &r), LEV_UNAVAILABLE, "abacus");
+  options = {};
+  options.local_store_bytes = UINT64_MAX;
+  expect_refused(lev_open(&options, &r), LEV_OUT_OF_MEMORY, "local_store_bytes");
+}
+
+TEST_F(c_api, outcomes_of_failed_tasks) {
+  value_ = -7;
+  lev_argument a = argument_of(value_);
+  lev_ticket t = 0;
+  ASSERT_EQ(lev_submit(runtime_, procedure_, &a, 1, &t), LEV_OK);
+  lev_outcome o;
+  EXPECT_EQ(lev_wait(runtime_, t, LEV_FOREVER, &o), LEV_TASK_FAILED);
+  EXPECT_EQ(o.code, LEV_TASK_FAILED);
+  EXPECT_EQ(o.task_code, -7);
+  EXPECT_EQ(o.failures, 1u);
+  EXPECT_EQ(lev_wait(runtime_, t, LEV_FOREVER, &o), LEV_STALE_TICKET);
+  EXPECT_EQ(lev_wait(runtime_, t, -5, &o), LEV_BAD_ARGUMENT);
+  EXPECT_STRNE(lev_last_message(), "");
+}
+
+TEST_F(c_api, waits_for_any_clear_what_they_took) {
+  int values[3] = {1, 2, 3};
+  lev_ticket t[3];
+  for (int i = 0; i < 3; ++i) {
+    const lev_argument a = lev_memory(LEV_INOUT, &values[i], sizeof(int), 1);
+    ASSERT_EQ(lev_submit(runtime_, procedure_, &a, 1, &t[i]), LEV_OK);
+  }
+  size_t index = 9;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(lev_wait_any(runtime_, t, 3, LEV_FOREVER, &index, nullptr), LEV_OK);
+    ASSERT_LT(index, 3u);
+    EXPECT_EQ(t[index], 0u);
+  }
+  EXPECT_EQ(lev_wait_any(runtime_, t, 3, LEV_FOREVER, &index, nullptr), LEV_BAD_ARGUMENT);
+  EXPECT_EQ(values[0] + values[1] + values[2], 9);
+}
+
+}  // namespace
+}  // namespace lev::test

@@ -1,0 +1,170 @@
+// Bad configurations: rows 41 to 43 and 56 of RELIABILITY 3.8. A runtime that cannot be opened says
+// why, and leaves nothing behind.
+#include <gtest/gtest.h>
+#include <leveret/leveret.hpp>
+#include <sys/resource.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <ostream>
+#include <string>
+
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+struct row {
+  int number;
+  const char* name;
+  void (*spoil)(config&);
+  status code;
+  const char* says;
+};
+
+void PrintTo(const row& r, std::ostream* out) {
+  *out << "row " << r.number << ", " << r.name;
+}
+
+const row rows[] = {
+    {41, "negative_workers", [](config& c) { c.workers = -1; }, status::bad_config, "workers"},
+    {41, "very_negative_workers", [](config& c) { c.workers = INT32_MIN; }, status::bad_config,
+     "-2147483648"},
+    {41, "a_thousand_million_workers", [](config& c) { c.workers = 1'000'000'000; },
+     status::bad_config, "1000000000"},
+    {42, "no_local_store", [](config& c) { c.local_store_bytes = 0; }, status::bad_config,
+     "local_store_bytes"},
+    {42, "a_local_store_beyond_memory",
+     [](config& c) { c.local_store_bytes = std::size_t{1} << 60; }, status::out_of_memory,
+     "local_store_bytes"},
+    {42, "a_local_store_of_all_bits", [](config& c) { c.local_store_bytes = ~std::size_t{0}; },
+     status::out_of_memory, "local_store_bytes"},
+    {43, "no_tickets", [](config& c) { c.tickets = 0; }, status::bad_config, "tickets"},
+    {43, "all_tickets_there_could_be", [](config& c) { c.tickets = 0xffffffff; },
+     status::out_of_memory, "tickets"},
+    {0, "depth_beyond_16", [](config& c) { c.depth = 17; }, status::bad_config, "depth"},
+    {0, "no_host_threads", [](config& c) { c.host_threads = 0; }, status::bad_config,
+     "host_threads"},
+    {0, "too_many_host_threads", [](config& c) { c.host_threads = 1'000'000; },
+     status::bad_config, "host_threads"},
+    {0, "no_nesting", [](config& c) { c.nest_max = 0; }, status::bad_config, "nest_max"},
+    {0, "endless_nesting", [](config& c) { c.nest_max = 0xffffffff; }, status::bad_config,
+     "nest_max"},
+    {0, "a_trace_beyond_memory", [](config& c) { c.trace_events = 0xffffffff; },
+     status::out_of_memory, "trace_events"},
+    {0, "unknown_machine", [](config& c) { c.machine = "abacus"; }, status::unavailable, "abacus"},
+    {0, "no_machine", [](config& c) { c.machine = nullptr; }, status::unavailable, "threads"},
+    {0, "machine_without_a_name", [](config& c) { c.machine = ""; }, status::unavailable, "sim"},
+};
+
+class config_rows : public testing::TestWithParam<row> {};
+
+TEST_P(config_rows, is_refused) {
+  start_alarm();
+  for (const char* machine : {"threads", "sim"}) {
+    config c;
+    c.machine = machine;
+    c.workers = 1;
+    GetParam().spoil(c);
+    try {
+      runtime r(c);
+      ADD_FAILURE() << "it was opened";
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), GetParam().code) << e.what();
+      EXPECT_EQ(e.argument(), -1);
+      EXPECT_NE(std::string(e.what()).find(GetParam().says), std::string::npos) << e.what();
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(on, config_rows, testing::ValuesIn(rows), [](const auto& each) {
+  return "row_" + std::to_string(each.param.number) + "_" + each.param.name;
+});
+
+// The message lists what there is.
+TEST(config_rows, an_unknown_machine_is_answered_with_the_known_ones) {
+  config c;
+  c.machine = "abacus";
+  try {
+    runtime r(c);
+    ADD_FAILURE() << "it was opened";
+  } catch (const error& e) {
+    for (unsigned i = 0; machine_name(i) != nullptr; ++i) {
+      EXPECT_NE(std::string(e.what()).find(machine_name(i)), std::string::npos) << e.what();
+    }
+  }
+}
+
+TEST(config_rows, a_very_long_machine_name_does_no_harm) {
+  const std::string name(10'000, 'm');
+  config c;
+  c.machine = name.c_str();
+  EXPECT_THROW(runtime r(c), error);
+}
+
+TEST(config_rows, zero_workers_means_automatic) {
+  start_alarm();
+  config c;
+  c.workers = 0;
+  runtime r(c);
+  EXPECT_GE(r.workers(), 1u);
+  EXPECT_LE(r.workers(), available_cores());
+  r.submit(nothing).wait();
+}
+
+// Row 56: the process may not have more memory. Ends with 0 if opening says so and a small runtime
+// works all the same.
+[[noreturn]] void open_without_memory() {
+  config large;
+  large.workers = 1;
+  large.tickets = 1u << 22;
+  rlimit limit{std::size_t{1} << 30, std::size_t{1} << 30};
+  if (setrlimit(RLIMIT_AS, &limit) != 0) std::_Exit(2);
+  try {
+    runtime r(large);
+    std::_Exit(3);
+  } catch (const error& e) {
+    if (e.code() != status::out_of_memory) std::_Exit(4);
+  }
+  config small;
+  small.workers = 1;
+  small.tickets = 64;
+  runtime r(small);
+  r.submit(nothing).wait();
+  std::_Exit(r.close() == status::ok ? 0 : 5);
+}
+
+// Threads need address space for their stacks: with this little, not all of 1000 can be had.
+[[noreturn]] void open_without_threads() {
+  config many;
+  many.workers = 1000;
+  many.tickets = 64;
+  many.host_threads = 1;
+  rlimit limit{std::size_t{1} << 30, std::size_t{1} << 30};
+  if (setrlimit(RLIMIT_AS, &limit) != 0) std::_Exit(2);
+  for (int i = 0; i < 3; ++i) {
+    try {
+      runtime r(many);
+      std::_Exit(3);
+    } catch (const error& e) {
+      if (e.code() != status::out_of_memory) std::_Exit(4);
+    }
+  }
+  std::_Exit(0);
+}
+
+using config_death_test = testing::Test;
+
+TEST(config_death_test, row_56_no_memory) {
+  if (is_sanitized()) GTEST_SKIP() << "a sanitizer needs more address space than that";
+  EXPECT_EXIT(open_without_memory(), testing::ExitedWithCode(0), "");
+}
+
+TEST(config_death_test, row_56_no_threads) {
+  if (is_sanitized()) GTEST_SKIP() << "a sanitizer needs more address space than that";
+  EXPECT_EXIT(open_without_threads(), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace lev::test

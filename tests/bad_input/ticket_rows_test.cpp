@@ -1,0 +1,166 @@
+// Bad tickets, waits and closes: rows 27 to 37 of RELIABILITY 3.8.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class ticket_rows : public machine_test {
+ protected:
+  // Expects that a submit after `t` is refused with `code`.
+  static void expect_refused_after(runtime& r, const ticket& t, status code) {
+    options o;
+    o.after(t);
+    refusal why;
+    EXPECT_FALSE(r.try_submit(pack(nothing), &o, &why));
+    EXPECT_EQ(why.code, code) << why.message;
+    EXPECT_NE(std::string(why.message).find("after()"), std::string::npos) << why.message;
+  }
+};
+LEV_ON_EVERY_MACHINE(ticket_rows);
+
+TEST_P(ticket_rows, row_27_a_dependency_on_a_ticket_of_another_runtime) {
+  runtime& r = open();
+  runtime other(settings());
+  ticket foreign = other.submit(nothing);
+  expect_refused_after(r, foreign, status::bad_ticket);
+  expect_ok(foreign);
+  expect_ok(r.submit(nothing));
+}
+
+TEST_P(ticket_rows, row_28_a_dependency_on_a_stale_ticket) {
+  runtime& r = open();
+  ticket t = r.submit(nothing);
+  ticket copy(t.home(), t.id());
+  expect_ok(t);
+  expect_refused_after(r, copy, status::stale_ticket);
+  copy.forget();
+}
+
+// An empty ticket names nothing: it is passed over.
+TEST_P(ticket_rows, row_29_a_dependency_on_an_empty_ticket) {
+  runtime& r = open();
+  const ticket none;
+  expect_ok(r.submit(after(none, none), nothing));
+}
+
+TEST_P(ticket_rows, row_29_numbers_that_are_no_tickets) {
+  runtime& r = open();
+  detail::core* core = r.core();
+  for (const std::uint64_t id : {std::uint64_t{0}, std::uint64_t{1} << 32, ~std::uint64_t{0},
+                                 std::uint64_t{0xffffffff}, std::uint64_t{0x00100000}}) {
+    ticket t(core, id);
+    EXPECT_EQ(t.wait_outcome(0).code, status::bad_ticket) << id;
+    ticket again(core, id);
+    EXPECT_EQ(again.cancel(), status::bad_ticket);
+    EXPECT_EQ(again.then([](void*) {}, nullptr), status::bad_ticket);
+    again.release();
+  }
+  EXPECT_EQ(ticket(nullptr, 5).wait_outcome(0).code, status::bad_ticket);
+}
+
+// A slot that was never used, and one that is used by another generation.
+TEST_P(ticket_rows, row_30_a_ticket_that_is_used_up) {
+  runtime& r = open();
+  EXPECT_EQ(ticket(r.core(), (std::uint64_t{7} << 32) + 9).wait_outcome(0).code,
+            status::stale_ticket);
+  ticket t = r.submit(nothing);
+  const std::uint64_t id = t.id();
+  t.release();
+  expect_all_done();
+  ticket copy(r.core(), id);
+  EXPECT_EQ(copy.wait_outcome().code, status::stale_ticket);
+  ticket twice(r.core(), id);
+  twice.release();
+  expect_ok(r.submit(nothing));
+}
+
+TEST_P(ticket_rows, rows_31_and_32_empty_sets) {
+  open();
+  std::vector<ticket> none(3);
+  std::size_t index = 5;
+  EXPECT_EQ(wait_any(nullptr, 0, &index).code, status::bad_argument);
+  EXPECT_EQ(index, none_ready);
+  EXPECT_EQ(wait_any(none.data(), 3, &index).code, status::bad_argument);
+  EXPECT_EQ(wait_all(nullptr, 0).code, status::ok);
+  EXPECT_EQ(wait_all(none.data(), 3, 0).code, status::ok);
+}
+
+TEST_P(ticket_rows, row_34_time_outs) {
+  runtime& r = open();
+  for (const std::int64_t bad : {std::int64_t{-2}, std::int64_t{-1000}, INT64_MIN}) {
+    ticket t = r.submit(nothing);
+    EXPECT_EQ(t.wait_outcome(bad).code, status::bad_argument);
+    EXPECT_TRUE(t) << "it must not be consumed";
+    std::size_t index = 0;
+    EXPECT_EQ(wait_any(&t, 1, &index, bad).code, status::bad_argument);
+    EXPECT_EQ(wait_all(&t, 1, bad).code, status::bad_argument);
+    EXPECT_EQ(r.wait_for_completion(bad).code, status::bad_argument);
+    EXPECT_EQ(r.close(bad), status::bad_argument);
+    EXPECT_TRUE(t);
+    EXPECT_EQ(t.wait_outcome(INT64_MAX).code, status::ok);
+  }
+}
+
+TEST_P(ticket_rows, row_35_submits_after_the_close) {
+  runtime& r = open();
+  EXPECT_EQ(r.close(), status::ok);
+  refusal why;
+  EXPECT_FALSE(r.try_submit(pack(nothing), nullptr, &why));
+  EXPECT_EQ(why.code, status::closed);
+  EXPECT_NE(std::string(why.message).find("clos"), std::string::npos);
+  EXPECT_THROW(r.post(nothing), error);
+  EXPECT_THROW(r.submit(nothing), error);
+  EXPECT_THROW(r.submit_bulk(3, [](std::size_t, descriptor& d) { d = pack(nothing); }), error);
+  EXPECT_THROW(r.parallel_for({0, 10}, [](range) {}), error);
+}
+
+// What throws while a set of options is built is not lost: too many of each are refused at submit.
+TEST_P(ticket_rows, too_many_predecessors_are_refused_and_no_memory_is_touched) {
+  runtime& r = open();
+  ticket t = r.submit(nothing);
+  options o;
+  for (int i = 0; i < 1000; ++i) o.after(t);
+  refusal why;
+  EXPECT_FALSE(r.try_submit(pack(nothing), &o, &why));
+  EXPECT_EQ(why.code, status::too_big);
+  EXPECT_NE(std::string(why.message).find("1000"), std::string::npos) << why.message;
+  options many_locks;
+  for (mutex_id m = 0; m < 1000; ++m) many_locks.locks(m);
+  EXPECT_FALSE(r.try_submit(pack(nothing), &many_locks, &why));
+  EXPECT_EQ(why.code, status::too_big);
+  expect_ok(t);
+}
+
+TEST_P(ticket_rows, a_range_that_ends_before_it_begins) {
+  static const auto takes_range = define("bad_input.takes_range", [](range) {});
+  runtime& r = open();
+  try {
+    r.submit(takes_range, range{10, 3});
+    ADD_FAILURE() << "was accepted";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), status::bad_range);
+    EXPECT_EQ(e.argument(), 0);
+  }
+  EXPECT_THROW(r.parallel_for({5, 4}, [](range) {}), error);
+}
+
+TEST_P(ticket_rows, lengths_that_do_not_fit_the_address_space) {
+  runtime& r = open();
+  std::uint64_t x = 0;
+  const std::size_t huge = ~std::size_t{0} / sizeof x + 2;
+  EXPECT_THROW(r.submit(increment, view(&x, huge)), error);
+  EXPECT_THROW(r.submit(increment, strided(&x, huge, 1, 1)), error);
+  EXPECT_THROW(r.submit(increment, strided(&x, 2, huge, 1)), error);
+  EXPECT_EQ(x, 0u);
+}
+
+}  // namespace
+}  // namespace lev::test
