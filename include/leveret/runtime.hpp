@@ -100,7 +100,7 @@ options locks(Mutexes... mutexes) noexcept {
 // What has happened since open; sums over all workers and host threads. Reading it does not disturb
 // them.
 struct counters {
-  std::uint64_t submitted;  // tasks accepted, pieces of diced tasks included
+  std::uint64_t submitted;  // tasks accepted: pieces of diced tasks, and one for a whole bulk, too
   std::uint64_t completed;
   std::uint64_t failed;
   std::uint64_t direct;  // tasks written straight into an idle worker's mailbox

@@ -172,6 +172,7 @@ std::unique_ptr<core> build(const config& given) {
 }  // namespace
 
 core* open(const config& given) try {
+  asymmetric_fences();  // decided here, not by a worker in the middle of somebody's fork()
   std::unique_ptr<core> c = build(given);
   announce_open(*c);
   if (!c->place->start(c->workers, &run_worker, c.get())) {

@@ -223,8 +223,15 @@ void release(core* c, std::uint64_t id) noexcept {
   participant* self = here(*c);
   const std::uint32_t task = ticket_task(id);
   slot& s = c->pool.at(task);
-  if (s.state.release(ticket_generation(id)) != task_state<>::release_result::freed) return;
-  c->pool.extra(task).exception = nullptr;
+  status result = status::ok;
+  const auto released = s.state.release(ticket_generation(id), &result);
+  if (released != task_state<>::release_result::freed) return;
+  if (result != status::ok) {
+    const slot_extra& extra = c->pool.extra(task);
+    const bool is_join = (s.flags & task_is_join) != 0;
+    fail_unclaimed(*c, task, result, extra.task_code,
+                   is_join ? extra.failures.load(memory_order_relaxed) : 1);
+  }
   if (s.mailbox != 0) c->people[s.mailbox - 1].mail.release_lease();
   s.state.retire();
   slot_cache none;

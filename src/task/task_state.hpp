@@ -155,15 +155,17 @@ class task_state {
     word_.store(bits::make(generation() + 1, bits::free), memory_order_relaxed);
   }
 
-  // release() gives up the ticket. freed: the task was done and the caller must put the slot into a
-  // free list.
+  // release() gives up the ticket. freed: the task was done with the outcome stored in `result`,
+  // and the caller must put the slot into a free list.
   enum class release_result { left_to_completer, freed, stale };
-  release_result release(std::uint32_t generation) noexcept {
+  release_result release(std::uint32_t generation, status* result = nullptr) noexcept {
     for (;;) {
       if (announce(generation, bits::released)) return release_result::left_to_completer;
       const status s = collect(generation);
       if (s == status::stale_ticket) return release_result::stale;
-      if (s != status::pending) return release_result::freed;
+      if (s == status::pending) continue;
+      if (result != nullptr) *result = s;
+      return release_result::freed;
     }
   }
 

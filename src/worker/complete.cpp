@@ -33,21 +33,6 @@ void fail_join(engine& e, std::uint32_t join, std::uint32_t piece, status result
   from.exception = nullptr;
 }
 
-// The first failure among tasks without a ticket is kept for wait_for_completion().
-void fail_unclaimed(engine& e, std::uint32_t task, status result, int task_code,
-                    std::uint32_t failures) noexcept {
-  slot_extra& extra = e.pool.extra(task);
-  e.failure_lock.lock([] { real_env::pause(); });
-  if (e.failure.failures == 0) {
-    e.failure.code = result;
-    e.failure.task_code = task_code;
-    e.failure.exception = std::exchange(extra.exception, nullptr);
-  }
-  e.failure.failures += failures;
-  e.failure_lock.unlock();
-  extra.exception = nullptr;
-}
-
 struct served {
   void (*callback)(void*) = nullptr;
   void* context = nullptr;
@@ -129,6 +114,21 @@ void end_piece(engine& e, participant& self, std::uint32_t task, status result,
 }
 
 }  // namespace
+
+// The first failure among tasks without a ticket is kept for wait_for_completion().
+void fail_unclaimed(engine& e, std::uint32_t task, status result, int task_code,
+                    std::uint32_t failures) noexcept {
+  slot_extra& extra = e.pool.extra(task);
+  e.failure_lock.lock([] { real_env::pause(); });
+  if (e.failure.failures == 0) {
+    e.failure.code = result;
+    e.failure.task_code = task_code;
+    e.failure.exception = std::exchange(extra.exception, nullptr);
+  }
+  e.failure.failures += failures;
+  e.failure_lock.unlock();
+  extra.exception = nullptr;
+}
 
 void complete(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,
               std::uint8_t flags, status result, int task_code) noexcept {

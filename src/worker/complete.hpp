@@ -25,6 +25,10 @@ void start(engine& e, participant& self, std::uint32_t task) noexcept;
 // serve_dependants() tells the tasks in a list that a predecessor ended.
 void serve_dependants(engine& e, participant& self, std::uint32_t list, status outcome) noexcept;
 
+// fail_unclaimed() keeps a failure that no ticket will report, for wait_for_completion().
+void fail_unclaimed(engine& e, std::uint32_t task, status result, int task_code,
+                    std::uint32_t failures) noexcept;
+
 // is_quiescent(): every task that was submitted is complete.
 bool is_quiescent(engine& e) noexcept;
 

@@ -394,8 +394,9 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
   bool is_there = false;
   for (;;) {
     if ((is_there = what.is_there())) break;
-    if (helps && run_one(e, self)) continue;
+    const bool ran = helps && run_one(e, self);
     if (deadline_ns != no_deadline && e.place->now_ns() >= deadline_ns) break;
+    if (ran) continue;
     idle(e, self, what, deadline_ns, helps);
     if (e.place->is_stuck()) break;
   }

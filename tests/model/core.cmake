@@ -72,6 +72,13 @@ plant(runtime/wait.cpp
   [[.state.announce_waiter(ticket_generation(ids[i]), self.index))
         return false;
       if (model::fault("await_any: only the first ticket is armed")) return true;]])
+plant(worker/take.hpp
+  [[run_pass(e, self);
+    ring(e, self.index + 1);
+  }]]
+  [[run_pass(e, self);
+    if (!model::fault("take: no ring after a pass")) ring(e, self.index + 1);
+  }]])
 
 # Sleeping and waking (pipeline_model.cpp)
 plant(worker/worker.cpp

@@ -77,17 +77,19 @@ struct failed : pipeline<failed, 1, 1> {
   void body(unsigned task) { require(task == 0, "the first only"); }
 };
 
-// Two detached tasks on two workers, and a barrier.
+// A task that submits another one, and a barrier for both.
 template <lev::wait_policy Policy>
 struct barrier : pipeline<barrier<Policy>, 2, 1> {
   static constexpr lev::wait_policy wait_policy = Policy;
   void host(unsigned) {
     this->submit(0, nullptr, true);
-    this->submit(1, nullptr, true);
     this->wait_for_completion();
     require(outputs[0].get() + outputs[1].get() == 10, "both have ended");
   }
-  void body(unsigned task) { outputs[task].set(5); }
+  void body(unsigned task) {
+    if (task == 0) this->submit(1, nullptr, true);
+    outputs[task].set(5);
+  }
   plain<int> outputs[2];
 };
 
@@ -136,6 +138,22 @@ struct mutex : pipeline<mutex, 2, 1> {
   plain<int> count;
 };
 
+// Tasks pass through a filter, and wait for each other on two workers: a pass leaves none behind.
+struct filtered : pipeline<filtered, 2, 1> {
+  void host(unsigned) {
+    const lev::filter f{[](lev::waiting_task*, std::size_t, void*) {}, nullptr};
+    lev::participant& self = *detail::here(*core);
+    lev::pass_report report(self.counters.submitted);
+    core->sched.set_filters(&f, 1, self.free_slots, report);
+    submit(0, nullptr, true);
+    submit(1, nullptr, true);
+  }
+  void body(unsigned task) {
+    start(task);
+    wait_started(1 - task);
+  }
+};
+
 // Two tickets, of which the first is not done before the second has been reported.
 struct any : pipeline<any, 2, 1> {
   void host(unsigned) {
@@ -172,13 +190,15 @@ int main() {
       .check<barrier_and_bulk>("barrier and bulk")
       .check<mutex>("mutex")
       .check<any>("any")
+      .check<filtered>("filtered")
       .plant("finish: dependants are taken while their flag stays up", "fan out")
       .plant("start_after: the submit holds no count of its own", "fan in")
-      .plant("is_quiescent: submissions are read before completions", "diced, barrier")
+      .plant("is_quiescent: submissions are read before completions", "barrier, host parks")
       .plant("split: pieces are counted when the pass has ended", "diced, barrier")
       .plant("settle: the barrier's word is only read", "diced, barrier")
       .plant("submit_bulk: leaves without a look for barrier waiters", "barrier and bulk")
       .plant("mutex_table: handed over, but not held", "mutex")
       .plant("await_any: only the first ticket is armed", "any")
+      .plant("take: no ring after a pass", "filtered")
       .end();
 }
