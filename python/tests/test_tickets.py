@@ -187,7 +187,6 @@ def test_a_dropped_failure_is_reported(threads: leveret.Runtime, library: Path, 
     threads.wait_for_completion(60)
 
 
-@pytest.mark.xfail(reason="a ticket released after its task failed takes the failure with it")
 def test_a_failure_that_is_dropped_afterwards_is_reported(
     runtime: leveret.Runtime, library: Path
 ) -> None:

@@ -1,4 +1,5 @@
-/* The C structs, as a C compiler lays them out: layout_test.cpp holds the C++ ones to the same numbers. */
+/* The C structs, as a C compiler lays them out: layout_test.cpp holds the C++ ones to the same
+ * numbers. */
 #include <leveret/leveret.h>
 #include <stddef.h>
 
@@ -17,4 +18,6 @@ _Static_assert(LEV_OK == 0 && LEV_BAD_FILTER == 25, "lev_status");
 _Static_assert(LEV_VALUE == 1 && LEV_RANGE == 6, "lev_kind");
 _Static_assert(LEV_ARGUMENTS_MAX == 18 && LEV_FOREVER == -1 && LEV_SLICED == 1, "constants");
 
-int lev_layout_is_checked(void) { return 1; }
+int lev_layout_is_checked(void) {
+  return 1;
+}

@@ -1,5 +1,5 @@
-// What must not change without notice: the bytes of a descriptor, the numbers of statuses and kinds,
-// and the limits. Other processes, other languages and stored traces rely on them.
+// What must not change without notice: the bytes of a descriptor, the numbers of statuses and
+// kinds, and the limits. Other processes, other languages and stored traces rely on them.
 #include <gtest/gtest.h>
 #include <leveret/leveret.h>
 #include <leveret/leveret.hpp>
@@ -51,14 +51,13 @@ struct twelve {
 
 // A packed task, byte by byte.
 TEST(layout, bytes_of_a_descriptor) {
-  using signature = void(std::uint16_t, twelve, lev::range, lev::in<std::uint32_t>,
-                         lev::inout<std::uint16_t>);
+  using signature =
+      void(std::uint16_t, twelve, lev::range, lev::in<std::uint32_t>, lev::inout<std::uint16_t>);
   const lev::procedure<signature> p{0x0123};
   auto* memory = reinterpret_cast<std::uint32_t*>(0x1122334455667700);
   auto* matrix = reinterpret_cast<std::uint16_t*>(0x8877665544332200);
-  lev::descriptor d =
-      lev::pack(p, 0xbeef, twelve{{1, 2, 3}}, lev::range{5, 0x100}, lev::view(memory, 9),
-                lev::sliced(lev::strided(matrix, 3, 7, 16)));
+  lev::descriptor d = lev::pack(p, 0xbeef, twelve{{1, 2, 3}}, lev::range{5, 0x100},
+                                lev::view(memory, 9), lev::sliced(lev::strided(matrix, 3, 7, 16)));
   d.grain = 0x0a0b0c0d;
   d.priority = -2;
   d.key = 0x77;
@@ -99,14 +98,32 @@ TEST(layout, c_structs_are_the_same) {
 }
 
 TEST(layout, numbers_of_statuses) {
-  static const char* const names[] = {
-      "ok",          "pending",          "would_block",        "timed_out",
-      "cancelled",   "task_failed",      "dependency_failed",  "bad_procedure",
-      "bad_argument", "bad_argument_count", "too_big",         "bad_address",
-      "bad_range",   "overlap",          "stale_ticket",       "bad_ticket",
-      "closed",      "would_deadlock",   "dice_loop",          "unavailable",
-      "exists",      "bad_config",       "out_of_memory",      "too_deep",
-      "not_supported", "bad_filter"};
+  static const char* const names[] = {"ok",
+                                      "pending",
+                                      "would_block",
+                                      "timed_out",
+                                      "cancelled",
+                                      "task_failed",
+                                      "dependency_failed",
+                                      "bad_procedure",
+                                      "bad_argument",
+                                      "bad_argument_count",
+                                      "too_big",
+                                      "bad_address",
+                                      "bad_range",
+                                      "overlap",
+                                      "stale_ticket",
+                                      "bad_ticket",
+                                      "closed",
+                                      "would_deadlock",
+                                      "dice_loop",
+                                      "unavailable",
+                                      "exists",
+                                      "bad_config",
+                                      "out_of_memory",
+                                      "too_deep",
+                                      "not_supported",
+                                      "bad_filter"};
   for (int i = 0; i < static_cast<int>(sizeof names / sizeof names[0]); ++i) {
     EXPECT_STREQ(lev::status_name(static_cast<lev::status>(i)), names[i]);
     EXPECT_STREQ(lev_status_name(static_cast<lev_status>(i)), names[i]);

@@ -17,8 +17,8 @@ LEV_ON_EVERY_MACHINE(accepted_rows);
 
 using words = std::vector<std::uint64_t>;
 
-const auto total_size = define(
-    "bad_input.total_size", [](in<std::uint64_t> a, inout<std::uint64_t> b, result<int> n) {
+const auto total_size =
+    define("bad_input.total_size", [](in<std::uint64_t> a, inout<std::uint64_t> b, result<int> n) {
       n = static_cast<int>(a.size() + b.size());
     });
 
@@ -71,16 +71,16 @@ TEST_P(accepted_rows, memory_that_touches_without_overlap) {
   int n = 0;
   expect_ok(r.submit(total_size, view(x.data(), 50), view(x.data() + 50, 50), n));
   EXPECT_EQ(n, 100);
-  expect_ok(r.submit(total_size, strided(x.data(), 5, 10, 20), strided(x.data() + 10, 5, 10, 20), n));
+  expect_ok(
+      r.submit(total_size, strided(x.data(), 5, 10, 20), strided(x.data() + 10, 5, 10, 20), n));
   EXPECT_EQ(n, 100);
   expect_ok(r.submit(increment, strided(x.data(), 10, 10, 10)));
   EXPECT_EQ(x, words(100, 2));
 }
 
 TEST_P(accepted_rows, the_same_input_twice) {
-  static const auto two = define("bad_input.two_inputs", [](in<char> a, in<char> b, result<int> n) {
-    n = a[0] + b[0];
-  });
+  static const auto two = define("bad_input.two_inputs",
+                                 [](in<char> a, in<char> b, result<int> n) { n = a[0] + b[0]; });
   std::string text = "a";
   int n = 0;
   open().submit(two, text, text, n).wait();

@@ -1,8 +1,8 @@
 // Bad configurations: rows 41 to 43 and 56 of RELIABILITY 3.8. A runtime that cannot be opened says
 // why, and leaves nothing behind.
 #include <gtest/gtest.h>
-#include <leveret/leveret.hpp>
 #include <sys/resource.h>
+#include <leveret/leveret.hpp>
 
 #include <cstdint>
 #include <cstdlib>
@@ -46,8 +46,8 @@ const row rows[] = {
     {0, "depth_beyond_16", [](config& c) { c.depth = 17; }, status::bad_config, "depth"},
     {0, "no_host_threads", [](config& c) { c.host_threads = 0; }, status::bad_config,
      "host_threads"},
-    {0, "too_many_host_threads", [](config& c) { c.host_threads = 1'000'000; },
-     status::bad_config, "host_threads"},
+    {0, "too_many_host_threads", [](config& c) { c.host_threads = 1'000'000; }, status::bad_config,
+     "host_threads"},
     {0, "no_nesting", [](config& c) { c.nest_max = 0; }, status::bad_config, "nest_max"},
     {0, "endless_nesting", [](config& c) { c.nest_max = 0xffffffff; }, status::bad_config,
      "nest_max"},

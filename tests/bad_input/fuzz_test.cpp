@@ -17,15 +17,17 @@ namespace {
 
 using wide = unsigned __int128;
 
-const auto target = define(
-    "fuzz.target", [](int, result<int>, in<char>, out<char>, inout<char>, in<char>) {});
+const auto target =
+    define("fuzz.target", [](int, result<int>, in<char>, out<char>, inout<char>, in<char>) {});
 constexpr kind target_kinds[] = {kind::value, kind::result, kind::in,
                                  kind::out,   kind::inout,  kind::in};
 constexpr std::uint8_t target_count = 6;
 
 std::uint64_t nasty(random_source& random) {
-  static const std::uint64_t edges[] = {0, 1, 2, 3, 4, 7, 8, 16, 17, 64, 1u << 16, 0x7fffffff,
-                                        0x80000000, 0xffffffff, std::uint64_t{1} << 32};
+  static const std::uint64_t edges[] = {
+      0,        1,          2,          3,          4,
+      7,        8,          16,         17,         64,
+      1u << 16, 0x7fffffff, 0x80000000, 0xffffffff, std::uint64_t{1} << 32};
   switch (random.below(4)) {
     case 0:
       return random.below(64);
@@ -108,7 +110,8 @@ verdict judge(const std::vector<argument>& all) {
     for (std::size_t k = 0; k < all.size(); ++k) {
       const argument& a = all[i];
       const argument& b = all[k];
-      const bool a_is_output = a.what == kind::out || a.what == kind::inout || a.what == kind::result;
+      const bool a_is_output =
+          a.what == kind::out || a.what == kind::inout || a.what == kind::result;
       if (i == k || !a_is_output || b.what == kind::value || is_empty(a) || is_empty(b)) continue;
       if (a.rows > 1000 || b.rows > 1000) {
         v = verdict::unknown;

@@ -1,18 +1,17 @@
-// Bad input at submit: the rows of RELIABILITY 3.8 that a descriptor can express. Each is refused with
-// its status and a message that names the argument; nothing is lost or leaked, and the runtime goes on.
+// Bad input at submit: the rows of RELIABILITY 3.8 that a descriptor can express. Each is refused
+// with its status and a message that names the argument; nothing is lost or leaked, and the runtime
+// goes on.
 //
 // Rows that have no test here, and why:
 //   3            every procedure is there on every machine
 //   10, 11       there are no registered regions: any address will do
-//   12           no alignment is asked of callers; tests/conformance/memory_test.cpp covers all of them
-//   21, 24       threads and sim share the host's address space; a fault there is the program's
-//   25, 26       after() names tasks that were submitted before: a cycle cannot be expressed
-//   38           the barrier has no number of participants
-//   45-47, 49    such bodies end the process on threads and sim, by design; processes contain them
-//   50           tests/api: does not compile
-//   51-53        tests/python
-//   54           there are no plug-ins
-//   55           nothing reads traces or configuration files
+//   12           no alignment is asked of callers; tests/conformance/memory_test.cpp covers all of
+//   them 21, 24       threads and sim share the host's address space; a fault there is the
+//   program's 25, 26       after() names tasks that were submitted before: a cycle cannot be
+//   expressed 38           the barrier has no number of participants 45-47, 49    such bodies end
+//   the process on threads and sim, by design; processes contain them 50           tests/api: does
+//   not compile 51-53        tests/python 54           there are no plug-ins 55           nothing
+//   reads traces or configuration files
 // Rows 27-37 are in ticket_rows_test.cpp, 41-43 and 56 in config_rows_test.cpp, 39-40 and 44-48 in
 // tests/conformance (dice_hook_test.cpp, failure_test.cpp).
 #include <gtest/gtest.h>
@@ -32,11 +31,9 @@ namespace {
 using words = std::vector<std::uint64_t>;
 
 // Never to be run: every task of this file is refused.
-const auto takes_all = define(
-    "bad_input.takes_all",
-    [](int, result<int>, in<std::uint64_t>, out<std::uint64_t>, inout<std::uint64_t>) {
-      ADD_FAILURE() << "a refused task ran";
-    });
+const auto takes_all = define("bad_input.takes_all",
+                              [](int, result<int>, in<std::uint64_t>, out<std::uint64_t>,
+                                 inout<std::uint64_t>) { ADD_FAILURE() << "a refused task ran"; });
 
 // What a row changes: a good task of takes_all.
 struct setting {
@@ -88,7 +85,8 @@ const row rows[] = {
      -1, "65535"},
     {2, "unregistered_id", [](setting& s) { s.d.procedure = 1000; }, status::bad_procedure, -1,
      "1000"},
-    {2, "id_zero", [](setting& s) { s.d.procedure = 0; }, status::bad_procedure, -1, "no procedure"},
+    {2, "id_zero", [](setting& s) { s.d.procedure = 0; }, status::bad_procedure, -1,
+     "no procedure"},
     {4, "nineteen_arguments", [](setting& s) { s.d.argument_count = 19; }, status::too_big, -1,
      "19"},
     {4, "255_arguments", [](setting& s) { s.d.argument_count = 255; }, status::too_big, -1, "18"},
@@ -105,19 +103,20 @@ const row rows[] = {
      status::too_big, 1, "16 bytes"},
     {7, "null_in", [](setting& s) { s.input().address = 0; }, status::bad_address, 2, "null"},
     {7, "null_out", [](setting& s) { s.output().address = 0; }, status::bad_address, 3, "null"},
-    {7, "null_inout", [](setting& s) { s.both().address = 0; }, status::bad_address, 4, "512 bytes"},
+    {7, "null_inout", [](setting& s) { s.both().address = 0; }, status::bad_address, 4,
+     "512 bytes"},
     {7, "null_result", [](setting& s) { s.result_argument().address = 0; }, status::bad_address, 1,
      "result"},
-    {7, "result_of_two_rows", [](setting& s) { s.result_argument().rows = 2; },
-     status::bad_address, 1, "one variable"},
+    {7, "result_of_two_rows", [](setting& s) { s.result_argument().rows = 2; }, status::bad_address,
+     1, "one variable"},
     {9, "length_wraps", [](setting& s) { s.input().address = most - 8; }, status::bad_range, 2,
      "argument 2"},
     {9, "all_of_memory", [](setting& s) { s.input().row_bytes = most - 7; }, status::bad_range, 2,
      "argument 2"},
     {13, "not_a_multiple", [](setting& s) { s.output().row_bytes = 511; }, status::bad_argument, 3,
      "multiple"},
-    {13, "elements_of_nothing", [](setting& s) { s.output().unit_bytes = 0; },
-     status::bad_argument, 3, "argument 3"},
+    {13, "elements_of_nothing", [](setting& s) { s.output().unit_bytes = 0; }, status::bad_argument,
+     3, "argument 3"},
     {14, "rows_of_out_overlap",
      [](setting& s) { s.output() = memory_of(kind::out, s.out, 8, 4, 56); }, status::overlap, 3,
      "stride"},
@@ -135,12 +134,13 @@ const row rows[] = {
        s.input().row_bytes = 0x5555555555555558;
      },
      status::bad_range, 2, "argument 2"},
-    {15, "too_many_rows", [](setting& s) { s.input() = memory_of(kind::in, s.in, 8, 0xffffffff, 0); },
-     status::too_big, 2, "rows"},
+    {15, "too_many_rows",
+     [](setting& s) { s.input() = memory_of(kind::in, s.in, 8, 0xffffffff, 0); }, status::too_big,
+     2, "rows"},
     {17, "kind_zero", [](setting& s) { s.input().what = static_cast<kind>(0); },
      status::bad_argument, 2, "kind"},
-    {17, "kind_beyond_the_last", [](setting& s) { s.both().what = odd_kind; },
-     status::bad_argument, 4, "kind"},
+    {17, "kind_beyond_the_last", [](setting& s) { s.both().what = odd_kind; }, status::bad_argument,
+     4, "kind"},
     {18, "unknown_flag_bits", [](setting& s) { s.input().flags = 0x40; }, status::bad_argument, 2,
      "flag"},
     {18, "flags_of_the_task", [](setting& s) { s.d.flags = 1; }, status::bad_argument, -1, "flag"},

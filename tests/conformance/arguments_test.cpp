@@ -61,12 +61,10 @@ TEST_P(arguments_test, values_are_converted_to_the_parameter) {
 
 using word = std::int32_t;
 const auto eighteen = define(
-    "args.eighteen",
-    [](in<word> a, in<word> b, in<word> c, in<word> d, in<word> e, in<word> f, in<word> g,
-       in<word> h, in<word> i, in<word> j, in<word> k, in<word> l, in<word> m, in<word> n,
-       in<word> o, in<word> p, in<word> q, out<word> sum) {
-      const in<word>* all[] = {&a, &b, &c, &d, &e, &f, &g, &h, &i,
-                               &j, &k, &l, &m, &n, &o, &p, &q};
+    "args.eighteen", [](in<word> a, in<word> b, in<word> c, in<word> d, in<word> e, in<word> f,
+                        in<word> g, in<word> h, in<word> i, in<word> j, in<word> k, in<word> l,
+                        in<word> m, in<word> n, in<word> o, in<word> p, in<word> q, out<word> sum) {
+      const in<word>* all[] = {&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l, &m, &n, &o, &p, &q};
       for (std::size_t x = 0; x < sum.size(); ++x) {
         sum[x] = 0;
         for (const in<word>* one : all) sum[x] += (*one)[x];

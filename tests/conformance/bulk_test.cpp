@@ -1,5 +1,5 @@
-// Conformance: submit_bulk(). Many tasks behind one ticket, more than there are tickets, failures in
-// their middle, and generators that throw.
+// Conformance: submit_bulk(). Many tasks behind one ticket, more than there are tickets, failures
+// in their middle, and generators that throw.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -129,7 +129,8 @@ TEST_P(bulk_test, tasks_with_strides_and_diced_tasks_go_in_too) {
   words x(100 * 16, 0);
   expect_ok(r.submit_bulk(100, [&](std::size_t i, descriptor& d) {
     std::uint64_t* mine = x.data() + i * 16;
-    d = i % 2 == 0 ? pack(increment, strided(mine, 2, 4, 8)) : pack(increment, sliced(view(mine, 16)));
+    d = i % 2 == 0 ? pack(increment, strided(mine, 2, 4, 8))
+                   : pack(increment, sliced(view(mine, 16)));
   }));
   for (std::size_t i = 0; i < x.size(); ++i) {
     const bool expected = (i / 16) % 2 == 1 || i % 8 < 4;
@@ -139,9 +140,7 @@ TEST_P(bulk_test, tasks_with_strides_and_diced_tasks_go_in_too) {
 
 // Submitted by a task: the bulk is larger than the pool, and its submitter must help.
 const auto from_inside = define("bulk.from_inside", [](ref<runtime> home, ref<counter> n) {
-  home.to
-      ->submit_bulk(300, [n](std::size_t, descriptor& d) { d = pack(count_one, n); })
-      .wait();
+  home.to->submit_bulk(300, [n](std::size_t, descriptor& d) { d = pack(count_one, n); }).wait();
 });
 
 TEST_P(bulk_test, may_be_submitted_by_a_task) {

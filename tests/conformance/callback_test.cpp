@@ -87,7 +87,8 @@ TEST_P(callback_test, of_a_bulk_and_of_a_diced_task_is_called_once) {
   runtime& r = open();
   counter n = 0;
   counter ran = 0;
-  ticket bulk = r.submit_bulk(100, [&](std::size_t, descriptor& d) { d = pack(count_one, ref{&ran}); });
+  ticket bulk =
+      r.submit_bulk(100, [&](std::size_t, descriptor& d) { d = pack(count_one, ref{&ran}); });
   EXPECT_EQ(bulk.then(&count, &n), status::ok);
   static const auto piece = define("callback.piece", [](range part, ref<counter> sum) {
     *sum.to += static_cast<int>(part.size());

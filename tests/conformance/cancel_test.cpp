@@ -1,5 +1,5 @@
-// Conformance: cancellation of single tasks. A task that has not started does not run; one that runs
-// is left alone.
+// Conformance: cancellation of single tasks. A task that has not started does not run; one that
+// runs is left alone.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -95,9 +95,8 @@ TEST_P(cancel_test, a_bulk_is_cancelled_as_a_whole) {
 }
 
 TEST_P(cancel_test, a_diced_task_is_cancelled_with_all_its_pieces) {
-  static const auto piece = define("cancel.piece", [](range r, ref<counter> sum) {
-    *sum.to += static_cast<int>(r.size());
-  });
+  static const auto piece = define(
+      "cancel.piece", [](range r, ref<counter> sum) { *sum.to += static_cast<int>(r.size()); });
   runtime& r = open_parked();
   counter n = 0;
   ticket t;

@@ -1,5 +1,5 @@
-// Conformance: opening and closing. Draining, cancelling, time-outs, and runtimes that are closed at
-// random moments.
+// Conformance: opening and closing. Draining, cancelling, time-outs, and runtimes that are closed
+// at random moments.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -111,7 +111,8 @@ TEST_P(close_test, cancels_what_has_not_started) {
   }
 }
 
-// While a runtime closes, tasks that run may still submit: their children belong to what is drained.
+// While a runtime closes, tasks that run may still submit: their children belong to what is
+// drained.
 const procedure<void(ref<runtime>, ref<counter>, int)>& lineage();
 void beget(ref<runtime> home, ref<counter> n, int generations) {
   ++*n.to;

@@ -26,9 +26,8 @@ LEV_ON_EVERY_MACHINE(dependency_test);
 using words = std::vector<std::uint64_t>;
 
 // x = 3 x + n: the order of such steps shows in the result.
-const auto step_on = define("dependency.step", [](inout<std::uint64_t> x, std::uint64_t n) {
-  x[0] = 3 * x[0] + n;
-});
+const auto step_on =
+    define("dependency.step", [](inout<std::uint64_t> x, std::uint64_t n) { x[0] = 3 * x[0] + n; });
 std::uint64_t after_steps(std::uint64_t count) {
   std::uint64_t x = 1;
   for (std::uint64_t n = 0; n < count; ++n) x = 3 * x + n;
@@ -63,10 +62,9 @@ TEST_P(dependency_test, several_chains_side_by_side) {
   for (const std::uint64_t one : x) EXPECT_EQ(one, after_steps(100));
 }
 
-const auto sum_two = define("dependency.sum_two", [](in<std::uint64_t> a, in<std::uint64_t> b,
-                                                     out<std::uint64_t> sum) {
-  sum[0] = a[0] + b[0];
-});
+const auto sum_two = define(
+    "dependency.sum_two",
+    [](in<std::uint64_t> a, in<std::uint64_t> b, out<std::uint64_t> sum) { sum[0] = a[0] + b[0]; });
 
 TEST_P(dependency_test, a_diamond) {
   runtime& r = open();

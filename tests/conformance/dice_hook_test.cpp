@@ -94,13 +94,12 @@ TEST_P(dice_hook_test, a_big_task_that_the_hook_refuses_to_cut_fails) {
 
 // Hooks whose pieces are as large as the whole: dicing would never end.
 template <unsigned Pieces>
-const auto never_shrinks =
-    define(("hook.never_shrinks" + std::to_string(Pieces)).c_str(), &add_one,
-           [](const descriptor& whole, descriptor* pieces, unsigned max) {
-             const unsigned n = Pieces < max ? Pieces : max;
-             for (unsigned i = 0; i < n; ++i) pieces[i] = whole;
-             return n;
-           });
+const auto never_shrinks = define(("hook.never_shrinks" + std::to_string(Pieces)).c_str(), &add_one,
+                                  [](const descriptor& whole, descriptor* pieces, unsigned max) {
+                                    const unsigned n = Pieces < max ? Pieces : max;
+                                    for (unsigned i = 0; i < n; ++i) pieces[i] = whole;
+                                    return n;
+                                  });
 
 TEST_P(dice_hook_test, a_hook_that_never_shrinks_is_a_dice_loop) {
   runtime& r = open_small();
@@ -117,12 +116,12 @@ TEST_P(dice_hook_test, a_hook_that_never_shrinks_is_a_dice_loop) {
 }
 
 // One piece stays as large as the whole: as bad.
-const auto keeps_one = define("hook.keeps_one", &add_one,
-                              [](const descriptor& whole, descriptor* pieces, unsigned) {
-                                halve(whole, pieces);
-                                pieces[0] = whole;
-                                return 2u;
-                              });
+const auto keeps_one =
+    define("hook.keeps_one", &add_one, [](const descriptor& whole, descriptor* pieces, unsigned) {
+      halve(whole, pieces);
+      pieces[0] = whole;
+      return 2u;
+    });
 
 TEST_P(dice_hook_test, a_piece_as_large_as_the_whole_is_a_dice_loop) {
   runtime& r = open_small();
@@ -149,19 +148,19 @@ TEST_P(dice_hook_test, pieces_that_are_nonsense_are_refused) {
 }
 
 // A slow hook of the other kind: one item off at a time, to the depth limit and beyond.
-const auto peels = define("hook.peels", &add_one,
-                          [](const descriptor& whole, descriptor* pieces, unsigned) {
-                            const argument& x = whole.arguments[0];
-                            if (x.row_bytes < 2 * x.unit_bytes) return 0u;
-                            pieces[0] = whole;
-                            pieces[0].arguments[0].row_bytes = x.unit_bytes;
-                            pieces[0].arguments[0].stride_bytes = x.unit_bytes;
-                            pieces[1] = whole;
-                            pieces[1].arguments[0].address += x.unit_bytes;
-                            pieces[1].arguments[0].row_bytes -= x.unit_bytes;
-                            pieces[1].arguments[0].stride_bytes -= x.unit_bytes;
-                            return 2u;
-                          });
+const auto peels =
+    define("hook.peels", &add_one, [](const descriptor& whole, descriptor* pieces, unsigned) {
+      const argument& x = whole.arguments[0];
+      if (x.row_bytes < 2 * x.unit_bytes) return 0u;
+      pieces[0] = whole;
+      pieces[0].arguments[0].row_bytes = x.unit_bytes;
+      pieces[0].arguments[0].stride_bytes = x.unit_bytes;
+      pieces[1] = whole;
+      pieces[1].arguments[0].address += x.unit_bytes;
+      pieces[1].arguments[0].row_bytes -= x.unit_bytes;
+      pieces[1].arguments[0].stride_bytes -= x.unit_bytes;
+      return 2u;
+    });
 
 TEST_P(dice_hook_test, a_hook_that_peels_off_single_items_ends_at_the_depth_limit) {
   runtime& r = open_small();

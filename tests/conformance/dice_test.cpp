@@ -96,8 +96,8 @@ TEST_P(dice_test, elements_of_contiguous_memory) {
   }
 }
 
-const auto scale = define(
-    "dice.scale", [](std::uint64_t factor, in<std::uint64_t> x, out<std::uint64_t> y) {
+const auto scale =
+    define("dice.scale", [](std::uint64_t factor, in<std::uint64_t> x, out<std::uint64_t> y) {
       ASSERT_EQ(x.size(), y.size());
       for (std::size_t i = 0; i < x.size(); ++i) y[i] = factor * x[i];
     });
@@ -112,8 +112,8 @@ TEST_P(dice_test, several_arguments_are_cut_alike) {
 }
 
 // Rows stay whole: y[r] = sum of row r of a block of a matrix, however few rows a piece has.
-const auto row_sums = define(
-    "dice.row_sums", [](in<std::uint64_t> rows, out<std::uint64_t> sums, range which) {
+const auto row_sums =
+    define("dice.row_sums", [](in<std::uint64_t> rows, out<std::uint64_t> sums, range which) {
       ASSERT_EQ(rows.row_size(), 6u);
       ASSERT_EQ(sums.row_size(), 2u);
       ASSERT_EQ(rows.rows(), sums.rows());
@@ -209,7 +209,9 @@ TEST_P(dice_test, work_is_shared_out_evenly_in_virtual_time) {
   if (!is_sim()) GTEST_SKIP() << "on threads the system decides who runs";
   static const auto costly = define(
       "dice.costly", [](range, ref<counter> n) { ++*n.to; }, nullptr,
-      [](const descriptor& d) { return (d.arguments[0].row_bytes - d.arguments[0].address) * 1000; });
+      [](const descriptor& d) {
+        return (d.arguments[0].row_bytes - d.arguments[0].address) * 1000;
+      });
   config c = settings();
   c.wait = wait_policy::park;
   runtime& r = open(c);

@@ -31,9 +31,9 @@ config shuffled(config c, random_source& random) {
 std::string describe(const config& c) {
   return "wait " + std::to_string(static_cast<int>(c.wait)) + ", full " +
          std::to_string(static_cast<int>(c.full)) + ", tickets " + std::to_string(c.tickets) +
-         ", depth " + std::to_string(c.depth) + ", threshold " +
-         std::to_string(c.dice_threshold) + ", spin " + std::to_string(c.spin_ns) + ", store " +
-         std::to_string(c.local_store_bytes) + ", seed " + std::to_string(c.seed);
+         ", depth " + std::to_string(c.depth) + ", threshold " + std::to_string(c.dice_threshold) +
+         ", spin " + std::to_string(c.spin_ns) + ", store " + std::to_string(c.local_store_bytes) +
+         ", seed " + std::to_string(c.seed);
 }
 
 TEST_P(differential_test, random_graphs_give_the_serial_result) {

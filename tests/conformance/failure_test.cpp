@@ -140,9 +140,8 @@ TEST_P(failure_test, a_code_does_not_stick_to_the_next_task) {
 
 TEST_P(failure_test, codes_of_bulks_are_those_of_the_first_failure) {
   runtime& r = open();
-  ticket t = r.submit_bulk(10, [](std::size_t i, descriptor& d) {
-    d = pack(returns_code(), i == 6 ? 66 : 0);
-  });
+  ticket t = r.submit_bulk(
+      10, [](std::size_t i, descriptor& d) { d = pack(returns_code(), i == 6 ? 66 : 0); });
   const outcome o = wait(t);
   EXPECT_EQ(o.code, status::task_failed);
   EXPECT_EQ(o.task_code, 66);
@@ -193,9 +192,8 @@ TEST_P(failure_test, tasks_may_wait_inside_catch_blocks) {
 }
 
 const auto set_rounding = define("failure.set_rounding", [](int mode) { std::fesetround(mode); });
-const auto get_rounding = define("failure.get_rounding", [](result<int> mode) {
-  mode = std::fegetround();
-});
+const auto get_rounding =
+    define("failure.get_rounding", [](result<int> mode) { mode = std::fegetround(); });
 
 TEST_P(failure_test, a_changed_rounding_mode_is_put_back) {
   runtime& r = open();

@@ -49,7 +49,8 @@ TEST_P(full_test, fail_tells_and_nothing_was_submitted) {
     const descriptor d = pack(count_one, ref{&n});
     std::vector<ticket> t;
     refusal why;
-    for (ticket one; (one = r.try_submit(d, nullptr, &why)); ++accepted) t.push_back(std::move(one));
+    for (ticket one; (one = r.try_submit(d, nullptr, &why)); ++accepted)
+      t.push_back(std::move(one));
     EXPECT_EQ(why.code, status::would_block);
     EXPECT_EQ(why.argument, -1);
     EXPECT_NE(std::string(why.message).find("8 tickets"), std::string::npos) << why.message;

@@ -218,7 +218,8 @@ TEST_P(runtimes_test, one_inside_a_task_of_the_other) {
   const config inner = settings();
   counter n = 0;
   std::vector<ticket> t;
-  for (int i = 0; i < 6; ++i) t.push_back(outer.submit(use_inner, ref<const config>{&inner}, ref{&n}));
+  for (int i = 0; i < 6; ++i)
+    t.push_back(outer.submit(use_inner, ref<const config>{&inner}, ref{&n}));
   EXPECT_EQ(wait_all(t.data(), t.size(), wait_limit_ns()).code, status::ok);
   EXPECT_EQ(n, 120);
 }
@@ -228,7 +229,8 @@ TEST_P(runtimes_test, of_different_machines_inside_each_other) {
   config inner = settings();
   inner.machine = is_sim() ? "threads" : "sim";
   counter n = 0;
-  for (int i = 0; i < 3; ++i) expect_ok(outer.submit(use_inner, ref<const config>{&inner}, ref{&n}));
+  for (int i = 0; i < 3; ++i)
+    expect_ok(outer.submit(use_inner, ref<const config>{&inner}, ref{&n}));
   EXPECT_EQ(n, 60);
 }
 
@@ -236,9 +238,8 @@ TEST_P(runtimes_test, tasks_of_one_submit_to_another) {
   if (is_sim()) GTEST_SKIP() << "the workers of one are no host of the other";
   runtime& a = open();
   runtime b(settings());
-  static const auto forward = define("hosts.forward", [](ref<runtime> to, ref<counter> n) {
-    to.to->submit(count_one, n).wait();
-  });
+  static const auto forward = define(
+      "hosts.forward", [](ref<runtime> to, ref<counter> n) { to.to->submit(count_one, n).wait(); });
   counter n = 0;
   std::vector<ticket> t;
   for (int i = 0; i < 50; ++i) t.push_back(a.submit(forward, ref{&b}, ref{&n}));

@@ -18,8 +18,8 @@ LEV_ON_EVERY_MACHINE(memory_test);
 
 using words = std::vector<std::uint64_t>;
 
-const auto add = define(
-    "memory.add", [](in<std::uint64_t> a, in<std::uint64_t> b, out<std::uint64_t> sum) {
+const auto add =
+    define("memory.add", [](in<std::uint64_t> a, in<std::uint64_t> b, out<std::uint64_t> sum) {
       for (std::size_t r = 0; r < sum.rows(); ++r) {
         for (std::size_t i = 0; i < sum.row_size(); ++i) sum.row(r)[i] = a.row(r)[i] + b.row(r)[i];
       }
@@ -88,8 +88,8 @@ TEST_P(memory_test, strided_in_and_out_of_different_strides) {
 }
 
 // Strided memory is packed: the worker sees its rows one behind the other.
-const auto check_packed = define(
-    "memory.check_packed", [](inout<std::uint64_t> x, result<int> is_packed) {
+const auto check_packed =
+    define("memory.check_packed", [](inout<std::uint64_t> x, result<int> is_packed) {
       is_packed = x.row(1) == x.data() + x.row_size() ? 1 : 0;
     });
 
@@ -114,14 +114,13 @@ TEST_P(memory_test, interleaved_blocks_are_written_side_by_side) {
 }
 
 // The rows of an input may overlap each other: a sliding window, or one row read again and again.
-const auto sum_rows = define(
-    "memory.sum_rows", [](in<std::uint64_t> x, result<std::uint64_t> sum) {
-      std::uint64_t s = 0;
-      for (std::size_t r = 0; r < x.rows(); ++r) {
-        for (std::size_t i = 0; i < x.row_size(); ++i) s += x.row(r)[i];
-      }
-      sum = s;
-    });
+const auto sum_rows = define("memory.sum_rows", [](in<std::uint64_t> x, result<std::uint64_t> sum) {
+  std::uint64_t s = 0;
+  for (std::size_t r = 0; r < x.rows(); ++r) {
+    for (std::size_t i = 0; i < x.row_size(); ++i) s += x.row(r)[i];
+  }
+  sum = s;
+});
 
 TEST_P(memory_test, rows_of_an_input_may_overlap) {
   words x(10);
@@ -134,8 +133,8 @@ TEST_P(memory_test, rows_of_an_input_may_overlap) {
   EXPECT_EQ(sum, 225u);
 }
 
-const auto sizes = define(
-    "memory.sizes", [](in<char> a, out<char> b, inout<char> c, result<std::uint64_t> seen) {
+const auto sizes =
+    define("memory.sizes", [](in<char> a, out<char> b, inout<char> c, result<std::uint64_t> seen) {
       seen = a.size() + b.size() + c.size();
     });
 

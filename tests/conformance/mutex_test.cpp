@@ -31,9 +31,7 @@ struct guarded {
   bool broken = false;
   std::vector<int> order;
 
-  void enter() {
-    broken |= ++inside != 1;
-  }
+  void enter() { broken |= ++inside != 1; }
   void leave(int n) {
     order.push_back(n);
     --inside;

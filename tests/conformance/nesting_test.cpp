@@ -1,5 +1,5 @@
-// Conformance: tasks that submit tasks and wait for them. One worker is always enough; too much depth
-// and waits in a circle are errors, never hangs.
+// Conformance: tasks that submit tasks and wait for them. One worker is always enough; too much
+// depth and waits in a circle are errors, never hangs.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -113,16 +113,17 @@ struct own_ticket {
   status any{};
   status all{};
 };
-const auto wait_for_self = define("nesting.wait_for_self", [](ref<runtime> home, ref<own_ticket> o) {
-  o.to->is_there.wait(false);
-  detail::core* core = home.to->core();
-  std::size_t index = 0;
-  ticket me(core, o.to->id);
-  o.to->one = me.wait_outcome().code;
-  o.to->any = wait_any(&me, 1, &index).code;
-  o.to->all = wait_all(&me, 1).code;
-  me.forget();
-});
+const auto wait_for_self =
+    define("nesting.wait_for_self", [](ref<runtime> home, ref<own_ticket> o) {
+      o.to->is_there.wait(false);
+      detail::core* core = home.to->core();
+      std::size_t index = 0;
+      ticket me(core, o.to->id);
+      o.to->one = me.wait_outcome().code;
+      o.to->any = wait_any(&me, 1, &index).code;
+      o.to->all = wait_all(&me, 1).code;
+      me.forget();
+    });
 
 TEST_P(nesting_test, a_task_that_waits_for_itself_is_told) {
   config c = settings();
@@ -146,11 +147,11 @@ const auto wait_for_parent =
       o.to->one = parent.wait_outcome(50'000'000).code;
       parent.forget();
     });
-const auto wait_for_child = define("nesting.wait_for_child", [](ref<runtime> home,
-                                                                ref<own_ticket> o) {
-  o.to->is_there.wait(false);
-  home.to->submit(wait_for_parent, home, o).wait();
-});
+const auto wait_for_child =
+    define("nesting.wait_for_child", [](ref<runtime> home, ref<own_ticket> o) {
+      o.to->is_there.wait(false);
+      home.to->submit(wait_for_parent, home, o).wait();
+    });
 
 TEST_P(nesting_test, a_circle_of_waits_does_not_hang) {
   config c = settings();
@@ -225,12 +226,10 @@ TEST_P(nesting_test, children_find_room_in_a_full_store) {
 }
 
 // Waits with nothing to help with: the child runs elsewhere, or on virtual time takes long.
-const auto slow = define("nesting.slow", [] {}, nullptr, [](const descriptor&) -> std::uint64_t {
-  return 1'000'000;
-});
-const auto waits_for_slow = define("nesting.waits_for_slow", [](ref<runtime> home) {
-  home.to->submit(slow).wait();
-});
+const auto slow = define(
+    "nesting.slow", [] {}, nullptr, [](const descriptor&) -> std::uint64_t { return 1'000'000; });
+const auto waits_for_slow =
+    define("nesting.waits_for_slow", [](ref<runtime> home) { home.to->submit(slow).wait(); });
 
 TEST_P(nesting_test, a_task_waits_for_a_slow_child) {
   runtime& r = open();

@@ -124,7 +124,8 @@ TEST_P(report_test, the_trace_is_json_with_an_event_for_every_task) {
   const std::string text = read(path);
   EXPECT_TRUE(is_json(text)) << text.substr(0, 500);
   int tasks = 0;
-  for (std::size_t at = 0; (at = text.find("report \\\"quoted\\\"", at)) != std::string::npos; ++at) {
+  for (std::size_t at = 0; (at = text.find("report \\\"quoted\\\"", at)) != std::string::npos;
+       ++at) {
     ++tasks;
   }
   EXPECT_EQ(tasks, count);

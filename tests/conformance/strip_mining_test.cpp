@@ -29,8 +29,8 @@ LEV_ON_EVERY_MACHINE(strip_mining_test);
 
 using words = std::vector<std::uint64_t>;
 
-const auto blend = define(
-    "strip.blend", [](std::uint64_t weight, in<std::uint64_t> a, inout<std::uint64_t> b) {
+const auto blend =
+    define("strip.blend", [](std::uint64_t weight, in<std::uint64_t> a, inout<std::uint64_t> b) {
       ASSERT_LE(a.size() * 16, store_bytes);
       for (std::size_t i = 0; i < a.size(); ++i) b[i] = weight * a[i] + b[i];
     });
@@ -127,9 +127,8 @@ TEST_P(strip_mining_test, big_tasks_in_bulk_behind_others_and_with_mutexes) {
   ticket second = r.submit(after(first).locks(m), increment, sliced(x));
   expect_ok(second);
   std::vector<words> y(10, words(8000, 0));
-  expect_ok(r.submit_bulk(y.size(), [&](std::size_t i, descriptor& d) {
-    d = pack(increment, sliced(y[i]));
-  }));
+  expect_ok(r.submit_bulk(
+      y.size(), [&](std::size_t i, descriptor& d) { d = pack(increment, sliced(y[i])); }));
   EXPECT_EQ(x, words(8000, 2));
   for (const words& one : y) ASSERT_EQ(one, words(8000, 1));
 }

@@ -50,14 +50,14 @@ TEST_P(value_result_test, outputs_are_invisible_until_completion) {
   EXPECT_EQ(x[2], 1u);
 }
 
-const auto write_and_fail = define(
-    "value_result.write_and_fail",
-    [](out<std::uint64_t> x, inout<std::uint64_t> y, result<std::uint64_t> z) {
-      for (std::size_t i = 0; i < x.size(); ++i) x[i] = 1;
-      for (std::size_t i = 0; i < y.size(); ++i) y[i] = 1;
-      z = 1;
-      throw std::runtime_error("after writing");
-    });
+const auto write_and_fail =
+    define("value_result.write_and_fail",
+           [](out<std::uint64_t> x, inout<std::uint64_t> y, result<std::uint64_t> z) {
+             for (std::size_t i = 0; i < x.size(); ++i) x[i] = 1;
+             for (std::size_t i = 0; i < y.size(); ++i) y[i] = 1;
+             z = 1;
+             throw std::runtime_error("after writing");
+           });
 
 TEST_P(value_result_test, a_failed_task_leaves_no_trace) {
   words x(10, 5);

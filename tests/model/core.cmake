@@ -6,6 +6,13 @@ plant(sync/env.hpp [[#include "sync/fence.hpp"]] [[#include "relacy_env.hpp"
 plant(sync/env.hpp [[struct real_env {]] [[using real_env = model::env;
 struct hardware_env {]])
 plant(task/slot.hpp [[static_assert(sizeof(slot) == line_bytes);]] [[]])
+# Some plain fields, so that the checker sees who may touch them.
+plant(task/slot.hpp [[procedure_id procedure = 0;]] [[model::plain<procedure_id> procedure = 0;]])
+plant(task/slot.hpp [[std::uint32_t lock_next = no_slot;]] [[model::plain<std::uint32_t> lock_next = no_slot;]])
+plant(task/slot.hpp [[std::uint32_t next;
+  std::uint32_t slot;]] [[model::plain<std::uint32_t> next;
+  model::plain<std::uint32_t> slot;]])
+plant(flow/mutex_table.hpp [[bool taken = false;]] [[model::plain<bool> taken = false;]])
 plant(task/procedure_table.hpp [[atomic<std::uint32_t> count{1};]] [[std::atomic<std::uint32_t> count{1};]])
 plant(worker/participant.hpp [[constexpr std::uint32_t inbox_capacity = 256;]] [[constexpr std::uint32_t inbox_capacity = 4;]])
 plant(flow/mutex_table.hpp [[entry entries_[mutex_count_max];]] [[entry entries_[2];]])

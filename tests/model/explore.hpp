@@ -1,13 +1,17 @@
 // Exploring the schedules of scenarios, and planting faults that must be found.
 //
-//   1. Each scenario is run under many random schedules and, where that ends, under all schedules with at most two preemptions.
+//   1. Each scenario is run under many random schedules and, where that ends, under all schedules
+//   with at most two preemptions.
 //      Every one must succeed.
-//   2. Each order stronger than relaxed that was met in the headers named is weakened by one step, and seq_cst also to relaxed;
-//      some scenario must then fail. An order that is not needed must be named in `spare`, with the reason.
+//   2. Each order stronger than relaxed that was met in the headers named is weakened by one step,
+//   and seq_cst also to relaxed;
+//      some scenario must then fail. An order that is not needed must be named in `spare`, with the
+//      reason.
 //   3. Each wrong step of plant.cmake is planted; some scenario must then fail.
 //
-// Random schedules are numbered; the number seeds them, so a failure is repeated by running the program again. With
-// LEVERET_MODEL_FACTOR=100 in the environment step 1 runs a hundred times as many.
+// Random schedules are numbered; the number seeds them, so a failure is repeated by running the
+// program again. With LEVERET_MODEL_FACTOR=100 in the environment step 1 runs a hundred times as
+// many.
 #ifndef LEVERET_TESTS_MODEL_EXPLORE_HPP
 #define LEVERET_TESTS_MODEL_EXPLORE_HPP
 
@@ -23,8 +27,8 @@
 
 namespace model {
 
-// Random choice of the next thread. Some schedules switch at every step, others rarely, so that one thread gets far while
-// another stands between two steps; in some, one thread is slow throughout.
+// Random choice of the next thread. Some schedules switch at every step, others rarely, so that one
+// thread gets far while another stands between two steps; in some, one thread is slow throughout.
 template <rl::thread_id_t Count>
 class uneven_scheduler
     : public rl::scheduler<uneven_scheduler<Count>, rl::scheduler_thread_info, Count> {
@@ -86,8 +90,9 @@ struct budget {
   unsigned bounded = 100'000;        // schedules with at most `preemptions`; 0: not tried
   unsigned random_planted = 15'000;  // schedules of each scenario to find a fault in
   unsigned bounded_planted = 10'000;
+  unsigned random_directed = 400'000;  // the same, where the scenario is named
   unsigned preemptions = 2;
-  unsigned steps_max = 4'000;        // of one schedule: more is a livelock
+  unsigned steps_max = 4'000;  // of one schedule: more is a livelock
 };
 
 struct verdict {
@@ -174,7 +179,8 @@ class explorer {
     return *this;
   }
 
-  // An order that no scenario needs, as "function#n load|store|change order -> order", and why it is there all the same.
+  // An order that no scenario needs, as "function#n load|store|change order -> order", and why it
+  // is there all the same.
   explorer& spare(const char* what, const char* why) {
     spares_.push_back({what, why, false});
     return *this;
@@ -245,17 +251,19 @@ class explorer {
       lines.push_back(line);
       if (line.find("[BEFORE END]") != std::string::npos) lines.clear();
     }
-    for (std::size_t i = lines.size() > lines_max ? lines.size() - lines_max : 0;
-         i < lines.size(); ++i) {
+    for (std::size_t i = lines.size() > lines_max ? lines.size() - lines_max : 0; i < lines.size();
+         ++i) {
       std::printf("    %s\n", lines[i].c_str());
     }
   }
 
   // Looks for a schedule that fails; where and how, or nothing.
   std::string find(const char* scenario = nullptr) {
+    budget b = budget_;
+    if (scenario != nullptr) b.random_planted = b.random_directed;
     for (const finder& f : finders_) {
       if (scenario != nullptr && std::strcmp(scenario, f.scenario) != 0) continue;
-      const verdict v = f.find(budget_);
+      const verdict v = f.find(b);
       schedules_ += v.schedules;
       if (!v.failed()) continue;
       return std::string(rl::test_result_str(v.result)) + " (" + f.scenario + ", schedule " +
@@ -273,9 +281,7 @@ class explorer {
     return false;
   }
 
-  static const char* order_name(std::memory_order o) {
-    return rl::format(relacy_order(o));
-  }
+  static const char* order_name(std::memory_order o) { return rl::format(relacy_order(o)); }
 
   // What a site does, as spare() names it; "#n" where the function has several alike.
   std::string text_of(const site& s) const {

@@ -1,5 +1,5 @@
-// inbox: every value is taken once, by the owner or by one thief, with what was written before it was pushed; and a push is
-// seen by a sleeper's last look, or its pusher sees the sleeper.
+// inbox: every value is taken once, by the owner or by one thief, with what was written before it
+// was pushed; and a push is seen by a sleeper's last look, or its pusher sees the sleeper.
 #include "explore.hpp"
 
 #include "queue/inbox.hpp"
@@ -101,7 +101,8 @@ struct full : scenario<full, 2> {
   boxed<inbox_of_two> s;
 };
 
-// push() and a look at the doorbell; an announcement, the heavy fence and a last look. One of the two sees the other.
+// push() and a look at the doorbell; an announcement, the heavy fence and a last look. One of the
+// two sees the other.
 template <bool Asymmetric>
 struct handshake : scenario<handshake<Asymmetric>, 2> {
   static constexpr bool is_asymmetric = Asymmetric;
@@ -150,7 +151,8 @@ int main() {
       .spare("looks_empty#1 load seq_cst -> relaxed", old_top)
       .spare("try_pop#2 change seq_cst -> acq_rel", own_claim)
       .spare("try_pop#2 change seq_cst -> relaxed", own_claim)
-      .spare("try_steal#1 load seq_cst -> acquire", "the claim orders the loads in the total order, too")
+      .spare("try_steal#1 load seq_cst -> acquire",
+             "the claim orders the loads in the total order, too")
       .spare("try_steal#1 load seq_cst -> relaxed", in_order)
       .spare("try_push load acquire -> relaxed", in_order)
       .end();

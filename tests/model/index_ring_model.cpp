@@ -1,4 +1,5 @@
-// index_ring: every value comes out once, with what was written before it went in; batches stay together; positions wrap.
+// index_ring: every value comes out once, with what was written before it went in; batches stay
+// together; positions wrap.
 #include "explore.hpp"
 
 #include "queue/index_ring.hpp"
@@ -92,7 +93,8 @@ struct free_list : scenario<free_list, 3> {
   boxed<state> s;
 };
 
-// A push and then a look at the doorbell, an announcement and then a look at the ring: one of the two sees the other.
+// A push and then a look at the doorbell, an announcement and then a look at the ring: one of the
+// two sees the other.
 struct handshake : scenario<handshake, 2> {
   void thread(unsigned index) {
     if (index == 0) {

@@ -1,6 +1,7 @@
-// mailbox: every task reaches the worker once, as a letter or by the ready queue, and a worker that sleeps or turns away does
-// not overlook a letter. The two sides are try_direct() of runtime/submit.cpp and idle(), stop_polling() of worker/worker.cpp,
-// without what does not concern the mailbox; pipeline_model.cpp runs the originals.
+// mailbox: every task reaches the worker once, as a letter or by the ready queue, and a worker that
+// sleeps or turns away does not overlook a letter. The two sides are try_direct() of
+// runtime/submit.cpp and idle(), stop_polling() of worker/worker.cpp, without what does not concern
+// the mailbox; pipeline_model.cpp runs the originals.
 #include "explore.hpp"
 
 #include "queue/index_ring.hpp"
@@ -121,13 +122,12 @@ struct office {
 
 template <int Submitters>
 struct letters : scenario<letters<Submitters>, Submitters + 1> {
-  void thread(unsigned index) {
-    index < Submitters ? o->submit(index) : o->serve(Submitters);
-  }
+  void thread(unsigned index) { index < Submitters ? o->submit(index) : o->serve(Submitters); }
   boxed<office> o;
 };
 
-// The worker turns to a long task, one that does not end before task 0 has run: task 0 must come to the other worker.
+// The worker turns to a long task, one that does not end before task 0 has run: task 0 must come to
+// the other worker.
 struct long_task : scenario<long_task, 3> {
   void thread(unsigned index) {
     if (index == 0) o->submit(0);
@@ -162,6 +162,7 @@ int main() {
       .plant(late_look)
       .plant(no_forward)
       .plant(no_last_look)
-      .spare("retract store release -> relaxed", "needed since C++20 only; Relacy's rules are C++11's")
+      .spare("retract store release -> relaxed",
+             "needed since C++20 only; Relacy's rules are C++11's")
       .end();
 }

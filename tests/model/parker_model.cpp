@@ -26,7 +26,8 @@ struct one_token : scenario<one_token, 2> {
   boxed<state> s;
 };
 
-// Two wakers, one owner that looks again whenever a park returns. The flags are relaxed: only the parker orders them.
+// Two wakers, one owner that looks again whenever a park returns. The flags are relaxed: only the
+// parker orders them.
 template <std::uint64_t Deadline>
 struct two_wakers : scenario<two_wakers<Deadline>, 3> {
   void thread(unsigned index) {
@@ -36,7 +37,9 @@ struct two_wakers : scenario<two_wakers<Deadline>, 3> {
       return;
     }
     const auto all = [&] {
-      return s->flags[0].load(std::memory_order_relaxed) + s->flags[1].load(std::memory_order_relaxed) == 2;
+      return s->flags[0].load(std::memory_order_relaxed) +
+                 s->flags[1].load(std::memory_order_relaxed) ==
+             2;
     };
     while (!all()) s->park.park(s->place, Deadline);
     if (Deadline != sleeper::never) s->park.park(s->place, Deadline);

@@ -1,5 +1,5 @@
-// pass_lock: whatever was made before run() is seen by a round of the job, one round at a time; also when the lock was held for
-// something else meanwhile.
+// pass_lock: whatever was made before run() is seen by a round of the job, one round at a time;
+// also when the lock was held for something else meanwhile.
 #include "explore.hpp"
 
 #include "sync/pass_lock.hpp"
@@ -10,7 +10,8 @@ using namespace model;
 
 struct posts {
   void post(unsigned index) { posted[index].store(1, std::memory_order_relaxed); }
-  // Counts what is new. `served` is no atomic: two rounds at once, or a round that does not see the last one, are a race.
+  // Counts what is new. `served` is no atomic: two rounds at once, or a round that does not see the
+  // last one, are a race.
   void round() {
     for (unsigned i = 0; i < 3; ++i) {
       if (posted[i].load(std::memory_order_relaxed) == 0) continue;

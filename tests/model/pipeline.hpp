@@ -1,7 +1,9 @@
-// The pipeline itself, from submit to wait: the files of src/runtime, src/worker and src/flow as they are, on the checker's
-// atomics (core.cmake). Workers and hosts are the checker's threads; this file is their machine. Included once per program.
+// The pipeline itself, from submit to wait: the files of src/runtime, src/worker and src/flow as
+// they are, on the checker's atomics (core.cmake). Workers and hosts are the checker's threads;
+// this file is their machine. Included once per program.
 //
-// The checker sees the order of all atomic operations, and races on what task bodies touch; not on the slots' plain fields.
+// The checker sees the order of all atomic operations, and races on what task bodies touch; not on
+// the slots' plain fields.
 #ifndef LEVERET_TESTS_MODEL_PIPELINE_HPP
 #define LEVERET_TESTS_MODEL_PIPELINE_HPP
 
@@ -22,7 +24,8 @@ inline bool copies_ahead = false;  // chosen by each scenario
 class place final : public lev::machine {
  public:
   lev::capability capabilities() const noexcept override {
-    return {.in_place = true, .async_copies = copies_ahead, .virtual_time = true, .many_hosts = true};
+    return {
+        .in_place = true, .async_copies = copies_ahead, .virtual_time = true, .many_hosts = true};
   }
   bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept override {
     workers_ = workers;
@@ -63,8 +66,12 @@ class place final : public lev::machine {
   atomic<std::uint32_t> ended_;
 };
 
-inline lev::machine* make_place(const lev::config&) noexcept { return new place; }
-inline const char* is_available() noexcept { return nullptr; }
+inline lev::machine* make_place(const lev::config&) noexcept {
+  return new place;
+}
+inline const char* is_available() noexcept {
+  return nullptr;
+}
 constexpr lev::machine_kind this_kind{"model", &is_available, &make_place};
 
 }  // namespace model
@@ -73,18 +80,31 @@ constexpr lev::machine_kind this_kind{"model", &is_available, &make_place};
 namespace lev {
 
 constinit procedure_table procedures;
-const machine_kind* machine_kind_at(unsigned) noexcept { return &model::this_kind; }
-const machine_kind* find_machine_kind(const char*) noexcept { return &model::this_kind; }
+const machine_kind* machine_kind_at(unsigned) noexcept {
+  return &model::this_kind;
+}
+const machine_kind* find_machine_kind(const char*) noexcept {
+  return &model::this_kind;
+}
 void set_current_actor(void*) noexcept {}
-unsigned available_cores() noexcept { return 2; }
-bool asymmetric_fences() noexcept { return model::env::asymmetric(); }
-void heavy_fence() noexcept { model::env::heavy_fence(); }
+unsigned available_cores() noexcept {
+  return 2;
+}
+bool asymmetric_fences() noexcept {
+  return model::env::asymmetric();
+}
+void heavy_fence() noexcept {
+  model::env::heavy_fence();
+}
 
 namespace detail {
 
-procedure_id register_or_throw(const procedure_info&) { return 0; }
+procedure_id register_or_throw(const procedure_info&) {
+  return 0;
+}
 
-// The checker's threads are the workers and then the hosts, in order. A host is bound when it first calls in (bind.cpp).
+// The checker's threads are the workers and then the hosts, in order. A host is bound when it first
+// calls in (bind.cpp).
 participant* here(core& c) noexcept {
   const std::uint32_t index = rl::thread_index();
   std::uint32_t used = c.people_used.load(memory_order_relaxed);
@@ -93,7 +113,9 @@ participant* here(core& c) noexcept {
   }
   return &c.people[index];
 }
-participant* closer(core& c) noexcept { return here(c); }
+participant* closer(core& c) noexcept {
+  return here(c);
+}
 void announce_open(core&) {}
 void announce_close(core&) noexcept {}
 
@@ -102,8 +124,8 @@ void announce_close(core&) noexcept {}
 
 namespace model {
 
-// A runtime with `Workers` workers; `Hosts` threads call Derived::host(index). Tasks call Derived::body(task), a task over a
-// range Derived::loop(range).
+// A runtime with `Workers` workers; `Hosts` threads call Derived::host(index). Tasks call
+// Derived::body(task), a task over a range Derived::loop(range).
 template <class Derived, int Workers, int Hosts>
 struct pipeline : scenario<Derived, Workers + Hosts> {
   static constexpr lev::wait_policy wait_policy = lev::wait_policy::park;

@@ -1,8 +1,8 @@
-// The pipeline's sleeping and waking, on the code itself: no task waits while a worker sleeps, no waiter sleeps for ever, and
-// outputs are there when the outcome is.
+// The pipeline's sleeping and waking, on the code itself: no task waits while a worker sleeps, no
+// waiter sleeps for ever, and outputs are there when the outcome is.
 //
-// Bodies that wait for each other, which no program may rely on, end only if no worker sleeps while a task waits; what is lost
-// shows as a deadlock.
+// Bodies that wait for each other, which no program may rely on, end only if no worker sleeps while
+// a task waits; what is lost shows as a deadlock.
 #include "pipeline.hpp"
 
 namespace {
@@ -51,7 +51,8 @@ struct helping_host : pipeline<helping_host, 1, 1> {
   }
 };
 
-// A task submits another into its worker's inbox and waits until it has started, on the other worker.
+// A task submits another into its worker's inbox and waits until it has started, on the other
+// worker.
 template <bool Asymmetric>
 struct child : pipeline<child<Asymmetric>, 2, 1> {
   static constexpr bool is_asymmetric = Asymmetric;

@@ -1,14 +1,18 @@
-// The environment in which protocols run under Relacy, a checker for the C++ memory model (D. Vyukov, Debian: relacy-dev).
+// The environment in which protocols run under Relacy, a checker for the C++ memory model (D.
+// Vyukov, Debian: relacy-dev).
 //
-// Every operation on an atomic is a step at which another thread may go on, and a load may return any value that the memory
-// orders allow. `env` is what src/sync/env.hpp asks for; `sleeper` is a futex, so that a lost wake-up shows as a deadlock;
-// `plain` is a variable that is no atomic, so that a missing order shows as a data race.
+// Every operation on an atomic is a step at which another thread may go on, and a load may return
+// any value that the memory orders allow. `env` is what src/sync/env.hpp asks for; `sleeper` is a
+// futex, so that a lost wake-up shows as a deadlock; `plain` is a variable that is no atomic, so
+// that a missing order shows as a data race.
 //
-// What Relacy does not show: reads of values that are stored later (load buffering), more than two stores back, and the rule
-// of C++20 that ended release sequences at the same thread's relaxed stores.
+// What Relacy does not show: reads of values that are stored later (load buffering), more than two
+// stores back, and the rule of C++20 that ended release sequences at the same thread's relaxed
+// stores.
 //
-// Planted faults are chosen while the program runs. A weaker order: `order_of()` knows every place where an operation stands
-// and weakens the one that is named. A wrong step: plant.cmake writes fault("name") into a copy of the header.
+// Planted faults are chosen while the program runs. A weaker order: `order_of()` knows every place
+// where an operation stands and weakens the one that is named. A wrong step: plant.cmake writes
+// fault("name") into a copy of the header.
 #ifndef LEVERET_TESTS_MODEL_RELACY_ENV_HPP
 #define LEVERET_TESTS_MODEL_RELACY_ENV_HPP
 
@@ -113,7 +117,8 @@ inline rl::memory_order order_of(std::memory_order order, kind_of_order kind, co
   return relacy_order(&s == weakened.place ? weakened.to : order);
 }
 
-// The order of a compare-exchange that fails: what is asked for, without what the other order does not have.
+// The order of a compare-exchange that fails: what is asked for, without what the other order does
+// not have.
 inline rl::memory_order order_of_failure(rl::memory_order success, rl::memory_order failure) {
   if (success == rl::mo_relaxed || success == rl::mo_release) return rl::mo_relaxed;
   if (failure == rl::mo_release) return rl::mo_relaxed;
@@ -175,6 +180,7 @@ template <class T>
 class plain {
  public:
   plain(T value = T()) : value_(value) {}
+  operator T() const { return get(); }
   plain(const plain& other) : value_(other.get()) {}
   plain& operator=(const plain& other) {
     set(other.get());
@@ -199,7 +205,9 @@ struct fault_name {
   const char* name;
   std::uint32_t id;
 };
-inline bool fault(fault_name f) { return f.id == planted_id; }
+inline bool fault(fault_name f) {
+  return f.id == planted_id;
+}
 
 // The environment
 
@@ -219,8 +227,8 @@ struct env {
   static void pause(where w = where::current()) noexcept { rl::yield(1, info(w)); }
 };
 
-// A futex: threads sleep on words. Nobody is woken for no reason, so that a lost wake-up is a deadlock, unless the deadline is
-// not `never`: then time may be up at any step.
+// A futex: threads sleep on words. Nobody is woken for no reason, so that a lost wake-up is a
+// deadlock, unless the deadline is not `never`: then time may be up at any step.
 class sleeper {
  public:
   static constexpr std::uint64_t never = ~std::uint64_t{0};
@@ -262,7 +270,7 @@ class sleeper {
 template <class T>
 class boxed {
  public:
-  boxed() : place_(new(aligned()) T) {}
+  boxed() : place_(new (aligned()) T) {}
   ~boxed() { place_->~T(); }
   boxed(const boxed&) = delete;
   boxed& operator=(const boxed&) = delete;

@@ -1,4 +1,5 @@
-// spin_lock: what it protects is seen by one thread at a time, and by each thread as the last one left it.
+// spin_lock: what it protects is seen by one thread at a time, and by each thread as the last one
+// left it.
 #include "explore.hpp"
 
 #include "sync/spin_lock.hpp"

@@ -1,5 +1,6 @@
-// task_state: the outcome is seen with the outputs, by one collector; whoever announced himself is served by the completer or
-// sees that the task is done; a waiter that sleeps is woken; the slot is freed once.
+// task_state: the outcome is seen with the outputs, by one collector; whoever announced himself is
+// served by the completer or sees that the task is done; a waiter that sleeps is woken; the slot is
+// freed once.
 #include "explore.hpp"
 
 #include "sync/parker.hpp"
@@ -109,7 +110,8 @@ struct one_waiter : scenario<one_waiter, 2> {
   boxed<task> t;
 };
 
-// One sleeps until the task is done, the other one also; both must wake. One of them gets the outcome.
+// One sleeps until the task is done, the other one also; both must wake. One of them gets the
+// outcome.
 struct two_waiters : scenario<two_waiters, 3> {
   void thread(unsigned index) {
     if (index == 0) return t->complete();
@@ -139,7 +141,8 @@ struct releaser : scenario<releaser, 2> {
   boxed<task> t;
 };
 
-// The ticket is released while another thread sleeps until the task is done: it wakes and sees that the ticket is stale.
+// The ticket is released while another thread sleeps until the task is done: it wakes and sees that
+// the ticket is stale.
 struct waiter_and_releaser : scenario<waiter_and_releaser, 3> {
   void thread(unsigned index) {
     if (index == 0) t->complete();

@@ -1,5 +1,5 @@
-// Stress: dependencies and mutexes of several submitters on the same tasks. Edges are hung on a task
-// while it completes; failures reach each dependant once.
+// Stress: dependencies and mutexes of several submitters on the same tasks. Edges are hung on a
+// task while it completes; failures reach each dependant once.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -97,7 +97,8 @@ TEST(edges_stress, chains_that_break_in_their_middle) {
         const status expected = i < broken    ? status::ok
                                 : i == broken ? status::task_failed
                                               : status::dependency_failed;
-        ASSERT_EQ(chain[i].wait_outcome().code, expected) << i << " of a chain broken at " << broken;
+        ASSERT_EQ(chain[i].wait_outcome().code, expected)
+            << i << " of a chain broken at " << broken;
       }
     }
   });

@@ -149,9 +149,8 @@ TEST(load_stress, barriers_among_diced_tasks) {
   c.host_threads = 3;
   c.spin_ns = 1'000;
   runtime r(c);
-  static const auto piece = define("load.piece", [](range part, ref<counter> n) {
-    *n.to += static_cast<int>(part.size());
-  });
+  static const auto piece = define(
+      "load.piece", [](range part, ref<counter> n) { *n.to += static_cast<int>(part.size()); });
   const time_box box;
   std::atomic<bool> is_over{false};
   on_threads_together(2, [&](int me) {

@@ -1,6 +1,6 @@
-// Stress: everything at once. Several submitters with everything a task can be, few tickets, filters
-// that change, waits for any, cancellations. Each task whose ticket is collected ran exactly once if
-// its outcome says ok, and not at all if it says otherwise.
+// Stress: everything at once. Several submitters with everything a task can be, few tickets,
+// filters that change, waits for any, cancellations. Each task whose ticket is collected ran
+// exactly once if its outcome says ok, and not at all if it says otherwise.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -29,9 +29,8 @@ const auto run_record = define("storm.run", [](ref<record> r) {
   ++r.to->ran;
   if (r.to->fails) throw 1;
 });
-const auto run_items = define("storm.items", [](range part, ref<record> r) {
-  r.to->items += static_cast<int>(part.size());
-});
+const auto run_items = define(
+    "storm.items", [](range part, ref<record> r) { r.to->items += static_cast<int>(part.size()); });
 const auto run_nested = define("storm.nested", [](ref<runtime> home, ref<record> r) {
   ++r.to->ran;
   counter children{0};

@@ -28,7 +28,6 @@ void close_and_check(runtime& r) {
   expect_nothing_leaked(r);
 }
 
-
 TEST(tickets_stress, many_wait_for_one_and_one_collects) {
   start_alarm();
   constexpr int hosts = 4;

@@ -1,4 +1,5 @@
-// A context that runs a function and can be resumed until it is done: what the tests of contexts share.
+// A context that runs a function and can be resumed until it is done: what the tests of contexts
+// share.
 #ifndef LEVERET_TESTS_SUPPORT_COROUTINE_HPP
 #define LEVERET_TESTS_SUPPORT_COROUTINE_HPP
 
@@ -18,7 +19,8 @@ struct coroutine {
   void* data = nullptr;
   bool is_done = false;
 
-  bool start(void (*function)(coroutine&), void* datum = nullptr, std::size_t bytes = coroutine_stack_bytes) {
+  bool start(void (*function)(coroutine&), void* datum = nullptr,
+             std::size_t bytes = coroutine_stack_bytes) {
     body = function;
     data = datum;
     is_done = false;

@@ -103,7 +103,9 @@ class json_reader {
   std::size_t at_ = 0;
 };
 
-inline bool is_json(std::string_view text) { return json_reader(text).read_document(); }
+inline bool is_json(std::string_view text) {
+  return json_reader(text).read_document();
+}
 
 }  // namespace lev::test
 

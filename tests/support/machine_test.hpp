@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
 
+#include <unistd.h>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -17,7 +18,6 @@
 #include <memory>
 #include <ostream>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include "support/environment.hpp"
@@ -63,13 +63,13 @@ inline std::vector<machine_case> every_machine() {
   return all;
 }
 
-#define LEV_ON_EVERY_MACHINE(suite) \
+#define LEV_ON_EVERY_MACHINE(suite)                                                    \
   INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::every_machine()), \
                            ::lev::test::case_name)
-#define LEV_ON_THREADS(suite) \
+#define LEV_ON_THREADS(suite)                                                         \
   INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::threads_only()), \
                            ::lev::test::case_name)
-#define LEV_ON_SIM(suite) \
+#define LEV_ON_SIM(suite)                                                         \
   INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::sim_only()), \
                            ::lev::test::case_name)
 

@@ -39,9 +39,8 @@ inline const auto store = define("test.store", [](std::uint64_t value, out<std::
   }
 });
 
-inline const auto square = define("test.square", [](std::int64_t x, result<std::int64_t> y) {
-  y = x * x;
-});
+inline const auto square =
+    define("test.square", [](std::int64_t x, result<std::int64_t> y) { y = x * x; });
 
 inline const auto throw_error = define("test.throw_error", [](int number) {
   throw std::runtime_error("failed with " + std::to_string(number));

@@ -1,10 +1,11 @@
 // task_graph: a random graph of tasks whose result is known. Every task is an integer kernel on
-// blocks of one memory; edges, mutexes and slices keep the order that the result depends on, so every
-// machine and every schedule must give what a serial run gives, bit for bit.
+// blocks of one memory; edges, mutexes and slices keep the order that the result depends on, so
+// every machine and every schedule must give what a serial run gives, bit for bit.
 //
-// The memory is `blocks` blocks. A task writes one block, x = f(x, other blocks), or adds to a shared
-// sum under a mutex (addition commutes, so the order does not matter). It comes after the last
-// writer and all readers since of the block it writes, and after the last writer of those it reads.
+// The memory is `blocks` blocks. A task writes one block, x = f(x, other blocks), or adds to a
+// shared sum under a mutex (addition commutes, so the order does not matter). It comes after the
+// last writer and all readers since of the block it writes, and after the last writer of those it
+// reads.
 #ifndef LEVERET_TESTS_SUPPORT_TASK_GRAPH_HPP
 #define LEVERET_TESTS_SUPPORT_TASK_GRAPH_HPP
 
@@ -49,7 +50,8 @@ class task_graph {
       t.what = static_cast<graph_task::kind>(random.below(5));
       t.target = random.below(graph_blocks);
       // Sources other than the target: an output must not overlap an input.
-      for (std::size_t& s : t.sources) s = (t.target + 1 + random.below(graph_blocks - 1)) % graph_blocks;
+      for (std::size_t& s : t.sources)
+        s = (t.target + 1 + random.below(graph_blocks - 1)) % graph_blocks;
       t.salt = random.next();
       tasks_.push_back(t);
     }
@@ -63,7 +65,7 @@ class task_graph {
 
  private:
   struct history {
-    std::vector<ticket> tickets;            // of all tasks, until the end
+    std::vector<ticket> tickets;  // of all tasks, until the end
     std::array<std::size_t, graph_blocks> writer;
     std::array<std::vector<std::size_t>, graph_blocks> readers;
   };
@@ -82,34 +84,33 @@ inline std::uint64_t mix_element(std::uint64_t x, std::uint64_t a, std::uint64_t
   return mix64(x + 3 * a + salt) ^ (b * 5);
 }
 
-inline const auto graph_mix = define(
-    "graph.mix", [](inout<std::uint64_t> x, in<std::uint64_t> a, in<std::uint64_t> b,
-                    std::uint64_t salt) {
-      for (std::size_t r = 0; r < x.rows(); ++r) {
-        for (std::size_t i = 0; i < x.row_size(); ++i) {
-          x.row(r)[i] = mix_element(x.row(r)[i], a.row(r)[i], b.row(r)[i], salt);
-        }
-      }
-    });
+inline const auto graph_mix = define("graph.mix", [](inout<std::uint64_t> x, in<std::uint64_t> a,
+                                                     in<std::uint64_t> b, std::uint64_t salt) {
+  for (std::size_t r = 0; r < x.rows(); ++r) {
+    for (std::size_t i = 0; i < x.row_size(); ++i) {
+      x.row(r)[i] = mix_element(x.row(r)[i], a.row(r)[i], b.row(r)[i], salt);
+    }
+  }
+});
 
-inline const auto graph_add = define(
-    "graph.add", [](inout<std::uint64_t> sum, in<std::uint64_t> a, std::uint64_t salt) {
+inline const auto graph_add =
+    define("graph.add", [](inout<std::uint64_t> sum, in<std::uint64_t> a, std::uint64_t salt) {
       for (std::size_t i = 0; i < a.size(); ++i) sum[0] += mix64(a[i] ^ salt);
     });
 
 // A task that splits its work among children and waits for them.
-inline const auto graph_nested = define(
-    "graph.nested", [](ref<runtime> home, inout<std::uint64_t> x, in<std::uint64_t> a,
-                       in<std::uint64_t> b, std::uint64_t salt) {
+inline const auto graph_nested =
+    define("graph.nested", [](ref<runtime> home, inout<std::uint64_t> x, in<std::uint64_t> a,
+                              in<std::uint64_t> b, std::uint64_t salt) {
       constexpr std::size_t parts = 3;
       const std::size_t share = x.size() / parts + 1;
       ticket children[parts];
       for (std::size_t p = 0; p < parts; ++p) {
         const std::size_t begin = p * share;
         const std::size_t size = begin + share <= x.size() ? share : x.size() - begin;
-        children[p] = home.to->submit(graph_mix, view(x.data() + begin, size),
-                                      view(a.data() + begin, size), view(b.data() + begin, size),
-                                      salt);
+        children[p] =
+            home.to->submit(graph_mix, view(x.data() + begin, size), view(a.data() + begin, size),
+                            view(b.data() + begin, size), salt);
       }
       for (ticket& child : children) child.wait();
     });
@@ -168,8 +169,8 @@ inline ticket task_graph::submit(runtime& r, const options& o, const graph_task&
       return r.submit(own.grain(1), graph_mix, sliced(view(x, size)), sliced(view(a, size)),
                       sliced(view(b, size)), t.salt);
     case graph_task::kind::mix_block:
-      return r.submit(own.grain(1), graph_mix, sliced(block(x)), sliced(block(a)),
-                      sliced(block(b)), t.salt);
+      return r.submit(own.grain(1), graph_mix, sliced(block(x)), sliced(block(a)), sliced(block(b)),
+                      t.salt);
     case graph_task::kind::add_to_sum:
       own.locks(mutexes[t.salt % graph_sums]);
       return r.submit(own, graph_add, view(&m.sums[t.salt % graph_sums], 1), view(a, size), t.salt);

@@ -128,9 +128,7 @@ TEST(context_death_test, entry_must_not_return) {
   const auto misuse = [] {
     context main;
     context flow;
-    if (flow.open(
-            stack_bytes, [](void*) {}, nullptr))
-      context::switch_to(main, flow);
+    if (flow.open(stack_bytes, [](void*) {}, nullptr)) context::switch_to(main, flow);
   };
   EXPECT_DEATH(misuse(), "must not return");
 }

@@ -1,5 +1,5 @@
-// Tests of the table of procedures: registration, look-up, and what is refused. The table belongs to
-// the process, so the test that fills it does so in a process of its own.
+// Tests of the table of procedures: registration, look-up, and what is refused. The table belongs
+// to the process, so the test that fills it does so in a process of its own.
 #include <gtest/gtest.h>
 #include <leveret/procedure.hpp>
 
