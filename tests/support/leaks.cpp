@@ -1,0 +1,85 @@
+// Looks into every part of a closed runtime for what should not be there any more.
+#include "support/leaks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "runtime/core.hpp"
+
+namespace lev::test {
+
+namespace {
+
+// How many of a ring's cells hold a value. Position p is full when its cell's sequence is p + 1.
+std::uint32_t full_cells(const index_ring<>::cell* cells, std::uint32_t capacity) {
+  std::uint32_t full = 0;
+  for (std::uint32_t i = 0; i < capacity; ++i) {
+    const auto sequence = static_cast<std::uint32_t>(cells[i].load(memory_order_relaxed) >> 32);
+    full += ((sequence - 1) & (capacity - 1)) == i;
+  }
+  return full;
+}
+
+void expect_idle(detail::core& c, participant& p) {
+  EXPECT_EQ(p.store_map.blocks(), 0u) << "blocks of a local store in use";
+  EXPECT_TRUE(p.box.looks_empty());
+  EXPECT_EQ(p.ahead_count, 0u);
+  EXPECT_EQ(p.draining, nullptr);
+  EXPECT_EQ(p.frames_used, 0u);
+  EXPECT_EQ(p.notice_count, 0u) << "pieces not counted at their join";
+  EXPECT_EQ(p.nest, 0u);
+  EXPECT_EQ(p.running, nullptr);
+  EXPECT_EQ(p.failing, no_slot);
+  EXPECT_EQ(p.wants.load(memory_order_relaxed), 0u);
+  if (p.index >= c.workers) return;
+  const bool is_free = p.mail.try_lease(1);
+  EXPECT_TRUE(is_free) << "somebody still holds the mailbox";
+  if (is_free) p.mail.retract();
+}
+
+void expect_slots_free(detail::core& c) {
+  std::uint32_t cached = 0;
+  for (std::uint32_t i = 0; i < c.people_count; ++i) {
+    EXPECT_LE(c.people[i].free_slots.count, c.people[i].free_slots.limit);
+    cached += c.people[i].free_slots.count;
+  }
+  EXPECT_EQ(c.pool.free_count() + cached, c.pool.count()) << "task slots leaked";
+  std::uint32_t not_free = 0;
+  std::uint32_t exceptions = 0;
+  for (std::uint32_t i = 0; i < c.pool.count(); ++i) {
+    not_free += state_bits::phase(c.pool.at(i).state.word()) != state_bits::free;
+    exceptions += c.pool.extra(i).exception != nullptr;
+  }
+  EXPECT_EQ(not_free, 0u) << "slots whose state is not free";
+  EXPECT_EQ(exceptions, 0u) << "exceptions left in slots";
+}
+
+void expect_mutexes_free(detail::core& c) {
+  slot_extra& extra = c.pool.extra(0);
+  for (unsigned id = 0; id < mutex_count_max && c.mutexes.exists(static_cast<mutex_id>(id)); ++id) {
+    extra.locks[0] = static_cast<mutex_id>(id);
+    extra.lock_count = 1;
+    extra.locks_held = 0;
+    EXPECT_TRUE(c.mutexes.acquire(c.pool, 0)) << "mutex " << id << " is still taken";
+    EXPECT_EQ(c.mutexes.release(c.pool, static_cast<mutex_id>(id)), no_slot);
+  }
+}
+
+}  // namespace
+
+void expect_nothing_leaked(runtime& r) {
+  detail::core& c = *r.core();
+  const counters n = r.count();
+  EXPECT_EQ(n.submitted, n.completed);
+  EXPECT_TRUE(c.sched.ready().looks_empty());
+  EXPECT_TRUE(c.sched.looks_empty());
+  for (std::uint32_t i = 0; i < c.people_count; ++i) expect_idle(c, c.people[i]);
+  expect_slots_free(c);
+  expect_mutexes_free(c);
+  const std::uint32_t edges = c.settings.tickets * 2;
+  const index_ring<>::cell* edge_cells = c.cells.get() + std::size_t{c.settings.tickets} * 4;
+  EXPECT_EQ(full_cells(edge_cells, edges), edges) << "dependency edges leaked";
+}
+
+}  // namespace lev::test
