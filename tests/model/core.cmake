@@ -1,5 +1,5 @@
-# The whole pipeline on the checker's atomics (pipeline_model.cpp): the environment is exchanged, and some bounds are smaller, so
-# that a schedule is short. Then wrong steps, as in faults.cmake.
+# The whole pipeline on the checker's atomics (pipeline.hpp): the environment is exchanged, and some
+# bounds are smaller, so that a schedule is short. Then wrong steps, as in faults.cmake.
 
 plant(sync/env.hpp [[#include "sync/fence.hpp"]] [[#include "relacy_env.hpp"
 #include "sync/fence.hpp"]])
@@ -8,16 +8,26 @@ struct hardware_env {]])
 plant(task/slot.hpp [[static_assert(sizeof(slot) == line_bytes);]] [[]])
 # Some plain fields, so that the checker sees who may touch them.
 plant(task/slot.hpp [[procedure_id procedure = 0;]] [[model::plain<procedure_id> procedure = 0;]])
-plant(task/slot.hpp [[std::uint32_t lock_next = no_slot;]] [[model::plain<std::uint32_t> lock_next = no_slot;]])
+plant(task/slot.hpp
+  [[std::uint32_t lock_next = no_slot;]]
+  [[model::plain<std::uint32_t> lock_next = no_slot;]])
 plant(task/slot.hpp [[std::uint32_t next;
   std::uint32_t slot;]] [[model::plain<std::uint32_t> next;
   model::plain<std::uint32_t> slot;]])
 plant(flow/mutex_table.hpp [[bool taken = false;]] [[model::plain<bool> taken = false;]])
-plant(task/procedure_table.hpp [[atomic<std::uint32_t> count{1};]] [[std::atomic<std::uint32_t> count{1};]])
-plant(worker/participant.hpp [[constexpr std::uint32_t inbox_capacity = 256;]] [[constexpr std::uint32_t inbox_capacity = 4;]])
+plant(task/procedure_table.hpp
+  [[atomic<std::uint32_t> count{1};]]
+  [[std::atomic<std::uint32_t> count{1};]])
+plant(worker/participant.hpp
+  [[constexpr std::uint32_t inbox_capacity = 256;]]
+  [[constexpr std::uint32_t inbox_capacity = 4;]])
 plant(flow/mutex_table.hpp [[entry entries_[mutex_count_max];]] [[entry entries_[2];]])
-plant(worker/worker.cpp [[constexpr std::uint32_t looks_per_turn = 8;]] [[constexpr std::uint32_t looks_per_turn = 1;]])
-plant(worker/worker.cpp [[constexpr std::uint32_t looks_per_clock = 4;]] [[constexpr std::uint32_t looks_per_clock = 1;]])
+plant(worker/worker.cpp
+  [[constexpr std::uint32_t looks_per_turn = 8;]]
+  [[constexpr std::uint32_t looks_per_turn = 1;]])
+plant(worker/worker.cpp
+  [[constexpr std::uint32_t looks_per_clock = 4;]]
+  [[constexpr std::uint32_t looks_per_clock = 1;]])
 
 # Completion, dependants, mutexes, pieces, barriers (flow_model.cpp)
 plant(worker/complete.cpp
@@ -32,7 +42,8 @@ plant(worker/complete.cpp
               !model::fault("finish: dependants are taken while their flag stays up")) ||]])
 plant(worker/complete.cpp
   [[if ((seen & state_bits::crowd) != 0) {]]
-  [[if ((seen & state_bits::crowd) != 0 && !model::fault("finish: only the waiter named last is woken")) {]])
+  [[if ((seen & state_bits::crowd) != 0 &&
+      !model::fault("finish: only the waiter named last is woken")) {]])
 plant(runtime/submit.cpp
   [[extra.predecessors.store(count + 1, memory_order_relaxed);]]
   [[extra.predecessors.store(
@@ -96,7 +107,8 @@ plant(worker/worker.cpp
   [[if ((model::fault("sleep: the waiter is not armed") || what.arm()) && !what.is_there() &&]])
 plant(runtime/submit.cpp
   [[if (sleeps && c.bell.claim(w)) unpark(c, w);]]
-  [[if (sleeps && !model::fault("submit: a letter wakes nobody") && c.bell.claim(w)) unpark(c, w);]])
+  [[if (sleeps && !model::fault("submit: a letter wakes nobody") && c.bell.claim(w))
+      unpark(c, w);]])
 plant(worker/enqueue.hpp
   [[ring(e, self.index + 1);]]
   [[if (model::fault("enqueue: no ring for the own inbox") && self.running != nullptr) return;

@@ -1,4 +1,5 @@
-# The wrong steps that the model tests must find; see plant.cmake. Each is a mistake that would be easy to make.
+# The wrong steps that the model tests must find; see plant.cmake. Each is a mistake that would be
+# easy to make.
 
 plant(queue/index_ring.hpp
   [[there = run_of(position, count, 1);]]
@@ -7,14 +8,15 @@ plant(queue/index_ring.hpp
                   : run_of(position, count, 1);]])
 plant(queue/index_ring.hpp
   [[if (sequence(c) != position + there + offset) break;]]
-  [[if (model::fault("index_ring: sequence compared with a signed <") ? sequence(c) < position + there + offset
-                                                                  : sequence(c) != position + there + offset) {
+  [[const std::uint32_t wanted = position + there + offset;
+      if (model::fault("index_ring: sequence compared with <") ? sequence(c) < wanted
+                                                               : sequence(c) != wanted) {
         break;
       }]])
 plant(queue/index_ring.hpp
   [[c.store(pack(position + i + mask_ + 1, 0), memory_order_release);]]
-  [[c.store(pack(position + i + mask_ + (model::fault("index_ring: a popped cell is off by one lap") ? 2 : 1), 0),
-              memory_order_release);]])
+  [[const bool off = model::fault("index_ring: a popped cell is off by one");
+      c.store(pack(position + i + mask_ + (off ? 2 : 1), 0), memory_order_release);]])
 
 plant(queue/inbox.hpp
   [[if (bottom - top_.load(memory_order_acquire) >= Capacity) return false;]]
@@ -24,7 +26,8 @@ plant(queue/inbox.hpp
     }]])
 plant(queue/inbox.hpp
   [[if (top < bottom) {]]
-  [[if (top < bottom + (model::fault("inbox: the owner takes the last value without a race") ? 1 : 0)) {]])
+  [[const bool hasty = model::fault("inbox: the owner takes the last value without a race");
+    if (top < bottom + (hasty ? 1 : 0)) {]])
 plant(queue/inbox.hpp
   [[    if (top >= bottom) return false;
     *value]]
@@ -38,7 +41,8 @@ plant(queue/inbox.hpp
 plant(queue/inbox.hpp
   [[    bottom_.store(bottom + 1, memory_order_relaxed);
     return won;]]
-  [[    if (!model::fault("inbox: a lost race leaves the bottom low")) bottom_.store(bottom + 1, memory_order_relaxed);
+  [[    if (!model::fault("inbox: a lost race leaves the bottom low"))
+      bottom_.store(bottom + 1, memory_order_relaxed);
     return won;]])
 plant(queue/inbox.hpp
   [[if (heard || !Env::asymmetric()) {]]
@@ -48,7 +52,8 @@ plant(sync/parker.hpp
   [[if (word_.exchange(token, memory_order_acq_rel) == sleeping) sleeper.wake_word(word_);]]
   [[if (model::fault("parker: no token is left for one who is awake")) {
       std::uint32_t asleep = sleeping;
-      if (word_.compare_exchange_strong(asleep, token, memory_order_acq_rel)) sleeper.wake_word(word_);
+      if (word_.compare_exchange_strong(asleep, token, memory_order_acq_rel))
+        sleeper.wake_word(word_);
       return;
     }
     if (word_.exchange(token, memory_order_acq_rel) == sleeping) sleeper.wake_word(word_);]])

@@ -139,8 +139,8 @@ int main() {
       .check<two_and_two>("two and two")
       .check<look_ahead>("look ahead")
       .plant("index_ring: a consumer trusts the tail, not the cell")
-      .plant("index_ring: sequence compared with a signed <")
-      .plant("index_ring: a popped cell is off by one lap")
+      .plant("index_ring: sequence compared with <")
+      .plant("index_ring: a popped cell is off by one")
       .spare("try_pop_some store release -> relaxed",
              "a producer one lap later reads nothing that a consumer wrote but this cell")
       .end();

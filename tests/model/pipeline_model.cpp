@@ -94,6 +94,20 @@ struct space : pipeline<space, 1, 1> {
   plain<int> ran;
 };
 
+// The host holds every ticket: it is told so, and does not wait for itself.
+struct held : pipeline<held, 1, 1> {
+  static constexpr std::uint32_t tickets = 2;
+  void host(unsigned) {
+    const std::uint64_t first = submit(0);
+    const std::uint64_t second = submit(1);
+    const lev::argument a = detail::parameter<unsigned>::pack(2);
+    lev::refusal why;
+    require(detail::try_submit(core, {1, 1, 0, 0, 0, &a}, nullptr, false, &why) == 0, "refused");
+    wait(first);
+    wait(second);
+  }
+};
+
 // Two hosts send tasks to one worker.
 template <unsigned Depth>
 struct two_hosts : pipeline<two_hosts<Depth>, 1, 2> {
@@ -140,6 +154,7 @@ int main() {
   constexpr budget b{.random = 10'000, .bounded = 0, .random_planted = 8'000, .steps_max = 20'000};
   return explorer("pipeline", b, {"runtime/wait.cpp", "worker/wake.hpp"})
       .check<space>("space")
+      .check<held>("held")
       .check<one_task<lev::wait_policy::park>>("one task, host parks")
       .check<one_task<lev::wait_policy::help>>("one task, host helps")
       .check<two_tasks<false>>("two tasks")
