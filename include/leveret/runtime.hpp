@@ -152,6 +152,7 @@ status close_within(core* runtime, std::int64_t timeout_ns, bool cancel_waiting)
 struct draft {
   procedure_id procedure;
   std::uint8_t argument_count;
+  std::uint8_t flags;
   std::uint32_t grain;
   std::int32_t priority;
   std::uint32_t key;
@@ -305,11 +306,11 @@ class runtime {
                   "the procedure takes another number of arguments");
     const argument packed[sizeof...(Parameters) + 1] = {
         detail::parameter<Parameters>::pack(static_cast<Arguments&&>(arguments))..., argument{}};
-    detail::draft d{p.id, sizeof...(Parameters), 0, 0, 0, packed};
+    detail::draft d{p.id, sizeof...(Parameters), 0, 0, 0, 0, packed};
     return detail::submit(core_, d, o, detached);
   }
   static detail::draft draft_of(const descriptor& d) noexcept {
-    return {d.procedure, d.argument_count, d.grain, d.priority, d.key, d.arguments};
+    return {d.procedure, d.argument_count, d.flags, d.grain, d.priority, d.key, d.arguments};
   }
 
   detail::core* core_;

@@ -12,9 +12,21 @@ namespace lev {
 // A participant's own free slots. `limit` is 0 when the pool is too small to share out.
 struct slot_cache {
   static constexpr std::uint32_t size_max = 32;
-  std::uint32_t count = 0;
+  std::uint32_t count() const noexcept {
+    // Pairs with set_count(): slots that have left for the ring are seen there.
+    return count_.load(memory_order_acquire);
+  }
+  void set_count(std::uint32_t n) noexcept {
+    // Pairs with count().
+    count_.store(n, memory_order_release);
+  }
   std::uint32_t limit = 0;
   std::uint32_t slots[size_max];
+
+ private:
+  // Written by the owner, read by hosts that ask whether any slot is left: publishes the ring that
+  // slots went back to.
+  atomic<std::uint32_t> count_{0};
 };
 
 class slot_pool {
@@ -39,40 +51,45 @@ class slot_pool {
 
   // try_take() returns a free slot, or no_slot.
   std::uint32_t try_take(slot_cache& cache) noexcept {
-    if (cache.count == 0) {
+    std::uint32_t n = cache.count();
+    if (n == 0) {
       const std::uint32_t wanted = cache.limit == 0 ? 1 : (cache.limit + 1) / 2;
-      cache.count = free_.try_pop_some(cache.slots, wanted);
-      if (cache.count == 0) return no_slot;
+      n = free_.try_pop_some(cache.slots, wanted);
+      if (n == 0) return no_slot;
       // Their lines are with the workers that freed them: fetch them all at once, not one by one as
       // they are written.
-      for (std::uint32_t i = 0; i < cache.count; ++i)
-        __builtin_prefetch(&slots_[cache.slots[i]], 1, 3);
+      for (std::uint32_t i = 0; i < n; ++i) __builtin_prefetch(&slots_[cache.slots[i]], 1, 3);
     }
-    return cache.slots[--cache.count];
+    cache.set_count(n - 1);
+    return cache.slots[n - 1];
   }
   // give() frees a slot whose state is `free`. Returns whether slots went back to the ring, where
   // others see them.
   bool give(slot_cache& cache, std::uint32_t index) noexcept {
-    if (cache.count < cache.limit) {
-      cache.slots[cache.count++] = index;
+    std::uint32_t n = cache.count();
+    if (n < cache.limit) {
+      cache.slots[n] = index;
+      cache.set_count(n + 1);
       return false;
+    }
+    if (cache.limit == 0) {
+      while (!free_.try_push(index)) real_env::pause();
+      return true;
     }
     const std::uint32_t half = (cache.limit + 1) / 2;
     while (!free_.try_push_all(cache.slots, half)) real_env::pause();
-    cache.count -= half;
-    for (std::uint32_t i = 0; i < cache.count; ++i) cache.slots[i] = cache.slots[i + half];
-    if (cache.limit == 0) {
-      while (!free_.try_push(index)) real_env::pause();
-    } else {
-      cache.slots[cache.count++] = index;
-    }
+    n -= half;
+    for (std::uint32_t i = 0; i < n; ++i) cache.slots[i] = cache.slots[i + half];
+    cache.slots[n] = index;
+    cache.set_count(n + 1);
     return true;
   }
   // flush() gives a participant's own free slots back.
   bool flush(slot_cache& cache) noexcept {
-    if (cache.count == 0) return false;
-    while (!free_.try_push_all(cache.slots, cache.count)) real_env::pause();
-    cache.count = 0;
+    const std::uint32_t n = cache.count();
+    if (n == 0) return false;
+    while (!free_.try_push_all(cache.slots, n)) real_env::pause();
+    cache.set_count(0);
     return true;
   }
   bool looks_exhausted() const noexcept { return free_.looks_empty(); }

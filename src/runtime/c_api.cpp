@@ -95,9 +95,13 @@ lev_status submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_ar
     return fail(lev::status::too_big, "lev_submit: more than 18 arguments");
   if (count != 0 && arguments == nullptr)
     return fail(lev::status::bad_address, "lev_submit: arguments is NULL, count is not 0");
-  const lev::detail::draft d{procedure, static_cast<std::uint8_t>(count),
-                             0,         0,
-                             0,         reinterpret_cast<const lev::argument*>(arguments)};
+  const lev::detail::draft d{procedure,
+                             static_cast<std::uint8_t>(count),
+                             0,
+                             0,
+                             0,
+                             0,
+                             reinterpret_cast<const lev::argument*>(arguments)};
   lev::refusal why;
   *ticket = lev::detail::try_submit(runtime->runtime.core(), d, o, false, &why);
   return *ticket != 0 ? LEV_OK : fail(why.code, why.message);

@@ -108,13 +108,6 @@ bool check_locks(core& c, const mutex_id* locks, std::uint32_t count, refusal* w
   return true;
 }
 
-// Every ticket is held by the only host thread there is, and nothing runs: waiting would be for
-// ever.
-bool is_held_by_caller(core& c) noexcept {
-  return c.people_used.load(memory_order_relaxed) <= c.workers + 1 && c.pool.looks_exhausted() &&
-         is_quiescent(c);
-}
-
 // A task that submits must help, its worker may be the only one; but it may hold the last slots
 // itself, together with others in the same position. It gives up when nothing could be run and
 // nothing was freed for a while.
@@ -374,7 +367,7 @@ class bulk {
 };
 
 draft draft_of(const descriptor& d) noexcept {
-  return {d.procedure, d.argument_count, d.grain, d.priority, d.key, d.arguments};
+  return {d.procedure, d.argument_count, d.flags, d.grain, d.priority, d.key, d.arguments};
 }
 
 // The join of a bulk: a task that is never queued. It counts one piece more than there are until
@@ -382,7 +375,7 @@ draft draft_of(const descriptor& d) noexcept {
 std::uint32_t open_join(core& c, participant& self, refusal* why) noexcept {
   const std::uint32_t join = take_slot(c, self);
   if (join == no_slot) return refuse_full(c, why), no_slot;
-  const draft nothing{0, 0, 0, 0, 0, nullptr};
+  const draft nothing{0, 0, 0, 0, 0, 0, nullptr};
   write_slot(c, join, nothing, task_is_join);
   slot_extra& extra = c.pool.extra(join);
   extra.pieces.store(1, memory_order_relaxed);
@@ -448,7 +441,7 @@ std::uint64_t submit_loop(core* c, range r, std::uint32_t grain, void (*run)(voi
                           void* context) {
   const argument arguments[] = {parameter<loop_body>::pack({run, context}),
                                 parameter<range>::pack(r)};
-  return submit(c, {loop_procedure(), 2, grain, 0, 0, arguments}, nullptr, false);
+  return submit(c, {loop_procedure(), 2, 0, grain, 0, 0, arguments}, nullptr, false);
 }
 
 }  // namespace lev::detail

@@ -64,11 +64,30 @@ struct await_quiescent final : await_shared {
   core& c;
 };
 
+// A free slot; or the end of the last task, after which there may never be one.
 struct await_space final : await_shared {
   await_space(core& home, participant& waiter) noexcept
-      : await_shared(waiter, want_space, home.space_wanted), c(home) {}
-  bool is_there() noexcept override { return !c.pool.looks_exhausted(); }
+      : await_shared(waiter, want_space | want_barrier, home.space_wanted), c(home) {}
+  bool is_there() noexcept override {
+    // The counters' lines belong to busy workers: while it polls, it seldom looks at them.
+    constexpr std::uint32_t looks_per_count = 64;
+    if (!c.pool.looks_exhausted()) return true;
+    return (is_armed || ++looks % looks_per_count == 0) && is_held_by_caller(c);
+  }
+  bool arm() noexcept override {
+    is_armed = true;
+    // Pairs with tell_barrier(), as in await_shared::arm().
+    c.barrier_wanted.fetch_add(1, memory_order_seq_cst);
+    return await_shared::arm();
+  }
+  void disarm() noexcept override {
+    is_armed = false;
+    c.barrier_wanted.fetch_sub(1, memory_order_relaxed);
+    await_shared::disarm();
+  }
   core& c;
+  bool is_armed = false;
+  std::uint32_t looks = 0;
 };
 
 // One of several tickets, given by their numbers; 0 is passed over.
@@ -254,6 +273,16 @@ status on_complete(core* c, std::uint64_t id, void (*run)(void*), void* context)
   }
   run(context);
   return status::ok;
+}
+
+// Completions are looked at first, then the participants' own free slots, then the pool's ring: a
+// slot on its way to be free is seen at one of these places.
+bool is_held_by_caller(core& c) noexcept {
+  if (c.people_used.load(memory_order_relaxed) > c.workers + 1 || !is_quiescent(c)) return false;
+  for (std::uint32_t i = 0; i < c.people_count; ++i) {
+    if (c.people[i].free_slots.count() != 0) return false;
+  }
+  return c.pool.looks_exhausted();
 }
 
 bool wait_quiescent(core& c, participant& self, std::uint64_t deadline_ns) noexcept {

@@ -10,7 +10,11 @@ namespace lev::detail {
 // deadline passed.
 bool wait_quiescent(core& c, participant& self, std::uint64_t deadline_ns) noexcept;
 
-// wait_space() waits until a task slot may be free.
+// Whether every slot is held by a ticket of the only host thread there is, and nothing runs: who
+// waits for a slot then waits for ever.
+bool is_held_by_caller(core& c) noexcept;
+
+// wait_space() waits until a task slot may be free, or is_held_by_caller().
 void wait_space(core& c, participant& self, bool helps) noexcept;
 
 }  // namespace lev::detail

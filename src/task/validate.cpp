@@ -164,6 +164,11 @@ bool validate(const detail::draft& d, draft_facts* facts, refusal* why) noexcept
     return refuse(why, status::bad_procedure, -1, "no procedure has the id %u; register it first",
                   d.procedure);
   }
+  if (d.flags != 0) {
+    return refuse(why, status::bad_argument, -1,
+                  "flags of the task are 0x%x; they are reserved, set them to 0",
+                  static_cast<unsigned>(d.flags));
+  }
   if (d.argument_count > argument_count_max) {
     return refuse(why, status::too_big, -1, "%u arguments; at most 18 are possible",
                   d.argument_count);

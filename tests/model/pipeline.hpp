@@ -166,7 +166,7 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
 
   std::uint64_t submit(unsigned task, const lev::options* o = nullptr, bool detached = false) {
     const lev::argument a = detail::parameter<unsigned>::pack(task);
-    return submit({1, 1, 0, 0, 0, &a}, o, detached);
+    return submit({1, 1, 0, 0, 0, 0, &a}, o, detached);
   }
   std::uint64_t submit_range(lev::range r, bool detached) {
     const lev::argument a = detail::parameter<lev::range>::pack(r);

@@ -102,7 +102,7 @@ struct held : pipeline<held, 1, 1> {
     const std::uint64_t second = submit(1);
     const lev::argument a = detail::parameter<unsigned>::pack(2);
     lev::refusal why;
-    require(detail::try_submit(core, {1, 1, 0, 0, 0, &a}, nullptr, false, &why) == 0, "refused");
+    require(detail::try_submit(core, {1, 1, 0, 0, 0, 0, &a}, nullptr, false, &why) == 0, "refused");
     wait(first);
     wait(second);
   }

@@ -41,8 +41,8 @@ inline void expect_idle(detail::core& c, participant& p) {
 inline void expect_slots_free(detail::core& c) {
   std::uint32_t cached = 0;
   for (std::uint32_t i = 0; i < c.people_count; ++i) {
-    EXPECT_LE(c.people[i].free_slots.count, c.people[i].free_slots.limit);
-    cached += c.people[i].free_slots.count;
+    EXPECT_LE(c.people[i].free_slots.count(), c.people[i].free_slots.limit);
+    cached += c.people[i].free_slots.count();
   }
   EXPECT_EQ(c.pool.free_count() + cached, c.pool.count()) << "task slots leaked";
   std::uint32_t not_free = 0;

@@ -46,11 +46,11 @@ TEST_P(slot_pool_test, hands_out_every_slot_once_and_takes_all_back) {
     EXPECT_EQ(taken.size(), 64u);
     EXPECT_TRUE(f.pool.looks_exhausted());
     for (const std::uint32_t t : taken) f.pool.give(cache, t);
-    EXPECT_LE(cache.count, cache.limit);
-    EXPECT_EQ(f.pool.free_count() + cache.count, 64u);
+    EXPECT_LE(cache.count(), cache.limit);
+    EXPECT_EQ(f.pool.free_count() + cache.count(), 64u);
   }
   f.pool.flush(cache);
-  EXPECT_EQ(cache.count, 0u);
+  EXPECT_EQ(cache.count(), 0u);
   EXPECT_EQ(f.pool.free_count(), 64u);
 }
 
