@@ -72,7 +72,8 @@ struct await_space final : await_shared {
     // The counters' lines belong to busy workers: while it polls, it seldom looks at them.
     constexpr std::uint32_t looks_per_count = 64;
     if (!c.pool.looks_exhausted()) return true;
-    return (is_armed || ++looks % looks_per_count == 0) && is_held_by_caller(c);
+    if (is_armed || ++looks % looks_per_count == 0) is_held = is_held_by_caller(c);
+    return is_held;
   }
   bool arm() noexcept override {
     is_armed = true;
@@ -87,6 +88,7 @@ struct await_space final : await_shared {
   }
   core& c;
   bool is_armed = false;
+  bool is_held = false;  // as last looked at
   std::uint32_t looks = 0;
 };
 
