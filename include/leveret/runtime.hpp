@@ -98,7 +98,7 @@ options locks(Mutexes... mutexes) noexcept {
 }
 
 // What has happened since open; sums over all workers and host threads. Reading it does not disturb
-// them.
+// them. A wait may return a moment before its task is counted; wait_for_completion() does not.
 struct counters {
   std::uint64_t submitted;  // tasks accepted: pieces of diced tasks, and one for a whole bulk, too
   std::uint64_t completed;
@@ -231,6 +231,19 @@ class runtime {
   template <class... Parameters, class... Arguments>
   void post(procedure<void(Parameters...)> p, Arguments&&... arguments) {
     submit_typed(nullptr, true, p, static_cast<Arguments&&>(arguments)...);
+  }
+  template <class... Parameters, class... Arguments>
+  void post(const options& o, procedure<void(Parameters...)> p, Arguments&&... arguments) {
+    submit_typed(&o, true, p, static_cast<Arguments&&>(arguments)...);
+  }
+  template <auto Function, class... Arguments>
+    requires(!detail::starts_with_options<Arguments...>)
+  void post(Arguments&&... arguments) {
+    post(detail::procedure_of<Function>::get(), static_cast<Arguments&&>(arguments)...);
+  }
+  template <auto Function, class... Arguments>
+  void post(const options& o, Arguments&&... arguments) {
+    post(o, detail::procedure_of<Function>::get(), static_cast<Arguments&&>(arguments)...);
   }
 
   // submit_bulk() submits `count` tasks behind one ticket. make(i, task) fills the i-th descriptor;

@@ -52,37 +52,18 @@ class slot_pool {
   // try_take() returns a free slot, or no_slot.
   std::uint32_t try_take(slot_cache& cache) noexcept {
     std::uint32_t n = cache.count();
-    if (n == 0) {
-      const std::uint32_t wanted = cache.limit == 0 ? 1 : (cache.limit + 1) / 2;
-      n = free_.try_pop_some(cache.slots, wanted);
-      if (n == 0) return no_slot;
-      // Their lines are with the workers that freed them: fetch them all at once, not one by one as
-      // they are written.
-      for (std::uint32_t i = 0; i < n; ++i) __builtin_prefetch(&slots_[cache.slots[i]], 1, 3);
-    }
+    if (n == 0 && (n = refill(cache)) == 0) return no_slot;
     cache.set_count(n - 1);
     return cache.slots[n - 1];
   }
   // give() frees a slot whose state is `free`. Returns whether slots went back to the ring, where
   // others see them.
   bool give(slot_cache& cache, std::uint32_t index) noexcept {
-    std::uint32_t n = cache.count();
-    if (n < cache.limit) {
-      cache.slots[n] = index;
-      cache.set_count(n + 1);
-      return false;
-    }
-    if (cache.limit == 0) {
-      while (!free_.try_push(index)) real_env::pause();
-      return true;
-    }
-    const std::uint32_t half = (cache.limit + 1) / 2;
-    while (!free_.try_push_all(cache.slots, half)) real_env::pause();
-    n -= half;
-    for (std::uint32_t i = 0; i < n; ++i) cache.slots[i] = cache.slots[i + half];
+    const std::uint32_t n = cache.count();
+    if (n >= cache.limit) return give_back(cache, index), true;
     cache.slots[n] = index;
     cache.set_count(n + 1);
-    return true;
+    return false;
   }
   // flush() gives a participant's own free slots back.
   bool flush(slot_cache& cache) noexcept {
@@ -96,6 +77,29 @@ class slot_pool {
   std::uint32_t free_count() const noexcept { return free_.size(); }
 
  private:
+  // Fills an empty cache to its half; returns how many slots there were.
+  [[gnu::noinline]] std::uint32_t refill(slot_cache& cache) noexcept {
+    const std::uint32_t wanted = cache.limit == 0 ? 1 : (cache.limit + 1) / 2;
+    const std::uint32_t n = free_.try_pop_some(cache.slots, wanted);
+    // Their lines are with the workers that freed them: fetch them all at once, not one by one as
+    // they are written.
+    for (std::uint32_t i = 0; i < n; ++i) __builtin_prefetch(&slots_[cache.slots[i]], 1, 3);
+    return n;
+  }
+  // Half of a full cache goes back to the ring, to make room for `index`.
+  [[gnu::noinline]] void give_back(slot_cache& cache, std::uint32_t index) noexcept {
+    if (cache.limit == 0) {
+      while (!free_.try_push(index)) real_env::pause();
+      return;
+    }
+    const std::uint32_t half = (cache.limit + 1) / 2;
+    while (!free_.try_push_all(cache.slots, half)) real_env::pause();
+    const std::uint32_t n = cache.count() - half;
+    for (std::uint32_t i = 0; i < n; ++i) cache.slots[i] = cache.slots[i + half];
+    cache.slots[n] = index;
+    cache.set_count(n + 1);
+  }
+
   slot* slots_ = nullptr;
   slot_tail* tails_ = nullptr;
   slot_extra* extras_ = nullptr;

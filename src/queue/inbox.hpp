@@ -69,6 +69,13 @@ class inbox {
     return won;
   }
 
+  // ends_with() is the owner's: is `value` the youngest?
+  bool ends_with(std::uint32_t value) const noexcept {
+    const std::int64_t last = bottom_.load(memory_order_relaxed) - 1;
+    return top_.load(memory_order_relaxed) <= last &&
+           cells_[last & (Capacity - 1)].load(memory_order_relaxed) == value;
+  }
+
   // steal() is anybody's: the oldest value.
   bool try_steal(std::uint32_t* value) noexcept {
     // Pairs with try_pop(). Sequentially consistent: see there.

@@ -48,10 +48,14 @@ std::uint32_t choose_grain(const core& c, const draft& d) noexcept {
   return 0;
 }
 
-// What the local store and the dicer have to do with the task.
+// Whether the local store or the dicer has anything to do with the task.
+inline bool has_size(const core& c, const draft_facts& facts) noexcept {
+  return facts.may_dice || facts.is_strided || (facts.has_address && c.copies_all);
+}
+
+// What they have to do with it.
 bool check_size(const core& c, const draft& d, const draft_facts& facts, std::uint8_t* flags,
                 refusal* why) noexcept {
-  if (!facts.has_address && !facts.may_dice) return true;
   const std::size_t bytes = staged_bytes(d.arguments, d.argument_count, c.copies_all);
   if (bytes != 0) *flags |= task_staged;
   if (facts.may_dice && is_dice_gain(c, d)) *flags |= task_diceable;
@@ -128,12 +132,12 @@ std::uint32_t take_slot_nested(core& c, participant& self) noexcept {
   }
 }
 
-// A free slot, by help, waiting or not at all.
-std::uint32_t take_slot(core& c, participant& self) noexcept {
-  std::uint32_t task = c.pool.try_take(self.free_slots);
-  if (task != no_slot || c.settings.full == when_full::fail) return task;
+// A free slot, where there is none now: by help, waiting or not at all.
+[[gnu::noinline]] std::uint32_t await_slot(core& c, participant& self) noexcept {
+  if (c.settings.full == when_full::fail) return no_slot;
   if (self.running != nullptr) return take_slot_nested(c, self);
   const bool may_help = c.settings.full == when_full::help;
+  std::uint32_t task = no_slot;
   do {
     if (!may_help || !help(c, self)) {
       if (is_held_by_caller(c)) return no_slot;
@@ -144,7 +148,7 @@ std::uint32_t take_slot(core& c, participant& self) noexcept {
   return task;
 }
 
-void write_slot(core& c, std::uint32_t task, const draft& d, std::uint8_t flags) noexcept {
+inline void write_slot(core& c, std::uint32_t task, const draft& d, std::uint8_t flags) noexcept {
   slot& s = c.pool.at(task);
   s.state.open((flags & task_detached) != 0 ? std::uint64_t{state_bits::released} : 0);
   s.procedure = d.procedure;
@@ -252,7 +256,7 @@ bool refuse_full(core& c, refusal* why) noexcept {
                 c.settings.tickets);
 }
 
-void route(core& c, participant& self, std::uint32_t task, const draft& d) noexcept {
+inline void route(core& c, participant& self, std::uint32_t task, const draft& d) noexcept {
   const std::uint8_t flags = c.pool.at(task).flags;
   const bool plain =
       (flags & (task_detached | task_diceable | task_too_big)) == 0 && self.running == nullptr;
@@ -278,8 +282,9 @@ struct admission {
       if (o->grain_ != 0) d.grain = o->grain_;
     }
     std::uint8_t flags = detached ? task_detached : 0;
-    if (!check_size(c, d, facts, &flags, why)) return 0;
-    const std::uint32_t task = take_slot(c, *self);
+    if (has_size(c, facts) && !check_size(c, d, facts, &flags, why)) return 0;
+    std::uint32_t task = c.pool.try_take(self->free_slots);
+    if (task == no_slot) task = await_slot(c, *self);
     if (self->running == nullptr && owes_others(*self)) leave(c, *self);
     if (task == no_slot) return refuse_full(c, why), 0;
     if (facts.may_dice) d.grain = choose_grain(c, d);
@@ -328,11 +333,13 @@ class bulk {
   bool add(draft d, refusal* why) noexcept {
     std::uint8_t flags = task_detached | task_is_piece;
     draft_facts facts;
-    if (!validate(d, &facts, why) || !check_size(core_, d, facts, &flags, why)) return false;
+    if (!validate(d, &facts, why) ||
+        (has_size(core_, facts) && !check_size(core_, d, facts, &flags, why)))
+      return false;
     std::uint32_t task = core_.pool.try_take(self_.free_slots);
     if (task == no_slot) {
       flush();
-      task = take_slot(core_, self_);
+      task = await_slot(core_, self_);
     }
     if (task == no_slot) return refuse_full(core_, why);
     if (facts.may_dice) d.grain = choose_grain(core_, d);
@@ -373,7 +380,8 @@ draft draft_of(const descriptor& d) noexcept {
 // The join of a bulk: a task that is never queued. It counts one piece more than there are until
 // the submit is done.
 std::uint32_t open_join(core& c, participant& self, refusal* why) noexcept {
-  const std::uint32_t join = take_slot(c, self);
+  std::uint32_t join = c.pool.try_take(self.free_slots);
+  if (join == no_slot) join = await_slot(c, self);
   if (join == no_slot) return refuse_full(c, why), no_slot;
   const draft nothing{0, 0, 0, 0, 0, 0, nullptr};
   write_slot(c, join, nothing, task_is_join);

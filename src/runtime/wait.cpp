@@ -207,6 +207,11 @@ outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns) noexcept {
   participant* self = here(*c);
   if (const status s = check_wait(*c, self, timeout_ns); s != status::ok) return failed_with(s);
   await_ticket what(*c, *self, id);
+  // Fork and join: a task mostly waits for what it submitted last, and nobody has taken that yet.
+  if (self->running != nullptr && self->box.ends_with(ticket_task(id))) {
+    flush_notices(*c, *self);
+    help(*c, *self);
+  }
   if (!what.is_there()) {
     if (waits_for_itself(*self, ticket_task(id))) return failed_with(status::would_deadlock);
     if (timeout_ns == 0) {

@@ -98,6 +98,19 @@ bool check_memory(const argument& a, int i, refusal* why) noexcept {
   return true;
 }
 
+// The common argument, told from all others by a few comparisons: of the declared kind, not sliced,
+// a value, a result or one row of memory. check_one() looks at the others.
+inline bool is_plain(const argument& a, kind declared) noexcept {
+  if (a.what != declared || a.flags != 0) return false;
+  const std::uint64_t unit = a.unit_bytes;
+  if (a.what == kind::value) return unit <= value_bytes_max;
+  if (a.rows != 1 || a.address == 0) return false;
+  if (a.what == kind::result) return unit <= value_bytes_max && a.row_bytes == unit;
+  const bool is_power = (unit & (unit - 1)) == 0 && unit != 0;
+  return is_memory(a.what) && is_power && (a.row_bytes & (unit - 1)) == 0 &&
+         a.row_bytes <= payload_max && a.address < a.address + a.row_bytes;
+}
+
 bool check_one(const argument& a, kind declared, int i, refusal* why) noexcept {
   if (a.what < kind::value || a.what > kind::range ||
       (a.flags & ~(argument_sliced | argument_rows)) != 0) {
@@ -111,6 +124,12 @@ bool check_one(const argument& a, kind declared, int i, refusal* why) noexcept {
   return is_memory(a.what) ? check_memory(a, i, why) : check_small(a, i, why);
 }
 
+// Two arguments of one row each that share no byte. Of others, do_overlap() knows.
+inline bool are_apart(const argument& a, const argument& b) noexcept {
+  return a.rows == 1 && b.rows == 1 &&
+         (a.address + a.row_bytes <= b.address || b.address + b.row_bytes <= a.address);
+}
+
 bool check_overlap(const detail::draft& d, refusal* why) noexcept {
   for (int i = 0; i < d.argument_count; ++i) {
     const argument& a = d.arguments[i];
@@ -118,7 +137,7 @@ bool check_overlap(const detail::draft& d, refusal* why) noexcept {
     for (int j = 0; j < d.argument_count; ++j) {
       const argument& b = d.arguments[j];
       if (j == i || !has_address(b) || is_empty(b) || (is_output(b) && j < i)) continue;
-      if (do_overlap(a, b)) {
+      if (!are_apart(a, b) && do_overlap(a, b)) {
         return refuse(
             why, status::overlap, i,
             "argument %d: this output overlaps argument %d; use inout, or separate memory", i, j);
@@ -181,13 +200,17 @@ bool validate(const detail::draft& d, draft_facts* facts, refusal* why) noexcept
   unsigned outputs = 0;
   unsigned addresses = 0;
   bool is_sliced = false;
+  bool is_strided = false;
   for (int i = 0; i < d.argument_count; ++i) {
     const argument& a = d.arguments[i];
-    if (!check_one(a, p->kinds[i], i, why)) return false;
     outputs += is_output(a);
     addresses += has_address(a);
+    if (is_plain(a, p->kinds[i])) continue;
+    if (!check_one(a, p->kinds[i], i, why)) return false;
     is_sliced |= (a.flags & argument_sliced) != 0;
+    is_strided |= is_memory(a.what) && !is_contiguous(a);
   }
+  facts->is_strided = is_strided;
   facts->has_address = addresses != 0;
   facts->may_dice = is_sliced || p->diceable;
   if (outputs != 0 && addresses > 1 && !check_overlap(d, why)) return false;

@@ -130,8 +130,8 @@ void fail_unclaimed(engine& e, std::uint32_t task, status result, int task_code,
   extra.exception = nullptr;
 }
 
-void complete(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,
-              std::uint8_t flags, status result, int task_code) noexcept {
+void complete_any(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,
+                  std::uint8_t flags, status result, int task_code) noexcept {
   if (result != status::ok) self.counters.failed.add(1);
   if ((flags & task_has_locks) != 0) release_mutexes(e, self, task);
   if ((flags & task_is_piece) != 0) {

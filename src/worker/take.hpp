@@ -70,7 +70,7 @@ inline bool take_own(engine& e, participant& self, job& j) noexcept {
 }
 
 // Moves a fair share of the ready queue into the inbox; one task goes straight into `j`.
-inline bool take_ready(engine& e, participant& self, job& j) noexcept {
+[[gnu::noinline]] inline bool take_ready(engine& e, participant& self, job& j) noexcept {
   index_ring<>& ready = e.sched.ready();
   const std::uint32_t waiting = ready.size();
   if (waiting == 0) return false;
@@ -93,7 +93,7 @@ inline bool take_ready(engine& e, participant& self, job& j) noexcept {
   return true;
 }
 
-inline bool take_stolen(engine& e, participant& self, job& j) noexcept {
+[[gnu::noinline]] inline bool take_stolen(engine& e, participant& self, job& j) noexcept {
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
   if (used < 2) return false;
   const std::uint32_t first = self.random.below(used);

@@ -45,7 +45,7 @@ class traced {
   std::uint64_t begin_ns_;
 };
 
-bool is_cancelled(engine& e, const job& j) noexcept {
+inline bool is_cancelled(engine& e, const job& j) noexcept {
   if (e.cancelling.load(memory_order_relaxed) != 0) return true;
   if (j.is_direct) return false;  // it is at its worker already
   std::uint64_t w = j.seen;
@@ -53,37 +53,43 @@ bool is_cancelled(engine& e, const job& j) noexcept {
   return (w & state_bits::cancel_asked) != 0 && state_bits::phase(w) == state_bits::live;
 }
 
-bool stage_job(engine& e, participant& self, job& j, bool must) noexcept {
+[[gnu::always_inline]] inline bool stage_job(engine& e, participant& self, job& j,
+                                             bool must) noexcept {
   if ((j.flags & task_staged) == 0 || (j.flags & task_too_big) != 0) return true;
   const traced t(e, self, step::stage, j);
   return stage(e, self, j, must);
 }
 
+// A task larger than the local store.
+[[gnu::noinline]] void execute_in_strips(engine& e, participant& self, job& j) noexcept {
+  const traced t(e, self, step::execute, j);
+  descriptor whole;
+  read_descriptor(e.pool, j.task, whole);
+  run_strips(e, self, j, whole, 0);
+}
+
+[[gnu::noinline]] void write_back_job(engine& e, participant& self, job& j) noexcept {
+  const traced t(e, self, step::write_back, j);
+  write_back(e, j, [&](unsigned i) -> const argument& { return e.pool.argument_at(j.task, i); });
+}
+
 // From staged to executed, with the outputs on their way.
-void execute_job(engine& e, participant& self, job& j) noexcept {
+[[gnu::always_inline]] inline void execute_job(engine& e, participant& self, job& j) noexcept {
   if (self.notice_count != 0 && self.notice_join != j.parent) flush_notices(e, self);
   if (is_cancelled(e, j)) {
     j.result = status::cancelled;
     return;
   }
-  if ((j.flags & task_too_big) != 0) {
-    const traced t(e, self, step::execute, j);
-    descriptor whole;
-    read_descriptor(e.pool, j.task, whole);
-    run_strips(e, self, j, whole, 0);
-    return;
-  }
+  if ((j.flags & task_too_big) != 0) return execute_in_strips(e, self, j);
   if ((j.flags & task_staged) != 0) e.place->wait_tag(j.tag);
   {
     const traced t(e, self, step::execute, j);
     execute(e, self, j);
   }
-  if ((j.flags & task_staged) == 0) return;
-  const traced t(e, self, step::write_back, j);
-  write_back(e, j, [&](unsigned i) -> const argument& { return e.pool.argument_at(j.task, i); });
+  if ((j.flags & task_staged) != 0) write_back_job(e, self, j);
 }
 
-void complete_job(engine& e, participant& self, job& j) noexcept {
+[[gnu::always_inline]] inline void complete_job(engine& e, participant& self, job& j) noexcept {
   if ((j.flags & task_staged) != 0) {
     e.place->wait_tag(j.tag);
     release_room(self, j);
@@ -97,7 +103,7 @@ void put_back(engine& e, participant& self, const job& j) noexcept {
   ring(e, self.index + 1);
 }
 
-void run_job(engine& e, participant& self, job& j) noexcept {
+[[gnu::always_inline]] inline void run_job(engine& e, participant& self, job& j) noexcept {
   if (!stage_job(e, self, j, true)) {
     j.result = status::out_of_memory;
     complete(e, self, j.task, j.seen, j.flags, j.result, 0);
@@ -158,17 +164,20 @@ void forward_letter(engine& e, participant& self) noexcept {
   }
 }
 
-void stop_polling(engine& e, participant& self) noexcept {
-  if (self.is_polling.load(memory_order_relaxed) == 0) return;
+[[gnu::noinline]] void turn_away(engine& e, participant& self) noexcept {
   // Pairs with the submitter's look after its lease. Sequentially consistent: the look for a letter
   // comes after it.
   self.is_polling.exchange(0, memory_order_seq_cst);
   forward_letter(e, self);
 }
 
+inline void stop_polling(engine& e, participant& self) noexcept {
+  if (self.is_polling.load(memory_order_relaxed) != 0) turn_away(e, self);
+}
+
 // After a task was taken: it is no letter, so the mailbox is not polled for a while; and somebody
 // else may have to watch.
-void turn_to_work(engine& e, participant& self, const job& j) noexcept {
+inline void turn_to_work(engine& e, participant& self, const job& j) noexcept {
   if (!j.is_direct) stop_polling(e, self);
   if (!self.hands_over) return;
   self.hands_over = false;

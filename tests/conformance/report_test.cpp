@@ -52,7 +52,7 @@ TEST_P(report_test, counters_add_up) {
   EXPECT_EQ(k.submitted, static_cast<std::uint64_t>(100 + diced + 51 + 1));
   EXPECT_EQ(k.completed, k.submitted);
   EXPECT_EQ(k.failed, 1u);
-  EXPECT_EQ(k.helped, 0u);
+  EXPECT_LE(k.helped, 1u);  // the bulk itself may be completed by whoever submitted it
   EXPECT_EQ(k.passes > 0, pieces > 1);
   EXPECT_EQ(k.bad_filters, 0u);
   std::uint64_t by_worker = 0;
