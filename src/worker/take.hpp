@@ -69,10 +69,25 @@ inline bool take_own(engine& e, participant& self, job& j) noexcept {
   return true;
 }
 
+// How many tasks are ready. A worker on the heels of a submitter takes its lines away at every
+// task, and both wait for lines more than they work: after a few small catches in a row it lets the
+// submitter get ahead first (gcell section 3.3: the pullers back off).
+inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
+  constexpr std::uint32_t catch_min = 4;
+  constexpr std::uint32_t catches_max = 4;
+  constexpr std::uint32_t looks = 4;
+  const std::uint32_t waiting = e.sched.ready().size();
+  if (waiting == 0 || !self.is_worker) return waiting;
+  if (waiting >= catch_min) return self.small_catches = 0, waiting;
+  if (++self.small_catches <= catches_max) return waiting;
+  for (std::uint32_t turn = 0; turn < looks * e.turns_per_look; ++turn) e.place->relax();
+  return e.sched.ready().size();
+}
+
 // Moves a fair share of the ready queue into the inbox; one task goes straight into `j`.
 [[gnu::noinline]] inline bool take_ready(engine& e, participant& self, job& j) noexcept {
   index_ring<>& ready = e.sched.ready();
-  const std::uint32_t waiting = ready.size();
+  const std::uint32_t waiting = count_ready(e, self);
   if (waiting == 0) return false;
   // A short queue in front of waiting tasks is taken one by one: what is behind may still be split.
   const bool is_short = e.sched.has_waiting() && waiting <= checkout_max * e.takers;
