@@ -170,7 +170,7 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
   }
   std::uint64_t submit_range(lev::range r, bool detached) {
     const lev::argument a = detail::parameter<lev::range>::pack(r);
-    return submit({2, 1, 1, 0, 0, &a}, nullptr, detached);
+    return submit({2, 1, 0, 1, 0, 0, &a}, nullptr, detached);
   }
   std::uint64_t submit(const detail::draft& d, const lev::options* o, bool detached) {
     lev::refusal why;
