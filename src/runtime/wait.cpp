@@ -77,9 +77,11 @@ struct await_space final : await_shared {
   }
   bool arm() noexcept override {
     is_armed = true;
-    // Pairs with tell_barrier(), as in await_shared::arm().
+    await_shared::arm();
+    // Pairs with tell_barrier(), as in await_shared::arm(): whoever sees the count sees the wish, so
+    // this comes after it.
     c.barrier_wanted.fetch_add(1, memory_order_seq_cst);
-    return await_shared::arm();
+    return true;
   }
   void disarm() noexcept override {
     is_armed = false;

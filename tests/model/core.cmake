@@ -122,3 +122,27 @@ plant(worker/wake.hpp
   [[if (e.space_wanted.load(memory_order_seq_cst) != 0)]]
   [[if (e.space_wanted.load(memory_order_seq_cst) != 0 &&
       !model::fault("tell_space: slots come back silently"))]])
+plant(runtime/wait.cpp
+  [[await_shared::arm();
+    // Pairs with tell_barrier(), as in await_shared::arm(): whoever sees the count sees the wish, so
+    // this comes after it.
+    c.barrier_wanted.fetch_add(1, memory_order_seq_cst);]]
+  [[const bool early = model::fault("await_space: counted for the barrier before it says so");
+    if (early) c.barrier_wanted.fetch_add(1, memory_order_seq_cst);
+    await_shared::arm();
+    if (!early && !model::fault("await_space: not counted for the barrier"))
+      c.barrier_wanted.fetch_add(1, memory_order_seq_cst);]])
+plant(runtime/wait.cpp
+  [[c.barrier_wanted.fetch_sub(1, memory_order_relaxed);]]
+  [[if (!model::fault("await_space: not counted for the barrier"))
+      c.barrier_wanted.fetch_sub(1, memory_order_relaxed);]])
+plant(runtime/wait.cpp
+  [[return is_held;]]
+  [[return is_held && (is_armed || !model::fault("await_space: forgets that all is held"));]])
+plant(flow/slot_pool.hpp
+  [[while (!free_.try_push_all(cache.slots, n)) real_env::pause();
+    cache.set_count(0);]]
+  [[const bool early = model::fault("slot_pool: a cache looks empty before the ring is full");
+    if (early) cache.set_count(0);
+    while (!free_.try_push_all(cache.slots, n)) real_env::pause();
+    cache.set_count(0);]])

@@ -95,16 +95,27 @@ struct space : pipeline<space, 1, 1> {
 };
 
 // The host holds every ticket: it is told so, and does not wait for itself.
-struct held : pipeline<held, 1, 1> {
+template <lev::when_full When>
+struct held : pipeline<held<When>, 1, 1> {
+  static constexpr lev::when_full when_full = When;
   static constexpr std::uint32_t tickets = 2;
   void host(unsigned) {
-    const std::uint64_t first = submit(0);
-    const std::uint64_t second = submit(1);
+    const std::uint64_t first = this->submit(0);
+    const std::uint64_t second = this->submit(1);
     const lev::argument a = detail::parameter<unsigned>::pack(2);
     lev::refusal why;
-    require(detail::try_submit(core, {1, 1, 0, 0, 0, 0, &a}, nullptr, false, &why) == 0, "refused");
-    wait(first);
-    wait(second);
+    require(detail::try_submit(this->core, {1, 1, 0, 0, 0, 0, &a}, nullptr, false, &why) == 0,
+            "refused");
+    this->wait(first);
+    this->wait(second);
+  }
+};
+
+// Slots come back by way of the worker's own: the host never believes that it holds them all.
+struct cached : pipeline<cached, 1, 1> {
+  static constexpr std::uint32_t tickets = 16;
+  void host(unsigned) {
+    for (unsigned i = 0; i < tickets + 2; ++i) submit(i, nullptr, true);
   }
 };
 
@@ -154,7 +165,9 @@ int main() {
   constexpr budget b{.random = 10'000, .bounded = 0, .random_planted = 8'000, .steps_max = 20'000};
   return explorer("pipeline", b, {"runtime/wait.cpp", "worker/wake.hpp"})
       .check<space>("space")
-      .check<held>("held")
+      .check<held<lev::when_full::wait>>("held")
+      .check<held<lev::when_full::help>>("held, host helps")
+      .check<cached>("cached")
       .check<one_task<lev::wait_policy::park>>("one task, host parks")
       .check<one_task<lev::wait_policy::help>>("one task, host helps")
       .check<two_tasks<false>>("two tasks")
@@ -176,5 +189,9 @@ int main() {
       .plant("enqueue: no ring for the own inbox")
       .plant("close: workers are not woken")
       .plant("tell_space: slots come back silently")
+      .plant("await_space: not counted for the barrier", "held")
+      .plant("await_space: counted for the barrier before it says so", "held")
+      .plant("await_space: forgets that all is held", "held")
+      .plant("slot_pool: a cache looks empty before the ring is full", "cached")
       .end();
 }
