@@ -78,9 +78,9 @@ struct await_space final : await_shared {
   bool arm() noexcept override {
     is_armed = true;
     await_shared::arm();
-    // Pairs with tell_barrier(), as in await_shared::arm(): whoever sees the count sees the wish, so
-    // this comes after it.
-    c.barrier_wanted.fetch_add(1, memory_order_seq_cst);
+    // Pairs with tell_barrier(), a change of the same word: the later one of the two sees what came
+    // before the other, the wish or the completions. So this comes after the wish.
+    c.barrier_wanted.fetch_add(1, memory_order_acq_rel);
     return true;
   }
   void disarm() noexcept override {

@@ -128,6 +128,7 @@ namespace model {
 // Derived::body(task), a task over a range Derived::loop(range).
 template <class Derived, int Workers, int Hosts>
 struct pipeline : scenario<Derived, Workers + Hosts> {
+  static constexpr bool is_bounded = false;
   static constexpr lev::wait_policy wait_policy = lev::wait_policy::park;
   static constexpr lev::when_full when_full = lev::when_full::wait;
   static constexpr std::uint32_t tickets = 4;
