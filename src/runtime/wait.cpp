@@ -77,9 +77,11 @@ struct await_space final : await_shared {
   }
   bool arm() noexcept override {
     is_armed = true;
-    // Pairs with tell_barrier(), as in await_shared::arm().
-    c.barrier_wanted.fetch_add(1, memory_order_seq_cst);
-    return await_shared::arm();
+    await_shared::arm();
+    // Pairs with tell_barrier(), a change of the same word: the later one of the two sees what came
+    // before the other, the wish or the completions. So this comes after the wish.
+    c.barrier_wanted.fetch_add(1, memory_order_acq_rel);
+    return true;
   }
   void disarm() noexcept override {
     is_armed = false;

@@ -87,9 +87,11 @@ class task_state {
     return bits::phase(w) == bits::done ? bits::outcome(w) : status::stale_ticket;
   }
 
-  // announce() sets `flag` if the task is still live; false if it is done or stale.
+  // announce() sets `flag` if the task is still live; false if it is done or stale. Who is told
+  // that it is done sees the outputs.
   bool announce(std::uint32_t generation, std::uint64_t flag) noexcept {
-    std::uint64_t w = word_.load(memory_order_relaxed);
+    // Pairs with try_finish(): a callback that comes too late runs here and reads the outputs.
+    std::uint64_t w = word_.load(memory_order_acquire);
     do {
       if (bits::generation(w) != generation || bits::phase(w) != bits::live) return false;
       // Pairs with word() of the completer: publishes what the flag announces.

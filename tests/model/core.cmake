@@ -22,6 +22,7 @@ plant(worker/participant.hpp
   [[constexpr std::uint32_t inbox_capacity = 256;]]
   [[constexpr std::uint32_t inbox_capacity = 4;]])
 plant(flow/mutex_table.hpp [[entry entries_[mutex_count_max];]] [[entry entries_[2];]])
+plant(runtime/open.cpp [[if (p.free_slots.limit < 4)]] [[if (p.free_slots.limit < 1)]])
 plant(worker/worker.cpp
   [[constexpr std::uint32_t looks_per_turn = 8;]]
   [[constexpr std::uint32_t looks_per_turn = 1;]])
@@ -122,3 +123,27 @@ plant(worker/wake.hpp
   [[if (e.space_wanted.load(memory_order_seq_cst) != 0)]]
   [[if (e.space_wanted.load(memory_order_seq_cst) != 0 &&
       !model::fault("tell_space: slots come back silently"))]])
+plant(runtime/wait.cpp
+  [[await_shared::arm();
+    // Pairs with tell_barrier(), a change of the same word: the later one of the two sees what came
+    // before the other, the wish or the completions. So this comes after the wish.
+    c.barrier_wanted.fetch_add(1, memory_order_acq_rel);]]
+  [[const bool early = model::fault("await_space: counted for the barrier before it says so");
+    if (early) c.barrier_wanted.fetch_add(1, memory_order_acq_rel);
+    await_shared::arm();
+    if (!early && !model::fault("await_space: not counted for the barrier"))
+      c.barrier_wanted.fetch_add(1, memory_order_acq_rel);]])
+plant(runtime/wait.cpp
+  [[c.barrier_wanted.fetch_sub(1, memory_order_relaxed);]]
+  [[if (!model::fault("await_space: not counted for the barrier"))
+      c.barrier_wanted.fetch_sub(1, memory_order_relaxed);]])
+plant(runtime/wait.cpp
+  [[return is_held;]]
+  [[return is_held && (is_armed || !model::fault("await_space: forgets that all is held"));]])
+plant(flow/slot_pool.hpp
+  [[while (!free_.try_push_all(cache.slots, n)) real_env::pause();
+    cache.set_count(0);]]
+  [[const bool early = model::fault("slot_pool: a cache looks empty before the ring is full");
+    if (early) cache.set_count(0);
+    while (!free_.try_push_all(cache.slots, n)) real_env::pause();
+    cache.set_count(0);]])

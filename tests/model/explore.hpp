@@ -87,7 +87,7 @@ class uneven_scheduler
 
 struct budget {
   unsigned random = 30'000;          // schedules of each scenario
-  unsigned bounded = 100'000;        // schedules with at most `preemptions`; 0: not tried
+  unsigned bounded = 100'000;        // schedules with at most `preemptions`, where they are tried
   unsigned random_planted = 15'000;  // schedules of each scenario to find a fault in
   unsigned bounded_planted = 10'000;
   unsigned random_directed = 400'000;  // the same, where the scenario is named
@@ -111,6 +111,7 @@ inline std::uint64_t schedules_left = 0;
 template <class Derived, int Threads>
 struct scenario : rl::test_suite<Derived, Threads> {
   static constexpr bool is_asymmetric = false;
+  static constexpr bool is_bounded = true;  // false: random schedules only, the others are too many
   scenario() {
     asymmetric_fences = Derived::is_asymmetric;
     if (schedules_left-- == 0) rl::ctx().rl_until("enough", {});
@@ -169,12 +170,15 @@ class explorer {
   explorer& check(const char* name) {
     check_one(name, "random", run_random<Scenario>(budget_, budget_.random, true));
     finders_.push_back({name, [](const budget& b) {
-                          const verdict v = run_random<Scenario>(b, b.random_planted, false);
-                          if (v.failed() || b.bounded == 0) return v;
-                          return run_bounded<Scenario>(b, b.bounded_planted, false);
+                          verdict v = run_random<Scenario>(b, b.random_planted, false);
+                          if constexpr (Scenario::is_bounded) {
+                            if (!v.failed()) v = run_bounded<Scenario>(b, b.bounded_planted, false);
+                          }
+                          return v;
                         }});
-    if (budget_.bounded != 0 && failures_ == 0) {
-      check_one(name, "bounded", run_bounded<Scenario>(budget_, budget_.bounded, true));
+    if constexpr (Scenario::is_bounded) {
+      if (failures_ == 0)
+        check_one(name, "bounded", run_bounded<Scenario>(budget_, budget_.bounded, true));
     }
     return *this;
   }

@@ -179,7 +179,7 @@ struct any : pipeline<any, 2, 1> {
 }  // namespace
 
 int main() {
-  constexpr budget b{.random = 5'000, .bounded = 0, .random_planted = 3'000, .steps_max = 20'000};
+  constexpr budget b{.random = 5'000, .random_planted = 3'000, .steps_max = 20'000};
   return explorer("flow", b, {"worker/complete.cpp", "flow/dependants.hpp", "sync/env.hpp"})
       .check<diced<false>>("diced")
       .check<diced<true>>("diced, barrier")

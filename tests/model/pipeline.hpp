@@ -128,6 +128,7 @@ namespace model {
 // Derived::body(task), a task over a range Derived::loop(range).
 template <class Derived, int Workers, int Hosts>
 struct pipeline : scenario<Derived, Workers + Hosts> {
+  static constexpr bool is_bounded = false;
   static constexpr lev::wait_policy wait_policy = lev::wait_policy::park;
   static constexpr lev::when_full when_full = lev::when_full::wait;
   static constexpr std::uint32_t tickets = 4;
@@ -170,7 +171,7 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
   }
   std::uint64_t submit_range(lev::range r, bool detached) {
     const lev::argument a = detail::parameter<lev::range>::pack(r);
-    return submit({2, 1, 1, 0, 0, &a}, nullptr, detached);
+    return submit({2, 1, 0, 1, 0, 0, &a}, nullptr, detached);
   }
   std::uint64_t submit(const detail::draft& d, const lev::options* o, bool detached) {
     lev::refusal why;

@@ -94,17 +94,44 @@ struct space : pipeline<space, 1, 1> {
   plain<int> ran;
 };
 
-// The host holds every ticket: it is told so, and does not wait for itself.
-struct held : pipeline<held, 1, 1> {
+// One slot comes back while the other is in use, by a task that waits for the one to be submitted.
+struct one_space : pipeline<one_space, 2, 1> {
   static constexpr std::uint32_t tickets = 2;
   void host(unsigned) {
-    const std::uint64_t first = submit(0);
-    const std::uint64_t second = submit(1);
+    for (unsigned i = 0; i < 3; ++i) submit(i, nullptr, true);
+  }
+  void body(unsigned task) {
+    if (task == 0) wait_started(2);
+    if (task == 2) start(2);
+  }
+};
+
+// The host holds every ticket: it is told so, and does not wait for itself.
+template <lev::when_full When>
+struct held : pipeline<held<When>, 1, 1> {
+  static constexpr lev::when_full when_full = When;
+  static constexpr std::uint32_t tickets = 2;
+  void host(unsigned) {
+    const std::uint64_t first = this->submit(0);
+    const std::uint64_t second = this->submit(1);
     const lev::argument a = detail::parameter<unsigned>::pack(2);
     lev::refusal why;
-    require(detail::try_submit(core, {1, 1, 0, 0, 0, 0, &a}, nullptr, false, &why) == 0, "refused");
-    wait(first);
-    wait(second);
+    require(detail::try_submit(this->core, {1, 1, 0, 0, 0, 0, &a}, nullptr, false, &why) == 0,
+            "refused");
+    this->wait(first);
+    this->wait(second);
+  }
+};
+
+// The host holds all tickets but one, whose slot comes back by way of the worker's own: the host
+// never believes that it holds them all.
+struct cached : pipeline<cached, 1, 1> {
+  static constexpr std::uint32_t tickets = 8;
+  void host(unsigned) {
+    std::uint64_t ids[tickets - 1];
+    for (auto& id : ids) id = submit(0);
+    for (unsigned i = 0; i < 3; ++i) submit(0, nullptr, true);
+    for (const auto id : ids) wait(id);
   }
 };
 
@@ -151,10 +178,13 @@ struct two_waiters : pipeline<two_waiters, 1, 2> {
 }  // namespace
 
 int main() {
-  constexpr budget b{.random = 10'000, .bounded = 0, .random_planted = 8'000, .steps_max = 20'000};
-  return explorer("pipeline", b, {"runtime/wait.cpp", "worker/wake.hpp"})
+  constexpr budget b{.random = 10'000, .random_planted = 8'000, .steps_max = 20'000};
+  return explorer("pipeline", b, {"runtime/wait.cpp", "worker/wake.hpp", "flow/slot_pool.hpp"})
       .check<space>("space")
-      .check<held>("held")
+      .check<one_space>("one space")
+      .check<held<lev::when_full::wait>>("held")
+      .check<held<lev::when_full::help>>("held, host helps")
+      .check<cached>("cached")
       .check<one_task<lev::wait_policy::park>>("one task, host parks")
       .check<one_task<lev::wait_policy::help>>("one task, host helps")
       .check<two_tasks<false>>("two tasks")
@@ -175,6 +205,12 @@ int main() {
       .plant("enqueue: no ring")
       .plant("enqueue: no ring for the own inbox")
       .plant("close: workers are not woken")
-      .plant("tell_space: slots come back silently")
+      .plant("tell_space: slots come back silently", "one space")
+      .plant("await_space: not counted for the barrier", "held")
+      .plant("await_space: counted for the barrier before it says so", "held")
+      .plant("await_space: forgets that all is held", "held")
+      .plant("slot_pool: a cache looks empty before the ring is full", "cached")
+      .spare("count load acquire -> relaxed", "Relacy runs loads in order; other CPUs do not")
+      .spare("set_count store release -> relaxed", "Relacy runs a thread's steps in order")
       .end();
 }

@@ -16,6 +16,7 @@ from tidy_rules.source import Tree
 from .steps import read_ctest, read_junit, read_unittest
 
 OWN_PART = "^(model|docs)$"  # labels of ctest that `dev` leaves to other parts
+MODEL_FACTOR = "20"  # how many times as many schedules the model tests explore with LEVERET_DEEP=1
 BUILT = set()  # presets that this process has built
 PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
 
@@ -46,17 +47,10 @@ def tidy(steps):
 
 
 def build(steps, preset, prefix=()):
-    """Configures and builds a preset, once; a cache that another place left is made anew."""
+    """Configures and builds a preset, once."""
     if preset in BUILT:
         return True
-    folder = steps.root / "build" / preset
-    fresh = []
-    cache = folder / "CMakeCache.txt"
-    if cache.exists() and f"CMAKE_HOME_DIRECTORY:INTERNAL={steps.root}\n" not in cache.read_text():
-        fresh = ["--fresh"]
-    launcher = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"} if shutil.which("ccache") else {}
-    configure = [*prefix, "cmake", "--preset", preset, *fresh]
-    if not steps.run(f"configure-{preset}", configure, counts=False, env=launcher):
+    if not configure(steps, preset, prefix):
         return False
     command = [*prefix, "cmake", "--build", "--preset", preset, "-j", steps.jobs]
     if not steps.run(f"build-{preset}", command):
@@ -65,11 +59,23 @@ def build(steps, preset, prefix=()):
     return True
 
 
-def ctest(steps, preset, *words, prefix=()):
+def configure(steps, preset, prefix=()):
+    """Configures a preset; a cache that another place left is made anew."""
+    folder = steps.root / "build" / preset
+    fresh = []
+    cache = folder / "CMakeCache.txt"
+    if cache.exists() and f"CMAKE_HOME_DIRECTORY:INTERNAL={steps.root}\n" not in cache.read_text():
+        fresh = ["--fresh"]
+    launcher = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"} if shutil.which("ccache") else {}
+    command = [*prefix, "cmake", "--preset", preset, *fresh]
+    return steps.run(f"configure-{preset}", command, counts=False, env=launcher)
+
+
+def ctest(steps, preset, *words, prefix=(), env=None):
     command = [*prefix, "ctest", "--preset", preset, "-j", steps.jobs, *words]
     if steps.deep:
         command += ["--timeout", "1500"]
-    return steps.run("ctest", command, read=read_ctest)
+    return steps.run("ctest", command, read=read_ctest, env=env)
 
 
 def dev(steps):
@@ -109,8 +115,9 @@ def tsan(steps):
 
 def model(steps):
     """The protocol classes under the model checker."""
-    if build(steps, "dev"):
-        ctest(steps, "model")
+    build_it = ["cmake", "--build", "--preset", "model", "-j", steps.jobs]
+    if configure(steps, "dev") and steps.run("build", build_it):
+        ctest(steps, "model", env={"LEVERET_MODEL_FACTOR": MODEL_FACTOR} if steps.deep else None)
 
 
 def package(steps):
