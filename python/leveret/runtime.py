@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Literal
 
 from . import _core
+from .errors import Closed, Status
 
 
 class Runtime(_core.Runtime):
@@ -34,6 +35,8 @@ class Runtime(_core.Runtime):
         nest_max: int = 256,
         spin_ns: int = 50_000,
     ) -> None:
+        if not isinstance(machine, str):
+            raise TypeError(f"machine must be a name such as 'threads', not {machine!r}")
         super().__init__(
             machine,
             workers=workers,
@@ -54,6 +57,8 @@ class Runtime(_core.Runtime):
         self._is_open = True
 
     def __enter__(self) -> Runtime:
+        if self.closed:
+            raise Closed("this runtime is closed; open a new one", Status.CLOSED)
         return self
 
     def __exit__(

@@ -208,7 +208,7 @@ def demo(
     timeout: Optional[float] = typer.Option(None, help="Give up after that many seconds."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Run the papers' applications, check them, and draw what happened."""
+    """Run the papers' applications, checked, with pictures."""
     out.mkdir(parents=True, exist_ok=True)
     columns = (
         TextColumn("{task.description:<28}"),
