@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Literal
 
 from . import _core
-from .errors import Closed, Status
 
 
 class Runtime(_core.Runtime):
@@ -57,8 +56,6 @@ class Runtime(_core.Runtime):
         self._is_open = True
 
     def __enter__(self) -> Runtime:
-        if self.closed:
-            raise Closed("this runtime is closed; open a new one", Status.CLOSED)
         return self
 
     def __exit__(
@@ -83,6 +80,8 @@ class Runtime(_core.Runtime):
             warnings.warn(text, warn, stacklevel=2, source=self)
 
     def __repr__(self) -> str:
+        if not self._is_open:
+            return "<leveret.Runtime, not opened>"
         if self.closed:
             return "<leveret.Runtime, closed>"
         return f"<leveret.Runtime on '{self.machine}', {self.workers} workers>"

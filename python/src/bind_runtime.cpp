@@ -94,7 +94,7 @@ void set_choices(config& c, nb::handle o) {
   const auto text = [&](const char* name) {
     const nb::object value = o[name];
     if (!nb::isinstance<nb::str>(value))
-      raise_type_error(std::string(name) + " must be a string, not " + text_of(nb::repr(value)));
+      raise_value_error(std::string(name) + " must be a string, not " + text_of(nb::repr(value)));
     return text_of(value);
   };
   using s = staging;

@@ -61,7 +61,7 @@ def test_wrong_calls(
         ({"workers": 1.5}, TypeError, "workers must be an integer, not 1.5"),
         ({"tickets": 10**12}, ValueError, "tickets must be from 0 to 4294967295"),
         ({"pin": "yes"}, TypeError, "pin must be True or False, not 'yes'"),
-        ({"wait": 3}, TypeError, "wait must be a string, not 3"),
+        ({"wait": 3}, ValueError, "wait must be a string, not 3"),
         ({"wait": "x"}, ValueError, "wait must be one of help, park, spin"),
         ({"machine": 3}, TypeError, "machine must be a name such as 'threads', not 3"),
         ({"machine": "abacus"}, leveret.Unavailable, "threads"),
@@ -98,11 +98,13 @@ def test_a_ticket_shows_its_state(threads: leveret.Runtime) -> None:
     assert repr(ticket) == "<leveret.Ticket of 'leveret.null', ok>"
 
 
-def test_a_closed_runtime_is_not_entered() -> None:
-    runtime = leveret.Runtime(workers=1)
-    runtime.close()
-    with pytest.raises(leveret.Closed, match="open a new one"), runtime:
-        pass
+def test_a_runtime_that_could_not_be_opened_can_be_shown() -> None:
+    """A debugger and a test runner show the local variables of a failure."""
+    with pytest.raises(ValueError) as caught:
+        leveret.Runtime(wait=any_of("x"))
+    frames = [entry.locals for entry in caught.traceback]
+    halves = [each["self"] for each in frames if "self" in each]
+    assert [repr(half) for half in halves] == ["<leveret.Runtime, not opened>"]
 
 
 def test_errors_survive_pickle() -> None:
