@@ -171,17 +171,30 @@ void bind_refusal(nb::class_<runtime_object>& c, const char* method, std::size_t
       nb::arg("args"), nb::arg("options"), "Any other call raises TypeError.");
 }
 
+// What help() shows: the types that calls.hpp checks.
+constexpr const char* submit_sig =
+    "def submit(self, procedure: Procedure, *args: object, after: Ticket | Iterable[Ticket] = (), "
+    "locks: Mutex | Iterable[Mutex] = (), priority: int = 0, key: int = 0, grain: int = 0) "
+    "-> Ticket";
+constexpr const char* parallel_sig =
+    "def parallel(self, procedure: Procedure, n: int, *args: object, "
+    "after: Ticket | Iterable[Ticket] = (), locks: Mutex | Iterable[Mutex] = (), "
+    "priority: int = 0, key: int = 0, grain: int = 0) -> Ticket";
+constexpr const char* submit_bulk_sig =
+    "def submit_bulk(self, procedure: Procedure, *args: object, count: int | None = None) "
+    "-> Ticket";
+
 void bind_submits(nb::class_<runtime_object>& c) {
   constexpr const char* of_tasks = "after, locks, priority, key, grain";
   const nb::tuple none;
   c.def("submit", &submit, nb::arg("procedure"), nb::arg("args"), nb::arg("after") = none,
         nb::arg("locks") = none, nb::arg("priority") = 0, nb::arg("key") = 0, nb::arg("grain") = 0,
-        submit_doc);
+        nb::sig(submit_sig), submit_doc);
   c.def("parallel", &parallel, nb::arg("procedure"), nb::arg("n"), nb::arg("args"),
         nb::arg("after") = none, nb::arg("locks") = none, nb::arg("priority") = 0,
-        nb::arg("key") = 0, nb::arg("grain") = 0, parallel_doc);
+        nb::arg("key") = 0, nb::arg("grain") = 0, nb::sig(parallel_sig), parallel_doc);
   c.def("submit_bulk", &submit_bulk, nb::arg("procedure"), nb::arg("args"),
-        nb::arg("count") = nb::none(), submit_bulk_doc);
+        nb::arg("count") = nb::none(), nb::sig(submit_bulk_sig), submit_bulk_doc);
   bind_refusal(c, "submit", 1, of_tasks);
   bind_refusal(c, "parallel", 2, of_tasks);
   bind_refusal(c, "submit_bulk", 1, "count");
