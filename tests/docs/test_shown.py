@@ -33,6 +33,21 @@ def found(language):
     return [block for page in blocks.pages(ROOT) for block in page.of(language)]
 
 
+def calls_of_leveret(block):
+    """The words behind `leveret` of each line of a block of shell that begins with it."""
+    lines = [shlex.split(line, comments=True) for line in block.text.split("\n")]
+    return [words[1:] for words in lines if words[:1] == ["leveret"]]
+
+
+def wrong_json(block):
+    """What is wrong with a block of JSON, or an empty string."""
+    try:
+        json.loads(block.text)
+    except ValueError as error:
+        return f"{block.place}: {error}"
+    return ""
+
+
 def temporary(test):
     return Path(test.enterContext(tempfile.TemporaryDirectory(prefix="leveret-docs-")))
 
@@ -41,7 +56,7 @@ class JsonBlocks(unittest.TestCase):
     def test_blocks_of_json_parse(self):
         for block in found("json"):
             with self.subTest(block.place):
-                json.loads(block.text)
+                self.assertEqual(wrong_json(block), "")
 
 
 class CmakeBlocks(unittest.TestCase):
@@ -87,16 +102,10 @@ class CommandBlocks(unittest.TestCase):
         require(self, self.python, why)
         self.trace = next(b.text for b in found("json") if "traceEvents" in b.text)
 
-    def commands(self):
-        for block in found("sh"):
-            for line in block.text.split("\n"):
-                if line.startswith("leveret "):
-                    yield block, shlex.split(line, comments=True)[1:]
-
     def test_calls_of_leveret_work(self):
-        commands = list(self.commands())
-        self.assertTrue(commands)
-        for block, words in commands:
+        calls = [(block, words) for block in found("sh") for words in calls_of_leveret(block)]
+        self.assertTrue(calls)
+        for block, words in calls:
             folder = temporary(self)
             if words[0] == "trace":
                 (folder / words[1]).write_text(self.trace, encoding="utf-8")
