@@ -4,8 +4,9 @@
 // typed front below takes the kinds of its arguments from the C++ signature:
 //
 //   void saxpy(float a, lev::in<float> x, lev::inout<float> y);
-//   const auto saxpy_procedure = lev::define("saxpy", saxpy);   // or LEV_PROCEDURE(saxpy) at
-//   namespace scope
+//   const auto saxpy_procedure = lev::define("saxpy", saxpy);
+//
+// or LEV_PROCEDURE(saxpy) at namespace scope.
 //
 // Papers: gcell's GC_DECLARE_PROC and lookup_proc; Sol MT's Work::typeID and Dice.
 #ifndef LEVERET_PROCEDURE_HPP
@@ -130,8 +131,8 @@ procedure_id register_function(const char* name, void (*function)(Parameters...)
 }  // namespace detail
 
 // define() registers a function, or a lambda that captures nothing, under `name`. Throws lev::error
-// when the name is taken. The parameters decide the kinds: T by value, lev::result<T>, lev::in<T>,
-// lev::out<T>, lev::inout<T>, lev::range.
+// when the name is taken or bad, or the table is full. The parameters decide the kinds: T by value,
+// lev::result<T>, lev::in<T>, lev::out<T>, lev::inout<T>, lev::range.
 template <class... Parameters>
 procedure<void(Parameters...)> define(const char* name, void (*function)(Parameters...),
                                       dice_hook dice = nullptr, cost_hook cost = nullptr) {

@@ -1,7 +1,7 @@
 // The runtime: workers of one machine, and the way tasks reach them.
 //
-//   lev::runtime runtime;                                         // threads, one worker per spare
-//   core runtime.submit(saxpy_procedure, 2.0f, x, y).wait();
+//   lev::runtime runtime;  // threads, one worker per spare core
+//   runtime.submit(saxpy_procedure, 2.0f, x, y).wait();
 //
 // Thread safety: every member may be called from any thread, except the constructor, close() and
 // the destructor.
@@ -226,8 +226,8 @@ class runtime {
     return {core_, detail::try_submit(core_, draft_of(d), o, false, why)};
   }
 
-  // post() submits without a ticket: for tasks that only wait_for_completion() waits for. Cheaper
-  // than submit().
+  // post() submits without a ticket: for tasks that only wait_for_completion() waits for. Takes
+  // what submit() takes, and is cheaper.
   template <class... Parameters, class... Arguments>
   void post(procedure<void(Parameters...)> p, Arguments&&... arguments) {
     submit_typed(nullptr, true, p, static_cast<Arguments&&>(arguments)...);
@@ -244,6 +244,9 @@ class runtime {
   template <auto Function, class... Arguments>
   void post(const options& o, Arguments&&... arguments) {
     post(o, detail::procedure_of<Function>::get(), static_cast<Arguments&&>(arguments)...);
+  }
+  void post(const descriptor& d, const options* o = nullptr) {
+    detail::submit(core_, draft_of(d), o, true);
   }
 
   // submit_bulk() submits `count` tasks behind one ticket. make(i, task) fills the i-th descriptor;

@@ -87,8 +87,11 @@ class ticket {
   status cancel() noexcept { return detail::cancel(runtime_, id_); }
 
   // then() calls run(context) once, on the thread that completes the task, or at once here when it
-  // has completed. One per ticket; it must not wait. The ticket stays to be waited for. Errors:
-  // exists, stale_ticket.
+  // has completed. One per ticket; it must not wait. The ticket stays to be waited for.
+  // A wait for the ticket may return before run() has run, or while it runs: waiters are told
+  // first. What `context` points to must therefore outlive the callback, not the wait;
+  // runtime::wait_for_completion() and the end of the runtime come after all callbacks.
+  // Errors: exists, stale_ticket.
   status then(void (*run)(void*), void* context) noexcept {
     return detail::on_complete(runtime_, id_, run, context);
   }

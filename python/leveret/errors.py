@@ -58,6 +58,10 @@ class LeveretError(Exception):
         self.status = status
         self.argument = argument
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """For pickle, which else gives the constructor the message alone."""
+        return type(self), (str(self), self.status, self.argument), self.__dict__
+
 
 class TaskFailed(LeveretError):
     """A procedure returned a code other than 0, or threw.

@@ -34,6 +34,8 @@ class Runtime(_core.Runtime):
         nest_max: int = 256,
         spin_ns: int = 50_000,
     ) -> None:
+        if not isinstance(machine, str):
+            raise TypeError(f"machine must be a name such as 'threads', not {machine!r}")
         super().__init__(
             machine,
             workers=workers,
@@ -78,6 +80,8 @@ class Runtime(_core.Runtime):
             warnings.warn(text, warn, stacklevel=2, source=self)
 
     def __repr__(self) -> str:
+        if not self._is_open:
+            return "<leveret.Runtime, not opened>"
         if self.closed:
             return "<leveret.Runtime, closed>"
         return f"<leveret.Runtime on '{self.machine}', {self.workers} workers>"

@@ -112,9 +112,13 @@ def parse(signature: Signature) -> Parsed:
         text, arrow, returned = signature.partition("->")
         parts = text.split(",") if text.strip() else []
     else:
-        parts = list(signature)
-        if not all(isinstance(part, str) for part in parts):
-            raise TypeError("a signature is a string or a list of strings")
+        is_list = isinstance(signature, Sequence)
+        parts = list(signature) if is_list else []
+        if not is_list or not all(isinstance(part, str) for part in parts):
+            raise TypeError(
+                "a signature is a string such as 'f8, in f8, inout f8, count(1)', or a list of "
+                f"its parameters, not {signature!r}"
+            )
         has_arrow = bool(parts) and parts[-1].strip().startswith("->")
         _, arrow, returned = parts.pop().partition("->") if has_arrow else ("", "", "")
     if arrow and returned.strip() not in ("int", "void"):

@@ -12,14 +12,20 @@ from .errors import Status, TimeoutError
 __all__ = ["as_completed", "wait_all", "wait_any"]
 
 
-def as_completed(tickets: Iterable[Ticket], timeout: float | None = None) -> Iterator[Ticket]:
+def as_completed(
+    tickets: Ticket | Iterable[Ticket], timeout: float | None = None
+) -> Iterator[Ticket]:
     """Yields each ticket once, as its task completes. Failures are not raised: wait() does that.
 
     timeout: seconds from the first call for all of them. Raises TimeoutError when it is over,
     ValueError for a negative number or NaN. Cost: each ticket is looked at once per wait, so n
     tickets that complete one by one cost n * n / 2 looks of some 50 ns.
     """
-    pending = dict.fromkeys(tickets)
+    pending = dict.fromkeys([tickets] if isinstance(tickets, Ticket) else tickets)
+    for one in pending:
+        if not isinstance(one, Ticket):
+            kind = type(one).__name__
+            raise TypeError(f"tickets must be a Ticket or an iterable of Tickets, not {kind}")
     if timeout is not None and (math.isnan(timeout) or timeout < 0):
         raise ValueError(f"timeout must be None or a number of seconds >= 0, not {timeout}")
     return _yield_completed(pending, timeout)

@@ -5,6 +5,7 @@
 
 #include "bindings.hpp"
 #include "builtins.hpp"
+#include "calls.hpp"
 #include "runtime_object.hpp"
 
 namespace lev::python {
@@ -74,21 +75,26 @@ template <class Field>
 void set_number(Field& field, nb::handle options, const char* name) {
   const nb::object value = options[name];
   const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
-  if (!index.is_valid()) throw nb::python_error();
+  if (!index.is_valid()) {
+    PyErr_Clear();
+    raise_type_error(std::string(name) + " must be an integer, not " + text_of(nb::repr(value)));
+  }
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   using limits = std::numeric_limits<Field>;
   const bool is_low = number < 0 && static_cast<long long>(limits::min()) > number;
   const bool is_high = number > 0 && static_cast<unsigned long long>(number) > limits::max();
   if (overflow != 0 || is_low || is_high)
-    raise_value_error(std::string(name) + "=" + text_of(value) + " is out of bounds");
+    raise_value_error(std::string(name) + " must be from " + std::to_string(limits::min()) +
+                      " to " + std::to_string(limits::max()) + ", not " + text_of(value));
   field = static_cast<Field>(number);
 }
 
 void set_choices(config& c, nb::handle o) {
   const auto text = [&](const char* name) {
     const nb::object value = o[name];
-    if (!nb::isinstance<nb::str>(value)) raise_value_error(std::string(name) + " must be a string");
+    if (!nb::isinstance<nb::str>(value))
+      raise_value_error(std::string(name) + " must be a string, not " + text_of(nb::repr(value)));
     return text_of(value);
   };
   using s = staging;
@@ -117,37 +123,81 @@ void open(runtime_object* self, const std::string& machine, nb::kwargs o) {
   set_number(c.host_threads, o, "host_threads");
   set_number(c.nest_max, o, "nest_max");
   set_number(c.spin_ns, o, "spin_ns");
-  c.pin = nb::cast<bool>(nb::object(o["pin"]));
+  const nb::object pin = o["pin"];
+  if (!nb::isinstance<nb::bool_>(pin))
+    raise_type_error("pin must be True or False, not " + text_of(nb::repr(pin)));
+  c.pin = nb::cast<bool>(pin);
   new (self) runtime_object(std::make_shared<session>(c));
 }
 
-ticket_object* submit(runtime_object& self, const plan& p, nb::args args, nb::object after,
-                      nb::object locks, std::int32_t priority, std::uint32_t key,
-                      std::uint32_t grain) {
-  return self.submit(p, args, {after, locks, priority, key, grain}, nullptr);
+// The options of a task as Python gives them.
+struct given_options {
+  nb::object after, locks, priority, key, grain;
+
+  submit_options read() const {
+    return {after, locks, number_in<std::int32_t>("priority", priority),
+            number_in<std::uint32_t>("key", key), number_in<std::uint32_t>("grain", grain)};
+  }
+};
+
+ticket_object* submit(runtime_object& self, nb::object procedure, nb::args args, nb::object after,
+                      nb::object locks, nb::object priority, nb::object key, nb::object grain) {
+  const given_options given{after, locks, priority, key, grain};
+  return self.submit(procedure_in(procedure), args, given.read(), nullptr);
 }
 
-ticket_object* parallel(runtime_object& self, const plan& p, std::uint64_t n, nb::args args,
-                        nb::object after, nb::object locks, std::int32_t priority,
-                        std::uint32_t key, std::uint32_t grain) {
-  const lev::range whole{0, n};
-  return self.submit(p, args, {after, locks, priority, key, grain}, &whole);
+ticket_object* parallel(runtime_object& self, nb::object procedure, nb::object n, nb::args args,
+                        nb::object after, nb::object locks, nb::object priority, nb::object key,
+                        nb::object grain) {
+  const given_options given{after, locks, priority, key, grain};
+  const long long end = integer_in("n", n, 0, std::numeric_limits<long long>::max());
+  const lev::range whole{0, static_cast<std::uint64_t>(end)};
+  return self.submit(procedure_in(procedure), args, given.read(), &whole);
 }
+
+ticket_object* submit_bulk(runtime_object& self, nb::object procedure, nb::args args,
+                           nb::object count) {
+  return self.submit_bulk(procedure_in(procedure), args, count);
+}
+
+// A second function of the same name, which nanobind calls when the first does not fit.
+void bind_refusal(nb::class_<runtime_object>& c, const char* method, std::size_t wanted,
+                  const char* known) {
+  c.def(
+      method,
+      [=](runtime_object&, nb::args given, nb::kwargs) -> ticket_object* {
+        refuse_call(method, given.size(), wanted, known);
+      },
+      nb::arg("args"), nb::arg("options"), "Any other call raises TypeError.");
+}
+
+// What help() shows: the types that calls.hpp checks.
+constexpr const char* submit_sig =
+    "def submit(self, procedure: Procedure, *args: object, after: Ticket | Iterable[Ticket] = (), "
+    "locks: Mutex | Iterable[Mutex] = (), priority: int = 0, key: int = 0, grain: int = 0) "
+    "-> Ticket";
+constexpr const char* parallel_sig =
+    "def parallel(self, procedure: Procedure, n: int, *args: object, "
+    "after: Ticket | Iterable[Ticket] = (), locks: Mutex | Iterable[Mutex] = (), "
+    "priority: int = 0, key: int = 0, grain: int = 0) -> Ticket";
+constexpr const char* submit_bulk_sig =
+    "def submit_bulk(self, procedure: Procedure, *args: object, count: int | None = None) "
+    "-> Ticket";
 
 void bind_submits(nb::class_<runtime_object>& c) {
+  constexpr const char* of_tasks = "after, locks, priority, key, grain";
   const nb::tuple none;
   c.def("submit", &submit, nb::arg("procedure"), nb::arg("args"), nb::arg("after") = none,
         nb::arg("locks") = none, nb::arg("priority") = 0, nb::arg("key") = 0, nb::arg("grain") = 0,
-        submit_doc);
+        nb::sig(submit_sig), submit_doc);
   c.def("parallel", &parallel, nb::arg("procedure"), nb::arg("n"), nb::arg("args"),
         nb::arg("after") = none, nb::arg("locks") = none, nb::arg("priority") = 0,
-        nb::arg("key") = 0, nb::arg("grain") = 0, parallel_doc);
-  c.def(
-      "submit_bulk",
-      [](runtime_object& self, const plan& p, nb::args args, nb::object count) {
-        return self.submit_bulk(p, args, count);
-      },
-      nb::arg("procedure"), nb::arg("args"), nb::arg("count") = nb::none(), submit_bulk_doc);
+        nb::arg("key") = 0, nb::arg("grain") = 0, nb::sig(parallel_sig), parallel_doc);
+  c.def("submit_bulk", &submit_bulk, nb::arg("procedure"), nb::arg("args"),
+        nb::arg("count") = nb::none(), nb::sig(submit_bulk_sig), submit_bulk_doc);
+  bind_refusal(c, "submit", 1, of_tasks);
+  bind_refusal(c, "parallel", 2, of_tasks);
+  bind_refusal(c, "submit_bulk", 1, "count");
 }
 
 void bind_rest(nb::class_<runtime_object>& c) {

@@ -58,10 +58,18 @@ void bind_tickets(nb::module_& m) {
           "procedure", [](ticket_object& t) -> const plan& { return t.procedure(); },
           nb::rv_policy::reference, "What the task runs.")
       .def("__repr__", [](ticket_object& t) {
-        return "<leveret.Ticket of '" + t.procedure().name + "', " + status_name(t.code()) + ">";
+        const bool is_news = !t.is_finished() && t.done();
+        const std::string state = is_news ? "complete, not waited for" : status_name(t.code());
+        return "<leveret.Ticket of '" + t.procedure().name + "', " + state + ">";
       });
-  m.def("wait_any", &wait_any, nb::arg("tickets"), nb::arg("timeout") = nb::none(), wait_any_doc);
-  m.def("wait_all", &wait_all, nb::arg("tickets"), nb::arg("timeout") = nb::none(), wait_all_doc);
+  m.def("wait_any", &wait_any, nb::arg("tickets"), nb::arg("timeout") = nb::none(),
+        nb::sig("def wait_any(tickets: Ticket | Iterable[Ticket], timeout: float | None = None) "
+                "-> Ticket"),
+        wait_any_doc);
+  m.def("wait_all", &wait_all, nb::arg("tickets"), nb::arg("timeout") = nb::none(),
+        nb::sig("def wait_all(tickets: Ticket | Iterable[Ticket], timeout: float | None = None) "
+                "-> None"),
+        wait_all_doc);
 }
 
 }  // namespace lev::python

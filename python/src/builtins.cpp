@@ -91,7 +91,10 @@ void register_plan(plan& p, body run) {
   if (code == status::exists) {
     message += "the name is taken; give another one with name=";
   } else if (code == status::too_big) {
-    message += "names have at most 63 bytes, and a process at most 1023 procedures";
+    message += p.name.size() > procedure_name_bytes_max
+                   ? "the name has more than 63 bytes; choose a shorter one with name="
+                   : "the table is full: a process has at most 1023 procedures and none is ever "
+                     "removed; define each once, and pass what differs as an argument";
   } else {
     message += status_name(code);
   }

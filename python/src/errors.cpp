@@ -28,9 +28,17 @@ void raise_value_error(const std::string& message) {
   raise(PyExc_ValueError, message);
 }
 
+void raise_type_error(const std::string& message) {
+  raise(PyExc_TypeError, message);
+}
+
 std::string text_of(nb::handle value) {
   const nb::str text(value);
   return text.c_str();
+}
+
+bool is_iterable(nb::handle value) {
+  return Py_TYPE(value.ptr())->tp_iter != nullptr || PySequence_Check(value.ptr()) != 0;
 }
 
 std::string name_of_type(nb::handle value) {

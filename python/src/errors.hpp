@@ -31,6 +31,9 @@ struct place {
 // raise_value_error() raises ValueError; for options and time-outs.
 [[noreturn]] void raise_value_error(const std::string& message);
 
+// raise_type_error() raises TypeError, likewise.
+[[noreturn]] void raise_type_error(const std::string& message);
+
 // text_of() is str(value).
 std::string text_of(nb::handle value);
 
@@ -38,6 +41,9 @@ std::string text_of(nb::handle value);
 inline bool is_empty_tuple(nb::handle value) noexcept {
   return PyTuple_Check(value.ptr()) && PyTuple_GET_SIZE(value.ptr()) == 0;
 }
+
+// is_iterable() tells whether nb::iter() would take it.
+bool is_iterable(nb::handle value);
 
 // name_of_type() is the name of a value's type, for messages.
 std::string name_of_type(nb::handle value);

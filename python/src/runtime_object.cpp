@@ -9,19 +9,21 @@ namespace lev::python {
 
 namespace {
 
+[[noreturn]] void refuse_locks(nb::handle given) {
+  raise_type_error("locks must be a Mutex or an iterable of them, made with Runtime.mutex(), not " +
+                   name_of_type(given));
+}
+
 void add_locks(nb::handle locks, const session* owner, options& o) {
   const auto add = [&](nb::handle lock) {
-    if (!nb::isinstance<task_mutex>(lock)) {
-      PyErr_SetString(PyExc_TypeError,
-                      "locks must be mutexes of this runtime; make them with Runtime.mutex()");
-      throw nb::python_error();
-    }
+    if (!nb::isinstance<task_mutex>(lock)) refuse_locks(lock);
     const task_mutex& m = *nb::inst_ptr<task_mutex>(lock);
     if (m.owner.get() != owner) raise_value_error("a mutex in locks= is of another runtime");
     o.locks(m.id);
   };
   if (nb::isinstance<task_mutex>(locks)) return add(locks);
   if (is_empty_tuple(locks)) return;
+  if (!is_iterable(locks)) refuse_locks(locks);
   for (nb::handle lock : nb::iter(locks)) add(lock);
 }
 
@@ -43,6 +45,14 @@ bool is_task_list(const plan& p, nb::tuple values) {
   if (values.size() != 1 || (p.slots.size() == 1 && p.slots[0].what == kind::range)) return false;
   PyObject* list = PyTuple_GET_ITEM(values.ptr(), 0);
   return PyList_Check(list) && PyList_GET_SIZE(list) > 0 && PyTuple_Check(PyList_GET_ITEM(list, 0));
+}
+
+std::string text_of_dropped(const outcome& o) {
+  if (o.code == status::would_deadlock) return "a task cannot wait for all tasks: it is one itself";
+  std::string text = "a task whose Ticket was dropped: ";
+  text += o.task_code != 0 ? "returned " + std::to_string(o.task_code) : status_name(o.code);
+  if (o.failures > 1) text += " (the first of " + std::to_string(o.failures) + " that failed)";
+  return text;
 }
 
 filter filter_named(const std::string& name) {
@@ -83,7 +93,7 @@ lev::ticket runtime_object::submit_after(const descriptor& task, options& o, nb:
                                          refusal* why) {
   bool is_any_waited_for = false;
   std::vector<std::uint64_t> ids;
-  for (const nb::object& t : tickets_of(after)) {
+  for (const nb::object& t : tickets_of(after, "after")) {
     ticket_object& one = ticket_in(t);
     if (one.owner() != session_) raise_value_error("a ticket in after= is of another runtime");
     if (one.is_waited_for() && one.done()) one.try_wait(deadline(nb::none()));
@@ -168,9 +178,7 @@ void runtime_object::wait_for_completion(nb::object timeout) {
   session_->collect();
   if (o.code == status::timed_out) raise_status(o.code, "tasks are still waiting or running");
   if (o.code != status::would_deadlock && o.code != status::closed) session_->collect_idle();
-  if (o.code != status::ok)
-    raise_status(o.code, std::string("a task whose ticket was dropped: ") + status_name(o.code), -1,
-                 o.task_code, o.failures);
+  if (o.code != status::ok) raise_status(o.code, text_of_dropped(o), -1, o.task_code, o.failures);
 }
 
 void runtime_object::close(nb::object timeout, bool cancel_waiting) {

@@ -68,16 +68,19 @@ void check_one_runtime(const std::vector<nb::object>& tickets) {
 
 }  // namespace
 
-std::vector<nb::object> tickets_of(nb::handle tickets) {
+[[noreturn]] static void refuse_tickets(const char* what, nb::handle given) {
+  raise_type_error(std::string(what) + " must be a Ticket or an iterable of Tickets, not " +
+                   name_of_type(given));
+}
+
+std::vector<nb::object> tickets_of(nb::handle tickets, const char* what) {
   std::vector<nb::object> list;
   if (is_empty_tuple(tickets)) return list;
   if (nb::isinstance<ticket_object>(tickets)) return list.push_back(nb::borrow(tickets)), list;
+  if (!is_iterable(tickets)) refuse_tickets(what, tickets);
   const nb::set seen;
   for (nb::handle t : nb::iter(tickets)) {
-    if (!nb::isinstance<ticket_object>(t)) {
-      PyErr_SetString(PyExc_TypeError, ("expected a Ticket, got " + name_of_type(t)).c_str());
-      throw nb::python_error();
-    }
+    if (!nb::isinstance<ticket_object>(t)) refuse_tickets(what, t);
     if (seen.contains(t)) continue;
     PySet_Add(seen.ptr(), t.ptr());
     list.push_back(nb::borrow(t));
@@ -86,7 +89,7 @@ std::vector<nb::object> tickets_of(nb::handle tickets) {
 }
 
 nb::object wait_any(nb::object tickets, nb::object timeout) {
-  const std::vector<nb::object> list = tickets_of(tickets);
+  const std::vector<nb::object> list = tickets_of(tickets, "tickets");
   const deadline end(timeout);
   check_one_runtime(list);
   while (true) {
@@ -110,7 +113,7 @@ nb::object wait_any(nb::object tickets, nb::object timeout) {
 }
 
 void wait_all(nb::object tickets, nb::object timeout) {
-  const std::vector<nb::object> list = tickets_of(tickets);
+  const std::vector<nb::object> list = tickets_of(tickets, "tickets");
   const deadline end(timeout);
   std::size_t missing = 0;
   unsigned failures = 0;

@@ -6,8 +6,9 @@
 
 namespace lev::python {
 
-// tickets_of() lists a Ticket, or an iterable of them, each once. Raises TypeError.
-std::vector<nb::object> tickets_of(nb::handle tickets);
+// tickets_of() lists a Ticket, or an iterable of them, each once. Raises TypeError about the
+// argument `what`.
+std::vector<nb::object> tickets_of(nb::handle tickets, const char* what);
 
 inline ticket_object& ticket_in(const nb::object& t) {
   return *nb::inst_ptr<ticket_object>(t);

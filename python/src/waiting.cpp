@@ -2,7 +2,6 @@
 #include "waiting.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace lev::python {
 
@@ -25,10 +24,14 @@ void remember_main_thread() {
 deadline::deadline(nb::handle timeout) : is_never_(timeout.is_none()) {
   if (is_never_) return;
   const double seconds = PyFloat_AsDouble(timeout.ptr());
-  if (seconds == -1.0 && PyErr_Occurred()) throw nb::python_error();
-  if (std::isnan(seconds) || seconds < 0)
-    raise_value_error("timeout must be None or a number of seconds >= 0, not " +
-                      std::to_string(seconds));
+  const bool is_number = seconds != -1.0 || PyErr_Occurred() == nullptr;
+  if (!is_number || !(seconds >= 0)) {  // so that NaN is refused, too
+    PyErr_Clear();
+    const std::string message =
+        "timeout must be None or a number of seconds >= 0, not " + text_of(nb::repr(timeout));
+    if (is_number) raise_value_error(message);
+    raise_type_error(message);
+  }
   const auto length = std::chrono::duration<double>(std::min(seconds, seconds_max));
   end_ = std::chrono::steady_clock::now() +
          std::chrono::duration_cast<std::chrono::nanoseconds>(length);

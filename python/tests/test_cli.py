@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -191,6 +193,52 @@ def test_as_a_program(tmp_path: Path) -> None:
     assert done.stdout == ""
 
 
+def test_the_version() -> None:
+    assert invoke("--version") == f"leveret {leveret.__version__}\n"
+
+
+def test_ctrl_c_ends_native_code() -> None:
+    """The application runs in C++ for minutes: the signal must not wait for its end."""
+    command = [sys.executable, "-m", "leveret", "run", "mandelbrot", "--frames", "1000000"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until_busy(process.pid)
+    process.send_signal(signal.SIGINT)
+    printed, said = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (common.INTERRUPTED, "")
+    assert said == "leveret: interrupted\n"
+
+
+def wait_until_busy(pid: int) -> None:
+    """Until a second thread of the process has run for a tenth of a second: a worker."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        for stat_file in Path(f"/proc/{pid}/task").glob("*/stat"):
+            fields = stat_file.read_text().rsplit(")", 1)[1].split()
+            if stat_file.parent.name != str(pid) and int(fields[11]) > ticks // 10:
+                return
+    pytest.fail("no worker was busy within a minute")
+
+
+def test_files_without_a_folder_are_refused_before_the_work(tmp_path: Path) -> None:
+    for option in ("--trace", "--out"):
+        path = str(tmp_path / "missing" / "file")
+        words = ["run", "mandelbrot", "--frames", "100000", option, path]
+        result = runner.invoke(app, words)
+        assert result.exit_code == common.ENVIRONMENT
+        assert f"{option} {path}: there is no folder" in result.stderr
+
+
+def test_messages_name_the_next_step(tmp_path: Path) -> None:
+    result = runner.invoke(app, ["trace", str(tmp_path / "t.json")])
+    assert "`leveret run APP --trace" in result.stderr
+    for timeout in ("0", "-1", "nan", "1e300"):
+        for command in (["run", "lu"], ["bench", "null-task"], ["bench", "python"]):
+            result = runner.invoke(app, [*command, "--timeout", timeout])
+            assert result.exit_code == common.USAGE
+            assert "--timeout must be seconds" in result.stderr
+
+
 def test_demo(tmp_path: Path) -> None:
     out = tmp_path / "demo"
     facts = invoke_json("demo", "--quick", "--out", str(out))
@@ -331,4 +379,6 @@ def test_the_installed_bench_lists_itself() -> None:
         pytest.skip("this build has no leveret-bench")
     assert os.access(path, os.X_OK)
     assert "null-task" in invoke_json("bench")["benches"]
-    assert invoke("bench", "tetris", code=common.USAGE) == ""
+    result = runner.invoke(app, ["bench", "tetris"])
+    assert (result.exit_code, result.stdout) == (common.USAGE, "")
+    assert result.stderr == "leveret: there is no bench 'tetris'; `leveret bench` lists them\n"

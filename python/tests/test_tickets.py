@@ -184,6 +184,7 @@ def test_a_dropped_failure_is_reported(threads: leveret.Runtime, library: Path, 
     with pytest.raises(leveret.TaskFailed) as caught:
         threads.wait_for_completion(60)
     assert caught.value.code == 6
+    assert "a task whose Ticket was dropped: returned 6" in str(caught.value)
     threads.wait_for_completion(60)
 
 

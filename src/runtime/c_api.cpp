@@ -172,9 +172,9 @@ lev_status lev_register(const char* name, lev_body body, void* context, const le
   const lev::status code = lev::register_procedure(info, id);
   if (code == lev::status::ok) return LEV_OK;
   delete procedure;
-  return fail(code, code == lev::status::exists
-                        ? "lev_register: the name is taken; lev_lookup() finds that procedure"
-                        : "lev_register: needs a name of 1 to 63 bytes, a body and valid kinds");
+  char message[256];
+  std::snprintf(message, sizeof message, "lev_register: %s", lev::refusal_text(info, code));
+  return fail(code, message);
 }
 
 lev_procedure_id lev_lookup(const char* name) {

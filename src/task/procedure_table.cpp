@@ -3,6 +3,7 @@
 
 #include "sync/spin_lock.hpp"
 
+#include <cstdio>
 #include <cstring>
 
 namespace lev {
@@ -63,6 +64,22 @@ status register_procedure(const procedure_info& info, procedure_id* id) noexcept
   return code;
 }
 
+const char* refusal_text(const procedure_info& info, status code) noexcept {
+  switch (code) {
+    case status::exists:
+      return "the name is taken by another procedure; choose a name of its own";
+    case status::bad_argument_count:
+      return "more than 18 parameters; pass several values as one struct";
+    case status::too_big:
+      if (std::strlen(info.name) > procedure_name_bytes_max)
+        return "the name has more than 63 bytes; choose a shorter one";
+      return "the table is full: a process has at most 1023 procedures and none is ever removed; "
+             "define each once, and pass what differs as an argument";
+    default:
+      return "a procedure needs a name of 1 to 63 bytes, a body, and parameters of known kinds";
+  }
+}
+
 procedure_id lookup(const char* name) noexcept {
   // Pairs with register_procedure().
   return name == nullptr ? 0 : find(procedures.count.load(memory_order_acquire), name);
@@ -80,9 +97,11 @@ procedure_id detail::register_or_throw(const procedure_info& info) {
       procedure_at(id).info.context == info.context) {
     return id;  // the same procedure from another translation unit
   }
-  if (code != status::ok)
-    throw error(code, -1, "define(): the procedure's name is taken, empty or too long (63 bytes)");
-  return id;
+  if (code == status::ok) return id;
+  char message[256];
+  const char* name = info.name == nullptr ? "" : info.name;
+  std::snprintf(message, sizeof message, "define('%.63s'): %s", name, refusal_text(info, code));
+  throw error(code, -1, message);
 }
 
 }  // namespace lev

@@ -24,6 +24,9 @@ struct procedure_table {
 };
 extern procedure_table procedures;
 
+// refusal_text() says why register_procedure() refused `info` with `code`, and what to do next.
+const char* refusal_text(const procedure_info& info, status code) noexcept;
+
 // find_procedure() returns the entry, or null for an id that is not registered. Wait-free.
 inline const procedure_entry* find_procedure(procedure_id id) noexcept {
   // Pairs with register_procedure().

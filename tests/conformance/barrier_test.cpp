@@ -35,6 +35,45 @@ TEST_P(barrier_test, waits_for_all_posted_tasks) {
   }
 }
 
+// x = 3 x + n: the order of such steps shows in the result.
+void step_posted(inout<std::uint64_t> x, std::uint64_t n) {
+  x[0] = 3 * x[0] + n;
+}
+LEV_PROCEDURE(step_posted);
+
+TEST_P(barrier_test, waits_for_tasks_posted_with_options_in_every_form) {
+  runtime& r = open();
+  std::uint64_t x = 1;
+  const auto step = define("barrier.step", &step_posted);
+  const auto here = [&] { return view(&x, 1); };
+  ticket first = r.submit(step, here(), std::uint64_t{1});
+  r.post(after(first), step, here(), std::uint64_t{2});
+  expect_all_done();
+  EXPECT_EQ(x, 14u);
+  r.post<step_posted>(here(), std::uint64_t{3});
+  expect_all_done();
+  EXPECT_EQ(x, 45u);
+  ticket second = r.submit<step_posted>(here(), std::uint64_t{4});
+  r.post<step_posted>(after(second), here(), std::uint64_t{5});
+  expect_all_done();
+  EXPECT_EQ(x, 422u);
+  r.post(pack(step, here(), std::uint64_t{6}));
+  expect_all_done();
+  ticket third = r.submit(step, here(), std::uint64_t{7});
+  const options behind = after(third);
+  r.post(pack(step, here(), std::uint64_t{8}), &behind);
+  expect_all_done();
+  EXPECT_EQ(x, (3 * 422u + 6) * 9 + 29);
+}
+
+TEST_P(barrier_test, a_refused_post_submits_nothing) {
+  runtime& r = open();
+  counter n = 0;
+  EXPECT_THROW(r.post(locks(mutex_id{9}), count_one, ref{&n}), error);
+  expect_all_done();
+  EXPECT_EQ(n, 0);
+}
+
 TEST_P(barrier_test, of_nothing_is_done_at_once) {
   runtime& r = open();
   EXPECT_EQ(r.wait_for_completion(0).code, status::ok);

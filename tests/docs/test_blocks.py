@@ -7,6 +7,7 @@ from pathlib import Path
 import blocks
 import tables
 import test_docs
+import test_shown
 
 PAGE = """\
 See [there](there.md#part) and `[not](a-link.md)`.
@@ -66,6 +67,17 @@ class Reading(unittest.TestCase):
         self.assertEqual(tables.number("1u << 24"), 1 << 24)
         self.assertEqual(tables.number("50'000"), 50000)
         self.assertIsNone(tables.number("sizeof(int)"))
+
+
+class Shown(unittest.TestCase):
+    def test_calls_of_leveret(self):
+        text = "cc -O2 x.c\nleveret trace 'a b.json'  # sums\nenv leveret info\nleveret info\n"
+        calls = test_shown.calls_of_leveret(block(text, "sh"))
+        self.assertEqual(calls, [["trace", "a b.json"], ["info"]])
+
+    def test_json(self):
+        self.assertEqual(test_shown.wrong_json(block('{"a": 1}\n', "json")), "")
+        self.assertIn("page.md:1", test_shown.wrong_json(block('{"a": 1,}\n', "json")))
 
 
 class Compiling(unittest.TestCase):

@@ -17,7 +17,7 @@ from .steps import read_ctest, read_junit, read_unittest
 
 OWN_PART = "^(model|docs)$"  # labels of ctest that `dev` leaves to other parts
 MODEL_FACTOR = "20"  # how many times as many schedules the model tests explore with LEVERET_DEEP=1
-BUILT = set()  # presets that this process has built
+BUILT = set()  # presets and environments that this process has made
 PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
 
 
@@ -159,17 +159,32 @@ def by_pkg_config(steps, consumers, prefix, temporary):
         steps.run(name, ["sh", "-ec", line], cwd=temporary, env=env)
 
 
+def package_python(steps):
+    """The interpreter of an empty environment with the Python package in it, or None.
+
+    The package is built and installed as a user would do it, once for all parts of this process.
+    """
+    folder = steps.root / "build" / "check" / "python-venv"
+    inside = folder / "bin" / "python"
+    if "python-venv" in BUILT:
+        return inside
+    shutil.rmtree(folder, ignore_errors=True)
+    pins = ["-c", "tools/requirements.txt"]
+    if not steps.run("venv", [sys.executable, "-m", "venv", folder], counts=False):
+        return None
+    if not steps.run("install", [inside, *PIP, *pins, ".[test,native]"]):
+        return None
+    BUILT.add("python-venv")
+    return inside
+
+
 def python(steps):
     """Installs the Python package as a user would, into an empty environment, and tests it."""
+    inside = package_python(steps)
+    if inside is None:
+        return
     with tempfile.TemporaryDirectory(prefix="leveret-python-") as name:
         folder = Path(name)
-        inside = folder / "venv" / "bin" / "python"
-        make = [sys.executable, "-m", "venv", folder / "venv"]
-        pins = ["-c", "tools/requirements.txt"]
-        if not steps.run("venv", make, counts=False):
-            return
-        if not steps.run("install", [inside, *PIP, *pins, ".", "pytest", "hypothesis"]):
-            return
         where = (
             "import leveret, sys; print(leveret.__file__); "
             "sys.exit(not leveret.__file__.startswith(sys.prefix))"
@@ -178,19 +193,15 @@ def python(steps):
         results = folder / "results.xml"
         tests = ["-p", "no:cacheprovider", f"--junitxml={results}", steps.root / "python/tests"]
         steps.run("pytest", [inside, "-m", "pytest", *tests], read=read_junit(results), cwd=folder)
-        demo = [folder / "venv" / "bin" / "leveret", "demo", "--out", folder / "demo"]
+        demo = [inside.with_name("leveret"), "demo", "--out", folder / "demo"]
         steps.run("demo", demo, cwd=folder)
 
 
 def docs(steps):
-    """The code in the documents: run by ctest (label docs), or else by tests/docs/test_*.py."""
-    folder = steps.root / "tests" / "docs"
-    if (folder / "CMakeLists.txt").exists():
-        if build(steps, "dev"):
-            ctest(steps, "docs")
-    else:
-        command = [venv_tool(steps, "python"), "-B", "-m", "unittest", "discover", folder]
-        steps.run("tests", command, read=read_unittest)
+    """The code in the documents, all of it: a block that cannot be run here fails."""
+    inside = package_python(steps)
+    if inside is not None and build(steps, "dev"):
+        ctest(steps, "docs", env={"LEVERET_PYTHON": inside, "LEVERET_DOCS_STRICT": "1"})
 
 
 PARTS = {part.__name__: part for part in (tidy, dev, asan, tsan, model, package, python, docs)}

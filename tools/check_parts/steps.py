@@ -128,7 +128,7 @@ def _run_into(log, command, cwd, env):
             process = subprocess.Popen(
                 command,
                 cwd=cwd,
-                env=os.environ | env,
+                env=os.environ | {name: str(value) for name, value in env.items()},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typer
 
+from .. import __version__
 from . import bench, demo, info, run, trace
 
 app = typer.Typer(
@@ -18,6 +19,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"leveret {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _before_any(
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Show the version."
+    ),
+) -> None:
+    """Leveret: tasks with declared data, run by workers with small fast memory."""
+
+
 for command in (info.info, demo.demo, run.run, bench.bench, trace.trace):
     app.command()(command)
 

@@ -18,11 +18,13 @@ from .common import (
     FAILED,
     TIMED_OUT,
     USAGE,
+    check_timeout,
     notes,
     print_json,
     reporting,
     stop,
     tables,
+    time_limit,
 )
 
 _GOAL = re.compile(r"\s*(<=|>=|<|>|=)\s*([-+0-9.eE]+)\s*")
@@ -92,12 +94,14 @@ def run_bench(arguments: list[str], timeout: Optional[float] = None) -> str:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired:
         stop(TIMED_OUT, f"leveret-bench was not done after {timeout:g} s")
+    if done.returncode == USAGE:
+        stop(USAGE, f"there is no bench '{arguments[0]}'; `leveret bench` lists them")
     if done.stderr:
         notes().print(done.stderr.rstrip(), markup=False, highlight=False)
     if done.returncode < 0:
         stop(ENVIRONMENT, f"leveret-bench was ended by signal {-done.returncode}")
     if done.returncode != 0:
-        stop(USAGE if done.returncode == USAGE else FAILED, f"{' '.join(arguments)} did not work")
+        stop(FAILED, f"leveret-bench {' '.join(arguments)} did not work")
     return done.stdout
 
 
@@ -122,16 +126,16 @@ def bench(
     timeout: Optional[float] = typer.Option(None, help="Give up after that many seconds."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Run a benchmark; its table shows the goal beside each figure."""
-    if timeout is not None and not timeout > 0:
-        raise ValueError(f"--timeout must be a number of seconds above 0, not {timeout}")
+    """Run a benchmark; shows the goal beside each figure."""
+    check_timeout(timeout)
     if name is None:
         _list(as_json)
         return
     if name.startswith("-"):
-        stop(USAGE, f"there is no bench '{name}'")
+        stop(USAGE, f"there is no bench '{name}'; `leveret bench` lists them")
     if name == "python":
-        report = python_bench.measure(quick)
+        with time_limit(timeout):
+            report = python_bench.measure(quick)
         print_json(report) if as_json else print_figures(report, peers)
         return
     printed = run_bench([name, "--json", *(["--quick"] if quick else [])], timeout)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import json
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NoReturn, Optional, TypeVar
 
 import typer
@@ -72,27 +74,71 @@ def reporting(command: Callable[..., Result]) -> Callable[..., Result]:
     return wrapped
 
 
+def check_timeout(seconds: Optional[float]) -> None:
+    """ValueError for what is no --timeout."""
+    if seconds is not None and not 0 < seconds < threading.TIMEOUT_MAX:
+        most = f"{threading.TIMEOUT_MAX:.0f}"
+        raise ValueError(f"--timeout must be seconds, above 0 and below {most}, not {seconds}")
+
+
+def check_folder(option: str, path: Optional[Path]) -> None:
+    """FileNotFoundError for a file to be written where no folder is: before the work, not after."""
+    if path is not None and not path.parent.is_dir():
+        raise FileNotFoundError(f"{option} {path}: there is no folder {path.parent}; make it first")
+
+
+def _leave(code: int, message: str) -> NoReturn:
+    """Ends the process from any thread, whatever native code runs; shows the cursor again."""
+    show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""
+    sys.stderr.write(f"{show_cursor}leveret: {message}\n")
+    sys.stderr.flush()
+    os._exit(code)
+
+
 @contextmanager
 def time_limit(seconds: Optional[float]) -> Iterator[None]:
     """Ends the process with 124 when the block takes longer: native code cannot be interrupted."""
+    check_timeout(seconds)
     if seconds is None:
         yield
         return
-    if not 0 < seconds < threading.TIMEOUT_MAX:
-        raise ValueError(f"--timeout must be a number of seconds above 0, not {seconds}")
-
-    def give_up() -> None:
-        sys.stderr.write(f"leveret: not done after {seconds:g} s\n")
-        sys.stderr.flush()
-        os._exit(TIMED_OUT)
-
-    timer = threading.Timer(seconds, give_up)
+    timer = threading.Timer(seconds, _leave, (TIMED_OUT, f"not done after {seconds:g} s"))
     timer.daemon = True
     timer.start()
     try:
         yield
     finally:
         timer.cancel()
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ends the process with 130 at Ctrl-C, also while the block is in native code.
+
+    Python tells a handler only between its own instructions; but it writes the signal's number to
+    the wake-up descriptor at once, where a thread reads it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+
+    def watch() -> None:
+        while number := os.read(reader, 1):
+            if number[0] == signal.SIGINT:
+                _leave(INTERRUPTED, "interrupted")
+
+    before = signal.set_wakeup_fd(writer)
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(writer)  # the thread reads the end
+        thread.join()
+        os.close(reader)
 
 
 def share_text(share: float) -> str:

@@ -66,7 +66,7 @@ def collect() -> dict[str, Any]:
 def info(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Show the machines that work here, the cores and caches, and the version."""
+    """Show the version, machines, cores and caches."""
     facts = collect()
     if as_json:
         print_json(facts)

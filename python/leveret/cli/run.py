@@ -11,7 +11,18 @@ from rich.table import Table
 
 from .. import apps
 from ..runtime import Runtime
-from .common import FAILED, USAGE, print_json, reporting, share_text, stop, tables, time_limit
+from .common import (
+    FAILED,
+    USAGE,
+    check_folder,
+    interruptible,
+    print_json,
+    reporting,
+    share_text,
+    stop,
+    tables,
+    time_limit,
+)
 
 APPS = ("mandelbrot", "lu", "barnes-hut")
 TRACE_EVENTS = 1 << 16  # per worker: a run of some seconds with tasks of 100 us
@@ -165,7 +176,10 @@ def run(
     timeout: Optional[float] = typer.Option(None, help="Give up after that many seconds."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Run an application of the papers and compare it with its serial reference."""
+    """Run an application of the papers, checked.
+
+    Its result is compared with that of its serial reference.
+    """
     if app not in APPS:
         stop(USAGE, f"there is no application '{app}'; there are: {', '.join(APPS)}")
     options = {
@@ -176,7 +190,9 @@ def run(
         "trace_events": TRACE_EVENTS if trace is not None else 0,
         "tickets": 1 << 16 if app == "lu" else 4096,
     }
-    with time_limit(timeout):
+    check_folder("--trace", trace)
+    check_folder("--out", out)
+    with time_limit(timeout), interruptible():
         done = run_checked(app, machine, options, Sizes(n, tasks, frames, dice), trace, out)
     if as_json:
         print_json(done.facts())

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from ..report.timeline import timeline_html
 from ..report.traces import Summary, read_trace, summarise
-from .common import notes, print_json, reporting, share_text, tables
+from .common import check_folder, notes, print_json, reporting, share_text, tables
 
 _LISTED = 20  # procedures shown; --json has all
 
@@ -55,9 +55,13 @@ def trace(
     html: bool = typer.Option(True, help="Write the page."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Sum up a trace, and write it as an HTML page to zoom into, with a lane for each worker."""
+    """Sum up a trace, and draw it as an HTML page to zoom into.
+
+    The page has a lane for each worker and needs nothing else to be looked at.
+    """
     if not file.is_file():
-        raise ValueError(f"there is no file {file}")
+        raise ValueError(f"there is no file {file}; `leveret run APP --trace {file}` makes one")
+    check_folder("--out", out)
     read = read_trace(file)
     page = out if out is not None else file.with_suffix(".html")
     if html:

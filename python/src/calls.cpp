@@ -1,0 +1,36 @@
+// Messages about the procedure and the options of a call.
+#include "calls.hpp"
+
+namespace lev::python {
+
+const plan& procedure_in(nb::handle value) {
+  if (nb::isinstance<plan>(value)) return *nb::inst_ptr<plan>(value);
+  raise_type_error("procedure must be a Procedure, made with leveret.load(), leveret.procedure() " +
+                   ("or leveret.builtin(), not " + name_of_type(value)));
+}
+
+long long integer_in(const char* option, nb::handle value, long long low, long long high) {
+  const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+  if (!index.is_valid()) {
+    PyErr_Clear();
+    raise_type_error(std::string(option) + " must be an integer, not " + name_of_type(value));
+  }
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  if (overflow == 0 && low <= number && number <= high) return number;
+  const std::string message = std::string(option) + " must be from " + std::to_string(low) +
+                              " to " + std::to_string(high) + ", not " + text_of(value);
+  PyErr_SetString(PyExc_OverflowError, message.c_str());
+  throw nb::python_error();
+}
+
+void refuse_call(const char* method, std::size_t given, std::size_t wanted, const char* options) {
+  const std::string who = std::string(method) + "()";
+  if (given < wanted)
+    raise_type_error(who + (wanted == 1 ? " needs a procedure, then the task's arguments"
+                                        : " needs a procedure and n, then the task's arguments"));
+  raise_type_error(
+      who + " takes the task's arguments by position, and these options by name: " + options);
+}
+
+}  // namespace lev::python

@@ -1,0 +1,116 @@
+"""Wrong calls: the error is of the right class, names what is wrong and says what to write."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leveret
+
+NULL, SPIN, SUM = (leveret.builtin(name) for name in ("null", "spin", "sum"))
+Call = Callable[[leveret.Runtime], Any]
+
+
+def any_of(thing: Any) -> Any:
+    """Hides a wrong type from the type checker."""
+    return thing
+
+
+WRONG_CALLS: list[tuple[Call, type[Exception], str]] = [
+    (lambda r: r.submit(any_of("sum")), TypeError, r"procedure must be .* leveret\.load\(\).* str"),
+    (lambda r: any_of(r).submit(), TypeError, r"submit\(\) needs a procedure"),
+    (lambda r: any_of(r).submit(NULL, prio=1), TypeError, "by name: after, locks, priority, key"),
+    (lambda r: any_of(r).parallel(NULL), TypeError, "needs a procedure and n"),
+    (lambda r: r.parallel(NULL, -1), OverflowError, "n must be from 0"),
+    (lambda r: any_of(r).submit_bulk(NULL, number=3), TypeError, "by name: count"),
+    (lambda r: r.submit_bulk(any_of(3)), TypeError, "procedure must be a Procedure"),
+    (lambda r: r.submit(NULL, priority=2**31), OverflowError, "priority must be from -2147483648"),
+    (lambda r: r.submit(NULL, priority=any_of(1.0)), TypeError, "priority must be an integer"),
+    (lambda r: r.submit(NULL, grain=-1), OverflowError, "grain must be from 0 to 4294967295"),
+    (lambda r: r.submit(NULL, key=2**32), OverflowError, "key must be from 0"),
+    (lambda r: r.submit(NULL, after=any_of(3)), TypeError, "after must be a Ticket .* not int"),
+    (lambda r: r.submit(NULL, after=any_of([3])), TypeError, "after must be a Ticket .* not int"),
+    (lambda r: r.submit(NULL, locks=any_of(3)), TypeError, r"locks must .* Runtime\.mutex\(\)"),
+    (lambda r: r.submit(NULL, locks=any_of([3])), TypeError, "locks must be .* not int"),
+    (lambda r: r.submit(NULL).wait(any_of("1")), TypeError, "timeout must be .* not '1'"),
+    (lambda r: r.submit(NULL).wait(-1), ValueError, "timeout must be .* not -1$"),
+    (lambda r: leveret.wait_any(any_of(3)), TypeError, "tickets must be .* not int"),
+    (lambda r: leveret.wait_all(any_of([None])), TypeError, "tickets must be .* not NoneType"),
+    (lambda r: leveret.as_completed(any_of([3])), TypeError, "tickets must be .* not int"),
+    (lambda r: r.submit(SUM, any_of([1.0])), TypeError, r"argument 0 .* numpy\.asarray"),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"), WRONG_CALLS, ids=[m for *_, m in WRONG_CALLS]
+)
+def test_wrong_calls(
+    threads: leveret.Runtime, call: Call, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        call(threads)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"workers": 1.5}, TypeError, "workers must be an integer, not 1.5"),
+        ({"tickets": 10**12}, ValueError, "tickets must be from 0 to 4294967295"),
+        ({"pin": "yes"}, TypeError, "pin must be True or False, not 'yes'"),
+        ({"wait": 3}, ValueError, "wait must be a string, not 3"),
+        ({"wait": "x"}, ValueError, "wait must be one of help, park, spin"),
+        ({"machine": 3}, TypeError, "machine must be a name such as 'threads', not 3"),
+        ({"machine": "abacus"}, leveret.Unavailable, "threads"),
+        ({"worker": 1}, TypeError, "worker"),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        leveret.Runtime(**options)
+
+
+@pytest.mark.parametrize("signature", [None, 3, b"f8", ["f8", 3], {"f8"}])
+def test_what_is_no_signature(signature: Any) -> None:
+    with pytest.raises(TypeError, match="a signature is a string such as"):
+        leveret.procedure(1, signature)
+
+
+def test_options_may_be_numpy_integers(threads: leveret.Runtime) -> None:
+    threads.submit(NULL, priority=any_of(np.int64(-3)), grain=any_of(np.uint8(1))).wait()
+    threads.parallel(NULL, any_of(np.int32(3))).wait()
+
+
+def test_as_completed_takes_one_ticket(threads: leveret.Runtime) -> None:
+    ticket = threads.submit(NULL)
+    assert list(leveret.as_completed(ticket, 60)) == [ticket]
+
+
+def test_a_ticket_shows_its_state(threads: leveret.Runtime) -> None:
+    ticket = threads.submit(NULL)
+    while not ticket.done():
+        pass
+    assert repr(ticket) == "<leveret.Ticket of 'leveret.null', complete, not waited for>"
+    ticket.wait()
+    assert repr(ticket) == "<leveret.Ticket of 'leveret.null', ok>"
+
+
+def test_a_runtime_that_could_not_be_opened_can_be_shown() -> None:
+    """A debugger and a test runner show the local variables of a failure."""
+    with pytest.raises(ValueError) as caught:
+        leveret.Runtime(wait=any_of("x"))
+    frames = [entry.locals for entry in caught.traceback]
+    halves = [each["self"] for each in frames if "self" in each]
+    assert [repr(half) for half in halves] == ["<leveret.Runtime, not opened>"]
+
+
+def test_errors_survive_pickle() -> None:
+    failed = leveret.TaskFailed("it returned 3", leveret.Status.TASK_FAILED, 2)
+    failed.code, failed.failures = 3, 7
+    again = pickle.loads(pickle.dumps(failed))
+    assert type(again) is leveret.TaskFailed
+    assert (str(again), again.status, again.argument) == ("it returned 3", failed.status, 2)
+    assert (again.code, again.failures) == (3, 7)
