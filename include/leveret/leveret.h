@@ -86,6 +86,23 @@ typedef struct lev_call {
 /* A procedure's body: 0 on success, any other value fails the task. */
 typedef int (*lev_body)(const lev_call* call);
 
+/* What these say in config.hpp; 0 is the default. */
+typedef enum lev_staging {
+  LEV_STAGING_AUTOMATIC = 0,
+  LEV_STAGING_IN_PLACE = 1,
+  LEV_STAGING_COPY = 2
+} lev_staging;
+typedef enum lev_wait_policy {
+  LEV_WAIT_HELP = 0,
+  LEV_WAIT_PARK = 1,
+  LEV_WAIT_SPIN = 2
+} lev_wait_policy;
+typedef enum lev_when_full {
+  LEV_FULL_HELP = 0,
+  LEV_FULL_WAIT = 1,
+  LEV_FULL_FAIL = 2
+} lev_when_full;
+
 /* Zero-initialise, then set what differs from the default. */
 typedef struct lev_options {
   const char* machine; /* NULL: "threads" */
@@ -94,7 +111,25 @@ typedef struct lev_options {
   uint32_t trace_events;
   uint64_t local_store_bytes; /* 0: default */
   uint64_t seed;
+  lev_staging staging;
+  lev_wait_policy wait;
+  lev_when_full full;
 } lev_options;
+
+/* What has happened since lev_open; see struct counters in runtime.hpp. */
+typedef struct lev_counters {
+  uint64_t submitted;
+  uint64_t completed;
+  uint64_t failed;
+  uint64_t direct;
+  uint64_t stolen;
+  uint64_t diced;
+  uint64_t passes;
+  uint64_t parks;
+  uint64_t staged_bytes;
+  uint64_t bad_filters;
+  uint64_t helped;
+} lev_counters;
 
 typedef struct lev_outcome {
   lev_status code;
@@ -128,6 +163,9 @@ lev_status lev_submit(lev_runtime* runtime, lev_procedure_id procedure,
 lev_status lev_submit_after(lev_runtime* runtime, lev_procedure_id procedure,
                             const lev_argument* arguments, unsigned count, const lev_ticket* after,
                             unsigned after_count, lev_ticket* ticket);
+/* lev_submit without a ticket, for tasks that only lev_wait_for_completion waits for. Cheaper. */
+lev_status lev_post(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments,
+                    unsigned count);
 
 /* Waits consume the ticket unless they time out. outcome may be NULL. Returns the task's outcome
  * code. */
@@ -140,6 +178,10 @@ lev_status lev_poll(lev_runtime* runtime,
                     lev_ticket ticket); /* LEV_PENDING, or the outcome's code; does not consume */
 lev_status lev_cancel(lev_runtime* runtime, lev_ticket ticket);
 void lev_release(lev_runtime* runtime, lev_ticket ticket);
+
+lev_status lev_count(const lev_runtime* runtime, lev_counters* counters);
+/* Writes what was traced as Chrome/Perfetto JSON; lev_options.trace_events must not have been 0. */
+lev_status lev_write_trace(const lev_runtime* runtime, const char* path);
 
 #ifdef __cplusplus
 }

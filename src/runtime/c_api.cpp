@@ -3,6 +3,7 @@
 #include <leveret/leveret.h>
 #include <leveret/leveret.hpp>
 
+#include "base/numbers.hpp"
 #include "task/validate.hpp"
 
 #include <cstdio>
@@ -16,6 +17,11 @@ static_assert(sizeof(lev_call) == sizeof(lev::call) &&
               offsetof(lev_call, context) == offsetof(lev::call, context));
 static_assert(LEV_BAD_FILTER == static_cast<int>(lev::status::bad_filter) &&
               LEV_RANGE == static_cast<int>(lev::kind::range));
+static_assert(sizeof(lev_counters) == sizeof(lev::counters) &&
+              offsetof(lev_counters, helped) == offsetof(lev::counters, helped));
+static_assert(LEV_STAGING_COPY == static_cast<int>(lev::staging::copy) &&
+              LEV_WAIT_SPIN == static_cast<int>(lev::wait_policy::spin) &&
+              LEV_FULL_FAIL == static_cast<int>(lev::when_full::fail));
 static_assert(LEV_ARGUMENTS_MAX == lev::argument_count_max && sizeof(lev_kind) == sizeof(int));
 
 struct lev_runtime {
@@ -85,12 +91,10 @@ lev_status report(const lev::outcome& o, lev_outcome* out) noexcept {
   return to.code;
 }
 
+// Without `ticket`, nobody will wait for the task by name.
 lev_status submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments,
                   unsigned count, const lev::options* o, lev_ticket* ticket) noexcept {
-  if (runtime == nullptr || ticket == nullptr) {
-    return fail(lev::status::bad_argument, "lev_submit: runtime and ticket must not be NULL");
-  }
-  *ticket = 0;
+  if (ticket != nullptr) *ticket = 0;
   if (count > LEV_ARGUMENTS_MAX)
     return fail(lev::status::too_big, "lev_submit: more than 18 arguments");
   if (count != 0 && arguments == nullptr)
@@ -103,8 +107,28 @@ lev_status submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_ar
                              0,
                              reinterpret_cast<const lev::argument*>(arguments)};
   lev::refusal why;
-  *ticket = lev::detail::try_submit(runtime->runtime.core(), d, o, false, &why);
-  return *ticket != 0 ? LEV_OK : fail(why.code, why.message);
+  const bool detached = ticket == nullptr;
+  const lev_ticket made = lev::detail::try_submit(runtime->runtime.core(), d, o, detached, &why);
+  if (made == 0) return fail(why.code, why.message);
+  if (!detached) *ticket = made;
+  return LEV_OK;
+}
+
+lev_status check_given(const lev_runtime* runtime, const lev_ticket* ticket) noexcept {
+  if (runtime != nullptr && ticket != nullptr) return LEV_OK;
+  return fail(lev::status::bad_argument, "lev_submit: runtime and ticket must not be NULL");
+}
+
+// The largest multiple of an element that fits a word stands for all that do not: the submit
+// refuses it.
+uint64_t bytes_of(size_t element_bytes, size_t count) noexcept {
+  uint64_t bytes = 0;
+  if (lev::checked_multiply(element_bytes, count, &bytes)) return bytes;
+  return UINT64_MAX - UINT64_MAX % element_bytes;
+}
+
+bool known(int value, int last) noexcept {
+  return value >= 0 && value <= last;
 }
 
 }  // namespace
@@ -134,7 +158,7 @@ lev_argument lev_value(const void* bytes, size_t size) {
 }
 
 lev_argument lev_memory(lev_kind kind, const void* address, size_t element_bytes, size_t count) {
-  const auto bytes = static_cast<ptrdiff_t>(element_bytes * count);
+  const auto bytes = static_cast<ptrdiff_t>(bytes_of(element_bytes, count));
   lev_argument a = lev_strided(kind, address, element_bytes, 1, count, bytes);
   a.flags = 0;
   return a;
@@ -144,7 +168,7 @@ lev_argument lev_strided(lev_kind kind, const void* address, size_t element_byte
                          size_t row_count, ptrdiff_t stride_bytes) {
   lev_argument a{};
   a.address = reinterpret_cast<uintptr_t>(address);
-  a.row_bytes = element_bytes * row_count;
+  a.row_bytes = bytes_of(element_bytes, row_count);
   a.stride_bytes = stride_bytes;
   a.rows = static_cast<uint32_t>(rows > 0xffffffffu ? 0xffffffffu : rows);
   a.unit_bytes = static_cast<uint16_t>(element_bytes > 0xffff ? 0 : element_bytes);
@@ -194,6 +218,14 @@ lev_status lev_open(const lev_options* options, lev_runtime** runtime) {
       c.trace_events = options->trace_events;
       if (options->local_store_bytes != 0) c.local_store_bytes = options->local_store_bytes;
       if (options->seed != 0) c.seed = options->seed;
+      if (!known(options->staging, LEV_STAGING_COPY) || !known(options->wait, LEV_WAIT_SPIN) ||
+          !known(options->full, LEV_FULL_FAIL)) {
+        return fail(lev::status::bad_config,
+                    "lev_open: options.staging, wait and full are 0, 1 or 2; zero-initialise them");
+      }
+      c.staging = static_cast<lev::staging>(options->staging);
+      c.wait = static_cast<lev::wait_policy>(options->wait);
+      c.full = static_cast<lev::when_full>(options->full);
     }
     *runtime = new lev_runtime(c);
     return LEV_OK;
@@ -210,12 +242,21 @@ lev_status lev_close(lev_runtime* runtime) {
 
 lev_status lev_submit(lev_runtime* runtime, lev_procedure_id procedure,
                       const lev_argument* arguments, unsigned count, lev_ticket* ticket) {
+  if (const lev_status s = check_given(runtime, ticket); s != LEV_OK) return s;
   return submit(runtime, procedure, arguments, count, nullptr, ticket);
+}
+
+lev_status lev_post(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments,
+                    unsigned count) {
+  if (runtime == nullptr)
+    return fail(lev::status::bad_argument, "lev_post: runtime must not be NULL");
+  return submit(runtime, procedure, arguments, count, nullptr, nullptr);
 }
 
 lev_status lev_submit_after(lev_runtime* runtime, lev_procedure_id procedure,
                             const lev_argument* arguments, unsigned count, const lev_ticket* after,
                             unsigned after_count, lev_ticket* ticket) {
+  if (const lev_status s = check_given(runtime, ticket); s != LEV_OK) return s;
   if (after_count != 0 && after == nullptr) {
     return fail(lev::status::bad_argument, "lev_submit_after: after is NULL, after_count is not 0");
   }
@@ -260,6 +301,24 @@ lev_status lev_cancel(lev_runtime* runtime, lev_ticket ticket) {
 }
 void lev_release(lev_runtime* runtime, lev_ticket ticket) {
   if (runtime != nullptr) lev::detail::release(runtime->runtime.core(), ticket);
+}
+
+lev_status lev_count(const lev_runtime* runtime, lev_counters* counters) {
+  if (runtime == nullptr || counters == nullptr)
+    return fail(lev::status::bad_argument, "lev_count: runtime and counters must not be NULL");
+  const lev::counters all = runtime->runtime.count();
+  std::memcpy(counters, &all, sizeof all);
+  return LEV_OK;
+}
+
+lev_status lev_write_trace(const lev_runtime* runtime, const char* path) {
+  if (runtime == nullptr || path == nullptr)
+    return fail(lev::status::bad_argument, "lev_write_trace: runtime and path must not be NULL");
+  const lev::status code = runtime->runtime.write_trace(path);
+  if (code == lev::status::ok) return LEV_OK;
+  return fail(code, code == lev::status::not_supported
+                        ? "lev_write_trace: nothing was traced; set options.trace_events"
+                        : "lev_write_trace: the file cannot be written; check its folder");
 }
 
 }  // extern "C"

@@ -4,6 +4,7 @@
 #include <leveret/leveret.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <string>
 
@@ -129,6 +130,11 @@ TEST_F(c_api, argument_makers_carry_mistakes_to_the_submit) {
   }
   lev_argument huge = lev_memory(LEV_INOUT, &value_, sizeof value_, SIZE_MAX / 2);
   EXPECT_NE(lev_submit(runtime_, procedure_, &huge, 1, &t), LEV_OK);
+  // 4 * (2^62 + 1) bytes are 4, if nobody looks.
+  huge = lev_memory(LEV_INOUT, &value_, sizeof value_, SIZE_MAX / 4 + 2);
+  EXPECT_EQ(lev_submit(runtime_, procedure_, &huge, 1, &t), LEV_BAD_RANGE);
+  huge = lev_strided(LEV_INOUT, &value_, sizeof value_, 1, SIZE_MAX / 4 + 2, 4);
+  EXPECT_EQ(lev_submit(runtime_, procedure_, &huge, 1, &t), LEV_BAD_RANGE);
   huge = lev_memory(LEV_INOUT, &value_, 100'000, 1);
   EXPECT_EQ(lev_submit(runtime_, procedure_, &huge, 1, &t), LEV_BAD_ARGUMENT);
   huge = lev_strided(LEV_INOUT, &value_, 4, SIZE_MAX, 1, 4);
@@ -144,11 +150,47 @@ TEST_F(c_api, options_that_are_refused) {
   expect_refused(lev_open(&options, &r), LEV_BAD_CONFIG, "workers");
   EXPECT_EQ(r, nullptr);
   options = {};
+  options.wait = static_cast<lev_wait_policy>(3);
+  expect_refused(lev_open(&options, &r), LEV_BAD_CONFIG, "wait");
+  options = {};
   options.machine = "abacus";
   expect_refused(lev_open(&options, &r), LEV_UNAVAILABLE, "abacus");
   options = {};
   options.local_store_bytes = UINT64_MAX;
   expect_refused(lev_open(&options, &r), LEV_OUT_OF_MEMORY, "local_store_bytes");
+}
+
+TEST_F(c_api, posted_tasks_are_counted) {
+  const lev_argument a = argument_of(value_);
+  value_ = 1;
+  EXPECT_EQ(lev_post(runtime_, procedure_, &a, 1), LEV_OK);
+  EXPECT_EQ(lev_wait_for_completion(runtime_, LEV_FOREVER), LEV_OK);
+  EXPECT_EQ(value_, 2);
+  lev_counters n;
+  ASSERT_EQ(lev_count(runtime_, &n), LEV_OK);
+  EXPECT_EQ(n.submitted, 1u);
+  EXPECT_EQ(n.completed, 1u);
+  EXPECT_EQ(n.failed, 0u);
+  expect_refused(lev_post(nullptr, procedure_, &a, 1), LEV_BAD_ARGUMENT, "runtime");
+  expect_refused(lev_post(runtime_, 0, &a, 1), LEV_BAD_PROCEDURE, "0");
+  expect_refused(lev_count(runtime_, nullptr), LEV_BAD_ARGUMENT, "counters");
+}
+
+TEST_F(c_api, traces_are_written) {
+  expect_refused(lev_write_trace(runtime_, "unused.json"), LEV_NOT_SUPPORTED, "trace_events");
+  expect_refused(lev_write_trace(runtime_, nullptr), LEV_BAD_ARGUMENT, "path");
+  lev_options options{};
+  options.trace_events = 64;
+  options.wait = LEV_WAIT_PARK;
+  options.staging = LEV_STAGING_COPY;
+  options.full = LEV_FULL_WAIT;
+  lev_runtime* traced = nullptr;
+  ASSERT_EQ(lev_open(&options, &traced), LEV_OK) << lev_last_message();
+  const std::string path = testing::TempDir() + "leveret_c_api_trace.json";
+  EXPECT_EQ(lev_write_trace(traced, path.c_str()), LEV_OK) << lev_last_message();
+  EXPECT_EQ(std::remove(path.c_str()), 0);
+  expect_refused(lev_write_trace(traced, "/no/such/folder/trace.json"), LEV_UNAVAILABLE, "folder");
+  EXPECT_EQ(lev_close(traced), LEV_OK);
 }
 
 TEST_F(c_api, outcomes_of_failed_tasks) {
