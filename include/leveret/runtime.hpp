@@ -98,7 +98,8 @@ options locks(Mutexes... mutexes) noexcept {
 }
 
 // What has happened since open; sums over all workers and host threads. Reading it does not disturb
-// them. A wait may return a moment before its task is counted; wait_for_completion() does not.
+// them. A wait for a ticket may return before its task is counted as completed, as that comes
+// behind its callbacks; wait_for_completion() returns afterwards.
 struct counters {
   std::uint64_t submitted;  // tasks accepted: pieces of diced tasks, and one for a whole bulk, too
   std::uint64_t completed;
