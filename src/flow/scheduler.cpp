@@ -251,13 +251,13 @@ scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share,
   }
   report.submitted.add(is_piece ? made - 1 : made);
   join_pieces(task, made);
-  const std::uint32_t parent = is_piece ? s.parent : task;
-  const auto depth = static_cast<std::uint16_t>(s.dice_depth + 1);
+  const origin from{task, is_piece ? s.parent : task, static_cast<std::uint16_t>(s.dice_depth + 1),
+                    s.flags};
   const waiting_task original = tasks_.begin()[place];
   waiting_task* entry = tasks_.insert_after(tasks_.begin() + place, made - 1) - 1;
   --diceable_;
   for (std::uint32_t i = 0; i < made; ++i) {
-    write_piece(slots[i], cuts[i], parent, depth, slots[i] != task);
+    write_piece(slots[i], cuts[i], from);
     entry[i] = original;
     entry[i].slot = slots[i];
     entry[i].items = items_of(slots[i]);
@@ -297,20 +297,20 @@ void scheduler::join_pieces(std::uint32_t task, std::uint32_t made) noexcept {
   s.flags = static_cast<std::uint8_t>((s.flags | task_is_join) & ~task_diceable);
 }
 
-void scheduler::write_piece(std::uint32_t task, const descriptor& cut, std::uint32_t parent,
-                            std::uint16_t depth, bool is_new) noexcept {
+void scheduler::write_piece(std::uint32_t task, const descriptor& cut,
+                            const origin& from) noexcept {
   slot& s = pool_->at(task);
-  if (is_new) s.state.open(state_bits::released);
+  if (task != from.task) s.state.open(state_bits::released);
   write_task(*pool_, task, cut);
-  s.parent = parent;
-  s.dice_depth = depth;
+  s.parent = from.parent;
+  s.dice_depth = from.depth;
   s.mailbox = 0;
   const std::size_t bytes = staged_bytes(cut.arguments, cut.argument_count, limits_.copies_all);
   const bool too_big = bytes > limits_.local_store_bytes;
   const bool diceable = too_big || pieces_possible(cut, false) >= 2;
-  s.flags =
-      static_cast<std::uint8_t>(task_detached | task_is_piece | (diceable ? task_diceable : 0) |
-                                (bytes != 0 ? task_staged : 0) | (too_big ? task_too_big : 0));
+  s.flags = static_cast<std::uint8_t>(
+      task_detached | task_is_piece | (from.flags & task_timed) | (diceable ? task_diceable : 0) |
+      (bytes != 0 ? task_staged : 0) | (too_big ? task_too_big : 0));
   if (diceable) ++diceable_;
 }
 

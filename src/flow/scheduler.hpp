@@ -78,8 +78,13 @@ class scheduler {
   split_result split(std::size_t place, std::uint32_t share, slot_cache& cache,
                      pass_report& report) noexcept;
   void join_pieces(std::uint32_t task, std::uint32_t made) noexcept;
-  void write_piece(std::uint32_t task, const descriptor& cut, std::uint32_t parent,
-                   std::uint16_t depth, bool is_new) noexcept;
+  struct origin {  // of a piece
+    std::uint32_t task;
+    std::uint32_t parent;
+    std::uint16_t depth;
+    std::uint8_t flags;
+  };
+  void write_piece(std::uint32_t task, const descriptor& cut, const origin& from) noexcept;
   std::uint32_t pieces_possible(const descriptor& whole, bool too_big) const noexcept;
   bool has_big_front() noexcept;
   std::uint32_t ready_target() const noexcept;

@@ -127,8 +127,17 @@ uint64_t bytes_of(size_t element_bytes, size_t count) noexcept {
   return UINT64_MAX - UINT64_MAX % element_bytes;
 }
 
-bool known(int value, int last) noexcept {
-  return value >= 0 && value <= last;
+// An enumeration from C may hold any number, which C++ must not read as one.
+template <class Enumeration>
+int number_of(const Enumeration& e) noexcept {
+  static_assert(sizeof e == sizeof(int));
+  int number = 0;
+  std::memcpy(&number, &e, sizeof number);
+  return number;
+}
+template <class Enumeration>
+bool is_up_to(const Enumeration& e, int last) noexcept {
+  return number_of(e) >= 0 && number_of(e) <= last;
 }
 
 }  // namespace
@@ -172,7 +181,7 @@ lev_argument lev_strided(lev_kind kind, const void* address, size_t element_byte
   a.stride_bytes = stride_bytes;
   a.rows = static_cast<uint32_t>(rows > 0xffffffffu ? 0xffffffffu : rows);
   a.unit_bytes = static_cast<uint16_t>(element_bytes > 0xffff ? 0 : element_bytes);
-  a.what = static_cast<uint8_t>(kind);
+  a.what = is_up_to(kind, LEV_RANGE) ? static_cast<uint8_t>(number_of(kind)) : 0;
   a.flags = LEV_ROWS;
   return a;
 }
@@ -184,7 +193,7 @@ lev_status lev_register(const char* name, lev_body body, void* context, const le
     return fail(lev::status::bad_argument_count, "lev_register: more than 18 arguments");
   if (count != 0 && kinds == nullptr)
     return fail(lev::status::bad_argument, "lev_register: kinds is NULL, count is not 0");
-  for (unsigned i = 0; i < count; ++i) converted[i] = static_cast<lev::kind>(kinds[i]);
+  for (unsigned i = 0; i < count; ++i) converted[i] = static_cast<lev::kind>(number_of(kinds[i]));
   lev::procedure_info info;
   info.name = name;
   // Lives as long as the table of procedures: for ever.
@@ -218,8 +227,8 @@ lev_status lev_open(const lev_options* options, lev_runtime** runtime) {
       c.trace_events = options->trace_events;
       if (options->local_store_bytes != 0) c.local_store_bytes = options->local_store_bytes;
       if (options->seed != 0) c.seed = options->seed;
-      if (!known(options->staging, LEV_STAGING_COPY) || !known(options->wait, LEV_WAIT_SPIN) ||
-          !known(options->full, LEV_FULL_FAIL)) {
+      if (!is_up_to(options->staging, LEV_STAGING_COPY) ||
+          !is_up_to(options->wait, LEV_WAIT_SPIN) || !is_up_to(options->full, LEV_FULL_FAIL)) {
         return fail(lev::status::bad_config,
                     "lev_open: options.staging, wait and full are 0, 1 or 2; zero-initialise them");
       }

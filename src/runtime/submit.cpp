@@ -21,9 +21,6 @@ namespace lev::detail {
 
 namespace {
 
-// Automatic grain: at most this many pieces per taker in all, so that the last ones are short and
-// none is all overhead (bench imbalance: 1/512 of a worker's share is below the noise).
-constexpr std::uint64_t pieces_per_taker = 512;
 constexpr std::uint32_t direct_workers_max = 64;  // looked at for the direct path
 
 bool is_dice_gain(const core& c, const draft& d) noexcept {
@@ -37,15 +34,16 @@ bool is_dice_gain(const core& c, const draft& d) noexcept {
   return false;
 }
 
-std::uint32_t choose_grain(const core& c, const draft& d) noexcept {
-  if (d.grain != 0) return d.grain;
+void choose_grain(const core& c, draft& d, std::uint8_t* flags) noexcept {
+  *flags |= task_timed;
   for (unsigned i = 0; i < d.argument_count; ++i) {
     const argument& a = d.arguments[i];
     if ((a.flags & argument_sliced) == 0) continue;
-    return static_cast<std::uint32_t>(
-        smaller<std::uint64_t>(slice_items(a) / (c.takers * pieces_per_taker), 0xffffffffu));
+    const std::uint32_t place = item_costs::place_of(d.procedure, d.arguments, d.argument_count);
+    const std::uint64_t grain = c.costs.grain(place, slice_items(a), c.takers);
+    d.grain = static_cast<std::uint32_t>(smaller<std::uint64_t>(grain, 0xffffffffu));
+    return;
   }
-  return 0;
 }
 
 // Whether the local store or the dicer has anything to do with the task.
@@ -282,12 +280,12 @@ struct admission {
       if (o->grain_ != 0) d.grain = o->grain_;
     }
     std::uint8_t flags = detached ? task_detached : 0;
+    if (facts.is_sliced && d.grain == 0) choose_grain(c, d, &flags);
     if (has_size(c, facts) && !check_size(c, d, facts, &flags, why)) return 0;
     std::uint32_t task = c.pool.try_take(self->free_slots);
     if (task == no_slot) task = await_slot(c, *self);
     if (self->running == nullptr && owes_others(*self)) leave(c, *self);
     if (task == no_slot) return refuse_full(c, why), 0;
-    if (facts.may_dice) d.grain = choose_grain(c, d);
     write_slot(c, task, d, flags);
     self->counters.submitted.add(1);
     const std::uint64_t id = ticket_id(task, c.pool.at(task).state.generation());
@@ -333,16 +331,15 @@ class bulk {
   bool add(draft d, refusal* why) noexcept {
     std::uint8_t flags = task_detached | task_is_piece;
     draft_facts facts;
-    if (!validate(d, &facts, why) ||
-        (has_size(core_, facts) && !check_size(core_, d, facts, &flags, why)))
-      return false;
+    if (!validate(d, &facts, why)) return false;
+    if (facts.is_sliced && d.grain == 0) choose_grain(core_, d, &flags);
+    if (has_size(core_, facts) && !check_size(core_, d, facts, &flags, why)) return false;
     std::uint32_t task = core_.pool.try_take(self_.free_slots);
     if (task == no_slot) {
       flush();
       task = await_slot(core_, self_);
     }
     if (task == no_slot) return refuse_full(core_, why);
-    if (facts.may_dice) d.grain = choose_grain(core_, d);
     write_slot(core_, task, d, flags);
     core_.pool.at(task).parent = join_;
     core_.pool.extra(join_).pieces.fetch_add(1, memory_order_relaxed);

@@ -2,6 +2,7 @@
 #include "task/procedure_table.hpp"
 
 #include "sync/spin_lock.hpp"
+#include "task/arguments.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -34,7 +35,13 @@ status check(const procedure_info& info) noexcept {
 
 void fill(procedure_entry& e, const procedure_info& info) noexcept {
   std::strcpy(e.name, info.name);
-  for (unsigned i = 0; i < info.kind_count; ++i) e.kinds[i] = info.kinds[i];
+  e.addresses = e.outputs = 0;
+  for (unsigned i = 0; i < info.kind_count; ++i) {
+    argument a;
+    a.what = e.kinds[i] = info.kinds[i];
+    if (has_address(a)) e.addresses |= 1u << i;
+    if (is_output(a)) e.outputs |= 1u << i;
+  }
   e.info = info;
   e.info.name = e.name;
   e.info.kinds = e.kinds;

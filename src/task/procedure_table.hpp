@@ -11,6 +11,9 @@ namespace lev {
 struct procedure_entry {
   procedure_info info;    // info.name points to `name`
   bool diceable = false;  // has a dice hook
+  // One bit an argument: those that name memory, and those that the task writes.
+  std::uint32_t addresses = 0;
+  std::uint32_t outputs = 0;
   kind kinds[argument_count_max] = {};
   char name[procedure_name_bytes_max + 1] = {};
 };

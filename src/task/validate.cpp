@@ -5,6 +5,7 @@
 #include "task/arguments.hpp"
 #include "task/slice.hpp"
 
+#include <bit>
 #include <cstdarg>
 #include <cstdio>
 
@@ -111,7 +112,7 @@ inline bool is_plain(const argument& a, kind declared) noexcept {
          a.row_bytes <= payload_max && a.address < a.address + a.row_bytes;
 }
 
-bool check_one(const argument& a, kind declared, int i, refusal* why) noexcept {
+[[gnu::noinline]] bool check_one(const argument& a, kind declared, int i, refusal* why) noexcept {
   if (a.what < kind::value || a.what > kind::range ||
       (a.flags & ~(argument_sliced | argument_rows)) != 0) {
     return refuse(why, status::bad_argument, i, "argument %d: unknown kind or flag bits", i);
@@ -130,24 +131,27 @@ inline bool are_apart(const argument& a, const argument& b) noexcept {
          (a.address + a.row_bytes <= b.address || b.address + b.row_bytes <= a.address);
 }
 
-bool check_overlap(const detail::draft& d, refusal* why) noexcept {
-  for (int i = 0; i < d.argument_count; ++i) {
+// Each output against everything else that names memory; of two outputs, the first is compared.
+[[gnu::noinline]] bool check_overlap(const detail::draft& d, const procedure_entry& p,
+                                     refusal* why) noexcept {
+  std::uint32_t others = p.addresses;
+  for (std::uint32_t outputs = p.outputs; outputs != 0; outputs &= outputs - 1) {
+    const int i = std::countr_zero(outputs);
     const argument& a = d.arguments[i];
-    if (!is_output(a) || is_empty(a)) continue;
-    for (int j = 0; j < d.argument_count; ++j) {
+    others &= ~(1u << i);
+    for (std::uint32_t rest = others; rest != 0; rest &= rest - 1) {
+      const int j = std::countr_zero(rest);
       const argument& b = d.arguments[j];
-      if (j == i || !has_address(b) || is_empty(b) || (is_output(b) && j < i)) continue;
-      if (!are_apart(a, b) && do_overlap(a, b)) {
-        return refuse(
-            why, status::overlap, i,
-            "argument %d: this output overlaps argument %d; use inout, or separate memory", i, j);
-      }
+      if (are_apart(a, b) || is_empty(a) || is_empty(b) || !do_overlap(a, b)) continue;
+      return refuse(why, status::overlap, i,
+                    "argument %d: this output overlaps argument %d; use inout, or separate memory",
+                    i, j);
     }
   }
   return true;
 }
 
-bool check_slices(const detail::draft& d, refusal* why) noexcept {
+[[gnu::noinline]] bool check_slices(const detail::draft& d, refusal* why) noexcept {
   int first = -1;
   for (int i = 0; i < d.argument_count; ++i) {
     const argument& a = d.arguments[i];
@@ -197,23 +201,20 @@ bool validate(const detail::draft& d, draft_facts* facts, refusal* why) noexcept
                   "procedure '%s' takes %u arguments, the task passes %u", p->name,
                   p->info.kind_count, d.argument_count);
   }
-  unsigned outputs = 0;
-  unsigned addresses = 0;
   bool is_sliced = false;
   bool is_strided = false;
   for (int i = 0; i < d.argument_count; ++i) {
     const argument& a = d.arguments[i];
-    outputs += is_output(a);
-    addresses += has_address(a);
     if (is_plain(a, p->kinds[i])) continue;
     if (!check_one(a, p->kinds[i], i, why)) return false;
     is_sliced |= (a.flags & argument_sliced) != 0;
     is_strided |= is_memory(a.what) && !is_contiguous(a);
   }
+  facts->is_sliced = is_sliced;
   facts->is_strided = is_strided;
-  facts->has_address = addresses != 0;
+  facts->has_address = p->addresses != 0;
   facts->may_dice = is_sliced || p->diceable;
-  if (outputs != 0 && addresses > 1 && !check_overlap(d, why)) return false;
+  if (p->outputs != 0 && !check_overlap(d, *p, why)) return false;
   return !is_sliced || p->diceable || check_slices(d, why);
 }
 

@@ -7,8 +7,7 @@
 namespace lev {
 
 const char* step_name(step s) noexcept {
-  static const char* const names[] = {"submit",   "stage", "execute", "write_back",
-                                      "complete", "park",  "pass"};
+  static const char* const names[] = {"pass", "stage", "execute", "write_back", "park"};
   return names[static_cast<unsigned>(s)];
 }
 

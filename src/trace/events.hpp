@@ -10,7 +10,7 @@
 
 namespace lev {
 
-enum class step : std::uint8_t { submit, stage, execute, write_back, complete, park, pass };
+enum class step : std::uint8_t { pass, stage, execute, write_back, park };
 const char* step_name(step s) noexcept;
 
 struct event {

@@ -3,6 +3,7 @@
 #define LEVERET_WORKER_ENGINE_HPP
 
 #include "flow/dependants.hpp"
+#include "flow/item_costs.hpp"
 #include "flow/mutex_table.hpp"
 #include "flow/scheduler.hpp"
 #include "machine/machine.hpp"
@@ -27,6 +28,7 @@ struct engine {
   scheduler sched;
   dependants edges;
   mutex_table mutexes;
+  item_costs costs;
   doorbell<> bell;
   participant* people = nullptr;
 

@@ -27,7 +27,10 @@ inline void end_pass(engine& e, participant& self, const pass_report& r) noexcep
 
 inline void run_pass(engine& e, participant& self) noexcept {
   pass_report report(self.counters.submitted);
+  const std::uint64_t begin_ns = self.events.is_open() ? e.place->now_ns() : 0;
   e.sched.pass(self.free_slots, report);
+  if (self.events.is_open() && report.passes != 0)
+    self.events.record({begin_ns, e.place->now_ns(), no_slot, 0, step::pass});
   end_pass(e, self, report);
 }
 

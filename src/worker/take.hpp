@@ -132,7 +132,7 @@ inline bool take_queued(engine& e, participant& self, job& j) noexcept {
   return take_ready(e, self, j);
 }
 
-inline bool take(engine& e, participant& self, job& j) noexcept {
+[[gnu::always_inline]] inline bool take(engine& e, participant& self, job& j) noexcept {
   if (take_mail(e, self, j)) return true;
   if (take_own(e, self, j)) return true;
   if (e.sched.has_waiting() && e.sched.ready().size() < e.takers) {

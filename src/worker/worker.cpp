@@ -6,6 +6,7 @@
 // section 4.5 (multi-buffering).
 #include "worker/worker.hpp"
 
+#include "task/slice.hpp"
 #include "worker/complete.hpp"
 #include "worker/execute.hpp"
 #include "worker/stage.hpp"
@@ -73,6 +74,20 @@ inline bool is_cancelled(engine& e, const job& j) noexcept {
   write_back(e, j, [&](unsigned i) -> const argument& { return e.pool.argument_at(j.task, i); });
 }
 
+// Times the items of a sliced task, for the grain of the next one. Virtual time has unit costs.
+[[gnu::noinline]] void execute_timed(engine& e, participant& self, job& j) noexcept {
+  std::uint64_t items = 0;
+  for (unsigned i = 0; i < j.argument_count && items == 0; ++i) {
+    if ((j.arguments[i].flags & argument_sliced) != 0) items = slice_items(j.arguments[i]);
+  }
+  if (items == 0 || e.caps.virtual_time) return execute(e, self, j);
+  const std::uint32_t place =
+      item_costs::place_of(j.procedure, j.arguments.data(), j.argument_count);
+  const std::uint64_t begin_ns = e.place->now_ns();
+  execute(e, self, j);
+  e.costs.note(place, items, e.place->now_ns() - begin_ns);
+}
+
 // From staged to executed, with the outputs on their way.
 [[gnu::always_inline]] inline void execute_job(engine& e, participant& self, job& j) noexcept {
   if (self.notice_count != 0 && self.notice_join != j.parent) flush_notices(e, self);
@@ -84,7 +99,11 @@ inline bool is_cancelled(engine& e, const job& j) noexcept {
   if ((j.flags & task_staged) != 0) e.place->wait_tag(j.tag);
   {
     const traced t(e, self, step::execute, j);
-    execute(e, self, j);
+    if ((j.flags & task_timed) != 0) {
+      execute_timed(e, self, j);
+    } else {
+      execute(e, self, j);
+    }
   }
   if ((j.flags & task_staged) != 0) write_back_job(e, self, j);
 }

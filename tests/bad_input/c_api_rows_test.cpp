@@ -150,7 +150,7 @@ TEST_F(c_api, options_that_are_refused) {
   expect_refused(lev_open(&options, &r), LEV_BAD_CONFIG, "workers");
   EXPECT_EQ(r, nullptr);
   options = {};
-  options.wait = static_cast<lev_wait_policy>(3);
+  options.wait = static_cast<lev_wait_policy>(77);
   expect_refused(lev_open(&options, &r), LEV_BAD_CONFIG, "wait");
   options = {};
   options.machine = "abacus";

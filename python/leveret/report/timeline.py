@@ -9,7 +9,7 @@ from .traces import EXECUTE, Trace
 
 EVENTS_MAX = 200_000  # a page of some 8 MB, which browsers still scroll smoothly
 
-_STEPS = ("submit", "pass", "stage", EXECUTE, "write_back", "complete", "park")
+_STEPS = ("pass", "stage", EXECUTE, "write_back", "park")
 
 
 def _data_of(trace: Trace, events_max: int) -> dict[str, object]:

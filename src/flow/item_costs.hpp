@@ -1,0 +1,72 @@
+// item_costs: what an item of a sliced task took lately, and the grain that follows: pieces that
+// are short against their overhead make a task slower, not faster. For tasks that leave the grain
+// to Leveret.
+//
+// Paper: Jack Rabbit section 4.4 leaves the smallest piece to the programmer; measuring it is ours.
+#ifndef LEVERET_FLOW_ITEM_COSTS_HPP
+#define LEVERET_FLOW_ITEM_COSTS_HPP
+
+#include "base/numbers.hpp"
+#include "base/random.hpp"
+#include "sync/env.hpp"
+#include "task/procedure_table.hpp"
+
+#include <cstdint>
+
+namespace lev {
+
+class item_costs {
+ public:
+  // A procedure is known by its id; the body of a loop, which are all one procedure, by its
+  // address.
+  static std::uint32_t place_of(procedure_id procedure, const argument* arguments,
+                                unsigned count) noexcept {
+    const bool is_loop = count == 2 && arguments[0].what == kind::value &&
+                         arguments[0].unit_bytes == 2 * sizeof(void*);
+    const std::uint64_t which = is_loop ? mix64(arguments[0].address) : 0;
+    return static_cast<std::uint32_t>(procedure ^ which) & (places - 1);
+  }
+
+  // Any thread, after `items` items took `took_ns`. Notes of several threads at once may be lost:
+  // it is an estimate. The mean follows slowly, and an interruption counts for little.
+  void note(std::uint32_t place, std::uint64_t items, std::uint64_t took_ns) noexcept {
+    const std::uint64_t now =
+        smaller(took_ns, longest_ns) * units_per_ns / larger<std::uint64_t>(items, 1);
+    const std::uint64_t mean = mean_[place].load(memory_order_relaxed);
+    const std::uint64_t next = mean == 0 ? now : (mean * 7 + smaller(now, mean * 4)) / 8;
+    mean_[place].store(larger<std::uint64_t>(next, 1), memory_order_relaxed);
+  }
+
+  // The smallest piece for a task of `items`, to be run by `takers`. Unknown costs, or items that
+  // are long enough alone, leave `pieces_max` pieces each, so that the last ones are short. The
+  // estimate may be wrong for this task: a few pieces each remain, unless all of it is shorter than
+  // one piece should be.
+  std::uint64_t grain(std::uint32_t place, std::uint64_t items,
+                      std::uint32_t takers) const noexcept {
+    const std::uint64_t fine = items / (std::uint64_t{takers} * pieces_max);
+    const std::uint64_t mean = mean_[place].load(memory_order_relaxed);
+    if (mean == 0) return fine;
+    const std::uint64_t long_enough = piece_ns * units_per_ns / mean;
+    if (long_enough >= items) return items;
+    const std::uint64_t coarse = items / (std::uint64_t{takers} * pieces_min);
+    return larger(fine, smaller(long_enough, coarse));
+  }
+
+ private:
+  static constexpr std::uint32_t places = 1024;
+  static constexpr std::uint64_t units_per_ns = 1024;
+  static constexpr std::uint64_t longest_ns = std::uint64_t{1} << 40;
+  // A piece costs 0.1 to 0.2 us to cut, queue and count.
+  static constexpr std::uint64_t piece_ns = 5'000;
+  static constexpr std::uint64_t pieces_min = 8;
+  // 1/512 of a taker's share is below the noise (bench imbalance).
+  static constexpr std::uint64_t pieces_max = 512;
+
+  // Written by those who ran a piece, read by submitters: units per item, 0 unknown. Publishes
+  // nothing.
+  atomic<std::uint64_t> mean_[places]{};
+};
+
+}  // namespace lev
+
+#endif

@@ -1,0 +1,80 @@
+// Tests of item_costs: which grain follows from what items took.
+#include <gtest/gtest.h>
+
+#include "flow/item_costs.hpp"
+
+namespace lev {
+namespace {
+
+constexpr std::uint32_t place = 7;
+
+TEST(item_costs, unknown_costs_leave_512_pieces_each) {
+  const item_costs c;
+  EXPECT_EQ(c.grain(place, 1'000'000, 2), 976u);
+  EXPECT_EQ(c.grain(place, 100, 2), 0u);
+}
+
+TEST(item_costs, short_items_make_pieces_of_five_microseconds) {
+  item_costs c;
+  c.note(place, 1000, 10'000);  // 10 ns each
+  EXPECT_EQ(c.grain(place, 100'000, 2), 500u);
+  EXPECT_EQ(c.grain(place + 1, 100'000, 2), 97u) << "another procedure";
+}
+
+TEST(item_costs, a_task_shorter_than_one_piece_stays_whole) {
+  item_costs c;
+  c.note(place, 1000, 10'000);
+  EXPECT_EQ(c.grain(place, 500, 2), 500u);
+  EXPECT_EQ(c.grain(place, 2, 2), 2u);
+}
+
+TEST(item_costs, every_taker_keeps_eight_pieces) {
+  item_costs c;
+  c.note(place, 1000, 10'000);
+  EXPECT_EQ(c.grain(place, 1600, 4), 50u);
+}
+
+TEST(item_costs, long_items_stay_fine) {
+  item_costs c;
+  c.note(place, 10, 1'000'000);  // 100 us each
+  EXPECT_EQ(c.grain(place, 10'240, 2), 10u);
+  EXPECT_EQ(c.grain(place, 100, 2), 0u);
+}
+
+TEST(item_costs, one_interruption_counts_for_little) {
+  item_costs c;
+  c.note(place, 1000, 10'000);
+  const std::uint64_t before = c.grain(place, 100'000, 2);
+  c.note(place, 1000, 1'000'000'000);
+  EXPECT_GE(c.grain(place, 100'000, 2), before / 2);
+}
+
+TEST(item_costs, the_mean_follows) {
+  item_costs c;
+  c.note(place, 1000, 10'000);
+  for (int i = 0; i < 100; ++i) c.note(place, 1000, 100'000);
+  EXPECT_NEAR(static_cast<double>(c.grain(place, 10'000, 1)), 50, 5) << "5 us of 100 ns each";
+}
+
+TEST(item_costs, extremes_do_no_harm) {
+  item_costs c;
+  c.note(place, 0, 0);
+  c.note(place, ~std::uint64_t{0}, 1);
+  c.note(place, 1, ~std::uint64_t{0});
+  EXPECT_LE(c.grain(place, ~std::uint64_t{0}, 1024), ~std::uint64_t{0});
+  EXPECT_EQ(c.grain(place, 0, 1), 0u);
+}
+
+TEST(item_costs, bodies_of_loops_are_told_apart) {
+  argument a[2];
+  a[0].what = kind::value;
+  a[0].unit_bytes = 16;
+  a[0].address = 0x1000;
+  const std::uint32_t first = item_costs::place_of(3, a, 2);
+  a[0].address = 0x1040;
+  EXPECT_NE(item_costs::place_of(3, a, 2), first);
+  EXPECT_EQ(item_costs::place_of(3, a, 1), 3u);
+}
+
+}  // namespace
+}  // namespace lev
