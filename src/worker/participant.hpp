@@ -128,8 +128,8 @@ struct alignas(line_pair_bytes) participant {
 
   alignas(line_pair_bytes) slot_cache free_slots;
   std::uint32_t mail_seen = 0;
-  std::uint32_t small_catches = 0;  // few tasks were ready, that often in a row
-  bool hands_over = false;          // was the last spinner: wakes another if there is more work
+  std::int32_t small_catches = 0;  // few tasks were ready, that often in a row: count_ready()
+  bool hands_over = false;         // was the last spinner: wakes another if there is more work
   random_source random;
   // Pieces of `notice_join` completed here and not yet counted there (gcell's batched notification,
   // GC-10).

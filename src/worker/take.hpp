@@ -71,17 +71,21 @@ inline bool take_own(engine& e, participant& self, job& j) noexcept {
 
 // How many tasks are ready. A worker on the heels of a submitter takes its lines away at every
 // task, and both wait for lines more than they work: after a few small catches in a row it lets the
-// submitter get ahead first (gcell section 3.3: the pullers back off).
+// submitter get ahead first (gcell section 3.3: the pullers back off). If none comes meanwhile, the
+// submitter sends one at a time, and is not made to wait again for long.
 inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
   constexpr std::uint32_t catch_min = 4;
-  constexpr std::uint32_t catches_max = 4;
+  constexpr std::int32_t catches_max = 4;
+  constexpr std::int32_t catches_forgiven = 1000;
   constexpr std::uint32_t looks = 4;
   const std::uint32_t waiting = e.sched.ready().size();
   if (waiting == 0 || !self.is_worker) return waiting;
   if (waiting >= catch_min) return self.small_catches = 0, waiting;
   if (++self.small_catches <= catches_max) return waiting;
   for (std::uint32_t turn = 0; turn < looks * e.turns_per_look; ++turn) e.place->relax();
-  return e.sched.ready().size();
+  const std::uint32_t now = e.sched.ready().size();
+  if (now <= waiting) self.small_catches = -catches_forgiven;
+  return now;
 }
 
 // Moves a fair share of the ready queue into the inbox; one task goes straight into `j`.
