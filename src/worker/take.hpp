@@ -76,7 +76,7 @@ inline bool take_own(engine& e, participant& self, job& j) noexcept {
 inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
   constexpr std::uint32_t catch_min = 4;
   constexpr std::int32_t catches_max = 4;
-  constexpr std::int32_t catches_forgiven = 1000;
+  constexpr std::int32_t catches_forgiven = 64;
   constexpr std::uint32_t looks = 4;
   const std::uint32_t waiting = e.sched.ready().size();
   if (waiting == 0 || !self.is_worker) return waiting;
