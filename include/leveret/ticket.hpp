@@ -55,6 +55,8 @@ class ticket {
     }
     return *this;
   }
+  // Dropping a ticket does not wait: the task goes on, also when an exception drops it. Where tasks
+  // use memory of the function that submits them, catch, wait_all(), and throw on.
   ~ticket() { release(); }
 
   // A ticket is empty after a wait that consumed it, after release(), and when made without a task.

@@ -87,10 +87,14 @@ TEST_P(full_test, a_helping_host_runs_tasks_when_nobody_else_can) {
   if (is_sim()) GTEST_SKIP() << "the gate of virtual time opens by itself";
   runtime& r = open(small(16, when_full::help, wait_policy::park));
   counter n = 0;
-  gate g(r, r.workers());
-  for (int i = 0; i < 200; ++i) r.submit(count_one, ref{&n});
-  EXPECT_GE(n, 150);
-  EXPECT_GE(r.count().helped, 150u);
+  {
+    const gate g(r, r.workers());
+    for (int i = 0; i < 200; ++i) r.submit(count_one, ref{&n});
+    EXPECT_GE(n, 150);
+    EXPECT_GE(r.count().helped, 150u);
+  }
+  expect_all_done();  // before n is gone
+  EXPECT_EQ(n, 200);
 }
 
 // Tasks that submit while every ticket is taken are helped, or told so.

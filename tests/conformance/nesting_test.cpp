@@ -24,10 +24,16 @@ void fib_body(ref<runtime> home, int n, result<std::int64_t> value) {
   }
   std::int64_t a = 0;
   std::int64_t b = 0;
-  ticket left = home.to->submit(fib(), home, n - 1, a);
-  ticket right = home.to->submit(fib(), home, n - 2, b);
-  left.wait();
-  right.wait();
+  ticket both[2];
+  try {
+    both[0] = home.to->submit(fib(), home, n - 1, a);
+    both[1] = home.to->submit(fib(), home, n - 2, b);
+  } catch (...) {
+    wait_all(both, 2);  // a and b must outlive the tasks
+    throw;
+  }
+  const outcome o = wait_all(both, 2);
+  if (o.code != status::ok) throw error(o.code, -1, "a child failed");
   value = a + b;
 }
 const fib_procedure& fib() {
