@@ -2,7 +2,7 @@
 // are short against their overhead make a task slower, not faster. For tasks that leave the grain
 // to Leveret.
 //
-// Paper: Jack Rabbit section 4.4 leaves the smallest piece to the programmer; measuring it is ours.
+// Paper: Jack Rabbit dices by a count of waiting tasks (Figure 4.6); measuring items is ours.
 #ifndef LEVERET_FLOW_ITEM_COSTS_HPP
 #define LEVERET_FLOW_ITEM_COSTS_HPP
 
