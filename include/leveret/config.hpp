@@ -29,6 +29,12 @@ enum class when_full : std::uint8_t {
   fail,  // return status::would_block
 };
 
+// What a worker process may do beside its tasks (`processes` only).
+enum class isolation : std::uint8_t {
+  crash,     // whatever a program may: its faults end it and nothing else (default)
+  confined,  // no files, no network, no other processes: for code that is not trusted
+};
+
 struct config {
   const char* machine = "threads";  // a name listed by lev::machine_name()
   int workers = 0;                  // 0: one less than the cores this process may use, at least 1
@@ -47,7 +53,34 @@ struct config {
   std::uint32_t spin_ns = 50'000;  // how long an idle worker or waiting host polls before it sleeps
   std::uint32_t trace_events = 0;  // events kept per worker; 0: no trace
   std::uint64_t seed = 1;          // of every random choice; on `sim` it picks the schedule
+
+  // For workers that are processes; other machines pass them over.
+  lev::isolation isolation = lev::isolation::crash;
+  std::uint32_t max_attempts = 3;  // a task whose worker dies this often is poison (status::poison)
+  std::uint32_t restarts_max = 8;  // workers that die one after the other without having taken a
+                                   // task: then the pool is down
+  std::uint64_t task_ns_max = 0;   // a task that runs longer is killed (status::overran); 0: never
+  std::size_t worker_bytes_max = 0;          // private memory of a worker; 0: not limited
+  std::uint32_t worker_cpu_seconds_max = 0;  // CPU time of a worker; 0: not limited
+  // The program, with its arguments and a null at the end, that workers are started from; it must
+  // call run_worker_program(). Null: this program, started again: its constructors run, not main().
+  const char* const* worker_command = nullptr;
 };
+
+// run_worker_program() makes the calling process the source of worker processes and does not
+// return; for programs that a runtime starts by config::worker_command. Returns only if no runtime
+// did. The process is forked for each worker: `before_fork` is called before, `in_worker` first
+// thing in the new process, `after_fork` in the old one; any may be null.
+struct fork_hooks {
+  void (*before_fork)() = nullptr;
+  void (*in_worker)() = nullptr;
+  void (*after_fork)() = nullptr;
+};
+void run_worker_program(const fork_hooks& hooks = {}) noexcept;
+
+// retire_worker() asks, from inside a task in a worker process, that this process ends when the
+// task is complete, and a fresh one takes its place. No effect elsewhere.
+void retire_worker() noexcept;
 
 // machine_name() returns the i-th machine built into this library, or null when there is none;
 // machine_unavailable() says why a machine does not work here, or null when it does. Thread safe.

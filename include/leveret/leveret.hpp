@@ -8,6 +8,7 @@
 #include <leveret/filter.hpp>
 #include <leveret/procedure.hpp>
 #include <leveret/runtime.hpp>
+#include <leveret/shared.hpp>
 #include <leveret/status.hpp>
 #include <leveret/task.hpp>
 #include <leveret/ticket.hpp>

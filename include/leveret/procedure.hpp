@@ -39,6 +39,19 @@ using dice_hook = unsigned (*)(const descriptor& whole, descriptor* pieces, unsi
 // A cost hook tells a machine with virtual time how long a task takes, in cycles. Others ignore it.
 using cost_hook = std::uint64_t (*)(const descriptor& task);
 
+// How a procedure's context is made anew in a worker process, where the host's pointers mean
+// nothing. Needed by `processes` when `procedure_info::context` points into the heap; a context
+// that is null, a function or a static object is found there without.
+struct portable_context {
+  static constexpr unsigned bytes_max = 512;
+
+  const void* bytes = nullptr;  // copied to the worker
+  unsigned byte_count = 0;      // at most bytes_max
+  void* function = nullptr;     // a function or static object, found in the worker too; may be null
+  // Runs in the worker, once; what it returns lives as long as the worker.
+  void* (*rebuild)(const void* bytes, unsigned byte_count, void* function) = nullptr;
+};
+
 // Everything Leveret knows of a procedure. All pointers must stay valid while the process runs; the
 // name is copied.
 struct procedure_info {
@@ -49,6 +62,10 @@ struct procedure_info {
   unsigned kind_count = 0;
   dice_hook dice = nullptr;  // null: sliced arguments and ranges are diced automatically
   cost_hook cost = nullptr;  // null: unit cost
+  const portable_context* portable = nullptr;  // null: the context needs none
+  // Whether a task may be run again when its worker process died in it. False: it has effects
+  // outside its declared outputs, and reports worker_died instead.
+  bool may_rerun = true;
 };
 
 constexpr unsigned procedure_count_max = 1023;

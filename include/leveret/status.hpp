@@ -39,6 +39,10 @@ enum class status : std::uint8_t {
   too_deep = 23,           // tasks waiting inside tasks, deeper than config::nest_max
   not_supported = 24,      // this machine cannot do that
   bad_filter = 25,         // a filter lost or invented waiting tasks; its order was ignored
+  poison = 26,             // the task's worker process died in it, on every attempt (max_attempts)
+  worker_died = 27,        // its worker process died in it, and the procedure must not be run again
+  overran = 28,            // it ran longer than its time limit, and its worker process was killed
+  pool_down = 29,          // worker processes die as soon as they start; no task runs any more
 };
 
 // status_name() returns the enumerator's name, such as "stale_ticket". Thread safe, never null.

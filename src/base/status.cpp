@@ -32,7 +32,11 @@ const char* status_name(status code) noexcept {
                                       "out_of_memory",
                                       "too_deep",
                                       "not_supported",
-                                      "bad_filter"};
+                                      "bad_filter",
+                                      "poison",
+                                      "worker_died",
+                                      "overran",
+                                      "pool_down"};
   const auto i = static_cast<unsigned>(code);
   return i < sizeof names / sizeof names[0] ? names[i] : "unknown";
 }

@@ -17,16 +17,22 @@ constexpr std::uint32_t ready_per_taker =
     2;  // keeps the rest where it can still be reordered and split
 }  // namespace
 
-bool needs_copy(const argument& a, bool copies_all) noexcept {
+// A task that is run again must find its inputs as they were: what it reads and writes is copied
+// even from shared memory, unless the caller asked for `in_place`.
+bool needs_copy(const argument& a, const copy_rule& rule) noexcept {
   if (!has_address(a) || is_empty(a)) return false;
-  return copies_all || (is_memory(a.what) && !is_contiguous(a));
+  const bool is_packed = !is_memory(a.what) || is_contiguous(a);
+  if (!rule.all) return !is_packed;
+  const bool is_shared = a.address >= rule.shared_begin && a.address < rule.shared_end &&
+                         payload_bytes(a) <= rule.shared_end - a.address;
+  return !is_shared || !is_packed || (a.what == kind::inout && !rule.shared_inout);
 }
 
-std::size_t staged_bytes(const argument* arguments, unsigned count, bool copies_all) noexcept {
+std::size_t staged_bytes(const argument* arguments, unsigned count,
+                         const copy_rule& rule) noexcept {
   std::size_t bytes = 0;
   for (unsigned i = 0; i < count; ++i) {
-    if (needs_copy(arguments[i], copies_all))
-      bytes += round_up(payload_bytes(arguments[i]), line_bytes);
+    if (needs_copy(arguments[i], rule)) bytes += round_up(payload_bytes(arguments[i]), line_bytes);
   }
   return bytes;
 }
@@ -305,7 +311,7 @@ void scheduler::write_piece(std::uint32_t task, const descriptor& cut,
   s.parent = from.parent;
   s.dice_depth = from.depth;
   s.mailbox = 0;
-  const std::size_t bytes = staged_bytes(cut.arguments, cut.argument_count, limits_.copies_all);
+  const std::size_t bytes = staged_bytes(cut.arguments, cut.argument_count, limits_.copies);
   const bool too_big = bytes > limits_.local_store_bytes;
   const bool diceable = too_big || pieces_possible(cut, false) >= 2;
   s.flags = static_cast<std::uint8_t>(

@@ -18,11 +18,21 @@
 
 namespace lev {
 
+// Which arguments are copied to the local store. `all` of them: the worker cannot reach the
+// caller's memory, or the caller's memory must not change before the task is complete; but those in
+// shared memory, [shared_begin, shared_end), are used where they are.
+struct copy_rule {
+  bool all = false;
+  std::uint64_t shared_begin = 0;
+  std::uint64_t shared_end = 0;
+  bool shared_inout = false;  // those that are read and written, too
+};
+
 struct scheduler_limits {
   std::uint32_t takers = 1;           // workers, and host threads that help
   std::uint32_t threshold = 16;       // dice until this many tasks per taker wait
   std::size_t local_store_bytes = 0;  // a task that needs more must be diced
-  bool copies_all = false;            // every memory argument is copied to the local store
+  copy_rule copies;                   // which arguments go through the local store
 };
 
 // What a pass did, for the counters of whoever ran it.
@@ -125,8 +135,8 @@ void write_task(slot_pool& pool, std::uint32_t task, const descriptor& d) noexce
 
 // staged_bytes() is what a task needs of a local store: each copied argument, rounded up to cache
 // lines.
-std::size_t staged_bytes(const argument* arguments, unsigned count, bool copies_all) noexcept;
-bool needs_copy(const argument& a, bool copies_all) noexcept;
+std::size_t staged_bytes(const argument* arguments, unsigned count, const copy_rule& rule) noexcept;
+bool needs_copy(const argument& a, const copy_rule& rule) noexcept;
 
 }  // namespace lev
 

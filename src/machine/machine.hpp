@@ -27,6 +27,71 @@ struct capability {
   bool async_copies;  // get and put proceed while the worker runs: staging ahead pays
   bool virtual_time;  // now_ns() is simulated, and cost() is to be told
   bool many_hosts;    // more than one host thread may call in
+  bool remote;        // tasks run in other processes: see remote_workers
+};
+
+// A task on its way to a worker in another process. Addresses mean the same there as here.
+struct remote_call {
+  procedure_id procedure = 0;
+  unsigned argument_count = 0;
+  const argument* arguments = nullptr;
+};
+
+// How it ended. Bytes from another process: copied once, then checked, then used.
+struct remote_end {
+  status result = status::ok;
+  int task_code = 0;
+  char text[224];  // of an exception, terminated; empty when there was none
+};
+
+// The death of a worker, confirmed by the kernel.
+struct remote_death {
+  std::uint32_t worker = 0;
+  int how = 0;            // as waitpid() says; -1 when nobody could tell
+  bool had_work = false;  // it had begun a task, some time in its life
+  bool was_killed_for_time = false;
+};
+
+// remote_workers: workers in other processes. Each has a line of tasks that were posted to it,
+// which it runs in order. Calls for one worker come from one caller at a time, unless they say
+// otherwise; who that is, and what becomes of the tasks, is the pipeline's business
+// (worker/tend.cpp).
+class remote_workers {
+ public:
+  // open() starts the processes; false leaves machine::why_not(). Before machine::start().
+  virtual bool open(std::uint32_t workers) noexcept = 0;
+  virtual std::uint32_t line_max() const noexcept = 0;  // tasks posted and not collected, at most
+  virtual void* store_of(std::uint32_t worker) noexcept = 0;
+
+  // can_run() makes a procedure known to the workers; null, or why it cannot run there. Any thread.
+  virtual const char* can_run(procedure_id id) noexcept = 0;
+  // post() sends the worker's next task.
+  virtual void post(std::uint32_t worker, const remote_call& c) noexcept = 0;
+  // has_end() tells whether collect() would take something; a hint, for any thread.
+  virtual bool has_end(std::uint32_t worker) const noexcept = 0;
+  // collect() takes the end of the worker's oldest task; false when it has not ended.
+  virtual bool collect(std::uint32_t worker, remote_end* end) noexcept = 0;
+
+  // Who watches the ends all the time says so, and looks once more after he has said that he does
+  // no longer; while nobody does, workers ring the service. `eager` goes up when somebody sleeps
+  // until a task ends or wants to be told of it. Any thread.
+  virtual void watch() noexcept = 0;
+  virtual void unwatch() noexcept = 0;
+  virtual void want_ends(bool wanted) noexcept = 0;
+  // ring_service() wakes the service. Any thread.
+  virtual void ring_service() noexcept = 0;
+
+  // The service's part. next_death() takes news from the machine; was_begun() says, after a death,
+  // whether the worker had begun the n-th of its uncollected tasks (from 0); replace() empties the
+  // worker's line and starts another process for it; kill() ends a worker whose task takes too
+  // long.
+  virtual bool next_death(remote_death* death) noexcept = 0;
+  virtual bool was_begun(std::uint32_t worker, std::uint32_t n) noexcept = 0;
+  virtual bool replace(std::uint32_t worker) noexcept = 0;
+  virtual void kill(std::uint32_t worker) noexcept = 0;
+
+ protected:
+  ~remote_workers() = default;
 };
 
 class machine {
@@ -37,8 +102,11 @@ class machine {
   virtual capability capabilities() const noexcept = 0;
 
   // start() runs entry(context, i) for each worker i on an actor of its own; false when one cannot
-  // be had (none runs then).
+  // be had (none runs then). A machine with remote workers runs one actor, the service, with
+  // i = workers.
   virtual bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept = 0;
+  // why_not() is a sentence about a start() that failed; may be empty.
+  virtual const char* why_not() const noexcept { return ""; }
   // join() returns when every entry has returned.
   virtual void join() noexcept = 0;
 
@@ -55,6 +123,9 @@ class machine {
   // is_stuck() tells that every actor sleeps and nothing can wake one: a wait without a deadline
   // should give up. Only a machine that runs all actors itself can know.
   virtual bool is_stuck() noexcept { return false; }
+
+  // Workers in other processes; null where they are actors of this one.
+  virtual remote_workers* remote() noexcept { return nullptr; }
 
   // A local store for one participant; null when memory is short.
   virtual void* open_store(std::size_t bytes) noexcept = 0;
@@ -80,6 +151,7 @@ struct machine_kind {
   const char* name;
   const char* (*unavailable)() noexcept;  // null when it works here, else why not and what to do
   machine* (*make)(const config& c) noexcept;  // null when memory is short
+  bool is_remote = false;                      // the host's cores run no tasks
 };
 
 // The machines of this library, in the order they are listed; null at the end.

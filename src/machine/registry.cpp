@@ -6,10 +6,11 @@
 namespace lev {
 
 extern const machine_kind threads_kind;
+extern const machine_kind processes_kind;
 extern const machine_kind sim_kind;
 
 const machine_kind* machine_kind_at(unsigned index) noexcept {
-  static const machine_kind* const kinds[] = {&threads_kind, &sim_kind};
+  static const machine_kind* const kinds[] = {&threads_kind, &processes_kind, &sim_kind};
   return index < sizeof kinds / sizeof kinds[0] ? kinds[index] : nullptr;
 }
 

@@ -74,7 +74,7 @@ void forget_closed() noexcept {
 
 participant* bind(core& c) noexcept {
   forget_closed();
-  for (std::uint32_t i = c.workers; i + 1 < c.people_count; ++i) {
+  for (std::uint32_t i = c.first_host; i + 1 < c.people_count; ++i) {
     participant& p = c.people[i];
     // Pairs with the release of the thread that was bound before.
     if (p.is_bound.load(memory_order_relaxed) != 0 ||

@@ -17,7 +17,7 @@ namespace {
 void stop_workers(core& c) noexcept {
   c.stopping.store(
       1, memory_order_seq_cst);  // Pairs with work(); sequentially consistent: before the wake-ups
-  for (std::uint32_t i = 0; i < c.workers; ++i) unpark(c, i);
+  for (std::uint32_t i = c.first_actor; i < c.first_host; ++i) unpark(c, i);
   c.place->join();
   c.is_closed = true;
 }
@@ -44,7 +44,8 @@ void close(core* c) noexcept {
              "a runtime must not be destroyed by one of its own tasks");
   for (std::uint32_t i = 0; i < c->people_count; ++i) {
     participant& p = c->people[i];
-    if (p.store != nullptr) c->place->close_store(p.store, c->settings.local_store_bytes);
+    if (p.store != nullptr && c->remote == nullptr)
+      c->place->close_store(p.store, c->settings.local_store_bytes);
   }
   announce_close(*c);
   delete c;

@@ -2,6 +2,7 @@
 #include "runtime/open.hpp"
 
 #include "base/numbers.hpp"
+#include "share/zone.hpp"
 
 #include <cstdio>
 #include <new>
@@ -22,12 +23,15 @@ constexpr std::size_t local_store_limit = std::size_t{1} << 32;
 constexpr std::size_t page_bytes = 4096;
 
 // Brings a configuration into its final form, or refuses it.
-void settle_config(config& c) {
+void settle_config(config& c, bool is_remote) {
   if (c.workers < 0 || c.workers > static_cast<int>(workers_limit)) {
     refuse_config(status::bad_config, "config.workers = %lld: must be 0 (automatic) to 1024",
                   static_cast<unsigned long long>(static_cast<long long>(c.workers)));
   }
-  if (c.workers == 0) c.workers = static_cast<int>(larger(available_cores(), 2u) - 1);
+  if (c.workers == 0) {
+    const unsigned cores = available_cores();
+    c.workers = static_cast<int>(is_remote ? cores : larger(cores, 2u) - 1);
+  }
   if (c.tickets == 0 || c.tickets > tickets_limit) {
     refuse_config(c.tickets == 0 ? status::bad_config : status::out_of_memory,
                   "config.tickets = %llu: must be 1 to 2^24", c.tickets);
@@ -47,6 +51,9 @@ void settle_config(config& c) {
   if (c.nest_max == 0 || c.nest_max > 100'000) {
     refuse_config(status::bad_config, "config.nest_max = %llu: must be 1 to 100000", c.nest_max);
   }
+  if (c.max_attempts == 0 || c.max_attempts > 1000)
+    refuse_config(status::bad_config, "config.max_attempts = %llu: must be 1 to 1000",
+                  c.max_attempts);
   if (c.trace_events > 1u << 26) {
     refuse_config(status::out_of_memory,
                   "config.trace_events = %llu: at most 2^26 events are kept per worker",
@@ -89,7 +96,7 @@ void open_shared(core& c) {
   limits.takers = c.takers;
   limits.threshold = c.settings.dice_threshold;
   limits.local_store_bytes = c.settings.local_store_bytes;
-  limits.copies_all = c.copies_all;
+  limits.copies = c.copies;
   c.sched.open(&c.pool,
                {cells + n, cells + std::size_t{n} * 2, c.waiting.get(), c.waiting.get() + n, n},
                limits);
@@ -97,35 +104,66 @@ void open_shared(core& c) {
 
 void open_people(core& c) {
   // The last one is for whoever closes the runtime when all others are taken.
-  c.people_count = c.workers + (c.caps.many_hosts ? c.settings.host_threads : 1) + 1;
+  c.people_count = c.first_host + (c.caps.many_hosts ? c.settings.host_threads : 1) + 1;
   c.participants.reset(new participant[c.people_count]);
   c.flags.reset(new doorbell<>::flag*[c.people_count]);
   c.people = c.participants.get();
   const bool frames = c.caps.async_copies && c.depth > 1;
   const std::size_t frames_each = c.depth + 1;
   if (frames) c.frames.reset(new job[frames_each * c.people_count]);
-  if (c.depth > 1) c.hints.reset(new data_hint[std::size_t{inbox_capacity} * c.people_count]);
+  if (c.depth > 1 && !c.caps.remote)
+    c.hints.reset(new data_hint[std::size_t{inbox_capacity} * c.people_count]);
   const std::size_t traced =
-      c.settings.trace_events == 0 ? 0 : c.workers + 1;  // the workers and the first host thread
+      c.settings.trace_events == 0 ? 0 : c.first_host + 1;  // up to the first host thread
   if (traced != 0) c.events.reset(new event[traced * c.settings.trace_events]);
   for (std::uint32_t i = 0; i < c.people_count; ++i) {
     participant& p = c.people[i];
     p.home = &c;
     p.index = i;
-    p.is_worker = i < c.workers;
+    p.is_worker = i < c.first_host;
     p.random = random_source(c.settings.seed * 0x10001u + i);
     // All caches together hold at most half of the slots, so one participant cannot starve another.
     p.free_slots.limit = smaller(slot_cache::size_max, c.settings.tickets / 2 / c.people_count);
     if (p.free_slots.limit < 4) p.free_slots.limit = 0;  // too few to share out
     if (frames) p.frames = c.frames.get() + frames_each * i;
-    if (c.depth > 1) p.hints = c.hints.get() + std::size_t{inbox_capacity} * i;
+    if (c.hints != nullptr) p.hints = c.hints.get() + std::size_t{inbox_capacity} * i;
     if (i < traced)
       p.events.open(c.events.get() + std::size_t{c.settings.trace_events} * i,
                     c.settings.trace_events);
     c.flags[i] = &p.asleep;
   }
-  c.people_used.store(c.workers, memory_order_relaxed);
+  c.people_used.store(c.first_host, memory_order_relaxed);
   c.bell.open(c.flags.get(), c.people_count);
+}
+
+// Where memory arguments are used. A worker in another process reaches shared memory only.
+copy_rule copies_on(const capability& caps, staging how) {
+  copy_rule rule;
+  rule.all = how == staging::copy || !caps.in_place;
+  if (!caps.remote || how == staging::copy) return rule;
+  const zone* z = open_zone();
+  if (z == nullptr) throw error(status::out_of_memory, -1, "no address space for shared memory");
+  rule.shared_begin = z->heap_begin;
+  rule.shared_end = z->heap_end;
+  rule.shared_inout = how == staging::in_place;
+  return rule;
+}
+
+// Each remote worker has a line, and a local store that both sides see.
+bool open_lines(core& c) {
+  if (!c.caps.remote) return true;
+  remote_workers* remote = c.place->remote();
+  if (!remote->open(c.workers)) return false;
+  c.remote_lines.reset(new remote_line[c.workers]);
+  c.lines = c.remote_lines.get();
+  c.depth = smaller(c.depth, smaller(remote->line_max(), line_jobs_max));
+  for (std::uint32_t i = 0; i < c.workers; ++i) {
+    participant& hull = c.people[i];
+    hull.store = static_cast<char*>(remote->store_of(i));
+    hull.store_map.open(c.settings.local_store_bytes);
+  }
+  c.remote = remote;
+  return true;
 }
 
 void run_worker(void* context, std::uint32_t worker) {
@@ -151,8 +189,8 @@ std::uint32_t measure_turns(machine& m) noexcept {
 
 std::unique_ptr<core> build(const config& given) {
   config settings = given;
-  settle_config(settings);
   const machine_kind& kind = choose_machine(settings);
+  settle_config(settings, kind.is_remote);
   auto c = std::make_unique<core>(settings);
   c->machine_name = kind.name;
   c->machine_owner.reset(kind.make(settings));
@@ -160,10 +198,13 @@ std::unique_ptr<core> build(const config& given) {
   if (c->place == nullptr) throw error(status::out_of_memory, -1, "no memory for the machine");
   c->caps = c->place->capabilities();
   c->workers = static_cast<std::uint32_t>(settings.workers);
-  c->takers = c->workers + (helps(*c) ? 1 : 0);
-  c->copies_all = settings.staging == staging::copy || !c->caps.in_place;
+  c->takers = c->workers + (helps(*c) && !c->caps.remote ? 1 : 0);
+  c->first_actor = c->caps.remote ? c->workers : 0;
+  c->first_host = c->workers + (c->caps.remote ? 1 : 0);
+  c->copies = copies_on(c->caps, settings.staging);
   if (!c->caps.virtual_time) c->turns_per_look = measure_turns(*c->place);
-  c->depth = settings.depth != 0 ? settings.depth : (c->caps.async_copies ? 2 : 4);
+  const std::uint32_t own_depth = c->caps.remote ? 8 : c->caps.async_copies ? 2 : 4;
+  c->depth = settings.depth != 0 ? settings.depth : own_depth;
   open_shared(*c);
   open_people(*c);
   return c;
@@ -175,13 +216,17 @@ core* open(const config& given) try {
   asymmetric_fences();  // decided here, not by a worker in the middle of somebody's fork()
   std::unique_ptr<core> c = build(given);
   announce_open(*c);
-  if (!c->place->start(c->workers, &run_worker, c.get())) {
+  if (!open_lines(*c) || !c->place->start(c->workers, &run_worker, c.get())) {
     c->stopping.store(1, memory_order_relaxed);
-    for (std::uint32_t i = 0; i < c->workers; ++i) unpark(*c, i);
+    for (std::uint32_t i = c->first_actor; i < c->first_host; ++i) unpark(*c, i);
     c->place->join();
     announce_close(*c);
-    throw error(status::out_of_memory, -1,
-                "the system refused to start that many workers; ask for fewer (config.workers)");
+    char message[240];
+    std::snprintf(
+        message, sizeof message,
+        "the system refused to start that many workers; ask for fewer (config.workers)%s%s",
+        c->place->why_not()[0] != 0 ? ": " : "", c->place->why_not());
+    throw error(status::out_of_memory, -1, message);
   }
   c->is_started = true;
   if (!c->caps.many_hosts) here(*c);  // the thread that opens it is its host

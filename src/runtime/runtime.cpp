@@ -89,7 +89,7 @@ counters runtime::count() const noexcept {
     sum.bad_filters += own.bad_filters.read();
     if (core_->people[i].is_worker) {
       sum.parks += own.parks.read();
-    } else {
+    } else if (core_->remote == nullptr) {
       sum.helped += own.completed.read();
     }
   }
@@ -99,9 +99,10 @@ counters runtime::count() const noexcept {
 worker_counters runtime::count_worker(unsigned index) const noexcept {
   worker_counters w{};
   if (index < core_->workers) {
-    w.completed = core_->people[index].counters.completed.read();
+    const own_counters& own = core_->people[index].counters;
+    w.completed = core_->remote == nullptr ? own.completed.read() : own.executed.read();
     w.busy_ns = core_->people[index].counters.busy_ns.read();
-  } else if (index == core_->workers) {
+  } else if (index == core_->workers && core_->remote == nullptr) {
     for (std::uint32_t i = core_->workers; i < core_->people_used.load(memory_order_relaxed); ++i) {
       w.completed += core_->people[i].counters.completed.read();
       w.busy_ns += core_->people[i].counters.busy_ns.read();
@@ -124,9 +125,12 @@ status runtime::write_trace(const char* path) const noexcept {
   std::FILE* file = path == nullptr ? nullptr : std::fopen(path, "we");
   if (file == nullptr) return status::unavailable;
   chrome_writer writer(file);
-  for (std::uint32_t i = 0; i <= core_->workers; ++i) {
+  for (std::uint32_t i = 0; i <= core_->first_host; ++i) {
     char name[32];
-    std::snprintf(name, sizeof name, i < core_->workers ? "worker %u" : "host", i);
+    const char* kind = i < core_->workers      ? "worker %u"
+                       : i < core_->first_host ? "service"
+                                               : "host";
+    std::snprintf(name, sizeof name, kind, i);
     writer.write_lane(i, name, core_->people[i].events);
   }
   const bool written = writer.finish();

@@ -48,13 +48,13 @@ void choose_grain(const core& c, draft& d, std::uint8_t* flags) noexcept {
 
 // Whether the local store or the dicer has anything to do with the task.
 inline bool has_size(const core& c, const draft_facts& facts) noexcept {
-  return facts.may_dice || facts.is_strided || (facts.has_address && c.copies_all);
+  return facts.may_dice || facts.is_strided || (facts.has_address && c.copies.all);
 }
 
 // What they have to do with it.
 bool check_size(const core& c, const draft& d, const draft_facts& facts, std::uint8_t* flags,
                 refusal* why) noexcept {
-  const std::size_t bytes = staged_bytes(d.arguments, d.argument_count, c.copies_all);
+  const std::size_t bytes = staged_bytes(d.arguments, d.argument_count, c.copies);
   if (bytes != 0) *flags |= task_staged;
   if (facts.may_dice && is_dice_gain(c, d)) *flags |= task_diceable;
   if (bytes <= c.settings.local_store_bytes) return true;
@@ -67,6 +67,20 @@ bool check_size(const core& c, const draft& d, const draft_facts& facts, std::ui
       "the task needs %zu bytes of local store, %zu are available; slice its arguments or raise "
       "config.local_store_bytes",
       bytes, c.settings.local_store_bytes);
+}
+
+// Whether the workers of another process can find the procedure.
+inline bool check_remote(core& c, procedure_id id, refusal* why) noexcept {
+  if (c.remote == nullptr) return true;
+  if (c.is_down.load(memory_order_relaxed) != 0) {
+    return refuse(why, status::pool_down, -1,
+                  "worker processes die as soon as they start; see what they print, and open a new "
+                  "runtime");
+  }
+  const char* reason = c.remote->can_run(id);
+  return reason == nullptr ||
+         refuse(why, status::not_supported, -1,
+                "procedure '%.60s' cannot run in a worker process: %s", procedure_name(id), reason);
 }
 
 bool check_after(core& c, const std::uint64_t* after, std::uint32_t count, bool foreign,
@@ -258,7 +272,8 @@ inline void route(core& c, participant& self, std::uint32_t task, const draft& d
   const std::uint8_t flags = c.pool.at(task).flags;
   const bool plain =
       (flags & (task_detached | task_diceable | task_too_big)) == 0 && self.running == nullptr;
-  if (plain && !c.sched.has_filters() && try_direct(c, self, task, d)) return;
+  if (plain && c.remote == nullptr && !c.sched.has_filters() && try_direct(c, self, task, d))
+    return;
   enqueue(c, self, task);
 }
 
@@ -270,7 +285,9 @@ struct admission {
                              refusal* why) noexcept {
     participant* self = here(c);
     draft_facts facts;
-    if (!check_open(c, self, why) || !validate(d, &facts, why)) return 0;
+    if (!check_open(c, self, why) || !validate(d, &facts, why) ||
+        !check_remote(c, d.procedure, why))
+      return 0;
     if (o != nullptr) {
       if (!check_after(c, o->after_, o->after_count_, o->is_foreign_to(&c), why) ||
           !check_locks(c, o->locks_, o->lock_count_, why))
@@ -292,6 +309,7 @@ struct admission {
     if (o == nullptr || (o->after_count_ == 0 && o->lock_count_ == 0)) {
       route(c, *self, task, d);
     } else {
+      want_ends_told(c);
       sort_locks(c.pool.extra(task), o->locks_, o->lock_count_);
       if (o->lock_count_ != 0) c.pool.at(task).flags |= task_has_locks;
       start_after(c, *self, task, o->after_, o->after_count_);
@@ -331,7 +349,7 @@ class bulk {
   bool add(draft d, refusal* why) noexcept {
     std::uint8_t flags = task_detached | task_is_piece;
     draft_facts facts;
-    if (!validate(d, &facts, why)) return false;
+    if (!validate(d, &facts, why) || !check_remote(core_, d.procedure, why)) return false;
     if (facts.is_sliced && d.grain == 0) choose_grain(core_, d, &flags);
     if (has_size(core_, facts) && !check_size(core_, d, facts, &flags, why)) return false;
     std::uint32_t task = core_.pool.try_take(self_.free_slots);
@@ -358,6 +376,7 @@ class bulk {
     self_.counters.submitted.add(count_);
     while (!core_.sched.ready().try_push_all(batch_, count_)) real_env::pause();
     count_ = 0;
+    if (core_.remote != nullptr) return post_ready(core_, self_);
     ring(core_, self_.index + 1);
   }
 
@@ -444,6 +463,11 @@ procedure_id loop_procedure() {
 
 std::uint64_t submit_loop(core* c, range r, std::uint32_t grain, void (*run)(void*, range),
                           void* context) {
+  if (c->remote != nullptr) {
+    throw error(status::not_supported, -1,
+                "parallel_for: a loop's body refers to this process's memory, and the workers are "
+                "other processes; submit a procedure with a lev::range instead");
+  }
   const argument arguments[] = {parameter<loop_body>::pack({run, context}),
                                 parameter<range>::pack(r)};
   return submit(c, {loop_procedure(), 2, 0, grain, 0, 0, arguments}, nullptr, false);

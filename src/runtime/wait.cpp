@@ -3,6 +3,7 @@
 #include "runtime/wait.hpp"
 
 #include "runtime/open.hpp"
+#include "worker/tend.hpp"
 
 #include <cstdio>
 #include <memory>
@@ -222,7 +223,7 @@ outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns) noexcept {
     }
     const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
     flush_notices(*c, *self);
-    if (self->running == nullptr) poll_first(*c, what, deadline);
+    if (self->running == nullptr && c->remote == nullptr) poll_first(*c, what, deadline);
     if (!what.is_there() && !serve_until(*c, *self, what, deadline, helps_now(*c, *self))) {
       return failed_with(gave_up(deadline));
     }
@@ -275,6 +276,7 @@ status on_complete(core* c, std::uint64_t id, void (*run)(void*), void* context)
   const status now = state.peek(generation);
   if (now == status::stale_ticket) return now;
   if (now == status::pending) {
+    want_ends_told(*c);
     if ((state.word() & state_bits::called_back) != 0) return status::exists;
     c->pool.extra(task).callback = run;
     c->pool.extra(task).callback_context = context;
@@ -287,7 +289,7 @@ status on_complete(core* c, std::uint64_t id, void (*run)(void*), void* context)
 // Completions are looked at first, then the participants' own free slots, then the pool's ring: a
 // slot on its way to be free is seen at one of these places.
 bool is_held_by_caller(core& c) noexcept {
-  if (c.people_used.load(memory_order_relaxed) > c.workers + 1 || !is_quiescent(c)) return false;
+  if (c.people_used.load(memory_order_relaxed) > c.first_host + 1 || !is_quiescent(c)) return false;
   for (std::uint32_t i = 0; i < c.people_count; ++i) {
     if (c.people[i].free_slots.count() != 0) return false;
   }

@@ -9,6 +9,7 @@
 #include "machine/machine.hpp"
 #include "task/procedure_table.hpp"
 #include "worker/participant.hpp"
+#include "worker/remote_line.hpp"
 
 namespace lev {
 
@@ -17,10 +18,12 @@ struct engine {
   machine* place = nullptr;
   capability caps{};
   std::uint32_t workers = 0;
-  std::uint32_t people_count = 0;  // workers, then host threads
+  std::uint32_t people_count = 0;  // workers, the service if they are remote, then host threads
   std::uint32_t takers = 1;        // workers, plus one if hosts help
   std::uint32_t depth = 1;
-  bool copies_all = false;
+  copy_rule copies;
+  std::uint32_t first_actor = 0;     // of the participants that the machine runs
+  std::uint32_t first_host = 0;      // of the participants that host threads are bound to
   std::uint32_t turns_per_look = 1;  // idle polling: turns between looks at the shared queues
   std::uint64_t id = 0;              // unique in the process
 
@@ -31,6 +34,20 @@ struct engine {
   item_costs costs;
   doorbell<> bell;
   participant* people = nullptr;
+
+  // Workers in other processes; null on machines that have none. See tend.hpp.
+  remote_workers* remote = nullptr;
+  remote_line* lines = nullptr;   // one for each worker
+  std::uint32_t idle_deaths = 0;  // the service's own: workers in a row that died without a task
+  std::uint64_t first_idle_death_ns = 0;
+  // Written by the service, read by submitters and tenders: 1 once worker processes cannot be kept
+  // alive. Publishes nothing.
+  atomic<std::uint32_t> is_down{0};
+  // Written by the first who wants to be told of ends at once, and stays: see want_ends().
+  atomic<std::uint32_t> is_eager{0};
+  // Written by the service (whether it looks at time limits now and then) and by who posts a task
+  // while it does not.
+  atomic<std::uint32_t> is_timing{0};
 
   // Written by host threads that bind for the first time, read by thieves and wakers: participants
   // in use. Publishes nothing: participants are ready from the start.

@@ -10,6 +10,7 @@
 #define LEVERET_WORKER_ENQUEUE_HPP
 
 #include "task/arguments.hpp"
+#include "worker/tend.hpp"
 #include "worker/wake.hpp"
 
 namespace lev {
@@ -63,6 +64,12 @@ inline void push_ready(engine& e, std::uint32_t task) noexcept {
   while (!e.sched.ready().try_push(task)) real_env::pause();
 }
 
+// On machines with remote workers whoever has queued a task sends it off, if a worker has room.
+inline void post_ready(engine& e, participant& self) noexcept {
+  if (self.is_tending) return;  // who completes a task looks at the lines again
+  tend(e, self);
+}
+
 inline void enqueue(engine& e, participant& self, std::uint32_t task) noexcept {
   const slot& s = e.pool.at(task);
   if ((s.flags & (task_diceable | task_too_big)) != 0 || e.sched.has_filters()) {
@@ -71,6 +78,7 @@ inline void enqueue(engine& e, participant& self, std::uint32_t task) noexcept {
   } else if (self.running == nullptr || !push_own(e, self, task)) {
     push_ready(e, task);
   }
+  if (e.remote != nullptr) return post_ready(e, self);
   ring(e, self.index + 1);
 }
 

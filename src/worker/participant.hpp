@@ -82,7 +82,8 @@ struct job {
   bool is_direct = false;
   std::uint32_t tag = 0;  // of its transfers
   std::size_t store_offset = arena::none;
-  void* spill = nullptr;  // local store of a nested task that found the arena full
+  std::uint64_t posted_ns = 0;  // to a remote worker; for the trace
+  void* spill = nullptr;        // local store of a nested task that found the arena full
   status result = status::ok;
   int task_code = 0;
   job* below = nullptr;     // the task that waits for this one, on the same participant
@@ -99,7 +100,7 @@ struct data_hint {
 
 struct own_counters {
   owned_counter submitted, completed, failed, direct, stolen, diced, passes, parks, staged_bytes,
-      bad_filters, busy_ns;
+      bad_filters, busy_ns, executed;  // executed: by a remote worker
 };
 
 constexpr std::uint32_t inbox_capacity = 256;
@@ -137,6 +138,7 @@ struct alignas(line_pair_bytes) participant {
   std::uint32_t notice_count = 0;
   std::uint32_t failing = no_slot;  // tasks to be failed without running, see fail_unrun()
   bool is_failing = false;
+  bool is_tending = false;  // it is in tend(): a task that it completes makes others ready
   std::uint32_t nest = 0;
   std::uint64_t float_mode =
       0;  // what every task starts with: the mode of whoever serves, see serve_until()

@@ -39,13 +39,13 @@ inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes,
 // stage() starts the transfers of `j` under its tag. False: no room now, or, if it `must` have it,
 // no memory at all.
 inline bool stage(engine& e, participant& self, job& j, bool must) noexcept {
-  const std::size_t bytes = staged_bytes(j.arguments.data(), j.argument_count, e.copies_all);
+  const std::size_t bytes = staged_bytes(j.arguments.data(), j.argument_count, e.copies);
   if (bytes == 0) return true;
   char* room = find_room(e, self, j, bytes, must);
   if (room == nullptr) return false;
   for (unsigned i = 0; i < j.argument_count; ++i) {
     argument& a = j.arguments[i];
-    if (!needs_copy(a, e.copies_all)) continue;
+    if (!needs_copy(a, e.copies)) continue;
     if (reads_memory(a.what)) e.place->get(j.tag, room, a);
     a.address = reinterpret_cast<std::uintptr_t>(room);
     a.stride_bytes = static_cast<std::int64_t>(a.row_bytes);

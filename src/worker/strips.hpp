@@ -31,7 +31,7 @@ inline void run_strip(engine& e, participant& self, job& j, const descriptor& st
 inline void run_strips(engine& e, participant& self, job& j, const descriptor& whole,
                        std::uint32_t depth) noexcept {
   if (j.result != status::ok) return;
-  if (staged_bytes(whole.arguments, whole.argument_count, e.copies_all) <=
+  if (staged_bytes(whole.arguments, whole.argument_count, e.copies) <=
       e.settings.local_store_bytes) {
     run_strip(e, self, j, whole);
     return;

@@ -271,6 +271,7 @@ bool run_nested(engine& e, participant& self) noexcept {
 constexpr std::uint32_t looks_per_clock = 4;
 
 bool has_work(engine& e, participant& self) noexcept {
+  if (e.remote != nullptr) return has_remote_work(e);
   if (self.mail.has_letter(self.mail_seen) || !e.sched.ready().looks_empty() ||
       e.sched.has_waiting())
     return true;
@@ -332,6 +333,41 @@ bool spin(engine& e, participant& self, awaited& what, bool helps,
   }
 }
 
+// The same where workers are remote: whoever looks at the lines all the time is counted, and looks
+// once more when he has stopped; workers tell the service of their ends when nobody does.
+bool spin_remote(engine& e, participant& self, awaited& what, std::uint64_t until_ns) noexcept {
+  constexpr std::uint32_t turns_per_clock = 32;
+  if (is_service(e, self)) return has_remote_work(e);
+  for (std::uint32_t turn = 1;; ++turn) {
+    if (what.is_there() || has_remote_work(e)) return true;
+    if (turn % turns_per_clock == 0 && e.place->now_ns() >= until_ns) return false;
+    e.place->relax();
+  }
+}
+
+void sleep_remote(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept {
+  const bool is_host = !is_service(e, self);
+  if (is_host) e.remote->want_ends(true);
+  e.remote->unwatch();
+  if (!is_host) deadline_ns = smaller(deadline_ns, service_deadline(e));
+  if (what.arm() && !what.is_there() && !has_remote_work(e)) {
+    self.counters.parks.add(1);
+    self.park.park(*e.place, deadline_ns);
+  }
+  what.disarm();
+  e.remote->watch();
+  if (is_host) e.remote->want_ends(false);
+}
+
+void idle_remote(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept {
+  settle(e, self);
+  if (e.pool.flush(self.free_slots)) tell_space(e);
+  const bool sleeps = e.settings.wait != wait_policy::spin || is_service(e, self);
+  const std::uint64_t spin_end_ns =
+      sleeps ? smaller(e.place->now_ns() + e.settings.spin_ns, deadline_ns) : deadline_ns;
+  if (!spin_remote(e, self, what, spin_end_ns) && sleeps) sleep_remote(e, self, what, deadline_ns);
+}
+
 void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
            bool helps) noexcept {
   if (helps) e.bell.start_sleeping(self.index);
@@ -349,6 +385,7 @@ void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_n
 // Looks for work, then sleeps; returns when it is worth looking again.
 void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
           bool helps) noexcept {
+  if (e.remote != nullptr) return idle_remote(e, self, what, deadline_ns);
   settle(e, self);
   if (e.pool.flush(self.free_slots)) tell_space(e);
   self.hands_over = false;
@@ -387,7 +424,14 @@ void return_inbox(engine& e, participant& self) noexcept {
   }
 }
 
+// The service looks after the processes, too.
+bool run_one_remote(engine& e, participant& self) noexcept {
+  if (is_service(e, self)) attend(e, self);
+  return tend(e, self);
+}
+
 bool run_one(engine& e, participant& self) noexcept {
+  if (e.remote != nullptr) return run_one_remote(e, self);
   if (self.running != nullptr) return run_nested(e, self);
   if (self.frames != nullptr) return run_ahead(e, self);
   job j;
@@ -412,10 +456,35 @@ void leave(engine& e, participant& self) noexcept {
   return_inbox(e, self);
 }
 
+namespace {
+
+// A participant that serves remote workers is counted as one who watches them.
+class watching {
+ public:
+  watching(engine& e, participant& self) noexcept
+      : remote_(e.remote), self_(self), was_tending_(std::exchange(self.is_tending, false)) {
+    if (remote_ != nullptr) remote_->watch();
+  }
+  ~watching() {
+    if (remote_ != nullptr) remote_->unwatch();
+    self_.is_tending = was_tending_;
+  }
+  watching(const watching&) = delete;
+  watching& operator=(const watching&) = delete;
+
+ private:
+  remote_workers* remote_;
+  participant& self_;
+  bool was_tending_;  // the wait is that of a callback
+};
+
+}  // namespace
+
 bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                  bool helps) noexcept {
   drain(e, self);
   flush_notices(e, self);
+  const watching w(e, self);
   const serving s(self);
   // Who will run nothing while he waits must not sit on what he took before.
   if (!helps) leave(e, self);

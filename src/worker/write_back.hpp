@@ -18,7 +18,7 @@ void write_back(engine& e, job& j, CallerView&& caller_view) noexcept {
   if (j.result != status::ok) return;
   for (unsigned i = 0; i < j.argument_count; ++i) {
     const argument& theirs = caller_view(i);
-    if (is_output(theirs) && needs_copy(theirs, e.copies_all)) {
+    if (is_output(theirs) && needs_copy(theirs, e.copies)) {
       e.place->put(j.tag, reinterpret_cast<const void*>(j.arguments[i].address), theirs);
     }
   }

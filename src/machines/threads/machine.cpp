@@ -22,7 +22,7 @@ class thread_machine final : public machine {
  public:
   explicit thread_machine(const config& c) noexcept : pin_(c.pin), start_ns_(clock_ns()) {}
 
-  capability capabilities() const noexcept override { return {true, false, false, true}; }
+  capability capabilities() const noexcept override { return {true, false, false, true, false}; }
 
   bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept override;
   void join() noexcept override {

@@ -1,0 +1,77 @@
+// Shared memory: arrays that worker processes see where the host sees them, so that a task on
+// `processes` uses them in place instead of copying them through its worker's local store. On
+// machines that share the host's memory they are arrays like any other.
+//
+//   lev::shared_array<float> x(1 << 20);
+//   runtime.submit(fill_procedure, x).wait();
+//
+// A block has the same address in the host and in every worker process, so pointers into it may be
+// stored in it. Which arguments are used in place: see docs/reference/machines.md.
+#ifndef LEVERET_SHARED_HPP
+#define LEVERET_SHARED_HPP
+
+#include <leveret/status.hpp>
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+namespace lev {
+
+// shared_allocate() returns `bytes` bytes of shared memory, zeroed and aligned to 128 bytes; null
+// when there is none left, or `bytes` is 0. Thread safe. Costs about a microsecond; memory is
+// committed before it is handed out, so a shortage shows here and not as a fault later.
+void* shared_allocate(std::size_t bytes) noexcept;
+
+// shared_free() gives back what shared_allocate() returned; null does nothing. No task may still
+// use it. Thread safe.
+void shared_free(void* block) noexcept;
+
+// is_shared() tells whether all of [data, data + bytes) lies in shared memory. Thread safe, a few
+// instructions.
+bool is_shared(const void* data, std::size_t bytes) noexcept;
+
+// An array of `size` zeroed elements in shared memory. Movable. Throws lev::error (out_of_memory).
+template <class T>
+class shared_array {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
+                "shared memory holds trivially copyable elements");
+
+ public:
+  explicit shared_array(std::size_t size) : data_(allocate(size)), size_(size) {}
+  ~shared_array() { shared_free(data_); }
+  shared_array(shared_array&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  shared_array& operator=(shared_array&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  shared_array(const shared_array&) = delete;
+  shared_array& operator=(const shared_array&) = delete;
+
+  T* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return size_; }
+  T& operator[](std::size_t i) const noexcept { return data_[i]; }
+  T* begin() const noexcept { return data_; }
+  T* end() const noexcept { return data_ + size_; }
+
+ private:
+  static T* allocate(std::size_t size) {
+    if (size == 0) return nullptr;
+    void* block = size > ~std::size_t{0} / sizeof(T) ? nullptr : shared_allocate(size * sizeof(T));
+    if (block == nullptr) {
+      throw error(status::out_of_memory, -1,
+                  "shared_array: no shared memory left for that many elements; free some, or raise "
+                  "the memory limit");
+    }
+    return static_cast<T*>(block);
+  }
+
+  T* data_;
+  std::size_t size_;
+};
+
+}  // namespace lev
+
+#endif

@@ -1,0 +1,163 @@
+// Writing down where procedures are, and finding them again in another process.
+#include "machines/processes/book.hpp"
+
+#include "task/procedure_table.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace lev::processes {
+
+namespace {
+
+// The main program's load address, and its entry in the loader's list.
+std::uint64_t program_base() noexcept {
+  std::uint64_t base = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* to) {
+        *static_cast<std::uint64_t*>(to) = info->dlpi_addr;
+        return 1;  // the first one is the program
+      },
+      &base);
+  return base;
+}
+
+std::uint64_t base_of_handle(void* handle) noexcept {
+  link_map* map = nullptr;
+  return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map->l_addr : 0;
+}
+
+}  // namespace
+
+std::uint32_t book_writer::library_number(const char* path) noexcept {
+  char full[book::path_bytes_max];
+  char* resolved_path = realpath(path, nullptr);
+  const int length = std::snprintf(full, sizeof full, "%s", resolved_path ? resolved_path : path);
+  std::free(resolved_path);
+  if (length < 0 || static_cast<std::size_t>(length) >= sizeof full) return 0;
+  for (std::uint32_t i = 0; i < library_count_; ++i) {
+    if (std::strcmp(book_->libraries[i], full) == 0) return i + code_place::first_library;
+  }
+  if (library_count_ == book::libraries_max) return 0;
+  std::memcpy(book_->libraries[library_count_], full, sizeof full);
+  return library_count_++ + code_place::first_library;
+}
+
+bool book_writer::locate(const void* address, code_place* place) noexcept {
+  *place = code_place{};
+  if (address == nullptr) return true;
+  Dl_info info;
+  void* extra = nullptr;
+  if (dladdr1(address, &info, &extra, RTLD_DL_LINKMAP) == 0 || extra == nullptr) return false;
+  const auto* map = static_cast<const link_map*>(extra);
+  const bool is_program = map->l_name[0] == 0 || map->l_prev == nullptr;
+  place->file = is_program ? std::uint32_t{code_place::host_program} : library_number(map->l_name);
+  place->offset = reinterpret_cast<std::uintptr_t>(address) - map->l_addr;
+  return place->file != code_place::nowhere;
+}
+
+const char* book_writer::write(procedure_id id) noexcept {
+  const procedure_info& info = procedure_at(id).info;
+  const char* why = nullptr;
+  lock_.lock([] { real_env::pause(); });
+  book_entry& e = book_->entries[id];
+  const portable_context* p = info.portable;
+  if (!locate(reinterpret_cast<void*>(info.run), &e.run)) {
+    why = "its code is in no file that a worker process could load";
+  } else if (p == nullptr && !locate(info.context, &e.context)) {
+    why = "its context is on the heap or the stack; give procedure_info::portable";
+  } else if (p != nullptr && (!locate(reinterpret_cast<void*>(p->rebuild), &e.rebuild) ||
+                              !locate(p->function, &e.function))) {
+    why =
+        "the function behind it is in no file that a worker process could load (compiled at run "
+        "time?)";
+  } else if (p != nullptr && p->byte_count > portable_context::bytes_max) {
+    why = "its portable context has more than 512 bytes";
+  } else {
+    if (p != nullptr) {
+      e.byte_count = p->byte_count;
+      std::memcpy(e.bytes, p->bytes, p->byte_count);
+    }
+    // Pairs with has(): the entry is there.
+    written_[id].store(1, memory_order_release);
+  }
+  lock_.unlock();
+  return why;
+}
+
+// What a closed library's code was must not be called any more.
+void book_reader::forget(const library& l) {
+  for (std::uint32_t id = 1; id <= procedure_count_max; ++id) {
+    const book_entry& e = book_->entries[id];
+    if (e.run.file == l.file || e.context.file == l.file || e.rebuild.file == l.file ||
+        e.function.file == l.file)
+      known_[id] = resolved{};
+  }
+  dlclose(l.handle);
+}
+
+const char* book_reader::base_of(std::uint32_t file, std::uint64_t* base) {
+  if (file == code_place::host_program) return *base = program_base(), nullptr;
+  const std::uint32_t index = file - code_place::first_library;
+  if (index >= book::libraries_max) return "the book of procedures is damaged";
+  library* oldest = &open_[0];
+  for (library& l : open_) {
+    if (l.handle != nullptr && l.file == file) {
+      l.last_use = ++uses_;
+      *base = l.base;
+      return nullptr;
+    }
+    if (l.last_use < oldest->last_use) oldest = &l;
+  }
+  void* handle = dlopen(book_->libraries[index], RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* why = dlerror();
+    std::snprintf(why_, sizeof why_, "%s", why == nullptr ? "dlopen failed" : why);
+    return why_;
+  }
+  if (oldest->handle != nullptr) forget(*oldest);
+  *oldest = {file, handle, base_of_handle(handle), ++uses_};
+  *base = oldest->base;
+  return nullptr;
+}
+
+const char* book_reader::address_of(const code_place& place, void** address) {
+  *address = nullptr;
+  if (place.file == code_place::nowhere) return nullptr;
+  std::uint64_t base = 0;
+  if (const char* why = base_of(place.file, &base)) return why;
+  *address = reinterpret_cast<void*>(base + place.offset);
+  return nullptr;
+}
+
+const char* book_reader::find(procedure_id id, resolved* found) {
+  if (id == 0 || id > procedure_count_max) return "the record names no procedure";
+  if (known_[id].run != nullptr) {
+    *found = known_[id];
+    return nullptr;
+  }
+  const book_entry& e = book_->entries[id];
+  void* run = nullptr;
+  void* context = nullptr;
+  void* rebuild = nullptr;
+  void* function = nullptr;
+  const char* why = address_of(e.run, &run);
+  if (why == nullptr) why = address_of(e.context, &context);
+  if (why == nullptr) why = address_of(e.rebuild, &rebuild);
+  if (why == nullptr) why = address_of(e.function, &function);
+  if (why != nullptr) return why;
+  if (run == nullptr) return "the book has no entry for the procedure";
+  if (rebuild != nullptr) {
+    using rebuilder = void* (*)(const void*, unsigned, void*);
+    context = reinterpret_cast<rebuilder>(rebuild)(e.bytes, e.byte_count, function);
+  }
+  known_[id] = {reinterpret_cast<body>(run), context};
+  *found = known_[id];
+  return nullptr;
+}
+
+}  // namespace lev::processes

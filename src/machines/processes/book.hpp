@@ -1,0 +1,101 @@
+// book: where worker processes find procedures. A pointer means nothing in another process, so the
+// host writes down which file a function belongs to and how far from its start it is; a worker
+// opens that file if it has not, and adds. The host program itself is such a file: its workers are
+// the same program, started again.
+//
+// The host writes an entry before it posts the procedure's first task, and never changes it; the
+// workers see the book read-only.
+#ifndef LEVERET_MACHINES_PROCESSES_BOOK_HPP
+#define LEVERET_MACHINES_PROCESSES_BOOK_HPP
+
+#include <leveret/procedure.hpp>
+
+#include "sync/env.hpp"
+#include "sync/spin_lock.hpp"
+
+namespace lev::processes {
+
+// A place in a file that is loaded into a process.
+struct code_place {
+  enum : std::uint32_t { nowhere = 0, host_program = 1, first_library = 2 };
+  std::uint32_t file = nowhere;
+  std::uint64_t offset = 0;
+};
+
+struct book_entry {
+  code_place run;
+  code_place context;   // nowhere: null, or made by `rebuild`
+  code_place rebuild;   // nowhere: the context needs none
+  code_place function;  // for rebuild
+  std::uint32_t byte_count = 0;
+  unsigned char bytes[portable_context::bytes_max] = {};
+};
+
+struct book {
+  static constexpr std::uint32_t libraries_max = 256;
+  static constexpr std::size_t path_bytes_max = 1024;
+
+  char libraries[libraries_max][path_bytes_max];
+  book_entry entries[procedure_count_max + 1];
+};
+
+// book_writer: the host's side. Thread safe.
+class book_writer {
+ public:
+  void open(book* b) noexcept { book_ = b; }
+
+  // has() tells whether the procedure was written; write() writes it. Null, or why it cannot be
+  // carried to another process.
+  bool has(procedure_id id) const noexcept {
+    // Pairs with write(). A task is posted after its entry was written.
+    return written_[id].load(memory_order_acquire) != 0;
+  }
+  const char* write(procedure_id id) noexcept;
+
+ private:
+  bool locate(const void* address, code_place* place) noexcept;
+  std::uint32_t library_number(const char* path) noexcept;
+
+  book* book_ = nullptr;
+  spin_lock<> lock_;
+  std::uint32_t library_count_ = 0;  // under lock_
+  // Written under lock_, read by submitters: 1 once the entry is there.
+  atomic<std::uint8_t> written_[procedure_count_max + 1] = {};
+};
+
+// What a worker calls.
+struct resolved {
+  body run = nullptr;
+  void* context = nullptr;
+};
+
+// book_reader: the worker's side. Keeps the libraries it has opened, the least recently used of
+// which is closed when there are too many.
+class book_reader {
+ public:
+  explicit book_reader(const book* b) noexcept : book_(b) {}
+  // find() returns null, or why the procedure cannot be had.
+  const char* find(procedure_id id, resolved* found);
+
+ private:
+  static constexpr std::uint32_t open_max = 32;
+  struct library {
+    std::uint32_t file = 0;
+    void* handle = nullptr;
+    std::uint64_t base = 0;
+    std::uint64_t last_use = 0;
+  };
+  const char* base_of(std::uint32_t file, std::uint64_t* base);
+  const char* address_of(const code_place& place, void** address);
+  void forget(const library& l);
+
+  const book* book_;
+  std::uint64_t uses_ = 0;
+  library open_[open_max];
+  resolved known_[procedure_count_max + 1];
+  char why_[256];
+};
+
+}  // namespace lev::processes
+
+#endif

@@ -1,0 +1,137 @@
+// lane: what the host and one worker process share, besides the memory that tasks name. README.md
+// beside this file has the protocol and its proof.
+//
+//   member         written by     read by
+//   records        host           worker: tasks posted to it, in a ring
+//   ends           worker         host: how they ended, in a ring
+//   claimed        worker         host, after the worker's death: the task it has begun
+//   asleep         both           both: the futex the worker sleeps on
+//   rung           both           worker: whether the host has been told of an end since it looked
+//   collected      host           worker: ends the host has taken
+//   orders         host           worker: go on, or stop
+//
+// Tasks on a lane are numbered from 1, without an end; the numbers go on when a worker is replaced.
+// A record or an end is there when its own word says its number: that word is the task's state,
+// attempt and owner in one, as each attempt has a number of its own and each lane one worker. The
+// worker writes to nobody's lane but its own, and holds no lock.
+#ifndef LEVERET_MACHINES_PROCESSES_LANE_HPP
+#define LEVERET_MACHINES_PROCESSES_LANE_HPP
+
+#include <leveret/task.hpp>
+
+#include "sync/env.hpp"
+
+#include <cstring>
+
+namespace lev::processes {
+
+constexpr std::uint32_t lane_records = 16;  // a power of two
+
+// How a task ended, as the worker says.
+struct ending {
+  static constexpr std::size_t text_max = 223;
+  std::uint8_t code = 0;  // a lev::status
+  std::uint16_t text_bytes = 0;
+  std::int32_t task_code = 0;
+  char text[text_max + 1];  // of an exception; not terminated, `text_bytes` count
+};
+
+template <class Env = real_env>
+struct lane {
+  using word = typename Env::template atomic<std::uint32_t>;
+
+  struct alignas(line_pair_bytes) record {
+    // Written by the host, read by the worker: publishes the record, and the worker's inputs.
+    word number{0};
+    procedure_id procedure = 0;
+    std::uint8_t argument_count = 0;
+    argument arguments[argument_count_max];
+  };
+  struct alignas(line_bytes) end {
+    // Written by the worker, read by the host: publishes the ending, and the task's outputs.
+    word number{0};
+    ending how;
+  };
+
+  // The host's part; one caller at a time.
+  record& record_of(std::uint32_t number) noexcept { return records[number % lane_records]; }
+  // post() publishes the record. Returns whether the worker sleeps and must be woken.
+  [[nodiscard]] bool post(std::uint32_t number) noexcept {
+    // Pairs with has_record(): publishes the record. Sequentially consistent: the look at `asleep`
+    // comes after it (store-then-load handshake with fall_asleep()).
+    record_of(number).number.store(number, memory_order_seq_cst);
+    return wake();
+  }
+  // wake() claims the right to wake a sleeping worker: true for one of those who try.
+  [[nodiscard]] bool wake() noexcept {
+    // Pairs with fall_asleep().
+    return asleep.load(memory_order_seq_cst) != 0 && asleep.exchange(0, memory_order_seq_cst) != 0;
+  }
+  bool has_end(std::uint32_t number) const noexcept {
+    // Pairs with finish().
+    return ends[number % lane_records].number.load(memory_order_acquire) == number;
+  }
+  // What a worker writes may change while it is looked at: callers copy it once, then check it.
+  const ending& ending_of(std::uint32_t number) const noexcept {
+    return ends[number % lane_records].how;
+  }
+
+  // The worker's part.
+  bool has_record(std::uint32_t number) const noexcept {
+    // Pairs with post().
+    return records[number % lane_records].number.load(memory_order_acquire) == number;
+  }
+  void claim(std::uint32_t number) noexcept {
+    // Read when the kernel says that the worker is dead: then every store it made is there.
+    claimed.store(number, memory_order_relaxed);
+  }
+  end& end_of(std::uint32_t number) noexcept { return ends[number % lane_records]; }
+  void finish(std::uint32_t number) noexcept {
+    // Pairs with has_end(): publishes the ending and the outputs. Sequentially consistent: the look
+    // at who watches comes after it (store-then-load handshake with board::watch_ends()).
+    end_of(number).number.store(number, memory_order_seq_cst);
+  }
+  // fall_asleep() announces the sleep; the caller must look for a record and for orders once more,
+  // and then wait while `asleep` is 1.
+  void fall_asleep() noexcept {
+    // Pairs with post() and wake(). Sequentially consistent: the last look comes after it.
+    asleep.store(1, memory_order_seq_cst);
+  }
+  void wake_up() noexcept { asleep.store(0, memory_order_relaxed); }
+
+  enum : std::uint32_t { order_wait = 0, order_work = 1, order_stop = 2 };
+
+  // Written by the host, read by the worker. Publishes nothing: comes with a wake().
+  alignas(line_pair_bytes) word orders{order_wait};
+  // Written by the host, read by the worker: the last end taken. Publishes nothing.
+  word collected{0};
+  // Written by the host before the worker starts: the number of its first task.
+  std::uint32_t first = 1;
+  // Written by the worker, read by the host after its death.
+  alignas(line_pair_bytes) word claimed{0};
+  // Written by the worker (1) and by whoever wakes it (0).
+  alignas(line_pair_bytes) word asleep{0};
+  // Written by the worker (1: rang) and by the service when it has been woken, before it looks at
+  // the ends (0).
+  alignas(line_pair_bytes) word rung{0};
+  record records[lane_records];
+  end ends[lane_records];
+};
+
+// board: one for a runtime. Written by the host, mapped read-only by its workers.
+template <class Env = real_env>
+struct board {
+  using word = typename Env::template atomic<std::uint32_t>;
+
+  // Host threads that look at the lanes all the time. A worker rings only while there is none.
+  // Written by those threads, read by workers. Sequentially consistent on both sides: a host leaves
+  // and then looks at the ends once more; a worker writes an end and then looks here.
+  alignas(line_pair_bytes) word watchers{0};
+  // Not 0: somebody sleeps until a task is over, or wants to be told of it. Written by the host,
+  // read by workers, as `watchers`. On a line of its own: it changes seldom.
+  alignas(line_pair_bytes) word eager{0};
+};
+
+}  // namespace lev::processes
+
+#endif

@@ -1,0 +1,204 @@
+// The machine `processes`: a worker is a process, and a fault in it is the end of that process and
+// of nothing else. See README.md beside this file.
+#include "base/numbers.hpp"
+#include "machines/processes/pool.hpp"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <new>
+
+namespace lev {
+
+namespace {
+
+using processes::lane;
+using processes::pool;
+
+std::uint64_t clock_ns() noexcept {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+// Host threads sleep on a futex; the service sleeps where workers and the zygote reach it.
+thread_local bool is_service = false;
+
+class process_machine final : public machine, public remote_workers {
+ public:
+  explicit process_machine(const config& c) noexcept : pool_(c), start_ns_(clock_ns()) {}
+
+  capability capabilities() const noexcept override { return {false, false, false, true, true}; }
+  remote_workers* remote() noexcept override { return this; }
+  const char* why_not() const noexcept override { return pool_.why(); }
+
+  bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept override;
+  void join() noexcept override {
+    if (is_started_) pthread_join(service_, nullptr);
+    is_started_ = false;
+    pool_.close();
+  }
+
+  std::uint64_t now_ns() noexcept override { return clock_ns() - start_ns_; }
+  void relax() noexcept override { real_env::pause(); }
+  void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
+                 std::uint64_t deadline_ns) noexcept override;
+  void wake_word(atomic<std::uint32_t>& word) noexcept override {
+    // Pairs with wait_word() of the service, which is there before it sleeps.
+    if (&word == service_word_.load(memory_order_acquire)) {
+      pool_.ring();
+    } else {
+      syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1);
+    }
+  }
+
+  // The stores are the lanes': see store_of().
+  void* open_store(std::size_t) noexcept override { return nullptr; }
+  void close_store(void*, std::size_t) noexcept override {}
+  void get(std::uint32_t, void* local, const argument& remote) noexcept override {
+    copy_rows(local, remote, true);
+  }
+  void put(std::uint32_t, const void* local, const argument& remote) noexcept override {
+    copy_rows(const_cast<void*>(local), remote, false);
+  }
+  void wait_tag(std::uint32_t) noexcept override {}
+  void cost(std::uint64_t) noexcept override {}
+
+  bool open(std::uint32_t workers) noexcept override;
+  std::uint32_t line_max() const noexcept override { return processes::lane_records; }
+  void* store_of(std::uint32_t worker) noexcept override { return pool_.store_of(worker); }
+  const char* can_run(procedure_id id) noexcept override {
+    return pool_.procedures().has(id) ? nullptr : pool_.procedures().write(id);
+  }
+  void post(std::uint32_t worker, const remote_call& c) noexcept override;
+  bool has_end(std::uint32_t worker) const noexcept override {
+    const lane<>& desk = *pool_.at(worker).desk;
+    return desk.has_end(desk.collected.load(memory_order_relaxed) + 1);
+  }
+  bool collect(std::uint32_t worker, remote_end* end) noexcept override;
+
+  void watch() noexcept override {
+    // Pairs with the worker's look after an end.
+    pool_.shared().watch.watchers.fetch_add(1, memory_order_seq_cst);
+  }
+  void unwatch() noexcept override {
+    // Pairs with the worker's look after an end; the caller looks at the ends once more.
+    pool_.shared().watch.watchers.fetch_sub(1, memory_order_seq_cst);
+  }
+  void want_ends(bool wanted) noexcept override {
+    pool_.shared().watch.eager.fetch_add(wanted ? 1u : ~0u, memory_order_seq_cst);
+  }
+  void ring_service() noexcept override { pool_.ring(); }
+
+  bool next_death(remote_death* death) noexcept override { return pool_.next_death(death); }
+  bool was_begun(std::uint32_t worker, std::uint32_t n) noexcept override {
+    const pool::seat& s = pool_.at(worker);
+    return s.desk->claimed.load(memory_order_relaxed) == s.collected + 1 + n;
+  }
+  bool replace(std::uint32_t worker) noexcept override { return pool_.replace(worker); }
+  void kill(std::uint32_t worker) noexcept override { pool_.kill(worker); }
+
+ private:
+  struct launch {
+    worker_entry entry;
+    void* context;
+    std::uint32_t index;
+  };
+  static void* run_service(void* argument) {
+    const launch& l = *static_cast<launch*>(argument);
+    is_service = true;
+    pthread_setname_np(pthread_self(), "leveret-service");
+    l.entry(l.context, l.index);
+    return nullptr;
+  }
+
+  pool pool_;
+  std::uint64_t start_ns_;
+  launch launch_{};
+  pthread_t service_{};
+  bool is_started_ = false;
+  // Written by the service, read by whoever wakes somebody: what the service sleeps on.
+  atomic<atomic<std::uint32_t>*> service_word_{nullptr};
+};
+
+bool process_machine::open(std::uint32_t workers) noexcept try {
+  return pool_.open(workers);
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+bool process_machine::start(std::uint32_t workers, worker_entry entry, void* context) noexcept {
+  launch_ = {entry, context, workers};
+  is_started_ = pthread_create(&service_, nullptr, &run_service, &launch_) == 0;
+  return is_started_;
+}
+
+void process_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
+                                std::uint64_t deadline_ns) noexcept {
+  if (is_service) {
+    // Pairs with wake_word().
+    service_word_.store(&word, memory_order_release);
+    // Pairs with parker::unpark(). Who changed the word before it knew of us has been seen here.
+    if (word.load(memory_order_seq_cst) != expected) return;
+    const std::uint64_t now = now_ns();
+    if (deadline_ns == no_deadline) return pool_.wait(no_deadline);
+    if (deadline_ns > now) pool_.wait(deadline_ns - now);
+    return;
+  }
+  // Pairs with parker::unpark(): the loop ends with the waker's writes visible.
+  while (word.load(memory_order_acquire) == expected) {
+    timespec until{};
+    timespec* limit = nullptr;
+    if (deadline_ns != no_deadline) {
+      const std::uint64_t absolute = start_ns_ + deadline_ns;
+      if (absolute <= clock_ns()) return;
+      until.tv_sec = static_cast<time_t>(absolute / 1'000'000'000u);
+      until.tv_nsec = static_cast<long>(absolute % 1'000'000'000u);
+      limit = &until;
+    }
+    syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit, nullptr,
+            FUTEX_BITSET_MATCH_ANY);
+  }
+}
+
+void process_machine::post(std::uint32_t worker, const remote_call& c) noexcept {
+  pool::seat& s = pool_.at(worker);
+  const std::uint32_t number = ++s.posted;
+  lane<>::record& r = s.desk->record_of(number);
+  r.procedure = c.procedure;
+  r.argument_count = static_cast<std::uint8_t>(c.argument_count);
+  for (unsigned i = 0; i < c.argument_count; ++i) r.arguments[i] = c.arguments[i];
+  if (s.desk->post(number)) pool::wake(*s.desk);
+}
+
+bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
+  pool::seat& s = pool_.at(worker);
+  const std::uint32_t number = s.collected + 1;
+  if (number == s.posted + 1 || !s.desk->has_end(number)) return false;
+  const volatile processes::ending& how = s.desk->ending_of(number);
+  const std::uint8_t code = how.code;
+  const std::size_t bytes = smaller<std::size_t>(how.text_bytes, processes::ending::text_max);
+  end->result = code == 0                                                  ? status::ok
+                : code == static_cast<std::uint8_t>(status::bad_procedure) ? status::bad_procedure
+                                                                           : status::task_failed;
+  end->task_code = how.task_code;
+  for (std::size_t i = 0; i < bytes; ++i) end->text[i] = how.text[i];
+  end->text[bytes] = 0;
+  s.collected = number;
+  s.desk->collected.store(number, memory_order_relaxed);
+  return true;
+}
+
+}  // namespace
+
+extern const machine_kind processes_kind;
+const machine_kind processes_kind = {
+    "processes", []() noexcept -> const char* { return nullptr; },
+    [](const config& c) noexcept -> machine* { return new (std::nothrow) process_machine(c); },
+    true};
+
+}  // namespace lev

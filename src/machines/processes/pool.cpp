@@ -1,0 +1,332 @@
+// Starting, watching and replacing worker processes.
+#include "machines/processes/pool.hpp"
+
+#include "base/numbers.hpp"
+#include "share/zone.hpp"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+
+extern char** environ;
+
+namespace lev::processes {
+
+namespace {
+
+constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t desk_bytes = round_up(sizeof(lane<>), page_bytes);
+constexpr int zygote_socket = 3;  // its number in the zygote
+constexpr int start_ms_max = 20'000;
+
+using word = lane<>::word;
+
+void close_file(int* file) noexcept {
+  if (*file >= 0) close(*file);
+  *file = -1;
+}
+
+}  // namespace
+
+pool::pool(const config& c) noexcept : settings_(c) {}
+
+pool::~pool() {
+  close();
+  for (std::uint32_t i = 0; i < workers_; ++i) {
+    if (seats_[i].desk != nullptr) munmap(seats_[i].desk, lane_bytes_);
+    close_file(&seats_[i].file);
+  }
+  if (shared_ != nullptr) munmap(shared_, sizeof(common));
+  close_file(&shared_file_);
+  close_file(&bell_);
+}
+
+bool pool::fail(const char* what) noexcept {
+  if (why_[0] == 0) std::snprintf(why_, sizeof why_, "%s: %s", what, std::strerror(errno));
+  return false;
+}
+
+bool pool::open_files(std::uint32_t workers) {
+  const zone* z = open_zone();
+  if (z == nullptr) return fail("reserving shared memory");
+  heap_file_ = z->heap_file;
+  about_.heap_begin = z->heap_begin;
+  about_.heap_bytes = z->heap_end - z->heap_begin;
+  shared_file_ = make_memory_file("leveret-board", sizeof(common));
+  if (shared_file_ < 0) return fail("making a memory file");
+  void* shared = mmap(nullptr, sizeof(common), PROT_READ | PROT_WRITE, MAP_SHARED, shared_file_, 0);
+  if (shared == MAP_FAILED) return fail("mapping a memory file");
+  shared_ = new (shared) common;
+  procedures_.open(&shared_->procedures);
+  // From here on nobody can map it to write: not even a worker, which runs as the same user.
+  fcntl(shared_file_, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+  bell_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (bell_ < 0) return fail("eventfd");
+  lane_bytes_ = desk_bytes + settings_.local_store_bytes;
+  seats_.reset(new seat[workers]);
+  workers_ = workers;
+  for (std::uint32_t i = 0; i < workers; ++i) {
+    seats_[i].file = make_memory_file("leveret-lane", lane_bytes_);
+    if (seats_[i].file < 0) return fail("making a worker's memory file");
+    void* desk = map_near(seats_[i].file, lane_bytes_);
+    if (desk == nullptr) return fail("mapping a worker's memory file");
+    seats_[i].desk = new (desk) lane<>;
+  }
+  return true;
+}
+
+bool pool::open(std::uint32_t workers) {
+  // A program that was started as a zygote and got here would start another one, and so on.
+  if (std::getenv(zygote_variable) != nullptr) {
+    errno = ELOOP;
+    return fail("this process was started to be a zygote, but its constructors did not run");
+  }
+  if (!open_files(workers)) return false;
+  about_.store_bytes = settings_.local_store_bytes;
+  about_.lane_bytes = lane_bytes_;
+  about_.spin_ns = settings_.spin_ns;
+  about_.data_bytes_max = settings_.worker_bytes_max;
+  about_.cpu_seconds_max = settings_.worker_cpu_seconds_max;
+  about_.level = settings_.isolation;
+  if (!start_zygote()) return false;
+  for (std::uint32_t i = 0; i < workers; ++i) {
+    if (!start_worker(i)) return fail("asking the zygote for a worker");
+  }
+  return true;
+}
+
+bool pool::spawn_zygote(int socket) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_adddup2(&actions, socket, zygote_socket);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addclosefrom_np(&actions, zygote_socket + 1);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  // A group of its own: what a terminal sends to the host (Ctrl-C) is the host's to handle.
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  const char* const* command = settings_.worker_command;
+  const bool is_own = command == nullptr;
+  std::string variable = is_own ? zygote_variable : worker_program_variable;
+  variable += "=" + std::to_string(zygote_socket);
+  std::vector<char*> environment;
+  for (char** e = environ; e != nullptr && *e != nullptr; ++e) environment.push_back(*e);
+  environment.push_back(variable.data());
+  environment.push_back(nullptr);
+  char name[] = "leveret-zygote";
+  char* own[] = {name, nullptr};
+  const int code =
+      posix_spawnp(&zygote_, is_own ? "/proc/self/exe" : command[0], &actions, &attributes,
+                   is_own ? own : const_cast<char* const*>(command), environment.data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  errno = code;
+  return code == 0 || fail("starting the zygote process");
+}
+
+bool pool::start_zygote() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return fail("socketpair");
+  socket_ = ends[0];
+  const bool spawned = spawn_zygote(ends[1]);
+  ::close(ends[1]);
+  return spawned && introduce() && await_ready();
+}
+
+bool pool::introduce() noexcept {
+  const int files[] = {heap_file_, shared_file_, bell_};
+  return send_message(socket_, &about_, sizeof about_, files, 3) || fail("talking to the zygote");
+}
+
+bool pool::await_ready() noexcept {
+  pollfd watched{socket_, POLLIN, 0};
+  int ready;
+  while ((ready = poll(&watched, 1, start_ms_max)) < 0 && errno == EINTR) {
+  }
+  report r;
+  r.what = report::refused;
+  int file = -1;
+  errno = ETIMEDOUT;
+  if (ready > 0 && receive_message(socket_, &r, sizeof r, &file, 1, 0) == 0) errno = EPIPE;
+  if (r.what == report::ready) return true;
+  if (r.text[0] == 0) return fail("the zygote process did not answer; does the program start?");
+  r.text[sizeof r.text - 1] = 0;
+  std::snprintf(why_, sizeof why_, "zygote: %s: %s", r.text, std::strerror(r.number));
+  return false;
+}
+
+bool pool::start_worker(std::uint32_t worker) noexcept {
+  seat& s = seats_[worker];
+  // Nobody else uses the lane now: the worker before is dead, the next one waits for its orders.
+  s.desk->orders.store(lane<>::order_wait, memory_order_relaxed);
+  s.desk->claimed.store(0, memory_order_relaxed);
+  s.desk->asleep.store(0, memory_order_relaxed);
+  s.desk->rung.store(0, memory_order_relaxed);
+  s.desk->first = s.posted + 1;
+  s.collected = s.posted;
+  s.desk->collected.store(s.posted, memory_order_relaxed);
+  s.was_killed_for_time = false;
+  const order o{worker, reinterpret_cast<std::uintptr_t>(s.desk)};
+  s.is_alive = send_message(socket_, &o, sizeof o, &s.file, 1);
+  return s.is_alive;
+}
+
+void* pool::store_of(std::uint32_t worker) noexcept {
+  return reinterpret_cast<char*>(seats_[worker].desk) + desk_bytes;
+}
+
+void pool::wake(lane<>& desk) noexcept {
+  syscall(SYS_futex, &desk.asleep, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+void pool::give_order(std::uint32_t worker, std::uint32_t order) noexcept {
+  lane<>& desk = *seats_[worker].desk;
+  // Pairs with the worker's last look before it sleeps.
+  desk.orders.store(order, memory_order_seq_cst);
+  if (desk.wake()) wake(desk);
+}
+
+void pool::ring() noexcept {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = write(bell_, &one, sizeof one);  // full: it rings already
+}
+
+void pool::wait(std::uint64_t timeout_ns) noexcept {
+  pollfd watched[2] = {{bell_, POLLIN, 0}, {socket_, POLLIN, 0}};
+  timespec limit{static_cast<time_t>(timeout_ns / 1'000'000'000u),
+                 static_cast<long>(timeout_ns % 1'000'000'000u)};
+  const nfds_t count = is_zygote_lost_ ? 1 : 2;
+  if (ppoll(watched, count, timeout_ns == no_deadline ? nullptr : &limit, nullptr) <= 0) return;
+  if (watched[0].revents == 0) return;
+  std::uint64_t rings;
+  [[maybe_unused]] const ssize_t n = read(bell_, &rings, sizeof rings);
+  for (std::uint32_t i = 0; i < workers_; ++i) {
+    word& rung = seats_[i].desk->rung;
+    // Pairs with the worker's ring: the service looks at the ends after this.
+    if (rung.load(memory_order_relaxed) != 0) rung.exchange(0, memory_order_seq_cst);
+  }
+}
+
+void pool::bury(std::uint32_t worker, int how) {
+  seat& s = seats_[worker];
+  if (!s.is_alive) return;
+  s.is_alive = false;
+  s.pid = 0;
+  close_file(&s.pidfd);
+  remote_death d;
+  d.worker = worker;
+  d.how = how;
+  d.had_work = s.desk->claimed.load(memory_order_relaxed) != 0;
+  d.was_killed_for_time = s.was_killed_for_time;
+  deaths_.push_back(d);
+}
+
+void pool::take_report(const report& r, int file) {
+  if (r.worker >= workers_) return close_file(&file);
+  seat& s = seats_[r.worker];
+  switch (r.what) {
+    case report::started:
+      s.pid = r.pid;
+      close_file(&s.pidfd);
+      s.pidfd = file;
+      give_order(r.worker, lane<>::order_work);
+      return;
+    case report::not_started:
+      bury(r.worker, -1);
+      break;
+    case report::died:
+      bury(r.worker, r.number);
+      break;
+    default:
+      break;
+  }
+  close_file(&file);
+}
+
+// The workers die with their zygote (PR_SET_PDEATHSIG); the kernel's word for it is awaited before
+// their tasks are run again.
+void pool::zygote_is_gone() {
+  close_file(&socket_);
+  ::kill(zygote_, SIGKILL);
+  waitpid(zygote_, nullptr, 0);
+  for (std::uint32_t i = 0; i < workers_; ++i) {
+    seat& s = seats_[i];
+    if (s.pidfd >= 0) {
+      syscall(SYS_pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
+      pollfd over{s.pidfd, POLLIN, 0};
+      while (poll(&over, 1, -1) < 0 && errno == EINTR) {
+      }
+    }
+    bury(i, -1);
+  }
+  is_zygote_lost_ = !start_zygote();
+}
+
+bool pool::next_death(remote_death* death) {
+  while (deaths_.empty() && !is_zygote_lost_) {
+    report r;
+    int file = -1;
+    const ssize_t got = receive_message(socket_, &r, sizeof r, &file, 1, MSG_DONTWAIT);
+    if (got == 0) {
+      zygote_is_gone();
+    } else if (got == sizeof r) {
+      take_report(r, file);
+    } else {
+      break;
+    }
+  }
+  if (deaths_.empty()) return false;
+  *death = deaths_.front();
+  deaths_.erase(deaths_.begin());
+  return true;
+}
+
+bool pool::replace(std::uint32_t worker) noexcept {
+  return !is_zygote_lost_ && start_worker(worker);
+}
+
+void pool::kill(std::uint32_t worker) noexcept {
+  seat& s = seats_[worker];
+  if (s.pidfd < 0) return;
+  s.was_killed_for_time = true;
+  syscall(SYS_pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
+}
+
+void pool::close() noexcept {
+  for (std::uint32_t i = 0; i < workers_; ++i) {
+    if (seats_[i].desk != nullptr) give_order(i, lane<>::order_stop);
+  }
+  // Workers that are in a task of a pool that is down, or stopped: the zygote kills them.
+  constexpr int leave_ms_max = 1'000;
+  for (std::uint32_t i = 0; i < workers_; ++i) {
+    seat& s = seats_[i];
+    pollfd over{s.pidfd, POLLIN, 0};
+    if (s.pidfd >= 0 && poll(&over, 1, leave_ms_max) <= 0)
+      syscall(SYS_pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
+    close_file(&s.pidfd);
+  }
+  close_file(&socket_);
+  if (zygote_ > 0) waitpid(zygote_, nullptr, 0);
+  zygote_ = 0;
+}
+
+}  // namespace lev::processes

@@ -1,0 +1,85 @@
+// pool: the host's side of the worker processes: zygote, lanes, book, and what is known of each
+// worker. Knows nothing of tasks.
+#ifndef LEVERET_MACHINES_PROCESSES_POOL_HPP
+#define LEVERET_MACHINES_PROCESSES_POOL_HPP
+
+#include "machine/machine.hpp"
+#include "machines/processes/zygote.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace lev::processes {
+
+class pool {
+ public:
+  explicit pool(const config& c) noexcept;
+  ~pool();
+  pool(const pool&) = delete;
+  pool& operator=(const pool&) = delete;
+
+  // open() reserves lanes and starts the zygote and the workers; false leaves why().
+  bool open(std::uint32_t workers);
+  const char* why() const noexcept { return why_; }
+  // close() ends all processes. Nobody may use the pool any more.
+  void close() noexcept;
+
+  // One worker's line; callers take turns (remote_workers).
+  struct seat {
+    lane<>* desk = nullptr;
+    int file = -1;
+    std::uint32_t posted = 0;     // the last number given out
+    std::uint32_t collected = 0;  // the last number taken back
+    // The service's own.
+    pid_t pid = 0;
+    int pidfd = -1;
+    bool is_alive = false;  // started, or about to be
+    bool was_killed_for_time = false;
+  };
+  seat& at(std::uint32_t worker) noexcept { return seats_[worker]; }
+  const seat& at(std::uint32_t worker) const noexcept { return seats_[worker]; }
+  void* store_of(std::uint32_t worker) noexcept;
+  common& shared() noexcept { return *shared_; }
+  book_writer& procedures() noexcept { return procedures_; }
+
+  void give_order(std::uint32_t worker, std::uint32_t order) noexcept;
+  static void wake(lane<>& desk) noexcept;
+  void ring() noexcept;
+  // wait() sleeps until a worker rings, the zygote reports, or `timeout_ns` is over.
+  void wait(std::uint64_t timeout_ns) noexcept;
+  bool next_death(remote_death* death);
+  bool replace(std::uint32_t worker) noexcept;
+  void kill(std::uint32_t worker) noexcept;
+
+ private:
+  bool open_files(std::uint32_t workers);
+  bool start_zygote();
+  bool spawn_zygote(int socket);
+  bool introduce() noexcept;
+  bool await_ready() noexcept;
+  bool start_worker(std::uint32_t worker) noexcept;
+  void take_report(const report& r, int file);
+  void zygote_is_gone();
+  void bury(std::uint32_t worker, int how);
+  bool fail(const char* what) noexcept;
+
+  config settings_;
+  std::unique_ptr<seat[]> seats_;
+  std::uint32_t workers_ = 0;
+  std::size_t lane_bytes_ = 0;
+  introduction about_;
+  common* shared_ = nullptr;
+  int shared_file_ = -1;
+  int heap_file_ = -1;
+  int bell_ = -1;
+  int socket_ = -1;
+  pid_t zygote_ = 0;
+  bool is_zygote_lost_ = false;  // and could not be started again
+  book_writer procedures_;
+  std::vector<remote_death> deaths_;
+  char why_[160] = "";
+};
+
+}  // namespace lev::processes
+
+#endif

@@ -1,0 +1,170 @@
+// The life of a worker process: take the next record of its lane, run it, say how it ended.
+#include "machines/processes/zygote.hpp"
+
+#include "worker/execute.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+
+namespace lev::processes {
+
+namespace {
+
+// How long an idle worker waits before it tells the host of an end that nobody seems to look for:
+// a host that submits without a pause comes back sooner, and would only be disturbed.
+constexpr std::uint64_t patience_ns = 5'000;
+constexpr std::uint32_t looks_per_clock = 64;
+
+std::uint64_t clock_ns() noexcept {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+bool is_retiring = false;  // retire_worker() was called in this process
+
+class worker_process {
+ public:
+  explicit worker_process(const worker_start& start) noexcept
+      : about_(*start.about),
+        watch_(start.shared->watch),
+        desk_(*start.desk),
+        bell_(start.bell),
+        procedures_(&start.shared->procedures) {}
+
+  [[noreturn]] void run() noexcept {
+    confined_ = confine(about_);
+    float_mode_ = float_mode();
+    wait_for_orders();
+    for (std::uint32_t number = desk_.first;; ++number) {
+      await(number);
+      desk_.claim(number);
+      run_task(number);
+      desk_.finish(number);
+      if (is_retiring) leave();
+      if (desk_.has_record(number + 1)) ring_if_wanted();
+    }
+  }
+
+ private:
+  void wait_for_orders() noexcept {
+    for (;;) {
+      obey();
+      if (desk_.orders.load(memory_order_relaxed) == lane<>::order_work) return;
+      sleep(0);
+    }
+  }
+  void obey() noexcept {
+    if (desk_.orders.load(memory_order_relaxed) == lane<>::order_stop) leave();
+  }
+  [[noreturn]] static void leave() noexcept {
+    std::fflush(nullptr);
+    _exit(0);
+  }
+
+  // Returns when the record is there.
+  void await(std::uint32_t number) noexcept {
+    if (desk_.has_record(number)) return;
+    const std::uint64_t begin_ns = clock_ns();
+    bool has_rung = false;
+    for (;;) {
+      for (std::uint32_t look = 0; look < looks_per_clock; ++look) {
+        if (desk_.has_record(number)) return;
+        real_env::pause();
+      }
+      obey();
+      const std::uint64_t waited_ns = clock_ns() - begin_ns;
+      if (!has_rung && (has_rung = waited_ns >= patience_ns || is_eager())) ring_if_unwatched();
+      if (waited_ns >= about_.spin_ns) sleep(number);
+    }
+  }
+
+  void sleep(std::uint32_t number) noexcept {
+    desk_.fall_asleep();
+    const bool is_wanted = number != 0 && desk_.has_record(number);
+    const std::uint32_t order = desk_.orders.load(memory_order_seq_cst);  // Pairs with give_order()
+    if (!is_wanted && order != lane<>::order_stop && (number != 0 || order == lane<>::order_wait))
+      syscall(SYS_futex, &desk_.asleep, FUTEX_WAIT, 1, nullptr, nullptr, 0);
+    desk_.wake_up();
+  }
+
+  // Somebody waits asleep for ends: they are told at once. Otherwise the host takes them when it
+  // next comes by, or when this lane runs dry.
+  bool is_eager() const noexcept { return watch_.eager.load(memory_order_relaxed) != 0; }
+  void ring_if_wanted() noexcept {
+    if (is_eager()) ring_if_unwatched();
+  }
+  void ring_if_unwatched() noexcept {
+    // Pairs with board: a host that watches takes the end; one that leaves looks once more.
+    if (watch_.watchers.load(memory_order_seq_cst) != 0) return;
+    if (desk_.rung.load(memory_order_relaxed) != 0 ||
+        desk_.rung.exchange(1, memory_order_acq_rel) != 0)  // Pairs with the host's clearing
+      return;
+    const std::uint64_t one = 1;
+    // The counter of the bell saturates at 2^64: the write does not fail, and nobody could mend it.
+    [[maybe_unused]] const ssize_t n = write(bell_, &one, sizeof one);
+  }
+
+  void run_task(std::uint32_t number) noexcept {
+    const lane<>::record& task = desk_.record_of(number);
+    ending& how = desk_.end_of(number).how;
+    how.code = static_cast<std::uint8_t>(status::ok);
+    how.task_code = 0;
+    how.text_bytes = 0;
+    resolved procedure;
+    const char* why =
+        confined_ != nullptr ? confined_ : procedures_.find(task.procedure, &procedure);
+    if (why != nullptr) return fail(how, status::bad_procedure, why);
+    try {
+      how.task_code = procedure.run(call{task.arguments, task.argument_count, procedure.context});
+      if (how.task_code != 0) how.code = static_cast<std::uint8_t>(status::task_failed);
+    } catch (const std::exception& e) {
+      fail(how, status::task_failed, e.what());
+    } catch (...) {
+      fail(how, status::task_failed, "an exception that is no std::exception");
+    }
+    if (float_mode() != float_mode_) set_float_mode(float_mode_);
+  }
+
+  static void fail(ending& how, status code, const char* text) noexcept {
+    how.code = static_cast<std::uint8_t>(code);
+    const std::size_t bytes = smaller(std::strlen(text), ending::text_max);
+    std::memcpy(how.text, text, bytes);
+    how.text_bytes = static_cast<std::uint16_t>(bytes);
+  }
+
+  const introduction& about_;
+  const board<>& watch_;
+  lane<>& desk_;
+  int bell_;
+  book_reader procedures_;
+  const char* confined_ = nullptr;  // why the worker could not be confined; then it runs nothing
+  std::uint64_t float_mode_ = 0;
+};
+
+}  // namespace
+
+[[noreturn]] void serve(const worker_start& start) noexcept {
+  static worker_process* self = new worker_process(start);  // outlives atexit handlers
+  self->run();
+}
+
+void retire() noexcept {
+  is_retiring = true;
+}
+
+}  // namespace lev::processes
+
+namespace lev {
+
+void retire_worker() noexcept {
+  processes::retire();
+}
+
+}  // namespace lev

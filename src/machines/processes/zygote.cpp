@@ -1,0 +1,227 @@
+// The zygote process, and how the host program becomes one.
+#include "machines/processes/zygote.hpp"
+
+#include "share/zone.hpp"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace lev::processes {
+
+namespace {
+
+constexpr std::uint32_t workers_max = 1024;
+
+struct zygote {
+  int socket = -1;
+  int bell = -1;
+  int signals = -1;
+  introduction about;
+  fork_hooks hooks;
+  const common* shared = nullptr;
+  pid_t pids[workers_max] = {};
+};
+
+void tell(const zygote& z, const report& r, int file = -1) noexcept {
+  // A host that is gone is noticed by the loop.
+  send_message(z.socket, &r, sizeof r, &file, file < 0 ? 0 : 1);
+}
+
+[[noreturn]] void refuse(const zygote& z, const char* what) noexcept {
+  report r;
+  r.what = report::refused;
+  r.number = errno;
+  std::snprintf(r.text, sizeof r.text, "%s", what);
+  tell(z, r);
+  _exit(1);
+}
+
+void listen_for_deaths(zygote& z) noexcept {
+  sigset_t children;
+  sigemptyset(&children);
+  sigaddset(&children, SIGCHLD);
+  sigprocmask(SIG_SETMASK, &children, nullptr);
+  std::signal(SIGCHLD, SIG_DFL);
+  z.signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+void meet_host(zygote& z) noexcept {
+  int files[3];
+  const ssize_t got = receive_message(z.socket, &z.about, sizeof z.about, files, 3, 0);
+  if (got != sizeof z.about || z.about.tag != introduction::magic || files[2] < 0)
+    refuse(z, "the first message is not one of this version of Leveret");
+  if (!map_at(z.about.heap_begin, files[0], z.about.heap_bytes, true))
+    refuse(z, "the shared memory's place is taken");
+  void* shared = mmap(nullptr, sizeof(common), PROT_READ, MAP_SHARED, files[1], 0);
+  if (shared == MAP_FAILED) refuse(z, "mapping the book of procedures");
+  z.shared = static_cast<const common*>(shared);
+  close(files[0]);
+  close(files[1]);
+  z.bell = files[2];
+  listen_for_deaths(z);
+  if (z.signals < 0) refuse(z, "signalfd");
+  tell(z, report{});
+}
+
+void limit(int what, std::uint64_t value) noexcept {
+  if (value == 0) return;
+  const rlimit most{value, value};
+  setrlimit(static_cast<__rlimit_resource_t>(what), &most);
+}
+
+// The child's part of a start. It waits for the host's word before it takes a task: if the zygote
+// dies before it has told the host of this process, nobody will wait for it, and it must not work.
+[[noreturn]] void begin_worker(const zygote& z, const order& o, int lane_file, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  close(z.socket);
+  close(z.signals);
+  if (!map_at(o.lane_begin, lane_file, z.about.lane_bytes, true)) _exit(1);
+  close(lane_file);
+  prctl(PR_SET_NAME, "leveret-worker");
+  limit(RLIMIT_DATA, z.about.data_bytes_max);
+  limit(RLIMIT_CPU, z.about.cpu_seconds_max);
+  serve({&z.about, z.shared, reinterpret_cast<lane<>*>(o.lane_begin), z.bell});
+}
+
+void start_worker(zygote& z, const order& o, int lane_file) {
+  report r;
+  r.worker = o.worker;
+  std::fflush(nullptr);  // or the child would write it again
+  const pid_t parent = getpid();
+  if (z.hooks.before_fork != nullptr) z.hooks.before_fork();
+  const pid_t pid = o.worker < workers_max ? fork() : -1;
+  r.number = errno;
+  if (pid == 0) {
+    if (z.hooks.in_worker != nullptr) z.hooks.in_worker();
+    begin_worker(z, o, lane_file, parent);
+  }
+  if (z.hooks.after_fork != nullptr) z.hooks.after_fork();
+  r.what = pid < 0 ? report::not_started : report::started;
+  r.pid = pid;
+  int pidfd = -1;
+  if (pid > 0) {
+    z.pids[o.worker] = pid;
+    pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  }
+  tell(z, r, pidfd);
+  if (pidfd >= 0) close(pidfd);
+}
+
+void reap(zygote& z) noexcept {
+  signalfd_siginfo told[8];
+  while (read(z.signals, told, sizeof told) > 0) {
+  }
+  int how = 0;
+  pid_t pid;
+  while ((pid = waitpid(-1, &how, WNOHANG)) > 0) {
+    for (std::uint32_t i = 0; i < workers_max; ++i) {
+      if (z.pids[i] != pid) continue;
+      z.pids[i] = 0;
+      report r;
+      r.what = report::died;
+      r.worker = i;
+      r.pid = pid;
+      r.number = how;
+      tell(z, r);
+    }
+  }
+}
+
+[[noreturn]] void end_all(const zygote& z) noexcept {
+  for (const pid_t pid : z.pids) {
+    if (pid > 0) kill(pid, SIGKILL);
+  }
+  _exit(0);
+}
+
+}  // namespace
+
+[[noreturn]] void run_zygote(int socket, const fork_hooks& hooks) noexcept {
+  static zygote z;
+  z.hooks = hooks;
+  z.socket = socket;
+  prctl(PR_SET_NAME, "leveret-zygote");
+  meet_host(z);
+  for (;;) {
+    pollfd watched[2] = {{z.socket, POLLIN, 0}, {z.signals, POLLIN, 0}};
+    if (poll(watched, 2, -1) < 0) continue;
+    // Deaths first: a start on the same lane follows the report of the death.
+    if (watched[1].revents != 0) reap(z);
+    if (watched[0].revents == 0) continue;
+    order o;
+    int lane_file = -1;
+    const ssize_t got = receive_message(z.socket, &o, sizeof o, &lane_file, 1, MSG_DONTWAIT);
+    if (got == 0) end_all(z);
+    if (got == sizeof o && lane_file >= 0) start_worker(z, o, lane_file);
+    if (lane_file >= 0) close(lane_file);
+  }
+}
+
+const char* const zygote_variable = "LEVERET_ZYGOTE";
+
+namespace {
+
+using initialiser = void (*)(int, char**, char**);
+extern "C" {
+[[gnu::visibility("hidden")]] extern initialiser __init_array_start[];
+[[gnu::visibility("hidden")]] extern initialiser __init_array_end[];
+}
+
+void become_zygote(int argc, char** argv, char** environment);
+
+// The constructors that would have followed: those of this file's module, and, if that is a shared
+// library, the program's. A task's body finds its static objects made, as in the host.
+void run_other_constructors(int argc, char** argv, char** environment) {
+  initialiser* next = __init_array_start;
+  while (next != __init_array_end && *next != &become_zygote) ++next;
+  if (next == __init_array_end) return;
+  while (++next != __init_array_end) (*next)(argc, argv, environment);
+}
+
+// Runs while the program loads. In every program but a zygote it looks for one variable and
+// returns.
+[[gnu::constructor]] void become_zygote(int argc, char** argv, char** environment) {
+  const char* number = std::getenv(zygote_variable);
+  if (number == nullptr || *number == 0) return;
+  const int socket = std::atoi(number);
+  unsetenv(zygote_variable);
+  if (fcntl(socket, F_GETFD) < 0) return;
+  run_other_constructors(argc, argv, environment);
+  run_zygote(socket, {});
+}
+
+}  // namespace
+
+}  // namespace lev::processes
+
+namespace lev {
+
+void run_worker_program(const fork_hooks& hooks) noexcept {
+  const char* number = std::getenv(processes::worker_program_variable);
+  if (number == nullptr || *number == 0) return;
+  const int socket = std::atoi(number);
+  unsetenv(processes::worker_program_variable);
+  processes::run_zygote(socket, hooks);
+}
+
+}  // namespace lev

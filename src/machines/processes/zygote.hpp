@@ -1,0 +1,90 @@
+// zygote: a small process that starts the workers. It is the host program started again, before the
+// host's memory grows: starting a process from it takes as long on a host of 8 GiB as on one of 8
+// MiB, and copies nothing of the host's threads and locks. It does nothing but fork workers, wait
+// for their deaths and tell the host, over one socket. When the socket's other end is gone the host
+// is, and the zygote kills its workers and ends.
+#ifndef LEVERET_MACHINES_PROCESSES_ZYGOTE_HPP
+#define LEVERET_MACHINES_PROCESSES_ZYGOTE_HPP
+
+#include <leveret/config.hpp>
+
+#include "machines/processes/book.hpp"
+#include "machines/processes/lane.hpp"
+
+#include <sys/types.h>
+
+namespace lev::processes {
+
+// What a runtime's workers have in common; the first message, with three files: heap, common, bell.
+struct introduction {
+  static constexpr std::uint32_t magic = 0x6c657672;
+  std::uint32_t tag = magic;
+  std::uint32_t version = 1;
+  std::uint64_t heap_begin = 0;
+  std::uint64_t heap_bytes = 0;
+  std::uint64_t store_bytes = 0;
+  std::uint64_t lane_bytes = 0;  // with its store
+  std::uint32_t spin_ns = 0;
+  std::uint64_t data_bytes_max = 0;   // RLIMIT_DATA of a worker; 0: none
+  std::uint32_t cpu_seconds_max = 0;  // RLIMIT_CPU of a worker; 0: none
+  lev::isolation level = lev::isolation::crash;
+};
+
+// What workers share beside the heap, in one file that they see read-only.
+struct common {
+  board<> watch;
+  book procedures;
+};
+
+// From the host: start a worker on a lane, whose file comes along.
+struct order {
+  std::uint32_t worker = 0;
+  std::uint64_t lane_begin = 0;
+};
+
+// From the zygote. `started` brings the worker's pidfd along.
+struct report {
+  enum : std::uint32_t { ready = 0, refused = 1, started = 2, not_started = 3, died = 4 };
+  std::uint32_t what = ready;
+  std::uint32_t worker = 0;
+  std::int32_t pid = 0;
+  std::int32_t number = 0;  // died: the status of waitpid(); refused, not_started: errno
+  char text[96] = {};       // refused: what failed
+};
+
+// send_message() and receive_message() move one message, with up to `file_max` files. Receiving
+// returns the number of bytes, 0 when the other end is gone, -1 when there is none now or the
+// system failed.
+bool send_message(int socket, const void* data, std::size_t bytes, const int* files,
+                  unsigned file_count) noexcept;
+ssize_t receive_message(int socket, void* data, std::size_t bytes, int* files, unsigned file_max,
+                        int flags) noexcept;
+
+// run_zygote() is the life of a zygote.
+[[noreturn]] void run_zygote(int socket, const fork_hooks& hooks) noexcept;
+
+// What a worker gets from its zygote.
+struct worker_start {
+  const introduction* about;
+  const common* shared;
+  lane<>* desk;
+  int bell;
+};
+// serve() is the life of a worker process.
+[[noreturn]] void serve(const worker_start& start) noexcept;
+
+// confine() takes from the calling process what a task needs no system call for; null, or what
+// failed.
+const char* confine(const introduction& about) noexcept;
+
+// The variable by which a program that is started again knows that it is to be a zygote; its value
+// is the number of the socket. Defined beside the constructor that looks for it: whoever uses the
+// name links the constructor.
+extern const char* const zygote_variable;
+
+// The same for a program named by config::worker_command, which calls lev::run_worker_program().
+constexpr const char* worker_program_variable = "LEVERET_WORKER_SOCKET";
+
+}  // namespace lev::processes
+
+#endif

@@ -1,0 +1,228 @@
+// The zone and its heap: first fit over a list of free blocks that only the host keeps.
+#include "share/zone.hpp"
+
+#include "base/assert.hpp"
+#include "base/numbers.hpp"
+#include "sync/env.hpp"
+#include "sync/spin_lock.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <map>
+#include <new>
+
+namespace lev {
+
+namespace {
+
+constexpr std::size_t heap_bytes_max = std::size_t{64} << 30;
+constexpr std::size_t heap_bytes_min = std::size_t{64} << 20;
+constexpr std::size_t block_alignment = line_pair_bytes;
+constexpr std::size_t page_bytes = 4096;
+// From this size on a freed block's memory goes back to the system: a page fault costs more than
+// clearing a page.
+constexpr std::size_t returned_bytes_min = 8 << 20;
+
+// Where mappings are looked for: far from where Linux puts programs, heaps, libraries and stacks,
+// so that a worker process, whose layout is random, has the place free too.
+#if defined(__SANITIZE_THREAD__)
+constexpr std::uintptr_t first_place = 0x7ea0'0000'0000;  // what ThreadSanitizer leaves free
+#else
+constexpr std::uintptr_t first_place = 0x2000'0000'0000;
+#endif
+constexpr std::uintptr_t place_step = std::uintptr_t{1} << 22;
+
+struct heap {
+  spin_lock<> lock;
+  zone here;
+  pid_t owner = 0;
+  std::uintptr_t next_place = first_place;
+  std::map<std::uintptr_t, std::size_t> free_blocks;  // by address; no two touch
+  std::map<std::uintptr_t, std::size_t> used_blocks;
+};
+
+heap& the_heap() noexcept {
+  static auto* h = new heap;  // outlives every thread
+  return *h;
+}
+
+class locked {
+ public:
+  explicit locked(heap& h) noexcept : heap_(h) {
+    heap_.lock.lock([] { real_env::pause(); });
+  }
+  ~locked() { heap_.lock.unlock(); }
+  locked(const locked&) = delete;
+  locked& operator=(const locked&) = delete;
+
+ private:
+  heap& heap_;
+};
+
+void* map_fixed(std::uintptr_t address, int file, std::size_t bytes, int protection) noexcept {
+  void* at = reinterpret_cast<void*>(address);
+  void* p = mmap(at, bytes, protection, MAP_SHARED | MAP_FIXED_NOREPLACE | MAP_NORESERVE, file, 0);
+  if (p != MAP_FAILED && p != at) {  // a kernel before 4.17
+    munmap(p, bytes);
+    return nullptr;
+  }
+  return p == MAP_FAILED ? nullptr : p;
+}
+
+// Under the lock.
+void* find_place(heap& h, int file, std::size_t bytes) noexcept {
+  constexpr int tries_max = 64;
+  for (int i = 0; i < tries_max; ++i) {
+    const std::uintptr_t at = h.next_place;
+    h.next_place += round_up(bytes, place_step);
+    if (void* p = map_fixed(at, file, bytes, PROT_READ | PROT_WRITE)) return p;
+  }
+  return nullptr;
+}
+
+// Under the lock. As large as the limit on address space allows.
+bool open_heap(heap& h) noexcept {
+  for (std::size_t bytes = heap_bytes_max; bytes >= heap_bytes_min; bytes /= 2) {
+    const int file = make_memory_file("leveret-heap", bytes);
+    if (file < 0) return false;
+    void* p = find_place(h, file, bytes);
+    if (p == nullptr) {
+      close(file);
+      h.next_place = first_place;
+      continue;
+    }
+    h.here.heap_file = file;
+    h.here.heap_begin = reinterpret_cast<std::uintptr_t>(p);
+    h.here.heap_end = h.here.heap_begin + bytes;
+    h.owner = getpid();
+    h.free_blocks.emplace(h.here.heap_begin, bytes);
+    return true;
+  }
+  return false;
+}
+
+// After a fork() the blocks belong to the parent: the child may read them and makes a heap of its
+// own. Under the lock.
+void forget_parents_heap(heap& h) {
+  if (h.here.heap_file < 0 || h.owner == getpid()) return;
+  close(h.here.heap_file);
+  h.here = zone{};
+  h.free_blocks.clear();
+  h.used_blocks.clear();
+}
+
+// Commits a block's pages, so that a shortage shows here. False: there is no memory.
+bool commit(const zone& z, std::uintptr_t begin, std::size_t bytes) noexcept {
+  const std::uintptr_t first = begin / page_bytes * page_bytes;
+  const std::size_t length = round_up(begin + bytes, page_bytes) - first;
+  return fallocate(z.heap_file, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first - z.heap_begin),
+                   static_cast<off_t>(length)) == 0;
+}
+
+void* take_block(heap& h, std::size_t bytes) {
+  for (auto b = h.free_blocks.begin(); b != h.free_blocks.end(); ++b) {
+    if (b->second < bytes) continue;
+    const auto [begin, size] = *b;
+    if (!commit(h.here, begin, bytes)) return nullptr;
+    h.used_blocks.emplace(begin, bytes);
+    if (size > bytes) h.free_blocks.emplace_hint(b, begin + bytes, size - bytes);
+    h.free_blocks.erase(begin);
+    return reinterpret_cast<void*>(begin);
+  }
+  return nullptr;
+}
+
+void give_block(heap& h, std::uintptr_t begin, std::size_t bytes) {
+  if (bytes >= returned_bytes_min) {
+    const std::uintptr_t first = round_up(begin, page_bytes);
+    const std::uintptr_t last = (begin + bytes) / page_bytes * page_bytes;
+    fallocate(h.here.heap_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+              static_cast<off_t>(first - h.here.heap_begin), static_cast<off_t>(last - first));
+  }
+  auto after = h.free_blocks.lower_bound(begin);
+  if (after != h.free_blocks.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second == begin) {
+      begin = before->first;
+      bytes += before->second;
+      h.free_blocks.erase(before);
+    }
+  }
+  if (after != h.free_blocks.end() && begin + bytes == after->first) {
+    bytes += after->second;
+    h.free_blocks.erase(after);
+  }
+  h.free_blocks.emplace(begin, bytes);
+}
+
+}  // namespace
+
+int make_memory_file(const char* name, std::size_t bytes) noexcept {
+  const int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (file < 0) return -1;
+  if (ftruncate(file, static_cast<off_t>(bytes)) != 0 ||
+      fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    close(file);
+    return -1;
+  }
+  return file;
+}
+
+void* map_near(int file, std::size_t bytes) noexcept {
+  heap& h = the_heap();
+  const locked l(h);
+  return find_place(h, file, bytes);
+}
+
+bool map_at(std::uintptr_t address, int file, std::size_t bytes, bool writable) noexcept {
+  return map_fixed(address, file, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ) != nullptr;
+}
+
+const zone* open_zone() noexcept try {
+  heap& h = the_heap();
+  const locked l(h);
+  forget_parents_heap(h);
+  if (h.here.heap_file < 0 && !open_heap(h)) return nullptr;
+  return &h.here;
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+void* shared_allocate(std::size_t bytes) noexcept try {
+  if (bytes == 0 || bytes > heap_bytes_max || open_zone() == nullptr) return nullptr;
+  heap& h = the_heap();
+  void* block = nullptr;
+  bytes = round_up(bytes, block_alignment);
+  {
+    const locked l(h);
+    block = take_block(h, bytes);
+  }
+  if (block != nullptr) __builtin_memset(block, 0, bytes);
+  return block;
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+void shared_free(void* block) noexcept try {
+  if (block == nullptr) return;
+  heap& h = the_heap();
+  const locked l(h);
+  const auto used = h.used_blocks.find(reinterpret_cast<std::uintptr_t>(block));
+  if (used == h.used_blocks.end() && h.owner != getpid()) return;  // a parent's block
+  LEV_ASSERT(used != h.used_blocks.end() && "shared_free(): not a block of shared_allocate()");
+  const std::size_t bytes = used->second;
+  h.used_blocks.erase(used);
+  give_block(h, reinterpret_cast<std::uintptr_t>(block), bytes);
+} catch (const std::bad_alloc&) {
+  // The block stays unused: better than an end of the program.
+}
+
+bool is_shared(const void* data, std::size_t bytes) noexcept {
+  heap& h = the_heap();
+  const locked l(h);
+  return h.here.holds(reinterpret_cast<std::uintptr_t>(data), bytes);
+}
+
+}  // namespace lev

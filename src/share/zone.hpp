@@ -1,0 +1,42 @@
+// zone: the memory that this process shares with its worker processes. One range of addresses,
+// reserved once and the same in all of them, so that an address is enough to name a byte.
+//
+//   [ heap: shared_allocate()                  | lanes: one mapping per worker process, by machine
+//   ]
+//
+// The heap is one memory file without a name, as large as the range but without memory until it is
+// used; it can neither shrink nor grow (seals), so that no process can make another one fault. Who
+// frees a large block gives its memory back to the system.
+#ifndef LEVERET_SHARE_ZONE_HPP
+#define LEVERET_SHARE_ZONE_HPP
+
+#include <leveret/shared.hpp>
+
+#include <cstdint>
+
+namespace lev {
+
+struct zone {
+  std::uintptr_t heap_begin = 0;
+  std::uintptr_t heap_end = 0;
+  int heap_file = -1;
+
+  bool holds(std::uint64_t address, std::uint64_t bytes) const noexcept {
+    return address >= heap_begin && address < heap_end && bytes <= heap_end - address;
+  }
+};
+
+// open_zone() makes the zone on its first call; null when the system refuses.
+const zone* open_zone() noexcept;
+
+// make_memory_file() returns a sealed memory file of `bytes` bytes, or -1.
+int make_memory_file(const char* name, std::size_t bytes) noexcept;
+
+// map_near() maps a memory file at an address that worker processes are likely to have free, null
+// when there is none; map_at() maps it at exactly `address`.
+void* map_near(int file, std::size_t bytes) noexcept;
+bool map_at(std::uintptr_t address, int file, std::size_t bytes, bool writable) noexcept;
+
+}  // namespace lev
+
+#endif

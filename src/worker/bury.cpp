@@ -1,0 +1,217 @@
+// After the death of a worker process: what it had finished is kept, what it had not begun goes to
+// others, and the task it died in is run again, split, or reported.
+#include "task/slice.hpp"
+#include "worker/complete.hpp"
+#include "worker/take.hpp"
+#include "worker/tend.hpp"
+#include "worker/write_back.hpp"
+
+#include <sys/wait.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+namespace lev {
+
+namespace {
+
+constexpr std::uint64_t budget_ns = 5'000'000'000;  // deaths further apart than that are no loop
+
+void hold(remote_line& line) noexcept {
+  while (!line.turn.try_hold()) real_env::pause();
+}
+
+// The turn may have been asked for meanwhile: whoever asked left it to us.
+void let_go(engine& e, participant& self, remote_line& line) noexcept {
+  bool was_asked = false;
+  while (!line.turn.release_hold()) was_asked = true;
+  if (was_asked) tend(e, self);
+}
+
+void describe_end(const remote_death& d, char* text, std::size_t size) noexcept {
+  if (d.how == -1) {
+    std::snprintf(text, size, "its process was gone");
+  } else if (WIFSIGNALED(d.how)) {
+    const int number = WTERMSIG(d.how);
+    std::snprintf(text, size, "signal %d (SIG%s)", number, sigabbrev_np(number));
+  } else {
+    std::snprintf(text, size, "it called exit(%d)", WEXITSTATUS(d.how));
+  }
+}
+
+// Which elements of the whole call a piece is about: " at elements [17, 18)"; empty when it is not
+// sliced.
+void describe_elements(engine& e, std::uint32_t task, char* text, std::size_t size) noexcept {
+  const slot& s = e.pool.at(task);
+  const bool is_piece = (s.flags & task_is_piece) != 0;
+  const std::uint32_t whole = is_piece ? s.parent : task;
+  text[0] = 0;
+  for (unsigned i = 0; i < s.argument_count && i < e.pool.at(whole).argument_count; ++i) {
+    const argument& a = e.pool.argument_at(task, i);
+    const argument& from = e.pool.argument_at(whole, i);
+    if ((a.flags & argument_sliced) == 0 || (from.flags & argument_sliced) == 0) continue;
+    const bool by_rows = from.rows > 1 || (from.flags & argument_rows) != 0;
+    const std::int64_t step = by_rows ? from.stride_bytes : std::int64_t{from.unit_bytes};
+    const std::uint64_t begin =
+        a.what == kind::range ? a.address
+        : step == 0           ? 0
+                              : static_cast<std::uint64_t>(
+                                    static_cast<std::int64_t>(a.address - from.address) / step);
+    std::snprintf(text, size, " at elements [%llu, %llu)", static_cast<unsigned long long>(begin),
+                  static_cast<unsigned long long>(begin + slice_items(a)));
+    return;
+  }
+}
+
+void fail_victim(engine& e, participant& self, std::uint32_t task, status code,
+                 std::uint32_t attempts, const remote_death& d) noexcept {
+  const slot& s = e.pool.at(task);
+  char how[64];
+  char where[64];
+  char text[255];
+  describe_end(d, how, sizeof how);
+  describe_elements(e, task, where, sizeof where);
+  const char* name = procedure_name(s.procedure);
+  if (code == status::overran) {
+    std::snprintf(text, sizeof text,
+                  "procedure '%s'%s ran longer than config.task_ns_max, and its worker was killed",
+                  name, where);
+  } else {
+    std::snprintf(text, sizeof text,
+                  "procedure '%s'%s ended its worker process by %s, attempt %u%s", name, where, how,
+                  attempts,
+                  code == status::worker_died ? "; it must not be run again" : "; given up");
+  }
+  try {
+    e.pool.extra(task).exception = std::make_exception_ptr(error(code, -1, text));
+  } catch (...) {  // no memory for the text: the status says enough
+  }
+  const int number = d.how == -1 ? 0 : WIFSIGNALED(d.how) ? -WTERMSIG(d.how) : WEXITSTATUS(d.how);
+  complete(e, self, task, s.state.word(), s.flags, code, number);
+}
+
+// The number of times the task's worker died, this one included. Kept with the slot's generation:
+// another task starts at 0 without anybody having to clear it.
+std::uint32_t count_attempt(engine& e, std::uint32_t task) noexcept {
+  slot_extra& extra = e.pool.extra(task);
+  const std::uint32_t generation = e.pool.at(task).state.generation();
+  if (extra.attempts_of != generation) extra.attempts = 0;
+  extra.attempts_of = generation;
+  return ++extra.attempts;
+}
+
+bool can_split(engine& e, std::uint32_t task) noexcept {
+  descriptor whole;
+  read_descriptor(e.pool, task, whole);
+  return e.pool.at(task).dice_depth < dice_depth_max &&
+         procedure_at(whole.procedure).info.dice == nullptr && task_items(whole) >= 2;
+}
+
+// Into the staged path with the order to be split: the pieces' own deaths find the element at
+// fault.
+void split_victim(engine& e, participant& self, std::uint32_t task) noexcept {
+  slot& s = e.pool.at(task);
+  e.pool.extra(task).attempts = 0;  // its slot becomes that of a piece
+  s.grain = 1;
+  s.flags |= task_diceable | task_too_big;
+  e.sched.post(task);
+  run_pass(e, self);
+}
+
+void judge(engine& e, participant& self, std::uint32_t task, const remote_death& d) noexcept {
+  const std::uint32_t attempts = count_attempt(e, task);
+  const slot& s = e.pool.at(task);
+  if (d.was_killed_for_time) return fail_victim(e, self, task, status::overran, attempts, d);
+  if (!procedure_at(s.procedure).info.may_rerun)
+    return fail_victim(e, self, task, status::worker_died, attempts, d);
+  if (attempts < e.settings.max_attempts) return push_ready(e, task);
+  if (can_split(e, task)) return split_victim(e, self, task);
+  fail_victim(e, self, task, status::poison, attempts, d);
+}
+
+// Whether workers die faster than they do anything.
+bool is_loop(engine& e, const remote_death& d) noexcept {
+  const std::uint64_t now = e.place->now_ns();
+  if (d.had_work || e.idle_deaths == 0 || now - e.first_idle_death_ns > budget_ns) {
+    e.idle_deaths = 0;
+    e.first_idle_death_ns = now;
+  }
+  if (!d.had_work) ++e.idle_deaths;
+  return e.idle_deaths > e.settings.restarts_max;
+}
+
+void bury(engine& e, participant& self, const remote_death& d) noexcept {
+  remote_line& line = e.lines[d.worker];
+  hold(line);
+  line.is_up = false;
+  let_go(e, self, line);
+  while (line.load.load(memory_order_relaxed) != 0 && e.remote->has_end(d.worker))
+    tend(e, self);  // what it had finished
+  hold(line);
+  std::uint32_t victim = no_slot;
+  for (std::uint32_t n = 0; line.collected != line.posted; ++n) {
+    job& j = line.job_at(line.collected++);
+    if ((j.flags & task_staged) != 0) release_room(e.people[d.worker], j);
+    if (e.remote->was_begun(d.worker, n)) {
+      victim = j.task;
+    } else {
+      push_ready(e, j.task);
+    }
+  }
+  line.load.store(0, memory_order_relaxed);
+  if (is_loop(e, d) || !e.remote->replace(d.worker)) {
+    e.is_down.store(1, memory_order_relaxed);
+  } else {
+    line.is_up = true;
+  }
+  let_go(e, self, line);
+  if (victim != no_slot) judge(e, self, victim, d);
+}
+
+// Kills the worker whose task has been running for too long.
+void check_time(engine& e, std::uint32_t worker, std::uint64_t now) noexcept {
+  remote_line& line = e.lines[worker];
+  if (line.posted == line.collected || !e.remote->was_begun(worker, 0)) return;
+  if (line.timed != line.collected + 1) {
+    line.timed = line.collected + 1;
+    line.timed_since_ns = now;
+  } else if (now - line.timed_since_ns > e.settings.task_ns_max && !e.remote->has_end(worker)) {
+    e.remote->kill(worker);
+  }
+}
+
+}  // namespace
+
+void attend(engine& e, participant& self) noexcept {
+  remote_death d;
+  while (e.remote->next_death(&d)) {
+    bury(e, self, d);
+    while (tend(e, self)) {
+    }
+  }
+  if (e.settings.task_ns_max == 0) return;
+  const std::uint64_t now = e.place->now_ns();
+  for (std::uint32_t w = 0; w < e.workers; ++w) {
+    remote_line& line = e.lines[w];
+    if (!line.turn.try_hold()) continue;
+    check_time(e, w, now);
+    let_go(e, self, line);
+  }
+}
+
+std::uint64_t service_deadline(engine& e) noexcept {
+  if (e.settings.task_ns_max == 0) return no_deadline;
+  constexpr std::uint64_t tick_ns_max = 20'000'000;
+  // Pairs with start_timing(): a task is posted, and then the flag looked at; here the other way
+  // round, so one of the two sees the other.
+  e.is_timing.store(0, memory_order_seq_cst);
+  for (std::uint32_t w = 0; w < e.workers; ++w) {
+    if (e.lines[w].load.load(memory_order_seq_cst) == 0) continue;
+    e.is_timing.store(1, memory_order_relaxed);
+    return e.place->now_ns() + smaller(e.settings.task_ns_max / 4 + 1, tick_ns_max);
+  }
+  return no_deadline;
+}
+
+}  // namespace lev

@@ -1,0 +1,174 @@
+// Tending the lines of workers in other processes.
+#include "worker/tend.hpp"
+
+#include "worker/complete.hpp"
+#include "worker/stage.hpp"
+#include "worker/take.hpp"
+#include "worker/write_back.hpp"
+
+#include <utility>
+
+namespace lev {
+
+namespace {
+
+// A task that is over, between the turn and complete(): user code may run there, and may wait.
+struct ended {
+  bool is_there = false;
+  std::uint32_t task = no_slot;
+  std::uint64_t seen = 0;
+  std::uint8_t flags = 0;
+  status result = status::ok;
+  int task_code = 0;
+};
+
+void note_end(ended& over, const job& j) noexcept {
+  over = {true, j.task, j.seen, j.flags, j.result, j.task_code};
+}
+
+void keep_text(engine& e, const job& j, const char* text) noexcept try {
+  if (text[0] == 0) return;
+  e.pool.extra(j.task).exception = std::make_exception_ptr(error(j.result, -1, text));
+} catch (...) {  // no memory for the text: the status says enough
+}
+
+void trace_end(engine& e, participant& hull, remote_line& line, const job& j) noexcept {
+  if (!hull.events.is_open()) return;
+  const std::uint64_t now = e.place->now_ns();
+  const std::uint64_t begin = larger(j.posted_ns, line.last_end_ns);
+  line.last_end_ns = now;
+  hull.events.record({begin, now, j.task, j.procedure, step::execute});
+  hull.counters.busy_ns.add(now - begin);
+}
+
+// Takes the oldest end of the line, if there is one. In the line's turn.
+bool collect_end(engine& e, std::uint32_t worker, ended& over) noexcept {
+  remote_line& line = e.lines[worker];
+  remote_end how;
+  if (line.posted == line.collected || !e.remote->collect(worker, &how)) return false;
+  participant& hull = e.people[worker];
+  job& j = line.job_at(line.collected++);
+  line.load.store(line.posted - line.collected, memory_order_relaxed);
+  j.result = how.result;
+  j.task_code = how.task_code;
+  if (j.result != status::ok) keep_text(e, j, how.text);
+  trace_end(e, hull, line, j);
+  if ((j.flags & task_staged) != 0) {
+    write_back(e, j, [&](unsigned i) -> const argument& { return e.pool.argument_at(j.task, i); });
+    release_room(hull, j);
+  }
+  hull.counters.executed.add(1);
+  note_end(over, j);
+  return true;
+}
+
+// How many tasks a line should have: the one that runs, and its share of those that are ready, so
+// that none is stuck behind a long one while another worker is idle.
+std::uint32_t line_target(engine& e) noexcept {
+  return smaller(e.depth, 1 + e.sched.ready().size() / e.workers);
+}
+
+bool is_cancelled_now(engine& e, const job& j) noexcept {
+  if (e.cancelling.load(memory_order_relaxed) != 0) return true;
+  std::uint64_t w = j.seen;
+  if (j.parent != no_slot && (j.flags & task_is_piece) != 0) w = e.pool.at(j.parent).state.word();
+  return (w & state_bits::cancel_asked) != 0 && state_bits::phase(w) == state_bits::live;
+}
+
+// Why a task that is ready will not run after all; ok when it will.
+status refused(engine& e, const job& j) noexcept {
+  if (e.is_down.load(memory_order_relaxed) != 0) return status::pool_down;
+  if (is_cancelled_now(e, j)) return status::cancelled;
+  // It should have been split, but no tickets were free to hold the pieces.
+  return (j.flags & task_too_big) != 0 ? status::too_big : status::ok;
+}
+
+void start_timing(engine& e) noexcept {
+  // Pairs with service_deadline(): the load of this line was raised before.
+  if (e.is_timing.load(memory_order_seq_cst) == 0 &&
+      e.is_timing.exchange(1, memory_order_seq_cst) == 0)  // Pairs with service_deadline() too
+    e.remote->ring_service();
+}
+
+void post_job(engine& e, std::uint32_t worker, job& j) noexcept {
+  remote_line& line = e.lines[worker];
+  if (e.people[worker].events.is_open()) j.posted_ns = e.place->now_ns();
+  ++line.posted;
+  // Pairs with service_deadline(). Sequentially consistent: the look at is_timing comes after it.
+  line.load.store(line.posted - line.collected, memory_order_seq_cst);
+  e.remote->post(worker, {j.procedure, j.argument_count, j.arguments.data()});
+  if (e.settings.task_ns_max != 0) start_timing(e);
+}
+
+// Posts ready tasks while the line has room. In the line's turn. One that is not to run any more
+// ends here, and the turn with it.
+bool fill_line(engine& e, std::uint32_t worker, ended& over) noexcept {
+  remote_line& line = e.lines[worker];
+  bool has_posted = false;
+  while (!over.is_there && line.posted - line.collected < line_target(e)) {
+    const bool is_down = e.is_down.load(memory_order_relaxed) != 0;
+    std::uint32_t task = no_slot;
+    if ((!line.is_up && !is_down) || e.sched.ready().try_pop_some(&task, 1) == 0) break;
+    job& j = line.job_at(line.posted);
+    load_job(e, j, task);
+    j.store_offset = arena::none;
+    j.spill = nullptr;
+    j.result = refused(e, j);
+    if (j.result != status::ok) {
+      note_end(over, j);
+    } else if ((j.flags & task_staged) != 0 && !stage(e, e.people[worker], j, false)) {
+      push_ready(e, task);  // the store is full of the tasks before it
+      break;
+    } else {
+      post_job(e, worker, j);
+      has_posted = true;
+    }
+  }
+  return has_posted;
+}
+
+bool has_room(engine& e, std::uint32_t worker) noexcept {
+  return e.lines[worker].load.load(memory_order_relaxed) < line_target(e);
+}
+
+// One line, one turn: at most one end is taken, and the line filled. False: nothing to do.
+bool tend_line(engine& e, participant& self, std::uint32_t worker) noexcept {
+  ended over;
+  bool has_posted = false;
+  e.lines[worker].turn.run([&]() noexcept {
+    if (!over.is_there) collect_end(e, worker, over);
+    has_posted |= fill_line(e, worker, over);
+  });
+  if (over.is_there)
+    complete(e, self, over.task, over.seen, over.flags, over.result, over.task_code);
+  return over.is_there || has_posted;
+}
+
+bool line_wants(engine& e, std::uint32_t worker) noexcept {
+  const bool is_loaded = e.lines[worker].load.load(memory_order_relaxed) != 0;
+  return (is_loaded && e.remote->has_end(worker)) ||
+         (!e.sched.ready().looks_empty() && has_room(e, worker));
+}
+
+}  // namespace
+
+bool has_remote_work(engine& e) noexcept {
+  if (e.sched.has_waiting() && e.sched.ready().size() < e.takers) return true;
+  for (std::uint32_t w = 0; w < e.workers; ++w) {
+    if (line_wants(e, w)) return true;
+  }
+  return false;
+}
+
+bool tend(engine& e, participant& self) noexcept {
+  const bool was_tending = std::exchange(self.is_tending, true);
+  if (e.sched.has_waiting() && e.sched.ready().size() < e.takers) run_pass(e, self);
+  bool has_worked = false;
+  for (std::uint32_t i = 0; i < e.workers; ++i) {
+    if (line_wants(e, i)) has_worked |= tend_line(e, self, i);
+  }
+  self.is_tending = was_tending;
+  return has_worked;
+}
+
+}  // namespace lev
