@@ -458,22 +458,27 @@ void leave(engine& e, participant& self) noexcept {
 
 namespace {
 
-// A participant that serves remote workers is counted as one who watches them.
+// A participant that serves remote workers is counted as one who watches them. Ends that came while
+// it did were not told to the service: it looks once more when it has stopped.
 class watching {
  public:
   watching(engine& e, participant& self) noexcept
-      : remote_(e.remote), self_(self), was_tending_(std::exchange(self.is_tending, false)) {
-    if (remote_ != nullptr) remote_->watch();
+      : engine_(e), self_(self), was_tending_(std::exchange(self.is_tending, false)) {
+    if (e.remote != nullptr) e.remote->watch();
   }
   ~watching() {
-    if (remote_ != nullptr) remote_->unwatch();
+    if (engine_.remote != nullptr) {
+      engine_.remote->unwatch();
+      while (has_remote_work(engine_) && tend(engine_, self_)) {
+      }
+    }
     self_.is_tending = was_tending_;
   }
   watching(const watching&) = delete;
   watching& operator=(const watching&) = delete;
 
  private:
-  remote_workers* remote_;
+  engine& engine_;
   participant& self_;
   bool was_tending_;  // the wait is that of a callback
 };
@@ -491,7 +496,8 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
   bool is_there = false;
   for (;;) {
     if ((is_there = what.is_there())) break;
-    const bool ran = helps && run_one(e, self);
+    // Tending remote workers' lines is no task, and somebody must do it.
+    const bool ran = (helps || e.remote != nullptr) && run_one(e, self);
     if (deadline_ns != no_deadline && e.place->now_ns() >= deadline_ns) break;
     if (ran) continue;
     idle(e, self, what, deadline_ns, helps);

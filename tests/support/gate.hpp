@@ -9,8 +9,11 @@
 #include <leveret/leveret.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <new>
+#include <thread>
 #include <vector>
 
 #include "support/procedures.hpp"
@@ -29,8 +32,8 @@ inline const auto gate_procedure = define(
     "test.gate",
     [](ref<gate_state> g) {
       g.to->started.fetch_add(1);
-      g.to->started.notify_all();
-      if (g.to->blocks) g.to->is_open.wait(false);
+      while (g.to->blocks && !g.to->is_open)
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
     },
     nullptr, [](const descriptor&) { return gate_ns; });
 
@@ -41,13 +44,15 @@ class gate {
   gate(runtime& r, unsigned count) {
     const bool is_sim = std::strcmp(r.machine(), "sim") == 0;
     const unsigned tasks = is_sim ? 4 * count : count;
-    state_.blocks = !is_sim;
-    for (unsigned i = 0; i < tasks; ++i) tasks_.push_back(r.submit(gate_procedure, ref{&state_}));
+    state_->blocks = !is_sim;
+    for (unsigned i = 0; i < tasks; ++i) tasks_.push_back(r.submit(gate_procedure, ref{state_}));
     if (is_sim) {
       EXPECT_EQ(tasks_[0].wait_outcome(gate_ns / 100).code, status::timed_out);
       return;
     }
-    for (int n = 0; n < static_cast<int>(count); n = state_.started.load()) state_.started.wait(n);
+    while (state_->started < static_cast<int>(count)) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
   }
   ~gate() {
     open();
@@ -57,13 +62,12 @@ class gate {
   gate(const gate&) = delete;
   gate& operator=(const gate&) = delete;
 
-  void open() {
-    state_.is_open.store(true);
-    state_.is_open.notify_all();
-  }
+  void open() { state_->is_open.store(true); }
 
  private:
-  gate_state state_;
+  // Where tasks in worker processes see it.
+  shared_array<char> place_{sizeof(gate_state)};
+  gate_state* state_ = new (place_.data()) gate_state;
   std::vector<ticket> tasks_;
 };
 

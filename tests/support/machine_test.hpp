@@ -56,8 +56,16 @@ inline std::vector<machine_case> sim_only() {
           {"sim_4_other_seed", "sim", 4, staging::automatic, seed + 1000}};
 }
 
+inline std::vector<machine_case> processes_only() {
+  return {{"processes_1", "processes", 1, staging::automatic, 1},
+          {"processes_2", "processes", 2, staging::automatic, 2},
+          {"processes_copy", "processes", 2, staging::copy, 3}};
+}
+
 inline std::vector<machine_case> every_machine() {
   std::vector<machine_case> all = threads_only();
+  const std::vector<machine_case> processes = processes_only();
+  all.insert(all.end(), processes.begin(), processes.end());
   const std::vector<machine_case> sim = sim_only();
   all.insert(all.end(), sim.begin(), sim.end());
   return all;
@@ -72,6 +80,16 @@ inline std::vector<machine_case> every_machine() {
 #define LEV_ON_SIM(suite)                                                         \
   INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::sim_only()), \
                            ::lev::test::case_name)
+
+#define LEV_ON_PROCESSES(suite)                                                         \
+  INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::processes_only()), \
+                           ::lev::test::case_name)
+
+// For tests whose tasks submit, or touch the host's own objects.
+#define LEV_SKIP_IF_REMOTE()                                                              \
+  if (std::strcmp(GetParam().machine, "processes") == 0)                                  \
+  GTEST_SKIP() << "tasks in worker processes do not reach the host's objects, and do not" \
+                  " submit"
 
 // The alarm of a test that hangs.
 constexpr unsigned alarm_seconds = 100;
@@ -108,7 +126,8 @@ class machine_test : public testing::TestWithParam<machine_case> {
     return c;
   }
   static bool is_sim() { return std::strcmp(GetParam().machine, "sim") == 0; }
-  static bool copies() { return is_sim() || GetParam().staging == staging::copy; }
+  static bool is_remote() { return std::strcmp(GetParam().machine, "processes") == 0; }
+  static bool copies() { return is_remote() || is_sim() || GetParam().staging == staging::copy; }
   // No correct wait takes that long; virtual time is shorter, as it takes longer to pass.
   static std::int64_t wait_limit_ns() { return is_sim() ? 2'000'000'000 : 60'000'000'000; }
 

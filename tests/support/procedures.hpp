@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -21,7 +22,34 @@ struct ref {
 template <class T>
 ref(T*) -> ref<T>;
 
-using counter = std::atomic<int>;
+// A counter in shared memory: tasks in worker processes reach it, too.
+class counter {
+ public:
+  counter(int value = 0)
+      : block_(shared_allocate(sizeof(std::atomic<int>))),
+        to_(new (block_) std::atomic<int>(value)) {}
+  ~counter() { shared_free(block_); }
+  counter(const counter&) = delete;
+  counter& operator=(const counter&) = delete;
+  int operator=(int value) { return *to_ = value; }
+  operator int() const { return *to_; }
+  int load() const { return to_->load(); }
+  void store(int value) { to_->store(value); }
+  int operator++() { return ++*to_; }
+  int operator+=(int n) { return *to_ += n; }
+  int fetch_add(int n) { return to_->fetch_add(n); }
+  int exchange(int n) { return to_->exchange(n); }
+  std::atomic<int>* address() const { return to_; }
+
+ private:
+  void* block_;
+  std::atomic<int>* to_;
+};
+template <>
+struct ref<counter> {
+  ref(counter* c) : to(c->address()) {}
+  std::atomic<int>* to;
+};
 
 inline const auto nothing = define("test.nothing", [] {});
 
