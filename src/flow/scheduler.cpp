@@ -306,7 +306,11 @@ void scheduler::join_pieces(std::uint32_t task, std::uint32_t made) noexcept {
 void scheduler::write_piece(std::uint32_t task, const descriptor& cut,
                             const origin& from) noexcept {
   slot& s = pool_->at(task);
-  if (task != from.task) s.state.open(state_bits::released);
+  if (task != from.task) {
+    s.state.open(state_bits::released);
+  } else {
+    pool_->extra(task).attempts = 0;  // those were the whole's
+  }
   write_task(*pool_, task, cut);
   s.parent = from.parent;
   s.dice_depth = from.depth;

@@ -67,6 +67,8 @@ class remote_workers {
   virtual const char* can_run(procedure_id id) noexcept = 0;
   // post() sends the worker's next task.
   virtual void post(std::uint32_t worker, const remote_call& c) noexcept = 0;
+  // skip() cancels the n-th uncollected task (from 0), if the worker has not begun it.
+  virtual void skip(std::uint32_t worker, std::uint32_t n) noexcept = 0;
   // has_end() tells whether collect() would take something; a hint, for any thread.
   virtual bool has_end(std::uint32_t worker) const noexcept = 0;
   // collect() takes the end of the worker's oldest task; false when it has not ended.

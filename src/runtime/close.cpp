@@ -9,6 +9,7 @@
 //   4. `stopping` is set and every worker woken; the machine is joined.
 #include "runtime/open.hpp"
 #include "runtime/wait.hpp"
+#include "worker/tend.hpp"
 
 namespace lev::detail {
 
@@ -31,7 +32,10 @@ status close_within(core* c, std::int64_t timeout_ns, bool cancel_waiting) noexc
   if (self == nullptr) self = closer(*c);
   if (self->running != nullptr) return status::would_deadlock;
   c->closing.store(1, memory_order_relaxed);
-  if (cancel_waiting) c->cancelling.store(1, memory_order_relaxed);
+  if (cancel_waiting) {
+    c->cancelling.store(1, memory_order_relaxed);
+    if (c->remote != nullptr) cancel_posted(*c, *self, no_slot);
+  }
   c->phase_open.store(0, memory_order_relaxed);
   if (!wait_quiescent(*c, *self, deadline_after(*c, timeout_ns))) return status::timed_out;
   stop_workers(*c);

@@ -242,7 +242,11 @@ status peek(core* c, std::uint64_t id) noexcept {
 status cancel(core* c, std::uint64_t id) noexcept {
   if (const status s = check_ticket(c, id); s != status::ok) return s;
   task_state<>& state = c->pool.at(ticket_task(id)).state;
-  if (state.announce(ticket_generation(id), state_bits::cancel_asked)) return status::ok;
+  if (state.announce(ticket_generation(id), state_bits::cancel_asked)) {
+    participant* self = c->remote == nullptr ? nullptr : here(*c);
+    if (self != nullptr) cancel_posted(*c, *self, ticket_task(id));
+    return status::ok;
+  }
   return state.peek(ticket_generation(id)) == status::stale_ticket ? status::stale_ticket
                                                                    : status::ok;
 }

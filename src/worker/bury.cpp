@@ -112,7 +112,6 @@ bool can_split(engine& e, std::uint32_t task) noexcept {
 // fault.
 void split_victim(engine& e, participant& self, std::uint32_t task) noexcept {
   slot& s = e.pool.at(task);
-  e.pool.extra(task).attempts = 0;  // its slot becomes that of a piece
   s.grain = 1;
   s.flags |= task_diceable | task_too_big;
   e.sched.post(task);

@@ -6,6 +6,7 @@
 
 #include "worker/engine.hpp"
 
+#include "share/zone.hpp"
 #include "task/arguments.hpp"
 
 #include <cstdlib>
@@ -23,7 +24,8 @@ inline bool open_local_store(engine& e, participant& self) noexcept {
 
 // Finds room for `bytes`. A task that runs while another waits below it, or while others are staged
 // ahead, may find the store full of their data: if it `must` have room now it gets memory of its
-// own, or they would wait for each other (bounded by config::nest_max stores).
+// own, or they would wait for each other (bounded by config::nest_max stores). A remote worker's
+// task that is larger than the store, and found no tickets to be split into, gets shared memory.
 inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes,
                        bool must) noexcept {
   j.store_offset = arena::none;
@@ -32,7 +34,9 @@ inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes,
   j.store_offset = self.store_map.allocate(bytes);
   if (j.store_offset != arena::none) return self.store + j.store_offset;
   if (!must) return nullptr;
-  j.spill = std::aligned_alloc(arena::alignment, round_up(bytes, arena::alignment));
+  j.spill = e.remote != nullptr
+                ? shared_allocate(bytes)
+                : std::aligned_alloc(arena::alignment, round_up(bytes, arena::alignment));
   return static_cast<char*>(j.spill);
 }
 

@@ -79,8 +79,13 @@ bool is_cancelled_now(engine& e, const job& j) noexcept {
 status refused(engine& e, const job& j) noexcept {
   if (e.is_down.load(memory_order_relaxed) != 0) return status::pool_down;
   if (is_cancelled_now(e, j)) return status::cancelled;
-  // It should have been split, but no tickets were free to hold the pieces.
-  return (j.flags & task_too_big) != 0 ? status::too_big : status::ok;
+  // It was to be split, to find the element that kills its worker, and no tickets were free for the
+  // pieces.
+  const slot_extra& extra = e.pool.extra(j.task);
+  const bool is_poison = (j.flags & task_too_big) != 0 &&
+                         extra.attempts >= e.settings.max_attempts &&
+                         extra.attempts_of == e.pool.at(j.task).state.generation();
+  return is_poison ? status::poison : status::ok;
 }
 
 void start_timing(engine& e) noexcept {
@@ -100,6 +105,12 @@ void post_job(engine& e, std::uint32_t worker, job& j) noexcept {
   if (e.settings.task_ns_max != 0) start_timing(e);
 }
 
+// One that is larger than the store, as there were no tickets to split it, gets shared memory.
+bool stage_job(engine& e, std::uint32_t worker, job& j) noexcept {
+  return (j.flags & task_staged) == 0 ||
+         stage(e, e.people[worker], j, (j.flags & task_too_big) != 0);
+}
+
 // Posts ready tasks while the line has room. In the line's turn. One that is not to run any more
 // ends here, and the turn with it.
 bool fill_line(engine& e, std::uint32_t worker, ended& over) noexcept {
@@ -116,9 +127,13 @@ bool fill_line(engine& e, std::uint32_t worker, ended& over) noexcept {
     j.result = refused(e, j);
     if (j.result != status::ok) {
       note_end(over, j);
-    } else if ((j.flags & task_staged) != 0 && !stage(e, e.people[worker], j, false)) {
-      push_ready(e, task);  // the store is full of the tasks before it
-      break;
+    } else if (!stage_job(e, worker, j)) {
+      if ((j.flags & task_too_big) == 0) {
+        push_ready(e, task);  // the store is full of the tasks before it
+        break;
+      }
+      j.result = status::out_of_memory;
+      note_end(over, j);
     } else {
       post_job(e, worker, j);
       has_posted = true;
@@ -158,6 +173,21 @@ bool has_remote_work(engine& e) noexcept {
     if (line_wants(e, w)) return true;
   }
   return false;
+}
+
+void cancel_posted(engine& e, participant& self, std::uint32_t task) noexcept {
+  for (std::uint32_t w = 0; w < e.workers; ++w) {
+    remote_line& line = e.lines[w];
+    while (!line.turn.try_hold()) real_env::pause();
+    for (std::uint32_t n = 0; line.collected + n != line.posted; ++n) {
+      const job& j = line.job_at(line.collected + n);
+      const bool is_piece = (j.flags & task_is_piece) != 0 && j.parent == task;
+      if (task == no_slot || j.task == task || is_piece) e.remote->skip(w, n);
+    }
+    while (!line.turn.release_hold()) {  // somebody asked meanwhile: tend() below serves him
+    }
+  }
+  tend(e, self);
 }
 
 bool tend(engine& e, participant& self) noexcept {

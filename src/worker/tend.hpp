@@ -24,6 +24,10 @@ bool tend(engine& e, participant& self) noexcept;
 // has_remote_work() tells whether tend() would find something.
 bool has_remote_work(engine& e) noexcept;
 
+// cancel_posted() cancels those tasks in the lines that are `task` or pieces of it, all of them if
+// it is no_slot, and were not begun.
+void cancel_posted(engine& e, participant& self, std::uint32_t task) noexcept;
+
 // attend() is the service's: deaths, time limits. service_deadline() is when it must look again.
 void attend(engine& e, participant& self) noexcept;
 std::uint64_t service_deadline(engine& e) noexcept;

@@ -59,10 +59,8 @@ TEST_P(bulk_test, failures_are_counted_and_the_first_is_kept) {
     d = i % 10 == 7 ? pack(throw_error, static_cast<int>(i)) : pack(count_one, ref{&n});
   });
   const outcome o = wait(t);
-  EXPECT_EQ(o.code, status::task_failed);
   EXPECT_EQ(o.failures, 10u);
-  ASSERT_TRUE(o.exception);
-  EXPECT_THROW(std::rethrow_exception(o.exception), std::runtime_error);
+  expect_runtime_error(o);
   EXPECT_EQ(n, 90);
 }
 
@@ -144,6 +142,7 @@ const auto from_inside = define("bulk.from_inside", [](ref<runtime> home, ref<co
 });
 
 TEST_P(bulk_test, may_be_submitted_by_a_task) {
+  LEV_SKIP_IF_REMOTE();
   config c = settings();
   c.tickets = 32;
   runtime& r = open(c);

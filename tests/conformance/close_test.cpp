@@ -124,6 +124,7 @@ const procedure<void(ref<runtime>, ref<counter>, int)>& lineage() {
 }
 
 TEST_P(close_test, drains_children_and_their_children) {
+  LEV_SKIP_IF_REMOTE();
   counter n = 0;
   runtime& r = open();
   for (int i = 0; i < 10; ++i) r.submit(lineage(), ref{&r}, ref{&n}, 30);
@@ -136,6 +137,7 @@ const auto close_inside = define("close.inside", [](ref<runtime> home, result<in
 });
 
 TEST_P(close_test, inside_a_task_it_would_wait_for_itself) {
+  LEV_SKIP_IF_REMOTE();
   runtime& r = open();
   int code = 0;
   r.submit(close_inside, ref{&r}, code).wait();

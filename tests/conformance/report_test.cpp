@@ -57,7 +57,10 @@ TEST_P(report_test, counters_add_up) {
   EXPECT_EQ(k.bad_filters, 0u);
   std::uint64_t by_worker = 0;
   for (unsigned w = 0; w <= r.workers(); ++w) by_worker += r.count_worker(w).completed;
-  EXPECT_EQ(by_worker, k.completed);
+  // Joins are nobody's, where a worker's tasks are those that its process ran.
+  if (!is_remote()) {
+    EXPECT_EQ(by_worker, k.completed);
+  }
   EXPECT_EQ(r.count_worker(r.workers() + 1).completed, 0u);
 }
 
@@ -72,6 +75,7 @@ TEST_P(report_test, copied_bytes_are_counted) {
 }
 
 TEST_P(report_test, a_helping_host_is_counted) {
+  LEV_SKIP_IF_REMOTE();
   config c = settings();
   c.full = when_full::help;
   c.tickets = 16;
@@ -129,7 +133,9 @@ TEST_P(report_test, the_trace_is_json_with_an_event_for_every_task) {
     ++tasks;
   }
   EXPECT_EQ(tasks, count);
-  EXPECT_NE(text.find("\"stage\""), std::string::npos);
+  if (!is_remote()) {
+    EXPECT_NE(text.find("\"stage\""), std::string::npos);
+  }
   EXPECT_NE(r.trace_hash(), 0u);
 }
 

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <memory>
 #include <ostream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -155,6 +156,17 @@ class machine_test : public testing::TestWithParam<machine_case> {
     if (HasFailure()) {
       std::fprintf(stderr, "case %s, LEVERET_SEED=%llu\n", GetParam().name,
                    static_cast<unsigned long long>(base_seed()));
+    }
+  }
+
+  // A failure's exception. From a worker process only its text comes back, in a lev::error.
+  static void expect_runtime_error(const outcome& o) {
+    EXPECT_EQ(o.code, status::task_failed);
+    ASSERT_TRUE(o.exception);
+    if (is_remote()) {
+      EXPECT_THROW(std::rethrow_exception(o.exception), error);
+    } else {
+      EXPECT_THROW(std::rethrow_exception(o.exception), std::runtime_error);
     }
   }
 

@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "base/random.hpp"
@@ -177,6 +178,9 @@ inline ticket task_graph::submit(runtime& r, const options& o, const graph_task&
     case graph_task::kind::nested:
       break;
   }
+  // Tasks in worker processes do not submit: there it is one task.
+  if (std::string_view(r.machine()) == "processes")
+    return r.submit(own, graph_mix, view(x, size), view(a, size), view(b, size), t.salt);
   return r.submit(own, graph_nested, ref{&r}, view(x, size), view(a, size), view(b, size), t.salt);
 }
 

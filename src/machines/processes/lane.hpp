@@ -43,6 +43,9 @@ struct lane {
   struct alignas(line_pair_bytes) record {
     // Written by the host, read by the worker: publishes the record, and the worker's inputs.
     word number{0};
+    // Written by the host, read by the worker before it begins: the record's own number if the task
+    // was cancelled. Publishes nothing.
+    word skip{0};
     procedure_id procedure = 0;
     std::uint8_t argument_count = 0;
     argument arguments[argument_count_max];

@@ -75,6 +75,7 @@ class process_machine final : public machine, public remote_workers {
     return pool_.procedures().has(id) ? nullptr : pool_.procedures().write(id);
   }
   void post(std::uint32_t worker, const remote_call& c) noexcept override;
+  void skip(std::uint32_t worker, std::uint32_t n) noexcept override;
   bool has_end(std::uint32_t worker) const noexcept override {
     const lane<>& desk = *pool_.at(worker).desk;
     return desk.has_end(desk.collected.load(memory_order_relaxed) + 1);
@@ -165,6 +166,12 @@ void process_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expec
   }
 }
 
+void process_machine::skip(std::uint32_t worker, std::uint32_t n) noexcept {
+  const pool::seat& s = pool_.at(worker);
+  const std::uint32_t number = s.collected + 1 + n;
+  s.desk->record_of(number).skip.store(number, memory_order_relaxed);
+}
+
 void process_machine::post(std::uint32_t worker, const remote_call& c) noexcept {
   pool::seat& s = pool_.at(worker);
   const std::uint32_t number = ++s.posted;
@@ -175,6 +182,14 @@ void process_machine::post(std::uint32_t worker, const remote_call& c) noexcept 
   if (s.desk->post(number)) pool::wake(*s.desk);
 }
 
+// What a worker may say of a task; anything else is a failure.
+status checked_result(std::uint8_t code) noexcept {
+  const auto said = static_cast<status>(code);
+  const bool is_known =
+      said == status::ok || said == status::bad_procedure || said == status::cancelled;
+  return is_known ? said : status::task_failed;
+}
+
 bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   pool::seat& s = pool_.at(worker);
   const std::uint32_t number = s.collected + 1;
@@ -182,9 +197,7 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   const volatile processes::ending& how = s.desk->ending_of(number);
   const std::uint8_t code = how.code;
   const std::size_t bytes = smaller<std::size_t>(how.text_bytes, processes::ending::text_max);
-  end->result = code == 0                                                  ? status::ok
-                : code == static_cast<std::uint8_t>(status::bad_procedure) ? status::bad_procedure
-                                                                           : status::task_failed;
+  end->result = checked_result(code);
   end->task_code = how.task_code;
   for (std::size_t i = 0; i < bytes; ++i) end->text[i] = how.text[i];
   end->text[bytes] = 0;

@@ -117,6 +117,10 @@ class worker_process {
     how.code = static_cast<std::uint8_t>(status::ok);
     how.task_code = 0;
     how.text_bytes = 0;
+    if (task.skip.load(memory_order_relaxed) == number) {
+      how.code = static_cast<std::uint8_t>(status::cancelled);
+      return;
+    }
     resolved procedure;
     const char* why =
         confined_ != nullptr ? confined_ : procedures_.find(task.procedure, &procedure);
