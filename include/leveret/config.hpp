@@ -62,6 +62,9 @@ struct config {
   std::uint64_t task_ns_max = 0;   // a task that runs longer is killed (status::overran); 0: never
   std::size_t worker_bytes_max = 0;          // private memory of a worker; 0: not limited
   std::uint32_t worker_cpu_seconds_max = 0;  // CPU time of a worker; 0: not limited
+  // For tests of programs: at one in `chaos` steps between tasks and around them a worker kills
+  // itself (status::poison stays as likely as max_attempts makes it). 0: never.
+  std::uint32_t chaos = 0;
   // The program, with its arguments and a null at the end, that workers are started from; it must
   // call run_worker_program(). Null: this program, started again: its constructors run, not main().
   const char* const* worker_command = nullptr;

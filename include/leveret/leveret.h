@@ -47,7 +47,11 @@ typedef enum lev_status {
   LEV_OUT_OF_MEMORY = 22,
   LEV_TOO_DEEP = 23,
   LEV_NOT_SUPPORTED = 24,
-  LEV_BAD_FILTER = 25
+  LEV_BAD_FILTER = 25,
+  LEV_POISON = 26,
+  LEV_WORKER_DIED = 27,
+  LEV_OVERRAN = 28,
+  LEV_POOL_DOWN = 29
 } lev_status;
 
 typedef enum lev_kind {
@@ -129,13 +133,15 @@ typedef struct lev_counters {
   uint64_t staged_bytes;
   uint64_t bad_filters;
   uint64_t helped;
+  uint64_t deaths;
+  uint64_t reruns;
 } lev_counters;
 
 typedef struct lev_outcome {
   lev_status code;
   int task_code; /* what the body returned */
   uint32_t failures;
-  char message[160]; /* what() of the exception it threw, if any */
+  char message[256]; /* what() of the exception it threw, if any */
 } lev_outcome;
 
 const char* lev_version(void);

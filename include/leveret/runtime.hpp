@@ -112,6 +112,8 @@ struct counters {
   std::uint64_t staged_bytes;  // copied into local stores
   std::uint64_t bad_filters;
   std::uint64_t helped;  // tasks run by waiting host threads
+  std::uint64_t deaths;  // worker processes that died and were replaced
+  std::uint64_t reruns;  // tasks run again because their worker died in them
 };
 
 // One worker's share. Index workers() is the sum over helping host threads.

@@ -44,11 +44,22 @@ struct remote_end {
   char text[224];  // of an exception, terminated; empty when there was none
 };
 
+// Where config::chaos may kill a worker. Between `claimed` and `executed` its task is run again.
+enum class chaos_step : std::uint32_t {
+  received = 1,
+  claimed,
+  resolved,
+  executed,
+  finished,
+  count
+};
+
 // The death of a worker, confirmed by the kernel.
 struct remote_death {
   std::uint32_t worker = 0;
-  int how = 0;            // as waitpid() says; -1 when nobody could tell
-  bool had_work = false;  // it had begun a task, some time in its life
+  int how = 0;             // as waitpid() says; -1 when nobody could tell
+  std::uint32_t step = 0;  // where config::chaos killed it; 0: it was something else
+  bool had_work = false;   // it had begun a task, some time in its life
   bool was_killed_for_time = false;
 };
 

@@ -15,10 +15,10 @@ static_assert(sizeof(lev_argument) == sizeof(lev::argument) &&
               offsetof(lev_argument, what) == offsetof(lev::argument, what));
 static_assert(sizeof(lev_call) == sizeof(lev::call) &&
               offsetof(lev_call, context) == offsetof(lev::call, context));
-static_assert(LEV_BAD_FILTER == static_cast<int>(lev::status::bad_filter) &&
+static_assert(LEV_POOL_DOWN == static_cast<int>(lev::status::pool_down) &&
               LEV_RANGE == static_cast<int>(lev::kind::range));
 static_assert(sizeof(lev_counters) == sizeof(lev::counters) &&
-              offsetof(lev_counters, helped) == offsetof(lev::counters, helped));
+              offsetof(lev_counters, reruns) == offsetof(lev::counters, reruns));
 static_assert(LEV_STAGING_COPY == static_cast<int>(lev::staging::copy) &&
               LEV_WAIT_SPIN == static_cast<int>(lev::wait_policy::spin) &&
               LEV_FULL_FAIL == static_cast<int>(lev::when_full::fail));

@@ -87,6 +87,8 @@ counters runtime::count() const noexcept {
     sum.passes += own.passes.read();
     sum.staged_bytes += own.staged_bytes.read();
     sum.bad_filters += own.bad_filters.read();
+    sum.deaths += own.deaths.read();
+    sum.reruns += own.reruns.read();
     if (core_->people[i].is_worker) {
       sum.parks += own.parks.read();
     } else if (core_->remote == nullptr) {

@@ -124,7 +124,10 @@ void judge(engine& e, participant& self, std::uint32_t task, const remote_death&
   if (d.was_killed_for_time) return fail_victim(e, self, task, status::overran, attempts, d);
   if (!procedure_at(s.procedure).info.may_rerun)
     return fail_victim(e, self, task, status::worker_died, attempts, d);
-  if (attempts < e.settings.max_attempts) return push_ready(e, task);
+  if (attempts < e.settings.max_attempts) {
+    e.people[d.worker].counters.reruns.add(1);
+    return push_ready(e, task);
+  }
   if (can_split(e, task)) return split_victim(e, self, task);
   fail_victim(e, self, task, status::poison, attempts, d);
 }
@@ -159,6 +162,9 @@ void bury(engine& e, participant& self, const remote_death& d) noexcept {
     }
   }
   line.load.store(0, memory_order_relaxed);
+  own_counters& told = e.people[d.worker].counters;
+  told.deaths.add(1);
+  if (d.step < static_cast<std::uint32_t>(chaos_step::count)) told.chaos[d.step].add(1);
   if (is_loop(e, d) || !e.remote->replace(d.worker)) {
     e.is_down.store(1, memory_order_relaxed);
   } else {

@@ -17,6 +17,7 @@
 
 #include "base/random.hpp"
 #include "flow/slot_pool.hpp"
+#include "machine/machine.hpp"
 #include "queue/inbox.hpp"
 #include "queue/mailbox.hpp"
 #include "store/arena.hpp"
@@ -100,7 +101,11 @@ struct data_hint {
 
 struct own_counters {
   owned_counter submitted, completed, failed, direct, stolen, diced, passes, parks, staged_bytes,
-      bad_filters, busy_ns, executed;  // executed: by a remote worker
+      bad_filters, busy_ns;
+  // Of a remote worker: tasks it ran, its deaths, and the tasks that were run again after those.
+  owned_counter executed, deaths, reruns;
+  // By chaos_step.
+  owned_counter chaos[static_cast<std::size_t>(chaos_step::count)];
 };
 
 constexpr std::uint32_t inbox_capacity = 256;

@@ -123,7 +123,11 @@ TEST(layout, numbers_of_statuses) {
                                       "out_of_memory",
                                       "too_deep",
                                       "not_supported",
-                                      "bad_filter"};
+                                      "bad_filter",
+                                      "poison",
+                                      "worker_died",
+                                      "overran",
+                                      "pool_down"};
   for (int i = 0; i < static_cast<int>(sizeof names / sizeof names[0]); ++i) {
     EXPECT_STREQ(lev::status_name(static_cast<lev::status>(i)), names[i]);
     EXPECT_STREQ(lev_status_name(static_cast<lev_status>(i)), names[i]);

@@ -112,6 +112,9 @@ struct lane {
   std::uint32_t first = 1;
   // Written by the worker, read by the host after its death.
   alignas(line_pair_bytes) word claimed{0};
+  // Written by the worker before config::chaos kills it, read by the host after that: at which
+  // step.
+  word died_at{0};
   // Written by the worker (1) and by whoever wakes it (0).
   alignas(line_pair_bytes) word asleep{0};
   // Written by the worker (1: rang) and by the service when it has been woken, before it looks at

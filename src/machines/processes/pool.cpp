@@ -102,6 +102,8 @@ bool pool::open(std::uint32_t workers) {
   about_.spin_ns = settings_.spin_ns;
   about_.data_bytes_max = settings_.worker_bytes_max;
   about_.cpu_seconds_max = settings_.worker_cpu_seconds_max;
+  about_.chaos = settings_.chaos;
+  about_.seed = settings_.seed;
   about_.level = settings_.isolation;
   if (!start_zygote()) return false;
   for (std::uint32_t i = 0; i < workers; ++i) {
@@ -181,6 +183,7 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
   s.desk->claimed.store(0, memory_order_relaxed);
   s.desk->asleep.store(0, memory_order_relaxed);
   s.desk->rung.store(0, memory_order_relaxed);
+  s.desk->died_at.store(0, memory_order_relaxed);
   s.desk->first = s.posted + 1;
   s.collected = s.posted;
   s.desk->collected.store(s.posted, memory_order_relaxed);
@@ -235,6 +238,7 @@ void pool::bury(std::uint32_t worker, int how) {
   remote_death d;
   d.worker = worker;
   d.how = how;
+  d.step = s.desk->died_at.load(memory_order_relaxed);
   d.had_work = s.desk->claimed.load(memory_order_relaxed) != 0;
   d.was_killed_for_time = s.was_killed_for_time;
   deaths_.push_back(d);

@@ -1,6 +1,7 @@
 // The life of a worker process: take the next record of its lane, run it, say how it ended.
 #include "machines/processes/zygote.hpp"
 
+#include "base/random.hpp"
 #include "worker/execute.hpp"
 
 #include <linux/futex.h>
@@ -8,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 
@@ -36,7 +38,9 @@ class worker_process {
         watch_(start.shared->watch),
         desk_(*start.desk),
         bell_(start.bell),
-        procedures_(&start.shared->procedures) {}
+        procedures_(&start.shared->procedures),
+        random_(start.about->seed * 0x10001u ^ std::uint64_t{start.desk->first} << 20 ^
+                static_cast<std::uint64_t>(getpid())) {}
 
   [[noreturn]] void run() noexcept {
     confined_ = confine(about_);
@@ -44,15 +48,25 @@ class worker_process {
     wait_for_orders();
     for (std::uint32_t number = desk_.first;; ++number) {
       await(number);
+      pass(chaos_step::received);
       desk_.claim(number);
+      pass(chaos_step::claimed);
       run_task(number);
+      pass(chaos_step::executed);
       desk_.finish(number);
+      pass(chaos_step::finished);
       if (is_retiring) leave();
       if (desk_.has_record(number + 1)) ring_if_wanted();
     }
   }
 
  private:
+  // A step of the protocol, at which a worker of a test may end.
+  void pass(chaos_step step) noexcept {
+    if (about_.chaos == 0 || random_.below(about_.chaos) != 0) return;
+    desk_.died_at.store(static_cast<std::uint32_t>(step), memory_order_relaxed);
+    kill(getpid(), SIGKILL);
+  }
   void wait_for_orders() noexcept {
     for (;;) {
       obey();
@@ -126,6 +140,7 @@ class worker_process {
         confined_ != nullptr ? confined_ : procedures_.find(task.procedure, &procedure);
     if (why != nullptr) return fail(how, status::bad_procedure, why);
     try {
+      pass(chaos_step::resolved);
       how.task_code = procedure.run(call{task.arguments, task.argument_count, procedure.context});
       if (how.task_code != 0) how.code = static_cast<std::uint8_t>(status::task_failed);
     } catch (const std::exception& e) {
@@ -148,6 +163,7 @@ class worker_process {
   lane<>& desk_;
   int bell_;
   book_reader procedures_;
+  random_source random_;
   const char* confined_ = nullptr;  // why the worker could not be confined; then it runs nothing
   std::uint64_t float_mode_ = 0;
 };
