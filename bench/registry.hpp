@@ -29,9 +29,13 @@ void fork_join(const settings&, report&);
 void buffering(const settings&, report&);
 void idle(const settings&, report&);
 void include_time(const settings&, report&);
+void process_null(const settings&, report&);
+void kill_storm(const settings&, report&);
+void recovery(const settings&, report&);
 
 // Null when the applications are not built.
 [[gnu::weak]] void imbalance(const settings&, report&);
+[[gnu::weak]] void isolation_cost(const settings&, report&);
 
 }  // namespace bench
 

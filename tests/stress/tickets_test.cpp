@@ -134,7 +134,7 @@ TEST(tickets_stress, hosts_come_and_go) {
   start_alarm();
   runtime r(small(2, 3));
   const time_box box;
-  std::atomic<int> ran{0};
+  counter ran{0};
   int expected = 0;
   while (!box.is_over()) {
     on_threads_together(3, [&](int) {

@@ -1,0 +1,140 @@
+// What workers in processes of their own cost, and what they bring: process-null, isolation-cost,
+// kill-storm, recovery.
+//
+// kill-storm and recovery are about promises as much as about time: every result is checked.
+#include "registry.hpp"
+#include "timing.hpp"
+
+#include <leveret/leveret.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include <unistd.h>
+
+namespace bench {
+namespace {
+
+constexpr figure_spec rtt_over_threads{"rtt_over_threads", "ratio", "<= 1.5"};
+constexpr figure_spec process_ns{"rtt_processes_ns", "ns", ""};
+constexpr figure_spec thread_ns{"rtt_threads_ns", "ns", ""};
+constexpr figure_spec stream_over_threads{"stream_over_threads", "ratio", ""};
+
+constexpr figure_spec kills{"kills", "", ">= 20000"};
+constexpr figure_spec lost{"lost", "", "<= 0"};
+constexpr figure_spec duplicated{"duplicated", "", "<= 0"};
+constexpr figure_spec wrong{"wrong", "", "<= 0"};
+constexpr figure_spec seconds{"seconds", "s", "<= 60"};
+constexpr figure_spec reruns{"reruns", "", ""};
+
+constexpr figure_spec p99_ms{"p99_ms", "ms", "<= 5"};
+constexpr figure_spec median_ms{"median_ms", "ms", ""};
+
+void nothing() {}
+void count_up(std::uint64_t n, lev::inout<std::uint64_t> x) {
+  x[0] += n;
+}
+void tell_pid(lev::result<int> pid) {
+  pid = getpid();
+}
+
+lev::config on(const char* machine, int workers) {
+  lev::config c;
+  c.machine = machine;
+  c.workers = workers;
+  c.wait = lev::wait_policy::spin;
+  return c;
+}
+
+}  // namespace
+
+void process_null(const settings& how, report& figures) {
+  const auto p = lev::define("bench.process_nothing", nothing);
+  lev::runtime threads(on("threads", 1));
+  lev::runtime processes(on("processes", 1));
+  const std::size_t trips = how.scaled(200'000);
+  const auto trip = [&](lev::runtime& r) {
+    wait_until_quiet();
+    return typical_ns(trips, [&] { r.submit(p).wait(); });
+  };
+  const auto stream = [&](lev::runtime& r) {
+    wait_until_quiet();
+    const std::uint64_t start = now_ns();
+    for (std::size_t i = 0; i < trips; ++i) r.post(p);
+    check(r.wait_for_completion().code == lev::status::ok, "wait_for_completion");
+    return static_cast<double>(now_ns() - start) / static_cast<double>(trips);
+  };
+  const auto rounds = interleave(
+      how.rounds(), {[&] { return trip(threads); }, [&] { return trip(processes); },
+                     [&] { return stream(threads); }, [&] { return stream(processes); }});
+  figures.add(rtt_over_threads, ratio(rounds[1], rounds[0]),
+              text("machine threads: %.0f ns", median(rounds[0])));
+  figures.add(thread_ns, rounds[0]);
+  figures.add(process_ns, rounds[1]);
+  figures.add(stream_over_threads, ratio(rounds[3], rounds[2]),
+              text("machine threads: %.0f ns a task", median(rounds[2])));
+}
+
+// A million tasks on workers that kill themselves at random steps of the protocol.
+void kill_storm(const settings& how, report& figures) {
+  const auto p = lev::define("bench.count_up", count_up);
+  const std::size_t tasks = how.scaled(1'000'000);
+  lev::config c = on("processes", 2);
+  c.wait = lev::wait_policy::help;
+  c.chaos = 200;
+  c.max_attempts = 1000;
+  c.restarts_max = 1'000'000;
+  std::vector<std::uint64_t> x(tasks, 0);
+  lev::runtime r(c);
+  const std::uint64_t start = now_ns();
+  for (std::size_t i = 0; i < tasks; ++i) r.post(p, i + 1, lev::view(&x[i], 1));
+  check(r.wait_for_completion().code == lev::status::ok, "wait_for_completion");
+  const double took = static_cast<double>(now_ns() - start) * 1e-9;
+  double not_done = 0;
+  double twice = 0;
+  double other = 0;
+  for (std::size_t i = 0; i < tasks; ++i) {
+    const std::uint64_t once = i + 1;
+    if (x[i] == once) continue;
+    (x[i] == 0 ? not_done : x[i] % once == 0 ? twice : other) += 1;
+  }
+  const lev::counters k = r.count();
+  figures.add(kills, {static_cast<double>(k.deaths)}, text("in %zu tasks", tasks));
+  figures.add(lost, {not_done});
+  figures.add(duplicated, {twice});
+  figures.add(wrong, {other});
+  figures.add(seconds, {took});
+  figures.add(reruns, {static_cast<double>(k.reruns)},
+              "equal to the kills between claim and ending: asserted by the test storm_test");
+}
+
+// From kill -9 of the only worker until the next task is done, in a host with much touched memory.
+void recovery(const settings& how, report& figures) {
+  const auto p = lev::define("bench.tell_pid", tell_pid);
+  lev::runtime r(on("processes", 1));
+  const std::size_t host_bytes = how.quick ? std::size_t{1} << 30 : std::size_t{8} << 30;
+  char* touched = static_cast<char*>(std::malloc(host_bytes));
+  if (touched == nullptr) return figures.add(p99_ms, {}, "no memory for a large host");
+  std::memset(touched, 1, host_bytes);
+  samples times_ms;
+  for (int i = 0; i < (how.quick ? 50 : 300); ++i) {
+    int pid = 0;
+    r.submit(p, pid).wait();
+    const std::uint64_t start = now_ns();
+    kill(pid, SIGKILL);
+    int next = pid;
+    while (next == pid) r.submit(p, next).wait();
+    times_ms.push_back(static_cast<double>(now_ns() - start) * 1e-6);
+  }
+  keep(touched[host_bytes / 2]);
+  std::free(touched);
+  const double middle = median(times_ms);
+  std::sort(times_ms.begin(), times_ms.end());
+  figures.add(p99_ms, {times_ms[times_ms.size() * 99 / 100]},
+              text("host with %zu GiB touched, %zu kills", host_bytes >> 30, times_ms.size()));
+  figures.add(median_ms, {middle});
+}
+
+}  // namespace bench
