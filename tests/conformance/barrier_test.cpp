@@ -140,6 +140,7 @@ const procedure<void(ref<family>, int)>& branch() {
 }
 
 TEST_P(barrier_test, waits_for_children_and_their_children) {
+  LEV_SKIP_IF_REMOTE();
   runtime& r = open();
   for (int round = 0; round < 5; ++round) {
     family f{&r};
@@ -173,6 +174,7 @@ TEST_P(barrier_test, waits_for_tasks_behind_others) {
 }
 
 TEST_P(barrier_test, inside_a_task_it_would_wait_for_itself) {
+  LEV_SKIP_IF_REMOTE();
   runtime& r = open();
   static const auto inside = define("barrier.inside", [](ref<runtime> home, result<int> code) {
     code = static_cast<int>(home.to->wait_for_completion().code);

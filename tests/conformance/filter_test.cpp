@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
 #include "base/random.hpp"
@@ -21,11 +21,13 @@ constexpr std::size_t beyond_reach = 2;
 
 // In which order tasks ran.
 struct diary {
-  std::mutex guard;
-  std::vector<int> numbers;
+  std::atomic<bool> is_open{false};
+  bounded_list<int, 200> numbers;
   void write(int n) {
-    const std::lock_guard hold(guard);
+    while (is_open.exchange(true)) {
+    }
     numbers.push_back(n);
+    is_open = false;
   }
 };
 
@@ -53,7 +55,7 @@ TEST_P(filter_test, priority_runs_larger_first_and_equals_in_order) {
   ASSERT_EQ(use(r, {filters::priority()}), status::ok);
   random_source random(GetParam().seed);
   std::vector<int> priorities;
-  diary d;
+  shared<diary> d;
   {
     gate g(r, 1);
     for (int i = 0; i < 100; ++i) {
@@ -62,19 +64,19 @@ TEST_P(filter_test, priority_runs_larger_first_and_equals_in_order) {
     }
   }
   expect_all_done();
-  ASSERT_EQ(d.numbers.size(), 100u);
+  ASSERT_EQ(d->numbers.size(), 100u);
   const auto runs_before = [&](int a, int b) {
     const int pa = priorities[static_cast<std::size_t>(a)];
     const int pb = priorities[static_cast<std::size_t>(b)];
     return pa != pb ? pa > pb : a < b;
   };
-  EXPECT_TRUE(std::is_sorted(d.numbers.begin() + beyond_reach, d.numbers.end(), runs_before));
+  EXPECT_TRUE(std::is_sorted(d->numbers.begin() + beyond_reach, d->numbers.end(), runs_before));
 }
 
 TEST_P(filter_test, priority_of_a_descriptor_counts_too) {
   runtime& r = open_single();
   ASSERT_EQ(use(r, {filters::priority()}), status::ok);
-  diary d;
+  shared<diary> d;
   {
     gate g(r, 1);
     for (int i = 0; i < 20; ++i) {
@@ -84,15 +86,16 @@ TEST_P(filter_test, priority_of_a_descriptor_counts_too) {
     }
   }
   expect_all_done();
-  EXPECT_TRUE(std::is_sorted(d.numbers.begin() + beyond_reach, d.numbers.end(), std::greater<>()));
+  EXPECT_TRUE(
+      std::is_sorted(d->numbers.begin() + beyond_reach, d->numbers.end(), std::greater<>()));
 }
 
 // How often the group changes from one task to the next.
-template <class GroupOf>
-int changes(const std::vector<int>& numbers, GroupOf&& group_of) {
+template <class Numbers, class GroupOf>
+int changes(const Numbers& numbers, GroupOf&& group_of) {
   int n = 0;
-  for (std::size_t i = beyond_reach + 1; i < numbers.size(); ++i) {
-    n += group_of(numbers[i]) != group_of(numbers[i - 1]);
+  for (auto at = numbers.begin() + beyond_reach + 1; at != numbers.end(); ++at) {
+    n += group_of(*at) != group_of(*(at - 1));
   }
   return n;
 }
@@ -100,7 +103,7 @@ int changes(const std::vector<int>& numbers, GroupOf&& group_of) {
 TEST_P(filter_test, locality_runs_tasks_on_the_same_data_together) {
   runtime& r = open_single();
   ASSERT_EQ(use(r, {filters::locality()}), status::ok);
-  diary d;
+  shared<diary> d;
   {
     gate g(r, 1);
     for (int i = 0; i < 80; ++i) {
@@ -108,21 +111,21 @@ TEST_P(filter_test, locality_runs_tasks_on_the_same_data_together) {
     }
   }
   expect_all_done();
-  EXPECT_EQ(d.numbers.size(), 80u);
-  EXPECT_LE(changes(d.numbers, [](int n) { return n % 4; }), 3 + 1);
+  EXPECT_EQ(d->numbers.size(), 80u);
+  EXPECT_LE(changes(d->numbers, [](int n) { return n % 4; }), 3 + 1);
 }
 
 TEST_P(filter_test, by_procedure_runs_tasks_of_one_procedure_together) {
   runtime& r = open_single();
   ASSERT_EQ(use(r, {filters::by_procedure()}), status::ok);
-  diary d;
+  shared<diary> d;
   {
     gate g(r, 1);
     for (int i = 0; i < 60; ++i) r.submit(i % 2 == 0 ? note : note_too, ref{&d}, i);
   }
   expect_all_done();
-  EXPECT_EQ(d.numbers.size(), 60u);
-  EXPECT_LE(changes(d.numbers, [](int n) { return n % 2; }), 1 + 1);
+  EXPECT_EQ(d->numbers.size(), 60u);
+  EXPECT_LE(changes(d->numbers, [](int n) { return n % 2; }), 1 + 1);
 }
 
 void reverse(waiting_task* tasks, std::size_t count, void* calls) {
@@ -135,13 +138,14 @@ TEST_P(filter_test, a_filter_of_ones_own_gets_its_context) {
   runtime& r = open_single();
   counter calls = 0;
   ASSERT_EQ(use(r, {{&reverse, &calls}}), status::ok);
-  diary d;
+  shared<diary> d;
   {
     gate g(r, 1);
     for (int i = 0; i < 40; ++i) r.submit(note, ref{&d}, i);
   }
   expect_all_done();
-  EXPECT_TRUE(std::is_sorted(d.numbers.begin() + beyond_reach, d.numbers.end(), std::greater<>()));
+  EXPECT_TRUE(
+      std::is_sorted(d->numbers.begin() + beyond_reach, d->numbers.end(), std::greater<>()));
   EXPECT_GT(calls, 0);
   ASSERT_EQ(use(r, {}), status::ok);
 }
@@ -152,15 +156,15 @@ TEST_P(filter_test, the_chain_is_applied_in_order) {
     const filter first = priority_last ? filters::fifo() : filters::priority();
     const filter second = priority_last ? filters::priority() : filters::fifo();
     ASSERT_EQ(use(r, {first, second}), status::ok);
-    diary d;
+    shared<diary> d;
     {
       gate g(r, 1);
       for (int i = 0; i < 60; ++i) r.submit(options().priority(i), note, ref{&d}, i);
     }
     expect_all_done();
-    const auto begin = d.numbers.begin() + beyond_reach;
-    EXPECT_EQ(std::is_sorted(begin, d.numbers.end()), !priority_last);
-    EXPECT_EQ(std::is_sorted(begin, d.numbers.end(), std::greater<>()), priority_last);
+    const auto begin = d->numbers.begin() + beyond_reach;
+    EXPECT_EQ(std::is_sorted(begin, d->numbers.end()), !priority_last);
+    EXPECT_EQ(std::is_sorted(begin, d->numbers.end(), std::greater<>()), priority_last);
   }
 }
 
@@ -179,15 +183,15 @@ TEST_P(filter_test, one_that_loses_or_invents_tasks_is_ignored_and_counted) {
   for (const auto bad : {&lose_one, &invent_one, &clear_all}) {
     const std::uint64_t before = r.count().bad_filters;
     ASSERT_EQ(use(r, {{bad, nullptr}}), status::ok);
-    diary d;
+    shared<diary> d;
     {
       gate g(r, 1);
       for (int i = 0; i < 50; ++i) r.submit(note, ref{&d}, i);
     }
     expect_all_done();
     EXPECT_GT(r.count().bad_filters, before);
-    ASSERT_EQ(d.numbers.size(), 50u);
-    EXPECT_TRUE(std::is_sorted(d.numbers.begin(), d.numbers.end()));
+    ASSERT_EQ(d->numbers.size(), 50u);
+    EXPECT_TRUE(std::is_sorted(d->numbers.begin(), d->numbers.end()));
   }
 }
 
@@ -203,7 +207,7 @@ void look(waiting_task* tasks, std::size_t count, void* context) {
 TEST_P(filter_test, sees_procedure_priority_key_and_order_of_arrival) {
   runtime& r = open_single();
   seen_tasks s;
-  diary d;
+  shared<diary> d;
   {
     gate g(r, 1);
     ASSERT_EQ(use(r, {{&look, &s}}), status::ok);

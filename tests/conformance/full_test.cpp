@@ -85,6 +85,7 @@ TEST_P(full_test, a_bulk_that_does_not_fit_is_told_in_its_middle) {
 // All workers are at the gate: a host that helps runs its tasks itself.
 TEST_P(full_test, a_helping_host_runs_tasks_when_nobody_else_can) {
   if (is_sim()) GTEST_SKIP() << "the gate of virtual time opens by itself";
+  if (is_remote()) GTEST_SKIP() << "the host runs no tasks of worker processes";
   runtime& r = open(small(16, when_full::help, wait_policy::park));
   counter n = 0;
   {
@@ -113,6 +114,7 @@ const auto parent = define("full.parent", [](ref<runtime> home, ref<outcome_of_c
 });
 
 TEST_P(full_test, tasks_that_submit_do_not_hang) {
+  LEV_SKIP_IF_REMOTE();
   for (const std::uint32_t tickets : {2u, 4u}) {
     for (const when_full full : {when_full::help, when_full::wait, when_full::fail}) {
       runtime& r = open(small(tickets, full, wait_policy::help));

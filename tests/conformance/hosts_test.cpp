@@ -16,7 +16,7 @@ namespace lev::test {
 namespace {
 
 class hosts_test : public machine_test {};
-LEV_ON_THREADS(hosts_test);
+LEV_ON_MACHINES_OF_MANY_HOSTS(hosts_test);
 
 // Every machine: what one host thread can do.
 class runtimes_test : public machine_test {};
@@ -214,6 +214,7 @@ const auto use_inner = define("hosts.use_inner", [](ref<const config> c, ref<cou
 });
 
 TEST_P(runtimes_test, one_inside_a_task_of_the_other) {
+  LEV_SKIP_IF_REMOTE();
   runtime& outer = open();
   const config inner = settings();
   counter n = 0;
@@ -225,6 +226,7 @@ TEST_P(runtimes_test, one_inside_a_task_of_the_other) {
 }
 
 TEST_P(runtimes_test, of_different_machines_inside_each_other) {
+  LEV_SKIP_IF_REMOTE();
   runtime& outer = open();
   config inner = settings();
   inner.machine = is_sim() ? "threads" : "sim";
@@ -235,6 +237,7 @@ TEST_P(runtimes_test, of_different_machines_inside_each_other) {
 }
 
 TEST_P(runtimes_test, tasks_of_one_submit_to_another) {
+  LEV_SKIP_IF_REMOTE();
   if (is_sim()) GTEST_SKIP() << "the workers of one are no host of the other";
   runtime& a = open();
   runtime b(settings());

@@ -13,7 +13,7 @@ namespace lev::test {
 namespace {
 
 class nesting_test : public machine_test {};
-LEV_ON_EVERY_MACHINE(nesting_test);
+LEV_ON_LOCAL_MACHINES(nesting_test);
 
 using fib_procedure = procedure<void(ref<runtime>, int, result<std::int64_t>)>;
 const fib_procedure& fib();

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace lev::test {
 namespace {
 
 class parallel_for_test : public machine_test {};
-LEV_ON_EVERY_MACHINE(parallel_for_test);
+LEV_ON_LOCAL_MACHINES(parallel_for_test);
 
 using visits = std::vector<std::atomic<int>>;
 
@@ -127,6 +128,27 @@ TEST_P(parallel_for_test, works_with_two_tickets) {
   counter n = 0;
   r.parallel_for({0, 1000}, [&n](range p) { n += static_cast<int>(p.size()); }, 1);
   EXPECT_EQ(n, 1000);
+}
+
+class parallel_for_remote_test : public machine_test {};
+LEV_ON_PROCESSES(parallel_for_remote_test);
+
+// A body refers to the host's memory.
+TEST_P(parallel_for_remote_test, is_refused_and_calls_no_body) {
+  runtime& r = open();
+  counter n = 0;
+  for (const std::uint64_t count : {0u, 1u, 1000u}) {
+    try {
+      r.parallel_for({0, count}, [&n](range) { ++n; });
+      ADD_FAILURE() << "a loop of " << count << " was accepted";
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), status::not_supported) << e.what();
+      EXPECT_NE(std::string(e.what()).find("parallel_for"), std::string::npos) << e.what();
+    }
+  }
+  EXPECT_EQ(r.count().submitted, 0u);
+  expect_ok(r.submit(nothing));
+  EXPECT_EQ(n, 0);
 }
 
 }  // namespace

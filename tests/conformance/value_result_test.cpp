@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <numeric>
 #include <stdexcept>
 #include <vector>
 
@@ -18,6 +19,8 @@ std::vector<machine_case> copying_machines() {
   std::vector<machine_case> all = sim_only();
   all.push_back({"threads_1_copy", "threads", 1, staging::copy, 1});
   all.push_back({"threads_4_copy", "threads", 4, staging::copy, 1});
+  all.push_back({"processes_1_copy", "processes", 1, staging::copy, 1});
+  all.push_back({"processes_4_copy", "processes", 4, staging::copy, 1});
   return all;
 }
 
@@ -28,8 +31,8 @@ using words = std::vector<std::uint64_t>;
 
 // Writes all its outputs, and tells what the caller's memory held meanwhile.
 struct witness {
-  const std::uint64_t* callers;
-  std::uint64_t seen;
+  const std::uint64_t* callers = nullptr;
+  std::uint64_t seen = 0;
 };
 const auto write_and_look = define(
     "value_result.write_and_look",
@@ -41,12 +44,14 @@ const auto write_and_look = define(
     });
 
 TEST_P(value_result_test, outputs_are_invisible_until_completion) {
-  std::uint64_t x[3] = {10, 20, 30};
-  witness w{x, 0};
-  open().submit(write_and_look, ref{&w}, view(x, 1), view(x + 1, 1), x[2]).wait();
-  EXPECT_EQ(w.seen, 60u);
+  const shared_array<std::uint64_t> x(3);
+  std::iota(x.begin(), x.end(), 10);
+  shared<witness> w;
+  w->callers = x.data();
+  open().submit(write_and_look, ref{&w}, view(&x[0], 1), view(&x[1], 1), x[2]).wait();
+  EXPECT_EQ(w->seen, 33u);
   EXPECT_EQ(x[0], 1u);
-  EXPECT_EQ(x[1], 21u);
+  EXPECT_EQ(x[1], 12u);
   EXPECT_EQ(x[2], 1u);
 }
 

@@ -72,8 +72,30 @@ inline std::vector<machine_case> every_machine() {
   return all;
 }
 
+// Those whose tasks may submit and wait, and reach the host's objects.
+inline std::vector<machine_case> local_machines() {
+  std::vector<machine_case> all = threads_only();
+  const std::vector<machine_case> sim = sim_only();
+  all.insert(all.end(), sim.begin(), sim.end());
+  return all;
+}
+
+// Those with more than one host thread.
+inline std::vector<machine_case> machines_of_many_hosts() {
+  std::vector<machine_case> all = threads_only();
+  const std::vector<machine_case> processes = processes_only();
+  all.insert(all.end(), processes.begin(), processes.end());
+  return all;
+}
+
 #define LEV_ON_EVERY_MACHINE(suite)                                                    \
   INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::every_machine()), \
+                           ::lev::test::case_name)
+#define LEV_ON_LOCAL_MACHINES(suite)                                                    \
+  INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::local_machines()), \
+                           ::lev::test::case_name)
+#define LEV_ON_MACHINES_OF_MANY_HOSTS(suite)                                                    \
+  INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::machines_of_many_hosts()), \
                            ::lev::test::case_name)
 #define LEV_ON_THREADS(suite)                                                         \
   INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::threads_only()), \

@@ -11,16 +11,22 @@
 #include <stdexcept>
 #include <string>
 
+#include "support/shared.hpp"
+
 namespace lev::test {
 
 // A host object that a task may touch: how tests watch what tasks do. Works where tasks share the
-// host's address space.
+// host's address space; a shared<T> is reached from everywhere.
 template <class T>
 struct ref {
+  ref(T* object) : to(object) {}
+  ref(const shared<T>* object) : to(object->get()) {}
   T* to;
 };
 template <class T>
 ref(T*) -> ref<T>;
+template <class T>
+ref(shared<T>*) -> ref<T>;
 
 // A counter in shared memory: tasks in worker processes reach it, too.
 class counter {

@@ -9,7 +9,19 @@
 import re
 
 ROOMS = [
-    *("base", "sync", "share", "task", "store", "queue", "flow", "context", "trace", "machine", "worker"),
+    *(
+        "base",
+        "sync",
+        "share",
+        "task",
+        "store",
+        "queue",
+        "flow",
+        "context",
+        "trace",
+        "machine",
+        "worker",
+    ),
     *("machines", "runtime"),
 ]
 NARROW = {"context": ("base", "context")}  # rooms that may see less than the order allows
