@@ -25,7 +25,8 @@ bool needs_copy(const argument& a, const copy_rule& rule) noexcept {
   if (!rule.all) return !is_packed;
   const bool is_shared = a.address >= rule.shared_begin && a.address < rule.shared_end &&
                          payload_bytes(a) <= rule.shared_end - a.address;
-  return !is_shared || !is_packed || (a.what == kind::inout && !rule.shared_inout);
+  if (!is_shared || !is_packed || (rule.shared_is_read_only && is_output(a))) return true;
+  return a.what == kind::inout && !rule.shared_inout;
 }
 
 std::size_t staged_bytes(const argument* arguments, unsigned count,

@@ -25,7 +25,8 @@ struct copy_rule {
   bool all = false;
   std::uint64_t shared_begin = 0;
   std::uint64_t shared_end = 0;
-  bool shared_inout = false;  // those that are read and written, too
+  bool shared_inout = false;         // those that are read and written, too
+  bool shared_is_read_only = false;  // the worker cannot write there
 };
 
 struct scheduler_limits {

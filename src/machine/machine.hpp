@@ -94,12 +94,12 @@ class remote_workers {
   // ring_service() wakes the service. Any thread.
   virtual void ring_service() noexcept = 0;
 
-  // The service's part. next_death() takes news from the machine; was_begun() says, after a death,
-  // whether the worker had begun the n-th of its uncollected tasks (from 0); replace() empties the
-  // worker's line and starts another process for it; kill() ends a worker whose task takes too
-  // long.
+  // The service's part. next_death() takes news from the machine; was_begun() says whether the
+  // worker has begun its oldest uncollected task, as far as it can be believed: a worker may lie
+  // about that; replace() empties the worker's line and starts another process for it; kill() ends
+  // a worker whose task takes too long.
   virtual bool next_death(remote_death* death) noexcept = 0;
-  virtual bool was_begun(std::uint32_t worker, std::uint32_t n) noexcept = 0;
+  virtual bool was_begun(std::uint32_t worker) noexcept = 0;
   virtual bool replace(std::uint32_t worker) noexcept = 0;
   virtual void kill(std::uint32_t worker) noexcept = 0;
 
@@ -120,6 +120,8 @@ class machine {
   virtual bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept = 0;
   // why_not() is a sentence about a start() that failed; may be empty.
   virtual const char* why_not() const noexcept { return ""; }
+  // why_status() is the code of the error that says so.
+  virtual status why_status() const noexcept { return status::out_of_memory; }
   // join() returns when every entry has returned.
   virtual void join() noexcept = 0;
 

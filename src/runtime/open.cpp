@@ -137,15 +137,17 @@ void open_people(core& c) {
 }
 
 // Where memory arguments are used. A worker in another process reaches shared memory only.
-copy_rule copies_on(const capability& caps, staging how) {
+copy_rule copies_on(const capability& caps, const config& settings) {
+  const staging how = settings.staging;
   copy_rule rule;
   rule.all = how == staging::copy || !caps.in_place;
   if (!caps.remote || how == staging::copy) return rule;
   const zone* z = open_zone();
-  if (z == nullptr) throw error(status::out_of_memory, -1, "no address space for shared memory");
+  if (z == nullptr) throw error(status::out_of_memory, -1, "no address space for shared memory; raise the limit on memory (ulimit -v)");
   rule.shared_begin = z->heap_begin;
   rule.shared_end = z->heap_end;
   rule.shared_inout = how == staging::in_place;
+  rule.shared_is_read_only = settings.isolation == isolation::confined;
   return rule;
 }
 
@@ -201,7 +203,7 @@ std::unique_ptr<core> build(const config& given) {
   c->takers = c->workers + (helps(*c) && !c->caps.remote ? 1 : 0);
   c->first_actor = c->caps.remote ? c->workers : 0;
   c->first_host = c->workers + (c->caps.remote ? 1 : 0);
-  c->copies = copies_on(c->caps, settings.staging);
+  c->copies = copies_on(c->caps, settings);
   if (!c->caps.virtual_time) c->turns_per_look = measure_turns(*c->place);
   const std::uint32_t own_depth = c->caps.remote ? 8 : c->caps.async_copies ? 2 : 4;
   c->depth = settings.depth != 0 ? settings.depth : own_depth;
@@ -222,11 +224,13 @@ core* open(const config& given) try {
     c->place->join();
     announce_close(*c);
     char message[240];
-    std::snprintf(
-        message, sizeof message,
-        "the system refused to start that many workers; ask for fewer (config.workers)%s%s",
-        c->place->why_not()[0] != 0 ? ": " : "", c->place->why_not());
-    throw error(status::out_of_memory, -1, message);
+    const char* why = c->place->why_not();
+    std::snprintf(message, sizeof message, "%s%s",
+                  why[0] != 0 ? "workers could not be started: "
+                              : "the system refused to start that many workers; ask for fewer "
+                                "(config.workers)",
+                  why);
+    throw error(c->place->why_status(), -1, message);
   }
   c->is_started = true;
   if (!c->caps.many_hosts) here(*c);  // the thread that opens it is its host

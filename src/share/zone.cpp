@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <map>
 #include <new>
 
@@ -87,6 +88,7 @@ bool open_heap(heap& h) noexcept {
   for (std::size_t bytes = heap_bytes_max; bytes >= heap_bytes_min; bytes /= 2) {
     const int file = make_memory_file("leveret-heap", bytes);
     if (file < 0) return false;
+    seal_memory_file(file, false);
     void* p = find_place(h, file, bytes);
     if (p == nullptr) {
       close(file);
@@ -163,11 +165,21 @@ int make_memory_file(const char* name, std::size_t bytes) noexcept {
   const int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file < 0) return -1;
   if (ftruncate(file, static_cast<off_t>(bytes)) != 0 ||
-      fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+      fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
     close(file);
     return -1;
   }
   return file;
+}
+
+bool seal_memory_file(int file, bool read_only) noexcept {
+  return fcntl(file, F_ADD_SEALS, F_SEAL_SEAL | (read_only ? F_SEAL_FUTURE_WRITE : 0)) == 0;
+}
+
+int open_to_read(int file) noexcept {
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+  return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 void* map_near(int file, std::size_t bytes) noexcept {

@@ -29,8 +29,14 @@ struct zone {
 // open_zone() makes the zone on its first call; null when the system refuses.
 const zone* open_zone() noexcept;
 
-// make_memory_file() returns a sealed memory file of `bytes` bytes, or -1.
+// make_memory_file() returns a memory file of `bytes` bytes, which can neither shrink nor grow, or
+// -1. seal_memory_file() allows no more seals and, if it is to be `read_only`, no new mapping that
+// can write: those there are stay as they are. False when the system refuses.
 int make_memory_file(const char* name, std::size_t bytes) noexcept;
+bool seal_memory_file(int file, bool read_only) noexcept;
+// open_to_read() opens a memory file once more, so that mappings of it cannot be made writable; -1
+// when the system refuses.
+int open_to_read(int file) noexcept;
 
 // map_near() maps a memory file at an address that worker processes are likely to have free, null
 // when there is none; map_at() maps it at exactly `address`.

@@ -86,9 +86,10 @@ struct alignas(line_pair_bytes) slot_extra {
   std::uint8_t lock_count = 0;
   std::uint8_t locks_held = 0;
   std::uint32_t lock_next = no_slot;  // next in a mutex's queue
-  // How often the task's worker process died in it, for the generation `attempts_of` of the slot.
-  // The service's own.
+  // How often the task's worker process died in it, and how often it died when the task was next,
+  // for the generation `attempts_of` of the slot. The service's own.
   std::uint32_t attempts = 0;
+  std::uint32_t suspected = 0;
   std::uint32_t attempts_of = 0;
 };
 

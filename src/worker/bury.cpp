@@ -18,6 +18,9 @@ namespace {
 
 constexpr std::uint64_t budget_ns = 5'000'000'000;  // deaths further apart than that are no loop
 
+// A worker that does not begin its next task for that long beyond the time limit hides that it has.
+constexpr std::uint64_t silence_ns_max = 2'000'000'000;
+
 void hold(remote_line& line) noexcept {
   while (!line.turn.try_hold()) real_env::pause();
 }
@@ -34,7 +37,8 @@ void describe_end(const remote_death& d, char* text, std::size_t size) noexcept 
     std::snprintf(text, size, "its process was gone");
   } else if (WIFSIGNALED(d.how)) {
     const int number = WTERMSIG(d.how);
-    std::snprintf(text, size, "signal %d (SIG%s)", number, sigabbrev_np(number));
+    const char* name = sigabbrev_np(number);
+    std::snprintf(text, size, "signal %d (SIG%s)", number, name == nullptr ? "RT" : name);
   } else {
     std::snprintf(text, size, "it called exit(%d)", WEXITSTATUS(d.how));
   }
@@ -93,12 +97,29 @@ void fail_victim(engine& e, participant& self, std::uint32_t task, status code,
 
 // The number of times the task's worker died, this one included. Kept with the slot's generation:
 // another task starts at 0 without anybody having to clear it.
-std::uint32_t count_attempt(engine& e, std::uint32_t task) noexcept {
+slot_extra& history_of(engine& e, std::uint32_t task) noexcept {
   slot_extra& extra = e.pool.extra(task);
   const std::uint32_t generation = e.pool.at(task).state.generation();
-  if (extra.attempts_of != generation) extra.attempts = 0;
+  if (extra.attempts_of != generation) extra.attempts = extra.suspected = 0;
   extra.attempts_of = generation;
-  return ++extra.attempts;
+  return extra;
+}
+std::uint32_t count_attempt(engine& e, std::uint32_t task) noexcept {
+  return ++history_of(e, task).attempts;
+}
+
+// A task that was next when its worker died, and not begun if the worker can be believed. A body
+// that hides its begin would be run again for ever: too many such deaths are no coincidence. (Each
+// worker may leave such a task once for a library it has not loaded.)
+bool is_suspect(engine& e, std::uint32_t task) noexcept {
+  constexpr std::uint32_t coincidences_max = 8;
+  return ++history_of(e, task).suspected > coincidences_max * e.settings.max_attempts + e.workers;
+}
+
+// A confined worker that asked for what it may not have: it would ask again.
+bool is_violation(const engine& e, const remote_death& d) noexcept {
+  return e.settings.isolation == isolation::confined && d.how != -1 && WIFSIGNALED(d.how) &&
+         WTERMSIG(d.how) == SIGSYS;
 }
 
 bool can_split(engine& e, std::uint32_t task) noexcept {
@@ -122,6 +143,7 @@ void judge(engine& e, participant& self, std::uint32_t task, const remote_death&
   const std::uint32_t attempts = count_attempt(e, task);
   const slot& s = e.pool.at(task);
   if (d.was_killed_for_time) return fail_victim(e, self, task, status::overran, attempts, d);
+  if (is_violation(e, d)) return fail_victim(e, self, task, status::poison, attempts, d);
   if (!procedure_at(s.procedure).info.may_rerun)
     return fail_victim(e, self, task, status::worker_died, attempts, d);
   if (attempts < e.settings.max_attempts) {
@@ -143,7 +165,25 @@ bool is_loop(engine& e, const remote_death& d) noexcept {
   return e.idle_deaths > e.settings.restarts_max;
 }
 
-void bury(engine& e, participant& self, const remote_death& d) noexcept {
+// What becomes of the tasks in a dead worker's line; returns the one it died in. In the line's turn.
+std::uint32_t empty_line(engine& e, std::uint32_t worker, bool is_timed) noexcept {
+  remote_line& line = e.lines[worker];
+  const bool was_begun = is_timed || e.remote->was_begun(worker);
+  std::uint32_t victim = no_slot;
+  for (bool is_first = true; line.collected != line.posted; is_first = false) {
+    job& j = line.job_at(line.collected++);
+    if ((j.flags & task_staged) != 0) release_room(e.people[worker], j);
+    if (is_first && (was_begun || is_suspect(e, j.task))) {
+      victim = j.task;
+    } else {
+      push_ready(e, j.task);
+    }
+  }
+  line.load.store(0, memory_order_relaxed);
+  return victim;
+}
+
+void bury(engine& e, participant& self, remote_death d) noexcept {
   remote_line& line = e.lines[d.worker];
   hold(line);
   line.is_up = false;
@@ -151,17 +191,11 @@ void bury(engine& e, participant& self, const remote_death& d) noexcept {
   while (line.load.load(memory_order_relaxed) != 0 && e.remote->has_end(d.worker))
     tend(e, self);  // what it had finished
   hold(line);
-  std::uint32_t victim = no_slot;
-  for (std::uint32_t n = 0; line.collected != line.posted; ++n) {
-    job& j = line.job_at(line.collected++);
-    if ((j.flags & task_staged) != 0) release_room(e.people[d.worker], j);
-    if (e.remote->was_begun(d.worker, n)) {
-      victim = j.task;
-    } else {
-      push_ready(e, j.task);
-    }
-  }
-  line.load.store(0, memory_order_relaxed);
+  // Killed for the task before: the one it has begun since is not to blame. Killed because it said
+  // nothing: an attempt like others.
+  const bool is_timed = d.was_killed_for_time && line.timed == line.collected + 1;
+  d.was_killed_for_time = is_timed && line.timed_is_begun;
+  const std::uint32_t victim = empty_line(e, d.worker, is_timed);
   own_counters& told = e.people[d.worker].counters;
   told.deaths.add(1);
   if (d.step < static_cast<std::uint32_t>(chaos_step::count)) told.chaos[d.step].add(1);
@@ -177,13 +211,17 @@ void bury(engine& e, participant& self, const remote_death& d) noexcept {
 // Kills the worker whose task has been running for too long.
 void check_time(engine& e, std::uint32_t worker, std::uint64_t now) noexcept {
   remote_line& line = e.lines[worker];
-  if (line.posted == line.collected || !e.remote->was_begun(worker, 0)) return;
-  if (line.timed != line.collected + 1) {
+  if (line.posted == line.collected) return;
+  const bool was_begun = e.remote->was_begun(worker);
+  // The time begins once when the task is next, and once more when the worker says that it begins.
+  if (line.timed != line.collected + 1 || (was_begun && !line.timed_is_begun)) {
     line.timed = line.collected + 1;
+    line.timed_is_begun = was_begun;
     line.timed_since_ns = now;
-  } else if (now - line.timed_since_ns > e.settings.task_ns_max && !e.remote->has_end(worker)) {
-    e.remote->kill(worker);
+    return;
   }
+  const std::uint64_t most = e.settings.task_ns_max + (line.timed_is_begun ? 0 : silence_ns_max);
+  if (now - line.timed_since_ns > most && !e.remote->has_end(worker)) e.remote->kill(worker);
 }
 
 }  // namespace

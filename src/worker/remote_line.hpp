@@ -17,8 +17,9 @@ struct alignas(line_pair_bytes) remote_line {
   std::uint32_t posted = 0;     // tasks sent, ever
   std::uint32_t collected = 0;  // tasks that came back, ever
   bool is_up = true;            // false between a worker's death and its successor
-  // Time limit: which task was seen running, and since when.
+  // Time limit: which task is timed, whether it was seen running, and since when.
   std::uint32_t timed = 0;
+  bool timed_is_begun = false;
   std::uint64_t timed_since_ns = 0;
   std::uint64_t last_end_ns = 0;  // for the trace
   // Written by the turn's holder, read by those who look for room: tasks in the line. Publishes

@@ -44,7 +44,10 @@ std::uint32_t book_writer::library_number(const char* path) noexcept {
   }
   if (library_count_ == book::libraries_max) return 0;
   std::memcpy(book_->libraries[library_count_], full, sizeof full);
-  return library_count_++ + code_place::first_library;
+  ++library_count_;
+  // Pairs with load_all().
+  book_->library_count.store(library_count_, memory_order_release);
+  return library_count_ - 1 + code_place::first_library;
 }
 
 bool book_writer::locate(const void* address, code_place* place) noexcept {
@@ -100,10 +103,47 @@ void book_reader::forget(const library& l) {
   dlclose(l.handle);
 }
 
+const char* book_reader::open_library(std::uint32_t index, void** handle) {
+  *handle = dlopen(book_->libraries[index], RTLD_NOW | RTLD_LOCAL);
+  if (*handle != nullptr) return nullptr;
+  const char* why = dlerror();
+  std::snprintf(why_, sizeof why_, "%s", why == nullptr ? "dlopen failed" : why);
+  return why_;
+}
+
+void book_reader::load_all() {
+  // Pairs with library_number().
+  const std::uint32_t count = book_->library_count.load(memory_order_acquire);
+  kept_.resize(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    void* handle = nullptr;
+    if (const char* why = open_library(i, &handle)) {
+      kept_[i].why = why;
+    } else {
+      kept_[i].base = base_of_handle(handle);
+    }
+  }
+  keeps_all_ = true;
+}
+
+bool book_reader::has_all_of(procedure_id id) const noexcept {
+  if (id > procedure_count_max || known_[id].run != nullptr) return true;
+  const book_entry& e = book_->entries[id];
+  for (const code_place& place : {e.run, e.context, e.rebuild, e.function}) {
+    if (place.file >= code_place::first_library + kept_.size()) return false;
+  }
+  return true;
+}
+
 const char* book_reader::base_of(std::uint32_t file, std::uint64_t* base) {
   if (file == code_place::host_program) return *base = program_base(), nullptr;
   const std::uint32_t index = file - code_place::first_library;
   if (index >= book::libraries_max) return "the book of procedures is damaged";
+  if (keeps_all_) {
+    if (index >= kept_.size()) return "its library was loaded after this worker was confined";
+    *base = kept_[index].base;
+    return kept_[index].why.empty() ? nullptr : kept_[index].why.c_str();
+  }
   library* oldest = &open_[0];
   for (library& l : open_) {
     if (l.handle != nullptr && l.file == file) {
@@ -113,12 +153,8 @@ const char* book_reader::base_of(std::uint32_t file, std::uint64_t* base) {
     }
     if (l.last_use < oldest->last_use) oldest = &l;
   }
-  void* handle = dlopen(book_->libraries[index], RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* why = dlerror();
-    std::snprintf(why_, sizeof why_, "%s", why == nullptr ? "dlopen failed" : why);
-    return why_;
-  }
+  void* handle = nullptr;
+  if (const char* why = open_library(index, &handle)) return why;
   if (oldest->handle != nullptr) forget(*oldest);
   *oldest = {file, handle, base_of_handle(handle), ++uses_};
   *base = oldest->base;

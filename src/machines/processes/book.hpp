@@ -13,6 +13,9 @@
 #include "sync/env.hpp"
 #include "sync/spin_lock.hpp"
 
+#include <string>
+#include <vector>
+
 namespace lev::processes {
 
 // A place in a file that is loaded into a process.
@@ -35,6 +38,8 @@ struct book {
   static constexpr std::uint32_t libraries_max = 256;
   static constexpr std::size_t path_bytes_max = 1024;
 
+  // Written by the host, read by workers: publishes the libraries below it.
+  atomic<std::uint32_t> library_count{0};
   char libraries[libraries_max][path_bytes_max];
   book_entry entries[procedure_count_max + 1];
 };
@@ -77,6 +82,12 @@ class book_reader {
   // find() returns null, or why the procedure cannot be had.
   const char* find(procedure_id id, resolved* found);
 
+  // For a worker that can open no files later. load_all() opens every library of the book, and
+  // keeps it; what cannot be opened is remembered. From then on has_all_of() tells whether the
+  // procedure's libraries were there to be opened: if not, a fresh worker would find them.
+  void load_all();
+  bool has_all_of(procedure_id id) const noexcept;
+
  private:
   static constexpr std::uint32_t open_max = 32;
   struct library {
@@ -85,7 +96,12 @@ class book_reader {
     std::uint64_t base = 0;
     std::uint64_t last_use = 0;
   };
+  struct kept_library {
+    std::uint64_t base = 0;
+    std::string why;  // not empty: it could not be opened
+  };
   const char* base_of(std::uint32_t file, std::uint64_t* base);
+  const char* open_library(std::uint32_t index, void** handle);
   const char* address_of(const code_place& place, void** address);
   void forget(const library& l);
 
@@ -93,6 +109,8 @@ class book_reader {
   std::uint64_t uses_ = 0;
   library open_[open_max];
   resolved known_[procedure_count_max + 1];
+  bool keeps_all_ = false;
+  std::vector<kept_library> kept_;
   char why_[256];
 };
 

@@ -4,10 +4,10 @@
 //   member         written by     read by
 //   records        host           worker: tasks posted to it, in a ring
 //   ends           worker         host: how they ended, in a ring
+//   arrived        worker         host, before the first task: whether the worker is ready
 //   claimed        worker         host, after the worker's death: the task it has begun
 //   asleep         both           both: the futex the worker sleeps on
 //   rung           both           worker: whether the host has been told of an end since it looked
-//   collected      host           worker: ends the host has taken
 //   orders         host           worker: go on, or stop
 //
 // Tasks on a lane are numbered from 1, without an end; the numbers go on when a worker is replaced.
@@ -106,10 +106,11 @@ struct lane {
 
   // Written by the host, read by the worker. Publishes nothing: comes with a wake().
   alignas(line_pair_bytes) word orders{order_wait};
-  // Written by the host, read by the worker: the last end taken. Publishes nothing.
-  word collected{0};
   // Written by the host before the worker starts: the number of its first task.
   std::uint32_t first = 1;
+  // Written by the worker, read by the host: 1 when it is ready for its first task. Publishes
+  // nothing: comes with a ring of the bell.
+  alignas(line_pair_bytes) word arrived{0};
   // Written by the worker, read by the host after its death.
   alignas(line_pair_bytes) word claimed{0};
   // Written by the worker before config::chaos kills it, read by the host after that: at which

@@ -35,6 +35,7 @@ class process_machine final : public machine, public remote_workers {
   capability capabilities() const noexcept override { return {false, false, false, true, true}; }
   remote_workers* remote() noexcept override { return this; }
   const char* why_not() const noexcept override { return pool_.why(); }
+  status why_status() const noexcept override { return pool_.why_status(); }
 
   bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept override;
   void join() noexcept override {
@@ -77,8 +78,8 @@ class process_machine final : public machine, public remote_workers {
   void post(std::uint32_t worker, const remote_call& c) noexcept override;
   void skip(std::uint32_t worker, std::uint32_t n) noexcept override;
   bool has_end(std::uint32_t worker) const noexcept override {
-    const lane<>& desk = *pool_.at(worker).desk;
-    return desk.has_end(desk.collected.load(memory_order_relaxed) + 1);
+    const pool::seat& s = pool_.at(worker);
+    return s.desk->has_end(s.collected.load(memory_order_relaxed) + 1);
   }
   bool collect(std::uint32_t worker, remote_end* end) noexcept override;
 
@@ -96,10 +97,7 @@ class process_machine final : public machine, public remote_workers {
   void ring_service() noexcept override { pool_.ring(); }
 
   bool next_death(remote_death* death) noexcept override { return pool_.next_death(death); }
-  bool was_begun(std::uint32_t worker, std::uint32_t n) noexcept override {
-    const pool::seat& s = pool_.at(worker);
-    return s.desk->claimed.load(memory_order_relaxed) == s.collected + 1 + n;
-  }
+  bool was_begun(std::uint32_t worker) noexcept override;
   bool replace(std::uint32_t worker) noexcept override { return pool_.replace(worker); }
   void kill(std::uint32_t worker) noexcept override { pool_.kill(worker); }
 
@@ -192,18 +190,30 @@ status checked_result(std::uint8_t code) noexcept {
 
 bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   pool::seat& s = pool_.at(worker);
-  const std::uint32_t number = s.collected + 1;
+  const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1;
   if (number == s.posted + 1 || !s.desk->has_end(number)) return false;
   const volatile processes::ending& how = s.desk->ending_of(number);
   const std::uint8_t code = how.code;
   const std::size_t bytes = smaller<std::size_t>(how.text_bytes, processes::ending::text_max);
   end->result = checked_result(code);
   end->task_code = how.task_code;
-  for (std::size_t i = 0; i < bytes; ++i) end->text[i] = how.text[i];
+  for (std::size_t i = 0; i < bytes; ++i) {
+    const char c = how.text[i];  // it may end on a terminal: no control characters
+    end->text[i] = (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == 0x7f ? '?' : c;
+  }
   end->text[bytes] = 0;
-  s.collected = number;
-  s.desk->collected.store(number, memory_order_relaxed);
+  s.collected.store(number, memory_order_relaxed);
   return true;
+}
+
+// A worker takes its tasks in order, so it has begun the oldest one without an end, or none. One
+// that says anything else lies, and what would it lie about but the task it is in?
+bool process_machine::was_begun(std::uint32_t worker) noexcept {
+  const pool::seat& s = pool_.at(worker);
+  const std::uint32_t oldest = s.collected.load(memory_order_relaxed) + 1;
+  const std::uint32_t said = s.desk->claimed.load(memory_order_relaxed);
+  const bool has_begun_none = said + 1 == oldest || (said == 0 && s.first == oldest);
+  return !has_begun_none;
 }
 
 }  // namespace

@@ -36,6 +36,22 @@ constexpr int start_ms_max = 20'000;
 
 using word = lane<>::word;
 
+// What the user of a system that refuses can do.
+const char* next_step(int code) noexcept {
+  switch (code) {
+    case EMFILE:
+      return "; ask for fewer workers (config.workers) or raise the limit on open files (ulimit -n)";
+    case ENFILE:
+      return "; the system has no open files left: ask for fewer workers (config.workers)";
+    case EAGAIN:
+      return "; ask for fewer workers (config.workers) or raise the limit on processes (ulimit -u)";
+    case ENOMEM:
+      return "; lower config.local_store_bytes or workers, or raise the limit on memory (ulimit -v)";
+    default:
+      return "";
+  }
+}
+
 void close_file(int* file) noexcept {
   if (*file >= 0) close(*file);
   *file = -1;
@@ -52,19 +68,27 @@ pool::~pool() {
     close_file(&seats_[i].file);
   }
   if (shared_ != nullptr) munmap(shared_, sizeof(common));
+  if (owns_heap_file_) close_file(&heap_file_);
   close_file(&shared_file_);
   close_file(&bell_);
 }
 
 bool pool::fail(const char* what) noexcept {
-  if (why_[0] == 0) std::snprintf(why_, sizeof why_, "%s: %s", what, std::strerror(errno));
+  if (why_[0] == 0) {
+    const int code = errno;
+    std::snprintf(why_, sizeof why_, "%s: %s%s", what, std::strerror(code), next_step(code));
+  }
   return false;
 }
 
 bool pool::open_files(std::uint32_t workers) {
   const zone* z = open_zone();
   if (z == nullptr) return fail("reserving shared memory");
-  heap_file_ = z->heap_file;
+  // Confined workers read the heap only, and cannot make their mapping writable.
+  const bool is_confined = settings_.isolation == lev::isolation::confined;
+  heap_file_ = is_confined ? open_to_read(z->heap_file) : z->heap_file;
+  owns_heap_file_ = is_confined;
+  if (heap_file_ < 0) return fail("opening the shared memory to read (is /proc there?)");
   about_.heap_begin = z->heap_begin;
   about_.heap_bytes = z->heap_end - z->heap_begin;
   shared_file_ = make_memory_file("leveret-board", sizeof(common));
@@ -74,7 +98,7 @@ bool pool::open_files(std::uint32_t workers) {
   shared_ = new (shared) common;
   procedures_.open(&shared_->procedures);
   // From here on nobody can map it to write: not even a worker, which runs as the same user.
-  fcntl(shared_file_, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+  if (!seal_memory_file(shared_file_, true)) return fail("sealing a memory file");
   bell_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (bell_ < 0) return fail("eventfd");
   lane_bytes_ = desk_bytes + settings_.local_store_bytes;
@@ -83,6 +107,7 @@ bool pool::open_files(std::uint32_t workers) {
   for (std::uint32_t i = 0; i < workers; ++i) {
     seats_[i].file = make_memory_file("leveret-lane", lane_bytes_);
     if (seats_[i].file < 0) return fail("making a worker's memory file");
+    seal_memory_file(seats_[i].file, false);
     void* desk = map_near(seats_[i].file, lane_bytes_);
     if (desk == nullptr) return fail("mapping a worker's memory file");
     seats_[i].desk = new (desk) lane<>;
@@ -108,8 +133,37 @@ bool pool::open(std::uint32_t workers) {
   if (!start_zygote()) return false;
   for (std::uint32_t i = 0; i < workers; ++i) {
     if (!start_worker(i)) return fail("asking the zygote for a worker");
+    if (!take_start_reports(0)) return false;  // or both sides could wait for room to send
+  }
+  for (std::uint32_t i = 0; i < workers; ++i) {
+    while (seats_[i].is_awaited) {
+      if (!take_start_reports(start_ms_max)) return false;
+    }
   }
   return true;
+}
+
+// Takes the reports there are, after waiting for one for `wait_ms`. False: a worker that is to be
+// there when the runtime opens will not be.
+bool pool::take_start_reports(int wait_ms) {
+  pollfd watched{socket_, POLLIN, 0};
+  int ready;
+  while ((ready = poll(&watched, 1, wait_ms)) < 0 && errno == EINTR) {
+  }
+  errno = ETIMEDOUT;
+  if (ready == 0) return wait_ms == 0 || fail("waiting for a worker process to start");
+  for (;;) {
+    report r;
+    int file = -1;
+    const ssize_t got = receive_message(socket_, &r, sizeof r, &file, 1, MSG_DONTWAIT);
+    if (got < 0) return true;
+    errno = EPIPE;
+    if (got == 0) return fail("the zygote process ended while it started workers");
+    errno = r.what == report::not_started ? r.number : EMFILE;
+    const bool has_started = r.what != report::not_started && (r.what != report::started || file >= 0);
+    if (got == sizeof r) take_report(r, file);
+    if (!has_started) return fail("starting a worker process");
+  }
 }
 
 bool pool::spawn_zygote(int socket) {
@@ -172,22 +226,31 @@ bool pool::await_ready() noexcept {
   if (r.what == report::ready) return true;
   if (r.text[0] == 0) return fail("the zygote process did not answer; does the program start?");
   r.text[sizeof r.text - 1] = 0;
-  std::snprintf(why_, sizeof why_, "zygote: %s: %s", r.text, std::strerror(r.number));
-  return false;
+  errno = r.number;
+  if (r.what == report::unavailable) why_status_ = status::unavailable;
+  return fail(r.text);
 }
 
 bool pool::start_worker(std::uint32_t worker) noexcept {
   seat& s = seats_[worker];
   // Nobody else uses the lane now: the worker before is dead, the next one waits for its orders.
   s.desk->orders.store(lane<>::order_wait, memory_order_relaxed);
+  s.desk->arrived.store(0, memory_order_relaxed);
   s.desk->claimed.store(0, memory_order_relaxed);
   s.desk->asleep.store(0, memory_order_relaxed);
   s.desk->rung.store(0, memory_order_relaxed);
   s.desk->died_at.store(0, memory_order_relaxed);
+  // Ends that the worker before wrote for tasks it never had are not those of its successor.
+  for (std::uint32_t i = 0; i < lane_records; ++i) {
+    s.desk->records[i].number.store(s.posted, memory_order_relaxed);
+    s.desk->ends[i].number.store(s.posted, memory_order_relaxed);
+  }
   s.desk->first = s.posted + 1;
-  s.collected = s.posted;
-  s.desk->collected.store(s.posted, memory_order_relaxed);
+  s.collected.store(s.posted, memory_order_relaxed);
+  s.first = s.posted + 1;
   s.was_killed_for_time = false;
+  s.is_awaited = true;
+  s.has_arrived = false;
   const order o{worker, reinterpret_cast<std::uintptr_t>(s.desk)};
   s.is_alive = send_message(socket_, &o, sizeof o, &s.file, 1);
   return s.is_alive;
@@ -226,20 +289,32 @@ void pool::wait(std::uint64_t timeout_ns) noexcept {
     word& rung = seats_[i].desk->rung;
     // Pairs with the worker's ring: the service looks at the ends after this.
     if (rung.load(memory_order_relaxed) != 0) rung.exchange(0, memory_order_seq_cst);
+    if (!seats_[i].has_arrived) welcome(i);
   }
+}
+
+// A worker may work when its death can be confirmed and it has said that it is ready. Until then it
+// has run no task, so its word can be believed.
+void pool::welcome(std::uint32_t worker) noexcept {
+  seat& s = seats_[worker];
+  if (s.pidfd < 0 || s.has_arrived || s.desk->arrived.load(memory_order_relaxed) == 0) return;
+  s.has_arrived = true;
+  give_order(worker, lane<>::order_work);
 }
 
 void pool::bury(std::uint32_t worker, int how) {
   seat& s = seats_[worker];
   if (!s.is_alive) return;
   s.is_alive = false;
+  s.is_awaited = false;
   s.pid = 0;
   close_file(&s.pidfd);
   remote_death d;
   d.worker = worker;
   d.how = how;
   d.step = s.desk->died_at.load(memory_order_relaxed);
-  d.had_work = s.desk->claimed.load(memory_order_relaxed) != 0;
+  // Not by what the worker says: a body that hides its begin must not bring the pool down.
+  d.had_work = s.has_arrived && s.posted + 1 != s.first;
   d.was_killed_for_time = s.was_killed_for_time;
   deaths_.push_back(d);
 }
@@ -249,10 +324,15 @@ void pool::take_report(const report& r, int file) {
   seat& s = seats_[r.worker];
   switch (r.what) {
     case report::started:
+      s.is_awaited = false;
       s.pid = r.pid;
       close_file(&s.pidfd);
       s.pidfd = file;
-      give_order(r.worker, lane<>::order_work);
+      if (file < 0) {  // no number was free for the file: nobody could confirm its death
+        ::kill(r.pid, SIGKILL);
+        return;
+      }
+      welcome(r.worker);
       return;
     case report::not_started:
       bury(r.worker, -1);
@@ -295,6 +375,7 @@ bool pool::next_death(remote_death* death) {
     } else if (got == sizeof r) {
       take_report(r, file);
     } else {
+      close_file(&file);
       break;
     }
   }
@@ -319,17 +400,32 @@ void pool::close() noexcept {
   for (std::uint32_t i = 0; i < workers_; ++i) {
     if (seats_[i].desk != nullptr) give_order(i, lane<>::order_stop);
   }
-  // Workers that are in a task of a pool that is down, or stopped: the zygote kills them.
+  // Workers that are in a task of a pool that is down, or stopped, are killed: all of them together
+  // have a second.
   constexpr int leave_ms_max = 1'000;
+  constexpr int tick_ms = 5;
+  int waited_ms = 0;
   for (std::uint32_t i = 0; i < workers_; ++i) {
     seat& s = seats_[i];
     pollfd over{s.pidfd, POLLIN, 0};
-    if (s.pidfd >= 0 && poll(&over, 1, leave_ms_max) <= 0)
-      syscall(SYS_pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
+    while (s.pidfd >= 0 && waited_ms < leave_ms_max && poll(&over, 1, tick_ms) <= 0)
+      waited_ms += tick_ms;
+    if (s.pidfd >= 0) syscall(SYS_pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
     close_file(&s.pidfd);
   }
+  end_zygote();
+}
+
+// The zygote ends when its socket does; a program that was named as one and does not is killed.
+void pool::end_zygote() noexcept {
   close_file(&socket_);
-  if (zygote_ > 0) waitpid(zygote_, nullptr, 0);
+  if (zygote_ <= 0) return;
+  constexpr int leave_ms_max = 2'000;
+  int file = static_cast<int>(syscall(SYS_pidfd_open, zygote_, 0));
+  pollfd over{file, POLLIN, 0};
+  if (file >= 0 && poll(&over, 1, leave_ms_max) == 0) ::kill(zygote_, SIGKILL);
+  close_file(&file);
+  waitpid(zygote_, nullptr, 0);
   zygote_ = 0;
 }
 

@@ -24,16 +24,23 @@ class pool {
   // close() ends all processes. Nobody may use the pool any more.
   void close() noexcept;
 
-  // One worker's line; callers take turns (remote_workers).
-  struct seat {
+  status why_status() const noexcept { return why_status_; }
+  // One worker's line; callers take turns (remote_workers). What the host needs to be sure of is
+  // here: a worker can write all over its lane.
+  struct alignas(line_pair_bytes) seat {
     lane<>* desk = nullptr;
     int file = -1;
-    std::uint32_t posted = 0;     // the last number given out
-    std::uint32_t collected = 0;  // the last number taken back
+    std::uint32_t posted = 0;  // the last number given out
+    std::uint32_t first = 1;   // the number of the present worker's first task
+    // Written by who has the turn, read by any host thread: the last number taken back. Publishes
+    // nothing.
+    atomic<std::uint32_t> collected{0};
     // The service's own.
     pid_t pid = 0;
     int pidfd = -1;
     bool is_alive = false;  // started, or about to be
+    bool is_awaited = false;  // start_worker() was called, and no report has come
+    bool has_arrived = false;  // it was ready, and then ordered to work
     bool was_killed_for_time = false;
   };
   seat& at(std::uint32_t worker) noexcept { return seats_[worker]; }
@@ -58,6 +65,9 @@ class pool {
   bool introduce() noexcept;
   bool await_ready() noexcept;
   bool start_worker(std::uint32_t worker) noexcept;
+  bool take_start_reports(int wait_ms);
+  void end_zygote() noexcept;
+  void welcome(std::uint32_t worker) noexcept;
   void take_report(const report& r, int file);
   void zygote_is_gone();
   void bury(std::uint32_t worker, int how);
@@ -71,13 +81,15 @@ class pool {
   common* shared_ = nullptr;
   int shared_file_ = -1;
   int heap_file_ = -1;
+  bool owns_heap_file_ = false;
   int bell_ = -1;
   int socket_ = -1;
   pid_t zygote_ = 0;
   bool is_zygote_lost_ = false;  // and could not be started again
   book_writer procedures_;
   std::vector<remote_death> deaths_;
-  char why_[160] = "";
+  char why_[200] = "";
+  status why_status_ = status::out_of_memory;
 };
 
 }  // namespace lev::processes

@@ -43,11 +43,18 @@ class worker_process {
                 static_cast<std::uint64_t>(getpid())) {}
 
   [[noreturn]] void run() noexcept {
-    confined_ = confine(about_);
+    if (is_confined()) {
+      procedures_.load_all();
+      unconfined_ = confine(bell_);
+    }
     float_mode_ = float_mode();
+    desk_.arrived.store(1, memory_order_relaxed);
+    ring();
     wait_for_orders();
     for (std::uint32_t number = desk_.first;; ++number) {
       await(number);
+      if (is_confined() && !procedures_.has_all_of(desk_.record_of(number).procedure))
+        leave(new_library_code);
       pass(chaos_step::received);
       desk_.claim(number);
       pass(chaos_step::claimed);
@@ -77,10 +84,11 @@ class worker_process {
   void obey() noexcept {
     if (desk_.orders.load(memory_order_relaxed) == lane<>::order_stop) leave();
   }
-  [[noreturn]] static void leave() noexcept {
+  [[noreturn]] static void leave(int code = 0) noexcept {
     std::fflush(nullptr);
-    _exit(0);
+    _exit(code);
   }
+  bool is_confined() const noexcept { return about_.level == lev::isolation::confined; }
 
   // Returns when the record is there.
   void await(std::uint32_t number) noexcept {
@@ -120,6 +128,9 @@ class worker_process {
     if (desk_.rung.load(memory_order_relaxed) != 0 ||
         desk_.rung.exchange(1, memory_order_acq_rel) != 0)  // Pairs with the host's clearing
       return;
+    ring();
+  }
+  void ring() noexcept {
     const std::uint64_t one = 1;
     // The counter of the bell saturates at 2^64: the write does not fail, and nobody could mend it.
     [[maybe_unused]] const ssize_t n = write(bell_, &one, sizeof one);
@@ -137,7 +148,7 @@ class worker_process {
     }
     resolved procedure;
     const char* why =
-        confined_ != nullptr ? confined_ : procedures_.find(task.procedure, &procedure);
+        unconfined_ != nullptr ? unconfined_ : procedures_.find(task.procedure, &procedure);
     if (why != nullptr) return fail(how, status::bad_procedure, why);
     try {
       pass(chaos_step::resolved);
@@ -164,7 +175,7 @@ class worker_process {
   int bell_;
   book_reader procedures_;
   random_source random_;
-  const char* confined_ = nullptr;  // why the worker could not be confined; then it runs nothing
+  const char* unconfined_ = nullptr;  // why the worker could not be confined; then it runs nothing
   std::uint64_t float_mode_ = 0;
 };
 

@@ -21,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 namespace lev::processes {
 
@@ -43,13 +44,41 @@ void tell(const zygote& z, const report& r, int file = -1) noexcept {
   send_message(z.socket, &r, sizeof r, &file, file < 0 ? 0 : 1);
 }
 
-[[noreturn]] void refuse(const zygote& z, const char* what) noexcept {
+[[noreturn]] void refuse(const zygote& z, const char* what,
+                         std::uint32_t what_kind = report::refused) noexcept {
   report r;
-  r.what = report::refused;
+  r.what = what_kind;
   r.number = errno;
   std::snprintf(r.text, sizeof r.text, "%s", what);
   tell(z, r);
   _exit(1);
+}
+
+// Confines a process that does nothing else: workers that get less than was promised are not
+// started.
+void try_confining(const zygote& z) noexcept {
+  struct answer {
+    const char* why = nullptr;  // the same address in parent and child
+    int number = 0;
+  };
+  void* page = mmap(nullptr, sizeof(answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) refuse(z, "mapping a page");
+  const auto* got = new (page) answer;
+  const pid_t pid = fork();
+  if (pid < 0) refuse(z, "starting a process");
+  if (pid == 0) {
+    const char* why = confine(z.bell);
+    if (why != nullptr) *static_cast<answer*>(page) = {why, errno};
+    _exit(0);
+  }
+  int how = 0;
+  while (waitpid(pid, &how, 0) < 0 && errno == EINTR) {
+  }
+  errno = got->number;
+  if (got->why != nullptr) refuse(z, got->why, report::unavailable);
+  errno = ENOSYS;
+  if (how != 0) refuse(z, "confined workers: the process that tried it died", report::unavailable);
+  munmap(page, sizeof(answer));
 }
 
 void listen_for_deaths(zygote& z) noexcept {
@@ -66,7 +95,8 @@ void meet_host(zygote& z) noexcept {
   const ssize_t got = receive_message(z.socket, &z.about, sizeof z.about, files, 3, 0);
   if (got != sizeof z.about || z.about.tag != introduction::magic || files[2] < 0)
     refuse(z, "the first message is not one of this version of Leveret");
-  if (!map_at(z.about.heap_begin, files[0], z.about.heap_bytes, true))
+  const bool is_confined = z.about.level == lev::isolation::confined;
+  if (!map_at(z.about.heap_begin, files[0], z.about.heap_bytes, !is_confined))
     refuse(z, "the shared memory's place is taken");
   void* shared = mmap(nullptr, sizeof(common), PROT_READ, MAP_SHARED, files[1], 0);
   if (shared == MAP_FAILED) refuse(z, "mapping the book of procedures");
@@ -74,6 +104,7 @@ void meet_host(zygote& z) noexcept {
   close(files[0]);
   close(files[1]);
   z.bell = files[2];
+  if (is_confined) try_confining(z);
   listen_for_deaths(z);
   if (z.signals < 0) refuse(z, "signalfd");
   tell(z, report{});
@@ -97,6 +128,9 @@ void limit(int what, std::uint64_t value) noexcept {
   close(z.signals);
   if (!map_at(o.lane_begin, lane_file, z.about.lane_bytes, true)) _exit(1);
   close(lane_file);
+  // What a task forks is not the worker: it must not go on in its place, nor write after its death.
+  madvise(reinterpret_cast<void*>(o.lane_begin), z.about.lane_bytes, MADV_DONTFORK);
+  madvise(reinterpret_cast<void*>(z.about.heap_begin), z.about.heap_bytes, MADV_DONTFORK);
   prctl(PR_SET_NAME, "leveret-worker");
   limit(RLIMIT_DATA, z.about.data_bytes_max);
   limit(RLIMIT_CPU, z.about.cpu_seconds_max);
@@ -116,13 +150,16 @@ void start_worker(zygote& z, const order& o, int lane_file) {
     begin_worker(z, o, lane_file, parent);
   }
   if (z.hooks.after_fork != nullptr) z.hooks.after_fork();
-  r.what = pid < 0 ? report::not_started : report::started;
-  r.pid = pid;
   int pidfd = -1;
-  if (pid > 0) {
-    z.pids[o.worker] = pid;
-    pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (pid > 0) pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (pid > 0 && pidfd < 0) {  // nobody could wait for its death
+    r.number = errno;
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
   }
+  r.what = pidfd < 0 ? report::not_started : report::started;
+  r.pid = pid;
+  if (pidfd >= 0) z.pids[o.worker] = pid;
   tell(z, r, pidfd);
   if (pidfd >= 0) close(pidfd);
 }
@@ -150,6 +187,8 @@ void reap(zygote& z) noexcept {
 [[noreturn]] void end_all(const zygote& z) noexcept {
   for (const pid_t pid : z.pids) {
     if (pid > 0) kill(pid, SIGKILL);
+  }
+  while (waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
   }
   _exit(0);
 }

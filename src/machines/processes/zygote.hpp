@@ -46,12 +46,19 @@ struct order {
 
 // From the zygote. `started` brings the worker's pidfd along.
 struct report {
-  enum : std::uint32_t { ready = 0, refused = 1, started = 2, not_started = 3, died = 4 };
+  enum : std::uint32_t {
+    ready = 0,
+    refused = 1,
+    started = 2,
+    not_started = 3,
+    died = 4,
+    unavailable = 5  // refused: the system lacks something, and no other number of workers helps
+  };
   std::uint32_t what = ready;
   std::uint32_t worker = 0;
   std::int32_t pid = 0;
   std::int32_t number = 0;  // died: the status of waitpid(); refused, not_started: errno
-  char text[96] = {};       // refused: what failed
+  char text[120] = {};      // refused, unavailable: what failed
 };
 
 // send_message() and receive_message() move one message, with up to `file_max` files. Receiving
@@ -75,9 +82,13 @@ struct worker_start {
 // serve() is the life of a worker process.
 [[noreturn]] void serve(const worker_start& start) noexcept;
 
-// confine() takes from the calling process what a task needs no system call for; null, or what
-// failed.
-const char* confine(const introduction& about) noexcept;
+// How a worker ends that is confined and was given a task of a library that it has not loaded. It
+// has not begun the task; its successor loads the library first.
+constexpr int new_library_code = 75;
+
+// confine() takes from the calling process, a worker at lev::isolation::confined, everything that a
+// task does not need; null, or what failed, with the reason in errno.
+const char* confine(int bell) noexcept;
 
 // The variable by which a program that is started again knows that it is to be a zygote; its value
 // is the number of the socket. Defined beside the constructor that looks for it: whoever uses the

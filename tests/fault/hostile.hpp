@@ -1,0 +1,79 @@
+// What the tests of hostile bodies share: runtimes whose workers are processes at some level, and
+// the way from a body to its lane.
+#ifndef LEVERET_TESTS_FAULT_HOSTILE_HPP
+#define LEVERET_TESTS_FAULT_HOSTILE_HPP
+
+#include <gtest/gtest.h>
+#include <leveret/leveret.hpp>
+
+#include <string>
+
+#include "machines/processes/lane.hpp"
+#include "support/environment.hpp"
+#include "support/leaks.hpp"
+#include "support/machine_test.hpp"
+
+namespace lev::test {
+
+constexpr std::int64_t wait_limit_ns = 40'000'000'000;
+
+inline config settings_at(isolation level, int workers = 1) {
+  config c;
+  c.machine = "processes";
+  c.workers = workers;
+  c.isolation = level;
+  c.tickets = 256;
+  c.host_threads = 4;
+  return c;
+}
+
+// A task of an honest procedure comes back with what it should.
+inline const auto add_procedure =
+    define("fault.add", [](std::int64_t a, std::int64_t b, result<std::int64_t> sum) { sum = a + b; });
+
+inline bool is_usable(runtime& r) {
+  std::int64_t sum = 0;
+  return r.submit(add_procedure, std::int64_t{40}, std::int64_t{2}, sum)
+                 .wait_outcome(wait_limit_ns)
+                 .code == status::ok &&
+         sum == 42;
+}
+
+inline std::string text_of(const outcome& o) {
+  if (o.exception == nullptr) return "";
+  try {
+    std::rethrow_exception(o.exception);
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+inline void close_and_check(runtime& r) {
+  ASSERT_EQ(r.close(wait_limit_ns), status::ok);
+  expect_nothing_leaked(r);
+}
+
+// The lane of the worker that a body runs in: its arguments lie in it, and lanes are placed so.
+inline processes::lane<>& lane_of(const call& c) {
+  constexpr std::uintptr_t place_step = std::uintptr_t{1} << 22;
+  const auto address = reinterpret_cast<std::uintptr_t>(c.arguments);
+  return *reinterpret_cast<processes::lane<>*>(address / place_step * place_step);
+}
+inline std::uint64_t value_of(const call& c, unsigned i) {
+  return c.arguments[i].address;
+}
+
+template <class... Values>
+procedure<void(Values...)> define_raw(const char* name, body run) {
+  static constexpr kind kinds[] = {detail::parameter<Values>::what...};
+  procedure_info info;
+  info.name = name;
+  info.run = run;
+  info.kinds = kinds;
+  info.kind_count = sizeof...(Values);
+  return {detail::register_or_throw(info)};
+}
+
+}  // namespace lev::test
+
+#endif

@@ -1,0 +1,201 @@
+// Systems that give too little: opening a runtime fails with a sentence that helps, leaves nothing
+// behind, and works when there is enough again. And hosts that are killed.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <string>
+
+#include "fault/hostile.hpp"
+
+namespace lev::test {
+
+namespace {
+
+int entries_of(const char* folder) {
+  DIR* d = opendir(folder);
+  if (d == nullptr) return -1;
+  int count = 0;
+  while (readdir(d) != nullptr) ++count;
+  closedir(d);
+  return count;
+}
+int open_files() {
+  return entries_of("/proc/self/fd");
+}
+
+bool has_children() {
+  return waitpid(-1, nullptr, WNOHANG) >= 0;
+}
+
+class lowered {
+ public:
+  lowered(__rlimit_resource_t what, rlim_t value) : what_(what) {
+    getrlimit(what, &before_);
+    const rlimit now{value, before_.rlim_max};
+    setrlimit(what, &now);
+  }
+  ~lowered() { setrlimit(what_, &before_); }
+  lowered(const lowered&) = delete;
+  lowered& operator=(const lowered&) = delete;
+
+ private:
+  __rlimit_resource_t what_;
+  rlimit before_{};
+};
+
+// Opens a runtime that must be refused; returns why, or "" if it was not.
+std::string why_refused(const config& c) {
+  try {
+    runtime r(c);
+    return "";
+  } catch (const error& e) {
+    return e.what();
+  }
+}
+
+void open_once() {
+  runtime r(settings_at(isolation::crash));
+  EXPECT_TRUE(is_usable(r));
+  close_and_check(r);
+}
+
+TEST(limits, each_number_of_open_files_is_enough_or_refused_clearly) {
+  start_alarm();
+  open_once();  // the shared heap's file stays open
+  const int before = open_files();
+  int refused = 0;
+  bool has_opened = false;
+  for (rlim_t more = 0; more < 40 && !has_opened; ++more) {
+    const lowered files(RLIMIT_NOFILE, static_cast<rlim_t>(before) - 3 + more);
+    const std::string why = why_refused(settings_at(isolation::crash, 4));
+    EXPECT_FALSE(has_children()) << why;
+    if ((has_opened = why.empty())) break;
+    ++refused;
+    EXPECT_NE(why.find("ulimit -n"), std::string::npos) << why;
+    if (refused == 1) std::printf("%s\n", why.c_str());
+  }
+  EXPECT_TRUE(has_opened);
+  EXPECT_GT(refused, 3);
+  EXPECT_EQ(open_files(), before);
+  open_once();
+}
+
+TEST(limits, too_little_address_space_is_refused_clearly) {
+  start_alarm();
+  int back[2];
+  ASSERT_EQ(pipe(back), 0);
+  const pid_t child = fork();  // the limit is of a process whose heap is not there yet
+  if (child == 0) {
+    std::string said;
+    {
+      const lowered space(RLIMIT_AS, 48 << 20);
+      said = why_refused(settings_at(isolation::crash));
+    }
+    if (has_children()) said += " A CHILD IS LEFT";
+    const std::string later = why_refused(settings_at(isolation::crash));
+    if (!later.empty()) said += " LATER: " + later;
+    [[maybe_unused]] const ssize_t n = write(back[1], said.data(), said.size());
+    _exit(0);
+  }
+  close(back[1]);
+  char text[512] = "";
+  [[maybe_unused]] const ssize_t n = read(back[0], text, sizeof text - 1);
+  close(back[0]);
+  waitpid(child, nullptr, 0);
+  const std::string why = text;
+  std::printf("%s\n", text);
+  EXPECT_NE(why.find("memory"), std::string::npos) << why;
+  EXPECT_EQ(why.find("LEFT"), std::string::npos) << why;
+  EXPECT_EQ(why.find("LATER"), std::string::npos) << why;
+}
+
+TEST(limits, too_few_processes_are_refused_clearly) {
+  if (geteuid() == 0) GTEST_SKIP() << "the limit does not bind root";
+  start_alarm();
+  const int before = open_files();
+  {
+    const lowered processes(RLIMIT_NPROC, 1);
+    const std::string why = why_refused(settings_at(isolation::crash, 2));
+    EXPECT_NE(why.find("ulimit -u"), std::string::npos) << why;
+  }
+  EXPECT_FALSE(has_children());
+  EXPECT_LE(open_files(), before + 1);
+  open_once();
+}
+
+TEST(limits, a_program_that_does_not_answer_is_no_zygote) {
+  start_alarm();
+  const char* const command[] = {"true", nullptr};
+  config c = settings_at(isolation::crash);
+  c.worker_command = command;
+  const std::string why = why_refused(c);
+  EXPECT_NE(why.find("did not answer"), std::string::npos) << why;
+  EXPECT_FALSE(has_children());
+}
+
+TEST(limits, many_workers_start_and_end) {
+  start_alarm();
+  runtime r(settings_at(isolation::crash, 200));
+  EXPECT_TRUE(is_usable(r));
+  close_and_check(r);
+  EXPECT_FALSE(has_children());
+}
+
+// Gone, or dead and waiting for somebody to notice.
+bool is_gone(long pid) {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+  std::FILE* file = std::fopen(path, "r");
+  if (file == nullptr) return true;
+  char state = '?';
+  const int n = std::fscanf(file, "%*d %*s %c", &state);
+  std::fclose(file);
+  return n != 1 || state == 'Z' || state == 'X';
+}
+
+class killed_host_test : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(at, killed_host_test, testing::Values("0", "1"),
+                         [](const testing::TestParamInfo<const char*>& i) {
+                           return *i.param == '0' ? "crash" : "confined";
+                         });
+
+TEST_P(killed_host_test, leaves_nothing) {
+  start_alarm();
+  const int named_before = entries_of("/dev/shm");
+  int back[2];
+  ASSERT_EQ(pipe(back), 0);
+  const pid_t host = fork();
+  if (host == 0) {
+    dup2(back[1], STDOUT_FILENO);
+    close(back[0]);
+    close(back[1]);
+    execl(FAULT_HOST, FAULT_HOST, GetParam(), nullptr);
+    _exit(127);
+  }
+  close(back[1]);
+  std::FILE* answers = fdopen(back[0], "r");
+  long worker = 0;
+  long zygote = 0;
+  ASSERT_EQ(std::fscanf(answers, "%ld %ld", &worker, &zygote), 2);
+  EXPECT_FALSE(is_gone(worker));
+  EXPECT_FALSE(is_gone(zygote));
+  kill(host, SIGKILL);
+  waitpid(host, nullptr, 0);
+  bool are_gone = false;
+  for (int tick = 0; tick < 1000 && !are_gone; ++tick) {
+    are_gone = is_gone(worker) && is_gone(zygote);
+    if (!are_gone) usleep(1000);
+  }
+  EXPECT_TRUE(are_gone);
+  EXPECT_EQ(entries_of("/dev/shm"), named_before);
+  std::fclose(answers);
+}
+
+}  // namespace
+
+}  // namespace lev::test

@@ -1,0 +1,464 @@
+// Bodies that mean harm: each row of the table of attacks (docs/reference/isolation.md) is a test,
+// at each level that stands up to it.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "base/random.hpp"
+#include "fault/hostile.hpp"
+
+namespace lev::test {
+
+namespace {
+
+// --- What bodies try ---------------------------------------------------------------------------
+
+enum class attack {
+  open_file,
+  stat_file,
+  make_socket,
+  fork_child,
+  start_thread,
+  execute,
+  trace_host,
+  signal_host,
+  signal_zygote,
+  write_host,
+  make_memory_file,
+  become_dumpable,
+  map_code,
+  protect_code,
+  map_shared,
+  read_bell,
+  write_other_file,
+  raise_limit,
+  count
+};
+
+constexpr const char* attack_names[] = {
+    "open_file",        "stat_file",       "make_socket", "fork_child",    "start_thread",
+    "execute",          "trace_host",      "signal_host", "signal_zygote", "write_host",
+    "make_memory_file", "become_dumpable", "map_code",    "protect_code",  "map_shared",
+    "read_bell",        "write_other_file", "raise_limit"};
+static_assert(std::size(attack_names) == static_cast<std::size_t>(attack::count));
+
+long write_to_host(pid_t host, std::uint64_t address) {
+  int evil = 666;
+  const iovec from{&evil, sizeof evil};
+  const iovec to{reinterpret_cast<void*>(address), sizeof evil};
+  return process_vm_writev(host, &from, 1, &to, 1, 0);
+}
+
+long try_memory(attack what) {
+  constexpr std::size_t page = 4096;
+  constexpr int all = PROT_READ | PROT_WRITE | PROT_EXEC;
+  if (what == attack::map_code)
+    return mmap(nullptr, page, all, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0;
+  if (what == attack::map_shared)
+    return mmap(nullptr, page, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0;
+  void* p = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return mprotect(p, page, all);
+}
+
+long try_process(attack what, pid_t host, std::uint64_t address) {
+  char* const arguments[] = {const_cast<char*>("true"), nullptr};
+  switch (what) {
+    case attack::fork_child: return fork();
+    case attack::start_thread: return syscall(SYS_clone, CLONE_VM | SIGCHLD, 0, 0, 0, 0);
+    case attack::execute: return execv("/bin/true", arguments);
+    case attack::trace_host: return ptrace(PTRACE_SEIZE, host, 0, 0);
+    case attack::signal_host: return kill(host, SIGUSR1);
+    case attack::signal_zygote: return kill(getppid(), SIGKILL);
+    case attack::write_host: return write_to_host(host, address);
+    default: return try_memory(what);
+  }
+}
+
+long try_attack(attack what, pid_t host, std::uint64_t address) {
+  char byte = 0;
+  struct stat about;
+  const rlimit more{1024, 1024};
+  switch (what) {
+    case attack::open_file: return open("/etc/passwd", O_RDONLY);
+    case attack::stat_file: return stat("/etc/passwd", &about);
+    case attack::make_socket: return socket(AF_INET, SOCK_STREAM, 0);
+    case attack::make_memory_file: return memfd_create("x", 0);
+    case attack::become_dumpable: return prctl(PR_SET_DUMPABLE, 1);
+    case attack::read_bell: return read(4, &byte, 1);
+    case attack::write_other_file: return write(0, &byte, 1);
+    case attack::raise_limit: return setrlimit(RLIMIT_FSIZE, &more);
+    default: return try_process(what, host, address);
+  }
+}
+
+const auto attack_procedure =
+    define("fault.attack", [](int what, int host, std::uint64_t address, out<std::int64_t> got) {
+      errno = 0;
+      const long code = try_attack(static_cast<attack>(what), host, address);
+      got[0] = code;
+      got[1] = errno;
+    });
+
+class confined_test : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override { start_alarm(); }
+  void TearDown() override { alarm(0); }
+};
+
+volatile int untouched = 7;
+
+TEST_P(confined_test, cannot) {
+  const auto what = static_cast<attack>(GetParam());
+  runtime r(settings_at(isolation::confined));
+  std::int64_t got[2] = {-1, -1};
+  const outcome o = r.submit(attack_procedure, GetParam(), static_cast<int>(getpid()),
+                             reinterpret_cast<std::uint64_t>(&untouched), got)
+                        .wait_outcome(wait_limit_ns);
+  if (what == attack::stat_file) {  // refused instead: C libraries ask about their streams
+    EXPECT_EQ(o.code, status::ok);
+    EXPECT_EQ(got[0], -1);
+    EXPECT_EQ(got[1], EPERM);
+  } else {
+    EXPECT_EQ(o.code, status::poison);
+    const std::string text = text_of(o);
+    EXPECT_NE(text.find("SIGSYS"), std::string::npos) << text;
+    EXPECT_NE(text.find("attempt 1;"), std::string::npos) << text;
+    EXPECT_EQ(got[0], -1) << "a failed task's output arrived";
+  }
+  EXPECT_EQ(untouched, 7);
+  EXPECT_TRUE(is_usable(r));
+  close_and_check(r);
+}
+
+INSTANTIATE_TEST_SUITE_P(attack, confined_test,
+                         testing::Range(0, static_cast<int>(attack::count)),
+                         [](const testing::TestParamInfo<int>& i) { return attack_names[i.param]; });
+
+// --- At both levels ----------------------------------------------------------------------------
+
+class hostile_test : public testing::TestWithParam<isolation> {
+ protected:
+  void SetUp() override { start_alarm(); }
+  void TearDown() override { alarm(0); }
+  static config settings(int workers = 1) { return settings_at(GetParam(), workers); }
+};
+
+INSTANTIATE_TEST_SUITE_P(at, hostile_test, testing::Values(isolation::crash, isolation::confined),
+                         [](const testing::TestParamInfo<isolation>& i) {
+                           return i.param == isolation::crash ? "crash" : "confined";
+                         });
+
+const auto double_procedure = define("fault.double", [](in<int> x, out<int> y, inout<int> z) {
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    y[i] = 2 * x[i];
+    z[i] += 1;
+  }
+});
+
+TEST_P(hostile_test, honest_work_with_shared_memory_goes_on) {
+  for (const staging how : {staging::automatic, staging::in_place, staging::copy}) {
+    config c = settings(2);
+    c.staging = how;
+    runtime r(c);
+    shared_array<int> x(1000), y(1000), z(1000);
+    for (int i = 0; i < 1000; ++i) x[static_cast<std::size_t>(i)] = i;
+    ASSERT_EQ(r.submit(double_procedure, x, y, z).wait_outcome(wait_limit_ns).code, status::ok);
+    ASSERT_EQ(r.submit(double_procedure, sliced(x), sliced(y), sliced(z))
+                  .wait_outcome(wait_limit_ns)
+                  .code,
+              status::ok);
+    for (int i = 0; i < 1000; ++i) {
+      ASSERT_EQ(y[static_cast<std::size_t>(i)], 2 * i);
+      ASSERT_EQ(z[static_cast<std::size_t>(i)], 2);
+    }
+    close_and_check(r);
+  }
+}
+
+const auto allocate_procedure = define("fault.allocate", [](std::uint64_t bytes, result<int> sum) {
+  std::vector<char> v(bytes, 1);
+  sum = v[bytes / 2];
+});
+
+TEST_P(hostile_test, memory_is_limited) {
+  config c = settings();
+  c.worker_bytes_max = 64 << 20;
+  runtime r(c);
+  int sum = 0;
+  EXPECT_EQ(r.submit(allocate_procedure, std::uint64_t{8} << 20, sum).wait_outcome().code,
+            status::ok);
+  const outcome o = r.submit(allocate_procedure, std::uint64_t{1} << 30, sum).wait_outcome();
+  EXPECT_EQ(o.code, status::task_failed);
+  EXPECT_NE(text_of(o).find("bad_alloc"), std::string::npos) << text_of(o);
+  EXPECT_TRUE(is_usable(r));
+  close_and_check(r);
+}
+
+const auto spin_procedure = define("fault.spin", [] {
+  for (volatile bool goes_on = true; goes_on;) {
+  }
+});
+
+TEST_P(hostile_test, time_is_limited) {
+  config c = settings();
+  c.task_ns_max = 50'000'000;
+  runtime r(c);
+  EXPECT_EQ(r.submit(spin_procedure).wait_outcome(wait_limit_ns).code, status::overran);
+  EXPECT_TRUE(is_usable(r));
+  close_and_check(r);
+}
+
+TEST_P(hostile_test, cpu_time_is_limited) {
+  config c = settings();
+  c.worker_cpu_seconds_max = 1;
+  c.max_attempts = 1;
+  runtime r(c);
+  EXPECT_EQ(r.submit(spin_procedure).wait_outcome(wait_limit_ns).code, status::poison);
+  EXPECT_TRUE(is_usable(r));
+  close_and_check(r);
+}
+
+// --- Lies on the lane --------------------------------------------------------------------------
+
+const auto hide_and_spin = define_raw<>("fault.hide_and_spin", [](const call& c) {
+  processes::lane<>& desk = lane_of(c);
+  for (;;) desk.claimed.store(desk.first - 1, memory_order_relaxed);
+  return 0;
+});
+
+TEST_P(hostile_test, a_task_that_hides_its_begin_is_timed) {
+  config c = settings();
+  c.task_ns_max = 10'000'000;
+  c.max_attempts = 1;
+  runtime r(c);
+  EXPECT_NE(r.submit(hide_and_spin).wait_outcome(wait_limit_ns).code, status::timed_out);
+  EXPECT_TRUE(is_usable(r));
+  close_and_check(r);
+}
+
+const auto lie_and_die = define_raw<int>("fault.lie_and_die", [](const call& c) {
+  const auto ahead = static_cast<std::uint32_t>(value_of(c, 0));
+  processes::lane<>& desk = lane_of(c);
+  desk.claimed.store(desk.claimed.load(memory_order_relaxed) + ahead, memory_order_relaxed);
+  raise(SIGKILL);
+  return 0;
+});
+
+// A body that says it never began would run for ever; one that names another task would have that
+// one blamed.
+TEST_P(hostile_test, a_death_is_blamed_on_the_task_that_died) {
+  for (const int ahead : {-1, 0, 1, 3, 1000}) {
+    runtime r(settings());
+    std::int64_t sums[4] = {};
+    ticket culprit = r.submit(lie_and_die, ahead);
+    std::vector<ticket> others;
+    for (std::int64_t& s : sums) others.push_back(r.submit(add_procedure, std::int64_t{1}, std::int64_t{2}, s));
+    EXPECT_EQ(culprit.wait_outcome(wait_limit_ns).code, status::poison) << ahead;
+    for (ticket& t : others) EXPECT_EQ(t.wait_outcome(wait_limit_ns).code, status::ok) << ahead;
+    for (const std::int64_t s : sums) EXPECT_EQ(s, 3);
+    close_and_check(r);
+  }
+}
+
+void scribble(void* memory, std::size_t bytes, std::uint64_t seed) {
+  random_source random(seed);
+  auto* word = static_cast<std::uint32_t*>(memory);
+  for (std::size_t i = 0; i < bytes / sizeof *word; ++i) word[i] = random.below(0xffffffffu);
+}
+
+const auto scribble_procedure = define_raw<std::uint64_t>("fault.scribble", [](const call& c) {
+  const std::uint64_t seed = value_of(c, 0);
+  scribble(&lane_of(c), sizeof(processes::lane<>), seed);
+  if (seed % 2 == 0) raise(SIGKILL);
+  return 0;
+});
+
+TEST_P(hostile_test, scribbling_on_the_whole_lane_harms_nobody_else) {
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    config c = settings();
+    c.task_ns_max = 100'000'000;
+    c.max_attempts = 1;
+    runtime r(c);
+    const status code =
+        r.submit(scribble_procedure, base_seed() * 100 + i).wait_outcome(wait_limit_ns).code;
+    EXPECT_NE(code, status::timed_out);
+    // The worker may be beyond help: the next task pays for it, once.
+    EXPECT_TRUE(is_usable(r) || is_usable(r));
+    close_and_check(r);
+  }
+}
+
+const auto forge_procedure = define_raw<>("fault.forge", [](const call& c) {
+  processes::lane<>& desk = lane_of(c);
+  const std::uint32_t own = desk.claimed.load(memory_order_relaxed);
+  for (std::uint32_t n = own + 1; n <= own + processes::lane_records; ++n) {
+    desk.end_of(n).how.code = 200;
+    desk.end_of(n).how.text_bytes = 0xffff;
+    desk.end_of(n).how.task_code = -5;
+    desk.end_of(n).number.store(n, memory_order_seq_cst);
+  }
+  raise(SIGKILL);
+  return 0;
+});
+
+TEST_P(hostile_test, forged_ends_do_not_complete_tasks_that_are_not_there) {
+  config c = settings();
+  c.task_ns_max = 100'000'000;
+  runtime r(c);
+  EXPECT_EQ(r.submit(forge_procedure).wait_outcome(wait_limit_ns).code, status::poison);
+  const counters n = r.count();
+  EXPECT_EQ(n.submitted, 1u);
+  EXPECT_LE(n.completed, 1u);
+  bool is_fine = false;  // the forged ends are taken for those of the next tasks, and no others
+  for (unsigned i = 0; i < 2 * processes::lane_records && !is_fine; ++i) is_fine = is_usable(r);
+  EXPECT_TRUE(is_fine);
+  close_and_check(r);
+}
+
+// --- The shared mappings -----------------------------------------------------------------------
+
+const auto write_input = define("fault.write_input", [](in<int> x, out<int> got) {
+  got[0] = mprotect(const_cast<int*>(x.data()), 4096, PROT_READ | PROT_WRITE) == 0 ? 0 : errno;
+  *const_cast<volatile int*>(x.data()) = 13;
+});
+const auto protect_input = define("fault.protect_input", [](in<int> x, out<int> got) {
+  const auto page = reinterpret_cast<std::uintptr_t>(x.data()) / 4096 * 4096;
+  got[0] = mprotect(reinterpret_cast<void*>(page), 4096, PROT_READ | PROT_WRITE) == 0 ? 0 : errno;
+});
+
+TEST(security, confined_workers_cannot_write_to_shared_inputs) {
+  start_alarm();
+  runtime r(settings_at(isolation::confined));
+  shared_array<int> x(1024);
+  x[0] = 5;
+  int got = -1;
+  const outcome o = r.submit(write_input, x, view(&got, 1)).wait_outcome(wait_limit_ns);
+  EXPECT_EQ(o.code, status::poison);
+  EXPECT_NE(text_of(o).find("SIGSEGV"), std::string::npos) << text_of(o);
+  EXPECT_EQ(r.submit(protect_input, x, view(&got, 1)).wait_outcome(wait_limit_ns).code, status::ok);
+  EXPECT_EQ(got, EACCES);
+  EXPECT_EQ(x[0], 5);
+  close_and_check(r);
+}
+
+// The first mapping in this process whose name has `name` in it.
+bool find_mapping(const char* name, std::uintptr_t* begin, std::uintptr_t* end) {
+  std::FILE* maps = std::fopen("/proc/self/maps", "r");
+  char line[512];
+  bool is_found = false;
+  while (!is_found && std::fgets(line, sizeof line, maps) != nullptr) {
+    is_found = std::strstr(line, name) != nullptr &&
+               std::sscanf(line, "%lx-%lx", begin, end) == 2;
+  }
+  std::fclose(maps);
+  return is_found;
+}
+
+// For a mapping: what mprotect(), a new writable mapping, ftruncate() to less and to more answer.
+const auto attack_mapping = define("fault.attack_mapping", [](int which, out<int> got) {
+  const char* const names[] = {"leveret-board", "leveret-heap", "leveret-lane"};
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+  got[0] = -2;
+  if (!find_mapping(names[which], &begin, &end)) return;
+  got[0] = mprotect(reinterpret_cast<void*>(begin), 4096, PROT_READ | PROT_WRITE) == 0 ? 0 : errno;
+  char path[100];
+  std::snprintf(path, sizeof path, "/proc/self/map_files/%lx-%lx", begin, end);
+  const int file = open(path, O_RDWR);
+  got[1] = got[2] = got[3] = -1;
+  if (file < 0) return;
+  void* p = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  got[1] = p == MAP_FAILED ? errno : 0;
+  got[2] = ftruncate(file, 0) == 0 ? 0 : errno;
+  got[3] = ftruncate(file, static_cast<off_t>(end - begin) * 2) == 0 ? 0 : errno;
+});
+
+TEST(security, shared_files_are_sealed) {
+  start_alarm();
+  runtime r(settings_at(isolation::crash));
+  for (const int which : {0, 1, 2}) {
+    int got[4] = {-3, -3, -3, -3};
+    ASSERT_EQ(r.submit(attack_mapping, which, got).wait_outcome(wait_limit_ns).code, status::ok);
+    EXPECT_EQ(got[0], which == 0 ? EACCES : 0) << which;
+    if (got[1] == -1) GTEST_SKIP() << "this user cannot open /proc/self/map_files";
+    EXPECT_EQ(got[1], which == 0 ? EPERM : 0) << which;
+    EXPECT_EQ(got[2], EPERM) << which;
+    EXPECT_EQ(got[3], EPERM) << which;
+  }
+  close_and_check(r);
+}
+
+// --- Orphans and libraries ---------------------------------------------------------------------
+
+const auto fork_procedure = define("fault.fork", [](result<int> pid) { pid = fork(); });
+
+// The child has neither lane nor heap: it cannot go on as a second worker.
+TEST(security, what_a_task_forks_is_no_worker) {
+  start_alarm();
+  runtime r(settings_at(isolation::crash));
+  for (int i = 0; i < 10; ++i) {
+    int pid = 0;
+    ASSERT_EQ(r.submit(fork_procedure, pid).wait_outcome(wait_limit_ns).code, status::ok);
+    EXPECT_GT(pid, 0) << "the child answered";
+    EXPECT_TRUE(is_usable(r));
+  }
+  EXPECT_EQ(r.count().completed, 20u);
+  close_and_check(r);
+}
+
+TEST(security, confined_workers_are_replaced_for_a_new_library) {
+  start_alarm();
+  runtime r(settings_at(isolation::confined, 2));
+  ASSERT_TRUE(is_usable(r));
+  void* library = dlopen(FAULT_LIBRARY, RTLD_NOW);
+  ASSERT_NE(library, nullptr) << dlerror();
+  const procedure<void(std::int64_t, result<std::int64_t>)> triple = {
+      define_raw<std::int64_t, result<std::int64_t>>(
+          "fault.triple", reinterpret_cast<body>(dlsym(library, "fault_triple")))
+          .id};
+  for (std::int64_t i = 0; i < 50; ++i) {
+    std::int64_t got = 0;
+    const outcome o = r.submit(triple, i, got).wait_outcome(wait_limit_ns);
+    ASSERT_EQ(o.code, status::ok) << text_of(o);
+    ASSERT_EQ(got, 3 * i);
+  }
+  close_and_check(r);
+}
+
+const auto throw_procedure = define("fault.throw", [] {
+  std::printf("a word from a confined worker\n");
+  throw std::bad_alloc();
+});
+const auto abort_procedure = define("fault.abort", [] { std::abort(); });
+
+TEST_P(hostile_test, exceptions_output_and_abort_work_as_elsewhere) {
+  runtime r(settings());
+  const outcome thrown = r.submit(throw_procedure).wait_outcome(wait_limit_ns);
+  EXPECT_EQ(thrown.code, status::task_failed) << text_of(thrown);
+  const outcome aborted = r.submit(abort_procedure).wait_outcome(wait_limit_ns);
+  EXPECT_EQ(aborted.code, status::poison);
+  EXPECT_NE(text_of(aborted).find("SIGABRT"), std::string::npos) << text_of(aborted);
+  close_and_check(r);
+}
+
+}  // namespace
+
+}  // namespace lev::test
