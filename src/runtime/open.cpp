@@ -143,7 +143,9 @@ copy_rule copies_on(const capability& caps, const config& settings) {
   rule.all = how == staging::copy || !caps.in_place;
   if (!caps.remote || how == staging::copy) return rule;
   const zone* z = open_zone();
-  if (z == nullptr) throw error(status::out_of_memory, -1, "no address space for shared memory; raise the limit on memory (ulimit -v)");
+  if (z == nullptr)
+    throw error(status::out_of_memory, -1,
+                "no address space for shared memory; raise the limit on memory (ulimit -v)");
   rule.shared_begin = z->heap_begin;
   rule.shared_end = z->heap_end;
   rule.shared_inout = how == staging::in_place;

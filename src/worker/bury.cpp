@@ -165,7 +165,8 @@ bool is_loop(engine& e, const remote_death& d) noexcept {
   return e.idle_deaths > e.settings.restarts_max;
 }
 
-// What becomes of the tasks in a dead worker's line; returns the one it died in. In the line's turn.
+// What becomes of the tasks in a dead worker's line; returns the one it died in. In the line's
+// turn.
 std::uint32_t empty_line(engine& e, std::uint32_t worker, bool is_timed) noexcept {
   remote_line& line = e.lines[worker];
   const bool was_begun = is_timed || e.remote->was_begun(worker);

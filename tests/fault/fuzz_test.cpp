@@ -12,11 +12,16 @@ namespace {
 
 std::uint32_t odd_value(random_source& random, std::uint32_t own) {
   switch (random.below(8)) {
-    case 0: return 0;
-    case 1: return ~0u;
-    case 2: return own + random.below(5) - 2;
-    case 3: return own + processes::lane_records;
-    default: return random.below(~0u);
+    case 0:
+      return 0;
+    case 1:
+      return ~0u;
+    case 2:
+      return own + random.below(5) - 2;
+    case 3:
+      return own + processes::lane_records;
+    default:
+      return random.below(~0u);
   }
 }
 
@@ -26,13 +31,27 @@ void disturb(processes::lane<>& desk, random_source& random, std::uint32_t own) 
   const std::uint32_t value = odd_value(random, own);
   processes::lane<>::end& e = desk.ends[random.below(processes::lane_records)];
   switch (random.below(8)) {
-    case 0: desk.claimed.store(value, memory_order_relaxed); return;
-    case 1: desk.asleep.store(value, memory_order_relaxed); return;
-    case 2: desk.rung.store(value, memory_order_relaxed); return;
-    case 3: e.how.code = static_cast<std::uint8_t>(value); return;
-    case 4: e.how.text_bytes = static_cast<std::uint16_t>(value); return;
-    case 5: e.how.task_code = static_cast<std::int32_t>(value); return;
-    case 6: e.how.text[value % sizeof e.how.text] = static_cast<char>(value >> 8); return;
+    case 0:
+      desk.claimed.store(value, memory_order_relaxed);
+      return;
+    case 1:
+      desk.asleep.store(value, memory_order_relaxed);
+      return;
+    case 2:
+      desk.rung.store(value, memory_order_relaxed);
+      return;
+    case 3:
+      e.how.code = static_cast<std::uint8_t>(value);
+      return;
+    case 4:
+      e.how.text_bytes = static_cast<std::uint16_t>(value);
+      return;
+    case 5:
+      e.how.task_code = static_cast<std::int32_t>(value);
+      return;
+    case 6:
+      e.how.text[value % sizeof e.how.text] = static_cast<char>(value >> 8);
+      return;
     default:
       if (random.below(64) == 0) e.number.store(value, memory_order_seq_cst);
   }

@@ -1,5 +1,5 @@
-// A host that is killed in the middle of its work: says which processes it has, then works for ever.
-// The first argument is the level, 0 or 1.
+// A host that is killed in the middle of its work: says which processes it has, then works for
+// ever. The first argument is the level, 0 or 1.
 #include <leveret/leveret.hpp>
 
 #include <unistd.h>

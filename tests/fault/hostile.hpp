@@ -28,8 +28,8 @@ inline config settings_at(isolation level, int workers = 1) {
 }
 
 // A task of an honest procedure comes back with what it should.
-inline const auto add_procedure =
-    define("fault.add", [](std::int64_t a, std::int64_t b, result<std::int64_t> sum) { sum = a + b; });
+inline const auto add_procedure = define(
+    "fault.add", [](std::int64_t a, std::int64_t b, result<std::int64_t> sum) { sum = a + b; });
 
 inline bool is_usable(runtime& r) {
   std::int64_t sum = 0;

@@ -2,8 +2,8 @@
 // at each level that stands up to it.
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -54,9 +54,9 @@ enum class attack {
 };
 
 constexpr const char* attack_names[] = {
-    "open_file",        "stat_file",       "make_socket", "fork_child",    "start_thread",
-    "execute",          "trace_host",      "signal_host", "signal_zygote", "write_host",
-    "make_memory_file", "become_dumpable", "map_code",    "protect_code",  "map_shared",
+    "open_file",        "stat_file",        "make_socket", "fork_child",    "start_thread",
+    "execute",          "trace_host",       "signal_host", "signal_zygote", "write_host",
+    "make_memory_file", "become_dumpable",  "map_code",    "protect_code",  "map_shared",
     "read_bell",        "write_other_file", "raise_limit"};
 static_assert(std::size(attack_names) == static_cast<std::size_t>(attack::count));
 
@@ -81,14 +81,22 @@ long try_memory(attack what) {
 long try_process(attack what, pid_t host, std::uint64_t address) {
   char* const arguments[] = {const_cast<char*>("true"), nullptr};
   switch (what) {
-    case attack::fork_child: return fork();
-    case attack::start_thread: return syscall(SYS_clone, CLONE_VM | SIGCHLD, 0, 0, 0, 0);
-    case attack::execute: return execv("/bin/true", arguments);
-    case attack::trace_host: return ptrace(PTRACE_SEIZE, host, 0, 0);
-    case attack::signal_host: return kill(host, SIGUSR1);
-    case attack::signal_zygote: return kill(getppid(), SIGKILL);
-    case attack::write_host: return write_to_host(host, address);
-    default: return try_memory(what);
+    case attack::fork_child:
+      return fork();
+    case attack::start_thread:
+      return syscall(SYS_clone, CLONE_VM | SIGCHLD, 0, 0, 0, 0);
+    case attack::execute:
+      return execv("/bin/true", arguments);
+    case attack::trace_host:
+      return ptrace(PTRACE_SEIZE, host, 0, 0);
+    case attack::signal_host:
+      return kill(host, SIGUSR1);
+    case attack::signal_zygote:
+      return kill(getppid(), SIGKILL);
+    case attack::write_host:
+      return write_to_host(host, address);
+    default:
+      return try_memory(what);
   }
 }
 
@@ -97,15 +105,24 @@ long try_attack(attack what, pid_t host, std::uint64_t address) {
   struct stat about;
   const rlimit more{1024, 1024};
   switch (what) {
-    case attack::open_file: return open("/etc/passwd", O_RDONLY);
-    case attack::stat_file: return stat("/etc/passwd", &about);
-    case attack::make_socket: return socket(AF_INET, SOCK_STREAM, 0);
-    case attack::make_memory_file: return memfd_create("x", 0);
-    case attack::become_dumpable: return prctl(PR_SET_DUMPABLE, 1);
-    case attack::read_bell: return read(4, &byte, 1);
-    case attack::write_other_file: return write(0, &byte, 1);
-    case attack::raise_limit: return setrlimit(RLIMIT_FSIZE, &more);
-    default: return try_process(what, host, address);
+    case attack::open_file:
+      return open("/etc/passwd", O_RDONLY);
+    case attack::stat_file:
+      return stat("/etc/passwd", &about);
+    case attack::make_socket:
+      return socket(AF_INET, SOCK_STREAM, 0);
+    case attack::make_memory_file:
+      return memfd_create("x", 0);
+    case attack::become_dumpable:
+      return prctl(PR_SET_DUMPABLE, 1);
+    case attack::read_bell:
+      return read(4, &byte, 1);
+    case attack::write_other_file:
+      return write(0, &byte, 1);
+    case attack::raise_limit:
+      return setrlimit(RLIMIT_FSIZE, &more);
+    default:
+      return try_process(what, host, address);
   }
 }
 
@@ -148,9 +165,10 @@ TEST_P(confined_test, cannot) {
   close_and_check(r);
 }
 
-INSTANTIATE_TEST_SUITE_P(attack, confined_test,
-                         testing::Range(0, static_cast<int>(attack::count)),
-                         [](const testing::TestParamInfo<int>& i) { return attack_names[i.param]; });
+INSTANTIATE_TEST_SUITE_P(attack, confined_test, testing::Range(0, static_cast<int>(attack::count)),
+                         [](const testing::TestParamInfo<int>& i) {
+                           return attack_names[i.param];
+                         });
 
 // --- At both levels ----------------------------------------------------------------------------
 
@@ -270,7 +288,8 @@ TEST_P(hostile_test, a_death_is_blamed_on_the_task_that_died) {
     std::int64_t sums[4] = {};
     ticket culprit = r.submit(lie_and_die, ahead);
     std::vector<ticket> others;
-    for (std::int64_t& s : sums) others.push_back(r.submit(add_procedure, std::int64_t{1}, std::int64_t{2}, s));
+    for (std::int64_t& s : sums)
+      others.push_back(r.submit(add_procedure, std::int64_t{1}, std::int64_t{2}, s));
     EXPECT_EQ(culprit.wait_outcome(wait_limit_ns).code, status::poison) << ahead;
     for (ticket& t : others) EXPECT_EQ(t.wait_outcome(wait_limit_ns).code, status::ok) << ahead;
     for (const std::int64_t s : sums) EXPECT_EQ(s, 3);
@@ -365,8 +384,7 @@ bool find_mapping(const char* name, std::uintptr_t* begin, std::uintptr_t* end) 
   char line[512];
   bool is_found = false;
   while (!is_found && std::fgets(line, sizeof line, maps) != nullptr) {
-    is_found = std::strstr(line, name) != nullptr &&
-               std::sscanf(line, "%lx-%lx", begin, end) == 2;
+    is_found = std::strstr(line, name) != nullptr && std::sscanf(line, "%lx-%lx", begin, end) == 2;
   }
   std::fclose(maps);
   return is_found;
@@ -420,6 +438,7 @@ TEST(security, what_a_task_forks_is_no_worker) {
     EXPECT_GT(pid, 0) << "the child answered";
     EXPECT_TRUE(is_usable(r));
   }
+  EXPECT_EQ(r.wait_for_completion(wait_limit_ns).code, status::ok);
   EXPECT_EQ(r.count().completed, 20u);
   close_and_check(r);
 }

@@ -1,5 +1,5 @@
-// What a confined worker may still ask of the kernel: memory of its own, the time, to sleep and wake
-// on its lane, to ring the host, to write to its output, and to end. Layer by layer:
+// What a confined worker may still ask of the kernel: memory of its own, the time, to sleep and
+// wake on its lane, to ring the host, to write to its output, and to end. Layer by layer:
 //
 //   1. descriptors: all are closed but standard output, standard error and the bell
 //   2. limits: no core dumps, no new descriptors, no processes, no growing files
@@ -41,14 +41,28 @@ constexpr bool has_other_numbers = false;
 
 // Calls that reach nothing but the process itself.
 constexpr std::uint32_t harmless_calls[] = {
-    SYS_futex,        SYS_munmap,          SYS_mremap,
-    SYS_madvise,      SYS_brk,             SYS_clock_gettime,
-    SYS_clock_getres, SYS_clock_nanosleep, SYS_nanosleep,
-    SYS_gettimeofday, SYS_sched_yield,     SYS_getrandom,
-    SYS_getpid,       SYS_getppid,         SYS_gettid,
+    SYS_futex,
+    SYS_munmap,
+    SYS_mremap,
+    SYS_madvise,
+    SYS_brk,
+    SYS_clock_gettime,
+    SYS_clock_getres,
+    SYS_clock_nanosleep,
+    SYS_nanosleep,
+    SYS_gettimeofday,
+    SYS_sched_yield,
+    SYS_getrandom,
+    SYS_getpid,
+    SYS_getppid,
+    SYS_gettid,
     SYS_getcpu,
-    SYS_rt_sigreturn, SYS_rt_sigprocmask,  SYS_rt_sigaction,
-    SYS_sigaltstack,  SYS_restart_syscall, SYS_exit,
+    SYS_rt_sigreturn,
+    SYS_rt_sigprocmask,
+    SYS_rt_sigaction,
+    SYS_sigaltstack,
+    SYS_restart_syscall,
+    SYS_exit,
     SYS_exit_group,
 #if defined(__x86_64__)
     SYS_time,
@@ -84,7 +98,8 @@ class filter {
   }
 
   // Allowed if the argument, of which the kernel takes 32 bits, is one of three values.
-  void allow_values(std::uint32_t call, unsigned argument, const std::uint32_t (&values)[3]) noexcept {
+  void allow_values(std::uint32_t call, unsigned argument,
+                    const std::uint32_t (&values)[3]) noexcept {
     begin_block(call, 6);
     load_argument(argument);
     add(BPF_JMP | BPF_JEQ | BPF_K, 2, 0, values[0]);
@@ -221,7 +236,8 @@ const char* confine(int bell) noexcept {
   close_files(bell);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return "confined workers need no_new_privs";
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return "confined workers: PR_SET_DUMPABLE";
-  if (!deny_files()) return "confined workers need Landlock, which this kernel has not or not enabled";
+  if (!deny_files())
+    return "confined workers need Landlock, which this kernel has not or not enabled";
   limit_resources();
   if (!drop_capabilities()) return "confined workers: giving up capabilities";
   if (!filter_calls(bell)) return "confined workers need seccomp filters";

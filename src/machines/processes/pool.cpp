@@ -40,13 +40,13 @@ using word = lane<>::word;
 const char* next_step(int code) noexcept {
   switch (code) {
     case EMFILE:
-      return "; ask for fewer workers (config.workers) or raise the limit on open files (ulimit -n)";
+      return "; ask for fewer workers (config.workers) or raise the limit on files (ulimit -n)";
     case ENFILE:
       return "; the system has no open files left: ask for fewer workers (config.workers)";
     case EAGAIN:
-      return "; ask for fewer workers (config.workers) or raise the limit on processes (ulimit -u)";
+      return "; ask for fewer workers (config.workers) or raise that on processes (ulimit -u)";
     case ENOMEM:
-      return "; lower config.local_store_bytes or workers, or raise the limit on memory (ulimit -v)";
+      return "; lower config.local_store_bytes or workers, or raise the limit (ulimit -v)";
     default:
       return "";
   }
@@ -160,7 +160,8 @@ bool pool::take_start_reports(int wait_ms) {
     errno = EPIPE;
     if (got == 0) return fail("the zygote process ended while it started workers");
     errno = r.what == report::not_started ? r.number : EMFILE;
-    const bool has_started = r.what != report::not_started && (r.what != report::started || file >= 0);
+    const bool has_started =
+        r.what != report::not_started && (r.what != report::started || file >= 0);
     if (got == sizeof r) take_report(r, file);
     if (!has_started) return fail("starting a worker process");
   }

@@ -38,8 +38,8 @@ class pool {
     // The service's own.
     pid_t pid = 0;
     int pidfd = -1;
-    bool is_alive = false;  // started, or about to be
-    bool is_awaited = false;  // start_worker() was called, and no report has come
+    bool is_alive = false;     // started, or about to be
+    bool is_awaited = false;   // start_worker() was called, and no report has come
     bool has_arrived = false;  // it was ready, and then ordered to work
     bool was_killed_for_time = false;
   };

@@ -61,7 +61,8 @@ void try_confining(const zygote& z) noexcept {
     const char* why = nullptr;  // the same address in parent and child
     int number = 0;
   };
-  void* page = mmap(nullptr, sizeof(answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* page =
+      mmap(nullptr, sizeof(answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) refuse(z, "mapping a page");
   const auto* got = new (page) answer;
   const pid_t pid = fork();
