@@ -118,8 +118,8 @@ struct lane {
   word died_at{0};
   // Written by the worker (1) and by whoever wakes it (0).
   alignas(line_pair_bytes) word asleep{0};
-  // Read by the worker, written by it (1: rang) and by the service when it has been woken, before it looks at
-  // the ends (0).
+  // Written by the worker (1: rang) and by the service when it has been woken, before it looks at
+  // the ends (0); read by both.
   alignas(line_pair_bytes) word rung{0};
   record records[lane_records];
   end ends[lane_records];

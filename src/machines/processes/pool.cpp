@@ -36,6 +36,8 @@ constexpr int start_ms_max = 20'000;
 
 using word = lane<>::word;
 
+constexpr const char* no_zygote = "the zygote process did not answer; does the program start?";
+
 // What the user of a system that refuses can do.
 const char* next_step(int code) noexcept {
   switch (code) {
@@ -211,7 +213,7 @@ bool pool::start_zygote() {
 
 bool pool::introduce() noexcept {
   const int files[] = {heap_file_, shared_file_, bell_};
-  return send_message(socket_, &about_, sizeof about_, files, 3) || fail("talking to the zygote");
+  return send_message(socket_, &about_, sizeof about_, files, 3) || fail(no_zygote);
 }
 
 bool pool::await_ready() noexcept {
@@ -225,7 +227,7 @@ bool pool::await_ready() noexcept {
   errno = ETIMEDOUT;
   if (ready > 0 && receive_message(socket_, &r, sizeof r, &file, 1, 0) == 0) errno = EPIPE;
   if (r.what == report::ready) return true;
-  if (r.text[0] == 0) return fail("the zygote process did not answer; does the program start?");
+  if (r.text[0] == 0) return fail(no_zygote);
   r.text[sizeof r.text - 1] = 0;
   errno = r.number;
   if (r.what == report::unavailable) why_status_ = status::unavailable;
