@@ -38,6 +38,7 @@ constexpr std::uintptr_t place_step = std::uintptr_t{1} << 22;
 struct heap {
   spin_lock<> lock;
   zone here;
+  zone adopted;  // in a worker process: the host's
   pid_t owner = 0;
   std::uintptr_t next_place = first_place;
   std::map<std::uintptr_t, std::size_t> free_blocks;  // by address; no two touch
@@ -202,6 +203,13 @@ const zone* open_zone() noexcept try {
   return nullptr;
 }
 
+void adopt_zone(std::uintptr_t begin, std::uintptr_t end) noexcept {
+  heap& h = the_heap();
+  const locked l(h);
+  h.adopted.heap_begin = begin;
+  h.adopted.heap_end = end;
+}
+
 void* shared_allocate(std::size_t bytes) noexcept try {
   if (bytes == 0 || bytes > heap_bytes_max || open_zone() == nullptr) return nullptr;
   heap& h = the_heap();
@@ -234,7 +242,8 @@ void shared_free(void* block) noexcept try {
 bool is_shared(const void* data, std::size_t bytes) noexcept {
   heap& h = the_heap();
   const locked l(h);
-  return h.here.holds(reinterpret_cast<std::uintptr_t>(data), bytes);
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  return h.here.holds(address, bytes) || h.adopted.holds(address, bytes);
 }
 
 }  // namespace lev

@@ -29,6 +29,9 @@ struct zone {
 // open_zone() makes the zone on its first call; null when the system refuses.
 const zone* open_zone() noexcept;
 
+// adopt_zone() makes is_shared() know the host's heap, in a worker process where it is mapped.
+void adopt_zone(std::uintptr_t begin, std::uintptr_t end) noexcept;
+
 // make_memory_file() returns a memory file of `bytes` bytes, which can neither shrink nor grow, or
 // -1. seal_memory_file() allows no more seals and, if it is to be `read_only`, no new mapping that
 // can write: those there are stay as they are. False when the system refuses.

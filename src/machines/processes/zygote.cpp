@@ -3,6 +3,7 @@
 
 #include "share/zone.hpp"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -99,6 +100,7 @@ void meet_host(zygote& z) noexcept {
   const bool is_confined = z.about.level == lev::isolation::confined;
   if (!map_at(z.about.heap_begin, files[0], z.about.heap_bytes, !is_confined))
     refuse(z, "the shared memory's place is taken");
+  adopt_zone(z.about.heap_begin, z.about.heap_begin + z.about.heap_bytes);
   void* shared = mmap(nullptr, sizeof(common), PROT_READ, MAP_SHARED, files[1], 0);
   if (shared == MAP_FAILED) refuse(z, "mapping the book of procedures");
   z.shared = static_cast<const common*>(shared);
@@ -222,20 +224,46 @@ const char* const zygote_variable = "LEVERET_ZYGOTE";
 namespace {
 
 using initialiser = void (*)(int, char**, char**);
-extern "C" {
-[[gnu::visibility("hidden")]] extern initialiser __init_array_start[];
-[[gnu::visibility("hidden")]] extern initialiser __init_array_end[];
-}
 
 void become_zygote(int argc, char** argv, char** environment);
+
+struct initialisers {
+  initialiser* begin = nullptr;
+  initialiser* end = nullptr;
+};
+
+// The constructors of a loaded module, as its dynamic section lists them.
+initialisers constructors_of(const link_map& module) noexcept {
+  std::uintptr_t begin = 0;
+  std::size_t bytes = 0;
+  for (const ElfW(Dyn)* d = module.l_ld; d != nullptr && d->d_tag != DT_NULL; ++d) {
+    if (d->d_tag == DT_INIT_ARRAY) begin = module.l_addr + d->d_un.d_ptr;
+    if (d->d_tag == DT_INIT_ARRAYSZ) bytes = d->d_un.d_val;
+  }
+  if (begin == 0) return {};
+  auto* first = reinterpret_cast<initialiser*>(begin);
+  return {first, first + bytes / sizeof(initialiser)};
+}
 
 // The constructors that would have followed: those of this file's module, and, if that is a shared
 // library, the program's. A task's body finds its static objects made, as in the host.
 void run_other_constructors(int argc, char** argv, char** environment) {
-  initialiser* next = __init_array_start;
-  while (next != __init_array_end && *next != &become_zygote) ++next;
-  if (next == __init_array_end) return;
-  while (++next != __init_array_end) (*next)(argc, argv, environment);
+  Dl_info info;
+  void* extra = nullptr;
+  if (dladdr1(reinterpret_cast<void*>(&become_zygote), &info, &extra, RTLD_DL_LINKMAP) == 0 ||
+      extra == nullptr)
+    return;  // a program without a dynamic section
+  const auto* own = static_cast<const link_map*>(extra);
+  const initialisers ours = constructors_of(*own);
+  initialiser* next = ours.begin;
+  while (next != ours.end && *next != &become_zygote) ++next;
+  if (next != ours.end) ++next;
+  for (; next != ours.end; ++next) (*next)(argc, argv, environment);
+  const link_map* program = own;
+  while (program->l_prev != nullptr) program = program->l_prev;
+  if (program == own) return;
+  const initialisers theirs = constructors_of(*program);
+  for (next = theirs.begin; next != theirs.end; ++next) (*next)(argc, argv, environment);
 }
 
 // Runs while the program loads. In every program but a zygote it looks for one variable and
