@@ -9,11 +9,13 @@ when the run has ended.
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from . import _core
+
+if TYPE_CHECKING:  # a worker process imports this package, and NumPy only when it needs it
+    import numpy as np
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,8 @@ def mandelbrot_picture(
     Without a runtime it is the serial reference's, which every other one must equal bit for bit.
     """
     tasks = _check_picture(width, height, iterations, tasks)
+    import numpy as np
+
     counts = np.empty((height, width), np.uint16)
     _core.draw_mandelbrot(
         runtime,

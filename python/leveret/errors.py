@@ -39,6 +39,10 @@ class Status(enum.IntEnum):
     TOO_DEEP = 23
     NOT_SUPPORTED = 24
     BAD_FILTER = 25
+    POISON = 26
+    WORKER_DIED = 27
+    OVERRAN = 28
+    POOL_DOWN = 29
 
 
 class LeveretError(Exception):
@@ -75,6 +79,25 @@ class TaskFailed(LeveretError):
 
 class DependencyFailed(TaskFailed):
     """A task named in after= did not end well; this one did not run."""
+
+
+class WorkerDied(TaskFailed):
+    """The task's worker process died in it, and it must not be run again.
+
+    code: minus the signal's number, or what the process gave to exit().
+    """
+
+
+class Poison(WorkerDied):
+    """The task's worker process died in it on every attempt. Other tasks are not affected."""
+
+
+class Overran(TaskFailed):
+    """The task ran longer than its time limit, and its worker process was killed."""
+
+
+class PoolDown(LeveretError, RuntimeError):
+    """Worker processes die as soon as they start. No task runs any more: open a new runtime."""
 
 
 class Cancelled(LeveretError):
@@ -132,6 +155,10 @@ CLASSES: dict[Status, type[LeveretError]] = {
     Status.EXISTS: InvalidArgument,
     Status.BAD_CONFIG: InvalidArgument,
     Status.OUT_OF_MEMORY: OutOfMemory,
+    Status.POISON: Poison,
+    Status.WORKER_DIED: WorkerDied,
+    Status.OVERRAN: Overran,
+    Status.POOL_DOWN: PoolDown,
 }
 
 

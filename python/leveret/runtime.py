@@ -8,7 +8,18 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Literal
 
-from . import _core
+from . import _core, launch
+
+
+def nanoseconds(timeout: float | None) -> int:
+    """A time limit as the core has it: 0 is none."""
+    if timeout is None:
+        return 0
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+        raise TypeError(f"a time limit must be None or a number of seconds, not {timeout!r}")
+    if not 0 < timeout < 9e9:
+        raise ValueError(f"a time limit must be None or a number of seconds > 0, not {timeout!r}")
+    return max(1, int(timeout * 1e9))
 
 
 class Runtime(_core.Runtime):
@@ -22,7 +33,7 @@ class Runtime(_core.Runtime):
         staging: Literal["auto", "in_place", "copy"] = "auto",
         depth: int = 0,
         tickets: int = 4096,
-        local_store_bytes: int = 256 << 10,
+        local_store_bytes: int | None = None,
         trace_events: int = 0,
         seed: int = 1,
         wait: Literal["help", "park", "spin"] = "help",
@@ -33,9 +44,17 @@ class Runtime(_core.Runtime):
         host_threads: int = 64,
         nest_max: int = 256,
         spin_ns: int = 50_000,
+        isolation: Literal["crash", "confined"] = "crash",
+        max_attempts: int = 3,
+        restarts_max: int = 8,
+        task_timeout: float | None = None,
+        worker_memory: int = 0,
+        worker_cpu_seconds: int = 0,
     ) -> None:
         if not isinstance(machine, str):
             raise TypeError(f"machine must be a name such as 'threads', not {machine!r}")
+        if local_store_bytes is None:
+            local_store_bytes = (64 << 20) if machine == "processes" else (256 << 10)
         super().__init__(
             machine,
             workers=workers,
@@ -52,8 +71,19 @@ class Runtime(_core.Runtime):
             host_threads=host_threads,
             nest_max=nest_max,
             spin_ns=spin_ns,
+            isolation=isolation,
+            max_attempts=max_attempts,
+            restarts_max=restarts_max,
+            task_ns_max=nanoseconds(task_timeout),
+            worker_memory=worker_memory,
+            worker_cpu_seconds=worker_cpu_seconds,
+            worker_command=self._command(machine),
         )
         self._is_open = True
+
+    def _command(self, machine: str) -> list[str]:
+        """What worker processes are started from."""
+        return launch.worker_command() if machine == "processes" else []
 
     def __enter__(self) -> Runtime:
         return self

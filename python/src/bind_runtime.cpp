@@ -1,5 +1,6 @@
 // Binds Runtime and Mutex: reads the configuration, and checks what C++ types cannot say.
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <limits>
 
@@ -22,6 +23,13 @@ staging: 'auto', 'in_place' or 'copy'. wait: 'help', 'park' or 'spin'. full: 'he
 'fail', what a submit does when all tickets are in use. depth: tasks looked ahead, 0 to choose.
 local_store_bytes: per worker. tickets: tasks in flight at most. trace_events: kept per worker.
 spin_ns: how long an idle worker polls before it sleeps. seed: of every random choice.
+
+For machine='processes', where a worker is a process and a crash in a task ends only that:
+isolation: 'crash' or 'confined'. max_attempts: a task whose worker dies this often is given up
+(leveret.Poison). restarts_max: workers that die one after the other without having taken a task,
+until the pool is down (leveret.PoolDown). task_timeout: seconds; a task that runs longer is killed
+(leveret.Overran). worker_memory: private bytes of a worker at most. worker_cpu_seconds: its CPU
+time. local_store_bytes is 64 MiB there by default: it is no memory until a task uses it.
 
 Raises ValueError for values that make no sense, Unavailable when the machine does not work here.
 Thread safety: every method from any thread.)";
@@ -107,6 +115,9 @@ void set_choices(config& c, nb::handle o) {
   c.staging = choose("staging", text("staging"), stagings);
   c.wait = choose("wait", text("wait"), waits);
   c.full = choose("full", text("full"), fulls);
+  using i = isolation;
+  const choice<i> isolations[] = {{"crash", i::crash}, {"confined", i::confined}};
+  c.isolation = choose("isolation", text("isolation"), isolations);
 }
 
 void open(runtime_object* self, const std::string& machine, nb::kwargs o) {
@@ -123,11 +134,17 @@ void open(runtime_object* self, const std::string& machine, nb::kwargs o) {
   set_number(c.host_threads, o, "host_threads");
   set_number(c.nest_max, o, "nest_max");
   set_number(c.spin_ns, o, "spin_ns");
+  set_number(c.max_attempts, o, "max_attempts");
+  set_number(c.restarts_max, o, "restarts_max");
+  set_number(c.task_ns_max, o, "task_ns_max");
+  set_number(c.worker_bytes_max, o, "worker_memory");
+  set_number(c.worker_cpu_seconds_max, o, "worker_cpu_seconds");
   const nb::object pin = o["pin"];
   if (!nb::isinstance<nb::bool_>(pin))
     raise_type_error("pin must be True or False, not " + text_of(nb::repr(pin)));
   c.pin = nb::cast<bool>(pin);
-  new (self) runtime_object(std::make_shared<session>(c));
+  new (self) runtime_object(std::make_shared<session>(
+      c, nb::cast<std::vector<std::string>>(o["worker_command"])));
 }
 
 // The options of a task as Python gives them.

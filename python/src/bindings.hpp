@@ -10,6 +10,9 @@ void bind_procedures(nanobind::module_& m);
 void bind_tickets(nanobind::module_& m);
 void bind_runtime(nanobind::module_& m);
 void bind_machines(nanobind::module_& m);
+void bind_shared(nanobind::module_& m);
+void bind_worker(nanobind::module_& m);
+void bind_calls(nanobind::module_& m);
 void bind_apps(nanobind::module_& m);
 
 }  // namespace lev::python

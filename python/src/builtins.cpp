@@ -83,6 +83,10 @@ void register_plan(plan& p, body run) {
   info.name = p.name.c_str();
   info.run = run;
   info.context = &p;
+  if (p.function != nullptr) {
+    make_portable(p);
+    info.portable = &p.portable;
+  }
   info.kinds = p.kinds.data();
   info.kind_count = static_cast<unsigned>(p.kinds.size());
   const status code = register_procedure(info, &p.id);

@@ -54,6 +54,9 @@ NB_MODULE(_core, m) {
   bind_procedures(m);
   bind_tickets(m);
   bind_runtime(m);
+  bind_shared(m);
+  bind_worker(m);
+  bind_calls(m);
 #ifdef LEVERET_PYTHON_APPS
   bind_apps(m);
 #endif

@@ -19,6 +19,7 @@
 
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 namespace lev::python {
 
@@ -203,6 +204,44 @@ int call_c_function(const call& c) {
   for (const step& s : p.steps) load(words, s, c.arguments[s.argument]);
   const int code = jump(p.function, words);
   return p.returns_code ? code : 0;
+}
+
+namespace {
+
+// What the trampoline needs of a plan, as bytes: this, then the steps.
+struct portable_head {
+  std::uint32_t returns_code;
+  std::uint32_t step_count;
+};
+
+void* rebuild_plan(const void* bytes, unsigned byte_count, void* function) {
+  portable_head head{};
+  if (byte_count < sizeof head) return nullptr;
+  std::memcpy(&head, bytes, sizeof head);
+  auto* p = new plan;
+  p->function = function;
+  p->returns_code = head.returns_code != 0;
+  p->steps.resize(head.step_count);
+  std::memcpy(p->steps.data(), static_cast<const char*>(bytes) + sizeof head,
+              head.step_count * sizeof(step));
+  return p;
+}
+
+}  // namespace
+
+void make_portable(plan& p) {
+  static_assert(std::is_trivially_copyable_v<step>);
+  static_assert(sizeof(portable_head) + (integers_max + floats_max) * sizeof(step) <=
+                portable_context::bytes_max);
+  const portable_head head{p.returns_code, static_cast<std::uint32_t>(p.steps.size())};
+  p.portable_bytes.resize(sizeof head + p.steps.size() * sizeof(step));
+  std::memcpy(p.portable_bytes.data(), &head, sizeof head);
+  std::memcpy(p.portable_bytes.data() + sizeof head, p.steps.data(),
+              p.steps.size() * sizeof(step));
+  p.portable.bytes = p.portable_bytes.data();
+  p.portable.byte_count = static_cast<unsigned>(p.portable_bytes.size());
+  p.portable.function = p.function;
+  p.portable.rebuild = &rebuild_plan;
 }
 
 const char* trampoline_unavailable() noexcept {

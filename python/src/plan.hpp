@@ -48,6 +48,9 @@ struct plan {
   std::vector<kind> kinds;  // of slots
   unsigned result_count = 0;
   procedure_id id = 0;
+  // For worker processes: how the body's part of the plan is made anew there.
+  std::vector<unsigned char> portable_bytes;
+  portable_context portable;
 };
 
 // One parsed parameter as the Python side hands it over.
@@ -67,6 +70,9 @@ plan* make_plan(const std::vector<parameter>& parameters);
 
 // call_c_function() is the body of every procedure that is a C function; its context is the plan.
 int call_c_function(const call& c);
+
+// make_portable() fills in what worker processes need of a plan whose body is call_c_function().
+void make_portable(plan& p);
 
 // trampoline_unavailable() says why C functions cannot be called on this CPU; null when they can.
 const char* trampoline_unavailable() noexcept;

@@ -47,6 +47,8 @@ class runtime_object {
     session_->collect();
     return r;
   }
+  // core() is for threads without the GIL.
+  detail::core* core() noexcept { return session_->core(); }
 
  private:
   lev::ticket try_submit(const descriptor& task, const options& o, refusal* why);

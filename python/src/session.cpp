@@ -23,7 +23,15 @@ unsigned watch_forks() {
   return fork_count.load(std::memory_order_relaxed);
 }
 
-lev::runtime* open(const config& c) {
+std::vector<const char*> words_of(const std::vector<std::string>& command) {
+  std::vector<const char*> words;
+  for (const std::string& word : command) words.push_back(word.c_str());
+  words.push_back(nullptr);
+  return words;
+}
+
+lev::runtime* open(config c, const std::vector<const char*>& command) {
+  if (command.size() > 1) c.worker_command = command.data();
   try {
     const nb::gil_scoped_release released;
     return new lev::runtime(c);
@@ -36,7 +44,11 @@ lev::runtime* open(const config& c) {
 
 }  // namespace
 
-session::session(const config& c) : runtime_(open(c)), fork_count_(watch_forks()) {}
+session::session(config c, std::vector<std::string> command)
+    : command_(std::move(command)),
+      command_words_(words_of(command_)),
+      runtime_(open(c, command_words_)),
+      fork_count_(watch_forks()) {}
 
 session::~session() {
   if (is_forked()) return;  // the workers and their locks are the parent's: leak, rather than hang

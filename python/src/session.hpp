@@ -4,6 +4,7 @@
 #define LEVERET_PYTHON_SESSION_HPP
 
 #include <atomic>
+#include <string>
 #include <vector>
 
 #include "hold.hpp"
@@ -12,7 +13,8 @@ namespace lev::python {
 
 class session {
  public:
-  explicit session(const config& c);  // raises; starts the workers without the GIL
+  // Raises; starts the workers without the GIL. `command` is config::worker_command, empty for none.
+  session(config c, std::vector<std::string> command);
   ~session();                         // with the GIL, which it gives up while tasks drain
   session(const session&) = delete;
   session& operator=(const session&) = delete;
@@ -21,6 +23,7 @@ class session {
   // a fork.
   lev::runtime& runtime();
   bool is_forked() const noexcept;
+  detail::core* core() noexcept { return runtime_->core(); }
 
   // keep_until_complete() has `h` released after the task of `t` completed; called once, right
   // after the submit.
@@ -43,6 +46,8 @@ class session {
   static void on_complete(void* h) noexcept;
   void collect_finished() noexcept;
 
+  std::vector<std::string> command_;  // a new zygote may be started from it at any time
+  std::vector<const char*> command_words_;
   lev::runtime* runtime_;
   unsigned fork_count_;
   std::vector<hold*> until_idle_;

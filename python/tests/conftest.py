@@ -40,7 +40,7 @@ def works(machine: str) -> bool:
     return any(m.name == machine and m.unavailable is None for m in leveret.machines())
 
 
-@pytest.fixture(params=["threads", "sim"])
+@pytest.fixture(params=["threads", "sim", "processes"])
 def machine(request: pytest.FixtureRequest) -> str:
     name = str(request.param)
     if not works(name):

@@ -1,0 +1,277 @@
+// Submitting, waiting for and delivering Python calls.
+#include "call_port.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include "bindings.hpp"
+#include "shared.hpp"
+#include "worker.hpp"
+
+namespace lev::python {
+
+namespace {
+
+// While above 0, this thread delivers nothing when a call completes on it: its caller does.
+thread_local int is_in_submit = 0;
+thread_local bool is_draining = false;
+
+// Above that, copying the arguments is long enough for other threads to run meanwhile.
+constexpr std::size_t gil_kept_bytes_max = 256 << 10;
+
+class flagged {
+ public:
+  flagged() noexcept { ++is_in_submit; }
+  ~flagged() { --is_in_submit; }
+  flagged(const flagged&) = delete;
+  flagged& operator=(const flagged&) = delete;
+};
+
+argument memory(kind what, const void* address, std::size_t bytes) {
+  argument a;
+  a.what = what;
+  a.address = reinterpret_cast<std::uintptr_t>(address);
+  a.row_bytes = bytes;
+  a.stride_bytes = static_cast<std::int64_t>(bytes);
+  return a;
+}
+
+std::string thrown_text(const std::exception_ptr& thrown) {
+  if (!thrown) return {};
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+runtime_object& runtime_in(const nb::object& o) {
+  return *nb::inst_ptr<runtime_object>(o);
+}
+
+lev::ticket try_submit(lev::runtime& r, const descriptor& d, std::size_t bytes, refusal* why) {
+  const flagged here;
+  if (bytes <= gil_kept_bytes_max) return r.try_submit(d, nullptr, why);
+  const nb::gil_scoped_release released;
+  return r.try_submit(d, nullptr, why);
+}
+
+}  // namespace
+
+port_call::~port_call() {
+  for (Py_buffer& view : buffers) PyBuffer_Release(&view);
+}
+
+call_port::call_port(nb::object runtime, nb::object deliver, bool may_rerun, nb::object setup)
+    : runtime_(std::move(runtime)),
+      deliver_(std::move(deliver)),
+      setup_(std::move(setup)),
+      may_rerun_(may_rerun) {
+  if (!nb::isinstance<runtime_object>(runtime_)) raise_type_error("runtime must be a Runtime");
+  if (!nb::isinstance<shared_block>(setup_)) raise_type_error("setup must be a SharedBlock");
+}
+
+nb::object call_port::submit(nb::handle self, nb::object cookie, nb::bytes request,
+                             nb::list buffers, nb::object block) {
+  lev::runtime& r = runtime_in(runtime_).runtime();
+  auto* c = new port_call;
+  nb::object owner = nb::cast(c, nb::rv_policy::take_ownership);
+  c->port = nb::borrow(self);
+  c->cookie = std::move(cookie);
+  c->request = request;
+  c->block = std::move(block);
+  c->buffers.reserve(buffers.size());
+
+  descriptor d;
+  const auto& setup = *nb::inst_ptr<shared_block>(setup_);
+  argument& s = d.arguments[call_setup];
+  s.address = reinterpret_cast<std::uintptr_t>(setup.data());
+  s.row_bytes = setup.bytes();
+  s.unit_bytes = 16;
+  d.arguments[call_request] = memory(kind::in, request.c_str(), request.size());
+  d.arguments[call_reply] = memory(kind::out, c->reply, port_call::reply_bytes);
+  if (!c->block.is_none()) {
+    const auto& place = *nb::inst_ptr<shared_block>(c->block);
+    d.arguments[call_reply] = memory(kind::out, place.data(), place.bytes());
+  }
+  std::size_t bytes = request.size();
+  unsigned count = call_buffers;
+  for (nb::handle each : buffers) {
+    if (count == argument_count_max) raise_value_error("too many buffers");
+    Py_buffer view;
+    if (PyObject_GetBuffer(each.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    c->buffers.push_back(view);
+    d.arguments[count++] = memory(kind::in, view.buf, static_cast<std::size_t>(view.len));
+    bytes += static_cast<std::size_t>(view.len);
+  }
+  d.procedure = python_call(count - call_buffers, may_rerun_);
+  d.argument_count = static_cast<std::uint8_t>(count);
+
+  refusal why;
+  lev::ticket t = try_submit(r, d, bytes, &why);
+  if (!t && why.code == status::would_block) return nb::none();
+  if (!t) raise_status(why.code, why.message);
+  c->id = t.id();
+  owner.inc_ref();  // until it is delivered
+  const flagged here;
+  t.then(&call_port::on_complete, c);
+  t.forget();  // consumed by the callback, or by wait()
+  return owner;
+}
+
+bool call_port::push(port_call* c) noexcept {
+  c->next = finished_.load(std::memory_order_relaxed);
+  // Pairs with the acquire in drain(): publishes c->next.
+  while (!finished_.compare_exchange_weak(c->next, c, std::memory_order_release,
+                                          std::memory_order_relaxed)) {
+  }
+  return c->next == nullptr;
+}
+
+void call_port::on_complete(void* context) noexcept {
+  auto* c = static_cast<port_call*>(context);
+  call_port& port = *nb::inst_ptr<call_port>(c->port);
+  lev::ticket t(runtime_in(port.runtime_).core(), c->id);
+  lev::outcome how = t.wait_outcome(0);
+  t.forget();
+  // Stale: a wait() was quicker, and delivers it.
+  if (how.code != status::stale_ticket) {
+    c->how = std::move(how);
+    // Pairs with the acquire in add_to(): publishes `how`.
+    c->has_outcome.store(true, std::memory_order_release);
+  }
+  // Whoever finds the list empty delivers what is in it when he has got the GIL.
+  if (!port.push(c) || is_in_submit != 0) return;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  port.drain();
+  PyGILState_Release(state);
+}
+
+void call_port::add_to(nb::list& batch, port_call& c) {
+  // Pairs with the release of whoever consumed the ticket.
+  if (c.is_delivered || !c.has_outcome.load(std::memory_order_acquire)) return;
+  c.is_delivered = true;
+  nb::object reply = std::move(c.block);
+  c.block = nb::none();
+  if (reply.is_none()) reply = nb::bytes(c.reply, port_call::reply_bytes);
+  batch.append(nb::make_tuple(std::move(c.cookie), static_cast<int>(c.how.code), c.how.task_code,
+                              thrown_text(c.how.exception), std::move(reply)));
+  c.cookie = nb::none();
+  c.request = nb::none();
+  for (Py_buffer& view : c.buffers) PyBuffer_Release(&view);
+  c.buffers.clear();
+  c.how = {};
+}
+
+void call_port::deliver(const nb::list& batch) {
+  if (batch.size() == 0) return;
+  try {
+    deliver_(batch);
+  } catch (nb::python_error& e) {
+    e.discard_as_unraisable(deliver_);
+  }
+}
+
+void call_port::drain() {
+  if (is_draining) return;  // the call below on this thread's stack goes on
+  is_draining = true;
+  port_call* list = nullptr;
+  // Pairs with the release in push().
+  while ((list = finished_.exchange(nullptr, std::memory_order_acquire)) != nullptr) {
+    port_call* oldest = nullptr;
+    for (port_call* c = list; c != nullptr;) {
+      port_call* next = c->next;
+      c->next = oldest;
+      oldest = c;
+      c = next;
+    }
+    nb::list batch;
+    for (port_call* c = oldest; c != nullptr; c = c->next) add_to(batch, *c);
+    deliver(batch);
+    for (port_call* c = oldest; c != nullptr;) {
+      port_call* next = c->next;
+      nb::find(c).dec_ref();
+      c = next;
+    }
+  }
+  is_draining = false;
+}
+
+bool call_port::wait(port_call& c, nb::object timeout) {
+  if (c.is_delivered) return true;
+  if (c.is_waited_for || is_draining) return false;
+  struct waiting {
+    explicit waiting(port_call& of) : call(of) { call.is_waited_for = true; }
+    ~waiting() { call.is_waited_for = false; }
+    port_call& call;
+  };
+  const waiting w(c);
+  const deadline end(timeout);
+  lev::runtime& r = runtime_in(runtime_).runtime();
+  lev::outcome how = wait_in_slices(end, [&](std::int64_t ns) {
+    lev::ticket t(r.core(), c.id);
+    lev::outcome o = t.wait_outcome(ns);
+    t.forget();
+    return o;
+  });
+  if (!lev::ticket::consumes(how.code) || how.code == status::stale_ticket) return c.is_delivered;
+  c.how = std::move(how);
+  c.has_outcome.store(true, std::memory_order_release);  // Pairs with add_to(), on this thread
+  nb::list batch;
+  add_to(batch, c);
+  deliver(batch);
+  return true;
+}
+
+int call_port::traverse(visitproc visit, void* arg) {
+  Py_VISIT(runtime_.ptr());
+  Py_VISIT(deliver_.ptr());
+  Py_VISIT(setup_.ptr());
+  return 0;
+}
+
+void call_port::clear() {
+  deliver_.reset();
+}
+
+namespace {
+
+int traverse_port(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  return nb::inst_ptr<call_port>(self)->traverse(visit, arg);
+}
+int clear_port(PyObject* self) {
+  nb::inst_ptr<call_port>(self)->clear();
+  return 0;
+}
+PyType_Slot port_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse_port)},
+                            {Py_tp_clear, reinterpret_cast<void*>(&clear_port)},
+                            {0, nullptr}};
+
+}  // namespace
+
+void bind_calls(nb::module_& m) {
+  nb::class_<port_call>(m, "Call", "A Python call on its way; see leveret.ProcessExecutor.");
+  nb::class_<call_port>(m, "CallPort", nb::type_slots(port_slots),
+                        "Sends Python calls to worker processes; see leveret.ProcessExecutor.")
+      .def(nb::init<nb::object, nb::object, bool, nb::object>(), nb::arg("runtime"),
+           nb::arg("deliver"), nb::arg("may_rerun"), nb::arg("setup"))
+      .def(
+          "submit",
+          [](nb::handle self, nb::object cookie, nb::bytes request, nb::list buffers,
+             nb::object block) {
+            return nb::inst_ptr<call_port>(self)->submit(self, std::move(cookie),
+                                                         std::move(request), std::move(buffers),
+                                                         std::move(block));
+          },
+          nb::arg("cookie"), nb::arg("request"), nb::arg("buffers"), nb::arg("reply").none(),
+          "Sends a call; None when all tickets are in use.")
+      .def("wait", &call_port::wait, nb::arg("call"), nb::arg("timeout").none(),
+           "Waits for a call as Ticket.wait() does; True when it was delivered.")
+      .def("drain", &call_port::drain, "Delivers the calls that are finished.")
+      .def_prop_ro("has_finished", &call_port::has_finished, "Whether drain() has work.");
+}
+
+}  // namespace lev::python

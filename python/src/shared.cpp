@@ -1,0 +1,107 @@
+// Making and keeping blocks of shared memory. All of it with the GIL held.
+#include "shared.hpp"
+
+#include <bit>
+#include <cstring>
+#include <leveret/shared.hpp>
+#include <string>
+#include <vector>
+
+#include "bindings.hpp"
+#include "errors.hpp"
+
+namespace lev::python {
+
+namespace {
+
+constexpr std::size_t kept_bytes_max = std::size_t{64} << 20;
+constexpr std::size_t block_bytes_min = 4096;
+constexpr unsigned classes = 48;
+
+// Blocks nobody uses, by size class: that of class i has 2^i bytes.
+struct kept_blocks {
+  std::vector<void*> of[classes];
+  std::size_t bytes = 0;
+};
+kept_blocks& kept() {
+  static auto* all = new kept_blocks;  // blocks may be dropped while the interpreter ends
+  return *all;
+}
+
+unsigned class_of(std::size_t bytes) {
+  return static_cast<unsigned>(std::bit_width(bytes - 1));
+}
+
+std::size_t rounded(std::size_t bytes) {
+  if (bytes < block_bytes_min) return block_bytes_min;
+  // Above the largest block that is kept, nothing is gained by rounding.
+  return bytes > kept_bytes_max ? bytes : std::size_t{1} << class_of(bytes);
+}
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  const auto& b = *nb::inst_ptr<shared_block>(self);
+  return PyBuffer_FillInfo(view, self, b.data(), static_cast<Py_ssize_t>(b.bytes()), 0, flags);
+}
+
+PyType_Slot block_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)}, {0, nullptr}};
+
+}  // namespace
+
+shared_block::shared_block(std::size_t bytes, bool is_cleared) : data_(nullptr), bytes_(bytes) {
+  if (bytes == 0) bytes_ = bytes = 1;
+  const std::size_t size = rounded(bytes);
+  if (size <= kept_bytes_max) {
+    std::vector<void*>& free = kept().of[class_of(size)];
+    if (!free.empty()) {
+      data_ = free.back();
+      free.pop_back();
+      kept().bytes -= size;
+      if (is_cleared) std::memset(data_, 0, bytes);
+      return;
+    }
+  }
+  {
+    const nb::gil_scoped_release released;
+    data_ = shared_allocate(size);
+  }
+  if (data_ == nullptr)
+    raise_status(status::out_of_memory,
+                 "no shared memory for " + std::to_string(size) + " bytes; free some arrays");
+}
+
+shared_block::~shared_block() {
+  const std::size_t size = rounded(bytes_);
+  if (size <= kept_bytes_max && kept().bytes + size <= kept_bytes_max) {
+    kept().of[class_of(size)].push_back(data_);
+    kept().bytes += size;
+  } else {
+    shared_free(data_);
+  }
+}
+
+void bind_shared(nb::module_& m) {
+  nb::class_<shared_block>(m, "SharedBlock", nb::type_slots(block_slots), nb::is_weak_referenceable(),
+                           "Shared memory, with the buffer protocol. See leveret.shared_array().")
+      .def(nb::init<std::size_t, bool>(), nb::arg("size"), nb::arg("clear") = true)
+      .def_prop_ro(
+          "address",
+          [](const shared_block& b) { return reinterpret_cast<std::uintptr_t>(b.data()); },
+          "Where it begins, here and in every worker process.")
+      .def_prop_ro("size", &shared_block::bytes, "Bytes.");
+  m.def(
+      "is_shared",
+      [](std::uintptr_t address, std::size_t size) {
+        return is_shared(reinterpret_cast<const void*>(address), size);
+      },
+      nb::arg("address"), nb::arg("size"), "Whether those bytes lie in shared memory.");
+  m.def(
+      "memory_at",
+      [](std::uintptr_t address, std::size_t size) {
+        return nb::steal(PyMemoryView_FromMemory(reinterpret_cast<char*>(address),
+                                                 static_cast<Py_ssize_t>(size), PyBUF_WRITE));
+      },
+      nb::arg("address"), nb::arg("size"), nb::sig("def memory_at(address: int, size: int) -> memoryview"),
+      "A view of memory that somebody else keeps alive.");
+}
+
+}  // namespace lev::python

@@ -1,0 +1,30 @@
+// Blocks of shared memory as Python objects, with the buffer protocol.
+//
+// Blocks that are dropped are kept for the next one of their size, up to a bound: making one costs
+// the system's clearing of its pages.
+#ifndef LEVERET_PYTHON_SHARED_HPP
+#define LEVERET_PYTHON_SHARED_HPP
+
+#include <cstddef>
+
+namespace lev::python {
+
+class shared_block {
+ public:
+  // Raises OutOfMemory. The bytes are zero if `is_cleared`, else anything.
+  shared_block(std::size_t bytes, bool is_cleared);
+  ~shared_block();
+  shared_block(const shared_block&) = delete;
+  shared_block& operator=(const shared_block&) = delete;
+
+  void* data() const noexcept { return data_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  void* data_;
+  std::size_t bytes_;
+};
+
+}  // namespace lev::python
+
+#endif

@@ -1,0 +1,99 @@
+// Worker processes of a Python host. The zygote is a Python interpreter; its workers are forked with
+// the interpreter's own hooks. Between tasks a worker gives up the GIL, so that threads that a
+// function has left behind go on.
+#include "worker.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "bindings.hpp"
+#include "errors.hpp"
+
+namespace lev::python {
+
+namespace {
+
+PyThreadState* worker_thread = nullptr;  // in a worker: the main thread, while a task is awaited
+PyObject* runner = nullptr;              // what runs a call: leveret._calls.run, or null
+
+void in_worker() {
+  PyOS_AfterFork_Child();
+  worker_thread = PyEval_SaveThread();
+}
+
+nb::object view_of(const argument& a, int flags) {
+  static char nothing = 0;
+  char* begin = a.row_bytes == 0 ? &nothing : reinterpret_cast<char*>(a.address);
+  return nb::steal(PyMemoryView_FromMemory(begin, static_cast<Py_ssize_t>(a.row_bytes), flags));
+}
+
+void run_with_gil(const call& c) {
+  if (runner == nullptr) throw std::runtime_error("the worker process runs no Python functions");
+  const argument& setup = c.arguments[call_setup];
+  nb::list buffers;
+  for (unsigned i = call_buffers; i < c.argument_count; ++i)
+    buffers.append(view_of(c.arguments[i], PyBUF_READ));
+  try {
+    const nb::handle run(runner);
+    run(setup.address, setup.row_bytes, view_of(c.arguments[call_request], PyBUF_READ),
+                       view_of(c.arguments[call_reply], PyBUF_WRITE), buffers);
+  } catch (const nb::python_error& e) {
+    const std::string text = e.what();
+    throw std::runtime_error(text);
+  }
+}
+
+int run_python_call(const call& c) {
+  PyEval_RestoreThread(worker_thread);
+  try {
+    run_with_gil(c);
+  } catch (...) {
+    worker_thread = PyEval_SaveThread();
+    throw;
+  }
+  worker_thread = PyEval_SaveThread();
+  return 0;
+}
+
+void run_worker_program(nb::object calls) {
+  if (!calls.is_none()) runner = calls.release().ptr();
+  lev::run_worker_program({&PyOS_BeforeFork, &in_worker, &PyOS_AfterFork_Parent});
+}
+
+procedure_id register_python_call(unsigned buffers, bool may_rerun) {
+  kind kinds[argument_count_max] = {kind::value, kind::in, kind::out};
+  for (unsigned i = 0; i < buffers; ++i) kinds[call_buffers + i] = kind::in;
+  const std::string name = std::string("leveret.python_call") + (may_rerun ? "" : "_once") +
+                           (buffers == 0 ? "" : "/" + std::to_string(buffers));
+  auto* kept = new kind[argument_count_max];  // the table points to it for ever
+  std::copy_n(kinds, argument_count_max, kept);
+  procedure_info info;
+  info.name = name.c_str();
+  info.run = &run_python_call;
+  info.kinds = kept;
+  info.kind_count = call_buffers + buffers;
+  info.may_rerun = may_rerun;
+  procedure_id id = 0;
+  const status code = register_procedure(info, &id);
+  if (code != status::ok) raise_status(code, "procedure '" + name + "': the table is full");
+  return id;
+}
+
+}  // namespace
+
+procedure_id python_call(unsigned buffers, bool may_rerun) {
+  static procedure_id known[2][call_buffers_max + 1];  // with the GIL
+  procedure_id& id = known[may_rerun ? 1 : 0][buffers];
+  if (id == 0) id = register_python_call(buffers, may_rerun);
+  return id;
+}
+
+void bind_worker(nb::module_& m) {
+  m.def("run_worker_program", &run_worker_program, nb::arg("calls").none() = nb::none(),
+        "Becomes the source of worker processes; see leveret._worker.");
+  m.def("retire_worker", &retire_worker, "In a worker: ends the process after the present task.");
+  m.attr("CALL_BUFFERS_MAX") = call_buffers_max;
+}
+
+}  // namespace lev::python
