@@ -10,6 +10,8 @@
 A task runs native code: see leveret.load(), leveret.procedure() and leveret.builtin().
 """
 
+from typing import TYPE_CHECKING
+
 from . import apps
 from ._core import (
     Mutex,
@@ -28,10 +30,14 @@ from .errors import (
     InvalidArgument,
     LeveretError,
     OutOfMemory,
+    Overran,
+    Poison,
+    PoolDown,
     Status,
     TaskFailed,
     TimeoutError,
     Unavailable,
+    WorkerDied,
     WouldBlock,
     WouldDeadlock,
 )
@@ -39,9 +45,31 @@ from .machines import Machine, machines
 from .procedures import builtin, load, procedure
 from .records import Counters, WorkerCounters
 from .runtime import Runtime
+from .shared import shared_array
 from .waiting import as_completed, wait_all, wait_any
 
+if TYPE_CHECKING:
+    from .executor import BrokenExecutor, ProcessExecutor
+    from .joblib_backend import register_joblib
+
 __version__ = version()
+
+# Loaded when they are used: a worker process does not need them, and should start quickly.
+_LATER = {
+    "BrokenExecutor": "executor",
+    "ProcessExecutor": "executor",
+    "register_joblib": "joblib_backend",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    found: object = getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
+    globals()[name] = found
+    return found
 
 
 def sliced(array: object) -> Sliced:
@@ -58,6 +86,7 @@ def whole(array: object) -> Whole:
 
 
 __all__ = [
+    "BrokenExecutor",
     "Cancelled",
     "Closed",
     "Counters",
@@ -68,7 +97,11 @@ __all__ = [
     "Machine",
     "Mutex",
     "OutOfMemory",
+    "Overran",
+    "Poison",
+    "PoolDown",
     "Procedure",
+    "ProcessExecutor",
     "Runtime",
     "Sliced",
     "Status",
@@ -78,6 +111,7 @@ __all__ = [
     "Unavailable",
     "Whole",
     "WorkerCounters",
+    "WorkerDied",
     "WouldBlock",
     "WouldDeadlock",
     "__version__",
@@ -88,6 +122,8 @@ __all__ = [
     "load",
     "machines",
     "procedure",
+    "register_joblib",
+    "shared_array",
     "sliced",
     "version",
     "wait_all",

@@ -12,19 +12,21 @@ from .errors import Status, Unavailable
 # The main module of the host does not run again: workers know nothing of it.
 _PROGRAM = (
     "import json, sys; about = json.loads(sys.argv.pop()); sys.path[:] = about['path']; "
-    "from leveret._worker import main; main(about['preload'])"
+    "from leveret._worker import main; main(about['preload'], about['python'])"
 )
 
 
-def worker_command(preload: Iterable[str] = ()) -> list[str]:
+def worker_command(preload: Iterable[str] = (), runs_python: bool = False) -> list[str]:
     """The command that config.worker_command names.
 
-    preload: modules that are imported once, before workers are forked. Raises Unavailable in a
+    preload: modules that are imported once, before workers are forked. runs_python: whether
+    workers run Python functions, besides native ones. Raises Unavailable in a
     program that embeds Python and does not tell where the interpreter is (sys.executable).
     """
     if not sys.executable:
         text = "machine 'processes' needs a Python interpreter to start; sys.executable is empty"
         raise Unavailable(text, Status.UNAVAILABLE)
-    about = {"path": [str(each) for each in sys.path], "preload": list(preload)}
+    path = [str(each) for each in sys.path]
+    about = {"path": path, "preload": list(preload), "python": runs_python}
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     return [sys.executable, *flags, "-c", _PROGRAM, json.dumps(about)]
