@@ -32,6 +32,8 @@ from .runtime import Runtime
 # A function whose calls take less is given to workers some calls at a time; else a call would wait
 # behind a long one while another worker is idle. (A round trip takes 30 us.)
 SHORT_NS = 300_000
+# Python needs its cores for itself. (bench python-function: 20 us is best of 0, 5, 20 and 50.)
+SPIN_NS = 20_000
 AHEAD = 8  # calls handed over per worker, if they are short
 REPLY_BYTES_MAX = 16 << 20  # larger results come in a file of their own
 REPLIES_BYTES_MAX = 64 << 20  # shared memory kept for results of calls under way
@@ -144,6 +146,7 @@ class _Pool:
         self.lock = threading.RLock()
         self.waiting: deque[_Work] = deque()
         self.under_way = 0
+        self.last: _core.Call | None = None
         self.window_min = max(2, 2 * workers - 1)  # no call waits behind a running one
         self.window = self.window_min
         self.times: dict[bytes, float] = {}  # by function: how long its calls take, lately
@@ -167,6 +170,7 @@ class _Pool:
             tickets=max(64, 2 * AHEAD * workers),
             host_threads=1024,
             full="fail",
+            spin_ns=SPIN_NS,
             max_attempts=max_attempts,
             **runtime,
         )
@@ -181,6 +185,9 @@ class _Pool:
             self.check_open()
             self.waiting.append(work)
             self.pump()
+            last = self.last
+        if self.waiting and last is not None:
+            self.port.tend(last)
         if self.port.has_finished:
             self.port.drain()
 
@@ -222,7 +229,7 @@ class _Pool:
             self.release(work)
             return False
         self.under_way += 1
-        work.future._call = call
+        self.last = work.future._call = call
         return True
 
     def reserve(self, work: _Work) -> _core.SharedBlock | None:

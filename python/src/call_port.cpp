@@ -215,13 +215,30 @@ bool call_port::wait(port_call& c, nb::object timeout) {
     t.forget();
     return o;
   });
-  if (!lev::ticket::consumes(how.code) || how.code == status::stale_ticket) return c.is_delivered;
+  if (!lev::ticket::consumes(how.code) || how.code == status::stale_ticket) {
+    if (has_finished()) drain();  // not to wait for a thread that waits for the GIL
+    return c.is_delivered;
+  }
   c.how = std::move(how);
   c.has_outcome.store(true, std::memory_order_release);  // Pairs with add_to(), on this thread
   nb::list batch;
   add_to(batch, c);
   deliver(batch);
   return true;
+}
+
+void call_port::tend(port_call& c) {
+  if (c.is_delivered || c.is_waited_for || is_draining) return;
+  lev::ticket t(runtime_in(runtime_).core(), c.id);
+  const flagged here;
+  lev::outcome how = t.wait_outcome(1);
+  t.forget();
+  if (!lev::ticket::consumes(how.code) || how.code == status::stale_ticket) return;
+  c.how = std::move(how);
+  c.has_outcome.store(true, std::memory_order_release);  // Pairs with add_to(), on this thread
+  nb::list batch;
+  add_to(batch, c);
+  deliver(batch);
 }
 
 int call_port::traverse(visitproc visit, void* arg) {
@@ -270,6 +287,8 @@ void bind_calls(nb::module_& m) {
           "Sends a call; None when all tickets are in use.")
       .def("wait", &call_port::wait, nb::arg("call"), nb::arg("timeout").none(),
            "Waits for a call as Ticket.wait() does; True when it was delivered.")
+      .def("tend", &call_port::tend, nb::arg("call"),
+           "Lets calls come and go without waiting; call: one that is under way.")
       .def("drain", &call_port::drain, "Delivers the calls that are finished.")
       .def_prop_ro("has_finished", &call_port::has_finished, "Whether drain() has work.");
 }

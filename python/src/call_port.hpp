@@ -52,6 +52,8 @@ class call_port {
   // wait() returns true when the call's outcome was delivered; false when that is left to somebody
   // else, who is at it, or the time is over.
   bool wait(port_call& c, nb::object timeout);
+  // tend() lets ends come in and posts go out, without waiting; `c` is a call under way.
+  void tend(port_call& c);
   void drain();
   bool has_finished() const noexcept {
     return finished_.load(std::memory_order_relaxed) != nullptr;

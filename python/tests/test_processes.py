@@ -1,0 +1,239 @@
+"""Native procedures in worker processes: crashes, and what becomes of the task and its elements."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import leveret
+from conftest import works
+
+pytestmark = pytest.mark.skipif(not works("processes"), reason="processes do not work here")
+
+SOURCE = """
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+void squares(const double *x, double *y, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    if (x[i] < 0) raise(SIGSEGV);
+    y[i] = x[i] * x[i];
+  }
+}
+void once(const char *flag_bytes, size_t n) {
+  char path[256] = {0};
+  for (size_t i = 0; i < n && i < 255; ++i) path[i] = flag_bytes[i];
+  if (access(path, F_OK) == 0) { unlink(path); raise(SIGSEGV); }
+}
+void leave(int32_t code) { _exit(code); }
+void forever(void) { for (;;) pause(); }
+int code(int32_t c) { return c; }
+"""
+
+
+@pytest.fixture(scope="module")
+def crashing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("crashing")
+    (folder / "c.c").write_text(SOURCE)
+    path = folder / "crashing.so"
+    command = ["cc", "-O1", "-shared", "-fPIC", "-o", str(path), str(folder / "c.c")]
+    try:
+        subprocess.run(command, check=True)
+    except FileNotFoundError:
+        pytest.skip("there is no C compiler")
+    return path
+
+
+@pytest.fixture
+def processes() -> Iterator[leveret.Runtime]:
+    with leveret.Runtime("processes", workers=2) as runtime:
+        yield runtime
+
+
+def test_a_crash_is_run_again(crashing: Path, processes: leveret.Runtime, tmp_path: Path) -> None:
+    once = leveret.load(crashing, "once", "in u1, count(0)")
+    flag = tmp_path / "flag"
+    flag.touch()
+    processes.submit(once, np.frombuffer(os.fsencode(flag), np.uint8)).wait(30)
+    assert not flag.exists()
+
+
+def test_poison_names_the_element(crashing: Path, processes: leveret.Runtime) -> None:
+    squares = leveret.load(crashing, "squares", "in f8, out f8, count(0)")
+    x = np.arange(64.0)
+    x[41] = -1
+    y = np.zeros(64)
+    ticket = processes.submit(squares, leveret.sliced(x), leveret.sliced(y))
+    with pytest.raises(leveret.Poison, match=r"squares.* at elements \[41, 42\).*SIGSEGV") as caught:
+        ticket.wait(60)
+    assert caught.value.code == -signal.SIGSEGV
+    good = np.arange(64) != 41
+    np.testing.assert_array_equal(y[good], (x * x)[good])
+    assert y[41] == 0
+
+
+def test_poison_leaves_others_alone(crashing: Path, processes: leveret.Runtime) -> None:
+    leave = leveret.load(crashing, "leave", "i4")
+    null = leveret.builtin("null")
+    bad = processes.submit(leave, 3)
+    good = [processes.submit(null) for _ in range(100)]
+    leveret.wait_all(good, 30)
+    with pytest.raises(leveret.Poison, match=r"exit\(3\).*attempt 3"):
+        bad.wait(30)
+
+
+def test_max_attempts(crashing: Path) -> None:
+    leave = leveret.load(crashing, "leave", "i4")
+    with leveret.Runtime("processes", workers=1, max_attempts=1) as runtime:
+        with pytest.raises(leveret.Poison, match="attempt 1"):
+            runtime.submit(leave, 3).wait(30)
+
+
+def test_a_task_that_takes_too_long(crashing: Path) -> None:
+    forever = leveret.load(crashing, "forever", "")
+    with leveret.Runtime("processes", workers=1, task_timeout=0.1) as runtime:
+        with pytest.raises(leveret.Overran, match="forever"):
+            runtime.submit(forever).wait(30)
+        runtime.submit(leveret.builtin("null")).wait(30)
+
+
+def test_returned_codes(crashing: Path, processes: leveret.Runtime) -> None:
+    code = leveret.load(crashing, "code", "i4 -> int")
+    with pytest.raises(leveret.TaskFailed) as caught:
+        processes.submit(code, 17).wait(30)
+    assert caught.value.code == 17
+
+
+def test_functions_of_no_file_are_refused(processes: leveret.Runtime) -> None:
+    made = ctypes.CFUNCTYPE(None)(lambda: None)
+    procedure = leveret.procedure(made, "")
+    with pytest.raises(leveret.Unavailable, match="in no file that a worker process could load"):
+        processes.submit(procedure)
+
+
+def test_numba_is_refused(processes: leveret.Runtime) -> None:
+    numba = pytest.importorskip("numba")
+    compiled = numba.cfunc("void(int32)")(lambda x: None)
+    procedure = leveret.procedure(compiled, "i4")
+    with pytest.raises(leveret.Unavailable, match="compiled at run time"):
+        processes.submit(procedure, 1)
+
+
+@pytest.mark.parametrize("options", [{"task_timeout": 0}, {"task_timeout": -1.0}])
+def test_wrong_time_limits(options: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="time limit"):
+        leveret.Runtime("processes", **options)  # type: ignore[arg-type]
+
+
+def test_wrong_options() -> None:
+    with pytest.raises(leveret.InvalidArgument, match="max_attempts"):
+        leveret.Runtime("processes", max_attempts=0)
+    with pytest.raises(ValueError, match="isolation must be one of crash, confined"):
+        leveret.Runtime("processes", isolation="hard")  # type: ignore[arg-type]
+
+
+def test_shared_arrays(processes: leveret.Runtime) -> None:
+    x = leveret.shared_array((100, 20))
+    assert x.shape == (100, 20) and not x.any() and x.flags.writeable
+    x[:] = np.arange(2000.0).reshape(100, 20)
+    assert processes.submit(leveret.builtin("sum"), x).result(30) == x.sum()
+    before = processes.counters()["staged_bytes"]
+    assert before <= 64  # the result
+    y = leveret.shared_array(2000, np.uint8)
+    z = leveret.shared_array(2000, "u1")
+    y[:] = 7
+    processes.submit(leveret.builtin("copy"), y, z).wait(30)
+    assert (z == 7).all()
+    assert processes.counters()["staged_bytes"] == before
+    axpy = leveret.builtin("axpy")
+    t = leveret.shared_array(10)
+    processes.submit(axpy, 2.0, np.ones(10), t).wait(30)
+    assert (t == 2).all()
+
+
+def test_shared_arrays_of_odd_kinds() -> None:
+    assert leveret.shared_array(0).size == 0
+    assert leveret.shared_array((), "i4").shape == ()
+    assert leveret.shared_array((2, 0, 3)).shape == (2, 0, 3)
+    with pytest.raises(TypeError, match="objects"):
+        leveret.shared_array(3, object)
+
+
+def test_arrays_of_several_megabytes(processes: leveret.Runtime) -> None:
+    x = np.arange(1_000_000.0)
+    y = np.ones(1_000_000)
+    processes.submit(leveret.builtin("axpy"), 1.0, x, y).wait(30)
+    np.testing.assert_array_equal(y, x + 1)
+
+
+def run_python(code: str, *arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments, "-c", textwrap.dedent(code)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def test_the_main_module_does_not_run_again(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import leveret\nprint('here')\n"
+        "with leveret.Runtime('processes', workers=2) as r:\n"
+        "    r.submit(leveret.builtin('null')).wait()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "here\n", "")
+
+
+def test_a_zygote_imports_no_numpy() -> None:
+    done = run_python(
+        """
+        import leveret
+        with leveret.Runtime("processes", workers=1) as r:
+            r.submit(leveret.builtin("null")).wait()
+            import os, pathlib
+            me = os.getpid()
+            children = pathlib.Path(f"/proc/{me}/task/{me}/children").read_text().split()
+            maps = [pathlib.Path(f"/proc/{c}/maps").read_text() for c in children]
+            assert len(maps) == 1, children
+            assert "numpy" not in maps[0]
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_no_process_is_left() -> None:
+    done = run_python(
+        """
+        import leveret, os, pathlib
+        r = leveret.Runtime("processes", workers=1)
+        r.submit(leveret.builtin("null")).wait()
+        me = os.getpid()
+        zygote = pathlib.Path(f"/proc/{me}/task/{me}/children").read_text().split()[0]
+        workers = pathlib.Path(f"/proc/{zygote}/task/{zygote}/children").read_text().split()
+        print(zygote, *workers, flush=True)
+        os.kill(me, 9)
+        """
+    )
+    pids = [int(word) for word in done.stdout.split()]
+    assert len(pids) == 2 and done.returncode == -9
+    for pid in pids:
+        for _ in range(1000):
+            try:
+                os.kill(pid, 0)
+            except ProcessLookupError:
+                break
+            subprocess.run(["true"], check=True)
+        else:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+            assert state == "Z", f"process {pid} is left"
