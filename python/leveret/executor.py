@@ -38,6 +38,7 @@ AHEAD = 8  # calls handed over per worker, if they are short
 REPLY_BYTES_MAX = 16 << 20  # larger results come in a file of their own
 REPLIES_BYTES_MAX = 64 << 20  # shared memory kept for results of calls under way
 CHUNKS_PER_WORKER = 16
+STAGED_BYTES_MAX = 16 << 20  # a quarter of the local store
 _SEALS = 2 | 4 | 8  # SHRINK, GROW, WRITE
 _F_GET_SEALS = 1034
 
@@ -110,6 +111,9 @@ class _Work:
         data, self.buffers = dumps(args, _core.CALL_BUFFERS_MAX)
         self.request = REQUEST.pack(flags, len(pickled)) + pickled + data
 
+    def size(self) -> int:
+        return len(self.request) + sum(each.nbytes for each in self.buffers)
+
     def name(self) -> str:
         """The call as messages name it."""
         function = getattr(self.function, "__qualname__", None) or repr(self.function)
@@ -122,6 +126,16 @@ class _Work:
         except Exception:  # a repr() that fails
             words = ["..."]
         return f"{function}({', '.join(words)})"
+
+
+def _in_shared(data: Any) -> Any:
+    """Larger data does not go through a worker's local store, where all of a call must fit."""
+    if len(data) < STAGED_BYTES_MAX // 64:
+        return data
+    view = memoryview(data)
+    place = memoryview(_core.SharedBlock(view.nbytes, False))[: view.nbytes]
+    place[:] = view
+    return place
 
 
 def _short(value: object) -> str:
@@ -224,7 +238,10 @@ class _Pool:
 
     def start(self, work: _Work) -> bool:
         block = self.reserve(work)
-        call = self.port.submit(work, work.request, work.buffers, block)
+        request, buffers = work.request, work.buffers
+        if len(request) > STAGED_BYTES_MAX or (buffers and work.size() > STAGED_BYTES_MAX):
+            request, buffers = _in_shared(request), [_in_shared(each) for each in buffers]
+        call = self.port.submit(work, request, buffers, block)
         if call is None:
             self.release(work)
             return False

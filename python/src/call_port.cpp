@@ -72,16 +72,15 @@ call_port::call_port(nb::object runtime, nb::object deliver, bool may_rerun, nb:
   if (!nb::isinstance<shared_block>(setup_)) raise_type_error("setup must be a SharedBlock");
 }
 
-nb::object call_port::submit(nb::handle self, nb::object cookie, nb::bytes request,
+nb::object call_port::submit(nb::handle self, nb::object cookie, nb::object request,
                              nb::list buffers, nb::object block) {
   lev::runtime& r = runtime_in(runtime_).runtime();
   auto* c = new port_call;
   nb::object owner = nb::cast(c, nb::rv_policy::take_ownership);
   c->port = nb::borrow(self);
   c->cookie = std::move(cookie);
-  c->request = request;
   c->block = std::move(block);
-  c->buffers.reserve(buffers.size());
+  c->buffers.reserve(buffers.size() + 1);
 
   descriptor d;
   const auto& setup = *nb::inst_ptr<shared_block>(setup_);
@@ -89,21 +88,24 @@ nb::object call_port::submit(nb::handle self, nb::object cookie, nb::bytes reque
   s.address = reinterpret_cast<std::uintptr_t>(setup.data());
   s.row_bytes = setup.bytes();
   s.unit_bytes = 16;
-  d.arguments[call_request] = memory(kind::in, request.c_str(), request.size());
+  std::size_t bytes = 0;
+  const auto add = [&](nb::handle memory_of) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(memory_of.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    c->buffers.push_back(view);
+    bytes += static_cast<std::size_t>(view.len);
+    return memory(kind::in, view.buf, static_cast<std::size_t>(view.len));
+  };
+  d.arguments[call_request] = add(request);
   d.arguments[call_reply] = memory(kind::out, c->reply, port_call::reply_bytes);
   if (!c->block.is_none()) {
     const auto& place = *nb::inst_ptr<shared_block>(c->block);
     d.arguments[call_reply] = memory(kind::out, place.data(), place.bytes());
   }
-  std::size_t bytes = request.size();
   unsigned count = call_buffers;
   for (nb::handle each : buffers) {
     if (count == argument_count_max) raise_value_error("too many buffers");
-    Py_buffer view;
-    if (PyObject_GetBuffer(each.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    c->buffers.push_back(view);
-    d.arguments[count++] = memory(kind::in, view.buf, static_cast<std::size_t>(view.len));
-    bytes += static_cast<std::size_t>(view.len);
+    d.arguments[count++] = add(each);
   }
   d.procedure = python_call(count - call_buffers, may_rerun_);
   d.argument_count = static_cast<std::uint8_t>(count);
@@ -158,7 +160,6 @@ void call_port::add_to(nb::list& batch, port_call& c) {
   batch.append(nb::make_tuple(std::move(c.cookie), static_cast<int>(c.how.code), c.how.task_code,
                               thrown_text(c.how.exception), std::move(reply)));
   c.cookie = nb::none();
-  c.request = nb::none();
   for (Py_buffer& view : c.buffers) PyBuffer_Release(&view);
   c.buffers.clear();
   c.how = {};
@@ -277,7 +278,7 @@ void bind_calls(nb::module_& m) {
            nb::arg("deliver"), nb::arg("may_rerun"), nb::arg("setup"))
       .def(
           "submit",
-          [](nb::handle self, nb::object cookie, nb::bytes request, nb::list buffers,
+          [](nb::handle self, nb::object cookie, nb::object request, nb::list buffers,
              nb::object block) {
             return nb::inst_ptr<call_port>(self)->submit(self, std::move(cookie),
                                                          std::move(request), std::move(buffers),

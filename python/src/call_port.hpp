@@ -27,9 +27,8 @@ struct port_call {
 
   nb::object port;  // keeps it alive
   nb::object cookie;
-  nb::object request;
   nb::object block;  // the reply's place, or none: then it is `reply`
-  std::vector<Py_buffer> buffers;
+  std::vector<Py_buffer> buffers;  // the request, then what its arguments refer to
   std::uint64_t id = 0;
   bool is_waited_for = false;
   bool is_delivered = false;
@@ -47,7 +46,7 @@ class call_port {
 
   // submit() returns the call, or none when all tickets are in use. Raises what Runtime.submit()
   // raises. The caller must drain() afterwards if has_finished().
-  nb::object submit(nb::handle self, nb::object cookie, nb::bytes request, nb::list buffers,
+  nb::object submit(nb::handle self, nb::object cookie, nb::object request, nb::list buffers,
                     nb::object block);
   // wait() returns true when the call's outcome was delivered; false when that is left to somebody
   // else, who is at it, or the time is over.
