@@ -46,7 +46,8 @@ struct remote_end {
 
 // Where config::chaos may kill a worker. Between `claimed` and `executed` its task is run again.
 enum class chaos_step : std::uint32_t {
-  received = 1,
+  started = 1,
+  received,
   claimed,
   resolved,
   executed,

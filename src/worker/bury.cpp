@@ -181,6 +181,7 @@ std::uint32_t empty_line(engine& e, std::uint32_t worker, bool is_timed) noexcep
     }
   }
   line.load.store(0, memory_order_relaxed);
+  line.is_full.store(0, memory_order_relaxed);
   return victim;
 }
 

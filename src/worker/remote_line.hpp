@@ -25,6 +25,9 @@ struct alignas(line_pair_bytes) remote_line {
   // Written by the turn's holder, read by those who look for room: tasks in the line. Publishes
   // nothing.
   atomic<std::uint32_t> load{0};
+  // Written by the turn's holder, read by those who look for room: 1 while the store has none for
+  // the next task, until an end frees some. Publishes nothing.
+  atomic<std::uint32_t> is_full{0};
   job jobs[line_jobs_max];
 
   job& job_at(std::uint32_t n) noexcept { return jobs[n % line_jobs_max]; }

@@ -49,6 +49,7 @@ bool collect_end(engine& e, std::uint32_t worker, ended& over) noexcept {
   participant& hull = e.people[worker];
   job& j = line.job_at(line.collected++);
   line.load.store(line.posted - line.collected, memory_order_relaxed);
+  line.is_full.store(0, memory_order_relaxed);
   j.result = how.result;
   j.task_code = how.task_code;
   if (j.result != status::ok) keep_text(e, j, how.text);
@@ -63,8 +64,10 @@ bool collect_end(engine& e, std::uint32_t worker, ended& over) noexcept {
 }
 
 // How many tasks a line should have: the one that runs, and its share of those that are ready, so
-// that none is stuck behind a long one while another worker is idle.
+// that none is stuck behind a long one while another worker is idle. Filters want as few as can be:
+// what is in a line cannot be put into another order.
 std::uint32_t line_target(engine& e) noexcept {
+  if (e.sched.has_filters()) return 1;
   return smaller(e.depth, 1 + e.sched.ready().size() / e.workers);
 }
 
@@ -129,6 +132,7 @@ bool fill_line(engine& e, std::uint32_t worker, ended& over) noexcept {
       note_end(over, j);
     } else if (!stage_job(e, worker, j)) {
       if ((j.flags & task_too_big) == 0) {
+        line.is_full.store(line.posted != line.collected, memory_order_relaxed);
         push_ready(e, task);  // the store is full of the tasks before it
         break;
       }
@@ -143,7 +147,9 @@ bool fill_line(engine& e, std::uint32_t worker, ended& over) noexcept {
 }
 
 bool has_room(engine& e, std::uint32_t worker) noexcept {
-  return e.lines[worker].load.load(memory_order_relaxed) < line_target(e);
+  const remote_line& line = e.lines[worker];
+  return line.is_full.load(memory_order_relaxed) == 0 &&
+         line.load.load(memory_order_relaxed) < line_target(e);
 }
 
 // One line, one turn: at most one end is taken, and the line filled. False: nothing to do.

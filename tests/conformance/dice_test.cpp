@@ -73,6 +73,8 @@ TEST_P(dice_test, one_task_becomes_enough_for_all_workers) {
   shared<visits> v(10'000);
   r.submit(options().grain(1), visit, range{0, 10'000}, ref{&v}).wait();
   v->expect_once(0, 10'000);
+  // One worker and a host that runs no tasks: there is nobody to share with.
+  if (is_remote() && r.workers() == 1) return;
   EXPECT_GE(v->pieces, 8);
   EXPECT_GE(r.count().diced, 8u);
 }

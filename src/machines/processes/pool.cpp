@@ -21,7 +21,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <string>
 
 extern char** environ;
 
@@ -185,11 +184,12 @@ bool pool::spawn_zygote(int socket) {
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   const char* const* command = settings_.worker_command;
   const bool is_own = command == nullptr;
-  std::string variable = is_own ? zygote_variable : worker_program_variable;
-  variable += "=" + std::to_string(zygote_socket);
+  char variable[64];
+  std::snprintf(variable, sizeof variable, "%s=%d",
+                is_own ? zygote_variable : worker_program_variable, zygote_socket);
   std::vector<char*> environment;
   for (char** e = environ; e != nullptr && *e != nullptr; ++e) environment.push_back(*e);
-  environment.push_back(variable.data());
+  environment.push_back(variable);
   environment.push_back(nullptr);
   char name[] = "leveret-zygote";
   char* own[] = {name, nullptr};

@@ -43,6 +43,7 @@ class worker_process {
                 static_cast<std::uint64_t>(getpid())) {}
 
   [[noreturn]] void run() noexcept {
+    pass(chaos_step::started);
     if (is_confined()) {
       procedures_.load_all();
       unconfined_ = confine(bell_);
