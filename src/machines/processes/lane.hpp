@@ -116,7 +116,7 @@ struct lane {
   // Written by the worker before config::chaos kills it, read by the host after that: at which
   // step.
   word died_at{0};
-  // Written by the worker (1) and by whoever wakes it (0).
+  // Written by the worker (1) and by whoever wakes it (0), read by both.
   alignas(line_pair_bytes) word asleep{0};
   // Written by the worker (1: rang) and by the service when it has been woken, before it looks at
   // the ends (0); read by both.

@@ -316,8 +316,10 @@ void pool::bury(std::uint32_t worker, int how) {
   d.worker = worker;
   d.how = how;
   d.step = s.desk->died_at.load(memory_order_relaxed);
-  // Not by what the worker says: a body that hides its begin must not bring the pool down.
-  d.had_work = s.has_arrived && s.posted + 1 != s.first;
+  // Confined workers are not asked: a body that hides its begin must not bring the pool down.
+  d.had_work = settings_.isolation == lev::isolation::confined
+                   ? s.has_arrived && s.posted + 1 != s.first
+                   : s.desk->claimed.load(memory_order_relaxed) != 0;
   d.was_killed_for_time = s.was_killed_for_time;
   deaths_.push_back(d);
 }
