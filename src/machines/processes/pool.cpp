@@ -256,6 +256,7 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
   s.has_arrived = false;
   const order o{worker, reinterpret_cast<std::uintptr_t>(s.desk)};
   s.is_alive = send_message(socket_, &o, sizeof o, &s.file, 1);
+  if (s.is_alive) ++arriving_;
   return s.is_alive;
 }
 
@@ -292,7 +293,6 @@ void pool::wait(std::uint64_t timeout_ns) noexcept {
     word& rung = seats_[i].desk->rung;
     // Pairs with the worker's ring: the service looks at the ends after this.
     if (rung.load(memory_order_relaxed) != 0) rung.exchange(0, memory_order_seq_cst);
-    if (!seats_[i].has_arrived) welcome(i);
   }
 }
 
@@ -302,6 +302,7 @@ void pool::welcome(std::uint32_t worker) noexcept {
   seat& s = seats_[worker];
   if (s.pidfd < 0 || s.has_arrived || s.desk->arrived.load(memory_order_relaxed) == 0) return;
   s.has_arrived = true;
+  --arriving_;
   give_order(worker, lane<>::order_work);
 }
 
@@ -309,6 +310,7 @@ void pool::bury(std::uint32_t worker, int how) {
   seat& s = seats_[worker];
   if (!s.is_alive) return;
   s.is_alive = false;
+  if (!s.has_arrived) --arriving_;
   s.is_awaited = false;
   s.pid = 0;
   close_file(&s.pidfd);
@@ -371,6 +373,10 @@ void pool::zygote_is_gone() {
 }
 
 bool pool::next_death(remote_death* death) {
+  // Here and not where the bell is heard: a service that is busy does not listen to it.
+  for (std::uint32_t i = 0; arriving_ != 0 && i < workers_; ++i) {
+    if (!seats_[i].has_arrived) welcome(i);
+  }
   while (deaths_.empty() && !is_zygote_lost_) {
     report r;
     int file = -1;

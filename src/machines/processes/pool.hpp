@@ -85,6 +85,7 @@ class pool {
   int bell_ = -1;
   int socket_ = -1;
   pid_t zygote_ = 0;
+  std::uint32_t arriving_ = 0;   // workers alive that were not ordered to work
   bool is_zygote_lost_ = false;  // and could not be started again
   book_writer procedures_;
   std::vector<remote_death> deaths_;
