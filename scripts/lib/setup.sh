@@ -61,6 +61,7 @@ missing_packages() {
   command -v pkg-config >/dev/null || echo pkg-config
   has_header gtest/gtest.h || echo libgtest-dev
   has_header relacy/relacy.hpp || echo relacy-dev
+  command -v spin >/dev/null || echo spin
 }
 
 # Packages that make more to compare with; everything builds and passes without them.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from check_parts.steps import Count, Steps, read_ctest, read_junit, read_unittest
+from check_parts.steps import Count, Steps, read_counts, read_ctest, read_junit, read_unittest
 
 CTEST = """60% tests passed, 2 tests failed out of 5
 
@@ -52,6 +52,12 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(self.read(read_unittest, text), Count(5, 3, 1))
         self.assertEqual(self.read(read_unittest, "Ran 1 test in 0.1s\n\nOK\n"), Count(1, 0, 0))
         self.assertIsNone(self.read(read_unittest, "Traceback\n"))
+
+    def test_counts_are_read(self):
+        text = "found 9 passed, 9 failed\n5 passed, 2 failed\n"
+        self.assertEqual(self.read(read_counts, text), Count(5, 2, 0))
+        self.assertIsNone(self.read(read_counts, "5 passed, 2 failed\nTraceback\n"))
+        self.assertIsNone(self.read(read_counts, ""))
 
     def test_junit_is_read(self):
         path = self.root / "results.xml"

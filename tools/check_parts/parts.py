@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tidy_rules.source import Tree
 
-from .steps import read_ctest, read_junit, read_unittest
+from .steps import read_counts, read_ctest, read_junit, read_unittest
 
 OWN_PART = "^(model|docs)$"  # labels of ctest that `dev` leaves to other parts
 MODEL_FACTOR = "20"  # how many times as many schedules the model tests explore with LEVERET_DEEP=1
@@ -120,6 +120,11 @@ def model(steps):
         ctest(steps, "model", env={"LEVERET_MODEL_FACTOR": MODEL_FACTOR} if steps.deep else None)
 
 
+def spin(steps):
+    """What processes agree on, in Promela: every order of steps, kills, planted faults."""
+    steps.run("run", ["tests/spin/run", "-j", steps.jobs], read=read_counts)
+
+
 def package(steps):
     """Installs, and builds and runs what a user would: three ways from C++, and one from C."""
     if not build(steps, "dev"):
@@ -204,7 +209,8 @@ def docs(steps):
         ctest(steps, "docs", env={"LEVERET_PYTHON": inside, "LEVERET_DOCS_STRICT": "1"})
 
 
-PARTS = {part.__name__: part for part in (tidy, dev, asan, tsan, model, package, python, docs)}
+IN_ORDER = (tidy, dev, asan, tsan, model, spin, package, python, docs)
+PARTS = {part.__name__: part for part in IN_ORDER}
 DEEP = ("dev", "asan", "tsan", "model")  # what `deep` runs, with LEVERET_DEEP=1
 
 

@@ -59,6 +59,13 @@ def read_unittest(log):
     return Count(max(0, int(ran[-1]) - failed - skipped), failed, skipped)
 
 
+def read_counts(log):
+    """Counts from a last line "N passed, N failed"; None when it says something else."""
+    lines = log.read_text(errors="replace").splitlines() or [""]
+    said = re.fullmatch(r"(\d+) passed, (\d+) failed", lines[-1])
+    return Count(int(said[1]), int(said[2])) if said else None
+
+
 def read_junit(path):
     """A reader of counts from a JUnit file, as pytest writes it."""
 
