@@ -33,9 +33,14 @@ _REPLY_BUFFERS_MAX = 4096
 
 _functions: dict[bytes, Any] = {}
 _files: deque[int] = deque()
-_is_set_up = False
-_calls_left = -1
 SETUP_MARKS = 4096  # bytes at the beginning of the setup block: not 0 while an initializer runs
+
+
+class _Process:
+    """What is known of this worker process."""
+
+    is_set_up = False
+    calls_left = -1  # until it is replaced; below 0: for ever
 
 
 class Broken(Exception):
@@ -44,21 +49,20 @@ class Broken(Exception):
 
 def _set_up(address: int, size: int) -> None:
     """Runs the executor's initializer, once in this process."""
-    global _is_set_up, _calls_left
     block = _core.memory_at(address, size)
     mark = os.getpid() % SETUP_MARKS
     block[mark] = 1
     length = int.from_bytes(block[SETUP_MARKS : SETUP_MARKS + 8], "little")
     start = SETUP_MARKS + 8
     try:
-        initializer, initargs, _calls_left = pickle.loads(block[start : start + length])
+        initializer, initargs, _Process.calls_left = pickle.loads(block[start : start + length])
         if initializer is not None:
             initializer(*initargs)
     except BaseException as error:
         raise Broken(describe(error)) from error
     finally:
         block[mark] = 0
-    _is_set_up = True
+    _Process.is_set_up = True
 
 
 def describe(error: BaseException) -> str:
@@ -85,7 +89,7 @@ def _run_chunk(function: Any, items: list[tuple[Any, ...]]) -> Any:
     for each in items:
         try:
             done.append(function(*each))
-        except BaseException as error:
+        except BaseException as error:  # noqa: PERF203
             return done, error, describe(error)
     return done, None, ""
 
@@ -132,7 +136,9 @@ def _make_file(kind: int, pickled: bytes, buffers: list[memoryview], ns: int, si
     return FILE.pack(os.getpid(), file, os.fstat(file).st_ino)
 
 
-def _reply(reply: memoryview, kind: int, pickled: bytes, buffers: list[memoryview], ns: int) -> None:
+def _reply(
+    reply: memoryview, kind: int, pickled: bytes, buffers: list[memoryview], ns: int
+) -> None:
     size = reply_size(len(pickled), buffers)
     if size > len(reply):
         where = _make_file(kind, pickled, buffers, ns, size)
@@ -155,12 +161,11 @@ def run(
     buffers: list[memoryview],
 ) -> None:
     """Runs one call; what goes wrong in it is part of the reply."""
-    global _calls_left
     begin = time.perf_counter_ns()
     views: list[memoryview] = []
     value: Any = None
     try:
-        if not _is_set_up:
+        if not _Process.is_set_up:
             _set_up(setup, setup_bytes)
         value = _call(request, buffers)
         pickled, views = dumps(value, _REPLY_BUFFERS_MAX)
@@ -172,8 +177,8 @@ def run(
         _reply(reply, kind, pickled, views, time.perf_counter_ns() - begin)
     except BaseException as error:  # no memory for it, say
         _reply(reply, ERROR, _dump_error(error), [], time.perf_counter_ns() - begin)
-    if _calls_left > 0:
-        _calls_left -= 1
-        if _calls_left == 0:
+    if _Process.calls_left > 0:
+        _Process.calls_left -= 1
+        if _Process.calls_left == 0:
             _core.retire_worker()
     _flush()

@@ -9,15 +9,18 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Iterable
+from typing import Callable
 
 from . import _core
 
 
 def main(preload: Iterable[str] = (), runs_python: bool = False) -> None:
     """Becomes the source of worker processes; returns only if no runtime started this program."""
-    run = None
+    run: Callable[..., None] | None = None
     if runs_python:
-        from ._calls import run
+        from . import _calls
+
+        run = _calls.run
     for name in preload:
         with contextlib.suppress(Exception):  # the task that needs it reports what is wrong
             importlib.import_module(name)

@@ -15,21 +15,22 @@ import sys
 import types
 import weakref
 from collections import ChainMap
-from typing import Any, Callable
+from typing import Any, Callable, ClassVar
 
 import cloudpickle
 
 from . import _core
 
 ATOMS = frozenset({int, float, bool, complex, str, bytes, type(None)})  # pickle needs no help
+CALL_BUFFERS_MAX = 15  # of a task's 18 arguments three are setup, request and reply
 BUFFER_BYTES_MIN = 4096  # smaller buffers are pickled: copying them costs less than a view
 
 # A request: flags, bytes of the function; then the function, then (args, kwargs).
 REQUEST = struct.Struct("<II")
 CHUNK = 1  # the arguments are a list of tuples, one for each call of the function
 
-# A reply: kind, number of buffers, bytes of the pickle, nanoseconds, bytes in all. Then the buffers'
-# sizes, the pickle, and the buffers, each at a multiple of 64.
+# A reply: kind, number of buffers, bytes of the pickle, nanoseconds, bytes in all. Then the
+# buffers' sizes, the pickle, and the buffers, each at a multiple of 64.
 REPLY = struct.Struct("<IIqqq")
 VALUE, ERROR, BROKEN, IN_FILE = range(4)
 FILE = struct.Struct("<qqq")  # process, file number, inode: where a reply is that found no room
@@ -46,9 +47,9 @@ def _shared_array(address: int, shape: Any, strides: Any, dtype: Any) -> Any:
 
 def _reduce_array(array: Any) -> Any:
     address = array.__array_interface__["data"][0]
-    if array.size and not array.dtype.hasobject and array.dtype.names is None:
-        if _core.is_shared(address, array.itemsize) and all(s >= 0 for s in array.strides):
-            return _shared_array, (address, array.shape, array.strides, array.dtype)
+    is_plain = array.size and not array.dtype.hasobject and min(array.strides, default=0) >= 0
+    if is_plain and _core.is_shared(address, array.itemsize):
+        return _shared_array, (address, array.shape, array.strides, array.dtype)
     return array.__reduce_ex__(5)
 
 
@@ -59,7 +60,7 @@ def _watch_for_numpy() -> None:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    dispatch_table = ChainMap(_reducers, cloudpickle.Pickler.dispatch_table)
+    dispatch_table: ClassVar[Any] = ChainMap(_reducers, cloudpickle.Pickler.dispatch_table)
 
 
 def dumps(value: Any, buffers_max: int) -> tuple[bytes, list[memoryview]]:
@@ -102,9 +103,9 @@ def _is_constant(function: Any) -> bool:
     if type(function) is not types.FunctionType:
         return False
     module = sys.modules.get(function.__module__ or "")
-    if function.__module__ != "__main__" and module is not None:
-        if getattr(module, function.__qualname__, None) is function:
-            return True
+    is_main = function.__module__ == "__main__"
+    if not is_main and getattr(module, function.__qualname__, None) is function:
+        return True
     return (
         function.__closure__ is None
         and function.__defaults__ is None

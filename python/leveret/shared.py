@@ -35,10 +35,11 @@ def shared_array(
     count = int(np.prod(shape, dtype=np.int64))
     block = _core.SharedBlock(max(1, count * kind.itemsize))
     _blocks[block.address] = block
-    return np.frombuffer(block, kind, count).reshape(shape)
+    flat: np.ndarray[Any, np.dtype[Any]] = np.frombuffer(memoryview(block), kind, count)
+    return flat.reshape(shape)
 
 
-def _holder(address: int) -> object:
+def _holder(address: int) -> _core.SharedBlock | None:
     for begin, block in list(_blocks.items()):
         if begin <= address < begin + block.size:
             return block
@@ -56,6 +57,5 @@ def array_at(address: int, shape: Any, strides: Any, dtype: Any) -> Any:
             raise ValueError("an array in shared memory that this process does not have")
         flat = np.frombuffer(_core.memory_at(address, extent), np.uint8)
     else:
-        begin = address - block.address  # type: ignore[attr-defined]
-        flat = np.frombuffer(block, np.uint8, extent, begin)  # type: ignore[call-overload]
+        flat = np.frombuffer(memoryview(block), np.uint8, extent, address - block.address)
     return np.ndarray(shape, dtype, flat, 0, strides)

@@ -280,9 +280,8 @@ void bind_calls(nb::module_& m) {
           "submit",
           [](nb::handle self, nb::object cookie, nb::object request, nb::list buffers,
              nb::object block) {
-            return nb::inst_ptr<call_port>(self)->submit(self, std::move(cookie),
-                                                         std::move(request), std::move(buffers),
-                                                         std::move(block));
+            return nb::inst_ptr<call_port>(self)->submit(
+                self, std::move(cookie), std::move(request), std::move(buffers), std::move(block));
           },
           nb::arg("cookie"), nb::arg("request"), nb::arg("buffers"), nb::arg("reply").none(),
           "Sends a call; None when all tickets are in use.")

@@ -1,8 +1,8 @@
 // call_port: Python calls on their way to worker processes and back, for leveret.ProcessExecutor.
 //
-// A call is a task of the procedure python_call(). Whoever completes it, mostly without the GIL, puts
-// it into the list of finished calls; the first one there takes the GIL and delivers the list, and
-// others go on. A thread that is in submit() leaves that to its caller: see drain().
+// A call is a task of the procedure python_call(). Whoever completes it, mostly without the GIL,
+// puts it into the list of finished calls; the first one there takes the GIL and delivers the list,
+// and others go on. A thread that is in submit() leaves that to its caller: see drain().
 #ifndef LEVERET_PYTHON_CALL_PORT_HPP
 #define LEVERET_PYTHON_CALL_PORT_HPP
 
@@ -27,7 +27,7 @@ struct port_call {
 
   nb::object port;  // keeps it alive
   nb::object cookie;
-  nb::object block;  // the reply's place, or none: then it is `reply`
+  nb::object block;                // the reply's place, or none: then it is `reply`
   std::vector<Py_buffer> buffers;  // the request, then what its arguments refer to
   std::uint64_t id = 0;
   bool is_waited_for = false;

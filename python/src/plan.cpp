@@ -236,8 +236,7 @@ void make_portable(plan& p) {
   const portable_head head{p.returns_code, static_cast<std::uint32_t>(p.steps.size())};
   p.portable_bytes.resize(sizeof head + p.steps.size() * sizeof(step));
   std::memcpy(p.portable_bytes.data(), &head, sizeof head);
-  std::memcpy(p.portable_bytes.data() + sizeof head, p.steps.data(),
-              p.steps.size() * sizeof(step));
+  std::memcpy(p.portable_bytes.data() + sizeof head, p.steps.data(), p.steps.size() * sizeof(step));
   p.portable.bytes = p.portable_bytes.data();
   p.portable.byte_count = static_cast<unsigned>(p.portable_bytes.size());
   p.portable.function = p.function;

@@ -13,9 +13,10 @@ namespace lev::python {
 
 class session {
  public:
-  // Raises; starts the workers without the GIL. `command` is config::worker_command, empty for none.
+  // Raises; starts the workers without the GIL. `command` is config::worker_command, empty for
+  // none.
   session(config c, std::vector<std::string> command);
-  ~session();                         // with the GIL, which it gives up while tasks drain
+  ~session();  // with the GIL, which it gives up while tasks drain
   session(const session&) = delete;
   session& operator=(const session&) = delete;
 

@@ -80,7 +80,8 @@ shared_block::~shared_block() {
 }
 
 void bind_shared(nb::module_& m) {
-  nb::class_<shared_block>(m, "SharedBlock", nb::type_slots(block_slots), nb::is_weak_referenceable(),
+  nb::class_<shared_block>(m, "SharedBlock", nb::type_slots(block_slots),
+                           nb::is_weak_referenceable(),
                            "Shared memory, with the buffer protocol. See leveret.shared_array().")
       .def(nb::init<std::size_t, bool>(), nb::arg("size"), nb::arg("clear") = true)
       .def_prop_ro(
@@ -100,7 +101,8 @@ void bind_shared(nb::module_& m) {
         return nb::steal(PyMemoryView_FromMemory(reinterpret_cast<char*>(address),
                                                  static_cast<Py_ssize_t>(size), PyBUF_WRITE));
       },
-      nb::arg("address"), nb::arg("size"), nb::sig("def memory_at(address: int, size: int) -> memoryview"),
+      nb::arg("address"), nb::arg("size"),
+      nb::sig("def memory_at(address: int, size: int) -> memoryview"),
       "A view of memory that somebody else keeps alive.");
 }
 

@@ -1,5 +1,5 @@
-// Worker processes of a Python host. The zygote is a Python interpreter; its workers are forked with
-// the interpreter's own hooks. Between tasks a worker gives up the GIL, so that threads that a
+// Worker processes of a Python host. The zygote is a Python interpreter; its workers are forked
+// with the interpreter's own hooks. Between tasks a worker gives up the GIL, so that threads that a
 // function has left behind go on.
 #include "worker.hpp"
 
@@ -37,7 +37,7 @@ void run_with_gil(const call& c) {
   try {
     const nb::handle run(runner);
     run(setup.address, setup.row_bytes, view_of(c.arguments[call_request], PyBUF_READ),
-                       view_of(c.arguments[call_reply], PyBUF_WRITE), buffers);
+        view_of(c.arguments[call_reply], PyBUF_WRITE), buffers);
   } catch (const nb::python_error& e) {
     const std::string text = e.what();
     throw std::runtime_error(text);
@@ -93,7 +93,6 @@ void bind_worker(nb::module_& m) {
   m.def("run_worker_program", &run_worker_program, nb::arg("calls").none() = nb::none(),
         "Becomes the source of worker processes; see leveret._worker.");
   m.def("retire_worker", &retire_worker, "In a worker: ends the process after the present task.");
-  m.attr("CALL_BUFFERS_MAX") = call_buffers_max;
 }
 
 }  // namespace lev::python

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import works
 
 import leveret
-from conftest import works
 
 pytestmark = pytest.mark.skipif(not works("processes"), reason="processes do not work here")
 
@@ -75,7 +75,9 @@ def test_poison_names_the_element(crashing: Path, processes: leveret.Runtime) ->
     x[41] = -1
     y = np.zeros(64)
     ticket = processes.submit(squares, leveret.sliced(x), leveret.sliced(y))
-    with pytest.raises(leveret.Poison, match=r"squares.* at elements \[41, 42\).*SIGSEGV") as caught:
+    with pytest.raises(
+        leveret.Poison, match=r"squares.* at elements \[41, 42\).*SIGSEGV"
+    ) as caught:
         ticket.wait(60)
     assert caught.value.code == -signal.SIGSEGV
     good = np.arange(64) != 41
@@ -96,8 +98,9 @@ def test_poison_leaves_others_alone(crashing: Path, processes: leveret.Runtime) 
 def test_max_attempts(crashing: Path) -> None:
     leave = leveret.load(crashing, "leave", "i4")
     with leveret.Runtime("processes", workers=1, max_attempts=1) as runtime:
+        ticket = runtime.submit(leave, 3)
         with pytest.raises(leveret.Poison, match="attempt 1"):
-            runtime.submit(leave, 3).wait(30)
+            ticket.wait(30)
 
 
 def test_a_task_that_takes_too_long(crashing: Path) -> None:

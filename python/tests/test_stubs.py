@@ -60,7 +60,7 @@ def functions() -> list[tuple[str, ast.FunctionDef, object]]:
             found.append((name, node, real))
         if isinstance(node, ast.ClassDef):
             for method, inner in defined(node.body).items():
-                member = getattr(real, method)
+                member = getattr(real, method, None)  # not __buffer__, before Python 3.12
                 if isinstance(inner, ast.FunctionDef) and hasattr(member, "__nb_signature__"):
                     found.append((f"{name}.{method}", inner, member))
     return found
