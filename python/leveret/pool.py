@@ -31,7 +31,9 @@ from .runtime import Runtime
 SHORT_NS = 300_000
 # Python needs its cores for itself. (bench python-function: 20 us is best of 0, 5, 20 and 50.)
 SPIN_NS = 20_000
-AHEAD = 8  # calls handed over per worker, if they are short
+# So much work is handed over per worker, in calls that are short, and so many calls at most.
+AHEAD_NS = 5_000_000
+AHEAD_MAX = 64
 REPLY_BYTES_MAX = 16 << 20  # larger results come in a file of their own
 REPLIES_BYTES_MAX = 64 << 20  # shared memory kept for results of calls under way
 STAGED_BYTES_MAX = 16 << 20  # a quarter of the local store
@@ -184,7 +186,7 @@ class Pool:
         self.runtime = opened(
             "processes",
             workers,
-            tickets=max(64, 2 * AHEAD * workers),
+            tickets=max(64, 2 * AHEAD_MAX * workers),
             host_threads=1024,
             full="fail",
             spin_ns=SPIN_NS,
@@ -281,8 +283,9 @@ class Pool:
         before = self.times.get(key)
         # One long call counts at once, short ones after some.
         self.times[key] = ns if before is None or ns > before else before + (ns - before) / 8
+        ahead = min(AHEAD_MAX, int(AHEAD_NS // max(1.0, self.times[key]))) * self.workers
         is_short = self.times[key] < SHORT_NS
-        self.window = AHEAD * self.workers if is_short else self.window_min
+        self.window = max(ahead, self.window_min) if is_short else self.window_min
         if size > 1024:
             self.sizes[key] = size
         else:
