@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import mmap
 import os
@@ -148,9 +147,12 @@ def _reply(
 
 
 def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()
+    """What a function printed must not wait for the end of the process, which may be sudden."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except Exception:  # closed, or replaced by something else: the function's business
+        return
 
 
 def run(

@@ -88,6 +88,17 @@ def dumps(value: Any, buffers_max: int) -> tuple[bytes, list[memoryview]]:
     return file.getvalue(), buffers
 
 
+def dump_arguments(args: Any) -> tuple[bytes, list[memoryview]]:
+    """The same for (args, kwargs) of a call, or for the items of a chunk."""
+    if type(args) is tuple and not args[1]:
+        for each in args[0]:
+            if type(each) not in ATOMS:
+                break
+        else:
+            return pickle.dumps(args, 5), []
+    return dumps(args, CALL_BUFFERS_MAX)
+
+
 def _uses_nothing_around(code: types.CodeType, around: dict[str, Any]) -> bool:
     if any(name in around for name in code.co_names):
         return False

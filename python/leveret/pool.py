@@ -23,7 +23,7 @@ from . import _core
 from ._calls import SETUP_MARKS
 from .errors import Closed, PoolDown, Status, WorkerDied, make_error
 from .launch import worker_command
-from .pickling import BROKEN, CALL_BUFFERS_MAX, ERROR, IN_FILE, REQUEST, dumps, read_reply
+from .pickling import BROKEN, ERROR, IN_FILE, REQUEST, dump_arguments, read_reply
 from .runtime import Runtime
 
 # A function whose calls take less is given to workers some calls at a time; else a call would wait
@@ -114,7 +114,7 @@ class Work:
         self.args = args
         self.reserved = 0
         self.retries = 0
-        data, self.buffers = dumps(args, CALL_BUFFERS_MAX)
+        data, self.buffers = dump_arguments(args)
         self.request = REQUEST.pack(flags, len(pickled)) + pickled + data
 
     def size(self) -> int:

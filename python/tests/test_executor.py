@@ -5,9 +5,11 @@ from __future__ import annotations
 import concurrent.futures as cf
 import os
 import select
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -252,3 +254,14 @@ def test_shared_arrays(pool: ProcessExecutor) -> None:
     back = pool.submit(fill, x, 4).result(30)
     back[0, 0] = 9
     assert x[0, 0] == 9 and (x[1:] == 4).all()
+
+
+def test_the_example_runs() -> None:
+    example = Path(__file__).parents[2] / "examples" / "python" / "survive_a_crash.py"
+    if not example.exists():
+        pytest.skip("only the package is here")
+    done = subprocess.run(
+        [sys.executable, str(example)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "parse('a nested one') ended its worker process" in done.stdout

@@ -12,7 +12,7 @@ from typing import Any, Optional
 import typer
 from rich.table import Table
 
-from ..report import python_bench
+from ..report import executor_bench, python_bench
 from .common import (
     ENVIRONMENT,
     FAILED,
@@ -27,6 +27,15 @@ from .common import (
     time_limit,
 )
 
+_POOL = "beside the standard library's process pool"
+# The benches that are Python: what measures, and what.
+_OWN = {
+    "python": (python_bench.measure, f"null tasks from Python, {_POOL}"),
+    "python-native": (executor_bench.measure_native, f"null tasks on processes, {_POOL}"),
+    "python-function": (executor_bench.measure_function, f"null functions, {_POOL}"),
+    "python-array": (executor_bench.measure_array, f"1 MiB to a function and back, {_POOL}"),
+    "crash-test": (executor_bench.measure_crashes, "20 calls of which one crashes: how many done"),
+}
 _GOAL = re.compile(r"\s*(<=|>=|<|>|=)\s*([-+0-9.eE]+)\s*")
 
 
@@ -108,7 +117,7 @@ def run_bench(arguments: list[str], timeout: Optional[float] = None) -> str:
 def _list(as_json: bool) -> None:
     lines = run_bench(["--list"]).splitlines()
     benches = dict(line.split(None, 1) for line in lines if len(line.split(None, 1)) > 1)
-    benches["python"] = "null tasks from Python, beside the standard library's process pool"
+    benches.update({name: what for name, (_, what) in _OWN.items()})
     if as_json:
         print_json({"benches": benches})
         return
@@ -133,9 +142,9 @@ def bench(
         return
     if name.startswith("-"):
         stop(USAGE, f"there is no bench '{name}'; `leveret bench` lists them")
-    if name == "python":
+    if name in _OWN:
         with time_limit(timeout):
-            report = python_bench.measure(quick)
+            report = _OWN[name][0](quick)
         print_json(report) if as_json else print_figures(report, peers)
         return
     printed = run_bench([name, "--json", *(["--quick"] if quick else [])], timeout)

@@ -18,13 +18,13 @@ from .. import Runtime, available_cores, builtin, wait_all
 RIVAL = "concurrent.futures.ProcessPoolExecutor, as many workers"
 
 
-def _timed(count: int, work: Callable[[], object]) -> float:
+def timed(count: int, work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return (time.perf_counter() - start) * 1e6 / count
 
 
-def _figure(
+def figure(
     values: list[float], unit: str, goal: str = "", rival: str | None = None
 ) -> dict[str, Any]:
     return {
@@ -34,6 +34,15 @@ def _figure(
         "runs": len(values),
         "rival": rival,
         "goal": goal,
+    }
+
+
+def machine() -> dict[str, Any]:
+    return {
+        "cpu": platform.processor() or platform.machine(),
+        "cores": available_cores(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
     }
 
 
@@ -60,23 +69,18 @@ def measure(quick: bool) -> dict[str, Any]:
             wait_all([runtime.submit(null) for _ in range(singles)])
 
         for _ in range(rounds):
-            pool_us.append(_timed(pooled, stream_pool))
-            one.append(_timed(singles, stream_tasks))
-            many.append(_timed(bulk, lambda: runtime.submit_bulk(null, count=bulk).wait()))
+            pool_us.append(timed(pooled, stream_pool))
+            one.append(timed(singles, stream_tasks))
+            many.append(timed(bulk, lambda: runtime.submit_bulk(null, count=bulk).wait()))
     return {
         "bench": "python",
         "figures": {
-            "one_over_ppe": _figure([a / b for a, b in zip(one, pool_us)], "", "<= 0.02", RIVAL),
-            "bulk_over_ppe": _figure([a / b for a, b in zip(many, pool_us)], "", "<= 0.002", RIVAL),
-            "one_us": _figure(one, "us"),
-            "bulk_us": _figure(many, "us"),
-            "ppe_us": _figure(pool_us, "us"),
+            "one_over_ppe": figure([a / b for a, b in zip(one, pool_us)], "", "<= 0.02", RIVAL),
+            "bulk_over_ppe": figure([a / b for a, b in zip(many, pool_us)], "", "<= 0.002", RIVAL),
+            "one_us": figure(one, "us"),
+            "bulk_us": figure(many, "us"),
+            "ppe_us": figure(pool_us, "us"),
         },
-        "machine": {
-            "cpu": platform.processor() or platform.machine(),
-            "cores": available_cores(),
-            "kernel": platform.release(),
-            "python": platform.python_version(),
-        },
+        "machine": machine(),
         "commit": "unknown",
     }
