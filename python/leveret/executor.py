@@ -158,11 +158,17 @@ class ProcessExecutor(futures.Executor):
                 except BaseException:
                     future.cancel()
                     raise
+                del future  # nothing here keeps what the caller has got
                 if items is None:
-                    yield got
+                    last = [got]
+                    del got
+                    yield last.pop()
                     continue
                 done, error, trace = got
-                yield from done
+                del got
+                done.reverse()
+                while done:
+                    yield done.pop()
                 if error is not None:
                     error.__cause__ = RemoteTraceback(trace)
                     raise error

@@ -319,7 +319,8 @@ def test_bench(fake_bench: Callable[[str], None]) -> None:
 def test_bench_list(fake_bench: Callable[[str], None]) -> None:
     fake_bench("echo 'null-task   round trip'; echo 'wake   from sleep'")
     benches = invoke_json("bench")["benches"]
-    assert benches.pop("python")
+    for own in ("python", "python-native", "python-function", "python-array", "crash-test"):
+        assert benches.pop(own)
     assert benches == {"null-task": "round trip", "wake": "from sleep"}
     assert "from sleep" in invoke("bench")
 
@@ -346,6 +347,26 @@ def test_no_bench(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(bench, "find_bench", missing)
     assert invoke("bench", code=common.ENVIRONMENT) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "figure"),
+    [
+        ("python-native", "stream_over_ppe"),
+        ("python-function", "p50_over_ppe"),
+        ("python-array", "over_memcpy"),
+        ("crash-test", "ppe_once_done"),
+    ],
+)
+def test_the_benches_of_processes(name: str, figure: str) -> None:
+    if all(m.name != "processes" or m.unavailable for m in leveret.machines()):
+        pytest.skip("processes do not work here")
+    done = command_line("bench", name, "--quick", "--json")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)["figures"]
+    assert figures[figure]["value"] > 0
+    if name == "crash-test":
+        assert figures["once_done"]["value"] == 20 and figures["always_done"]["value"] == 19
 
 
 def test_the_bench_of_python_itself() -> None:
