@@ -43,10 +43,11 @@ struct engine {
   // Written by the service, read by submitters and tenders: 1 once worker processes cannot be kept
   // alive. Publishes nothing.
   atomic<std::uint32_t> is_down{0};
-  // Written by the first who wants to be told of ends at once, and stays: see want_ends().
+  // Written by the first who wants to be told of ends at once, read by the others: 1 from then on.
+  // Publishes nothing.
   atomic<std::uint32_t> is_eager{0};
-  // Written by the service (whether it looks at time limits now and then) and by who posts a task
-  // while it does not.
+  // Written by the service and by who posts a task, read by the latter: whether the service looks
+  // at time limits now and then. Publishes nothing.
   atomic<std::uint32_t> is_timing{0};
 
   // Written by host threads that bind for the first time, read by thieves and wakers: participants

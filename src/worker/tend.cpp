@@ -193,7 +193,8 @@ void cancel_posted(engine& e, participant& self, std::uint32_t task) noexcept {
     while (!line.turn.release_hold()) {  // somebody asked meanwhile: tend() below serves him
     }
   }
-  tend(e, self);
+  while (tend(e, self)) {
+  }
 }
 
 bool tend(engine& e, participant& self) noexcept {

@@ -52,6 +52,11 @@ void die(death how) {
   }
 }
 
+void pass_time(std::chrono::microseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
+}
+
 const auto dies = define("death.dies", &die);
 const auto who = define("death.who", [](result<int> pid) { pid = getpid(); });
 const auto parent = define("death.parent", [](result<int> pid) { pid = getppid(); });
@@ -59,7 +64,7 @@ const auto add_one = define("death.add_one", [](inout<std::uint64_t> x) {
   for (std::uint64_t& v : x) ++v;
 });
 const auto naps = define("death.naps", [](std::uint64_t us, inout<std::uint64_t> x) {
-  std::this_thread::sleep_for(std::chrono::microseconds(us));
+  pass_time(std::chrono::microseconds(us));
   for (std::uint64_t& v : x) ++v;
 });
 
@@ -130,7 +135,7 @@ class death_test : public testing::Test {
   }
   static bool is_gone(int pid) { return kill(pid, 0) != 0; }
   static bool becomes_gone(int pid) {
-    for (int i = 0; i < 400 && !is_gone(pid); ++i) std::this_thread::sleep_for(5ms);
+    for (int i = 0; i < 400 && !is_gone(pid); ++i) pass_time(5ms);
     return is_gone(pid);
   }
 };
@@ -247,7 +252,7 @@ TEST_F(death_test, a_stopped_worker_is_slow_and_not_dead) {
   std::vector<std::uint64_t> y(50, 0);
   std::vector<ticket> t;
   for (std::uint64_t& v : y) t.push_back(r.submit(naps, std::uint64_t{100}, view(&v, 1)));
-  std::this_thread::sleep_for(is_deep() ? 5s : 1s);
+  pass_time(is_deep() ? 5s : 1s);
   kill(pid, SIGCONT);
   for (ticket& one : t) EXPECT_EQ(one.wait_outcome(limit_ns).code, status::ok);
   EXPECT_EQ(y, std::vector<std::uint64_t>(50, 1));

@@ -32,8 +32,7 @@ inline const auto gate_procedure = define(
     "test.gate",
     [](ref<gate_state> g) {
       g.to->started.fetch_add(1);
-      while (g.to->blocks && !g.to->is_open)
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      while (g.to->blocks && !g.to->is_open) std::this_thread::yield();
     },
     nullptr, [](const descriptor&) { return gate_ns; });
 
@@ -51,7 +50,7 @@ class gate {
       return;
     }
     while (state_->started < static_cast<int>(count)) {
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      std::this_thread::yield();
     }
   }
   ~gate() {

@@ -50,7 +50,7 @@ class process_machine final : public machine, public remote_workers {
                  std::uint64_t deadline_ns) noexcept override;
   void wake_word(atomic<std::uint32_t>& word) noexcept override {
     // Pairs with wait_word() of the service, which is there before it sleeps.
-    if (&word == service_word_.load(memory_order_acquire)) {
+    if (&word == service_word_.load(memory_order_seq_cst)) {
       pool_.ring();
     } else {
       syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1);
@@ -140,7 +140,7 @@ void process_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expec
                                 std::uint64_t deadline_ns) noexcept {
   if (is_service) {
     // Pairs with wake_word().
-    service_word_.store(&word, memory_order_release);
+    service_word_.store(&word, memory_order_seq_cst);
     // Pairs with parker::unpark(). Who changed the word before it knew of us has been seen here.
     if (word.load(memory_order_seq_cst) != expected) return;
     const std::uint64_t now = now_ns();

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <utility>
 
 namespace lev::processes {
 
@@ -104,7 +105,9 @@ class worker_process {
       obey();
       const std::uint64_t waited_ns = clock_ns() - begin_ns;
       if (!has_rung && (has_rung = waited_ns >= patience_ns || is_eager())) ring_if_unwatched();
-      if (waited_ns >= about_.spin_ns) sleep(number);
+      if (waited_ns < about_.spin_ns) continue;
+      if (!std::exchange(has_rung, true)) ring_if_unwatched();  // spin_ns is less than the patience
+      sleep(number);
     }
   }
 

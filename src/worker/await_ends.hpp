@@ -1,0 +1,67 @@
+// await_ends: how a participant waits where workers are remote: it looks at the lines, then sleeps.
+#ifndef LEVERET_WORKER_AWAIT_ENDS_HPP
+#define LEVERET_WORKER_AWAIT_ENDS_HPP
+
+#include "worker/tend.hpp"
+#include "worker/worker.hpp"
+
+#include <utility>
+
+namespace lev {
+
+// Whoever looks at the lines all the time is counted, and looks
+// once more when he has stopped; workers tell the service of their ends when nobody does.
+inline bool spin_remote(engine& e, participant& self, awaited& what,
+                        std::uint64_t until_ns) noexcept {
+  constexpr std::uint32_t turns_per_clock = 32;
+  if (is_service(e, self)) return has_remote_work(e);
+  for (std::uint32_t turn = 1;; ++turn) {
+    if (what.is_there() || has_remote_work(e)) return true;
+    if (turn % turns_per_clock == 0 && e.place->now_ns() >= until_ns) return false;
+    e.place->relax();
+  }
+}
+
+inline void sleep_remote(engine& e, participant& self, awaited& what,
+                         std::uint64_t deadline_ns) noexcept {
+  const bool is_host = !is_service(e, self);
+  if (is_host) e.remote->want_ends(true);
+  e.remote->unwatch();
+  if (!is_host) deadline_ns = smaller(deadline_ns, service_deadline(e));
+  if (what.arm() && !what.is_there() && !has_remote_work(e)) {
+    self.counters.parks.add(1);
+    self.park.park(*e.place, deadline_ns);
+  }
+  what.disarm();
+  e.remote->watch();
+  if (is_host) e.remote->want_ends(false);
+}
+
+// A participant that serves remote workers is counted as one who watches them. Ends that came while
+// it did were not told to the service: it looks once more when it has stopped.
+class watching {
+ public:
+  watching(engine& e, participant& self) noexcept
+      : engine_(e), self_(self), was_tending_(std::exchange(self.is_tending, false)) {
+    if (e.remote != nullptr) e.remote->watch();
+  }
+  ~watching() {
+    if (engine_.remote != nullptr) {
+      engine_.remote->unwatch();
+      while (has_remote_work(engine_) && tend(engine_, self_)) {
+      }
+    }
+    self_.is_tending = was_tending_;
+  }
+  watching(const watching&) = delete;
+  watching& operator=(const watching&) = delete;
+
+ private:
+  engine& engine_;
+  participant& self_;
+  bool was_tending_;  // the wait is that of a callback
+};
+
+}  // namespace lev
+
+#endif
