@@ -432,10 +432,13 @@ class Pool:
 
     def close(self) -> None:
         with self.closer:
-            if not self.closed.is_set():
-                self.runtime.close()
-                self.closed.set()
-                _pools.discard(self)
+            if self.closed.is_set():
+                return
+            self.runtime.close()
+            self.closed.set()
+            _pools.discard(self)
+        # Not under the lock: the port's thread may be in a callback that shuts down, too.
+        self.port.close()
 
 
 class _Gone(Exception):

@@ -2,6 +2,9 @@
 #include "call_port.hpp"
 
 #include <nanobind/stl/string.h>
+#include <unistd.h>
+
+#include <chrono>
 
 #include "bindings.hpp"
 #include "shared.hpp"
@@ -14,6 +17,19 @@ namespace {
 // While above 0, this thread delivers nothing when a call completes on it: its caller does.
 thread_local int is_in_submit = 0;
 thread_local bool is_draining = false;
+// Whether this thread is one of Python's, in wait(): it has given up the GIL.
+thread_local bool is_in_wait = false;
+// On a courier: its port was destroyed by what it delivered.
+thread_local bool is_port_gone = false;
+
+// How long the courier leaves finished calls to threads that have just used the port, and how often
+// it looks. (bench python-function.)
+constexpr std::int64_t left_ns = 500'000;
+constexpr auto look_time = std::chrono::microseconds(200);
+
+std::int64_t clock_ns() noexcept {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
 
 // Above that, copying the arguments is long enough for other threads to run meanwhile.
 constexpr std::size_t gil_kept_bytes_max = 256 << 10;
@@ -67,9 +83,68 @@ call_port::call_port(nb::object runtime, nb::object deliver, bool may_rerun, nb:
     : runtime_(std::move(runtime)),
       deliver_(std::move(deliver)),
       setup_(std::move(setup)),
-      may_rerun_(may_rerun) {
+      may_rerun_(may_rerun),
+      owner_(getpid()) {
   if (!nb::isinstance<runtime_object>(runtime_)) raise_type_error("runtime must be a Runtime");
   if (!nb::isinstance<shared_block>(setup_)) raise_type_error("setup must be a SharedBlock");
+  courier_ = std::thread([this] { run_courier(); });
+}
+
+call_port::~call_port() {
+  close();
+  if (!courier_.joinable()) return;
+  courier_.detach();
+  is_port_gone = true;
+}
+
+void call_port::close() {
+  if (!courier_.joinable()) return;
+  if (owner_ != getpid()) return courier_.detach();             // a fork has no such thread
+  if (courier_.get_id() == std::this_thread::get_id()) return;  // it ends with the port
+  const nb::gil_scoped_release released;
+  {
+    const std::lock_guard lock(mutex_);
+    is_closing_ = true;
+  }
+  called_.notify_one();
+  courier_.join();
+}
+
+void call_port::call_courier() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    is_called_ = true;
+  }
+  called_.notify_one();
+}
+
+void call_port::note_use() noexcept {
+  used_ns_.store(clock_ns(), std::memory_order_relaxed);
+}
+
+bool call_port::is_looked_after() const noexcept {
+  return clock_ns() - used_ns_.load(std::memory_order_relaxed) < left_ns;
+}
+
+void call_port::run_courier() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    called_.wait(lock, [this] { return is_called_ || is_closing_; });
+    if (!is_called_) return;
+    is_called_ = false;
+    lock.unlock();
+    while (has_finished() && is_looked_after()) std::this_thread::sleep_for(look_time);
+    if (has_finished()) {
+      const PyGILState_STATE state = PyGILState_Ensure();
+      {
+        const nb::object self = nb::find(this);
+        drain();
+      }
+      PyGILState_Release(state);
+      if (is_port_gone) return;
+    }
+    lock.lock();
+  }
 }
 
 nb::object call_port::submit(nb::handle self, nb::object cookie, nb::object request,
@@ -110,6 +185,7 @@ nb::object call_port::submit(nb::handle self, nb::object cookie, nb::object requ
   d.procedure = python_call(count - call_buffers, may_rerun_);
   d.argument_count = static_cast<std::uint8_t>(count);
 
+  note_use();
   refusal why;
   lev::ticket t = try_submit(r, d, bytes, &why);
   if (!t && why.code == status::would_block) return nb::none();
@@ -143,8 +219,9 @@ void call_port::on_complete(void* context) noexcept {
     // Pairs with the acquire in add_to(): publishes `how`.
     c->has_outcome.store(true, std::memory_order_release);
   }
-  // Whoever finds the list empty delivers what is in it when he has got the GIL.
+  // Whoever finds the list empty sees to it that it is delivered.
   if (!port.push(c) || is_in_submit != 0) return;
+  if (!is_in_wait) return port.call_courier();
   const PyGILState_STATE state = PyGILState_Ensure();
   port.drain();
   PyGILState_Release(state);
@@ -203,8 +280,8 @@ bool call_port::wait(port_call& c, nb::object timeout) {
   if (c.is_delivered) return true;
   if (c.is_waited_for || is_draining) return false;
   struct waiting {
-    explicit waiting(port_call& of) : call(of) { call.is_waited_for = true; }
-    ~waiting() { call.is_waited_for = false; }
+    explicit waiting(port_call& of) : call(of) { call.is_waited_for = is_in_wait = true; }
+    ~waiting() { call.is_waited_for = is_in_wait = false; }
     port_call& call;
   };
   const waiting w(c);
@@ -216,6 +293,7 @@ bool call_port::wait(port_call& c, nb::object timeout) {
     t.forget();
     return o;
   });
+  note_use();
   if (!lev::ticket::consumes(how.code) || how.code == status::stale_ticket) {
     if (has_finished()) drain();  // not to wait for a thread that waits for the GIL
     return c.is_delivered;
@@ -290,6 +368,7 @@ void bind_calls(nb::module_& m) {
       .def("tend", &call_port::tend, nb::arg("call"),
            "Lets calls come and go without waiting; call: one that is under way.")
       .def("drain", &call_port::drain, "Delivers the calls that are finished.")
+      .def("close", &call_port::close, "Ends the port's thread; the runtime must be closed.")
       .def_prop_ro("has_finished", &call_port::has_finished, "Whether drain() has work.");
 }
 

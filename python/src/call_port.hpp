@@ -1,13 +1,23 @@
 // call_port: Python calls on their way to worker processes and back, for leveret.ProcessExecutor.
 //
 // A call is a task of the procedure python_call(). Whoever completes it, mostly without the GIL,
-// puts it into the list of finished calls; the first one there takes the GIL and delivers the list,
-// and others go on. A thread that is in submit() leaves that to its caller: see drain().
+// puts it into the list of finished calls. The list is delivered to Python by
+//   - a thread that waits for a call, when one ends on it: it has given up the GIL, and takes it
+//   back
+//   - the caller of submit(), which must drain() the list afterwards
+//   - else the courier, a thread of the port's own. While other threads submit and wait it leaves
+//     the list to them for a while: two threads that fight for the GIL take turns of milliseconds.
+// The runtime's own thread never waits for the GIL.
 #ifndef LEVERET_PYTHON_CALL_PORT_HPP
 #define LEVERET_PYTHON_CALL_PORT_HPP
 
+#include <sys/types.h>
+
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime_object.hpp"
@@ -43,6 +53,9 @@ class call_port {
  public:
   // `deliver` gets a list of (cookie, status, code, text, reply) for each batch of finished calls.
   call_port(nb::object runtime, nb::object deliver, bool may_rerun, nb::object setup);
+  ~call_port();
+  call_port(const call_port&) = delete;
+  call_port& operator=(const call_port&) = delete;
 
   // submit() returns the call, or none when all tickets are in use. Raises what Runtime.submit()
   // raises. The caller must drain() afterwards if has_finished().
@@ -54,6 +67,8 @@ class call_port {
   // tend() lets ends come in and posts go out, without waiting; `c` is a call under way.
   void tend(port_call& c);
   void drain();
+  // close() ends the courier; the runtime must be closed. A second call does nothing.
+  void close();
   bool has_finished() const noexcept {
     return finished_.load(std::memory_order_relaxed) != nullptr;
   }
@@ -64,6 +79,10 @@ class call_port {
  private:
   static void on_complete(void* context) noexcept;
   bool push(port_call* c) noexcept;
+  void call_courier() noexcept;
+  void run_courier();
+  bool is_looked_after() const noexcept;
+  void note_use() noexcept;
   void add_to(nb::list& batch, port_call& c);
   void deliver(const nb::list& batch);
 
@@ -74,6 +93,16 @@ class call_port {
   // Calls whose callback has run. Written by completing threads, which push with release; emptied
   // with the GIL, with acquire.
   std::atomic<port_call*> finished_{nullptr};
+  // When a thread last submitted or waited. Written by those threads, read by the courier;
+  // publishes nothing.
+  std::atomic<std::int64_t> used_ns_{0};
+
+  std::mutex mutex_;
+  std::condition_variable called_;
+  bool is_called_ = false;   // guarded by mutex_
+  bool is_closing_ = false;  // guarded by mutex_
+  pid_t owner_;
+  std::thread courier_;
 };
 
 }  // namespace lev::python

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -214,6 +215,20 @@ def test_shutdown() -> None:
     assert all(f.result(30) is None for f in futures)
     pool.shutdown()
     pool.shutdown()
+
+
+def test_a_callback_may_shut_down() -> None:
+    for wait in (True, False):
+        pool = ProcessExecutor(1)
+        over = threading.Event()
+
+        def end(_: object, pool: ProcessExecutor = pool, wait: bool = wait) -> None:
+            pool.shutdown(wait=wait)
+            over.set()  # noqa: B023
+
+        pool.submit(rest, 0.05).add_done_callback(end)
+        del pool, end
+        assert over.wait(30)
 
 
 def test_shutdown_cancels() -> None:
