@@ -132,6 +132,7 @@ TEST_P(parallel_for_test, works_with_two_tickets) {
 
 class parallel_for_remote_test : public machine_test {};
 LEV_ON_PROCESSES(parallel_for_remote_test);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(parallel_for_remote_test);  // none with TSan
 
 // A body refers to the host's memory.
 TEST_P(parallel_for_remote_test, is_refused_and_calls_no_body) {

@@ -19,8 +19,10 @@ std::vector<machine_case> copying_machines() {
   std::vector<machine_case> all = sim_only();
   all.push_back({"threads_1_copy", "threads", 1, staging::copy, 1});
   all.push_back({"threads_4_copy", "threads", 4, staging::copy, 1});
-  all.push_back({"processes_1_copy", "processes", 1, staging::copy, 1});
-  all.push_back({"processes_4_copy", "processes", 4, staging::copy, 1});
+  for (machine_case c : processes_only()) {
+    c.staging = staging::copy;
+    all.push_back(c);
+  }
   return all;
 }
 
