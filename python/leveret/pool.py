@@ -29,7 +29,7 @@ from .runtime import Runtime
 # A function whose calls take less is given to workers some calls at a time; else a call would wait
 # behind a long one while another worker is idle. (A round trip takes 30 us.)
 SHORT_NS = 300_000
-# Python needs its cores for itself. (bench python-function: 20 us is best of 0, 5, 20 and 50.)
+# Python needs its cores for itself. (bench python-function: best of 0, 5, 20 and 50 us.)
 SPIN_NS = 20_000
 # So much work is handed over per worker, in calls that are short, and so many calls at most.
 AHEAD_NS = 5_000_000
@@ -175,6 +175,7 @@ class Pool:
         self.is_shut_down = False
         self.broken: BrokenExecutor | None = None
         self.idle = threading.Event()
+        self.is_closing = False
         self.closed = threading.Event()
         self.closer = threading.Lock()
         self.pid = os.getpid()
@@ -432,13 +433,16 @@ class Pool:
 
     def close(self) -> None:
         with self.closer:
-            if self.closed.is_set():
-                return
-            self.runtime.close()
-            self.closed.set()
-            _pools.discard(self)
+            is_first = not self.is_closing
+            self.is_closing = True
         # Not under the lock: the port's thread may be in a callback that shuts down, too.
-        self.port.close()
+        if is_first:
+            self.runtime.close()
+            self.port.close()
+            _pools.discard(self)
+            self.closed.set()
+        elif not self.port.is_own_thread:
+            self.closed.wait()
 
 
 class _Gone(Exception):
@@ -450,10 +454,8 @@ _AGAIN = object()
 
 def _how(task_code: int) -> str:
     if task_code < 0:
-        try:
-            return f"signal {-task_code} ({signal.Signals(-task_code).name})"
-        except ValueError:
-            return f"signal {-task_code}"
+        known = {s.value: f" ({s.name})" for s in signal.Signals}
+        return f"signal {-task_code}{known.get(-task_code, '')}"
     return f"it called exit({task_code})" if task_code else "it was gone"
 
 
@@ -492,10 +494,6 @@ def _at_exit() -> None:
             pool.shut_down(True, False)
 
 
-def _forget_pools() -> None:
-    _pools.clear()
-
-
-os.register_at_fork(after_in_child=_forget_pools)
+os.register_at_fork(after_in_child=_pools.clear)
 # Before threads are joined, while new ones can be started: as concurrent.futures, which is older.
 getattr(threading, "_register_atexit")(_at_exit)  # noqa: B009

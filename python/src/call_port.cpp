@@ -99,8 +99,8 @@ call_port::~call_port() {
 
 void call_port::close() {
   if (!courier_.joinable()) return;
-  if (owner_ != getpid()) return courier_.detach();             // a fork has no such thread
-  if (courier_.get_id() == std::this_thread::get_id()) return;  // it ends with the port
+  if (owner_ != getpid()) return courier_.detach();  // a fork has no such thread
+  if (is_own_thread()) return;                       // it ends with the port
   const nb::gil_scoped_release released;
   {
     const std::lock_guard lock(mutex_);
@@ -369,6 +369,8 @@ void bind_calls(nb::module_& m) {
            "Lets calls come and go without waiting; call: one that is under way.")
       .def("drain", &call_port::drain, "Delivers the calls that are finished.")
       .def("close", &call_port::close, "Ends the port's thread; the runtime must be closed.")
+      .def_prop_ro("is_own_thread", &call_port::is_own_thread,
+                   "Whether the caller is the port's thread.")
       .def_prop_ro("has_finished", &call_port::has_finished, "Whether drain() has work.");
 }
 

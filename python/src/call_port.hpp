@@ -69,6 +69,7 @@ class call_port {
   void drain();
   // close() ends the courier; the runtime must be closed. A second call does nothing.
   void close();
+  bool is_own_thread() const noexcept { return courier_.get_id() == std::this_thread::get_id(); }
   bool has_finished() const noexcept {
     return finished_.load(std::memory_order_relaxed) != nullptr;
   }
