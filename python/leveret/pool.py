@@ -1,8 +1,8 @@
 """What is behind a ProcessExecutor: its queue, its calls under way and their futures.
 
-Calls wait in a queue of this module until a worker is about to be free; a call that was handed to
-the runtime counts as running. Whoever is in the runtime when a call ends, a thread that submits or
-waits or the runtime's own, completes its future and hands over the next call.
+Calls wait in a queue of this module until a worker is about to be free; one that was handed to the
+runtime counts as running. Whoever is in the runtime when a call ends, or the port's own thread,
+completes its future and hands over the next call.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ SHORT_NS = 300_000
 # Python needs its cores for itself. (bench python-function: best of 0, 5, 20 and 50 us.)
 SPIN_NS = 20_000
 # So much work is handed over per worker, in calls that are short, and so many calls at most.
-AHEAD_NS = 5_000_000
-AHEAD_MAX = 64
+AHEAD_NS, AHEAD_MAX = 5_000_000, 64
 REPLY_BYTES_MAX = 16 << 20  # larger results come in a file of their own
 REPLIES_BYTES_MAX = 64 << 20  # shared memory kept for results of calls under way
 STAGED_BYTES_MAX = 16 << 20  # a quarter of the local store
