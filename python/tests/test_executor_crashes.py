@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures as cf
+import contextlib
 import os
 import pickle
 import select
@@ -62,13 +63,20 @@ def pid_of(_: object = None) -> int:
 
 
 def zygotes() -> list[int]:
-    me = os.getpid()
-    children = Path(f"/proc/{me}/task/{me}/children").read_text().split()
-    return [int(c) for c in children if "leveret-zygote" in Path(f"/proc/{c}/comm").read_text()]
+    """Those of this process; executors that other tests have dropped may be ending."""
+    found = []
+    for child in children_of(os.getpid()):
+        with contextlib.suppress(OSError):
+            if "leveret-zygote" in Path(f"/proc/{child}/comm").read_text():
+                found.append(child)
+    return found
 
 
 def children_of(pid: int) -> list[int]:
-    return [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    try:
+        return [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
 
 
 # Crashes.
@@ -134,11 +142,11 @@ def test_ways_to_die(pool: ProcessExecutor) -> None:
 
 def test_kill_all_workers_and_the_zygote(pool: ProcessExecutor) -> None:
     assert pool.submit(abs, -1).result(30) == 1
-    (zygote,) = zygotes()
+    zygote = zygotes()[-1]
     for _ in range(3):
         futures = [pool.submit(abs, -i) for i in range(200)]
         for worker in children_of(zygote):
-            os.kill(worker, signal.SIGKILL)
+            kill(worker)
         assert [f.result(60) for f in futures] == list(range(200))
     futures = [pool.submit(abs, -i) for i in range(200)]
     os.kill(zygote, signal.SIGKILL)
@@ -243,13 +251,13 @@ def test_shutdown_cancels() -> None:
 def test_a_dropped_executor_ends_its_processes() -> None:
     pool = ProcessExecutor(2)
     futures = [pool.submit(abs, -i) for i in range(10)]
-    before = zygotes()
+    zygote = zygotes()[-1]
     del pool
     assert [f.result(30) for f in futures] == list(range(10))
     end = time.monotonic() + 30
-    while zygotes() == before and time.monotonic() < end:
+    while zygote in zygotes() and time.monotonic() < end:
         rest(0.01)
-    assert zygotes() != before
+    assert zygote not in zygotes()
 
 
 def run_script(code: str, tmp_path: Path, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -347,6 +355,11 @@ def test_joblib() -> None:
         assert joblib.Parallel()(joblib.delayed(np.sum)(x) for _ in range(4)) == [100_000] * 4
 
 
+def kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
 class Machine(RuleBasedStateMachine):
     """Submits, waits, cancels, kills: every future has one outcome, and it is right."""
 
@@ -387,12 +400,12 @@ class Machine(RuleBasedStateMachine):
     def kill_a_worker(self) -> None:
         for zygote in set(zygotes()) - self.before:
             for worker in children_of(zygote)[:1]:
-                os.kill(worker, signal.SIGKILL)
+                kill(worker)
 
     @rule()
     def kill_the_zygote(self) -> None:
         for zygote in set(zygotes()) - self.before:
-            os.kill(zygote, signal.SIGKILL)
+            kill(zygote)
 
     @invariant()
     def nothing_is_broken(self) -> None:
@@ -404,7 +417,7 @@ class Machine(RuleBasedStateMachine):
         self.pool.shutdown()
         for number, future in self.futures:
             assert future.cancelled() or future.result(0) == number
-        assert set(zygotes()) == self.before
+        assert set(zygotes()) <= self.before
 
 
 TestMachine = Machine.TestCase
