@@ -152,9 +152,11 @@ void end_bulk(engine& e, participant& self, std::uint32_t join) noexcept {
 }
 
 void flush_notices(engine& e, participant& self) noexcept {
-  if (self.notice_count == 0) return;
-  const std::uint32_t count = std::exchange(self.notice_count, 0);
-  count_pieces(e, self, std::exchange(self.notice_join, no_slot), count);
+  // Completing a join starts its dependants, and where workers are remote that may bring more ends.
+  while (self.notice_count != 0) {
+    const std::uint32_t count = std::exchange(self.notice_count, 0);
+    count_pieces(e, self, std::exchange(self.notice_join, no_slot), count);
+  }
 }
 
 // Tasks that fail without having run. They are chained and completed one after the other, so that a
