@@ -116,7 +116,7 @@ plant(worker/enqueue.hpp
   if (!model::fault("enqueue: no ring")) ring(e, self.index + 1);]])
 plant(runtime/close.cpp
   [[for (std::uint32_t i = c.first_actor; i < c.first_host; ++i) unpark(c, i);]]
-  [[for (std::uint32_t i = 0; i < c.workers; ++i) {
+  [[for (std::uint32_t i = c.first_actor; i < c.first_host; ++i) {
     if (!model::fault("close: workers are not woken")) unpark(c, i);
   }]])
 plant(worker/wake.hpp
