@@ -6,6 +6,7 @@
 //   lev::in<T>              an array, anything with data() and size(), lev::view, lev::strided
 //   lev::out<T>, inout<T>   the same, not const
 //   lev::range              a lev::range
+//   lev::far<T>             as lev::inout<T>; lev::far<const T>: as lev::in<T>. Stays where it is.
 //
 // Wrap memory in lev::sliced(...) to let dicing cut it. No alignment is asked beyond that of T. An
 // argument that cannot be passed does not compile, and the message says why.
@@ -59,6 +60,23 @@ struct out : memory_view<T> {
 template <class T>
 struct inout : memory_view<T> {
   using memory_view<T>::memory_view;
+};
+
+// Far memory: declared, but not staged, as it is large and the task needs little of it, and knows
+// only while it runs of what. task_context::get() fetches elements (leveret/this_task.hpp). One
+// row.
+//
+// Paper: a task on the Cell was handed an address and did its own DMA (CellMT, Listing 1).
+template <class T>
+class far {
+ public:
+  far(T* data, std::size_t size) noexcept : data_(data), size_(size) {}
+  std::size_t size() const noexcept { return size_; }
+
+ private:
+  friend class task_context;
+  T* data_;
+  std::size_t size_;
 };
 
 // A small output: assign to it once. The caller's variable changes when the task completes.
@@ -231,6 +249,23 @@ struct memory_parameter {
   static View unpack(const argument& a) noexcept {
     return View(reinterpret_cast<T*>(a.address), a.row_bytes / sizeof(T), a.rows,
                 static_cast<std::ptrdiff_t>(a.stride_bytes));
+  }
+};
+
+template <class T>
+struct parameter<far<T>> {
+  using element = std::remove_const_t<T>;
+  using view = std::conditional_t<std::is_const_v<T>, in<element>, inout<element>>;
+  using plain = memory_parameter<view, element, std::is_const_v<T> ? kind::in : kind::inout>;
+  static constexpr kind what = plain::what;
+  template <class Source>
+  static argument pack(Source&& source) noexcept {
+    argument a = plain::pack(static_cast<Source&&>(source));
+    a.flags |= argument_far;
+    return a;
+  }
+  static far<T> unpack(const argument& a) noexcept {
+    return far<T>(reinterpret_cast<T*>(a.address), a.row_bytes / sizeof(T));
   }
 };
 

@@ -50,6 +50,10 @@ struct config {
       16;  // dice until this many tasks per worker wait (Jack Rabbit section 4.4)
   std::uint32_t host_threads = 64;  // threads that may ever call into this runtime at the same time
   std::uint32_t nest_max = 256;     // tasks waiting inside tasks on one worker
+  std::uint32_t contexts = 0;  // tasks a worker may have under way, that give way to each other
+                               // where they wait (this_task()): 1 to 16; 0: chosen by what they get
+  std::size_t context_stack_bytes = 8
+                                    << 20;  // stack of each but the first; committed as it is used
   std::uint32_t spin_ns = 50'000;  // how long an idle worker or waiting host polls before it sleeps
   std::uint32_t trace_events = 0;  // events kept per worker; 0: no trace
   std::uint64_t seed = 1;          // of every random choice; on `sim` it picks the schedule

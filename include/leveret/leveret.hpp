@@ -11,6 +11,7 @@
 #include <leveret/shared.hpp>
 #include <leveret/status.hpp>
 #include <leveret/task.hpp>
+#include <leveret/this_task.hpp>
 #include <leveret/ticket.hpp>
 #include <leveret/version.hpp>
 

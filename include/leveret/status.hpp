@@ -43,6 +43,8 @@ enum class status : std::uint8_t {
   worker_died = 27,        // its worker process died in it, and the procedure must not be run again
   overran = 28,            // it ran longer than its time limit, and its worker process was killed
   pool_down = 29,          // worker processes die as soon as they start; no task runs any more
+  not_in_task = 30,        // the call is for the inside of a task, and was made outside
+  too_many_contexts = 31,  // all contexts of the worker are in use
 };
 
 // status_name() returns the enumerator's name, such as "stale_ticket". Thread safe, never null.

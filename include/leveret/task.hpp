@@ -36,6 +36,9 @@ enum class kind : std::uint8_t {
 // its rows if it has more, or if `argument_rows` says that its one row is to be taken as a row.
 constexpr std::uint8_t argument_sliced = 1;
 constexpr std::uint8_t argument_rows = 2;
+// Far memory stays where it is: it is declared, not staged, and the task gets what it needs of it
+// (leveret/this_task.hpp). One row; never sliced.
+constexpr std::uint8_t argument_far = 4;
 
 // One argument. Memory is `rows` rows of `row_bytes` bytes, each `stride_bytes` after the one
 // before.

@@ -36,7 +36,9 @@ const char* status_name(status code) noexcept {
                                       "poison",
                                       "worker_died",
                                       "overran",
-                                      "pool_down"};
+                                      "pool_down",
+                                      "not_in_task",
+                                      "too_many_contexts"};
   const auto i = static_cast<unsigned>(code);
   return i < sizeof names / sizeof names[0] ? names[i] : "unknown";
 }

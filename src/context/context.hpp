@@ -56,6 +56,13 @@ class context {
 
   bool is_open() const { return static_cast<bool>(stack_); }
 
+  // A main context forgets the thread it stood for, and will stand for the one that next switches
+  // away from it. Precondition: not opened, and nothing is suspended in it.
+  void stand_for_caller() { thread_exceptions_ = nullptr; }
+
+  // The lowest usable address of an opened context's stack; null of a main context.
+  const void* stack_bottom() const { return stack_.bottom(); }
+
   // Suspends `from`, the context that calls, and resumes `to`. Returns when something switches to
   // `from` again. Precondition: `to` is suspended; a `to` that runs or has finished faults here.
   // Cost: see README.

@@ -153,6 +153,7 @@ class machine {
   virtual void get(std::uint32_t tag, void* local, const argument& remote) noexcept = 0;
   virtual void put(std::uint32_t tag, const void* local, const argument& remote) noexcept = 0;
   virtual void wait_tag(std::uint32_t tag) noexcept = 0;
+  virtual bool is_tag_done(std::uint32_t tag) noexcept = 0;  // wait_tag() would not wait
 
   // cost() passes the time a procedure takes, on machines with virtual time.
   virtual void cost(std::uint64_t cycles) noexcept = 0;
@@ -174,8 +175,8 @@ struct machine_kind {
 const machine_kind* machine_kind_at(unsigned index) noexcept;
 const machine_kind* find_machine_kind(const char* name) noexcept;
 
-// current_actor(): the participant the running code belongs to, null on a host thread that has not
-// called in. A machine that switches actors on one thread sets it at every switch.
+// current_actor(): the participant the running code belongs to, null on a host thread that does not
+// run tasks at the moment. A machine that switches actors on one thread sets it at every switch.
 void* current_actor() noexcept;
 void set_current_actor(void* actor) noexcept;
 

@@ -9,6 +9,7 @@
 //   4. `stopping` is set and every worker woken; the machine is joined.
 #include "runtime/open.hpp"
 #include "runtime/wait.hpp"
+#include "worker/contexts.hpp"
 #include "worker/tend.hpp"
 
 namespace lev::detail {
@@ -48,6 +49,7 @@ void close(core* c) noexcept {
              "a runtime must not be destroyed by one of its own tasks");
   for (std::uint32_t i = 0; i < c->people_count; ++i) {
     participant& p = c->people[i];
+    close_contexts(p);
     if (p.store != nullptr && c->remote == nullptr)
       c->place->close_store(p.store, c->settings.local_store_bytes);
   }

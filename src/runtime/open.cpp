@@ -21,6 +21,8 @@ constexpr std::uint32_t workers_limit = 1024;
 constexpr std::uint32_t tickets_limit = 1u << 24;
 constexpr std::size_t local_store_limit = std::size_t{1} << 32;
 constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t context_stack_min = 16 << 10;
+constexpr std::size_t context_stack_limit = std::size_t{1} << 32;
 
 // Brings a configuration into its final form, or refuses it.
 void settle_config(config& c, bool is_remote) {
@@ -50,6 +52,15 @@ void settle_config(config& c, bool is_remote) {
   }
   if (c.nest_max == 0 || c.nest_max > 100'000) {
     refuse_config(status::bad_config, "config.nest_max = %llu: must be 1 to 100000", c.nest_max);
+  }
+  if (c.contexts > contexts_max) {
+    refuse_config(status::bad_config, "config.contexts = %llu: must be 0 (automatic) to 16",
+                  c.contexts);
+  }
+  if (c.context_stack_bytes < context_stack_min || c.context_stack_bytes > context_stack_limit) {
+    refuse_config(status::bad_config,
+                  "config.context_stack_bytes = %llu: must be 16384 (16 KiB) to 2^32",
+                  c.context_stack_bytes);
   }
   if (c.max_attempts == 0 || c.max_attempts > 1000)
     refuse_config(status::bad_config, "config.max_attempts = %llu: must be 1 to 1000",
@@ -109,7 +120,7 @@ void open_people(core& c) {
   c.flags.reset(new doorbell<>::flag*[c.people_count]);
   c.people = c.participants.get();
   const bool frames = c.caps.async_copies && c.depth > 1;
-  const std::size_t frames_each = c.depth + 1;
+  const std::size_t frames_each = frames_of(c);
   if (frames) c.frames.reset(new job[frames_each * c.people_count]);
   if (c.depth > 1 && !c.caps.remote)
     c.hints.reset(new data_hint[std::size_t{inbox_capacity} * c.people_count]);

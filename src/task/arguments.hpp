@@ -14,6 +14,10 @@ constexpr bool is_output(const argument& a) noexcept {
   return writes_memory(a.what) || a.what == kind::result;
 }
 
+constexpr bool is_far(const argument& a) noexcept {
+  return (a.flags & argument_far) != 0;
+}
+
 constexpr std::uint64_t payload_bytes(const argument& a) noexcept {
   return a.row_bytes * a.rows;
 }

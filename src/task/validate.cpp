@@ -54,6 +54,15 @@ bool check_small(const argument& a, int i, refusal* why) noexcept {
 constexpr std::uint64_t payload_max = std::uint64_t{1}
                                       << 57;  // the largest virtual address space there is
 
+// Far memory is one row, and pieces of a task share it.
+bool check_far(const argument& a, int i, refusal* why) noexcept {
+  if (!is_memory(a.what) || (a.flags & argument_sliced) != 0 || a.rows > 1) {
+    return refuse(why, status::bad_argument, i,
+                  "argument %d: far memory is one row, and not sliced; slice a range beside it", i);
+  }
+  return true;
+}
+
 bool check_memory(const argument& a, int i, refusal* why) noexcept {
   if (is_empty(a)) return true;
   if (a.address == 0) {
@@ -114,7 +123,7 @@ inline bool is_plain(const argument& a, kind declared) noexcept {
 
 [[gnu::noinline]] bool check_one(const argument& a, kind declared, int i, refusal* why) noexcept {
   if (a.what < kind::value || a.what > kind::range ||
-      (a.flags & ~(argument_sliced | argument_rows)) != 0) {
+      (a.flags & ~(argument_sliced | argument_rows | argument_far)) != 0) {
     return refuse(why, status::bad_argument, i, "argument %d: unknown kind or flag bits", i);
   }
   if (a.what != declared) {
@@ -122,6 +131,7 @@ inline bool is_plain(const argument& a, kind declared) noexcept {
                   "argument %d: the procedure declares %s, the task passes %s", i,
                   kind_name(declared), kind_name(a.what));
   }
+  if (is_far(a) && !check_far(a, i, why)) return false;
   return is_memory(a.what) ? check_memory(a, i, why) : check_small(a, i, why);
 }
 
@@ -168,7 +178,7 @@ inline bool are_apart(const argument& a, const argument& b) noexcept {
   }
   for (int i = 0; first >= 0 && i < d.argument_count; ++i) {
     const argument& a = d.arguments[i];
-    if (is_output(a) && !is_empty(a) && (a.flags & argument_sliced) == 0 &&
+    if (is_output(a) && !is_empty(a) && (a.flags & (argument_sliced | argument_far)) == 0 &&
         slice_items(d.arguments[first]) > 1) {
       return refuse(why, status::bad_argument, i,
                     "argument %d: an output of a task with sliced arguments must be sliced too, or "

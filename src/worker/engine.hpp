@@ -2,6 +2,8 @@
 #ifndef LEVERET_WORKER_ENGINE_HPP
 #define LEVERET_WORKER_ENGINE_HPP
 
+#include <leveret/this_task.hpp>
+
 #include "flow/dependants.hpp"
 #include "flow/item_costs.hpp"
 #include "flow/mutex_table.hpp"
@@ -75,6 +77,12 @@ struct engine {
   spin_lock<> failure_lock;
   outcome failure;
 };
+
+// Frames of one participant: those staged ahead, the one that drains, and one for each context that
+// has a task under way.
+constexpr std::uint32_t frames_of(const engine& e) noexcept {
+  return e.depth + (e.settings.contexts == 0 ? contexts_max : e.settings.contexts);
+}
 
 }  // namespace lev
 

@@ -40,7 +40,7 @@ inline data_hint hint_of(engine& e, std::uint32_t task) noexcept {
   const slot& s = e.pool.at(task);
   for (unsigned i = 0; i < s.argument_count && h.count < data_hint::places_max; ++i) {
     const argument& a = e.pool.argument_at(task, i);
-    if (!is_memory(a.what) || is_empty(a)) continue;
+    if (!is_memory(a.what) || is_empty(a) || is_far(a)) continue;
     h.address[h.count] = a.address;
     h.bytes[h.count] =
         a.row_bytes > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(a.row_bytes);

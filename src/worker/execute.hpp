@@ -7,6 +7,8 @@
 
 namespace lev {
 
+void end_transfers(participant& self, job& j) noexcept;  // contexts.cpp
+
 // The floating-point control word is restored after a body that changed it (rounding, flush to
 // zero): it would change the results of every later task of this worker. Signal masks, working
 // directory, traps of floating-point exceptions and the like are the body's own business.
@@ -88,6 +90,7 @@ inline void execute(engine& e, participant& self, job& j) noexcept {
     j.task_code = 0;
     e.pool.extra(j.task).exception = std::current_exception();
   }
+  if (j.transfers != nullptr) end_transfers(self, j);
   if (float_mode() != self.float_mode) set_float_mode(self.float_mode);
   --self.nest;
   self.running = j.below;

@@ -28,6 +28,8 @@
 namespace lev {
 
 struct engine;
+struct contexts;
+struct transfer_set;
 
 // What goes through a mailbox: a task's fixed part and its first arguments, so that a small task
 // needs no other line than the mailbox's. Copying copies only the arguments there are.
@@ -87,8 +89,9 @@ struct job {
   void* spill = nullptr;        // local store of a nested task that found the arena full
   status result = status::ok;
   int task_code = 0;
-  job* below = nullptr;     // the task that waits for this one, on the same participant
-  argument_room arguments;  // local views
+  transfer_set* transfers = nullptr;  // what it gets and puts itself
+  job* below = nullptr;               // the task that waits for this one, on the same participant
+  argument_room arguments;            // local views
 };
 
 // Where the next tasks' data is, for prefetching; noted while the task was this worker's alone.
@@ -148,12 +151,13 @@ struct alignas(line_pair_bytes) participant {
   std::uint64_t float_mode =
       0;  // what every task starts with: the mode of whoever serves, see serve_until()
   job* running = nullptr;
-  job* ahead[ahead_max];  // staged, oldest first
+  contexts* held = nullptr;  // the contexts it has, once a task asked for one
+  job* ahead[ahead_max];     // staged, oldest first
   std::uint32_t ahead_count = 0;
   job* draining = nullptr;  // executed; its outputs are on their way
-  job* frames = nullptr;  // ahead_max + 2 frames for the two lines above; null when copies are not
-                          // asynchronous
-  std::uint32_t frames_used = 0;  // one bit a frame; a frame's number is its tag
+  job* frames = nullptr;    // for the two lines above, and one for each context; null when copies
+                            // are not asynchronous
+  std::uint64_t frames_used = 0;  // one bit a frame; a frame's number is its tag
   arena store_map;
   char* store = nullptr;
   event_ring events;

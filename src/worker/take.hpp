@@ -25,6 +25,7 @@ inline void load_job(engine& e, job& j, std::uint32_t task) noexcept {
   j.flags = s.flags;
   j.is_direct = false;
   j.result = status::ok;
+  j.transfers = nullptr;
   for (unsigned i = 0; i < s.argument_count; ++i) j.arguments[i] = e.pool.argument_at(task, i);
 }
 
@@ -39,6 +40,7 @@ inline bool take_mail(engine& e, participant& self, job& j) noexcept {
   j.flags = l.flags;
   j.is_direct = true;
   j.result = status::ok;
+  j.transfers = nullptr;
   for (unsigned i = 0; i < l.argument_count; ++i) {
     j.arguments[i] = i < l.carried() ? l.arguments[i] : e.pool.argument_at(l.task, i);
   }

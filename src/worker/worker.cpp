@@ -9,6 +9,7 @@
 #include "task/slice.hpp"
 #include "worker/await_ends.hpp"
 #include "worker/complete.hpp"
+#include "worker/contexts.hpp"
 #include "worker/execute.hpp"
 #include "worker/stage.hpp"
 #include "worker/strips.hpp"
@@ -89,6 +90,12 @@ inline bool is_cancelled(engine& e, const job& j) noexcept {
   e.costs.note(place, items, e.place->now_ns() - begin_ns);
 }
 
+// Others run while a task's data is on its way.
+inline void await_staged(engine& e, participant& self, std::uint32_t tag) noexcept {
+  while (has_company(self) && !e.place->is_tag_done(tag)) pass_turn(*self.held);
+  e.place->wait_tag(tag);
+}
+
 // From staged to executed, with the outputs on their way.
 [[gnu::always_inline]] inline void execute_job(engine& e, participant& self, job& j) noexcept {
   if (self.notice_count != 0 && self.notice_join != j.parent) flush_notices(e, self);
@@ -97,7 +104,7 @@ inline bool is_cancelled(engine& e, const job& j) noexcept {
     return;
   }
   if ((j.flags & task_too_big) != 0) return execute_in_strips(e, self, j);
-  if ((j.flags & task_staged) != 0) e.place->wait_tag(j.tag);
+  if ((j.flags & task_staged) != 0) await_staged(e, self, j.tag);
   {
     const traced t(e, self, step::execute, j);
     if ((j.flags & task_timed) != 0) {
@@ -134,16 +141,16 @@ void put_back(engine& e, participant& self, const job& j) noexcept {
 }
 
 job* new_frame(engine& e, participant& self) noexcept {
-  for (std::uint32_t i = 0; i < e.depth + 1; ++i) {
-    if ((self.frames_used & 1u << i) != 0) continue;
-    self.frames_used |= 1u << i;
+  for (std::uint32_t i = 0; i < frames_of(e); ++i) {
+    if ((self.frames_used & std::uint64_t{1} << i) != 0) continue;
+    self.frames_used |= std::uint64_t{1} << i;
     self.frames[i].tag = i;
     return &self.frames[i];
   }
   return nullptr;
 }
 void free_frame(participant& self, const job* j) noexcept {
-  self.frames_used &= ~(1u << j->tag);
+  self.frames_used &= ~(std::uint64_t{1} << j->tag);
 }
 
 // Completes the task whose outputs are on their way.
@@ -164,12 +171,15 @@ void tell_barrier(engine& e) noexcept {
     wake_wanting(e, want_barrier);
 }
 
-// Before looking around idly, or leaving: nothing stays behind that others wait for.
+}  // namespace
+
 void settle(engine& e, participant& self) noexcept {
   drain(e, self);
   flush_notices(e, self);
   tell_barrier(e);
 }
+
+namespace {
 
 // A letter that arrives while its worker turns to other work goes to the ready queue.
 void forward_letter(engine& e, participant& self) noexcept {
@@ -283,8 +293,6 @@ bool has_work(engine& e, participant& self) noexcept {
   return false;
 }
 
-bool run_one(engine& e, participant& self) noexcept;
-
 // Serves a letter in the middle of polling. The worker stays where it is, so that the next letter
 // finds it at the mailbox; what else it owes the others (settle) waits until no letter comes for a
 // moment.
@@ -376,18 +384,75 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
   if (helps) self.hands_over = e.bell.stop_spinning();
 }
 
-// While a participant serves, every task starts with the floating-point mode the server has.
+// The last of the contexts to find nothing to do lets the participant sleep, for all of them.
+void sleep_together(engine& e, participant& self, bool helps) noexcept {
+  contexts& c = *self.held;
+  std::uint64_t deadline_ns = no_deadline;
+  const held_context* h = c.current;
+  do {
+    deadline_ns = smaller(deadline_ns, h->deadline_ns);
+    h = h->next;
+  } while (h != c.current);
+  if (helps) e.bell.start_sleeping(self.index);
+  if (!helps || looks_idle(e, self)) {
+    self.counters.parks.add(1);
+    self.park.park(*e.place, deadline_ns);
+  }
+  if (helps) e.bell.stop_sleeping(self.index);
+  ++c.wakes;
+}
+
+// One of several contexts waits. It takes its turns without doing anything, until all of them do:
+// then they sleep together, and all look again when the participant is woken.
+void idle_among(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns, bool helps,
+                std::uint64_t* since_ns) noexcept {
+  contexts& c = *self.held;
+  settle(e, self);
+  const std::uint64_t now_ns = e.place->now_ns();
+  if (*since_ns == 0) *since_ns = now_ns;
+  const bool sleeps = e.settings.wait != wait_policy::spin || self.is_worker;
+  if (!sleeps || now_ns - *since_ns < e.settings.spin_ns) {
+    e.place->relax();
+    return pass_turn(c);
+  }
+  c.current->deadline_ns = deadline_ns;
+  const std::uint32_t wakes = c.wakes;
+  ++c.asleep;
+  if (what.arm()) {
+    while (c.wakes == wakes && !what.is_there()) {
+      if (c.asleep == c.live) {
+        sleep_together(e, self, helps);
+      } else {
+        pass_turn(c);
+      }
+    }
+  }
+  what.disarm();
+  --c.asleep;
+  ++c.wakes;  // disarming may have taken back what another one has armed
+}
+
+// While a participant serves, every task starts with the floating-point mode the server has, and
+// this_task() knows a host, too.
 class serving {
  public:
   explicit serving(participant& self) noexcept
-      : self_(self), outer_(std::exchange(self.float_mode, float_mode())) {}
-  ~serving() { self_.float_mode = outer_; }
+      : self_(self), outer_(std::exchange(self.float_mode, float_mode())) {
+    if (self.is_worker) return;
+    outer_actor_ = current_actor();
+    set_current_actor(&self);
+  }
+  ~serving() {
+    self_.float_mode = outer_;
+    if (!self_.is_worker) set_current_actor(outer_actor_);
+  }
   serving(const serving&) = delete;
   serving& operator=(const serving&) = delete;
 
  private:
   participant& self_;
   std::uint64_t outer_;
+  void* outer_actor_ = nullptr;
 };
 
 // What this participant has taken and will not run now is for others.
@@ -405,18 +470,19 @@ bool run_one_remote(engine& e, participant& self) noexcept {
   return tend(e, self);
 }
 
+}  // namespace
+
 bool run_one(engine& e, participant& self) noexcept {
   if (e.remote != nullptr) return run_one_remote(e, self);
   if (self.running != nullptr) return run_nested(e, self);
   if (self.frames != nullptr) return run_ahead(e, self);
   job j;
+  if (self.held != nullptr) j.tag = self.held->current->number;
   if (!take(e, self, j)) return false;
   turn_to_work(e, self, j);
   run_job(e, self, j);
   return true;
 }
-
-}  // namespace
 
 bool help(engine& e, participant& self) noexcept {
   const serving s(self);
@@ -426,6 +492,7 @@ bool help(engine& e, participant& self) noexcept {
 void leave(engine& e, participant& self) noexcept {
   if (self.running != nullptr) return;
   const serving s(self);
+  if (has_company(self)) finish_company(e, self);
   while (self.ahead_count != 0) run_one(e, self);
   settle(e, self);
   return_inbox(e, self);
@@ -440,13 +507,22 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
   // Who will run nothing while he waits must not sit on what he took before.
   if (!helps) leave(e, self);
   bool is_there = false;
+  std::uint64_t idle_since_ns = 0;
   for (;;) {
     if ((is_there = what.is_there())) break;
     // Tending remote workers' lines is no task, and somebody must do it.
     const bool ran = (helps || e.remote != nullptr) && run_one(e, self);
     if (deadline_ns != no_deadline && e.place->now_ns() >= deadline_ns) break;
-    if (ran) continue;
-    idle(e, self, what, deadline_ns, helps);
+    if (ran) {
+      idle_since_ns = 0;
+      if (has_company(self)) pass_turn(*self.held);
+      continue;
+    }
+    if (has_company(self)) {
+      idle_among(e, self, what, deadline_ns, helps, &idle_since_ns);
+    } else {
+      idle(e, self, what, deadline_ns, helps);
+    }
     if (e.place->is_stuck()) break;
   }
   stop_polling(e, self);

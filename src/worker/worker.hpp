@@ -11,6 +11,11 @@ namespace lev {
 // none.
 bool help(engine& e, participant& self) noexcept;
 
+// run_one() takes one task to its end, where somebody serves already; settle() leaves nothing
+// behind that others wait for. For contexts.cpp.
+bool run_one(engine& e, participant& self) noexcept;
+void settle(engine& e, participant& self) noexcept;
+
 // owes_others() tells whether a host that helped has completed or taken something that others wait
 // for; what is in its inbox they can steal.
 inline bool owes_others(const participant& self) noexcept {

@@ -30,8 +30,8 @@ constexpr std::uint64_t wake_cycles = 400;           // one way PPE to local sto
 constexpr std::uint64_t copy_issue_cycles = 60;      // MFC issue (CELL_MODEL 3.2)
 constexpr std::uint64_t copy_latency_cycles = 1000;  // (CELL_MODEL 2.9)
 constexpr std::uint64_t copy_bytes_per_cycle = 8;    // (CELL_MODEL 2.12)
-constexpr std::uint32_t tags = 32;                   // (CELL_MODEL 2.7)
-constexpr std::size_t stack_bytes = 8 << 20;         // as a thread has; committed as it is used
+constexpr std::uint32_t tags = 512;  // of the pipeline and of tasks; a Cell has 32 (CELL_MODEL 2.7)
+constexpr std::size_t stack_bytes = 8 << 20;  // as a thread has; committed as it is used
 
 struct actor {
   enum class condition { ready, asleep, finished };
@@ -79,6 +79,9 @@ class sim_machine final : public machine {
   void wait_tag(std::uint32_t tag) noexcept override {
     const std::uint64_t done = me().tag_done[tag % tags];
     if (done > me().time) pass_time(done - me().time);
+  }
+  bool is_tag_done(std::uint32_t tag) noexcept override {
+    return me().tag_done[tag % tags] <= me().time;
   }
   void cost(std::uint64_t cycles) noexcept override { pass_time(cycles); }
 

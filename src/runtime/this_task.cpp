@@ -1,0 +1,156 @@
+// What a task's body asks of its worker: data, waiting, threads of its own.
+#include <leveret/status.hpp>
+
+#include "worker/contexts.hpp"
+
+#include <cstdio>
+
+namespace lev {
+
+namespace {
+
+// Contexts for gets of so many bytes: enough to cover a memory access, and one where the hardware
+// does it alone (FIGURES, section 10).
+constexpr std::size_t far_bytes_min = 2048;
+constexpr std::uint32_t lines_in_flight = 16;
+
+// Declared memory of this size stays in a core's own cache: waiting for it costs more than it
+// takes. (bench contexts)
+constexpr std::size_t near_bytes_max = 512 << 10;
+
+void choose_limit(contexts& c, std::size_t bytes, std::size_t declared_bytes) noexcept {
+  if (!c.is_automatic) return;
+  if (c.home->copies.all) {
+    const std::size_t room = c.home->settings.local_store_bytes / 2;
+    c.limit = static_cast<std::uint32_t>(larger<std::size_t>(
+        1, smaller<std::size_t>(contexts_max, room / larger<std::size_t>(bytes, 1))));
+    return;
+  }
+  const auto lines = static_cast<std::uint32_t>((bytes + line_bytes - 1) / line_bytes);
+  const bool is_near = declared_bytes <= near_bytes_max;
+  c.limit = is_near || bytes >= far_bytes_min
+                ? 1
+                : smaller(larger(lines_in_flight / larger(lines, 1u), 2u), contexts_max);
+}
+
+[[noreturn]] void refuse_tag(unsigned tag) {
+  char message[120];
+  std::snprintf(message, sizeof message, "tag %u: a task has the tags 0 to %u", tag, task_tags - 1);
+  throw error(status::bad_argument, -1, message);
+}
+
+transfer_set& set_of(contexts& c, unsigned tag) {
+  if (tag >= task_tags) refuse_tag(tag);
+  transfer_set* set = transfers_of(c);
+  if (set == nullptr) throw error(status::out_of_memory, -1, "no memory for a task's tags");
+  return *set;
+}
+
+argument rows_of(const void* address, std::size_t bytes, kind what) noexcept {
+  argument a;
+  a.address = reinterpret_cast<std::uintptr_t>(address);
+  a.row_bytes = bytes;
+  a.stride_bytes = static_cast<std::int64_t>(bytes);
+  a.what = what;
+  return a;
+}
+
+}  // namespace
+
+task_context this_task() {
+  auto* self = static_cast<participant*>(current_actor());
+  if (self == nullptr || self->running == nullptr) {
+    throw error(status::not_in_task, -1,
+                "this_task(): no task runs here; call it in a procedure's body");
+  }
+  contexts* c = contexts_of(*self);
+  if (c == nullptr) throw error(status::out_of_memory, -1, "no memory for a worker's contexts");
+  return task_context(c);
+}
+
+const void* task_context::start_get(const void* from, std::size_t bytes, std::size_t declared_bytes,
+                                    unsigned tag) {
+  contexts& c = *home_;
+  transfer_set& set = set_of(c, tag);
+  transfer& t = set.tags[tag];
+  choose_limit(c, bytes, declared_bytes);
+  if (bytes == 0) return from;
+  set.pending |= 1u << tag;
+  if (c.home->copies.all) {
+    char* buffer = find_buffer(*c.self, t, bytes);
+    if (buffer == nullptr) throw error(status::out_of_memory, -1, "no memory for a get()");
+    c.home->place->get(set.tag_base + tag, buffer, rows_of(from, bytes, kind::in));
+    return buffer;
+  }
+  start_prefetch(t, static_cast<const char*>(from), bytes);
+  return from;
+}
+
+void task_context::start_put(void* to, const void* values, std::size_t bytes, unsigned tag) {
+  contexts& c = *home_;
+  transfer_set& set = set_of(c, tag);
+  if (to == values || bytes == 0) return;
+  set.pending |= 1u << tag;
+  c.home->place->put(set.tag_base + tag, values, rows_of(to, bytes, kind::out));
+}
+
+void task_context::refuse_range(std::size_t first, std::size_t count, std::size_t size) {
+  char message[160];
+  std::snprintf(message, sizeof message,
+                "elements %zu to %zu of far memory that was declared with %zu; declare more, or "
+                "check the index",
+                first, first + count, size);
+  throw error(status::bad_range, -1, message);
+}
+
+void task_context::wait(unsigned tag) {
+  transfer_set& set = set_of(*home_, tag);
+  if ((set.pending & 1u << tag) != 0) await_tag(*home_, set, tag);
+}
+
+void task_context::wait_all(std::uint32_t tags) {
+  if (tags >= 1u << task_tags) refuse_tag(task_tags);
+  for (unsigned tag = 0; tag < task_tags; ++tag) {
+    if ((tags & 1u << tag) != 0) wait(tag);
+  }
+}
+
+void task_context::yield() noexcept {
+  contexts& c = *home_;
+  if (c.is_automatic) c.limit = c.limit_max;
+  give_way(c);
+}
+
+void task_context::start(task_thread& t) {
+  t.home_ = home_;
+  if (start_thread(*home_, t)) return;
+  t.is_done_ = true;
+  throw error(status::too_many_contexts, -1,
+              "spawn(): all contexts of this worker are in use; join some, or raise "
+              "config.contexts (at most 16)");
+}
+
+unsigned task_context::id() const noexcept {
+  return home_->current->number;
+}
+
+std::size_t task_context::stack_left() const noexcept {
+  const char here = 0;
+  const auto* bottom = static_cast<const char*>(home_->current->flow.stack_bottom());
+  return bottom == nullptr ? 0 : static_cast<std::size_t>(&here - bottom);
+}
+
+void task_thread::run() noexcept {
+  try {
+    call_(*this);
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+  is_done_ = true;
+}
+
+void task_thread::await() noexcept {
+  while (!is_done_) pass_turn(*home_);
+}
+
+}  // namespace lev

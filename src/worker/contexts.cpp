@@ -1,0 +1,231 @@
+// Contexts of a worker: starting, taking turns, transfers that are waited for. See contexts.hpp.
+#include "worker/contexts.hpp"
+
+#include "worker/execute.hpp"
+#include "worker/stage.hpp"
+#include "worker/worker.hpp"
+
+#include <cstdlib>
+#include <new>
+
+namespace lev {
+
+namespace {
+
+// What a switch costs on a machine with virtual time (CellMT section 5.1: 170 to 180 cycles).
+constexpr std::uint64_t switch_cycles = 175;
+
+// Of the machine's tags the first are the pipeline's.
+constexpr std::uint32_t first_task_tag = 64;
+
+void switch_to(contexts& c, held_context& to) noexcept {
+  held_context& from = *c.current;
+  participant& self = *c.self;
+  from.running = self.running;
+  from.nest = self.nest;
+  self.running = to.running;
+  self.nest = to.nest;
+  c.current = &to;
+  context::switch_to(from.flow, to.flow);
+}
+
+void enter_ring(contexts& c, held_context& h) noexcept {
+  if (c.live == 1) c.current->flow.stand_for_caller();  // host threads come and go
+  h.next = c.current->next;
+  c.current->next = &h;
+  ++c.live;
+}
+
+void leave_ring(contexts& c, held_context& h) noexcept {
+  held_context* before = &h;
+  while (before->next != &h) before = before->next;
+  before->next = h.next;
+  --c.live;
+  ++c.wakes;  // those that wait for all others to sleep count again
+  held_context& to = *h.next;
+  h.next = c.free;
+  c.free = &h;
+  switch_to(c, to);
+}
+
+void run_tasks(contexts& c) noexcept {
+  engine& e = *c.home;
+  participant& self = *c.self;
+  while (!c.is_leaving && c.live <= c.limit && run_one(e, self)) pass_turn(c);
+  settle(e, self);
+}
+
+void run_context(void* argument) {
+  held_context& h = *static_cast<held_context*>(argument);
+  contexts& c = *h.home;
+  for (;;) {
+    if (float_mode() != c.self->float_mode) set_float_mode(c.self->float_mode);
+    if (h.thread != nullptr) {
+      h.thread->run();
+      h.thread = nullptr;
+    } else {
+      run_tasks(c);
+    }
+    leave_ring(c, h);
+  }
+}
+
+held_context* take_free(contexts& c) noexcept {
+  held_context* h = c.free;
+  if (h == nullptr) return nullptr;
+  if (!h->flow.is_open() && !h->flow.open(c.home->settings.context_stack_bytes, &run_context, h))
+    return nullptr;
+  c.free = h->next;
+  return h;
+}
+
+bool start_tasks(contexts& c) noexcept {
+  held_context* h = take_free(c);
+  if (h == nullptr) return false;
+  h->running = nullptr;
+  h->nest = 0;
+  enter_ring(c, *h);
+  return true;
+}
+
+// What another context could take, as far as can be seen from here.
+bool has_task_near(contexts& c) noexcept {
+  scheduler& sched = c.home->sched;
+  participant& self = *c.self;
+  return self.ahead_count != 0 || !self.box.looks_empty() || self.mail.has_letter(self.mail_seen) ||
+         !sched.ready().looks_empty() || sched.has_waiting();
+}
+
+bool is_over(contexts& c, const transfer_set& set, unsigned tag) noexcept {
+  return c.home->place->is_tag_done(set.tag_base + tag);
+}
+
+void free_buffer(participant& self, transfer& t) noexcept {
+  if (t.buffer == nullptr) return;
+  if (t.is_spill) {
+    std::free(t.buffer);
+  } else {
+    self.store_map.release(static_cast<std::size_t>(t.buffer - self.store));
+  }
+  t = {};
+}
+
+}  // namespace
+
+contexts* contexts_of(participant& self) noexcept {
+  if (self.held != nullptr) return self.held;
+  auto* c = new (std::nothrow) contexts;
+  if (c == nullptr) return nullptr;
+  c->home = self.home;
+  c->self = &self;
+  const std::uint32_t wanted = self.home->settings.contexts;
+  c->is_automatic = wanted == 0;
+  c->limit_max = c->limit = wanted == 0 ? contexts_max : wanted;
+  for (std::uint32_t i = contexts_max; i-- > 0;) {
+    held_context& h = c->all[i];
+    h.home = c;
+    h.number = i;
+    h.next = c->free;
+    if (i != 0 && i < c->limit_max) c->free = &h;
+  }
+  c->current = &c->all[0];
+  c->current->next = c->current;
+  return self.held = c;
+}
+
+void close_contexts(participant& self) noexcept {
+  if (self.held == nullptr) return;
+  while (transfer_set* set = self.held->free_sets) {
+    self.held->free_sets = set->below;
+    delete set;
+  }
+  delete self.held;
+  self.held = nullptr;
+}
+
+void pass_turn(contexts& c) noexcept {
+  held_context& next = *c.current->next;
+  if (&next == c.current) return;
+  if (c.home->caps.virtual_time) c.home->place->cost(switch_cycles);
+  switch_to(c, next);
+}
+
+void give_way(contexts& c) noexcept {
+  if (c.live < c.limit && !c.is_leaving && has_task_near(c)) start_tasks(c);
+  pass_turn(c);
+}
+
+bool start_thread(contexts& c, task_thread& t) noexcept {
+  held_context* h = take_free(c);
+  if (h == nullptr) return false;
+  h->thread = &t;
+  t.id_ = h->number;
+  h->running = c.self->running;
+  h->nest = c.self->nest;
+  enter_ring(c, *h);
+  return true;
+}
+
+void finish_company(engine&, participant& self) noexcept {
+  contexts& c = *self.held;
+  c.is_leaving = true;
+  ++c.wakes;
+  while (c.live > 1) pass_turn(c);
+  c.is_leaving = false;
+}
+
+void await_tag(contexts& c, transfer_set& set, unsigned tag) noexcept {
+  set.pending &= ~(1u << tag);
+  transfer& t = set.tags[tag];
+  if (c.home->copies.all) {
+    give_way(c);
+    while (c.live > 1 && !is_over(c, set, tag)) give_way(c);
+    c.home->place->wait_tag(set.tag_base + tag);
+    return;
+  }
+  for (;;) {
+    give_way(c);
+    if (t.next >= t.end) return;
+    prefetch_burst(t);
+  }
+}
+
+char* find_buffer(participant& self, transfer& t, std::size_t bytes) noexcept {
+  if (t.buffer_bytes >= bytes && t.buffer != nullptr) return t.buffer;
+  free_buffer(self, t);
+  if (!open_local_store(*self.home, self)) return nullptr;
+  const std::size_t offset = self.store_map.allocate(bytes);
+  t.is_spill = offset == arena::none;
+  t.buffer = t.is_spill ? static_cast<char*>(std::aligned_alloc(arena::alignment,
+                                                                round_up(bytes, arena::alignment)))
+                        : self.store + offset;
+  t.buffer_bytes = bytes;
+  return t.buffer;
+}
+
+transfer_set* transfers_of(contexts& c) noexcept {
+  job& j = *c.self->running;
+  if (j.transfers != nullptr) return j.transfers;
+  transfer_set* set = c.free_sets;
+  if (set != nullptr) {
+    c.free_sets = set->below;
+  } else if ((set = new (std::nothrow) transfer_set) != nullptr) {
+    set->tag_base = first_task_tag + c.sets++ * task_tags;
+  }
+  return j.transfers = set;
+}
+
+void end_transfers(participant& self, job& j) noexcept {
+  transfer_set& set = *j.transfers;
+  const bool copies = self.home->copies.all;
+  for (unsigned tag = 0; copies && tag < task_tags; ++tag) {
+    if ((set.pending & 1u << tag) != 0) self.home->place->wait_tag(set.tag_base + tag);
+    free_buffer(self, set.tags[tag]);
+  }
+  set.pending = 0;
+  set.below = self.held->free_sets;
+  self.held->free_sets = &set;
+  j.transfers = nullptr;
+}
+
+}  // namespace lev
