@@ -51,7 +51,9 @@ typedef enum lev_status {
   LEV_POISON = 26,
   LEV_WORKER_DIED = 27,
   LEV_OVERRAN = 28,
-  LEV_POOL_DOWN = 29
+  LEV_POOL_DOWN = 29,
+  LEV_NOT_IN_TASK = 30,
+  LEV_TOO_MANY_CONTEXTS = 31
 } lev_status;
 
 typedef enum lev_kind {

@@ -43,6 +43,8 @@ class Status(enum.IntEnum):
     WORKER_DIED = 27
     OVERRAN = 28
     POOL_DOWN = 29
+    NOT_IN_TASK = 30
+    TOO_MANY_CONTEXTS = 31
 
 
 class LeveretError(Exception):

@@ -133,6 +133,7 @@ void open(runtime_object* self, const std::string& machine, nb::kwargs o) {
   set_number(c.dice_threshold, o, "dice_threshold");
   set_number(c.host_threads, o, "host_threads");
   set_number(c.nest_max, o, "nest_max");
+  set_number(c.contexts, o, "contexts");
   set_number(c.spin_ns, o, "spin_ns");
   set_number(c.max_attempts, o, "max_attempts");
   set_number(c.restarts_max, o, "restarts_max");

@@ -42,17 +42,18 @@ namespace lev {
 class annotation {
  public:
   void open(const void* bottom, std::size_t bytes) {
-    bottom_ = bottom;
-    bytes_ = bytes;
-    is_adopted_ = false;
+    bottom_ = own_bottom_ = bottom;
+    bytes_ = own_bytes_ = bytes;
     __asan_unpoison_memory_region(bottom, bytes);
     __lsan_register_root_region(bottom, bytes);
   }
 
-  void adopt() { is_adopted_ = true; }
+  void adopt() {}
 
   void close() {
     if (fake_stack_ != nullptr) drop_fake_stack();
+    bottom_ = own_bottom_;
+    bytes_ = own_bytes_;
     __lsan_unregister_root_region(bottom_, bytes_);
     __asan_unpoison_memory_region(bottom_, bytes_);
   }
@@ -67,7 +68,9 @@ class annotation {
     std::size_t bytes = 0;
     __sanitizer_finish_switch_fiber(fake_stack_, &bottom, &bytes);
     fake_stack_ = nullptr;
-    if (!left_->is_adopted_) return;
+    // Where it was left, to be told when it is resumed: a thread's own stack is learned here; and a
+    // context may be left on another stack than its own, when contexts are held by one of a machine
+    // that switches actors.
     left_->bottom_ = bottom;
     left_->bytes_ = bytes;
   }
@@ -90,26 +93,32 @@ class annotation {
   const void* bottom_ = nullptr;
   std::size_t bytes_ = 0;
   void* fake_stack_ = nullptr;
+  const void* own_bottom_ = nullptr;
+  std::size_t own_bytes_ = 0;
   annotation* left_ = nullptr;
-  bool is_adopted_ = false;
 };
 
 #elif defined(LEV_CONTEXT_TSAN)
 
 class annotation {
  public:
-  void open(const void*, std::size_t) { fiber_ = __tsan_create_fiber(0); }
-  void adopt() { fiber_ = __tsan_get_current_fiber(); }
-  void close() { __tsan_destroy_fiber(fiber_); }
+  void open(const void*, std::size_t) { fiber_ = own_fiber_ = __tsan_create_fiber(0); }
+  void adopt() {}
+  void close() { __tsan_destroy_fiber(own_fiber_); }
 
   // Every function reports its start and its end to the current fiber. Between leave and the switch
   // that is already the other fiber, so no function may end there: leave itself must be inlined,
   // and the barrier in arrive keeps clang 14 from making a tail call of the switch.
-  [[gnu::always_inline]] void leave(annotation& to, bool) { __tsan_switch_to_fiber(to.fiber_, 0); }
+  // A context may be left in another fiber than its own: see above.
+  [[gnu::always_inline]] void leave(annotation& to, bool) {
+    fiber_ = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(to.fiber_, 0);
+  }
   [[gnu::always_inline]] void arrive() { asm volatile("" ::: "memory"); }
 
  private:
   void* fiber_ = nullptr;
+  void* own_fiber_ = nullptr;
 };
 
 #else

@@ -127,7 +127,9 @@ TEST(layout, numbers_of_statuses) {
                                       "poison",
                                       "worker_died",
                                       "overran",
-                                      "pool_down"};
+                                      "pool_down",
+                                      "not_in_task",
+                                      "too_many_contexts"};
   for (int i = 0; i < static_cast<int>(sizeof names / sizeof names[0]); ++i) {
     EXPECT_STREQ(lev::status_name(static_cast<lev::status>(i)), names[i]);
     EXPECT_STREQ(lev_status_name(static_cast<lev_status>(i)), names[i]);

@@ -1,5 +1,6 @@
-// The models have no workers in other processes: what the pipeline would call for them, and never
-// does, ends the program.
+// The models have no workers in other processes, and no contexts: what the pipeline would call for
+// them, and never does, ends the program.
+#include "worker/contexts.hpp"
 #include "worker/tend.hpp"
 
 #include "share/zone.hpp"
@@ -8,6 +9,16 @@
 
 namespace lev {
 
+void pass_turn(contexts&) noexcept {
+  std::abort();
+}
+void finish_company(engine&, participant&) noexcept {
+  std::abort();
+}
+void end_transfers(participant&, job&) noexcept {
+  std::abort();
+}
+void close_contexts(participant&) noexcept {}
 bool tend(engine&, participant&) noexcept {
   std::abort();
 }

@@ -51,6 +51,7 @@ class place final : public lev::machine {
   void get(std::uint32_t, void*, const lev::argument&) noexcept override {}
   void put(std::uint32_t, const void*, const lev::argument&) noexcept override {}
   void wait_tag(std::uint32_t) noexcept override {}
+  bool is_tag_done(std::uint32_t) noexcept override { return true; }
   void cost(std::uint64_t) noexcept override {}
 
   // The life of worker `index`.

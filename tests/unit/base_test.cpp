@@ -77,7 +77,7 @@ TEST(numbers, rounding_and_powers_of_two) {
 
 TEST(status_name, every_code_has_its_own_name) {
   std::set<std::string> names;
-  for (int code = 0; code <= static_cast<int>(status::pool_down); ++code) {
+  for (int code = 0; code <= static_cast<int>(status::too_many_contexts); ++code) {
     const char* name = status_name(static_cast<status>(code));
     ASSERT_NE(name, nullptr);
     EXPECT_NE(*name, 0);
