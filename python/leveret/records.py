@@ -11,6 +11,7 @@ class Counters(TypedDict):
     submitted: tasks accepted, pieces of diced ones included. direct: written straight into an idle
     worker's mailbox. diced: pieces cut off. passes: of the scheduler. parks: times a worker went to
     sleep. staged_bytes: copied into local stores. helped: tasks run by waiting host threads.
+    deaths, reruns: worker processes that died, and tasks run again because of it.
     """
 
     submitted: int
@@ -24,6 +25,8 @@ class Counters(TypedDict):
     staged_bytes: int
     bad_filters: int
     helped: int
+    deaths: int
+    reruns: int
 
 
 class WorkerCounters(TypedDict):
@@ -31,6 +34,29 @@ class WorkerCounters(TypedDict):
 
     completed: int
     busy_ns: int
+
+
+class SeenWorker(TypedDict):
+    """A worker process of some program. deaths: of its predecessors. attempt: 0 when it is idle.
+
+    posted: tasks sent to it; done: those that are over; waiting: those behind the one that runs.
+    """
+
+    pid: int
+    deaths: int
+    posted: int
+    done: int
+    waiting: int
+    attempt: int
+    procedure: str
+
+
+class SeenPool(TypedDict):
+    """The worker processes of an open runtime of some program; pid and name are the program's."""
+
+    pid: int
+    program: str
+    workers: list[SeenWorker]
 
 
 class MandelbrotDict(TypedDict):

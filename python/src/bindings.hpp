@@ -13,6 +13,7 @@ void bind_machines(nanobind::module_& m);
 void bind_shared(nanobind::module_& m);
 void bind_worker(nanobind::module_& m);
 void bind_calls(nanobind::module_& m);
+void bind_look(nanobind::module_& m);
 void bind_apps(nanobind::module_& m);
 
 }  // namespace lev::python

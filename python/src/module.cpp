@@ -57,6 +57,7 @@ NB_MODULE(_core, m) {
   bind_shared(m);
   bind_worker(m);
   bind_calls(m);
+  bind_look(m);
 #ifdef LEVERET_PYTHON_APPS
   bind_apps(m);
 #endif

@@ -230,6 +230,8 @@ nb::dict runtime_object::counters() {
   d["staged_bytes"] = c.staged_bytes;
   d["bad_filters"] = c.bad_filters;
   d["helped"] = c.helped;
+  d["deaths"] = c.deaths;
+  d["reruns"] = c.reruns;
   return d;
 }
 

@@ -35,6 +35,7 @@ struct remote_call {
   procedure_id procedure = 0;
   unsigned argument_count = 0;
   const argument* arguments = nullptr;
+  std::uint16_t attempt = 1;
 };
 
 // How it ended. Bytes from another process: copied once, then checked, then used.

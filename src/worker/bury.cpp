@@ -148,6 +148,7 @@ void judge(engine& e, participant& self, std::uint32_t task, const remote_death&
     return fail_victim(e, self, task, status::worker_died, attempts, d);
   if (attempts < e.settings.max_attempts) {
     e.people[d.worker].counters.reruns.add(1);
+    e.has_rerun.store(1, memory_order_relaxed);
     return push_ready(e, task);
   }
   if (can_split(e, task)) return split_victim(e, self, task);

@@ -45,6 +45,9 @@ struct engine {
   // Written by the service, read by submitters and tenders: 1 once worker processes cannot be kept
   // alive. Publishes nothing.
   atomic<std::uint32_t> is_down{0};
+  // Written by the service, read by tenders: 1 from the first time that a task is run again.
+  // Publishes nothing.
+  atomic<std::uint32_t> has_rerun{0};
   // Written by the first who wants to be told of ends at once, read by the others: 1 from then on.
   // Publishes nothing.
   atomic<std::uint32_t> is_eager{0};

@@ -98,13 +98,21 @@ void start_timing(engine& e) noexcept {
     e.remote->ring_service();
 }
 
+// At the task, from 1. As long as no task of the runtime was run again, nothing is looked up.
+std::uint16_t attempt_of(engine& e, const job& j) noexcept {
+  if (e.has_rerun.load(memory_order_relaxed) == 0) return 1;
+  const slot_extra& extra = e.pool.extra(j.task);
+  const bool is_told = extra.attempts_of == e.pool.at(j.task).state.generation();
+  return static_cast<std::uint16_t>(1 + (is_told ? extra.attempts : 0));
+}
+
 void post_job(engine& e, std::uint32_t worker, job& j) noexcept {
   remote_line& line = e.lines[worker];
   if (e.people[worker].events.is_open()) j.posted_ns = e.place->now_ns();
   ++line.posted;
   // Pairs with service_deadline(). Sequentially consistent: the look at is_timing comes after it.
   line.load.store(line.posted - line.collected, memory_order_seq_cst);
-  e.remote->post(worker, {j.procedure, j.argument_count, j.arguments.data()});
+  e.remote->post(worker, {j.procedure, j.argument_count, j.arguments.data(), attempt_of(e, j)});
   if (e.settings.task_ns_max != 0) start_timing(e);
 }
 

@@ -85,6 +85,7 @@ const char* book_writer::write(procedure_id id) noexcept {
       e.byte_count = p->byte_count;
       std::memcpy(e.bytes, p->bytes, p->byte_count);
     }
+    std::snprintf(e.name, sizeof e.name, "%s", info.name);
     // Pairs with has(): the entry is there.
     written_[id].store(1, memory_order_release);
   }

@@ -32,6 +32,7 @@ struct book_entry {
   code_place function;  // for rebuild
   std::uint32_t byte_count = 0;
   unsigned char bytes[portable_context::bytes_max] = {};
+  char name[procedure_name_bytes_max + 1] = {};  // for people
 };
 
 struct book {

@@ -48,6 +48,7 @@ struct lane {
     word skip{0};
     procedure_id procedure = 0;
     std::uint8_t argument_count = 0;
+    std::uint16_t attempt = 0;  // from 1; for who looks (look.cpp)
     argument arguments[argument_count_max];
   };
   struct alignas(line_bytes) end {

@@ -177,6 +177,7 @@ void process_machine::post(std::uint32_t worker, const remote_call& c) noexcept 
   lane<>::record& r = s.desk->record_of(number);
   r.procedure = c.procedure;
   r.argument_count = static_cast<std::uint8_t>(c.argument_count);
+  r.attempt = c.attempt;
   for (unsigned i = 0; i < c.argument_count; ++i) r.arguments[i] = c.arguments[i];
   if (s.desk->post(number)) pool::wake(*s.desk);
 }

@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,7 +93,7 @@ bool pool::open_files(std::uint32_t workers) {
   if (heap_file_ < 0) return fail("opening the shared memory to read (is /proc there?)");
   about_.heap_begin = z->heap_begin;
   about_.heap_bytes = z->heap_end - z->heap_begin;
-  shared_file_ = make_memory_file("leveret-board", sizeof(common));
+  shared_file_ = make_memory_file(board_name, sizeof(common));
   if (shared_file_ < 0) return fail("making a memory file");
   void* shared = mmap(nullptr, sizeof(common), PROT_READ | PROT_WRITE, MAP_SHARED, shared_file_, 0);
   if (shared == MAP_FAILED) return fail("mapping a memory file");
@@ -112,6 +113,7 @@ bool pool::open_files(std::uint32_t workers) {
     void* desk = map_near(seats_[i].file, lane_bytes_);
     if (desk == nullptr) return fail("mapping a worker's memory file");
     seats_[i].desk = new (desk) lane<>;
+    show_lane(i);
   }
   return true;
 }
@@ -141,6 +143,7 @@ bool pool::open(std::uint32_t workers) {
       if (!take_start_reports(start_ms_max)) return false;
     }
   }
+  show_pool();
   return true;
 }
 
@@ -249,6 +252,7 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
     s.desk->ends[i].number.store(s.posted, memory_order_relaxed);
   }
   s.desk->first = s.posted + 1;
+  shared_->shown.seats[worker].returned.fetch_add(s.posted - s.collected, memory_order_relaxed);
   s.collected.store(s.posted, memory_order_relaxed);
   s.first = s.posted + 1;
   s.was_killed_for_time = false;
@@ -258,6 +262,23 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
   s.is_alive = send_message(socket_, &o, sizeof o, &s.file, 1);
   if (s.is_alive) ++arriving_;
   return s.is_alive;
+}
+
+// The pool's sign: what look.cpp reads.
+void pool::show_lane(std::uint32_t worker) noexcept {
+  seat_sign& shown = shared_->shown.seats[worker];
+  struct stat about;
+  if (fstat(seats_[worker].file, &about) == 0) shown.inode = about.st_ino;
+  shown.file = seats_[worker].file;
+}
+
+void pool::show_pool() noexcept {
+  sign& shown = shared_->shown;
+  shown.board_bytes = sizeof(common);
+  shown.host = static_cast<std::uint32_t>(getpid());
+  shown.workers = workers_;
+  // Pairs with the looker's read of the whole: another process, which checks what it gets.
+  shown.magic.store(sign::open_pool, memory_order_release);
 }
 
 void* pool::store_of(std::uint32_t worker) noexcept {
@@ -313,6 +334,8 @@ void pool::bury(std::uint32_t worker, int how) {
   if (!s.has_arrived) --arriving_;
   s.is_awaited = false;
   s.pid = 0;
+  shared_->shown.seats[worker].pid.store(0, memory_order_relaxed);
+  shared_->shown.seats[worker].deaths.fetch_add(1, memory_order_relaxed);
   close_file(&s.pidfd);
   remote_death d;
   d.worker = worker;
@@ -333,6 +356,8 @@ void pool::take_report(const report& r, int file) {
     case report::started:
       s.is_awaited = false;
       s.pid = r.pid;
+      shared_->shown.seats[r.worker].pid.store(static_cast<std::uint32_t>(r.pid),
+                                               memory_order_relaxed);
       close_file(&s.pidfd);
       s.pidfd = file;
       if (file < 0) {  // no number was free for the file: nobody could confirm its death
@@ -408,6 +433,7 @@ void pool::kill(std::uint32_t worker) noexcept {
 }
 
 void pool::close() noexcept {
+  if (shared_ != nullptr) shared_->shown.magic.store(0, memory_order_relaxed);
   for (std::uint32_t i = 0; i < workers_; ++i) {
     if (seats_[i].desk != nullptr) give_order(i, lane<>::order_stop);
   }

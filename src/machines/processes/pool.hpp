@@ -60,6 +60,8 @@ class pool {
 
  private:
   bool open_files(std::uint32_t workers);
+  void show_lane(std::uint32_t worker) noexcept;
+  void show_pool() noexcept;
   bool start_zygote();
   bool spawn_zygote(int socket);
   bool introduce() noexcept;

@@ -28,8 +28,6 @@ namespace lev::processes {
 
 namespace {
 
-constexpr std::uint32_t workers_max = 1024;
-
 struct zygote {
   int socket = -1;
   int bell = -1;

@@ -9,7 +9,7 @@
 #include <leveret/config.hpp>
 
 #include "machines/processes/book.hpp"
-#include "machines/processes/lane.hpp"
+#include "machines/processes/sign.hpp"
 
 #include <sys/types.h>
 
@@ -34,6 +34,7 @@ struct introduction {
 
 // What workers share beside the heap, in one file that they see read-only.
 struct common {
+  sign shown;
   board<> watch;
   book procedures;
 };

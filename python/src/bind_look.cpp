@@ -1,0 +1,57 @@
+// Binds looking at the worker processes of other programs; leveret/cli/top.py shows it.
+#include <leveret/look.hpp>
+
+#include <cstring>
+
+#include "bindings.hpp"
+#include "errors.hpp"
+
+namespace lev::python {
+
+namespace {
+
+// Names of other programs: any bytes.
+nb::object text(const char* bytes) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(bytes, static_cast<Py_ssize_t>(std::strlen(bytes)), "replace"));
+}
+
+nb::dict facts_of(const seen_worker& worker) {
+  nb::dict d;
+  d["pid"] = worker.pid;
+  d["deaths"] = worker.deaths;
+  d["posted"] = worker.posted;
+  d["done"] = worker.done;
+  d["waiting"] = worker.waiting;
+  d["attempt"] = worker.attempt;
+  d["procedure"] = text(worker.procedure);
+  return d;
+}
+
+nb::list look(int pid) {
+  const std::vector<seen_pool> pools = [pid] {
+    const nb::gil_scoped_release released;
+    return look_at_pools(pid);
+  }();
+  nb::list all;
+  for (const seen_pool& pool : pools) {
+    nb::list workers;
+    for (const seen_worker& worker : pool.workers) workers.append(facts_of(worker));
+    nb::dict d;
+    d["pid"] = pool.pid;
+    d["program"] = text(pool.program);
+    d["workers"] = workers;
+    all.append(d);
+  }
+  return all;
+}
+
+}  // namespace
+
+void bind_look(nb::module_& m) {
+  m.def("look_at_pools", &look, nb::arg("pid") = 0,
+        nb::sig("def look_at_pools(pid: int = 0) -> list[leveret.records.SeenPool]"),
+        "The open runtimes on `processes`: of one process, or of all of this user.");
+}
+
+}  // namespace lev::python

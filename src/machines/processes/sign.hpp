@@ -1,0 +1,43 @@
+// sign: what a pool shows of itself to other processes of its user (look.cpp): where its lanes are
+// and which processes it has. It is the beginning of the board's file, which nobody but the host
+// can write to. Nothing of it is written while tasks run, but when a worker process begins or dies.
+#ifndef LEVERET_MACHINES_PROCESSES_SIGN_HPP
+#define LEVERET_MACHINES_PROCESSES_SIGN_HPP
+
+#include "machines/processes/lane.hpp"
+
+namespace lev::processes {
+
+constexpr std::uint32_t workers_max = 1024;
+constexpr const char* board_name = "leveret-board";  // of the memory file
+
+struct seat_sign {
+  // Written by the service, read by who looks: the worker's process, 0 while there is none.
+  // Publishes nothing.
+  atomic<std::uint32_t> pid{0};
+  // Written by the service, read by who looks: processes that died here. Publishes nothing.
+  atomic<std::uint32_t> deaths{0};
+  // Written by the service, read by who looks: numbers of the lane whose tasks were taken back when
+  // a process died. Publishes nothing.
+  atomic<std::uint32_t> returned{0};
+  std::int32_t file = -1;  // the lane's, in the host
+  std::uint64_t inode = 0;
+};
+
+struct sign {
+  static constexpr std::uint64_t open_pool = 0x6c65766572657431;
+  static constexpr std::uint32_t this_version = 1;
+  // Written by the host, read by who looks: open_pool from the pool's opening to its end. Publishes
+  // the rest.
+  atomic<std::uint64_t> magic{0};
+  std::uint32_t version = this_version;  // of all that is in the board and the lanes
+  std::uint32_t board_bytes = 0;
+  std::uint32_t lane_bytes = sizeof(lane<>);  // without the store
+  std::uint32_t host = 0;                     // its process, in its own namespace
+  std::uint32_t workers = 0;
+  seat_sign seats[workers_max];
+};
+
+}  // namespace lev::processes
+
+#endif
