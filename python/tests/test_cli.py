@@ -49,7 +49,7 @@ def invoke_json(*arguments: str) -> dict[str, Any]:
 
 
 def test_help() -> None:
-    for command in ("info", "demo", "run", "bench", "trace"):
+    for command in ("info", "demo", "run", "top", "bench", "trace"):
         assert command in invoke("--help")
         assert "Usage" in invoke(command, "--help")
 
@@ -72,6 +72,12 @@ def test_help() -> None:
         ("run", "mandelbrot", "--colour"),
         ("trace",),
         ("trace", "missing.json"),
+        ("top", "me"),
+        ("top", "0"),
+        ("top", "99999999999"),
+        ("top", "--json"),
+        ("top", "--interval", "0"),
+        ("top", "--timeout", "0"),
     ],
 )
 def test_wrong_usage(arguments: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""The command `leveret`: info, demo, run, bench, trace.
+"""The command `leveret`: info, demo, run, top, bench, trace.
 
 Exit codes: 0 done, 1 a task failed or a result was wrong, 2 wrong usage, 3 something is missing
 here (a machine, a file that cannot be written), 124 the time was over, 130 interrupted.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import typer
 
 from .. import __version__
-from . import bench, demo, info, run, trace
+from . import bench, demo, info, run, top, trace
 
 app = typer.Typer(
     name="leveret",
@@ -36,7 +36,7 @@ def _before_any(
     """Leveret: tasks with declared data, run by workers with small fast memory."""
 
 
-for command in (info.info, demo.demo, run.run, bench.bench, trace.trace):
+for command in (info.info, demo.demo, run.run, top.top, bench.bench, trace.trace):
     app.command()(command)
 
 

@@ -4,7 +4,8 @@
     2. LU factorisation of a 1024 x 1024 matrix by blocks, with dependencies instead of barriers.
     3. Barnes-Hut: gravity between 10,000 bodies.
 
-Every result is compared with the serial reference before its time is reported.
+Every result is compared with the serial reference before its time is reported. With --kill it is
+something else: see demo_kill.py.
 """
 
 from __future__ import annotations
@@ -23,7 +24,18 @@ from rich.table import Table
 
 from .. import apps
 from ..runtime import Runtime
-from .common import FAILED, notes, print_json, reporting, share_text, stop, tables, time_limit
+from .common import (
+    FAILED,
+    interruptible,
+    notes,
+    print_json,
+    reporting,
+    share_text,
+    stop,
+    tables,
+    time_limit,
+)
+from .demo_kill import demo_kill
 from .run import busy_ns, idle_shares
 
 ITERATIONS = 1000
@@ -206,12 +218,17 @@ def write_files(demo: Demo, out: Path) -> dict[str, str]:
 def demo(
     out: Path = typer.Option(Path("leveret-demo"), help="Folder for the pictures and the trace."),
     quick: bool = typer.Option(False, "--quick", help="Small sizes: some seconds in all."),
-    workers: int = typer.Option(0, help="0: one less than the cores."),
+    kill: bool = typer.Option(False, "--kill", help="Draw while worker processes are killed."),
+    workers: int = typer.Option(0, help="0: one less than the cores; all of them with --kill."),
     timeout: Optional[float] = typer.Option(None, help="Give up after that many seconds."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Run the papers' applications, checked, with pictures."""
     out.mkdir(parents=True, exist_ok=True)
+    if kill:
+        with time_limit(timeout), interruptible():
+            demo_kill(out, quick, workers, as_json)
+        return
     columns = (
         TextColumn("{task.description:<28}"),
         BarColumn(),
