@@ -48,12 +48,13 @@ sys.stdin.read()
 """
 
 SOURCE = """
+#include <sched.h>
 #include <stddef.h>
 #include <unistd.h>
 void wait_for_file(const char *bytes, size_t n) {
   char path[256] = {0};
   for (size_t i = 0; i < n && i < 255; ++i) path[i] = bytes[i];
-  while (access(path, F_OK) != 0) usleep(500);
+  while (access(path, F_OK) != 0) sched_yield();
 }
 """
 
