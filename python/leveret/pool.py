@@ -64,7 +64,7 @@ class PythonRuntime(Runtime):
         return worker_command(("cloudpickle", *self._preload), runs_python=True)
 
 
-class Future(futures.Future):  # type: ignore[type-arg]
+class Future(futures.Future[Any]):
     """A future whose waiter looks after the runtime itself, which is quicker than to be woken."""
 
     _call: _core.Call | None = None

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "bindings.hpp"
+#include "errors.hpp"
 #include "shared.hpp"
 #include "worker.hpp"
 
@@ -49,17 +50,6 @@ argument memory(kind what, const void* address, std::size_t bytes) {
   a.row_bytes = bytes;
   a.stride_bytes = static_cast<std::int64_t>(bytes);
   return a;
-}
-
-std::string thrown_text(const std::exception_ptr& thrown) {
-  if (!thrown) return {};
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const std::exception& e) {
-    return e.what();
-  } catch (...) {
-    return "an exception that is no std::exception";
-  }
 }
 
 runtime_object& runtime_in(const nb::object& o) {

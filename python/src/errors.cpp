@@ -37,6 +37,17 @@ std::string text_of(nb::handle value) {
   return text.c_str();
 }
 
+std::string thrown_text(const std::exception_ptr& thrown) {
+  if (!thrown) return {};
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
 bool is_iterable(nb::handle value) {
   return Py_TYPE(value.ptr())->tp_iter != nullptr || PySequence_Check(value.ptr()) != 0;
 }

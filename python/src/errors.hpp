@@ -5,6 +5,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <exception>
 #include <leveret/leveret.hpp>
 #include <string>
 
@@ -36,6 +37,9 @@ struct place {
 
 // text_of() is str(value).
 std::string text_of(nb::handle value);
+
+// thrown_text() is what() of an exception; empty when there is none.
+std::string thrown_text(const std::exception_ptr& thrown);
 
 // is_empty_tuple() recognises the default of after= and locks= without iterating.
 inline bool is_empty_tuple(nb::handle value) noexcept {

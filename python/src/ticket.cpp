@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "errors.hpp"
 #include "values.hpp"
 
 namespace lev::python {
@@ -38,17 +39,6 @@ auto with_borrowed(lev::runtime& runtime, std::uint64_t id, Use&& use) {
   const auto answer = use(borrowed);
   borrowed.forget();  // it belongs to the ticket_object
   return answer;
-}
-
-std::string text_of(const std::exception_ptr& thrown) {
-  if (!thrown) return {};
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const std::exception& e) {
-    return e.what();
-  } catch (...) {
-    return "an exception that is no std::exception";
-  }
 }
 
 nb::object result_array(hold& held, std::size_t index, scalar type, std::size_t tasks) {
@@ -121,7 +111,7 @@ void ticket_object::finish(const outcome& o) {
   code_ = o.code;
   task_code_ = o.task_code;
   failures_ = o.failures;
-  thrown_ = text_of(o.exception);
+  thrown_ = thrown_text(o.exception);
   if (held_ != nullptr) held_->release_buffers();
   owner_->collect();
 }

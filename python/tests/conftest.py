@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import settings
 
 import leveret
+from leveret import ProcessExecutor
 
 DEEP = os.environ.get("LEVERET_DEEP") == "1"  # as for the other tests: longer, not other
 settings.register_profile("deep", max_examples=2000, deadline=None)
@@ -38,6 +40,25 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def works(machine: str) -> bool:
     return any(m.name == machine and m.unavailable is None for m in leveret.machines())
+
+
+needs_processes = pytest.mark.skipif(not works("processes"), reason="processes do not work here")
+
+
+@pytest.fixture
+def pool() -> Iterator[ProcessExecutor]:
+    with ProcessExecutor(2) as executor:
+        yield executor
+
+
+def rest(seconds: float) -> None:
+    """A call that takes its time."""
+    select.select([], [], [], seconds)
+
+
+def pid_of(_: object = None) -> int:
+    """A call that says where it runs."""
+    return os.getpid()
 
 
 @pytest.fixture(params=["threads", "sim", "processes"])

@@ -25,7 +25,8 @@ from leveret.cli import run as run_command
 def make_runner() -> CliRunner:
     """Standard output and error apart: older versions of click need to be asked."""
     try:
-        return CliRunner(mix_stderr=False)  # type: ignore[call-arg]
+        options: dict[str, Any] = {"mix_stderr": False}
+        return CliRunner(**options)
     except TypeError:
         return CliRunner()
 

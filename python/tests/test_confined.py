@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import works
+from conftest import needs_processes
 
 import leveret
 
-pytestmark = pytest.mark.skipif(not works("processes"), reason="processes do not work here")
+pytestmark = needs_processes
 
 SOURCE = """
 #include <fcntl.h>
@@ -69,9 +69,12 @@ def confined() -> Iterator[leveret.Runtime]:
         yield runtime
 
 
+def load(library: Path, symbol: str, signature: str) -> leveret.Procedure:
+    return leveret.load(library, symbol, signature, name=f"{symbol} of {library.name}")
+
+
 def roots(library: Path) -> leveret.Procedure:
-    name = f"roots of {library.name}"
-    return leveret.load(library, "roots", "in f8, out f8, count(0)", name=name)
+    return load(library, "roots", "in f8, out f8, count(0)")
 
 
 def test_a_procedure_that_computes(hostile: Path, confined: leveret.Runtime) -> None:
@@ -80,7 +83,7 @@ def test_a_procedure_that_computes(hostile: Path, confined: leveret.Runtime) -> 
     np.testing.assert_array_equal(y, np.sqrt(x))
     confined.submit_bulk(leveret.builtin("axpy"), 2.0, np.ones((8, 5)), np.ones((8, 5))).wait(30)
     with pytest.raises(leveret.TaskFailed) as caught:
-        confined.submit(leveret.load(hostile, "code", "i4 -> int"), 7).wait(30)
+        confined.submit(load(hostile, "code", "i4 -> int"), 7).wait(30)
     assert caught.value.code == 7
     assert confined.counters()["reruns"] == 0
 
@@ -92,13 +95,13 @@ def test_shared_arrays(hostile: Path, confined: leveret.Runtime) -> None:
     assert (y == 3).all()
     # What it only reads, it cannot change: the worker's view of shared memory is for reading.
     with pytest.raises(leveret.Poison, match="SIGSEGV"):
-        confined.submit(leveret.load(hostile, "spoil", "in f8, count(0)"), x).wait(30)
+        confined.submit(load(hostile, "spoil", "in f8, count(0)"), x).wait(30)
     assert (x == 9).all()
 
 
 @pytest.mark.parametrize("which", range(4))
 def test_what_it_may_not(hostile: Path, confined: leveret.Runtime, which: int) -> None:
-    attack = leveret.load(hostile, "attack", "i4")
+    attack = load(hostile, "attack", "i4")
     with pytest.raises(leveret.Poison, match=r"signal 31 \(SIGSYS\), attempt 1") as caught:
         confined.submit(attack, which).wait(30)
     assert caught.value.code == -signal.SIGSYS

@@ -4,37 +4,20 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import os
-import select
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import works
+from conftest import needs_processes, pid_of, rest
 
 import leveret
 from leveret import ProcessExecutor
 
-pytestmark = pytest.mark.skipif(not works("processes"), reason="processes do not work here")
-
-
-@pytest.fixture
-def pool() -> Iterator[ProcessExecutor]:
-    with ProcessExecutor(2) as executor:
-        yield executor
-
-
-def rest(seconds: float) -> None:
-    """A call that takes its time."""
-    select.select([], [], [], seconds)
-
-
-def pid_of(_: object = None) -> int:
-    return os.getpid()
+pytestmark = needs_processes
 
 
 # The interface.

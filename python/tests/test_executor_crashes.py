@@ -6,20 +6,18 @@ import concurrent.futures as cf
 import contextlib
 import os
 import pickle
-import select
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import DEEP, works
+from conftest import DEEP, needs_processes, pid_of, rest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -27,18 +25,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import leveret
 from leveret import ProcessExecutor
 
-pytestmark = pytest.mark.skipif(not works("processes"), reason="processes do not work here")
-
-
-@pytest.fixture
-def pool() -> Iterator[ProcessExecutor]:
-    with ProcessExecutor(2) as executor:
-        yield executor
-
-
-def rest(seconds: float) -> None:
-    """A call that takes its time."""
-    select.select([], [], [], seconds)
+pytestmark = needs_processes
 
 
 def crash() -> None:
@@ -56,10 +43,6 @@ def crash_at(bad: int, value: int) -> int:
     if value == bad:
         crash()
     return value
-
-
-def pid_of(_: object = None) -> int:
-    return os.getpid()
 
 
 def zygotes() -> list[int]:
@@ -171,13 +154,13 @@ def test_a_large_result_whose_worker_is_gone(pool: ProcessExecutor, tmp_path: Pa
 def set_up(value: int) -> None:
     import builtins
 
-    builtins._leveret_test = value  # type: ignore[attr-defined]
+    vars(builtins)["_leveret_test"] = value
 
 
 def what_was_set_up() -> Any:
     import builtins
 
-    return builtins._leveret_test  # type: ignore[attr-defined]
+    return vars(builtins)["_leveret_test"]
 
 
 def test_initializer() -> None:

@@ -15,7 +15,9 @@ from leveret.report.timeline import timeline_html
 from leveret.report.traces import TraceError, parse_trace, read_trace, summarise
 
 
-def event(lane: int, name: str, begin: float, duration: float, step: str = "execute") -> object:
+def event(
+    lane: int, name: str, begin: float, duration: float, step: str = "execute"
+) -> dict[str, object]:
     return {
         "ph": "X",
         "pid": 1,
@@ -140,8 +142,8 @@ def test_events_that_make_no_sense_are_counted() -> None:
         ("name", 5),
         ("cat", None),
     ):
-        bad.append({**good, key: value})  # type: ignore[dict-item]
-    strange = {**good, "args": [1]}  # type: ignore[dict-item]
+        bad.append({**good, key: value})
+    strange = {**good, "args": [1]}
     trace = parse_trace(json.dumps({"traceEvents": [good, *bad, strange]}).encode())
     assert len(trace.events) == 2
     assert trace.ignored == len(bad)
