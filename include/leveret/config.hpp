@@ -37,13 +37,15 @@ enum class isolation : std::uint8_t {
 
 struct config {
   const char* machine = "threads";  // a name listed by lev::machine_name()
-  int workers = 0;                  // 0: one less than the cores this process may use, at least 1
+  int workers = 0;  // 0: one less than the cores this process may use, at least 1; on `processes`
+                    // as many as there are cores
   lev::staging staging = lev::staging::automatic;
   lev::wait_policy wait = lev::wait_policy::help;
   lev::when_full full = lev::when_full::help;
   bool pin = false;  // bind each worker to a core
-  std::uint32_t depth =
-      0;  // tasks looked ahead (multi-buffering); 0: 4 in place, 2 copied; 1: none
+  // Tasks a worker looks ahead (multi-buffering), on `processes` those posted to it. 0: 4 in place,
+  // 2 copied, 8 on `processes`; 1: none.
+  std::uint32_t depth = 0;
   std::size_t local_store_bytes = 256 << 10;  // per worker; rounded up to pages
   std::uint32_t tickets = 4096;  // tasks in flight at most; rounded up to a power of two
   std::uint32_t dice_threshold =
@@ -70,24 +72,10 @@ struct config {
   // itself (status::poison stays as likely as max_attempts makes it). 0: never.
   std::uint32_t chaos = 0;
   // The program, with its arguments and a null at the end, that workers are started from; it must
-  // call run_worker_program(). Null: this program, started again: its constructors run, not main().
+  // call run_worker_program() (worker_program.hpp). Null: this program, started again: its
+  // constructors run, not main().
   const char* const* worker_command = nullptr;
 };
-
-// run_worker_program() makes the calling process the source of worker processes and does not
-// return; for programs that a runtime starts by config::worker_command. Returns only if no runtime
-// did. The process is forked for each worker: `before_fork` is called before, `in_worker` first
-// thing in the new process, `after_fork` in the old one; any may be null.
-struct fork_hooks {
-  void (*before_fork)() = nullptr;
-  void (*in_worker)() = nullptr;
-  void (*after_fork)() = nullptr;
-};
-void run_worker_program(const fork_hooks& hooks = {}) noexcept;
-
-// retire_worker() asks, from inside a task in a worker process, that this process ends when the
-// task is complete, and a fresh one takes its place. No effect elsewhere.
-void retire_worker() noexcept;
 
 // machine_name() returns the i-th machine built into this library, or null when there is none;
 // machine_unavailable() says why a machine does not work here, or null when it does. Thread safe.

@@ -14,5 +14,6 @@
 #include <leveret/this_task.hpp>
 #include <leveret/ticket.hpp>
 #include <leveret/version.hpp>
+#include <leveret/worker_program.hpp>
 
 #endif

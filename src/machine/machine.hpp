@@ -16,10 +16,9 @@
 #include <leveret/runtime.hpp>
 
 #include "sync/env.hpp"
+#include "sync/futex.hpp"
 
 namespace lev {
-
-constexpr std::uint64_t no_deadline = ~std::uint64_t{0};
 
 // What a machine can do. The pipeline asks this, never the machine's name.
 struct capability {

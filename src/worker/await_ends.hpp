@@ -9,8 +9,8 @@
 
 namespace lev {
 
-// Whoever looks at the lines all the time is counted, and looks
-// once more when he has stopped; workers tell the service of their ends when nobody does.
+// Whoever looks at the lines all the time is counted, and looks once more when he has stopped;
+// workers tell the service of their ends when nobody does.
 inline bool spin_remote(engine& e, participant& self, awaited& what,
                         std::uint64_t until_ns) noexcept {
   constexpr std::uint32_t turns_per_clock = 32;

@@ -29,6 +29,16 @@ inline void load_job(engine& e, job& j, std::uint32_t task) noexcept {
   for (unsigned i = 0; i < s.argument_count; ++i) j.arguments[i] = e.pool.argument_at(task, i);
 }
 
+// Whether the task is not to run any more: it, or the task it is a piece of, was cancelled, or the
+// runtime closes without what waits.
+inline bool is_cancelled(engine& e, const job& j) noexcept {
+  if (e.cancelling.load(memory_order_relaxed) != 0) return true;
+  if (j.is_direct) return false;  // it is at its worker already
+  std::uint64_t w = j.seen;
+  if (j.parent != no_slot && (j.flags & task_is_piece) != 0) w = e.pool.at(j.parent).state.word();
+  return (w & state_bits::cancel_asked) != 0 && state_bits::phase(w) == state_bits::live;
+}
+
 inline bool take_mail(engine& e, participant& self, job& j) noexcept {
   letter l;
   if (!self.mail.try_receive(&self.mail_seen, &l)) return false;

@@ -71,17 +71,10 @@ std::uint32_t line_target(engine& e) noexcept {
   return smaller(e.depth, 1 + e.sched.ready().size() / e.workers);
 }
 
-bool is_cancelled_now(engine& e, const job& j) noexcept {
-  if (e.cancelling.load(memory_order_relaxed) != 0) return true;
-  std::uint64_t w = j.seen;
-  if (j.parent != no_slot && (j.flags & task_is_piece) != 0) w = e.pool.at(j.parent).state.word();
-  return (w & state_bits::cancel_asked) != 0 && state_bits::phase(w) == state_bits::live;
-}
-
 // Why a task that is ready will not run after all; ok when it will.
 status refused(engine& e, const job& j) noexcept {
   if (e.is_down.load(memory_order_relaxed) != 0) return status::pool_down;
-  if (is_cancelled_now(e, j)) return status::cancelled;
+  if (is_cancelled(e, j)) return status::cancelled;
   // It was to be split, to find the element that kills its worker, and no tickets were free for the
   // pieces.
   const slot_extra& extra = e.pool.extra(j.task);

@@ -48,14 +48,6 @@ class traced {
   std::uint64_t begin_ns_;
 };
 
-inline bool is_cancelled(engine& e, const job& j) noexcept {
-  if (e.cancelling.load(memory_order_relaxed) != 0) return true;
-  if (j.is_direct) return false;  // it is at its worker already
-  std::uint64_t w = j.seen;
-  if (j.parent != no_slot && (j.flags & task_is_piece) != 0) w = e.pool.at(j.parent).state.word();
-  return (w & state_bits::cancel_asked) != 0 && state_bits::phase(w) == state_bits::live;
-}
-
 [[gnu::always_inline]] inline bool stage_job(engine& e, participant& self, job& j,
                                              bool must) noexcept {
   if ((j.flags & task_staged) == 0 || (j.flags & task_too_big) != 0) return true;

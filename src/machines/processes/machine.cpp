@@ -2,12 +2,9 @@
 // of nothing else. See README.md beside this file.
 #include "base/numbers.hpp"
 #include "machines/processes/pool.hpp"
+#include "sync/futex.hpp"
 
-#include <linux/futex.h>
 #include <pthread.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <new>
 
@@ -18,19 +15,12 @@ namespace {
 using processes::lane;
 using processes::pool;
 
-std::uint64_t clock_ns() noexcept {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
-         static_cast<std::uint64_t>(t.tv_nsec);
-}
-
 // Host threads sleep on a futex; the service sleeps where workers and the zygote reach it.
 thread_local bool is_service = false;
 
 class process_machine final : public machine, public remote_workers {
  public:
-  explicit process_machine(const config& c) noexcept : pool_(c), start_ns_(clock_ns()) {}
+  explicit process_machine(const config& c) noexcept : pool_(c), start_ns_(monotonic_ns()) {}
 
   capability capabilities() const noexcept override { return {false, false, false, true, true}; }
   remote_workers* remote() noexcept override { return this; }
@@ -44,7 +34,7 @@ class process_machine final : public machine, public remote_workers {
     pool_.close();
   }
 
-  std::uint64_t now_ns() noexcept override { return clock_ns() - start_ns_; }
+  std::uint64_t now_ns() noexcept override { return monotonic_ns() - start_ns_; }
   void relax() noexcept override { real_env::pause(); }
   void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
                  std::uint64_t deadline_ns) noexcept override;
@@ -53,7 +43,7 @@ class process_machine final : public machine, public remote_workers {
     if (&word == service_word_.load(memory_order_seq_cst)) {
       pool_.ring();
     } else {
-      syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1);
+      wake_sleeper(word, sleepers::here);
     }
   }
 
@@ -149,20 +139,8 @@ void process_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expec
     if (deadline_ns > now) pool_.wait(deadline_ns - now);
     return;
   }
-  // Pairs with parker::unpark(): the loop ends with the waker's writes visible.
-  while (word.load(memory_order_acquire) == expected) {
-    timespec until{};
-    timespec* limit = nullptr;
-    if (deadline_ns != no_deadline) {
-      const std::uint64_t absolute = start_ns_ + deadline_ns;
-      if (absolute <= clock_ns()) return;
-      until.tv_sec = static_cast<time_t>(absolute / 1'000'000'000u);
-      until.tv_nsec = static_cast<long>(absolute % 1'000'000'000u);
-      limit = &until;
-    }
-    syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit, nullptr,
-            FUTEX_BITSET_MATCH_ANY);
-  }
+  if (deadline_ns != no_deadline) deadline_ns += start_ns_;
+  sleep_while(word, expected, deadline_ns, sleepers::here);
 }
 
 void process_machine::skip(std::uint32_t worker, std::uint32_t n) noexcept {

@@ -3,9 +3,9 @@
 
 #include "base/numbers.hpp"
 #include "share/zone.hpp"
+#include "sync/futex.hpp"
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/eventfd.h>
@@ -286,7 +286,7 @@ void* pool::store_of(std::uint32_t worker) noexcept {
 }
 
 void pool::wake(lane<>& desk) noexcept {
-  syscall(SYS_futex, &desk.asleep, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  wake_sleeper(desk.asleep, sleepers::anywhere);
 }
 
 void pool::give_order(std::uint32_t worker, std::uint32_t order) noexcept {

@@ -2,11 +2,9 @@
 #include "machines/processes/zygote.hpp"
 
 #include "base/random.hpp"
+#include "sync/futex.hpp"
 #include "worker/execute.hpp"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -22,13 +20,6 @@ namespace {
 // a host that submits without a pause comes back sooner, and would only be disturbed.
 constexpr std::uint64_t patience_ns = 5'000;
 constexpr std::uint32_t looks_per_clock = 64;
-
-std::uint64_t clock_ns() noexcept {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
-         static_cast<std::uint64_t>(t.tv_nsec);
-}
 
 bool is_retiring = false;  // retire_worker() was called in this process
 
@@ -95,7 +86,7 @@ class worker_process {
   // Returns when the record is there.
   void await(std::uint32_t number) noexcept {
     if (desk_.has_record(number)) return;
-    const std::uint64_t begin_ns = clock_ns();
+    const std::uint64_t begin_ns = monotonic_ns();
     bool has_rung = false;
     for (;;) {
       for (std::uint32_t look = 0; look < looks_per_clock; ++look) {
@@ -103,7 +94,7 @@ class worker_process {
         real_env::pause();
       }
       obey();
-      const std::uint64_t waited_ns = clock_ns() - begin_ns;
+      const std::uint64_t waited_ns = monotonic_ns() - begin_ns;
       if (!has_rung && (has_rung = waited_ns >= patience_ns || is_eager())) ring_if_unwatched();
       if (waited_ns < about_.spin_ns) continue;
       if (!std::exchange(has_rung, true)) ring_if_unwatched();  // spin_ns is less than the patience
@@ -116,7 +107,7 @@ class worker_process {
     const bool is_wanted = number != 0 && desk_.has_record(number);
     const std::uint32_t order = desk_.orders.load(memory_order_seq_cst);  // Pairs with give_order()
     if (!is_wanted && order != lane<>::order_stop && (number != 0 || order == lane<>::order_wait))
-      syscall(SYS_futex, &desk_.asleep, FUTEX_WAIT, 1, nullptr, nullptr, 0);
+      sleep_while(desk_.asleep, 1, no_deadline, sleepers::anywhere);
     desk_.wake_up();
   }
 

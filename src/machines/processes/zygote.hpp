@@ -7,6 +7,7 @@
 #define LEVERET_MACHINES_PROCESSES_ZYGOTE_HPP
 
 #include <leveret/config.hpp>
+#include <leveret/worker_program.hpp>
 
 #include "machines/processes/book.hpp"
 #include "machines/processes/sign.hpp"

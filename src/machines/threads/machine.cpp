@@ -3,13 +3,10 @@
 #include "machine/machine.hpp"
 
 #include "machines/threads/cores.hpp"
+#include "sync/futex.hpp"
 
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <new>
 #include <vector>
@@ -20,7 +17,7 @@ namespace {
 
 class thread_machine final : public machine {
  public:
-  explicit thread_machine(const config& c) noexcept : pin_(c.pin), start_ns_(clock_ns()) {}
+  explicit thread_machine(const config& c) noexcept : pin_(c.pin), start_ns_(monotonic_ns()) {}
 
   capability capabilities() const noexcept override { return {true, false, false, true, false}; }
 
@@ -30,28 +27,16 @@ class thread_machine final : public machine {
     launches_.clear();
   }
 
-  std::uint64_t now_ns() noexcept override { return clock_ns() - start_ns_; }
+  std::uint64_t now_ns() noexcept override { return monotonic_ns() - start_ns_; }
   void relax() noexcept override { real_env::pause(); }
 
   void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
                  std::uint64_t deadline_ns) noexcept override {
-    // Pairs with parker::unpark(): the loop ends with the waker's writes visible.
-    while (word.load(memory_order_acquire) == expected) {
-      timespec until{};
-      timespec* limit = nullptr;
-      if (deadline_ns != no_deadline) {
-        const std::uint64_t absolute = start_ns_ + deadline_ns;
-        if (absolute <= clock_ns()) return;
-        until.tv_sec = static_cast<time_t>(absolute / 1'000'000'000u);
-        until.tv_nsec = static_cast<long>(absolute % 1'000'000'000u);
-        limit = &until;
-      }
-      syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit, nullptr,
-              FUTEX_BITSET_MATCH_ANY);
-    }
+    if (deadline_ns != no_deadline) deadline_ns += start_ns_;
+    sleep_while(word, expected, deadline_ns, sleepers::here);
   }
   void wake_word(atomic<std::uint32_t>& word) noexcept override {
-    syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1);
+    wake_sleeper(word, sleepers::here);
   }
 
   void* open_store(std::size_t bytes) noexcept override {
@@ -79,12 +64,6 @@ class thread_machine final : public machine {
     int core;  // to be bound to; -1: none
   };
 
-  static std::uint64_t clock_ns() noexcept {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
-           static_cast<std::uint64_t>(t.tv_nsec);
-  }
   static void* run(void* argument) {
     const launch& l = *static_cast<launch*>(argument);
     if (l.core >= 0) bind_to_core(l.core);

@@ -1,0 +1,24 @@
+// What programs and tasks of worker processes call; machine `processes` only.
+#ifndef LEVERET_WORKER_PROGRAM_HPP
+#define LEVERET_WORKER_PROGRAM_HPP
+
+namespace lev {
+
+// run_worker_program() makes the calling process the source of worker processes and does not
+// return; for programs that a runtime starts by config::worker_command. Returns only if no runtime
+// did. The process is forked for each worker: `before_fork` is called before, `in_worker` first
+// thing in the new process, `after_fork` in the old one; any may be null.
+struct fork_hooks {
+  void (*before_fork)() = nullptr;
+  void (*in_worker)() = nullptr;
+  void (*after_fork)() = nullptr;
+};
+void run_worker_program(const fork_hooks& hooks = {}) noexcept;
+
+// retire_worker() asks, from inside a task in a worker process, that this process ends when the
+// task is complete, and a fresh one takes its place. No effect elsewhere.
+void retire_worker() noexcept;
+
+}  // namespace lev
+
+#endif
