@@ -1,7 +1,8 @@
 // Closing a runtime: refuse new tasks, let the waiting ones end, stop the workers, give everything
 // back.
 //
-//   1. `closing` is set: submits are refused, except those of tasks that still run.
+//   1. `closing` is set: submits are refused, except those of tasks that still run. A submit on its
+//   way has either been counted by now, or finds `closing` set and takes itself back.
 //   2. With cancel_waiting, `cancelling` is set: tasks that have not started end with
 //   status::cancelled.
 //   3. Wait until every accepted task is complete. On a time-out the runtime stays as it is:
@@ -32,7 +33,10 @@ status close_within(core* c, std::int64_t timeout_ns, bool cancel_waiting) noexc
   participant* self = here(*c);
   if (self == nullptr) self = closer(*c);
   if (self->running != nullptr) return status::would_deadlock;
-  c->closing.store(1, memory_order_relaxed);
+  // Pairs with count_in(). Where there is no heavy fence it is the later change of one word, and
+  // sees every task that was counted before the earlier one.
+  c->closing.exchange(1, memory_order_seq_cst);
+  real_env::heavy_fence();
   if (cancel_waiting) {
     c->cancelling.store(1, memory_order_relaxed);
     if (c->remote != nullptr) cancel_posted(*c, *self, no_slot);

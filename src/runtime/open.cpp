@@ -217,6 +217,7 @@ std::unique_ptr<core> build(const config& given) {
   c->first_actor = c->caps.remote ? c->workers : 0;
   c->first_host = c->workers + (c->caps.remote ? 1 : 0);
   c->copies = copies_on(c->caps, settings);
+  c->has_heavy_fence = real_env::asymmetric();
   if (!c->caps.virtual_time) c->turns_per_look = measure_turns(*c->place);
   const std::uint32_t own_depth = c->caps.remote ? 8 : c->caps.async_copies ? 2 : 4;
   c->depth = settings.depth != 0 ? settings.depth : own_depth;

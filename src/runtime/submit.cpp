@@ -1,7 +1,7 @@
 // submit: admission, and the direct path.
 //
 //   1. validate the draft; refuse with the argument's name
-//   2. take a slot: the bound on tasks in flight. None free: help, wait or fail, as configured
+//   2. take a slot, the bound on tasks in flight (none free: help, wait or fail); count the task
 //   3. write the task into its slot
 //   4. predecessors and mutexes, if any: the last one to end starts the task
 //   5. an idle worker: straight into its mailbox; else enqueue (worker/enqueue.hpp)
@@ -246,6 +246,10 @@ void sort_locks(slot_extra& extra, const mutex_id* locks, std::uint32_t count) n
   }
 }
 
+bool refuse_closed(refusal* why) noexcept {
+  return refuse(why, status::closed, -1, "the runtime is closing; submit before close()");
+}
+
 // Tasks of a closing runtime may still submit: draining includes their children.
 bool check_open(core& c, const participant* self, refusal* why) noexcept {
   if (self == nullptr) {
@@ -255,10 +259,31 @@ bool check_open(core& c, const participant* self, refusal* why) noexcept {
             ? "more than config.host_threads threads call in; raise it, or end some threads"
             : "this machine has one host thread, the one that opened the runtime");
   }
-  if (c.closing.load(memory_order_relaxed) != 0 && self->running == nullptr) {
-    return refuse(why, status::closed, -1, "the runtime is closing; submit before close()");
-  }
+  if (c.closing.load(memory_order_relaxed) != 0 && self->running == nullptr)
+    return refuse_closed(why);
   return true;
+}
+
+// A task that was counted after all: gives its slot back and takes it out of the count.
+[[gnu::noinline]] bool count_out(core& c, participant& self, std::uint32_t task,
+                                 refusal* why) noexcept {
+  give_slot(c, self, task);
+  self.counters.completed.add(1);
+  leave(c, self);  // close() may wait for that count
+  return refuse_closed(why);
+}
+
+// Counts a task as submitted, unless close() came between the look in check_open() and here: it
+// must not drain the runtime and miss the task. Here: count, then look at `closing`. There: set
+// `closing`, then look at the counts, with the heavy fence between the two that this side has not.
+inline bool count_in(core& c, participant& self, std::uint32_t task, refusal* why) noexcept {
+  self.counters.submitted.add(1);
+  if (self.running != nullptr) return true;  // the drain waits for its parent
+  // Pairs with close_within(). Where there is no heavy fence, a change of the word that adds
+  // nothing comes either before close()'s and shows it the count, or after it.
+  const bool is_closing = c.has_heavy_fence ? c.closing.load(memory_order_seq_cst) != 0
+                                            : c.closing.fetch_add(0, memory_order_seq_cst) != 0;
+  return !is_closing || count_out(c, self, task, why);
 }
 
 bool refuse_full(core& c, refusal* why) noexcept {
@@ -303,8 +328,8 @@ struct admission {
     if (task == no_slot) task = await_slot(c, *self);
     if (self->running == nullptr && owes_others(*self)) leave(c, *self);
     if (task == no_slot) return refuse_full(c, why), 0;
+    if (!count_in(c, *self, task, why)) return 0;
     write_slot(c, task, d, flags);
-    self->counters.submitted.add(1);
     const std::uint64_t id = ticket_id(task, c.pool.at(task).state.generation());
     if (o == nullptr || (o->after_count_ == 0 && o->lock_count_ == 0)) {
       route(c, *self, task, d);
@@ -361,8 +386,7 @@ class bulk {
     write_slot(core_, task, d, flags);
     core_.pool.at(task).parent = join_;
     core_.pool.extra(join_).pieces.fetch_add(1, memory_order_relaxed);
-    const bool staged = (flags & (task_diceable | task_too_big)) != 0 || core_.sched.has_filters();
-    if (staged) {
+    if ((flags & (task_diceable | task_too_big)) != 0 || core_.sched.has_filters()) {
       self_.counters.submitted.add(1);
       enqueue(core_, self_, task);
       return true;
@@ -399,6 +423,7 @@ std::uint32_t open_join(core& c, participant& self, refusal* why) noexcept {
   std::uint32_t join = c.pool.try_take(self.free_slots);
   if (join == no_slot) join = await_slot(c, self);
   if (join == no_slot) return refuse_full(c, why), no_slot;
+  if (!count_in(c, self, join, why)) return no_slot;
   const draft nothing{0, 0, 0, 0, 0, 0, nullptr};
   write_slot(c, join, nothing, task_is_join);
   slot_extra& extra = c.pool.extra(join);
@@ -406,7 +431,6 @@ std::uint32_t open_join(core& c, participant& self, refusal* why) noexcept {
   extra.failures.store(0, memory_order_relaxed);
   extra.first_failure.store(0, memory_order_relaxed);
   extra.task_code = 0;
-  self.counters.submitted.add(1);
   return join;
 }
 

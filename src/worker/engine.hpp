@@ -26,6 +26,7 @@ struct engine {
   copy_rule copies;
   std::uint32_t first_actor = 0;     // of the participants that the machine runs
   std::uint32_t first_host = 0;      // of the participants that host threads are bound to
+  bool has_heavy_fence = false;      // see sync/fence.hpp
   std::uint32_t turns_per_look = 1;  // idle polling: turns between looks at the shared queues
   std::uint64_t id = 0;              // unique in the process
 
@@ -64,7 +65,9 @@ struct engine {
   // Written by begin_submit() and end_submit(), read by barrier waiters: 1 between the two.
   // Publishes nothing.
   atomic<std::uint32_t> phase_open{0};
-  // Written by close(), read by submitters: 1 once new tasks are refused. Publishes nothing.
+  // Written by close(), read by submitters: 1 once new tasks are refused. Publishes nothing, but
+  // its order with the count of submissions decides who sees whom (count_in() in
+  // runtime/submit.cpp).
   atomic<std::uint32_t> closing{0};
   // Written by close(), read by workers: 1 when waiting tasks are to be cancelled. Publishes
   // nothing.

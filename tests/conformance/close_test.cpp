@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -85,6 +86,72 @@ TEST_P(close_test, that_timed_out_can_be_repeated) {
   }
   EXPECT_EQ(r.close(wait_limit_ns()), status::ok);
   EXPECT_EQ(n, 50);
+}
+
+// A submit that waits for a ticket while another thread closes the runtime must not be let in by
+// the ticket that the drain sets free.
+void refuses_those_that_wait(runtime& r, const std::function<std::uint64_t(refusal*)>& submit) {
+  std::uint64_t made = 0;
+  refusal why;
+  std::thread late;
+  {
+    gate g(r, r.workers());
+    for (unsigned i = r.workers(); i < 8; ++i) r.post(nothing);
+    late = std::thread([&] { made = submit(&why); });
+    while (r.core()->space_wanted.load(memory_order_seq_cst) == 0) std::this_thread::yield();
+    EXPECT_EQ(r.close(0), status::timed_out);
+  }
+  late.join();
+  EXPECT_EQ(made, 0u);
+  EXPECT_EQ(why.code, status::closed);
+}
+
+TEST_P(close_test, refuses_those_that_wait_for_a_ticket) {
+  if (is_sim()) GTEST_SKIP() << "sim has one host thread";
+  for (const bool in_bulk : {false, true}) {
+    config c = settings();
+    c.wait = wait_policy::park;
+    c.full = when_full::wait;
+    c.tickets = 8;
+    runtime& r = open(c);
+    refuses_those_that_wait(r, [&](refusal* why) -> std::uint64_t {
+      if (!in_bulk) {
+        ticket t = r.try_submit(pack(nothing), nullptr, why);
+        return t.id();
+      }
+      try {
+        return r.submit_bulk(1, [](std::size_t, descriptor& d) { d = pack(nothing); }).id();
+      } catch (const error& e) {
+        why->code = e.code();
+        return 0;
+      }
+    });
+    EXPECT_EQ(r.close(wait_limit_ns()), status::ok);
+  }
+}
+
+// Threads submit without a pause while the runtime closes: what is let in is done.
+TEST_P(close_test, while_others_submit_does_all_that_it_lets_in) {
+  if (is_sim()) GTEST_SKIP() << "sim has one host thread";
+  for (int life = 0; life < rounds(100); ++life) {
+    runtime& r = open();
+    std::atomic<int> ready{0};
+    std::atomic<int> lost{0};
+    std::vector<std::thread> hosts;
+    for (int i = 0; i < 2; ++i) {
+      hosts.emplace_back([&] {
+        for (;; ++ready) {
+          ticket t = r.try_submit(pack(nothing), nullptr, nullptr);
+          if (!t) return;
+          lost += t.wait_outcome(wait_limit_ns()).code != status::ok;
+        }
+      });
+    }
+    while (ready < 4) std::this_thread::yield();
+    EXPECT_EQ(r.close(wait_limit_ns()), status::ok);
+    for (std::thread& h : hosts) h.join();
+    ASSERT_EQ(lost, 0);
+  }
 }
 
 TEST_P(close_test, cancels_what_has_not_started) {

@@ -114,6 +114,12 @@ plant(worker/enqueue.hpp
   [[ring(e, self.index + 1);]]
   [[if (model::fault("enqueue: no ring for the own inbox") && self.running != nullptr) return;
   if (!model::fault("enqueue: no ring")) ring(e, self.index + 1);]])
+plant(runtime/submit.cpp
+  [[return !is_closing ||]]
+  [[return !is_closing || model::fault("submit: does not look at closing once more") ||]])
+plant(runtime/close.cpp
+  [[real_env::heavy_fence();]]
+  [[if (!model::fault("close: no heavy fence")) real_env::heavy_fence();]])
 plant(runtime/close.cpp
   [[for (std::uint32_t i = c.first_actor; i < c.first_host; ++i) unpark(c, i);]]
   [[for (std::uint32_t i = c.first_actor; i < c.first_host; ++i) {

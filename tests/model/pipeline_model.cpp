@@ -175,6 +175,24 @@ struct two_waiters : pipeline<two_waiters, 1, 2> {
   atomic<std::uint32_t> collected;
 };
 
+// One host closes while the other submits: the task is refused, or done.
+template <bool Asymmetric>
+struct closing : pipeline<closing<Asymmetric>, 1, 2> {
+  static constexpr bool is_asymmetric = Asymmetric;
+  void host(unsigned index) {
+    if (index == 1) {
+      require(detail::close_within(this->core, lev::forever, false) == lev::status::ok, "closed");
+      return;
+    }
+    const lev::argument a = detail::parameter<unsigned>::pack(0);
+    lev::refusal why;
+    const std::uint64_t id =
+        detail::try_submit(this->core, {1, 1, 0, 0, 0, 0, &a}, nullptr, false, &why);
+    if (id != 0) return this->wait(id);
+    require(why.code == lev::status::closed, "refused because it closes");
+  }
+};
+
 }  // namespace
 
 int main() {
@@ -198,6 +216,8 @@ int main() {
       .check<two_hosts<2>>("two hosts, depth 2")
       .check<time_outs>("time-outs")
       .check<two_waiters>("two waiters")
+      .check<closing<false>>("closing")
+      .check<closing<true>>("closing, asymmetric")
       .plant("sleep: no last look, in the pipeline")
       .plant("sleep: the waiter is not armed")
       .plant("submit: a letter wakes nobody")
@@ -205,6 +225,8 @@ int main() {
       .plant("enqueue: no ring")
       .plant("enqueue: no ring for the own inbox")
       .plant("close: workers are not woken")
+      .plant("submit: does not look at closing once more", "closing")
+      .plant("close: no heavy fence", "closing, asymmetric")
       .plant("tell_space: slots come back silently", "one space")
       .plant("await_space: not counted for the barrier", "held")
       .plant("await_space: counted for the barrier before it says so", "held")
