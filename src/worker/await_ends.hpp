@@ -48,8 +48,7 @@ class watching {
   ~watching() {
     if (engine_.remote != nullptr) {
       engine_.remote->unwatch();
-      while (has_remote_work(engine_) && tend(engine_, self_)) {
-      }
+      if (has_remote_work(engine_)) tend_all(engine_, self_);
     }
     self_.is_tending = was_tending_;
   }

@@ -225,4 +225,12 @@ bool is_quiescent(engine& e) noexcept {
   return completed == submitted;
 }
 
+void tell_barrier(engine& e) noexcept {
+  // Pairs with await_shared::arm(). A read-modify-write that adds nothing: it comes either after a
+  // barrier waiter's own, and sees the waiter, or before it, and the waiter then sees every
+  // completion counted so far. A plain load could pass the counting.
+  if (e.barrier_wanted.fetch_add(0, memory_order_seq_cst) != 0 && is_quiescent(e))
+    wake_wanting(e, want_barrier);
+}
+
 }  // namespace lev

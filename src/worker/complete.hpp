@@ -49,6 +49,10 @@ void fail_unclaimed(engine& e, std::uint32_t task, status result, int task_code,
 // is_quiescent(): every task that was submitted is complete.
 bool is_quiescent(engine& e) noexcept;
 
+// tell_barrier() wakes those who wait for that, if it is so. After completing tasks, before idling
+// or leaving.
+void tell_barrier(engine& e) noexcept;
+
 }  // namespace lev
 
 #endif

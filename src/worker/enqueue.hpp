@@ -67,8 +67,7 @@ inline void push_ready(engine& e, std::uint32_t task) noexcept {
 // On machines with remote workers whoever has queued a task sends it off, if a worker has room.
 inline void post_ready(engine& e, participant& self) noexcept {
   if (self.is_tending) return;  // who completes a task looks at the lines again
-  while (tend(e, self)) {
-  }
+  tend_all(e, self);
 }
 
 inline void enqueue(engine& e, participant& self, std::uint32_t task) noexcept {

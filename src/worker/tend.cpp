@@ -194,7 +194,20 @@ void cancel_posted(engine& e, participant& self, std::uint32_t task) noexcept {
     while (!line.turn.release_hold()) {  // somebody asked meanwhile: tend() below serves him
     }
   }
-  while (tend(e, self)) {
+  tend_all(e, self);
+}
+
+void tend_all(engine& e, participant& self) noexcept {
+  for (;;) {
+    const std::uint64_t before = self.counters.completed.read();
+    while (tend(e, self)) {
+    }
+    if (self.counters.completed.read() == before) return;
+    // What that makes ready is sent off by the next turn of the loop, not by a call within a call.
+    const bool was_tending = std::exchange(self.is_tending, true);
+    flush_notices(e, self);
+    self.is_tending = was_tending;
+    tell_barrier(e);
   }
 }
 

@@ -21,6 +21,10 @@ namespace lev {
 // tend() moves every line on as far as it goes now; false when there was nothing to do.
 bool tend(engine& e, participant& self) noexcept;
 
+// tend_all() does that until there is nothing to do, and tells of what it has completed: for
+// callers who leave the runtime then.
+void tend_all(engine& e, participant& self) noexcept;
+
 // has_remote_work() tells whether tend() would find something.
 bool has_remote_work(engine& e) noexcept;
 

@@ -134,7 +134,7 @@ TEST_P(close_test, refuses_those_that_wait_for_a_ticket) {
 TEST_P(close_test, while_others_submit_does_all_that_it_lets_in) {
   if (is_sim()) GTEST_SKIP() << "sim has one host thread";
   for (int life = 0; life < rounds(100); ++life) {
-    runtime& r = open();
+    runtime& r = open(settings());
     std::atomic<int> ready{0};
     std::atomic<int> lost{0};
     std::vector<std::thread> hosts;

@@ -72,7 +72,7 @@ plant(worker/enqueue.hpp
   [[e.sched.pass(self.free_slots, report);]]
   [[e.sched.pass(self.free_slots, report);
   if (report.late != 0) self.counters.submitted.add(report.late);]])
-plant(worker/worker.cpp
+plant(worker/complete.cpp
   [[if (e.barrier_wanted.fetch_add(0, memory_order_seq_cst) != 0]]
   [[if ((model::fault("settle: the barrier's word is only read")
            ? e.barrier_wanted.load(memory_order_seq_cst)

@@ -22,6 +22,9 @@ void close_contexts(participant&) noexcept {}
 bool tend(engine&, participant&) noexcept {
   std::abort();
 }
+void tend_all(engine&, participant&) noexcept {
+  std::abort();
+}
 bool has_remote_work(engine&) noexcept {
   std::abort();
 }
