@@ -15,11 +15,14 @@ enum class staging : std::uint8_t {
   copy,  // always a private copy in the local store: outputs appear only when the task completed
 };
 
-// What a host thread does while it waits.
+// What a host thread does while it waits. A choice of the runtime (config::wait), or of one wait.
 enum class wait_policy : std::uint8_t {
-  help,  // spin shortly, run other tasks, then sleep (default)
-  park,  // spin shortly, then sleep; never runs a task
-  spin,  // burn the core: lowest latency, for a host with a core of its own
+  help,      // spin shortly, run other tasks, then sleep (default)
+  park,      // spin shortly, then sleep; never runs a task
+  spin,      // burn the core: lowest latency, for a host with a core of its own
+  yield,     // offer the core to others between two looks; never runs a task, never sleeps
+  directed,  // of the hosts of a core one polls and hands over to whose task is complete
+  of_runtime,  // not for config::wait: what that says. The default of each wait
 };
 
 // What submit does when all tickets are in use.

@@ -101,7 +101,10 @@ typedef enum lev_staging {
 typedef enum lev_wait_policy {
   LEV_WAIT_HELP = 0,
   LEV_WAIT_PARK = 1,
-  LEV_WAIT_SPIN = 2
+  LEV_WAIT_SPIN = 2,
+  LEV_WAIT_YIELD = 3,
+  LEV_WAIT_DIRECTED = 4,
+  LEV_WAIT_OF_RUNTIME = 5 /* for one wait: what lev_options.wait says */
 } lev_wait_policy;
 typedef enum lev_when_full {
   LEV_FULL_HELP = 0,
@@ -181,6 +184,12 @@ lev_status lev_wait(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_ns,
                     lev_outcome* outcome);
 lev_status lev_wait_any(lev_runtime* runtime, lev_ticket* tickets, size_t count, int64_t timeout_ns,
                         size_t* index, lev_outcome* outcome); /* sets tickets[*index] to 0 */
+/* The same, by another policy than the runtime's. LEV_BAD_ARGUMENT when there is no such policy. */
+lev_status lev_wait_by(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_ns,
+                       lev_wait_policy how, lev_outcome* outcome);
+lev_status lev_wait_any_by(lev_runtime* runtime, lev_ticket* tickets, size_t count,
+                           int64_t timeout_ns, lev_wait_policy how, size_t* index,
+                           lev_outcome* outcome);
 lev_status lev_wait_for_completion(lev_runtime* runtime, int64_t timeout_ns);
 lev_status lev_poll(lev_runtime* runtime,
                     lev_ticket ticket); /* LEV_PENDING, or the outcome's code; does not consume */

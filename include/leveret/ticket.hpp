@@ -10,6 +10,7 @@
 #ifndef LEVERET_TICKET_HPP
 #define LEVERET_TICKET_HPP
 
+#include <leveret/config.hpp>
 #include <leveret/status.hpp>
 
 #include <cstddef>
@@ -32,9 +33,11 @@ struct outcome {
 
 namespace detail {
 struct core;
-outcome wait_one(core* runtime, std::uint64_t id, std::int64_t timeout_ns) noexcept;
+outcome wait_one(core* runtime, std::uint64_t id, std::int64_t timeout_ns,
+                 wait_policy how = wait_policy::of_runtime) noexcept;
 outcome wait_any_id(core* runtime, std::uint64_t* ids, std::size_t count, std::size_t* index,
-                    std::int64_t timeout_ns) noexcept;
+                    std::int64_t timeout_ns,
+                    wait_policy how = wait_policy::of_runtime) noexcept;
 status peek(core* runtime, std::uint64_t id) noexcept;
 status cancel(core* runtime, std::uint64_t id) noexcept;
 void release(core* runtime, std::uint64_t id) noexcept;
@@ -65,18 +68,19 @@ class ticket {
   detail::core* home() const noexcept { return runtime_; }
 
   // wait() blocks until the task has its outcome and consumes the ticket. Rethrows what the task
-  // threw; throws lev::error for every other outcome than ok. Inside a task, the worker runs other
-  // tasks meanwhile.
-  void wait() {
-    const outcome o = wait_outcome();
+  // threw; throws lev::error for every other outcome than ok. `how` says what a host thread does
+  // meanwhile. Inside a task it has no effect: the worker runs other tasks meanwhile.
+  void wait(wait_policy how = wait_policy::of_runtime) {
+    const outcome o = wait_outcome(forever, how);
     if (o.code != status::ok) detail::throw_outcome(o);
   }
 
   // wait_outcome() is wait() without exceptions, with a time-out: 0 polls, `forever` waits. The
   // ticket is consumed unless the code is timed_out, would_deadlock, too_deep, would_block (too
-  // many host threads) or bad_argument (a negative time-out other than `forever`).
-  outcome wait_outcome(std::int64_t timeout_ns = forever) noexcept {
-    outcome o = detail::wait_one(runtime_, id_, timeout_ns);
+  // many host threads) or bad_argument (a negative time-out other than `forever`, no policy).
+  outcome wait_outcome(std::int64_t timeout_ns = forever,
+                       wait_policy how = wait_policy::of_runtime) noexcept {
+    outcome o = detail::wait_one(runtime_, id_, timeout_ns, how);
     if (consumes(o.code)) id_ = 0;
     return o;
   }
@@ -119,14 +123,16 @@ constexpr std::size_t none_ready = static_cast<std::size_t>(-1);
 
 // wait_all() waits for and consumes every non-empty ticket. Returns the first failure by position,
 // with the number of failures in all; ok for an empty set. On a time-out, tickets without outcome
-// stay.
-outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns = forever) noexcept;
+// stay. `how` as in ticket::wait(), here and below.
+outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns = forever,
+                 wait_policy how = wait_policy::of_runtime) noexcept;
 
 // wait_any() waits until one ticket has its outcome, consumes that one and stores its place in
 // `index`. Empty tickets are passed over. Errors: bad_argument when no ticket is left (never blocks
 // for ever), timed_out (nothing is consumed).
 outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index,
-                 std::int64_t timeout_ns = forever) noexcept;
+                 std::int64_t timeout_ns = forever,
+                 wait_policy how = wait_policy::of_runtime) noexcept;
 
 }  // namespace lev
 

@@ -128,8 +128,11 @@ class machine {
 
   // Time since the machine was made.
   virtual std::uint64_t now_ns() noexcept = 0;
-  // relax() is one turn of a loop that polls.
+  // relax() is one turn of a loop that polls; yield_core() is one that offers the core to other
+  // threads first. core_number() is the core the caller runs on, or has until now.
   virtual void relax() noexcept = 0;
+  virtual void yield_core() noexcept = 0;
+  virtual std::uint32_t core_number() noexcept { return 0; }
   // wait_word() returns when `word` is no longer `expected`, at the deadline, or for no reason;
   // wake_word() ends waits.
   virtual void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,

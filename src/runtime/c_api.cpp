@@ -20,7 +20,7 @@ static_assert(LEV_POOL_DOWN == static_cast<int>(lev::status::pool_down) &&
 static_assert(sizeof(lev_counters) == sizeof(lev::counters) &&
               offsetof(lev_counters, reruns) == offsetof(lev::counters, reruns));
 static_assert(LEV_STAGING_COPY == static_cast<int>(lev::staging::copy) &&
-              LEV_WAIT_SPIN == static_cast<int>(lev::wait_policy::spin) &&
+              LEV_WAIT_OF_RUNTIME == static_cast<int>(lev::wait_policy::of_runtime) &&
               LEV_FULL_FAIL == static_cast<int>(lev::when_full::fail));
 static_assert(LEV_ARGUMENTS_MAX == lev::argument_count_max && sizeof(lev_kind) == sizeof(int));
 
@@ -228,9 +228,10 @@ lev_status lev_open(const lev_options* options, lev_runtime** runtime) {
       if (options->local_store_bytes != 0) c.local_store_bytes = options->local_store_bytes;
       if (options->seed != 0) c.seed = options->seed;
       if (!is_up_to(options->staging, LEV_STAGING_COPY) ||
-          !is_up_to(options->wait, LEV_WAIT_SPIN) || !is_up_to(options->full, LEV_FULL_FAIL)) {
+          !is_up_to(options->wait, LEV_WAIT_DIRECTED) || !is_up_to(options->full, LEV_FULL_FAIL)) {
         return fail(lev::status::bad_config,
-                    "lev_open: options.staging, wait and full are 0, 1 or 2; zero-initialise them");
+                    "lev_open: options.staging and full are 0, 1 or 2, wait is 0 to 4; "
+                    "zero-initialise them");
       }
       c.staging = static_cast<lev::staging>(options->staging);
       c.wait = static_cast<lev::wait_policy>(options->wait);
@@ -278,20 +279,35 @@ lev_status lev_submit_after(lev_runtime* runtime, lev_procedure_id procedure,
 
 lev_status lev_wait(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_ns,
                     lev_outcome* outcome) {
+  return lev_wait_by(runtime, ticket, timeout_ns, LEV_WAIT_OF_RUNTIME, outcome);
+}
+
+lev_status lev_wait_by(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_ns,
+                       lev_wait_policy how, lev_outcome* outcome) {
+  if (!is_up_to(how, LEV_WAIT_OF_RUNTIME))
+    return fail(lev::status::bad_argument, "lev_wait_by: how is one of lev_wait_policy");
   return report(lev::detail::wait_one(runtime == nullptr ? nullptr : runtime->runtime.core(),
-                                      ticket, timeout_ns),
+                                      ticket, timeout_ns, static_cast<lev::wait_policy>(how)),
                 outcome);
 }
 
 lev_status lev_wait_any(lev_runtime* runtime, lev_ticket* tickets, size_t count, int64_t timeout_ns,
                         size_t* index, lev_outcome* outcome) {
+  return lev_wait_any_by(runtime, tickets, count, timeout_ns, LEV_WAIT_OF_RUNTIME, index, outcome);
+}
+
+lev_status lev_wait_any_by(lev_runtime* runtime, lev_ticket* tickets, size_t count,
+                           int64_t timeout_ns, lev_wait_policy how, size_t* index,
+                           lev_outcome* outcome) {
   if (runtime == nullptr || index == nullptr || (count != 0 && tickets == nullptr)) {
     return fail(lev::status::bad_argument,
                 "lev_wait_any: runtime, tickets and index must not be NULL");
   }
-  return report(
-      lev::detail::wait_any_id(runtime->runtime.core(), tickets, count, index, timeout_ns),
-      outcome);
+  if (!is_up_to(how, LEV_WAIT_OF_RUNTIME))
+    return fail(lev::status::bad_argument, "lev_wait_any_by: how is one of lev_wait_policy");
+  return report(lev::detail::wait_any_id(runtime->runtime.core(), tickets, count, index, timeout_ns,
+                                         static_cast<lev::wait_policy>(how)),
+                outcome);
 }
 
 lev_status lev_wait_for_completion(lev_runtime* runtime, int64_t timeout_ns) {

@@ -65,6 +65,9 @@ void settle_config(config& c, bool is_remote) {
   if (c.max_attempts == 0 || c.max_attempts > 1000)
     refuse_config(status::bad_config, "config.max_attempts = %llu: must be 1 to 1000",
                   c.max_attempts);
+  if (c.wait >= wait_policy::of_runtime)
+    refuse_config(status::bad_config, "config.wait = %llu: must be one of wait_policy, 0 to 4",
+                  static_cast<unsigned long long>(c.wait));
   if (c.trace_events > 1u << 26) {
     refuse_config(status::out_of_memory,
                   "config.trace_events = %llu: at most 2^26 events are kept per worker",
@@ -145,6 +148,7 @@ void open_people(core& c) {
   }
   c.people_used.store(c.first_host, memory_order_relaxed);
   c.bell.open(c.flags.get(), c.people_count);
+  c.hosts_by_core.open(c.workers);
 }
 
 // Where memory arguments are used. A worker in another process reaches shared memory only.

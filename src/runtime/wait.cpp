@@ -158,16 +158,23 @@ outcome collect(core& c, participant& self, std::uint64_t id) noexcept {
   return o;
 }
 
-status check_wait(const core& c, const participant* self, std::int64_t timeout_ns) noexcept {
+status check_wait(const core& c, const participant* self, std::int64_t timeout_ns,
+                  wait_policy how) noexcept {
   if (self == nullptr) return status::would_block;
-  if (timeout_ns < forever) return status::bad_argument;
+  if (timeout_ns < forever || how > wait_policy::of_runtime) return status::bad_argument;
   return self->nest >= c.settings.nest_max ? status::too_deep : status::ok;
 }
 
-// Whether a waiting participant runs other tasks. One that waits inside a task must, or a single
-// worker would wait for ever.
-bool helps_now(const core& c, const participant& self) noexcept {
-  return helps(c) || self.running != nullptr;
+// How a participant waits that was asked to do it by `how`. One that waits inside a task must help,
+// or a single worker would wait for ever.
+wait_policy policy_now(const core& c, const participant& self, wait_policy how) noexcept {
+  if (self.running != nullptr) return wait_policy::help;
+  return how == wait_policy::of_runtime ? c.settings.wait : how;
+}
+
+// Those who share a core look for its other hosts in place of polling alone.
+bool polls_first(wait_policy how) noexcept {
+  return how != wait_policy::yield && how != wait_policy::directed;
 }
 
 void poll_first(core& c, await_ticket& what, std::uint64_t deadline_ns) noexcept {
@@ -205,10 +212,11 @@ std::uint64_t deadline_after(core& c, std::int64_t timeout_ns) noexcept {
                                                                                      : no_deadline;
 }
 
-outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns) noexcept {
+outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns, wait_policy asked) noexcept {
   if (const status s = check_ticket(c, id); s != status::ok) return failed_with(s);
   participant* self = here(*c);
-  if (const status s = check_wait(*c, self, timeout_ns); s != status::ok) return failed_with(s);
+  if (const status s = check_wait(*c, self, timeout_ns, asked); s != status::ok)
+    return failed_with(s);
   await_ticket what(*c, *self, id);
   // Fork and join: a task mostly waits for what it submitted last, and nobody has taken that yet.
   if (self->running != nullptr && self->box.ends_with(ticket_task(id))) {
@@ -223,8 +231,10 @@ outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns) noexcept {
     }
     const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
     flush_notices(*c, *self);
-    if (self->running == nullptr && c->remote == nullptr) poll_first(*c, what, deadline);
-    if (!what.is_there() && !serve_until(*c, *self, what, deadline, helps_now(*c, *self))) {
+    const wait_policy how = policy_now(*c, *self, asked);
+    if (self->running == nullptr && c->remote == nullptr && polls_first(how))
+      poll_first(*c, what, deadline);
+    if (!what.is_there() && !serve_until(*c, *self, what, deadline, how)) {
       return failed_with(gave_up(deadline));
     }
   }
@@ -302,12 +312,13 @@ bool is_held_by_caller(core& c) noexcept {
 
 bool wait_quiescent(core& c, participant& self, std::uint64_t deadline_ns) noexcept {
   await_quiescent what(c, self);
-  return serve_until(c, self, what, deadline_ns, helps(c));
+  return serve_until(c, self, what, deadline_ns, c.settings.wait);
 }
 
 void wait_space(core& c, participant& self, bool helps) noexcept {
   await_space what(c, self);
-  serve_until(c, self, what, no_deadline, helps);
+  const wait_policy idly = c.settings.wait == wait_policy::help ? wait_policy::park : c.settings.wait;
+  serve_until(c, self, what, no_deadline, helps ? wait_policy::help : idly);
 }
 
 void throw_outcome(const outcome& o) {
@@ -324,7 +335,7 @@ void throw_outcome(const outcome& o) {
 }
 
 outcome wait_any_id(core* c, std::uint64_t* ids, std::size_t count, std::size_t* index,
-                    std::int64_t timeout_ns) noexcept {
+                    std::int64_t timeout_ns, wait_policy how) noexcept {
   *index = none_ready;
   bool is_empty = true;
   for (std::size_t i = 0; i < count; ++i) {
@@ -336,11 +347,12 @@ outcome wait_any_id(core* c, std::uint64_t* ids, std::size_t count, std::size_t*
   participant* self = here(*c);
   if (self != nullptr && self->running != nullptr && all_wait_for_themselves(*self, ids, count))
     return failed_with(status::would_deadlock);
-  if (const status s = check_wait(*c, self, timeout_ns); s != status::ok) return failed_with(s);
+  if (const status s = check_wait(*c, self, timeout_ns, how); s != status::ok)
+    return failed_with(s);
   await_any what(*c, *self, ids, count);
   const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
   if (!what.is_there() && timeout_ns != 0)
-    serve_until(*c, *self, what, deadline, helps_now(*c, *self));
+    serve_until(*c, *self, what, deadline, policy_now(*c, *self, how));
   const std::size_t done = what.first_done();
   if (done == none_ready)
     return failed_with(timeout_ns == 0 ? status::timed_out : gave_up(deadline));
@@ -374,7 +386,8 @@ std::int64_t remaining_ns(detail::core& c, std::uint64_t deadline_ns) noexcept {
 
 }  // namespace
 
-outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns) noexcept {
+outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
+                 wait_policy how) noexcept {
   outcome all;
   all.code = status::ok;
   std::uint64_t deadline = no_deadline;
@@ -383,7 +396,7 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns) no
     if (timeout_ns > 0 && deadline == no_deadline)
       deadline = detail::deadline_after(*tickets[i].home(), timeout_ns);
     const outcome o = tickets[i].wait_outcome(
-        timeout_ns > 0 ? remaining_ns(*tickets[i].home(), deadline) : timeout_ns);
+        timeout_ns > 0 ? remaining_ns(*tickets[i].home(), deadline) : timeout_ns, how);
     if (o.code == status::ok) continue;
     if (!ticket::consumes(o.code)) {
       all.code = o.code;
@@ -397,14 +410,14 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns) no
 }
 
 outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index,
-                 std::int64_t timeout_ns) noexcept {
+                 std::int64_t timeout_ns, wait_policy how) noexcept {
   *index = none_ready;
   detail::core* c = home_of(tickets, count);
   if (c == nullptr) return detail::failed_with(status::bad_argument);
   const std::unique_ptr<std::uint64_t[]> ids(new (std::nothrow) std::uint64_t[count]);
   if (ids == nullptr) return detail::failed_with(status::out_of_memory);
   for (std::size_t i = 0; i < count; ++i) ids[i] = tickets[i].id();
-  const outcome o = detail::wait_any_id(c, ids.get(), count, index, timeout_ns);
+  const outcome o = detail::wait_any_id(c, ids.get(), count, index, timeout_ns, how);
   if (*index != none_ready) tickets[*index].forget();
   return o;
 }

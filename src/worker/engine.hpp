@@ -9,11 +9,25 @@
 #include "flow/mutex_table.hpp"
 #include "flow/scheduler.hpp"
 #include "machine/machine.hpp"
+#include "sync/core_list.hpp"
 #include "task/procedure_table.hpp"
 #include "worker/participant.hpp"
 #include "worker/remote_line.hpp"
 
 namespace lev {
+
+// The core lists; cores whose numbers are further apart than there are lists share them.
+class core_lists {
+ public:
+  void open(std::uint32_t workers) noexcept {
+    for (core_list<>& l : lists_) l.open(workers);
+  }
+  core_list<>& of(std::uint32_t core) noexcept { return lists_[core % count]; }
+
+ private:
+  static constexpr std::uint32_t count = 64;
+  core_list<> lists_[count];
+};
 
 struct engine {
   config settings;
@@ -36,6 +50,7 @@ struct engine {
   mutex_table mutexes;
   item_costs costs;
   doorbell<> bell;
+  core_lists hosts_by_core;
   participant* people = nullptr;
 
   // Workers in other processes; null on machines that have none. See tend.hpp.

@@ -6,6 +6,7 @@
 //   asleep          doorbell                      submitters (doorbell.hpp)
 //   is_polling      owner                         submitters: may a letter be sent?
 //   wants           owner                         those who end what it waits for
+//   directed_core   owner                         those who complete its tasks
 //   mail            submitters with a lease       owner
 //   box             owner; thieves take           owner, thieves
 //   counters        owner                         anybody
@@ -127,6 +128,9 @@ struct alignas(line_pair_bytes) participant {
   // Written by the owner, read by those who complete tasks or free slots: what it sleeps for
   // (want_*). Publishes nothing.
   atomic<std::uint32_t> wants{0};
+  // Written by the owner, read by those who complete its tasks: its core and 1 while it waits by
+  // wait_policy::directed, else 0. Publishes nothing; what it arms afterwards publishes it.
+  atomic<std::uint32_t> directed_core{0};
   // Written by the host thread that binds or leaves it, read by other threads: 1 while a thread is
   // bound to this participant.
   atomic<std::uint32_t> is_bound{0};

@@ -11,6 +11,8 @@
 #include "worker/complete.hpp"
 #include "worker/contexts.hpp"
 #include "worker/execute.hpp"
+#include "worker/idle_among.hpp"
+#include "worker/share_core.hpp"
 #include "worker/stage.hpp"
 #include "worker/strips.hpp"
 #include "worker/take.hpp"
@@ -326,10 +328,8 @@ bool spin(engine& e, participant& self, awaited& what, bool helps,
   }
 }
 
-void idle_remote(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept {
-  settle(e, self);
-  if (e.pool.flush(self.free_slots)) tell_space(e);
-  const bool sleeps = e.settings.wait != wait_policy::spin || is_service(e, self);
+void idle_remote(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+                 bool sleeps) noexcept {
   const std::uint64_t spin_end_ns =
       sleeps ? smaller(e.place->now_ns() + e.settings.spin_ns, deadline_ns) : deadline_ns;
   if (!spin_remote(e, self, what, spin_end_ns) && sleeps) sleep_remote(e, self, what, deadline_ns);
@@ -351,69 +351,24 @@ void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_n
 
 // Looks for work, then sleeps; returns when it is worth looking again.
 void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
-          bool helps) noexcept {
-  if (e.remote != nullptr) return idle_remote(e, self, what, deadline_ns);
+          wait_policy how) noexcept {
   settle(e, self);
   if (e.pool.flush(self.free_slots)) tell_space(e);
+  if (how == wait_policy::yield) return idle_yielding(e, what, deadline_ns);
+  if (how == wait_policy::directed) return idle_directed(e, self, what, deadline_ns);
+  const bool sleeps = how != wait_policy::spin;
+  if (e.remote != nullptr) return idle_remote(e, self, what, deadline_ns, sleeps);
+  const bool helps = how == wait_policy::help;
   self.hands_over = false;
   if (helps) {
     e.bell.start_spinning();
     if (self.is_worker && self.is_polling.load(memory_order_relaxed) == 0)
       self.is_polling.store(1, memory_order_relaxed);
   }
-  const bool sleeps = e.settings.wait != wait_policy::spin || self.is_worker;
   const std::uint64_t spin_end_ns =
       sleeps ? smaller(e.place->now_ns() + e.settings.spin_ns, deadline_ns) : deadline_ns;
   if (!spin(e, self, what, helps, spin_end_ns) && sleeps) sleep(e, self, what, deadline_ns, helps);
   if (helps) self.hands_over = e.bell.stop_spinning();
-}
-
-// The last of the contexts to find nothing to do lets the participant sleep, for all of them.
-void sleep_together(engine& e, participant& self, bool helps) noexcept {
-  contexts& c = *self.held;
-  std::uint64_t deadline_ns = no_deadline;
-  const held_context* h = c.current;
-  do {
-    deadline_ns = smaller(deadline_ns, h->deadline_ns);
-    h = h->next;
-  } while (h != c.current);
-  if (helps) e.bell.start_sleeping(self.index);
-  if (!helps || looks_idle(e, self)) {
-    self.counters.parks.add(1);
-    self.park.park(*e.place, deadline_ns);
-  }
-  if (helps) e.bell.stop_sleeping(self.index);
-  ++c.wakes;
-}
-
-// One of several contexts waits. It takes its turns without doing anything, until all of them do:
-// then they sleep together, and all look again when the participant is woken.
-void idle_among(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns, bool helps,
-                std::uint64_t* since_ns) noexcept {
-  contexts& c = *self.held;
-  settle(e, self);
-  const std::uint64_t now_ns = e.place->now_ns();
-  if (*since_ns == 0) *since_ns = now_ns;
-  const bool sleeps = e.settings.wait != wait_policy::spin || self.is_worker;
-  if (!sleeps || now_ns - *since_ns < e.settings.spin_ns) {
-    e.place->relax();
-    return pass_turn(c);
-  }
-  c.current->deadline_ns = deadline_ns;
-  const std::uint32_t wakes = c.wakes;
-  ++c.asleep;
-  if (what.arm()) {
-    while (c.wakes == wakes && !what.is_there()) {
-      if (c.asleep == c.live) {
-        sleep_together(e, self, helps);
-      } else {
-        pass_turn(c);
-      }
-    }
-  }
-  what.disarm();
-  --c.asleep;
-  ++c.wakes;  // disarming may have taken back what another one has armed
 }
 
 // While a participant serves, every task starts with the floating-point mode the server has, and
@@ -483,7 +438,8 @@ void leave(engine& e, participant& self) noexcept {
 }
 
 bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
-                 bool helps) noexcept {
+                 wait_policy how) noexcept {
+  const bool helps = how == wait_policy::help;
   drain(e, self);
   flush_notices(e, self);
   const watching w(e, self);
@@ -503,9 +459,9 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
       continue;
     }
     if (has_company(self)) {
-      idle_among(e, self, what, deadline_ns, helps, &idle_since_ns);
+      idle_among(e, self, what, deadline_ns, &idle_since_ns);  // they are in tasks, and help
     } else {
-      idle(e, self, what, deadline_ns, helps);
+      idle(e, self, what, deadline_ns, how);
     }
     if (e.place->is_stuck()) break;
   }
@@ -525,7 +481,7 @@ void work(engine& e, participant& self) noexcept {
     bool arm() noexcept override { return true; }
     engine& e;
   } until(e);
-  serve_until(e, self, until, no_deadline, true);
+  serve_until(e, self, until, no_deadline, wait_policy::help);
 }
 
 }  // namespace lev

@@ -43,10 +43,10 @@ struct awaited {
   ~awaited() = default;
 };
 
-// serve_until() waits for `what`, running other tasks meanwhile if `helps`. False: the deadline
-// passed first.
+// serve_until() waits for `what` as `how` says; with wait_policy::help it runs other tasks
+// meanwhile. Workers help. False: the deadline passed first.
 bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
-                 bool helps) noexcept;
+                 wait_policy how) noexcept;
 
 }  // namespace lev
 

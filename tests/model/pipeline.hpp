@@ -41,6 +41,7 @@ class place final : public lev::machine {
   }
   std::uint64_t now_ns() noexcept override { return now_ += 1'000; }
   void relax() noexcept override { env::pause(); }
+  void yield_core() noexcept override { env::pause(); }
   void wait_word(lev::atomic<std::uint32_t>& word, std::uint32_t expected,
                  std::uint64_t deadline) noexcept override {
     sleepers_.wait_word(word, expected, deadline);

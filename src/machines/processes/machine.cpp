@@ -5,6 +5,7 @@
 #include "sync/futex.hpp"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <new>
 
@@ -36,6 +37,11 @@ class process_machine final : public machine, public remote_workers {
 
   std::uint64_t now_ns() noexcept override { return monotonic_ns() - start_ns_; }
   void relax() noexcept override { real_env::pause(); }
+  void yield_core() noexcept override { sched_yield(); }
+  std::uint32_t core_number() noexcept override {
+    const int core = sched_getcpu();
+    return core < 0 ? 0 : static_cast<std::uint32_t>(core);
+  }
   void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
                  std::uint64_t deadline_ns) noexcept override;
   void wake_word(atomic<std::uint32_t>& word) noexcept override {

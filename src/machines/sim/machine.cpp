@@ -26,6 +26,7 @@ namespace lev::sim {
 // order of magnitude.
 constexpr std::uint64_t poll_cycles = 100;
 constexpr std::uint64_t poll_jitter_cycles = 32;
+constexpr std::uint64_t yield_cycles = 4'670;        // a switch of the host (TARGETS T6.1)
 constexpr std::uint64_t wake_cycles = 400;           // one way PPE to local store (CELL_MODEL 2.16)
 constexpr std::uint64_t copy_issue_cycles = 60;      // MFC issue (CELL_MODEL 3.2)
 constexpr std::uint64_t copy_latency_cycles = 1000;  // (CELL_MODEL 2.9)
@@ -60,6 +61,7 @@ class sim_machine final : public machine {
   std::uint64_t now_ns() noexcept override { return count_ == 0 ? 0 : me().time; }
   bool is_stuck() noexcept override { return is_stuck_; }
   void relax() noexcept override { pass_time(poll_cycles + random_.below(poll_jitter_cycles)); }
+  void yield_core() noexcept override { pass_time(yield_cycles); }
   void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
                  std::uint64_t deadline_ns) noexcept override;
   void wake_word(atomic<std::uint32_t>& word) noexcept override;

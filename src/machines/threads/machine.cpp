@@ -6,6 +6,7 @@
 #include "sync/futex.hpp"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 #include <new>
@@ -29,6 +30,11 @@ class thread_machine final : public machine {
 
   std::uint64_t now_ns() noexcept override { return monotonic_ns() - start_ns_; }
   void relax() noexcept override { real_env::pause(); }
+  void yield_core() noexcept override { sched_yield(); }
+  std::uint32_t core_number() noexcept override {
+    const int core = sched_getcpu();
+    return core < 0 ? 0 : static_cast<std::uint32_t>(core);
+  }
 
   void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
                  std::uint64_t deadline_ns) noexcept override {

@@ -1,0 +1,97 @@
+// core_list: the hosts of one core whose task is complete, for those that wait by
+// wait_policy::directed. The protocol and its proof are in sync/README.md.
+//
+// Several hosts share a core. One of them polls; the others sleep. A completer puts the number of a
+// sleeping host here instead of waking it, which would cost the worker a system call; the host that
+// polls hands its core over: it wakes the one that is named, and sleeps itself. When nobody polls,
+// the completer wakes the host after all.
+//
+// One entry for each worker, as in the paper, up to a cache line of them; workers beyond that
+// share. A name that finds its entry taken replaces the older one, which is woken.
+//
+// Paper: SLED sections 3.1, 3.1.1 (ready_to_run, split by hardware context) and Figure 6.
+#ifndef LEVERET_SYNC_CORE_LIST_HPP
+#define LEVERET_SYNC_CORE_LIST_HPP
+
+#include "sync/env.hpp"
+
+namespace lev {
+
+template <class Env = real_env>
+class alignas(line_pair_bytes) core_list {
+ public:
+  static constexpr std::uint32_t entries_max = line_bytes / sizeof(std::uint32_t) - 1;
+  static constexpr std::uint32_t nobody = 0xffffffffu;
+
+  // open() sets how many entries are looked at: one for each completer, at most entries_max.
+  void open(std::uint32_t completers) noexcept {
+    count_ = completers < entries_max ? completers : entries_max;
+  }
+
+  // name() is the completer's: `host` sleeps, or is about to, and what it waits for is there.
+  // wake(host) is called for whoever must be woken from here.
+  template <class Wake>
+  void name(std::uint32_t completer, std::uint32_t host, Wake&& wake) noexcept {
+    entry& mine = entries_[completer % count_];
+    // Pairs with take(): publishes what the host waited for. Pairs with stop_polling():
+    // sequentially consistent, as the name is written and then pollers are looked for.
+    const std::uint32_t before = mine.exchange(host + 1, memory_order_seq_cst);
+    if (before != 0 && before != host + 1) wake(before - 1);
+    // Pairs with stop_polling(): a poller that is seen here looks at the entry later.
+    if (pollers_.load(memory_order_seq_cst) == 0) wake_entry(mine, wake);
+  }
+
+  // A host that polls says so, and when it stops: then nobody may be left named whom it was
+  // expected to wake. Nothing that may wait or take long comes between the two.
+  void start_polling() noexcept {
+    // Pairs with name(): what a completer does that sees this poller comes before stop_polling()
+    // looks.
+    pollers_.fetch_add(1, memory_order_relaxed);
+  }
+  template <class Wake>
+  void stop_polling(Wake&& wake) noexcept {
+    // Pairs with name(). Sequentially consistent: this poller leaves and then looks at the entries.
+    if (pollers_.fetch_sub(1, memory_order_seq_cst) != 1) return;
+    for (std::uint32_t i = 0; i < count_; ++i) {
+      // Pairs with name(): the other half of that handshake.
+      if (entries_[i].load(memory_order_seq_cst) != 0) wake_entry(entries_[i], wake);
+    }
+  }
+
+  // take() is a poller's: a host that was named, for this caller to wake; or nobody.
+  std::uint32_t take() noexcept {
+    for (std::uint32_t i = 0; i < count_; ++i) {
+      if (entries_[i].load(memory_order_relaxed) == 0) continue;
+      // Pairs with name(): the host that is woken sees what it waited for.
+      const std::uint32_t found = entries_[i].exchange(0, memory_order_acq_rel);
+      if (found != 0) return found - 1;
+    }
+    return nobody;
+  }
+
+  // A hint: whether somebody else polls, too.
+  bool has_other_pollers() const noexcept { return pollers_.load(memory_order_relaxed) > 1; }
+
+ private:
+  using entry = typename Env::template atomic<std::uint32_t>;
+
+  template <class Wake>
+  static void wake_entry(entry& e, Wake& wake) noexcept {
+    // Pairs with name(): the host that is woken sees what it waited for. Of several who would wake
+    // it, one finds the name.
+    const std::uint32_t found = e.exchange(0, memory_order_acq_rel);
+    if (found != 0) wake(found - 1);
+  }
+
+  // Written by hosts that start or stop polling, read by completers: how many poll. Publishes that
+  // they will look at the entries.
+  entry pollers_{0};
+  // Written by completers (a host's number and 1) and by those who wake the host (0), read by
+  // pollers: publishes what the host waits for.
+  entry entries_[entries_max] = {};
+  std::uint32_t count_ = 0;
+};
+
+}  // namespace lev
+
+#endif

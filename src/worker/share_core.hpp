@@ -1,0 +1,90 @@
+// share_core: how a host waits that shares its core with other hosts: it offers the core to
+// whoever wants it (yield), or hands it to the one whose task is complete (directed). Neither runs
+// tasks.
+//
+// Paper: SLED section 2 (yield if not ready), section 3.1 and Figure 6 (directed yield). The call
+// of the kernel which the paper adds, yield to that one, is two here: wake that one, and sleep.
+#ifndef LEVERET_WORKER_SHARE_CORE_HPP
+#define LEVERET_WORKER_SHARE_CORE_HPP
+
+#include "worker/tend.hpp"
+#include "worker/wake.hpp"
+#include "worker/worker.hpp"
+
+namespace lev {
+
+inline bool is_over(engine& e, std::uint64_t deadline_ns) noexcept {
+  return deadline_ns != no_deadline && e.place->now_ns() >= deadline_ns;
+}
+
+// Something that the loop around idle() must look at.
+inline bool is_news(engine& e, awaited& what) noexcept {
+  return what.is_there() || (e.remote != nullptr && has_remote_work(e));
+}
+
+// One turn of waiting by `yield`.
+inline void idle_yielding(engine& e, awaited& what, std::uint64_t deadline_ns) noexcept {
+  while (!is_news(e, what) && !is_over(e, deadline_ns)) e.place->yield_core();
+}
+
+// A poller's find: news, somebody to hand the core to, or that somebody else may poll.
+struct core_find {
+  enum : std::uint8_t { news, named, other_poller } what = news;
+  std::uint32_t host = no_one;
+};
+
+// SLED section 4.1: 50 to 100 passes do well, 100 were used.
+constexpr std::uint32_t passes_max = 100;
+
+// Polls: its own task first, then the list. After passes_max passes without a find, other programs
+// may have the core for a moment. Where there is one host, nobody would hand it anything, so it
+// sleeps.
+inline core_find poll_core(engine& e, participant& self, core_list<>& list, awaited& what,
+                           std::uint64_t deadline_ns) noexcept {
+  for (;;) {
+    for (std::uint32_t pass = 0; pass < passes_max; ++pass) {
+      if (is_news(e, what)) return {};
+      const std::uint32_t host = list.take();
+      if (host != core_list<>::nobody && host != self.index) return {core_find::named, host};
+      e.place->relax();
+    }
+    if (is_over(e, deadline_ns)) return {};
+    if (list.has_other_pollers() || !e.caps.many_hosts) return {core_find::other_poller, no_one};
+    e.place->yield_core();
+  }
+}
+
+// One turn of waiting by `directed`. This host stops polling only after it has announced its sleep:
+// who completes its task before finds a poller, itself if need be, and it takes its own name out of
+// the list.
+inline void idle_directed(engine& e, participant& self, awaited& what,
+                          std::uint64_t deadline_ns) noexcept {
+  const std::uint32_t core = e.place->core_number();
+  core_list<>& list = e.hosts_by_core.of(core);
+  const auto wake = [&](std::uint32_t host) { unpark(e, host); };
+  list.start_polling();
+  const core_find found = poll_core(e, self, list, what, deadline_ns);
+  if (found.what == core_find::news) return list.stop_polling(wake);
+  self.directed_core.store(core + 1, memory_order_relaxed);
+  if (e.remote != nullptr) {
+    e.remote->want_ends(true);
+    e.remote->unwatch();
+  }
+  const bool sleeps = what.arm() && !is_news(e, what);
+  list.stop_polling(wake);
+  if (found.what == core_find::named) unpark(e, found.host);
+  if (sleeps) {
+    self.counters.parks.add(1);
+    self.park.park(*e.place, deadline_ns);
+  }
+  what.disarm();
+  if (e.remote != nullptr) {
+    e.remote->watch();
+    e.remote->want_ends(false);
+  }
+  self.directed_core.store(0, memory_order_relaxed);
+}
+
+}  // namespace lev
+
+#endif

@@ -1,0 +1,275 @@
+// Conformance: every way to wait, chosen for the runtime or for one wait. Hosts outnumber cores and
+// workers, so that each way has somebody to give way to.
+#include <gtest/gtest.h>
+
+#include <leveret/leveret.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <ctime>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/gate.hpp"
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+constexpr wait_policy policies[] = {wait_policy::help, wait_policy::park, wait_policy::spin,
+                                    wait_policy::yield, wait_policy::directed};
+
+class wait_policy_test : public machine_test {
+ protected:
+  static config by(wait_policy how) {
+    config c = settings();
+    c.wait = how;
+    c.host_threads = 3 * available_cores() + 1;
+    return c;
+  }
+};
+LEV_ON_EVERY_MACHINE(wait_policy_test);
+
+class crowd_test : public wait_policy_test {};
+LEV_ON_MACHINES_OF_MANY_HOSTS(crowd_test);
+
+class frugal_test : public wait_policy_test {};
+LEV_ON_THREADS(frugal_test);
+
+// Runs body(index) on three threads for each core.
+template <class Body>
+void on_many_hosts(Body&& body) {
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < 3 * available_cores(); ++i) threads.emplace_back([&body, i] { body(i); });
+  for (std::thread& t : threads) t.join();
+}
+
+TEST_P(wait_policy_test, of_the_runtime) {
+  for (const wait_policy how : policies) {
+    runtime& r = open(by(how));
+    for (std::int64_t i = 0; i < 50; ++i) {
+      std::int64_t result = 0;
+      ticket t = r.submit(square, std::int64_t{i}, result);
+      expect_ok(t);
+      ASSERT_EQ(result, i * i);
+    }
+    counter n = 0;
+    for (int i = 0; i < 50; ++i) r.post(count_one, ref{&n});
+    expect_all_done();
+    ASSERT_EQ(n, 50);
+  }
+}
+
+TEST_P(wait_policy_test, of_one_wait) {
+  runtime& r = open(by(wait_policy::park));
+  for (int i = 0; i < 20; ++i) {
+    for (const wait_policy how : policies) {
+      std::int64_t results[3] = {};
+      ticket t[3];
+      for (std::int64_t k = 0; k < 3; ++k) t[k] = r.submit(square, std::int64_t{k}, results[k]);
+      std::size_t index = 0;
+      ASSERT_EQ(wait_any(t, 3, &index, wait_limit_ns(), how).code, status::ok);
+      ASSERT_EQ(wait_all(t, 3, wait_limit_ns(), how).code, status::ok);
+      for (std::int64_t k = 0; k < 3; ++k) ASSERT_EQ(results[k], k * k);
+      r.submit(nothing).wait(how);
+    }
+  }
+}
+
+TEST_P(wait_policy_test, that_helps_by_itself_runs_tasks_here) {
+  LEV_SKIP_IF_REMOTE();
+  runtime& r = open(by(wait_policy::park));
+  gate closed(r, r.workers());
+  if (is_sim()) GTEST_SKIP() << "the gate ends by itself";
+  counter n = 0;
+  ticket t = r.submit(count_one, ref{&n});
+  EXPECT_EQ(t.wait_outcome(1'000'000).code, status::timed_out);
+  EXPECT_EQ(n, 0);
+  EXPECT_EQ(t.wait_outcome(wait_limit_ns(), wait_policy::help).code, status::ok);
+  EXPECT_EQ(n, 1);
+  EXPECT_EQ(r.count().helped, 1u);
+}
+
+TEST_P(wait_policy_test, ends_at_its_time_out) {
+  runtime& r = open(by(wait_policy::park));
+  gate closed(r, r.workers());
+  ticket t = r.submit(nothing);
+  for (const wait_policy how : policies) {
+    if (how == wait_policy::help) continue;
+    EXPECT_EQ(t.wait_outcome(0, how).code, status::timed_out);
+    EXPECT_EQ(t.wait_outcome(100'000, how).code, status::timed_out);
+  }
+  closed.open();
+  expect_ok(t);
+}
+
+TEST_P(wait_policy_test, that_there_is_none_of) {
+  runtime& r = open(by(wait_policy::park));
+  ticket t = r.submit(nothing);
+  std::size_t index = 0;
+  for (const unsigned wrong : {6u, 77u, 255u}) {
+    const auto how = static_cast<wait_policy>(wrong);
+    EXPECT_EQ(t.wait_outcome(forever, how).code, status::bad_argument);
+    EXPECT_EQ(wait_any(&t, 1, &index, forever, how).code, status::bad_argument);
+    EXPECT_EQ(wait_all(&t, 1, forever, how).code, status::bad_argument);
+    ASSERT_TRUE(t) << "nothing is consumed";
+  }
+  expect_ok(t);
+}
+
+TEST_P(wait_policy_test, a_task_that_waits_helps_whatever_it_asks_for) {
+  LEV_SKIP_IF_REMOTE();
+  static const auto parent = define("wait_policy.parent", [](ref<runtime> r, ref<counter> n) {
+    for (const wait_policy how : policies) r.to->submit(count_one, n).wait(how);
+  });
+  for (const wait_policy how : policies) {
+    config c = by(how);
+    c.workers = 1;
+    runtime& r = open(c);
+    counter n = 0;
+    expect_ok(r.submit(parent, ref{&r}, ref{&n}));
+    ASSERT_EQ(n, 5);
+  }
+}
+
+TEST_P(wait_policy_test, when_all_tickets_are_in_use) {
+  for (const wait_policy how : policies) {
+    for (const when_full full : {when_full::help, when_full::wait}) {
+      config c = by(how);
+      c.tickets = 8;
+      c.full = full;
+      runtime& r = open(c);
+      counter n = 0;
+      for (int i = 0; i < 100; ++i) r.post(count_one, ref{&n});
+      expect_all_done();
+      ASSERT_EQ(n, 100);
+    }
+  }
+}
+
+TEST_P(crowd_test, of_hosts_that_submit_and_wait) {
+  for (const wait_policy how : policies) {
+    runtime& r = open(by(how));
+    const int each = rounds(how == wait_policy::spin ? 20 : 100);
+    on_many_hosts([&](unsigned) {
+      for (std::int64_t i = 0; i < each; ++i) {
+        std::int64_t result = 0;
+        ticket t = r.submit(square, std::int64_t{i}, result);
+        ASSERT_EQ(wait(t).code, status::ok);
+        ASSERT_EQ(result, i * i);
+      }
+    });
+  }
+}
+
+// Those that hand their core over, those that sleep and those that help wait for each other's
+// workers.
+TEST_P(crowd_test, of_hosts_that_wait_in_different_ways) {
+  runtime& r = open(by(wait_policy::help));
+  counter n = 0;
+  const int each = rounds(100);
+  on_many_hosts([&](unsigned index) {
+    random_source random(base_seed() + index);
+    for (int i = 0; i < each; ++i) {
+      const wait_policy how = policies[random.below(5)];
+      ticket t[2] = {r.submit(count_one, ref{&n}), r.submit(count_one, ref{&n})};
+      std::size_t done = 0;
+      ASSERT_EQ(wait_any(t, 2, &done, wait_limit_ns(), how).code, status::ok);
+      ASSERT_EQ(wait_all(t, 2, wait_limit_ns(), how).code, status::ok);
+    }
+  });
+  EXPECT_EQ(n, 2 * each * static_cast<int>(3 * available_cores()));
+}
+
+// Sleepers of `directed` that are named when they have just given up, and when they come back.
+TEST_P(crowd_test, of_hosts_that_lose_patience) {
+  runtime& r = open(by(wait_policy::directed));
+  const int each = rounds(100);
+  on_many_hosts([&](unsigned index) {
+    random_source random(base_seed() + index);
+    for (int i = 0; i < each; ++i) {
+      std::int64_t result = 0;
+      ticket t = r.submit(square, std::int64_t{i}, result);
+      outcome o;
+      do {
+        o = t.wait_outcome(1 + random.below(30'000));
+      } while (o.code == status::timed_out);
+      ASSERT_EQ(o.code, status::ok);
+      ASSERT_EQ(result, std::int64_t{i} * i);
+    }
+  });
+}
+
+// Two wait for one ticket, which wakes everybody.
+TEST_P(crowd_test, of_hosts_at_one_ticket) {
+  runtime& r = open(by(wait_policy::directed));
+  for (int i = 0; i < rounds(20); ++i) {
+    ticket t = r.submit(nothing);
+    std::atomic<int> collected{0};
+    on_many_hosts([&](unsigned) {
+      ticket copy(t.home(), t.id());
+      const status code = wait(copy).code;
+      collected += code == status::ok;
+    });
+    t.forget();
+    ASSERT_EQ(collected, 1);
+  }
+}
+
+// One that is handed the core goes away for good: those who sleep are woken by their workers.
+TEST_P(crowd_test, whose_poller_leaves) {
+  runtime& r = open(by(wait_policy::directed));
+  for (int i = 0; i < rounds(20); ++i) {
+    std::vector<ticket> t(3 * available_cores());
+    {
+      gate closed(r, r.workers());
+      for (ticket& each : t) each = r.submit(nothing);
+      std::atomic<unsigned> started{0};
+      std::thread opener([&] {
+        while (started < t.size()) std::this_thread::yield();
+        closed.open();
+      });
+      on_many_hosts([&](unsigned index) {
+        ++started;
+        // Every third comes back from its wait long before its task is complete.
+        if (index % 3 == 0) (void)t[index].wait_outcome(1'000);
+        EXPECT_EQ(wait(t[index]).code, status::ok);
+      });
+      opener.join();
+    }
+  }
+}
+
+// Task bodies sleep here as somebody else's work would.
+const auto take_10_ms = define("wait_policy.take_10_ms", [](ref<gate_state> g) {
+  g.to->started.fetch_add(1);
+  while (!g.to->is_open) std::this_thread::yield();
+});
+
+std::uint64_t thread_cpu_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+// The wait of the default policy is a short poll and then a sleep, however long it lasts.
+TEST_P(frugal_test, a_default_wait_costs_little_of_the_core) {
+  runtime& r = open();
+  shared<gate_state> g;
+  std::vector<ticket> tasks;
+  for (unsigned i = 0; i < r.workers(); ++i) tasks.push_back(r.submit(take_10_ms, ref{&g}));
+  while (g->started < static_cast<int>(r.workers())) std::this_thread::yield();
+  const std::uint64_t before = thread_cpu_ns();
+  EXPECT_EQ(tasks[0].wait_outcome(100'000'000).code, status::timed_out);
+  const std::uint64_t used = thread_cpu_ns() - before;
+  g->is_open = true;
+  for (ticket& t : tasks) expect_ok(t);
+  EXPECT_LE(used, 100'000'000u / 10);
+}
+
+}  // namespace
+}  // namespace lev::test
