@@ -63,7 +63,7 @@ class alignas(line_pair_bytes) core_list {
     for (std::uint32_t i = 0; i < count_; ++i) {
       if (entries_[i].load(memory_order_relaxed) == 0) continue;
       // Pairs with name(): the host that is woken sees what it waited for.
-      const std::uint32_t found = entries_[i].exchange(0, memory_order_acq_rel);
+      const std::uint32_t found = entries_[i].exchange(0, memory_order_acquire);
       if (found != 0) return found - 1;
     }
     return nobody;
@@ -79,7 +79,7 @@ class alignas(line_pair_bytes) core_list {
   static void wake_entry(entry& e, Wake& wake) noexcept {
     // Pairs with name(): the host that is woken sees what it waited for. Of several who would wake
     // it, one finds the name.
-    const std::uint32_t found = e.exchange(0, memory_order_acq_rel);
+    const std::uint32_t found = e.exchange(0, memory_order_acquire);
     if (found != 0) wake(found - 1);
   }
 

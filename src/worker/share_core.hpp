@@ -36,11 +36,11 @@ struct core_find {
 // SLED section 4.1: 50 to 100 passes do well, 100 were used.
 constexpr std::uint32_t passes_max = 100;
 
-// Polls: its own task first, then the list. After passes_max passes without a find, other programs
-// may have the core for a moment. Where there is one host, nobody would hand it anything, so it
-// sleeps.
-inline core_find poll_core(engine& e, participant& self, core_list<>& list, awaited& what,
-                           std::uint64_t deadline_ns) noexcept {
+// Looks at its own task first, then at the list. After passes_max passes without a find, other
+// programs may have the core for a moment. Where there is one host, nobody would hand it anything,
+// so it sleeps.
+inline core_find look_around(engine& e, const participant& self, core_list<>& list, awaited& what,
+                             std::uint64_t deadline_ns) noexcept {
   for (;;) {
     for (std::uint32_t pass = 0; pass < passes_max; ++pass) {
       if (is_news(e, what)) return {};
@@ -54,35 +54,33 @@ inline core_find poll_core(engine& e, participant& self, core_list<>& list, awai
   }
 }
 
-// One turn of waiting by `directed`. This host stops polling only after it has announced its sleep:
-// who completes its task before finds a poller, itself if need be, and it takes its own name out of
-// the list.
+// One turn of waiting by `directed`. Who finds a name in the list wakes that host, whatever becomes
+// of itself.
 inline void idle_directed(engine& e, participant& self, awaited& what,
                           std::uint64_t deadline_ns) noexcept {
   const std::uint32_t core = e.place->core_number();
   core_list<>& list = e.hosts_by_core.of(core);
-  const auto wake = [&](std::uint32_t host) { unpark(e, host); };
   list.start_polling();
-  const core_find found = poll_core(e, self, list, what, deadline_ns);
-  if (found.what == core_find::news) return list.stop_polling(wake);
-  self.directed_core.store(core + 1, memory_order_relaxed);
+  const core_find found = look_around(e, self, list, what, deadline_ns);
+  list.stop_polling([&](std::uint32_t host) { unpark(e, host); });
+  if (found.what == core_find::news) return;
   if (e.remote != nullptr) {
     e.remote->want_ends(true);
     e.remote->unwatch();
   }
+  self.directed_core.store(core + 1, memory_order_relaxed);
   const bool sleeps = what.arm() && !is_news(e, what);
-  list.stop_polling(wake);
   if (found.what == core_find::named) unpark(e, found.host);
   if (sleeps) {
     self.counters.parks.add(1);
     self.park.park(*e.place, deadline_ns);
   }
   what.disarm();
+  self.directed_core.store(0, memory_order_relaxed);
   if (e.remote != nullptr) {
     e.remote->watch();
     e.remote->want_ends(false);
   }
-  self.directed_core.store(0, memory_order_relaxed);
 }
 
 }  // namespace lev

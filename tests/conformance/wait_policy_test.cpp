@@ -2,16 +2,13 @@
 // workers, so that each way has somebody to give way to.
 #include <gtest/gtest.h>
 
-#include <leveret/leveret.h>
-
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <ctime>
-#include <string>
 #include <thread>
 #include <vector>
 
+#include "base/random.hpp"
 #include "support/gate.hpp"
 #include "support/machine_test.hpp"
 #include "support/procedures.hpp"
@@ -243,8 +240,7 @@ TEST_P(crowd_test, whose_poller_leaves) {
   }
 }
 
-// Task bodies sleep here as somebody else's work would.
-const auto take_10_ms = define("wait_policy.take_10_ms", [](ref<gate_state> g) {
+const auto stay = define("wait_policy.stay", [](ref<gate_state> g) {
   g.to->started.fetch_add(1);
   while (!g.to->is_open) std::this_thread::yield();
 });
@@ -261,7 +257,7 @@ TEST_P(frugal_test, a_default_wait_costs_little_of_the_core) {
   runtime& r = open();
   shared<gate_state> g;
   std::vector<ticket> tasks;
-  for (unsigned i = 0; i < r.workers(); ++i) tasks.push_back(r.submit(take_10_ms, ref{&g}));
+  for (unsigned i = 0; i < r.workers(); ++i) tasks.push_back(r.submit(stay, ref{&g}));
   while (g->started < static_cast<int>(r.workers())) std::this_thread::yield();
   const std::uint64_t before = thread_cpu_ns();
   EXPECT_EQ(tasks[0].wait_outcome(100'000'000).code, status::timed_out);

@@ -30,6 +30,10 @@ plant(worker/worker.cpp
   [[constexpr std::uint32_t looks_per_clock = 4;]]
   [[constexpr std::uint32_t looks_per_clock = 1;]])
 
+plant(worker/share_core.hpp
+  [[constexpr std::uint32_t passes_max = 100;]]
+  [[constexpr std::uint32_t passes_max = 2;]])
+
 # Completion, dependants, mutexes, pieces, barriers (flow_model.cpp)
 plant(worker/complete.cpp
   [[if (!e.pool.at(task).state.retract(seen, state_bits::depended_on)) return;]]
@@ -153,3 +157,16 @@ plant(flow/slot_pool.hpp
     if (early) cache.set_count(0);
     while (!free_.try_push_all(cache.slots, n)) real_env::pause();
     cache.set_count(0);]])
+plant(worker/share_core.hpp
+  [[if (found.what == core_find::named) unpark(e, found.host);]]
+  [[if (found.what == core_find::named && !model::fault("directed: the hand-over is lost"))
+    unpark(e, found.host);]])
+plant(worker/share_core.hpp
+  [[const bool sleeps = what.arm() &&]]
+  [[const bool sleeps = (model::fault("directed: sleeps without having said so") || what.arm()) &&]])
+plant(worker/share_core.hpp
+  [[list.stop_polling([&](std::uint32_t host) { unpark(e, host); });]]
+  [[if (!model::fault("directed: those who are named are left when the last poller goes"))
+    list.stop_polling([&](std::uint32_t host) { unpark(e, host); });
+  else
+    list.stop_polling([](std::uint32_t) {});]])

@@ -156,3 +156,18 @@ plant(sync/doorbell.hpp
   [[word_.fetch_add(one_sleeper - one_spinner, memory_order_seq_cst);]]
   [[word_.fetch_add(one_sleeper - one_spinner, memory_order_seq_cst);
     if (model::fault("doorbell: no heavy fence")) return;]])
+
+plant(sync/core_list.hpp
+  [[if (pollers_.fetch_sub(1, memory_order_seq_cst) != 1) return;]]
+  [[if (pollers_.fetch_sub(1, memory_order_seq_cst) != 1) return;
+    if (model::fault("core_list: the last poller leaves without a look")) return;]])
+plant(sync/core_list.hpp
+  [[if (pollers_.load(memory_order_seq_cst) == 0) wake_entry(mine, wake);]]
+  [[if (model::fault("core_list: a completer looks for no poller")) return;
+    if (pollers_.load(memory_order_seq_cst) == 0) wake_entry(mine, wake);]])
+plant(sync/core_list.hpp
+  [[if (before != 0 && before != host + 1) wake(before - 1);]]
+  [[if (before != 0 && before != host + 1 &&
+        !model::fault("core_list: a name is written over another")) {
+      wake(before - 1);
+    }]])

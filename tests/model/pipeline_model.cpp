@@ -136,9 +136,10 @@ struct cached : pipeline<cached, 1, 1> {
 };
 
 // Two hosts send tasks to one worker.
-template <unsigned Depth>
-struct two_hosts : pipeline<two_hosts<Depth>, 1, 2> {
+template <unsigned Depth, lev::wait_policy Policy = lev::wait_policy::park>
+struct two_hosts : pipeline<two_hosts<Depth, Policy>, 1, 2> {
   static constexpr std::uint32_t depth = Depth;
+  static constexpr lev::wait_policy wait_policy = Policy;
   void host(unsigned index) {
     for (unsigned i = 0; i < 2; ++i) {
       input[index].set(i);
@@ -214,6 +215,9 @@ int main() {
       .check<nested<2>>("nested, depth 2")
       .check<two_hosts<1>>("two hosts")
       .check<two_hosts<2>>("two hosts, depth 2")
+      .check<two_hosts<1, lev::wait_policy::directed>>("two hosts of one core")
+      .check<one_task<lev::wait_policy::yield>>("one task, host yields")
+      .check<one_task<lev::wait_policy::directed>>("one task, host directs")
       .check<time_outs>("time-outs")
       .check<two_waiters>("two waiters")
       .check<closing<false>>("closing")
@@ -221,6 +225,10 @@ int main() {
       .plant("sleep: no last look, in the pipeline")
       .plant("sleep: the waiter is not armed")
       .plant("submit: a letter wakes nobody")
+      .plant("directed: the hand-over is lost", "two hosts of one core")
+      .plant("directed: sleeps without having said so", "two hosts of one core")
+      .plant("directed: those who are named are left when the last poller goes",
+             "two hosts of one core")
       .plant("finish: only the waiter named last is woken")
       .plant("enqueue: no ring")
       .plant("enqueue: no ring for the own inbox")
