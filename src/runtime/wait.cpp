@@ -3,6 +3,7 @@
 #include "runtime/wait.hpp"
 
 #include "runtime/open.hpp"
+#include "worker/contexts.hpp"
 #include "worker/tend.hpp"
 
 #include <cstdio>
@@ -44,6 +45,8 @@ struct await_shared : awaited {
   }
   void disarm() noexcept override {
     wanted.fetch_sub(1, memory_order_relaxed);
+    // Another context of this participant may want it still; at worst it is woken for nothing.
+    if (has_company(self)) return;
     self.wants.store(self.wants.load(memory_order_relaxed) & ~want, memory_order_relaxed);
   }
 

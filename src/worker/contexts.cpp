@@ -41,7 +41,6 @@ void leave_ring(contexts& c, held_context& h) noexcept {
   while (before->next != &h) before = before->next;
   before->next = h.next;
   --c.live;
-  ++c.wakes;  // those that wait for all others to sleep count again
   held_context& to = *h.next;
   h.next = c.free;
   c.free = &h;
@@ -169,7 +168,6 @@ bool start_thread(contexts& c, task_thread& t) noexcept {
 void finish_company(engine&, participant& self) noexcept {
   contexts& c = *self.held;
   c.is_leaving = true;
-  ++c.wakes;
   while (c.live > 1) pass_turn(c);
   c.is_leaving = false;
 }

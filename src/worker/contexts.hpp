@@ -61,7 +61,7 @@ struct contexts {
   bool is_automatic = true;
   bool is_leaving = false;   // no context but the first takes another task
   std::uint32_t asleep = 0;  // contexts that would sleep if all others did
-  std::uint32_t wakes = 0;   // changes when they are to look again
+  std::uint32_t wakes = 0;   // how often they have slept together
   held_context* free = nullptr;
   transfer_set* free_sets = nullptr;
   std::uint32_t sets = 0;

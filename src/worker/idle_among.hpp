@@ -52,7 +52,6 @@ inline void idle_among(engine& e, participant& self, awaited& what, std::uint64_
   }
   what.disarm();
   --c.asleep;
-  ++c.wakes;  // disarming may have taken back what another one has armed
 }
 
 }  // namespace lev

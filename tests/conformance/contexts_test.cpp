@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <ctime>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
@@ -154,9 +155,16 @@ TEST_P(contexts_test, tasks_with_children_end) {
 const auto slow = define(
     "contexts.slow",
     [](ref<gate_state> g) {
-      while (g.to->blocks && !g.to->is_open) std::this_thread::yield();
+      if (g.to->blocks) g.to->is_open.wait(false);
     },
     nullptr, [](const descriptor&) { return gate_ns; });
+std::uint64_t cpu_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
 const auto wait_for_slow = define("contexts.wait_for_slow",
                                   [](ref<runtime> home, ref<gate_state> g, ref<counter> waiting) {
                                     ticket t = home.to->submit(slow, g);
@@ -178,7 +186,13 @@ TEST_P(contexts_test, contexts_sleep_together) {
   for (ticket& t : all) t = r.submit(wait_for_slow, ref{&r}, ref{&g}, ref{&waiting});
   if (!is_sim()) {
     while (waiting.load() < 3) std::this_thread::yield();
+    // All of them wait now, and nobody has anything to do: not even poll.
+    constexpr std::uint64_t looked_ns = 100'000'000;
+    const std::uint64_t before_ns = cpu_ns();
+    EXPECT_EQ(all[0].wait_outcome(looked_ns).code, status::timed_out);
+    EXPECT_LT(cpu_ns() - before_ns, looked_ns / 2);
     g.is_open = true;
+    g.is_open.notify_all();
   }
   ASSERT_EQ(wait_all(all, 3, wait_limit_ns()).code, status::ok);
 }
