@@ -3,6 +3,7 @@
 
 #include "base/assert.hpp"
 #include "base/numbers.hpp"
+#include "share/faults.hpp"
 #include "sync/env.hpp"
 #include "sync/spin_lock.hpp"
 
@@ -120,7 +121,8 @@ void forget_parents_heap(heap& h) {
 bool commit(const zone& z, std::uintptr_t begin, std::size_t bytes) noexcept {
   const std::uintptr_t first = begin / page_bytes * page_bytes;
   const std::size_t length = round_up(begin + bytes, page_bytes) - first;
-  return fallocate(z.heap_file, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first - z.heap_begin),
+  return !fault_at("host.fallocate") &&
+         fallocate(z.heap_file, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first - z.heap_begin),
                    static_cast<off_t>(length)) == 0;
 }
 
@@ -163,10 +165,11 @@ void give_block(heap& h, std::uintptr_t begin, std::size_t bytes) {
 }  // namespace
 
 int make_memory_file(const char* name, std::size_t bytes) noexcept {
-  const int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  const int file =
+      fault_at("host.memfd_create") ? -1 : memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file < 0) return -1;
-  if (ftruncate(file, static_cast<off_t>(bytes)) != 0 ||
-      fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+  if (fault_at("host.ftruncate") || ftruncate(file, static_cast<off_t>(bytes)) != 0 ||
+      fault_at("host.add_seals") || fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
     close(file);
     return -1;
   }
@@ -186,7 +189,7 @@ int open_to_read(int file) noexcept {
 void* map_near(int file, std::size_t bytes) noexcept {
   heap& h = the_heap();
   const locked l(h);
-  return find_place(h, file, bytes);
+  return fault_at("host.map_lane") ? nullptr : find_place(h, file, bytes);
 }
 
 bool map_at(std::uintptr_t address, int file, std::size_t bytes, bool writable) noexcept {

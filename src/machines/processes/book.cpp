@@ -1,6 +1,7 @@
 // Writing down where procedures are, and finding them again in another process.
 #include "machines/processes/book.hpp"
 
+#include "share/faults.hpp"
 #include "task/procedure_table.hpp"
 
 #include <dlfcn.h>
@@ -105,7 +106,9 @@ void book_reader::forget(const library& l) {
 }
 
 const char* book_reader::open_library(std::uint32_t index, void** handle) {
-  *handle = dlopen(book_->libraries[index], RTLD_NOW | RTLD_LOCAL);
+  *handle = fault_at("worker.open_library")
+                ? nullptr
+                : dlopen(book_->libraries[index], RTLD_NOW | RTLD_LOCAL);
   if (*handle != nullptr) return nullptr;
   const char* why = dlerror();
   std::snprintf(why_, sizeof why_, "%s", why == nullptr ? "dlopen failed" : why);

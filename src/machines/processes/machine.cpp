@@ -2,6 +2,7 @@
 // of nothing else. See README.md beside this file.
 #include "base/numbers.hpp"
 #include "machines/processes/pool.hpp"
+#include "share/faults.hpp"
 #include "sync/futex.hpp"
 
 #include <pthread.h>
@@ -57,9 +58,11 @@ class process_machine final : public machine, public remote_workers {
   void* open_store(std::size_t) noexcept override { return nullptr; }
   void close_store(void*, std::size_t) noexcept override {}
   void get(std::uint32_t, void* local, const argument& remote) noexcept override {
+    fault_at("host.copy_in");
     copy_rows(local, remote, true);
   }
   void put(std::uint32_t, const void* local, const argument& remote) noexcept override {
+    fault_at("host.copy_out");
     copy_rows(const_cast<void*>(local), remote, false);
   }
   void wait_tag(std::uint32_t) noexcept override {}
@@ -129,7 +132,8 @@ bool process_machine::open(std::uint32_t workers) noexcept try {
 
 bool process_machine::start(std::uint32_t workers, worker_entry entry, void* context) noexcept {
   launch_ = {entry, context, workers};
-  is_started_ = pthread_create(&service_, nullptr, &run_service, &launch_) == 0;
+  is_started_ = !fault_at("host.start_service") &&
+                pthread_create(&service_, nullptr, &run_service, &launch_) == 0;
   return is_started_;
 }
 
@@ -163,6 +167,7 @@ void process_machine::post(std::uint32_t worker, const remote_call& c) noexcept 
   r.argument_count = static_cast<std::uint8_t>(c.argument_count);
   r.attempt = c.attempt;
   for (unsigned i = 0; i < c.argument_count; ++i) r.arguments[i] = c.arguments[i];
+  fault_at("host.post");
   if (s.desk->post(number)) pool::wake(*s.desk);
 }
 
@@ -178,6 +183,7 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   pool::seat& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1;
   if (number == s.posted + 1 || !s.desk->has_end(number)) return false;
+  fault_at("host.collect");
   const volatile processes::ending& how = s.desk->ending_of(number);
   const std::uint8_t code = how.code;
   const std::size_t bytes = smaller<std::size_t>(how.text_bytes, processes::ending::text_max);

@@ -2,12 +2,12 @@
 #include "machines/processes/pool.hpp"
 
 #include "base/numbers.hpp"
+#include "share/faults.hpp"
 #include "share/zone.hpp"
 #include "sync/futex.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -23,20 +23,14 @@
 #include <cstring>
 #include <new>
 
-extern char** environ;
-
 namespace lev::processes {
 
 namespace {
 
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t desk_bytes = round_up(sizeof(lane<>), page_bytes);
-constexpr int zygote_socket = 3;  // its number in the zygote
-constexpr int start_ms_max = 20'000;
 
 using word = lane<>::word;
-
-constexpr const char* no_zygote = "the zygote process did not answer; does the program start?";
 
 // What the user of a system that refuses can do.
 const char* next_step(int code) noexcept {
@@ -52,11 +46,6 @@ const char* next_step(int code) noexcept {
     default:
       return "";
   }
-}
-
-void close_file(int* file) noexcept {
-  if (*file >= 0) close(*file);
-  *file = -1;
 }
 
 }  // namespace
@@ -95,13 +84,16 @@ bool pool::open_files(std::uint32_t workers) {
   about_.heap_bytes = z->heap_end - z->heap_begin;
   shared_file_ = make_memory_file(board_name, sizeof(common));
   if (shared_file_ < 0) return fail("making a memory file");
-  void* shared = mmap(nullptr, sizeof(common), PROT_READ | PROT_WRITE, MAP_SHARED, shared_file_, 0);
+  void* shared = fault_at("host.map_board") ? MAP_FAILED
+                                            : mmap(nullptr, sizeof(common), PROT_READ | PROT_WRITE,
+                                                   MAP_SHARED, shared_file_, 0);
   if (shared == MAP_FAILED) return fail("mapping a memory file");
   shared_ = new (shared) common;
   procedures_.open(&shared_->procedures);
   // From here on nobody can map it to write: not even a worker, which runs as the same user.
-  if (!seal_memory_file(shared_file_, true)) return fail("sealing a memory file");
-  bell_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fault_at("host.seal_board") || !seal_memory_file(shared_file_, true))
+    return fail("sealing a memory file");
+  bell_ = fault_at("host.eventfd") ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (bell_ < 0) return fail("eventfd");
   lane_bytes_ = desk_bytes + settings_.local_store_bytes;
   seats_.reset(new seat[workers]);
@@ -109,7 +101,7 @@ bool pool::open_files(std::uint32_t workers) {
   for (std::uint32_t i = 0; i < workers; ++i) {
     seats_[i].file = make_memory_file("leveret-lane", lane_bytes_);
     if (seats_[i].file < 0) return fail("making a worker's memory file");
-    seal_memory_file(seats_[i].file, false);
+    if (!seal_memory_file(seats_[i].file, false)) return fail("sealing a worker's memory file");
     void* desk = map_near(seats_[i].file, lane_bytes_);
     if (desk == nullptr) return fail("mapping a worker's memory file");
     seats_[i].desk = new (desk) lane<>;
@@ -133,6 +125,7 @@ bool pool::open(std::uint32_t workers) {
   about_.chaos = settings_.chaos;
   about_.seed = settings_.seed;
   about_.level = settings_.isolation;
+  about_.faults = reinterpret_cast<std::uintptr_t>(faults::in_workers.load(memory_order_relaxed));
   if (!start_zygote()) return false;
   for (std::uint32_t i = 0; i < workers; ++i) {
     if (!start_worker(i)) return fail("asking the zygote for a worker");
@@ -147,6 +140,13 @@ bool pool::open(std::uint32_t workers) {
   return true;
 }
 
+ssize_t pool::receive_report(report* r, int* file) noexcept {
+  if (fault_at("host.receive_report")) return -1;
+  const ssize_t got = receive_message(socket_, r, sizeof *r, file, 1, MSG_DONTWAIT);
+  if (*file >= 0 && fault_at("host.receive_pidfd")) close_file(file);
+  return got;
+}
+
 // Takes the reports there are, after waiting for one for `wait_ms`. False: a worker that is to be
 // there when the runtime opens will not be.
 bool pool::take_start_reports(int wait_ms) {
@@ -159,7 +159,7 @@ bool pool::take_start_reports(int wait_ms) {
   for (;;) {
     report r;
     int file = -1;
-    const ssize_t got = receive_message(socket_, &r, sizeof r, &file, 1, MSG_DONTWAIT);
+    const ssize_t got = receive_report(&r, &file);
     if (got < 0) return true;
     errno = EPIPE;
     if (got == 0) return fail("the zygote process ended while it started workers");
@@ -169,72 +169,6 @@ bool pool::take_start_reports(int wait_ms) {
     if (got == sizeof r) take_report(r, file);
     if (!has_started) return fail("starting a worker process");
   }
-}
-
-bool pool::spawn_zygote(int socket) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_adddup2(&actions, socket, zygote_socket);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addclosefrom_np(&actions, zygote_socket + 1);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  // A group of its own: what a terminal sends to the host (Ctrl-C) is the host's to handle.
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  const char* const* command = settings_.worker_command;
-  const bool is_own = command == nullptr;
-  char variable[64];
-  std::snprintf(variable, sizeof variable, "%s=%d",
-                is_own ? zygote_variable : worker_program_variable, zygote_socket);
-  std::vector<char*> environment;
-  for (char** e = environ; e != nullptr && *e != nullptr; ++e) environment.push_back(*e);
-  environment.push_back(variable);
-  environment.push_back(nullptr);
-  char name[] = "leveret-zygote";
-  char* own[] = {name, nullptr};
-  const int code =
-      posix_spawnp(&zygote_, is_own ? "/proc/self/exe" : command[0], &actions, &attributes,
-                   is_own ? own : const_cast<char* const*>(command), environment.data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  errno = code;
-  return code == 0 || fail("starting the zygote process");
-}
-
-bool pool::start_zygote() {
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return fail("socketpair");
-  socket_ = ends[0];
-  const bool spawned = spawn_zygote(ends[1]);
-  ::close(ends[1]);
-  return spawned && introduce() && await_ready();
-}
-
-bool pool::introduce() noexcept {
-  const int files[] = {heap_file_, shared_file_, bell_};
-  return send_message(socket_, &about_, sizeof about_, files, 3) || fail(no_zygote);
-}
-
-bool pool::await_ready() noexcept {
-  pollfd watched{socket_, POLLIN, 0};
-  int ready;
-  while ((ready = poll(&watched, 1, start_ms_max)) < 0 && errno == EINTR) {
-  }
-  report r;
-  r.what = report::refused;
-  int file = -1;
-  errno = ETIMEDOUT;
-  if (ready > 0 && receive_message(socket_, &r, sizeof r, &file, 1, 0) == 0) errno = EPIPE;
-  if (r.what == report::ready) return true;
-  if (r.text[0] == 0) return fail(no_zygote);
-  r.text[sizeof r.text - 1] = 0;
-  errno = r.number;
-  if (r.what == report::unavailable) why_status_ = status::unavailable;
-  return fail(r.text);
 }
 
 bool pool::start_worker(std::uint32_t worker) noexcept {
@@ -259,7 +193,7 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
   s.is_awaited = true;
   s.has_arrived = false;
   const order o{worker, reinterpret_cast<std::uintptr_t>(s.desk)};
-  s.is_alive = send_message(socket_, &o, sizeof o, &s.file, 1);
+  s.is_alive = !fault_at("host.send_order") && send_message(socket_, &o, sizeof o, &s.file, 1);
   if (s.is_alive) ++arriving_;
   return s.is_alive;
 }
@@ -286,6 +220,7 @@ void* pool::store_of(std::uint32_t worker) noexcept {
 }
 
 void pool::wake(lane<>& desk) noexcept {
+  fault_at("host.wake");
   wake_sleeper(desk.asleep, sleepers::anywhere);
 }
 
@@ -297,6 +232,7 @@ void pool::give_order(std::uint32_t worker, std::uint32_t order) noexcept {
 }
 
 void pool::ring() noexcept {
+  fault_at("host.ring");
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t n = write(bell_, &one, sizeof one);  // full: it rings already
 }
@@ -306,7 +242,9 @@ void pool::wait(std::uint64_t timeout_ns) noexcept {
   timespec limit{static_cast<time_t>(timeout_ns / 1'000'000'000u),
                  static_cast<long>(timeout_ns % 1'000'000'000u)};
   const nfds_t count = is_zygote_lost_ ? 1 : 2;
-  if (ppoll(watched, count, timeout_ns == no_deadline ? nullptr : &limit, nullptr) <= 0) return;
+  if (fault_at("host.sleep") ||
+      ppoll(watched, count, timeout_ns == no_deadline ? nullptr : &limit, nullptr) <= 0)
+    return;
   if (watched[0].revents == 0) return;
   std::uint64_t rings;
   [[maybe_unused]] const ssize_t n = read(bell_, &rings, sizeof rings);
@@ -330,6 +268,7 @@ void pool::welcome(std::uint32_t worker) noexcept {
 void pool::bury(std::uint32_t worker, int how) {
   seat& s = seats_[worker];
   if (!s.is_alive) return;
+  fault_at("host.bury");
   s.is_alive = false;
   if (!s.has_arrived) --arriving_;
   s.is_awaited = false;
@@ -378,25 +317,6 @@ void pool::take_report(const report& r, int file) {
   close_file(&file);
 }
 
-// The workers die with their zygote (PR_SET_PDEATHSIG); the kernel's word for it is awaited before
-// their tasks are run again.
-void pool::zygote_is_gone() {
-  close_file(&socket_);
-  ::kill(zygote_, SIGKILL);
-  waitpid(zygote_, nullptr, 0);
-  for (std::uint32_t i = 0; i < workers_; ++i) {
-    seat& s = seats_[i];
-    if (s.pidfd >= 0) {
-      syscall(SYS_pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
-      pollfd over{s.pidfd, POLLIN, 0};
-      while (poll(&over, 1, -1) < 0 && errno == EINTR) {
-      }
-    }
-    bury(i, -1);
-  }
-  is_zygote_lost_ = !start_zygote();
-}
-
 bool pool::next_death(remote_death* death) {
   // Here and not where the bell is heard: a service that is busy does not listen to it.
   for (std::uint32_t i = 0; arriving_ != 0 && i < workers_; ++i) {
@@ -405,7 +325,7 @@ bool pool::next_death(remote_death* death) {
   while (deaths_.empty() && !is_zygote_lost_) {
     report r;
     int file = -1;
-    const ssize_t got = receive_message(socket_, &r, sizeof r, &file, 1, MSG_DONTWAIT);
+    const ssize_t got = receive_report(&r, &file);
     if (got == 0) {
       zygote_is_gone();
     } else if (got == sizeof r) {
@@ -422,6 +342,11 @@ bool pool::next_death(remote_death* death) {
 }
 
 bool pool::replace(std::uint32_t worker) noexcept {
+  fault_at("host.replace");
+  if (is_zygote_lost_) return false;
+  if (start_worker(worker)) return true;
+  // A zygote that takes no orders is gone, or as good as gone, and nobody has noticed yet.
+  zygote_is_gone();
   return !is_zygote_lost_ && start_worker(worker);
 }
 
@@ -433,6 +358,7 @@ void pool::kill(std::uint32_t worker) noexcept {
 }
 
 void pool::close() noexcept {
+  fault_at("host.close");
   if (shared_ != nullptr) shared_->shown.magic.store(0, memory_order_relaxed);
   for (std::uint32_t i = 0; i < workers_; ++i) {
     if (seats_[i].desk != nullptr) give_order(i, lane<>::order_stop);
@@ -451,19 +377,6 @@ void pool::close() noexcept {
     close_file(&s.pidfd);
   }
   end_zygote();
-}
-
-// The zygote ends when its socket does; a program that was named as one and does not is killed.
-void pool::end_zygote() noexcept {
-  close_file(&socket_);
-  if (zygote_ <= 0) return;
-  constexpr int leave_ms_max = 2'000;
-  int file = static_cast<int>(syscall(SYS_pidfd_open, zygote_, 0));
-  pollfd over{file, POLLIN, 0};
-  if (file >= 0 && poll(&over, 1, leave_ms_max) == 0) ::kill(zygote_, SIGKILL);
-  close_file(&file);
-  waitpid(zygote_, nullptr, 0);
-  zygote_ = 0;
 }
 
 }  // namespace lev::processes

@@ -6,10 +6,20 @@
 #include "machine/machine.hpp"
 #include "machines/processes/zygote.hpp"
 
+#include <unistd.h>
+
 #include <memory>
 #include <vector>
 
 namespace lev::processes {
+
+// How long a zygote, or a worker of a runtime that opens, may take to answer.
+constexpr int start_ms_max = 20'000;
+
+inline void close_file(int* file) noexcept {
+  if (*file >= 0) close(*file);
+  *file = -1;
+}
 
 class pool {
  public:
@@ -68,7 +78,9 @@ class pool {
   bool await_ready() noexcept;
   bool start_worker(std::uint32_t worker) noexcept;
   bool take_start_reports(int wait_ms);
+  ssize_t receive_report(report* r, int* file) noexcept;
   void end_zygote() noexcept;
+  void drop_zygote() noexcept;
   void welcome(std::uint32_t worker) noexcept;
   void take_report(const report& r, int file);
   void zygote_is_gone();

@@ -2,6 +2,7 @@
 #include "machines/processes/zygote.hpp"
 
 #include "base/random.hpp"
+#include "share/faults.hpp"
 #include "sync/futex.hpp"
 #include "worker/execute.hpp"
 
@@ -31,11 +32,12 @@ class worker_process {
         desk_(*start.desk),
         bell_(start.bell),
         procedures_(&start.shared->procedures),
+        is_tested_(start.about->chaos != 0 || has_fault_plan()),
         random_(start.about->seed * 0x10001u ^ std::uint64_t{start.desk->first} << 20 ^
                 static_cast<std::uint64_t>(getpid())) {}
 
   [[noreturn]] void run() noexcept {
-    pass(chaos_step::started);
+    pass(chaos_step::started, "worker.started");
     if (is_confined()) {
       procedures_.load_all();
       unconfined_ = confine(bell_);
@@ -43,18 +45,20 @@ class worker_process {
     float_mode_ = float_mode();
     desk_.arrived.store(1, memory_order_relaxed);
     ring();
+    fault_at("worker.arrived");
     wait_for_orders();
+    fault_at("worker.ordered");
     for (std::uint32_t number = desk_.first;; ++number) {
       await(number);
       if (is_confined() && !procedures_.has_all_of(desk_.record_of(number).procedure))
         leave(new_library_code);
-      pass(chaos_step::received);
+      pass(chaos_step::received, "worker.received");
       desk_.claim(number);
-      pass(chaos_step::claimed);
+      pass(chaos_step::claimed, "worker.claimed");
       run_task(number);
-      pass(chaos_step::executed);
+      pass(chaos_step::executed, "worker.executed");
       desk_.finish(number);
-      pass(chaos_step::finished);
+      pass(chaos_step::finished, "worker.finished");
       if (is_retiring) leave();
       if (desk_.has_record(number + 1)) ring_if_wanted();
     }
@@ -62,7 +66,9 @@ class worker_process {
 
  private:
   // A step of the protocol, at which a worker of a test may end.
-  void pass(chaos_step step) noexcept {
+  void pass(chaos_step step, fault_name point) noexcept {
+    if (!is_tested_) return;
+    fault_at(point);
     if (about_.chaos == 0 || random_.below(about_.chaos) != 0) return;
     desk_.died_at.store(static_cast<std::uint32_t>(step), memory_order_relaxed);
     kill(getpid(), SIGKILL);
@@ -78,6 +84,7 @@ class worker_process {
     if (desk_.orders.load(memory_order_relaxed) == lane<>::order_stop) leave();
   }
   [[noreturn]] static void leave(int code = 0) noexcept {
+    fault_at("worker.leave");
     std::fflush(nullptr);
     _exit(code);
   }
@@ -104,10 +111,12 @@ class worker_process {
 
   void sleep(std::uint32_t number) noexcept {
     desk_.fall_asleep();
+    fault_at("worker.fall_asleep");
     const bool is_wanted = number != 0 && desk_.has_record(number);
     const std::uint32_t order = desk_.orders.load(memory_order_seq_cst);  // Pairs with give_order()
     if (!is_wanted && order != lane<>::order_stop && (number != 0 || order == lane<>::order_wait))
       sleep_while(desk_.asleep, 1, no_deadline, sleepers::anywhere);
+    fault_at("worker.woken");
     desk_.wake_up();
   }
 
@@ -126,6 +135,7 @@ class worker_process {
     ring();
   }
   void ring() noexcept {
+    fault_at("worker.ring");
     const std::uint64_t one = 1;
     // The counter of the bell saturates at 2^64: the write does not fail, and nobody could mend it.
     [[maybe_unused]] const ssize_t n = write(bell_, &one, sizeof one);
@@ -146,7 +156,7 @@ class worker_process {
         unconfined_ != nullptr ? unconfined_ : procedures_.find(task.procedure, &procedure);
     if (why != nullptr) return fail(how, status::bad_procedure, why);
     try {
-      pass(chaos_step::resolved);
+      pass(chaos_step::resolved, "worker.resolved");
       how.task_code = procedure.run(call{task.arguments, task.argument_count, procedure.context});
       if (how.task_code != 0) how.code = static_cast<std::uint8_t>(status::task_failed);
     } catch (const std::exception& e) {
@@ -169,6 +179,7 @@ class worker_process {
   lane<>& desk_;
   int bell_;
   book_reader procedures_;
+  const bool is_tested_;
   random_source random_;
   const char* unconfined_ = nullptr;  // why the worker could not be confined; then it runs nothing
   std::uint64_t float_mode_ = 0;

@@ -1,6 +1,7 @@
 // The zygote process, and how the host program becomes one.
 #include "machines/processes/zygote.hpp"
 
+#include "share/faults.hpp"
 #include "share/zone.hpp"
 
 #include <dlfcn.h>
@@ -38,9 +39,20 @@ struct zygote {
   pid_t pids[workers_max] = {};
 };
 
-void tell(const zygote& z, const report& r, int file = -1) noexcept {
-  // A host that is gone is noticed by the loop.
-  send_message(z.socket, &r, sizeof r, &file, file < 0 ? 0 : 1);
+[[nodiscard]] bool tell(const zygote& z, const report& r, int file = -1) noexcept {
+  return send_message(z.socket, &r, sizeof r, &file, file < 0 ? 0 : 1);
+}
+
+// When the host is gone, and when it could not be told something: it would wait for ever for a
+// report that is lost, and sees the end of the zygote instead.
+[[noreturn]] void end_all(const zygote& z) noexcept {
+  fault_at("zygote.end");
+  for (const pid_t pid : z.pids) {
+    if (pid > 0) kill(pid, SIGKILL);
+  }
+  while (waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
+  }
+  _exit(0);
 }
 
 [[noreturn]] void refuse(const zygote& z, const char* what,
@@ -49,8 +61,7 @@ void tell(const zygote& z, const report& r, int file = -1) noexcept {
   r.what = what_kind;
   r.number = errno;
   std::snprintf(r.text, sizeof r.text, "%s", what);
-  tell(z, r);
-  _exit(1);
+  _exit(tell(z, r) ? 1 : 2);
 }
 
 // Confines a process that does nothing else: workers that get less than was promised are not
@@ -87,7 +98,8 @@ void listen_for_deaths(zygote& z) noexcept {
   sigaddset(&children, SIGCHLD);
   sigprocmask(SIG_SETMASK, &children, nullptr);
   std::signal(SIGCHLD, SIG_DFL);
-  z.signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+  z.signals =
+      fault_at("zygote.signalfd") ? -1 : signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 void meet_host(zygote& z) noexcept {
@@ -99,7 +111,12 @@ void meet_host(zygote& z) noexcept {
   if (!map_at(z.about.heap_begin, files[0], z.about.heap_bytes, !is_confined))
     refuse(z, "the shared memory's place is taken");
   adopt_zone(z.about.heap_begin, z.about.heap_begin + z.about.heap_bytes);
-  void* shared = mmap(nullptr, sizeof(common), PROT_READ, MAP_SHARED, files[1], 0);
+  auto* plan = reinterpret_cast<fault_plan*>(z.about.faults);
+  arm_faults(plan, plan);
+  fault_at("zygote.met");
+  void* shared = fault_at("zygote.map_board")
+                     ? MAP_FAILED
+                     : mmap(nullptr, sizeof(common), PROT_READ, MAP_SHARED, files[1], 0);
   if (shared == MAP_FAILED) refuse(z, "mapping the book of procedures");
   z.shared = static_cast<const common*>(shared);
   close(files[0]);
@@ -108,7 +125,8 @@ void meet_host(zygote& z) noexcept {
   if (is_confined) try_confining(z);
   listen_for_deaths(z);
   if (z.signals < 0) refuse(z, "signalfd");
-  tell(z, report{});
+  fault_at("zygote.ready");
+  if (!tell(z, report{})) end_all(z);
 }
 
 void limit(int what, std::uint64_t value) noexcept {
@@ -127,7 +145,9 @@ void limit(int what, std::uint64_t value) noexcept {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   close(z.socket);
   close(z.signals);
-  if (!map_at(o.lane_begin, lane_file, z.about.lane_bytes, true)) _exit(1);
+  fault_at("worker.begin");
+  if (fault_at("worker.map_lane") || !map_at(o.lane_begin, lane_file, z.about.lane_bytes, true))
+    _exit(1);
   close(lane_file);
   // What a task forks is not the worker: it must not go on in its place, nor write after its death.
   madvise(reinterpret_cast<void*>(o.lane_begin), z.about.lane_bytes, MADV_DONTFORK);
@@ -144,15 +164,20 @@ void start_worker(zygote& z, const order& o, int lane_file) {
   std::fflush(nullptr);  // or the child would write it again
   const pid_t parent = getpid();
   if (z.hooks.before_fork != nullptr) z.hooks.before_fork();
-  const pid_t pid = o.worker < workers_max ? fork() : -1;
+  errno = EMFILE;  // if no number was free for the lane's file
+  const bool has_lane = !fault_at("zygote.receive_lane") && lane_file >= 0;
+  const bool may_start = has_lane && o.worker < workers_max && !fault_at("zygote.fork");
+  const pid_t pid = may_start ? fork() : -1;
   r.number = errno;
   if (pid == 0) {
     if (z.hooks.in_worker != nullptr) z.hooks.in_worker();
     begin_worker(z, o, lane_file, parent);
   }
   if (z.hooks.after_fork != nullptr) z.hooks.after_fork();
+  fault_at("zygote.forked");
   int pidfd = -1;
-  if (pid > 0) pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (pid > 0 && !fault_at("zygote.pidfd_open"))
+    pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (pid > 0 && pidfd < 0) {  // nobody could wait for its death
     r.number = errno;
     kill(pid, SIGKILL);
@@ -161,11 +186,13 @@ void start_worker(zygote& z, const order& o, int lane_file) {
   r.what = pidfd < 0 ? report::not_started : report::started;
   r.pid = pid;
   if (pidfd >= 0) z.pids[o.worker] = pid;
-  tell(z, r, pidfd);
+  if (fault_at("zygote.tell_started") || !tell(z, r, pidfd)) end_all(z);
+  fault_at("zygote.told_started");
   if (pidfd >= 0) close(pidfd);
 }
 
 void reap(zygote& z) noexcept {
+  fault_at("zygote.reap");
   signalfd_siginfo told[8];
   while (read(z.signals, told, sizeof told) > 0) {
   }
@@ -180,18 +207,10 @@ void reap(zygote& z) noexcept {
       r.worker = i;
       r.pid = pid;
       r.number = how;
-      tell(z, r);
+      if (fault_at("zygote.tell_died") || !tell(z, r)) end_all(z);
+      fault_at("zygote.told_died");
     }
   }
-}
-
-[[noreturn]] void end_all(const zygote& z) noexcept {
-  for (const pid_t pid : z.pids) {
-    if (pid > 0) kill(pid, SIGKILL);
-  }
-  while (waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
-  }
-  _exit(0);
 }
 
 }  // namespace
@@ -210,9 +229,10 @@ void reap(zygote& z) noexcept {
     if (watched[0].revents == 0) continue;
     order o;
     int lane_file = -1;
+    if (fault_at("zygote.receive_order")) continue;
     const ssize_t got = receive_message(z.socket, &o, sizeof o, &lane_file, 1, MSG_DONTWAIT);
     if (got == 0) end_all(z);
-    if (got == sizeof o && lane_file >= 0) start_worker(z, o, lane_file);
+    if (got == sizeof o) start_worker(z, o, lane_file);
     if (lane_file >= 0) close(lane_file);
   }
 }

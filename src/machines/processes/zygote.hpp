@@ -31,6 +31,7 @@ struct introduction {
   std::uint32_t chaos = 0;            // config::chaos
   std::uint64_t seed = 0;
   lev::isolation level = lev::isolation::crash;
+  std::uint64_t faults = 0;  // a fault_plan in the heap, for tests; 0: none
 };
 
 // What workers share beside the heap, in one file that they see read-only.

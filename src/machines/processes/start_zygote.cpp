@@ -1,0 +1,151 @@
+// How a pool gets its zygote, gets another one when that is gone, and ends it.
+#include "machines/processes/pool.hpp"
+#include "share/faults.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+
+extern char** environ;
+
+namespace lev::processes {
+
+namespace {
+
+constexpr int zygote_socket = 3;  // its number in the zygote
+constexpr const char* no_zygote = "the zygote process did not answer; does the program start?";
+
+}  // namespace
+
+bool pool::spawn_zygote(int socket) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_adddup2(&actions, socket, zygote_socket);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addclosefrom_np(&actions, zygote_socket + 1);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  // A group of its own: what a terminal sends to the host (Ctrl-C) is the host's to handle.
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  const char* const* command = settings_.worker_command;
+  const bool is_own = command == nullptr;
+  char variable[64];
+  std::snprintf(variable, sizeof variable, "%s=%d",
+                is_own ? zygote_variable : worker_program_variable, zygote_socket);
+  std::vector<char*> environment;
+  for (char** e = environ; e != nullptr && *e != nullptr; ++e) environment.push_back(*e);
+  environment.push_back(variable);
+  environment.push_back(nullptr);
+  char name[] = "leveret-zygote";
+  char* own[] = {name, nullptr};
+  const int code =
+      fault_at("host.spawn")
+          ? errno
+          : posix_spawnp(&zygote_, is_own ? "/proc/self/exe" : command[0], &actions, &attributes,
+                         is_own ? own : const_cast<char* const*>(command), environment.data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (code == 0) return true;
+  zygote_ = 0;
+  errno = code;
+  return fail("starting the zygote process");
+}
+
+bool pool::start_zygote() {
+  int ends[2];
+  if (fault_at("host.socketpair") ||
+      socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return fail("socketpair");
+  socket_ = ends[0];
+  const bool spawned = spawn_zygote(ends[1]);
+  ::close(ends[1]);
+  return spawned && introduce() && await_ready();
+}
+
+bool pool::introduce() noexcept {
+  const int files[] = {heap_file_, shared_file_, bell_};
+  return (!fault_at("host.introduce") && send_message(socket_, &about_, sizeof about_, files, 3)) ||
+         fail(no_zygote);
+}
+
+bool pool::await_ready() noexcept {
+  pollfd watched{socket_, POLLIN, 0};
+  int ready;
+  while ((ready = poll(&watched, 1, start_ms_max)) < 0 && errno == EINTR) {
+  }
+  report r;
+  r.what = report::refused;
+  int file = -1;
+  errno = ETIMEDOUT;
+  if (ready > 0 && !fault_at("host.receive_ready") &&
+      receive_message(socket_, &r, sizeof r, &file, 1, 0) == 0)
+    errno = EPIPE;
+  if (r.what == report::ready) return true;
+  if (r.text[0] == 0) return fail(no_zygote);
+  r.text[sizeof r.text - 1] = 0;
+  errno = r.number;
+  if (r.what == report::unavailable) why_status_ = status::unavailable;
+  return fail(r.text);
+}
+
+// The workers die with their zygote (PR_SET_PDEATHSIG); the kernel's word for it is awaited before
+// their tasks are run again.
+void pool::zygote_is_gone() {
+  fault_at("host.zygote_gone");
+  drop_zygote();
+  for (std::uint32_t i = 0; i < workers_; ++i) {
+    seat& s = seats_[i];
+    if (s.pidfd >= 0) {
+      syscall(SYS_pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
+      pollfd over{s.pidfd, POLLIN, 0};
+      while (poll(&over, 1, -1) < 0 && errno == EINTR) {
+      }
+    }
+    bury(i, -1);
+  }
+  // What ended it may end the next one, too: a system that is short of something for a moment.
+  constexpr int tries_max = 3;
+  is_zygote_lost_ = true;
+  for (int i = 0; is_zygote_lost_ && i < tries_max; ++i) {
+    drop_zygote();
+    is_zygote_lost_ = !start_zygote();
+  }
+}
+
+void pool::drop_zygote() noexcept {
+  close_file(&socket_);
+  if (zygote_ > 0) {
+    ::kill(zygote_, SIGKILL);
+    waitpid(zygote_, nullptr, 0);
+  }
+  zygote_ = 0;
+}
+
+// The zygote ends when its socket does; a program that was named as one and does not is killed.
+void pool::end_zygote() noexcept {
+  close_file(&socket_);
+  if (zygote_ <= 0) return;
+  constexpr int leave_ms_max = 2'000;
+  int file =
+      fault_at("host.pidfd_open") ? -1 : static_cast<int>(syscall(SYS_pidfd_open, zygote_, 0));
+  pollfd over{file, POLLIN, 0};
+  if (file < 0 || poll(&over, 1, leave_ms_max) != 1) ::kill(zygote_, SIGKILL);
+  close_file(&file);
+  fault_at("host.wait_zygote");
+  waitpid(zygote_, nullptr, 0);
+  zygote_ = 0;
+}
+
+}  // namespace lev::processes
