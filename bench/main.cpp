@@ -33,6 +33,7 @@ constexpr entry benches[] = {
     {"fork-join", "fib(30) with a task per call", bench::fork_join},
     {"buffering", "random small blocks: looking four tasks ahead, against none", bench::buffering},
     {"idle", "CPU time of a runtime without work", bench::idle},
+    {"host-wait", "hosts that share cores offload and wait: by policy", bench::host_wait},
     {"include-time", "compile time of the header", bench::include_time},
 };
 

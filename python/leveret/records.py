@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Literal, TypedDict
+
+# What a thread does while it waits.
+WaitPolicy = Literal["help", "park", "spin", "yield", "directed"]
 
 
 class Counters(TypedDict):

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Literal
 
 from . import _core, launch
+from .records import WaitPolicy
 
 
 def nanoseconds(timeout: float | None) -> int:
@@ -36,7 +37,7 @@ class Runtime(_core.Runtime):
         local_store_bytes: int | None = None,
         trace_events: int = 0,
         seed: int = 1,
-        wait: Literal["help", "park", "spin"] = "help",
+        wait: WaitPolicy = "help",
         pin: bool = False,
         *,
         full: Literal["help", "wait", "fail"] = "help",

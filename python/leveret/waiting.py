@@ -8,18 +8,22 @@ from collections.abc import Iterable, Iterator
 
 from ._core import Ticket, wait_all, wait_any
 from .errors import Status, TimeoutError
+from .records import WaitPolicy
 
 __all__ = ["as_completed", "wait_all", "wait_any"]
 
 
 def as_completed(
-    tickets: Ticket | Iterable[Ticket], timeout: float | None = None
+    tickets: Ticket | Iterable[Ticket],
+    timeout: float | None = None,
+    policy: WaitPolicy | None = None,
 ) -> Iterator[Ticket]:
     """Yields each ticket once, as its task completes. Failures are not raised: wait() does that.
 
     timeout: seconds from the first call for all of them. Raises TimeoutError when it is over,
-    ValueError for a negative number or NaN. Cost: each ticket is looked at once per wait, so n
-    tickets that complete one by one cost n * n / 2 looks of some 50 ns.
+    ValueError for a negative number or NaN. policy: as in Ticket.wait(). Cost: each ticket is
+    looked at once per wait, so n tickets that complete one by one cost n * n / 2 looks of some
+    50 ns.
     """
     pending = dict.fromkeys([tickets] if isinstance(tickets, Ticket) else tickets)
     for one in pending:
@@ -28,10 +32,12 @@ def as_completed(
             raise TypeError(f"tickets must be a Ticket or an iterable of Tickets, not {kind}")
     if timeout is not None and (math.isnan(timeout) or timeout < 0):
         raise ValueError(f"timeout must be None or a number of seconds >= 0, not {timeout}")
-    return _yield_completed(pending, timeout)
+    return _yield_completed(pending, timeout, policy)
 
 
-def _yield_completed(pending: dict[Ticket, None], timeout: float | None) -> Iterator[Ticket]:
+def _yield_completed(
+    pending: dict[Ticket, None], timeout: float | None, policy: WaitPolicy | None
+) -> Iterator[Ticket]:
     end = None if timeout is None else time.monotonic() + timeout
     while pending:
         ready = [ticket for ticket in pending if ticket.done()]
@@ -40,7 +46,7 @@ def _yield_completed(pending: dict[Ticket, None], timeout: float | None) -> Iter
             if remaining == 0.0:
                 text = f"{len(pending)} tickets are not complete"
                 raise TimeoutError(text, Status.TIMED_OUT)
-            ready = [wait_any(pending, remaining)]
+            ready = [wait_any(pending, remaining, policy)]
         for ticket in ready:
             del pending[ticket]
             yield ticket

@@ -7,6 +7,7 @@
 #include "bindings.hpp"
 #include "builtins.hpp"
 #include "calls.hpp"
+#include "choices.hpp"
 #include "runtime_object.hpp"
 
 namespace lev::python {
@@ -19,8 +20,9 @@ Use it as a context manager: the end of the block waits for all tasks and stops 
 the block is left by an exception, tasks that have not started are cancelled first.
 
 machine: a name listed by leveret.machines(). workers: 0 for one less than the cores.
-staging: 'auto', 'in_place' or 'copy'. wait: 'help', 'park' or 'spin'. full: 'help', 'wait' or
-'fail', what a submit does when all tickets are in use. depth: tasks looked ahead, 0 to choose.
+staging: 'auto', 'in_place' or 'copy'. wait: 'help', 'park', 'spin', 'yield' or 'directed', what a
+waiting thread does. full: 'help', 'wait' or 'fail', what a submit does when all tickets are in use.
+depth: tasks looked ahead, 0 to choose.
 local_store_bytes: per worker. tickets: tasks in flight at most. trace_events: kept per worker.
 spin_ns: how long an idle worker polls before it sleeps. seed: of every random choice.
 
@@ -63,22 +65,6 @@ constexpr const char* parallel_doc =
 are cut along with them and need n rows (one axis: n elements). Others go whole to every piece.
 grain: smallest piece, in indices; 0 lets Leveret choose. Raises and costs like submit().)";
 
-template <class Enum>
-struct choice {
-  const char* name;
-  Enum value;
-};
-
-template <class Enum, std::size_t Count>
-Enum choose(const char* field, const std::string& name, const choice<Enum> (&choices)[Count]) {
-  std::string known;
-  for (const choice<Enum>& c : choices) {
-    if (name == c.name) return c.value;
-    known += std::string(known.empty() ? "" : ", ") + c.name;
-  }
-  raise_value_error(std::string(field) + " must be one of " + known + ", not '" + name + "'");
-}
-
 template <class Field>
 void set_number(Field& field, nb::handle options, const char* name) {
   const nb::object value = options[name];
@@ -106,14 +92,12 @@ void set_choices(config& c, nb::handle o) {
     return text_of(value);
   };
   using s = staging;
-  using w = wait_policy;
   using f = when_full;
   const choice<s> stagings[] = {
       {"auto", s::automatic}, {"in_place", s::in_place}, {"copy", s::copy}};
-  const choice<w> waits[] = {{"help", w::help}, {"park", w::park}, {"spin", w::spin}};
   const choice<f> fulls[] = {{"help", f::help}, {"wait", f::wait}, {"fail", f::fail}};
   c.staging = choose("staging", text("staging"), stagings);
-  c.wait = choose("wait", text("wait"), waits);
+  c.wait = choose("wait", text("wait"), wait_policies);
   c.full = choose("full", text("full"), fulls);
   using i = isolation;
   const choice<i> isolations[] = {{"crash", i::crash}, {"confined", i::confined}};

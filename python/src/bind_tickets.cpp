@@ -16,8 +16,9 @@ dropped one is raised by Runtime.wait_for_completion() and by the end of the `wi
 
 constexpr const char* wait_doc = R"(Waits until the task is complete, without the GIL.
 
-timeout: seconds; None waits for ever, 0 polls. Ctrl-C interrupts the wait, not the task. With
-wait='help' this thread may run a task meanwhile, and looks at time and Ctrl-C when that is done.
+timeout: seconds; None waits for ever, 0 polls. Ctrl-C interrupts the wait, not the task.
+policy: 'help', 'park', 'spin', 'yield' or 'directed', what this thread does meanwhile; None is the
+runtime's. With 'help' it may run a task, and looks at time and Ctrl-C when that is done.
 Raises TaskFailed, DependencyFailed or Cancelled by what became of the task, TimeoutError when
 the time is over (nothing is consumed), ValueError for a negative time-out or NaN.
 Cost: a wait for a complete task does not give up the GIL.)";
@@ -36,19 +37,25 @@ constexpr const char* wait_any_doc = R"(Waits until one of the tickets is comple
 
 Its failure is not raised: its wait() or result() does that. A ticket given twice counts once.
 Raises TimeoutError when the time is over, ValueError when there is no ticket or they are of
-different runtimes. Cost: linear in the number of tickets; see as_completed() for many.)";
+different runtimes. Cost: linear in the number of tickets; see as_completed() for many.
+policy: as in Ticket.wait().)";
 
 constexpr const char* wait_all_doc = R"(Waits until all tickets are complete.
 
 Raises the first failure, by position; its `failures` counts the tasks that failed in all.
-TimeoutError when the time is over; the tickets can be waited for again. No tickets: returns.)";
+TimeoutError when the time is over; the tickets can be waited for again. No tickets: returns.
+policy: as in Ticket.wait().)";
 
 }  // namespace
 
 void bind_tickets(nb::module_& m) {
   nb::class_<ticket_object>(m, "Ticket", ticket_doc)
-      .def("wait", &ticket_object::wait, nb::arg("timeout") = nb::none(), wait_doc)
-      .def("result", &ticket_object::result, nb::arg("timeout") = nb::none(), result_doc)
+      .def("wait", &ticket_object::wait, nb::arg("timeout") = nb::none(),
+           nb::arg("policy") = nb::none(),
+           wait_doc)
+      .def("result", &ticket_object::result, nb::arg("timeout") = nb::none(),
+           nb::arg("policy") = nb::none(),
+           result_doc)
       .def("done", &ticket_object::done, "Whether a wait would return at once. Never blocks.")
       .def("cancel", &ticket_object::cancel, cancel_doc)
       .def_prop_ro(
@@ -63,12 +70,14 @@ void bind_tickets(nb::module_& m) {
         return "<leveret.Ticket of '" + t.procedure().name + "', " + state + ">";
       });
   m.def("wait_any", &wait_any, nb::arg("tickets"), nb::arg("timeout") = nb::none(),
-        nb::sig("def wait_any(tickets: Ticket | Iterable[Ticket], timeout: float | None = None) "
-                "-> Ticket"),
+        nb::arg("policy") = nb::none(),
+        nb::sig("def wait_any(tickets: Ticket | Iterable[Ticket], timeout: float | None = None, "
+                "policy: WaitPolicy | None = None) -> Ticket"),
         wait_any_doc);
   m.def("wait_all", &wait_all, nb::arg("tickets"), nb::arg("timeout") = nb::none(),
-        nb::sig("def wait_all(tickets: Ticket | Iterable[Ticket], timeout: float | None = None) "
-                "-> None"),
+        nb::arg("policy") = nb::none(),
+        nb::sig("def wait_all(tickets: Ticket | Iterable[Ticket], timeout: float | None = None, "
+                "policy: WaitPolicy | None = None) -> None"),
         wait_all_doc);
 }
 

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "choices.hpp"
 #include "errors.hpp"
 #include "values.hpp"
 
@@ -123,20 +124,21 @@ outcome ticket_object::poll() {
   return with_borrowed(owner_->runtime(), id_, [](lev::ticket& t) { return t.wait_outcome(0); });
 }
 
-outcome ticket_object::wait_alone(const deadline& end) {
+outcome ticket_object::wait_alone(const deadline& end, wait_policy how) {
   const claim mine(*this);
   if (core_.done()) return core_.wait_outcome(0);
-  const outcome o = wait_in_slices(end, [&](std::int64_t ns) { return core_.wait_outcome(ns); });
+  const outcome o =
+      wait_in_slices(end, [&](std::int64_t ns) { return core_.wait_outcome(ns, how); });
   if (is_finished()) core_.forget();
   return o;
 }
 
-bool ticket_object::try_wait(const deadline& end) {
+bool ticket_object::try_wait(const deadline& end, wait_policy how) {
   while (!is_finished()) {
     owner_->runtime();
     if (waiter_ == std::this_thread::get_id())
       raise_status(status::would_deadlock, "this thread waits for the ticket already");
-    const outcome o = is_waited_for() ? poll() : wait_alone(end);
+    const outcome o = is_waited_for() ? poll() : wait_alone(end, how);
     if (o.code == status::timed_out && end.remaining_ns() == 0) return false;
     if (o.code == status::timed_out || (o.code == status::stale_ticket && is_waited_for())) {
       await_other_waiter(end);
@@ -176,14 +178,14 @@ void ticket_object::check() const {
   if (code_ != status::ok) raise_failure(failures_);
 }
 
-void ticket_object::wait(nb::object timeout) {
-  if (!try_wait(deadline(timeout)))
+void ticket_object::wait(nb::object timeout, nb::object policy) {
+  if (!try_wait(deadline(timeout), policy_of(policy)))
     raise_status(status::timed_out, "procedure '" + plan_.name + "' is not complete yet");
   check();
 }
 
-nb::object ticket_object::result(nb::object timeout) {
-  wait(timeout);
+nb::object ticket_object::result(nb::object timeout, nb::object policy) {
+  wait(timeout, policy);
   nb::list values;
   std::size_t index = 0;
   for (const slot& s : plan_.slots) {

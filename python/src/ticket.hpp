@@ -24,14 +24,14 @@ class ticket_object {
   ticket_object& operator=(const ticket_object&) = delete;
 
   // try_wait() waits without raising for the task's outcome; false when the time is over.
-  bool try_wait(const deadline& end);
+  bool try_wait(const deadline& end, wait_policy how = wait_policy::of_runtime);
   // check() raises unless the outcome, which there must be, is ok.
   void check() const;
   // raise_failure() raises this ticket's failure as the first of `failures`.
   [[noreturn]] void raise_failure(unsigned failures) const;
   // wait() is both, and raises leveret.TimeoutError when the time is over.
-  void wait(nb::object timeout);
-  nb::object result(nb::object timeout);
+  void wait(nb::object timeout, nb::object policy);
+  nb::object result(nb::object timeout, nb::object policy);
   bool done();
   bool cancel();
 
@@ -48,7 +48,7 @@ class ticket_object {
   friend class claimed_set;
 
   outcome poll();
-  outcome wait_alone(const deadline& end);
+  outcome wait_alone(const deadline& end, wait_policy how);
   void finish(const outcome& o);
   std::string failure_text() const;
 

@@ -4,6 +4,8 @@
 
 #include <deque>
 
+#include "choices.hpp"
+
 namespace lev::python {
 
 // The core's tickets of several ticket_objects side by side, as lev::wait_any wants them; given
@@ -31,10 +33,10 @@ class claimed_set {
   std::size_t size() const noexcept { return cores_.size(); }
 
   // One wait; the ticket that got its outcome, or a null object.
-  nb::object wait(const deadline& end) {
+  nb::object wait(const deadline& end, wait_policy how) {
     std::size_t index = none_ready;
     const outcome o = wait_in_slices(end, [&](std::int64_t ns) {
-      return lev::wait_any(cores_.data(), cores_.size(), &index, ns);
+      return lev::wait_any(cores_.data(), cores_.size(), &index, ns, how);
     });
     if (o.code == status::timed_out) return {};
     if (index >= objects_.size()) raise_status(o.code, "the wait was refused");
@@ -88,21 +90,22 @@ std::vector<nb::object> tickets_of(nb::handle tickets, const char* what) {
   return list;
 }
 
-nb::object wait_any(nb::object tickets, nb::object timeout) {
+nb::object wait_any(nb::object tickets, nb::object timeout, nb::object policy) {
   const std::vector<nb::object> list = tickets_of(tickets, "tickets");
   const deadline end(timeout);
+  const wait_policy how = policy_of(policy);
   check_one_runtime(list);
   while (true) {
     if (nb::object finished = find_finished(list); finished.is_valid()) return finished;
     claimed_set free(list);
     if (free.size() == list.size()) {
-      if (nb::object finished = free.wait(end); finished.is_valid()) return finished;
+      if (nb::object finished = free.wait(end, how); finished.is_valid()) return finished;
     } else {
       // Another thread waits for some of these: look at short intervals at what it was told.
       const deadline slice(nb::float_(std::min(0.001, end.remaining_seconds())));
       if (free.size() == 0) {
         await_other_waiter(slice);
-      } else if (nb::object finished = free.wait(slice); finished.is_valid()) {
+      } else if (nb::object finished = free.wait(slice, how); finished.is_valid()) {
         return finished;
       }
     }
@@ -112,15 +115,16 @@ nb::object wait_any(nb::object tickets, nb::object timeout) {
                "none of " + std::to_string(list.size()) + " tickets is complete yet");
 }
 
-void wait_all(nb::object tickets, nb::object timeout) {
+void wait_all(nb::object tickets, nb::object timeout, nb::object policy) {
   const std::vector<nb::object> list = tickets_of(tickets, "tickets");
   const deadline end(timeout);
+  const wait_policy how = policy_of(policy);
   std::size_t missing = 0;
   unsigned failures = 0;
   const ticket_object* first = nullptr;
   for (const nb::object& t : list) {
     ticket_object& one = ticket_in(t);
-    if (!one.try_wait(end)) {
+    if (!one.try_wait(end, how)) {
       ++missing;
     } else if (one.code() != status::ok) {
       failures += one.failures() == 0 ? 1 : one.failures();

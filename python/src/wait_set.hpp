@@ -17,10 +17,10 @@ inline ticket_object& ticket_in(const nb::object& t) {
 // wait_any() returns the first finished Ticket of an iterable; raises TimeoutError when the time is
 // over, ValueError when there is none or they are of different runtimes. The ticket's failure is
 // not raised.
-nb::object wait_any(nb::object tickets, nb::object timeout);
+nb::object wait_any(nb::object tickets, nb::object timeout, nb::object policy);
 
 // wait_all() waits for every Ticket, then raises the first failure by position.
-void wait_all(nb::object tickets, nb::object timeout);
+void wait_all(nb::object tickets, nb::object timeout, nb::object policy);
 
 }  // namespace lev::python
 

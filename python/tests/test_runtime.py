@@ -44,7 +44,7 @@ def test_default_workers() -> None:
 
 
 @pytest.mark.parametrize("staging", ["auto", "in_place", "copy"])
-@pytest.mark.parametrize("wait", ["help", "park", "spin"])
+@pytest.mark.parametrize("wait", ["help", "park", "spin", "yield", "directed"])
 def test_options(machine: str, staging: Any, wait: Any) -> None:
     for options in ({"depth": 1}, {"depth": 3, "tickets": 8, "full": "wait"}, {"pin": True}):
         with leveret.Runtime(
