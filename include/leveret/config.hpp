@@ -17,11 +17,11 @@ enum class staging : std::uint8_t {
 
 // What a host thread does while it waits. A choice of the runtime (config::wait), or of one wait.
 enum class wait_policy : std::uint8_t {
-  help,      // spin shortly, run other tasks, then sleep (default)
-  park,      // spin shortly, then sleep; never runs a task
-  spin,      // burn the core: lowest latency, for a host with a core of its own
-  yield,     // offer the core to others between two looks; never runs a task, never sleeps
-  directed,  // of the hosts of a core one polls and hands over to whose task is complete
+  help,        // spin shortly, run other tasks, then sleep (default)
+  park,        // spin shortly, then sleep; never runs a task
+  spin,        // burn the core: lowest latency, for a host with a core of its own
+  yield,       // offer the core to others between two looks; never runs a task, never sleeps
+  directed,    // of the hosts of a core one polls and hands over to whose task is complete
   of_runtime,  // not for config::wait: what that says. The default of each wait
 };
 

@@ -36,8 +36,7 @@ struct core;
 outcome wait_one(core* runtime, std::uint64_t id, std::int64_t timeout_ns,
                  wait_policy how = wait_policy::of_runtime) noexcept;
 outcome wait_any_id(core* runtime, std::uint64_t* ids, std::size_t count, std::size_t* index,
-                    std::int64_t timeout_ns,
-                    wait_policy how = wait_policy::of_runtime) noexcept;
+                    std::int64_t timeout_ns, wait_policy how = wait_policy::of_runtime) noexcept;
 status peek(core* runtime, std::uint64_t id) noexcept;
 status cancel(core* runtime, std::uint64_t id) noexcept;
 void release(core* runtime, std::uint64_t id) noexcept;

@@ -51,11 +51,9 @@ policy: as in Ticket.wait().)";
 void bind_tickets(nb::module_& m) {
   nb::class_<ticket_object>(m, "Ticket", ticket_doc)
       .def("wait", &ticket_object::wait, nb::arg("timeout") = nb::none(),
-           nb::arg("policy") = nb::none(),
-           wait_doc)
+           nb::arg("policy") = nb::none(), wait_doc)
       .def("result", &ticket_object::result, nb::arg("timeout") = nb::none(),
-           nb::arg("policy") = nb::none(),
-           result_doc)
+           nb::arg("policy") = nb::none(), result_doc)
       .def("done", &ticket_object::done, "Whether a wait would return at once. Never blocks.")
       .def("cancel", &ticket_object::cancel, cancel_doc)
       .def_prop_ro(

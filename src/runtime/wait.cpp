@@ -320,7 +320,8 @@ bool wait_quiescent(core& c, participant& self, std::uint64_t deadline_ns) noexc
 
 void wait_space(core& c, participant& self, bool helps) noexcept {
   await_space what(c, self);
-  const wait_policy idly = c.settings.wait == wait_policy::help ? wait_policy::park : c.settings.wait;
+  const wait_policy idly =
+      c.settings.wait == wait_policy::help ? wait_policy::park : c.settings.wait;
   serve_until(c, self, what, no_deadline, helps ? wait_policy::help : idly);
 }
 
@@ -412,8 +413,8 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
   return all;
 }
 
-outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index,
-                 std::int64_t timeout_ns, wait_policy how) noexcept {
+outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index, std::int64_t timeout_ns,
+                 wait_policy how) noexcept {
   *index = none_ready;
   detail::core* c = home_of(tickets, count);
   if (c == nullptr) return detail::failed_with(status::bad_argument);

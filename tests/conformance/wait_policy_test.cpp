@@ -40,7 +40,8 @@ LEV_ON_THREADS(frugal_test);
 template <class Body>
 void on_many_hosts(Body&& body) {
   std::vector<std::thread> threads;
-  for (unsigned i = 0; i < 3 * available_cores(); ++i) threads.emplace_back([&body, i] { body(i); });
+  for (unsigned i = 0; i < 3 * available_cores(); ++i)
+    threads.emplace_back([&body, i] { body(i); });
   for (std::thread& t : threads) t.join();
 }
 
