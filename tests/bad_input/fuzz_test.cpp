@@ -99,7 +99,7 @@ enum class verdict { good, bad, unknown };
 
 verdict judge(const std::vector<argument>& all) {
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i].what != target_kinds[i] || all[i].flags > 3) return verdict::bad;
+    if (all[i].what != target_kinds[i] || all[i].flags > 7) return verdict::bad;
     if (!is_good_alone(all[i])) return verdict::bad;
   }
   verdict v = verdict::good;

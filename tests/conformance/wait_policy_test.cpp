@@ -233,7 +233,7 @@ TEST_P(crowd_test, whose_poller_leaves) {
       on_many_hosts([&](unsigned index) {
         ++started;
         // Every third comes back from its wait long before its task is complete.
-        if (index % 3 == 0) (void)t[index].wait_outcome(1'000);
+        if (index % 3 == 0 && t[index].wait_outcome(1'000).code != status::timed_out) return;
         EXPECT_EQ(wait(t[index]).code, status::ok);
       });
       opener.join();
