@@ -47,6 +47,9 @@ void* shared_allocate(std::size_t) noexcept {
   return nullptr;
 }
 void shared_free(void*) noexcept {}
+void* current_actor() noexcept {
+  return nullptr;
+}
 const char* procedure_name(procedure_id) noexcept {
   return "?";
 }
