@@ -205,5 +205,6 @@ int main() {
       .plant("take: no ring after a pass", "filtered")
       .spare("take change acq_rel -> acquire", "a completer says nothing by taking the list")
       .spare("add change acq_rel -> release", "a submitter reads no node but its own")
+      .spare("tell_barrier change seq_cst -> acq_rel", "its change and the waiter's have an order")
       .end();
 }
