@@ -15,7 +15,7 @@ constexpr std::size_t far_bytes_min = 2048;
 constexpr std::uint32_t lines_in_flight = 16;
 
 // Declared memory of this size stays in a core's own cache: waiting for it costs more than it
-// takes. (bench contexts)
+// takes. Half of a usual second-level cache; not measured yet.
 constexpr std::size_t near_bytes_max = 512 << 10;
 
 void choose_limit(contexts& c, std::size_t bytes, std::size_t declared_bytes) noexcept {
