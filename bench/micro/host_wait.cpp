@@ -4,6 +4,8 @@
 // Paper: SLED section 4.1, Figures 7 and 8. There, every host has a worker of its own; here they
 // share the workers there are. So what is measured is what the host answers for: the time from the
 // end of its task until it submits the next. It is the worker's idle time where each host has one.
+// The mean over offloads is compared, as there: a host that keeps its core answers at once, and
+// makes the others wait for long.
 #include "registry.hpp"
 #include "timing.hpp"
 
@@ -17,11 +19,13 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace bench {
 namespace {
 
 constexpr figure_spec directed_over_yield{"directed_idle_over_ynr", "ratio", "<= 0.7"};
+constexpr figure_spec directed_over_yield_8{"directed_idle_over_ynr_8", "ratio", "<= 0.7"};
 constexpr figure_spec help_over_yield{"help_idle_over_ynr", "ratio", "<= 0.3"};
 constexpr figure_spec wait_cpu_share{"wait_cpu_share", "cores", "<= 0.02"};
 
@@ -39,74 +43,118 @@ constexpr std::size_t at_yield = 0, at_directed = 1, at_help = 2;
 
 constexpr std::array<int, 6> lengths_us = {1, 3, 10, 30, 100, 300};
 
-// What the tasks of one host leave behind: when the last one ended.
+// What the tasks of one host leave behind: when the last one ended, and how long those took that
+// workers ran. Hosts that help run some, too.
 struct alignas(128) note {
   std::atomic<std::uint64_t> ended_ns{0};  // written by the task, read by its host
+  std::uint64_t busy_ns = 0;
+  std::uint64_t offloads = 0;
+  std::uint64_t begin_ns = 0;  // the host's own
+  samples gaps_ns;             // from the end of a task to the next submit
 };
 
 struct note_ref {
   note* to;
 };
 
+thread_local bool is_host = false;
+
 void offloaded(std::uint64_t steps, note_ref n) {
+  const std::uint64_t start_ns = now_ns();
   keep(chain(1, steps));
-  n.to->ended_ns.store(now_ns(), std::memory_order_release);
+  const std::uint64_t ended_ns = now_ns();
+  if (!is_host) {
+    n.to->busy_ns += ended_ns - start_ns;
+    n.to->offloads += 1;
+  }
+  n.to->ended_ns.store(ended_ns, std::memory_order_release);
 }
 using offloaded_procedure = lev::procedure<void(std::uint64_t, note_ref)>;
 
-// Hosts are on the first cores, three to a core; workers on the others.
+// Hosts are on the first cores, workers on the others: one for each host, if there are so many.
 struct layout {
+  explicit layout(std::size_t per_core) : hosts(per_core * host_cores) {}
   std::size_t host_cores = std::max<std::size_t>(1, usable_cores().size() / 4);
-  std::size_t hosts = 3 * host_cores;
+  std::size_t hosts;
   std::size_t workers = std::min(hosts, usable_cores().size() - host_cores);
 };
 
-void pin_worker(int core) {
-  pin_this_thread(core);
-}
+// What one host, or all of them, have seen.
+struct tally {
+  double answer_us = 0;  // from the end of a task to its host's next submit: the mean
+  double median_us = 0;
+  double idle_us = 0;  // of a worker for each task that it ran
+};
 
-// One runtime with pinned workers for all policies.
-class stage {
+// Hosts that offload tasks to pinned workers and wait for them.
+class crowd {
  public:
-  stage() : runtime_(settings()), procedure_(lev::define("bench.offloaded", offloaded)) {
+  explicit crowd(std::size_t per_core)
+      : places_(per_core),
+        runtime_(settings()),
+        procedure_(lev::define("bench.offloaded", offloaded)) {
     place_workers();
   }
-  const layout& places() const noexcept { return places_; }
-  lev::runtime& runtime() noexcept { return runtime_; }
 
-  // The mean time from a task's end to the next submit, in us, of all hosts; each goes on until
-  // `duration_ns` are over.
-  double idle_us(lev::wait_policy how, std::uint64_t steps, std::uint64_t duration_ns) {
-    std::atomic<std::uint64_t> gaps_ns{0}, gaps{0};
+  // Every host goes on until `duration_ns` are over.
+  tally run(lev::wait_policy how, std::uint64_t steps, std::uint64_t duration_ns) {
+    std::vector<note> notes(places_.hosts);
     std::atomic<std::size_t> ready{0};
     const auto host = [&](std::size_t index) {
+      is_host = true;
       pin_this_thread(usable_cores()[index % places_.host_cores]);
-      note mine;
       ready.fetch_add(1);
       while (ready.load() < places_.hosts) std::this_thread::yield();
-      std::uint64_t sum_ns = 0, count = 0;
-      const std::uint64_t until_ns = now_ns() + duration_ns;
-      for (std::uint64_t now = now_ns(); now < until_ns || count < 3; now = now_ns()) {
-        if (const std::uint64_t ended = mine.ended_ns.load(std::memory_order_acquire); ended != 0) {
-          sum_ns += now - ended;
-          ++count;
-        }
-        runtime_.submit(procedure_, steps, note_ref{&mine}).wait(how);
-      }
-      gaps_ns += sum_ns;
-      gaps += count;
+      note& mine = notes[index];
+      mine.begin_ns = now_ns();
+      offload(how, steps, mine.begin_ns + duration_ns, mine);
     };
     std::vector<std::thread> hosts;
     for (std::size_t i = 0; i < places_.hosts; ++i) hosts.emplace_back(host, i);
     for (std::thread& h : hosts) h.join();
-    return 1e-3 * static_cast<double>(gaps_ns.load()) / static_cast<double>(gaps.load());
+    return add_up(notes);
+  }
+
+  std::string text_of() const {
+    return text("%zu hosts on %zu core(s), %zu worker(s)", places_.hosts, places_.host_cores,
+                places_.workers);
   }
 
  private:
+  void offload(lev::wait_policy how, std::uint64_t steps, std::uint64_t until_ns, note& mine) {
+    for (std::uint64_t now = now_ns(); now < until_ns || mine.gaps_ns.size() < 3; now = now_ns()) {
+      if (const std::uint64_t ended = mine.ended_ns.load(std::memory_order_acquire); ended != 0)
+        mine.gaps_ns.push_back(static_cast<double>(now - ended));
+      runtime_.submit(procedure_, steps, note_ref{&mine}).wait(how);
+    }
+  }
+
+  tally add_up(const std::vector<note>& notes) const {
+    tally all;
+    samples gaps_ns;
+    double busy_ns = 0, offloads = 0;
+    std::uint64_t begin_ns = notes.front().begin_ns, end_ns = 0;
+    for (const note& n : notes) {
+      gaps_ns.insert(gaps_ns.end(), n.gaps_ns.begin(), n.gaps_ns.end());
+      busy_ns += static_cast<double>(n.busy_ns);
+      offloads += static_cast<double>(n.offloads);
+      begin_ns = std::min(begin_ns, n.begin_ns);
+      end_ns = std::max(end_ns, n.ended_ns.load());
+    }
+    for (const double gap : gaps_ns)
+      all.answer_us += 1e-3 * gap / static_cast<double>(gaps_ns.size());
+    all.median_us = 1e-3 * median(std::move(gaps_ns));
+    const double there_ns =
+        static_cast<double>(end_ns - begin_ns) * static_cast<double>(places_.workers);
+    all.idle_us = 1e-3 * (there_ns - busy_ns) / std::max(offloads, 1.0);
+    return all;
+  }
+
   lev::config settings() const {
     lev::config c;
     c.workers = static_cast<int>(places_.workers);
     c.wait = lev::wait_policy::park;
+    c.host_threads = static_cast<std::uint32_t>(places_.hosts + 1);
     return c;
   }
   // Every worker takes one of the tasks, as they wait for each other.
@@ -116,7 +164,7 @@ class stage {
     arrived = 0;
     expected = places_.workers;
     const auto pin = lev::define("bench.pin_and_meet", [](std::uint64_t index) {
-      pin_worker(usable_cores()[index]);
+      pin_this_thread(usable_cores()[index]);
       arrived.fetch_add(1);
       while (arrived.load() < expected) std::this_thread::yield();
     });
@@ -182,14 +230,50 @@ const char* kept_name(std::string name) {
   return names.emplace_back(std::move(name)).c_str();
 }
 
-// Figure 7: idle time; Figure 8: the worker's share of work, with that idle time.
-void add_table(report& figures, std::size_t who, const std::vector<samples>& by_length) {
+// By length, round and policy.
+struct measured {
+  std::vector<samples> answer_us{lengths_us.size()};
+  std::vector<samples> median_us{lengths_us.size()};
+  std::vector<samples> idle_us{lengths_us.size()};
+};
+
+// Figure 7, and 8 with it: the worker's share of work, if it waited for its host's answer.
+void add_table(report& figures, const way& w, const measured& m) {
   for (std::size_t l = 0; l < lengths_us.size(); ++l) {
-    const char* name = kept_name(text("%s_idle_us_at_%d", ways[who].name, lengths_us[l]));
-    samples use = by_length[l];
+    samples use = m.answer_us[l];
     for (double& u : use) u = lengths_us[l] / (lengths_us[l] + u);
-    figures.add({name, "us", ""}, by_length[l], text("utilisation %.3f", median(use)));
+    const char* name = kept_name(text("%s_idle_us_at_%d", w.name, lengths_us[l]));
+    figures.add({name, "us", ""}, m.answer_us[l],
+                text("utilisation %.3f; median %.1f us; workers without a task %.1f us",
+                     median(use), median(m.median_us[l]), median(m.idle_us[l])));
   }
+}
+
+// All policies and lengths in turn, round by round; the first round is not counted.
+std::array<measured, way_count> measure(crowd& hosts, int rounds, std::uint64_t duration_ns,
+                                        double step_ns) {
+  std::array<measured, way_count> all;
+  for (int round = -1; round < rounds; ++round) {
+    for (std::size_t l = 0; l < lengths_us.size(); ++l) {
+      const auto steps = static_cast<std::uint64_t>(lengths_us[l] * 1e3 / step_ns);
+      for (std::size_t w = 0; w < way_count; ++w) {
+        const tally t = hosts.run(ways[w].policy, steps, duration_ns);
+        if (round < 0) continue;
+        all[w].answer_us[l].push_back(t.answer_us);
+        all[w].median_us[l].push_back(t.median_us);
+        all[w].idle_us[l].push_back(t.idle_us);
+      }
+    }
+  }
+  return all;
+}
+
+void add_ratio(report& figures, const figure_spec& spec, const std::vector<samples>& way_us,
+               const std::vector<samples>& yield_us, const std::string& where) {
+  const samples mine = mean_over_lengths(way_us);
+  const samples yield = mean_over_lengths(yield_us);
+  figures.add(spec, ratio(mine, yield),
+              text("%.2f us against %.2f us; ", median(mine), median(yield)) + where);
 }
 
 }  // namespace
@@ -198,29 +282,21 @@ void host_wait(const settings& how, report& figures) {
   if (usable_cores().size() < 2) throw std::runtime_error("this bench needs two cores");
   const double step_ns = chain_step_ns();
   const samples shares = default_shares(how.rounds(), step_ns);
-  stage s;
-  const std::uint64_t duration_ns = how.scaled(30'000'000);
-  std::vector<std::function<double()>> contestants;
-  for (const int length : lengths_us) {
-    const auto steps = static_cast<std::uint64_t>(length * 1e3 / step_ns);
-    for (const way& w : ways)
-      contestants.push_back([&, steps] { return s.idle_us(w.policy, steps, duration_ns); });
+  const std::uint64_t duration_ns = how.quick ? 10'000'000 : 40'000'000;
+  for (const std::size_t per_core : {3, 8}) {
+    crowd hosts(per_core);
+    const auto all = measure(hosts, how.rounds(), duration_ns, step_ns);
+    const measured &yield = all[at_yield], &directed = all[at_directed], &help = all[at_help];
+    const std::string where = hosts.text_of();
+    if (per_core == 3) {
+      add_ratio(figures, directed_over_yield, directed.answer_us, yield.answer_us, where);
+      add_ratio(figures, help_over_yield, help.answer_us, yield.answer_us, where);
+      figures.add(wait_cpu_share, shares, "waits of 10 ms");
+      for (std::size_t w = 0; w < way_count; ++w) add_table(figures, ways[w], all[w]);
+    } else {
+      add_ratio(figures, directed_over_yield_8, directed.answer_us, yield.answer_us, where);
+    }
   }
-  const std::vector<samples> all = interleave(how.rounds(), contestants);
-  std::vector<std::vector<samples>> by_way(way_count);
-  for (std::size_t c = 0; c < all.size(); ++c) by_way[c % way_count].push_back(all[c]);
-
-  const samples yield = mean_over_lengths(by_way[at_yield]);
-  const auto rival = [&](std::size_t who) {
-    return text("%.1f us against %.1f us; %zu hosts on %zu core(s), %zu worker(s)",
-                median(mean_over_lengths(by_way[who])), median(yield), s.places().hosts,
-                s.places().host_cores, s.places().workers);
-  };
-  figures.add(directed_over_yield, ratio(mean_over_lengths(by_way[at_directed]), yield),
-              rival(at_directed));
-  figures.add(help_over_yield, ratio(mean_over_lengths(by_way[at_help]), yield), rival(at_help));
-  figures.add(wait_cpu_share, shares, "waits of 10 ms");
-  for (std::size_t who = 0; who < way_count; ++who) add_table(figures, who, by_way[who]);
 }
 
 }  // namespace bench

@@ -148,7 +148,7 @@ void open_people(core& c) {
   }
   c.people_used.store(c.first_host, memory_order_relaxed);
   c.bell.open(c.flags.get(), c.people_count);
-  c.hosts_by_core.open(c.workers);
+  c.hosts_by_core.open(c.people_count - c.first_host);
 }
 
 // Where memory arguments are used. A worker in another process reaches shared memory only.

@@ -6,8 +6,10 @@
 // polls hands its core over: it wakes the one that is named, and sleeps itself. When nobody polls,
 // the completer wakes the host after all.
 //
-// One entry for each worker, as in the paper, up to a cache line of them; workers beyond that
-// share. A name that finds its entry taken replaces the older one, which is woken.
+// Entries go by host, one cache line of them; hosts beyond that share. A name that finds its entry
+// taken replaces the older one, which is woken. (In the paper every host has a worker of its own,
+// and entries go by worker. Here one worker serves many hosts, whose names would push each other
+// out.)
 //
 // Paper: SLED sections 3.1, 3.1.1 (ready_to_run, split by hardware context) and Figure 6.
 #ifndef LEVERET_SYNC_CORE_LIST_HPP
@@ -23,16 +25,14 @@ class alignas(line_pair_bytes) core_list {
   static constexpr std::uint32_t entries_max = line_bytes / sizeof(std::uint32_t) - 1;
   static constexpr std::uint32_t nobody = 0xffffffffu;
 
-  // open() sets how many entries are looked at: one for each completer, at most entries_max.
-  void open(std::uint32_t completers) noexcept {
-    count_ = completers < entries_max ? completers : entries_max;
-  }
+  // open() sets how many entries are looked at: one for each host, at most entries_max.
+  void open(std::uint32_t hosts) noexcept { count_ = hosts < entries_max ? hosts : entries_max; }
 
   // name() is the completer's: `host` sleeps, or is about to, and what it waits for is there.
   // wake(host) is called for whoever must be woken from here.
   template <class Wake>
-  void name(std::uint32_t completer, std::uint32_t host, Wake&& wake) noexcept {
-    entry& mine = entries_[completer % count_];
+  void name(std::uint32_t host, Wake&& wake) noexcept {
+    entry& mine = entries_[host % count_];
     // Pairs with take(): publishes what the host waited for. Pairs with stop_polling():
     // sequentially consistent, as the name is written and then pollers are looked for.
     const std::uint32_t before = mine.exchange(host + 1, memory_order_seq_cst);
@@ -58,12 +58,15 @@ class alignas(line_pair_bytes) core_list {
     }
   }
 
-  // take() is a poller's: a host that was named, for this caller to wake; or nobody.
-  std::uint32_t take() noexcept {
+  // take() is a poller's: a host that was named, for this caller to wake; or nobody. It looks from
+  // the caller's own entry on, so that the core goes round.
+  std::uint32_t take(std::uint32_t caller) noexcept {
+    std::uint32_t at = caller % count_;
     for (std::uint32_t i = 0; i < count_; ++i) {
-      if (entries_[i].load(memory_order_relaxed) == 0) continue;
+      at = at + 1 < count_ ? at + 1 : 0;
+      if (entries_[at].load(memory_order_relaxed) == 0) continue;
       // Pairs with name(): the host that is woken sees what it waited for.
-      const std::uint32_t found = entries_[i].exchange(0, memory_order_acquire);
+      const std::uint32_t found = entries_[at].exchange(0, memory_order_acquire);
       if (found != 0) return found - 1;
     }
     return nobody;

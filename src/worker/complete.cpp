@@ -52,12 +52,12 @@ void serve_flags(engine& e, std::uint32_t task, std::uint64_t& seen, served* s) 
   s->dependants = e.edges.join(e.edges.take(extra, state_bits::generation(seen)), s->dependants);
 }
 
-void wake_waiters(engine& e, const participant& self, std::uint64_t seen) noexcept {
+void wake_waiters(engine& e, std::uint64_t seen) noexcept {
   if ((seen & state_bits::crowd) != 0) {
     const std::uint32_t used = e.people_used.load(memory_order_relaxed);
     for (std::uint32_t i = 0; i < used; ++i) unpark(e, i);
   } else if ((seen & state_bits::waited) != 0) {
-    tell_waiter(e, self.index, state_bits::waiter(seen));
+    tell_waiter(e, state_bits::waiter(seen));
   }
 }
 
@@ -86,7 +86,7 @@ void finish(engine& e, participant& self, std::uint32_t task, std::uint64_t seen
     give_slot(e, self, task);
   }
   // The slot may belong to the ticket's owner, or to the next task, after this line.
-  if ((seen & (state_bits::waited | state_bits::crowd)) != 0) wake_waiters(e, self, seen);
+  if ((seen & (state_bits::waited | state_bits::crowd)) != 0) wake_waiters(e, seen);
   if (found.dependants != 0) serve_dependants(e, self, found.dependants, result);
   if (found.callback != nullptr) found.callback(found.context);
 }

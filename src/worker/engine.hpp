@@ -19,8 +19,8 @@ namespace lev {
 // The core lists; cores whose numbers are further apart than there are lists share them.
 class core_lists {
  public:
-  void open(std::uint32_t workers) noexcept {
-    for (core_list<>& l : lists_) l.open(workers);
+  void open(std::uint32_t hosts) noexcept {
+    for (core_list<>& l : lists_) l.open(hosts);
   }
   core_list<>& of(std::uint32_t core) noexcept { return lists_[core % count]; }
 

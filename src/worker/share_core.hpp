@@ -44,7 +44,7 @@ inline core_find look_around(engine& e, const participant& self, core_list<>& li
   for (;;) {
     for (std::uint32_t pass = 0; pass < passes_max; ++pass) {
       if (is_news(e, what)) return {};
-      const std::uint32_t host = list.take();
+      const std::uint32_t host = list.take(self.index);
       if (host != core_list<>::nobody && host != self.index) return {core_find::named, host};
       e.place->relax();
     }

@@ -13,10 +13,10 @@ inline void unpark(engine& e, std::uint32_t who) noexcept {
 
 // tell_waiter() tells `who`, who announced himself at a task, that it is complete: wakes him, or
 // names him to the host that polls on his core.
-inline void tell_waiter(engine& e, std::uint32_t completer, std::uint32_t who) noexcept {
+inline void tell_waiter(engine& e, std::uint32_t who) noexcept {
   const std::uint32_t core = e.people[who].directed_core.load(memory_order_relaxed);
   if (core == 0) return unpark(e, who);
-  e.hosts_by_core.of(core - 1).name(completer, who, [&](std::uint32_t host) { unpark(e, host); });
+  e.hosts_by_core.of(core - 1).name(who, [&](std::uint32_t host) { unpark(e, host); });
 }
 
 // ring() makes sure that somebody looks for work; call it after a task was queued.

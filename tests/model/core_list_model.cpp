@@ -24,13 +24,13 @@ struct one_name : scenario<one_name<Pollers>, Pollers + 2> {
     } else if (index <= Pollers) {
       s->list.start_polling();
       for (unsigned pass = 0; pass < 2; ++pass) {
-        if (s->list.take() == 0) wake(0);
+        if (s->list.take(index) == 0) wake(0);
         env::pause();
       }
       s->list.stop_polling(wake);
     } else {
       s->reason.set(1);
-      s->list.name(0, 0, wake);
+      s->list.name(0, wake);
     }
   }
   struct state {
@@ -42,7 +42,7 @@ struct one_name : scenario<one_name<Pollers>, Pollers + 2> {
   boxed<state> s;
 };
 
-// Two are named one after the other in the same entry, by two completers; one host polls.
+// Two are named in the same entry, by two completers; one host polls.
 struct one_entry : scenario<one_entry, 5> {
   void before() { s->list.open(1); }
   void thread(unsigned index) {
@@ -52,10 +52,10 @@ struct one_entry : scenario<one_entry, 5> {
       require(s->reason[index].get() == 1, "the reason is there");
     } else if (index < 4) {
       s->reason[index - 2].set(1);
-      s->list.name(index, index - 2, wake);
+      s->list.name(index - 2, wake);
     } else {
       s->list.start_polling();
-      const std::uint32_t found = s->list.take();
+      const std::uint32_t found = s->list.take(index);
       if (found != core_list::nobody) wake(found);
       s->list.stop_polling(wake);
     }
@@ -70,11 +70,12 @@ struct one_entry : scenario<one_entry, 5> {
 };
 
 // Hosts that wait for a task each, as worker/share_core.hpp does; one worker completes them all.
-struct hand_over : scenario<hand_over, 3> {
+template <int Entries>
+struct hand_over : scenario<hand_over<Entries>, 3> {
   static constexpr unsigned hosts = 2;
 
   void before() {
-    s->list.open(1);
+    s->list.open(Entries);
     for (auto& t : s->tasks) t.open();
   }
   void thread(unsigned index) {
@@ -85,7 +86,7 @@ struct hand_over : scenario<hand_over, 3> {
       while (!s->tasks[i].try_finish(seen, lev::status::ok)) {
       }
       if ((seen & lev::state_bits::waited) == 0) continue;
-      s->list.name(index, lev::state_bits::waiter(seen),
+      s->list.name(lev::state_bits::waiter(seen),
                    [&](std::uint32_t who) { s->park[who].unpark(s->place); });
     }
   }
@@ -96,7 +97,7 @@ struct hand_over : scenario<hand_over, 3> {
       s->list.start_polling();
       std::uint32_t next = core_list::nobody;
       for (unsigned pass = 0; pass < 2 && next == core_list::nobody && !is_there(); ++pass) {
-        next = s->list.take();
+        next = s->list.take(index);
         env::pause();
       }
       s->list.stop_polling(wake);
@@ -123,7 +124,8 @@ int main() {
       .check<one_name<1>>("one name")
       .check<one_name<2>>("one name, two pollers")
       .check<one_entry>("one entry")
-      .check<hand_over>("hand-over")
+      .check<hand_over<2>>("hand-over")
+      .check<hand_over<1>>("hand-over, one entry")
       .plant("core_list: the last poller leaves without a look")
       .plant("core_list: a completer looks for no poller")
       .plant("core_list: a name is written over another")
