@@ -25,7 +25,8 @@ namespace bench {
 namespace {
 
 constexpr figure_spec directed_over_yield{"directed_idle_over_ynr", "ratio", "<= 0.7"};
-constexpr figure_spec directed_over_yield_8{"directed_idle_over_ynr_8", "ratio", "<= 0.7"};
+constexpr figure_spec among_8{"directed_over_ynr_of_8", "ratio", ""};
+constexpr figure_spec among_others{"directed_over_ynr_busy", "ratio", ""};
 constexpr figure_spec help_over_yield{"help_idle_over_ynr", "ratio", "<= 0.3"};
 constexpr figure_spec wait_cpu_share{"wait_cpu_share", "cores", "<= 0.02"};
 
@@ -40,6 +41,7 @@ constexpr way ways[] = {{"ynr", lev::wait_policy::yield},
                         {"spin", lev::wait_policy::spin}};
 constexpr std::size_t way_count = std::size(ways);
 constexpr std::size_t at_yield = 0, at_directed = 1, at_help = 2;
+constexpr std::size_t first_two = 2;
 
 constexpr std::array<int, 6> lengths_us = {1, 3, 10, 30, 100, 300};
 
@@ -115,6 +117,7 @@ class crowd {
     return add_up(notes);
   }
 
+  const layout& places() const noexcept { return places_; }
   std::string text_of() const {
     return text("%zu hosts on %zu core(s), %zu worker(s)", places_.hosts, places_.host_cores,
                 places_.workers);
@@ -249,14 +252,16 @@ void add_table(report& figures, const way& w, const measured& m) {
   }
 }
 
-// All policies and lengths in turn, round by round; the first round is not counted.
-std::array<measured, way_count> measure(crowd& hosts, int rounds, std::uint64_t duration_ns,
+// The first `count` policies and all lengths in turn, round by round; the first round is not
+// counted.
+std::array<measured, way_count> measure(crowd& hosts, std::size_t count, const settings& how,
                                         double step_ns) {
+  const std::uint64_t duration_ns = how.quick ? 10'000'000 : 40'000'000;
   std::array<measured, way_count> all;
-  for (int round = -1; round < rounds; ++round) {
+  for (int round = -1; round < how.rounds(); ++round) {
     for (std::size_t l = 0; l < lengths_us.size(); ++l) {
       const auto steps = static_cast<std::uint64_t>(lengths_us[l] * 1e3 / step_ns);
-      for (std::size_t w = 0; w < way_count; ++w) {
+      for (std::size_t w = 0; w < count; ++w) {
         const tally t = hosts.run(ways[w].policy, steps, duration_ns);
         if (round < 0) continue;
         all[w].answer_us[l].push_back(t.answer_us);
@@ -268,12 +273,36 @@ std::array<measured, way_count> measure(crowd& hosts, int rounds, std::uint64_t 
   return all;
 }
 
-void add_ratio(report& figures, const figure_spec& spec, const std::vector<samples>& way_us,
-               const std::vector<samples>& yield_us, const std::string& where) {
-  const samples mine = mean_over_lengths(way_us);
-  const samples yield = mean_over_lengths(yield_us);
-  figures.add(spec, ratio(mine, yield),
-              text("%.2f us against %.2f us; ", median(mine), median(yield)) + where);
+// Somebody else's program on the cores of the hosts.
+class others {
+ public:
+  explicit others(const layout& places) {
+    for (std::size_t i = 0; i < places.host_cores; ++i) {
+      threads_.emplace_back([this, i] {
+        pin_this_thread(usable_cores()[i]);
+        while (!is_over_.load()) keep(chain(1, 1000));
+      });
+    }
+  }
+  ~others() {
+    is_over_ = true;
+    for (std::thread& t : threads_) t.join();
+  }
+  others(const others&) = delete;
+  others& operator=(const others&) = delete;
+
+ private:
+  std::atomic<bool> is_over_{false};  // written by the destructor, read by the threads
+  std::vector<std::thread> threads_;
+};
+
+void add_ratio(report& figures, const figure_spec& spec, const measured& mine,
+               const measured& rival, const crowd& hosts) {
+  const samples mine_us = mean_over_lengths(mine.answer_us);
+  const samples rival_us = mean_over_lengths(rival.answer_us);
+  figures.add(
+      spec, ratio(mine_us, rival_us),
+      text("%.2f us against %.2f us; ", median(mine_us), median(rival_us)) + hosts.text_of());
 }
 
 }  // namespace
@@ -282,21 +311,20 @@ void host_wait(const settings& how, report& figures) {
   if (usable_cores().size() < 2) throw std::runtime_error("this bench needs two cores");
   const double step_ns = chain_step_ns();
   const samples shares = default_shares(how.rounds(), step_ns);
-  const std::uint64_t duration_ns = how.quick ? 10'000'000 : 40'000'000;
-  for (const std::size_t per_core : {3, 8}) {
-    crowd hosts(per_core);
-    const auto all = measure(hosts, how.rounds(), duration_ns, step_ns);
-    const measured &yield = all[at_yield], &directed = all[at_directed], &help = all[at_help];
-    const std::string where = hosts.text_of();
-    if (per_core == 3) {
-      add_ratio(figures, directed_over_yield, directed.answer_us, yield.answer_us, where);
-      add_ratio(figures, help_over_yield, help.answer_us, yield.answer_us, where);
-      figures.add(wait_cpu_share, shares, "waits of 10 ms");
-      for (std::size_t w = 0; w < way_count; ++w) add_table(figures, ways[w], all[w]);
-    } else {
-      add_ratio(figures, directed_over_yield_8, directed.answer_us, yield.answer_us, where);
-    }
+  {
+    crowd three(3);
+    const auto all = measure(three, way_count, how, step_ns);
+    add_ratio(figures, directed_over_yield, all[at_directed], all[at_yield], three);
+    add_ratio(figures, help_over_yield, all[at_help], all[at_yield], three);
+    figures.add(wait_cpu_share, shares, "waits of 10 ms");
+    const others busy(three.places());
+    const auto beside = measure(three, first_two, how, step_ns);
+    add_ratio(figures, among_others, beside[at_directed], beside[at_yield], three);
+    for (std::size_t w = 0; w < way_count; ++w) add_table(figures, ways[w], all[w]);
   }
+  crowd eight(8);
+  const auto all = measure(eight, first_two, how, step_ns);
+  add_ratio(figures, among_8, all[at_directed], all[at_yield], eight);
 }
 
 }  // namespace bench
