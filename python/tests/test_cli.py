@@ -20,6 +20,7 @@ import leveret
 from leveret import apps
 from leveret.cli import app, bench, common
 from leveret.cli import run as run_command
+from leveret.report.plots import idle_times
 
 
 def make_runner() -> CliRunner:
@@ -321,6 +322,20 @@ def test_bench(fake_bench: Callable[[str], None]) -> None:
     assert "MISSED" in printed
     assert "ping-pong" not in printed
     assert "ping-pong" in invoke("bench", "null-task", "--peers")
+
+
+def test_a_bench_is_drawn(fake_bench: Callable[[str], None], tmp_path: Path) -> None:
+    figures = {
+        f"{way}_idle_us_at_{length}": {"value": idle}
+        for way, idle in (("ynr", 3.0), ("directed", 4.5))
+        for length in (300, 1, 30)
+    }
+    assert idle_times({"figures": figures})["directed"] == [(1, 4.5), (30, 4.5), (300, 4.5)]
+    fake_bench(f"cat <<'END'\n{json.dumps({'bench': 'host-wait', 'figures': figures})}\nEND")
+    picture = tmp_path / "idle.png"
+    invoke("bench", "host-wait", "--plot", str(picture))
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    invoke("bench", "null-task", "--plot", str(picture), code=common.USAGE)
 
 
 def test_bench_list(fake_bench: Callable[[str], None]) -> None:

@@ -160,6 +160,33 @@ TEST_F(c_api, options_that_are_refused) {
   expect_refused(lev_open(&options, &r), LEV_OUT_OF_MEMORY, "local_store_bytes");
 }
 
+TEST_F(c_api, waits_by_every_policy_there_is) {
+  const lev_argument a = argument_of(value_);
+  value_ = 0;
+  for (int how = LEV_WAIT_HELP; how <= LEV_WAIT_OF_RUNTIME; ++how) {
+    const auto policy = static_cast<lev_wait_policy>(how);
+    lev_ticket t = 0;
+    std::size_t index = 1;
+    ASSERT_EQ(lev_submit(runtime_, procedure_, &a, 1, &t), LEV_OK);
+    ASSERT_EQ(lev_wait_any_by(runtime_, &t, 1, LEV_FOREVER, policy, &index, nullptr), LEV_OK);
+    EXPECT_EQ(index, 0u);
+    ASSERT_EQ(lev_submit(runtime_, procedure_, &a, 1, &t), LEV_OK);
+    ASSERT_EQ(lev_wait_by(runtime_, t, LEV_FOREVER, policy, nullptr), LEV_OK);
+  }
+  EXPECT_EQ(value_, 12);
+  lev_ticket t = 0;
+  ASSERT_EQ(lev_submit(runtime_, procedure_, &a, 1, &t), LEV_OK);
+  std::size_t index = 0;
+  for (const int wrong : {-1, 6, 77}) {
+    const auto policy = static_cast<lev_wait_policy>(wrong);
+    expect_refused(lev_wait_by(runtime_, t, LEV_FOREVER, policy, nullptr), LEV_BAD_ARGUMENT, "how");
+    expect_refused(lev_wait_any_by(runtime_, &t, 1, LEV_FOREVER, policy, &index, nullptr),
+                   LEV_BAD_ARGUMENT, "how");
+  }
+  EXPECT_EQ(lev_wait_by(nullptr, 1, 0, LEV_WAIT_PARK, nullptr), LEV_BAD_TICKET);
+  EXPECT_EQ(lev_wait(runtime_, t, LEV_FOREVER, nullptr), LEV_OK);
+}
+
 TEST_F(c_api, posted_tasks_are_counted) {
   const lev_argument a = argument_of(value_);
   value_ = 1;

@@ -134,9 +134,12 @@ def bench(
     quick: bool = typer.Option(False, "--quick", help="Does it work? Not to be quoted."),
     timeout: Optional[float] = typer.Option(None, help="Give up after that many seconds."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+    plot: Optional[Path] = typer.Option(None, "--plot", help="Draw host-wait into this file."),
 ) -> None:
     """Run a benchmark; shows the goal beside each figure."""
     check_timeout(timeout)
+    if plot is not None and name != "host-wait":
+        stop(USAGE, "--plot is for the bench host-wait")
     if name is None:
         _list(as_json)
         return
@@ -156,5 +159,9 @@ def bench(
             print_json(report)
         else:
             print_figures(report, peers)
+        if plot is not None:
+            from ..report.plots import save_idle_times  # matplotlib takes a second to load
+
+            save_idle_times(report, plot)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         stop(ENVIRONMENT, f"leveret-bench printed what is no report: {error!r}")
