@@ -20,6 +20,7 @@ struct entry {
 constexpr entry benches[] = {
     {"null-task", "hot round trip of an empty task, against a cache-line ping-pong",
      bench::null_task},
+    {"check-cost", "share of a round trip that checks its arguments", bench::check_cost},
     {"wake", "round trip to a worker that sleeps, against a bare futex", bench::wake},
     {"throughput", "a million empty tasks from one submitter", bench::throughput},
     {"efficiency", "tasks of 0.5 to 50 us: share of the cores' time that is work",

@@ -21,6 +21,7 @@ struct settings {
 using bench_function = void (*)(const settings&, report&);
 
 void null_task(const settings&, report&);
+void check_cost(const settings&, report&);
 void wake(const settings&, report&);
 void throughput(const settings&, report&);
 void efficiency(const settings&, report&);
