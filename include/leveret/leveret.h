@@ -111,6 +111,7 @@ typedef enum lev_when_full {
   LEV_FULL_WAIT = 1,
   LEV_FULL_FAIL = 2
 } lev_when_full;
+typedef enum lev_isolation { LEV_ISOLATION_CRASH = 0, LEV_ISOLATION_CONFINED = 1 } lev_isolation;
 
 /* Zero-initialise, then set what differs from the default. */
 typedef struct lev_options {
@@ -123,6 +124,13 @@ typedef struct lev_options {
   lev_staging staging;
   lev_wait_policy wait;
   lev_when_full full;
+  /* For machine "processes"; others pass them over. */
+  lev_isolation isolation;
+  uint32_t max_attempts;           /* 0: default */
+  uint32_t restarts_max;           /* 0: default */
+  uint32_t worker_cpu_seconds_max; /* 0: not limited */
+  uint64_t task_ns_max;            /* 0: never killed */
+  uint64_t worker_bytes_max;       /* 0: not limited */
 } lev_options;
 
 /* What has happened since lev_open; see struct counters in runtime.hpp. */
@@ -161,6 +169,8 @@ lev_argument lev_memory(lev_kind kind, const void* address, size_t element_bytes
 lev_argument lev_strided(lev_kind kind, const void* address, size_t element_bytes, size_t rows,
                          size_t row_count, ptrdiff_t stride_bytes);
 
+/* Machine "processes" finds `body` by its place in the program or library; `context` must be NULL
+ * there, or in shared memory. */
 lev_status lev_register(const char* name, lev_body body, void* context, const lev_kind* kinds,
                         unsigned count, lev_procedure_id* id);
 lev_procedure_id lev_lookup(const char* name); /* 0: none */
@@ -199,6 +209,17 @@ void lev_release(lev_runtime* runtime, lev_ticket ticket);
 lev_status lev_count(const lev_runtime* runtime, lev_counters* counters);
 /* Writes what was traced as Chrome/Perfetto JSON; lev_options.trace_events must not have been 0. */
 lev_status lev_write_trace(const lev_runtime* runtime, const char* path);
+
+/* Shared memory: what worker processes see where the host sees it, so that their tasks use it in
+ * place; on other machines memory like any other. Thread safe.
+ *
+ * lev_shared_allocate returns `bytes` zeroed bytes aligned to 128, NULL when there are none left or
+ * `bytes` is 0; about a microsecond, and the time to clear them. lev_shared_free gives back what it
+ * returned, which no task may use any more; NULL does nothing. lev_is_shared is 1 if all of
+ * [data, data + bytes) is shared memory, else 0. */
+void* lev_shared_allocate(size_t bytes);
+void lev_shared_free(void* block);
+int lev_is_shared(const void* data, size_t bytes);
 
 #ifdef __cplusplus
 }

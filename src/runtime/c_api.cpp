@@ -21,6 +21,7 @@ static_assert(sizeof(lev_counters) == sizeof(lev::counters) &&
               offsetof(lev_counters, reruns) == offsetof(lev::counters, reruns));
 static_assert(LEV_STAGING_COPY == static_cast<int>(lev::staging::copy) &&
               LEV_WAIT_OF_RUNTIME == static_cast<int>(lev::wait_policy::of_runtime) &&
+              LEV_ISOLATION_CONFINED == static_cast<int>(lev::isolation::confined) &&
               LEV_FULL_FAIL == static_cast<int>(lev::when_full::fail));
 static_assert(LEV_ARGUMENTS_MAX == lev::argument_count_max && sizeof(lev_kind) == sizeof(int));
 
@@ -42,7 +43,19 @@ lev_status fail(lev::status code, const char* message) {
 struct c_procedure {
   lev_body body;
   void* context;
+  lev::portable_context portable{};
 };
+void* rebuild_c(const void* bytes, unsigned, void* function) {
+  c_procedure made{reinterpret_cast<lev_body>(function), nullptr};
+  std::memcpy(&made.context, bytes, sizeof made.context);
+  return new c_procedure(made);
+}
+// A worker process finds the body where it is linked, and the context where the host has it.
+bool make_portable(c_procedure& p) noexcept {
+  if (p.context != nullptr && !lev::is_shared(p.context, 1)) return false;
+  p.portable = {&p.context, sizeof p.context, reinterpret_cast<void*>(p.body), &rebuild_c};
+  return true;
+}
 int run_c(const lev::call& c) {
   const auto& p = *static_cast<const c_procedure*>(c.context);
   const lev_call view{reinterpret_cast<const lev_argument*>(c.arguments), c.argument_count,
@@ -140,6 +153,18 @@ bool is_up_to(const Enumeration& e, int last) noexcept {
   return number_of(e) >= 0 && number_of(e) <= last;
 }
 
+// What is for worker processes.
+bool set_limits(const lev_options& options, lev::config* c) noexcept {
+  if (!is_up_to(options.isolation, LEV_ISOLATION_CONFINED)) return false;
+  c->isolation = static_cast<lev::isolation>(options.isolation);
+  if (options.max_attempts != 0) c->max_attempts = options.max_attempts;
+  if (options.restarts_max != 0) c->restarts_max = options.restarts_max;
+  c->worker_cpu_seconds_max = options.worker_cpu_seconds_max;
+  c->task_ns_max = options.task_ns_max;
+  c->worker_bytes_max = options.worker_bytes_max;
+  return true;
+}
+
 }  // namespace
 
 extern "C" {
@@ -200,6 +225,7 @@ lev_status lev_register(const char* name, lev_body body, void* context, const le
   auto* procedure = body == nullptr ? nullptr : new (std::nothrow) c_procedure{body, context};
   info.run = procedure == nullptr ? nullptr : &run_c;
   info.context = procedure;
+  if (procedure != nullptr && make_portable(*procedure)) info.portable = &procedure->portable;
   info.kinds = converted;
   info.kind_count = count;
   const lev::status code = lev::register_procedure(info, id);
@@ -236,6 +262,10 @@ lev_status lev_open(const lev_options* options, lev_runtime** runtime) {
       c.staging = static_cast<lev::staging>(options->staging);
       c.wait = static_cast<lev::wait_policy>(options->wait);
       c.full = static_cast<lev::when_full>(options->full);
+      if (!set_limits(*options, &c)) {
+        return fail(lev::status::bad_config,
+                    "lev_open: options.isolation is 0 or 1; zero-initialise it");
+      }
     }
     *runtime = new lev_runtime(c);
     return LEV_OK;
@@ -344,6 +374,16 @@ lev_status lev_write_trace(const lev_runtime* runtime, const char* path) {
   return fail(code, code == lev::status::not_supported
                         ? "lev_write_trace: nothing was traced; set options.trace_events"
                         : "lev_write_trace: the file cannot be written; check its folder");
+}
+
+void* lev_shared_allocate(size_t bytes) {
+  return lev::shared_allocate(bytes);
+}
+void lev_shared_free(void* block) {
+  lev::shared_free(block);
+}
+int lev_is_shared(const void* data, size_t bytes) {
+  return lev::is_shared(data, bytes) ? 1 : 0;
 }
 
 }  // extern "C"
