@@ -34,6 +34,8 @@ constexpr entry benches[] = {
     {"fork-join", "fib(30) with a task per call", bench::fork_join},
     {"buffering", "random small blocks: looking four tasks ahead, against none", bench::buffering},
     {"idle", "CPU time of a runtime without work", bench::idle},
+    {"get-compute-put", "random blocks: looking ahead, contexts, buffers by hand",
+     bench::get_compute_put},
     {"host-wait", "hosts that share cores offload and wait: by policy", bench::host_wait},
     {"include-time", "compile time of the header", bench::include_time},
 };

@@ -29,6 +29,7 @@ void saxpy(const settings&, report&);
 void fork_join(const settings&, report&);
 void buffering(const settings&, report&);
 void idle(const settings&, report&);
+void get_compute_put(const settings&, report&);
 void host_wait(const settings&, report&);
 void include_time(const settings&, report&);
 void process_null(const settings&, report&);

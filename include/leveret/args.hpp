@@ -62,23 +62,6 @@ struct inout : memory_view<T> {
   using memory_view<T>::memory_view;
 };
 
-// Far memory: declared, but not staged, as it is large and the task needs little of it, and knows
-// only while it runs of what. task_context::get() fetches elements (leveret/this_task.hpp). One
-// row.
-//
-// Paper: a task on the Cell was handed an address and did its own DMA (CellMT, Listing 1).
-template <class T>
-class far {
- public:
-  far(T* data, std::size_t size) noexcept : data_(data), size_(size) {}
-  std::size_t size() const noexcept { return size_; }
-
- private:
-  friend class task_context;
-  T* data_;
-  std::size_t size_;
-};
-
 // A small output: assign to it once. The caller's variable changes when the task completes.
 template <class T>
 class result {
@@ -117,6 +100,28 @@ constexpr memory<T> strided(T* data, std::size_t rows, std::size_t row_size,
                             std::ptrdiff_t stride) noexcept {
   return {data, row_size, rows, stride * static_cast<std::ptrdiff_t>(sizeof(T)), false, true};
 }
+
+// Far memory: declared, but not staged, as it is large and the task needs little of it, and knows
+// only while it runs of what. task_context::get() fetches elements (leveret/this_task.hpp). One
+// row.
+//
+// Paper: a task on the Cell was handed an address and did its own DMA (CellMT, Listing 1).
+template <class T>
+class far {
+ public:
+  far(T* data, std::size_t size) noexcept : data_(data), size_(size) {}
+  std::size_t size() const noexcept { return size_; }
+  // For a nested task: far memory, or a part of it, can be handed on.
+  memory<T> part(std::size_t first, std::size_t count) const noexcept {
+    return view(data_ + first, count);
+  }
+  friend memory<T> as_memory(const far& all) noexcept { return all.part(0, all.size_); }
+
+ private:
+  friend class task_context;
+  T* data_;
+  std::size_t size_;
+};
 
 namespace detail {
 

@@ -153,8 +153,7 @@ class task_context {
   explicit task_context(contexts* c) noexcept : home_(c) {}
 
   [[noreturn]] static void refuse_range(std::size_t first, std::size_t count, std::size_t size);
-  const void* start_get(const void* from, std::size_t bytes, std::size_t declared_bytes,
-                        unsigned tag);
+  const void* start_get(const void* from, std::size_t bytes, std::size_t from_bytes, unsigned tag);
   void start_put(void* to, const void* values, std::size_t bytes, unsigned tag);
   void start(task_thread& t);
 

@@ -18,19 +18,24 @@ constexpr std::uint32_t lines_in_flight = 16;
 // takes. Half of a usual second-level cache; not measured yet.
 constexpr std::size_t near_bytes_max = 512 << 10;
 
-void choose_limit(contexts& c, std::size_t bytes, std::size_t declared_bytes) noexcept {
-  if (!c.is_automatic) return;
-  if (c.home->copies.all) {
+std::uint32_t limit_for(const contexts& c, std::size_t bytes, std::size_t from_bytes) noexcept {
+  if (c.copies) {
     const std::size_t room = c.home->settings.local_store_bytes / 2;
-    c.limit = static_cast<std::uint32_t>(larger<std::size_t>(
+    return static_cast<std::uint32_t>(larger<std::size_t>(
         1, smaller<std::size_t>(contexts_max, room / larger<std::size_t>(bytes, 1))));
-    return;
   }
+  if (from_bytes <= near_bytes_max || bytes >= far_bytes_min) return 1;
   const auto lines = static_cast<std::uint32_t>((bytes + line_bytes - 1) / line_bytes);
-  const bool is_near = declared_bytes <= near_bytes_max;
-  c.limit = is_near || bytes >= far_bytes_min
-                ? 1
-                : smaller(larger(lines_in_flight / larger(lines, 1u), 2u), contexts_max);
+  return smaller(larger(lines_in_flight / larger(lines, 1u), 2u), contexts_max);
+}
+
+// Most gets are like the one before.
+void choose_limit(contexts& c, std::size_t bytes, std::size_t from_bytes) noexcept {
+  if (c.chosen_bytes == bytes && c.chosen_from_bytes == from_bytes) return;
+  if (!c.is_automatic) return;
+  c.limit = limit_for(c, bytes, from_bytes);
+  c.chosen_bytes = bytes;
+  c.chosen_from_bytes = from_bytes;
 }
 
 [[noreturn]] void refuse_tag(unsigned tag) {
@@ -39,10 +44,18 @@ void choose_limit(contexts& c, std::size_t bytes, std::size_t declared_bytes) no
   throw error(status::bad_argument, -1, message);
 }
 
-transfer_set& set_of(contexts& c, unsigned tag) {
-  if (tag >= task_tags) refuse_tag(tag);
-  transfer_set* set = transfers_of(c);
+[[gnu::cold]] transfer_set& first_set_of(contexts& c) {
+  transfer_set* set = make_transfers(c);
   if (set == nullptr) throw error(status::out_of_memory, -1, "no memory for a task's tags");
+  return *set;
+}
+
+transfer_set& set_of(contexts& c, unsigned tag) {
+  if (tag >= task_tags) [[unlikely]]
+    refuse_tag(tag);
+  transfer_set* const set = c.self->running->transfers;
+  if (set == nullptr) [[unlikely]]
+    return first_set_of(c);
   return *set;
 }
 
@@ -53,6 +66,14 @@ argument rows_of(const void* address, std::size_t bytes, kind what) noexcept {
   a.stride_bytes = static_cast<std::int64_t>(bytes);
   a.what = what;
   return a;
+}
+
+const void* copy_in(contexts& c, transfer_set& set, unsigned tag, const void* from,
+                    std::size_t bytes) {
+  char* buffer = find_buffer(*c.self, set.tags[tag], bytes);
+  if (buffer == nullptr) throw error(status::out_of_memory, -1, "no memory for a get()");
+  c.home->place->get(set.tag_base + tag, buffer, rows_of(from, bytes, kind::in));
+  return buffer;
 }
 
 }  // namespace
@@ -68,21 +89,15 @@ task_context this_task() {
   return task_context(c);
 }
 
-const void* task_context::start_get(const void* from, std::size_t bytes, std::size_t declared_bytes,
+const void* task_context::start_get(const void* from, std::size_t bytes, std::size_t from_bytes,
                                     unsigned tag) {
   contexts& c = *home_;
   transfer_set& set = set_of(c, tag);
-  transfer& t = set.tags[tag];
-  choose_limit(c, bytes, declared_bytes);
+  choose_limit(c, bytes, from_bytes);
   if (bytes == 0) return from;
   set.pending |= 1u << tag;
-  if (c.home->copies.all) {
-    char* buffer = find_buffer(*c.self, t, bytes);
-    if (buffer == nullptr) throw error(status::out_of_memory, -1, "no memory for a get()");
-    c.home->place->get(set.tag_base + tag, buffer, rows_of(from, bytes, kind::in));
-    return buffer;
-  }
-  start_prefetch(t, static_cast<const char*>(from), bytes);
+  if (c.copies) return copy_in(c, set, tag, from, bytes);
+  start_prefetch(set.tags[tag], static_cast<const char*>(from), bytes);
   return from;
 }
 
@@ -117,7 +132,10 @@ void task_context::wait_all(std::uint32_t tags) {
 
 void task_context::yield() noexcept {
   contexts& c = *home_;
-  if (c.is_automatic) c.limit = c.limit_max;
+  if (c.is_automatic) {
+    c.limit = c.limit_max;
+    c.chosen_bytes = 0;
+  }
   give_way(c);
 }
 

@@ -7,6 +7,7 @@
 #ifndef LEVERET_SYNC_DOORBELL_HPP
 #define LEVERET_SYNC_DOORBELL_HPP
 
+#include "base/assert.hpp"
 #include "sync/env.hpp"
 
 namespace lev {
@@ -47,17 +48,20 @@ class doorbell {
     // Pairs with someone_needed(). Sequentially consistent: the look for more work that follows
     // must come after it.
     const std::uint32_t before = word_.fetch_sub(one_spinner, memory_order_seq_cst);
+    LEV_DCHECK(spinners(before) != 0);
     return spinners(before) == 1 && sleepers(before) != 0;
   }
 
-  // start_sleeping() turns spinner `who` into a sleeper. It must look for work once more before it
+  // start_sleeping() turns the caller, spinner `who`, into a sleeper. It must look for work once more before it
   // parks.
   void start_sleeping(std::uint32_t who) noexcept {
     // Pairs with claim(): the flag must be up before the count is, or a waker would find nobody.
     flags_[who]->store(asleep, memory_order_seq_cst);
     // Pairs with someone_needed(). Sequentially consistent: the last look for work must come after
     // it.
-    word_.fetch_add(one_sleeper - one_spinner, memory_order_seq_cst);
+    [[maybe_unused]] const std::uint32_t before =
+        word_.fetch_add(one_sleeper - one_spinner, memory_order_seq_cst);
+    LEV_DCHECK(spinners(before) != 0);
     Env::heavy_fence();
   }
   // stop_sleeping() makes `who` a spinner again after a park, unless a waker did it already.

@@ -18,17 +18,6 @@ constexpr std::uint64_t switch_cycles = 175;
 // Of the machine's tags the first are the pipeline's.
 constexpr std::uint32_t first_task_tag = 64;
 
-void switch_to(contexts& c, held_context& to) noexcept {
-  held_context& from = *c.current;
-  participant& self = *c.self;
-  from.running = self.running;
-  from.nest = self.nest;
-  self.running = to.running;
-  self.nest = to.nest;
-  c.current = &to;
-  context::switch_to(from.flow, to.flow);
-}
-
 void enter_ring(contexts& c, held_context& h) noexcept {
   if (c.live == 1) c.current->flow.stand_for_caller();  // host threads come and go
   h.next = c.current->next;
@@ -119,6 +108,8 @@ contexts* contexts_of(participant& self) noexcept {
   c->self = &self;
   const std::uint32_t wanted = self.home->settings.contexts;
   c->is_automatic = wanted == 0;
+  c->copies = self.home->copies.all;
+  c->virtual_time = self.home->caps.virtual_time;
   c->limit_max = c->limit = wanted == 0 ? contexts_max : wanted;
   for (std::uint32_t i = contexts_max; i-- > 0;) {
     held_context& h = c->all[i];
@@ -142,16 +133,12 @@ void close_contexts(participant& self) noexcept {
   self.held = nullptr;
 }
 
-void pass_turn(contexts& c) noexcept {
-  held_context& next = *c.current->next;
-  if (&next == c.current) return;
-  if (c.home->caps.virtual_time) c.home->place->cost(switch_cycles);
-  switch_to(c, next);
+void pay_switch(contexts& c) noexcept {
+  c.home->place->cost(switch_cycles);
 }
 
-void give_way(contexts& c) noexcept {
-  if (c.live < c.limit && !c.is_leaving && has_task_near(c)) start_tasks(c);
-  pass_turn(c);
+void start_company(contexts& c) noexcept {
+  if (!c.is_leaving && has_task_near(c)) start_tasks(c);
 }
 
 bool start_thread(contexts& c, task_thread& t) noexcept {
@@ -172,20 +159,10 @@ void finish_company(engine&, participant& self) noexcept {
   c.is_leaving = false;
 }
 
-void await_tag(contexts& c, transfer_set& set, unsigned tag) noexcept {
-  set.pending &= ~(1u << tag);
-  transfer& t = set.tags[tag];
-  if (c.home->copies.all) {
-    give_way(c);
-    while (c.live > 1 && !is_over(c, set, tag)) give_way(c);
-    c.home->place->wait_tag(set.tag_base + tag);
-    return;
-  }
-  for (;;) {
-    give_way(c);
-    if (t.next >= t.end) return;
-    prefetch_burst(t);
-  }
+void await_copies(contexts& c, transfer_set& set, unsigned tag) noexcept {
+  give_way(c);
+  while (c.live > 1 && !is_over(c, set, tag)) give_way(c);
+  c.home->place->wait_tag(set.tag_base + tag);
 }
 
 char* find_buffer(participant& self, transfer& t, std::size_t bytes) noexcept {
@@ -201,16 +178,14 @@ char* find_buffer(participant& self, transfer& t, std::size_t bytes) noexcept {
   return t.buffer;
 }
 
-transfer_set* transfers_of(contexts& c) noexcept {
-  job& j = *c.self->running;
-  if (j.transfers != nullptr) return j.transfers;
+transfer_set* make_transfers(contexts& c) noexcept {
   transfer_set* set = c.free_sets;
   if (set != nullptr) {
     c.free_sets = set->below;
   } else if ((set = new (std::nothrow) transfer_set) != nullptr) {
     set->tag_base = first_task_tag + c.sets++ * task_tags;
   }
-  return j.transfers = set;
+  return c.self->running->transfers = set;
 }
 
 void end_transfers(participant& self, job& j) noexcept {

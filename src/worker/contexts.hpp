@@ -59,9 +59,14 @@ struct contexts {
   std::uint32_t limit = 1;      // contexts that may take tasks; see choose_limit()
   std::uint32_t limit_max = 1;  // the most of any kind
   bool is_automatic = true;
-  bool is_leaving = false;   // no context but the first takes another task
+  bool is_leaving = false;  // no context but the first takes another task
+  bool copies = false;      // get() and put() copy; else they prefetch
+  bool virtual_time = false;
   std::uint32_t asleep = 0;  // contexts that would sleep if all others did
   std::uint32_t wakes = 0;   // how often they have slept together
+  // What `limit` was chosen for: the size of a get(), and of the memory it is from.
+  std::size_t chosen_bytes = 0;
+  std::size_t chosen_from_bytes = 0;
   held_context* free = nullptr;
   transfer_set* free_sets = nullptr;
   std::uint32_t sets = 0;
@@ -77,10 +82,37 @@ inline bool has_company(const participant& self) noexcept {
   return self.held != nullptr && self.held->live > 1;
 }
 
-// give_way() lets all others have their turn, and starts another one if that may help. pass_turn()
-// only passes the turn on. Both return when it is this context's turn again.
-void give_way(contexts& c) noexcept;
-void pass_turn(contexts& c) noexcept;
+// switch_to() is for those below: goes on with `to`, until somebody switches back.
+inline void switch_to(contexts& c, held_context& to) noexcept {
+  held_context& from = *c.current;
+  participant& self = *c.self;
+  from.running = self.running;
+  from.nest = self.nest;
+  self.running = to.running;
+  self.nest = to.nest;
+  c.current = &to;
+  context::switch_to(from.flow, to.flow);
+}
+
+// pay_switch() is what a switch costs where time is virtual.
+void pay_switch(contexts& c) noexcept;
+
+// start_company() starts another context if there seems to be a task for it.
+void start_company(contexts& c) noexcept;
+
+// pass_turn() lets all others have their turn; give_way() starts another one before if that may
+// help. Both return when it is this context's turn again.
+inline void pass_turn(contexts& c) noexcept {
+  held_context& next = *c.current->next;
+  if (&next == c.current) return;
+  if (c.virtual_time) [[unlikely]]
+    pay_switch(c);
+  switch_to(c, next);
+}
+inline void give_way(contexts& c) noexcept {
+  if (c.live < c.limit) start_company(c);
+  pass_turn(c);
+}
 
 // start_thread() lets a context of this participant run `t`; false when all are in use.
 bool start_thread(contexts& c, task_thread& t) noexcept;
@@ -103,13 +135,20 @@ void finish_company(engine& e, participant& self) noexcept;
   prefetch_burst(t);
 }
 
-// await_tag() returns when the transfers of a task's tag are over.
-void await_tag(contexts& c, transfer_set& set, unsigned tag) noexcept;
+// await_tag() returns when the transfers of a task's tag are over. Precondition: it is pending.
+void await_copies(contexts& c, transfer_set& set, unsigned tag) noexcept;
+inline void await_tag(contexts& c, transfer_set& set, unsigned tag) noexcept {
+  set.pending &= ~(1u << tag);
+  if (c.copies) return await_copies(c, set, tag);
+  give_way(c);
+  for (transfer& t = set.tags[tag]; t.next < t.end; give_way(c)) prefetch_burst(t);
+}
+
 // find_buffer() is the buffer of a tag, of at least `bytes`; null when there is no memory.
 char* find_buffer(participant& self, transfer& t, std::size_t bytes) noexcept;
-// transfers_of() are the tags of the running task, made at its first use of one; null when there is
-// no memory. end_transfers() waits for what is pending and gives them back.
-transfer_set* transfers_of(contexts& c) noexcept;
+// make_transfers() gives the running task its tags; null when there is no memory. end_transfers()
+// waits for what is pending and takes them back.
+transfer_set* make_transfers(contexts& c) noexcept;
 void end_transfers(participant& self, job& j) noexcept;
 
 }  // namespace lev

@@ -17,12 +17,14 @@ inline void sleep_together(engine& e, participant& self) noexcept {
     deadline_ns = smaller(deadline_ns, h->deadline_ns);
     h = h->next;
   } while (h != c.current);
+  e.bell.start_spinning();
   e.bell.start_sleeping(self.index);
   if (looks_idle(e, self)) {
     self.counters.parks.add(1);
     self.park.park(*e.place, deadline_ns);
   }
   e.bell.stop_sleeping(self.index);
+  self.hands_over = e.bell.stop_spinning();
   ++c.wakes;
 }
 

@@ -124,6 +124,31 @@ TEST_P(contexts_test, tasks_that_wait_for_each_other_take_turns) {
   }
 }
 
+// A worker whose contexts have all ended is woken for what comes next. The host does not help, and
+// hands over the next tasks at once or when the worker has gone to sleep.
+const auto step = define("contexts.step", [](ref<counter> done, int yields) {
+  auto task = this_task();
+  for (int i = 0; i < yields; ++i) task.yield();
+  ++*done.to;
+});
+
+TEST_P(contexts_test, a_worker_is_woken_after_its_contexts_have_ended) {
+  config c = with_contexts(16);
+  c.workers = 1;
+  c.wait = wait_policy::park;
+  c.spin_ns = 0;
+  runtime& r = open(c);
+  counter done = 0;
+  constexpr int rounds = 300;
+  constexpr int tasks = 6;
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<ticket> all;
+    for (int i = 0; i < tasks; ++i) all.push_back(r.submit(step, ref{&done}, i * round % 50));
+    ASSERT_EQ(wait_all(all.data(), all.size(), wait_limit_ns()).code, status::ok) << round;
+  }
+  EXPECT_EQ(done, rounds * tasks);
+}
+
 // A task waits for its child while other contexts run on: both kinds of waiting mix.
 const auto with_child = define("contexts.with_child", [](ref<runtime> home, int depth,
                                                          std::int64_t x, result<std::int64_t> sum) {
