@@ -6,6 +6,7 @@ import contextlib
 import os
 import select
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,10 @@ DEEP = os.environ.get("LEVERET_DEEP") == "1"  # as for the other tests: longer, 
 settings.register_profile("deep", max_examples=2000, deadline=None)
 if DEEP:
     settings.load_profile("deep")
+
+# A test run that a shell started in the background ignores it, and so would every program that the
+# tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 KERNELS = Path(__file__).with_name("kernels.c")
 

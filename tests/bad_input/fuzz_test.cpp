@@ -161,13 +161,13 @@ void compare_once(random_source& random, int counts[3]) {
 TEST(fuzz, random_descriptors_are_judged_as_by_the_oracle) {
   random_source random(base_seed());
   int counts[3] = {};
-  for (int i = 0; i < rounds(200'000); ++i) {
+  for (int i = 0; i < rounds(100'000); ++i) {
     compare_once(random, counts);
     if (HasFatalFailure()) FAIL() << "LEVERET_SEED=" << base_seed() << ", round " << i;
   }
   // The generator must reach both sides.
-  EXPECT_GT(counts[0], rounds(200'000) / 200);
-  EXPECT_GT(counts[1], rounds(200'000) / 10);
+  EXPECT_GT(counts[0], rounds(100'000) / 200);
+  EXPECT_GT(counts[1], rounds(100'000) / 10);
 }
 
 }  // namespace

@@ -315,7 +315,8 @@ const auto digger = define("contexts.digger", [](int depth, result<int> reached)
   const std::size_t before = task.stack_left();
   reached = dig(task, depth, &least);
   if (task.id() == 0) return;  // the worker's own stack: its end is not known
-  EXPECT_GE(before, least + static_cast<std::size_t>(depth) * 512);
+  EXPECT_GE(before, least + static_cast<std::size_t>(depth) * 2 * sizeof(void*));
+  EXPECT_LT(before, std::size_t{1} << 40);
 });
 
 TEST_P(contexts_test, tasks_yield_deep_in_their_calls) {
