@@ -113,7 +113,8 @@ class task_context {
            unsigned tag = 0) {
     static_assert(!std::is_const_v<T>, "this far memory was declared as const: it is only read");
     if (first > to.size() || count > to.size() - first) refuse_range(first, count, to.size());
-    start_put(to.data_ + first, values, count * sizeof(T), tag);
+    if (to.data_ + first != values || tag >= task_tags)
+      start_put(to.data_ + first, values, count * sizeof(T), tag);
   }
 
   // wait() returns when everything under the tag has arrived; others run meanwhile. A tag under

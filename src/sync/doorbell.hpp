@@ -52,8 +52,8 @@ class doorbell {
     return spinners(before) == 1 && sleepers(before) != 0;
   }
 
-  // start_sleeping() turns the caller, spinner `who`, into a sleeper. It must look for work once more before it
-  // parks.
+  // start_sleeping() turns the caller, spinner `who`, into a sleeper. It must look for work once
+  // more before it parks.
   void start_sleeping(std::uint32_t who) noexcept {
     // Pairs with claim(): the flag must be up before the count is, or a waker would find nobody.
     flags_[who]->store(asleep, memory_order_seq_cst);
