@@ -51,6 +51,12 @@ void context::finish_to(context& from, context& to) {
   __builtin_unreachable();
 }
 
+void context::finish_hop(context& from, context& to, void* const* load) {
+  from.annotation_.leave(to.annotation_, true);
+  lev_context_hop(&from.argument_, load);
+  __builtin_unreachable();
+}
+
 void context::run(void* self) {
   context& started = *static_cast<context*>(self);
   started.annotation_.arrive();

@@ -30,6 +30,9 @@
 
 // In switch_CPU.S: suspends the caller, storing its stack pointer in *save, and resumes `load`.
 extern "C" void lev_context_switch(void** save, void* load);
+// The same for a hop, see below. *load is read after *save was written.
+extern "C" void lev_context_hop(void** save, void* const* load);
+extern "C" const std::size_t lev_context_hop_skip_bytes;
 
 namespace lev {
 
@@ -67,6 +70,24 @@ class context {
   // `from` again. Precondition: `to` is suspended; a `to` that runs or has finished faults here.
   // Cost: see README.
   static void switch_to(context& from, context& to);
+
+  // Hops are cheaper switches, for contexts that only ever hop, and among themselves. The control
+  // words and the exception state stay the thread's: who gives way while it handles an exception
+  // puts the state aside. The stack pointers are the caller's: *save is where `from` goes on, *load
+  // is what a hop away from `to` has saved, or hop_start(). A hop to oneself comes back at once.
+  // adopt_for_hops() comes first on a thread's own stack.
+  void adopt_for_hops() { annotation_.adopt(); }
+  void* hop_start() const {
+    return static_cast<char*>(stack_pointer_) + lev_context_hop_skip_bytes;
+  }
+  [[gnu::always_inline]] static void hop(context& from, void** save, context& to,
+                                         void* const* load) {
+    from.annotation_.leave(to.annotation_, false);
+    lev_context_hop(save, load);
+    from.annotation_.arrive();
+  }
+  // The last hop of `from`, with the preconditions of finish_to().
+  [[noreturn]] static void finish_hop(context& from, context& to, void* const* load);
 
   // Resumes `to` and never comes back: `from` has finished and may be closed by somebody else.
   // Precondition: as switch_to, and `from` was opened and is not inside a catch block. Objects on

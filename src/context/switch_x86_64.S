@@ -1,6 +1,7 @@
 // The context switch for x86-64 (System V ABI): all that context.cpp must not know about this CPU.
 //
 //   lev_context_switch(void** save, void* load)   leave this stack, continue on that one
+//   lev_context_hop(void** save, void** load)     the same, control words left alone
 //   lev_context_prepare(void* top, run, self)     lay out a first frame; returns the value to load
 //   lev_context_start                             the bottom frame of every context
 //
@@ -79,6 +80,60 @@ lev_context_switch:
     .cfi_endproc
     .size lev_context_switch, . - lev_context_switch
 
+    // The same without the control words, for contexts that all share the thread's. The frame
+    // begins with r15, which is lev_context_hop_skip_bytes further up. *load is read after *save is
+    // written: a hop to oneself comes back.
+    .p2align 5
+    .globl lev_context_hop
+    .protected lev_context_hop
+    .type lev_context_hop, @function
+lev_context_hop:
+    .cfi_startproc
+    pushq %rbp
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset rbp, 0
+    pushq %rbx
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset rbx, 0
+    pushq %r12
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset r12, 0
+    pushq %r13
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset r13, 0
+    pushq %r14
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset r14, 0
+    pushq %r15
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset r15, 0
+
+    movq %rsp, (%rdi)
+    // From here on the other stack is unwound. Its frame has the same shape: the rules still hold.
+    movq (%rsi), %rsp
+
+    popq %r15
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore r15
+    popq %r14
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore r14
+    popq %r13
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore r13
+    popq %r12
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore r12
+    popq %rbx
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore rbx
+    popq %rbp
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore rbp
+    ret
+    .cfi_endproc
+    .size lev_context_hop, . - lev_context_hop
+
     // rdi: the top of the stack, 16-byte aligned; rsi: run(self); rdx: self. Two zero words above
     // the frame end the walk of a debugger that follows return addresses or frame pointers. The
     // control words are those of the caller, as a new thread inherits those of its creator.
@@ -120,6 +175,15 @@ lev_context_start:
     ud2
     .cfi_endproc
     .size lev_context_start, . - lev_context_start
+
+    .section .rodata
+    .p2align 3
+    .globl lev_context_hop_skip_bytes
+    .protected lev_context_hop_skip_bytes
+    .type lev_context_hop_skip_bytes, @object
+    .size lev_context_hop_skip_bytes, 8
+lev_context_hop_skip_bytes:
+    .quad 8
 
 #endif
 

@@ -1,0 +1,170 @@
+// Running, ending and keeping of flows; see ring.hpp.
+#include "context/ring.hpp"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+#include "base/assert.hpp"
+
+namespace lev {
+namespace {
+
+// The thread's flows. A destructor of another thread_local may run later than this one's: it finds
+// `has_ended` set and works with flows of its own.
+thread_local bool has_ended = false;
+struct kept_flows : flow_pool {
+  ~kept_flows() { has_ended = true; }
+};
+thread_local kept_flows kept;
+
+// A strand on the caller's own stack: it has nobody to give way to.
+struct lone_strand : strand {
+  lone_strand() noexcept : strand([](strand*) {}) {}
+};
+
+exception_state& exceptions_of_thread() noexcept {
+  return *reinterpret_cast<exception_state*>(abi::__cxa_get_globals());
+}
+
+// Runs items on this flow's stack; the first failure ends the starting of items.
+void work(ring& home, flow& self) noexcept {
+  try {
+    home.run(home.fn, home.items, self);
+  } catch (...) {
+    home.items.next = home.items.end;
+    if (home.failure == nullptr) home.failure = std::current_exception();
+  }
+}
+
+void enter(void* argument) {
+  flow& self = *static_cast<flow*>(argument);
+  ring& home = *self.home;
+  work(home, self);
+  if (self.is_alone()) context::finish_hop(self.own, home.caller, &home.caller_place);
+  flow& to = *self.next;
+  self.unlink();
+  context::finish_hop(self.own, to.own, to.place());
+}
+
+// A flow that is inside a catch block, or in a destructor while an exception is on its way.
+[[gnu::noinline]] void give_way_handling(flow& self) {
+  const exception_state mine = std::exchange(*self.exceptions, {});
+  context::hop(self.own, self.place(), self.next->own, self.next->place());
+  *self.exceptions = mine;
+}
+
+bool run_with(flow_pool& pool, unsigned width, ring& home) {
+  flow* flows[strand_count_max] = {};
+  if (!pool.take(width, flows)) return false;
+  exception_state& exceptions = exceptions_of_thread();
+  for (unsigned i = 0; i < width; ++i) {
+    flow& one = *flows[i];
+    // It has a stack, so this cannot fail.
+    LEV_ASSERT(one.own.open(strand_stack_bytes, enter, &one));
+    *one.place() = one.own.hop_start();
+    one.home = &home;
+    one.exceptions = &exceptions;
+    if (i > 0) one.link_after(*flows[i - 1]);
+  }
+  const exception_state callers = std::exchange(exceptions, {});
+  home.caller.adopt_for_hops();
+  context::hop(home.caller, &home.caller_place, flows[0]->own, flows[0]->place());
+  exceptions = callers;
+  pool.give_back(width, flows);
+  return true;
+}
+
+}  // namespace
+
+void flow::link_after(flow& other) noexcept {
+  next = other.next;
+  before = &other;
+  next->before = this;
+  other.next = this;
+}
+
+void flow::unlink() noexcept {
+  before->next = next;
+  next->before = before;
+  next = before = this;
+}
+
+// Without a sanitizer the hop is a tail call: one return instruction for the whole. What keeps an
+// item from running ahead of the memory is how many instructions the core holds for 16 turns, so
+// each one here counts (README of this room).
+void flow::give_way(strand* from) {
+  flow& self = static_cast<flow&>(*from);
+  const exception_state& exceptions = *self.exceptions;
+  const auto caught = reinterpret_cast<std::uintptr_t>(exceptions.caught);
+  if ((caught | exceptions.uncaught_count) != 0) [[unlikely]]
+    return give_way_handling(self);
+  context::hop(self.own, self.place(), self.next->own, self.next->place());
+}
+
+bool flow_pool::make_one() noexcept {
+  try {
+    auto made = std::make_unique<flow>();
+    if (!made->own.open(strand_stack_bytes, enter, made.get())) return false;
+    // Room for those that are out, too: giving back cannot fail.
+    idle_.reserve(made_count_ + 1);
+    idle_.push_back(std::move(made));
+    ++made_count_;
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+bool flow_pool::take(unsigned count, flow** flows) noexcept {
+  while (idle_.size() < count) {
+    if (!make_one()) return false;
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    flows[i] = idle_.back().release();
+    idle_.pop_back();
+  }
+  return true;
+}
+
+void flow_pool::give_back(unsigned count, flow** flows) noexcept {
+  // In the order in which take() finds the same flow at the same place: its stack is warm.
+  for (unsigned i = count; i-- > 0;) idle_.emplace_back(flows[i]);
+}
+
+namespace detail {
+
+bool run_ring(unsigned width, cursor& items, run_items run, void* fn) {
+  const std::size_t count = items.end - items.next;
+  width = static_cast<unsigned>(std::min<std::size_t>(width, count));
+  ring home{.items = items, .run = run, .fn = fn, .caller = {}, .failure = {}};
+  if (has_ended) {
+    flow_pool own;
+    if (!run_with(own, width, home)) return false;
+  } else if (!run_with(kept, width, home)) {
+    return false;
+  }
+  if (home.failure != nullptr) std::rethrow_exception(std::move(home.failure));
+  return true;
+}
+
+void run_alone(cursor& items, run_items run, void* fn) {
+  lone_strand s;
+  run(fn, items, s);
+}
+
+void refuse_width() {
+  throw error(status::too_big, -1, "interleave: n is above 64, the most items in flight");
+}
+
+void refuse_stacks() {
+  throw error(status::out_of_memory, -1,
+              "interleave: no stacks for the items in flight; use a smaller n, or raise the limits "
+              "of address space or of mappings");
+}
+
+}  // namespace detail
+}  // namespace lev

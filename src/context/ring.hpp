@@ -1,0 +1,79 @@
+// A ring of flows: contexts that run the items of one interleave() in turns, on one thread.
+//
+//   1. run_ring() takes as many flows as it needs from the thread's pool and links them.
+//   2. It switches to the first. That one runs items; where an item gives way, it switches to the
+//      next flow directly, and so on round the ring.
+//   3. A flow that finds no item left takes itself out of the ring and switches to the next; the
+//      last one switches back to the caller.
+// Nested calls take other flows from the same pool, and their caller is a flow of the outer ring.
+#ifndef LEVERET_CONTEXT_RING_HPP
+#define LEVERET_CONTEXT_RING_HPP
+
+#include <leveret/interleave.hpp>
+
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <vector>
+
+#include "context/context.hpp"
+
+namespace lev {
+
+// What the thread knows of the exceptions that it is handling: __cxa_eh_globals of the Itanium C++
+// ABI. Between two hops it is empty: who handles one while it gives way keeps it meanwhile.
+struct exception_state {
+  void* caught = nullptr;
+  unsigned int uncaught_count = 0;
+};
+
+// One context of a ring. The pool owns it while it runs nothing.
+struct flow : strand {
+  flow() noexcept : strand(&flow::give_way) {}
+
+  // Links this flow behind `before`; the opposite is unlink().
+  void link_after(flow& before) noexcept;
+  void unlink() noexcept;
+  bool is_alone() const noexcept { return next == this; }
+
+  void** place() noexcept { return &stack_pointer_; }
+
+  // Goes on with the next flow. Precondition: it runs.
+  static void give_way(strand* from);
+
+  flow* next = this;
+  exception_state* exceptions = nullptr;  // the thread's
+  context own;
+  flow* before = this;
+  struct ring* home = nullptr;
+};
+
+// One call of run_ring(), on the stack of its caller.
+struct ring {
+  detail::cursor& items;
+  detail::run_items run;
+  void* fn;
+  context caller;
+  void* caller_place = nullptr;
+  std::exception_ptr failure;
+};
+
+// Flows with their stacks, for one thread.
+class flow_pool {
+ public:
+  // take() fills flows[0..count) with flows that have a stack; false when there is no memory, and
+  // then none is taken.
+  bool take(unsigned count, flow** flows) noexcept;
+  void give_back(unsigned count, flow** flows) noexcept;
+  std::size_t idle_count() const noexcept { return idle_.size(); }
+
+ private:
+  bool make_one() noexcept;
+
+  std::vector<std::unique_ptr<flow>> idle_;
+  std::size_t made_count_ = 0;
+};
+
+}  // namespace lev
+
+#endif

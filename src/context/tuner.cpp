@@ -1,0 +1,163 @@
+// How many items in flight are best, found while the items run:
+//
+//   1. Trying: 16 and 1 in turns, three trials each, of which the shortest counts (a trial may be
+//      interrupted, or be the first to touch the data). Where 16 wins, 32 is tried, too.
+//   2. Keeping: the best one runs, in pieces of about a millisecond.
+//   3. Retrying: a share of the time kept is put by for trials of the others; each is made when
+//      what it is likely to lose is there. When the time per item changes, another is tried at
+//      once.
+//
+// An answer costs little where it is clear and matters little where it is not: what a trial loses
+// is the difference between the two, so close rivals are tried often and distant ones seldom.
+#include <leveret/interleave.hpp>
+
+#include <algorithm>
+#include <chrono>
+
+namespace lev::detail {
+namespace {
+
+// Rivals within this ratio are compared in trials this many times as long.
+constexpr double close_ratio = 1.5;
+constexpr std::size_t longer_if_close = 16;
+// Long against reading the clock (25 ns) and against filling and draining 32 flows (about 0.5 us),
+// short against a call that is worth tuning.
+constexpr double trial_ns = 20'000;
+constexpr double keep_ns = 1'000'000;
+// What trials of the others may cost: 0.5 % of the time.
+constexpr double credit_share = 0.005;
+// Time per item that changes by so much, in two pieces running, is another kind of data.
+constexpr double drift_ratio = 1.4;
+constexpr double drift_pause_ns = 20'000'000;
+constexpr std::size_t first_items = 32;
+constexpr std::size_t trial_items_max = std::size_t{1} << 20;
+// A trial with one in flight need not fill and drain; and it is the one that may take 8 times as
+// long.
+constexpr std::size_t shorter_alone = 4;
+
+constexpr std::uint8_t alone = 0;
+constexpr std::uint8_t wide = 1;
+constexpr std::uint8_t wider = 2;
+constexpr std::uint8_t first_turns[] = {wide, alone, wide, alone, wide, alone, wider, wider};
+constexpr std::uint8_t turns_without_wider = 6;
+
+}  // namespace
+
+std::uint64_t tuner::now_ns() noexcept {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+std::size_t tuner::trial_goal(unsigned which) const noexcept {
+  const std::size_t items = std::max(trial_items_, first_items);
+  const bool is_close = stage_ != stage::trying && which != best_ && item_ns_[which] != 0 &&
+                        item_ns_[which] < item_ns_[best_] * close_ratio;
+  if (is_close) return items * longer_if_close;
+  return which == alone ? items / shorter_alone : items;
+}
+
+tuner::plan tuner::next(std::size_t items_left) noexcept {
+  if (stage_ == stage::fixed) {
+    planned_items_ = items_left;
+    return {1, items_left};
+  }
+  const std::size_t goal = stage_ == stage::keeping ? std::max(keep_items_, first_items)
+                                                    : trial_goal(current_) - done_items_;
+  planned_items_ = std::min(goal, items_left);
+  return {widths[current_], planned_items_};
+}
+
+void tuner::took(std::uint64_t ns) noexcept {
+  if (stage_ == stage::fixed) return;
+  done_items_ += planned_items_;
+  done_ns_ += static_cast<double>(ns);
+  if (done_items_ < trial_goal(current_)) return;
+  const double items_ns = done_ns_ / static_cast<double>(done_items_);
+  const double ns_of_all = done_ns_;
+  done_items_ = 0;
+  done_ns_ = 0;
+  if (stage_ == stage::keeping) {
+    keep(items_ns, ns_of_all);
+    return;
+  }
+  double& known_ns = item_ns_[current_];
+  const bool is_first = known_ns == 0;
+  // Two readings of the clock may be equal.
+  const double measured_ns = std::max(items_ns, 1e-3);
+  known_ns = is_first || stage_ == stage::retrying ? measured_ns : std::min(known_ns, measured_ns);
+  if (stage_ == stage::trying) {
+    end_first_trial(ns_of_all);
+  } else if (!is_first) {
+    choose();
+  }
+  // A first trial may have had to map stacks: it is made again.
+}
+
+void tuner::end_first_trial(double ns) noexcept {
+  if (current_ == wide && ns < trial_ns / 2 && trial_items_ < trial_items_max) {
+    // Too short to tell: again, longer, and what was measured so far is forgotten.
+    trial_items_ = std::max(trial_items_, first_items) * 4;
+    std::fill(std::begin(item_ns_), std::end(item_ns_), 0.0);
+    turn_ = 0;
+    return;
+  }
+  ++turn_;
+  const bool wide_wins = item_ns_[wide] < item_ns_[alone];
+  if (turn_ == std::size(first_turns) || (turn_ == turns_without_wider && !wide_wins)) {
+    choose();
+  } else {
+    current_ = first_turns[turn_];
+  }
+}
+
+void tuner::choose() noexcept {
+  const std::uint8_t before = best_;
+  best_ = alone;
+  for (std::uint8_t which = wide; which < width_count; ++which) {
+    if (item_ns_[which] != 0 && item_ns_[which] < item_ns_[best_]) best_ = which;
+  }
+  current_ = best_;
+  stage_ = stage::keeping;
+  if (best_ != before || keep_items_ == 0) keep_items_ = std::max(trial_items_, first_items);
+  odd_chunks_ = 0;
+}
+
+void tuner::keep(double items_ns, double ns) noexcept {
+  double& known_ns = item_ns_[best_];
+  const double ratio = items_ns / known_ns;
+  const bool is_odd = ratio > drift_ratio || ratio * drift_ratio < 1;
+  odd_chunks_ = is_odd ? static_cast<std::uint8_t>(odd_chunks_ + 1) : std::uint8_t{0};
+  // One interrupted piece must not make a rival look good.
+  if (!is_odd || odd_chunks_ > 1) known_ns = std::max((known_ns + items_ns) / 2, 1e-3);
+  if (ns < keep_ns / 2 && keep_items_ < trial_items_max * 64) keep_items_ *= 2;
+  if (ns > keep_ns * 2 && keep_items_ > first_items) keep_items_ /= 2;
+  credit_ns_ = std::min(credit_ns_ + ns * credit_share, trial_ns * 50);
+  drift_ns_ += ns;
+  if (odd_chunks_ > 1 && drift_ns_ > drift_pause_ns) {
+    drift_ns_ = 0;
+    // What is known is of other data.
+    known_ns = items_ns;
+    start_trial(best_ == alone ? wide : alone);
+    return;
+  }
+  turn_ = static_cast<std::uint8_t>((turn_ + 1) % width_count);
+  if (turn_ != best_ && trial_loss_ns(turn_) < credit_ns_) start_trial(turn_);
+}
+
+double tuner::trial_loss_ns(unsigned which) const noexcept {
+  const double best_ns = item_ns_[best_];
+  const double other_ns = item_ns_[which] == 0 ? 2 * best_ns : item_ns_[which];
+  // At least a tenth of the trial: it fills and drains. An interrupted trial, which looks ever so
+  // bad, must not be the last.
+  const double lost_ns = std::clamp(other_ns - best_ns, best_ns / 10, best_ns * 10);
+  return lost_ns * static_cast<double>(trial_goal(which));
+}
+
+void tuner::start_trial(unsigned which) noexcept {
+  credit_ns_ = std::max(credit_ns_ - trial_loss_ns(which), 0.0);
+  current_ = static_cast<std::uint8_t>(which);
+  stage_ = stage::retrying;
+}
+
+}  // namespace lev::detail

@@ -1,0 +1,125 @@
+// Tests of the automatic choice: a simulated memory tells what each number of items in flight
+// takes, and the tuner must find the best and lose little by looking.
+#include <gtest/gtest.h>
+#include <leveret/interleave.hpp>
+
+#include <algorithm>
+#include <functional>
+
+namespace lev {
+namespace {
+
+using detail::tuner;
+
+// Time per item, by the number in flight, and what filling and draining costs for each.
+struct memory {
+  double alone_ns;
+  double by_16_ns;
+  double by_32_ns;
+  double per_strand_ns = 20;
+
+  double of(unsigned width) const {
+    return width == 1 ? alone_ns : width == 16 ? by_16_ns : by_32_ns;
+  }
+  double best_ns() const { return std::min({alone_ns, by_16_ns, by_32_ns}); }
+};
+
+struct tally {
+  double ns = 0;
+  double items_by[33] = {};
+};
+
+// Runs `count` items in calls of `call_items`.
+tally run(
+    tuner& t, const memory& m, std::size_t count, std::size_t call_items,
+    const std::function<double()>& disturbance = [] { return 0.0; }) {
+  tally total;
+  for (std::size_t done = 0; done < count; done += call_items) {
+    for (std::size_t left = call_items; left > 0;) {
+      const tuner::plan p = t.next(left);
+      EXPECT_GE(p.items, 1u);
+      EXPECT_LE(p.items, left);
+      const double filling_ns = p.width == 1 ? 0 : m.per_strand_ns * p.width;
+      const double ns = static_cast<double>(p.items) * m.of(p.width) + filling_ns + disturbance();
+      t.took(static_cast<std::uint64_t>(ns));
+      total.ns += ns;
+      total.items_by[p.width] += static_cast<double>(p.items);
+      left -= p.items;
+    }
+  }
+  return total;
+}
+
+constexpr memory cached{2, 12, 13};
+constexpr memory large{130, 16, 15.8};
+constexpr memory larger{200, 25, 16};
+constexpr memory close_rivals{20, 19, 18.5};
+constexpr memory slow_items{3e6, 4e5, 4e5};
+
+TEST(tuner, loses_less_than_three_percent_on_any_memory) {
+  for (const memory& m : {cached, large, larger, close_rivals}) {
+    tuner t;
+    const std::size_t count = static_cast<std::size_t>(200e6 / m.best_ns());
+    const tally total = run(t, m, count, count);
+    const double best_ns = m.best_ns() * static_cast<double>(count);
+    EXPECT_LT(total.ns, best_ns * 1.03) << m.alone_ns << " ns alone";
+  }
+}
+
+TEST(tuner, learns_over_short_calls) {
+  tuner t;
+  run(t, cached, 200'000, 100);
+  const tally later = run(t, cached, 200'000, 100);
+  EXPECT_GT(later.items_by[1], 0.95 * 200'000);
+}
+
+TEST(tuner, finds_thirty_two_where_it_is_best) {
+  tuner t;
+  run(t, larger, 1'000'000, 1'000'000);
+  const tally later = run(t, larger, 1'000'000, 1'000'000);
+  EXPECT_GT(later.items_by[32], 0.95e6);
+}
+
+// The data of later calls is of another kind: found within 40 ms.
+TEST(tuner, follows_a_change) {
+  tuner t;
+  for (int turn = 0; turn < 3; ++turn) {
+    run(t, cached, 20'000'000, 1'000'000);
+    EXPECT_GT(run(t, cached, 1'000'000, 1'000'000).items_by[1], 0.9e6) << "turn " << turn;
+    run(t, large, 2'500'000, 500'000);
+    EXPECT_LT(run(t, large, 1'000'000, 1'000'000).items_by[1], 0.1e6) << "turn " << turn;
+  }
+}
+
+// Every 20th piece loses its core for 4 ms: the answer stays the same.
+TEST(tuner, bears_interruptions) {
+  for (const memory& m : {cached, large}) {
+    tuner t;
+    int piece = 0;
+    const auto disturbance = [&piece] { return ++piece % 20 == 7 ? 4e6 : 0.0; };
+    const std::size_t count = static_cast<std::size_t>(400e6 / m.best_ns());
+    run(t, m, count, count, disturbance);
+    const tally later = run(t, m, count, count, disturbance);
+    const double right =
+        m.best_ns() == m.alone_ns ? later.items_by[1] : later.items_by[16] + later.items_by[32];
+    EXPECT_GT(right, 0.9 * static_cast<double>(count)) << m.alone_ns << " ns alone";
+  }
+}
+
+// Few and long items are all in flight at once: nobody waits for a trial.
+TEST(tuner, few_long_items_run_side_by_side) {
+  tuner t;
+  EXPECT_EQ(run(t, slow_items, 16, 16).items_by[16], 16);
+}
+
+TEST(tuner, gives_up_where_told) {
+  tuner t;
+  t.next(10);
+  t.give_up();
+  const tuner::plan p = t.next(1'000'000);
+  EXPECT_EQ(p.width, 1u);
+  EXPECT_EQ(p.items, 1'000'000u);
+}
+
+}  // namespace
+}  // namespace lev
