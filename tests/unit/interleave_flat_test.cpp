@@ -1,0 +1,96 @@
+// Tests of lev::interleave_flat: items that are coroutines.
+#include <gtest/gtest.h>
+#include <leveret/interleave_flat.hpp>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace lev {
+namespace {
+
+constexpr unsigned all_widths[] = {strands_automatic, 1, 2, 3, 16, 33, 64};
+
+flat count_down(std::size_t from, std::size_t& sum) {
+  for (; from > 0; --from) sum += *co_await fetch(&from);
+}
+
+TEST(interleave_flat, every_width_runs_every_item_once) {
+  for (const unsigned n : all_widths) {
+    for (const std::size_t count : {0u, 1u, 5u, 1000u}) {
+      std::vector<std::size_t> sums(count, 0);
+      interleave_flat(n, count, [&](std::size_t i) { return count_down(i % 40, sums[i]); });
+      for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(sums[i], (i % 40) * (i % 40 + 1) / 2);
+    }
+  }
+}
+
+flat write(char letter, std::string& seen) {
+  for (int step = 0; step < 3; ++step) {
+    seen += letter;
+    co_await fetch(&letter);
+  }
+}
+
+TEST(interleave_flat, items_take_turns) {
+  std::string seen;
+  interleave_flat(3, 4, [&](std::size_t i) { return write(static_cast<char>('a' + i), seen); });
+  EXPECT_EQ(seen, "abcabcabcddd");
+  seen.clear();
+  interleave_flat(1, 3, [&](std::size_t i) { return write(static_cast<char>('a' + i), seen); });
+  EXPECT_EQ(seen, "aaabbbccc");
+}
+
+flat fail_at(std::size_t i, std::size_t& ended) {
+  const auto resource = std::make_unique<int>(1);
+  co_await fetch(&i);
+  if (i == 20) throw std::runtime_error("item 20");
+  if (i > 20) throw std::logic_error("later");
+  co_await fetch(&i);
+  ended += static_cast<std::size_t>(*resource);
+}
+
+TEST(interleave_flat, the_first_exception_arrives_when_the_others_have_ended) {
+  for (const unsigned n : all_widths) {
+    std::size_t ended = 0;
+    try {
+      interleave_flat(n, 1000, [&](std::size_t i) { return fail_at(i, ended); });
+      ADD_FAILURE() << "nothing thrown, n = " << n;
+    } catch (const std::runtime_error& e) {
+      EXPECT_STREQ(e.what(), "item 20");
+    }
+    EXPECT_EQ(ended, 20u) << "n = " << n;
+  }
+}
+
+TEST(interleave_flat, a_start_that_throws) {
+  std::size_t sum = 0;
+  const auto start = [&](std::size_t i) {
+    if (i == 10) throw std::runtime_error("start");
+    return count_down(3, sum);
+  };
+  EXPECT_THROW(interleave_flat(4, 100, start), std::runtime_error);
+  EXPECT_EQ(sum, 60u);
+}
+
+TEST(interleave_flat, frames_are_kept_for_the_next_items) {
+  detail::frame_store store;
+  void* const first = store.take(100);
+  store.give_back(first, 100);
+  EXPECT_EQ(store.take(100), first);
+  void* const other = store.take(200);
+  store.give_back(first, 100);
+  store.give_back(other, 200);  // another size: not kept
+  EXPECT_EQ(store.take(100), first);
+  store.give_back(first, 100);
+}
+
+TEST(interleave_flat, refuses_more_than_64) {
+  std::size_t sum = 0;
+  EXPECT_THROW(interleave_flat(65, 1, [&](std::size_t) { return count_down(1, sum); }), error);
+  EXPECT_EQ(sum, 0u);
+}
+
+}  // namespace
+}  // namespace lev
