@@ -221,6 +221,40 @@ void* lev_shared_allocate(size_t bytes);
 void lev_shared_free(void* block);
 int lev_is_shared(const void* data, size_t bytes);
 
+/* Hiding memory latency; see interleave.hpp and docs/how-to/hide-memory-latency.md. */
+
+/* One item in flight. Filled in by the library; its fields are for the functions below only. */
+typedef struct lev_strand {
+  void* stack_pointer;
+  void (*give_way)(struct lev_strand* self);
+} lev_strand;
+
+/* strand is NULL while items run one after another. */
+typedef void (*lev_item)(size_t index, lev_strand* strand, void* argument);
+
+#define LEV_STRANDS_AUTOMATIC 0
+
+/* Calls item(i, strand, argument) for each i in [0, count), n of them in flight, on this thread. n:
+ * LEV_STRANDS_AUTOMATIC, or 1 to 64 (else LEV_TOO_BIG). LEV_OUT_OF_MEMORY: no stacks for n items;
+ * none was started. What an item written in C++ throws ends the starting of items: LEV_TASK_FAILED.
+ */
+lev_status lev_interleave(unsigned n, size_t count, lev_item item, void* argument);
+
+/* Lets the other items in flight go on. These two are inline, so that a library with items need not
+ * be linked with Leveret. */
+static inline void lev_strand_yield(lev_strand* strand) {
+  if (strand != NULL) strand->give_way(strand);
+}
+
+/* Asks for the line of memory at p, lets the others go on meanwhile, returns p. */
+static inline const void* lev_strand_fetch(lev_strand* strand, const void* p) {
+  if (strand != NULL) {
+    __builtin_prefetch(p);
+    strand->give_way(strand);
+  }
+  return p;
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,6 +1,7 @@
 // The C API over the C++ one. Nothing throws through it; the last message of each thread says what
 // went wrong.
 #include <leveret/leveret.h>
+#include <leveret/interleave.hpp>
 #include <leveret/leveret.hpp>
 
 #include "base/numbers.hpp"
@@ -23,6 +24,8 @@ static_assert(LEV_STAGING_COPY == static_cast<int>(lev::staging::copy) &&
               LEV_WAIT_OF_RUNTIME == static_cast<int>(lev::wait_policy::of_runtime) &&
               LEV_ISOLATION_CONFINED == static_cast<int>(lev::isolation::confined) &&
               LEV_FULL_FAIL == static_cast<int>(lev::when_full::fail));
+static_assert(sizeof(lev_strand) == sizeof(lev::strand) &&
+              LEV_STRANDS_AUTOMATIC == lev::strands_automatic);
 static_assert(LEV_ARGUMENTS_MAX == lev::argument_count_max && sizeof(lev_kind) == sizeof(int));
 
 struct lev_runtime {
@@ -125,6 +128,33 @@ lev_status submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_ar
   if (made == 0) return fail(why.code, why.message);
   if (!detached) *ticket = made;
   return LEV_OK;
+}
+
+// An item's body with its argument. Its strand is NULL where a C++ item gets lev::direct.
+struct c_item {
+  lev_item body;
+  void* argument;
+  void operator()(std::size_t i, lev::strand& s) const {
+    body(i, reinterpret_cast<lev_strand*>(&s), argument);
+  }
+  void operator()(std::size_t i, lev::direct&) const { body(i, nullptr, argument); }
+};
+
+// What was found for the bodies that this thread ran last: C++ tells them apart by their types.
+lev::detail::tuner& tuner_of(lev_item body) {
+  struct memory {
+    lev_item body = nullptr;
+    lev::detail::tuner found;
+  };
+  constexpr unsigned kept = 8;
+  static thread_local memory memories[kept];
+  static thread_local unsigned oldest = 0;
+  for (memory& m : memories) {
+    if (m.body == body) return m.found;
+  }
+  memory& m = memories[oldest++ % kept];
+  m = {body, {}};
+  return m.found;
 }
 
 lev_status check_given(const lev_runtime* runtime, const lev_ticket* ticket) noexcept {
@@ -384,6 +414,20 @@ void lev_shared_free(void* block) {
 }
 int lev_is_shared(const void* data, size_t bytes) {
   return lev::is_shared(data, bytes) ? 1 : 0;
+}
+
+lev_status lev_interleave(unsigned n, size_t count, lev_item item, void* argument) {
+  if (item == nullptr)
+    return fail(lev::status::bad_argument, "lev_interleave: item must not be NULL");
+  return guarded([&] {
+    const c_item body{item, argument};
+    if (n == LEV_STRANDS_AUTOMATIC) {
+      lev::detail::interleave_automatic(tuner_of(item), count, body);
+    } else {
+      lev::interleave(n, count, body);
+    }
+    return LEV_OK;
+  });
 }
 
 }  // extern "C"
