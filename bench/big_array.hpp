@@ -1,5 +1,5 @@
-// A large array of numbers in huge pages where the system has them, touched once so that no page
-// fault is measured.
+// A large array of numbers in huge pages where the system has them, or in small ones, touched once
+// so that no page fault is measured.
 #ifndef BENCH_BIG_ARRAY_HPP
 #define BENCH_BIG_ARRAY_HPP
 
@@ -11,17 +11,19 @@
 
 namespace bench {
 
+enum class pages { huge, small };
+
 template <class T>
 class big_array {
  public:
-  explicit big_array(std::size_t count) : count_(count) {
+  explicit big_array(std::size_t count, pages size = pages::huge) : count_(count) {
     void* place = mmap(nullptr, bytes() + huge_bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (place == MAP_FAILED) throw std::bad_alloc();
     mapping_ = place;
     const auto address = reinterpret_cast<std::size_t>(place);
     data_ = reinterpret_cast<T*>((address + huge_bytes - 1) / huge_bytes * huge_bytes);
-    madvise(data_, bytes(), MADV_HUGEPAGE);
+    madvise(data_, bytes(), size == pages::huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     std::memset(static_cast<void*>(data_), 0, bytes());
   }
   ~big_array() { munmap(mapping_, bytes() + huge_bytes); }

@@ -29,6 +29,9 @@ struct peer {
 [[gnu::weak]] const peer* openmp_peer();
 [[gnu::weak]] const peer* starpu_peer();
 
+// boost_fiber_switch_ns() is the time of one yield among `width` fibers that yield `turns` times.
+[[gnu::weak]] double boost_fiber_switch_ns(unsigned width, std::size_t turns);
+
 // A peer, or why there is none.
 struct rival {
   const peer* table;

@@ -67,7 +67,8 @@ missing_packages() {
 # Packages that make more to compare with; everything builds and passes without them.
 missing_optional_packages() {
   local name
-  for name in libbenchmark-dev libtbb-dev libhwloc-dev shellcheck clang libstarpu-dev; do
+  for name in libbenchmark-dev libtbb-dev libhwloc-dev shellcheck clang libstarpu-dev \
+    libboost-fiber-dev; do
     dpkg-query -W -f '${Status}' "$name" 2>/dev/null | grep -q '^install ok' || echo "$name"
   done
 }

@@ -1,0 +1,42 @@
+// btree: look-ups in a B+ tree of about 1 GiB: one after another, 16 at a time by interleave(), 16
+// at a time by hand.
+#include "micro/latency.hpp"
+
+namespace bench {
+namespace {
+
+constexpr figure_spec over_naive{"over_naive", "ratio", ">= 3.2"};
+constexpr figure_spec over_amac{"over_amac", "ratio", ">= 0.88"};
+constexpr figure_spec naive_ns{"naive_ns", "ns", ""};
+
+constexpr unsigned width = 16;
+
+runner interleaved(const search_tree& tree, unsigned n) {
+  return [&tree, n](std::size_t begin, std::size_t end) {
+    std::uint64_t sum = 0;
+    lev::interleave(n, end - begin, [&, begin](std::size_t i, auto& s) {
+      sum += find(tree, tree.probe_key(begin + i), s);
+    });
+    return sum;
+  };
+}
+
+}  // namespace
+
+void btree(const settings& how, report& figures) {
+  const pinned here(usable_cores()[0]);
+  const search_tree tree(how.quick ? 5 : 7, how.quick ? 8 : 4);
+  const runner by_hand = [&](std::size_t begin, std::size_t end) {
+    return amac_find(tree, begin, end, width);
+  };
+  const std::size_t items = how.scaled(1'000'000);
+  const auto ns = item_ns(how.rounds(), items, 100 * items,
+                          {interleaved(tree, 1), interleaved(tree, width), by_hand});
+  figures.add(over_naive, ratio(ns[0], ns[1]),
+              text("naive %.0f ns, interleaved %.0f ns, tree of %zu MiB", median(ns[0]),
+                   median(ns[1]), tree.bytes() >> 20));
+  figures.add(over_amac, ratio(ns[2], ns[1]), text("by hand %.0f ns", median(ns[2])));
+  figures.add(naive_ns, ns[0]);
+}
+
+}  // namespace bench
