@@ -41,6 +41,7 @@ from .errors import (
     WouldBlock,
     WouldDeadlock,
 )
+from .latency import include_folder, interleave
 from .machines import Machine, machines
 from .procedures import builtin, load, procedure
 from .records import Counters, WorkerCounters
@@ -119,6 +120,8 @@ __all__ = [
     "as_completed",
     "available_cores",
     "builtin",
+    "include_folder",
+    "interleave",
     "load",
     "machines",
     "procedure",

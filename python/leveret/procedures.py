@@ -112,6 +112,15 @@ def load(
     Raises FileNotFoundError, OSError (not a library for this machine) or InvalidArgument (no such
     symbol), each naming the path. Loading runs the library's constructors: load what you trust.
     """
+    function, address = symbol_of(path, symbol)
+    known = _defined.get((address, str(parse(signature))))
+    if known is not None and name is None:
+        return known
+    return procedure(function, signature, name or symbol)
+
+
+def symbol_of(path: str | os.PathLike[str], symbol: str) -> tuple[CFuncPtr, int]:
+    """A function of a shared library, which it keeps open, and its address; raises as load()."""
     full = Path(path).absolute()
     if not full.exists():
         raise FileNotFoundError(f"there is no library {full}")
@@ -120,15 +129,10 @@ def load(
     except OSError as error:
         raise OSError(f"{full} cannot be loaded: {error}") from error
     try:
-        function = getattr(library, symbol)
+        function: CFuncPtr = getattr(library, symbol)
     except AttributeError:
         raise InvalidArgument(f"{full} has no symbol '{symbol}'; is it extern \"C\"?") from None
-    _kept.append(library)
-    address = ctypes.cast(function, ctypes.c_void_p).value or 0
-    known = _defined.get((address, str(parse(signature))))
-    if known is not None and name is None:
-        return known
-    return procedure(function, signature, name or symbol)
+    return function, ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def builtin(name: str) -> _core.Procedure:

@@ -14,6 +14,7 @@ void bind_shared(nanobind::module_& m);
 void bind_worker(nanobind::module_& m);
 void bind_calls(nanobind::module_& m);
 void bind_look(nanobind::module_& m);
+void bind_interleave(nanobind::module_& m);
 void bind_apps(nanobind::module_& m);
 
 }  // namespace lev::python

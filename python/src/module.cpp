@@ -58,6 +58,7 @@ NB_MODULE(_core, m) {
   bind_worker(m);
   bind_calls(m);
   bind_look(m);
+  bind_interleave(m);
 #ifdef LEVERET_PYTHON_APPS
   bind_apps(m);
 #endif
