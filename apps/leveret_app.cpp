@@ -9,22 +9,33 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "leveret_apps/aes.hpp"
 #include "leveret_apps/barnes_hut.hpp"
+#include "leveret_apps/list_ranking.hpp"
 #include "leveret_apps/lu.hpp"
 #include "leveret_apps/mandelbrot.hpp"
 
 namespace {
 
 constexpr const char* usage =
-    "usage: leveret-app mandelbrot|lu-columns|lu-blocks|lu-graph|barnes-hut [option ...]\n"
+    "usage: leveret-app mandelbrot|lu-columns|lu-blocks|lu-graph|barnes-hut|aes|list-ranking\n"
+    "       [option ...]\n"
     "  --machine NAME   threads (default), sim, ...\n"
     "  --workers N      0: one less than the cores (default)\n"
-    "  --n N            rows of the picture or matrix, or bodies\n"
+    "  --contexts N     tasks that a worker has under way; 0: Leveret chooses (default)\n"
+    "  --n N            rows of the picture or matrix, bodies, bytes, or nodes\n"
     "  --tasks N        mandelbrot: tasks of a frame; lu-columns: columns of a task (0: all);\n"
-    "                   lu-blocks, lu-graph: rows of a block; barnes-hut: bodies of a task\n"
+    "                   lu-blocks, lu-graph: rows of a block; barnes-hut: bodies of a task;\n"
+    "                   aes, list-ranking: tasks of a step\n"
     "  --steps N        frames, or steps of time\n"
     "  --seed N\n"
     "  --double         lu: double precision\n"
+    "  --ecb            aes: ECB; otherwise CTR\n"
+    "  --openssl        aes: OpenSSL's kernel\n"
+    "  --far            aes: tasks get and put chunks; otherwise the data is declared\n"
+    "  --chunk N        aes with --far: bytes of a chunk\n"
+    "  --lists N        list-ranking: lists\n"
+    "  --cuts N         list-ranking: places where lists are cut\n"
     "  --no-dice        tasks run as they are\n"
     "  --check          compare with the serial reference\n";
 
@@ -34,7 +45,13 @@ struct command_line {
   unsigned long n = 0;  // 0: the application's default, as for the next two
   long tasks = -1;
   unsigned long steps = 0;
+  unsigned long chunk = 0;
+  unsigned long lists = 0;
+  long cuts = -1;
   bool double_precision = false;
+  bool ecb = false;
+  bool openssl = false;
+  bool far = false;
   bool dice = true;
   bool check = false;
 };
@@ -50,38 +67,60 @@ bool parse_number(const char* text, unsigned long max, unsigned long* number) {
   return *text >= '0' && *text <= '9' && *end == 0 && *number <= max;
 }
 
+// Options without a value; null for another word.
+bool* flag_of(const char* word, command_line& line) {
+  const auto is = [&](const char* option) { return std::strcmp(word, option) == 0; };
+  if (is("--check")) return &line.check;
+  if (is("--double")) return &line.double_precision;
+  if (is("--ecb")) return &line.ecb;
+  if (is("--openssl")) return &line.openssl;
+  if (is("--far")) return &line.far;
+  return nullptr;
+}
+
+bool set_number(const char* option, unsigned long number, command_line& line) {
+  const auto is = [&](const char* name) { return std::strcmp(option, name) == 0; };
+  if (is("--workers")) {
+    line.config.workers = static_cast<int>(number);
+  } else if (is("--contexts")) {
+    line.config.contexts = static_cast<std::uint32_t>(number);
+  } else if (is("--n") && number > 0) {
+    line.n = number;
+  } else if (is("--tasks")) {
+    line.tasks = static_cast<long>(number);
+  } else if (is("--steps")) {
+    line.steps = number;
+  } else if (is("--seed")) {
+    line.config.seed = number;
+  } else if (is("--chunk") && number > 0) {
+    line.chunk = number;
+  } else if (is("--lists") && number > 0) {
+    line.lists = number;
+  } else if (is("--cuts")) {
+    line.cuts = static_cast<long>(number);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 bool parse(int count, char** words, command_line& line) {
   if (count < 2) return false;
   line.name = words[1];
   for (int i = 2; i < count; ++i) {
-    const auto is = [&](const char* option) { return std::strcmp(words[i], option) == 0; };
-    if (is("--no-dice")) {
+    if (std::strcmp(words[i], "--no-dice") == 0) {
       line.dice = false;
-    } else if (is("--check")) {
-      line.check = true;
-    } else if (is("--double")) {
-      line.double_precision = true;
+    } else if (bool* flag = flag_of(words[i], line)) {
+      *flag = true;
     } else if (i + 1 == count) {
       return false;
-    } else if (is("--machine")) {
+    } else if (std::strcmp(words[i], "--machine") == 0) {
       line.config.machine = words[++i];
     } else {
       const char* const option = words[i];
       unsigned long number = 0;
       if (!parse_number(words[++i], 1000000000, &number)) return false;
-      if (std::strcmp(option, "--workers") == 0) {
-        line.config.workers = static_cast<int>(number);
-      } else if (std::strcmp(option, "--n") == 0 && number > 0) {
-        line.n = number;
-      } else if (std::strcmp(option, "--tasks") == 0) {
-        line.tasks = static_cast<long>(number);
-      } else if (std::strcmp(option, "--steps") == 0) {
-        line.steps = number;
-      } else if (std::strcmp(option, "--seed") == 0) {
-        line.config.seed = number;
-      } else {
-        return false;
-      }
+      if (!set_number(option, number, line)) return false;
     }
   }
   return true;
@@ -127,6 +166,34 @@ verdict barnes_hut(lev::runtime& runtime, const command_line& line) {
   return {report.seconds, report.serial_seconds, report.error, report.correct};
 }
 
+verdict aes(lev::runtime& runtime, const command_line& line) {
+  leveret_apps::aes_options options;
+  if (line.n != 0) options.bytes = line.n;
+  if (line.tasks >= 0) options.tasks = static_cast<unsigned>(line.tasks);
+  if (line.chunk != 0) options.chunk_bytes = static_cast<unsigned>(line.chunk);
+  if (line.ecb) options.mode = leveret_apps::aes_mode::ecb;
+  if (line.openssl) options.kernel = leveret_apps::aes_kernel::openssl;
+  if (line.far) options.form = leveret_apps::aes_form::far;
+  options.dice = line.dice;
+  options.seed = line.config.seed;
+  options.check = line.check;
+  const auto report = leveret_apps::run_aes(runtime, options);
+  return {report.seconds, report.serial_seconds, report.error, report.correct};
+}
+
+verdict list_ranking(lev::runtime& runtime, const command_line& line) {
+  leveret_apps::list_ranking_options options;
+  if (line.n != 0) options.nodes = line.n;
+  if (line.lists != 0) options.lists = line.lists;
+  if (line.tasks >= 0) options.tasks = static_cast<unsigned>(line.tasks);
+  if (line.cuts >= 0) options.cuts = static_cast<unsigned>(line.cuts);
+  options.dice = line.dice;
+  options.seed = line.config.seed;
+  options.check = line.check;
+  const auto report = leveret_apps::run_list_ranking(runtime, options);
+  return {report.seconds, report.serial_seconds, report.error, report.correct};
+}
+
 // Returns false for an unknown name.
 bool run(lev::runtime& runtime, const command_line& line, verdict& result) {
   using leveret_apps::lu_schedule;
@@ -142,6 +209,10 @@ bool run(lev::runtime& runtime, const command_line& line, verdict& result) {
     result = lu(runtime, line, lu_variant::blocks, lu_schedule::dependencies);
   } else if (is("barnes-hut")) {
     result = barnes_hut(runtime, line);
+  } else if (is("aes")) {
+    result = aes(runtime, line);
+  } else if (is("list-ranking")) {
+    result = list_ranking(runtime, line);
   } else {
     return false;
   }

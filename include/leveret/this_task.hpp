@@ -22,6 +22,7 @@
 
 #include <leveret/args.hpp>
 
+#include <cstdint>
 #include <exception>
 #include <utility>
 
@@ -132,6 +133,11 @@ class task_context {
   void wait_until(Ready&& ready) {
     while (!ready()) yield();
   }
+
+  // pass_time() lets the time of a computation pass on a machine with virtual time, in cycles; on
+  // others it does nothing. For a task that computes between transfers; what the procedure's cost
+  // hook says passes before the body starts.
+  void pass_time(std::uint64_t cycles) noexcept;
 
   // spawn() starts f() on another context of this worker, inside this task. It runs when this
   // thread of control waits, yields or joins. The returned object must outlive nothing: its

@@ -147,6 +147,10 @@ void task_context::yield() noexcept {
   give_way(c);
 }
 
+void task_context::pass_time(std::uint64_t cycles) noexcept {
+  home_->home->place->cost(cycles);
+}
+
 void task_context::start(task_thread& t) {
   t.home_ = home_;
   if (start_thread(*home_, t)) return;

@@ -222,6 +222,29 @@ TEST_P(contexts_test, contexts_sleep_together) {
   ASSERT_EQ(wait_all(all, 3, wait_limit_ns()).code, status::ok);
 }
 
+const auto take_time = define("contexts.take_time", [](ref<runtime> home, std::uint64_t cycles,
+                                                       result<std::uint64_t> passed_ns) {
+  auto task = this_task();
+  const std::uint64_t before_ns = home.to->now_ns();
+  task.pass_time(cycles);
+  passed_ns = home.to->now_ns() - before_ns;
+});
+
+// In virtual time exactly what the task says: as much for each of its computations.
+TEST_P(contexts_test, a_task_says_what_a_computation_takes) {
+  runtime& r = open(with_contexts(0));
+  std::uint64_t once_ns = 0;
+  std::uint64_t thrice_ns = 0;
+  expect_ok(r.submit(take_time, ref{&r}, std::uint64_t{1'000'000'000}, once_ns));
+  expect_ok(r.submit(take_time, ref{&r}, std::uint64_t{3'000'000'000}, thrice_ns));
+  if (is_sim()) {
+    EXPECT_GT(once_ns, 0u);
+    EXPECT_NEAR(static_cast<double>(thrice_ns), 3.0 * static_cast<double>(once_ns), 3.0);
+  } else {
+    EXPECT_LT(once_ns, 100'000'000u);  // a billion cycles would take longer
+  }
+}
+
 const auto spawn_some = define("contexts.spawn_some", [](int threads, int rounds, result<int> sum) {
   auto task = this_task();
   int total = 0;
