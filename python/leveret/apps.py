@@ -9,7 +9,7 @@ when the run has ended.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from . import _core
 
@@ -53,6 +53,18 @@ class BarnesHutReport(Report):
     """error: of the forces on a sample of bodies, relative. energy_drift: relative, all steps."""
 
     energy_drift: float
+
+
+@dataclass(frozen=True)
+class AesReport(Report):
+    """error: bytes that differ."""
+
+
+@dataclass(frozen=True)
+class ListRankingReport(Report):
+    """error: nodes whose rank differs. sublists: what the lists were cut into."""
+
+    sublists: int
 
 
 def _at_least(low: int, **values: int) -> None:
@@ -203,3 +215,88 @@ def barnes_hut(
         check=check,
     )
     return BarnesHutReport("barnes-hut", **report)
+
+
+def aes(
+    runtime: _core.Runtime,
+    *,
+    n: int = 16 << 20,
+    mode: Literal["ctr", "ecb"] = "ctr",
+    form: Literal["declared", "far"] = "declared",
+    kernel: Literal["portable", "openssl"] = "portable",
+    tasks: int = 256,
+    chunk_bytes: int = 1024,
+    dice: bool = True,
+    seed: int = 1,
+    check: bool = True,
+) -> AesReport:
+    """Encrypts n random bytes with AES-128.
+
+    form: "declared" lets the pipeline stage the data; with "far" tasks get and put chunks of
+    chunk_bytes bytes themselves, 16 to 16384, which `processes` cannot (Unavailable). kernel:
+    "openssl" needs a build with LEVERET_OPENSSL, else it raises Unavailable. ECB takes whole blocks
+    of 16 bytes. The kernel's time depends on key and data: not for secrets.
+    """
+    for name, value, words in (
+        ("mode", mode, ("ctr", "ecb")),
+        ("form", form, ("declared", "far")),
+        ("kernel", kernel, ("portable", "openssl")),
+    ):
+        if value not in words:
+            raise ValueError(f"{name} must be one of {', '.join(words)}, not {value!r}")
+    _at_least(1, tasks=tasks)
+    if not 1 <= n <= 2**40:
+        raise ValueError(f"n must be 1 to 2**40 bytes, not {n}")
+    if mode == "ecb" and n % 16 != 0:
+        raise ValueError(f"n must be a multiple of 16 bytes in ECB, not {n}")
+    if chunk_bytes % 16 != 0 or not 16 <= chunk_bytes <= 16384:
+        raise ValueError(f"chunk_bytes must be a multiple of 16 up to 16384, not {chunk_bytes}")
+    report = _core.run_aes(
+        runtime,
+        n=n,
+        ecb=mode == "ecb",
+        far=form == "far",
+        openssl=kernel == "openssl",
+        tasks=tasks,
+        chunk_bytes=chunk_bytes,
+        dice=dice,
+        seed=seed,
+        check=check,
+    )
+    return AesReport("aes", **report)
+
+
+def list_ranking(
+    runtime: _core.Runtime,
+    *,
+    nodes: int = 1 << 22,
+    lists: int = 1,
+    tasks: int = 256,
+    cuts: int = 1024,
+    dice: bool = True,
+    seed: int = 1,
+    check: bool = True,
+) -> ListRankingReport:
+    """Ranks the nodes of random linked lists: how far each is from its list's head.
+
+    Its tasks fetch nodes as they find them, so `contexts` of the runtime decides how many of them
+    a worker has on their way. cuts: places where lists are cut into sublists, one walk each.
+    `processes` cannot run it (Unavailable).
+    """
+    _at_least(1, nodes=nodes, lists=lists, tasks=tasks)
+    _at_least(0, cuts=cuts)
+    if nodes > 2**32 - 2:
+        raise ValueError(f"nodes must be at most 2**32 - 2, not {nodes}")
+    if lists > nodes:
+        raise ValueError(f"lists must be at most the nodes, {nodes}, not {lists}")
+    report = _core.run_list_ranking(
+        runtime,
+        nodes=nodes,
+        lists=lists,
+        tasks=tasks,
+        cuts=cuts,
+        dice=dice,
+        seed=seed,
+        check=check,
+    )
+    return ListRankingReport("list-ranking", **report)

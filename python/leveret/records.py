@@ -92,3 +92,24 @@ class BarnesHutDict(TypedDict):
     correct: bool
     energy_drift: float
     tasks: int
+
+
+class AesDict(TypedDict):
+    """What run_aes() reports."""
+
+    seconds: float
+    serial_seconds: float
+    error: float
+    correct: bool
+    tasks: int
+
+
+class ListRankingDict(TypedDict):
+    """What run_list_ranking() reports."""
+
+    seconds: float
+    serial_seconds: float
+    error: float
+    correct: bool
+    sublists: int
+    tasks: int

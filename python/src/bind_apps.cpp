@@ -1,5 +1,7 @@
 // Binds the applications' run functions; leveret/apps.py gives them types and defaults.
+#include <leveret_apps/aes.hpp>
 #include <leveret_apps/barnes_hut.hpp>
+#include <leveret_apps/list_ranking.hpp>
 #include <leveret_apps/lu.hpp>
 #include <leveret_apps/mandelbrot.hpp>
 
@@ -118,6 +120,49 @@ nb::dict run_barnes_hut(runtime_object& runtime, nb::kwargs o) {
   return d;
 }
 
+nb::dict run_aes(runtime_object& runtime, nb::kwargs o) {
+  leveret_apps::aes_options options;
+  options.bytes = get<std::size_t>(o, "n");
+  if (get<bool>(o, "ecb")) options.mode = leveret_apps::aes_mode::ecb;
+  if (get<bool>(o, "far")) options.form = leveret_apps::aes_form::far;
+  if (get<bool>(o, "openssl")) options.kernel = leveret_apps::aes_kernel::openssl;
+  options.tasks = get<unsigned>(o, "tasks");
+  options.chunk_bytes = get<unsigned>(o, "chunk_bytes");
+  options.dice = get<bool>(o, "dice");
+  options.seed = get<std::uint64_t>(o, "seed");
+  options.check = get<bool>(o, "check");
+  lev::runtime& r = runtime.runtime();
+  const auto report = without_gil([&] { return leveret_apps::run_aes(r, options); });
+  nb::dict d;
+  d["seconds"] = report.seconds;
+  d["serial_seconds"] = report.serial_seconds;
+  d["error"] = report.error;
+  d["correct"] = report.correct;
+  d["tasks"] = report.tasks;
+  return d;
+}
+
+nb::dict run_list_ranking(runtime_object& runtime, nb::kwargs o) {
+  leveret_apps::list_ranking_options options;
+  options.nodes = get<std::size_t>(o, "nodes");
+  options.lists = get<std::size_t>(o, "lists");
+  options.tasks = get<unsigned>(o, "tasks");
+  options.cuts = get<unsigned>(o, "cuts");
+  options.dice = get<bool>(o, "dice");
+  options.seed = get<std::uint64_t>(o, "seed");
+  options.check = get<bool>(o, "check");
+  lev::runtime& r = runtime.runtime();
+  const auto report = without_gil([&] { return leveret_apps::run_list_ranking(r, options); });
+  nb::dict d;
+  d["seconds"] = report.seconds;
+  d["serial_seconds"] = report.serial_seconds;
+  d["error"] = report.error;
+  d["correct"] = report.correct;
+  d["sublists"] = report.sublists;
+  d["tasks"] = report.tasks;
+  return d;
+}
+
 }  // namespace
 
 void bind_apps(nb::module_& m) {
@@ -126,6 +171,8 @@ void bind_apps(nb::module_& m) {
         nb::arg("options"));
   m.def("run_lu", &run_lu, nb::arg("runtime"), nb::arg("options"));
   m.def("run_barnes_hut", &run_barnes_hut, nb::arg("runtime"), nb::arg("options"));
+  m.def("run_aes", &run_aes, nb::arg("runtime"), nb::arg("options"));
+  m.def("run_list_ranking", &run_list_ranking, nb::arg("runtime"), nb::arg("options"));
 }
 
 }  // namespace lev::python

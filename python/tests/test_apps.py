@@ -48,6 +48,47 @@ def test_barnes_hut(runtime: leveret.Runtime) -> None:
 
 
 @pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"n": 1, "tasks": 3},
+        {"n": 99_999, "form": "far", "chunk_bytes": 64},
+        {"n": 160_000, "mode": "ecb", "form": "far"},
+        {"n": 160_000, "mode": "ecb", "dice": False},
+    ],
+)
+def test_aes(runtime: leveret.Runtime, options: dict[str, Any]) -> None:
+    options = {"n": 100_003, **options}
+    if runtime.machine == "processes" and options.get("form") == "far":
+        with pytest.raises(leveret.Unavailable, match="cannot"):
+            apps.aes(runtime, **options)
+        return
+    report = apps.aes(runtime, **options)
+    assert report.correct
+    assert report.error == 0
+    assert report.tasks > 0
+
+
+def test_aes_by_openssl(threads: leveret.Runtime) -> None:
+    try:
+        assert apps.aes(threads, n=100_003, kernel="openssl").correct
+    except leveret.Unavailable as e:  # a build without it says so
+        assert "LEVERET_OPENSSL" in str(e)
+
+
+@pytest.mark.parametrize("options", [{}, {"lists": 9, "cuts": 0}, {"tasks": 1, "dice": False}])
+def test_list_ranking(runtime: leveret.Runtime, options: dict[str, Any]) -> None:
+    if runtime.machine == "processes":
+        with pytest.raises(leveret.Unavailable, match="cannot"):
+            apps.list_ranking(runtime, nodes=5000, **options)
+        return
+    report = apps.list_ranking(runtime, nodes=5000, **options)
+    assert report.correct
+    assert report.error == 0
+    assert report.sublists > 0
+
+
+@pytest.mark.parametrize(
     ("function", "options"),
     [
         (apps.mandelbrot, {"width": 0}),
@@ -66,6 +107,20 @@ def test_barnes_hut(runtime: leveret.Runtime) -> None:
         (apps.barnes_hut, {"theta": 0.8}),
         (apps.barnes_hut, {"theta": float("nan")}),
         (apps.barnes_hut, {"set_bodies": 0}),
+        (apps.aes, {"n": 0}),
+        (apps.aes, {"n": 2**50}),
+        (apps.aes, {"n": 17, "mode": "ecb"}),
+        (apps.aes, {"mode": "cbc"}),
+        (apps.aes, {"form": "near"}),
+        (apps.aes, {"kernel": "magic"}),
+        (apps.aes, {"tasks": 0}),
+        (apps.aes, {"chunk_bytes": 24}),
+        (apps.aes, {"chunk_bytes": 32768}),
+        (apps.list_ranking, {"nodes": 0}),
+        (apps.list_ranking, {"nodes": 2**32 - 1}),
+        (apps.list_ranking, {"nodes": 5, "lists": 6}),
+        (apps.list_ranking, {"tasks": 0}),
+        (apps.list_ranking, {"cuts": -1}),
     ],
 )
 def test_bad_options(threads: leveret.Runtime, function: Any, options: dict[str, Any]) -> None:

@@ -63,6 +63,11 @@ def test_help() -> None:
         ("run",),
         ("run", "tetris"),
         ("run", "lu", "--frames", "3"),
+        ("run", "aes", "--frames", "3"),
+        ("run", "aes", "--n", "0"),
+        ("run", "aes", "--contexts", "17"),
+        ("run", "list-ranking", "--tasks", "0"),
+        ("run", "list-ranking", "--out", "x.png"),
         ("run", "lu", "--n", "0"),
         ("run", "lu", "--n", "many"),
         ("run", "lu", "--out", "x.png"),
@@ -104,10 +109,15 @@ def test_info() -> None:
         ("lu", "--n", "64"),
         ("lu", "--n", "64", "--tasks", "1", "--workers", "2"),
         ("barnes-hut", "--n", "600"),
+        ("aes", "--n", "10007", "--tasks", "3"),
+        ("list-ranking", "--n", "3000", "--tasks", "20", "--contexts", "3", "--no-dice"),
         ("barnes-hut", "--n", "600", "--frames", "2", "--tasks", "4", "--depth", "2"),
     ],
 )
 def test_run(machine: str, arguments: tuple[str, ...]) -> None:
+    if (arguments[0], machine) == ("list-ranking", "processes"):
+        assert invoke("run", *arguments, "--machine", machine, code=common.ENVIRONMENT) == ""
+        return
     facts = invoke_json("run", *arguments, "--machine", machine)
     assert facts["app"] == arguments[0]
     assert facts["correct"] is True

@@ -24,7 +24,7 @@ from .common import (
     time_limit,
 )
 
-APPS = ("mandelbrot", "lu", "barnes-hut")
+APPS = ("mandelbrot", "lu", "barnes-hut", "aes", "list-ranking")
 TRACE_EVENTS = 1 << 16  # per worker: a run of some seconds with tasks of 100 us
 
 
@@ -71,6 +71,16 @@ def _run_barnes_hut(runtime: Runtime, sizes: Sizes) -> apps.Report:
     )
 
 
+def _run_aes(runtime: Runtime, sizes: Sizes) -> apps.Report:
+    return apps.aes(runtime, n=sizes.n or 16 << 20, tasks=sizes.tasks or 256, dice=sizes.dice)
+
+
+def _run_list_ranking(runtime: Runtime, sizes: Sizes) -> apps.Report:
+    return apps.list_ranking(
+        runtime, nodes=sizes.n or 1 << 22, tasks=sizes.tasks or 256, dice=sizes.dice
+    )
+
+
 def run_app(runtime: Runtime, app: str, sizes: Sizes, out: Optional[Path] = None) -> apps.Report:
     """Runs an application by name. ValueError for options it does not have."""
     for name, value in (("--n", sizes.n), ("--tasks", sizes.tasks), ("--frames", sizes.frames)):
@@ -80,11 +90,12 @@ def run_app(runtime: Runtime, app: str, sizes: Sizes, out: Optional[Path] = None
         return _run_mandelbrot(runtime, sizes, out)
     if out is not None:
         raise ValueError(f"--out is the picture of mandelbrot; {app} has none")
-    if app == "lu":
-        if sizes.frames is not None:
-            raise ValueError("--frames: lu has no frames; repeat the command")
-        return _run_lu(runtime, sizes)
-    return _run_barnes_hut(runtime, sizes)
+    if app == "barnes-hut":
+        return _run_barnes_hut(runtime, sizes)
+    if sizes.frames is not None:
+        raise ValueError(f"--frames: {app} has no frames; repeat the command")
+    others = {"lu": _run_lu, "aes": _run_aes, "list-ranking": _run_list_ranking}
+    return others[app](runtime, sizes)
 
 
 def idle_shares(runtime: Runtime, busy_before_ns: list[int], seconds: float) -> list[float]:
@@ -168,7 +179,8 @@ def run(
     dice: bool = typer.Option(True, help="Let Leveret cut tasks further."),
     staging: str = typer.Option("auto", help="auto, in_place or copy."),
     depth: int = typer.Option(0, help="Tasks looked ahead; 0: Leveret chooses."),
-    n: Optional[int] = typer.Option(None, help="Columns, bodies, or width of the picture."),
+    contexts: int = typer.Option(0, help="Tasks a worker has under way; 0: Leveret chooses."),
+    n: Optional[int] = typer.Option(None, help="Columns, bodies, bytes, nodes, picture's width."),
     frames: Optional[int] = typer.Option(None, help="Frames, or steps of time."),
     local_store: int = typer.Option(256 << 10, help="Bytes of each worker's local store."),
     trace: Optional[Path] = typer.Option(None, help="Write a Chrome/Perfetto trace."),
@@ -186,6 +198,7 @@ def run(
         "workers": workers,
         "staging": staging,
         "depth": depth,
+        "contexts": contexts,
         "local_store_bytes": local_store,
         "trace_events": TRACE_EVENTS if trace is not None else 0,
         "tickets": 1 << 16 if app == "lu" else 4096,
