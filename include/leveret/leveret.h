@@ -67,6 +67,7 @@ typedef enum lev_kind {
 
 #define LEV_SLICED 1 /* argument flags, see task.hpp */
 #define LEV_ROWS 2
+#define LEV_FAR 4
 
 typedef struct lev_runtime lev_runtime;
 typedef uint64_t lev_ticket; /* 0 is no ticket */
@@ -131,6 +132,9 @@ typedef struct lev_options {
   uint32_t worker_cpu_seconds_max; /* 0: not limited */
   uint64_t task_ns_max;            /* 0: never killed */
   uint64_t worker_bytes_max;       /* 0: not limited */
+  /* Of tasks that give way where they wait. */
+  uint32_t contexts;            /* 0: default */
+  uint64_t context_stack_bytes; /* 0: default */
 } lev_options;
 
 /* What has happened since lev_open; see struct counters in runtime.hpp. */
@@ -209,6 +213,50 @@ void lev_release(lev_runtime* runtime, lev_ticket ticket);
 lev_status lev_count(const lev_runtime* runtime, lev_counters* counters);
 /* Writes what was traced as Chrome/Perfetto JSON; lev_options.trace_events must not have been 0. */
 lev_status lev_write_trace(const lev_runtime* runtime, const char* path);
+
+/* Inside a task: data that its address depends on, waiting without idling, threads of its own; see
+ * leveret/this_task.hpp. To be called by a procedure's body on the thread it was called on, or by a
+ * thread it spawned; else LEV_NOT_IN_TASK, as on machine "processes". All but lev_task_get and
+ * lev_task_id, lev_task_stack_left and lev_task_pass_time may let other tasks of the worker run.
+ *
+ * Far memory is an argument of one row with the flag LEV_FAR (lev_memory, then set flags): it is
+ * declared, not staged. `far` is that argument as the body sees it, call->arguments + i; `first`
+ * and `count` are in its elements. */
+#define LEV_TASK_TAGS 16
+
+/* Starts the transfer of `count` elements, and sets *data to where they will be when
+ * lev_task_wait(tag) has returned: the caller's memory itself where tasks work in place, else a
+ * buffer that stays until the next get under that tag, or the task's end. Write there only what is
+ * LEV_INOUT. LEV_BAD_RANGE: not all of it was declared; LEV_BAD_ARGUMENT: `far` is not far memory
+ * to read, or the tag is 16 or more; LEV_OUT_OF_MEMORY. */
+lev_status lev_task_get(const lev_argument* far, size_t first, size_t count, unsigned tag,
+                        void** data);
+/* Starts the way back from `values`, which a get returned or which lie anywhere in the task; they
+ * must stay as they are until lev_task_wait(tag) has returned. Fails as lev_task_get does. */
+lev_status lev_task_put(const lev_argument* far, size_t first, size_t count, const void* values,
+                        unsigned tag);
+/* Returns when everything under the tag, or under each tag whose bit is set, has arrived. */
+lev_status lev_task_wait(unsigned tag);
+lev_status lev_task_wait_all(uint32_t tags);
+/* Lets the worker's other tasks run until they wait. */
+lev_status lev_task_yield(void);
+/* A computation's time on a machine with virtual time, in cycles; nothing elsewhere. */
+lev_status lev_task_pass_time(uint64_t cycles);
+
+typedef struct lev_thread lev_thread;
+typedef void (*lev_thread_body)(void* argument);
+/* Starts body(argument) on another context of this worker, inside this task: it runs when this flow
+ * of control waits, yields or joins. Every thread must be joined, by the flow that spawned it,
+ * before the body returns. LEV_TOO_MANY_CONTEXTS: all are in use; LEV_OUT_OF_MEMORY. */
+lev_status lev_task_spawn(lev_thread_body body, void* argument, lev_thread** thread);
+/* Returns when the thread's body has returned, and frees the thread. NULL is accepted.
+ * LEV_TASK_FAILED: the body was written in C++ and threw; lev_last_message() says what. */
+lev_status lev_task_join(lev_thread* thread);
+
+/* The number of the context this runs on: 0 is the worker's own stack. */
+lev_status lev_task_id(unsigned* id);
+/* Bytes of this context's stack that are free below the caller; 0: not known (the worker's own). */
+lev_status lev_task_stack_left(size_t* bytes);
 
 /* Shared memory: what worker processes see where the host sees it, so that their tasks use it in
  * place; on other machines memory like any other. Thread safe.

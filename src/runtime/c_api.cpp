@@ -5,6 +5,7 @@
 #include <leveret/leveret.hpp>
 
 #include "base/numbers.hpp"
+#include "runtime/c_status.hpp"
 #include "task/validate.hpp"
 
 #include <cstdio>
@@ -16,7 +17,7 @@ static_assert(sizeof(lev_argument) == sizeof(lev::argument) &&
               offsetof(lev_argument, what) == offsetof(lev::argument, what));
 static_assert(sizeof(lev_call) == sizeof(lev::call) &&
               offsetof(lev_call, context) == offsetof(lev::call, context));
-static_assert(LEV_POOL_DOWN == static_cast<int>(lev::status::pool_down) &&
+static_assert(LEV_TOO_MANY_CONTEXTS == static_cast<int>(lev::status::too_many_contexts) &&
               LEV_RANGE == static_cast<int>(lev::kind::range));
 static_assert(sizeof(lev_counters) == sizeof(lev::counters) &&
               offsetof(lev_counters, reruns) == offsetof(lev::counters, reruns));
@@ -35,12 +36,8 @@ struct lev_runtime {
 
 namespace {
 
-thread_local char last_message[256];
-
-lev_status fail(lev::status code, const char* message) {
-  std::snprintf(last_message, sizeof last_message, "%s", message);
-  return static_cast<lev_status>(code);
-}
+using lev::fail;
+using lev::guarded;
 
 // A procedure registered from C: its body takes a pointer where C++ takes a reference.
 struct c_procedure {
@@ -64,22 +61,6 @@ int run_c(const lev::call& c) {
   const lev_call view{reinterpret_cast<const lev_argument*>(c.arguments), c.argument_count,
                       p.context};
   return p.body(&view);
-}
-
-// Runs a call into the C++ API and turns what it throws into a status.
-template <class Call>
-lev_status guarded(Call&& call) noexcept {
-  try {
-    return call();
-  } catch (const lev::error& e) {
-    return fail(e.code(), e.what());
-  } catch (const std::bad_alloc&) {
-    return fail(lev::status::out_of_memory, "out of memory");
-  } catch (const std::exception& e) {
-    return fail(lev::status::task_failed, e.what());
-  } catch (...) {
-    return fail(lev::status::task_failed, "an exception that is no std::exception");
-  }
 }
 
 void describe_exception(const std::exception_ptr& exception, char* text,
@@ -206,7 +187,7 @@ const char* lev_status_name(lev_status code) {
   return lev::status_name(static_cast<lev::status>(code));
 }
 const char* lev_last_message(void) {
-  return last_message;
+  return lev::last_c_message;
 }
 
 lev_argument lev_value(const void* bytes, size_t size) {
@@ -283,6 +264,8 @@ lev_status lev_open(const lev_options* options, lev_runtime** runtime) {
       c.trace_events = options->trace_events;
       if (options->local_store_bytes != 0) c.local_store_bytes = options->local_store_bytes;
       if (options->seed != 0) c.seed = options->seed;
+      c.contexts = options->contexts;
+      if (options->context_stack_bytes != 0) c.context_stack_bytes = options->context_stack_bytes;
       if (!is_up_to(options->staging, LEV_STAGING_COPY) ||
           !is_up_to(options->wait, LEV_WAIT_DIRECTED) || !is_up_to(options->full, LEV_FULL_FAIL)) {
         return fail(lev::status::bad_config,

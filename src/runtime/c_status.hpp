@@ -1,0 +1,38 @@
+// How the C API says what went wrong: a status, and a message that the thread keeps.
+#ifndef LEVERET_RUNTIME_C_STATUS_HPP
+#define LEVERET_RUNTIME_C_STATUS_HPP
+
+#include <leveret/leveret.h>
+#include <leveret/status.hpp>
+
+#include <cstdio>
+#include <new>
+
+namespace lev {
+
+inline thread_local char last_c_message[256];
+
+inline lev_status fail(status code, const char* message) noexcept {
+  std::snprintf(last_c_message, sizeof last_c_message, "%s", message);
+  return static_cast<lev_status>(code);
+}
+
+// Runs a call into the C++ API and turns what it throws into a status.
+template <class Call>
+lev_status guarded(Call&& call) noexcept {
+  try {
+    return call();
+  } catch (const error& e) {
+    return fail(e.code(), e.what());
+  } catch (const std::bad_alloc&) {
+    return fail(status::out_of_memory, "out of memory");
+  } catch (const std::exception& e) {
+    return fail(status::task_failed, e.what());
+  } catch (...) {
+    return fail(status::task_failed, "an exception that is no std::exception");
+  }
+}
+
+}  // namespace lev
+
+#endif

@@ -1,0 +1,165 @@
+// this_task() for C: the same calls, with statuses. Far memory is the argument that declares it.
+#include <leveret/leveret.h>
+#include <leveret/this_task.hpp>
+
+#include "runtime/c_status.hpp"
+
+#include <utility>
+
+static_assert(LEV_FAR == lev::argument_far && LEV_TASK_TAGS == lev::task_tags);
+
+namespace {
+
+using lev::fail;
+using lev::guarded;
+
+struct c_thread {
+  lev_thread_body body;
+  void* argument;
+  void operator()() const { body(argument); }
+};
+
+// What part of far memory a call means.
+struct part {
+  unsigned char* data;
+  std::size_t size;
+  std::size_t first;
+  std::size_t count;
+};
+
+// LEV_OK, and what is meant in bytes; else why not. `writes` asks for memory that was declared as
+// inout or out.
+lev_status find_part(const char* call, const lev_argument* far, std::size_t first,
+                     std::size_t count, bool writes, part* meant) noexcept {
+  char message[200];
+  if (far == nullptr || (far->flags & LEV_FAR) == 0 || far->rows != 1 || far->unit_bytes == 0 ||
+      (far->what != LEV_IN && far->what != LEV_INOUT && (!writes || far->what != LEV_OUT))) {
+    std::snprintf(message, sizeof message,
+                  "%s: `far` is no argument of the call with the flag LEV_FAR that may be %s", call,
+                  writes ? "written" : "read");
+    return fail(lev::status::bad_argument, message);
+  }
+  if (writes && far->what == LEV_IN) {
+    std::snprintf(message, sizeof message, "%s: this far memory was declared as LEV_IN", call);
+    return fail(lev::status::bad_argument, message);
+  }
+  const std::uint64_t size = far->row_bytes / far->unit_bytes;
+  if (first > size || count > size - first) {
+    std::snprintf(message, sizeof message,
+                  "%s: %zu elements from %zu of far memory that was declared with %llu; declare "
+                  "more, or check the index",
+                  call, count, first, static_cast<unsigned long long>(size));
+    return fail(lev::status::bad_range, message);
+  }
+  *meant = {reinterpret_cast<unsigned char*>(far->address), far->row_bytes, first * far->unit_bytes,
+            count * far->unit_bytes};
+  return LEV_OK;
+}
+
+}  // namespace
+
+struct lev_thread {
+  lev_thread(lev::task_context& task, c_thread function) : flow(task.spawn(function)) {}
+  lev::thread_of<c_thread> flow;
+};
+
+extern "C" {
+
+lev_status lev_task_get(const lev_argument* far, size_t first, size_t count, unsigned tag,
+                        void** data) {
+  if (data == nullptr)
+    return fail(lev::status::bad_argument, "lev_task_get: data must not be NULL");
+  *data = nullptr;
+  return guarded([&] {
+    auto task = lev::this_task();
+    part p;
+    const lev_status s = find_part("lev_task_get", far, first, count, false, &p);
+    if (s == LEV_OK)
+      *data = task.get(lev::far<unsigned char>(p.data, p.size), p.first, p.count, tag);
+    return s;
+  });
+}
+
+lev_status lev_task_put(const lev_argument* far, size_t first, size_t count, const void* values,
+                        unsigned tag) {
+  if (values == nullptr && count != 0)
+    return fail(lev::status::bad_argument, "lev_task_put: values must not be NULL");
+  return guarded([&] {
+    auto task = lev::this_task();
+    part p;
+    const lev_status s = find_part("lev_task_put", far, first, count, true, &p);
+    if (s == LEV_OK)
+      task.put(lev::far<unsigned char>(p.data, p.size), p.first, p.count,
+               static_cast<const unsigned char*>(values), tag);
+    return s;
+  });
+}
+
+lev_status lev_task_wait(unsigned tag) {
+  return guarded([&] {
+    lev::this_task().wait(tag);
+    return LEV_OK;
+  });
+}
+
+lev_status lev_task_wait_all(uint32_t tags) {
+  return guarded([&] {
+    lev::this_task().wait_all(tags);
+    return LEV_OK;
+  });
+}
+
+lev_status lev_task_yield(void) {
+  return guarded([] {
+    lev::this_task().yield();
+    return LEV_OK;
+  });
+}
+
+lev_status lev_task_pass_time(uint64_t cycles) {
+  return guarded([&] {
+    lev::this_task().pass_time(cycles);
+    return LEV_OK;
+  });
+}
+
+lev_status lev_task_spawn(lev_thread_body body, void* argument, lev_thread** thread) {
+  if (thread != nullptr) *thread = nullptr;
+  if (body == nullptr || thread == nullptr)
+    return fail(lev::status::bad_argument, "lev_task_spawn: body and thread must not be NULL");
+  return guarded([&] {
+    auto task = lev::this_task();
+    *thread = new lev_thread(task, {body, argument});
+    return LEV_OK;
+  });
+}
+
+lev_status lev_task_join(lev_thread* thread) {
+  if (thread == nullptr) return LEV_OK;
+  const lev_status s = guarded([&] {
+    lev::this_task();
+    thread->flow.join();
+    return LEV_OK;
+  });
+  if (s != LEV_NOT_IN_TASK) delete thread;
+  return s;
+}
+
+lev_status lev_task_id(unsigned* id) {
+  if (id == nullptr) return fail(lev::status::bad_argument, "lev_task_id: id must not be NULL");
+  return guarded([&] {
+    *id = lev::this_task().id();
+    return LEV_OK;
+  });
+}
+
+lev_status lev_task_stack_left(size_t* bytes) {
+  if (bytes == nullptr)
+    return fail(lev::status::bad_argument, "lev_task_stack_left: bytes must not be NULL");
+  return guarded([&] {
+    *bytes = lev::this_task().stack_left();
+    return LEV_OK;
+  });
+}
+
+}  // extern "C"
