@@ -39,6 +39,8 @@ constexpr entry benches[] = {
     {"nested", "fetching three calls deep, against in the loop itself", bench::nested},
     {"hash-probe", "look-ups in a hash table, 16 to 32 at a time or as is best", bench::hash_probe},
     {"btree", "look-ups in a B+ tree, 16 at a time, against one by one and by hand", bench::btree},
+    {"rank-by-tasks", "a list in random memory: 16 contexts, one, by hand, plainly",
+     bench::rank_by_tasks},
     {"idle", "CPU time of a runtime without work", bench::idle},
     {"get-compute-put", "random blocks: looking ahead, contexts, buffers by hand",
      bench::get_compute_put},

@@ -44,6 +44,7 @@ void recovery(const settings&, report&);
 // Null when the applications are not built.
 [[gnu::weak]] void imbalance(const settings&, report&);
 [[gnu::weak]] void isolation_cost(const settings&, report&);
+[[gnu::weak]] void rank_by_tasks(const settings&, report&);
 
 }  // namespace bench
 
