@@ -38,41 +38,55 @@ void ctr_task(aes_kernel kernel, lev::in<aes_schedule> schedule, aes_counter cou
           to.data());
 }
 
-// Listing 1 of the paper but for the second buffer: where a get() returns the caller's memory, that
-// is not to be changed. Units are blocks in ECB, bytes in CTR, as dicing cuts `units`.
-template <class Unit>
-void far_chunks(aes_kernel kernel, aes_mode mode, std::uint32_t chunk_bytes,
-                const aes_schedule& schedule, const aes_counter& counter, lev::range units,
-                const lev::far<const Unit>& from, const lev::far<Unit>& to) {
-  auto task = lev::this_task();
-  const std::size_t chunk = chunk_bytes / sizeof(Unit);
-  std::vector<Unit> encrypted(chunk);
-  for (std::size_t first = units.begin; first < units.end; first += chunk) {
-    const std::size_t count = std::min<std::size_t>(chunk, units.end - first);
-    const Unit* plain = task.get(from, first, count);
-    task.wait();
-    aes_run(kernel, mode, schedule, counter, first * sizeof(Unit),
-            reinterpret_cast<const std::uint8_t*>(plain), count * sizeof(Unit),
-            reinterpret_cast<std::uint8_t*>(encrypted.data()));
-    task.pass_time(count * sizeof(Unit) * cycles_per_byte);
-    task.put(to, first, count, encrypted.data());
-    task.wait();
-  }
-}
-
 struct how {
   aes_kernel kernel;
   std::uint32_t chunk_bytes;
+  std::uint32_t buffers;
 };
+
+// With one buffer Listing 1 of the paper, with two Listing 3; each has its tag, under which a get
+// follows the put before. But what was got may be the caller's memory, not to be changed: so the
+// result has buffers of its own. Units are blocks in ECB, bytes in CTR, as dicing cuts `units`.
+template <class Unit>
+void far_chunks(how h, aes_mode mode, const aes_schedule& schedule, const aes_counter& counter,
+                lev::range units, const lev::far<const Unit>& from, const lev::far<Unit>& to) {
+  auto task = lev::this_task();
+  const std::size_t chunk = h.chunk_bytes / sizeof(Unit);
+  const std::size_t chunks = (units.size() + chunk - 1) / chunk;
+  const auto first_of = [&](std::size_t c) { return units.begin + c * chunk; };
+  const auto count_of = [&](std::size_t c) {
+    return std::min<std::size_t>(chunk, units.end - first_of(c));
+  };
+  const Unit* plain[lev::task_tags] = {};
+  std::vector<Unit> encrypted(chunk * h.buffers);
+  const auto start = [&](std::size_t c) {
+    const auto tag = static_cast<unsigned>(c % h.buffers);
+    plain[tag] = task.get(from, first_of(c), count_of(c), tag);
+  };
+  for (std::size_t c = 0; c < std::min<std::size_t>(h.buffers, chunks); ++c) start(c);
+  for (std::size_t c = 0; c < chunks; ++c) {
+    const auto tag = static_cast<unsigned>(c % h.buffers);
+    const std::size_t bytes = count_of(c) * sizeof(Unit);
+    Unit* result = encrypted.data() + tag * chunk;
+    task.wait(tag);
+    aes_run(h.kernel, mode, schedule, counter, first_of(c) * sizeof(Unit),
+            reinterpret_cast<const std::uint8_t*>(plain[tag]), bytes,
+            reinterpret_cast<std::uint8_t*>(result));
+    task.pass_time(bytes * cycles_per_byte);
+    task.put(to, first_of(c), count_of(c), result, tag);
+    if (c + h.buffers < chunks) start(c + h.buffers);
+  }
+  for (unsigned tag = 0; tag < h.buffers; ++tag) task.wait(tag);
+}
 
 void far_ecb_task(how h, lev::in<aes_schedule> schedule, lev::range blocks,
                   lev::far<const block> from, lev::far<block> to) {
-  far_chunks(h.kernel, aes_mode::ecb, h.chunk_bytes, schedule[0], {}, blocks, from, to);
+  far_chunks(h, aes_mode::ecb, schedule[0], {}, blocks, from, to);
 }
 
 void far_ctr_task(how h, lev::in<aes_schedule> schedule, aes_counter counter, lev::range bytes,
                   lev::far<const std::uint8_t> from, lev::far<std::uint8_t> to) {
-  far_chunks(h.kernel, aes_mode::ctr, h.chunk_bytes, schedule[0], counter, bytes, from, to);
+  far_chunks(h, aes_mode::ctr, schedule[0], counter, bytes, from, to);
 }
 
 // The last argument is as long as the data, in all declared tasks.
@@ -104,6 +118,8 @@ void check(lev::runtime& runtime, const aes_options& o, const std::uint8_t* from
         o.chunk_bytes > aes_chunk_bytes_max)
       throw lev::error(lev::status::bad_argument, -1,
                        "chunk_bytes must be a multiple of 16, from 16 to 16384");
+    if (o.buffers == 0 || o.buffers > lev::task_tags)
+      throw lev::error(lev::status::bad_argument, -1, "buffers must be 1 to 16");
   }
   if (!aes_has(o.kernel))
     throw lev::error(lev::status::unavailable, -1,
@@ -139,7 +155,7 @@ struct cutter {
     const std::size_t all = options.bytes / sizeof(block);
     lev::descriptor d;
     if (options.form == aes_form::far) {
-      d = lev::pack(far_ecb_procedure, how{options.kernel, options.chunk_bytes},
+      d = lev::pack(far_ecb_procedure, how{options.kernel, options.chunk_bytes, options.buffers},
                     lev::view(&schedule, 1), lev::range{first, end}, lev::view(plain, all),
                     lev::view(encrypted, all));
     } else {
@@ -156,7 +172,7 @@ struct cutter {
     const std::size_t end = std::min(end_block * aes_block_bytes, options.bytes);
     lev::descriptor d;
     if (options.form == aes_form::far) {
-      d = lev::pack(far_ctr_procedure, how{options.kernel, options.chunk_bytes},
+      d = lev::pack(far_ctr_procedure, how{options.kernel, options.chunk_bytes, options.buffers},
                     lev::view(&schedule, 1), counter, lev::range{first, end},
                     lev::view(from, options.bytes), lev::view(to, options.bytes));
     } else {

@@ -34,6 +34,7 @@ constexpr const char* usage =
     "  --openssl        aes: OpenSSL's kernel\n"
     "  --far            aes: tasks get and put chunks; otherwise the data is declared\n"
     "  --chunk N        aes with --far: bytes of a chunk\n"
+    "  --buffers N      aes with --far: chunks of a task under way; 2: double buffering\n"
     "  --lists N        list-ranking: lists\n"
     "  --cuts N         list-ranking: places where lists are cut\n"
     "  --no-dice        tasks run as they are\n"
@@ -46,6 +47,7 @@ struct command_line {
   long tasks = -1;
   unsigned long steps = 0;
   unsigned long chunk = 0;
+  unsigned long buffers = 0;
   unsigned long lists = 0;
   long cuts = -1;
   bool double_precision = false;
@@ -94,6 +96,8 @@ bool set_number(const char* option, unsigned long number, command_line& line) {
     line.config.seed = number;
   } else if (is("--chunk") && number > 0) {
     line.chunk = number;
+  } else if (is("--buffers") && number > 0) {
+    line.buffers = number;
   } else if (is("--lists") && number > 0) {
     line.lists = number;
   } else if (is("--cuts")) {
@@ -171,6 +175,7 @@ verdict aes(lev::runtime& runtime, const command_line& line) {
   if (line.n != 0) options.bytes = line.n;
   if (line.tasks >= 0) options.tasks = static_cast<unsigned>(line.tasks);
   if (line.chunk != 0) options.chunk_bytes = static_cast<unsigned>(line.chunk);
+  if (line.buffers != 0) options.buffers = static_cast<unsigned>(line.buffers);
   if (line.ecb) options.mode = leveret_apps::aes_mode::ecb;
   if (line.openssl) options.kernel = leveret_apps::aes_kernel::openssl;
   if (line.far) options.form = leveret_apps::aes_form::far;

@@ -226,6 +226,7 @@ def aes(
     kernel: Literal["portable", "openssl"] = "portable",
     tasks: int = 256,
     chunk_bytes: int = 1024,
+    buffers: int = 1,
     dice: bool = True,
     seed: int = 1,
     check: bool = True,
@@ -233,7 +234,8 @@ def aes(
     """Encrypts n random bytes with AES-128.
 
     form: "declared" lets the pipeline stage the data; with "far" tasks get and put chunks of
-    chunk_bytes bytes themselves, 16 to 16384, which `processes` cannot (Unavailable). kernel:
+    chunk_bytes bytes themselves, 16 to 16384, with so many buffers, 1 to 16, each; `processes`
+    cannot (Unavailable). kernel:
     "openssl" needs a build with LEVERET_OPENSSL, else it raises Unavailable. ECB takes whole blocks
     of 16 bytes. The kernel's time depends on key and data: not for secrets.
     """
@@ -251,6 +253,8 @@ def aes(
         raise ValueError(f"n must be a multiple of 16 bytes in ECB, not {n}")
     if chunk_bytes % 16 != 0 or not 16 <= chunk_bytes <= 16384:
         raise ValueError(f"chunk_bytes must be a multiple of 16 up to 16384, not {chunk_bytes}")
+    if not 1 <= buffers <= 16:
+        raise ValueError(f"buffers must be 1 to 16, not {buffers}")
     report = _core.run_aes(
         runtime,
         n=n,
@@ -259,6 +263,7 @@ def aes(
         openssl=kernel == "openssl",
         tasks=tasks,
         chunk_bytes=chunk_bytes,
+        buffers=buffers,
         dice=dice,
         seed=seed,
         check=check,

@@ -128,6 +128,7 @@ nb::dict run_aes(runtime_object& runtime, nb::kwargs o) {
   if (get<bool>(o, "openssl")) options.kernel = leveret_apps::aes_kernel::openssl;
   options.tasks = get<unsigned>(o, "tasks");
   options.chunk_bytes = get<unsigned>(o, "chunk_bytes");
+  options.buffers = get<unsigned>(o, "buffers");
   options.dice = get<bool>(o, "dice");
   options.seed = get<std::uint64_t>(o, "seed");
   options.check = get<bool>(o, "check");

@@ -53,7 +53,7 @@ def test_barnes_hut(runtime: leveret.Runtime) -> None:
         {},
         {"n": 1, "tasks": 3},
         {"n": 99_999, "form": "far", "chunk_bytes": 64},
-        {"n": 160_000, "mode": "ecb", "form": "far"},
+        {"n": 160_000, "mode": "ecb", "form": "far", "buffers": 2},
         {"n": 160_000, "mode": "ecb", "dice": False},
     ],
 )
@@ -115,6 +115,7 @@ def test_list_ranking(runtime: leveret.Runtime, options: dict[str, Any]) -> None
         (apps.aes, {"kernel": "magic"}),
         (apps.aes, {"tasks": 0}),
         (apps.aes, {"chunk_bytes": 24}),
+        (apps.aes, {"buffers": 17}),
         (apps.aes, {"chunk_bytes": 32768}),
         (apps.list_ranking, {"nodes": 0}),
         (apps.list_ranking, {"nodes": 2**32 - 1}),

@@ -155,6 +155,20 @@ TEST_P(aes_test, ecb_equals_serial) {
   }
 }
 
+TEST_P(aes_test, any_number_of_buffers_will_do) {
+  const bytes from = data(10007);
+  const bytes expected = serial(aes_mode::ctr, key_, counter_, from);
+  for (const unsigned buffers : {1u, 2u, 3u, 16u}) {
+    for (const unsigned chunk_bytes : {16u, 1024u, 16384u}) {
+      aes_options o = options(aes_mode::ctr, aes_form::far, from.size());
+      o.tasks = 3;
+      o.buffers = buffers;
+      o.chunk_bytes = chunk_bytes;
+      EXPECT_EQ(encrypt(o, from), expected) << buffers << " buffers of " << chunk_bytes;
+    }
+  }
+}
+
 TEST_P(aes_test, openssl_makes_the_same_bytes) {
   if (!aes_has(aes_kernel::openssl)) GTEST_SKIP() << "built without OpenSSL";
   const bytes from = data(50000);
@@ -185,6 +199,11 @@ TEST_P(aes_test, bad_options_are_refused) {
     aes_options o = options(aes_mode::ctr, aes_form::far, 64);
     o.chunk_bytes = chunk;
     EXPECT_EQ(refused(o), lev::status::bad_argument) << chunk;
+  }
+  for (const unsigned buffers : {0u, 17u}) {
+    aes_options o = options(aes_mode::ctr, aes_form::far, 64);
+    o.buffers = buffers;
+    EXPECT_EQ(refused(o), lev::status::bad_argument) << buffers;
   }
   aes_options o = options(aes_mode::ctr, aes_form::declared, 64);
   o.kernel = aes_kernel::openssl;

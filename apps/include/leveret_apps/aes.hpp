@@ -46,6 +46,7 @@ struct aes_options {
   aes_form form = aes_form::declared;
   unsigned tasks = 256;         // at least 1; no more than there are blocks are made
   unsigned chunk_bytes = 1024;  // of the far form: of one get; 16 to aes_chunk_bytes_max
+  unsigned buffers = 1;         // of the far form: 1 to 16; 2: double buffering by hand
   bool dice = true;
   std::uint64_t seed = 1;  // of key, counter and data
   bool check = true;       // compare with aes_serial()
@@ -56,10 +57,10 @@ bool aes_has(aes_kernel kernel) noexcept;
 
 // aes_encrypt() writes options.bytes bytes to `to`. `from` and `to` must not overlap. With the
 // portable kernel in CTR the bytes are the same however the buffer is cut.
-// Throws lev::error: bad_argument (ECB of a part of a block, a chunk size out of bounds), overlap,
-// unavailable (the kernel was not built), not_supported (the far form on a machine whose tasks
-// cannot get), and what submit() throws: too_big for a task that is larger than the local store and
-// not diced. Waits for all tasks. Thread safe.
+// Throws lev::error: bad_argument (ECB of a part of a block, chunk_bytes or buffers out of bounds),
+// overlap, unavailable (the kernel was not built), not_supported (the far form on a machine whose
+// tasks cannot get), and what submit() throws: too_big for a task that is larger than the local
+// store and not diced. Waits for all tasks. Thread safe.
 void aes_encrypt(lev::runtime& runtime, const aes_options& options, const aes_key& key,
                  const aes_counter& counter, const std::uint8_t* from, std::uint8_t* to);
 
