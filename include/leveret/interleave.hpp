@@ -160,7 +160,7 @@ class tuner {
 
   static std::uint64_t now_ns() noexcept;
 
-  static constexpr unsigned widths[] = {1, 16, 32};
+  static constexpr unsigned widths[] = {1, 16, 24};
   static constexpr unsigned width_count = 3;
 
  private:
@@ -244,7 +244,7 @@ void interleave_automatic(tuner& t, std::size_t count, Fn& fn) {
 // returns when all have returned. Items start in order; s.fetch() goes on with the next item in
 // flight, round robin.
 //   n    1 to strand_count_max; 1: one item after another. strands_automatic: found by trying 1, 16
-//        and 32 between items, now and then again; what was found is kept for the next call with
+//        and 24 between items, now and then again; what was found is kept for the next call with
 //        the same type of fn on this thread. For items that take less than a millisecond.
 //   fn   takes a lev::strand&, or auto&. With auto& it is compiled a second time for lev::direct&,
 //        so that n = 1 is the plain loop. It may call interleave() again; the outer items then

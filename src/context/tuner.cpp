@@ -1,7 +1,7 @@
 // How many items in flight are best, found while the items run:
 //
 //   1. Trying: 16 and 1 in turns, three trials each, of which the shortest counts (a trial may be
-//      interrupted, or be the first to touch the data). Where 16 wins, 32 is tried, too.
+//      interrupted, or be the first to touch the data). Where 16 wins, 24 is tried, too.
 //   2. Keeping: the best one runs, in pieces of about a millisecond.
 //   3. Retrying: a share of the time kept is put by for trials of the others; each is made when
 //      what it is likely to lose is there. When the time per item changes, another is tried at
@@ -20,7 +20,7 @@ namespace {
 // Rivals within this ratio are compared in trials this many times as long.
 constexpr double close_ratio = 1.5;
 constexpr std::size_t longer_if_close = 16;
-// Long against reading the clock (25 ns) and against filling and draining 32 flows (about 0.5 us),
+// Long against reading the clock (25 ns) and against filling and draining 24 flows (about 0.5 us),
 // short against a call that is worth tuning.
 constexpr double trial_ns = 20'000;
 constexpr double keep_ns = 1'000'000;

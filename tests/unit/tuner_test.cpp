@@ -15,18 +15,18 @@ using detail::tuner;
 struct memory {
   double alone_ns;
   double by_16_ns;
-  double by_32_ns;
+  double by_24_ns;
   double per_strand_ns = 20;
 
   double of(unsigned width) const {
-    return width == 1 ? alone_ns : width == 16 ? by_16_ns : by_32_ns;
+    return width == 1 ? alone_ns : width == 16 ? by_16_ns : by_24_ns;
   }
-  double best_ns() const { return std::min({alone_ns, by_16_ns, by_32_ns}); }
+  double best_ns() const { return std::min({alone_ns, by_16_ns, by_24_ns}); }
 };
 
 struct tally {
   double ns = 0;
-  double items_by[33] = {};
+  double items_by[25] = {};
 };
 
 // Runs `count` items in calls of `call_items`.
@@ -73,11 +73,11 @@ TEST(tuner, learns_over_short_calls) {
   EXPECT_GT(later.items_by[1], 0.95 * 200'000);
 }
 
-TEST(tuner, finds_thirty_two_where_it_is_best) {
+TEST(tuner, finds_twenty_four_where_it_is_best) {
   tuner t;
   run(t, larger, 1'000'000, 1'000'000);
   const tally later = run(t, larger, 1'000'000, 1'000'000);
-  EXPECT_GT(later.items_by[32], 0.95e6);
+  EXPECT_GT(later.items_by[24], 0.95e6);
 }
 
 // The data of later calls is of another kind: found within 40 ms.
@@ -101,7 +101,7 @@ TEST(tuner, bears_interruptions) {
     run(t, m, count, count, disturbance);
     const tally later = run(t, m, count, count, disturbance);
     const double right =
-        m.best_ns() == m.alone_ns ? later.items_by[1] : later.items_by[16] + later.items_by[32];
+        m.best_ns() == m.alone_ns ? later.items_by[1] : later.items_by[16] + later.items_by[24];
     EXPECT_GT(right, 0.9 * static_cast<double>(count)) << m.alone_ns << " ns alone";
   }
 }
