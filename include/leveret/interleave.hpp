@@ -160,8 +160,8 @@ class tuner {
 
   static std::uint64_t now_ns() noexcept;
 
-  static constexpr unsigned widths[] = {1, 16, 24};
-  static constexpr unsigned width_count = 3;
+  static constexpr unsigned widths[] = {1, 24};
+  static constexpr unsigned width_count = 2;
 
  private:
   enum class stage : std::uint8_t { trying, keeping, retrying, fixed };
@@ -243,7 +243,7 @@ void interleave_automatic(tuner& t, std::size_t count, Fn& fn) {
 // interleave() calls fn(i, s) for each i in [0, count), with n calls in flight at a time, and
 // returns when all have returned. Items start in order; s.fetch() goes on with the next item in
 // flight, round robin.
-//   n    1 to strand_count_max; 1: one item after another. strands_automatic: found by trying 1, 16
+//   n    1 to strand_count_max; 1: one item after another. strands_automatic: found by trying 1
 //        and 24 between items, now and then again; what was found is kept for the next call with
 //        the same type of fn on this thread. For items that take less than a millisecond.
 //   fn   takes a lev::strand&, or auto&. With auto& it is compiled a second time for lev::direct&,

@@ -1,11 +1,11 @@
 // How many items in flight are best, found while the items run:
 //
-//   1. Trying: 16 and 1 in turns, three trials each, of which the shortest counts (a trial may be
-//      interrupted, or be the first to touch the data). Where 16 wins, 24 is tried, too.
-//   2. Keeping: the best one runs, in pieces of about a millisecond.
-//   3. Retrying: a share of the time kept is put by for trials of the others; each is made when
-//      what it is likely to lose is there. When the time per item changes, another is tried at
-//      once.
+//   1. Trying: 24 and 1 in turns, three trials each, of which the shortest counts (a trial may be
+//      interrupted, or be the first to touch the data). From 16 MiB on, 24 was never slower than 16
+//      or 32 (lists, trees, hash tables; 2026-11-21).
+//   2. Keeping: the better one runs, in pieces of about a millisecond.
+//   3. Retrying: a share of the time kept is put by for trials of the other; one is made when what
+//      it is likely to lose is there. When the time per item changes, the other is tried at once.
 //
 // An answer costs little where it is clear and matters little where it is not: what a trial loses
 // is the difference between the two, so close rivals are tried often and distant ones seldom.
@@ -24,7 +24,7 @@ constexpr std::size_t longer_if_close = 16;
 // short against a call that is worth tuning.
 constexpr double trial_ns = 20'000;
 constexpr double keep_ns = 1'000'000;
-// What trials of the others may cost: 0.5 % of the time.
+// What trials of the other may cost: 0.5 % of the time.
 constexpr double credit_share = 0.005;
 // Time per item that changes by so much, in two pieces running, is another kind of data.
 constexpr double drift_ratio = 1.4;
@@ -37,9 +37,7 @@ constexpr std::size_t shorter_alone = 4;
 
 constexpr std::uint8_t alone = 0;
 constexpr std::uint8_t wide = 1;
-constexpr std::uint8_t wider = 2;
-constexpr std::uint8_t first_turns[] = {wide, alone, wide, alone, wide, alone, wider, wider};
-constexpr std::uint8_t turns_without_wider = 6;
+constexpr std::uint8_t first_turns = 6;
 
 }  // namespace
 
@@ -103,20 +101,13 @@ void tuner::end_first_trial(double ns) noexcept {
     return;
   }
   ++turn_;
-  const bool wide_wins = item_ns_[wide] < item_ns_[alone];
-  if (turn_ == std::size(first_turns) || (turn_ == turns_without_wider && !wide_wins)) {
-    choose();
-  } else {
-    current_ = first_turns[turn_];
-  }
+  if (turn_ == first_turns) return choose();
+  current_ = current_ == wide ? alone : wide;
 }
 
 void tuner::choose() noexcept {
   const std::uint8_t before = best_;
-  best_ = alone;
-  for (std::uint8_t which = wide; which < width_count; ++which) {
-    if (item_ns_[which] != 0 && item_ns_[which] < item_ns_[best_]) best_ = which;
-  }
+  best_ = item_ns_[wide] < item_ns_[alone] ? wide : alone;
   current_ = best_;
   stage_ = stage::keeping;
   if (best_ != before || keep_items_ == 0) keep_items_ = std::max(trial_items_, first_items);
@@ -141,8 +132,8 @@ void tuner::keep(double items_ns, double ns) noexcept {
     start_trial(best_ == alone ? wide : alone);
     return;
   }
-  turn_ = static_cast<std::uint8_t>((turn_ + 1) % width_count);
-  if (turn_ != best_ && trial_loss_ns(turn_) < credit_ns_) start_trial(turn_);
+  const std::uint8_t other = best_ == alone ? wide : alone;
+  if (trial_loss_ns(other) < credit_ns_) start_trial(other);
 }
 
 double tuner::trial_loss_ns(unsigned which) const noexcept {
