@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import leveret
 from leveret import apps
 from leveret.cli import app, bench, common
 from leveret.cli import run as run_command
-from leveret.report.plots import idle_times
+from leveret.report import plots
 
 
 def make_runner() -> CliRunner:
@@ -340,12 +341,66 @@ def test_a_bench_is_drawn(fake_bench: Callable[[str], None], tmp_path: Path) -> 
         for way, idle in (("ynr", 3.0), ("directed", 4.5))
         for length in (300, 1, 30)
     }
-    assert idle_times({"figures": figures})["directed"] == [(1, 4.5), (30, 4.5), (300, 4.5)]
+    assert plots.idle_times({"figures": figures})["directed"] == [(1, 4.5), (30, 4.5), (300, 4.5)]
     fake_bench(f"cat <<'END'\n{json.dumps({'bench': 'host-wait', 'figures': figures})}\nEND")
     picture = tmp_path / "idle.png"
     invoke("bench", "host-wait", "--plot", str(picture))
     assert picture.read_bytes().startswith(b"\x89PNG")
     invoke("bench", "null-task", "--plot", str(picture), code=common.USAGE)
+
+
+def bandwidth_figures() -> dict[str, dict[str, Any]]:
+    """Figures of get-compute-put: contexts read n times as fast as double buffering."""
+    figures: dict[str, dict[str, Any]] = {"dep_64": {"value": 4.5}}
+    for size in (1024, 16):
+        figures[f"ro_simple_{size}"] = {"value": 1.0}
+        figures[f"ro_double_{size}"] = {"value": 2.0}
+        for count in (1, 2, 3, 15):
+            figures[f"ro_contexts{count}_{size}"] = {"value": 2.0 * count}
+        for cycles in (0, 16):
+            for way, value in (("simple", 1.0), ("double", 3.0), ("contexts", None)):
+                figures[f"rcw_{way}_{size}_{cycles}"] = {"value": value}
+    figures["rcw_contexts_16_0"] = {"value": 1.5}
+    return figures
+
+
+def test_bandwidths_are_drawn(fake_bench: Callable[[str], None], tmp_path: Path) -> None:
+    figures = bandwidth_figures()
+    read, updated = plots.bandwidths({"figures": figures})
+    assert read[("contexts", 15)] == {16: 30.0, 1024: 30.0}
+    assert read[("simple", None)] == {16: 1.0, 1024: 1.0}
+    assert len(read) == 6
+    assert updated[("contexts", 0)] == {16: 1.5}
+    assert ("contexts", 16) not in updated
+    fake_bench(f"cat <<'END'\n{json.dumps({'bench': 'get-compute-put', 'figures': figures})}\nEND")
+    picture = tmp_path / "bandwidth.png"
+    invoke("bench", "get-compute-put", "--plot", str(picture))
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_panels_show_ratios(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    saved: list[Any] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: saved.append(figure))
+    report = {"bench": "get-compute-put", "figures": bandwidth_figures()}
+    plots.save_bench(report, tmp_path / "no.png")
+    panels = [
+        {line.get_label(): list(line.get_ydata()) for line in axes.lines if len(line.get_xdata())}
+        for axes in saved[0].axes
+    ]
+    lines = [{name: ys for name, ys in panel.items() if name[0] != "_"} for panel in panels]
+    assert lines[0]["double"] == [2.0, 2.0]
+    assert "contexts: 1" not in lines[0]
+    assert lines[1]["contexts: 15"] == [15.0, 15.0]
+    assert lines[2] == {"0 cycles per byte": [3.0, 3.0], "16 cycles per byte": [3.0, 3.0]}
+    assert lines[3] == {"0 cycles per byte": [0.5]}
+
+
+def test_what_cannot_be_drawn(tmp_path: Path) -> None:
+    assert set(plots.BENCHES) == set(bench.DRAWN)
+    for name in ("get-compute-put", "host-wait", "null-task"):
+        with pytest.raises(ValueError, match=r"figures|no plot"):
+            plots.save_bench({"bench": name, "figures": {}}, tmp_path / "no.png")
+    assert not (tmp_path / "no.png").exists()
 
 
 def test_bench_list(fake_bench: Callable[[str], None]) -> None:

@@ -36,6 +36,8 @@ _OWN = {
     "python-array": (executor_bench.measure_array, f"1 MiB to a function and back, {_POOL}"),
     "crash-test": (executor_bench.measure_crashes, "20 calls of which one crashes: how many done"),
 }
+# The benches whose figures can be drawn: those of report.plots, which takes a second to load.
+DRAWN = ("get-compute-put", "host-wait")
 _GOAL = re.compile(r"\s*(<=|>=|<|>|=)\s*([-+0-9.eE]+)\s*")
 
 
@@ -134,12 +136,12 @@ def bench(
     quick: bool = typer.Option(False, "--quick", help="Does it work? Not to be quoted."),
     timeout: Optional[float] = typer.Option(None, help="Give up after that many seconds."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
-    plot: Optional[Path] = typer.Option(None, "--plot", help="Draw host-wait into this file."),
+    plot: Optional[Path] = typer.Option(None, "--plot", help=f"Draw {' or '.join(DRAWN)}."),
 ) -> None:
     """Run a benchmark; shows the goal beside each figure."""
     check_timeout(timeout)
-    if plot is not None and name != "host-wait":
-        stop(USAGE, "--plot is for the bench host-wait")
+    if plot is not None and name not in DRAWN:
+        stop(USAGE, f"--plot is for the benches {' and '.join(DRAWN)}")
     if name is None:
         _list(as_json)
         return
@@ -160,8 +162,8 @@ def bench(
         else:
             print_figures(report, peers)
         if plot is not None:
-            from ..report.plots import save_idle_times  # matplotlib takes a second to load
+            from ..report.plots import save_bench
 
-            save_idle_times(report, plot)
+            save_bench(report, plot)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         stop(ENVIRONMENT, f"leveret-bench printed what is no report: {error!r}")

@@ -1,4 +1,4 @@
-"""Pictures: the Mandelbrot set, speed-ups, idle times. Files only: no window is opened."""
+"""Pictures: the Mandelbrot set, speed-ups, figures of benches. Files only: no window is opened."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 
@@ -61,7 +62,7 @@ def save_idle_times(report: dict[str, Any], path: Path) -> None:
     """
     lines = idle_times(report)
     if not lines:
-        raise ValueError(f"the bench {report.get('bench')} has no plot; host-wait has one")
+        raise ValueError("no figures of idle times, as the bench host-wait makes them")
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     idle_axes, use_axes = figure.subplots(1, 2)
     for name, points in lines.items():
@@ -77,3 +78,92 @@ def save_idle_times(report: dict[str, Any], path: Path) -> None:
         axes.set_xlabel("length of the task (us)")
     use_axes.legend(loc="lower right")
     figure.savefig(path, dpi=120)
+
+
+_READ = re.compile(r"ro_(simple|double|contexts)(\d*)_(\d+)")
+_UPDATED = re.compile(r"rcw_(simple|double|contexts)_(\d+)_(\d+)")
+
+# Bandwidth in GB/s by bytes of a block.
+Line = dict[int, float]
+
+
+def bandwidths(
+    report: dict[str, Any],
+) -> tuple[dict[tuple[str, int | None], Line], dict[tuple[str, int], Line]]:
+    """Of a report of the bench get-compute-put: what is only read, and what is updated.
+
+    The first by (way, number of contexts or None), the second by (way, cycles of work per byte).
+    """
+    read: dict[tuple[str, int | None], Line] = {}
+    updated: dict[tuple[str, int], Line] = {}
+    for key, figure in report["figures"].items():
+        value = figure["value"]
+        if value is None:
+            continue
+        if match := _READ.fullmatch(key):
+            count = int(match[2]) if match[2] else None
+            read.setdefault((match[1], count), {})[int(match[3])] = float(value)
+        elif match := _UPDATED.fullmatch(key):
+            updated.setdefault((match[1], int(match[3])), {})[int(match[2])] = float(value)
+    return read, updated
+
+
+def _draw(axes: Axes, line: Line, label: str) -> None:
+    sizes = sorted(line)
+    axes.plot(sizes, [line[size] for size in sizes], marker=".", label=label)
+
+
+def _draw_ratio(axes: Axes, over: Line, under: Line, label: str) -> None:
+    _draw(axes, {size: over[size] / under[size] for size in over if size in under}, label)
+
+
+def _finish(axes: Axes, y_label: str, title: str) -> None:
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel("block (bytes)")
+    axes.set_ylabel(y_label)
+    axes.set_title(title, fontsize="medium")
+    if axes.lines:
+        axes.legend(fontsize="small")
+
+
+def save_bandwidths(report: dict[str, Any], path: Path) -> None:
+    """Bandwidth and gains of double buffering and contexts (CellMT, Figures 3, 4, 8 and 9).
+
+    Ratios are of the medians. Raises ValueError for a report without such figures.
+    """
+    read, updated = bandwidths(report)
+    if not read or not updated:
+        raise ValueError("no figures of bandwidth, as the bench get-compute-put makes them")
+    figure = Figure(figsize=(11, 8), layout="constrained")
+    bandwidth, by_count, double, contexts = figure.subplots(2, 2).flat
+    for (way, count), line in read.items():
+        if count in (None, 2, 3, 15):
+            _draw(bandwidth, line, way if count is None else f"contexts: {count}")
+        if count is not None:
+            _draw_ratio(by_count, line, read.get(("double", None), {}), f"contexts: {count}")
+    for (way, cycles), line in updated.items():
+        under = {"double": "simple", "contexts": "double"}.get(way)
+        if under is not None:
+            axes = double if way == "double" else contexts
+            _draw_ratio(axes, line, updated.get((under, cycles), {}), f"{cycles} cycles per byte")
+    bandwidth.set_yscale("log", base=2)
+    bandwidth.yaxis.set_major_formatter("{x:g}")
+    for axes in (by_count, double, contexts):
+        axes.axhline(1, color="#888888", linestyle="--", linewidth=1)
+    _finish(bandwidth, "GB/s", "read only")
+    _finish(by_count, "times as fast", "read only: contexts over double buffering")
+    _finish(double, "times as fast", "updated: double buffering over one copy after the other")
+    _finish(contexts, "times as fast", "updated: contexts over double buffering")
+    figure.savefig(path, dpi=120)
+
+
+BENCHES = {"get-compute-put": save_bandwidths, "host-wait": save_idle_times}
+
+
+def save_bench(report: dict[str, Any], path: Path) -> None:
+    """The picture of a bench's report; ValueError for one that has none, or not the figures."""
+    save = BENCHES.get(str(report.get("bench")))
+    if save is None:
+        raise ValueError(f"the bench {report.get('bench')} has no plot")
+    save(report, path)
