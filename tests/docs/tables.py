@@ -102,7 +102,9 @@ def inventory_ids():
     """Rows that docs/papers/inventory.md must have."""
     thesis = [f"JR-{n:02}" for n in range(5, 36) if n != 27]
     tpc = [f"TP-{n:02}" for n in range(1, 13)]
-    return [*thesis, *tpc, *(f"GC-{n:02}" for n in range(2, 14))]
+    gcell = [f"GC-{n:02}" for n in range(2, 14)]
+    cellmt = [f"MT-{n:02}" for n in range(1, 26)]
+    return [*thesis, *tpc, *gcell, *cellmt, *(f"SL-{n:02}" for n in range(1, 21))]
 
 
 def read(root, path):

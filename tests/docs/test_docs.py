@@ -37,11 +37,11 @@ def library():
     build = Path(setting("LEVERET_BUILD", "nowhere"))
     named = [Path(setting("LEVERET_LIBRARY", "nowhere"))]
     found = [*named, build / "src/libleveret.a", build / "src/libleveret.so"]
-    return next((path for path in found if path.is_file()), None)
+    return next((path.absolute() for path in found if path.is_file()), None)
 
 
 def include():
-    return setting("LEVERET_INCLUDE", str(ROOT / "include"))
+    return str(Path(setting("LEVERET_INCLUDE", str(ROOT / "include"))).absolute())
 
 
 def require(test, there, what):
@@ -150,6 +150,8 @@ def python_path():
 def interpreter():
     """(words that start a Python with the package, "") or (None, why not)."""
     python = setting("LEVERET_PYTHON") or setting("LEVERET_DOCS_PYTHON", sys.executable)
+    if "/" in python:  # the working folder is another one where it is started
+        python = str(Path(python).absolute())
     code, _, said = run([python, "-c", "import leveret"], ROOT / "docs", python_env())
     last = said.strip().split("\n")[-1]
     return (python, "") if code == 0 else (None, f"{python} cannot import leveret: {last}")
