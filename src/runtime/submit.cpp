@@ -7,6 +7,7 @@
 //   5. an idle worker: straight into its mailbox; else enqueue (worker/enqueue.hpp)
 //
 // Papers: gcell 3.2 (submit_job: sanity check, then append), TPC 3.2 (direct path).
+#include "runtime/check_call.hpp"
 #include "runtime/core.hpp"
 #include "runtime/wait.hpp"
 #include "task/arguments.hpp"
@@ -67,61 +68,6 @@ bool check_size(const core& c, const draft& d, const draft_facts& facts, std::ui
       "the task needs %zu bytes of local store, %zu are available; slice its arguments or raise "
       "config.local_store_bytes",
       bytes, c.settings.local_store_bytes);
-}
-
-// Whether the workers of another process can find the procedure.
-inline bool check_remote(core& c, procedure_id id, refusal* why) noexcept {
-  if (c.remote == nullptr) return true;
-  if (c.is_down.load(memory_order_relaxed) != 0) {
-    return refuse(why, status::pool_down, -1,
-                  "worker processes die as soon as they start; see what they print, and open a new "
-                  "runtime");
-  }
-  const char* reason = c.remote->can_run(id);
-  return reason == nullptr ||
-         refuse(why, status::not_supported, -1,
-                "procedure '%.60s' cannot run in a worker process: %s", procedure_name(id), reason);
-}
-
-bool check_after(core& c, const std::uint64_t* after, std::uint32_t count, bool foreign,
-                 refusal* why) noexcept {
-  if (foreign) {
-    return refuse(why, status::bad_ticket, -1,
-                  "after(): a ticket of another runtime; name tickets of this one");
-  }
-  if (count > options::after_max) {
-    return refuse(why, status::too_big, -1,
-                  "after(): %u tickets, at most %u; chain through an empty task", count,
-                  options::after_max);
-  }
-  for (std::uint32_t i = 0; i < count; ++i) {
-    status s = check_ticket(&c, after[i]);
-    if (s == status::ok &&
-        c.pool.at(ticket_task(after[i])).state.peek(ticket_generation(after[i])) ==
-            status::stale_ticket) {
-      s = status::stale_ticket;
-    }
-    if (s != status::ok) {
-      return refuse(why, s, -1,
-                    "after(): ticket %u is a %s; name tickets that were not waited for or released",
-                    i, status_name(s));
-    }
-  }
-  return true;
-}
-
-bool check_locks(core& c, const mutex_id* locks, std::uint32_t count, refusal* why) noexcept {
-  if (count > mutexes_per_task_max) {
-    return refuse(why, status::too_big, -1, "locks(): %u mutexes, at most %u per task", count,
-                  mutexes_per_task_max);
-  }
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (!c.mutexes.exists(locks[i])) {
-      return refuse(why, status::bad_argument, -1, "locks(): mutex %u was not made by make_mutex()",
-                    locks[i]);
-    }
-  }
-  return true;
 }
 
 // A task that submits must help, its worker may be the only one; but it may hold the last slots
@@ -310,8 +256,7 @@ struct admission {
                              refusal* why) noexcept {
     participant* self = here(c);
     draft_facts facts;
-    if (!check_open(c, self, why) || !validate(d, &facts, why) ||
-        !check_remote(c, d.procedure, why))
+    if (!check_open(c, self, why) || !validate(d, &facts, why) || !check_remote(c, d, facts, why))
       return 0;
     if (o != nullptr) {
       if (!check_after(c, o->after_, o->after_count_, o->is_foreign_to(&c), why) ||
@@ -374,7 +319,7 @@ class bulk {
   bool add(draft d, refusal* why) noexcept {
     std::uint8_t flags = task_detached | task_is_piece;
     draft_facts facts;
-    if (!validate(d, &facts, why) || !check_remote(core_, d.procedure, why)) return false;
+    if (!validate(d, &facts, why) || !check_remote(core_, d, facts, why)) return false;
     if (facts.is_sliced && d.grain == 0) choose_grain(core_, d, &flags);
     if (has_size(core_, facts) && !check_size(core_, d, facts, &flags, why)) return false;
     std::uint32_t task = core_.pool.try_take(self_.free_slots);

@@ -213,15 +213,18 @@ bool validate(const detail::draft& d, draft_facts* facts, refusal* why) noexcept
   }
   bool is_sliced = false;
   bool is_strided = false;
+  bool has_far = false;
   for (int i = 0; i < d.argument_count; ++i) {
     const argument& a = d.arguments[i];
     if (is_plain(a, p->kinds[i])) continue;
     if (!check_one(a, p->kinds[i], i, why)) return false;
     is_sliced |= (a.flags & argument_sliced) != 0;
+    has_far |= is_far(a);
     is_strided |= is_memory(a.what) && !is_contiguous(a);
   }
   facts->is_sliced = is_sliced;
   facts->is_strided = is_strided;
+  facts->is_far = has_far;
   facts->has_address = p->addresses != 0;
   facts->may_dice = is_sliced || p->diceable;
   if (p->outputs != 0 && !check_overlap(d, *p, why)) return false;

@@ -18,6 +18,7 @@ struct draft_facts {
   bool has_address = false;  // some argument names memory
   bool is_sliced = false;    // some argument is sliced
   bool is_strided = false;   // some memory has gaps between its rows
+  bool is_far = false;       // some argument is far memory
   bool may_dice = false;     // some argument is sliced, or the procedure has a dice hook
 };
 

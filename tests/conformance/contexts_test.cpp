@@ -7,6 +7,7 @@
 #include <ctime>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -436,6 +437,28 @@ TEST_P(contexts_test, bad_numbers_of_contexts_are_refused) {
   config c = settings();
   c.context_stack_bytes = 4096;
   EXPECT_THROW(open(c), error);
+}
+
+class contexts_remote_test : public machine_test {};
+LEV_ON_PROCESSES(contexts_remote_test);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(contexts_remote_test);  // none with TSan
+
+// Before the task runs, one by one and in bulk.
+TEST_P(contexts_remote_test, far_memory_is_refused) {
+  runtime& r = open();
+  const std::vector<std::uint32_t> next(16);
+  std::uint32_t reached = 0;
+  const auto make = [&](std::size_t, descriptor& task) { task = pack(walk, next, 0u, 1, reached); };
+  for (const bool in_bulk : {false, true}) {
+    try {
+      in_bulk ? r.submit_bulk(1, make).wait() : r.submit(walk, next, 0u, 1, reached).wait();
+      ADD_FAILURE() << "far memory was accepted, in bulk: " << in_bulk;
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), status::not_supported) << e.what();
+      EXPECT_NE(std::string(e.what()).find("far memory"), std::string::npos) << e.what();
+    }
+  }
+  expect_ok(r.submit(nothing));
 }
 
 }  // namespace

@@ -1,0 +1,76 @@
+// What is checked of a task that its arguments alone do not tell: workers of another process,
+// tickets, mutexes. The arguments are validate()'s (task/validate.hpp).
+#ifndef LEVERET_RUNTIME_CHECK_CALL_HPP
+#define LEVERET_RUNTIME_CHECK_CALL_HPP
+
+#include "runtime/core.hpp"
+#include "runtime/wait.hpp"
+#include "task/validate.hpp"
+
+namespace lev::detail {
+
+// Whether the workers of another process can find the procedure and what it is called with.
+inline bool check_remote(core& c, const draft& d, const draft_facts& facts, refusal* why) noexcept {
+  if (c.remote == nullptr) return true;
+  if (facts.is_far) {
+    return refuse(
+        why, status::not_supported, -1,
+        "tasks of worker processes cannot get far memory themselves; declare what the task "
+        "reads as lev::in, or take the machine threads");
+  }
+  if (c.is_down.load(memory_order_relaxed) != 0) {
+    return refuse(why, status::pool_down, -1,
+                  "worker processes die as soon as they start; see what they print, and open a new "
+                  "runtime");
+  }
+  const char* reason = c.remote->can_run(d.procedure);
+  return reason == nullptr || refuse(why, status::not_supported, -1,
+                                     "procedure '%.60s' cannot run in a worker process: %s",
+                                     procedure_name(d.procedure), reason);
+}
+
+inline bool check_after(core& c, const std::uint64_t* after, std::uint32_t count, bool foreign,
+                        refusal* why) noexcept {
+  if (foreign) {
+    return refuse(why, status::bad_ticket, -1,
+                  "after(): a ticket of another runtime; name tickets of this one");
+  }
+  if (count > options::after_max) {
+    return refuse(why, status::too_big, -1,
+                  "after(): %u tickets, at most %u; chain through an empty task", count,
+                  options::after_max);
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    status s = check_ticket(&c, after[i]);
+    if (s == status::ok &&
+        c.pool.at(ticket_task(after[i])).state.peek(ticket_generation(after[i])) ==
+            status::stale_ticket) {
+      s = status::stale_ticket;
+    }
+    if (s != status::ok) {
+      return refuse(why, s, -1,
+                    "after(): ticket %u is a %s; name tickets that were not waited for or released",
+                    i, status_name(s));
+    }
+  }
+  return true;
+}
+
+inline bool check_locks(core& c, const mutex_id* locks, std::uint32_t count,
+                        refusal* why) noexcept {
+  if (count > mutexes_per_task_max) {
+    return refuse(why, status::too_big, -1, "locks(): %u mutexes, at most %u per task", count,
+                  mutexes_per_task_max);
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (!c.mutexes.exists(locks[i])) {
+      return refuse(why, status::bad_argument, -1, "locks(): mutex %u was not made by make_mutex()",
+                    locks[i]);
+    }
+  }
+  return true;
+}
+
+}  // namespace lev::detail
+
+#endif
