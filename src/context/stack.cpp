@@ -1,6 +1,8 @@
 // Mapping and colouring of stacks; see stack.hpp.
 #include "context/stack.hpp"
 
+#include "context/overflow.hpp"
+
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -61,6 +63,7 @@ stack stack::map(std::size_t usable_bytes) noexcept {
   result.colour_bytes_ = next_colour_bytes();
   // A huge page would commit 2 MiB for the first frame. Kernels without huge pages refuse: no harm.
   (void)madvise(result.bottom_, size_bytes, MADV_NOHUGEPAGE);
+  prepare_for_overflow();
   return result;
 }
 

@@ -1,6 +1,7 @@
 // Contexts of a worker: starting, taking turns, transfers that are waited for. See contexts.hpp.
 #include "worker/contexts.hpp"
 
+#include "context/overflow.hpp"
 #include "worker/execute.hpp"
 #include "worker/stage.hpp"
 #include "worker/worker.hpp"
@@ -19,7 +20,10 @@ constexpr std::uint64_t switch_cycles = 175;
 constexpr std::uint32_t first_task_tag = 64;
 
 void enter_ring(contexts& c, held_context& h) noexcept {
-  if (c.live == 1) c.current->flow.stand_for_caller();  // host threads come and go
+  if (c.live == 1) {  // host threads come and go
+    c.current->flow.stand_for_caller();
+    prepare_for_overflow();
+  }
   h.next = c.current->next;
   c.current->next = &h;
   ++c.live;

@@ -1,0 +1,21 @@
+// overflow: what a program says when a context's stack was too small, before it dies of it.
+//
+// An access to a stack's guard raises SIGSEGV. If the program has no handler for that by the time
+// a thread first runs contexts, one is installed here. It writes a line to standard error when the
+// address is where the stack pointer points, and in any case puts the default action back and
+// returns: the access is repeated, and the program ends, or dumps its core, where it would have
+// done without.
+//
+// The handler cannot run on a stack that is full: each thread that runs contexts needs another one
+// for signals, and gets it here unless it has one.
+#ifndef LEVERET_CONTEXT_OVERFLOW_HPP
+#define LEVERET_CONTEXT_OVERFLOW_HPP
+
+namespace lev {
+
+// The calling thread will run contexts. Cost: nothing after the first time.
+void prepare_for_overflow() noexcept;
+
+}  // namespace lev
+
+#endif  // LEVERET_CONTEXT_OVERFLOW_HPP
