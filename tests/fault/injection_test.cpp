@@ -143,7 +143,8 @@ TEST_P(injection_test, is_survived) {
   for (const fault_action action :
        {fault_action::kill, fault_action::stop, fault_action::fail, fault_action::delay}) {
     if (action == fault_action::fail && point.error == 0) continue;
-    EXPECT_TRUE(run(action, fault_phase::at_first)) << point.name << " was never reached, to " << name_of(action);
+    EXPECT_TRUE(run(action, fault_phase::at_first))
+        << point.name << " was never reached, to " << name_of(action);
     // Opening is the same for all that follow; what comes later may be another thing.
     if (action == fault_action::kill || action == fault_action::fail)
       run(action, fault_phase::when_open);
