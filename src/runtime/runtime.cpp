@@ -133,7 +133,7 @@ status runtime::write_trace(const char* path) const noexcept {
                        : i < core_->first_host ? "service"
                                                : "host";
     std::snprintf(name, sizeof name, kind, i);
-    writer.write_lane(i, name, core_->people[i].events);
+    writer.write_lanes(i, name, core_->people[i].events);
   }
   const bool written = writer.finish();
   return std::fclose(file) == 0 && written ? status::ok : status::unavailable;

@@ -13,6 +13,9 @@ const char* step_name(step s) noexcept {
 
 namespace {
 
+// More than there are participants with a lane.
+constexpr std::uint32_t lanes_per_context = 2048;
+
 // Names come from users: quote them.
 void write_quoted(std::FILE* file, const char* text) noexcept {
   std::fputc('"', file);
@@ -37,23 +40,39 @@ chrome_writer::chrome_writer(std::FILE* file) noexcept : file_(file) {
                "\"args\":{\"name\":\"leveret\"}}");
 }
 
-void chrome_writer::write_lane(std::uint32_t lane, const char* name,
-                               const event_ring& events) noexcept {
+void chrome_writer::write_name(std::uint32_t lane, const char* name) noexcept {
   std::fprintf(
       file_,
       ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":", lane);
   write_quoted(file_, name);
   std::fprintf(file_, "}}");
+}
+
+void chrome_writer::write_event(std::uint32_t lane, const event& e) noexcept {
+  const bool is_task = e.what == step::execute;
+  std::fprintf(file_, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"cat\":\"%s\",\"name\":", lane,
+               step_name(e.what));
+  write_quoted(file_, is_task ? procedure_name(e.procedure) : step_name(e.what));
+  std::fprintf(file_, ",\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"task\":%u}}",
+               static_cast<double>(e.begin_ns) / 1e3,
+               static_cast<double>(e.end_ns - e.begin_ns) / 1e3, e.task);
+}
+
+void chrome_writer::write_lanes(std::uint32_t lane, const char* name,
+                                const event_ring& events) noexcept {
+  write_name(lane, name);
+  std::uint32_t named = 1;  // one bit a context
   const std::uint32_t kept = events.kept();
   for (std::uint32_t i = 0; i < kept; ++i) {
     const event& e = events.at(i);
-    const bool is_task = e.what == step::execute;
-    std::fprintf(file_, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"cat\":\"%s\",\"name\":", lane,
-                 step_name(e.what));
-    write_quoted(file_, is_task ? procedure_name(e.procedure) : step_name(e.what));
-    std::fprintf(file_, ",\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"task\":%u}}",
-                 static_cast<double>(e.begin_ns) / 1e3,
-                 static_cast<double>(e.end_ns - e.begin_ns) / 1e3, e.task);
+    const std::uint32_t own_lane = lane + e.context * lanes_per_context;
+    if ((named & 1u << e.context) == 0) {
+      char own_name[48];
+      std::snprintf(own_name, sizeof own_name, "%s, context %u", name, unsigned{e.context});
+      write_name(own_lane, own_name);
+      named |= 1u << e.context;
+    }
+    write_event(own_lane, e);
   }
 }
 

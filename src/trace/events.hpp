@@ -19,6 +19,7 @@ struct event {
   std::uint32_t task;
   procedure_id procedure;
   step what;
+  std::uint8_t context = 0;  // of the participant
 };
 
 class event_ring {

@@ -165,6 +165,8 @@ struct alignas(line_pair_bytes) participant {
   arena store_map;
   char* store = nullptr;
   event_ring events;
+  std::uint32_t executing = 0;  // of its contexts, while it is traced
+  std::uint64_t busy_since_ns = 0;
   data_hint* hints = nullptr;  // inbox_capacity of them, by place in the inbox
 };
 

@@ -1,5 +1,6 @@
 // Conformance: what a runtime tells about itself. Counters, names, its clock, and the trace.
 #include <gtest/gtest.h>
+#include <leveret/this_task.hpp>
 
 #include <cstdint>
 #include <cstdio>
@@ -161,6 +162,37 @@ TEST_P(report_test, busy_time_is_counted_while_traced) {
   std::uint64_t busy = 0;
   for (unsigned w = 0; w < r.workers(); ++w) busy += r.count_worker(w).busy_ns;
   EXPECT_GT(busy, 0u);
+}
+
+// Tasks that give way to each other overlap: each context has a lane, and no time counts twice.
+const auto take_turns = define("report.take_turns", [](ref<counter> turn, int me) {
+  auto task = this_task();
+  for (int i = 0; i < 20; ++i) {
+    task.wait_until([&] { return turn.to->load() % 2 == me; });
+    turn.to->fetch_add(1);
+  }
+});
+
+TEST_P(report_test, contexts_have_lanes_and_are_busy_together) {
+  LEV_SKIP_IF_REMOTE();
+  config c = settings();
+  c.trace_events = 64;
+  c.workers = 1;
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  counter turn = 0;
+  const std::uint64_t begin_ns = r.now_ns();
+  ticket both[2] = {r.submit(take_turns, ref{&turn}, 0), r.submit(take_turns, ref{&turn}, 1)};
+  ASSERT_EQ(wait_all(both, 2, wait_limit_ns()).code, status::ok);
+  expect_all_done();
+  const std::uint64_t busy_ns = r.count_worker(0).busy_ns;
+  EXPECT_GT(busy_ns, 0u);
+  EXPECT_LE(busy_ns, r.now_ns() - begin_ns);
+  const std::string path = trace_path();
+  ASSERT_EQ(r.write_trace(path.c_str()), status::ok);
+  const std::string text = read(path);
+  EXPECT_TRUE(is_json(text)) << text.substr(0, 500);
+  EXPECT_NE(text.find("\"worker 0, context 1\""), std::string::npos) << text;
 }
 
 TEST_P(report_test, without_a_trace_there_is_none_to_write) {
