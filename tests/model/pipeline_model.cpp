@@ -197,7 +197,7 @@ struct closing : pipeline<closing<Asymmetric>, 1, 2> {
 }  // namespace
 
 int main() {
-  constexpr budget b{.random = 6'000, .random_planted = 8'000, .steps_max = 20'000};
+  constexpr budget b{.random = 4'000, .random_planted = 8'000, .steps_max = 20'000};
   return explorer("pipeline", b, {"runtime/wait.cpp", "worker/wake.hpp", "flow/slot_pool.hpp"})
       .check<space>("space")
       .check<one_space>("one space")
