@@ -13,6 +13,17 @@ namespace bench {
 
 enum class pages { huge, small };
 
+// scatter() is a permutation of [0, count), count a power of two, without any pattern that a
+// prefetcher knows: each step can be undone, so no two indices meet.
+inline std::size_t scatter(std::size_t index, std::size_t count) noexcept {
+  std::size_t i = index;
+  i = (i * 0x9e3779b97f4a7c15u) & (count - 1);
+  i ^= i >> 9;
+  i = (i * 0xd1342543de82ef95u) & (count - 1);
+  i ^= i >> 11;
+  return (i * 0xaf251af3b0f025b5u) & (count - 1);
+}
+
 template <class T>
 class big_array {
  public:

@@ -4,15 +4,6 @@
 namespace bench {
 namespace {
 
-// scatter() is a permutation of [0, count), count a power of two: each step can be undone.
-std::size_t scatter(std::size_t index, std::size_t count) noexcept {
-  std::size_t i = (index * 0x9e3779b97f4a7c15u) & (count - 1);
-  i ^= i >> 9;
-  i = (i * 0xd1342543de82ef95u) & (count - 1);
-  i ^= i >> 11;
-  return (i * 0xaf251af3b0f025b5u) & (count - 1);
-}
-
 std::size_t nodes_of(unsigned levels, std::size_t top_count) noexcept {
   std::size_t count = 1;
   std::size_t of_level = top_count;

@@ -104,7 +104,7 @@ void check(bool right, const char* what) {
 }
 
 void report::add(const figure_spec& spec, const samples& rounds, std::string rival) {
-  figure f{spec, std::nullopt, 0, 0, rounds.size(), std::move(rival)};
+  figure f{spec.key, spec.unit, spec.goal, std::nullopt, 0, 0, rounds.size(), std::move(rival)};
   if (!rounds.empty()) {
     f.value = median(rounds);
     f.low = *std::min_element(rounds.begin(), rounds.end());
@@ -123,8 +123,8 @@ void report::print_json(std::FILE* file) const {
     std::fprintf(file,
                  "%s  %s: {\"value\": %s, \"unit\": %s, \"spread\": %s, \"runs\": %zu, "
                  "\"rival\": %s, \"goal\": %s}",
-                 separator, quoted(f.spec.key).c_str(), value.c_str(), quoted(f.spec.unit).c_str(),
-                 spread.c_str(), f.runs, rival.c_str(), quoted(f.spec.goal).c_str());
+                 separator, quoted(f.key).c_str(), value.c_str(), quoted(f.unit).c_str(),
+                 spread.c_str(), f.runs, rival.c_str(), quoted(f.goal).c_str());
     separator = ",\n";
   }
   const machine_facts machine = read_machine();
@@ -145,9 +145,8 @@ void report::print_table(std::FILE* file) const {
   for (const figure& f : figures_) {
     const std::string value = f.value ? text("%.4g", *f.value) : "-";
     const std::string spread = f.value ? text("%.4g .. %.4g (%zu)", f.low, f.high, f.runs) : "";
-    std::fprintf(file, "%-24s %10s %-6s %-23s %-9s %-7s %s\n", f.spec.key, value.c_str(),
-                 f.spec.unit, spread.c_str(), f.spec.goal,
-                 f.value ? verdict(*f.value, f.spec.goal) : "", f.rival.c_str());
+    std::fprintf(file, "%-24s %10s %-6s %-23s %-9s %-7s %s\n", f.key.c_str(), value.c_str(), f.unit,
+                 spread.c_str(), f.goal, f.value ? verdict(*f.value, f.goal) : "", f.rival.c_str());
   }
 }
 

@@ -15,7 +15,7 @@
 namespace bench {
 
 // What a figure is called, its unit, and what it should be: "<= 1.25", ">= 0.9", "< 1" or "" for
-// information only.
+// information only. Units and goals are literals.
 struct figure_spec {
   const char* key;
   const char* unit;
@@ -57,7 +57,9 @@ class report {
 
  private:
   struct figure {
-    figure_spec spec;
+    std::string key;  // a name may be made while the bench runs
+    const char* unit;
+    const char* goal;
     std::optional<double> value;
     double low = 0;
     double high = 0;

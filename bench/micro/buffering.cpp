@@ -38,22 +38,11 @@ void mix_task(lev::inout<std::uint64_t> block) {
 
 using mix_procedure = lev::procedure<void(lev::inout<std::uint64_t>)>;
 
-// place() is a permutation of [0, count), count a power of two, without any pattern a prefetcher
-// knows: each step can be undone, so no two indices meet.
-std::size_t place(std::size_t index, std::size_t count) {
-  std::size_t i = index;
-  i = (i * 0x9e3779b97f4a7c15u) & (count - 1);
-  i ^= i >> 9;
-  i = (i * 0xd1342543de82ef95u) & (count - 1);
-  i ^= i >> 11;
-  return (i * 0xaf251af3b0f025b5u) & (count - 1);
-}
-
 // All blocks start equal, and every pass mixes each once: they must stay equal.
 struct problem {
   explicit problem(std::size_t block_count) : count(block_count), array(block_count * words) {}
   std::uint64_t* block(std::size_t index) const {
-    return array.data() + place(index, count) * words;
+    return array.data() + scatter(index, count) * words;
   }
   void check_answer() const {
     std::uint64_t expected[words] = {};

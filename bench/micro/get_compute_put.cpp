@@ -19,7 +19,6 @@
 #include <leveret/this_task.hpp>
 
 #include <algorithm>
-#include <deque>
 #include <memory>
 #include <string>
 
@@ -59,24 +58,13 @@ struct work {
   return state;
 }
 
-// place() is a permutation of [0, count), count a power of two, without any pattern that a
-// prefetcher knows: each step can be undone, so no two indices meet.
-std::size_t place(std::size_t index, std::size_t count) {
-  std::size_t i = index;
-  i = (i * 0x9e3779b97f4a7c15u) & (count - 1);
-  i ^= i >> 9;
-  i = (i * 0xd1342543de82ef95u) & (count - 1);
-  i ^= i >> 11;
-  return (i * 0xaf251af3b0f025b5u) & (count - 1);
-}
-
 // The array in blocks of one size: block `index` of the order in which they are visited.
 struct blocks {
   std::uint64_t* data;
   std::size_t count;
   std::size_t words;
   std::size_t place_of(std::size_t index) const {
-    return place(index & (count - 1), count) * words;
+    return scatter(index & (count - 1), count) * words;
   }
   std::uint64_t* at(std::size_t index) const { return data + place_of(index); }
 };
@@ -286,12 +274,6 @@ class ground {
   lev::runtime automatic_{one_worker(0)};
 };
 
-// Names of figures are kept by the report as they are given.
-const char* kept_name(std::string name) {
-  static std::deque<std::string> names;
-  return names.emplace_back(std::move(name)).c_str();
-}
-
 samples gigabytes(const samples& block_ns, const work& w) {
   samples rates;
   for (const double ns : block_ns) rates.push_back(static_cast<double>(w.words * word_bytes) / ns);
@@ -329,10 +311,9 @@ samples add_cell(ground& g, const settings& how, report& figures, const work& w)
        [&] { return g.in_contexts(g.automatic(), g.bodies.contexts, w); }});
   constexpr const char* ways[] = {"simple", "double", "contexts"};
   for (std::size_t way = 0; way < std::size(ways); ++way) {
-    figures.add(
-        {kept_name(text("rcw_%s_%zu_%u", ways[way], w.words * word_bytes, w.cycles_per_byte)),
-         "GB/s", ""},
-        gigabytes(ns[way], w));
+    figures.add({text("rcw_%s_%zu_%u", ways[way], w.words * word_bytes, w.cycles_per_byte).c_str(),
+                 "GB/s", ""},
+                gigabytes(ns[way], w));
   }
   return ratio(ns[1], ns[2]);
 }
@@ -370,7 +351,7 @@ void add_counts(ground& g, const settings& how, report& figures) {
       const std::string name = way == 0   ? "simple"
                                : way == 1 ? "double"
                                           : text("contexts%u", counts[way - 2]);
-      figures.add({kept_name(text("ro_%s_%zu", name.c_str(), bytes)), "GB/s", ""},
+      figures.add({text("ro_%s_%zu", name.c_str(), bytes).c_str(), "GB/s", ""},
                   gigabytes(ns[way], w));
     }
   }

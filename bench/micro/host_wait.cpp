@@ -15,7 +15,6 @@
 
 #include <array>
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <string>
 #include <thread>
@@ -227,12 +226,6 @@ samples mean_over_lengths(const std::vector<samples>& by_length) {
   return mean;
 }
 
-// Names of figures are kept by the report as they are given.
-const char* kept_name(std::string name) {
-  static std::deque<std::string> names;
-  return names.emplace_back(std::move(name)).c_str();
-}
-
 // By length, round and policy.
 struct measured {
   std::vector<samples> answer_us{lengths_us.size()};
@@ -245,8 +238,8 @@ void add_table(report& figures, const way& w, const measured& m) {
   for (std::size_t l = 0; l < lengths_us.size(); ++l) {
     samples use = m.answer_us[l];
     for (double& u : use) u = lengths_us[l] / (lengths_us[l] + u);
-    const char* name = kept_name(text("%s_idle_us_at_%d", w.name, lengths_us[l]));
-    figures.add({name, "us", ""}, m.answer_us[l],
+    const std::string name = text("%s_idle_us_at_%d", w.name, lengths_us[l]);
+    figures.add({name.c_str(), "us", ""}, m.answer_us[l],
                 text("utilisation %.3f; median %.1f us; workers without a task %.1f us",
                      median(use), median(m.median_us[l]), median(m.idle_us[l])));
   }

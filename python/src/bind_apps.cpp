@@ -24,6 +24,17 @@ auto without_gil(Run&& run) {
   return run();
 }
 
+// What every application reports.
+template <class Report>
+nb::dict outcome_of(const Report& report) {
+  nb::dict d;
+  d["seconds"] = report.seconds;
+  d["serial_seconds"] = report.serial_seconds;
+  d["error"] = report.error;
+  d["correct"] = report.correct;
+  return d;
+}
+
 leveret_apps::mandelbrot_view view_of(nb::kwargs o) {
   leveret_apps::mandelbrot_view v;
   v.width = get<std::uint32_t>(o, "width");
@@ -41,11 +52,7 @@ nb::dict run_mandelbrot(runtime_object& runtime, nb::kwargs o) {
   options.check = get<bool>(o, "check");
   lev::runtime& r = runtime.runtime();
   const auto report = without_gil([&] { return leveret_apps::run_mandelbrot(r, options); });
-  nb::dict d;
-  d["seconds"] = report.seconds;
-  d["serial_seconds"] = report.serial_seconds;
-  d["error"] = report.error;
-  d["correct"] = report.correct;
+  nb::dict d = outcome_of(report);
   d["iterations"] = report.iterations;
   d["pieces"] = report.pieces;
   return d;
@@ -90,11 +97,7 @@ nb::dict run_lu(runtime_object& runtime, nb::kwargs o) {
                                                          : leveret_apps::lu_schedule::phases;
   lev::runtime& r = runtime.runtime();
   const auto report = without_gil([&] { return leveret_apps::run_lu(r, options); });
-  nb::dict d;
-  d["seconds"] = report.seconds;
-  d["serial_seconds"] = report.serial_seconds;
-  d["error"] = report.error;
-  d["correct"] = report.correct;
+  nb::dict d = outcome_of(report);
   d["tasks"] = report.tasks;
   return d;
 }
@@ -110,11 +113,7 @@ nb::dict run_barnes_hut(runtime_object& runtime, nb::kwargs o) {
   options.check = get<bool>(o, "check");
   lev::runtime& r = runtime.runtime();
   const auto report = without_gil([&] { return leveret_apps::run_barnes_hut(r, options); });
-  nb::dict d;
-  d["seconds"] = report.seconds;
-  d["serial_seconds"] = report.serial_seconds;
-  d["error"] = report.error;
-  d["correct"] = report.correct;
+  nb::dict d = outcome_of(report);
   d["energy_drift"] = report.energy_drift;
   d["tasks"] = report.tasks;
   return d;
@@ -134,11 +133,7 @@ nb::dict run_aes(runtime_object& runtime, nb::kwargs o) {
   options.check = get<bool>(o, "check");
   lev::runtime& r = runtime.runtime();
   const auto report = without_gil([&] { return leveret_apps::run_aes(r, options); });
-  nb::dict d;
-  d["seconds"] = report.seconds;
-  d["serial_seconds"] = report.serial_seconds;
-  d["error"] = report.error;
-  d["correct"] = report.correct;
+  nb::dict d = outcome_of(report);
   d["tasks"] = report.tasks;
   return d;
 }
@@ -154,11 +149,7 @@ nb::dict run_list_ranking(runtime_object& runtime, nb::kwargs o) {
   options.check = get<bool>(o, "check");
   lev::runtime& r = runtime.runtime();
   const auto report = without_gil([&] { return leveret_apps::run_list_ranking(r, options); });
-  nb::dict d;
-  d["seconds"] = report.seconds;
-  d["serial_seconds"] = report.serial_seconds;
-  d["error"] = report.error;
-  d["correct"] = report.correct;
+  nb::dict d = outcome_of(report);
   d["sublists"] = report.sublists;
   d["tasks"] = report.tasks;
   return d;
