@@ -78,6 +78,10 @@ struct config {
   // call run_worker_program() (worker_program.hpp). Null: this program, started again: its
   // constructors run, not main().
   const char* const* worker_command = nullptr;
+  // Host processes of one user that name the same pool share its worker processes: 1 to 60 letters,
+  // digits, '.', '-' or '_'. They run the same program; isolation is crash. Null: workers of its
+  // own. Read when the runtime opens.
+  const char* pool = nullptr;
 };
 
 // machine_name() returns the i-th machine built into this library, or null when there is none;

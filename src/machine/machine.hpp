@@ -83,6 +83,8 @@ class remote_workers {
   virtual void skip(std::uint32_t worker, std::uint32_t n) noexcept = 0;
   // has_end() tells whether collect() would take something; a hint, for any thread.
   virtual bool has_end(std::uint32_t worker) const noexcept = 0;
+  // is_away() tells that the worker is in a task of another host process; a hint, for any thread.
+  virtual bool is_away(std::uint32_t worker) const noexcept = 0;
   // collect() takes the end of the worker's oldest task; false when it has not ended.
   virtual bool collect(std::uint32_t worker, remote_end* end) noexcept = 0;
 

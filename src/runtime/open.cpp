@@ -4,7 +4,9 @@
 #include "base/numbers.hpp"
 #include "share/zone.hpp"
 
+#include <cctype>
 #include <cstdio>
+#include <cstring>
 #include <new>
 
 namespace lev::detail {
@@ -74,6 +76,24 @@ void settle_config(config& c, bool is_remote) {
                   c.trace_events);
   }
   if (c.trace_events != 0) c.trace_events = power_of_two_above(c.trace_events);
+}
+
+// The name goes into a socket's, and into messages.
+void check_pool(const config& c, bool is_remote) {
+  if (c.pool == nullptr || !is_remote) return;
+  constexpr std::size_t name_bytes_max = 60;
+  const std::size_t bytes = strnlen(c.pool, name_bytes_max + 1);
+  bool is_good = bytes != 0 && bytes <= name_bytes_max;
+  for (std::size_t i = 0; is_good && i < bytes; ++i) {
+    const auto letter = static_cast<unsigned char>(c.pool[i]);
+    is_good = std::isalnum(letter) != 0 || std::strchr("._-", letter) != nullptr;
+  }
+  if (!is_good)
+    throw error(status::bad_config, -1,
+                "config.pool: must be 1 to 60 letters, digits, '.', '-' or '_'");
+  if (c.isolation != isolation::crash)
+    throw error(status::bad_config, -1,
+                "config.pool: confined workers serve one host; use isolation::crash, or no pool");
 }
 
 const machine_kind& choose_machine(const config& c) {
@@ -210,6 +230,7 @@ std::unique_ptr<core> build(const config& given) {
   config settings = given;
   const machine_kind& kind = choose_machine(settings);
   settle_config(settings, kind.is_remote);
+  check_pool(settings, kind.is_remote);
   auto c = std::make_unique<core>(settings);
   c->machine_name = kind.name;
   c->machine_owner.reset(kind.make(settings));

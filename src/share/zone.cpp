@@ -9,8 +9,11 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <map>
 #include <new>
@@ -28,11 +31,16 @@ constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t returned_bytes_min = 8 << 20;
 
 // Where mappings are looked for: far from where Linux puts programs, heaps, libraries and stacks,
-// so that a worker process, whose layout is random, has the place free too.
+// so that a worker process, whose layout is random, has the place free too. Each host process of a
+// user has a span of its own, as a worker may serve several of them.
 #if defined(__SANITIZE_THREAD__)
-constexpr std::uintptr_t first_place = 0x7ea0'0000'0000;  // what ThreadSanitizer leaves free
+constexpr std::uintptr_t first_span = 0x7ea0'0000'0000;  // what ThreadSanitizer leaves free
+constexpr std::uintptr_t span_bytes = std::uintptr_t{1} << 37;
+constexpr unsigned span_count = 4;
 #else
-constexpr std::uintptr_t first_place = 0x2000'0000'0000;
+constexpr std::uintptr_t first_span = 0x2000'0000'0000;
+constexpr std::uintptr_t span_bytes = std::uintptr_t{1} << 39;
+constexpr unsigned span_count = 96;
 #endif
 constexpr std::uintptr_t place_step = std::uintptr_t{1} << 22;
 
@@ -41,7 +49,9 @@ struct heap {
   zone here;
   zone adopted;  // in a worker process: the host's
   pid_t owner = 0;
-  std::uintptr_t next_place = first_place;
+  int span_claim = -1;  // the socket whose name says that the span is this process's
+  std::uintptr_t span = 0;
+  std::uintptr_t next_place = 0;
   std::map<std::uintptr_t, std::size_t> free_blocks;  // by address; no two touch
   std::map<std::uintptr_t, std::size_t> used_blocks;
 };
@@ -74,9 +84,40 @@ void* map_fixed(std::uintptr_t address, int file, std::size_t bytes, int protect
   return p == MAP_FAILED ? nullptr : p;
 }
 
+// A socket with the span's name, -1 when another process has it. The kernel takes the name back
+// when the process ends, however it does.
+int claim_span(unsigned n) noexcept {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const int length = std::snprintf(name.sun_path + 1, sizeof name.sun_path - 1,
+                                   "leveret-span-%u-%u", static_cast<unsigned>(getuid()), n);
+  const int file = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (file < 0) return -1;
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
+                                            static_cast<std::size_t>(length));
+  if (bind(file, reinterpret_cast<const sockaddr*>(&name), bytes) == 0) return file;
+  close(file);
+  return -1;
+}
+
+// Under the lock. Where there are no sockets, or more hosts than spans, two hosts may get the same
+// one: that hurts nobody unless they want to share workers, and then one of them is refused.
+void take_span(heap& h) noexcept {
+  const auto first = static_cast<unsigned>(getpid()) % span_count;
+  unsigned n = first;
+  for (unsigned i = 0; i < span_count && h.span_claim < 0; ++i) {
+    n = (first + i) % span_count;
+    h.span_claim = claim_span(n);
+  }
+  if (h.span_claim < 0) n = first;
+  h.span = first_span + n * span_bytes;
+  h.next_place = h.span;
+}
+
 // Under the lock.
 void* find_place(heap& h, int file, std::size_t bytes) noexcept {
   constexpr int tries_max = 64;
+  if (h.span == 0) take_span(h);
   for (int i = 0; i < tries_max; ++i) {
     const std::uintptr_t at = h.next_place;
     h.next_place += round_up(bytes, place_step);
@@ -94,7 +135,7 @@ bool open_heap(heap& h) noexcept {
     void* p = find_place(h, file, bytes);
     if (p == nullptr) {
       close(file);
-      h.next_place = first_place;
+      h.next_place = h.span;
       continue;
     }
     h.here.heap_file = file;
@@ -112,6 +153,9 @@ bool open_heap(heap& h) noexcept {
 void forget_parents_heap(heap& h) {
   if (h.here.heap_file < 0 || h.owner == getpid()) return;
   close(h.here.heap_file);
+  close(h.span_claim);
+  h.span_claim = -1;
+  h.span = 0;
   h.here = zone{};
   h.free_blocks.clear();
   h.used_blocks.clear();

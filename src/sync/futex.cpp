@@ -6,6 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 namespace lev {
 
 namespace {
@@ -34,6 +36,24 @@ void sleep_while(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
     syscall(SYS_futex, &word, operation(FUTEX_WAIT_BITSET, who), expected,
             is_limited ? &until : nullptr, nullptr, FUTEX_BITSET_MATCH_ANY);
   }
+}
+
+void sleep_while_all(const watched_word* words, unsigned count) noexcept {
+  if (count == 1)
+    return sleep_while(*words[0].word, words[0].expected, no_deadline, sleepers::anywhere);
+  futex_waitv watched[watched_words_max] = {};
+  for (unsigned i = 0; i < count; ++i) {
+    // Pairs with the waker's store, as in sleep_while().
+    if (words[i].word->load(memory_order_acquire) != words[i].expected) return;
+    watched[i].uaddr = reinterpret_cast<std::uintptr_t>(words[i].word);
+    watched[i].val = words[i].expected;
+    watched[i].flags = FUTEX_32;
+  }
+  syscall(SYS_futex_waitv, watched, count, 0, nullptr, CLOCK_MONOTONIC);
+}
+
+bool can_watch_many() noexcept {
+  return syscall(SYS_futex_waitv, nullptr, 0, 0, nullptr, CLOCK_MONOTONIC) < 0 && errno != ENOSYS;
 }
 
 void wake_sleeper(const std::atomic<std::uint32_t>& word, sleepers who) noexcept {

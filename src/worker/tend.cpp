@@ -215,7 +215,17 @@ bool tend(engine& e, participant& self) noexcept {
   const bool was_tending = std::exchange(self.is_tending, true);
   if (e.sched.has_waiting() && e.sched.ready().size() < e.takers) run_pass(e, self);
   bool has_worked = false;
+  bool is_one_away = false;
   for (std::uint32_t i = 0; i < e.workers; ++i) {
+    if (!line_wants(e, i)) continue;
+    if (e.remote->is_away(i)) {
+      is_one_away = true;
+    } else {
+      has_worked |= tend_line(e, self, i);
+    }
+  }
+  // A worker that is busy for another host process gets what the others have no room for.
+  for (std::uint32_t i = 0; is_one_away && i < e.workers; ++i) {
     if (line_wants(e, i)) has_worked |= tend_line(e, self, i);
   }
   self.is_tending = was_tending;

@@ -94,6 +94,12 @@ const char* book_writer::write(procedure_id id) noexcept {
   return why;
 }
 
+book_reader::~book_reader() {
+  for (const library& l : open_) {
+    if (l.handle != nullptr) dlclose(l.handle);
+  }
+}
+
 // What a closed library's code was must not be called any more.
 void book_reader::forget(const library& l) {
   for (std::uint32_t id = 1; id <= procedure_count_max; ++id) {

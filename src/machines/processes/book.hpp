@@ -80,6 +80,9 @@ struct resolved {
 class book_reader {
  public:
   explicit book_reader(const book* b) noexcept : book_(b) {}
+  ~book_reader();  // closes the libraries that it would have closed some time
+  book_reader(const book_reader&) = delete;
+  book_reader& operator=(const book_reader&) = delete;
   // find() returns null, or why the procedure cannot be had.
   const char* find(procedure_id id, resolved* found);
 

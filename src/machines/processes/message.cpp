@@ -17,7 +17,7 @@ union control_room {
 }  // namespace
 
 bool send_message(int socket, const void* data, std::size_t bytes, const int* files,
-                  unsigned file_count) noexcept {
+                  unsigned file_count, int flags) noexcept {
   iovec part{const_cast<void*>(data), bytes};
   control_room control{};
   msghdr message{};
@@ -34,7 +34,7 @@ bool send_message(int socket, const void* data, std::size_t bytes, const int* fi
   }
   ssize_t sent;
   do {
-    sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+    sent = sendmsg(socket, &message, flags | MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
   return sent == static_cast<ssize_t>(bytes);
 }

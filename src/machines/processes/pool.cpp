@@ -67,7 +67,11 @@ pool::~pool() {
 bool pool::fail(const char* what) noexcept {
   if (why_[0] == 0) {
     const int code = errno;
-    std::snprintf(why_, sizeof why_, "%s: %s%s", what, std::strerror(code), next_step(code));
+    if (code == 0) {
+      std::snprintf(why_, sizeof why_, "%s", what);
+    } else {
+      std::snprintf(why_, sizeof why_, "%s: %s%s", what, std::strerror(code), next_step(code));
+    }
   }
   return false;
 }
@@ -110,7 +114,22 @@ bool pool::open_files(std::uint32_t workers) {
   return true;
 }
 
+// A zygote may have to be started again when the caller's strings are gone.
+void pool::keep_names() {
+  if (settings_.pool != nullptr) {
+    pool_name_ = settings_.pool;
+    settings_.pool = pool_name_.c_str();
+  }
+  if (settings_.worker_command == nullptr) return;
+  for (const char* const* w = settings_.worker_command; *w != nullptr; ++w)
+    command_words_.emplace_back(*w);
+  for (const std::string& w : command_words_) command_.push_back(w.c_str());
+  command_.push_back(nullptr);
+  settings_.worker_command = command_.data();
+}
+
 bool pool::open(std::uint32_t workers) {
+  keep_names();
   // A program that was started as a zygote and got here would start another one, and so on.
   if (std::getenv(zygote_variable) != nullptr) {
     errno = ELOOP;
@@ -125,6 +144,7 @@ bool pool::open(std::uint32_t workers) {
   about_.chaos = settings_.chaos;
   about_.seed = settings_.seed;
   about_.level = settings_.isolation;
+  about_.program = is_shared() ? program_mark() : 0;
   about_.faults = reinterpret_cast<std::uintptr_t>(faults::in_workers.load(memory_order_relaxed));
   if (!start_zygote()) return false;
   for (std::uint32_t i = 0; i < workers; ++i) {
@@ -192,7 +212,7 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
   s.was_killed_for_time = false;
   s.is_awaited = true;
   s.has_arrived = false;
-  const order o{worker, reinterpret_cast<std::uintptr_t>(s.desk)};
+  const order o{order::start, worker, reinterpret_cast<std::uintptr_t>(s.desk)};
   s.is_alive = !fault_at("host.send_order") && send_message(socket_, &o, sizeof o, &s.file, 1);
   if (s.is_alive) ++arriving_;
   return s.is_alive;
@@ -265,7 +285,7 @@ void pool::welcome(std::uint32_t worker) noexcept {
   give_order(worker, lane<>::order_work);
 }
 
-void pool::bury(std::uint32_t worker, int how) {
+void pool::bury(std::uint32_t worker, int how, const report* told) {
   seat& s = seats_[worker];
   if (!s.is_alive) return;
   fault_at("host.bury");
@@ -285,6 +305,10 @@ void pool::bury(std::uint32_t worker, int how) {
                    ? s.has_arrived && s.posted + 1 != s.first
                    : s.desk->claimed.load(memory_order_relaxed) != 0;
   d.was_killed_for_time = s.was_killed_for_time;
+  if (is_shared() && told != nullptr) {  // it may have worked, and been killed, for other hosts
+    d.had_work = told->had_work;
+    d.was_killed_for_time = told->was_ordered;
+  }
   deaths_.push_back(d);
 }
 
@@ -309,7 +333,7 @@ void pool::take_report(const report& r, int file) {
       bury(r.worker, -1);
       break;
     case report::died:
-      bury(r.worker, r.number);
+      bury(r.worker, r.number, &r);
       break;
     default:
       break;
@@ -354,12 +378,18 @@ void pool::kill(std::uint32_t worker) noexcept {
   seat& s = seats_[worker];
   if (s.pidfd < 0) return;
   s.was_killed_for_time = true;
+  if (is_shared()) {  // the keeper knows whose task it is in
+    const order o{order::kill, worker, 0};
+    send_message(socket_, &o, sizeof o, nullptr, 0, MSG_DONTWAIT);
+    return;
+  }
   syscall(SYS_pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
 }
 
 void pool::close() noexcept {
   fault_at("host.close");
   if (shared_ != nullptr) shared_->shown.magic.store(0, memory_order_relaxed);
+  if (is_shared()) return leave_keeper();
   for (std::uint32_t i = 0; i < workers_; ++i) {
     if (seats_[i].desk != nullptr) give_order(i, lane<>::order_stop);
   }

@@ -4,11 +4,12 @@
 #define LEVERET_MACHINES_PROCESSES_POOL_HPP
 
 #include "machine/machine.hpp"
-#include "machines/processes/zygote.hpp"
+#include "machines/processes/keeper.hpp"
 
 #include <unistd.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace lev::processes {
@@ -67,13 +68,23 @@ class pool {
   bool next_death(remote_death* death);
   bool replace(std::uint32_t worker) noexcept;
   void kill(std::uint32_t worker) noexcept;
+  // is_away(), of a shared pool: the worker is in a task of another host.
+  bool is_away(std::uint32_t worker) const noexcept;
 
  private:
+  bool is_shared() const noexcept { return settings_.pool != nullptr; }
   bool open_files(std::uint32_t workers);
   void show_lane(std::uint32_t worker) noexcept;
   void show_pool() noexcept;
   bool start_zygote();
   bool spawn_zygote(int socket);
+  // Of a shared pool, in place of the zygote's start and end.
+  bool join_keeper();
+  bool start_keeper();
+  bool knock() noexcept;
+  bool map_berths(int* file) noexcept;
+  void leave_keeper() noexcept;
+  std::uint64_t program_mark() const noexcept;
   bool introduce() noexcept;
   bool await_ready() noexcept;
   bool start_worker(std::uint32_t worker) noexcept;
@@ -84,14 +95,21 @@ class pool {
   void welcome(std::uint32_t worker) noexcept;
   void take_report(const report& r, int file);
   void zygote_is_gone();
-  void bury(std::uint32_t worker, int how);
+  void bury(std::uint32_t worker, int how, const report* told = nullptr);
   bool fail(const char* what) noexcept;
 
-  config settings_;
+  void keep_names();
+
+  config settings_;  // its strings are the following
+  std::string pool_name_;
+  std::vector<std::string> command_words_;
+  std::vector<const char*> command_;
   std::unique_ptr<seat[]> seats_;
   std::uint32_t workers_ = 0;
   std::size_t lane_bytes_ = 0;
   introduction about_;
+  std::uint32_t member_ = 0;   // this host's number, of a shared pool
+  berth<>* berths_ = nullptr;  // mapped to be read only; by worker
   common* shared_ = nullptr;
   int shared_file_ = -1;
   int heap_file_ = -1;

@@ -1,194 +1,228 @@
-// The life of a worker process: take the next record of its lane, run it, say how it ended.
-#include "machines/processes/zygote.hpp"
-
-#include "base/random.hpp"
-#include "share/faults.hpp"
+// The life of a worker process: take the next record of a lane, run it, say how it ended.
+#include "base/numbers.hpp"
+#include "machines/processes/client.hpp"
+#include "machines/processes/keeper.hpp"
+#include "share/zone.hpp"
 #include "sync/futex.hpp"
 #include "worker/execute.hpp"
 
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#include <csignal>
+#include <cerrno>
 #include <cstdio>
-#include <exception>
-#include <utility>
+#include <memory>
+#include <vector>
 
 namespace lev::processes {
 
 namespace {
 
-// How long an idle worker waits before it tells the host of an end that nobody seems to look for:
-// a host that submits without a pause comes back sooner, and would only be disturbed.
-constexpr std::uint64_t patience_ns = 5'000;
 constexpr std::uint32_t looks_per_clock = 64;
 
 bool is_retiring = false;  // retire_worker() was called in this process
 
+[[noreturn]] void leave(int code = 0) noexcept {
+  fault_at("worker.leave");
+  std::fflush(nullptr);
+  _exit(code);
+}
+
 class worker_process {
  public:
-  explicit worker_process(const worker_start& start) noexcept
-      : about_(*start.about),
-        watch_(start.shared->watch),
-        desk_(*start.desk),
-        bell_(start.bell),
-        procedures_(&start.shared->procedures),
-        is_tested_(start.about->chaos != 0 || has_fault_plan()),
-        random_(start.about->seed * 0x10001u ^ std::uint64_t{start.desk->first} << 20 ^
-                static_cast<std::uint64_t>(getpid())) {}
+  // Of one host, whose lane is there.
+  explicit worker_process(const worker_start& start) {
+    clients_.push_back(std::make_unique<client>(start, 0));
+    current_ = clients_.front().get();
+    current_->pass(chaos_step::started, "worker.started");
+    if (!current_->is_confined()) return;
+    current_->load_all();
+    current_->forbid(confine(start.bell));
+  }
+  // Of a shared pool, whose members come by notes.
+  worker_process(berth<>& place, int notes) noexcept : place_(&place), notes_(notes) {}
 
   [[noreturn]] void run() noexcept {
-    pass(chaos_step::started, "worker.started");
-    if (is_confined()) {
-      procedures_.load_all();
-      unconfined_ = confine(bell_);
-    }
     float_mode_ = float_mode();
-    desk_.arrived.store(1, memory_order_relaxed);
-    ring();
-    fault_at("worker.arrived");
-    wait_for_orders();
-    fault_at("worker.ordered");
-    for (std::uint32_t number = desk_.first;; ++number) {
-      await(number);
-      if (is_confined() && !procedures_.has_all_of(desk_.record_of(number).procedure))
-        leave(new_library_code);
-      pass(chaos_step::received, "worker.received");
-      desk_.claim(number);
-      pass(chaos_step::claimed, "worker.claimed");
-      run_task(number);
-      pass(chaos_step::executed, "worker.executed");
-      desk_.finish(number);
-      pass(chaos_step::finished, "worker.finished");
-      if (is_retiring) leave();
-      if (desk_.has_record(number + 1)) ring_if_wanted();
+    for (const auto& c : clients_) c->arrive();
+    for (;;) {
+      client& c = await();
+      if (c.lacks_library()) leave(new_library_code);
+      c.pass(chaos_step::received, "worker.received");
+      if (place_ == nullptr) {
+        run_task(c);
+      } else {
+        run_shared(c);
+      }
     }
   }
 
  private:
-  // A step of the protocol, at which a worker of a test may end.
-  void pass(chaos_step step, fault_name point) noexcept {
-    if (!is_tested_) return;
-    fault_at(point);
-    if (about_.chaos == 0 || random_.below(about_.chaos) != 0) return;
-    desk_.died_at.store(static_cast<std::uint32_t>(step), memory_order_relaxed);
-    kill(getpid(), SIGKILL);
-  }
-  void wait_for_orders() noexcept {
-    for (;;) {
-      obey();
-      if (desk_.orders.load(memory_order_relaxed) == lane<>::order_work) return;
-      sleep(0);
-    }
-  }
-  void obey() noexcept {
-    if (desk_.orders.load(memory_order_relaxed) == lane<>::order_stop) leave();
-  }
-  [[noreturn]] static void leave(int code = 0) noexcept {
-    fault_at("worker.leave");
-    std::fflush(nullptr);
-    _exit(code);
-  }
-  bool is_confined() const noexcept { return about_.level == lev::isolation::confined; }
-
-  // Returns when the record is there.
-  void await(std::uint32_t number) noexcept {
-    if (desk_.has_record(number)) return;
-    const std::uint64_t begin_ns = monotonic_ns();
-    bool has_rung = false;
-    for (;;) {
-      for (std::uint32_t look = 0; look < looks_per_clock; ++look) {
-        if (desk_.has_record(number)) return;
-        real_env::pause();
-      }
-      obey();
-      const std::uint64_t waited_ns = monotonic_ns() - begin_ns;
-      if (!has_rung && (has_rung = waited_ns >= patience_ns || is_eager())) ring_if_unwatched();
-      if (waited_ns < about_.spin_ns) continue;
-      if (!std::exchange(has_rung, true)) ring_if_unwatched();  // spin_ns is less than the patience
-      sleep(number);
-    }
-  }
-
-  void sleep(std::uint32_t number) noexcept {
-    desk_.fall_asleep();
-    fault_at("worker.fall_asleep");
-    const bool is_wanted = number != 0 && desk_.has_record(number);
-    const std::uint32_t order = desk_.orders.load(memory_order_seq_cst);  // Pairs with give_order()
-    if (!is_wanted && order != lane<>::order_stop && (number != 0 || order == lane<>::order_wait))
-      sleep_while(desk_.asleep, 1, no_deadline, sleepers::anywhere);
-    fault_at("worker.woken");
-    desk_.wake_up();
-  }
-
-  // Somebody waits asleep for ends: they are told at once. Otherwise the host takes them when it
-  // next comes by, or when this lane runs dry.
-  bool is_eager() const noexcept { return watch_.eager.load(memory_order_relaxed) != 0; }
-  void ring_if_wanted() noexcept {
-    if (is_eager()) ring_if_unwatched();
-  }
-  void ring_if_unwatched() noexcept {
-    // Pairs with board: a host that watches takes the end; one that leaves looks once more.
-    if (watch_.watchers.load(memory_order_seq_cst) != 0) return;
-    if (desk_.rung.load(memory_order_relaxed) != 0 ||
-        desk_.rung.exchange(1, memory_order_acq_rel) != 0)  // Pairs with the host's clearing
-      return;
-    ring();
-  }
-  void ring() noexcept {
-    fault_at("worker.ring");
-    const std::uint64_t one = 1;
-    // The counter of the bell saturates at 2^64: the write does not fail, and nobody could mend it.
-    [[maybe_unused]] const ssize_t n = write(bell_, &one, sizeof one);
-  }
-
-  void run_task(std::uint32_t number) noexcept {
-    const lane<>::record& task = desk_.record_of(number);
-    ending& how = desk_.end_of(number).how;
-    how.code = static_cast<std::uint8_t>(status::ok);
-    how.task_code = 0;
-    how.text_bytes = 0;
-    if (task.skip.load(memory_order_relaxed) == number) {
-      how.code = static_cast<std::uint8_t>(status::cancelled);
-      return;
-    }
-    resolved procedure;
-    const char* why =
-        unconfined_ != nullptr ? unconfined_ : procedures_.find(task.procedure, &procedure);
-    if (why != nullptr) return fail(how, status::bad_procedure, why);
-    try {
-      pass(chaos_step::resolved, "worker.resolved");
-      how.task_code = procedure.run(call{task.arguments, task.argument_count, procedure.context});
-      if (how.task_code != 0) how.code = static_cast<std::uint8_t>(status::task_failed);
-    } catch (const std::exception& e) {
-      fail(how, status::task_failed, e.what());
-    } catch (...) {
-      fail(how, status::task_failed, "an exception that is no std::exception");
-    }
+  void run_task(client& c) noexcept {
+    c.run();
     if (float_mode() != float_mode_) set_float_mode(float_mode_);
+    c.pass(chaos_step::finished, "worker.finished");
+    if (is_retiring) leave();
+    c.go_on();
+  }
+  void run_shared(client& c) noexcept;
+
+  // The next client that has a task, in turn; null when none has.
+  client* next_client() noexcept {
+    for (std::size_t i = 0; i < clients_.size(); ++i) {
+      turn_ = turn_ + 1 < clients_.size() ? turn_ + 1 : 0;
+      if (clients_[turn_]->has_task()) return clients_[turn_].get();
+    }
+    return nullptr;
+  }
+  client& await() noexcept;
+  void sleep() noexcept;
+
+  void read_notes() noexcept;
+  void attach(const note& n, int* files);
+  void detach(std::uint32_t member) noexcept;
+  // Its keeper is about to kill this process.
+  [[noreturn]] static void await_kill() noexcept {
+    for (;;) pause();
   }
 
-  static void fail(ending& how, status code, const char* text) noexcept {
-    how.code = static_cast<std::uint8_t>(code);
-    const std::size_t bytes = smaller(std::strlen(text), ending::text_max);
-    std::memcpy(how.text, text, bytes);
-    how.text_bytes = static_cast<std::uint16_t>(bytes);
-  }
-
-  const introduction& about_;
-  const board<>& watch_;
-  lane<>& desk_;
-  int bell_;
-  book_reader procedures_;
-  const bool is_tested_;
-  random_source random_;
-  const char* unconfined_ = nullptr;  // why the worker could not be confined; then it runs nothing
+  std::vector<std::unique_ptr<client>> clients_;
+  std::size_t turn_ = 0;
+  client* current_ = nullptr;  // whose shared memory is_shared() knows
   std::uint64_t float_mode_ = 0;
+  // In a shared pool only.
+  berth<>* place_ = nullptr;
+  int notes_ = -1;
+  std::uint32_t notes_seen_ = 0;
 };
+
+// Returns when there is a record.
+client& worker_process::await() noexcept {
+  if (place_ != nullptr) read_notes();
+  if (client* c = next_client()) return *c;
+  const std::uint64_t begin_ns = monotonic_ns();
+  for (;;) {
+    for (std::uint32_t look = 0; look < looks_per_clock; ++look) {
+      if (client* c = next_client()) return *c;
+      real_env::pause();
+    }
+    if (place_ != nullptr) read_notes();
+    const std::uint64_t waited_ns = monotonic_ns() - begin_ns;
+    std::uint32_t spin_ns = 0;
+    for (const auto& c : clients_) {
+      if (c->is_stopped()) leave();
+      c->tell_idle(waited_ns);
+      spin_ns = larger(spin_ns, c->about().spin_ns);
+    }
+    if (waited_ns >= spin_ns) sleep();
+  }
+}
+
+void worker_process::sleep() noexcept {
+  for (const auto& c : clients_) c->desk().fall_asleep();
+  fault_at("worker.fall_asleep");
+  watched_word words[members_max + 1];
+  unsigned count = 0;
+  bool may_sleep = true;
+  for (const auto& c : clients_) {
+    words[count++] = {&c->desk().asleep, 1};
+    may_sleep = c->may_sleep() && may_sleep;
+  }
+  if (place_ != nullptr) words[count++] = {&place_->notes, notes_seen_};
+  if (may_sleep) sleep_while_all(words, count);
+  fault_at("worker.woken");
+  for (const auto& c : clients_) c->desk().wake_up();
+}
+
+void worker_process::run_shared(client& c) noexcept {
+  const auto answer = place_->begin(c.number(), notes_seen_);
+  if (answer == berth<>::answer::doomed) await_kill();
+  if (answer == berth<>::answer::news) return;
+  if (place_->has_worked.load(memory_order_relaxed) == 0)
+    place_->has_worked.store(1, memory_order_relaxed);
+  if (&c != current_) {
+    const introduction& about = c.about();
+    adopt_zone(about.heap_begin, about.heap_begin + about.heap_bytes);
+    current_ = &c;
+  }
+  const std::uint32_t number = c.number();
+  run_task(c);
+  if (!place_->end(number)) await_kill();
+}
+
+void worker_process::read_notes() noexcept try {
+  const std::uint32_t now = place_->notes.load(memory_order_acquire);  // Pairs with tell()
+  if (now == notes_seen_) return;
+  for (;;) {
+    note n;
+    int files[4];
+    const ssize_t got = receive_message(notes_, &n, sizeof n, files, 4, MSG_DONTWAIT);
+    if (got == 0) leave();
+    if (got != sizeof n) break;
+    if (n.what == note::attach) {
+      attach(n, files);
+    } else {
+      detach(n.member);
+    }
+  }
+  notes_seen_ = now;
+} catch (...) {
+  leave(1);  // no memory: another process may have more luck
+}
+
+void worker_process::attach(const note& n, int* files) {
+  detach(n.member);  // its lane before, should it have had one
+  const introduction& a = n.about;
+  const bool has_files = files[0] >= 0 && files[1] >= 0 && files[2] >= 0 && files[3] >= 0;
+  void* shared =
+      has_files ? mmap(nullptr, sizeof(common), PROT_READ, MAP_SHARED, files[1], 0) : MAP_FAILED;
+  if (shared == MAP_FAILED || fault_at("worker.map_lane") ||
+      !map_at(a.heap_begin, files[0], a.heap_bytes, true) ||
+      !map_at(n.lane_begin, files[3], a.lane_bytes, true))
+    leave(1);
+  keep_from_forks(a.heap_begin, a.heap_bytes);
+  keep_from_forks(n.lane_begin, a.lane_bytes);
+  for (const int i : {0, 1, 3}) close(files[i]);
+  auto* plan = reinterpret_cast<fault_plan*>(a.faults);
+  if (plan != nullptr) arm_faults(plan, plan);
+  const worker_start start{&a, static_cast<const common*>(shared),
+                           reinterpret_cast<lane<>*>(n.lane_begin), files[2]};
+  clients_.push_back(std::make_unique<client>(start, n.member));
+  clients_.back()->pass(chaos_step::started, "worker.started");
+  clients_.back()->arrive();
+}
+
+void worker_process::detach(std::uint32_t member) noexcept {
+  std::size_t i = 0;
+  while (i < clients_.size() && clients_[i]->number() != member) ++i;
+  if (i == clients_.size()) return;
+  std::unique_ptr<client> gone = std::move(clients_[i]);
+  clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
+  const introduction a = gone->about();
+  const auto lane_begin = reinterpret_cast<std::uintptr_t>(&gone->desk());
+  auto* shared = const_cast<common*>(&gone->shared());
+  if (gone.get() == current_) {
+    adopt_zone(0, 0);
+    current_ = nullptr;
+  }
+  if (a.faults != 0) arm_faults(nullptr, nullptr);
+  close(gone->bell());
+  gone.reset();  // closes libraries, whose last code may use what is unmapped now
+  munmap(reinterpret_cast<void*>(lane_begin), a.lane_bytes);
+  munmap(reinterpret_cast<void*>(a.heap_begin), a.heap_bytes);
+  munmap(shared, sizeof(common));
+}
 
 }  // namespace
 
 [[noreturn]] void serve(const worker_start& start) noexcept {
   static worker_process* self = new worker_process(start);  // outlives atexit handlers
+  self->run();
+}
+
+[[noreturn]] void serve_members(berth<>& place, int notes) noexcept {
+  static worker_process* self = new worker_process(place, notes);
   self->run();
 }
 

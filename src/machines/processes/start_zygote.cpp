@@ -64,6 +64,7 @@ bool pool::spawn_zygote(int socket) {
 }
 
 bool pool::start_zygote() {
+  if (is_shared()) return join_keeper();
   int ends[2];
   if (fault_at("host.socketpair") ||
       socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
@@ -76,8 +77,10 @@ bool pool::start_zygote() {
 
 bool pool::introduce() noexcept {
   const int files[] = {heap_file_, shared_file_, bell_};
-  return (!fault_at("host.introduce") && send_message(socket_, &about_, sizeof about_, files, 3)) ||
-         fail(no_zygote);
+  if (!fault_at("host.introduce") && send_message(socket_, &about_, sizeof about_, files, 3))
+    return true;
+  const bool was_about_to_end = is_shared() && (errno == EPIPE || errno == ECONNRESET);
+  return was_about_to_end ? false : fail(no_zygote);
 }
 
 bool pool::await_ready() noexcept {
@@ -92,7 +95,12 @@ bool pool::await_ready() noexcept {
   if (ready > 0 && !fault_at("host.receive_ready") &&
       receive_message(socket_, &r, sizeof r, &file, 1, 0) == 0)
     errno = EPIPE;
-  if (r.what == report::ready) return true;
+  if (r.what == report::ready) {
+    member_ = r.member;
+    return !is_shared() || map_berths(&file);
+  }
+  close_file(&file);
+  if (is_shared() && (errno == EPIPE || errno == ECONNRESET)) return false;  // it was about to end
   if (r.text[0] == 0) return fail(no_zygote);
   r.text[sizeof r.text - 1] = 0;
   errno = r.number;

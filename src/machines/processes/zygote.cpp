@@ -1,6 +1,7 @@
 // The zygote process, and how the host program becomes one.
 #include "machines/processes/zygote.hpp"
 
+#include "machines/processes/keeper.hpp"
 #include "share/faults.hpp"
 #include "share/zone.hpp"
 
@@ -11,10 +12,8 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,16 +91,6 @@ void try_confining(const zygote& z) noexcept {
   munmap(page, sizeof(answer));
 }
 
-void listen_for_deaths(zygote& z) noexcept {
-  sigset_t children;
-  sigemptyset(&children);
-  sigaddset(&children, SIGCHLD);
-  sigprocmask(SIG_SETMASK, &children, nullptr);
-  std::signal(SIGCHLD, SIG_DFL);
-  z.signals =
-      fault_at("zygote.signalfd") ? -1 : signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 void meet_host(zygote& z) noexcept {
   int files[3];
   const ssize_t got = receive_message(z.socket, &z.about, sizeof z.about, files, 3, 0);
@@ -123,69 +112,46 @@ void meet_host(zygote& z) noexcept {
   close(files[1]);
   z.bell = files[2];
   if (is_confined) try_confining(z);
-  listen_for_deaths(z);
+  z.signals = listen_for_deaths();
   if (z.signals < 0) refuse(z, "signalfd");
   fault_at("zygote.ready");
   if (!tell(z, report{})) end_all(z);
 }
 
-void limit(int what, std::uint64_t value) noexcept {
-  if (value == 0) return;
-  const rlimit most{value, value};
-  setrlimit(static_cast<__rlimit_resource_t>(what), &most);
-}
+struct lane_order {
+  zygote& z;
+  const order& what;
+  int lane_file;
+};
 
 // The child's part of a start. It waits for the host's word before it takes a task: if the zygote
 // dies before it has told the host of this process, nobody will wait for it, and it must not work.
-[[noreturn]] void begin_worker(const zygote& z, const order& o, int lane_file, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+void begin_worker(void* context, pid_t parent) {
+  const auto& [z, o, lane_file] = *static_cast<const lane_order*>(context);
+  become_worker(z.about, parent);
   close(z.socket);
   close(z.signals);
   fault_at("worker.begin");
   if (fault_at("worker.map_lane") || !map_at(o.lane_begin, lane_file, z.about.lane_bytes, true))
     _exit(1);
   close(lane_file);
-  // What a task forks is not the worker: it must not go on in its place, nor write after its death.
-  madvise(reinterpret_cast<void*>(o.lane_begin), z.about.lane_bytes, MADV_DONTFORK);
-  madvise(reinterpret_cast<void*>(z.about.heap_begin), z.about.heap_bytes, MADV_DONTFORK);
-  prctl(PR_SET_NAME, "leveret-worker");
-  limit(RLIMIT_DATA, z.about.data_bytes_max);
-  limit(RLIMIT_CPU, z.about.cpu_seconds_max);
+  keep_from_forks(o.lane_begin, z.about.lane_bytes);
+  keep_from_forks(z.about.heap_begin, z.about.heap_bytes);
   serve({&z.about, z.shared, reinterpret_cast<lane<>*>(o.lane_begin), z.bell});
 }
 
 void start_worker(zygote& z, const order& o, int lane_file) {
   report r;
   r.worker = o.worker;
-  std::fflush(nullptr);  // or the child would write it again
-  const pid_t parent = getpid();
-  if (z.hooks.before_fork != nullptr) z.hooks.before_fork();
   errno = EMFILE;  // if no number was free for the lane's file
   const bool has_lane = !fault_at("zygote.receive_lane") && lane_file >= 0;
-  const bool may_start = has_lane && o.worker < workers_max && !fault_at("zygote.fork");
-  const pid_t pid = may_start ? fork() : -1;
-  r.number = errno;
-  if (pid == 0) {
-    if (z.hooks.in_worker != nullptr) z.hooks.in_worker();
-    begin_worker(z, o, lane_file, parent);
-  }
-  if (z.hooks.after_fork != nullptr) z.hooks.after_fork();
-  fault_at("zygote.forked");
+  lane_order child{z, o, lane_file};
   int pidfd = -1;
-  if (pid > 0 && !fault_at("zygote.pidfd_open"))
-    pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  if (pid > 0 && pidfd < 0) {  // nobody could wait for its death
-    r.number = errno;
-    kill(pid, SIGKILL);
-    waitpid(pid, nullptr, 0);
-  }
+  if (has_lane && o.worker < workers_max)
+    pidfd = fork_worker(z.hooks, &r.pid, &begin_worker, &child);
+  r.number = errno;
   r.what = pidfd < 0 ? report::not_started : report::started;
-  r.pid = pid;
-  if (pidfd >= 0) z.pids[o.worker] = pid;
+  if (pidfd >= 0) z.pids[o.worker] = r.pid;
   if (fault_at("zygote.tell_started") || !tell(z, r, pidfd)) end_all(z);
   fault_at("zygote.told_started");
   if (pidfd >= 0) close(pidfd);
@@ -216,6 +182,10 @@ void reap(zygote& z) noexcept {
 }  // namespace
 
 [[noreturn]] void run_zygote(int socket, const fork_hooks& hooks) noexcept {
+  int listens = 0;
+  socklen_t bytes = sizeof listens;
+  if (getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) == 0 && listens != 0)
+    run_keeper(socket, hooks);
   static zygote z;
   z.hooks = hooks;
   z.socket = socket;

@@ -17,6 +17,7 @@
 namespace lev::processes {
 
 // What a runtime's workers have in common; the first message, with three files: heap, common, bell.
+// All fields are set, and the settings compared, as it is sent to other programs as well.
 struct introduction {
   static constexpr std::uint32_t magic = 0x6c657672;
   std::uint32_t tag = magic;
@@ -31,7 +32,8 @@ struct introduction {
   std::uint32_t chaos = 0;            // config::chaos
   std::uint64_t seed = 0;
   lev::isolation level = lev::isolation::crash;
-  std::uint64_t faults = 0;  // a fault_plan in the heap, for tests; 0: none
+  std::uint64_t faults = 0;   // a fault_plan in the heap, for tests; 0: none
+  std::uint64_t program = 0;  // of a shared pool: tells worker programs apart
 };
 
 // What workers share beside the heap, in one file that they see read-only.
@@ -41,13 +43,16 @@ struct common {
   book procedures;
 };
 
-// From the host: start a worker on a lane, whose file comes along.
+// From the host: start a worker on a lane, whose file comes along; or, to a keeper, kill a worker
+// if it runs a task of this host.
 struct order {
+  enum : std::uint32_t { start = 0, kill = 1 };
+  std::uint32_t what = start;
   std::uint32_t worker = 0;
   std::uint64_t lane_begin = 0;
 };
 
-// From the zygote. `started` brings the worker's pidfd along.
+// From the zygote. `started` brings the worker's pidfd along, a keeper's `ready` its berths.
 struct report {
   enum : std::uint32_t {
     ready = 0,
@@ -60,20 +65,36 @@ struct report {
   std::uint32_t what = ready;
   std::uint32_t worker = 0;
   std::int32_t pid = 0;
-  std::int32_t number = 0;  // died: the status of waitpid(); refused, not_started: errno
-  char text[120] = {};      // refused, unavailable: what failed
+  std::int32_t number = 0;  // died: the status of waitpid(); refused, not_started: errno or 0
+  // Of a keeper. ready: the host's number; died: whether the worker had ever begun a task of any
+  // host, and whether this host had it killed.
+  std::uint32_t member = 0;
+  bool had_work = false;
+  bool was_ordered = false;
+  char text[120] = {};  // refused, unavailable: what failed
 };
 
 // send_message() and receive_message() move one message, with up to `file_max` files. Receiving
 // returns the number of bytes, 0 when the other end is gone, -1 when there is none now or the
 // system failed.
 bool send_message(int socket, const void* data, std::size_t bytes, const int* files,
-                  unsigned file_count) noexcept;
+                  unsigned file_count, int flags = 0) noexcept;
 ssize_t receive_message(int socket, void* data, std::size_t bytes, int* files, unsigned file_max,
                         int flags) noexcept;
 
-// run_zygote() is the life of a zygote.
+// run_zygote() is the life of a zygote, whose socket may be one that listens: see keeper.hpp.
 [[noreturn]] void run_zygote(int socket, const fork_hooks& hooks) noexcept;
+
+// Steps in the life of a zygote and of its workers.
+int listen_for_deaths() noexcept;  // a signalfd
+// fork_worker() starts a process; in it, `begin` is called and does not return. The parent gets its
+// pidfd, or -1 with errno set; then there is no process.
+int fork_worker(const fork_hooks& hooks, pid_t* pid, void (*begin)(void*, pid_t parent),
+                void* context) noexcept;
+// become_worker() makes the new process die with its parent and gives it its name and limits.
+void become_worker(const introduction& about, pid_t parent) noexcept;
+// What a task forks is not the worker: it must not go on in its place, nor write after its death.
+void keep_from_forks(std::uintptr_t begin, std::size_t bytes) noexcept;
 
 // What a worker gets from its zygote.
 struct worker_start {
@@ -82,7 +103,7 @@ struct worker_start {
   lane<>* desk;
   int bell;
 };
-// serve() is the life of a worker process.
+// serve() is the life of a worker process of one host.
 [[noreturn]] void serve(const worker_start& start) noexcept;
 
 // How a worker ends that is confined and was given a task of a library that it has not loaded. It

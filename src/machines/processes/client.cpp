@@ -1,0 +1,98 @@
+// One task of one host, in its worker process; and how the host is told.
+#include "machines/processes/client.hpp"
+
+#include "worker/execute.hpp"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <exception>
+
+namespace lev::processes {
+
+namespace {
+
+void fail(ending& how, status code, const char* text) noexcept {
+  how.code = static_cast<std::uint8_t>(code);
+  const std::size_t bytes = smaller(std::strlen(text), ending::text_max);
+  std::memcpy(how.text, text, bytes);
+  how.text_bytes = static_cast<std::uint16_t>(bytes);
+}
+
+}  // namespace
+
+void client::arrive() noexcept {
+  desk_.arrived.store(1, memory_order_relaxed);
+  ring();
+  fault_at("worker.arrived");
+}
+
+void client::pass_test(chaos_step step, fault_name point) noexcept {
+  fault_at(point);
+  if (about_.chaos == 0 || random_.below(about_.chaos) != 0) return;
+  desk_.died_at.store(static_cast<std::uint32_t>(step), memory_order_relaxed);
+  kill(getpid(), SIGKILL);
+}
+
+void client::run() noexcept {
+  const std::uint32_t number = next_;
+  desk_.claim(number);
+  pass(chaos_step::claimed, "worker.claimed");
+  const lane<>::record& task = desk_.record_of(number);
+  ending& how = desk_.end_of(number).how;
+  how.code = static_cast<std::uint8_t>(status::ok);
+  how.task_code = 0;
+  how.text_bytes = 0;
+  if (task.skip.load(memory_order_relaxed) == number) {
+    how.code = static_cast<std::uint8_t>(status::cancelled);
+  } else {
+    run_body(task, how);
+  }
+  pass(chaos_step::executed, "worker.executed");
+  has_rung_ = false;
+  ++next_;
+  desk_.finish(number);
+}
+
+void client::run_body(const lane<>::record& task, ending& how) noexcept {
+  resolved procedure;
+  const char* why =
+      unconfined_ != nullptr ? unconfined_ : procedures_.find(task.procedure, &procedure);
+  if (why != nullptr) return fail(how, status::bad_procedure, why);
+  try {
+    pass(chaos_step::resolved, "worker.resolved");
+    how.task_code = procedure.run(call{task.arguments, task.argument_count, procedure.context});
+    if (how.task_code != 0) how.code = static_cast<std::uint8_t>(status::task_failed);
+  } catch (const std::exception& e) {
+    fail(how, status::task_failed, e.what());
+  } catch (...) {
+    fail(how, status::task_failed, "an exception that is no std::exception");
+  }
+}
+
+void client::tell_idle(std::uint64_t waited_ns) noexcept {
+  if (has_rung_) return;
+  // Who polls for less time than the patience tells before it sleeps.
+  if (waited_ns < patience_ns && waited_ns < about_.spin_ns && !is_eager()) return;
+  has_rung_ = true;
+  ring_if_unwatched();
+}
+
+void client::ring_if_unwatched() noexcept {
+  // Pairs with board: a host that watches takes the end; one that leaves looks once more.
+  if (shared_.watch.watchers.load(memory_order_seq_cst) != 0) return;
+  if (desk_.rung.load(memory_order_relaxed) != 0 ||
+      desk_.rung.exchange(1, memory_order_acq_rel) != 0)  // Pairs with the host's clearing
+    return;
+  ring();
+}
+
+void client::ring() noexcept {
+  fault_at("worker.ring");
+  const std::uint64_t one = 1;
+  // The counter of the bell saturates at 2^64: the write does not fail, and nobody could mend it.
+  [[maybe_unused]] const ssize_t n = write(bell_, &one, sizeof one);
+}
+
+}  // namespace lev::processes

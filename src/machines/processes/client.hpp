@@ -1,0 +1,107 @@
+// client: a host as one of its workers sees it: its lane, its book of procedures, and how to tell
+// it of ends. A worker has one, or, in a shared pool, one for each member.
+#ifndef LEVERET_MACHINES_PROCESSES_CLIENT_HPP
+#define LEVERET_MACHINES_PROCESSES_CLIENT_HPP
+
+#include "base/random.hpp"
+#include "machine/machine.hpp"
+#include "machines/processes/zygote.hpp"
+#include "share/faults.hpp"
+
+namespace lev::processes {
+
+class client {
+ public:
+  client(const worker_start& start, std::uint32_t number) noexcept
+      : number_(number),
+        about_(*start.about),
+        shared_(*start.shared),
+        desk_(*start.desk),
+        bell_(start.bell),
+        next_(start.desk->first),
+        procedures_(&start.shared->procedures),
+        is_tested_(start.about->chaos != 0 || has_fault_plan()),
+        random_(start.about->seed * 0x10001u ^ std::uint64_t{start.desk->first} << 20 ^
+                static_cast<std::uint64_t>(getpid())) {}
+
+  std::uint32_t number() const noexcept { return number_; }
+  const introduction& about() const noexcept { return about_; }
+  const common& shared() const noexcept { return shared_; }
+  lane<>& desk() noexcept { return desk_; }
+  int bell() const noexcept { return bell_; }
+  std::uint32_t next() const noexcept { return next_; }
+  bool is_confined() const noexcept { return about_.level == lev::isolation::confined; }
+
+  // For a worker that will be confined, while it can still open files.
+  void load_all() { procedures_.load_all(); }
+  void forbid(const char* why) noexcept { unconfined_ = why; }
+  void arrive() noexcept;
+
+  bool has_task() noexcept { return desk_.has_record(next_) && is_ordered(); }
+  bool lacks_library() const noexcept {
+    return is_confined() && !procedures_.has_all_of(desk_.record_of(next_).procedure);
+  }
+  // run() does the lane's next task, from its claim to the publication of its end.
+  void run() noexcept;
+  // After its end: the host is told at once if it wants that and more is to do here.
+  void go_on() noexcept {
+    if (desk_.has_record(next_)) ring_if_wanted();
+  }
+  // A step of the protocol, at which a worker of a test may end.
+  void pass(chaos_step step, fault_name point) noexcept {
+    if (is_tested_) pass_test(step, point);
+  }
+
+  // While there is nothing to do. is_stopped(): the host wants the worker's end. tell_idle() is
+  // called again and again, and rings once, when it is time.
+  bool is_stopped() const noexcept { return order() == lane<>::order_stop; }
+  void tell_idle(std::uint64_t waited_ns) noexcept;
+  // may_sleep() is the last look, after the lane's word says that the worker sleeps.
+  bool may_sleep() noexcept {
+    const std::uint32_t now = desk_.orders.load(memory_order_seq_cst);  // Pairs with give_order()
+    if (!is_ordered()) return now == lane<>::order_wait;
+    return now != lane<>::order_stop && !desk_.has_record(next_);
+  }
+
+ private:
+  // How long an idle worker waits before it tells the host of an end that nobody seems to look for:
+  // a host that submits without a pause comes back sooner, and would only be disturbed.
+  static constexpr std::uint64_t patience_ns = 5'000;
+
+  // Nothing is done before the host has said so.
+  bool is_ordered() noexcept {
+    if (!is_ordered_ && order() == lane<>::order_work) {
+      fault_at("worker.ordered");
+      is_ordered_ = true;
+    }
+    return is_ordered_;
+  }
+  std::uint32_t order() const noexcept { return desk_.orders.load(memory_order_relaxed); }
+  // Somebody waits asleep for ends: they are told at once. Otherwise the host takes them when it
+  // next comes by, or when this lane runs dry.
+  bool is_eager() const noexcept { return shared_.watch.eager.load(memory_order_relaxed) != 0; }
+  void ring_if_wanted() noexcept {
+    if (is_eager()) ring_if_unwatched();
+  }
+  void pass_test(chaos_step step, fault_name point) noexcept;
+  void ring_if_unwatched() noexcept;
+  void ring() noexcept;
+  void run_body(const lane<>::record& task, ending& how) noexcept;
+
+  const std::uint32_t number_;
+  const introduction about_;
+  const common& shared_;
+  lane<>& desk_;
+  const int bell_;
+  std::uint32_t next_;  // the number of its next task
+  bool is_ordered_ = false;
+  bool has_rung_ = true;  // since its last task
+  book_reader procedures_;
+  const bool is_tested_;
+  random_source random_;
+  const char* unconfined_ = nullptr;  // why the worker could not be confined; then it runs nothing
+};
+
+}  // namespace lev::processes
+
+#endif

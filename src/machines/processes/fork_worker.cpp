@@ -1,0 +1,80 @@
+// What zygotes of every kind do to get a worker, and what the new process does first.
+#include "machines/processes/zygote.hpp"
+#include "share/faults.hpp"
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+
+namespace lev::processes {
+
+namespace {
+
+void limit(int what, std::uint64_t value) noexcept {
+  if (value == 0) return;
+  const rlimit most{value, value};
+  setrlimit(static_cast<__rlimit_resource_t>(what), &most);
+}
+
+}  // namespace
+
+int listen_for_deaths() noexcept {
+  sigset_t children;
+  sigemptyset(&children);
+  sigaddset(&children, SIGCHLD);
+  sigprocmask(SIG_SETMASK, &children, nullptr);
+  std::signal(SIGCHLD, SIG_DFL);
+  return fault_at("zygote.signalfd") ? -1 : signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int fork_worker(const fork_hooks& hooks, pid_t* pid, void (*begin)(void*, pid_t parent),
+                void* context) noexcept {
+  std::fflush(nullptr);  // or the child would write it again
+  const pid_t parent = getpid();
+  if (hooks.before_fork != nullptr) hooks.before_fork();
+  *pid = fault_at("zygote.fork") ? -1 : fork();
+  int code = errno;
+  if (*pid == 0) {
+    if (hooks.in_worker != nullptr) hooks.in_worker();
+    begin(context, parent);
+    _exit(1);
+  }
+  if (hooks.after_fork != nullptr) hooks.after_fork();
+  fault_at("zygote.forked");
+  int pidfd = -1;
+  if (*pid > 0 && !fault_at("zygote.pidfd_open")) {
+    pidfd = static_cast<int>(syscall(SYS_pidfd_open, *pid, 0));
+    code = errno;
+  }
+  if (*pid > 0 && pidfd < 0) {  // nobody could wait for its death
+    kill(*pid, SIGKILL);
+    waitpid(*pid, nullptr, 0);
+  }
+  errno = code;
+  return pidfd;
+}
+
+void become_worker(const introduction& about, pid_t parent) noexcept {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  prctl(PR_SET_NAME, "leveret-worker");
+  limit(RLIMIT_DATA, about.data_bytes_max);
+  limit(RLIMIT_CPU, about.cpu_seconds_max);
+}
+
+void keep_from_forks(std::uintptr_t begin, std::size_t bytes) noexcept {
+  madvise(reinterpret_cast<void*>(begin), bytes, MADV_DONTFORK);
+}
+
+}  // namespace lev::processes

@@ -1,0 +1,158 @@
+// How a host becomes a member of a pool that it shares with others: it knocks at the pool's name;
+// if nobody answers, it hangs up the name itself, starts a keeper behind it, and knocks again.
+//
+// The name is a socket's in the abstract namespace, which the kernel takes back with the last
+// process that holds it. So one host of several that start together gets it, and none that died
+// leaves it behind.
+#include "machines/processes/keeper.hpp"
+#include "machines/processes/pool.hpp"
+#include "share/faults.hpp"
+#include "sync/futex.hpp"
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+namespace lev::processes {
+
+namespace {
+
+struct address {
+  sockaddr_un name{};
+  socklen_t bytes = 0;
+};
+
+// One for each user: what others call a pool is none of ours.
+address address_of(const char* pool_name) noexcept {
+  address a;
+  a.name.sun_family = AF_UNIX;
+  const int length =
+      std::snprintf(a.name.sun_path + 1, sizeof a.name.sun_path - 1, "leveret-pool-%u-%s",
+                    static_cast<unsigned>(geteuid()), pool_name);
+  a.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
+                                   static_cast<std::size_t>(length));
+  return a;
+}
+
+int open_socket() noexcept {
+  return fault_at("host.socketpair") ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+}
+
+// Another user may have taken the name, to be given our memory.
+bool is_ours(int socket) noexcept {
+  ucred who{};
+  socklen_t bytes = sizeof who;
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0 && who.uid == geteuid();
+}
+
+std::uint64_t mix(std::uint64_t mark, const void* data, std::size_t bytes) noexcept {
+  const auto* p = static_cast<const unsigned char*>(data);
+  for (std::size_t i = 0; i < bytes; ++i) mark = (mark ^ p[i]) * 0x100000001b3;  // FNV-1a
+  return mark;
+}
+
+}  // namespace
+
+// What tells the worker programs of two hosts apart: functions are found by their places in it.
+std::uint64_t pool::program_mark() const noexcept {
+  std::uint64_t mark = 0xcbf29ce484222325;
+  struct stat about{};
+  const char* const* command = settings_.worker_command;
+  if (command == nullptr && stat("/proc/self/exe", &about) == 0) {
+    mark = mix(mark, &about.st_dev, sizeof about.st_dev);
+    mark = mix(mark, &about.st_ino, sizeof about.st_ino);
+  }
+  for (; command != nullptr && *command != nullptr; ++command)
+    mark = mix(mark, *command, std::strlen(*command) + 1);
+  return mark;
+}
+
+// Gives the name to a new keeper. False: somebody else has it by now, or why() says more.
+bool pool::start_keeper() {
+  const address a = address_of(settings_.pool);
+  int listener = open_socket();
+  if (listener < 0) return fail("socket");
+  if (bind(listener, reinterpret_cast<const sockaddr*>(&a.name), a.bytes) != 0) {
+    close_file(&listener);
+    return errno == EADDRINUSE ? false : fail("naming the pool's socket");
+  }
+  constexpr int backlog = members_max;
+  bool is_started = listen(listener, backlog) == 0 || fail("listening on the pool's socket");
+  is_started = is_started && spawn_zygote(listener);
+  close_file(&listener);
+  return is_started;
+}
+
+// Knocks once. False with why(): the pool refuses. False without: nobody is there, or is any more.
+bool pool::knock() noexcept {
+  const address a = address_of(settings_.pool);
+  socket_ = open_socket();
+  if (socket_ < 0) return fail("socket");
+  bool is_member = connect(socket_, reinterpret_cast<const sockaddr*>(&a.name), a.bytes) == 0;
+  if (is_member && !is_ours(socket_)) {
+    errno = EACCES;
+    is_member = fail("the pool's name is taken by another user");
+  }
+  is_member = is_member && introduce() && await_ready();
+  if (!is_member) close_file(&socket_);
+  return is_member;
+}
+
+bool pool::join_keeper() {
+  if (!can_watch_many()) {
+    errno = 0;
+    why_status_ = status::unavailable;
+    return fail("a pool that is shared needs Linux 5.16 or later (futex_waitv)");
+  }
+  constexpr int keepers_max = 3;
+  const std::uint64_t deadline_ns = monotonic_ns() + std::uint64_t{start_ms_max} * 1'000'000;
+  int keepers = 0;
+  do {
+    if (knock()) return true;
+    if (why_[0] != 0) return false;
+    if (keepers == keepers_max) return fail("the pool's keeper ends as soon as it is started");
+    if (start_keeper()) {
+      ++keepers;
+    } else if (why_[0] != 0) {
+      return false;
+    }
+    // Its first process is over when the keeper is on its own, or could not be started.
+    if (zygote_ > 0) waitpid(zygote_, nullptr, 0);
+    zygote_ = 0;
+  } while (monotonic_ns() < deadline_ns);
+  errno = ETIMEDOUT;
+  return fail("waiting for the pool's keeper");
+}
+
+bool pool::map_berths(int* file) noexcept {
+  void* p = *file < 0
+                ? MAP_FAILED
+                : mmap(nullptr, sizeof(berth<>) * workers_max, PROT_READ, MAP_SHARED, *file, 0);
+  close_file(file);
+  if (p == MAP_FAILED) return fail("mapping the pool's berths");
+  if (berths_ != nullptr) munmap(berths_, sizeof(berth<>) * workers_max);
+  berths_ = static_cast<berth<>*>(p);
+  return true;
+}
+
+bool pool::is_away(std::uint32_t worker) const noexcept {
+  return berths_ != nullptr && berths_[worker].is_away_from(member_);
+}
+
+// The keeper sees the end of the socket, and takes this host out of all workers.
+void pool::leave_keeper() noexcept {
+  shutdown(socket_, SHUT_RDWR);  // also if a child of this process holds it, too
+  close_file(&socket_);
+  for (std::uint32_t i = 0; i < workers_; ++i) close_file(&seats_[i].pidfd);
+  if (berths_ != nullptr) munmap(berths_, sizeof(berth<>) * workers_max);
+  berths_ = nullptr;
+}
+
+}  // namespace lev::processes

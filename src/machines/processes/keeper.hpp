@@ -1,0 +1,92 @@
+// keeper: the zygote of a pool that several host processes share (config::pool). It belongs to none
+// of them: whoever needs it first starts it, and it ends when the last of them has left. The hosts
+// are its members. Each has lanes, heap, board and bell of its own, as on a pool that is not
+// shared; a worker serves one lane of each member, in turn, and learns of them by notes from the
+// keeper.
+//
+// A member that dies, or leaves, is taken out of all workers: none begins a task of its from then
+// on, and a worker that is in one is killed, as nobody wants its outcome. That is no attempt of any
+// other member's task.
+//
+//   keeper                                     worker
+//   note: detach                               serving = member
+//   notes + 1                                  looks at notes; none new: runs the task
+//   serving: member -> member, doomed          serving: member -> 0; fails? then waits for the kill
+//   succeeds? then kill                        reads its notes, if there are any
+//
+// Both sides store first and look then, so either the worker sees the note before it begins, or the
+// keeper sees what it is in; and who is doomed begins no other task before the kill comes.
+#ifndef LEVERET_MACHINES_PROCESSES_KEEPER_HPP
+#define LEVERET_MACHINES_PROCESSES_KEEPER_HPP
+
+#include "machines/processes/zygote.hpp"
+
+namespace lev::processes {
+
+constexpr std::uint32_t members_max = 64;
+
+// Where a worker of a shared pool says what it does. In memory that members see read-only.
+template <class Env = real_env>
+struct berth {
+  using word = typename Env::template atomic<std::uint32_t>;
+  static constexpr std::uint32_t doomed = 1u << 31;
+
+  enum class answer { go, news, doomed };
+
+  // The worker's part. begin() says for whom the next task is; news: there is a note, and it must
+  // not begin; doomed: it will be killed, and must do nothing more.
+  [[nodiscard]] answer begin(std::uint32_t member, std::uint32_t notes_seen) noexcept {
+    // Pairs with doom(): either this look finds the note, or doom() finds the member.
+    serving.store(member + 1, memory_order_seq_cst);
+    if (notes.load(memory_order_seq_cst) == notes_seen) return answer::go;  // Pairs with tell()
+    return end(member) ? answer::news : answer::doomed;
+  }
+  // end(): the task is over. False: the worker will be killed, and must begin nothing more.
+  [[nodiscard]] bool end(std::uint32_t member) noexcept {
+    std::uint32_t expected = member + 1;
+    // Pairs with doom().
+    return serving.compare_exchange_strong(expected, 0, memory_order_acq_rel);
+  }
+  // The keeper's part. tell() publishes a note that was sent.
+  void tell() noexcept { notes.fetch_add(1, memory_order_seq_cst); }  // Pairs with begin()
+  // doom() claims the right to kill the worker if it is in a task of the member.
+  [[nodiscard]] bool doom(std::uint32_t member) noexcept {
+    std::uint32_t expected = member + 1;
+    // Pairs with begin() and end().
+    return serving.compare_exchange_strong(expected, expected | doomed, memory_order_seq_cst);
+  }
+  // For anybody, a hint: whether the worker is in a task of another member's.
+  bool is_away_from(std::uint32_t member) const noexcept {
+    const std::uint32_t now = serving.load(memory_order_relaxed);
+    return now != 0 && now != member + 1;
+  }
+
+  // Written by the worker (whose task it is in, plus 1; 0: none) and the keeper (doomed), read by
+  // both, and by members as a hint. Publishes nothing.
+  alignas(line_pair_bytes) word serving{0};
+  // Written by the worker, 1 when it begins its first task, and by the keeper before it starts one;
+  // read by the keeper after its death. Publishes nothing.
+  word has_worked{0};
+  // Written by the keeper, read by the worker, which also sleeps on it: the number of notes sent.
+  // Publishes that they are there.
+  alignas(line_pair_bytes) word notes{0};
+};
+
+// From the keeper to a worker. An attach brings four files: heap, common, bell, lane.
+struct note {
+  enum : std::uint32_t { attach = 0, detach = 1 };
+  std::uint32_t what = attach;
+  std::uint32_t member = 0;
+  std::uint64_t lane_begin = 0;
+  introduction about;
+};
+
+// run_keeper() is the life of a keeper; hosts come to `listener`.
+[[noreturn]] void run_keeper(int listener, const fork_hooks& hooks) noexcept;
+
+// serve_members() is the life of one of its workers; notes come from `notes`.
+[[noreturn]] void serve_members(berth<>& place, int notes) noexcept;
+
+}  // namespace lev::processes
+
+#endif

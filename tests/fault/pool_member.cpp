@@ -1,0 +1,162 @@
+// A host of a shared pool, told by its standard input what to do, one command a line; it answers
+// each with a line. Arguments: pool, workers, task_ns_max, local options.
+//
+//   run N US            N tasks of US microseconds with copied arguments; "right PIDS", reruns
+//   share N             N tasks on one shared array
+//   write N US PATH     submits N tasks, each of which appends a byte to a file, then takes US
+//   hang N              submits N tasks that never end; answers when one has begun
+//   overrun             a task that never ends, under a time limit; answers its status
+//   crash               a task that ends its worker at each attempt; answers its status
+//   flood               submits for ever, answers once before
+//   workers             the processes that run tasks
+//   leave               closes the runtime, answers, and waits for the next command
+//   join                opens it again
+#include <leveret/leveret.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+void pass_time(std::int64_t us) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(us);
+  while (std::chrono::steady_clock::now() < end) {
+  }
+}
+
+const auto square =
+    lev::define("member.square", [](std::int64_t us, lev::in<std::int64_t> x,
+                                    lev::out<std::int64_t> y, lev::result<std::int64_t> pid) {
+      pass_time(us);
+      for (std::size_t i = 0; i < x.size(); ++i) y[i] = x[i] * x[i];
+      pid = getpid();
+    });
+const auto add_one = lev::define("member.add_one", [](lev::inout<std::int64_t> x) {
+  for (std::int64_t& v : x) ++v;
+});
+const auto append = lev::define("member.append", [](lev::in<char> path, std::int64_t us) {
+  const int file = open(path.data(), O_WRONLY | O_APPEND | O_CREAT, 0600);
+  [[maybe_unused]] const ssize_t n = write(file, "x", 1);
+  close(file);
+  pass_time(us);
+});
+const auto hang = lev::define("member.hang", [](lev::out<std::int64_t> begun) {
+  __atomic_store_n(&begun[0], 1, __ATOMIC_SEQ_CST);
+  for (volatile bool goes_on = true; goes_on;) {
+  }
+});
+const auto crash = lev::define("member.crash", [] { raise(SIGSEGV); });
+
+class member {
+ public:
+  explicit member(const lev::config& c) : settings_(c) { join(); }
+
+  std::string obey(const std::string& line) {
+    std::istringstream in(line);
+    std::string what;
+    std::int64_t count = 0;
+    std::int64_t us = 0;
+    std::string file;
+    in >> what >> count >> us >> file;
+    if (what == "run") return run(count, us);
+    if (what == "share") return share(count);
+    if (what == "write") return write_bytes(count, us, file);
+    if (what == "hang") return hang_up(count);
+    if (what == "overrun") return end_of(runtime_->submit(hang, begun_));
+    if (what == "crash") return end_of(runtime_->submit(crash));
+    if (what == "leave") return runtime_.reset(), "left";
+    if (what == "join") return join(), "joined";
+    return "unknown command";
+  }
+  [[noreturn]] void flood() {
+    for (;;) static_cast<void>(run(500, 2));
+  }
+
+ private:
+  void join() { runtime_.emplace(settings_); }
+
+  std::string run(std::int64_t count, std::int64_t us) {
+    const auto n = static_cast<std::size_t>(count);
+    std::vector<std::int64_t> x(n), y(n, -1), pids(n, 0);
+    std::vector<lev::ticket> tickets;
+    for (std::size_t i = 0; i < n; ++i) {
+      x[i] = static_cast<std::int64_t>(i);
+      tickets.push_back(
+          runtime_->submit(square, us, std::span(&x[i], 1), std::span(&y[i], 1), pids[i]));
+    }
+    std::set<std::int64_t> workers;
+    for (std::size_t i = 0; i < n; ++i) {
+      const lev::outcome o = tickets[i].wait_outcome();
+      if (o.code != lev::status::ok) return "failed " + std::to_string(static_cast<int>(o.code));
+      if (y[i] != x[i] * x[i]) return "wrong";
+      workers.insert(pids[i]);
+    }
+    std::ostringstream out;
+    out << "right " << runtime_->count().reruns;
+    for (const std::int64_t pid : workers) out << ' ' << pid;
+    return out.str();
+  }
+  std::string share(std::int64_t count) {
+    const auto n = static_cast<std::size_t>(count);
+    lev::shared_array<std::int64_t> x(n);
+    std::vector<lev::ticket> tickets;
+    for (std::size_t i = 0; i < n; ++i)
+      tickets.push_back(runtime_->submit(add_one, std::span(x.data() + i, 1)));
+    lev::wait_all(tickets.data(), tickets.size());
+    for (std::size_t i = 0; i < n; ++i) {
+      if (x[i] != 1) return "wrong";
+    }
+    return "right";
+  }
+  std::string write_bytes(std::int64_t count, std::int64_t us, const std::string& file) {
+    path_ = file;
+    for (std::int64_t i = 0; i < count; ++i)
+      runtime_->post(append, std::span(path_.c_str(), path_.size() + 1), us);
+    return "submitted";
+  }
+  std::string hang_up(std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) runtime_->post(hang, begun_);
+    while (__atomic_load_n(&begun_[0], __ATOMIC_SEQ_CST) == 0) pass_time(1);
+    return "hangs";
+  }
+  std::string end_of(lev::ticket t) { return lev::status_name(t.wait_outcome().code); }
+
+  lev::config settings_;
+  std::string path_;  // until the tasks that use it are over
+  lev::shared_array<std::int64_t> begun_{1};
+  std::optional<lev::runtime> runtime_;
+};
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  lev::config c;
+  c.machine = "processes";
+  c.pool = arguments[1];
+  c.workers = std::atoi(arguments[2]);
+  c.task_ns_max = static_cast<std::uint64_t>(std::atoll(arguments[3]));
+  if (count > 4) c.worker_bytes_max = std::size_t{4} << 30;
+  member m(c);
+  std::cout << "there" << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    if (line == "flood") {
+      std::cout << "floods" << std::endl;
+      m.flood();
+    }
+    std::cout << m.obey(line) << std::endl;
+  }
+} catch (const std::exception& e) {
+  std::cout << "refused " << e.what() << std::endl;
+}

@@ -1,0 +1,382 @@
+// Several host processes at one pool of workers: what each gets, and what becomes of the others
+// when one of them, a worker or the keeper dies.
+#include <gtest/gtest.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+extern char** environ;
+
+namespace lev::test {
+namespace {
+
+constexpr int answer_ms_max = 30'000;
+
+// A host process (pool_member.cpp).
+class member {
+ public:
+  explicit member(std::vector<std::string> arguments) {
+    int to[2], from[2];
+    EXPECT_EQ(pipe2(to, O_CLOEXEC), 0);
+    EXPECT_EQ(pipe2(from, O_CLOEXEC), 0);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, to[0], 0);
+    posix_spawn_file_actions_adddup2(&actions, from[1], 1);
+    arguments.insert(arguments.begin(), POOL_MEMBER);
+    std::vector<char*> words;
+    for (std::string& a : arguments) words.push_back(a.data());
+    words.push_back(nullptr);
+    EXPECT_EQ(posix_spawn(&pid_, POOL_MEMBER, &actions, nullptr, words.data(), environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    close(to[0]);
+    close(from[1]);
+    to_ = to[1];
+    from_ = from[0];
+  }
+  ~member() {
+    close(to_);
+    if (pid_ > 0) waitpid(pid_, nullptr, 0);
+    close(from_);
+  }
+  member(const member&) = delete;
+  member& operator=(const member&) = delete;
+
+  pid_t pid() const { return pid_; }
+  void say(const std::string& line) {
+    const std::string text = line + "\n";
+    EXPECT_EQ(write(to_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  std::string hear() {
+    std::string line;
+    for (;;) {
+      pollfd ready{from_, POLLIN, 0};
+      if (poll(&ready, 1, answer_ms_max) != 1) return line + " (no answer)";
+      char c = 0;
+      if (read(from_, &c, 1) != 1) return line + " (ended)";
+      if (c == '\n') return line;
+      line += c;
+    }
+  }
+  std::string ask(const std::string& line) {
+    say(line);
+    return hear();
+  }
+  void die() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  int to_ = -1;
+  int from_ = -1;
+};
+
+// "right RERUNS PID PID ..."
+struct answer {
+  bool is_right = false;
+  int reruns = -1;
+  std::set<pid_t> workers;
+};
+answer parse(const std::string& text) {
+  std::istringstream in(text);
+  std::string word;
+  answer a;
+  in >> word >> a.reruns;
+  a.is_right = word == "right";
+  for (pid_t pid; in >> pid;) a.workers.insert(pid);
+  return a;
+}
+
+pid_t parent_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const std::size_t end = text.rfind(") ");
+  return end == std::string::npos ? 0 : std::atoi(text.c_str() + end + 4);
+}
+
+// Waits for the end of a process that is not ours.
+bool ends(pid_t pid, int ms_max = 5'000) {
+  const int file = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (file < 0) return true;
+  pollfd over{file, POLLIN, 0};
+  const bool is_over = poll(&over, 1, ms_max) == 1;
+  close(file);
+  return is_over;
+}
+
+long size_of(const std::string& path) {
+  struct stat about{};
+  return stat(path.c_str(), &about) == 0 ? static_cast<long>(about.st_size) : 0;
+}
+
+// A host that has only short tasks need not come to all workers.
+bool are_among(const std::set<pid_t>& some, const std::set<pid_t>& all) {
+  return std::includes(all.begin(), all.end(), some.begin(), some.end());
+}
+
+class shared_pool : public testing::Test {
+ protected:
+  // A pool of its own for each test.
+  std::vector<std::string> at_pool(const std::string& workers = "2",
+                                   const std::string& task_ns_max = "0") const {
+    return {name_, workers, task_ns_max};
+  }
+  const std::string name_ = "test-" + std::to_string(getpid()) + "-" + std::to_string(++pools_);
+  static inline int pools_ = 0;
+};
+
+TEST_F(shared_pool, hosts_use_the_same_workers) {
+  member a(at_pool()), b(at_pool());
+  ASSERT_EQ(a.hear(), "there");
+  ASSERT_EQ(b.hear(), "there");
+  a.say("run 400 50");
+  b.say("run 400 50");
+  const answer of_a = parse(a.hear());
+  const answer of_b = parse(b.hear());
+  EXPECT_TRUE(of_a.is_right && of_b.is_right);
+  std::set<pid_t> all = of_a.workers;
+  all.insert(of_b.workers.begin(), of_b.workers.end());
+  EXPECT_EQ(all.size(), 2u);
+  EXPECT_EQ(a.ask("share 500"), "right");
+  EXPECT_EQ(b.ask("share 500"), "right");
+}
+
+TEST_F(shared_pool, hosts_come_and_go) {
+  member a(at_pool());
+  ASSERT_EQ(a.hear(), "there");
+  const answer before = parse(a.ask("run 400 50"));
+  const pid_t keeper = parent_of(*before.workers.begin());
+  for (int i = 0; i < 5; ++i) {
+    member b(at_pool());
+    ASSERT_EQ(b.hear(), "there");
+    EXPECT_TRUE(are_among(parse(b.ask("run 100 20")).workers, before.workers));
+    EXPECT_EQ(b.ask("leave"), "left");
+    EXPECT_EQ(b.ask("join"), "joined");
+    EXPECT_TRUE(are_among(parse(b.ask("run 100 20")).workers, before.workers));
+  }
+  EXPECT_EQ(a.ask("leave"), "left");
+  EXPECT_TRUE(ends(keeper)) << "a pool without hosts";
+  for (const pid_t worker : before.workers) EXPECT_TRUE(ends(worker));
+  EXPECT_EQ(a.ask("join"), "joined");
+  EXPECT_TRUE(parse(a.ask("run 100 20")).is_right);
+}
+
+TEST_F(shared_pool, the_first_host_may_leave_first) {
+  auto first = std::make_unique<member>(at_pool());
+  ASSERT_EQ(first->hear(), "there");
+  member second(at_pool());
+  ASSERT_EQ(second.hear(), "there");
+  first.reset();
+  EXPECT_TRUE(parse(second.ask("run 200 20")).is_right);
+  member third(at_pool());
+  ASSERT_EQ(third.hear(), "there");
+  EXPECT_TRUE(parse(third.ask("run 200 20")).is_right);
+}
+
+TEST_F(shared_pool, many_hosts_that_start_together_get_one_pool) {
+  std::vector<std::unique_ptr<member>> all;
+  for (int i = 0; i < 8; ++i) all.push_back(std::make_unique<member>(at_pool()));
+  for (auto& m : all) ASSERT_EQ(m->hear(), "there");
+  std::set<pid_t> workers;
+  for (auto& m : all) m->say("run 200 20");
+  for (auto& m : all) {
+    const answer a = parse(m->hear());
+    EXPECT_TRUE(a.is_right);
+    workers.insert(a.workers.begin(), a.workers.end());
+  }
+  EXPECT_EQ(workers.size(), 2u);
+}
+
+TEST_F(shared_pool, a_host_killed_while_it_waits_frees_its_workers) {
+  member a(at_pool());
+  ASSERT_EQ(a.hear(), "there");
+  const answer before = parse(a.ask("run 100 50"));
+  auto b = std::make_unique<member>(at_pool());
+  ASSERT_EQ(b->hear(), "there");
+  ASSERT_EQ(b->ask("hang 10"), "hangs");  // on both workers, and more behind them
+  a.say("run 100 50");                    // behind those
+  b->die();
+  const answer after = parse(a.hear());
+  EXPECT_TRUE(after.is_right);
+  EXPECT_EQ(after.reruns, before.reruns) << "no task of this host was begun";
+  EXPECT_FALSE(are_among(after.workers, before.workers)) << "a worker was killed";
+}
+
+TEST_F(shared_pool, no_task_of_a_dead_host_begins) {
+  const std::string file = testing::TempDir() + name_;
+  member a(at_pool());
+  ASSERT_EQ(a.hear(), "there");
+  auto b = std::make_unique<member>(at_pool());
+  ASSERT_EQ(b->hear(), "there");
+  ASSERT_EQ(b->ask("write 200 20000 " + file), "submitted");
+  while (size_of(file) < 2) poll(nullptr, 0, 1);
+  b->die();
+  EXPECT_TRUE(parse(a.ask("run 4 100")).is_right);
+  const long begun = size_of(file);
+  EXPECT_LT(begun, 16) << "what was posted has not begun";
+  EXPECT_TRUE(parse(a.ask("run 20 20000")).is_right);
+  EXPECT_EQ(size_of(file), begun);
+  unlink(file.c_str());
+}
+
+TEST_F(shared_pool, hosts_killed_while_they_submit_hurt_nobody) {
+  member a(at_pool());
+  ASSERT_EQ(a.hear(), "there");
+  const int before = parse(a.ask("run 10 10")).reruns;
+  int reruns = before;
+  for (int i = 0; i < 20; ++i) {
+    member b(at_pool());
+    ASSERT_EQ(b.hear(), "there");
+    ASSERT_EQ(b.ask("flood"), "floods");
+    a.say("run 300 10");
+    poll(nullptr, 0, i);
+    b.die();
+    const answer now = parse(a.hear());
+    ASSERT_TRUE(now.is_right);
+    reruns = now.reruns;
+  }
+  EXPECT_EQ(reruns, before) << "no worker dies in a task of another host";
+}
+
+TEST_F(shared_pool, the_first_host_killed_leaves_the_pool_to_the_others) {
+  auto first = std::make_unique<member>(at_pool());
+  ASSERT_EQ(first->hear(), "there");
+  member a(at_pool());
+  ASSERT_EQ(a.hear(), "there");
+  ASSERT_EQ(first->ask("hang 4"), "hangs");
+  first->die();
+  EXPECT_TRUE(parse(a.ask("run 200 20")).is_right);
+}
+
+TEST_F(shared_pool, a_host_killed_while_it_starts_the_pool_leaves_the_name_free) {
+  for (int i = 0; i < 20; ++i) {
+    member first(at_pool());
+    poll(nullptr, 0, i / 2);
+    first.die();
+    member a(at_pool());
+    ASSERT_EQ(a.hear(), "there");
+    EXPECT_TRUE(parse(a.ask("run 20 20")).is_right);
+  }
+}
+
+TEST_F(shared_pool, a_stopped_host_hinders_nobody) {
+  member a(at_pool());
+  member b(at_pool());
+  ASSERT_EQ(a.hear(), "there");
+  ASSERT_EQ(b.hear(), "there");
+  b.say("run 2000 50");
+  kill(b.pid(), SIGSTOP);
+  EXPECT_TRUE(parse(a.ask("run 500 20")).is_right);
+  kill(b.pid(), SIGCONT);
+  EXPECT_TRUE(parse(b.hear()).is_right);
+}
+
+TEST_F(shared_pool, a_worker_that_dies_is_replaced_for_all) {
+  member a(at_pool());
+  member b(at_pool());
+  ASSERT_EQ(a.hear(), "there");
+  ASSERT_EQ(b.hear(), "there");
+  const answer before = parse(a.ask("run 100 50"));
+  a.say("run 2000 50");
+  b.say("run 2000 50");
+  for (const pid_t worker : before.workers) {
+    poll(nullptr, 0, 10);
+    kill(worker, SIGKILL);
+  }
+  const answer of_a = parse(a.hear());
+  const answer of_b = parse(b.hear());
+  EXPECT_TRUE(of_a.is_right && of_b.is_right);
+  EXPECT_LE(of_a.reruns + of_b.reruns, 2) << "each of the two died in at most one task";
+}
+
+TEST_F(shared_pool, a_task_that_kills_its_worker_is_poison_to_its_own_host_only) {
+  member a(at_pool());
+  member b(at_pool());
+  ASSERT_EQ(a.hear(), "there");
+  ASSERT_EQ(b.hear(), "there");
+  for (int i = 0; i < 5; ++i) {
+    a.say("run 500 20");
+    EXPECT_EQ(b.ask("crash"), "poison");
+    const answer now = parse(a.hear());
+    ASSERT_TRUE(now.is_right);
+    EXPECT_EQ(now.reruns, 0);
+  }
+}
+
+TEST_F(shared_pool, a_time_limit_ends_only_tasks_of_the_host_that_has_it) {
+  member a(at_pool("2", "50000000"));  // 50 ms
+  member b(at_pool());
+  ASSERT_EQ(a.hear(), "there");
+  ASSERT_EQ(b.hear(), "there");
+  b.say("run 40 100000");
+  EXPECT_EQ(a.ask("overrun"), "overran");
+  const answer of_b = parse(b.hear());
+  EXPECT_TRUE(of_b.is_right);
+  EXPECT_EQ(of_b.reruns, 0);
+}
+
+TEST_F(shared_pool, a_keeper_that_dies_is_replaced) {
+  member a(at_pool());
+  member b(at_pool());
+  ASSERT_EQ(a.hear(), "there");
+  ASSERT_EQ(b.hear(), "there");
+  const answer before = parse(a.ask("run 100 50"));
+  const pid_t keeper = parent_of(*before.workers.begin());
+  a.say("run 2000 50");
+  b.say("run 2000 50");
+  poll(nullptr, 0, 10);
+  kill(keeper, SIGKILL);
+  EXPECT_TRUE(parse(a.hear()).is_right);
+  EXPECT_TRUE(parse(b.hear()).is_right);
+  const pid_t of_a = parent_of(*parse(a.ask("run 100 50")).workers.begin());
+  const pid_t of_b = parent_of(*parse(b.ask("run 100 50")).workers.begin());
+  EXPECT_EQ(of_a, of_b) << "one keeper, not two";
+  EXPECT_NE(of_a, keeper);
+}
+
+TEST_F(shared_pool, hosts_may_have_different_numbers_of_workers) {
+  member a(at_pool("1"));
+  member b(at_pool("3"));
+  ASSERT_EQ(a.hear(), "there");
+  ASSERT_EQ(b.hear(), "there");
+  const answer of_a = parse(a.ask("run 300 200"));
+  const answer of_b = parse(b.ask("run 300 200"));
+  EXPECT_EQ(of_a.workers.size(), 1u);
+  EXPECT_EQ(of_b.workers.size(), 3u);
+  EXPECT_EQ(of_b.workers.count(*of_a.workers.begin()), 1u);
+}
+
+TEST_F(shared_pool, a_host_with_other_limits_is_refused_and_told_why) {
+  member a(at_pool());
+  ASSERT_EQ(a.hear(), "there");
+  std::vector<std::string> other = at_pool();
+  other.push_back("limited");
+  member b(other);
+  const std::string why = b.hear();
+  EXPECT_NE(why.find("worker_bytes_max"), std::string::npos) << why;
+  EXPECT_TRUE(parse(a.ask("run 100 20")).is_right);
+}
+
+}  // namespace
+}  // namespace lev::test
