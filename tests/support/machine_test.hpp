@@ -32,6 +32,7 @@ struct machine_case {
   int workers;
   lev::staging staging;
   std::uint64_t seed;
+  bool is_shared = false;  // config::pool
 };
 
 inline void PrintTo(const machine_case& c, std::ostream* out) {
@@ -67,7 +68,8 @@ inline std::vector<machine_case> processes_only() {
 #else
   return {{"processes_1", "processes", 1, staging::automatic, 1},
           {"processes_2", "processes", 2, staging::automatic, 2},
-          {"processes_copy", "processes", 2, staging::copy, 3}};
+          {"processes_copy", "processes", 2, staging::copy, 3},
+          {"processes_shared", "processes", 2, staging::automatic, 4, true}};
 #endif
 }
 
@@ -154,6 +156,8 @@ class machine_test : public testing::TestWithParam<machine_case> {
     c.seed = GetParam().seed;
     c.tickets = 1024;
     c.host_threads = 8;
+    static const std::string pool = "test-" + std::to_string(getpid());
+    if (GetParam().is_shared) c.pool = pool.c_str();
     return c;
   }
   static bool is_sim() { return std::strcmp(GetParam().machine, "sim") == 0; }

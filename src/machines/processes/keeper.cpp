@@ -45,6 +45,7 @@ struct lane_place {
 
 struct member {
   int socket = -1;  // -1: there is none of this number
+  pid_t pid = 0;
   int pidfd = -1;
   bool is_met = false;
   introduction about;
@@ -140,6 +141,7 @@ void keeper::welcome(int socket) noexcept {
     std::snprintf(r.text, sizeof r.text, "watching the host process");
     if (pidfd >= 0) {
       members_[m].socket = socket;
+      members_[m].pid = who.pid;
       members_[m].pidfd = pidfd;
       ++present_;
       return;
@@ -149,7 +151,7 @@ void keeper::welcome(int socket) noexcept {
   close(socket);
 }
 
-// Whether an address range is used by another member.
+// Whether an address range is used by another member. Runtimes of one process have one heap.
 bool keeper::is_taken(std::uint32_t m, std::uint64_t begin, std::uint64_t bytes) const noexcept {
   const auto meets = [&](std::uint64_t other, std::uint64_t other_bytes) {
     return begin < other + other_bytes && other < begin + bytes;
@@ -157,7 +159,8 @@ bool keeper::is_taken(std::uint32_t m, std::uint64_t begin, std::uint64_t bytes)
   for (std::uint32_t i = 0; i < members_max; ++i) {
     const member& other = members_[i];
     if (i == m || other.socket < 0 || !other.is_met) continue;
-    if (meets(other.about.heap_begin, other.about.heap_bytes)) return true;
+    const bool is_same = other.pid == members_[m].pid && begin == other.about.heap_begin;
+    if (!is_same && meets(other.about.heap_begin, other.about.heap_bytes)) return true;
     for (const lane_place& l : other.lanes) {
       if (l.file >= 0 && meets(l.begin, other.about.lane_bytes)) return true;
     }

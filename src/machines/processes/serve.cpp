@@ -80,6 +80,13 @@ class worker_process {
   void sleep() noexcept;
 
   void read_notes() noexcept;
+  // Runtimes of one host process have one heap.
+  bool has_heap(const introduction& a) const noexcept {
+    for (const auto& c : clients_) {
+      if (c->about().heap_begin == a.heap_begin) return true;
+    }
+    return false;
+  }
   void attach(const note& n, int* files);
   void detach(std::uint32_t member) noexcept;
   // Its keeper is about to kill this process.
@@ -178,7 +185,7 @@ void worker_process::attach(const note& n, int* files) {
   void* shared =
       has_files ? mmap(nullptr, sizeof(common), PROT_READ, MAP_SHARED, files[1], 0) : MAP_FAILED;
   if (shared == MAP_FAILED || fault_at("worker.map_lane") ||
-      !map_at(a.heap_begin, files[0], a.heap_bytes, true) ||
+      (!has_heap(a) && !map_at(a.heap_begin, files[0], a.heap_bytes, true)) ||
       !map_at(n.lane_begin, files[3], a.lane_bytes, true))
     leave(1);
   keep_from_forks(a.heap_begin, a.heap_bytes);
@@ -210,7 +217,7 @@ void worker_process::detach(std::uint32_t member) noexcept {
   close(gone->bell());
   gone.reset();  // closes libraries, whose last code may use what is unmapped now
   munmap(reinterpret_cast<void*>(lane_begin), a.lane_bytes);
-  munmap(reinterpret_cast<void*>(a.heap_begin), a.heap_bytes);
+  if (!has_heap(a)) munmap(reinterpret_cast<void*>(a.heap_begin), a.heap_bytes);
   munmap(shared, sizeof(common));
 }
 
