@@ -135,6 +135,9 @@ typedef struct lev_options {
   /* Of tasks that give way where they wait. */
   uint32_t contexts;            /* 0: default */
   uint64_t context_stack_bytes; /* 0: default */
+  /* For machine "processes": host processes that name the same pool share its workers. NULL:
+   * workers of its own. Read when the runtime opens. */
+  const char* pool;
 } lev_options;
 
 /* What has happened since lev_open; see struct counters in runtime.hpp. */

@@ -52,6 +52,7 @@ class Runtime(_core.Runtime):
         task_timeout: float | None = None,
         worker_memory: int = 0,
         worker_cpu_seconds: int = 0,
+        pool: str | None = None,
     ) -> None:
         if not isinstance(machine, str):
             raise TypeError(f"machine must be a name such as 'threads', not {machine!r}")
@@ -80,6 +81,7 @@ class Runtime(_core.Runtime):
             task_ns_max=nanoseconds(task_timeout),
             worker_memory=worker_memory,
             worker_cpu_seconds=worker_cpu_seconds,
+            pool=pool,
             worker_command=self._command(machine),
         )
         self._is_open = True

@@ -31,7 +31,9 @@ isolation: 'crash' or 'confined'. max_attempts: a task whose worker dies this of
 (leveret.Poison). restarts_max: workers that die one after the other without having taken a task,
 until the pool is down (leveret.PoolDown). task_timeout: seconds; a task that runs longer is killed
 (leveret.Overran). worker_memory: private bytes of a worker at most. worker_cpu_seconds: its CPU
-time. local_store_bytes is 64 MiB there by default: it is no memory until a task uses it.
+time. pool: host processes that name the same one share its workers (same interpreter and
+sys.path); None: workers of its own. local_store_bytes is 64 MiB there by default: it is no memory
+until a task uses it.
 
 Raises ValueError for values that make no sense, Unavailable when the machine does not work here.
 Thread safety: every method from any thread.)";
@@ -124,6 +126,11 @@ void open(runtime_object* self, const std::string& machine, nb::kwargs o) {
   set_number(c.task_ns_max, o, "task_ns_max");
   set_number(c.worker_bytes_max, o, "worker_memory");
   set_number(c.worker_cpu_seconds_max, o, "worker_cpu_seconds");
+  const nb::object pool = o["pool"];
+  if (!pool.is_none() && !nb::isinstance<nb::str>(pool))
+    raise_type_error("pool must be a name or None, not " + text_of(nb::repr(pool)));
+  const std::string pool_name = pool.is_none() ? "" : text_of(pool);
+  if (!pool.is_none()) c.pool = pool_name.c_str();
   const nb::object pin = o["pin"];
   if (!nb::isinstance<nb::bool_>(pin))
     raise_type_error("pin must be True or False, not " + text_of(nb::repr(pin)));

@@ -173,6 +173,7 @@ bool set_limits(const lev_options& options, lev::config* c) noexcept {
   c->worker_cpu_seconds_max = options.worker_cpu_seconds_max;
   c->task_ns_max = options.task_ns_max;
   c->worker_bytes_max = options.worker_bytes_max;
+  c->pool = options.pool;
   return true;
 }
 

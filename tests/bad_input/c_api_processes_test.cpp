@@ -155,6 +155,24 @@ TEST_F(c_api_processes, worker_bytes_max) {
   EXPECT_EQ(run(take), LEV_OK);
 }
 
+TEST_F(c_api_processes, pool) {
+  options_.pool = "no name";
+  EXPECT_EQ(lev_open(&options_, &runtime_), LEV_BAD_CONFIG);
+  const std::string name = "test-c-" + std::to_string(getpid());
+  options_.pool = name.c_str();
+  open_runtime();
+  lev_runtime* other = nullptr;
+  ASSERT_EQ(lev_open(&options_, &other), LEV_OK);  // the same workers
+  options_.pool = nullptr;                         // the name was copied
+  EXPECT_EQ(run(procedure_of("c_api.count_and_die", &count_and_die)), LEV_POISON);
+  lev_counters of_other;
+  do {  // its service learns of the deaths in its own time
+    ASSERT_EQ(lev_count(other, &of_other), LEV_OK);
+  } while (of_other.deaths < 3);
+  EXPECT_EQ(of_other.reruns, 0u);
+  EXPECT_EQ(lev_close(other), LEV_OK);
+}
+
 TEST_F(c_api_processes, isolation) {
   const lev_procedure_id opens = procedure_of("c_api.open_file", &open_file);
   open_runtime();

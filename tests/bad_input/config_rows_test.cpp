@@ -57,6 +57,23 @@ const row rows[] = {
      status::bad_config, "wait"},
     {0, "a_way_to_wait_for_one_wait_only", [](config& c) { c.wait = wait_policy::of_runtime; },
      status::bad_config, "wait"},
+    {0, "a_pool_without_a_name", [](config& c) { c.machine = "processes", c.pool = ""; },
+     status::bad_config, "pool"},
+    {0, "a_pool_with_a_path_for_a_name",
+     [](config& c) { c.machine = "processes", c.pool = "../other"; }, status::bad_config, "pool"},
+    {0, "a_pool_with_a_long_name",
+     [](config& c) {
+       c.machine = "processes";
+       c.pool = "a-name-of-sixty-one-letters-is-one-letter-longer-than-allowed";
+     },
+     status::bad_config, "1 to 60"},
+    {0, "a_pool_of_confined_workers",
+     [](config& c) {
+       c.machine = "processes";
+       c.pool = "test";
+       c.isolation = isolation::confined;
+     },
+     status::bad_config, "confined"},
     {0, "unknown_machine", [](config& c) { c.machine = "abacus"; }, status::unavailable, "abacus"},
     {0, "no_machine", [](config& c) { c.machine = nullptr; }, status::unavailable, "threads"},
     {0, "machine_without_a_name", [](config& c) { c.machine = ""; }, status::unavailable, "sim"},

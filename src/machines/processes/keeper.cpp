@@ -1,28 +1,20 @@
-// The keeper's side: who its members are, which lanes each worker serves, and who died.
-#include "machines/processes/keeper.hpp"
-
+// The keeper: its members, and the loop that hears them all.
+#include "machines/processes/keeper_process.hpp"
 #include "share/faults.hpp"
 #include "share/zone.hpp"
-#include "sync/futex.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
-#include <deque>
-#include <memory>
 #include <new>
-#include <vector>
 
 namespace lev::processes {
 
@@ -31,79 +23,11 @@ namespace {
 // How long a keeper waits for its first member.
 constexpr int first_member_ms_max = 20'000;
 
-void close_file(int* file) noexcept {
-  if (*file >= 0) close(*file);
-  *file = -1;
-}
-
-// Where one member's lane to one worker is.
-struct lane_place {
-  std::uint64_t begin = 0;
-  int file = -1;
-  bool is_attached = false;
-};
-
-struct member {
-  int socket = -1;  // -1: there is none of this number
-  pid_t pid = 0;
-  int pidfd = -1;
-  bool is_met = false;
-  introduction about;
-  int files[3] = {-1, -1, -1};
-  std::vector<lane_place> lanes;  // by worker
-  std::deque<report> untold;      // its socket was full
-};
-
-struct worker_seat {
-  pid_t pid = 0;
-  int notes = -1;
-  std::uint32_t killed_for = 0;  // the member that wanted it, plus 1; 0: none
-};
-
-class keeper {
- public:
-  keeper(int listener, const fork_hooks& hooks) noexcept : listener_(listener), hooks_(hooks) {}
-
-  [[noreturn]] void run();
-
- private:
-  bool open() noexcept;
-  void admit();
-  void welcome(int socket) noexcept;
-  void hear(std::uint32_t m);
-  void meet(std::uint32_t m) noexcept;
-  const char* objection(const introduction& about) const noexcept;
-  bool is_taken(std::uint32_t m, std::uint64_t begin, std::uint64_t bytes) const noexcept;
-  void refuse(std::uint32_t m, const char* why, int code) noexcept;
-  void take_order(std::uint32_t m, const order& o, int file);
-  void start(std::uint32_t m, const order& o, int file);
-  bool is_running(std::uint32_t worker);
-  void attach(std::uint32_t m, std::uint32_t worker) noexcept;
-  void send_note(std::uint32_t worker, const note& n, const int* files, unsigned count) noexcept;
-  void kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept;
-  void part(std::uint32_t m) noexcept;
-  void reap();
-  void report_death(std::uint32_t worker, int how);
-  void tell(std::uint32_t m, const report& r, int file = -1);
-  void tell_untold(std::uint32_t m);
-  void end_if_alone() noexcept;
-  [[noreturn]] void begin_worker(std::uint32_t worker, pid_t parent, int notes);
-
-  int listener_;
-  fork_hooks hooks_;
-  int signals_ = -1;
-  int berth_file_ = -1;
-  berth<>* berths_ = nullptr;
-  member members_[members_max];
-  worker_seat workers_[workers_max];
-  std::uint32_t present_ = 0;
-  bool had_members_ = false;
-  introduction rule_;  // the first member's: others must agree with it
-};
-
 constexpr std::size_t berth_bytes = sizeof(berth<>) * workers_max;
 
-bool keeper::open() noexcept {
+}  // namespace
+
+bool keeper_process::open() noexcept {
   if (fcntl(listener_, F_SETFL, O_NONBLOCK) != 0) return false;
   signals_ = listen_for_deaths();
   berth_file_ = make_memory_file("leveret-berths", berth_bytes);
@@ -115,7 +39,7 @@ bool keeper::open() noexcept {
 }
 
 // Those who wait at the door. A program of another user does not get in.
-void keeper::admit() {
+void keeper_process::admit() {
   for (;;) {
     const int socket = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0) return;
@@ -123,7 +47,7 @@ void keeper::admit() {
   }
 }
 
-void keeper::welcome(int socket) noexcept {
+void keeper_process::welcome(int socket) noexcept {
   ucred who{};
   socklen_t bytes = sizeof who;
   const bool is_known = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0;
@@ -152,7 +76,8 @@ void keeper::welcome(int socket) noexcept {
 }
 
 // Whether an address range is used by another member. Runtimes of one process have one heap.
-bool keeper::is_taken(std::uint32_t m, std::uint64_t begin, std::uint64_t bytes) const noexcept {
+bool keeper_process::is_taken(std::uint32_t m, std::uint64_t begin,
+                              std::uint64_t bytes) const noexcept {
   const auto meets = [&](std::uint64_t other, std::uint64_t other_bytes) {
     return begin < other + other_bytes && other < begin + bytes;
   };
@@ -169,7 +94,7 @@ bool keeper::is_taken(std::uint32_t m, std::uint64_t begin, std::uint64_t bytes)
 }
 
 // What keeps a host from becoming a member; null: nothing.
-const char* keeper::objection(const introduction& about) const noexcept {
+const char* keeper_process::objection(const introduction& about) const noexcept {
   if (about.program != rule_.program)
     return "the pool runs the workers of another program; use another config.pool";
   if (about.level != rule_.level)
@@ -181,7 +106,7 @@ const char* keeper::objection(const introduction& about) const noexcept {
   return nullptr;
 }
 
-void keeper::refuse(std::uint32_t m, const char* why, int code) noexcept {
+void keeper_process::refuse(std::uint32_t m, const char* why, int code) noexcept {
   report r;
   r.what = report::refused;
   r.number = code;
@@ -190,7 +115,7 @@ void keeper::refuse(std::uint32_t m, const char* why, int code) noexcept {
   part(m);
 }
 
-void keeper::meet(std::uint32_t m) noexcept {
+void keeper_process::meet(std::uint32_t m) noexcept {
   member& it = members_[m];
   const ssize_t got =
       receive_message(it.socket, &it.about, sizeof it.about, it.files, 3, MSG_DONTWAIT);
@@ -215,7 +140,7 @@ void keeper::meet(std::uint32_t m) noexcept {
 }
 
 // Its socket has something to say, or its end is gone.
-void keeper::hear(std::uint32_t m) {
+void keeper_process::hear(std::uint32_t m) {
   member& it = members_[m];
   if (!it.is_met) return meet(m);
   order o;
@@ -227,119 +152,8 @@ void keeper::hear(std::uint32_t m) {
   close_file(&file);
 }
 
-void keeper::take_order(std::uint32_t m, const order& o, int file) {
-  if (o.what == order::start) return start(m, o, file);
-  close_file(&file);
-  if (o.what == order::kill) kill_if_serving(m, o.worker);
-}
-
-void keeper::start(std::uint32_t m, const order& o, int file) {
-  report r;
-  r.worker = o.worker;
-  r.what = report::not_started;
-  r.number = file < 0 || fault_at("zygote.receive_lane") ? EMFILE : EADDRINUSE;
-  const bool has_place =
-      r.number != EMFILE && !is_taken(m, o.lane_begin, members_[m].about.lane_bytes);
-  if (!has_place || !is_running(o.worker)) {
-    if (has_place) r.number = errno;
-    close_file(&file);
-    return tell(m, r);
-  }
-  member& it = members_[m];
-  if (it.lanes.size() <= o.worker) it.lanes.resize(o.worker + 1);
-  lane_place& l = it.lanes[o.worker];
-  close_file(&l.file);
-  l = {o.lane_begin, file, true};
-  r.what = report::started;
-  r.pid = workers_[o.worker].pid;
-  int pidfd = static_cast<int>(syscall(SYS_pidfd_open, r.pid, 0));
-  fault_at("zygote.tell_started");
-  tell(m, r, pidfd);
-  close_file(&pidfd);
-  fault_at("zygote.told_started");
-  attach(m, o.worker);
-}
-
-// Sees to it that the worker is there. False, with errno set: the system refuses.
-bool keeper::is_running(std::uint32_t worker) {
-  worker_seat& w = workers_[worker];
-  if (w.pid != 0) return true;
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
-    return false;
-  berths_[worker].serving.store(0, memory_order_relaxed);
-  berths_[worker].has_worked.store(0, memory_order_relaxed);
-  struct child {
-    keeper* self;
-    std::uint32_t worker;
-    int notes;
-  } context{this, worker, ends[1]};
-  int pidfd = fork_worker(
-      hooks_, &w.pid,
-      [](void* c, pid_t parent) {
-        const auto& [self, number, notes] = *static_cast<child*>(c);
-        self->begin_worker(number, parent, notes);
-      },
-      &context);
-  const int code = errno;
-  close(ends[1]);
-  w.notes = ends[0];
-  w.killed_for = 0;
-  const bool is_there = pidfd >= 0;
-  close_file(&pidfd);
-  if (!is_there) {
-    w.pid = 0;
-    close_file(&w.notes);
-  }
-  errno = code;
-  return is_there;
-}
-
-// What the worker must not hold: as long as it had one of them, its end would not be seen.
-[[noreturn]] void keeper::begin_worker(std::uint32_t worker, pid_t parent, int notes) {
-  become_worker(rule_, parent);
-  close(listener_);
-  close(signals_);
-  close(berth_file_);
-  for (worker_seat& w : workers_) close_file(&w.notes);
-  for (member& m : members_) {
-    close_file(&m.socket);
-    close_file(&m.pidfd);
-    for (int& f : m.files) close_file(&f);
-    for (lane_place& l : m.lanes) close_file(&l.file);
-  }
-  fault_at("worker.begin");
-  serve_members(berths_[worker], notes);
-}
-
-// A worker that does not read its notes any more is of no use: its death starts it anew.
-void keeper::send_note(std::uint32_t worker, const note& n, const int* files,
-                       unsigned count) noexcept {
-  const worker_seat& w = workers_[worker];
-  if (!send_message(w.notes, &n, sizeof n, files, count, MSG_DONTWAIT)) kill(w.pid, SIGKILL);
-  berths_[worker].tell();
-  wake_sleeper(berths_[worker].notes, sleepers::anywhere);
-}
-
-void keeper::attach(std::uint32_t m, std::uint32_t worker) noexcept {
-  const member& it = members_[m];
-  note n;
-  n.member = m;
-  n.lane_begin = it.lanes[worker].begin;
-  n.about = it.about;
-  const int files[] = {it.files[0], it.files[1], it.files[2], it.lanes[worker].file};
-  send_note(worker, n, files, 4);
-}
-
-void keeper::kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept {
-  worker_seat& w = workers_[worker];
-  if (w.pid == 0 || !berths_[worker].doom(m)) return;
-  w.killed_for = m + 1;
-  kill(w.pid, SIGKILL);
-}
-
 // The member has left, or is dead: none of its tasks begins any more, and none goes on.
-void keeper::part(std::uint32_t m) noexcept {
+void keeper_process::part(std::uint32_t m) noexcept {
   member& it = members_[m];
   note n;
   n.what = note::detach;
@@ -360,42 +174,8 @@ void keeper::part(std::uint32_t m) noexcept {
   --present_;
 }
 
-void keeper::reap() {
-  fault_at("zygote.reap");
-  signalfd_siginfo told[8];
-  while (read(signals_, told, sizeof told) > 0) {
-  }
-  int how = 0;
-  pid_t pid;
-  while ((pid = waitpid(-1, &how, WNOHANG)) > 0) {
-    for (std::uint32_t i = 0; i < workers_max; ++i) {
-      if (workers_[i].pid == pid) report_death(i, how);
-    }
-  }
-}
-
-void keeper::report_death(std::uint32_t worker, int how) {
-  worker_seat& w = workers_[worker];
-  report r;
-  r.what = report::died;
-  r.worker = worker;
-  r.pid = w.pid;
-  r.number = how;
-  r.had_work = berths_[worker].has_worked.load(memory_order_relaxed) != 0;
-  w.pid = 0;
-  close_file(&w.notes);
-  for (std::uint32_t m = 0; m < members_max; ++m) {
-    if (members_[m].socket < 0 || worker >= members_[m].lanes.size()) continue;
-    lane_place& l = members_[m].lanes[worker];
-    if (!l.is_attached) continue;
-    l.is_attached = false;
-    r.was_ordered = w.killed_for == m + 1;
-    tell(m, r);
-  }
-}
-
 // A member that is stopped, or busy, must not keep the others waiting.
-void keeper::tell(std::uint32_t m, const report& r, int file) {
+void keeper_process::tell(std::uint32_t m, const report& r, int file) {
   member& it = members_[m];
   if (it.untold.empty() &&
       send_message(it.socket, &r, sizeof r, &file, file < 0 ? 0 : 1, MSG_DONTWAIT))
@@ -403,7 +183,7 @@ void keeper::tell(std::uint32_t m, const report& r, int file) {
   it.untold.push_back(r);
 }
 
-void keeper::tell_untold(std::uint32_t m) {
+void keeper_process::tell_untold(std::uint32_t m) {
   member& it = members_[m];
   while (!it.untold.empty()) {
     const report& r = it.untold.front();
@@ -421,7 +201,7 @@ void keeper::tell_untold(std::uint32_t m) {
 }
 
 // A host that knocks in this moment finds the door gone, and starts another keeper.
-void keeper::end_if_alone() noexcept {
+void keeper_process::end_if_alone() noexcept {
   if (present_ != 0) return;
   fault_at("zygote.end");
   close(listener_);
@@ -433,7 +213,7 @@ void keeper::end_if_alone() noexcept {
   _exit(0);
 }
 
-[[noreturn]] void keeper::run() {
+[[noreturn]] void keeper_process::run() {
   if (!open()) _exit(1);
   std::vector<pollfd> watched;
   std::vector<std::uint32_t> whose;
@@ -467,6 +247,8 @@ void keeper::end_if_alone() noexcept {
   }
 }
 
+namespace {
+
 // It must not be its first member's child: it outlives it, and nobody would wait for its end. And
 // it has a session of its own, so that a terminal's end is not its end.
 void become_orphan(const fork_hooks& hooks) noexcept {
@@ -482,7 +264,7 @@ void become_orphan(const fork_hooks& hooks) noexcept {
 [[noreturn]] void run_keeper(int listener, const fork_hooks& hooks) noexcept {
   become_orphan(hooks);
   prctl(PR_SET_NAME, "leveret-keeper");
-  static keeper* self = new keeper(listener, hooks);
+  static keeper_process* self = new keeper_process(listener, hooks);
   self->run();
 }
 

@@ -17,11 +17,6 @@ namespace lev::processes {
 // How long a zygote, or a worker of a runtime that opens, may take to answer.
 constexpr int start_ms_max = 20'000;
 
-inline void close_file(int* file) noexcept {
-  if (*file >= 0) close(*file);
-  *file = -1;
-}
-
 class pool {
  public:
   explicit pool(const config& c) noexcept;

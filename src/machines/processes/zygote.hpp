@@ -13,6 +13,7 @@
 #include "machines/processes/sign.hpp"
 
 #include <sys/types.h>
+#include <unistd.h>
 
 namespace lev::processes {
 
@@ -73,6 +74,11 @@ struct report {
   bool was_ordered = false;
   char text[120] = {};  // refused, unavailable: what failed
 };
+
+inline void close_file(int* file) noexcept {
+  if (*file >= 0) close(*file);
+  *file = -1;
+}
 
 // send_message() and receive_message() move one message, with up to `file_max` files. Receiving
 // returns the number of bytes, 0 when the other end is gone, -1 when there is none now or the

@@ -1,0 +1,81 @@
+// keeper_process: what a keeper knows, and its steps. keeper.cpp has what concerns members,
+// keeper_workers.cpp what concerns workers.
+#ifndef LEVERET_MACHINES_PROCESSES_KEEPER_PROCESS_HPP
+#define LEVERET_MACHINES_PROCESSES_KEEPER_PROCESS_HPP
+
+#include "machines/processes/keeper.hpp"
+
+#include <deque>
+#include <vector>
+
+namespace lev::processes {
+
+// Where one member's lane to one worker is.
+struct lane_place {
+  std::uint64_t begin = 0;
+  int file = -1;
+  bool is_attached = false;
+};
+
+struct member {
+  int socket = -1;  // -1: there is none of this number
+  pid_t pid = 0;
+  int pidfd = -1;
+  bool is_met = false;
+  introduction about;
+  int files[3] = {-1, -1, -1};
+  std::vector<lane_place> lanes;  // by worker
+  std::deque<report> untold;      // its socket was full
+};
+
+struct worker_seat {
+  pid_t pid = 0;
+  int notes = -1;
+  std::uint32_t killed_for = 0;  // the member that wanted it, plus 1; 0: none
+};
+
+class keeper_process {
+ public:
+  keeper_process(int listener, const fork_hooks& hooks) noexcept
+      : listener_(listener), hooks_(hooks) {}
+
+  [[noreturn]] void run();
+
+ private:
+  bool open() noexcept;
+  void admit();
+  void welcome(int socket) noexcept;
+  void hear(std::uint32_t m);
+  void meet(std::uint32_t m) noexcept;
+  const char* objection(const introduction& about) const noexcept;
+  bool is_taken(std::uint32_t m, std::uint64_t begin, std::uint64_t bytes) const noexcept;
+  void refuse(std::uint32_t m, const char* why, int code) noexcept;
+  void take_order(std::uint32_t m, const order& o, int file);
+  void start(std::uint32_t m, const order& o, int file);
+  bool is_running(std::uint32_t worker);
+  void attach(std::uint32_t m, std::uint32_t worker) noexcept;
+  void send_note(std::uint32_t worker, const note& n, const int* files, unsigned count) noexcept;
+  void kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept;
+  void part(std::uint32_t m) noexcept;
+  void reap();
+  void report_death(std::uint32_t worker, int how);
+  void tell(std::uint32_t m, const report& r, int file = -1);
+  void tell_untold(std::uint32_t m);
+  void end_if_alone() noexcept;
+  [[noreturn]] void begin_worker(std::uint32_t worker, pid_t parent, int notes);
+
+  int listener_;
+  fork_hooks hooks_;
+  int signals_ = -1;
+  int berth_file_ = -1;
+  berth<>* berths_ = nullptr;
+  member members_[members_max];
+  worker_seat workers_[workers_max];
+  std::uint32_t present_ = 0;
+  bool had_members_ = false;
+  introduction rule_;  // the first member's: others must agree with it
+};
+
+}  // namespace lev::processes
+
+#endif

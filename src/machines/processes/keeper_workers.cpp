@@ -1,0 +1,161 @@
+// The keeper's workers: starting them, telling them of members, and their deaths.
+#include "machines/processes/keeper_process.hpp"
+#include "share/faults.hpp"
+#include "sync/futex.hpp"
+
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <csignal>
+
+namespace lev::processes {
+
+void keeper_process::take_order(std::uint32_t m, const order& o, int file) {
+  if (o.what == order::start) return start(m, o, file);
+  close_file(&file);
+  if (o.what == order::kill) kill_if_serving(m, o.worker);
+}
+
+void keeper_process::start(std::uint32_t m, const order& o, int file) {
+  report r;
+  r.worker = o.worker;
+  r.what = report::not_started;
+  r.number = file < 0 || fault_at("zygote.receive_lane") ? EMFILE : EADDRINUSE;
+  const bool has_place =
+      r.number != EMFILE && !is_taken(m, o.lane_begin, members_[m].about.lane_bytes);
+  if (!has_place || !is_running(o.worker)) {
+    if (has_place) r.number = errno;
+    close_file(&file);
+    return tell(m, r);
+  }
+  member& it = members_[m];
+  if (it.lanes.size() <= o.worker) it.lanes.resize(o.worker + 1);
+  lane_place& l = it.lanes[o.worker];
+  close_file(&l.file);
+  l = {o.lane_begin, file, true};
+  r.what = report::started;
+  r.pid = workers_[o.worker].pid;
+  int pidfd = static_cast<int>(syscall(SYS_pidfd_open, r.pid, 0));
+  fault_at("zygote.tell_started");
+  tell(m, r, pidfd);
+  close_file(&pidfd);
+  fault_at("zygote.told_started");
+  attach(m, o.worker);
+}
+
+// Sees to it that the worker is there. False, with errno set: the system refuses.
+bool keeper_process::is_running(std::uint32_t worker) {
+  worker_seat& w = workers_[worker];
+  if (w.pid != 0) return true;
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+    return false;
+  berths_[worker].serving.store(0, memory_order_relaxed);
+  berths_[worker].has_worked.store(0, memory_order_relaxed);
+  struct child {
+    keeper_process* self;
+    std::uint32_t worker;
+    int notes;
+  } context{this, worker, ends[1]};
+  int pidfd = fork_worker(
+      hooks_, &w.pid,
+      [](void* c, pid_t parent) {
+        const auto& [self, number, notes] = *static_cast<child*>(c);
+        self->begin_worker(number, parent, notes);
+      },
+      &context);
+  const int code = errno;
+  close(ends[1]);
+  w.notes = ends[0];
+  w.killed_for = 0;
+  const bool is_there = pidfd >= 0;
+  close_file(&pidfd);
+  if (!is_there) {
+    w.pid = 0;
+    close_file(&w.notes);
+  }
+  errno = code;
+  return is_there;
+}
+
+// What the worker must not hold: as long as it had one of them, its end would not be seen.
+[[noreturn]] void keeper_process::begin_worker(std::uint32_t worker, pid_t parent, int notes) {
+  become_worker(rule_, parent);
+  close(listener_);
+  close(signals_);
+  close(berth_file_);
+  for (worker_seat& w : workers_) close_file(&w.notes);
+  for (member& m : members_) {
+    close_file(&m.socket);
+    close_file(&m.pidfd);
+    for (int& f : m.files) close_file(&f);
+    for (lane_place& l : m.lanes) close_file(&l.file);
+  }
+  fault_at("worker.begin");
+  serve_members(berths_[worker], notes);
+}
+
+// A worker that does not read its notes any more is of no use: its death starts it anew.
+void keeper_process::send_note(std::uint32_t worker, const note& n, const int* files,
+                               unsigned count) noexcept {
+  const worker_seat& w = workers_[worker];
+  if (!send_message(w.notes, &n, sizeof n, files, count, MSG_DONTWAIT)) kill(w.pid, SIGKILL);
+  berths_[worker].tell();
+  wake_sleeper(berths_[worker].notes, sleepers::anywhere);
+}
+
+void keeper_process::attach(std::uint32_t m, std::uint32_t worker) noexcept {
+  const member& it = members_[m];
+  note n;
+  n.member = m;
+  n.lane_begin = it.lanes[worker].begin;
+  n.about = it.about;
+  const int files[] = {it.files[0], it.files[1], it.files[2], it.lanes[worker].file};
+  send_note(worker, n, files, 4);
+}
+
+void keeper_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept {
+  worker_seat& w = workers_[worker];
+  if (w.pid == 0 || !berths_[worker].doom(m)) return;
+  w.killed_for = m + 1;
+  kill(w.pid, SIGKILL);
+}
+
+void keeper_process::reap() {
+  fault_at("zygote.reap");
+  signalfd_siginfo told[8];
+  while (read(signals_, told, sizeof told) > 0) {
+  }
+  int how = 0;
+  pid_t pid;
+  while ((pid = waitpid(-1, &how, WNOHANG)) > 0) {
+    for (std::uint32_t i = 0; i < workers_max; ++i) {
+      if (workers_[i].pid == pid) report_death(i, how);
+    }
+  }
+}
+
+void keeper_process::report_death(std::uint32_t worker, int how) {
+  worker_seat& w = workers_[worker];
+  report r;
+  r.what = report::died;
+  r.worker = worker;
+  r.pid = w.pid;
+  r.number = how;
+  r.had_work = berths_[worker].has_worked.load(memory_order_relaxed) != 0;
+  w.pid = 0;
+  close_file(&w.notes);
+  for (std::uint32_t m = 0; m < members_max; ++m) {
+    if (members_[m].socket < 0 || worker >= members_[m].lanes.size()) continue;
+    lane_place& l = members_[m].lanes[worker];
+    if (!l.is_attached) continue;
+    l.is_attached = false;
+    r.was_ordered = w.killed_for == m + 1;
+    tell(m, r);
+  }
+}
+
+}  // namespace lev::processes
