@@ -29,6 +29,8 @@ constexpr entry benches[] = {
     {"process-null", "an empty task's round trip, processes against threads", bench::process_null},
     {"isolation-cost", "Mandelbrot in 128 tasks, processes against threads", bench::isolation_cost},
     {"kill-storm", "a million tasks on workers that kill themselves", bench::kill_storm},
+    {"shared-pool", "hosts with one pool of worker processes, against one for each",
+     bench::shared_pool},
     {"recovery", "from kill -9 of a worker to the next result", bench::recovery},
     {"saxpy", "three-argument tasks over a large array, against a plain loop", bench::saxpy},
     {"fork-join", "fib(30) with a task per call", bench::fork_join},

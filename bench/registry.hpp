@@ -40,6 +40,7 @@ void btree(const settings&, report&);
 void process_null(const settings&, report&);
 void kill_storm(const settings&, report&);
 void recovery(const settings&, report&);
+void shared_pool(const settings&, report&);
 
 // Null when the applications are not built.
 [[gnu::weak]] void imbalance(const settings&, report&);

@@ -146,8 +146,13 @@ bool pool::is_away(std::uint32_t worker) const noexcept {
   return berths_ != nullptr && berths_[worker].is_away_from(member_);
 }
 
-// The keeper sees the end of the socket, and takes this host out of all workers.
+// The keeper sees the end of the socket, and takes this host out of all workers. It kills those
+// that are in its tasks, if there may be such: of a runtime that is down.
 void pool::leave_keeper() noexcept {
+  bool is_idle = true;
+  for (std::uint32_t i = 0; i < workers_; ++i) is_idle &= seats_[i].collected == seats_[i].posted;
+  const order o{order::leave, 0, 0};
+  if (is_idle) send_message(socket_, &o, sizeof o, nullptr, 0, MSG_DONTWAIT);
   shutdown(socket_, SHUT_RDWR);  // also if a child of this process holds it, too
   close_file(&socket_);
   for (std::uint32_t i = 0; i < workers_; ++i) close_file(&seats_[i].pidfd);

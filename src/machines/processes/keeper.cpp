@@ -161,7 +161,7 @@ void keeper_process::part(std::uint32_t m) noexcept {
   for (std::uint32_t w = 0; w < it.lanes.size(); ++w) {
     if (it.lanes[w].is_attached && workers_[w].pid != 0) {
       send_note(w, n, nullptr, 0);
-      kill_if_serving(m, w);
+      if (!it.is_leaving) kill_if_serving(m, w);
     }
     close_file(&it.lanes[w].file);
   }
@@ -170,7 +170,7 @@ void keeper_process::part(std::uint32_t m) noexcept {
   for (int& f : it.files) close_file(&f);
   it.lanes.clear();
   it.untold.clear();
-  it.is_met = false;
+  it.is_met = it.is_leaving = false;
   --present_;
 }
 

@@ -4,18 +4,21 @@
 // shared; a worker serves one lane of each member, in turn, and learns of them by notes from the
 // keeper.
 //
-// A member that dies, or leaves, is taken out of all workers: none begins a task of its from then
-// on, and a worker that is in one is killed, as nobody wants its outcome. That is no attempt of any
-// other member's task.
+// A member that dies is taken out of all workers: none begins a task of its from then on, and a
+// worker that is in one is killed, as nobody wants its outcome. That is no attempt of any other
+// member's task. A worker says whom it serves, and goes on saying so from one task of that member's
+// to the next:
 //
 //   keeper                                     worker
-//   note: detach                               serving = member
-//   notes + 1                                  looks at notes; none new: runs the task
-//   serving: member -> member, doomed          serving: member -> 0; fails? then waits for the kill
-//   succeeds? then kill                        reads its notes, if there are any
+//   note: detach                               serving: another, or 0 -> member; fails? then it
+//   notes + 1                                    waits for the kill
+//   serving: member -> member, doomed          looks at notes: changed? then it reads them first
+//   succeeds? then kill                        runs tasks of the member's
 //
-// Both sides store first and look then, so either the worker sees the note before it begins, or the
-// keeper sees what it is in; and who is doomed begins no other task before the kill comes.
+// A body of the member's runs only while `serving` says so, and both sides change that word by
+// compare-exchange: so whoever is killed for a member serves no other, and begins nothing for
+// another. Both sides store first and look then: a worker that the keeper did not find serving the
+// member sees the note before it begins.
 #ifndef LEVERET_MACHINES_PROCESSES_KEEPER_HPP
 #define LEVERET_MACHINES_PROCESSES_KEEPER_HPP
 
@@ -31,37 +34,31 @@ struct berth {
   using word = typename Env::template atomic<std::uint32_t>;
   static constexpr std::uint32_t doomed = 1u << 31;
 
-  enum class answer { go, news, doomed };
-
-  // The worker's part. begin() says for whom the next task is; news: there is a note, and it must
-  // not begin; doomed: it will be killed, and must do nothing more.
-  [[nodiscard]] answer begin(std::uint32_t member, std::uint32_t notes_seen) noexcept {
-    // Pairs with doom(): either this look finds the note, or doom() finds the member.
-    serving.store(member + 1, memory_order_seq_cst);
-    if (notes.load(memory_order_seq_cst) == notes_seen) return answer::go;  // Pairs with tell()
-    return end(member) ? answer::news : answer::doomed;
+  // The worker's part. turn() says whom it serves from now on, a member plus 1, or 0 for nobody, in
+  // place of whom it served. False: it will be killed, and must do nothing more.
+  [[nodiscard]] bool turn(std::uint32_t from, std::uint32_t to) noexcept {
+    // Pairs with doom(). Sequentially consistent: the look at the notes comes after it.
+    return serving.compare_exchange_strong(from, to, memory_order_seq_cst);
   }
-  // end(): the task is over. False: the worker will be killed, and must begin nothing more.
-  [[nodiscard]] bool end(std::uint32_t member) noexcept {
-    std::uint32_t expected = member + 1;
-    // Pairs with doom().
-    return serving.compare_exchange_strong(expected, 0, memory_order_acq_rel);
+  bool has_news(std::uint32_t notes_seen) const noexcept {
+    // Pairs with tell(): who was not found serving the member sees the note.
+    return notes.load(memory_order_seq_cst) != notes_seen;
   }
   // The keeper's part. tell() publishes a note that was sent.
-  void tell() noexcept { notes.fetch_add(1, memory_order_seq_cst); }  // Pairs with begin()
+  void tell() noexcept { notes.fetch_add(1, memory_order_seq_cst); }  // Pairs with has_news()
   // doom() claims the right to kill the worker if it is in a task of the member.
   [[nodiscard]] bool doom(std::uint32_t member) noexcept {
     std::uint32_t expected = member + 1;
-    // Pairs with begin() and end().
+    // Pairs with turn().
     return serving.compare_exchange_strong(expected, expected | doomed, memory_order_seq_cst);
   }
-  // For anybody, a hint: whether the worker is in a task of another member's.
+  // For anybody, a hint: whether the worker serves another member.
   bool is_away_from(std::uint32_t member) const noexcept {
     const std::uint32_t now = serving.load(memory_order_relaxed);
     return now != 0 && now != member + 1;
   }
 
-  // Written by the worker (whose task it is in, plus 1; 0: none) and the keeper (doomed), read by
+  // Written by the worker (whom it serves, plus 1; 0: nobody) and the keeper (doomed), read by
   // both, and by members as a hint. Publishes nothing.
   alignas(line_pair_bytes) word serving{0};
   // Written by the worker, 1 when it begins its first task, and by the keeper before it starts one;

@@ -22,6 +22,7 @@ struct member {
   pid_t pid = 0;
   int pidfd = -1;
   bool is_met = false;
+  bool is_leaving = false;  // and has nothing under way
   introduction about;
   int files[3] = {-1, -1, -1};
   std::vector<lane_place> lanes;  // by worker

@@ -17,6 +17,7 @@ void keeper_process::take_order(std::uint32_t m, const order& o, int file) {
   if (o.what == order::start) return start(m, o, file);
   close_file(&file);
   if (o.what == order::kill) kill_if_serving(m, o.worker);
+  if (o.what == order::leave) members_[m].is_leaving = true;
 }
 
 void keeper_process::start(std::uint32_t m, const order& o, int file) {

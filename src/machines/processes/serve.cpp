@@ -79,6 +79,7 @@ class worker_process {
   client& await() noexcept;
   void sleep() noexcept;
 
+  void be_free() noexcept;
   void read_notes() noexcept;
   // Runtimes of one host process have one heap.
   bool has_heap(const introduction& a) const noexcept {
@@ -89,10 +90,7 @@ class worker_process {
   }
   void attach(const note& n, int* files);
   void detach(std::uint32_t member) noexcept;
-  // Its keeper is about to kill this process.
-  [[noreturn]] static void await_kill() noexcept {
-    for (;;) pause();
-  }
+  void serve_only(std::uint32_t served) noexcept;
 
   std::vector<std::unique_ptr<client>> clients_;
   std::size_t turn_ = 0;
@@ -102,6 +100,7 @@ class worker_process {
   berth<>* place_ = nullptr;
   int notes_ = -1;
   std::uint32_t notes_seen_ = 0;
+  std::uint32_t served_ = 0;  // what berth::serving says
 };
 
 // Returns when there is a record.
@@ -114,7 +113,7 @@ client& worker_process::await() noexcept {
       if (client* c = next_client()) return *c;
       real_env::pause();
     }
-    if (place_ != nullptr) read_notes();
+    if (place_ != nullptr) be_free();
     const std::uint64_t waited_ns = monotonic_ns() - begin_ns;
     std::uint32_t spin_ns = 0;
     for (const auto& c : clients_) {
@@ -124,6 +123,12 @@ client& worker_process::await() noexcept {
     }
     if (waited_ns >= spin_ns) sleep();
   }
+}
+
+// A worker of a shared pool that had nothing to do for a while.
+void worker_process::be_free() noexcept {
+  serve_only(0);
+  read_notes();
 }
 
 void worker_process::sleep() noexcept {
@@ -143,9 +148,8 @@ void worker_process::sleep() noexcept {
 }
 
 void worker_process::run_shared(client& c) noexcept {
-  const auto answer = place_->begin(c.number(), notes_seen_);
-  if (answer == berth<>::answer::doomed) await_kill();
-  if (answer == berth<>::answer::news) return;
+  serve_only(c.number() + 1);
+  if (place_->has_news(notes_seen_)) return;
   if (place_->has_worked.load(memory_order_relaxed) == 0)
     place_->has_worked.store(1, memory_order_relaxed);
   if (&c != current_) {
@@ -153,9 +157,14 @@ void worker_process::run_shared(client& c) noexcept {
     adopt_zone(about.heap_begin, about.heap_begin + about.heap_bytes);
     current_ = &c;
   }
-  const std::uint32_t number = c.number();
   run_task(c);
-  if (!place_->end(number)) await_kill();
+}
+
+// Whoever cannot turn is doomed: its keeper is about to kill this process.
+void worker_process::serve_only(std::uint32_t served) noexcept {
+  if (served == served_) return;
+  while (!place_->turn(served_, served)) pause();
+  served_ = served;
 }
 
 void worker_process::read_notes() noexcept try {
@@ -204,6 +213,7 @@ void worker_process::detach(std::uint32_t member) noexcept {
   std::size_t i = 0;
   while (i < clients_.size() && clients_[i]->number() != member) ++i;
   if (i == clients_.size()) return;
+  if (served_ == member + 1) serve_only(0);
   std::unique_ptr<client> gone = std::move(clients_[i]);
   clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
   const introduction a = gone->about();

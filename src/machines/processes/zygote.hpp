@@ -44,10 +44,10 @@ struct common {
   book procedures;
 };
 
-// From the host: start a worker on a lane, whose file comes along; or, to a keeper, kill a worker
-// if it runs a task of this host.
+// From the host: start a worker on a lane, whose file comes along. To a keeper also: kill a worker
+// if it serves this host; or, this host leaves, and has no task under way.
 struct order {
-  enum : std::uint32_t { start = 0, kill = 1 };
+  enum : std::uint32_t { start = 0, kill = 1, leave = 2 };
   std::uint32_t what = start;
   std::uint32_t worker = 0;
   std::uint64_t lane_begin = 0;
