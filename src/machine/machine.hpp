@@ -89,11 +89,12 @@ class remote_workers {
   virtual bool collect(std::uint32_t worker, remote_end* end) noexcept = 0;
 
   // Who watches the ends all the time says so, and looks once more after he has said that he does
-  // no longer; while nobody does, workers ring the service. `eager` goes up when somebody sleeps
-  // until a task ends or wants to be told of it. Any thread.
+  // no longer; while nobody does, workers ring the service. want_ends(true) when somebody sleeps
+  // until a task ends or wants to be told of it: at once, or, if he is patient, when a line runs
+  // low; then want_ends(false). Any thread.
   virtual void watch() noexcept = 0;
   virtual void unwatch() noexcept = 0;
-  virtual void want_ends(bool wanted) noexcept = 0;
+  virtual void want_ends(bool wanted, bool is_patient = false) noexcept = 0;
   // ring_service() wakes the service. Any thread.
   virtual void ring_service() noexcept = 0;
 

@@ -49,6 +49,7 @@ struct await_shared : awaited {
     if (has_company(self)) return;
     self.wants.store(self.wants.load(memory_order_relaxed) & ~want, memory_order_relaxed);
   }
+  bool is_patient() const noexcept override { return true; }
 
  protected:
   await_shared(const await_shared&) = default;

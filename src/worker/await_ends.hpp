@@ -25,7 +25,8 @@ inline bool spin_remote(engine& e, participant& self, awaited& what,
 inline void sleep_remote(engine& e, participant& self, awaited& what,
                          std::uint64_t deadline_ns) noexcept {
   const bool is_host = !is_service(e, self);
-  if (is_host) e.remote->want_ends(true);
+  const bool is_patient = what.is_patient();
+  if (is_host) e.remote->want_ends(true, is_patient);
   e.remote->unwatch();
   if (!is_host) deadline_ns = smaller(deadline_ns, service_deadline(e));
   if (what.arm() && !what.is_there() && !has_remote_work(e)) {
@@ -34,7 +35,7 @@ inline void sleep_remote(engine& e, participant& self, awaited& what,
   }
   what.disarm();
   e.remote->watch();
-  if (is_host) e.remote->want_ends(false);
+  if (is_host) e.remote->want_ends(false, is_patient);
 }
 
 // A participant that serves remote workers is counted as one who watches them. Ends that came while

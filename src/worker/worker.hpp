@@ -35,6 +35,8 @@ struct awaited {
   virtual bool is_there() noexcept = 0;
   virtual bool arm() noexcept = 0;
   virtual void disarm() noexcept {}
+  // It takes many tasks, or any: no single end is to be told at once.
+  virtual bool is_patient() const noexcept { return false; }
 
  protected:
   awaited() = default;

@@ -74,7 +74,8 @@ void client::run_body(const lane<>::record& task, ending& how) noexcept {
 void client::tell_idle(std::uint64_t waited_ns) noexcept {
   if (has_rung_) return;
   // Who polls for less time than the patience tells before it sleeps.
-  if (waited_ns < patience_ns && waited_ns < about_.spin_ns && !is_eager()) return;
+  const bool is_wanted = is_eager() || is_patient();
+  if (waited_ns < patience_ns && waited_ns < about_.spin_ns && !is_wanted) return;
   has_rung_ = true;
   ring_if_unwatched();
 }

@@ -45,7 +45,7 @@ class client {
   void run() noexcept;
   // After its end: the host is told at once if it wants that and more is to do here.
   void go_on() noexcept {
-    if (desk_.has_record(next_)) ring_if_wanted();
+    if (desk_.has_record(next_) && (is_eager() || runs_low())) ring_if_unwatched();
   }
   // A step of the protocol, at which a worker of a test may end.
   void pass(chaos_step step, fault_name point) noexcept {
@@ -80,9 +80,12 @@ class client {
   // Somebody waits asleep for ends: they are told at once. Otherwise the host takes them when it
   // next comes by, or when this lane runs dry.
   bool is_eager() const noexcept { return shared_.watch.eager.load(memory_order_relaxed) != 0; }
-  void ring_if_wanted() noexcept {
-    if (is_eager()) ring_if_unwatched();
-  }
+  // Who is patient has his lane filled again before it runs dry: while its last task runs, the
+  // service wakes up. (Six hosts that share two workers, 10 us tasks: 8.7 us a task; telling three
+  // tasks before the end 9.4, six 15, of each end 23.)
+  static constexpr std::uint32_t low = 1;
+  bool is_patient() const noexcept { return shared_.watch.patient.load(memory_order_relaxed) != 0; }
+  bool runs_low() const noexcept { return is_patient() && !desk_.has_record(next_ + low); }
   void pass_test(chaos_step step, fault_name point) noexcept;
   void ring_if_unwatched() noexcept;
   void ring() noexcept;

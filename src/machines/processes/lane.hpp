@@ -138,6 +138,9 @@ struct board {
   // Not 0: somebody sleeps until a task is over, or wants to be told of it. Written by the host,
   // read by workers, as `watchers`. On a line of its own: it changes seldom.
   alignas(line_pair_bytes) word eager{0};
+  // Not 0: somebody sleeps until all tasks are over, or there is room for another. Written by the
+  // host, read by workers, as `watchers`.
+  word patient{0};
 };
 
 }  // namespace lev::processes

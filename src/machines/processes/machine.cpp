@@ -92,8 +92,11 @@ class process_machine final : public machine, public remote_workers {
     // Pairs with the worker's look after an end; the caller looks at the ends once more.
     pool_.shared().watch.watchers.fetch_sub(1, memory_order_seq_cst);
   }
-  void want_ends(bool wanted) noexcept override {
-    pool_.shared().watch.eager.fetch_add(wanted ? 1u : ~0u, memory_order_seq_cst);
+  void want_ends(bool wanted, bool is_patient) noexcept override {
+    processes::board<>& board = pool_.shared().watch;
+    auto& wishes = is_patient ? board.patient : board.eager;
+    // Pairs with the worker's look after an end, as watch().
+    wishes.fetch_add(wanted ? 1u : ~0u, memory_order_seq_cst);
   }
   void ring_service() noexcept override { pool_.ring(); }
 
