@@ -85,6 +85,9 @@ class remote_workers {
   virtual bool has_end(std::uint32_t worker) const noexcept = 0;
   // is_away() tells that the worker is in a task of another host process; a hint, for any thread.
   virtual bool is_away(std::uint32_t worker) const noexcept = 0;
+  // is_crowded() tells that so many host processes share the workers that one that polls takes the
+  // core from somebody who could work. Any thread.
+  virtual bool is_crowded() const noexcept = 0;
   // collect() takes the end of the worker's oldest task; false when it has not ended.
   virtual bool collect(std::uint32_t worker, remote_end* end) noexcept = 0;
 

@@ -338,8 +338,9 @@ bool spin(engine& e, participant& self, awaited& what, bool helps,
 
 void idle_remote(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                  bool sleeps) noexcept {
+  const std::uint64_t spin_ns = e.remote->is_crowded() ? 0 : e.settings.spin_ns;
   const std::uint64_t spin_end_ns =
-      sleeps ? smaller(e.place->now_ns() + e.settings.spin_ns, deadline_ns) : deadline_ns;
+      sleeps ? smaller(e.place->now_ns() + spin_ns, deadline_ns) : deadline_ns;
   if (!spin_remote(e, self, what, spin_end_ns) && sleeps) sleep_remote(e, self, what, deadline_ns);
 }
 

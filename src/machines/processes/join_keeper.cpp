@@ -131,19 +131,24 @@ bool pool::join_keeper() {
   return fail("waiting for the pool's keeper");
 }
 
-bool pool::map_berths(int* file) noexcept {
-  void* p = *file < 0
-                ? MAP_FAILED
-                : mmap(nullptr, sizeof(berth<>) * workers_max, PROT_READ, MAP_SHARED, *file, 0);
+bool pool::map_page(int* file) noexcept {
+  void* p =
+      *file < 0 ? MAP_FAILED : mmap(nullptr, sizeof(pool_page), PROT_READ, MAP_SHARED, *file, 0);
   close_file(file);
-  if (p == MAP_FAILED) return fail("mapping the pool's berths");
-  if (berths_ != nullptr) munmap(berths_, sizeof(berth<>) * workers_max);
-  berths_ = static_cast<berth<>*>(p);
+  if (p == MAP_FAILED) return fail("mapping the pool's page");
+  if (page_ != nullptr) munmap(const_cast<pool_page*>(page_), sizeof(pool_page));
+  page_ = static_cast<const pool_page*>(p);
   return true;
 }
 
 bool pool::is_away(std::uint32_t worker) const noexcept {
-  return berths_ != nullptr && berths_[worker].is_away_from(member_);
+  return page_ != nullptr && page_->berths[worker].is_away_from(member_);
+}
+
+// Two cores, tasks of 30 us, one by one: two hosts that poll for 50 us before they sleep take 31 to
+// 80 us a task, those that sleep at once 44; six hosts 52 and 28.
+bool pool::is_crowded() const noexcept {
+  return page_ != nullptr && page_->members.load(memory_order_relaxed) >= cores_;
 }
 
 // The keeper sees the end of the socket, and takes this host out of all workers. It kills those
@@ -156,8 +161,8 @@ void pool::leave_keeper() noexcept {
   shutdown(socket_, SHUT_RDWR);  // also if a child of this process holds it, too
   close_file(&socket_);
   for (std::uint32_t i = 0; i < workers_; ++i) close_file(&seats_[i].pidfd);
-  if (berths_ != nullptr) munmap(berths_, sizeof(berth<>) * workers_max);
-  berths_ = nullptr;
+  if (page_ != nullptr) munmap(const_cast<pool_page*>(page_), sizeof(pool_page));
+  page_ = nullptr;
 }
 
 }  // namespace lev::processes

@@ -23,19 +23,17 @@ namespace {
 // How long a keeper waits for its first member.
 constexpr int first_member_ms_max = 20'000;
 
-constexpr std::size_t berth_bytes = sizeof(berth<>) * workers_max;
-
 }  // namespace
 
 bool keeper_process::open() noexcept {
   if (fcntl(listener_, F_SETFL, O_NONBLOCK) != 0) return false;
   signals_ = listen_for_deaths();
-  berth_file_ = make_memory_file("leveret-berths", berth_bytes);
-  if (signals_ < 0 || berth_file_ < 0) return false;
-  void* p = mmap(nullptr, berth_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, berth_file_, 0);
+  page_file_ = make_memory_file("leveret-pool", sizeof(pool_page));
+  if (signals_ < 0 || page_file_ < 0) return false;
+  void* p = mmap(nullptr, sizeof(pool_page), PROT_READ | PROT_WRITE, MAP_SHARED, page_file_, 0);
   if (p == MAP_FAILED) return false;
-  berths_ = new (p) berth<>[workers_max];
-  return seal_memory_file(berth_file_, true);
+  page_ = new (p) pool_page;
+  return seal_memory_file(page_file_, true);
 }
 
 // Those who wait at the door. A program of another user does not get in.
@@ -67,7 +65,7 @@ void keeper_process::welcome(int socket) noexcept {
       members_[m].socket = socket;
       members_[m].pid = who.pid;
       members_[m].pidfd = pidfd;
-      ++present_;
+      page_->members.store(++present_, memory_order_relaxed);
       return;
     }
   }
@@ -136,7 +134,7 @@ void keeper_process::meet(std::uint32_t m) noexcept {
   report r;
   r.member = m;
   fault_at("zygote.ready");
-  tell(m, r, berth_file_);
+  tell(m, r, page_file_);
 }
 
 // Its socket has something to say, or its end is gone.
@@ -171,7 +169,7 @@ void keeper_process::part(std::uint32_t m) noexcept {
   it.lanes.clear();
   it.untold.clear();
   it.is_met = it.is_leaving = false;
-  --present_;
+  page_->members.store(--present_, memory_order_relaxed);
 }
 
 // A member that is stopped, or busy, must not keep the others waiting.

@@ -69,6 +69,13 @@ struct berth {
   alignas(line_pair_bytes) word notes{0};
 };
 
+// The file that a keeper's `ready` brings.
+struct pool_page {
+  // Written by the keeper, read by members: how many there are. Publishes nothing.
+  alignas(line_pair_bytes) atomic<std::uint32_t> members{0};
+  berth<> berths[workers_max];
+};
+
 // From the keeper to a worker. An attach brings four files: heap, common, bell, lane.
 struct note {
   enum : std::uint32_t { attach = 0, detach = 1 };

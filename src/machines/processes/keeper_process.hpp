@@ -68,8 +68,8 @@ class keeper_process {
   int listener_;
   fork_hooks hooks_;
   int signals_ = -1;
-  int berth_file_ = -1;
-  berth<>* berths_ = nullptr;
+  int page_file_ = -1;
+  pool_page* page_ = nullptr;
   member members_[members_max];
   worker_seat workers_[workers_max];
   std::uint32_t present_ = 0;

@@ -54,8 +54,8 @@ bool keeper_process::is_running(std::uint32_t worker) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
     return false;
-  berths_[worker].serving.store(0, memory_order_relaxed);
-  berths_[worker].has_worked.store(0, memory_order_relaxed);
+  page_->berths[worker].serving.store(0, memory_order_relaxed);
+  page_->berths[worker].has_worked.store(0, memory_order_relaxed);
   struct child {
     keeper_process* self;
     std::uint32_t worker;
@@ -87,7 +87,7 @@ bool keeper_process::is_running(std::uint32_t worker) {
   become_worker(rule_, parent);
   close(listener_);
   close(signals_);
-  close(berth_file_);
+  close(page_file_);
   for (worker_seat& w : workers_) close_file(&w.notes);
   for (member& m : members_) {
     close_file(&m.socket);
@@ -96,7 +96,7 @@ bool keeper_process::is_running(std::uint32_t worker) {
     for (lane_place& l : m.lanes) close_file(&l.file);
   }
   fault_at("worker.begin");
-  serve_members(berths_[worker], notes);
+  serve_members(page_->berths[worker], notes);
 }
 
 // A worker that does not read its notes any more is of no use: its death starts it anew.
@@ -104,8 +104,8 @@ void keeper_process::send_note(std::uint32_t worker, const note& n, const int* f
                                unsigned count) noexcept {
   const worker_seat& w = workers_[worker];
   if (!send_message(w.notes, &n, sizeof n, files, count, MSG_DONTWAIT)) kill(w.pid, SIGKILL);
-  berths_[worker].tell();
-  wake_sleeper(berths_[worker].notes, sleepers::anywhere);
+  page_->berths[worker].tell();
+  wake_sleeper(page_->berths[worker].notes, sleepers::anywhere);
 }
 
 void keeper_process::attach(std::uint32_t m, std::uint32_t worker) noexcept {
@@ -120,7 +120,7 @@ void keeper_process::attach(std::uint32_t m, std::uint32_t worker) noexcept {
 
 void keeper_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept {
   worker_seat& w = workers_[worker];
-  if (w.pid == 0 || !berths_[worker].doom(m)) return;
+  if (w.pid == 0 || !page_->berths[worker].doom(m)) return;
   w.killed_for = m + 1;
   kill(w.pid, SIGKILL);
 }
@@ -146,7 +146,7 @@ void keeper_process::report_death(std::uint32_t worker, int how) {
   r.worker = worker;
   r.pid = w.pid;
   r.number = how;
-  r.had_work = berths_[worker].has_worked.load(memory_order_relaxed) != 0;
+  r.had_work = page_->berths[worker].has_worked.load(memory_order_relaxed) != 0;
   w.pid = 0;
   close_file(&w.notes);
   for (std::uint32_t m = 0; m < members_max; ++m) {

@@ -83,6 +83,7 @@ class process_machine final : public machine, public remote_workers {
   }
   bool collect(std::uint32_t worker, remote_end* end) noexcept override;
 
+  bool is_crowded() const noexcept override { return pool_.is_crowded(); }
   bool is_away(std::uint32_t worker) const noexcept override { return pool_.is_away(worker); }
   void watch() noexcept override {
     // Pairs with the worker's look after an end.

@@ -65,6 +65,8 @@ class pool {
   void kill(std::uint32_t worker) noexcept;
   // is_away(), of a shared pool: the worker is in a task of another host.
   bool is_away(std::uint32_t worker) const noexcept;
+  // is_crowded(): it has as many hosts as there are cores, or more.
+  bool is_crowded() const noexcept;
 
  private:
   bool is_shared() const noexcept { return settings_.pool != nullptr; }
@@ -77,7 +79,7 @@ class pool {
   bool join_keeper();
   bool start_keeper();
   bool knock() noexcept;
-  bool map_berths(int* file) noexcept;
+  bool map_page(int* file) noexcept;
   void leave_keeper() noexcept;
   std::uint64_t program_mark() const noexcept;
   bool introduce() noexcept;
@@ -103,8 +105,9 @@ class pool {
   std::uint32_t workers_ = 0;
   std::size_t lane_bytes_ = 0;
   introduction about_;
-  std::uint32_t member_ = 0;   // this host's number, of a shared pool
-  berth<>* berths_ = nullptr;  // mapped to be read only; by worker
+  std::uint32_t member_ = 0;  // this host's number, of a shared pool
+  const pool_page* page_ = nullptr;
+  unsigned cores_ = available_cores();
   common* shared_ = nullptr;
   int shared_file_ = -1;
   int heap_file_ = -1;

@@ -97,7 +97,7 @@ bool pool::await_ready() noexcept {
     errno = EPIPE;
   if (r.what == report::ready) {
     member_ = r.member;
-    return !is_shared() || map_berths(&file);
+    return !is_shared() || map_page(&file);
   }
   close_file(&file);
   if (is_shared() && (errno == EPIPE || errno == ECONNRESET)) return false;  // it was about to end

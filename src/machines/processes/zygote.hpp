@@ -53,7 +53,7 @@ struct order {
   std::uint64_t lane_begin = 0;
 };
 
-// From the zygote. `started` brings the worker's pidfd along, a keeper's `ready` its berths.
+// From the zygote. `started` brings the worker's pidfd along, a keeper's `ready` its page.
 struct report {
   enum : std::uint32_t {
     ready = 0,
