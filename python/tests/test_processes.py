@@ -241,3 +241,66 @@ def test_no_process_is_left() -> None:
         else:
             state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
             assert state == "Z", f"process {pid} is left"
+
+
+_MEMBER = """
+import sys
+import numpy as np
+import leveret
+
+with leveret.Runtime("processes", workers=2, pool=sys.argv[1]) as runtime:
+    print("there", flush=True)
+    for line in sys.stdin:
+        tickets = [runtime.submit(leveret.builtin("sum"), np.full(9, float(i))) for i in range(50)]
+        right = [each.result() for each in tickets] == [9.0 * i for i in range(50)]
+        print("right" if right else "wrong", flush=True)
+"""
+
+
+def _members(pool: str, count: int) -> list[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", _MEMBER, pool]
+    pipe = subprocess.PIPE
+    return [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(count)]
+
+
+def _ask(member: subprocess.Popen[str]) -> str:
+    assert member.stdin is not None
+    member.stdin.write("go\n")
+    member.stdin.flush()
+    return _hear(member)
+
+
+def _hear(member: subprocess.Popen[str]) -> str:
+    assert member.stdout is not None
+    return member.stdout.readline().strip()
+
+
+def test_hosts_share_a_pool_and_one_is_killed() -> None:
+    first, second = _members(f"test-python-{os.getpid()}", 2)
+    try:
+        assert [_hear(first), _hear(second)] == ["there", "there"]
+        assert [_ask(first), _ask(second)] == ["right", "right"]
+        first.kill()
+        first.wait()
+        assert _ask(second) == "right"
+    finally:
+        for each in (first, second):
+            each.kill()
+            each.communicate()
+
+
+def test_two_runtimes_share_a_pool() -> None:
+    pool = f"test-python-two-{os.getpid()}"
+    with (
+        leveret.Runtime("processes", workers=1, pool=pool) as one,
+        leveret.Runtime("processes", workers=1, pool=pool) as other,
+    ):
+        total = leveret.builtin("sum")
+        assert one.submit(total, np.ones(3)).result() == 3
+        assert other.submit(total, leveret.shared_array(4)).result() == 0
+
+
+@pytest.mark.parametrize(("pool", "error"), [("a b", ValueError), ("", ValueError), (3, TypeError)])
+def test_bad_names_of_pools_are_refused(pool: object, error: type[Exception]) -> None:
+    with pytest.raises(error, match="pool"):
+        leveret.Runtime("processes", workers=1, pool=pool)  # type: ignore[arg-type]
