@@ -8,7 +8,9 @@
 #include <string>
 
 static const auto add_up = lev::define("add_up", [](lev::in<int> x, lev::result<int> sum) {
-  for (const int v : x) sum += v;
+  int total = 0;
+  for (const int v : x) total += v;
+  sum = total;
 });
 
 // What each host does: the name of the pool is all that they have in common.
