@@ -22,6 +22,21 @@ inline bool spin_remote(engine& e, participant& self, awaited& what,
   }
 }
 
+// Looks on, and offers the core meanwhile. False: it is time to sleep.
+inline bool linger_remote(engine& e, participant& self, awaited& what, std::uint64_t span_ns,
+                          std::uint64_t deadline_ns) noexcept {
+  if (is_service(e, self) || !self.linger.begin()) return false;
+  const auto now_ns = [&]() noexcept { return e.place->now_ns(); };
+  const std::uint64_t until_ns = smaller(now_ns() + span_ns, deadline_ns);
+  for (bool is_free = true; is_free && now_ns() < until_ns;) {
+    is_free = self.linger.offer(now_ns, [&]() noexcept { e.place->yield_core(); });
+    if (!what.is_there() && !has_remote_work(e)) continue;
+    if (is_free) self.linger.end();
+    return true;
+  }
+  return false;
+}
+
 inline void sleep_remote(engine& e, participant& self, awaited& what,
                          std::uint64_t deadline_ns) noexcept {
   const bool is_host = !is_service(e, self);

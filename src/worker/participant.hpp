@@ -25,6 +25,7 @@
 #include "sync/doorbell.hpp"
 #include "sync/parker.hpp"
 #include "trace/events.hpp"
+#include "worker/linger.hpp"
 
 namespace lev {
 
@@ -144,6 +145,7 @@ struct alignas(line_pair_bytes) participant {
   std::int32_t small_catches = 0;  // few tasks were ready, that often in a row: count_ready()
   bool hands_over = false;         // was the last spinner: wakes another if there is more work
   random_source random;
+  lingerer linger;  // where workers are remote
   // Pieces of `notice_join` completed here and not yet counted there (gcell's batched notification,
   // GC-10).
   std::uint32_t notice_join = no_slot;

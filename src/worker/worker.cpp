@@ -341,7 +341,9 @@ void idle_remote(engine& e, participant& self, awaited& what, std::uint64_t dead
   const std::uint64_t spin_ns = e.remote->is_crowded() ? 0 : e.settings.spin_ns;
   const std::uint64_t spin_end_ns =
       sleeps ? smaller(e.place->now_ns() + spin_ns, deadline_ns) : deadline_ns;
-  if (!spin_remote(e, self, what, spin_end_ns) && sleeps) sleep_remote(e, self, what, deadline_ns);
+  if (spin_remote(e, self, what, spin_end_ns) || !sleeps) return;
+  if (linger_remote(e, self, what, lingerer::spans * spin_ns, deadline_ns)) return;
+  sleep_remote(e, self, what, deadline_ns);
 }
 
 void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,

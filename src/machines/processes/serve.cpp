@@ -5,7 +5,9 @@
 #include "share/zone.hpp"
 #include "sync/futex.hpp"
 #include "worker/execute.hpp"
+#include "worker/linger.hpp"
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -76,6 +78,13 @@ class worker_process {
     }
     return nullptr;
   }
+  client* look_for_task() noexcept {
+    for (std::uint32_t look = 0; look < looks_per_clock; ++look) {
+      if (client* c = next_client()) return c;
+      real_env::pause();
+    }
+    return nullptr;
+  }
   client& await() noexcept;
   void sleep() noexcept;
 
@@ -96,6 +105,7 @@ class worker_process {
   std::size_t turn_ = 0;
   client* current_ = nullptr;  // whose shared memory is_shared() knows
   std::uint64_t float_mode_ = 0;
+  lingerer linger_;
   // In a shared pool only.
   berth<>* place_ = nullptr;
   int notes_ = -1;
@@ -108,20 +118,26 @@ client& worker_process::await() noexcept {
   if (place_ != nullptr) read_notes();
   if (client* c = next_client()) return *c;
   const std::uint64_t begin_ns = monotonic_ns();
+  enum { polling, lingering, sleeping } now = polling;
   for (;;) {
-    for (std::uint32_t look = 0; look < looks_per_clock; ++look) {
-      if (client* c = next_client()) return *c;
-      real_env::pause();
+    if (client* c = look_for_task()) {
+      if (now == lingering) linger_.end();
+      return *c;
     }
     if (place_ != nullptr) be_free();
     const std::uint64_t waited_ns = monotonic_ns() - begin_ns;
-    std::uint32_t spin_ns = 0;
+    std::uint64_t spin_ns = 0;
     for (const auto& c : clients_) {
       if (c->is_stopped()) leave();
       c->tell_idle(waited_ns);
-      spin_ns = larger(spin_ns, c->about().spin_ns);
+      spin_ns = larger<std::uint64_t>(spin_ns, c->about().spin_ns);
     }
-    if (waited_ns >= spin_ns) sleep();
+    if (waited_ns < spin_ns) continue;
+    if (now == polling) now = linger_.begin() ? lingering : sleeping;
+    const bool is_over = waited_ns >= (1 + lingerer::spans) * spin_ns;
+    if (now == lingering && (is_over || !linger_.offer(&monotonic_ns, &sched_yield)))
+      now = sleeping;
+    if (now == sleeping) sleep();
   }
 }
 

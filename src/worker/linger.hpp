@@ -1,0 +1,64 @@
+// linger: what comes between polling and sleeping where workers are processes. Who sleeps must be
+// woken, which costs the other side a system call and itself 20 to 50 us; so it looks on for a
+// while, and offers its core to others between its looks.
+//
+// Where somebody takes the core it is better to sleep: whoever is woken gets a core at once, but
+// who has given it away waits until the other's time is over. So the first offer that is taken ends
+// the lingering, and after each of them more and more waits in a row go without.
+//
+// One thread's own; it reads no clock and makes no call but those it is given.
+#ifndef LEVERET_WORKER_LINGER_HPP
+#define LEVERET_WORKER_LINGER_HPP
+
+#include "base/numbers.hpp"
+
+#include <cstdint>
+
+namespace lev {
+
+class lingerer {
+ public:
+  // In spans of polling (config::spin_ns). (bench python-array: a call every 100 us finds its
+  // worker awake; spin_ns is 20 us there.)
+  static constexpr std::uint64_t spans = 8;
+  // An offer that nobody takes costs 0.3 us here, one that is taken at least a switch of threads.
+  static constexpr std::uint64_t taken_ns = 10'000;
+  // An offer that is taken costs up to 3 ms, a time slice, and lingering with success saves 0.1 ms.
+  static constexpr std::uint32_t failures_max = 10;
+  static constexpr std::uint32_t successes_per_failure = 64;
+
+  // begin() is called when polling ends. False: this wait is to go without.
+  bool begin() noexcept {
+    if (skips_ == 0) return true;
+    --skips_;
+    return false;
+  }
+
+  // offer() gives the core to whoever wants it. False: somebody took it.
+  template <class Clock, class Give>
+  bool offer(Clock&& now_ns, Give&& give_core) noexcept {
+    const std::uint64_t begin_ns = now_ns();
+    give_core();
+    if (now_ns() - begin_ns < taken_ns) return true;
+    successes_ = 0;
+    failures_ = smaller(failures_ + 1, failures_max);
+    skips_ = 1u << failures_;
+    return false;
+  }
+
+  // end() is called when what was waited for came meanwhile.
+  void end() noexcept {
+    if (failures_ == 0 || ++successes_ < successes_per_failure) return;
+    successes_ = 0;
+    --failures_;
+  }
+
+ private:
+  std::uint32_t failures_ = 0;
+  std::uint32_t successes_ = 0;  // since the last failure, or since they made up for one
+  std::uint32_t skips_ = 0;
+};
+
+}  // namespace lev
+
+#endif
