@@ -19,9 +19,13 @@
 namespace lev {
 
 // shared_allocate() returns `bytes` bytes of shared memory, zeroed and aligned to 128 bytes; null
-// when there is none left, or `bytes` is 0. Thread safe. Costs about a microsecond; memory is
-// committed before it is handed out, so a shortage shows here and not as a fault later.
+// when there is none left, or `bytes` is 0. Thread safe. Memory is committed before it is handed
+// out, so a shortage shows here and not as a fault later. Costs about a microsecond for memory that
+// was never used, and the system's clearing of it; the clearing of memory that was used before.
 void* shared_allocate(std::size_t bytes) noexcept;
+
+// shared_allocate_for_overwrite() is the same without the clearing: the bytes may be anything.
+void* shared_allocate_for_overwrite(std::size_t bytes) noexcept;
 
 // shared_free() gives back what shared_allocate() returned; null does nothing. No task may still
 // use it. Thread safe.

@@ -62,7 +62,7 @@ shared_block::shared_block(std::size_t bytes, bool is_cleared) : data_(nullptr),
   }
   {
     const nb::gil_scoped_release released;
-    data_ = shared_allocate(size);
+    data_ = is_cleared ? shared_allocate(size) : shared_allocate_for_overwrite(size);
   }
   if (data_ == nullptr)
     raise_status(status::out_of_memory,

@@ -3,6 +3,7 @@
 
 #include "base/assert.hpp"
 #include "base/numbers.hpp"
+#include "share/committed.hpp"
 #include "share/faults.hpp"
 #include "sync/env.hpp"
 #include "sync/spin_lock.hpp"
@@ -15,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <map>
 #include <new>
 
@@ -25,7 +27,6 @@ namespace {
 constexpr std::size_t heap_bytes_max = std::size_t{64} << 30;
 constexpr std::size_t heap_bytes_min = std::size_t{64} << 20;
 constexpr std::size_t block_alignment = line_pair_bytes;
-constexpr std::size_t page_bytes = 4096;
 // From this size on a freed block's memory goes back to the system: a page fault costs more than
 // clearing a page.
 constexpr std::size_t returned_bytes_min = 8 << 20;
@@ -54,6 +55,7 @@ struct heap {
   std::uintptr_t next_place = 0;
   std::map<std::uintptr_t, std::size_t> free_blocks;  // by address; no two touch
   std::map<std::uintptr_t, std::size_t> used_blocks;
+  committed_chunks committed;
 };
 
 heap& the_heap() noexcept {
@@ -159,22 +161,39 @@ void forget_parents_heap(heap& h) {
   h.here = zone{};
   h.free_blocks.clear();
   h.used_blocks.clear();
+  h.committed.clear();
 }
 
-// Commits a block's pages, so that a shortage shows here. False: there is no memory.
-bool commit(const zone& z, std::uintptr_t begin, std::size_t bytes) noexcept {
-  const std::uintptr_t first = begin / page_bytes * page_bytes;
-  const std::size_t length = round_up(begin + bytes, page_bytes) - first;
-  return !fault_at("host.fallocate") &&
-         fallocate(z.heap_file, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first - z.heap_begin),
-                   static_cast<off_t>(length)) == 0;
+bool ask_for(const heap& h, committed_chunks::range r, int how) noexcept {
+  return fallocate(h.here.heap_file, how | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(r.begin_byte()),
+                   static_cast<off_t>(r.bytes())) == 0;
 }
 
-void* take_block(heap& h, std::size_t bytes) {
+// Commits the memory of a block, so that a shortage shows here. False: there is none, and nothing
+// has changed. What is new, and so zero, is told: the last chunks in a row that were missing.
+bool commit(heap& h, std::uintptr_t begin, std::size_t bytes, committed_chunks::range* fresh) {
+  using range = committed_chunks::range;
+  const range all =
+      committed_chunks::around(begin - h.here.heap_begin, begin - h.here.heap_begin + bytes);
+  for (range r = h.committed.first_missing(all); !r.is_empty();
+       r = h.committed.first_missing({r.end, all.end})) {
+    if (fault_at("host.fallocate") || !ask_for(h, r, 0)) {
+      for (range back = h.committed.first_missing({all.begin, r.begin}); !back.is_empty();
+           back = h.committed.first_missing({back.end, r.begin}))
+        ask_for(h, back, FALLOC_FL_PUNCH_HOLE);
+      return false;
+    }
+    *fresh = r;
+  }
+  h.committed.set(all);
+  return true;
+}
+
+void* take_block(heap& h, std::size_t bytes, committed_chunks::range* fresh) {
   for (auto b = h.free_blocks.begin(); b != h.free_blocks.end(); ++b) {
     if (b->second < bytes) continue;
     const auto [begin, size] = *b;
-    if (!commit(h.here, begin, bytes)) return nullptr;
+    if (!commit(h, begin, bytes, fresh)) return nullptr;
     h.used_blocks.emplace(begin, bytes);
     if (size > bytes) h.free_blocks.emplace_hint(b, begin + bytes, size - bytes);
     h.free_blocks.erase(begin);
@@ -183,12 +202,22 @@ void* take_block(heap& h, std::size_t bytes) {
   return nullptr;
 }
 
+// Clears a block but for what is fresh from the system.
+void clear_block(void* block, std::size_t bytes, std::uintptr_t fresh_begin,
+                 std::size_t fresh_bytes) noexcept {
+  const auto begin = reinterpret_cast<std::uintptr_t>(block);
+  const std::uintptr_t end = begin + bytes;
+  const std::uintptr_t first = smaller(larger(fresh_begin, begin), end);
+  const std::uintptr_t last = larger(smaller(fresh_begin + fresh_bytes, end), first);
+  std::memset(block, 0, first - begin);
+  std::memset(reinterpret_cast<void*>(last), 0, end - last);
+}
+
 void give_block(heap& h, std::uintptr_t begin, std::size_t bytes) {
   if (bytes >= returned_bytes_min) {
-    const std::uintptr_t first = round_up(begin, page_bytes);
-    const std::uintptr_t last = (begin + bytes) / page_bytes * page_bytes;
-    fallocate(h.here.heap_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-              static_cast<off_t>(first - h.here.heap_begin), static_cast<off_t>(last - first));
+    const committed_chunks::range whole =
+        committed_chunks::within(begin - h.here.heap_begin, begin - h.here.heap_begin + bytes);
+    if (ask_for(h, whole, FALLOC_FL_PUNCH_HOLE)) h.committed.clear(whole);
   }
   auto after = h.free_blocks.lower_bound(begin);
   if (after != h.free_blocks.begin()) {
@@ -257,19 +286,35 @@ void adopt_zone(std::uintptr_t begin, std::uintptr_t end) noexcept {
   h.adopted.heap_end = end;
 }
 
-void* shared_allocate(std::size_t bytes) noexcept try {
+namespace {
+
+void* allocate(std::size_t bytes, bool is_cleared) noexcept try {
   if (bytes == 0 || bytes > heap_bytes_max || open_zone() == nullptr) return nullptr;
   heap& h = the_heap();
   void* block = nullptr;
+  committed_chunks::range fresh;
+  std::uintptr_t heap_begin = 0;
   bytes = round_up(bytes, block_alignment);
   {
     const locked l(h);
-    block = take_block(h, bytes);
+    block = take_block(h, bytes, &fresh);
+    heap_begin = h.here.heap_begin;
   }
-  if (block != nullptr) __builtin_memset(block, 0, bytes);
+  if (block != nullptr && is_cleared)
+    clear_block(block, bytes, heap_begin + fresh.begin_byte(), fresh.bytes());
   return block;
 } catch (const std::bad_alloc&) {
   return nullptr;
+}
+
+}  // namespace
+
+void* shared_allocate(std::size_t bytes) noexcept {
+  return allocate(bytes, true);
+}
+
+void* shared_allocate_for_overwrite(std::size_t bytes) noexcept {
+  return allocate(bytes, false);
 }
 
 void shared_free(void* block) noexcept try {

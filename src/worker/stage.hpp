@@ -35,7 +35,7 @@ inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes,
   if (j.store_offset != arena::none) return self.store + j.store_offset;
   if (!must) return nullptr;
   j.spill = e.remote != nullptr
-                ? shared_allocate(bytes)
+                ? shared_allocate_for_overwrite(bytes)
                 : std::aligned_alloc(arena::alignment, round_up(bytes, arena::alignment));
   return static_cast<char*>(j.spill);
 }

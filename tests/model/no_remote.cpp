@@ -53,7 +53,7 @@ const zone* open_zone() noexcept {
 bool is_shared(const void*, std::size_t) noexcept {
   return false;
 }
-void* shared_allocate(std::size_t) noexcept {
+void* shared_allocate_for_overwrite(std::size_t) noexcept {
   return nullptr;
 }
 void shared_free(void*) noexcept {}

@@ -1,0 +1,169 @@
+// Shared memory: what is asked of the system, what is given back, and what a block contains.
+#include <gtest/gtest.h>
+#include <leveret/shared.hpp>
+
+#include "share/committed.hpp"
+#include "share/faults.hpp"
+#include "share/zone.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace lev {
+namespace {
+
+using range = committed_chunks::range;
+constexpr std::size_t chunk = committed_chunks::chunk_bytes;
+constexpr std::size_t large = 8 << 20;  // from here on freed memory goes back to the system
+
+bool operator==(const range& a, const range& b) {
+  return a.begin == b.begin && a.end == b.end;
+}
+
+TEST(committed_chunks, nothing_is_committed_at_first) {
+  const committed_chunks c;
+  EXPECT_TRUE(c.first_missing({0, 5}) == (range{0, 5}));
+  EXPECT_TRUE(c.first_missing({200, 1000}) == (range{200, 1000}));
+  EXPECT_TRUE(c.first_missing({3, 3}).is_empty());
+}
+
+TEST(committed_chunks, bytes_lie_in_chunks) {
+  EXPECT_TRUE(committed_chunks::around(0, 1) == (range{0, 1}));
+  EXPECT_TRUE(committed_chunks::around(chunk - 1, chunk + 1) == (range{0, 2}));
+  EXPECT_TRUE(committed_chunks::within(1, 3 * chunk) == (range{1, 3}));
+  EXPECT_TRUE(committed_chunks::within(1, chunk).is_empty());
+  EXPECT_TRUE(committed_chunks::within(chunk, 2 * chunk - 1).is_empty());
+}
+
+// The same as a vector of bits, asked at random.
+TEST(committed_chunks, finds_what_is_missing) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  constexpr std::size_t size = 300;
+  committed_chunks c;
+  std::vector<bool> expected(size);
+  for (int step = 0; step < 2000; ++step) {
+    range r{random() % size, random() % size};
+    if (r.begin > r.end) std::swap(r.begin, r.end);
+    const bool is_set = random() % 2 == 0;
+    is_set ? c.set(r) : c.clear(r);
+    for (std::size_t i = r.begin; i < r.end; ++i) expected[i] = is_set;
+    const range all{random() % size / 2, size};
+    const auto at = [&](std::size_t i) {
+      return expected.begin() + static_cast<std::ptrdiff_t>(i);
+    };
+    const auto begin = std::find(at(all.begin), at(all.end), false);
+    const auto end = std::find(begin, at(all.end), true);
+    const range found = c.first_missing(all);
+    ASSERT_EQ(found.begin, static_cast<std::size_t>(begin - expected.begin()));
+    ASSERT_EQ(found.end, static_cast<std::size_t>(end - expected.begin()));
+  }
+}
+
+struct freeing {
+  void operator()(char* p) const { shared_free(p); }
+};
+using block = std::unique_ptr<char, freeing>;
+block take(std::size_t bytes) {
+  return block(static_cast<char*>(shared_allocate(bytes)));
+}
+block take_dirty(std::size_t bytes) {
+  block b(static_cast<char*>(shared_allocate_for_overwrite(bytes)));
+  if (b != nullptr) std::memset(b.get(), 0xa5, bytes);
+  return b;
+}
+bool is_zero(const block& b, std::size_t bytes) {
+  return std::all_of(b.get(), b.get() + bytes, [](char c) { return c == 0; });
+}
+std::size_t committed_bytes() {
+  struct stat about;
+  return fstat(open_zone()->heap_file, &about) == 0
+             ? static_cast<std::size_t>(about.st_blocks) * 512
+             : 0;
+}
+
+// Counts how often the system is asked for memory, and may have it refuse.
+class watched {
+ public:
+  explicit watched(std::uint32_t allowed = fault_plan::never) {
+    plan_.point = fault_name("host.fallocate").index;
+    plan_.action = fault_action::fail;
+    plan_.passes.store(allowed, memory_order_relaxed);
+    arm_faults(&plan_, nullptr);
+  }
+  ~watched() { arm_faults(nullptr, nullptr); }
+  std::uint32_t asked() const { return plan_.hits[plan_.point].load(memory_order_relaxed); }
+
+ private:
+  fault_plan plan_;
+};
+
+TEST(shared_memory, a_block_that_was_used_before_is_zero_again_and_asks_for_nothing) {
+  const std::size_t bytes = large - 5 * chunk;
+  take_dirty(bytes);
+  const watched w;
+  const block again = take(bytes);
+  ASSERT_NE(again, nullptr);
+  EXPECT_TRUE(is_zero(again, bytes));
+  EXPECT_EQ(w.asked(), 0u);
+}
+
+TEST(shared_memory, a_block_is_zero_where_it_is_partly_new) {
+  take_dirty(3 * chunk + 128);
+  const block more = take(large);  // begins where that was
+  ASSERT_NE(more, nullptr);
+  EXPECT_TRUE(is_zero(more, large));
+}
+
+TEST(shared_memory, a_large_block_goes_back_to_the_system_and_is_asked_for_again) {
+  const block before = take(chunk / 2);  // so that the large one does not begin with a chunk
+  block b = take_dirty(large);
+  const std::size_t with = committed_bytes();
+  b.reset();
+  EXPECT_LE(committed_bytes() + large - 2 * chunk, with);
+  EXPECT_TRUE(before == nullptr || is_zero(before, chunk / 2));
+  const watched w;
+  b = take(large);
+  EXPECT_GE(w.asked(), 1u);
+  EXPECT_GE(committed_bytes(), with);
+  EXPECT_TRUE(is_zero(b, large));
+}
+
+TEST(shared_memory, a_shortage_shows_at_once_and_leaves_nothing_behind) {
+  // Large blocks go back to the system and the small ones between them do not, so that the whole is
+  // asked for in parts.
+  constexpr std::uint32_t parts = 4;
+  std::vector<block> all;
+  for (std::uint32_t i = 0; i < parts; ++i) {
+    all.push_back(take_dirty(large));
+    all.push_back(take_dirty(chunk * 4));
+  }
+  all.clear();
+  const std::size_t before = committed_bytes();
+  const std::size_t bytes = parts * large;
+  for (std::uint32_t allowed = 0; allowed < parts; ++allowed) {
+    const watched w(allowed);
+    EXPECT_EQ(take(bytes), nullptr);
+    EXPECT_EQ(committed_bytes(), before) << allowed;
+  }
+  const block b = take(bytes);
+  ASSERT_NE(b, nullptr);
+  EXPECT_TRUE(is_zero(b, bytes));
+}
+
+TEST(shared_memory, small_blocks_share_what_is_committed) {
+  const block first = take(128);
+  const watched w;
+  std::vector<block> all;
+  for (std::size_t i = 0; i < chunk / 128; ++i) all.push_back(take(128));
+  EXPECT_LE(w.asked(), 2u);
+}
+
+}  // namespace
+}  // namespace lev
