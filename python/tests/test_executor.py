@@ -184,6 +184,22 @@ def test_arrays_come_and_go(pool: ProcessExecutor) -> None:
         got[0][:] = 0  # it is ours
 
 
+@pytest.mark.parametrize(
+    "dtype", ["f8", ">f8", "?", "c16", "S5", "U3", "M8[s]", "i4,f8", "O", "V1500"]
+)
+def test_arrays_of_every_kind(pool: ProcessExecutor, dtype: str) -> None:
+    x = np.zeros((60, 20), dtype)
+    if dtype not in ("i4,f8", "V1500"):
+        x[:] = np.arange(20) % 2
+    for view in (x, x.T, x[::2], x[:0], x[3], x[3, 4:5].reshape(())):
+        native = view.dtype.newbyteorder("=")  # NumPy itself turns the bytes of some views
+        for args, kwargs in (((view, 1), {}), ((), {"a": view, "b": 1})):
+            got = pool.submit(lambda a, b: (a, b), *args, **kwargs).result(30)[0]
+            assert (got.dtype.newbyteorder("="), got.shape) == (native, view.shape)
+            np.testing.assert_array_equal(got, view)
+        np.testing.assert_array_equal(pool.submit(lambda a: a, view).result(30), view)
+
+
 def test_arguments_are_private(pool: ProcessExecutor) -> None:
     x = np.zeros(100_000)
 
