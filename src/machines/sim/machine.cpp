@@ -9,13 +9,13 @@
 // cannot come, or a wake-up was lost. On real threads that would hang, here the host's wait ends
 // with would_deadlock.
 #include "machine/machine.hpp"
+#include "machine/store_memory.hpp"
 
 #include "base/assert.hpp"
 #include "base/numbers.hpp"
 #include "base/random.hpp"
 #include "context/context.hpp"
 
-#include <sys/mman.h>
 
 #include <memory>
 #include <new>
@@ -66,11 +66,8 @@ class sim_machine final : public machine {
                  std::uint64_t deadline_ns) noexcept override;
   void wake_word(atomic<std::uint32_t>& word) noexcept override;
 
-  void* open_store(std::size_t bytes) noexcept override {
-    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return p == MAP_FAILED ? nullptr : p;
-  }
-  void close_store(void* store, std::size_t bytes) noexcept override { munmap(store, bytes); }
+  void* open_store(std::size_t bytes) noexcept override { return map_store(bytes); }
+  void close_store(void* store, std::size_t bytes) noexcept override { unmap_store(store, bytes); }
 
   void get(std::uint32_t tag, void* local, const argument& remote) noexcept override {
     copy(tag, local, remote, true);

@@ -1,13 +1,13 @@
 // The machine `threads`: a worker is a thread, a local store is memory, a copy is a memcpy. See
 // README.md beside this file.
 #include "machine/machine.hpp"
+#include "machine/store_memory.hpp"
 
 #include "machines/threads/cores.hpp"
 #include "sync/futex.hpp"
 
 #include <pthread.h>
 #include <sched.h>
-#include <sys/mman.h>
 
 #include <new>
 #include <vector>
@@ -45,11 +45,8 @@ class thread_machine final : public machine {
     wake_sleeper(word, sleepers::here);
   }
 
-  void* open_store(std::size_t bytes) noexcept override {
-    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return p == MAP_FAILED ? nullptr : p;
-  }
-  void close_store(void* store, std::size_t bytes) noexcept override { munmap(store, bytes); }
+  void* open_store(std::size_t bytes) noexcept override { return map_store(bytes); }
+  void close_store(void* store, std::size_t bytes) noexcept override { unmap_store(store, bytes); }
 
   void get(std::uint32_t, void* local, const argument& remote) noexcept override {
     copy_rows(local, remote, true);
