@@ -9,7 +9,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from check_parts.steps import Count, Steps, read_counts, read_ctest, read_junit, read_unittest
+from check_parts.steps import (
+    Count,
+    Steps,
+    read_cases,
+    read_counts,
+    read_ctest,
+    read_junit,
+    read_unittest,
+)
 
 CTEST = """60% tests passed, 2 tests failed out of 5
 
@@ -22,6 +30,27 @@ The following tests FAILED:
 \t  4 - d (Not Run)
 """
 JUNIT = '<testsuites><testsuite tests="7" failures="1" errors="2" skipped="1"/></testsuites>'
+CASES = """<testsuite>
+<testcase name="on/ticket_test.waits" status="fail"><system-out>
+[ RUN      ] on/ticket_test.waits/threads_1
+[       OK ] on/ticket_test.waits/threads_1 (12 ms)
+[ RUN      ] on/ticket_test.waits/sim_1
+[  SKIPPED ] on/ticket_test.waits/sim_1 (0 ms)
+[ RUN      ] on/ticket_test.waits/sim_4
+[  FAILED  ] on/ticket_test.waits/sim_4, where GetParam() = sim, 4 workers (3 ms)
+[  SKIPPED ] 1 test, listed below:
+[  SKIPPED ] on/ticket_test.waits/sim_1
+[  FAILED  ] 1 test, listed below:
+[  FAILED  ] on/ticket_test.waits/sim_4, where GetParam() = sim, 4 workers
+</system-out></testcase>
+<testcase name="conformance_tests.shard_1" status="fail"><system-out>
+[       OK ] arena.is_full (0 ms)
+[ RUN      ] arena.crashes
+</system-out></testcase>
+<testcase name="example_hello" status="run"><system-out>[       OK ] said</system-out></testcase>
+<testcase name="api.refused" status="fail"><system-out/></testcase>
+<testcase name="docs_shell" status="notrun"><system-out/></testcase>
+</testsuite>"""
 
 
 class CheckTest(unittest.TestCase):
@@ -64,6 +93,22 @@ class CheckTest(unittest.TestCase):
         self.assertIsNone(read_junit(path)(None))
         path.write_text(JUNIT)
         self.assertEqual(read_junit(path)(None), Count(3, 3, 1))
+
+    def test_the_cases_of_ctest_are_read(self):
+        path = self.root / "results.xml"
+        self.assertIsNone(read_cases(path)(None))
+        path.write_text(CASES)
+        count = read_cases(path)(None)
+        self.assertEqual(count, Count(3, 3, 2))
+        failed = ["on/ticket_test.waits/sim_4", "conformance_tests.shard_1", "api.refused"]
+        self.assertEqual(count.names, failed)
+
+    def test_a_case_that_failed_is_named(self):
+        path = self.root / "results.xml"
+        path.write_text(CASES)
+        good, count, said = self.run_step("exit 8", read=read_cases(path))
+        self.assertEqual((good, count), (False, Count(3, 3, 2)))
+        self.assertIn("failed: on/ticket_test.waits/sim_4\n", said)
 
     def test_a_plain_step_counts_one(self):
         self.assertEqual(self.run_step("true")[:2], (True, Count(1, 0, 0)))

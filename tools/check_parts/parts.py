@@ -1,6 +1,7 @@
 """The parts of tools/check, in the order in which they run; each is a function over its Steps.
 
-Every test runs in one part: `dev` runs all of ctest but the labels that have parts of their own.
+Every test runs in one part: the preset `dev` has all of ctest but the labels that have parts, and
+presets, of their own.
 """
 
 import os
@@ -13,9 +14,9 @@ from pathlib import Path
 
 from tidy_rules.source import Tree
 
-from .steps import read_counts, read_ctest, read_junit, read_unittest
+from .steps import read_cases, read_counts, read_ctest, read_junit, read_unittest
 
-OWN_PART = "^(model|docs)$"  # labels of ctest that `dev` leaves to other parts
+OUTPUT_BYTES = 1 << 26  # of one test, more than any prints: cases are counted in it
 MODEL_FACTOR = "20"  # how many times as many schedules the model tests explore with LEVERET_DEEP=1
 BUILT = set()  # presets and environments that this process has made
 PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
@@ -71,17 +72,21 @@ def configure(steps, preset, prefix=()):
     return steps.run(f"configure-{preset}", command, counts=False, env=launcher)
 
 
-def ctest(steps, preset, *words, prefix=(), env=None):
-    command = [*prefix, "ctest", "--preset", preset, "-j", steps.jobs, *words]
+def ctest(steps, preset, prefix=(), env=None):
+    results = steps.logs / f"{steps.part}-ctest.xml"
+    results.unlink(missing_ok=True)
+    command = [*prefix, "ctest", "--preset", preset, "-j", steps.jobs, "--output-junit", results]
+    command += ["--test-output-size-passed", OUTPUT_BYTES]
+    command += ["--test-output-size-failed", OUTPUT_BYTES]
     if steps.deep:
         command += ["--timeout", "1500"]
-    return steps.run("ctest", command, read=read_ctest, env=env)
+    return steps.run("ctest", command, read=read_cases(results), env=env)
 
 
 def dev(steps):
     """Builds everything with warnings as errors and runs the tests."""
     if build(steps, "dev"):
-        ctest(steps, "dev", "-LE", OWN_PART)
+        ctest(steps, "dev")
 
 
 def asan(steps):

@@ -9,26 +9,29 @@ import re
 import signal
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
 TAIL_LINES = 60
 STEP_SECONDS_MAX = 1800
+CASE_ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:,.*)? \(\d+ ms\)$", re.MULTILINE)
 
 
 @dataclass
 class Count:
-    """Numbers of tests; they add up over steps and parts."""
+    """Numbers of tests; they add up over steps and parts. Some readers name those that failed."""
 
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    names: list[str] = field(default_factory=list, compare=False)
 
     def __iadd__(self, other):
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
+        self.names += other.names
         return self
 
     def __str__(self):
@@ -64,6 +67,45 @@ def read_counts(log):
     lines = log.read_text(errors="replace").splitlines() or [""]
     said = re.fullmatch(r"(\d+) passed, (\d+) failed", lines[-1])
     return Count(int(said[1]), int(said[2])) if said else None
+
+
+def read_cases(path):
+    """A reader of counts from what `ctest --output-junit` writes.
+
+    A GoogleTest program in it counts as the cases that it says it ran, and as one failure more when
+    it failed but none of them did: it crashed or was stopped. Any other test counts as one.
+    """
+
+    def read(_log):
+        try:
+            tests = list(ElementTree.parse(path).iter("testcase"))
+        except (OSError, ElementTree.ParseError):
+            return None
+        total = Count()
+        for test in tests:
+            count = _cases(test.findtext("system-out") or "")
+            status = test.get("status")
+            if status == "fail" and not count.failed:
+                count += Count(failed=1, names=[test.get("name")])
+            elif not count.passed + count.failed + count.skipped:
+                count += Count(int(status == "run"), 0, int(status != "run"))
+            total += count
+        return total
+
+    return read
+
+
+def _cases(output):
+    """The cases that a GoogleTest program says it ran; none for any other program."""
+    count = Count()
+    for result, name in CASE_ENDED.findall(output):
+        if result == "OK":
+            count.passed += 1
+        elif result == "SKIPPED":
+            count.skipped += 1
+        else:
+            count += Count(failed=1, names=[name])
+    return count
 
 
 def read_junit(path):
@@ -108,6 +150,8 @@ class Steps:
         if not good:
             shown = log.read_text(errors="replace").split("\n")[-TAIL_LINES - 1 :]
             print("\n".join(f"    | {line}" for line in shown))
+            for failed in count.names:
+                print(f"    failed: {failed}")
             print(f"    all of it: {log.relative_to(self.root)}", flush=True)
         return good
 
