@@ -2,7 +2,9 @@
 add_library(leveret_flags INTERFACE)
 target_compile_features(leveret_flags INTERFACE cxx_std_20)
 target_compile_options(leveret_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-interference-size>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wnon-virtual-dtor -Wno-interference-size>
+  # Not of a name in another file that is compiled together with this one.
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>>:-Wshadow>
   $<$<BOOL:${LEVERET_WERROR}>:-Werror>)
 if(LEVERET_SANITIZE)
   target_compile_options(leveret_flags INTERFACE

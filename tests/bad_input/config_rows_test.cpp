@@ -15,7 +15,7 @@
 namespace lev::test {
 namespace {
 
-struct row {
+struct config_row {
   int number;
   const char* name;
   void (*spoil)(config&);
@@ -23,11 +23,11 @@ struct row {
   const char* says;
 };
 
-void PrintTo(const row& r, std::ostream* out) {
+void PrintTo(const config_row& r, std::ostream* out) {
   *out << "row " << r.number << ", " << r.name;
 }
 
-const row rows[] = {
+const config_row bad_configs[] = {
     {41, "negative_workers", [](config& c) { c.workers = -1; }, status::bad_config, "workers"},
     {41, "very_negative_workers", [](config& c) { c.workers = INT32_MIN; }, status::bad_config,
      "-2147483648"},
@@ -79,7 +79,7 @@ const row rows[] = {
     {0, "machine_without_a_name", [](config& c) { c.machine = ""; }, status::unavailable, "sim"},
 };
 
-class config_rows : public testing::TestWithParam<row> {};
+class config_rows : public testing::TestWithParam<config_row> {};
 
 TEST_P(config_rows, is_refused) {
   start_alarm();
@@ -99,7 +99,7 @@ TEST_P(config_rows, is_refused) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(on, config_rows, testing::ValuesIn(rows), [](const auto& each) {
+INSTANTIATE_TEST_SUITE_P(on, config_rows, testing::ValuesIn(bad_configs), [](const auto& each) {
   return "row_" + std::to_string(each.param.number) + "_" + each.param.name;
 });
 

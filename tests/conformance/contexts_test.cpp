@@ -75,7 +75,7 @@ TEST_P(contexts_test, walks_reach_what_a_serial_walk_reaches) {
 }
 
 // Get, compute, put: every element is updated once, by many tasks under different tags.
-const auto add_one =
+const auto add_one_each =
     define("contexts.add_one", [](far<std::uint64_t> data, std::uint64_t begin, std::uint64_t end) {
       auto task = this_task();
       constexpr std::size_t block = 16;
@@ -95,7 +95,7 @@ TEST_P(contexts_test, get_compute_put_updates_every_element_once) {
   std::iota(data.begin(), data.end(), std::uint64_t{5});
   std::vector<ticket> all;
   for (std::uint64_t i = 0; i < 16; ++i)
-    all.push_back(r.submit(add_one, data, i * 256, (i + 1) * 256));
+    all.push_back(r.submit(add_one_each, data, i * 256, (i + 1) * 256));
   ASSERT_EQ(wait_all(all.data(), all.size(), wait_limit_ns()).code, status::ok);
   for (std::size_t i = 0; i < data.size(); ++i) ASSERT_EQ(data[i], i + 6);
 }
@@ -178,7 +178,7 @@ TEST_P(contexts_test, tasks_with_children_end) {
 
 // The children end late, on another worker or a long time later: all contexts of the waiting
 // worker go to sleep together, and wake.
-const auto slow = define(
+const auto opens_late = define(
     "contexts.slow",
     [](ref<gate_state> g) {
       if (g.to->blocks) g.to->is_open.wait(false);
@@ -193,7 +193,7 @@ std::uint64_t cpu_ns() {
 
 const auto wait_for_slow = define("contexts.wait_for_slow",
                                   [](ref<runtime> home, ref<gate_state> g, ref<counter> waiting) {
-                                    ticket t = home.to->submit(slow, g);
+                                    ticket t = home.to->submit(opens_late, g);
                                     ++*waiting.to;
                                     this_task().yield();
                                     t.wait();

@@ -17,9 +17,9 @@ namespace {
 class parallel_for_test : public machine_test {};
 LEV_ON_LOCAL_MACHINES(parallel_for_test);
 
-using visits = std::vector<std::atomic<int>>;
+using visit_counts = std::vector<std::atomic<int>>;
 
-void expect_once(const visits& v) {
+void expect_once(const visit_counts& v) {
   for (std::size_t i = 0; i < v.size(); ++i) ASSERT_EQ(v[i], 1) << "index " << i;
 }
 
@@ -27,7 +27,7 @@ TEST_P(parallel_for_test, visits_every_index_once) {
   runtime& r = open();
   for (const std::size_t n : {0u, 1u, 2u, 100u, 10'000u}) {
     for (const std::uint32_t grain : {0u, 1u, 13u, 100'000u}) {
-      visits v(n);
+      visit_counts v(n);
       const auto body = [&v](range piece) {
         for (std::uint64_t i = piece.begin; i < piece.end; ++i) ++v[i];
       };
@@ -51,7 +51,7 @@ TEST_P(parallel_for_test, one_inside_the_other) {
   runtime& r = open();
   static constexpr std::uint64_t rows = 40;
   static constexpr std::uint64_t columns = 50;
-  visits v(rows * columns);
+  visit_counts v(rows * columns);
   r.parallel_for({0, rows}, [&](range outer) {
     for (std::uint64_t y = outer.begin; y < outer.end; ++y) {
       r.parallel_for({0, columns}, [&v, y](range inner) {

@@ -98,10 +98,10 @@ lev_test_registers_lost:
 namespace lev {
 namespace {
 
-constexpr std::size_t stack_bytes = 64 * 1024;
+constexpr std::size_t filled_stack_bytes = 64 * 1024;
 
 // A context that goes back to `main` at every hop().
-struct flow {
+struct filled {
   context main;
   context self;
   std::uint64_t lost_count = 0;
@@ -110,29 +110,29 @@ struct flow {
   void resume() { context::switch_to(main, self); }
 
   static void hop(void* argument) {
-    auto& me = *static_cast<flow*>(argument);
+    auto& me = *static_cast<filled*>(argument);
     context::switch_to(me.self, me.main);
   }
 };
 
 // Holds values of its own, different in every round, across ten switches.
 void hold_registers(void* argument) {
-  auto& me = *static_cast<flow*>(argument);
+  auto& me = *static_cast<filled*>(argument);
   for (unsigned i = 0; i < 10; ++i) {
     const std::uint64_t seed = reinterpret_cast<std::uintptr_t>(&me) * 0x9E3779B97F4A7C15u + i;
-    me.lost_count += lev_test_registers_lost(seed, &flow::hop, &me);
+    me.lost_count += lev_test_registers_lost(seed, &filled::hop, &me);
   }
   me.is_done = true;
   context::finish_to(me.self, me.main);
 }
 
 TEST(context_registers, callee_saved_registers_survive) {
-  std::array<flow, 3> flows;
-  for (flow& one : flows) ASSERT_TRUE(one.self.open(stack_bytes, hold_registers, &one));
+  std::array<filled, 3> all;
+  for (filled& one : all) ASSERT_TRUE(one.self.open(filled_stack_bytes, hold_registers, &one));
   for (int i = 0; i < 11; ++i) {
-    for (flow& one : flows) one.resume();
+    for (filled& one : all) one.resume();
   }
-  for (flow& one : flows) {
+  for (filled& one : all) {
     EXPECT_TRUE(one.is_done);
     EXPECT_EQ(one.lost_count, 0u);
   }
@@ -141,9 +141,9 @@ TEST(context_registers, callee_saved_registers_survive) {
 // The opposite direction: a context that overwrites every callee-saved register, and the registers
 // of the main context, which holds its own values meanwhile.
 TEST(context_registers, the_main_context_keeps_its_registers) {
-  flow one;
-  ASSERT_TRUE(one.self.open(stack_bytes, hold_registers, &one));
-  const auto resume = [](void* argument) { static_cast<flow*>(argument)->resume(); };
+  filled one;
+  ASSERT_TRUE(one.self.open(filled_stack_bytes, hold_registers, &one));
+  const auto resume = [](void* argument) { static_cast<filled*>(argument)->resume(); };
   std::uint64_t lost_count = 0;
   for (unsigned i = 0; i < 11; ++i) lost_count += lev_test_registers_lost(1000 + i, resume, &one);
   EXPECT_TRUE(one.is_done);
@@ -169,7 +169,7 @@ TEST(context_registers, the_main_context_keeps_its_registers) {
 }
 
 struct rounding {
-  flow self;
+  filled self;
   int inherited = -1;
   int kept = -1;
   double third_up = 0;
@@ -179,7 +179,7 @@ struct rounding {
     auto& me = *static_cast<rounding*>(argument);
     me.inherited = std::fegetround();
     std::fesetround(FE_UPWARD);
-    flow::hop(&me.self);
+    filled::hop(&me.self);
     me.kept = std::fegetround();
     me.third_up = third();
     me.long_third_up = long_third();
@@ -194,7 +194,7 @@ TEST(context_registers, control_words_are_kept_per_context) {
     std::fesetround(FE_DOWNWARD);
     return long_third();
   }();
-  ASSERT_TRUE(other.self.self.open(stack_bytes, &rounding::run, &other));
+  ASSERT_TRUE(other.self.self.open(filled_stack_bytes, &rounding::run, &other));
   std::fesetround(FE_TONEAREST);
   for (int resumed = 0; resumed < 2; ++resumed) {
     other.self.resume();

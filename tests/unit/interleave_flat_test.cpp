@@ -10,14 +10,14 @@
 namespace lev {
 namespace {
 
-constexpr unsigned all_widths[] = {strands_automatic, 1, 2, 3, 16, 33, 64};
+constexpr unsigned flat_widths[] = {strands_automatic, 1, 2, 3, 16, 33, 64};
 
 flat count_down(std::size_t from, std::size_t& sum) {
   for (; from > 0; --from) sum += *co_await fetch(&from);
 }
 
 TEST(interleave_flat, every_width_runs_every_item_once) {
-  for (const unsigned n : all_widths) {
+  for (const unsigned n : flat_widths) {
     for (const std::size_t count : {0u, 1u, 5u, 1000u}) {
       std::vector<std::size_t> sums(count, 0);
       interleave_flat(n, count, [&](std::size_t i) { return count_down(i % 40, sums[i]); });
@@ -52,7 +52,7 @@ flat fail_at(std::size_t i, std::size_t& ended) {
 }
 
 TEST(interleave_flat, the_first_exception_arrives_when_the_others_have_ended) {
-  for (const unsigned n : all_widths) {
+  for (const unsigned n : flat_widths) {
     std::size_t ended = 0;
     try {
       interleave_flat(n, 1000, [&](std::size_t i) { return fail_at(i, ended); });
