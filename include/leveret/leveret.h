@@ -261,6 +261,24 @@ lev_status lev_task_id(unsigned* id);
 /* Bytes of this context's stack that are free below the caller; 0: not known (the worker's own). */
 lev_status lev_task_stack_left(size_t* bytes);
 
+/* All of the above by pointers, for a library that is not linked with Leveret: the parameter `task`
+ * of a function that leveret.load() of the Python package has loaded. */
+typedef struct lev_task_calls {
+  lev_status (*get)(const lev_argument* far, size_t first, size_t count, unsigned tag, void** data);
+  lev_status (*put)(const lev_argument* far, size_t first, size_t count, const void* values,
+                    unsigned tag);
+  lev_status (*wait)(unsigned tag);
+  lev_status (*wait_all)(uint32_t tags);
+  lev_status (*yield)(void);
+  lev_status (*pass_time)(uint64_t cycles);
+  lev_status (*spawn)(lev_thread_body body, void* argument, lev_thread** thread);
+  lev_status (*join)(lev_thread* thread);
+  lev_status (*id)(unsigned* id);
+  lev_status (*stack_left)(size_t* bytes);
+} lev_task_calls;
+/* Those of this library. Valid for ever; thread safe. */
+const lev_task_calls* lev_task_table(void);
+
 /* Shared memory: what worker processes see where the host sees it, so that their tasks use it in
  * place; on other machines memory like any other. Thread safe.
  *

@@ -3,6 +3,8 @@
     signature  = [ parameter { "," parameter } ] [ "->" ( "int" | "void" ) ]
     parameter  = CODE                      a value
                | ( "in" | "out" | "inout" ) CODE    a pointer to elements
+               | "far" ( "in" | "out" | "inout" ) CODE    memory it gets parts of itself
+               | "task"                    the calls by which it does
                | "result" CODE             a pointer to one value that the task hands back
                | "range"                   two uint64_t: begin and end
                | ( "count" | "rows" | "stride" ) "(" N ")"    a size_t about parameter N
@@ -11,6 +13,9 @@
 Parameters are counted from 0. count(N) is all elements of the memory, rows(N) its rows (1 for an
 array with one axis) and stride(N) the elements from row to row. "-> int" makes a code other than
 0 fail the task.
+
+Far memory is a `const lev_argument *` and task a `const lev_task_calls *` of leveret.h, which is
+in include_folder(); see docs/how-to/get-data-inside-a-task.md.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ Signature = Union[str, Sequence[str]]
 
 CODES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 MEMORY = ("in", "out", "inout")
+FAR = tuple(f"far {each}" for each in MEMORY)
 DERIVED = ("count", "rows", "stride")
 INTEGERS_MAX = 14
 FLOATS_MAX = 8
@@ -43,8 +49,8 @@ class Parameter:
     def __str__(self) -> str:
         if self.what in DERIVED:
             return f"{self.what}({self.of})"
-        if self.what == "range":
-            return "range"
+        if self.what in ("range", "task"):
+            return self.what
         return self.code if self.what == "value" else f"{self.what} {self.code}"
 
 
@@ -65,16 +71,18 @@ def _parse_parameter(index: int, text: str) -> Parameter:
     derived = _DERIVED_FORM.fullmatch(text.strip())
     if derived:
         return Parameter(derived[1], of=int(derived[2]))
-    if words == ["range"]:
-        return Parameter("range")
+    if words in (["range"], ["task"]):
+        return Parameter(words[0])
     if len(words) == 1 and words[0] in CODES:
         return Parameter("value", words[0])
     if len(words) == 2 and words[0] in (*MEMORY, "result") and words[1] in CODES:
         return Parameter(words[0], words[1])
+    if len(words) == 3 and words[0] == "far" and words[1] in MEMORY and words[2] in CODES:
+        return Parameter(f"far {words[1]}", words[2])
     raise ValueError(
         f"signature, parameter {index}: {text.strip()!r} is not understood; write a code "
         f"({' '.join(CODES)}), 'in CODE', 'out CODE', 'inout CODE', 'result CODE', 'range', "
-        "'count(N)', 'rows(N)' or 'stride(N)'"
+        "'count(N)', 'rows(N)', 'stride(N)', 'far in CODE' (or out, inout) or 'task'"
     )
 
 
@@ -84,12 +92,12 @@ def _check(parameters: tuple[Parameter, ...]) -> None:
         where = f"signature, parameter {index}: "
         if parameter.what in DERIVED:
             named = parameters[parameter.of].what if parameter.of < len(parameters) else "nothing"
-            if named not in MEMORY:
+            if named not in MEMORY and not (named in FAR and parameter.what == "count"):
                 raise ValueError(
                     f"{where}{parameter} must name an in, out or inout parameter by its position, "
                     f"counted from 0; {parameter.of} is {named}"
                 )
-        else:
+        elif parameter.what != "task":
             arguments += 1
         if parameter.what == "value" and parameter.code[0] == "f":
             floats += 1

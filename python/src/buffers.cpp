@@ -142,12 +142,16 @@ argument memory_argument(const extent& e, bool is_sliced, const place& where) {
   }
   if (a.address % static_cast<std::uint64_t>(e.element_bytes) != 0)
     refuse_argument(PyExc_ValueError, where, "the elements are not aligned; pass a.copy()");
-  const Py_ssize_t row_bytes = packed_bytes(e, e.dimensions < 2 ? 0 : 1);
+  const bool is_far = where.declared->is_far;
+  if (is_far && is_sliced)
+    refuse_argument(PyExc_ValueError, where, "far memory is not cut; pass the array itself");
+  const Py_ssize_t row_bytes = packed_bytes(e, e.dimensions < 2 || is_far ? 0 : 1);
   if (row_bytes < 0)
     refuse_argument(PyExc_ValueError, where,
                     "the array is not contiguous; use numpy.ascontiguousarray(a), or a view whose "
                     "rows are contiguous");
-  if (e.dimensions < 2) {
+  if (is_far) a.flags = argument_far;
+  if (e.dimensions < 2 || is_far) {
     a.row_bytes = static_cast<std::uint64_t>(row_bytes);
     a.stride_bytes = row_bytes;
     return a;

@@ -17,6 +17,8 @@
 // by value.
 #include "plan.hpp"
 
+#include <leveret/leveret.h>
+
 #include <bit>
 #include <cstring>
 #include <type_traits>
@@ -31,7 +33,12 @@ namespace {
   throw error(code, static_cast<int>(parameter_index), message.c_str());
 }
 
+bool is_far(const std::string& what) {
+  return what.compare(0, 4, "far ") == 0;
+}
+
 kind kind_named(const std::string& what) {
+  if (is_far(what)) return kind_named(what.substr(4));
   if (what == "in") return kind::in;
   if (what == "out") return kind::out;
   if (what == "inout") return kind::inout;
@@ -47,11 +54,17 @@ source source_named(const std::string& what) {
   if (what == "value") return source::value;
   if (what == "result") return source::result;
   if (what == "range") return source::range;
-  return source::memory;
+  if (what == "task") return source::task;
+  return is_far(what) ? source::far : source::memory;
 }
 
 bool is_derived(source s) {
   return s == source::count || s == source::rows || s == source::stride;
+}
+
+// Not about an argument of its own.
+bool has_no_slot(source s) {
+  return is_derived(s) || s == source::task;
 }
 
 bool is_floating(const step& s) {
@@ -62,6 +75,7 @@ void add_slot(plan& p, const parameter& parsed, source what) {
   slot s;
   s.what = kind_named(parsed.what);
   s.type = {parsed.family, static_cast<std::uint8_t>(parsed.bytes)};
+  s.is_far = what == source::far;
   p.result_count += s.what == kind::result;
   if (what == source::range) {
     s.text = "range";
@@ -77,7 +91,7 @@ std::vector<int> add_slots(plan& p, const std::vector<parameter>& parameters) {
   std::vector<int> slot_of;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const source what = source_named(parameters[i].what);
-    if (is_derived(what)) {
+    if (has_no_slot(what)) {
       slot_of.push_back(-1);
       continue;
     }
@@ -92,14 +106,14 @@ std::vector<int> add_slots(plan& p, const std::vector<parameter>& parameters) {
 void add_step(plan& p, const std::vector<parameter>& parameters, const std::vector<int>& slot_of,
               std::size_t i) {
   const source what = source_named(parameters[i].what);
+  if (what == source::task) return p.steps.push_back({what, 0, {}});
   const std::size_t named = is_derived(what) ? parameters[i].of : i;
-  if (named >= parameters.size() || slot_of[named] < 0 ||
-      source_named(parameters[named].what) != source::memory) {
-    if (is_derived(what))
-      refuse(status::bad_argument, i,
-             parameters[i].what + "(" + std::to_string(named) +
-                 ") must name an in, out or inout parameter by its position, counted from 0");
-  }
+  const source of =
+      named < parameters.size() ? source_named(parameters[named].what) : source::value;
+  if (is_derived(what) && of != source::memory && (of != source::far || what != source::count))
+    refuse(status::bad_argument, i,
+           parameters[i].what + "(" + std::to_string(named) +
+               ") must name an in, out or inout parameter by its position, counted from 0");
   const int index = slot_of[named];
   p.steps.push_back({what, static_cast<std::uint8_t>(index), p.slots[index].type});
 }
@@ -158,6 +172,10 @@ void load(registers& words, const step& s, const argument& a) {
       return words.add(a.rows);
     case source::stride:
       return words.add(static_cast<std::uint64_t>(a.stride_bytes / s.type.bytes));
+    case source::far:  // an argument is the same in C
+      return words.add(reinterpret_cast<std::uintptr_t>(&a));
+    case source::task:
+      return words.add(reinterpret_cast<std::uintptr_t>(lev_task_table()));
   }
 }
 

@@ -22,9 +22,10 @@ struct scalar {
 std::string scalar_name(scalar type);  // "f4"
 
 // Where a parameter of the C function comes from.
-enum class source : std::uint8_t { value, memory, result, range, count, rows, stride };
+enum class source : std::uint8_t { value, memory, far, result, range, count, rows, stride, task };
 
-// One parameter of the C function. count, rows and stride speak of the memory argument `argument`.
+// One parameter of the C function. count, rows and stride speak of the memory argument `argument`;
+// task speaks of none.
 struct step {
   source what;
   std::uint8_t argument;  // index among the task's arguments
@@ -36,6 +37,7 @@ struct slot {
   kind what;
   scalar type;
   std::string text;  // as the signature has it: "in f4"
+  bool is_far = false;
 };
 
 struct plan {
@@ -55,7 +57,7 @@ struct plan {
 
 // One parsed parameter as the Python side hands it over.
 struct parameter {
-  std::string what;  // "value", "in", "out", "inout", "result", "range", "count", "rows", "stride"
+  std::string what;  // "value", "in", "far in", "result", "range", "count", "task" and so on
   char family;
   unsigned bytes;
   unsigned of;  // count, rows, stride: position of the memory parameter in the signature

@@ -162,4 +162,12 @@ lev_status lev_task_stack_left(size_t* bytes) {
   });
 }
 
+const lev_task_calls* lev_task_table(void) {
+  static constexpr lev_task_calls table = {
+      &lev_task_get,   &lev_task_put,       &lev_task_wait,  &lev_task_wait_all,
+      &lev_task_yield, &lev_task_pass_time, &lev_task_spawn, &lev_task_join,
+      &lev_task_id,    &lev_task_stack_left};
+  return &table;
+}
+
 }  // extern "C"

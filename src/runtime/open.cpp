@@ -202,6 +202,7 @@ bool open_lines(core& c) {
     hull.store_map.open(c.settings.local_store_bytes);
   }
   c.remote = remote;
+  c.shares_workers = c.settings.pool != nullptr;
   return true;
 }
 

@@ -55,6 +55,7 @@ struct engine {
 
   // Workers in other processes; null on machines that have none. See tend.hpp.
   remote_workers* remote = nullptr;
+  bool shares_workers = false;    // with other host processes
   remote_line* lines = nullptr;   // one for each worker
   std::uint32_t idle_deaths = 0;  // the service's own: workers in a row that died without a task
   std::uint64_t first_idle_death_ns = 0;

@@ -218,7 +218,7 @@ bool tend(engine& e, participant& self) noexcept {
   bool is_one_away = false;
   for (std::uint32_t i = 0; i < e.workers; ++i) {
     if (!line_wants(e, i)) continue;
-    if (e.remote->is_away(i)) {
+    if (e.shares_workers && e.remote->is_away(i)) {
       is_one_away = true;
     } else {
       has_worked |= tend_line(e, self, i);

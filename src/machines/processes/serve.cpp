@@ -36,7 +36,7 @@ class worker_process {
   // Of one host, whose lane is there.
   explicit worker_process(const worker_start& start) {
     clients_.push_back(std::make_unique<client>(start, 0));
-    current_ = clients_.front().get();
+    only_ = current_ = clients_.front().get();
     current_->pass(chaos_step::started, "worker.started");
     if (!current_->is_confined()) return;
     current_->load_all();
@@ -72,6 +72,7 @@ class worker_process {
 
   // The next client that has a task, in turn; null when none has.
   client* next_client() noexcept {
+    if (only_ != nullptr) return only_->has_task() ? only_ : nullptr;
     for (std::size_t i = 0; i < clients_.size(); ++i) {
       turn_ = turn_ + 1 < clients_.size() ? turn_ + 1 : 0;
       if (clients_[turn_]->has_task()) return clients_[turn_].get();
@@ -90,6 +91,7 @@ class worker_process {
 
   void be_free() noexcept;
   void read_notes() noexcept;
+  void note_only() noexcept { only_ = clients_.size() == 1 ? clients_.front().get() : nullptr; }
   // Runtimes of one host process have one heap.
   bool has_heap(const introduction& a) const noexcept {
     for (const auto& c : clients_) {
@@ -102,6 +104,7 @@ class worker_process {
   void serve_only(std::uint32_t served) noexcept;
 
   std::vector<std::unique_ptr<client>> clients_;
+  client* only_ = nullptr;  // when there is one, which is the usual case
   std::size_t turn_ = 0;
   client* current_ = nullptr;  // whose shared memory is_shared() knows
   std::uint64_t float_mode_ = 0;
@@ -221,6 +224,7 @@ void worker_process::attach(const note& n, int* files) {
   const worker_start start{&a, static_cast<const common*>(shared),
                            reinterpret_cast<lane<>*>(n.lane_begin), files[2]};
   clients_.push_back(std::make_unique<client>(start, n.member));
+  note_only();
   clients_.back()->pass(chaos_step::started, "worker.started");
   clients_.back()->arrive();
 }
@@ -232,6 +236,7 @@ void worker_process::detach(std::uint32_t member) noexcept {
   if (served_ == member + 1) serve_only(0);
   std::unique_ptr<client> gone = std::move(clients_[i]);
   clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
+  note_only();
   const introduction a = gone->about();
   const auto lane_begin = reinterpret_cast<std::uintptr_t>(&gone->desk());
   auto* shared = const_cast<common*>(&gone->shared());
