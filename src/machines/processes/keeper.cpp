@@ -248,12 +248,13 @@ void keeper_process::end_if_alone() noexcept {
 namespace {
 
 // It must not be its first member's child: it outlives it, and nobody would wait for its end. And
-// it has a session of its own, so that a terminal's end is not its end.
+// it has a session of its own, so that a terminal's end is not its end. To the program it is what
+// goes on, not a worker.
 void become_orphan(const fork_hooks& hooks) noexcept {
   if (hooks.before_fork != nullptr) hooks.before_fork();
   const pid_t pid = fork();
   if (pid != 0) _exit(pid > 0 ? 0 : 1);
-  if (hooks.in_worker != nullptr) hooks.in_worker();
+  if (hooks.after_fork != nullptr) hooks.after_fork();
   setsid();
 }
 

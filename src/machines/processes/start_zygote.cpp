@@ -22,6 +22,7 @@ namespace {
 
 constexpr int zygote_socket = 3;  // its number in the zygote
 constexpr const char* no_zygote = "the zygote process did not answer; does the program start?";
+constexpr const char* no_keeper = "the pool's keeper process did not answer; is it stopped?";
 
 }  // namespace
 
@@ -80,7 +81,7 @@ bool pool::introduce() noexcept {
   if (!fault_at("host.introduce") && send_message(socket_, &about_, sizeof about_, files, 3))
     return true;
   const bool was_about_to_end = is_shared() && (errno == EPIPE || errno == ECONNRESET);
-  return was_about_to_end ? false : fail(no_zygote);
+  return was_about_to_end ? false : fail(is_shared() ? no_keeper : no_zygote);
 }
 
 bool pool::await_ready() noexcept {
@@ -101,7 +102,7 @@ bool pool::await_ready() noexcept {
   }
   close_file(&file);
   if (is_shared() && (errno == EPIPE || errno == ECONNRESET)) return false;  // it was about to end
-  if (r.text[0] == 0) return fail(no_zygote);
+  if (r.text[0] == 0) return fail(is_shared() ? no_keeper : no_zygote);
   r.text[sizeof r.text - 1] = 0;
   errno = r.number;
   if (r.what == report::unavailable) why_status_ = status::unavailable;
