@@ -171,3 +171,16 @@ plant(sync/core_list.hpp
         !model::fault("core_list: a name is written over another")) {
       wake(before - 1);
     }]])
+
+plant(machines/processes/keeper.hpp
+  [[return serving.compare_exchange_strong(from, to, memory_order_seq_cst);]]
+  [[if (model::fault("berth: turn() is a plain store")) {
+      serving.store(to, memory_order_seq_cst);
+      return true;
+    }
+    return serving.compare_exchange_strong(from, to, memory_order_seq_cst);]])
+plant(machines/processes/keeper.hpp
+  [[return serving.compare_exchange_strong(expected, expected | doomed, memory_order_seq_cst);]]
+  [[if (model::fault("berth: doom() does not mark the berth"))
+      return serving.load(memory_order_seq_cst) == expected;
+    return serving.compare_exchange_strong(expected, expected | doomed, memory_order_seq_cst);]])
