@@ -72,8 +72,9 @@ struct lane {
     return asleep.load(memory_order_seq_cst) != 0 && asleep.exchange(0, memory_order_seq_cst) != 0;
   }
   bool has_end(std::uint32_t number) const noexcept {
-    // Pairs with finish().
-    return ends[number % lane_records].number.load(memory_order_acquire) == number;
+    // Pairs with finish(). Sequentially consistent: the last look of a host that sleeps or leaves
+    // comes after it has left the watch, which an acquire need not do.
+    return ends[number % lane_records].number.load(memory_order_seq_cst) == number;
   }
   // What a worker writes may change while it is looked at: callers copy it once, then check it.
   const ending& ending_of(std::uint32_t number) const noexcept {
@@ -82,8 +83,9 @@ struct lane {
 
   // The worker's part.
   bool has_record(std::uint32_t number) const noexcept {
-    // Pairs with post().
-    return records[number % lane_records].number.load(memory_order_acquire) == number;
+    // Pairs with post(). Sequentially consistent: the last look before a sleep comes after
+    // fall_asleep(), which an acquire need not do.
+    return records[number % lane_records].number.load(memory_order_seq_cst) == number;
   }
   void claim(std::uint32_t number) noexcept {
     // Read when the kernel says that the worker is dead: then every store it made is there.
