@@ -184,3 +184,19 @@ plant(machines/processes/keeper.hpp
   [[if (model::fault("berth: doom() does not mark the berth"))
       return serving.load(memory_order_seq_cst) == expected;
     return serving.compare_exchange_strong(expected, expected | doomed, memory_order_seq_cst);]])
+
+plant(machines/processes/lane.hpp
+  [[return asleep.load(memory_order_seq_cst) != 0 && asleep.exchange(0, memory_order_seq_cst) != 0;]]
+  [[if (model::fault("lane: wake() leaves the word as it is"))
+      return asleep.load(memory_order_seq_cst) != 0;
+    return asleep.load(memory_order_seq_cst) != 0 && asleep.exchange(0, memory_order_seq_cst) != 0;]])
+plant(machines/processes/lane.hpp
+  [[record_of(number).number.store(number, memory_order_seq_cst);
+    return wake();]]
+  [[if (model::fault("lane: post() wakes before the record is there")) {
+      const bool slept = wake();
+      record_of(number).number.store(number, memory_order_seq_cst);
+      return slept;
+    }
+    record_of(number).number.store(number, memory_order_seq_cst);
+    return wake();]])

@@ -59,7 +59,7 @@ struct berth {
   }
 
   // Written by the worker (whom it serves, plus 1; 0: nobody) and the keeper (doomed), read by
-  // both, and by members as a hint. Publishes nothing.
+  // both, and by members as a hint. Publishes what tasks of whom it served before have written.
   alignas(line_pair_bytes) word serving{0};
   // Written by the worker, 1 when it begins its first task, and by the keeper before it starts one;
   // read by the keeper after its death. Publishes nothing.

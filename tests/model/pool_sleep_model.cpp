@@ -1,0 +1,187 @@
+// A worker of a shared pool sleeps until any of its hosts posts a task or gives an order, or its
+// keeper sends a note: it sleeps on a word of each lane and on the count of notes. Whatever comes
+// while it falls asleep, and whoever else comes then, it is woken.
+//
+// The worker is await(), sleep() and read_notes() of machines/processes/serve.cpp and may_sleep()
+// of client.hpp; the others are give_order() of pool.cpp, post() of its callers and send_note() of
+// keeper.cpp.
+#include "explore.hpp"
+
+#include "machines/processes/keeper.hpp"
+#include "machines/processes/lane.hpp"
+
+namespace {
+
+using namespace model;
+using lane = lev::processes::lane<env>;
+
+constexpr fault_name one_look = "sleep: looks at the first lane only";
+constexpr fault_name last_decides = "sleep: the last lane alone says whether to sleep";
+constexpr fault_name early_look = "sleep: looks at the lanes before it says that it sleeps";
+constexpr fault_name notes_anew = "sleep: waits for another number of notes than now";
+constexpr fault_name notes_unwatched = "sleep: does not watch the notes";
+constexpr fault_name one_lane_watched = "sleep: watches the first lane only";
+constexpr fault_name orders_unseen = "may_sleep: does not look at the orders";
+constexpr fault_name note_unwoken = "send_note: wakes nobody";
+constexpr fault_name note_woken_early = "send_note: wakes, and counts the note then";
+constexpr fault_name order_unwoken = "give_order: wakes nobody";
+constexpr fault_name other_woken = "post: wakes at the word of another lane";
+
+constexpr std::uint32_t lane_count = 2;
+
+struct hall {
+  hall() {
+    for (lane& l : lanes) l.orders.store(lane::order_work, std::memory_order_relaxed);
+  }
+
+  // The hosts' side.
+  void post(std::uint32_t host, std::uint32_t number) {
+    contents[host].set(static_cast<int>(number));
+    if (lanes[host].post(number)) wake(fault(other_woken) ? 1 - host : host);
+  }
+  void give_order(std::uint32_t host, std::uint32_t order) {
+    lanes[host].orders.store(order, std::memory_order_seq_cst);
+    if (lanes[host].wake() && !fault(order_unwoken)) wake(host);
+  }
+  void wake(std::uint32_t host) { kernel.wake_word(lanes[host].asleep); }
+
+  // The keeper's side.
+  void send_note() {
+    sent.fetch_add(1, std::memory_order_acq_rel);
+    if (fault(note_woken_early)) kernel.wake_word(place.notes);
+    place.tell();
+    if (!fault(note_unwoken) && !fault(note_woken_early)) kernel.wake_word(place.notes);
+  }
+
+  // The worker's side: it goes on until it has had so many tasks of each host and so many notes.
+  void serve(std::uint32_t of_first, std::uint32_t of_second, std::uint32_t notes) {
+    while (next[0] <= of_first || next[1] <= of_second || notes_read < notes) {
+      read_notes();
+      if (take(0) || take(1)) continue;
+      if (next[0] > of_first && next[1] > of_second && notes_read == notes) break;
+      sleep();
+    }
+  }
+  bool is_ordered(std::uint32_t host) {
+    return lanes[host].orders.load(std::memory_order_relaxed) == lane::order_work;
+  }
+  bool take(std::uint32_t host) {
+    if (!lanes[host].has_record(next[host]) || !is_ordered(host)) return false;
+    require(contents[host].get() == static_cast<int>(next[host]), "the task is there");
+    ++next[host];
+    return true;
+  }
+  void read_notes() {
+    const std::uint32_t now = place.notes.load(std::memory_order_acquire);
+    if (now == notes_seen) return;
+    notes_read = sent.load(std::memory_order_acquire);
+    notes_seen = now;
+  }
+  bool may_sleep(std::uint32_t host) {
+    const std::uint32_t now = lanes[host].orders.load(std::memory_order_seq_cst);
+    if (fault(orders_unseen))
+      return !is_ordered_before[host] || !lanes[host].has_record(next[host]);
+    if (now == lane::order_wait) return true;
+    return now != lane::order_stop && !lanes[host].has_record(next[host]);
+  }
+  bool may_sleep() {
+    bool may = true;
+    for (std::uint32_t i = 0; i < (fault(one_look) ? 1 : lane_count); ++i)
+      may = may_sleep(i) && (may || fault(last_decides));
+    return may;
+  }
+  void sleep() {
+    for (std::uint32_t i = 0; i < lane_count; ++i) is_ordered_before[i] = is_ordered(i);
+    const bool early = fault(early_look) && may_sleep();
+    for (lane& l : lanes) l.fall_asleep();
+    const std::uint32_t expected =
+        fault(notes_anew) ? place.notes.load(std::memory_order_seq_cst) : notes_seen;
+    const sleeper::watched words[] = {
+        {&lanes[0].asleep, 1}, {&place.notes, expected}, {&lanes[1].asleep, 1}};
+    if (fault(early_look) ? early : may_sleep()) {
+      if (fault(notes_unwatched)) {
+        const sleeper::watched of_hosts[] = {words[0], words[2]};
+        kernel.wait_words(of_hosts, 2);
+      } else {
+        kernel.wait_words(words, fault(one_lane_watched) ? 2 : 3);
+      }
+    }
+    for (lane& l : lanes) l.wake_up();
+  }
+
+  lane lanes[lane_count];
+  lev::processes::berth<env> place;
+  atomic<std::uint32_t> sent;
+  sleeper kernel;
+  plain<int> contents[lane_count];
+  // The worker's own.
+  std::uint32_t next[lane_count] = {1, 1};
+  bool is_ordered_before[lane_count] = {};
+  std::uint32_t notes_seen = 0;
+  std::uint32_t notes_read = 0;
+};
+
+struct two_hosts : scenario<two_hosts, 3> {
+  void thread(unsigned index) { index == 2 ? h->serve(1, 1, 0) : h->post(index, 1); }
+  boxed<hall> h;
+};
+
+struct host_and_keeper : scenario<host_and_keeper, 3> {
+  void thread(unsigned index) {
+    if (index == 0) return h->post(1, 1);
+    if (index == 2) return h->serve(0, 1, 2);
+    h->send_note();
+    h->send_note();
+  }
+  boxed<hall> h;
+};
+
+// The worker is not yet to begin the task that is there.
+struct order_to_work : scenario<order_to_work, 3> {
+  void before() { h->lanes[0].orders.store(lane::order_wait, std::memory_order_relaxed); }
+  void thread(unsigned index) {
+    if (index == 0) return h->give_order(0, lane::order_work);
+    if (index == 1) return h->post(0, 1);
+    h->serve(1, 0, 0);
+  }
+  boxed<hall> h;
+};
+
+struct all_of_them : scenario<all_of_them, 4> {
+  static constexpr bool is_bounded = false;
+  void thread(unsigned index) {
+    if (index < lane_count) return h->post(index, 1);
+    if (index == 2) return h->send_note();
+    h->serve(1, 1, 1);
+  }
+  boxed<hall> h;
+};
+
+constexpr const char* picks_one = "the load before it has looked; it picks one of several wakers";
+
+}  // namespace
+
+int main() {
+  return explorer("pool_sleep", {.random = 20'000, .random_planted = 8'000},
+                  {"machines/processes/lane.hpp"})
+      .check<two_hosts>("two hosts")
+      .check<host_and_keeper>("host and keeper")
+      .check<order_to_work>("order to work")
+      .check<all_of_them>("all of them")
+      .plant("lane: wake() leaves the word as it is")
+      .plant("lane: post() wakes before the record is there")
+      .plant(one_look)
+      .plant(last_decides)
+      .plant(early_look)
+      .plant(notes_anew)
+      .plant(notes_unwatched)
+      .plant(one_lane_watched)
+      .plant(orders_unseen)
+      .plant(note_unwoken)
+      .plant(note_woken_early)
+      .plant(order_unwoken)
+      .plant(other_woken)
+      .spare("wake change seq_cst -> acq_rel", picks_one)
+      .spare("wake change seq_cst -> relaxed", picks_one)
+      .end();
+}
