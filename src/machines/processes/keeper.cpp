@@ -20,8 +20,8 @@ namespace lev::processes {
 
 namespace {
 
-// How long a keeper waits for its first member.
-constexpr int first_member_ms_max = 20'000;
+// How long a keeper waits for its first visitor.
+constexpr int first_visitor_ms_max = 20'000;
 
 }  // namespace
 
@@ -58,6 +58,7 @@ void keeper_process::welcome(int socket) noexcept {
   } else if (m == members_max) {
     std::snprintf(r.text, sizeof r.text, "the pool has its %u hosts", members_max);
   } else {
+    had_visitors_ = true;
     const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, who.pid, 0));
     r.number = errno;
     std::snprintf(r.text, sizeof r.text, "watching the host process");
@@ -226,7 +227,8 @@ void keeper_process::end_if_alone() noexcept {
       watched.push_back({it.pidfd, POLLIN, 0});
       whose.push_back(m);
     }
-    const int ready = poll(watched.data(), watched.size(), had_members_ ? -1 : first_member_ms_max);
+    const int wait_ms = had_visitors_ ? -1 : first_visitor_ms_max;
+    const int ready = poll(watched.data(), watched.size(), wait_ms);
     if (ready == 0) end_if_alone();
     if (ready <= 0) continue;
     // Deaths first: a start on the same lane follows the report of the death.
@@ -241,7 +243,7 @@ void keeper_process::end_if_alone() noexcept {
       }
     }
     if (watched[1].revents != 0) admit();
-    if (had_members_) end_if_alone();
+    if (had_visitors_) end_if_alone();
   }
 }
 

@@ -73,6 +73,7 @@ class keeper_process {
   member members_[members_max];
   worker_seat workers_[workers_max];
   std::uint32_t present_ = 0;
+  bool had_visitors_ = false;  // hosts at the door, that have become members or not
   bool had_members_ = false;
   introduction rule_;  // the first member's: others must agree with it
 };
