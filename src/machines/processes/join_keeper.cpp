@@ -111,6 +111,7 @@ bool pool::join_keeper() {
     why_status_ = status::unavailable;
     return fail("a pool that is shared needs Linux 5.16 or later (futex_waitv)");
   }
+  why_[0] = 0;  // what kept an earlier call from it
   constexpr int keepers_max = 3;
   const std::uint64_t deadline_ns = monotonic_ns() + std::uint64_t{start_ms_max} * 1'000'000;
   int keepers = 0;
