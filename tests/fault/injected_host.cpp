@@ -1,5 +1,6 @@
 // The life of a host to which something goes wrong: it opens a runtime, runs tasks of every kind,
-// lets a worker and the zygote die, closes, looks for what is left, and does it all once more.
+// lets a worker and the zygote or the keeper die, closes, looks for what is left, and does it all
+// once more.
 #include "fault/injected_host.hpp"
 
 #include <dirent.h>
@@ -46,7 +47,8 @@ int lane_mappings() {
   int count = 0;
   for (std::string line; std::getline(maps, line);) {
     count += line.find("leveret-lane") != std::string::npos ||
-             line.find("leveret-board") != std::string::npos;
+             line.find("leveret-board") != std::string::npos ||
+             line.find("leveret-pool") != std::string::npos;
   }
   return count;
 }
@@ -110,13 +112,11 @@ procedure<void(std::int64_t, result<std::int64_t>)> triple() {
 
 class injected_host {
  public:
-  injected_host(injected_report& report, fault_plan* of_workers, fault_action action,
-                fault_phase phase, std::uint32_t point)
+  injected_host(injected_report& report, fault_plan* of_workers, const injected_fault& what)
       : report_(report),
         of_workers_(of_workers),
-        may_fail_(action == fault_action::fail),
-        phase_(phase),
-        point_(point) {}
+        what_(what),
+        may_fail_(what.action == fault_action::fail) {}
 
   // The first life meets the fault, the second must find everything as ever.
   void run() {
@@ -129,10 +129,10 @@ class injected_host {
   }
 
  private:
-  fault_plan& plan() { return of_workers_->point == point_ ? *of_workers_ : report_.of_host; }
+  fault_plan& plan() { return of_workers_->point == what_.point ? *of_workers_ : report_.of_host; }
   bool has_happened() { return plan().has_happened.load(memory_order_relaxed) != 0; }
 
-  static config settings() {
+  config settings() const {
     config c;
     c.machine = "processes";
     c.workers = 2;
@@ -140,6 +140,7 @@ class injected_host {
     c.host_threads = 4;
     c.wait = wait_policy::park;
     c.spin_ns = 20'000;
+    if (what_.is_pool_shared) c.pool = pool_name_.c_str();
     c.task_ns_max = 15'000'000'000;  // never reached; the service is rung to keep the time
     return c;
   }
@@ -219,31 +220,35 @@ class injected_host {
       require(got == 15, "a library's task is wrong");
   }
 
-  // Returns when a worker of the next zygote runs tasks: it is there to leave at close().
-  void replace_zygote(runtime& r) {
+  // Returns when a worker of the next zygote runs tasks: it is there to leave at close(). That
+  // zygote's number; 0: the fault kept it from being told.
+  int replace_zygote(runtime& r) {
     int old_pid = 0;
-    if (!run_one(r, "a task that says its parent", options(), parent_of, old_pid)) return;
+    if (!run_one(r, "a task that says its parent", options(), parent_of, old_pid)) return 0;
     kill(old_pid, SIGKILL);
     run_copied_tasks(r);
     int pid = old_pid;
-    while ((pid == old_pid || !is_child(pid)) &&
+    while ((pid == old_pid || !is_zygote(pid)) &&
            run_one(r, "a task that says its parent", options(), parent_of, pid)) {
     }
+    return pid == old_pid ? 0 : pid;
   }
 
   // A worker whose zygote has died has another parent for a moment.
-  static bool is_child(int pid) {
+  bool is_zygote(int pid) const {
     std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
     std::string text;
     std::getline(file, text);
-    const std::size_t end = text.rfind(") ");
-    return end != std::string::npos && std::atoi(text.c_str() + end + 4) == getpid();
+    const std::string name = what_.is_pool_shared ? "(leveret-keeper) " : "(leveret-zygote) ";
+    const std::size_t at = text.find(name);
+    return at != std::string::npos && text[at + name.size()] != 'Z';
   }
 
   void live(bool is_first) {
     const std::unique_ptr<runtime> r = open();
-    if (is_first && phase_ == fault_phase::when_open) {
-      plan().passes.store(plan().hits[point_].load(memory_order_relaxed), memory_order_relaxed);
+    if (is_first && what_.phase == fault_phase::when_open) {
+      const std::uint32_t passed = plan().hits[what_.point].load(memory_order_relaxed);
+      plan().passes.store(passed, memory_order_relaxed);
     }
     run_copied_tasks(*r);
     run_library_task(*r);
@@ -252,10 +257,21 @@ class injected_host {
     run_shared_task(*r);
     run_dying_task(*r);
     run_copied_tasks(*r);
-    replace_zygote(*r);
+    const int zygote = replace_zygote(*r);
     require(r->close(task_limit_ns) == status::ok, "close() hangs");
     const counters n = r->count();
     require(n.submitted == n.completed, "not every task that was submitted has completed");
+    // Otherwise the second life may begin while the first one's keeper ends.
+    if (std::strcmp(fault_points[what_.point].name, "zygote.end") == 0) await_end(zygote);
+  }
+
+  // A keeper comes to its end by itself when it sees that its last host has left.
+  void await_end(int zygote) const {
+    constexpr int end_ms_max = 5'000;
+    for (int ms = 0; zygote != 0 && is_zygote(zygote); ++ms) {
+      require(ms < end_ms_max, "the zygote or the keeper does not end");
+      poll(nullptr, 0, 1);
+    }
   }
 
   static void require_nothing_left(int files) {
@@ -266,9 +282,9 @@ class injected_host {
 
   injected_report& report_;
   fault_plan* of_workers_;
+  const injected_fault what_;
   bool may_fail_;
-  fault_phase phase_;
-  std::uint32_t point_;
+  const std::string pool_name_ = "injected-" + std::to_string(getpid());
 };
 
 bool is_host_point(std::uint32_t point) {
@@ -286,27 +302,26 @@ fault_plan* make_plan(fault_action action) {
 
 }  // namespace
 
-int run_injected_host(injected_report& report, std::uint32_t point, fault_action action,
-                      fault_phase phase) {
+int run_injected_host(injected_report& report, const injected_fault& what) {
   fault_plan* of_workers = nullptr;
   int code = 0;
   try {
-    const std::uint32_t passes = phase == fault_phase::at_first ? 0 : fault_plan::never;
-    if (is_host_point(point)) {
-      report.of_host.point = point;
-      report.of_host.action = action;
+    const std::uint32_t passes = what.phase == fault_phase::at_first ? 0 : fault_plan::never;
+    if (is_host_point(what.point)) {
+      report.of_host.point = what.point;
+      report.of_host.action = what.action;
       report.of_host.passes = passes;
     }
     arm_faults(&report.of_host, nullptr);
-    of_workers = make_plan(action);
-    if (!is_host_point(point)) {
-      of_workers->point = point;
-      of_workers->action = action;
+    of_workers = make_plan(what.action);
+    if (!is_host_point(what.point)) {
+      of_workers->point = what.point;
+      of_workers->action = what.action;
       of_workers->passes = passes;
     }
     arm_faults(&report.of_host, of_workers);
     const continuer c(*of_workers);
-    injected_host(report, of_workers, action, phase, point).run();
+    injected_host(report, of_workers, what).run();
   } catch (const wrong& w) {
     std::snprintf(report.text, sizeof report.text, "%s", w.text.c_str());
     code = 1;

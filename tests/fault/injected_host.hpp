@@ -21,10 +21,17 @@ struct injected_report {
   char text[512];  // what was wrong
 };
 
+// What goes wrong, and to whom.
+struct injected_fault {
+  std::uint32_t point = 0;
+  fault_action action = fault_action::none;
+  fault_phase phase = fault_phase::at_first;
+  bool is_pool_shared = false;  // a keeper (config::pool) is in place of the zygote
+};
+
 // run_injected_host() is the host's life, in a process of its own; the exit status: 0, or 1 with
 // the report's text.
-int run_injected_host(injected_report& report, std::uint32_t point, fault_action action,
-                      fault_phase phase);
+int run_injected_host(injected_report& report, const injected_fault& what);
 
 }  // namespace lev::test
 

@@ -174,9 +174,9 @@ void keeper_process::part(std::uint32_t m) noexcept {
 }
 
 // A member that is stopped, or busy, must not keep the others waiting.
-void keeper_process::tell(std::uint32_t m, const report& r, int file) {
+void keeper_process::tell(std::uint32_t m, const report& r, int file, bool is_full) {
   member& it = members_[m];
-  if (it.untold.empty() &&
+  if (!is_full && it.untold.empty() &&
       send_message(it.socket, &r, sizeof r, &file, file < 0 ? 0 : 1, MSG_DONTWAIT))
     return;
   it.untold.push_back(r);

@@ -60,7 +60,7 @@ class keeper_process {
   void part(std::uint32_t m) noexcept;
   void reap();
   void report_death(std::uint32_t worker, int how);
-  void tell(std::uint32_t m, const report& r, int file = -1);
+  void tell(std::uint32_t m, const report& r, int file = -1, bool is_full = false);
   void tell_untold(std::uint32_t m);
   void end_if_alone() noexcept;
   [[noreturn]] void begin_worker(std::uint32_t worker, pid_t parent, int notes);

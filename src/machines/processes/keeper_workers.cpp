@@ -3,6 +3,7 @@
 #include "share/faults.hpp"
 #include "sync/futex.hpp"
 
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -40,8 +41,7 @@ void keeper_process::start(std::uint32_t m, const order& o, int file) {
   r.what = report::started;
   r.pid = workers_[o.worker].pid;
   int pidfd = static_cast<int>(syscall(SYS_pidfd_open, r.pid, 0));
-  fault_at("zygote.tell_started");
-  tell(m, r, pidfd);
+  tell(m, r, pidfd, fault_at("zygote.tell_started"));
   close_file(&pidfd);
   fault_at("zygote.told_started");
   attach(m, o.worker);
@@ -96,6 +96,11 @@ bool keeper_process::is_running(std::uint32_t worker) {
     for (lane_place& l : m.lanes) close_file(&l.file);
   }
   fault_at("worker.begin");
+  arm_faults(nullptr, nullptr);  // until a member comes that has a plan
+  for (const member& m : members_) {
+    if (m.about.faults != 0)
+      munmap(reinterpret_cast<void*>(m.about.heap_begin), m.about.heap_bytes);
+  }
   serve_members(page_->berths[worker], notes);
 }
 
@@ -155,7 +160,8 @@ void keeper_process::report_death(std::uint32_t worker, int how) {
     if (!l.is_attached) continue;
     l.is_attached = false;
     r.was_ordered = w.killed_for == m + 1;
-    tell(m, r);
+    tell(m, r, -1, fault_at("zygote.tell_died"));
+    fault_at("zygote.told_died");
   }
 }
 

@@ -212,15 +212,14 @@ void worker_process::attach(const note& n, int* files) {
   const bool has_files = files[0] >= 0 && files[1] >= 0 && files[2] >= 0 && files[3] >= 0;
   void* shared =
       has_files ? mmap(nullptr, sizeof(common), PROT_READ, MAP_SHARED, files[1], 0) : MAP_FAILED;
-  if (shared == MAP_FAILED || fault_at("worker.map_lane") ||
-      (!has_heap(a) && !map_at(a.heap_begin, files[0], a.heap_bytes, true)) ||
-      !map_at(n.lane_begin, files[3], a.lane_bytes, true))
+  if (shared == MAP_FAILED || (!has_heap(a) && !map_at(a.heap_begin, files[0], a.heap_bytes, true)))
     leave(1);
+  auto* plan = reinterpret_cast<fault_plan*>(a.faults);
+  if (plan != nullptr) arm_faults(plan, plan);
+  if (fault_at("worker.map_lane") || !map_at(n.lane_begin, files[3], a.lane_bytes, true)) leave(1);
   keep_from_forks(a.heap_begin, a.heap_bytes);
   keep_from_forks(n.lane_begin, a.lane_bytes);
   for (const int i : {0, 1, 3}) close(files[i]);
-  auto* plan = reinterpret_cast<fault_plan*>(a.faults);
-  if (plan != nullptr) arm_faults(plan, plan);
   const worker_start start{&a, static_cast<const common*>(shared),
                            reinterpret_cast<lane<>*>(n.lane_begin), files[2]};
   clients_.push_back(std::make_unique<client>(start, n.member));
