@@ -7,6 +7,7 @@
 //   hang N              submits N tasks that never end; answers when one has begun
 //   overrun             a task that never ends, under a time limit; answers its status
 //   crash               a task that ends its worker at each attempt; answers its status
+//   print N             a task that prints a number; answers its status
 //   flood               submits for ever, answers once before
 //   workers             the processes that run tasks
 //   leave               closes the runtime, answers, and waits for the next command
@@ -57,6 +58,9 @@ const auto hang = lev::define("member.hang", [](lev::out<std::int64_t> begun) {
   for (volatile bool goes_on = true; goes_on;) {
   }
 });
+const auto print = lev::define("member.print", [](std::int64_t number) {
+  std::printf("%lld\n", static_cast<long long>(number));  // stays in a buffer
+});
 const auto crash = lev::define("member.crash", [] { raise(SIGSEGV); });
 
 class member {
@@ -76,6 +80,7 @@ class member {
     if (what == "hang") return hang_up(count);
     if (what == "overrun") return end_of(runtime_->submit(hang, begun_));
     if (what == "crash") return end_of(runtime_->submit(crash));
+    if (what == "print") return end_of(runtime_->submit(print, count));
     if (what == "leave") return runtime_.reset(), "left";
     if (what == "join") return join(), "joined";
     return "unknown command";

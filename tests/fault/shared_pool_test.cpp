@@ -240,6 +240,33 @@ TEST_F(shared_pool, no_task_of_a_dead_host_begins) {
   unlink(file.c_str());
 }
 
+TEST_F(shared_pool, a_task_prints_where_its_host_does) {
+  member a(at_pool("1"));
+  ASSERT_EQ(a.hear(), "there");
+  member b(at_pool("1"));
+  ASSERT_EQ(b.hear(), "there");
+  for (const std::string number : {"1", "2", "3"}) {
+    EXPECT_EQ(a.ask("print " + number), "ok");
+    EXPECT_EQ(b.ask("print 7"), "ok");  // the worker turns to b, and what it had for a goes there
+    EXPECT_EQ(a.hear(), number);
+    EXPECT_EQ(a.ask("print 8"), "ok");
+    EXPECT_EQ(b.hear(), "7");
+    EXPECT_TRUE(parse(b.ask("run 1 1")).is_right);
+    EXPECT_EQ(a.hear(), "8");
+  }
+}
+
+TEST_F(shared_pool, who_reads_what_a_host_prints_sees_its_end) {
+  member first(at_pool());
+  ASSERT_EQ(first.hear(), "there");
+  member second(at_pool());
+  ASSERT_EQ(second.hear(), "there");
+  EXPECT_TRUE(parse(first.ask("run 100 20")).is_right);
+  first.die();
+  EXPECT_EQ(first.hear(), " (ended)");
+  EXPECT_TRUE(parse(second.ask("run 100 20")).is_right);
+}
+
 TEST_F(shared_pool, hosts_killed_while_they_submit_hurt_nobody) {
   member a(at_pool());
   ASSERT_EQ(a.hear(), "there");

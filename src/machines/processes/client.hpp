@@ -5,6 +5,7 @@
 
 #include "base/random.hpp"
 #include "machine/machine.hpp"
+#include "machines/processes/output.hpp"
 #include "machines/processes/zygote.hpp"
 #include "share/faults.hpp"
 
@@ -12,8 +13,9 @@ namespace lev::processes {
 
 class client {
  public:
-  client(const worker_start& start, std::uint32_t number) noexcept
+  client(const worker_start& start, std::uint32_t number, int out = -1, int error = -1) noexcept
       : number_(number),
+        prints_(out, error),
         about_(*start.about),
         shared_(*start.shared),
         desk_(*start.desk),
@@ -29,6 +31,7 @@ class client {
   const common& shared() const noexcept { return shared_; }
   lane<>& desk() noexcept { return desk_; }
   int bell() const noexcept { return bell_; }
+  const output& prints() const noexcept { return prints_; }
   std::uint32_t next() const noexcept { return next_; }
   bool is_confined() const noexcept { return about_.level == lev::isolation::confined; }
 
@@ -92,6 +95,7 @@ class client {
   void run_body(const lane<>::record& task, ending& how) noexcept;
 
   const std::uint32_t number_;
+  const output prints_;
   const introduction about_;
   const common& shared_;
   lane<>& desk_;

@@ -1,5 +1,6 @@
 // The keeper: its members, and the loop that hears them all.
 #include "machines/processes/keeper_process.hpp"
+#include "machines/processes/output.hpp"
 #include "share/faults.hpp"
 #include "share/zone.hpp"
 
@@ -117,11 +118,11 @@ void keeper_process::refuse(std::uint32_t m, const char* why, int code) noexcept
 void keeper_process::meet(std::uint32_t m) noexcept {
   member& it = members_[m];
   const ssize_t got =
-      receive_message(it.socket, &it.about, sizeof it.about, it.files, 3, MSG_DONTWAIT);
+      receive_message(it.socket, &it.about, sizeof it.about, it.files, member_files, MSG_DONTWAIT);
   if (got < 0 && errno == EAGAIN) return;
   if (got == 0) return part(m);
   if (got != sizeof it.about || it.about.tag != introduction::magic ||
-      it.about.version != introduction().version || it.files[2] < 0)
+      it.about.version != introduction().version || it.files[member_files - 1] < 0)
     return refuse(m, "the pool's first host uses another version of Leveret", 0);
   if (!had_members_) rule_ = it.about;
   if (const char* why = objection(it.about)) return refuse(m, why, 0);
@@ -186,7 +187,7 @@ void keeper_process::tell_untold(std::uint32_t m) {
   member& it = members_[m];
   while (!it.untold.empty()) {
     const report& r = it.untold.front();
-    int file = -1;
+    int file = r.what == report::ready ? fcntl(page_file_, F_DUPFD_CLOEXEC, 0) : -1;
     // Who died since is reported by what follows.
     const bool is_old = r.what == report::started && workers_[r.worker].pid != r.pid;
     if (r.what == report::started && !is_old)
@@ -197,6 +198,19 @@ void keeper_process::tell_untold(std::uint32_t m) {
     if (!is_told) return;
     it.untold.pop_front();
   }
+}
+
+// A host that has closed its runtime before it ended has said so.
+void keeper_process::bury(std::uint32_t m) {
+  const member& it = members_[m];
+  order o;
+  int file = -1;
+  while (it.is_met &&
+         receive_message(it.socket, &o, sizeof o, &file, 1, MSG_DONTWAIT) == sizeof o) {
+    members_[m].is_leaving |= o.what == order::leave;
+    close_file(&file);
+  }
+  part(m);
 }
 
 // A host that knocks in this moment finds the door gone, and starts another keeper.
@@ -237,7 +251,7 @@ void keeper_process::end_if_alone() noexcept {
       const pollfd* of = &watched[2 + 2 * i];
       if ((of[0].revents & POLLOUT) != 0) tell_untold(whose[i]);
       if (of[1].revents != 0) {
-        part(whose[i]);
+        bury(whose[i]);
       } else if ((of[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
         hear(whose[i]);
       }
@@ -258,6 +272,7 @@ void become_orphan(const fork_hooks& hooks) noexcept {
   if (pid != 0) _exit(pid > 0 ? 0 : 1);
   if (hooks.after_fork != nullptr) hooks.after_fork();
   setsid();
+  drop_output();
 }
 
 }  // namespace

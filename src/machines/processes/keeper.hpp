@@ -27,6 +27,7 @@
 namespace lev::processes {
 
 constexpr std::uint32_t members_max = 64;
+constexpr unsigned member_files = 5;  // heap, common, bell, output, error
 
 // Where a worker of a shared pool says what it does. In memory that members see read-only.
 template <class Env = real_env>
@@ -76,7 +77,7 @@ struct pool_page {
   berth<> berths[workers_max];
 };
 
-// From the keeper to a worker. An attach brings four files: heap, common, bell, lane.
+// From the keeper to a worker. An attach brings six files: those of the introduction, and the lane.
 struct note {
   enum : std::uint32_t { attach = 0, detach = 1 };
   std::uint32_t what = attach;

@@ -24,7 +24,7 @@ struct member {
   bool is_met = false;
   bool is_leaving = false;  // and has nothing under way
   introduction about;
-  int files[3] = {-1, -1, -1};
+  int files[member_files] = {-1, -1, -1, -1, -1};
   std::vector<lane_place> lanes;  // by worker
   std::deque<report> untold;      // its socket was full
 };
@@ -58,6 +58,7 @@ class keeper_process {
   void send_note(std::uint32_t worker, const note& n, const int* files, unsigned count) noexcept;
   void kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept;
   void part(std::uint32_t m) noexcept;
+  void bury(std::uint32_t m);
   void reap();
   void report_death(std::uint32_t worker, int how);
   void tell(std::uint32_t m, const report& r, int file = -1, bool is_full = false);

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 
@@ -119,8 +120,10 @@ void keeper_process::attach(std::uint32_t m, std::uint32_t worker) noexcept {
   n.member = m;
   n.lane_begin = it.lanes[worker].begin;
   n.about = it.about;
-  const int files[] = {it.files[0], it.files[1], it.files[2], it.lanes[worker].file};
-  send_note(worker, n, files, 4);
+  int files[member_files + 1];
+  std::copy_n(it.files, member_files, files);
+  files[member_files] = it.lanes[worker].file;
+  send_note(worker, n, files, member_files + 1);
 }
 
 void keeper_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept {

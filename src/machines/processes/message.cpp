@@ -9,7 +9,7 @@
 namespace lev::processes {
 
 namespace {
-constexpr unsigned files_max = 4;
+constexpr unsigned files_max = 6;
 union control_room {
   cmsghdr aligned;
   char bytes[CMSG_SPACE(sizeof(int) * files_max)];

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <memory>
@@ -106,7 +107,8 @@ class worker_process {
   std::vector<std::unique_ptr<client>> clients_;
   client* only_ = nullptr;  // when there is one, which is the usual case
   std::size_t turn_ = 0;
-  client* current_ = nullptr;  // whose shared memory is_shared() knows
+  client* current_ = nullptr;  // whose shared memory is_shared() knows, and who prints
+  std::uint64_t prints_to_[2] = {};
   std::uint64_t float_mode_ = 0;
   lingerer linger_;
   // In a shared pool only.
@@ -174,6 +176,7 @@ void worker_process::run_shared(client& c) noexcept {
   if (&c != current_) {
     const introduction& about = c.about();
     adopt_zone(about.heap_begin, about.heap_begin + about.heap_bytes);
+    c.prints().use(prints_to_);
     current_ = &c;
   }
   run_task(c);
@@ -191,8 +194,9 @@ void worker_process::read_notes() noexcept try {
   if (now == notes_seen_) return;
   for (;;) {
     note n;
-    int files[4];
-    const ssize_t got = receive_message(notes_, &n, sizeof n, files, 4, MSG_DONTWAIT);
+    int files[member_files + 1];
+    const ssize_t got =
+        receive_message(notes_, &n, sizeof n, files, member_files + 1, MSG_DONTWAIT);
     if (got == 0) leave();
     if (got != sizeof n) break;
     if (n.what == note::attach) {
@@ -209,20 +213,23 @@ void worker_process::read_notes() noexcept try {
 void worker_process::attach(const note& n, int* files) {
   detach(n.member);  // its lane before, should it have had one
   const introduction& a = n.about;
-  const bool has_files = files[0] >= 0 && files[1] >= 0 && files[2] >= 0 && files[3] >= 0;
-  void* shared =
-      has_files ? mmap(nullptr, sizeof(common), PROT_READ, MAP_SHARED, files[1], 0) : MAP_FAILED;
-  if (shared == MAP_FAILED || (!has_heap(a) && !map_at(a.heap_begin, files[0], a.heap_bytes, true)))
+  enum { heap, board, bell, out, error, desk, count };
+  const bool has_files = std::find(files, files + count, -1) == files + count;
+  void* shared = has_files ? mmap(nullptr, sizeof(common), PROT_READ, MAP_SHARED, files[board], 0)
+                           : MAP_FAILED;
+  if (shared == MAP_FAILED ||
+      (!has_heap(a) && !map_at(a.heap_begin, files[heap], a.heap_bytes, true)))
     leave(1);
   auto* plan = reinterpret_cast<fault_plan*>(a.faults);
   if (plan != nullptr) arm_faults(plan, plan);
-  if (fault_at("worker.map_lane") || !map_at(n.lane_begin, files[3], a.lane_bytes, true)) leave(1);
+  if (fault_at("worker.map_lane") || !map_at(n.lane_begin, files[desk], a.lane_bytes, true))
+    leave(1);
   keep_from_forks(a.heap_begin, a.heap_bytes);
   keep_from_forks(n.lane_begin, a.lane_bytes);
-  for (const int i : {0, 1, 3}) close(files[i]);
+  for (const int i : {heap, board, desk}) close(files[i]);
   const worker_start start{&a, static_cast<const common*>(shared),
-                           reinterpret_cast<lane<>*>(n.lane_begin), files[2]};
-  clients_.push_back(std::make_unique<client>(start, n.member));
+                           reinterpret_cast<lane<>*>(n.lane_begin), files[bell]};
+  clients_.push_back(std::make_unique<client>(start, n.member, files[out], files[error]));
   note_only();
   clients_.back()->pass(chaos_step::started, "worker.started");
   clients_.back()->arrive();
@@ -241,6 +248,8 @@ void worker_process::detach(std::uint32_t member) noexcept {
   auto* shared = const_cast<common*>(&gone->shared());
   if (gone.get() == current_) {
     adopt_zone(0, 0);
+    drop_output();
+    prints_to_[0] = prints_to_[1] = 0;
     current_ = nullptr;
   }
   if (a.faults != 0) arm_faults(nullptr, nullptr);

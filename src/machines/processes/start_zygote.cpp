@@ -77,9 +77,17 @@ bool pool::start_zygote() {
 }
 
 bool pool::introduce() noexcept {
-  const int files[] = {heap_file_, shared_file_, bell_};
-  if (!fault_at("host.introduce") && send_message(socket_, &about_, sizeof about_, files, 3))
-    return true;
+  // A program may have closed its output, and what it opened then may be anything.
+  const int nowhere = is_shared() ? ::open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+  const auto output_or_nowhere = [&](int file) {
+    return fcntl(file, F_GETFD) < 0 ? nowhere : file;
+  };
+  const int files[] = {heap_file_, shared_file_, bell_, output_or_nowhere(STDOUT_FILENO),
+                       output_or_nowhere(STDERR_FILENO)};
+  const bool is_sent = !fault_at("host.introduce") &&
+                       send_message(socket_, &about_, sizeof about_, files, is_shared() ? 5 : 3);
+  if (nowhere >= 0) ::close(nowhere);
+  if (is_sent) return true;
   const bool was_about_to_end = is_shared() && (errno == EPIPE || errno == ECONNRESET);
   return was_about_to_end ? false : fail(is_shared() ? no_keeper : no_zygote);
 }

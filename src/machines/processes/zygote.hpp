@@ -18,6 +18,7 @@
 namespace lev::processes {
 
 // What a runtime's workers have in common; the first message, with three files: heap, common, bell.
+// To a keeper two more, standard output and error: what a task prints goes where its host prints.
 // All fields are set, and the settings compared, as it is sent to other programs as well.
 struct introduction {
   static constexpr std::uint32_t magic = 0x6c657672;

@@ -1,0 +1,59 @@
+// output: where a worker of a shared pool prints: where the host does whose task it is in. What is
+// buffered goes there before the worker turns to another.
+#ifndef LEVERET_MACHINES_PROCESSES_OUTPUT_HPP
+#define LEVERET_MACHINES_PROCESSES_OUTPUT_HPP
+
+#include "machines/processes/zygote.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+
+namespace lev::processes {
+
+class output {
+ public:
+  // Standard output and error of a host, which are closed with this object; -1: none.
+  explicit output(int out = -1, int error = -1) noexcept : files_{out, error} {
+    for (int i = 0; i < 2; ++i) {
+      struct stat about{};
+      if (files_[i] >= 0 && fstat(files_[i], &about) == 0)
+        marks_[i] = about.st_ino * 31 + about.st_dev;
+    }
+  }
+  ~output() {
+    for (int& f : files_) close_file(&f);
+  }
+  output(const output&) = delete;
+  output& operator=(const output&) = delete;
+
+  // use() makes them this process's. Hosts of one terminal, or of one log, have the same: then
+  // nothing is to be done.
+  void use(std::uint64_t (&used)[2]) const noexcept {
+    if (used[0] == marks_[0] && used[1] == marks_[1]) return;
+    std::fflush(nullptr);
+    for (int i = 0; i < 2; ++i) {
+      if (files_[i] >= 0) dup2(files_[i], STDOUT_FILENO + i);
+      used[i] = marks_[i];
+    }
+  }
+
+ private:
+  int files_[2];
+  std::uint64_t marks_[2] = {};
+};
+
+// drop_output() lets go of what a host prints to, whose reader would wait for its end.
+inline void drop_output() noexcept {
+  std::fflush(nullptr);
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (nowhere < 0) return;
+  dup2(nowhere, STDOUT_FILENO);
+  dup2(nowhere, STDERR_FILENO);
+  close(nowhere);
+}
+
+}  // namespace lev::processes
+
+#endif
