@@ -16,7 +16,6 @@
 #include "base/random.hpp"
 #include "context/context.hpp"
 
-
 #include <memory>
 #include <new>
 
