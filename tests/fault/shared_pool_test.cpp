@@ -1,6 +1,7 @@
 // Several host processes at one pool of workers: what each gets, and what becomes of the others
 // when one of them, a worker or the keeper dies.
 #include <gtest/gtest.h>
+#include <leveret/leveret.hpp>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -403,6 +404,35 @@ TEST_F(shared_pool, a_host_with_other_limits_is_refused_and_told_why) {
   const std::string why = b.hear();
   EXPECT_NE(why.find("worker_bytes_max"), std::string::npos) << why;
   EXPECT_TRUE(parse(a.ask("run 100 20")).is_right);
+}
+
+TEST_F(shared_pool, a_host_of_another_program_is_refused_and_told_why) {
+  member a(at_pool());
+  ASSERT_EQ(a.hear(), "there");
+  config c;
+  c.machine = "processes";
+  c.pool = name_.c_str();
+  try {
+    const runtime r(c);
+    ADD_FAILURE() << "its functions are elsewhere";
+  } catch (const error& why) {
+    EXPECT_NE(std::string(why.what()).find("another program"), std::string::npos) << why.what();
+  }
+  EXPECT_TRUE(parse(a.ask("run 100 20")).is_right);
+}
+
+TEST_F(shared_pool, a_pool_has_room_for_64_hosts) {
+  std::vector<std::unique_ptr<member>> all;
+  for (int i = 0; i < 64; ++i) all.push_back(std::make_unique<member>(at_pool("1")));
+  for (auto& m : all) ASSERT_EQ(m->hear(), "there");
+  member one_more(at_pool("1"));
+  const std::string why = one_more.hear();
+  EXPECT_NE(why.find("64 hosts"), std::string::npos) << why;
+  for (auto& m : all) m->say("run 20 5");
+  for (auto& m : all) EXPECT_TRUE(parse(m->hear()).is_right);
+  all.pop_back();
+  member next(at_pool("1"));
+  EXPECT_EQ(next.hear(), "there");
 }
 
 }  // namespace

@@ -123,6 +123,8 @@ bool pool::join_keeper() {
       ++keepers;
     } else if (why_[0] != 0) {
       return false;
+    } else {
+      poll(nullptr, 0, 1);  // somebody else is about to listen
     }
     // Its first process is over when the keeper is on its own, or could not be started.
     if (zygote_ > 0) waitpid(zygote_, nullptr, 0);
@@ -132,18 +134,20 @@ bool pool::join_keeper() {
   return fail("waiting for the pool's keeper");
 }
 
+// The page of the next keeper takes the place of the last one's, which other threads may be looking
+// at.
 bool pool::map_page(int* file) noexcept {
-  void* p =
-      *file < 0 ? MAP_FAILED : mmap(nullptr, sizeof(pool_page), PROT_READ, MAP_SHARED, *file, 0);
+  const int how = page_ == nullptr ? MAP_SHARED : MAP_SHARED | MAP_FIXED;
+  void* place = const_cast<pool_page*>(page_);
+  void* p = *file < 0 ? MAP_FAILED : mmap(place, sizeof(pool_page), PROT_READ, how, *file, 0);
   close_file(file);
   if (p == MAP_FAILED) return fail("mapping the pool's page");
-  if (page_ != nullptr) munmap(const_cast<pool_page*>(page_), sizeof(pool_page));
   page_ = static_cast<const pool_page*>(p);
   return true;
 }
 
 bool pool::is_away(std::uint32_t worker) const noexcept {
-  return page_ != nullptr && page_->berths[worker].is_away_from(member_);
+  return page_ != nullptr && page_->berths[worker].is_away_from(member_.load(memory_order_relaxed));
 }
 
 // Two cores, tasks of 30 us, one by one: two hosts that poll for 50 us before they sleep take 31 to

@@ -87,7 +87,7 @@ bool keeper_process::is_taken(std::uint32_t m, std::uint64_t begin,
     const bool is_same = other.pid == members_[m].pid && begin == other.about.heap_begin;
     if (!is_same && meets(other.about.heap_begin, other.about.heap_bytes)) return true;
     for (const lane_place& l : other.lanes) {
-      if (l.file >= 0 && meets(l.begin, other.about.lane_bytes)) return true;
+      if (l.begin != 0 && meets(l.begin, other.about.lane_bytes)) return true;
     }
   }
   return false;
@@ -163,7 +163,6 @@ void keeper_process::part(std::uint32_t m) noexcept {
       send_note(w, n, nullptr, 0);
       if (!it.is_leaving) kill_if_serving(m, w);
     }
-    close_file(&it.lanes[w].file);
   }
   close_file(&it.socket);
   close_file(&it.pidfd);

@@ -10,10 +10,9 @@
 
 namespace lev::processes {
 
-// Where one member's lane to one worker is.
+// Where one member's lane to one worker is: 0, nowhere yet.
 struct lane_place {
   std::uint64_t begin = 0;
-  int file = -1;
   bool is_attached = false;
 };
 
@@ -54,7 +53,7 @@ class keeper_process {
   void take_order(std::uint32_t m, const order& o, int file);
   void start(std::uint32_t m, const order& o, int file);
   bool is_running(std::uint32_t worker);
-  void attach(std::uint32_t m, std::uint32_t worker) noexcept;
+  void attach(std::uint32_t m, std::uint32_t worker, int lane_file) noexcept;
   void send_note(std::uint32_t worker, const note& n, const int* files, unsigned count) noexcept;
   void kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept;
   void part(std::uint32_t m) noexcept;

@@ -36,16 +36,15 @@ void keeper_process::start(std::uint32_t m, const order& o, int file) {
   }
   member& it = members_[m];
   if (it.lanes.size() <= o.worker) it.lanes.resize(o.worker + 1);
-  lane_place& l = it.lanes[o.worker];
-  close_file(&l.file);
-  l = {o.lane_begin, file, true};
+  it.lanes[o.worker] = {o.lane_begin, true};
   r.what = report::started;
   r.pid = workers_[o.worker].pid;
   int pidfd = static_cast<int>(syscall(SYS_pidfd_open, r.pid, 0));
   tell(m, r, pidfd, fault_at("zygote.tell_started"));
   close_file(&pidfd);
   fault_at("zygote.told_started");
-  attach(m, o.worker);
+  attach(m, o.worker, file);
+  close_file(&file);
 }
 
 // Sees to it that the worker is there. False, with errno set: the system refuses.
@@ -94,7 +93,6 @@ bool keeper_process::is_running(std::uint32_t worker) {
     close_file(&m.socket);
     close_file(&m.pidfd);
     for (int& f : m.files) close_file(&f);
-    for (lane_place& l : m.lanes) close_file(&l.file);
   }
   fault_at("worker.begin");
   arm_faults(nullptr, nullptr);  // until a member comes that has a plan
@@ -114,7 +112,7 @@ void keeper_process::send_note(std::uint32_t worker, const note& n, const int* f
   wake_sleeper(page_->berths[worker].notes, sleepers::anywhere);
 }
 
-void keeper_process::attach(std::uint32_t m, std::uint32_t worker) noexcept {
+void keeper_process::attach(std::uint32_t m, std::uint32_t worker, int lane_file) noexcept {
   const member& it = members_[m];
   note n;
   n.member = m;
@@ -122,7 +120,7 @@ void keeper_process::attach(std::uint32_t m, std::uint32_t worker) noexcept {
   n.about = it.about;
   int files[member_files + 1];
   std::copy_n(it.files, member_files, files);
-  files[member_files] = it.lanes[worker].file;
+  files[member_files] = lane_file;
   send_note(worker, n, files, member_files + 1);
 }
 

@@ -105,7 +105,8 @@ class pool {
   std::uint32_t workers_ = 0;
   std::size_t lane_bytes_ = 0;
   introduction about_;
-  std::uint32_t member_ = 0;  // this host's number, of a shared pool
+  // Written by the service, read by any host thread as a hint. Publishes nothing.
+  atomic<std::uint32_t> member_{0};  // this host's number, of a shared pool
   const pool_page* page_ = nullptr;
   unsigned cores_ = available_cores();
   common* shared_ = nullptr;

@@ -105,7 +105,7 @@ bool pool::await_ready() noexcept {
       receive_message(socket_, &r, sizeof r, &file, 1, 0) == 0)
     errno = EPIPE;
   if (r.what == report::ready) {
-    member_ = r.member;
+    member_.store(r.member, memory_order_relaxed);
     return !is_shared() || map_page(&file);
   }
   close_file(&file);
