@@ -5,7 +5,8 @@
 // share the workers there are. So what is measured is what the host answers for: the time from the
 // end of its task until it submits the next. It is the worker's idle time where each host has one.
 // The mean over offloads is compared, as there: a host that keeps its core answers at once, and
-// makes the others wait for long.
+// makes the others wait for long. What the shared workers themselves have without a task, for each
+// that they ran, is the figure of the same name with `unused`.
 #include "registry.hpp"
 #include "timing.hpp"
 
@@ -27,6 +28,8 @@ constexpr figure_spec directed_over_yield{"directed_idle_over_ynr", "ratio", "<=
 constexpr figure_spec among_8{"directed_over_ynr_of_8", "ratio", ""};
 constexpr figure_spec among_others{"directed_over_ynr_busy", "ratio", ""};
 constexpr figure_spec help_over_yield{"help_idle_over_ynr", "ratio", "<= 0.3"};
+constexpr figure_spec directed_unused{"directed_unused_over_ynr", "ratio", ""};
+constexpr figure_spec help_unused{"help_unused_over_ynr", "ratio", ""};
 constexpr figure_spec wait_cpu_share{"wait_cpu_share", "cores", "<= 0.02"};
 
 struct way {
@@ -289,10 +292,10 @@ class others {
   std::vector<std::thread> threads_;
 };
 
-void add_ratio(report& figures, const figure_spec& spec, const measured& mine,
-               const measured& rival, const crowd& hosts) {
-  const samples mine_us = mean_over_lengths(mine.answer_us);
-  const samples rival_us = mean_over_lengths(rival.answer_us);
+void add_ratio(report& figures, const figure_spec& spec, const std::vector<samples>& mine,
+               const std::vector<samples>& rival, const crowd& hosts) {
+  const samples mine_us = mean_over_lengths(mine);
+  const samples rival_us = mean_over_lengths(rival);
   figures.add(
       spec, ratio(mine_us, rival_us),
       text("%.2f us against %.2f us; ", median(mine_us), median(rival_us)) + hosts.text_of());
@@ -307,17 +310,21 @@ void host_wait(const settings& how, report& figures) {
   {
     crowd three(3);
     const auto all = measure(three, way_count, how, step_ns);
-    add_ratio(figures, directed_over_yield, all[at_directed], all[at_yield], three);
-    add_ratio(figures, help_over_yield, all[at_help], all[at_yield], three);
+    const measured& yield = all[at_yield];
+    add_ratio(figures, directed_over_yield, all[at_directed].answer_us, yield.answer_us, three);
+    add_ratio(figures, help_over_yield, all[at_help].answer_us, yield.answer_us, three);
+    add_ratio(figures, directed_unused, all[at_directed].idle_us, yield.idle_us, three);
+    add_ratio(figures, help_unused, all[at_help].idle_us, yield.idle_us, three);
     figures.add(wait_cpu_share, shares, "waits of 10 ms");
     const others busy(three.places());
     const auto beside = measure(three, first_two, how, step_ns);
-    add_ratio(figures, among_others, beside[at_directed], beside[at_yield], three);
+    add_ratio(figures, among_others, beside[at_directed].answer_us, beside[at_yield].answer_us,
+              three);
     for (std::size_t w = 0; w < way_count; ++w) add_table(figures, ways[w], all[w]);
   }
   crowd eight(8);
   const auto all = measure(eight, first_two, how, step_ns);
-  add_ratio(figures, among_8, all[at_directed], all[at_yield], eight);
+  add_ratio(figures, among_8, all[at_directed].answer_us, all[at_yield].answer_us, eight);
 }
 
 }  // namespace bench
