@@ -243,6 +243,16 @@ def test_no_process_is_left() -> None:
             assert state == "Z", f"process {pid} is left"
 
 
+def _can_share() -> bool:
+    try:
+        leveret.Runtime("processes", workers=1, pool=f"test-python-any-{os.getpid()}").close()
+    except leveret.Unavailable:
+        return False
+    return True
+
+
+needs_shared_pools = pytest.mark.skipif("not _can_share()", reason="needs Linux 5.16")
+
 _MEMBER = """
 import sys
 import numpy as np
@@ -275,6 +285,7 @@ def _hear(member: subprocess.Popen[str]) -> str:
     return member.stdout.readline().strip()
 
 
+@needs_shared_pools
 def test_hosts_share_a_pool_and_one_is_killed() -> None:
     first, second = _members(f"test-python-{os.getpid()}", 2)
     try:
@@ -289,6 +300,7 @@ def test_hosts_share_a_pool_and_one_is_killed() -> None:
             each.communicate()
 
 
+@needs_shared_pools
 def test_two_runtimes_share_a_pool() -> None:
     pool = f"test-python-two-{os.getpid()}"
     with (
