@@ -18,9 +18,12 @@ namespace lev {
 
 class lingerer {
  public:
-  // In spans of polling (config::spin_ns). (bench python-array: a call every 100 us finds its
-  // worker awake; spin_ns is 20 us there.)
-  static constexpr std::uint64_t spans = 8;
+  // How long to linger after polling for `spin_ns` (config). Eight times as long: a call through
+  // Python that takes 100 us finds its worker awake (bench python-array; spin_ns is 20 us there).
+  // But not longer than what leaves a host that waits for 10 ms with 2 % of a core.
+  static constexpr std::uint64_t span_ns(std::uint64_t spin_ns) noexcept {
+    return smaller<std::uint64_t>(8 * spin_ns, 150'000);
+  }
   // An offer that nobody takes costs 0.3 us here, one that is taken at least a switch of threads.
   static constexpr std::uint64_t taken_ns = 10'000;
   // An offer that is taken costs up to 3 ms, a time slice, and lingering with success saves 0.1 ms.

@@ -342,7 +342,7 @@ void idle_remote(engine& e, participant& self, awaited& what, std::uint64_t dead
   const std::uint64_t spin_end_ns =
       sleeps ? smaller(e.place->now_ns() + spin_ns, deadline_ns) : deadline_ns;
   if (spin_remote(e, self, what, spin_end_ns) || !sleeps) return;
-  if (linger_remote(e, self, what, lingerer::spans * spin_ns, deadline_ns)) return;
+  if (linger_remote(e, self, what, lingerer::span_ns(spin_ns), deadline_ns)) return;
   sleep_remote(e, self, what, deadline_ns);
 }
 

@@ -139,7 +139,7 @@ client& worker_process::await() noexcept {
     }
     if (waited_ns < spin_ns) continue;
     if (now == polling) now = linger_.begin() ? lingering : sleeping;
-    const bool is_over = waited_ns >= (1 + lingerer::spans) * spin_ns;
+    const bool is_over = waited_ns >= spin_ns + lingerer::span_ns(spin_ns);
     if (now == lingering && (is_over || !linger_.offer(&monotonic_ns, &sched_yield)))
       now = sleeping;
     if (now == sleeping) sleep();
