@@ -40,8 +40,8 @@ constexpr std::uintptr_t span_bytes = std::uintptr_t{1} << 37;
 constexpr unsigned span_count = 4;
 #else
 constexpr std::uintptr_t first_span = 0x2000'0000'0000;
-constexpr std::uintptr_t span_bytes = std::uintptr_t{1} << 39;
-constexpr unsigned span_count = 96;
+constexpr std::uintptr_t span_bytes = std::uintptr_t{1} << 37;  // the heap, and as much for lanes
+constexpr unsigned span_count = 384;
 #endif
 constexpr std::uintptr_t place_step = std::uintptr_t{1} << 22;
 
