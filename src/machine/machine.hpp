@@ -83,7 +83,7 @@ class remote_workers {
   virtual void skip(std::uint32_t worker, std::uint32_t n) noexcept = 0;
   // has_end() tells whether collect() would take something; a hint, for any thread.
   virtual bool has_end(std::uint32_t worker) const noexcept = 0;
-  // is_away() tells that the worker is in a task of another host process; a hint, for any thread.
+  // is_away() tells that the worker serves another host process now; a hint, for any thread.
   virtual bool is_away(std::uint32_t worker) const noexcept = 0;
   // is_crowded() tells that so many host processes share the workers that one that polls takes the
   // core from somebody who could work. Any thread.

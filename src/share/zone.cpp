@@ -5,16 +5,15 @@
 #include "base/numbers.hpp"
 #include "share/committed.hpp"
 #include "share/faults.hpp"
+#include "share/socket_name.hpp"
 #include "sync/env.hpp"
 #include "sync/spin_lock.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -89,15 +88,11 @@ void* map_fixed(std::uintptr_t address, int file, std::size_t bytes, int protect
 // A socket with the span's name, -1 when another process has it. The kernel takes the name back
 // when the process ends, however it does.
 int claim_span(unsigned n) noexcept {
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  const int length = std::snprintf(name.sun_path + 1, sizeof name.sun_path - 1,
-                                   "leveret-span-%u-%u", static_cast<unsigned>(getuid()), n);
+  char which[16];
+  std::snprintf(which, sizeof which, "%u", n);
+  const socket_name name("span", which);
   const int file = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (file < 0) return -1;
-  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
-                                            static_cast<std::size_t>(length));
-  if (bind(file, reinterpret_cast<const sockaddr*>(&name), bytes) == 0) return file;
+  if (file < 0 || bind(file, name.address(), name.bytes()) == 0) return file;
   close(file);
   return -1;
 }

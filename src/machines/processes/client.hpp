@@ -32,7 +32,6 @@ class client {
   lane<>& desk() noexcept { return desk_; }
   int bell() const noexcept { return bell_; }
   const output& prints() const noexcept { return prints_; }
-  std::uint32_t next() const noexcept { return next_; }
   bool is_confined() const noexcept { return about_.level == lev::isolation::confined; }
 
   // For a worker that will be confined, while it can still open files.

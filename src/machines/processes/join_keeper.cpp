@@ -7,13 +7,13 @@
 #include "machines/processes/keeper.hpp"
 #include "machines/processes/pool.hpp"
 #include "share/faults.hpp"
+#include "share/socket_name.hpp"
 #include "sync/futex.hpp"
 
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -23,23 +23,6 @@
 namespace lev::processes {
 
 namespace {
-
-struct address {
-  sockaddr_un name{};
-  socklen_t bytes = 0;
-};
-
-// One for each user: what others call a pool is none of ours.
-address address_of(const char* pool_name) noexcept {
-  address a;
-  a.name.sun_family = AF_UNIX;
-  const int length =
-      std::snprintf(a.name.sun_path + 1, sizeof a.name.sun_path - 1, "leveret-pool-%u-%s",
-                    static_cast<unsigned>(geteuid()), pool_name);
-  a.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
-                                   static_cast<std::size_t>(length));
-  return a;
-}
 
 int open_socket() noexcept {
   return fault_at("host.socketpair") ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -76,12 +59,13 @@ std::uint64_t pool::program_mark() const noexcept {
 
 // Gives the name to a new keeper. False: somebody else has it by now, or why() says more.
 bool pool::start_keeper() {
-  const address a = address_of(settings_.pool);
+  const socket_name name("pool", settings_.pool);
   int listener = open_socket();
   if (listener < 0) return fail("socket");
-  if (bind(listener, reinterpret_cast<const sockaddr*>(&a.name), a.bytes) != 0) {
+  if (bind(listener, name.address(), name.bytes()) != 0) {
+    if (errno != EADDRINUSE) fail("naming the pool's socket");
     close_file(&listener);
-    return errno == EADDRINUSE ? false : fail("naming the pool's socket");
+    return false;
   }
   constexpr int backlog = members_max;
   bool is_started = listen(listener, backlog) == 0 || fail("listening on the pool's socket");
@@ -92,10 +76,10 @@ bool pool::start_keeper() {
 
 // Knocks once. False with why(): the pool refuses. False without: nobody is there, or is any more.
 bool pool::knock() noexcept {
-  const address a = address_of(settings_.pool);
+  const socket_name name("pool", settings_.pool);
   socket_ = open_socket();
   if (socket_ < 0) return fail("socket");
-  bool is_member = connect(socket_, reinterpret_cast<const sockaddr*>(&a.name), a.bytes) == 0;
+  bool is_member = connect(socket_, name.address(), name.bytes()) == 0;
   if (is_member && !is_ours(socket_)) {
     errno = EACCES;
     is_member = fail("the pool's name is taken by another user");

@@ -14,12 +14,18 @@ namespace lev::processes {
 
 class output {
  public:
+  // Which file it is, whatever it was opened as.
+  struct mark {
+    dev_t device = 0;
+    ino_t number = 0;
+    bool operator==(const mark&) const = default;
+  };
+
   // Standard output and error of a host, which are closed with this object; -1: none.
   explicit output(int out = -1, int error = -1) noexcept : files_{out, error} {
     for (int i = 0; i < 2; ++i) {
       struct stat about{};
-      if (files_[i] >= 0 && fstat(files_[i], &about) == 0)
-        marks_[i] = about.st_ino * 31 + about.st_dev;
+      if (files_[i] >= 0 && fstat(files_[i], &about) == 0) marks_[i] = {about.st_dev, about.st_ino};
     }
   }
   ~output() {
@@ -30,7 +36,7 @@ class output {
 
   // use() makes them this process's. Hosts of one terminal, or of one log, have the same: then
   // nothing is to be done.
-  void use(std::uint64_t (&used)[2]) const noexcept {
+  void use(mark (&used)[2]) const noexcept {
     if (used[0] == marks_[0] && used[1] == marks_[1]) return;
     std::fflush(nullptr);
     for (int i = 0; i < 2; ++i) {
@@ -41,7 +47,7 @@ class output {
 
  private:
   int files_[2];
-  std::uint64_t marks_[2] = {};
+  mark marks_[2];
 };
 
 // drop_output() lets go of what a host prints to, whose reader would wait for its end.

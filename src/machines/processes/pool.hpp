@@ -63,7 +63,7 @@ class pool {
   bool next_death(remote_death* death);
   bool replace(std::uint32_t worker) noexcept;
   void kill(std::uint32_t worker) noexcept;
-  // is_away(), of a shared pool: the worker is in a task of another host.
+  // is_away(), of a shared pool: the worker serves another host now.
   bool is_away(std::uint32_t worker) const noexcept;
   // is_crowded(): it has as many hosts as there are cores, or more.
   bool is_crowded() const noexcept;

@@ -108,7 +108,7 @@ class worker_process {
   client* only_ = nullptr;  // when there is one, which is the usual case
   std::size_t turn_ = 0;
   client* current_ = nullptr;  // whose shared memory is_shared() knows, and who prints
-  std::uint64_t prints_to_[2] = {};
+  output::mark prints_to_[2];
   std::uint64_t float_mode_ = 0;
   lingerer linger_;
   // In a shared pool only.
@@ -249,7 +249,7 @@ void worker_process::detach(std::uint32_t member) noexcept {
   if (gone.get() == current_) {
     adopt_zone(0, 0);
     drop_output();
-    prints_to_[0] = prints_to_[1] = 0;
+    prints_to_[0] = prints_to_[1] = {};
     current_ = nullptr;
   }
   if (a.faults != 0) arm_faults(nullptr, nullptr);
