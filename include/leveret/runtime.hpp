@@ -167,8 +167,8 @@ std::uint64_t try_submit(core* runtime, const draft& d, const options* o, bool d
                          refusal* why) noexcept;
 using fill = void (*)(void* context, std::size_t index, descriptor& task);
 std::uint64_t submit_bulk(core* runtime, std::size_t count, fill make, void* context);
-std::uint64_t submit_loop(core* runtime, range r, std::uint32_t grain, void (*run)(void*, range),
-                          void* context);
+void run_loop(core* runtime, range r, std::uint32_t grain, void (*run)(void*, range),
+              void* context);
 
 template <auto Function>
 struct procedure_of;
@@ -266,16 +266,17 @@ class runtime {
   }
 
   // parallel_for() runs piece_body(range) over disjoint pieces of `r`, on workers and on this
-  // thread, and returns when all are done. Pieces get smaller towards the end, down to `grain`
-  // indices (0: chosen). Rethrows the first exception of a piece. Machines that share this address
-  // space only (threads, sim).
+  // thread, and returns when all are done, never before. Pieces get smaller towards the end, down to
+  // `grain` indices (0: chosen); there is one, run here, where no tickets are left or the task that
+  // calls is as deep as config::nest_max allows. Rethrows the first exception of a piece. Machines
+  // that share this address space only (threads, sim).
   template <class Body>
   void parallel_for(range r, Body&& piece_body, std::uint32_t grain = 0) {
     auto call = [](void* context, range piece) {
       (*static_cast<std::remove_reference_t<Body>*>(context))(piece);
     };
     void* context = const_cast<void*>(static_cast<const void*>(&piece_body));
-    ticket(core_, detail::submit_loop(core_, r, grain, call, context)).wait();
+    detail::run_loop(core_, r, grain, call, context);
   }
 
   // The global barrier. begin_submit() opens a phase; end_submit() says that no more tasks come

@@ -12,7 +12,6 @@
 namespace lev {
 
 namespace {
-constexpr std::uint32_t pieces_per_dice_max = 32;  // descriptors on the stack of one split
 constexpr std::uint32_t ready_per_taker =
     2;  // keeps the rest where it can still be reordered and split
 }  // namespace
@@ -225,10 +224,10 @@ std::uint32_t scheduler::pieces_possible(const descriptor& whole, bool too_big) 
   return static_cast<std::uint32_t>(smaller<std::uint64_t>(pieces, pieces_per_dice_max));
 }
 
-// Splits the task at `place` into about `share` pieces, which take its place in order.
-scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share, slot_cache& cache,
-                                         pass_report& report) noexcept {
-  const std::uint32_t task = tasks_.begin()[place].slot;
+// Cuts a task into about `share` pieces and writes them; they are in no queue yet. Touches nothing
+// but the task and its pieces.
+scheduler::split_result scheduler::cut(std::uint32_t task, std::uint32_t share, slot_cache& cache,
+                                       pass_report& report, cut_result& p) noexcept {
   slot& s = pool_->at(task);
   descriptor whole;
   read_descriptor(*pool_, task, whole);
@@ -240,37 +239,50 @@ scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share,
   // A piece's own slot serves its last part; a task with a ticket stays behind as the join of its
   // pieces.
   const bool is_piece = (s.flags & task_is_piece) != 0;
-  std::uint32_t slots[pieces_per_dice_max];
   std::uint32_t have = is_piece ? 1 : 0;
-  slots[0] = task;
-  while (have < wanted && (slots[have] = pool_->try_take(cache)) != no_slot) ++have;
+  p.slots[0] = task;
+  while (have < wanted && (p.slots[have] = pool_->try_take(cache)) != no_slot) ++have;
   if (wanted >= 2 && have < 2) {
-    if (have > 0 && !is_piece) pool_->give(cache, slots[0]);
+    if (have > 0 && !is_piece) pool_->give(cache, p.slots[0]);
     return split_result::no_slots;
   }
   descriptor cuts[pieces_per_dice_max];
-  const std::uint32_t made = wanted < 2 ? 0 : cut_pieces(whole, cuts, have);
-  while (have > (made < 2 ? (is_piece ? 1u : 0u) : made)) pool_->give(cache, slots[--have]);
-  if (made < 2) {
+  p.made = wanted < 2 ? 0 : cut_pieces(whole, cuts, have);
+  while (have > (p.made < 2 ? (is_piece ? 1u : 0u) : p.made)) pool_->give(cache, p.slots[--have]);
+  if (p.made < 2) {
     s.flags &= static_cast<std::uint8_t>(~task_diceable);
-    --diceable_;
     return split_result::indivisible;
   }
-  report.submitted.add(is_piece ? made - 1 : made);
-  join_pieces(task, made);
-  const origin from{task, is_piece ? s.parent : task, static_cast<std::uint16_t>(s.dice_depth + 1),
+  report.submitted.add(is_piece ? p.made - 1 : p.made);
+  report.diced += p.made;
+  join_pieces(task, p.made);
+  const origin from{task, is_piece ? s.parent : task, static_cast<std::uint8_t>(s.dice_depth + 1),
                     s.flags};
-  const waiting_task original = tasks_.begin()[place];
-  waiting_task* entry = tasks_.insert_after(tasks_.begin() + place, made - 1) - 1;
-  --diceable_;
-  for (std::uint32_t i = 0; i < made; ++i) {
-    write_piece(slots[i], cuts[i], from);
-    entry[i] = original;
-    entry[i].slot = slots[i];
-    entry[i].items = items_of(slots[i]);
-  }
-  report.diced += made;
+  for (std::uint32_t i = 0; i < p.made; ++i) write_piece(p.slots[i], cuts[i], from);
   return split_result::done;
+}
+
+// Splits the task at `place`; the pieces take its place in order.
+scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share, slot_cache& cache,
+                                         pass_report& report) noexcept {
+  const waiting_task original = tasks_.begin()[place];
+  cut_result p;
+  const split_result result = cut(original.slot, share, cache, report, p);
+  if (result != split_result::no_slots) --diceable_;
+  if (result != split_result::done) return result;
+  waiting_task* entry = tasks_.insert_after(tasks_.begin() + place, p.made - 1) - 1;
+  for (std::uint32_t i = 0; i < p.made; ++i) {
+    entry[i] = original;
+    entry[i].slot = p.slots[i];
+    entry[i].items = items_of(p.slots[i]);
+    if ((pool_->at(p.slots[i]).flags & task_diceable) != 0) ++diceable_;
+  }
+  return result;
+}
+
+bool scheduler::cut_here(std::uint32_t task, slot_cache& cache, pass_report& report,
+                         cut_result& p) noexcept {
+  return cut(task, limits_.threshold * limits_.takers, cache, report, p) == split_result::done;
 }
 
 std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_t pieces) noexcept {
@@ -322,7 +334,6 @@ void scheduler::write_piece(std::uint32_t task, const descriptor& cut,
   s.flags = static_cast<std::uint8_t>(
       task_detached | task_is_piece | (from.flags & task_timed) | (diceable ? task_diceable : 0) |
       (bytes != 0 ? task_staged : 0) | (too_big ? task_too_big : 0));
-  if (diceable) ++diceable_;
 }
 
 // How long the ready queue should be. Filters want it short, so that order can still change; dicing

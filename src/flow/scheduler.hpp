@@ -48,6 +48,8 @@ struct pass_report {
   std::uint32_t failed = no_slot;
 };
 
+constexpr std::uint32_t pieces_per_dice_max = 32;  // descriptors on the stack of one split
+
 class scheduler {
  public:
   struct storage {
@@ -76,6 +78,14 @@ class scheduler {
   // Whether a pass would move or split something for a worker that found the ready queue empty.
   bool has_waiting() const noexcept { return !looks_empty(); }
 
+  // cut_here() splits a task that is in no queue, at once, into pieces that are in none. False: it
+  // cannot be split, or there are no slots. Any thread; takes no lock.
+  struct cut_result {
+    std::uint32_t made = 0;
+    std::uint32_t slots[pieces_per_dice_max];
+  };
+  bool cut_here(std::uint32_t task, slot_cache& cache, pass_report& report, cut_result& p) noexcept;
+
   void set_filters(const filter* chain, std::size_t count, slot_cache& cache,
                    pass_report& report) noexcept;
 
@@ -86,13 +96,15 @@ class scheduler {
   void dice(slot_cache& cache, pass_report& report) noexcept;
   void dice_front(slot_cache& cache, pass_report& report) noexcept;
   enum class split_result { done, no_slots, indivisible };
+  split_result cut(std::uint32_t task, std::uint32_t share, slot_cache& cache, pass_report& report,
+                   cut_result& p) noexcept;
   split_result split(std::size_t place, std::uint32_t share, slot_cache& cache,
                      pass_report& report) noexcept;
   void join_pieces(std::uint32_t task, std::uint32_t made) noexcept;
   struct origin {  // of a piece
     std::uint32_t task;
     std::uint32_t parent;
-    std::uint16_t depth;
+    std::uint8_t depth;
     std::uint8_t flags;
   };
   void write_piece(std::uint32_t task, const descriptor& cut, const origin& from) noexcept;
@@ -123,7 +135,7 @@ class scheduler {
   atomic<std::uint32_t> filter_count_hint_{0};
 };
 
-constexpr std::uint16_t dice_depth_max =
+constexpr std::uint8_t dice_depth_max =
     40;  // halving 2^40 items; a hook that needs more does not shrink its pieces
 
 // cut_pieces() asks the procedure's hook, or slices evenly; returns the number of pieces, below 2

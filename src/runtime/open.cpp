@@ -239,6 +239,7 @@ std::unique_ptr<core> build(const config& given) {
   if (c->place == nullptr) throw error(status::out_of_memory, -1, "no memory for the machine");
   c->caps = c->place->capabilities();
   c->workers = static_cast<std::uint32_t>(settings.workers);
+  c->cores = available_cores();
   c->takers = c->workers + (helps(*c) && !c->caps.remote ? 1 : 0);
   c->first_actor = c->caps.remote ? c->workers : 0;
   c->first_host = c->workers + (c->caps.remote ? 1 : 0);

@@ -14,6 +14,7 @@
 #include "task/slice.hpp"
 #include "task/validate.hpp"
 #include "worker/complete.hpp"
+#include "worker/contexts.hpp"
 #include "worker/enqueue.hpp"
 
 #include <cstdio>
@@ -70,32 +71,15 @@ bool check_size(const core& c, const draft& d, const draft_facts& facts, std::ui
       bytes, c.settings.local_store_bytes);
 }
 
-// A task that submits must help, its worker may be the only one; but it may hold the last slots
-// itself, together with others in the same position. It gives up when nothing could be run and
-// nothing was freed for a while.
-std::uint32_t take_slot_nested(core& c, participant& self) noexcept {
-  constexpr std::uint64_t patience_ns = 10'000'000;
-  std::uint64_t give_up_ns = c.place->now_ns() + patience_ns;
-  for (;;) {
-    flush_notices(c, self);
-    if (self.nest < c.settings.nest_max && help(c, self)) {
-      give_up_ns = c.place->now_ns() + patience_ns;
-    } else if (c.place->now_ns() >= give_up_ns) {
-      return no_slot;
-    } else {
-      c.place->relax();
-    }
-    const std::uint32_t task = c.pool.try_take(self.free_slots);
-    if (task != no_slot) return task;
-  }
-}
-
 // A free slot, where there is none now: by help, waiting or not at all.
 [[gnu::noinline]] std::uint32_t await_slot(core& c, participant& self) noexcept {
   if (c.settings.full == when_full::fail) return no_slot;
-  if (self.running != nullptr) return take_slot_nested(c, self);
-  const bool may_help = c.settings.full == when_full::help;
   std::uint32_t task = no_slot;
+  while (self.running != nullptr) {
+    if (!wait_space_inside(c, self)) return no_slot;
+    if ((task = c.pool.try_take(self.free_slots)) != no_slot) return task;
+  }
+  const bool may_help = c.settings.full == when_full::help;
   do {
     if (!may_help || !help(c, self)) {
       if (is_held_by_caller(c)) return no_slot;
@@ -106,13 +90,17 @@ std::uint32_t take_slot_nested(core& c, participant& self) noexcept {
   return task;
 }
 
-inline void write_slot(core& c, std::uint32_t task, const draft& d, std::uint8_t flags) noexcept {
+inline void write_slot(core& c, const participant& self, std::uint32_t task, const draft& d,
+                       std::uint8_t flags) noexcept {
   slot& s = c.pool.at(task);
+  const job* by = self.running;
   s.state.open((flags & task_detached) != 0 ? std::uint64_t{state_bits::released} : 0);
   s.procedure = d.procedure;
   s.argument_count = d.argument_count;
   s.flags = flags;
-  s.parent = no_slot;
+  s.parent = by == nullptr ? no_slot : by->task;
+  s.parent_generation =
+      by == nullptr ? 0 : static_cast<std::uint16_t>(state_bits::generation(by->seen));
   s.priority = d.priority;
   s.key = d.key;
   s.grain = d.grain;
@@ -121,7 +109,9 @@ inline void write_slot(core& c, std::uint32_t task, const draft& d, std::uint8_t
   for (unsigned i = 0; i < d.argument_count; ++i) c.pool.argument_at(task, i) = d.arguments[i];
 }
 
-// Sends the task to a worker that waits for nothing else. False: there is none.
+// Sends the task to a worker that polls for it. False: there is none. One that sleeps takes long to
+// wake, and a letter is for it alone: then the ready queue is better, where a host that waits finds the
+// task itself.
 bool try_direct(core& c, participant& self, std::uint32_t task, const draft& d) noexcept {
   const std::uint32_t n = smaller(c.workers, direct_workers_max);
   for (std::uint32_t w = 0; w < n; ++w) {
@@ -131,13 +121,12 @@ bool try_direct(core& c, participant& self, std::uint32_t task, const draft& d) 
       continue;
     // Pairs with the worker's turn to other work, and with its going to sleep. Sequentially
     // consistent: comes after the lease.
-    const bool sleeps = c.bell.sleeps(w);
-    if (worker.is_polling.load(memory_order_seq_cst) == 0) {
+    if (c.bell.sleeps(w) || worker.is_polling.load(memory_order_seq_cst) == 0) {
       worker.mail.retract();
       continue;
     }
     slot& s = c.pool.at(task);
-    s.mailbox = static_cast<std::uint16_t>(w + 1);
+    s.mailbox = static_cast<std::uint8_t>(w + 1);
     letter l;
     l.task = task;
     l.generation = s.state.generation();
@@ -146,7 +135,6 @@ bool try_direct(core& c, participant& self, std::uint32_t task, const draft& d) 
     l.flags = s.flags;
     for (unsigned i = 0; i < l.carried(); ++i) l.arguments[i] = d.arguments[i];
     worker.mail.deliver(l);
-    if (sleeps && c.bell.claim(w)) unpark(c, w);
     self.counters.direct.add(1);
     return true;
   }
@@ -274,7 +262,7 @@ struct admission {
     if (self->running == nullptr && owes_others(*self)) leave(c, *self);
     if (task == no_slot) return refuse_full(c, why), 0;
     if (!count_in(c, *self, task, why)) return 0;
-    write_slot(c, task, d, flags);
+    write_slot(c, *self, task, d, flags);
     const std::uint64_t id = ticket_id(task, c.pool.at(task).state.generation());
     if (o == nullptr || (o->after_count_ == 0 && o->lock_count_ == 0)) {
       route(c, *self, task, d);
@@ -328,7 +316,7 @@ class bulk {
       task = await_slot(core_, self_);
     }
     if (task == no_slot) return refuse_full(core_, why);
-    write_slot(core_, task, d, flags);
+    write_slot(core_, self_, task, d, flags);
     core_.pool.at(task).parent = join_;
     core_.pool.extra(join_).pieces.fetch_add(1, memory_order_relaxed);
     if ((flags & (task_diceable | task_too_big)) != 0 || core_.sched.has_filters()) {
@@ -343,7 +331,14 @@ class bulk {
   void flush() noexcept {
     if (count_ == 0) return;
     self_.counters.submitted.add(count_);
-    while (!core_.sched.ready().try_push_all(batch_, count_)) real_env::pause();
+    if (self_.running == nullptr || core_.remote != nullptr) {
+      while (!core_.sched.ready().try_push_all(batch_, count_)) real_env::pause();
+    } else {
+      // A task's own: it runs them on top of itself, the first one first.
+      for (std::uint32_t i = count_; i-- > 0;) {
+        if (!push_own(core_, self_, batch_[i])) push_ready(core_, batch_[i]);
+      }
+    }
     count_ = 0;
     if (core_.remote != nullptr) return post_ready(core_, self_);
     ring(core_, self_.index + 1);
@@ -370,7 +365,7 @@ std::uint32_t open_join(core& c, participant& self, refusal* why) noexcept {
   if (join == no_slot) return refuse_full(c, why), no_slot;
   if (!count_in(c, self, join, why)) return no_slot;
   const draft nothing{0, 0, 0, 0, 0, 0, nullptr};
-  write_slot(c, join, nothing, task_is_join);
+  write_slot(c, self, join, nothing, task_is_join);
   slot_extra& extra = c.pool.extra(join);
   extra.pieces.store(1, memory_order_relaxed);
   extra.failures.store(0, memory_order_relaxed);
@@ -408,7 +403,7 @@ std::uint64_t submit_bulk(core* c, std::size_t count, fill make, void* context) 
   leave(*c, *self);
   if (accepted && !thrown) return id;
   // The tasks before it run with the caller's memory: do not leave before they are done.
-  if (wait_one(c, id, forever).code == status::too_deep) release(c, id);
+  wait_surely(c, id);
   if (thrown) std::rethrow_exception(thrown);
   char message[256];
   std::snprintf(message, sizeof message, "task %zu of the bulk: %s", i - 1, why.message);
@@ -430,16 +425,25 @@ procedure_id loop_procedure() {
 
 }  // namespace
 
-std::uint64_t submit_loop(core* c, range r, std::uint32_t grain, void (*run)(void*, range),
-                          void* context) {
+// In a task that is too deep to wait, or when all tickets are in use, the caller runs the whole loop:
+// that needs neither.
+void run_loop(core* c, range r, std::uint32_t grain, void (*run)(void*, range), void* context) {
   if (c->remote != nullptr) {
     throw error(status::not_supported, -1,
                 "parallel_for: a loop's body refers to this process's memory, and the workers are "
                 "other processes; submit a procedure with a lev::range instead");
   }
+  const participant* self = here(*c);
+  if (self != nullptr && self->nest >= c->settings.nest_max) return run(context, r);
   const argument arguments[] = {parameter<loop_body>::pack({run, context}),
                                 parameter<range>::pack(r)};
-  return submit(c, {loop_procedure(), 2, 0, grain, 0, 0, arguments}, nullptr, false);
+  refusal why;
+  const draft loop{loop_procedure(), 2, 0, grain, 0, 0, arguments};
+  const std::uint64_t id = try_submit(c, loop, nullptr, false, &why);
+  if (id == 0 && why.code == status::would_block && self != nullptr) return run(context, r);
+  if (id == 0) throw error(why.code, why.argument, why.message);
+  const outcome o = wait_surely(c, id);
+  if (o.code != status::ok) throw_outcome(o);
 }
 
 }  // namespace lev::detail

@@ -47,6 +47,15 @@ void choose_limit(contexts& c, std::size_t bytes, std::size_t from_bytes) noexce
   c.chosen_from_bytes = from_bytes;
 }
 
+// A task that polls may wait for what another thread does, on this core; and in virtual time nothing
+// happens elsewhere until some has passed. (Six workers on two cores that meet at a barrier: 26 to
+// 39 ms without an offer; std::barrier 0.55. EPYC, 2026-11-22.)
+constexpr std::uint32_t yields_per_offer = 256;
+[[gnu::cold, gnu::noinline]] void offer_core(contexts& c) noexcept {
+  if (!c.virtual_time) return c.home->place->yield_core();
+  if (c.live == 1) c.home->place->relax();
+}
+
 [[noreturn]] void refuse_tag(unsigned tag) {
   char message[120];
   std::snprintf(message, sizeof message, "tag %u: a task has the tags 0 to %u", tag, task_tags - 1);
@@ -89,7 +98,7 @@ argument rows_of(const void* address, std::size_t bytes, kind what) noexcept {
 
 task_context this_task() {
   auto* self = static_cast<participant*>(current_actor());
-  if (self == nullptr || self->running == nullptr) {
+  if (self == nullptr || self->running == nullptr || self->running->task == no_slot) {
     throw error(status::not_in_task, -1,
                 "this_task(): no task runs here; call it in a procedure's body");
   }
@@ -146,6 +155,7 @@ void task_context::yield() noexcept {
     c.chosen_bytes = 0;
   }
   give_way(c);
+  if (++c.yields % yields_per_offer == 0 || c.virtual_time) offer_core(c);
 }
 
 void task_context::pass_time(std::uint64_t cycles) noexcept {
@@ -182,7 +192,13 @@ void task_thread::run() noexcept {
 }
 
 void task_thread::await() noexcept {
-  while (!is_done_) pass_turn(*home_);
+  struct await_thread final : awaited {
+    explicit await_thread(const bool& done) noexcept : is_done(done) {}
+    bool is_there() noexcept override { return is_done; }
+    bool arm() noexcept override { return true; }  // what it waits for runs on this participant
+    const bool& is_done;
+  } what(is_done_);
+  while (!is_done_) wait_in_task(*home_->home, *home_->self, what, no_deadline);
 }
 
 }  // namespace lev

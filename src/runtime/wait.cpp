@@ -23,11 +23,14 @@ constexpr std::uint64_t poll_first_ns = 1'000;
 struct await_ticket final : awaited {
   await_ticket(core& home, participant& waiter, std::uint64_t id) noexcept
       : state(home.pool.at(ticket_task(id)).state),
+        task(ticket_task(id)),
         generation(ticket_generation(id)),
         self(waiter) {}
   bool is_there() noexcept override { return state.peek(generation) != status::pending; }
   bool arm() noexcept override { return state.announce_waiter(generation, self.index); }
+  bool awaits(std::uint32_t other) const noexcept override { return other == task; }
   task_state<>& state;
+  std::uint32_t task;
   std::uint32_t generation;
   participant& self;
 };
@@ -113,6 +116,12 @@ struct await_any final : awaited {
     }
     return true;
   }
+  bool awaits(std::uint32_t other) const noexcept override {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (ids[i] != 0 && ticket_task(ids[i]) == other) return true;
+    }
+    return false;
+  }
   std::size_t first_done() const noexcept {
     for (std::size_t i = 0; i < count; ++i) {
       if (ids[i] == 0) continue;
@@ -144,7 +153,8 @@ bool all_wait_for_themselves(const participant& self, const std::uint64_t* ids,
   return true;
 }
 
-outcome collect(core& c, participant& self, std::uint64_t id) noexcept {
+// A thread that is bound to no participant collects, too.
+outcome collect(core& c, participant* self, std::uint64_t id) noexcept {
   const std::uint32_t task = ticket_task(id);
   slot& s = c.pool.at(task);
   outcome o;
@@ -158,15 +168,26 @@ outcome collect(core& c, participant& self, std::uint64_t id) noexcept {
   }
   if (s.mailbox != 0) c.people[s.mailbox - 1].mail.release_lease();
   s.state.retire();
-  give_slot(c, self, task);
+  slot_cache none;
+  if (c.pool.give(self != nullptr ? self->free_slots : none, task)) tell_space(c);
   return o;
 }
 
-status check_wait(const core& c, const participant* self, std::int64_t timeout_ns,
-                  wait_policy how) noexcept {
+status check_wait(std::int64_t timeout_ns, wait_policy how) noexcept {
+  const bool is_good = timeout_ns >= forever && how <= wait_policy::of_runtime;
+  return is_good ? status::ok : status::bad_argument;
+}
+
+// Whether the caller may wait at all for what is not there yet.
+status check_waiter(const core& c, const participant* self) noexcept {
   if (self == nullptr) return status::would_block;
-  if (timeout_ns < forever || how > wait_policy::of_runtime) return status::bad_argument;
   return self->nest >= c.settings.nest_max ? status::too_deep : status::ok;
+}
+
+// Inside a task or a callback; where workers are remote, tasks do not run here, and callbacks wait
+// like a host.
+bool waits_inside(const core& c, const participant& self) noexcept {
+  return self.running != nullptr && c.remote == nullptr;
 }
 
 // How a participant waits that was asked to do it by `how`. One that waits inside a task must help,
@@ -216,33 +237,56 @@ std::uint64_t deadline_after(core& c, std::int64_t timeout_ns) noexcept {
                                                                                      : no_deadline;
 }
 
+namespace {
+
+// What nobody has taken yet runs here at once, on top of the task that waits for it.
+bool is_there_soon(core& c, participant& self, await_ticket& what) noexcept {
+  return what.is_there() ||
+         (waits_inside(c, self) && run_if_last(c, self, what.task) && what.is_there());
+}
+
+bool await_one(core& c, participant& self, await_ticket& what, std::uint64_t deadline_ns,
+               wait_policy how) noexcept {
+  flush_notices(c, self);
+  if (waits_inside(c, self)) return wait_in_task(c, self, what, deadline_ns);
+  // A task that is in a queue is better run here than waited for.
+  const bool is_sent = how != wait_policy::help || c.pool.at(what.task).mailbox != 0;
+  if (c.remote == nullptr && is_sent && polls_first(how)) poll_first(c, what, deadline_ns);
+  return what.is_there() || serve_until(c, self, what, deadline_ns, how);
+}
+
+}  // namespace
+
 outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns, wait_policy asked) noexcept {
   if (const status s = check_ticket(c, id); s != status::ok) return failed_with(s);
+  if (const status s = check_wait(timeout_ns, asked); s != status::ok) return failed_with(s);
   participant* self = here(*c);
-  if (const status s = check_wait(*c, self, timeout_ns, asked); s != status::ok)
-    return failed_with(s);
-  await_ticket what(*c, *self, id);
-  // Fork and join: a task mostly waits for what it submitted last, and nobody has taken that yet.
-  if (self->running != nullptr && self->box.ends_with(ticket_task(id))) {
-    flush_notices(*c, *self);
-    help(*c, *self);
+  if (self == nullptr) {  // it can be collected all the same
+    const outcome o = collect(*c, nullptr, id);
+    return o.code == status::pending ? failed_with(status::would_block) : o;
   }
-  if (!what.is_there()) {
-    if (waits_for_itself(*self, ticket_task(id))) return failed_with(status::would_deadlock);
+  await_ticket what(*c, *self, id);
+  if (!is_there_soon(*c, *self, what)) {
+    if (waits_for_itself(*self, what.task)) return failed_with(status::would_deadlock);
     if (timeout_ns == 0) {
       if (c->caps.virtual_time) c->place->relax();  // as peek()
       return failed_with(status::timed_out);
     }
+    if (const status s = check_waiter(*c, self); s != status::ok) return failed_with(s);
     const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
-    flush_notices(*c, *self);
-    const wait_policy how = policy_now(*c, *self, asked);
-    if (self->running == nullptr && c->remote == nullptr && polls_first(how))
-      poll_first(*c, what, deadline);
-    if (!what.is_there() && !serve_until(*c, *self, what, deadline, how)) {
+    if (!await_one(*c, *self, what, deadline, policy_now(*c, *self, asked)))
       return failed_with(gave_up(deadline));
-    }
   }
-  return collect(*c, *self, id);
+  return collect(*c, self, id);
+}
+
+outcome wait_surely(core* c, std::uint64_t id) noexcept {
+  participant* self = here(*c);
+  await_ticket what(*c, *self, id);
+  while (!is_there_soon(*c, *self, what) &&
+         !await_one(*c, *self, what, no_deadline, policy_now(*c, *self, wait_policy::of_runtime))) {
+  }
+  return collect(*c, self, id);
 }
 
 status peek(core* c, std::uint64_t id) noexcept {
@@ -326,10 +370,29 @@ void wait_space(core& c, participant& self, bool helps) noexcept {
   serve_until(c, self, what, no_deadline, helps ? wait_policy::help : idly);
 }
 
+bool wait_space_inside(core& c, participant& self) noexcept {
+  await_space what(c, self);
+  if (c.remote == nullptr)
+    return wait_in_task(c, self, what, no_deadline, giving_up::when_still);
+  constexpr std::int64_t patience_ns = 10'000'000;
+  for (;;) {
+    if (serve_until(c, self, what, deadline_after(c, patience_ns), wait_policy::help)) return true;
+    std::uint32_t on_their_way = 0;
+    for (std::uint32_t w = 0; w < c.workers; ++w)
+      on_their_way += c.lines[w].load.load(memory_order_relaxed);
+    if (on_their_way == 0) return false;
+  }
+}
+
 void throw_outcome(const outcome& o) {
   if (o.exception) std::rethrow_exception(o.exception);
-  char message[128];
-  if (o.code == status::task_failed) {
+  char message[200];
+  if (o.code == status::would_deadlock) {
+    std::snprintf(message, sizeof message,
+                  "the wait cannot end: it is for a task below the caller, or more tasks wait than "
+                  "the workers have contexts (%u each); see docs/how-to/wait.md",
+                  contexts_max);
+  } else if (o.code == status::task_failed) {
     std::snprintf(message, sizeof message,
                   "the procedure returned %d; %u task(s) failed behind this ticket", o.task_code,
                   o.failures);
@@ -349,20 +412,26 @@ outcome wait_any_id(core* c, std::uint64_t* ids, std::size_t count, std::size_t*
     if (const status s = check_ticket(c, ids[i]); s != status::ok) return failed_with(s);
   }
   if (is_empty) return failed_with(status::bad_argument);
+  if (const status s = check_wait(timeout_ns, how); s != status::ok) return failed_with(s);
   participant* self = here(*c);
-  if (self != nullptr && self->running != nullptr && all_wait_for_themselves(*self, ids, count))
-    return failed_with(status::would_deadlock);
-  if (const status s = check_wait(*c, self, timeout_ns, how); s != status::ok)
-    return failed_with(s);
-  await_any what(*c, *self, ids, count);
+  participant& waiter = self != nullptr ? *self : c->people[c->first_host];  // not armed without
+  await_any what(*c, waiter, ids, count);
   const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
-  if (!what.is_there() && timeout_ns != 0)
-    serve_until(*c, *self, what, deadline, policy_now(*c, *self, how));
+  if (!what.is_there() && self != nullptr && all_wait_for_themselves(*self, ids, count))
+    return failed_with(status::would_deadlock);
+  if (!what.is_there() && timeout_ns != 0) {
+    if (const status s = check_waiter(*c, self); s != status::ok) return failed_with(s);
+    if (waits_inside(*c, *self)) {
+      wait_in_task(*c, *self, what, deadline);
+    } else {
+      serve_until(*c, *self, what, deadline, policy_now(*c, *self, how));
+    }
+  }
   const std::size_t done = what.first_done();
   if (done == none_ready)
     return failed_with(timeout_ns == 0 ? status::timed_out : gave_up(deadline));
   *index = done;
-  return collect(*c, *self, std::exchange(ids[done], 0));
+  return collect(*c, self, std::exchange(ids[done], 0));
 }
 
 }  // namespace lev::detail

@@ -16,6 +16,13 @@ bool is_held_by_caller(core& c) noexcept;
 
 // wait_space() waits until a task slot may be free, or is_held_by_caller().
 void wait_space(core& c, participant& self, bool helps) noexcept;
+// wait_space_inside() is that for a task or a callback. False: nobody has run anything for 10 ms, so
+// nobody will free one.
+bool wait_space_inside(core& c, participant& self) noexcept;
+
+// wait_surely() waits for a task that uses the caller's frame: it returns its outcome, and no
+// refusal.
+outcome wait_surely(core* c, std::uint64_t id) noexcept;
 
 }  // namespace lev::detail
 

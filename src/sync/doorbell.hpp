@@ -37,6 +37,9 @@ class doorbell {
   // A hint, for queues whose push is a plain store.
   bool someone_sleeps() const noexcept { return sleepers(word_.load(memory_order_relaxed)) != 0; }
 
+  // A hint, too: somebody looks for work, or sleeps for want of it.
+  bool someone_idle() const noexcept { return word_.load(memory_order_relaxed) != 0; }
+
   void start_spinning() noexcept {
     // Pairs with someone_needed(): from here on submitters rely on this spinner. Sequentially
     // consistent, as there.

@@ -41,12 +41,15 @@ struct alignas(line_bytes) slot {
   procedure_id procedure = 0;
   std::uint8_t argument_count = 0;
   std::uint8_t flags = 0;
-  std::uint32_t parent = no_slot;  // the join that counts this piece
+  // The join that counts this piece; of others, the task that submitted it, if one did, with half of
+  // its generation.
+  std::uint32_t parent = no_slot;
   std::int32_t priority = 0;
   std::uint32_t key = 0;
   std::uint32_t grain = 0;
-  std::uint16_t dice_depth = 0;  // how often it has been split
-  std::uint16_t mailbox = 0;     // direct path: 1 + worker whose mailbox the ticket's owner holds
+  std::uint16_t parent_generation = 0;
+  std::uint8_t dice_depth = 0;  // how often it has been split
+  std::uint8_t mailbox = 0;     // direct path: 1 + worker whose mailbox the ticket's owner holds
   argument first;
 };
 static_assert(sizeof(slot) == line_bytes);

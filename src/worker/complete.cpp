@@ -2,6 +2,9 @@
 // with a ticket gets its state word set, and whoever announced himself there is served.
 #include "worker/complete.hpp"
 
+#include "worker/execute.hpp"
+#include "worker/polling.hpp"
+
 #include <utility>
 
 namespace lev {
@@ -61,6 +64,22 @@ void wake_waiters(engine& e, std::uint64_t seen) noexcept {
   }
 }
 
+// A callback, or a coroutine that is resumed, is the tail of a task. It may take as long, so nothing
+// waits behind it: no letter, no notices of pieces. And it may submit and wait as a task does: then
+// it is one, but for the slot.
+void run_tail(engine& e, participant& self, const served& s) noexcept {
+  stop_polling(e, self);
+  flush_notices(e, self);
+  job tail;
+  tail.below = self.running;
+  self.running = &tail;
+  ++self.nest;
+  s.callback(s.context);
+  if (tail.transfers != nullptr) end_transfers(self, tail);
+  --self.nest;
+  self.running = tail.below;
+}
+
 // The slot's own line is first touched by try_finish(): on the direct path it is the submitter's,
 // and one transfer is enough.
 void finish(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,
@@ -88,7 +107,7 @@ void finish(engine& e, participant& self, std::uint32_t task, std::uint64_t seen
   // The slot may belong to the ticket's owner, or to the next task, after this line.
   if ((seen & (state_bits::waited | state_bits::crowd)) != 0) wake_waiters(e, seen);
   if (found.dependants != 0) serve_dependants(e, self, found.dependants, result);
-  if (found.callback != nullptr) found.callback(found.context);
+  if (found.callback != nullptr) run_tail(e, self, found);
 }
 
 // Counts `count` pieces at their join and completes it with the last one.

@@ -4,6 +4,7 @@
 #include "context/overflow.hpp"
 #include "worker/execute.hpp"
 #include "worker/stage.hpp"
+#include "worker/idle.hpp"
 #include "worker/worker.hpp"
 
 #include <cstdlib>
@@ -19,22 +20,35 @@ constexpr std::uint64_t switch_cycles = 175;
 // Of the machine's tags the first are the pipeline's.
 constexpr std::uint32_t first_task_tag = 64;
 
+// Into the ring, with the next turn.
 void enter_ring(contexts& c, held_context& h) noexcept {
-  if (c.live == 1) {  // host threads come and go
-    c.current->flow.stand_for_caller();
-    prepare_for_overflow();
-  }
   h.next = c.current->next;
   c.current->next = &h;
   ++c.live;
 }
 
-void leave_ring(contexts& c, held_context& h) noexcept {
+// The first company of number 0, which is the stack of the thread that is here now: host threads
+// come and go.
+void adopt_own_stack(contexts& c) noexcept {
+  if (has_company(*c.self)) return;
+  LEV_DCHECK(c.current == &c.all[0]);
+  c.current->flow.stand_for_caller();
+  prepare_for_overflow();
+}
+
+// Out of the ring; returns who has the next turn.
+held_context& unlink(contexts& c, held_context& h) noexcept {
+  LEV_DCHECK(c.live > 1);
   held_context* before = &h;
   while (before->next != &h) before = before->next;
   before->next = h.next;
   --c.live;
-  held_context& to = *h.next;
+  return *h.next;
+}
+
+void leave_ring(contexts& c, held_context& h) noexcept {
+  if (c.live == 1) revive(c);
+  held_context& to = unlink(c, h);
   h.next = c.free;
   c.free = &h;
   switch_to(c, to);
@@ -43,7 +57,7 @@ void leave_ring(contexts& c, held_context& h) noexcept {
 void run_tasks(contexts& c) noexcept {
   engine& e = *c.home;
   participant& self = *c.self;
-  while (!c.is_leaving && c.live <= c.limit && run_one(e, self)) pass_turn(c);
+  while (!c.is_leaving && c.live <= c.limit && run_one(e, self)) take_turns(self);
   settle(e, self);
 }
 
@@ -68,16 +82,8 @@ held_context* take_free(contexts& c) noexcept {
   if (!h->flow.is_open() && !h->flow.open(c.home->settings.context_stack_bytes, &run_context, h))
     return nullptr;
   c.free = h->next;
+  adopt_own_stack(c);
   return h;
-}
-
-bool start_tasks(contexts& c) noexcept {
-  held_context* h = take_free(c);
-  if (h == nullptr) return false;
-  h->running = nullptr;
-  h->nest = 0;
-  enter_ring(c, *h);
-  return true;
 }
 
 // What another context could take, as far as can be seen from here.
@@ -86,6 +92,23 @@ bool has_task_near(contexts& c) noexcept {
   participant& self = *c.self;
   return self.ahead_count != 0 || !self.box.looks_empty() || self.mail.has_letter(self.mail_seen) ||
          !sched.ready().looks_empty() || sched.has_waiting();
+}
+
+// The inboxes of others are looked at now and then: their owners may have no context left to run
+// what is in there.
+bool has_task(contexts& c) noexcept {
+  constexpr std::uint32_t turns_per_far_look = 64;
+  return has_task_near(c) ||
+         (++c.far_turns % turns_per_far_look == 0 && has_work(*c.home, *c.self));
+}
+
+// Those that waited are in the ring again.
+void end_waiting(contexts& c, held_context& h) noexcept {
+  LEV_DCHECK(h.what != nullptr && c.waiting_count != 0);
+  h.what = nullptr;
+  --c.waiting_count;
+  if (h.deadline_ns != no_deadline) --c.timed_count;
+  enter_ring(c, h);
 }
 
 bool is_over(contexts& c, const transfer_set& set, unsigned tag) noexcept {
@@ -120,7 +143,7 @@ contexts* contexts_of(participant& self) noexcept {
     h.home = c;
     h.number = i;
     h.next = c->free;
-    if (i != 0 && i < c->limit_max) c->free = &h;
+    if (i != 0) c->free = &h;
   }
   c->current = &c->all[0];
   c->current->next = c->current;
@@ -141,12 +164,21 @@ void pay_switch(contexts& c) noexcept {
   c.home->place->cost(switch_cycles);
 }
 
+bool start_tasks(contexts& c) noexcept {
+  held_context* h = take_free(c);
+  if (h == nullptr) return false;
+  h->running = nullptr;
+  h->nest = 0;
+  enter_ring(c, *h);
+  return true;
+}
+
 void start_company(contexts& c) noexcept {
-  if (!c.is_leaving && has_task_near(c)) start_tasks(c);
+  if (!c.is_leaving && has_task(c)) start_tasks(c);
 }
 
 bool start_thread(contexts& c, task_thread& t) noexcept {
-  held_context* h = take_free(c);
+  held_context* h = c.live < c.limit_max ? take_free(c) : nullptr;
   if (h == nullptr) return false;
   h->thread = &t;
   t.id_ = h->number;
@@ -156,10 +188,52 @@ bool start_thread(contexts& c, task_thread& t) noexcept {
   return true;
 }
 
-void finish_company(engine&, participant& self) noexcept {
+void wake_waiters(contexts& c) noexcept {
+  const std::uint64_t now_ns = c.timed_count == 0 ? 0 : c.home->place->now_ns();
+  held_context** link = &c.waiting;
+  held_context* before = nullptr;
+  while (held_context* h = *link) {
+    if (!h->what->is_there() && h->deadline_ns > now_ns) {
+      before = h;
+      link = &h->next;
+      continue;
+    }
+    *link = h->next;
+    if (c.last_waiting == h) c.last_waiting = before;
+    end_waiting(c, *h);
+  }
+}
+
+void revive(contexts& c) noexcept {
+  held_context* h = c.waiting;
+  LEV_ASSERT(h != nullptr);
+  c.waiting = h->next;
+  if (c.waiting == nullptr) c.last_waiting = nullptr;
+  end_waiting(c, *h);
+}
+
+void suspend(contexts& c, awaited& what, std::uint64_t deadline_ns) noexcept {
+  held_context& own = *c.current;
+  own.what = &what;
+  own.deadline_ns = deadline_ns;
+  if (c.virtual_time) pay_switch(c);
+  held_context& to = unlink(c, own);
+  own.next = nullptr;
+  (c.last_waiting == nullptr ? c.waiting : c.last_waiting->next) = &own;
+  c.last_waiting = &own;
+  ++c.waiting_count;
+  if (deadline_ns != no_deadline) ++c.timed_count;
+  switch_to(c, to);
+}
+
+void finish_company(engine& e, participant& self) noexcept {
   contexts& c = *self.held;
   c.is_leaving = true;
-  while (c.live > 1) pass_turn(c);
+  while (has_company(self)) {
+    if (c.waiting != nullptr) wake_waiters(c);
+    if (c.live == 1) idle_for_company(e, self);
+    pass_turn(c);
+  }
   c.is_leaving = false;
 }
 

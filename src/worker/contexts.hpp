@@ -2,13 +2,18 @@
 // another one of the same worker instead of leaving the worker idle (CellMT, section 3).
 //
 // Number 0 is the participant's own stack, as it was before; the others are opened when they are
-// first needed, and kept. The live ones form a ring and take turns:
+// first needed, and kept. A context is at one of three places:
 //
-//     main -> a task that waits -> one that waits, too -> main
+//   ring      it takes turns with the others there: it takes tasks, or runs one that yields or
+//             waits for data
+//   waiting   its task waits for a ticket, a slot or a thread; it is not given a turn until that is
+//             there (wait_in_task.cpp)
+//   free      it has nothing to do; its stack is kept
 //
 // give_way() hands the turn to the next in the ring. If there is less company than the limit and
 // work in the queues, it first starts another context, which takes tasks like a worker does, until
-// there are none; then it leaves the ring, keeping its stack.
+// there are none. The ring is never empty: where its last context leaves, one that waits comes back
+// and idles for all.
 //
 // Everything here belongs to the thread that runs the participant; nothing is shared.
 #ifndef LEVERET_WORKER_CONTEXTS_HPP
@@ -16,6 +21,7 @@
 
 #include "context/context.hpp"
 #include "worker/engine.hpp"
+#include "worker/worker.hpp"
 
 #include <leveret/this_task.hpp>
 
@@ -26,12 +32,14 @@ struct contexts;
 struct held_context {
   context flow;  // of number 0: the participant's own stack
   contexts* home = nullptr;
-  held_context* next = nullptr;  // in the ring while live, else in the list of free ones
+  held_context* next = nullptr;  // in the ring, in the list of those that wait, or of free ones
   std::uint32_t number = 0;
   std::uint32_t nest = 0;  // the participant's, while this context is suspended
   job* running = nullptr;
-  task_thread* thread = nullptr;            // what it runs instead of tasks
-  std::uint64_t deadline_ns = no_deadline;  // while it is one of those that sleep together
+  task_thread* thread = nullptr;  // what it runs instead of tasks
+  // What its task waits for, and until when: while it is at `waiting`.
+  awaited* what = nullptr;
+  std::uint64_t deadline_ns = no_deadline;
 };
 
 // One tag of a task: what was asked for under it.
@@ -55,15 +63,20 @@ struct contexts {
   engine* home = nullptr;
   participant* self = nullptr;
   held_context* current = nullptr;
-  std::uint32_t live = 1;
-  std::uint32_t limit = 1;      // contexts that may take tasks; see choose_limit()
-  std::uint32_t limit_max = 1;  // the most of any kind
+  std::uint32_t live = 1;           // in the ring
+  std::uint32_t limit = 1;          // of them that may take tasks; see choose_limit()
+  std::uint32_t limit_max = 1;      // config::contexts
+  held_context* waiting = nullptr;  // the one that has waited longest, first
+  held_context* last_waiting = nullptr;
+  std::uint32_t waiting_count = 0;
+  std::uint32_t timed_count = 0;  // of them have a deadline
+  std::uint32_t looks_due = 0;    // of those that wait, before the participant may sleep
   bool is_automatic = true;
   bool is_leaving = false;  // no context but the first takes another task
   bool copies = false;      // get() and put() copy; else they prefetch
   bool virtual_time = false;
-  std::uint32_t asleep = 0;  // contexts that would sleep if all others did
-  std::uint32_t wakes = 0;   // how often they have slept together
+  std::uint32_t yields = 0;     // yield(), ever
+  std::uint32_t far_turns = 0;  // turns that found no task near
   // What `limit` was chosen for: the size of a get(), and of the memory it is from.
   std::size_t chosen_bytes = 0;
   std::size_t chosen_from_bytes = 0;
@@ -78,8 +91,21 @@ struct contexts {
 contexts* contexts_of(participant& self) noexcept;
 void close_contexts(participant& self) noexcept;
 
+// Whether tasks are under way on other contexts than the one that asks.
 inline bool has_company(const participant& self) noexcept {
+  return self.held != nullptr && (self.held->live > 1 || self.held->waiting != nullptr);
+}
+
+// Whether one of them would have the next turn.
+inline bool has_turns(const participant& self) noexcept {
   return self.held != nullptr && self.held->live > 1;
+}
+
+// owes_others() tells whether a host that helped has completed or taken something that others wait
+// for; what is in its inbox they can steal.
+inline bool owes_others(const participant& self) noexcept {
+  return self.notice_count != 0 || self.draining != nullptr || self.ahead_count != 0 ||
+         has_company(self);
 }
 
 // switch_to() is for those below: goes on with `to`, until somebody switches back.
@@ -99,9 +125,20 @@ void pay_switch(contexts& c) noexcept;
 
 // start_company() starts another context if there seems to be a task for it.
 void start_company(contexts& c) noexcept;
+// start_tasks() starts a context that takes tasks; false when there is none.
+bool start_tasks(contexts& c) noexcept;
 
-// pass_turn() lets all others have their turn; give_way() starts another one before if that may
-// help. Both return when it is this context's turn again.
+// wake_waiters() puts those whose wait is over into the ring.
+void wake_waiters(contexts& c) noexcept;
+// revive() puts the one that has waited longest into the ring, to have a look. Precondition: there
+// is one.
+void revive(contexts& c) noexcept;
+// suspend() takes the caller out of the ring until its wait is over or it is to have a look.
+// Precondition: the ring has others.
+void suspend(contexts& c, awaited& what, std::uint64_t deadline_ns) noexcept;
+
+// pass_turn() lets all others in the ring have their turn; give_way() starts another one before if
+// that may help. Both return when it is this context's turn again.
 inline void pass_turn(contexts& c) noexcept {
   held_context& next = *c.current->next;
   if (&next == c.current) return;
@@ -110,7 +147,18 @@ inline void pass_turn(contexts& c) noexcept {
   switch_to(c, next);
 }
 inline void give_way(contexts& c) noexcept {
+  if (c.waiting != nullptr) [[unlikely]]
+    wake_waiters(c);
   if (c.live < c.limit) start_company(c);
+  pass_turn(c);
+}
+
+// take_turns() is for a context between two tasks: those whose wait is over, and those that yield,
+// go on first.
+inline void take_turns(participant& self) noexcept {
+  if (self.held == nullptr) return;
+  contexts& c = *self.held;
+  if (c.waiting != nullptr) wake_waiters(c);
   pass_turn(c);
 }
 

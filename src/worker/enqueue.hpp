@@ -1,7 +1,8 @@
 // enqueue: a task that may start goes to where workers find it.
 //
 //   staged path   a filter is in force, or dicing may gain something: prefilter, then a pass
-//   own inbox     submitted by a task: its worker runs it soonest, others may steal it
+//   own inbox     a child of the task that runs here: its worker runs it soonest, others may steal
+//                 it; a task that can be split, in pieces
 //   ready         everything else
 //
 // The direct path, straight into an idle worker's mailbox, is tried before by submit
@@ -70,12 +71,38 @@ inline void post_ready(engine& e, participant& self) noexcept {
   tend_all(e, self);
 }
 
+// Whether the task that runs here submitted it, or that of which it is a piece. What another one
+// submitted, and what became ready by an end on top of a waiting task, could not be run on top of it.
+inline bool is_own_child(engine& e, const participant& self, const slot& s) noexcept {
+  if (self.running == nullptr || e.remote != nullptr) return false;
+  return is_child(*self.running, (s.flags & task_is_piece) != 0 ? e.pool.at(s.parent) : s);
+}
+
+// dice_own() puts pieces of a task into the own inbox in place of the task; the first one is run
+// first. False: it is to be run as a whole.
+inline bool dice_own(engine& e, participant& self, std::uint32_t task) noexcept {
+  pass_report report(self.counters.submitted);
+  scheduler::cut_result p;
+  if (!e.sched.cut_here(task, self.free_slots, report, p)) return false;
+  self.counters.diced.add(report.diced);
+  while (p.made != 0) {
+    if (!push_own(e, self, p.slots[--p.made])) push_ready(e, p.slots[p.made]);
+  }
+  return true;
+}
+
 inline void enqueue(engine& e, participant& self, std::uint32_t task) noexcept {
   const slot& s = e.pool.at(task);
-  if ((s.flags & (task_diceable | task_too_big)) != 0 || e.sched.has_filters()) {
+  const bool is_staged =
+      (s.flags & (task_diceable | task_too_big)) != 0 || e.sched.has_filters();
+  const bool may_own = !is_staged || ((s.flags & task_too_big) == 0 && !e.sched.has_filters());
+  if (may_own && is_own_child(e, self, s)) {
+    const bool is_diced = (s.flags & task_diceable) != 0 && dice_own(e, self, task);
+    if (!is_diced && !push_own(e, self, task)) push_ready(e, task);
+  } else if (is_staged) {
     e.sched.post(task);
     run_pass(e, self);
-  } else if (self.running == nullptr || !push_own(e, self, task)) {
+  } else {
     push_ready(e, task);
   }
   if (e.remote != nullptr) return post_ready(e, self);

@@ -96,6 +96,12 @@ struct job {
   argument_room arguments;            // local views
 };
 
+// Whether `child`, which is no piece, was submitted by the task `of`.
+inline bool is_child(const job& of, const slot& child) noexcept {
+  return child.parent == of.task && of.task != no_slot &&
+         child.parent_generation == static_cast<std::uint16_t>(state_bits::generation(of.seen));
+}
+
 // Where the next tasks' data is, for prefetching; noted while the task was this worker's alone.
 struct data_hint {
   static constexpr unsigned places_max = 3;
@@ -116,6 +122,14 @@ struct own_counters {
 constexpr std::uint32_t inbox_capacity = 256;
 constexpr std::uint32_t ahead_max = 16;  // Jack Rabbit section 4.5: up to 16 buffers
 
+// What a participant does, as others see it: whether anything may come of waiting for it.
+enum class activity : std::uint32_t {
+  elsewhere,    // a host in its own program
+  serves,       // it runs tasks, or is about to
+  waits_until,  // nothing to do, up to a deadline
+  waits,        // nothing to do
+};
+
 struct alignas(line_pair_bytes) participant {
   engine* home = nullptr;
   std::uint32_t index = 0;
@@ -132,6 +146,8 @@ struct alignas(line_pair_bytes) participant {
   // Written by the owner, read by those who complete its tasks: its core and 1 while it waits by
   // wait_policy::directed, else 0. Publishes nothing; what it arms afterwards publishes it.
   atomic<std::uint32_t> directed_core{0};
+  // Written by the owner, read by those who ask whether anybody still works. Publishes nothing.
+  atomic<activity> doing{activity::elsewhere};
   // Written by the host thread that binds or leaves it, read by other threads: 1 while a thread is
   // bound to this participant.
   atomic<std::uint32_t> is_bound{0};

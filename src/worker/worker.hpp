@@ -1,5 +1,5 @@
-// worker: what a participant does. run_one() is the pipeline; serve_until() is a waiting host or
-// task that helps; work() is the life of a worker.
+// worker: what a participant does. run_one() is the pipeline; serve_until() is a waiting host;
+// wait_in_task() a waiting task; work() the life of a worker.
 #ifndef LEVERET_WORKER_WORKER_HPP
 #define LEVERET_WORKER_WORKER_HPP
 
@@ -11,16 +11,20 @@ namespace lev {
 // none.
 bool help(engine& e, participant& self) noexcept;
 
-// run_one() takes one task to its end, where somebody serves already; settle() leaves nothing
-// behind that others wait for. For contexts.cpp.
+// For the other files of this room.
+//
+// run_one() takes one task to its end, where somebody serves already and no task runs below.
 bool run_one(engine& e, participant& self) noexcept;
+// run_on_top() runs a task that the caller has taken from a queue on top of the one that waits.
+void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept;
+// drain() completes the task whose outputs are on their way, if there is one; settle() leaves
+// nothing behind that others wait for; give_back_ahead() lets others have what is staged here.
+bool drain(engine& e, participant& self) noexcept;
 void settle(engine& e, participant& self) noexcept;
-
-// owes_others() tells whether a host that helped has completed or taken something that others wait
-// for; what is in its inbox they can steal.
-inline bool owes_others(const participant& self) noexcept {
-  return self.notice_count != 0 || self.draining != nullptr || self.ahead_count != 0;
-}
+void give_back_ahead(engine& e, participant& self) noexcept;
+// pass_watch() is for one that looked for work as the last of all: it wakes another if there is
+// more.
+void pass_watch(engine& e, participant& self) noexcept;
 
 // leave() is for a host that goes back to its own program after help(), or after completing tasks:
 // what it has taken goes back, what it has completed is told. No effect inside a task.
@@ -35,6 +39,8 @@ struct awaited {
   virtual bool is_there() noexcept = 0;
   virtual bool arm() noexcept = 0;
   virtual void disarm() noexcept {}
+  // Whether the end of `task` is what is waited for, or one such end.
+  virtual bool awaits(std::uint32_t) const noexcept { return false; }
   // It takes many tasks, or any: no single end is to be told at once.
   virtual bool is_patient() const noexcept { return false; }
 
@@ -46,9 +52,21 @@ struct awaited {
 };
 
 // serve_until() waits for `what` as `how` says; with wait_policy::help it runs other tasks
-// meanwhile. Workers help. False: the deadline passed first.
+// meanwhile. Workers help. False: the deadline passed first. Precondition: no task runs below, or
+// workers are remote.
 bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                  wait_policy how) noexcept;
+
+// wait_in_task() waits inside a task or a callback: its own children run on top of it, or its worker
+// goes on in another context. False: the deadline passed first; or nothing will come of waiting on:
+// every context of every participant waits, or, with when_still, nobody has run anything for 10 ms.
+enum class giving_up : std::uint8_t { when_all_wait, when_still };
+bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+                  giving_up how = giving_up::when_all_wait) noexcept;
+
+// run_if_last() runs `task`, which a task waits for, if it is the youngest of the own inbox: fork
+// and join, where nobody has taken it yet.
+bool run_if_last(engine& e, participant& self, std::uint32_t task) noexcept;
 
 }  // namespace lev
 

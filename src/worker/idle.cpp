@@ -1,0 +1,230 @@
+// Idling, step by step: poll the mailbox and what is waited for, look into the queues now and then,
+// sleep. See idle.hpp; why no wake-up is lost: sync/README.md.
+#include "worker/idle.hpp"
+
+#include "worker/await_ends.hpp"
+#include "worker/complete.hpp"
+#include "worker/share_core.hpp"
+#include "worker/take.hpp"
+#include "worker/traced.hpp"
+
+namespace lev {
+
+bool has_work(engine& e, participant& self) noexcept {
+  if (e.remote != nullptr) return has_remote_work(e);
+  if (self.mail.has_letter(self.mail_seen) || !e.sched.ready().looks_empty() ||
+      e.sched.has_waiting())
+    return true;
+  const std::uint32_t used = e.people_used.load(memory_order_relaxed);
+  for (std::uint32_t i = 0; i < used; ++i) {
+    if (!e.people[i].box.looks_empty()) return true;
+  }
+  return false;
+}
+
+namespace {
+
+constexpr std::uint32_t looks_per_clock = 4;
+
+// Serves a letter in the middle of polling. The worker stays where it is, so that the next letter
+// finds it at the mailbox; what else it owes the others (settle) waits until no letter comes for a
+// moment.
+void serve_letter(engine& e, participant& self) noexcept {
+  self.hands_over = e.bell.stop_spinning();
+  run_one(e, self);
+  e.bell.start_spinning();
+}
+
+// Looks at the mailbox and at `what` until there is something, for about the time `turns` turns of
+// relax() take. The first looks come without relax(): a turn of it lasts as long as the fastest
+// tasks.
+enum class polled { nothing, letter, awaited };
+polled poll(engine& e, participant& self, awaited& what, bool helps, std::uint32_t turns) noexcept {
+  constexpr std::uint32_t looks_per_turn = 8;
+  for (std::uint32_t turn = 0; turn < turns; ++turn) {
+    for (std::uint32_t look = 0; helps && look < looks_per_turn; ++look) {
+      if (self.mail.has_letter(self.mail_seen)) return polled::letter;
+    }
+    if (what.is_there()) return polled::awaited;
+    e.place->relax();
+  }
+  return polled::nothing;
+}
+
+// Polls until there is work, `what` is there, or the time is up. False: time is up.
+//
+// The mailbox and `what` are looked at all the time: their lines change only when there is
+// something. The shared queues are looked at less often, at random distances: every look takes
+// their lines away from a submitter in full flow, who then waits for them at each task (gcell
+// section 3.3: randomized back-off of the pullers).
+bool spin(engine& e, participant& self, awaited& what, bool helps,
+          std::uint64_t until_ns) noexcept {
+  std::uint32_t looked = 0;
+  bool has_served = false;
+  for (;;) {
+    if (helps && has_work(e, self)) return true;
+    const std::uint32_t turns = e.turns_per_look + self.random.below(e.turns_per_look);
+    polled found;
+    while ((found = poll(e, self, what, helps, turns)) == polled::letter) {
+      if (self.running != nullptr || self.frames != nullptr) return true;
+      serve_letter(e, self);
+      has_served = true;
+    }
+    if (found == polled::awaited || has_served) return true;
+    if (++looked % looks_per_clock == 0 && e.place->now_ns() >= until_ns) return false;
+  }
+}
+
+void idle_remote(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+                 bool sleeps) noexcept {
+  const std::uint64_t spin_ns = e.remote->is_crowded() ? 0 : e.settings.spin_ns;
+  const std::uint64_t spin_end_ns =
+      sleeps ? smaller(e.place->now_ns() + spin_ns, deadline_ns) : deadline_ns;
+  if (spin_remote(e, self, what, spin_end_ns) || !sleeps) return;
+  if (linger_remote(e, self, what, lingerer::span_ns(spin_ns), deadline_ns)) return;
+  sleep_remote(e, self, what, deadline_ns);
+}
+
+void park(engine& e, participant& self, std::uint64_t deadline_ns) noexcept {
+  self.counters.parks.add(1);
+  job none;
+  none.task = no_slot;
+  const traced t(e, self, step::park, none);
+  self.park.park(*e.place, deadline_ns);
+}
+
+void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+           bool helps) noexcept {
+  if (helps) e.bell.start_sleeping(self.index);
+  if (what.arm() && !what.is_there() && (!helps || looks_idle(e, self)))
+    park(e, self, deadline_ns);
+  what.disarm();
+  if (helps) e.bell.stop_sleeping(self.index);
+}
+
+// Whether more threads are awake than there are cores: one that polls takes the core from another
+// that could work. (2 workers and a host on 2 cores, 16 tasks of 1 us at a time: 108 to 210 us when
+// they poll, 24 to 30 when they sleep at once; EPYC, 2026-11-22.)
+bool is_crowded(engine& e) noexcept {
+  if (e.caps.virtual_time) return false;
+  std::uint32_t awake = e.workers;
+  const std::uint32_t used = e.people_used.load(memory_order_relaxed);
+  for (std::uint32_t i = e.first_host; i < used && awake <= e.cores; ++i)
+    awake += e.people[i].is_bound.load(memory_order_relaxed);
+  return awake > e.cores && awake - smaller(e.bell.sleeper_count(), awake) > e.cores;
+}
+
+// For as long as it lives the participant is known to do nothing.
+class idling {
+ public:
+  idling(participant& self, std::uint64_t deadline_ns) noexcept
+      : self_(self), before_(self.doing.load(memory_order_relaxed)) {
+    const activity now = deadline_ns == no_deadline ? activity::waits : activity::waits_until;
+    self_.doing.store(now, memory_order_relaxed);
+  }
+  ~idling() { self_.doing.store(before_, memory_order_relaxed); }
+  idling(const idling&) = delete;
+  idling& operator=(const idling&) = delete;
+
+ private:
+  participant& self_;
+  activity before_;
+};
+
+// What nobody waits for.
+struct nothing_awaited final : awaited {
+  bool is_there() noexcept override { return false; }
+  bool arm() noexcept override { return true; }
+};
+
+}  // namespace
+
+bool whichever::is_there() noexcept {
+  if (own_.is_there()) return true;
+  if (held_ == nullptr) return false;
+  for (held_context* h = held_->waiting; h != nullptr; h = h->next) {
+    if (h->what->is_there()) return true;
+  }
+  return false;
+}
+
+bool whichever::arm() noexcept {
+  armed_ = 0;
+  if (!own_.arm()) return false;
+  for (held_context* h = held_ == nullptr ? nullptr : held_->waiting; h != nullptr; h = h->next) {
+    ++armed_;
+    if (!h->what->arm()) return false;
+  }
+  return true;
+}
+
+void whichever::disarm() noexcept {
+  own_.disarm();
+  for (held_context* h = held_ == nullptr ? nullptr : held_->waiting; armed_ != 0; h = h->next) {
+    h->what->disarm();
+    --armed_;
+  }
+}
+
+std::uint64_t whichever::deadline_ns(std::uint64_t own_ns) const noexcept {
+  if (held_ == nullptr || held_->timed_count == 0) return own_ns;
+  for (const held_context* h = held_->waiting; h != nullptr; h = h->next)
+    own_ns = smaller(own_ns, h->deadline_ns);
+  return own_ns;
+}
+
+void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+          wait_policy how) noexcept {
+  settle(e, self);
+  if (e.pool.flush(self.free_slots)) tell_space(e);
+  const idling i(self, deadline_ns);
+  if (how == wait_policy::yield) return idle_yielding(e, what, deadline_ns);
+  if (how == wait_policy::directed) return idle_directed(e, self, what, deadline_ns);
+  const bool sleeps = how != wait_policy::spin;
+  if (e.remote != nullptr) return idle_remote(e, self, what, deadline_ns, sleeps);
+  const bool helps = how == wait_policy::help;
+  self.hands_over = false;
+  if (helps) {
+    e.bell.start_spinning();
+    const bool takes_letters = self.is_worker && self.running == nullptr;
+    if (takes_letters && self.is_polling.load(memory_order_relaxed) == 0)
+      self.is_polling.store(1, memory_order_relaxed);
+  }
+  const std::uint64_t spin_ns = is_crowded(e) ? 0 : e.settings.spin_ns;
+  const std::uint64_t spin_end_ns =
+      sleeps ? smaller(e.place->now_ns() + spin_ns, deadline_ns) : deadline_ns;
+  if (!spin(e, self, what, helps, spin_end_ns) && sleeps) sleep(e, self, what, deadline_ns, helps);
+  if (helps) self.hands_over = e.bell.stop_spinning();
+}
+
+// Without the doorbell: a new task is nothing to this participant, unless one of its contexts waits
+// for just that. So it looks again when a slice of time is over, whatever happens.
+void idle_blocked(engine& e, participant& self, awaited& what,
+                  std::uint64_t deadline_ns) noexcept {
+  constexpr std::uint64_t slice_ns = 1'000'000;
+  settle(e, self);
+  if (e.pool.flush(self.free_slots)) tell_space(e);
+  contexts* c = self.held;
+  if (c != nullptr && c->looks_due != 0 && c->waiting != nullptr) {
+    --c->looks_due;
+    return revive(*c);
+  }
+  const idling i(self, deadline_ns);
+  if (what.arm() && !what.is_there()) {
+    const std::uint64_t slice_end_ns = e.place->now_ns() + slice_ns;
+    park(e, self, smaller(deadline_ns, slice_end_ns));
+  }
+  what.disarm();
+  if (c != nullptr) c->looks_due = c->waiting_count;
+}
+
+void idle_for_company(engine& e, participant& self) noexcept {
+  nothing_awaited none;
+  whichever any(self, none);
+  while (self.held->live == 1) {
+    idle_blocked(e, self, any, any.deadline_ns(no_deadline));
+    if (self.held->waiting != nullptr) wake_waiters(*self.held);
+  }
+}
+
+}  // namespace lev

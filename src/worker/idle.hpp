@@ -1,0 +1,46 @@
+// idle: how a participant waits when it has nothing to run: it polls for a while, then it sleeps.
+#ifndef LEVERET_WORKER_IDLE_HPP
+#define LEVERET_WORKER_IDLE_HPP
+
+#include "worker/contexts.hpp"
+#include "worker/worker.hpp"
+
+namespace lev {
+
+// has_work() tells whether this participant would find a task somewhere, as far as it can be seen.
+bool has_work(engine& e, participant& self) noexcept;
+
+// What a participant waits for: what its present context waits for, or any of those that wait. It
+// is armed for all of them, so that it may sleep.
+class whichever final : public awaited {
+ public:
+  whichever(participant& self, awaited& own) noexcept : held_(self.held), own_(own) {}
+  bool is_there() noexcept override;
+  bool arm() noexcept override;
+  void disarm() noexcept override;
+  bool is_patient() const noexcept override { return own_.is_patient(); }
+  // The earliest of the deadlines, `own_ns` included.
+  std::uint64_t deadline_ns(std::uint64_t own_ns) const noexcept;
+
+ private:
+  contexts* held_;
+  awaited& own_;
+  std::uint32_t armed_ = 0;  // of those that wait, from the first on
+};
+
+// idle() looks for work, then sleeps; returns when it is worth looking again. Precondition: no other
+// context is in the ring.
+void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+          wait_policy how) noexcept;
+
+// idle_blocked() is for a participant that may take no task: each of its contexts has a look for
+// itself, then it sleeps for a moment.
+void idle_blocked(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept;
+
+// idle_for_company() does that for a host that would leave, but for tasks on its other contexts.
+// One of these is in the ring when it returns.
+void idle_for_company(engine& e, participant& self) noexcept;
+
+}  // namespace lev
+
+#endif

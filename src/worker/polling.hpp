@@ -1,0 +1,37 @@
+// polling: a worker that idles looks at its mailbox all the time, and says so; before it turns to
+// anything that takes longer it says that it does no more, and hands on the letter that came
+// meanwhile.
+#ifndef LEVERET_WORKER_POLLING_HPP
+#define LEVERET_WORKER_POLLING_HPP
+
+#include "worker/enqueue.hpp"
+
+namespace lev {
+
+// A letter that arrives while its worker turns to other work goes to the ready queue.
+inline void forward_letter(engine& e, participant& self) noexcept {
+  while (self.mail.letter_announced(self.mail_seen)) {
+    letter l;
+    if (self.mail.try_receive(&self.mail_seen, &l)) {
+      push_ready(e, l.task);
+      ring(e, self.index + 1);
+      return;
+    }
+    e.place->relax();  // it is being written, or retracted
+  }
+}
+
+[[gnu::noinline]] inline void turn_away(engine& e, participant& self) noexcept {
+  // Pairs with the submitter's look after its lease. Sequentially consistent: the look for a letter
+  // comes after it.
+  self.is_polling.exchange(0, memory_order_seq_cst);
+  forward_letter(e, self);
+}
+
+inline void stop_polling(engine& e, participant& self) noexcept {
+  if (self.is_polling.load(memory_order_relaxed) != 0) turn_away(e, self);
+}
+
+}  // namespace lev
+
+#endif

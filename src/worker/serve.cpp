@@ -1,0 +1,120 @@
+// Serving: a participant that runs tasks until something is there. A worker's life is one long
+// serving, a host's wait a short one. A task that waits inside a task: wait_in_task.cpp.
+#include "worker/await_ends.hpp"
+#include "worker/complete.hpp"
+#include "worker/execute.hpp"
+#include "worker/idle.hpp"
+#include "worker/polling.hpp"
+#include "worker/take.hpp"
+#include "worker/worker.hpp"
+
+#include <utility>
+
+namespace lev {
+
+namespace {
+
+// While a participant serves, every task starts with the floating-point mode the server has, this_task()
+// knows a host, too, and others see that it may be running something.
+class serving {
+ public:
+  explicit serving(participant& self) noexcept
+      : self_(self),
+        outer_(std::exchange(self.float_mode, float_mode())),
+        outer_activity_(self.doing.load(memory_order_relaxed)) {
+    self.doing.store(activity::serves, memory_order_relaxed);
+    if (self.is_worker) return;
+    outer_actor_ = current_actor();
+    set_current_actor(&self);
+  }
+  ~serving() {
+    self_.float_mode = outer_;
+    self_.doing.store(outer_activity_, memory_order_relaxed);
+    if (!self_.is_worker) set_current_actor(outer_actor_);
+  }
+  serving(const serving&) = delete;
+  serving& operator=(const serving&) = delete;
+
+ private:
+  participant& self_;
+  std::uint64_t outer_;
+  activity outer_activity_;
+  void* outer_actor_ = nullptr;
+};
+
+// What this participant has taken and will not run now is for others.
+void return_inbox(engine& e, participant& self) noexcept {
+  std::uint32_t task = 0;
+  while (self.box.try_pop(&task)) {
+    push_ready(e, task);
+    ring(e, self.index + 1);
+  }
+}
+
+}  // namespace
+
+bool help(engine& e, participant& self) noexcept {
+  const serving s(self);
+  const bool ran = run_one(e, self);
+  take_turns(self);
+  return ran;
+}
+
+void leave(engine& e, participant& self) noexcept {
+  if (self.running != nullptr) return;
+  const serving s(self);
+  while (has_company(self) || self.ahead_count != 0) {
+    if (has_company(self)) finish_company(e, self);
+    if (self.ahead_count != 0) run_one(e, self);
+  }
+  settle(e, self);
+  return_inbox(e, self);
+}
+
+// One turn: a task, if there is one, and a turn for the other contexts. False: there is nothing to
+// do, here or there.
+static bool serve_one(engine& e, participant& self, bool runs) noexcept {
+  const bool ran = runs && run_one(e, self);
+  if (!has_company(self)) return ran;
+  take_turns(self);
+  if (ran || !has_turns(self)) return ran;
+  e.place->relax();  // they poll, each in its turn
+  return true;
+}
+
+bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+                 wait_policy how) noexcept {
+  const bool helps = how == wait_policy::help;
+  drain(e, self);
+  flush_notices(e, self);
+  const watching w(e, self);
+  const serving s(self);
+  // A waiter that runs nothing meanwhile must not sit on what it took before.
+  if (!helps) leave(e, self);
+  bool is_there = false;
+  while (!(is_there = what.is_there())) {
+    // Tending remote workers' lines is no task, and somebody must do it.
+    const bool ran = serve_one(e, self, helps || e.remote != nullptr);
+    if (deadline_ns != no_deadline && e.place->now_ns() >= deadline_ns) break;
+    if (ran) continue;
+    whichever any(self, what);
+    idle(e, self, any, any.deadline_ns(deadline_ns), how);
+    if (e.place->is_stuck()) break;
+  }
+  stop_polling(e, self);
+  leave(e, self);
+  pass_watch(e, self);
+  return is_there;
+}
+
+void work(engine& e, participant& self) noexcept {
+  struct stop final : awaited {
+    explicit stop(engine& home) noexcept : e(home) {}
+    bool is_there() noexcept override { return e.stopping.load(memory_order_relaxed) != 0; }
+    bool arm() noexcept override { return true; }
+    engine& e;
+  } until(e);
+  serve_until(e, self, until, no_deadline, wait_policy::help);
+}
+
+}  // namespace lev

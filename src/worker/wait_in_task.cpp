@@ -1,0 +1,221 @@
+// wait_in_task, step by step:
+//
+//   1. It is there: go on.
+//   2. The youngest task of the own inbox is a child of the task that waits: run it on top.
+//   3. Another context can go on, or a task waits in a queue and a context is free: step aside.
+//   4. No context is left: of all that is queued run on top what is waited for, or a child.
+//   5. Idle for all contexts of this participant.
+//
+// So nothing that is unrelated to a waiting task ever runs on top of it: depth follows the program's
+// own recursion, and what waits for a task below (its mutex, its outcome) is on another stack. That
+// a wait ends: README.md, "Waiting inside a task".
+//
+// Papers: CellMT section 3 (another thread runs while one waits); 2 is the usual stack discipline of
+// fork and join (Blumofe and Leiserson, JACM 1999), 4 OpenMP's task scheduling constraint.
+#include "worker/complete.hpp"
+#include "worker/execute.hpp"
+#include "worker/idle.hpp"
+#include "worker/polling.hpp"
+#include "worker/take.hpp"
+
+namespace lev {
+
+namespace {
+
+// What runs while a task waits starts with the server's floating-point mode; the task finds its own
+// again.
+class mode_of_waiter {
+ public:
+  explicit mode_of_waiter(participant& self) noexcept : self_(self), own_(float_mode()) {
+    if (own_ != self.float_mode) set_float_mode(self.float_mode);
+  }
+  ~mode_of_waiter() {
+    if (own_ != self_.float_mode) set_float_mode(own_);
+  }
+  mode_of_waiter(const mode_of_waiter&) = delete;
+  mode_of_waiter& operator=(const mode_of_waiter&) = delete;
+
+ private:
+  participant& self_;
+  std::uint64_t own_;
+};
+
+// Notices that nothing goes on any more.
+class stillness {
+ public:
+  // Whether nobody but the caller has run anything for patience_ns, and no task has ended.
+  bool lasts(engine& e, const participant& self) noexcept {
+    constexpr std::uint64_t patience_ns = 10'000'000;
+    const std::uint64_t now_ns = e.place->now_ns();
+    const std::uint32_t used = e.people_used.load(memory_order_relaxed);
+    std::uint64_t ended = 0;
+    bool is_still = true;
+    for (std::uint32_t i = 0; i < used; ++i) {
+      const participant& p = e.people[i];
+      ended += p.counters.completed.read();
+      is_still &= &p == &self || p.doing.load(memory_order_relaxed) != activity::serves;
+    }
+    if (!is_still || ended != ended_) {
+      ended_ = ended;
+      since_ns_ = now_ns;
+    }
+    return now_ns - since_ns_ >= patience_ns;
+  }
+
+ private:
+  std::uint64_t ended_ = ~std::uint64_t{0};
+  std::uint64_t since_ns_ = 0;
+};
+
+// A host in its own program, or one that will return to it, may still do something about it.
+bool is_everybody_waiting(engine& e) noexcept {
+  for (std::uint32_t i = e.first_host; i < e.people_used.load(memory_order_relaxed); ++i) {
+    const participant& p = e.people[i];
+    if (p.is_bound.load(memory_order_relaxed) == 0) continue;
+    const activity now = p.doing.load(memory_order_relaxed);
+    if (now == activity::elsewhere || now == activity::waits_until) return false;
+  }
+  return true;
+}
+
+// Whether `task`, which the caller has taken from a queue, may run on top of the task that waits.
+bool is_related(engine& e, const participant& self, const awaited& what,
+                std::uint32_t task) noexcept {
+  const slot& s = e.pool.at(task);
+  const bool is_piece = (s.flags & task_is_piece) != 0;
+  return what.awaits(task) || (is_piece && what.awaits(s.parent)) || is_own_child(e, self, s);
+}
+
+bool run_own(engine& e, participant& self, const awaited& what) noexcept {
+  std::uint32_t task = 0;
+  if (!self.box.try_pop(&task)) return false;
+  if (is_related(e, self, what, task)) return run_on_top(e, self, task), true;
+  // Between the two it was nobody's: a sleeper's last look may have missed it.
+  if (!push_own(e, self, task)) push_ready(e, task);
+  ring(e, self.index + 1);
+  return false;
+}
+
+bool may_start(const participant& self) noexcept {
+  const contexts* c = self.held;
+  return c != nullptr && c->free != nullptr && !c->is_leaving;
+}
+
+// Lets another context go on: one whose wait is over, one of those that poll, or a new one. False:
+// there is none, or nothing for it to do.
+bool step_aside(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept {
+  contexts* c = contexts_of(self);
+  if (c == nullptr) return false;
+  if (c->waiting != nullptr) wake_waiters(*c);
+  if (c->live == 1 && !(may_start(self) && has_work(e, self) && start_tasks(*c))) return false;
+  suspend(*c, what, deadline_ns);
+  return true;
+}
+
+// What is taken from a queue and not run is for others.
+class taken_away {
+ public:
+  taken_away(engine& e, participant& self) noexcept : engine_(e), self_(self) {}
+  ~taken_away() {
+    if (count_ != 0) ring(engine_, self_.index + 1);
+  }
+  taken_away(const taken_away&) = delete;
+  taken_away& operator=(const taken_away&) = delete;
+  void give(std::uint32_t task) noexcept {
+    push_ready(engine_, task);
+    ++count_;
+  }
+
+ private:
+  engine& engine_;
+  participant& self_;
+  std::uint32_t count_ = 0;
+};
+
+// Looks for a task that may run on top in the own inbox, the ready queue, and the inboxes of those
+// who do nothing, as they may have no context left, too.
+bool find_related(engine& e, participant& self, const awaited& what, std::uint32_t* task) noexcept {
+  taken_away others(e, self);
+  const auto is_it = [&]() noexcept {
+    if (is_related(e, self, what, *task)) return true;
+    others.give(*task);
+    return false;
+  };
+  while (self.box.try_pop(task)) {
+    if (is_it()) return true;
+  }
+  if (e.sched.has_waiting()) run_pass(e, self);
+  for (std::uint32_t n = e.sched.ready().size(); n != 0; --n) {
+    if (!e.sched.ready().try_pop(task)) break;
+    if (is_it()) return true;
+  }
+  for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i) {
+    participant& p = e.people[i];
+    if (&p == &self || p.doing.load(memory_order_relaxed) == activity::serves) continue;
+    while (p.box.try_steal(task)) {
+      if (is_it()) return true;
+    }
+  }
+  return false;
+}
+
+bool run_related(engine& e, participant& self, const awaited& what) noexcept {
+  give_back_ahead(e, self);
+  std::uint32_t task = 0;
+  if (!find_related(e, self, what, &task)) return false;
+  run_on_top(e, self, task);
+  return true;
+}
+
+// The end of one turn without anything to do. False: nothing will come of waiting on.
+bool idle_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+                  stillness& quiet, giving_up how) noexcept {
+  const bool is_blocked = !may_start(self);
+  const bool may_give_up = how == giving_up::when_still || (is_blocked && is_everybody_waiting(e));
+  if (may_give_up && quiet.lasts(e, self)) return false;
+  whichever any(self, what);
+  deadline_ns = any.deadline_ns(deadline_ns);
+  if (is_blocked) {
+    idle_blocked(e, self, any, deadline_ns);
+  } else {
+    constexpr std::uint64_t look_ns = 2'000'000;
+    if (how == giving_up::when_still)
+      deadline_ns = smaller(deadline_ns, e.place->now_ns() + look_ns);
+    idle(e, self, any, deadline_ns, wait_policy::help);
+  }
+  return !e.place->is_stuck();
+}
+
+}  // namespace
+
+bool run_if_last(engine& e, participant& self, std::uint32_t task) noexcept {
+  std::uint32_t popped = 0;
+  if (!self.box.ends_with(task) || !self.box.try_pop(&popped)) return false;
+  LEV_DCHECK(popped == task);
+  flush_notices(e, self);
+  const mode_of_waiter m(self);
+  run_on_top(e, self, task);
+  return true;
+}
+
+bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+                  giving_up how) noexcept {
+  LEV_DCHECK(self.running != nullptr && e.remote == nullptr);
+  const mode_of_waiter m(self);
+  drain(e, self);
+  flush_notices(e, self);
+  stop_polling(e, self);
+  stillness quiet;
+  bool is_there = false;
+  while (!(is_there = what.is_there())) {
+    const bool ran = run_own(e, self, what);
+    if (deadline_ns != no_deadline && e.place->now_ns() >= deadline_ns) break;
+    if (ran || step_aside(e, self, what, deadline_ns)) continue;
+    if (!may_start(self) && run_related(e, self, what)) continue;
+    if (!idle_in_task(e, self, what, deadline_ns, quiet, how)) break;
+  }
+  pass_watch(e, self);
+  return is_there;
+}
+
+}  // namespace lev
