@@ -20,6 +20,8 @@ class dependants {
     for (std::uint32_t i = 0; i < count; ++i) free_.try_push(i);
   }
 
+  std::uint32_t free_count() const noexcept { return free_.size(); }
+
   enum class add_result { added, late, no_node };
 
   // add() makes `successor` wait for the task in `predecessor`. late: that task was completed

@@ -1,6 +1,9 @@
 // slot_pool: all task slots, and which of them are free. Every participant keeps a few free slots
 // for itself; the rest is in a ring. The pool's size bounds the tasks in flight, and with them
 // every queue.
+//
+// Spare slots are for tasks that submit when the others are all in use: by tasks in queues, perhaps,
+// each of which needs a child's slot before it can give its own back.
 #ifndef LEVERET_FLOW_SLOT_POOL_HPP
 #define LEVERET_FLOW_SLOT_POOL_HPP
 
@@ -31,17 +34,28 @@ struct slot_cache {
 
 class slot_pool {
  public:
-  // Arrays of `count` elements (a power of two) that outlive the pool; cells of the ring likewise.
-  void open(slot* slots, slot_tail* tails, slot_extra* extras, index_ring<>::cell* cells,
-            std::uint32_t count) noexcept {
-    slots_ = slots;
-    tails_ = tails;
-    extras_ = extras;
-    count_ = count;
-    free_.open(cells, count);
+  // Arrays of `count` and `spare_count` elements (powers of two) that outlive the pool; as many cells
+  // for the rings likewise.
+  struct storage {
+    slot* slots;
+    slot_tail* tails;
+    slot_extra* extras;
+    index_ring<>::cell* cells;
+    index_ring<>::cell* spare_cells;
+  };
+  void open(const storage& s, std::uint32_t count, std::uint32_t spare_count) noexcept {
+    slots_ = s.slots;
+    tails_ = s.tails;
+    extras_ = s.extras;
+    first_spare_ = count;
+    count_ = count + spare_count;
+    free_.open(s.cells, count);
     for (std::uint32_t i = 0; i < count; ++i) free_.try_push(i);
+    spare_.open(s.spare_cells, spare_count);
+    for (std::uint32_t i = 0; i < spare_count; ++i) spare_.try_push(count + i);
   }
 
+  // All of them, spare ones too.
   std::uint32_t count() const noexcept { return count_; }
   slot& at(std::uint32_t i) noexcept { return slots_[i]; }
   slot_extra& extra(std::uint32_t i) noexcept { return extras_[i]; }
@@ -56,11 +70,16 @@ class slot_pool {
     cache.set_count(n - 1);
     return cache.slots[n - 1];
   }
+  // try_take_spare() is for a task's submit, when try_take() found none.
+  std::uint32_t try_take_spare() noexcept {
+    std::uint32_t index = no_slot;
+    return spare_.try_pop(&index) ? index : no_slot;
+  }
   // give() frees a slot whose state is `free`. Returns whether slots went back to the ring, where
   // others see them.
   bool give(slot_cache& cache, std::uint32_t index) noexcept {
     const std::uint32_t n = cache.count();
-    if (n >= cache.limit) return give_back(cache, index), true;
+    if (n >= cache.limit || index >= first_spare_) return give_back(cache, index), true;
     cache.slots[n] = index;
     cache.set_count(n + 1);
     return false;
@@ -73,8 +92,10 @@ class slot_pool {
     cache.set_count(0);
     return true;
   }
-  bool looks_exhausted() const noexcept { return free_.looks_empty(); }
-  std::uint32_t free_count() const noexcept { return free_.size(); }
+  bool looks_exhausted(bool for_task = false) const noexcept {
+    return free_.looks_empty() && (!for_task || spare_.looks_empty());
+  }
+  std::uint32_t free_count() const noexcept { return free_.size() + spare_.size(); }
 
  private:
   // Fills an empty cache to its half; returns how many slots there were.
@@ -88,6 +109,10 @@ class slot_pool {
   }
   // Half of a full cache goes back to the ring, to make room for `index`.
   [[gnu::noinline]] void give_back(slot_cache& cache, std::uint32_t index) noexcept {
+    if (index >= first_spare_) {
+      while (!spare_.try_push(index)) real_env::pause();
+      return;
+    }
     if (cache.limit == 0) {
       while (!free_.try_push(index)) real_env::pause();
       return;
@@ -104,7 +129,9 @@ class slot_pool {
   slot_tail* tails_ = nullptr;
   slot_extra* extras_ = nullptr;
   std::uint32_t count_ = 0;
+  std::uint32_t first_spare_ = 0;
   index_ring<> free_;
+  index_ring<> spare_;
 };
 
 }  // namespace lev

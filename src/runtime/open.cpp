@@ -115,25 +115,39 @@ const machine_kind& choose_machine(const config& c) {
   return *kind;
 }
 
+// Enough for one task of each worker to recurse this deep while all tickets are in use by tasks that
+// wait in queues.
+constexpr std::uint32_t spare_per_taker = 64;
+
 void open_shared(core& c) {
   const std::uint32_t n = c.settings.tickets;
-  c.slots.reset(new slot[n]);
-  c.tails.reset(new slot_tail[n]);
-  c.extras.reset(new slot_extra[n]);
-  c.cells.reset(new index_ring<>::cell[std::size_t{n} * 6]);
-  c.waiting.reset(new waiting_task[std::size_t{n} * 2]);
+  const std::uint32_t spare = power_of_two_above(spare_per_taker * c.takers);
+  const std::size_t slots = std::size_t{n} + spare;
+  const auto queued = power_of_two_above(static_cast<std::uint32_t>(slots));
+  c.slots.reset(new slot[slots]);
+  c.tails.reset(new slot_tail[slots]);
+  c.extras.reset(new slot_extra[slots]);
+  c.cells.reset(new index_ring<>::cell[std::size_t{n} * 3 + spare + std::size_t{queued} * 2]);
+  c.waiting.reset(new waiting_task[std::size_t{queued} * 2]);
   c.nodes.reset(new dependant[std::size_t{n} * 2]);
   index_ring<>::cell* cells = c.cells.get();
-  c.pool.open(c.slots.get(), c.tails.get(), c.extras.get(), cells, n);
-  c.edges.open(c.nodes.get(), cells + std::size_t{n} * 4, n * 2);
+  const auto next_cells = [&cells](std::size_t count) {
+    cells += count;
+    return cells - count;
+  };
+  index_ring<>::cell* free = next_cells(n);
+  c.pool.open({c.slots.get(), c.tails.get(), c.extras.get(), free, next_cells(spare)}, n, spare);
+  c.edges.open(c.nodes.get(), next_cells(std::size_t{n} * 2), n * 2);
   scheduler_limits limits;
   limits.takers = c.takers;
   limits.threshold = c.settings.dice_threshold;
   limits.local_store_bytes = c.settings.local_store_bytes;
   limits.copies = c.copies;
-  c.sched.open(&c.pool,
-               {cells + n, cells + std::size_t{n} * 2, c.waiting.get(), c.waiting.get() + n, n},
-               limits);
+  index_ring<>::cell* prefilter = next_cells(queued);
+  c.sched.open(
+      &c.pool,
+      {prefilter, next_cells(queued), c.waiting.get(), c.waiting.get() + queued, queued},
+      limits);
 }
 
 void open_people(core& c) {

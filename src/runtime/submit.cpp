@@ -76,6 +76,7 @@ bool check_size(const core& c, const draft& d, const draft_facts& facts, std::ui
   if (c.settings.full == when_full::fail) return no_slot;
   std::uint32_t task = no_slot;
   while (self.running != nullptr) {
+    if ((task = c.pool.try_take_spare()) != no_slot) return task;
     if (!wait_space_inside(c, self)) return no_slot;
     if ((task = c.pool.try_take(self.free_slots)) != no_slot) return task;
   }

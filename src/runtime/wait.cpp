@@ -48,8 +48,7 @@ struct await_shared : awaited {
   }
   void disarm() noexcept override {
     wanted.fetch_sub(1, memory_order_relaxed);
-    // Another context of this participant may want it still; at worst it is woken for nothing.
-    if (has_company(self)) return;
+    // Those of other contexts are disarmed together with this one.
     self.wants.store(self.wants.load(memory_order_relaxed) & ~want, memory_order_relaxed);
   }
   bool is_patient() const noexcept override { return true; }
@@ -79,7 +78,7 @@ struct await_space final : await_shared {
   bool is_there() noexcept override {
     // The counters' lines belong to busy workers: while it polls, it seldom looks at them.
     constexpr std::uint32_t looks_per_count = 64;
-    if (!c.pool.looks_exhausted()) return true;
+    if (!c.pool.looks_exhausted(self.running != nullptr)) return true;
     if (is_armed || ++looks % looks_per_count == 0) is_held = is_held_by_caller(c);
     return is_held;
   }
@@ -241,8 +240,9 @@ namespace {
 
 // What nobody has taken yet runs here at once, on top of the task that waits for it.
 bool is_there_soon(core& c, participant& self, await_ticket& what) noexcept {
-  return what.is_there() ||
-         (waits_inside(c, self) && run_if_last(c, self, what.task) && what.is_there());
+  if (what.is_there()) return true;
+  const bool may_run = waits_inside(c, self) && self.nest < c.settings.nest_max;
+  return may_run && run_if_last(c, self, what.task) && what.is_there();
 }
 
 bool await_one(core& c, participant& self, await_ticket& what, std::uint64_t deadline_ns,

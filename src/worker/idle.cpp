@@ -210,11 +210,14 @@ void idle_blocked(engine& e, participant& self, awaited& what,
     return revive(*c);
   }
   const idling i(self, deadline_ns);
-  if (what.arm() && !what.is_there()) {
+  constexpr std::uint32_t looks = 8;
+  const bool is_there =
+      poll(e, self, what, false, looks * e.turns_per_look) == polled::awaited;
+  if (!is_there && what.arm() && !what.is_there()) {
     const std::uint64_t slice_end_ns = e.place->now_ns() + slice_ns;
     park(e, self, smaller(deadline_ns, slice_end_ns));
   }
-  what.disarm();
+  if (!is_there) what.disarm();
   if (c != nullptr) c->looks_due = c->waiting_count;
 }
 

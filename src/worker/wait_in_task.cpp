@@ -40,6 +40,14 @@ class mode_of_waiter {
   std::uint64_t own_;
 };
 
+bool does_another_work(engine& e, const participant& self) noexcept {
+  for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i) {
+    const participant& p = e.people[i];
+    if (&p != &self && p.doing.load(memory_order_relaxed) == activity::serves) return true;
+  }
+  return false;
+}
+
 // Notices that nothing goes on any more.
 class stillness {
  public:
@@ -47,15 +55,10 @@ class stillness {
   bool lasts(engine& e, const participant& self) noexcept {
     constexpr std::uint64_t patience_ns = 10'000'000;
     const std::uint64_t now_ns = e.place->now_ns();
-    const std::uint32_t used = e.people_used.load(memory_order_relaxed);
     std::uint64_t ended = 0;
-    bool is_still = true;
-    for (std::uint32_t i = 0; i < used; ++i) {
-      const participant& p = e.people[i];
-      ended += p.counters.completed.read();
-      is_still &= &p == &self || p.doing.load(memory_order_relaxed) != activity::serves;
-    }
-    if (!is_still || ended != ended_) {
+    for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i)
+      ended += e.people[i].counters.completed.read();
+    if (ended != ended_ || does_another_work(e, self)) {
       ended_ = ended;
       since_ns_ = now_ns;
     }
@@ -101,13 +104,21 @@ bool may_start(const participant& self) noexcept {
   return c != nullptr && c->free != nullptr && !c->is_leaving;
 }
 
+// Another task would want slots, too: where slots are short, one is started only when nobody else
+// works, in the hope that it frees some.
+bool is_worth_starting(engine& e, participant& self, giving_up how) noexcept {
+  return may_start(self) && has_work(e, self) &&
+         (how != giving_up::when_still || !does_another_work(e, self));
+}
+
 // Lets another context go on: one whose wait is over, one of those that poll, or a new one. False:
 // there is none, or nothing for it to do.
-bool step_aside(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept {
+bool step_aside(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+                giving_up how) noexcept {
   contexts* c = contexts_of(self);
   if (c == nullptr) return false;
   if (c->waiting != nullptr) wake_waiters(*c);
-  if (c->live == 1 && !(may_start(self) && has_work(e, self) && start_tasks(*c))) return false;
+  if (c->live == 1 && !(is_worth_starting(e, self, how) && start_tasks(*c))) return false;
   suspend(*c, what, deadline_ns);
   return true;
 }
@@ -167,10 +178,15 @@ bool run_related(engine& e, participant& self, const awaited& what) noexcept {
   return true;
 }
 
+// Whether a new task would be something to this participant; there is none that it has left alone.
+bool is_looking(engine& e, participant& self, giving_up how) noexcept {
+  return may_start(self) && (how != giving_up::when_still || !has_work(e, self));
+}
+
 // The end of one turn without anything to do. False: nothing will come of waiting on.
 bool idle_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                   stillness& quiet, giving_up how) noexcept {
-  const bool is_blocked = !may_start(self);
+  const bool is_blocked = !is_looking(e, self, how);
   const bool may_give_up = how == giving_up::when_still || (is_blocked && is_everybody_waiting(e));
   if (may_give_up && quiet.lasts(e, self)) return false;
   whichever any(self, what);
@@ -210,7 +226,7 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
   while (!(is_there = what.is_there())) {
     const bool ran = run_own(e, self, what);
     if (deadline_ns != no_deadline && e.place->now_ns() >= deadline_ns) break;
-    if (ran || step_aside(e, self, what, deadline_ns)) continue;
+    if (ran || step_aside(e, self, what, deadline_ns, how)) continue;
     if (!may_start(self) && run_related(e, self, what)) continue;
     if (!idle_in_task(e, self, what, deadline_ns, quiet, how)) break;
   }

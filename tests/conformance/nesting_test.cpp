@@ -92,11 +92,13 @@ TEST_P(nesting_test, a_chain_as_deep_as_the_default_allows) {
 
 TEST_P(nesting_test, more_depth_than_allowed_is_an_error) {
   config c = settings();
-  c.nest_max = 16;
+  c.nest_max = 4;
   runtime& r = open(c);
   int reached = 0;
-  // However it is spread over workers and host, one of them would have to be deeper than allowed.
-  const int depth = 16 * (static_cast<int>(r.workers()) + 1) + 8;
+  // However it is spread over the contexts of workers and host, one stack would have to be deeper
+  // than allowed.
+  const int stacks = static_cast<int>(contexts_max * (r.workers() + 1));
+  const int depth = 4 * stacks + 8;
   ticket t = r.submit(chain(), ref{&r}, depth, reached);
   const outcome o = wait(t);
   EXPECT_EQ(o.code, status::task_failed);

@@ -11,16 +11,6 @@
 
 namespace lev::test {
 
-// How many of a ring's cells hold a value. Position p is full when its cell's sequence is p + 1.
-inline std::uint32_t full_cells(const index_ring<>::cell* cells, std::uint32_t capacity) {
-  std::uint32_t full = 0;
-  for (std::uint32_t i = 0; i < capacity; ++i) {
-    const auto sequence = static_cast<std::uint32_t>(cells[i].load(memory_order_relaxed) >> 32);
-    full += ((sequence - 1) & (capacity - 1)) == i;
-  }
-  return full;
-}
-
 inline void expect_idle(detail::core& c, participant& p) {
   EXPECT_EQ(p.store_map.blocks(), 0u) << "blocks of a local store in use";
   EXPECT_TRUE(p.box.looks_empty());
@@ -75,9 +65,7 @@ inline void expect_nothing_leaked(runtime& r) {
   for (std::uint32_t i = 0; i < c.people_count; ++i) expect_idle(c, c.people[i]);
   expect_slots_free(c);
   expect_mutexes_free(c);
-  const std::uint32_t edges = c.settings.tickets * 2;
-  const index_ring<>::cell* edge_cells = c.cells.get() + std::size_t{c.settings.tickets} * 4;
-  EXPECT_EQ(full_cells(edge_cells, edges), edges) << "dependency edges leaked";
+  EXPECT_EQ(c.edges.free_count(), c.settings.tickets * 2) << "dependency edges leaked";
 }
 
 }  // namespace lev::test

@@ -19,12 +19,14 @@ namespace {
 
 // A pool of slots and the memory it works in.
 struct pool_fixture {
+  static constexpr std::uint32_t spare = 8;
   explicit pool_fixture(std::uint32_t count)
-      : slots(new slot[count]),
-        tails(new slot_tail[count]),
-        extras(new slot_extra[count]),
-        cells(new index_ring<>::cell[count]) {
-    pool.open(slots.get(), tails.get(), extras.get(), cells.get(), count);
+      : slots(new slot[count + spare]),
+        tails(new slot_tail[count + spare]),
+        extras(new slot_extra[count + spare]),
+        cells(new index_ring<>::cell[count + spare]) {
+    pool.open({slots.get(), tails.get(), extras.get(), cells.get(), cells.get() + count}, count,
+              spare);
   }
   std::unique_ptr<slot[]> slots;
   std::unique_ptr<slot_tail[]> tails;
@@ -47,11 +49,33 @@ TEST_P(slot_pool_test, hands_out_every_slot_once_and_takes_all_back) {
     EXPECT_TRUE(f.pool.looks_exhausted());
     for (const std::uint32_t t : taken) f.pool.give(cache, t);
     EXPECT_LE(cache.count(), cache.limit);
-    EXPECT_EQ(f.pool.free_count() + cache.count(), 64u);
+    EXPECT_EQ(f.pool.free_count() + cache.count(), 64u + f.spare);
   }
   f.pool.flush(cache);
   EXPECT_EQ(cache.count(), 0u);
-  EXPECT_EQ(f.pool.free_count(), 64u);
+  EXPECT_EQ(f.pool.free_count(), 64u + f.spare);
+}
+
+TEST_P(slot_pool_test, spare_slots_stay_apart) {
+  pool_fixture f(64);
+  slot_cache cache;
+  cache.limit = GetParam();
+  for (int round = 0; round < 5; ++round) {
+    std::set<std::uint32_t> spare;
+    std::uint32_t s = 0;
+    while ((s = f.pool.try_take_spare()) != no_slot) EXPECT_TRUE(spare.insert(s).second);
+    EXPECT_EQ(spare.size(), f.spare);
+    EXPECT_GE(*spare.begin(), 64u);
+    std::uint32_t taken = 0;
+    while ((s = f.pool.try_take(cache)) != no_slot) {
+      EXPECT_LT(s, 64u);
+      f.pool.give(cache, s);
+      if (++taken == 64) break;
+    }
+    EXPECT_TRUE(!f.pool.looks_exhausted(true));
+    for (const std::uint32_t t : spare) EXPECT_TRUE(f.pool.give(cache, t));
+  }
+  EXPECT_EQ(f.pool.free_count() + cache.count(), 64u + f.spare);
 }
 
 INSTANTIATE_TEST_SUITE_P(cache_limits, slot_pool_test, testing::Values(0u, 1u, 2u, 5u, 32u));
