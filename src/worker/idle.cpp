@@ -119,7 +119,7 @@ class idling {
  public:
   idling(participant& self, std::uint64_t deadline_ns) noexcept
       : self_(self), before_(self.doing.load(memory_order_relaxed)) {
-    const activity now = deadline_ns == no_deadline ? activity::waits : activity::waits_until;
+    const std::uint32_t now = deadline_ns == no_deadline ? activity::waits : activity::waits_until;
     self_.doing.store(now, memory_order_relaxed);
   }
   ~idling() { self_.doing.store(before_, memory_order_relaxed); }
@@ -128,7 +128,7 @@ class idling {
 
  private:
   participant& self_;
-  activity before_;
+  std::uint32_t before_;
 };
 
 // What nobody waits for.

@@ -123,11 +123,13 @@ constexpr std::uint32_t inbox_capacity = 256;
 constexpr std::uint32_t ahead_max = 16;  // Jack Rabbit section 4.5: up to 16 buffers
 
 // What a participant does, as others see it: whether anything may come of waiting for it.
-enum class activity : std::uint32_t {
-  elsewhere,    // a host in its own program
-  serves,       // it runs tasks, or is about to
-  waits_until,  // nothing to do, up to a deadline
-  waits,        // nothing to do
+struct activity {
+  enum : std::uint32_t {
+    elsewhere,    // a host in its own program
+    serves,       // it runs tasks, or is about to
+    waits_until,  // nothing to do, up to a deadline
+    waits,        // nothing to do
+  };
 };
 
 struct alignas(line_pair_bytes) participant {
@@ -147,7 +149,7 @@ struct alignas(line_pair_bytes) participant {
   // wait_policy::directed, else 0. Publishes nothing; what it arms afterwards publishes it.
   atomic<std::uint32_t> directed_core{0};
   // Written by the owner, read by those who ask whether anybody still works. Publishes nothing.
-  atomic<activity> doing{activity::elsewhere};
+  atomic<std::uint32_t> doing{activity::elsewhere};
   // Written by the host thread that binds or leaves it, read by other threads: 1 while a thread is
   // bound to this participant.
   atomic<std::uint32_t> is_bound{0};

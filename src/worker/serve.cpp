@@ -38,7 +38,7 @@ class serving {
  private:
   participant& self_;
   std::uint64_t outer_;
-  activity outer_activity_;
+  std::uint32_t outer_activity_;
   void* outer_actor_ = nullptr;
 };
 

@@ -75,7 +75,7 @@ bool is_everybody_waiting(engine& e) noexcept {
   for (std::uint32_t i = e.first_host; i < e.people_used.load(memory_order_relaxed); ++i) {
     const participant& p = e.people[i];
     if (p.is_bound.load(memory_order_relaxed) == 0) continue;
-    const activity now = p.doing.load(memory_order_relaxed);
+    const std::uint32_t now = p.doing.load(memory_order_relaxed);
     if (now == activity::elsewhere || now == activity::waits_until) return false;
   }
   return true;

@@ -23,10 +23,10 @@ plant(worker/participant.hpp
   [[constexpr std::uint32_t inbox_capacity = 4;]])
 plant(flow/mutex_table.hpp [[entry entries_[mutex_count_max];]] [[entry entries_[2];]])
 plant(runtime/open.cpp [[if (p.free_slots.limit < 4)]] [[if (p.free_slots.limit < 1)]])
-plant(worker/worker.cpp
+plant(worker/idle.cpp
   [[constexpr std::uint32_t looks_per_turn = 8;]]
   [[constexpr std::uint32_t looks_per_turn = 1;]])
-plant(worker/worker.cpp
+plant(worker/idle.cpp
   [[constexpr std::uint32_t looks_per_clock = 4;]]
   [[constexpr std::uint32_t looks_per_clock = 1;]])
 
@@ -64,10 +64,10 @@ plant(worker/complete.cpp
   }
   std::uint64_t completed = 0;]])
 plant(flow/scheduler.cpp
-  [[report.submitted.add(is_piece ? made - 1 : made);]]
+  [[report.submitted.add(is_piece ? p.made - 1 : p.made);]]
   [[const bool late = model::fault("split: pieces are counted when the pass has ended");
-  if (late) report.late += is_piece ? made - 1 : made;
-  if (!late) report.submitted.add(is_piece ? made - 1 : made);]])
+  if (late) report.late += is_piece ? p.made - 1 : p.made;
+  if (!late) report.submitted.add(is_piece ? p.made - 1 : p.made);]])
 plant(flow/scheduler.hpp
   [[owned_counter& submitted;]]
   [[std::uint64_t late = 0;
@@ -104,16 +104,15 @@ plant(worker/take.hpp
   }]])
 
 # Sleeping and waking (pipeline_model.cpp)
-plant(worker/worker.cpp
-  [[(!helps || looks_idle(e, self))) {]]
-  [[(!helps || model::fault("sleep: no last look, in the pipeline") || looks_idle(e, self))) {]])
-plant(worker/worker.cpp
+plant(worker/idle.cpp
+  [[(!helps || looks_idle(e, self)))]]
+  [[(!helps || model::fault("sleep: no last look, in the pipeline") || looks_idle(e, self)))]])
+plant(worker/idle.cpp
   [[if (what.arm() && !what.is_there() &&]]
   [[if ((model::fault("sleep: the waiter is not armed") || what.arm()) && !what.is_there() &&]])
 plant(runtime/submit.cpp
-  [[if (sleeps && c.bell.claim(w)) unpark(c, w);]]
-  [[if (sleeps && !model::fault("submit: a letter wakes nobody") && c.bell.claim(w))
-      unpark(c, w);]])
+  [[if (c.bell.sleeps(w) ||]]
+  [[if ((!model::fault("submit: a letter to one that sleeps") && c.bell.sleeps(w)) ||]])
 plant(worker/enqueue.hpp
   [[ring(e, self.index + 1);]]
   [[if (model::fault("enqueue: no ring for the own inbox") && self.running != nullptr) return;

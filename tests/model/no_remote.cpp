@@ -25,6 +25,22 @@ void context::adopt() {
 void finish_company(engine&, participant&) noexcept {
   std::abort();
 }
+void wake_waiters(contexts&) noexcept {
+  std::abort();
+}
+void revive(contexts&) noexcept {
+  std::abort();
+}
+void suspend(contexts&, awaited&, std::uint64_t) noexcept {
+  std::abort();
+}
+bool start_tasks(contexts&) noexcept {
+  std::abort();
+}
+// Tasks that wait have no memory for contexts: they take the other way.
+contexts* contexts_of(participant&) noexcept {
+  return nullptr;
+}
 void end_transfers(participant&, job&) noexcept {
   std::abort();
 }

@@ -224,7 +224,7 @@ int main() {
       .check<closing<true>>("closing, asymmetric")
       .plant("sleep: no last look, in the pipeline")
       .plant("sleep: the waiter is not armed")
-      .plant("submit: a letter wakes nobody")
+      .plant("submit: a letter to one that sleeps")
       .plant("directed: the hand-over is lost", "two hosts of one core")
       .plant("directed: sleeps without having said so", "two hosts of one core")
       .plant("directed: those who are named are left when the last poller goes",
