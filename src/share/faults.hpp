@@ -131,6 +131,9 @@ namespace faults {
 inline constinit atomic<fault_plan*> here{nullptr};
 // Written by arm_faults(), read when a zygote is started. Publishes nothing.
 inline constinit atomic<fault_plan*> in_workers{nullptr};
+// Written by a test, read when a runtime makes its lanes: the number before that of each lane's
+// first task. Publishes nothing: set before the runtime opens.
+inline constinit atomic<std::uint32_t> lanes_begin_after{0};
 bool meet(fault_plan& plan, std::uint32_t point) noexcept;
 }  // namespace faults
 

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -75,9 +76,12 @@ class locked {
   heap& heap_;
 };
 
+// A mapping to read is a private one: the file's pages, which no process can write to through it.
+// (The watch on its holes needs that: a shared one of a file opened to read cannot be watched.)
 void* map_fixed(std::uintptr_t address, int file, std::size_t bytes, int protection) noexcept {
   void* at = reinterpret_cast<void*>(address);
-  void* p = mmap(at, bytes, protection, MAP_SHARED | MAP_FIXED_NOREPLACE | MAP_NORESERVE, file, 0);
+  const int sharing = (protection & PROT_WRITE) != 0 ? MAP_SHARED : MAP_PRIVATE;
+  void* p = mmap(at, bytes, protection, sharing | MAP_FIXED_NOREPLACE | MAP_NORESERVE, file, 0);
   if (p != MAP_FAILED && p != at) {  // a kernel before 4.17
     munmap(p, bytes);
     return nullptr;
@@ -91,7 +95,7 @@ int claim_span(unsigned n) noexcept {
   char which[16];
   std::snprintf(which, sizeof which, "%u", n);
   const socket_name name("span", which);
-  const int file = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const int file = above_stdio(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (file < 0 || bind(file, name.address(), name.bytes()) == 0) return file;
   close(file);
   return -1;
@@ -126,7 +130,7 @@ void* find_place(heap& h, int file, std::size_t bytes) noexcept {
 // Under the lock. As large as the limit on address space allows.
 bool open_heap(heap& h) noexcept {
   for (std::size_t bytes = heap_bytes_max; bytes >= heap_bytes_min; bytes /= 2) {
-    const int file = make_memory_file("leveret-heap", bytes);
+    const int file = make_memory_file("leveret-heap", 0, may_grow);
     if (file < 0) return false;
     seal_memory_file(file, false);
     void* p = find_place(h, file, bytes);
@@ -159,8 +163,12 @@ void forget_parents_heap(heap& h) {
   h.committed.clear();
 }
 
+// How memory is asked for, where the file may have to grow, and how it is given back.
+constexpr int take_memory = 0;
+constexpr int return_memory = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+
 bool ask_for(const heap& h, committed_chunks::range r, int how) noexcept {
-  return fallocate(h.here.heap_file, how | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(r.begin_byte()),
+  return fallocate(h.here.heap_file, how, static_cast<off_t>(r.begin_byte()),
                    static_cast<off_t>(r.bytes())) == 0;
 }
 
@@ -172,10 +180,10 @@ bool commit(heap& h, std::uintptr_t begin, std::size_t bytes, committed_chunks::
       committed_chunks::around(begin - h.here.heap_begin, begin - h.here.heap_begin + bytes);
   for (range r = h.committed.first_missing(all); !r.is_empty();
        r = h.committed.first_missing({r.end, all.end})) {
-    if (fault_at("host.fallocate") || !ask_for(h, r, 0)) {
+    if (fault_at("host.fallocate") || !ask_for(h, r, take_memory)) {
       for (range back = h.committed.first_missing({all.begin, r.begin}); !back.is_empty();
            back = h.committed.first_missing({back.end, r.begin}))
-        ask_for(h, back, FALLOC_FL_PUNCH_HOLE);
+        ask_for(h, back, return_memory);
       return false;
     }
     *fresh = r;
@@ -212,7 +220,7 @@ void give_block(heap& h, std::uintptr_t begin, std::size_t bytes) {
   if (bytes >= returned_bytes_min) {
     const committed_chunks::range whole =
         committed_chunks::within(begin - h.here.heap_begin, begin - h.here.heap_begin + bytes);
-    if (ask_for(h, whole, FALLOC_FL_PUNCH_HOLE)) h.committed.clear(whole);
+    if (ask_for(h, whole, return_memory)) h.committed.clear(whole);
   }
   auto after = h.free_blocks.lower_bound(begin);
   if (after != h.free_blocks.begin()) {
@@ -232,12 +240,23 @@ void give_block(heap& h, std::uintptr_t begin, std::size_t bytes) {
 
 }  // namespace
 
-int make_memory_file(const char* name, std::size_t bytes) noexcept {
-  const int file =
-      fault_at("host.memfd_create") ? -1 : memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+int above_stdio(int file) noexcept {
+  if (file < 0 || file > STDERR_FILENO) return file;
+  const int higher = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int code = errno;
+  close(file);
+  errno = code;
+  return higher;
+}
+
+int make_memory_file(const char* name, std::size_t bytes, file_growth growth) noexcept {
+  const int seals = growth == may_grow ? F_SEAL_SHRINK : F_SEAL_SHRINK | F_SEAL_GROW;
+  const int file = fault_at("host.memfd_create")
+                       ? -1
+                       : above_stdio(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (file < 0) return -1;
   if (fault_at("host.ftruncate") || ftruncate(file, static_cast<off_t>(bytes)) != 0 ||
-      fault_at("host.add_seals") || fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+      fault_at("host.add_seals") || fcntl(file, F_ADD_SEALS, seals) != 0) {
     close(file);
     return -1;
   }
@@ -251,7 +270,7 @@ bool seal_memory_file(int file, bool read_only) noexcept {
 int open_to_read(int file) noexcept {
   char path[32];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-  return open(path, O_RDONLY | O_CLOEXEC);
+  return above_stdio(open(path, O_RDONLY | O_CLOEXEC));
 }
 
 void* map_near(int file, std::size_t bytes) noexcept {

@@ -4,9 +4,10 @@
 //   [ heap: shared_allocate()                  | lanes: one mapping per worker process, by machine
 //   ]
 //
-// The heap is one memory file without a name, as large as the range but without memory until it is
-// used; it can neither shrink nor grow (seals), so that no process can make another one fault. Who
-// frees a large block gives its memory back to the system.
+// The heap is one memory file without a name. It ends where the last block ever taken did: what a
+// process reads beyond that is no memory, and to read it allocates none. It grows with the blocks
+// and never shrinks (a seal), so that no process can make another one fault. Who frees a large
+// block gives its memory back to the system.
 #ifndef LEVERET_SHARE_ZONE_HPP
 #define LEVERET_SHARE_ZONE_HPP
 
@@ -32,14 +33,19 @@ const zone* open_zone() noexcept;
 // adopt_zone() makes is_shared() know the host's heap, in a worker process where it is mapped.
 void adopt_zone(std::uintptr_t begin, std::uintptr_t end) noexcept;
 
-// make_memory_file() returns a memory file of `bytes` bytes, which can neither shrink nor grow, or
-// -1. seal_memory_file() allows no more seals and, if it is to be `read_only`, no new mapping that
-// can write: those there are stay as they are. False when the system refuses.
-int make_memory_file(const char* name, std::size_t bytes) noexcept;
+// make_memory_file() returns a memory file of `bytes` bytes, which cannot shrink, nor grow unless
+// it may, or -1. seal_memory_file() allows no more seals and, if it is to be `read_only`, no new
+// mapping that can write: those there are stay as they are. False when the system refuses.
+enum file_growth : bool { has_fixed_size, may_grow };
+int make_memory_file(const char* name, std::size_t bytes,
+                     file_growth growth = has_fixed_size) noexcept;
 bool seal_memory_file(int file, bool read_only) noexcept;
 // open_to_read() opens a memory file once more, so that mappings of it cannot be made writable; -1
 // when the system refuses.
 int open_to_read(int file) noexcept;
+// above_stdio() moves a new file whose number is one of standard input, output or error, which a
+// program may have closed: else it would print to the file.
+int above_stdio(int file) noexcept;
 
 // map_near() maps a memory file at an address that worker processes are likely to have free, null
 // when there is none; map_at() maps it at exactly `address`.

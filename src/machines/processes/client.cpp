@@ -1,6 +1,7 @@
 // One task of one host, in its worker process; and how the host is told.
 #include "machines/processes/client.hpp"
 
+#include "machines/processes/text.hpp"
 #include "worker/execute.hpp"
 
 #include <unistd.h>
@@ -15,7 +16,7 @@ namespace {
 
 void fail(ending& how, status code, const char* text) noexcept {
   how.code = static_cast<std::uint8_t>(code);
-  const std::size_t bytes = smaller(std::strlen(text), ending::text_max);
+  const std::size_t bytes = whole_characters(text, std::strlen(text), ending::text_max);
   std::memcpy(how.text, text, bytes);
   how.text_bytes = static_cast<std::uint16_t>(bytes);
 }
@@ -44,7 +45,7 @@ void client::run() noexcept {
   how.code = static_cast<std::uint8_t>(status::ok);
   how.task_code = 0;
   how.text_bytes = 0;
-  if (task.skip.load(memory_order_relaxed) == number) {
+  if (desk_.is_skipped(number)) {
     how.code = static_cast<std::uint8_t>(status::cancelled);
   } else {
     run_body(task, how);

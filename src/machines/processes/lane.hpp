@@ -10,10 +10,12 @@
 //   rung           both           worker: whether the host has been told of an end since it looked
 //   orders         host           worker: go on, or stop
 //
-// Tasks on a lane are numbered from 1, without an end; the numbers go on when a worker is replaced.
-// A record or an end is there when its own word says its number: that word is the task's state,
-// attempt and owner in one, as each attempt has a number of its own and each lane one worker. The
-// worker writes to nobody's lane but its own, and holds no lock.
+// Tasks on a lane are numbered from 1, without an end: 0 follows 2^32 - 1, and no number means
+// "none". The numbers go on when a worker is replaced, and all words that are compared with one are
+// set to the number before its first task: they can be taken for nothing that is to come. A record
+// or an end is there when its own word says its number: that word is the task's state, attempt and
+// owner in one, as each attempt has a number of its own and each lane one worker. The worker writes
+// to nobody's lane but its own, and holds no lock.
 #ifndef LEVERET_MACHINES_PROCESSES_LANE_HPP
 #define LEVERET_MACHINES_PROCESSES_LANE_HPP
 
@@ -44,7 +46,7 @@ struct lane {
     // Written by the host, read by the worker: publishes the record, and the worker's inputs.
     word number{0};
     // Written by the host, read by the worker before it begins: the record's own number if the task
-    // was cancelled. Publishes nothing.
+    // was cancelled, any other number if not. Publishes nothing.
     word skip{0};
     procedure_id procedure = 0;
     std::uint8_t argument_count = 0;
@@ -58,13 +60,22 @@ struct lane {
   };
 
   // The host's part; one caller at a time.
+  //
+  // reset() makes the lane what a worker finds that comes new to it, whose first task is number
+  // `first`. Nobody else uses the lane then: whatever the worker before has written, also where it
+  // should not have, is gone.
+  void reset(std::uint32_t first_number) noexcept;
   record& record_of(std::uint32_t number) noexcept { return records[number % lane_records]; }
   // post() publishes the record. Returns whether the worker sleeps and must be woken.
   [[nodiscard]] bool post(std::uint32_t number) noexcept {
+    record_of(number).skip.store(number - 1, memory_order_relaxed);
     // Pairs with has_record(): publishes the record. Sequentially consistent: the look at `asleep`
     // comes after it (store-then-load handshake with fall_asleep()).
     record_of(number).number.store(number, memory_order_seq_cst);
     return wake();
+  }
+  void skip(std::uint32_t number) noexcept {
+    record_of(number).skip.store(number, memory_order_relaxed);
   }
   // wake() claims the right to wake a sleeping worker: true for one of those who try.
   [[nodiscard]] bool wake() noexcept {
@@ -86,6 +97,9 @@ struct lane {
     // Pairs with post(). Sequentially consistent: the last look before a sleep comes after
     // fall_asleep(), which an acquire need not do.
     return records[number % lane_records].number.load(memory_order_seq_cst) == number;
+  }
+  bool is_skipped(std::uint32_t number) const noexcept {
+    return records[number % lane_records].skip.load(memory_order_relaxed) == number;
   }
   void claim(std::uint32_t number) noexcept {
     // Read when the kernel says that the worker is dead: then every store it made is there.
@@ -109,12 +123,13 @@ struct lane {
 
   // Written by the host, read by the worker. Publishes nothing: comes with a wake().
   alignas(line_pair_bytes) word orders{order_wait};
-  // Written by the host before the worker starts: the number of its first task.
+  // Written by reset(), before the worker starts: the number of its first task.
   std::uint32_t first = 1;
   // Written by the worker, read by the host: 1 when it is ready for its first task. Publishes
   // nothing: comes with a ring of the bell.
   alignas(line_pair_bytes) word arrived{0};
-  // Written by the worker, read by the host after its death.
+  // Written by the worker, read by the host after its death: the task it has begun last; before its
+  // first one the number before that. Publishes nothing.
   alignas(line_pair_bytes) word claimed{0};
   // Written by the worker before config::chaos kills it, read by the host after that: at which
   // step.
@@ -127,6 +142,30 @@ struct lane {
   record records[lane_records];
   end ends[lane_records];
 };
+
+template <class Env>
+void lane<Env>::reset(std::uint32_t first_number) noexcept {
+  const std::uint32_t before = first_number - 1;
+  orders.store(order_wait, memory_order_relaxed);
+  first = first_number;
+  for (word* w : {&arrived, &died_at, &asleep, &rung}) w->store(0, memory_order_relaxed);
+  claimed.store(before, memory_order_relaxed);
+  for (record& r : records) {
+    r.number.store(before, memory_order_relaxed);
+    r.skip.store(before, memory_order_relaxed);
+    r.procedure = 0;
+    r.argument_count = 0;
+    r.attempt = 0;
+    for (argument& a : r.arguments) a = argument{};
+  }
+  for (end& e : ends) {
+    e.number.store(before, memory_order_relaxed);
+    e.how.code = 0;
+    e.how.task_code = 0;
+    e.how.text_bytes = 0;
+    std::memset(e.how.text, 0, sizeof e.how.text);
+  }
+}
 
 // board: one for a runtime. Written by the host, mapped read-only by its workers.
 template <class Env = real_env>

@@ -12,6 +12,7 @@
 #include <leveret/status.hpp>
 
 #include "base/numbers.hpp"
+#include "machines/processes/text.hpp"
 #include "machines/processes/zygote.hpp"
 
 #include <dirent.h>
@@ -37,6 +38,7 @@ using processes::book_entry;
 using processes::common;
 using processes::lane;
 using processes::lane_records;
+using processes::line_breaks;
 using processes::seat_sign;
 using processes::sign;
 using processes::workers_max;
@@ -68,11 +70,8 @@ folder open_folder(const char* path) noexcept {
   return folder(opendir(path));
 }
 
-// What others have written may end on a terminal: no control characters.
 void make_printable(char* text) noexcept {
-  for (; *text != 0; ++text) {
-    if ((*text > 0 && *text < ' ') || *text == 0x7f) *text = '?';
-  }
+  text[processes::make_printable(text, std::strlen(text), text, line_breaks::replaced)] = 0;
 }
 
 // All that a small file of /proc holds, as far as it fits; empty when it cannot be read.

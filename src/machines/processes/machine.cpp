@@ -2,6 +2,7 @@
 // of nothing else. See README.md beside this file.
 #include "base/numbers.hpp"
 #include "machines/processes/pool.hpp"
+#include "machines/processes/text.hpp"
 #include "share/faults.hpp"
 #include "sync/futex.hpp"
 
@@ -158,15 +159,22 @@ void process_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expec
   sleep_while(word, expected, deadline_ns, sleepers::here);
 }
 
+// A task's place in pool::seat::skipped.
+constexpr std::uint32_t bit_of(std::uint32_t number) noexcept {
+  return 1u << (number % processes::lane_records);
+}
+
 void process_machine::skip(std::uint32_t worker, std::uint32_t n) noexcept {
-  const pool::seat& s = pool_.at(worker);
-  const std::uint32_t number = s.collected + 1 + n;
-  s.desk->record_of(number).skip.store(number, memory_order_relaxed);
+  pool::seat& s = pool_.at(worker);
+  const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;
+  s.skipped |= bit_of(number);
+  s.desk->skip(number);
 }
 
 void process_machine::post(std::uint32_t worker, const remote_call& c) noexcept {
   pool::seat& s = pool_.at(worker);
   const std::uint32_t number = ++s.posted;
+  s.skipped &= ~bit_of(number);
   lane<>::record& r = s.desk->record_of(number);
   r.procedure = c.procedure;
   r.argument_count = static_cast<std::uint8_t>(c.argument_count);
@@ -176,11 +184,11 @@ void process_machine::post(std::uint32_t worker, const remote_call& c) noexcept 
   if (s.desk->post(number)) pool::wake(*s.desk);
 }
 
-// What a worker may say of a task; anything else is a failure.
-status checked_result(std::uint8_t code) noexcept {
+// What a worker may say of a task; anything else is a failure. Nobody else than the host cancels.
+status checked_result(std::uint8_t code, bool was_skipped) noexcept {
   const auto said = static_cast<status>(code);
-  const bool is_known =
-      said == status::ok || said == status::bad_procedure || said == status::cancelled;
+  const bool is_known = said == status::ok || said == status::bad_procedure ||
+                        (said == status::cancelled && was_skipped);
   return is_known ? said : status::task_failed;
 }
 
@@ -192,13 +200,11 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   const volatile processes::ending& how = s.desk->ending_of(number);
   const std::uint8_t code = how.code;
   const std::size_t bytes = smaller<std::size_t>(how.text_bytes, processes::ending::text_max);
-  end->result = checked_result(code);
+  end->result = checked_result(code, (s.skipped & bit_of(number)) != 0);
   end->task_code = how.task_code;
-  for (std::size_t i = 0; i < bytes; ++i) {
-    const char c = how.text[i];  // it may end on a terminal: no control characters
-    end->text[i] = (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == 0x7f ? '?' : c;
-  }
-  end->text[bytes] = 0;
+  char text[processes::ending::text_max];
+  for (std::size_t i = 0; i < bytes; ++i) text[i] = how.text[i];
+  end->text[processes::make_printable(text, bytes, end->text)] = 0;
   s.collected.store(number, memory_order_relaxed);
   return true;
 }
@@ -209,8 +215,7 @@ bool process_machine::was_begun(std::uint32_t worker) noexcept {
   const pool::seat& s = pool_.at(worker);
   const std::uint32_t oldest = s.collected.load(memory_order_relaxed) + 1;
   const std::uint32_t said = s.desk->claimed.load(memory_order_relaxed);
-  const bool has_begun_none = said + 1 == oldest || (said == 0 && s.first == oldest);
-  return !has_begun_none;
+  return said + 1 != oldest;
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ bool pool::open_files(std::uint32_t workers) {
   // From here on nobody can map it to write: not even a worker, which runs as the same user.
   if (fault_at("host.seal_board") || !seal_memory_file(shared_file_, true))
     return fail("sealing a memory file");
-  bell_ = fault_at("host.eventfd") ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  bell_ = fault_at("host.eventfd") ? -1 : above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (bell_ < 0) return fail("eventfd");
   lane_bytes_ = desk_bytes + settings_.local_store_bytes;
   seats_.reset(new seat[workers]);
@@ -109,6 +109,8 @@ bool pool::open_files(std::uint32_t workers) {
     void* desk = map_near(seats_[i].file, lane_bytes_);
     if (desk == nullptr) return fail("mapping a worker's memory file");
     seats_[i].desk = new (desk) lane<>;
+    seats_[i].posted = faults::lanes_begin_after.load(memory_order_relaxed);
+    seats_[i].collected.store(seats_[i].posted, memory_order_relaxed);
     show_lane(i);
   }
   return true;
@@ -193,19 +195,8 @@ bool pool::take_start_reports(int wait_ms) {
 
 bool pool::start_worker(std::uint32_t worker) noexcept {
   seat& s = seats_[worker];
-  // Nobody else uses the lane now: the worker before is dead, the next one waits for its orders.
-  s.desk->orders.store(lane<>::order_wait, memory_order_relaxed);
-  s.desk->arrived.store(0, memory_order_relaxed);
-  s.desk->claimed.store(0, memory_order_relaxed);
-  s.desk->asleep.store(0, memory_order_relaxed);
-  s.desk->rung.store(0, memory_order_relaxed);
-  s.desk->died_at.store(0, memory_order_relaxed);
-  // Ends that the worker before wrote for tasks it never had are not those of its successor.
-  for (std::uint32_t i = 0; i < lane_records; ++i) {
-    s.desk->records[i].number.store(s.posted, memory_order_relaxed);
-    s.desk->ends[i].number.store(s.posted, memory_order_relaxed);
-  }
-  s.desk->first = s.posted + 1;
+  // The worker before is dead, and the next one waits for its orders.
+  s.desk->reset(s.posted + 1);
   shared_->shown.seats[worker].returned.fetch_add(s.posted - s.collected, memory_order_relaxed);
   s.collected.store(s.posted, memory_order_relaxed);
   s.first = s.posted + 1;
@@ -224,6 +215,7 @@ void pool::show_lane(std::uint32_t worker) noexcept {
   struct stat about;
   if (fstat(seats_[worker].file, &about) == 0) shown.inode = about.st_ino;
   shown.file = seats_[worker].file;
+  shown.returned.store(seats_[worker].posted, memory_order_relaxed);
 }
 
 void pool::show_pool() noexcept {
@@ -303,7 +295,7 @@ void pool::bury(std::uint32_t worker, int how, const report* told) {
   // Confined workers are not asked: a body that hides its begin must not bring the pool down.
   d.had_work = settings_.isolation == lev::isolation::confined
                    ? s.has_arrived && s.posted + 1 != s.first
-                   : s.desk->claimed.load(memory_order_relaxed) != 0;
+                   : s.desk->claimed.load(memory_order_relaxed) + 1 != s.first;
   d.was_killed_for_time = s.was_killed_for_time;
   if (is_shared() && told != nullptr) {  // it may have worked, and been killed, for other hosts
     d.had_work = told->had_work;

@@ -36,8 +36,9 @@ class pool {
   struct alignas(line_pair_bytes) seat {
     lane<>* desk = nullptr;
     int file = -1;
-    std::uint32_t posted = 0;  // the last number given out
-    std::uint32_t first = 1;   // the number of the present worker's first task
+    std::uint32_t posted = 0;   // the last number given out
+    std::uint32_t first = 1;    // the number of the present worker's first task
+    std::uint32_t skipped = 0;  // by number modulo lane_records: skip() was called for it
     // Written by who has the turn, read by any host thread: the last number taken back. Publishes
     // nothing.
     atomic<std::uint32_t> collected{0};
