@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
 
+#include <csignal>
 #include <string>
 
 #include "machines/processes/lane.hpp"
@@ -32,6 +33,8 @@ inline config settings_at(isolation level, int workers = 1) {
 // A task of an honest procedure comes back with what it should.
 inline const auto add_procedure = define(
     "fault.add", [](std::int64_t a, std::int64_t b, result<std::int64_t> sum) { sum = a + b; });
+
+inline const auto die_procedure = define("fault.die_at_once", [] { raise(SIGKILL); });
 
 inline bool is_usable(runtime& r) {
   std::int64_t sum = 0;

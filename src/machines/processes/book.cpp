@@ -1,6 +1,8 @@
 // Writing down where procedures are, and finding them again in another process.
 #include "machines/processes/book.hpp"
 
+#include "machines/processes/confine.hpp"
+#include "machines/processes/trial.hpp"
 #include "share/faults.hpp"
 #include "task/procedure_table.hpp"
 
@@ -46,7 +48,7 @@ std::uint32_t book_writer::library_number(const char* path) noexcept {
   if (library_count_ == book::libraries_max) return 0;
   std::memcpy(book_->libraries[library_count_], full, sizeof full);
   ++library_count_;
-  // Pairs with load_all().
+  // Pairs with try_libraries().
   book_->library_count.store(library_count_, memory_order_release);
   return library_count_ - 1 + code_place::first_library;
 }
@@ -121,19 +123,23 @@ const char* book_reader::open_library(std::uint32_t index, void** handle) {
   return why_;
 }
 
-void book_reader::load_all() {
-  // Pairs with library_number().
-  const std::uint32_t count = book_->library_count.load(memory_order_acquire);
-  kept_.resize(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
+const char* book_reader::load_all(const std::vector<std::string>& known) {
+  kept_.resize(known.size());
+  keeps_all_ = true;
+  for (std::uint32_t i = 0; i < known.size(); ++i) {
     void* handle = nullptr;
-    if (const char* why = open_library(i, &handle)) {
+    if (!known[i].empty()) {
+      kept_[i].why = known[i];
+    } else if (const char* why = open_library(i, &handle)) {
       kept_[i].why = why;
     } else {
       kept_[i].base = base_of_handle(handle);
+      if (is_alone()) continue;
+      kept_[i].why = refusal_for_threads(book_->libraries[i]);
+      return kept_[i].why.c_str();
     }
   }
-  keeps_all_ = true;
+  return nullptr;
 }
 
 bool book_reader::has_all_of(procedure_id id) const noexcept {

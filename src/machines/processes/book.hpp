@@ -86,10 +86,12 @@ class book_reader {
   // find() returns null, or why the procedure cannot be had.
   const char* find(procedure_id id, resolved* found);
 
-  // For a worker that can open no files later. load_all() opens every library of the book, and
-  // keeps it; what cannot be opened is remembered. From then on has_all_of() tells whether the
-  // procedure's libraries were there to be opened: if not, a fresh worker would find them.
-  void load_all();
+  // For a worker that can open no files later. load_all() opens every library of the book of which
+  // something is known (trial.hpp), and keeps it; what cannot or must not be opened is remembered.
+  // Returns null, or what is wrong with this process now: a library has started a thread that had
+  // none when it was tried. From then on has_all_of() tells whether the procedure's libraries were
+  // there to be opened: if not, a fresh worker would find them.
+  const char* load_all(const std::vector<std::string>& known);
   bool has_all_of(procedure_id id) const noexcept;
 
  private:

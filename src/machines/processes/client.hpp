@@ -35,7 +35,9 @@ class client {
   bool is_confined() const noexcept { return about_.level == lev::isolation::confined; }
 
   // For a worker that will be confined, while it can still open files.
-  void load_all() { procedures_.load_all(); }
+  const char* load_all(const std::vector<std::string>& known) {
+    return procedures_.load_all(known);
+  }
   void forbid(const char* why) noexcept { unconfined_ = why; }
   void arrive() noexcept;
 

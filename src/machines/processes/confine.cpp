@@ -1,196 +1,109 @@
 // What a confined worker may still ask of the kernel: memory of its own, the time, to sleep and
 // wake on its lane, to ring the host, to write to its output, and to end. Layer by layer:
 //
-//   1. descriptors: all are closed but standard output, standard error and the bell
-//   2. limits: no core dumps, no new descriptors, no processes, no growing files
-//   3. no privileges by exec, no capabilities, not to be traced
-//   4. Landlock: no file, no TCP port, no signal or abstract socket outside
-//   5. seccomp: a list of system calls; any other is the end of the process (SIGSYS)
+//   1. one thread: what follows is for the whole process
+//   2. descriptors: standard input is /dev/null; all others are closed but standard output,
+//      standard error, the bell, and what watches the holes of the heap
+//   3. limits: on memory, however it is had; no core dumps, no new descriptors, no processes, no
+//      growing files, no waiting signals
+//   4. no privileges by exec, no capabilities, not to be traced
+//   5. Landlock: no file, no TCP port, no signal or abstract socket outside
+//   6. seccomp: a list of system calls (call_filter.cpp)
 //
 // The last alone would do; the others hold should a rule in it be wrong.
-#include "machines/processes/zygote.hpp"
+#include "machines/processes/confine.hpp"
 
-#include <linux/audit.h>
+#include "base/numbers.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstddef>
+#include <cstdio>
+#include <ctime>
 
 namespace lev::processes {
 
 namespace {
 
-#if defined(__x86_64__)
-constexpr std::uint32_t this_architecture = AUDIT_ARCH_X86_64;
-constexpr bool has_other_numbers = true;  // those of x32, from 0x40000000 on
-#elif defined(__aarch64__)
-constexpr std::uint32_t this_architecture = AUDIT_ARCH_AARCH64;
-constexpr bool has_other_numbers = false;
-#else
-constexpr std::uint32_t this_architecture = 0;  // confine() refuses
-constexpr bool has_other_numbers = false;
-#endif
-
-// Calls that reach nothing but the process itself.
-constexpr std::uint32_t harmless_calls[] = {
-    SYS_futex,
-    SYS_munmap,
-    SYS_mremap,
-    SYS_madvise,
-    SYS_brk,
-    SYS_clock_gettime,
-    SYS_clock_getres,
-    SYS_clock_nanosleep,
-    SYS_nanosleep,
-    SYS_gettimeofday,
-    SYS_sched_yield,
-    SYS_getrandom,
-    SYS_getpid,
-    SYS_getppid,
-    SYS_gettid,
-    SYS_getcpu,
-    SYS_rt_sigreturn,
-    SYS_rt_sigprocmask,
-    SYS_rt_sigaction,
-    SYS_sigaltstack,
-    SYS_restart_syscall,
-    SYS_exit,
-    SYS_exit_group,
-#if defined(__x86_64__)
-    SYS_time,
-#endif
-};
-
-// Calls with which stdio asks about a stream before its first write; it does without the answer.
-constexpr std::uint32_t refused_calls[] = {SYS_newfstatat, SYS_fstat, SYS_statx, SYS_ioctl,
-                                           SYS_lseek};
-
-// A filter under construction. A block is entered with the call's number in the accumulator and
-// leaves it there, or decides.
-class filter {
- public:
-  void load(std::size_t offset) noexcept {
-    add(BPF_LD | BPF_W | BPF_ABS, 0, 0, static_cast<std::uint32_t>(offset));
-  }
-  void decide(std::uint32_t action) noexcept { add(BPF_RET | BPF_K, 0, 0, action); }
-
-  void check_architecture() noexcept {
-    load(offsetof(seccomp_data, arch));
-    add(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, this_architecture);
-    decide(SECCOMP_RET_KILL_PROCESS);
-    load(offsetof(seccomp_data, nr));
-    if (!has_other_numbers) return;
-    add(BPF_JMP | BPF_JGE | BPF_K, 0, 1, 0x40000000);
-    decide(SECCOMP_RET_KILL_PROCESS);
-  }
-
-  void answer(std::uint32_t call, std::uint32_t action) noexcept {
-    add(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, call);
-    decide(action);
-  }
-
-  // Allowed if the argument, of which the kernel takes 32 bits, is one of three values.
-  void allow_values(std::uint32_t call, unsigned argument,
-                    const std::uint32_t (&values)[3]) noexcept {
-    begin_block(call, 6);
-    load_argument(argument);
-    add(BPF_JMP | BPF_JEQ | BPF_K, 2, 0, values[0]);
-    add(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, values[1]);
-    add(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, values[2]);
-    decide(SECCOMP_RET_ALLOW);
-    decide(SECCOMP_RET_KILL_PROCESS);
-  }
-
-  // Allowed if the bits of the mask have these values in the argument.
-  void require_bits(unsigned argument, std::uint32_t mask, std::uint32_t bits) noexcept {
-    load_argument(argument);
-    add(BPF_ALU | BPF_AND | BPF_K, 0, 0, mask);
-    add(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, bits);
-    decide(SECCOMP_RET_KILL_PROCESS);
-  }
-  static constexpr std::uint8_t require_length = 4;
-
-  void begin_block(std::uint32_t call, std::uint8_t length) noexcept {
-    add(BPF_JMP | BPF_JEQ | BPF_K, 0, length, call);
-  }
-
-  bool install() noexcept {
-    if (length_ > instructions_max) {
-      errno = E2BIG;
-      return false;
-    }
-    const sock_fprog program{static_cast<unsigned short>(length_), code_};
-    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
-  }
-
- private:
-  static constexpr std::size_t instructions_max = 192;
-
-  void load_argument(unsigned argument) noexcept {
-    // The lower half: both architectures are little-endian.
-    load(offsetof(seccomp_data, args) + argument * sizeof(std::uint64_t));
-  }
-  void add(unsigned code, std::uint8_t if_true, std::uint8_t if_false, std::uint32_t k) noexcept {
-    if (length_ < instructions_max)
-      code_[length_] = {static_cast<std::uint16_t>(code), if_true, if_false, k};
-    ++length_;
-  }
-
-  sock_filter code_[instructions_max];
-  std::size_t length_ = 0;
-};
-
-// Memory may be private and without a file, and never hold code: the limit on a worker's memory
-// counts it, and what the worker runs stays what was loaded before.
-void allow_memory(filter& f) noexcept {
-  f.begin_block(SYS_mmap, 2 * filter::require_length + 1);
-  f.require_bits(2, PROT_EXEC, 0);
-  f.require_bits(3, MAP_TYPE | MAP_ANONYMOUS, MAP_PRIVATE | MAP_ANONYMOUS);
-  f.decide(SECCOMP_RET_ALLOW);
-  f.begin_block(SYS_mprotect, filter::require_length + 1);
-  f.require_bits(2, PROT_EXEC, 0);
-  f.decide(SECCOMP_RET_ALLOW);
+// How many threads the process has; 0: the system does not say.
+unsigned thread_count() noexcept {
+  DIR* threads = opendir("/proc/self/task");
+  if (threads == nullptr) return 0;
+  unsigned count = 0;
+  while (const dirent* entry = readdir(threads)) count += entry->d_name[0] != '.';
+  closedir(threads);
+  return count;
 }
 
-bool filter_calls(int bell) noexcept {
-  filter f;
-  f.check_architecture();
-  for (const std::uint32_t call : harmless_calls) f.answer(call, SECCOMP_RET_ALLOW);
-  for (const std::uint32_t call : refused_calls) f.answer(call, SECCOMP_RET_ERRNO | EPERM);
-  const auto self = static_cast<std::uint32_t>(getpid());
-  f.allow_values(SYS_write, 0, {STDOUT_FILENO, STDERR_FILENO, static_cast<std::uint32_t>(bell)});
-  f.allow_values(SYS_writev, 0, {STDOUT_FILENO, STDERR_FILENO, STDERR_FILENO});
-  f.allow_values(SYS_tgkill, 0, {self, self, self});  // raise(), abort()
-  f.allow_values(SYS_kill, 0, {self, self, self});
-  allow_memory(f);
-  f.decide(SECCOMP_RET_KILL_PROCESS);
-  return f.install();
+void use_nothing_for(int file, int how) noexcept {
+  const int nothing = open("/dev/null", how | O_CLOEXEC);
+  if (nothing < 0 || nothing == file) return;
+  dup2(nothing, file);
+  close(nothing);
 }
 
-void close_files(int bell) noexcept {
-  const auto close_range = [](unsigned first, unsigned last) {
-    if (first <= last) syscall(SYS_close_range, first, last, 0);
+// A worker has standard output and error from its host or /dev/null (start_zygote.cpp), unless they
+// were closed since.
+void close_files(int bell, int watcher) noexcept {
+  use_nothing_for(STDIN_FILENO, O_RDONLY);
+  for (const int file : {STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(file, F_GETFD) < 0) use_nothing_for(file, O_WRONLY);
+  }
+  unsigned next = STDERR_FILENO + 1;
+  const auto close_until = [&](unsigned end) {
+    if (next < end) syscall(SYS_close_range, next, end - 1, 0);
+    next = end + 1;
   };
-  const auto kept = static_cast<unsigned>(bell);
-  close(STDIN_FILENO);
-  close_range(STDERR_FILENO + 1, kept - 1);
-  close_range(kept + 1, ~0u);
+  const auto first = static_cast<unsigned>(std::max(std::min(bell, watcher), 0));
+  if (watcher >= 0) close_until(first);
+  close_until(static_cast<unsigned>(std::max(bell, watcher)));
+  syscall(SYS_close_range, next, ~0u, 0);
+}
+
+// All of the process's mappings, in bytes; 0: the system does not say.
+std::uint64_t mapped_bytes() noexcept {
+  std::FILE* f = std::fopen("/proc/self/statm", "re");
+  if (f == nullptr) return 0;
+  unsigned long pages = 0;
+  if (std::fscanf(f, "%lu", &pages) != 1) pages = 0;
+  std::fclose(f);
+  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+void limit(int what, std::uint64_t most) noexcept {
+  const rlimit value{most, most};
+  setrlimit(static_cast<__rlimit_resource_t>(what), &value);
+}
+
+// RLIMIT_DATA (become_worker) counts what is private and may be written to. Beside it: what is a
+// stack to the kernel, and mappings of any kind beyond those that the worker begins with. Those are
+// more than memory (the heap's 64 GiB), so the limit is on what comes.
+bool limit_memory(std::uint64_t most) noexcept {
+  if (most == 0) return true;
+  constexpr std::uint64_t stack_bytes_min = 1 << 20;
+  rlimit stack{};
+  getrlimit(RLIMIT_STACK, &stack);
+  stack.rlim_cur = std::min<rlim_t>(stack.rlim_cur, larger(most, stack_bytes_min));
+  limit(RLIMIT_STACK, stack.rlim_cur);
+  const std::uint64_t present = mapped_bytes();
+  if (present == 0) return false;
+  if (most < ~std::uint64_t{0} - present - stack.rlim_cur)
+    limit(RLIMIT_AS, present + most + stack.rlim_cur);
+  return true;
 }
 
 void limit_resources() noexcept {
-  constexpr rlimit none{0, 0};
-  setrlimit(RLIMIT_CORE, &none);
-  setrlimit(RLIMIT_NOFILE, &none);
-  setrlimit(RLIMIT_NPROC, &none);
-  setrlimit(RLIMIT_FSIZE, &none);
+  for (const int what : {RLIMIT_CORE, RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_FSIZE, RLIMIT_MEMLOCK,
+                         RLIMIT_SIGPENDING, RLIMIT_MSGQUEUE})
+    limit(what, 0);
   std::signal(SIGXFSZ, SIG_IGN);  // output to a file is lost, and that is no reason to die
 }
 
@@ -229,18 +142,47 @@ bool deny_files() noexcept {
 
 }  // namespace
 
-const char* confine(int bell) noexcept {
-  errno = ENOSYS;
-  if (this_architecture == 0) return "confined workers are for x86-64 and aarch64 only";
-  if (bell <= STDERR_FILENO) return "confined workers need standard output and error to be open";
-  close_files(bell);
+bool is_alone() noexcept {
+  constexpr int looks_max = 2'000;
+  constexpr timespec pause{0, 1'000'000};
+  for (int i = 0; i < looks_max; ++i) {
+    if (thread_count() == 1) return true;
+    nanosleep(&pause, nullptr);
+  }
+  return false;
+}
+
+kept_output::kept_output() noexcept {
+  for (int i = 0; i < 2; ++i)
+    files_[i] = fcntl(STDOUT_FILENO + i, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+}
+
+void kept_output::put_back() noexcept {
+  for (int i = 0; i < 2; ++i) {
+    if (files_[i] < 0 || dup2(files_[i], STDOUT_FILENO + i) < 0)
+      use_nothing_for(STDOUT_FILENO + i, O_WRONLY);
+    if (files_[i] >= 0) close(files_[i]);
+    files_[i] = -1;
+  }
+}
+
+const char* confine(const confinement& c) noexcept {
+  if (!is_alone()) {
+    errno = 0;
+    return "confined workers must have one thread, and this program starts more in processes that "
+           "it forks";
+  }
+  const int watcher = watch_holes(c.heap_begin, c.heap_bytes);
+  if (!limit_memory(c.memory_bytes_max)) return "confined workers need /proc";
+  close_files(c.bell, watcher);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return "confined workers need no_new_privs";
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return "confined workers: PR_SET_DUMPABLE";
   if (!deny_files())
     return "confined workers need Landlock, which this kernel has not or not enabled";
   limit_resources();
   if (!drop_capabilities()) return "confined workers: giving up capabilities";
-  if (!filter_calls(bell)) return "confined workers need seccomp filters";
+  if (!filter_calls(c.bell, c.heap_begin + c.heap_bytes))
+    return "confined workers need seccomp filters, on x86-64 or aarch64";
   return nullptr;
 }
 

@@ -8,6 +8,7 @@
 #include "machines/processes/pool.hpp"
 #include "share/faults.hpp"
 #include "share/socket_name.hpp"
+#include "share/zone.hpp"
 #include "sync/futex.hpp"
 
 #include <poll.h>
@@ -25,7 +26,8 @@ namespace lev::processes {
 namespace {
 
 int open_socket() noexcept {
-  return fault_at("host.socketpair") ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (fault_at("host.socketpair")) return -1;
+  return above_stdio(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 }
 
 // Another user may have taken the name, to be given our memory.

@@ -1,6 +1,7 @@
 // The life of a worker process: take the next record of a lane, run it, say how it ended.
 #include "base/numbers.hpp"
 #include "machines/processes/client.hpp"
+#include "machines/processes/confine.hpp"
 #include "machines/processes/keeper.hpp"
 #include "share/zone.hpp"
 #include "sync/futex.hpp"
@@ -40,8 +41,12 @@ class worker_process {
     only_ = current_ = clients_.front().get();
     current_->pass(chaos_step::started, "worker.started");
     if (!current_->is_confined()) return;
-    current_->load_all();
-    current_->forbid(confine(start.bell));
+    const introduction& a = *start.about;
+    kept_output own;
+    const char* why = current_->load_all(*start.known);
+    own.put_back();
+    if (why == nullptr) why = confine({start.bell, a.heap_begin, a.heap_bytes, a.data_bytes_max});
+    current_->forbid(why);
   }
   // Of a shared pool, whose members come by notes.
   worker_process(berth<>& place, int notes) noexcept : place_(&place), notes_(notes) {}

@@ -1,6 +1,8 @@
 // How a pool gets its zygote, gets another one when that is gone, and ends it.
 #include "machines/processes/pool.hpp"
+#include "machines/processes/start_strings.hpp"
 #include "share/faults.hpp"
+#include "share/zone.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -13,8 +15,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-
-extern char** environ;
 
 namespace lev::processes {
 
@@ -33,6 +33,12 @@ bool pool::spawn_zygote(int socket) {
   posix_spawnattr_init(&attributes);
   posix_spawn_file_actions_adddup2(&actions, socket, zygote_socket);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  // A host that has closed its output may have something else there, which is not for others.
+  for (const int output : {STDOUT_FILENO, STDERR_FILENO}) {
+    const int flags = fcntl(output, F_GETFD);
+    if (flags < 0 || (flags & FD_CLOEXEC) != 0)
+      posix_spawn_file_actions_addopen(&actions, output, "/dev/null", O_WRONLY, 0);
+  }
   posix_spawn_file_actions_addclosefrom_np(&actions, zygote_socket + 1);
   sigset_t none;
   sigemptyset(&none);
@@ -45,10 +51,7 @@ bool pool::spawn_zygote(int socket) {
   char variable[64];
   std::snprintf(variable, sizeof variable, "%s=%d",
                 is_own ? zygote_variable : worker_program_variable, zygote_socket);
-  std::vector<char*> environment;
-  for (char** e = environ; e != nullptr && *e != nullptr; ++e) environment.push_back(*e);
-  environment.push_back(variable);
-  environment.push_back(nullptr);
+  const std::vector<char*> environment = environment_for(settings_.isolation, variable);
   char name[] = "leveret-zygote";
   char* own[] = {name, nullptr};
   const int code =
@@ -70,9 +73,11 @@ bool pool::start_zygote() {
   if (fault_at("host.socketpair") ||
       socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return fail("socketpair");
-  socket_ = ends[0];
-  const bool spawned = spawn_zygote(ends[1]);
-  ::close(ends[1]);
+  socket_ = above_stdio(ends[0]);
+  const int its_end = above_stdio(ends[1]);
+  if (its_end < 0) return fail("socketpair");
+  const bool spawned = spawn_zygote(its_end);
+  ::close(its_end);
   return spawned && introduce() && await_ready();
 }
 

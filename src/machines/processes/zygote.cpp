@@ -1,7 +1,10 @@
 // The zygote process, and how the host program becomes one.
 #include "machines/processes/zygote.hpp"
 
+#include "machines/processes/confine.hpp"
 #include "machines/processes/keeper.hpp"
+#include "machines/processes/start_strings.hpp"
+#include "machines/processes/trial.hpp"
 #include "share/faults.hpp"
 #include "share/zone.hpp"
 
@@ -35,6 +38,7 @@ struct zygote {
   introduction about;
   fork_hooks hooks;
   const common* shared = nullptr;
+  verdicts known;  // of the book's libraries
   pid_t pids[workers_max] = {};
 };
 
@@ -77,7 +81,9 @@ void try_confining(const zygote& z) noexcept {
   const pid_t pid = fork();
   if (pid < 0) refuse(z, "starting a process");
   if (pid == 0) {
-    const char* why = confine(z.bell);
+    become_worker(z.about, getppid());
+    const char* why =
+        confine({z.bell, z.about.heap_begin, z.about.heap_bytes, z.about.data_bytes_max});
     if (why != nullptr) *static_cast<answer*>(page) = {why, errno};
     _exit(0);
   }
@@ -110,7 +116,8 @@ void meet_host(zygote& z) noexcept {
   z.shared = static_cast<const common*>(shared);
   close(files[0]);
   close(files[1]);
-  z.bell = files[2];
+  z.bell = above_stdio(files[2]);
+  if (is_confined && !forget_start()) refuse(z, "confined workers need /proc", report::unavailable);
   if (is_confined) try_confining(z);
   z.signals = listen_for_deaths();
   if (z.signals < 0) refuse(z, "signalfd");
@@ -137,7 +144,7 @@ void begin_worker(void* context, pid_t parent) {
   close(lane_file);
   keep_from_forks(o.lane_begin, z.about.lane_bytes);
   keep_from_forks(z.about.heap_begin, z.about.heap_bytes);
-  serve({&z.about, z.shared, reinterpret_cast<lane<>*>(o.lane_begin), z.bell});
+  serve({&z.about, z.shared, reinterpret_cast<lane<>*>(o.lane_begin), z.bell, &z.known});
 }
 
 void start_worker(zygote& z, const order& o, int lane_file) {
@@ -147,6 +154,8 @@ void start_worker(zygote& z, const order& o, int lane_file) {
   const bool has_lane = !fault_at("zygote.receive_lane") && lane_file >= 0;
   lane_order child{z, o, lane_file};
   int pidfd = -1;
+  if (z.about.level == lev::isolation::confined)
+    try_libraries(z.shared->procedures, z.about, z.hooks, z.socket, z.known);
   if (has_lane && o.worker < workers_max)
     pidfd = fork_worker(z.hooks, &r.pid, &begin_worker, &child);
   r.number = errno;

@@ -109,6 +109,9 @@ struct worker_start {
   const common* shared;
   lane<>* desk;
   int bell;
+  // What the zygote knows of the book's libraries, for confined workers: empty, or why one is
+  // refused. Others have none.
+  const std::vector<std::string>* known = nullptr;
 };
 // serve() is the life of a worker process of one host.
 [[noreturn]] void serve(const worker_start& start) noexcept;
@@ -116,10 +119,6 @@ struct worker_start {
 // How a worker ends that is confined and was given a task of a library that it has not loaded. It
 // has not begun the task; its successor loads the library first.
 constexpr int new_library_code = 75;
-
-// confine() takes from the calling process, a worker at lev::isolation::confined, everything that a
-// task does not need; null, or what failed, with the reason in errno.
-const char* confine(int bell) noexcept;
 
 // The variable by which a program that is started again knows that it is to be a zygote; its value
 // is the number of the socket. Defined beside the constructor that looks for it: whoever uses the

@@ -1,0 +1,51 @@
+// confine: what a worker at lev::isolation::confined gives up before it takes a task.
+#ifndef LEVERET_MACHINES_PROCESSES_CONFINE_HPP
+#define LEVERET_MACHINES_PROCESSES_CONFINE_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lev::processes {
+
+// What is left to the process, and what is to be watched.
+struct confinement {
+  int bell = -1;
+  std::uintptr_t heap_begin = 0;  // the shared heap, mapped to read
+  std::size_t heap_bytes = 0;
+  std::uint64_t memory_bytes_max = 0;  // config::worker_bytes_max; 0: no limit
+};
+
+// confine() takes from the calling process everything that a task does not need; null, or what
+// failed, with the reason in errno. It is for the whole process or not at all: one that has more
+// than one thread is refused.
+const char* confine(const confinement& c) noexcept;
+
+// is_alone() tells whether the process has one thread. A thread that has ended may still be on the
+// kernel's list: it is waited for, for two seconds at most.
+bool is_alone() noexcept;
+
+// kept_output: standard output and error as they are when it is made. put_back() makes them so
+// again, whatever has been done with their numbers since: a library that is loaded may have closed
+// them and opened something else.
+class kept_output {
+ public:
+  kept_output() noexcept;
+  void put_back() noexcept;
+
+ private:
+  int files_[2];
+};
+
+// Steps of confine(). filter_calls() installs the list of system calls; whatever lies below
+// `guarded_end` cannot get other rights. False, with errno set: the system refuses.
+bool filter_calls(int bell, std::uintptr_t guarded_end) noexcept;
+
+// watch_holes() makes a read of shared memory that was never taken, or was given back, end in
+// SIGBUS in this process. Without it such a read would have the kernel allocate a page, in the
+// host's file, which no limit counts. Returns a file that must stay open, or -1: the system has no
+// userfaultfd. Then only what lies behind the file's end is safe.
+int watch_holes(std::uintptr_t begin, std::size_t bytes) noexcept;
+
+}  // namespace lev::processes
+
+#endif
