@@ -52,6 +52,8 @@ void choose_limit(contexts& c, std::size_t bytes, std::size_t from_bytes) noexce
 // 39 ms without an offer; std::barrier 0.55. EPYC, 2026-11-22.)
 constexpr std::uint32_t yields_per_offer = 256;
 [[gnu::cold, gnu::noinline]] void offer_core(contexts& c) noexcept {
+  // What is staged ahead here could be just that, and nobody else can take it.
+  if (c.live >= c.limit) give_back_ahead(*c.home, *c.self);
   if (!c.virtual_time) return c.home->place->yield_core();
   if (c.live == 1) c.home->place->relax();
 }

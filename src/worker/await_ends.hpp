@@ -53,19 +53,24 @@ inline void sleep_remote(engine& e, participant& self, awaited& what,
   if (is_host) e.remote->want_ends(false, is_patient);
 }
 
-// A participant that serves remote workers is counted as one who watches them. Ends that came while
-// it did were not told to the service: it looks once more when it has stopped.
+// A participant that serves remote workers is counted as one that watches them, once: a callback
+// that waits does so on top of another wait, and must not sleep while that one is counted. Ends that
+// came meanwhile were not told to the service: the participant looks once more when it has stopped.
 class watching {
  public:
   watching(engine& e, participant& self) noexcept
-      : engine_(e), self_(self), was_tending_(std::exchange(self.is_tending, false)) {
-    if (e.remote != nullptr) e.remote->watch();
+      : engine_(e),
+        self_(self),
+        was_tending_(std::exchange(self.is_tending, false)),
+        was_watching_(std::exchange(self.is_watching, true)) {
+    if (e.remote != nullptr && !was_watching_) e.remote->watch();
   }
   ~watching() {
-    if (engine_.remote != nullptr) {
+    if (engine_.remote != nullptr && !was_watching_) {
       engine_.remote->unwatch();
       if (has_remote_work(engine_)) tend_all(engine_, self_);
     }
+    self_.is_watching = was_watching_;
     self_.is_tending = was_tending_;
   }
   watching(const watching&) = delete;
@@ -75,6 +80,7 @@ class watching {
   engine& engine_;
   participant& self_;
   bool was_tending_;  // the wait is that of a callback
+  bool was_watching_;
 };
 
 }  // namespace lev

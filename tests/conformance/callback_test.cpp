@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 #include <leveret/coroutine.hpp>
 
+#include <atomic>
 #include <coroutine>
 #include <cstdint>
 #include <exception>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/gate.hpp"
@@ -123,6 +125,100 @@ TEST_P(callback_test, may_submit_the_next_task) {
   expect_ok(t);
   expect_all_done();
   EXPECT_EQ(all.rounds, 100);
+}
+
+// A callback is the tail of its task: it waits as a task does.
+struct waits_again {
+  runtime* home;
+  std::int64_t limit_ns;
+  std::atomic<status> code{status::pending};
+};
+void submit_and_wait(void* context) {
+  auto& w = *static_cast<waits_again*>(context);
+  ticket t = w.home->submit(nothing);
+  w.code = t.wait_outcome(w.limit_ns).code;
+}
+
+TEST_P(callback_test, may_wait_for_what_it_submits) {
+  for (const wait_policy how : {wait_policy::help, wait_policy::park}) {
+    config c = settings();
+    c.wait = how;
+    runtime& r = open(c);
+    for (int i = 0; i < 50; ++i) {
+      waits_again w{&r, wait_limit_ns()};
+      ticket t = r.submit(nothing);
+      EXPECT_EQ(t.then(&submit_and_wait, &w), status::ok);
+      expect_ok(t);
+      expect_all_done();
+      ASSERT_EQ(w.code, status::ok);
+    }
+  }
+}
+
+class callback_threads_test : public machine_test {};
+LEV_ON_THREADS(callback_threads_test);
+
+const auto holds_until = define("callback.holds_until", [](ref<std::atomic<bool>> go) {
+  while (!*go.to) std::this_thread::yield();
+});
+
+// All tickets are held by the host when a callback submits: it is refused in time, or finds one.
+struct follow_up {
+  runtime* home;
+  std::atomic<int> ended{0};
+};
+void try_another(void* context) {
+  auto& f = *static_cast<follow_up*>(context);
+  refusal why;
+  if (!f.home->try_submit(pack(nothing), nullptr, &why)) {
+    EXPECT_EQ(why.code, status::would_block) << why.message;
+  }
+  ++f.ended;
+}
+
+TEST_P(callback_threads_test, that_submits_without_tickets_ends) {
+  for (const when_full full : {when_full::help, when_full::wait, when_full::fail}) {
+    for (const wait_policy how : {wait_policy::help, wait_policy::park}) {
+      config c = settings();
+      c.tickets = 4;
+      c.full = full;
+      c.wait = how;
+      runtime& r = open(c);
+      std::atomic<bool> go{false};
+      follow_up f{&r};
+      ticket held[4];
+      for (ticket& t : held) t = r.submit(holds_until, ref{&go});
+      EXPECT_EQ(held[0].then(&try_another, &f), status::ok);
+      go = true;
+      expect_all_done();
+      EXPECT_EQ(f.ended, 1);
+    }
+  }
+}
+
+// No letter is sent to a worker that is in a callback: it ends only when the next task has.
+void await_flag(void* flag) {
+  while (!*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
+}
+
+TEST_P(callback_threads_test, keeps_no_task_waiting) {
+  config c = settings();
+  c.workers = larger(c.workers, 2);
+  c.wait = wait_policy::park;
+  c.spin_ns = 5'000'000;
+  runtime& r = open(c);
+  for (int i = 0; i < 30; ++i) {
+    std::atomic<bool> go{false};
+    std::atomic<bool> has_run{false};
+    ticket t = r.submit(holds_until, ref{&go});
+    EXPECT_EQ(t.then(&await_flag, &has_run), status::ok);
+    go = true;
+    expect_ok(t);
+    ticket next = r.submit(nothing);
+    EXPECT_EQ(next.wait_outcome(5'000'000'000).code, status::ok);
+    has_run = true;
+    expect_all_done();
+  }
 }
 
 // A coroutine that starts at once and that nobody waits for; it counts itself.

@@ -1,0 +1,109 @@
+// Conformance: tasks that poll for each other in their contexts, and workers that share what there is.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class polling_test : public machine_test {};
+LEV_ON_LOCAL_MACHINES(polling_test);
+
+class polling_sim_test : public machine_test {};
+LEV_ON_SIM(polling_sim_test);
+
+// Tasks that meet several times: all of them must be under way at once.
+struct meeting {
+  int members;
+  std::atomic<int> arrived{0};
+};
+const auto meets = define("polling.meets", [](ref<meeting> m, int times) {
+  auto task = this_task();
+  for (int i = 1; i <= times; ++i) {
+    m.to->arrived.fetch_add(1);
+    task.wait_until([&] { return m.to->arrived.load() >= i * m.to->members; });
+  }
+});
+
+TEST_P(polling_test, tasks_meet_if_the_workers_have_contexts_for_all) {
+  for (const int workers : {1, 2, 3}) {
+    for (const wait_policy how : {wait_policy::park, wait_policy::help}) {
+      config c = settings();
+      c.workers = workers;
+      c.wait = how;
+      runtime& r = open(c);
+      const int most = static_cast<int>(contexts_max) * workers;
+      for (const int members : {2, most - 12, most}) {
+        meeting m{members};
+        std::vector<ticket> all;
+        for (int i = 0; i < members; ++i) all.push_back(r.submit(meets, ref{&m}, 3));
+        ASSERT_EQ(wait_all(all.data(), all.size(), wait_limit_ns()).code, status::ok)
+            << members << " tasks, " << workers << " workers";
+      }
+    }
+  }
+}
+
+// One context for each worker: what one polls for, another one does.
+const auto polls_for = define("polling.polls_for", [](ref<std::atomic<bool>> flag) {
+  this_task().wait_until([&] { return flag.to->load(); });
+});
+const auto sets = define("polling.sets", [](ref<std::atomic<bool>> flag) { *flag.to = true; });
+
+TEST_P(polling_test, time_passes_for_a_task_that_polls_alone) {
+  config c = settings();
+  c.workers = 2;
+  c.contexts = 1;
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  for (int i = 0; i < 20; ++i) {
+    std::atomic<bool> flag{false};
+    ticket both[2] = {r.submit(polls_for, ref{&flag}), r.submit(sets, ref{&flag})};
+    ASSERT_EQ(wait_all(both, 2, wait_limit_ns()).code, status::ok);
+  }
+}
+
+// The host's time-out is kept while a worker polls for ever.
+TEST_P(polling_test, a_time_out_comes_while_a_task_polls) {
+  config c = settings();
+  c.workers = 1;
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  std::atomic<bool> flag{false};
+  ticket t = r.submit(polls_for, ref{&flag});
+  EXPECT_EQ(t.wait_outcome(1'000'000).code, status::timed_out);
+  flag = true;
+  expect_ok(t);
+}
+
+// As many equal tasks as workers take as long as one, however far ahead a worker looks.
+const auto takes_long = define(
+    "polling.takes_long", [](inout<std::uint64_t> x) { ++x[0]; }, nullptr,
+    [](const descriptor&) -> std::uint64_t { return 1'000'000; });
+
+TEST_P(polling_sim_test, nobody_stages_what_an_idle_worker_could_run) {
+  for (const std::uint32_t depth : {1u, 2u, 4u}) {
+    for (const int workers : {2, 4, 8}) {
+      config c = settings();
+      c.depth = depth;
+      c.workers = workers;
+      c.wait = wait_policy::park;
+      runtime& r = open(c);
+      std::vector<std::vector<std::uint64_t>> data(static_cast<std::size_t>(workers),
+                                                   std::vector<std::uint64_t>(16));
+      const std::uint64_t begin_ns = r.now_ns();
+      std::vector<ticket> all;
+      for (auto& x : data) all.push_back(r.submit(takes_long, x));
+      ASSERT_EQ(wait_all(all.data(), all.size(), wait_limit_ns()).code, status::ok);
+      EXPECT_LT(r.now_ns() - begin_ns, 1'500'000u) << depth << " ahead, " << workers << " workers";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lev::test
