@@ -8,8 +8,9 @@
 //   lev::range              a lev::range
 //   lev::far<T>             as lev::inout<T>; lev::far<const T>: as lev::in<T>. Stays where it is.
 //
-// Wrap memory in lev::sliced(...) to let dicing cut it. No alignment is asked beyond that of T. An
-// argument that cannot be passed does not compile, and the message says why.
+// Wrap memory in lev::sliced(...) to let dicing cut it. No alignment is asked beyond that of T,
+// and copies have at least that. An argument that cannot be passed does not compile, and the
+// message says why.
 #ifndef LEVERET_ARGS_HPP
 #define LEVERET_ARGS_HPP
 
@@ -62,7 +63,8 @@ struct inout : memory_view<T> {
   using memory_view<T>::memory_view;
 };
 
-// A small output: assign to it once. The caller's variable changes when the task completes.
+// A small output: assign to it once. The caller's variable changes when the task completes; it
+// keeps its value if nothing is assigned.
 template <class T>
 class result {
  public:
@@ -163,8 +165,9 @@ argument memory_argument(kind what, const memory<T>& m) noexcept {
   a.rows = m.rows > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(m.rows);
   a.unit_bytes = sizeof(T);
   a.what = what;
+  constexpr std::uint8_t aligned = align_flags(alignof(T));
   a.flags = static_cast<std::uint8_t>((m.is_sliced ? argument_sliced : 0) |
-                                      (m.has_rows ? argument_rows : 0));
+                                      (m.has_rows ? argument_rows : 0) | aligned);
   return a;
 }
 
@@ -240,6 +243,9 @@ struct memory_parameter {
                 "memory arguments hold trivially copyable, non-const elements: write "
                 "lev::in<float>, not lev::in<const float>");
   static_assert(sizeof(T) <= 0xffff, "an element is at most 65535 bytes");
+  static_assert(alignof(T) <= alignment_max,
+                "an element's alignment is at most 4096 bytes, a page: that is what a local store "
+                "has; align what is in it by hand");
   static constexpr kind what = What;
   template <class Source>
   static argument pack(Source&& source) noexcept {
@@ -262,6 +268,8 @@ struct parameter<far<T>> {
   using element = std::remove_const_t<T>;
   using view = std::conditional_t<std::is_const_v<T>, in<element>, inout<element>>;
   using plain = memory_parameter<view, element, std::is_const_v<T> ? kind::in : kind::inout>;
+  static_assert(alignof(element) <= far_alignment_max,
+                "an element of far memory is aligned to at most 128 bytes, as a get()'s buffer is");
   static constexpr kind what = plain::what;
   template <class Source>
   static argument pack(Source&& source) noexcept {

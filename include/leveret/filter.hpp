@@ -29,8 +29,8 @@ struct waiting_task {
 };
 
 // A filter permutes `tasks[0 .. count)` in place. It runs under the scheduler's lock: it must not
-// wait, submit or throw. One that loses or repeats a task is ignored for that pass and counted
-// (counters::bad_filters).
+// wait or submit. One that loses or repeats a task, or throws, is ignored for that pass and counted
+// (counters::bad_filters); the others of its chain are applied.
 struct filter {
   void (*apply)(waiting_task* tasks, std::size_t count, void* context) = nullptr;
   void* context = nullptr;

@@ -68,6 +68,12 @@ typedef enum lev_kind {
 #define LEV_SLICED 1 /* argument flags, see task.hpp */
 #define LEV_ROWS 2
 #define LEV_FAR 4
+#define LEV_ALIGN_128 8 /* elements of that alignment; up to 64 needs no flag */
+#define LEV_ALIGN_256 16
+#define LEV_ALIGN_512 24
+#define LEV_ALIGN_1024 32
+#define LEV_ALIGN_2048 40
+#define LEV_ALIGN_4096 48
 
 typedef struct lev_runtime lev_runtime;
 typedef uint64_t lev_ticket; /* 0 is no ticket */

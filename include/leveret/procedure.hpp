@@ -31,12 +31,13 @@ struct call {
 using body = int (*)(const call&);
 
 // A dice hook splits `whole` into at most `pieces_max` smaller tasks written to `pieces`, and
-// returns how many. Together they must do exactly what `whole` does. Returning 0 or 1 means "cannot
-// be split". Runs under the scheduler's lock: no waiting, no submitting. Paper: Sol MT and Jack
-// Rabbit, `Work::Dice`.
+// returns how many. Together they must do exactly what `whole` does. Returning 0 or 1, or throwing,
+// means "cannot be split". Runs under the scheduler's lock: no waiting, no submitting. Paper: Sol
+// MT and Jack Rabbit, `Work::Dice`.
 using dice_hook = unsigned (*)(const descriptor& whole, descriptor* pieces, unsigned pieces_max);
 
-// A cost hook tells a machine with virtual time how long a task takes, in cycles. Others ignore it.
+// A cost hook tells a machine with virtual time how long a task takes, in cycles; unit cost when it
+// throws. Others ignore it.
 using cost_hook = std::uint64_t (*)(const descriptor& task);
 
 // How a procedure's context is made anew in a worker process, where the host's pointers mean
@@ -48,7 +49,8 @@ struct portable_context {
   const void* bytes = nullptr;  // copied to the worker
   unsigned byte_count = 0;      // at most bytes_max
   void* function = nullptr;     // a function or static object, found in the worker too; may be null
-  // Runs in the worker, once; what it returns lives as long as the worker.
+  // Runs in the worker, once; what it returns lives as long as the worker. When it throws, the task
+  // fails with bad_procedure.
   void* (*rebuild)(const void* bytes, unsigned byte_count, void* function) = nullptr;
 };
 

@@ -54,7 +54,7 @@ const char* status_name(status code) noexcept;
 class error : public std::exception {
  public:
   // `argument` counts from 0; -1 when no argument of the task is at fault. The message is copied
-  // and cut at 255 bytes.
+  // and cut at 255 bytes, between two characters of UTF-8.
   error(status code, int argument, const char* message) noexcept;
 
   status code() const noexcept { return code_; }

@@ -27,7 +27,7 @@ enum class kind : std::uint8_t {
   value = 1,   // a few bytes that travel in the descriptor
   result = 2,  // a few bytes that the task hands back
   in = 3,      // memory the task reads
-  out = 4,     // memory the task writes, all of it
+  out = 4,     // memory the task writes, all of it (what it leaves: docs/how-to/choose-staging.md)
   inout = 5,   // memory the task reads and writes
   range = 6,   // half-open interval of indices [begin, end); dicing cuts it
 };
@@ -39,6 +39,18 @@ constexpr std::uint8_t argument_rows = 2;
 // Far memory stays where it is: it is declared, not staged, and the task gets what it needs of it
 // (leveret/this_task.hpp). One row; never sliced.
 constexpr std::uint8_t argument_far = 4;
+// What else is in the flags: the alignment of the elements where it is above that of all copied
+// memory. align_flags() makes it of a power of two up to alignment_max.
+constexpr std::uint8_t argument_alignment = 7 << 3;
+constexpr std::size_t copied_alignment = 64;
+constexpr std::size_t alignment_max = 4096;
+constexpr std::size_t far_alignment_max = 128;  // that of a get()'s buffer
+constexpr std::uint8_t align_flags(std::size_t alignment) noexcept {
+  std::uint8_t flags = 0;
+  for (std::size_t a = copied_alignment; a < alignment && a < alignment_max; a *= 2)
+    flags += 1 << 3;
+  return flags;
+}
 
 // One argument. Memory is `rows` rows of `row_bytes` bytes, each `stride_bytes` after the one
 // before.

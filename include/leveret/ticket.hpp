@@ -96,6 +96,7 @@ class ticket {
   // A wait for the ticket may return before run() has run, or while it runs: waiters are told
   // first. What `context` points to must therefore outlive the callback, not the wait;
   // runtime::wait_for_completion() and the end of the runtime come after all callbacks.
+  // What run() throws is a failure without a ticket: wait_for_completion() reports it.
   // Errors: exists, stale_ticket.
   status then(void (*run)(void*), void* context) noexcept {
     return detail::on_complete(runtime_, id_, run, context);

@@ -2,7 +2,7 @@
 #include <leveret/status.hpp>
 #include <leveret/version.hpp>
 
-#include <cstdio>
+#include "base/text.hpp"
 
 namespace lev {
 
@@ -45,7 +45,7 @@ const char* status_name(status code) noexcept {
 
 error::error(status code, int argument, const char* message) noexcept
     : code_(code), argument_(argument) {
-  std::snprintf(message_, sizeof message_, "%s", message);
+  copy_text(message_, sizeof message_, message);
 }
 
 #define LEV_TEXT(x) #x

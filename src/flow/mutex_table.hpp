@@ -40,7 +40,7 @@ class mutex_table {
   // with acquire(), or no_slot.
   std::uint32_t release(slot_pool& pool, mutex_id id) noexcept {
     entry& e = entries_[id];
-    e.lock.lock([] { real_env::pause(); });
+    const spin_guard<> held(e.lock);
     const std::uint32_t next = e.first;
     if (next == no_slot) {
       e.taken = false;
@@ -49,7 +49,6 @@ class mutex_table {
       if (e.first == no_slot) e.last = no_slot;
       ++pool.extra(next).locks_held;
     }
-    e.lock.unlock();
     return next;
   }
 
@@ -62,7 +61,7 @@ class mutex_table {
   };
 
   bool enter(slot_pool& pool, entry& e, std::uint32_t task) noexcept {
-    e.lock.lock([] { real_env::pause(); });
+    const spin_guard<> held(e.lock);
     const bool entered = !e.taken;
     if (entered) {
       e.taken = true;
@@ -75,7 +74,6 @@ class mutex_table {
       }
       e.last = task;
     }
-    e.lock.unlock();
     return entered;
   }
 

@@ -32,9 +32,15 @@ std::size_t staged_bytes(const argument* arguments, unsigned count,
                          const copy_rule& rule) noexcept {
   std::size_t bytes = 0;
   for (unsigned i = 0; i < count; ++i) {
-    if (needs_copy(arguments[i], rule)) bytes += round_up(payload_bytes(arguments[i]), line_bytes);
+    if (needs_copy(arguments[i], rule)) bytes = staged_end(arguments[i], bytes);
   }
   return bytes;
+}
+
+std::size_t staged_alignment(const argument* arguments, unsigned count) noexcept {
+  std::size_t most = copied_alignment;
+  for (unsigned i = 0; i < count; ++i) most = larger(most, alignment_of(arguments[i]));
+  return most;
 }
 
 namespace {
@@ -159,20 +165,28 @@ void scheduler::collect_posted() noexcept {
 }
 
 // A filter must permute: sums over the slots' numbers, mixed, tell whether one is lost or doubled.
+std::uint64_t scheduler::fingerprint() noexcept {
+  std::uint64_t sum = 0;
+  for (const waiting_task& t : tasks_)
+    sum += (std::uint64_t{t.slot} + 1) * 0x9e3779b97f4a7c15u ^ (t.slot * 0xff51afd7ed558ccdu);
+  return sum;
+}
+
+// What a filter did is undone unless it is a permutation, and it returned.
 void scheduler::apply_filters(pass_report& report) noexcept {
-  const auto fingerprint = [this] {
-    std::uint64_t sum = 0;
-    for (const waiting_task& t : tasks_)
-      sum += (std::uint64_t{t.slot} + 1) * 0x9e3779b97f4a7c15u ^ (t.slot * 0xff51afd7ed558ccdu);
-    return sum;
-  };
-  std::memcpy(backup_, tasks_.begin(), tasks_.size() * sizeof(waiting_task));
   const std::uint64_t before = fingerprint();
-  for (std::size_t i = 0; i < filter_count_; ++i)
-    filters_[i].apply(tasks_.begin(), tasks_.size(), filters_[i].context);
-  if (fingerprint() == before) return;
-  std::memcpy(tasks_.begin(), backup_, tasks_.size() * sizeof(waiting_task));
-  ++report.bad_filters;
+  for (std::size_t i = 0; i < filter_count_; ++i) {
+    std::memcpy(backup_, tasks_.begin(), tasks_.size() * sizeof(waiting_task));
+    bool has_returned = false;
+    try {
+      filters_[i].apply(tasks_.begin(), tasks_.size(), filters_[i].context);
+      has_returned = true;
+    } catch (...) {  // counted below, like one that loses a task
+    }
+    if (has_returned && fingerprint() == before) continue;
+    std::memcpy(tasks_.begin(), backup_, tasks_.size() * sizeof(waiting_task));
+    ++report.bad_filters;
+  }
 }
 
 // Splits waiting tasks until there are enough for every taker to be busy to the end: always the
@@ -285,6 +299,18 @@ bool scheduler::cut_here(std::uint32_t task, slot_cache& cache, pass_report& rep
   return cut(task, limits_.threshold * limits_.takers, cache, report, p) == split_result::done;
 }
 
+namespace {
+
+// One that throws says as little of how to split the task as one that cannot.
+std::uint32_t ask_hook(dice_hook hook, const descriptor& whole, descriptor* cuts,
+                       std::uint32_t pieces) noexcept try {
+  return hook(whole, cuts, pieces);
+} catch (...) {
+  return 0;
+}
+
+}  // namespace
+
 std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_t pieces) noexcept {
   const dice_hook hook = procedure_at(whole.procedure).info.dice;
   if (hook == nullptr) {
@@ -293,7 +319,7 @@ std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_
     return pieces;
   }
   for (std::uint32_t i = 0; i < pieces; ++i) cuts[i] = whole;
-  const std::uint32_t made = hook(whole, cuts, pieces);
+  const std::uint32_t made = ask_hook(hook, whole, cuts, pieces);
   if (made > pieces) return 0;
   for (std::uint32_t i = 0; i < made; ++i) {
     if (!is_proper_piece(whole, cuts[i])) return 0;

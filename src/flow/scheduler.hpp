@@ -12,9 +12,11 @@
 
 #include <leveret/filter.hpp>
 
+#include "base/numbers.hpp"
 #include "flow/slot_pool.hpp"
 #include "queue/reorder_buffer.hpp"
 #include "sync/pass_lock.hpp"
+#include "task/arguments.hpp"
 
 namespace lev {
 
@@ -92,6 +94,7 @@ class scheduler {
  private:
   void round(slot_cache& cache, pass_report& report) noexcept;
   void collect_posted() noexcept;
+  std::uint64_t fingerprint() noexcept;
   void apply_filters(pass_report& report) noexcept;
   void dice(slot_cache& cache, pass_report& report) noexcept;
   void dice_front(slot_cache& cache, pass_report& report) noexcept;
@@ -146,9 +149,17 @@ std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_
 void read_descriptor(slot_pool& pool, std::uint32_t task, descriptor& d) noexcept;
 void write_task(slot_pool& pool, std::uint32_t task, const descriptor& d) noexcept;
 
-// staged_bytes() is what a task needs of a local store: each copied argument, rounded up to cache
-// lines.
+// staged_bytes() is what a task needs of a local store: its copied arguments one behind the other,
+// each from a multiple of its alignment on, rounded up to cache lines. staged_alignment() is that
+// of the whole.
 std::size_t staged_bytes(const argument* arguments, unsigned count, const copy_rule& rule) noexcept;
+std::size_t staged_alignment(const argument* arguments, unsigned count) noexcept;
+constexpr std::size_t staged_begin(const argument& a, std::size_t offset) noexcept {
+  return round_up(offset, alignment_of(a));
+}
+constexpr std::size_t staged_end(const argument& a, std::size_t offset) noexcept {
+  return staged_begin(a, offset) + round_up(payload_bytes(a), line_bytes);
+}
 bool needs_copy(const argument& a, const copy_rule& rule) noexcept;
 
 }  // namespace lev

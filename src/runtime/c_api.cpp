@@ -70,7 +70,7 @@ void describe_exception(const std::exception_ptr& exception, char* text,
   try {
     std::rethrow_exception(exception);
   } catch (const std::exception& e) {
-    std::snprintf(text, bytes, "%s", e.what());
+    lev::copy_text(text, bytes, e.what());
   } catch (...) {
     std::snprintf(text, bytes, "an exception that is no std::exception");
   }

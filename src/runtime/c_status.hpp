@@ -5,7 +5,8 @@
 #include <leveret/leveret.h>
 #include <leveret/status.hpp>
 
-#include <cstdio>
+#include "base/text.hpp"
+
 #include <new>
 
 namespace lev {
@@ -13,7 +14,7 @@ namespace lev {
 inline thread_local char last_c_message[256];
 
 inline lev_status fail(status code, const char* message) noexcept {
-  std::snprintf(last_c_message, sizeof last_c_message, "%s", message);
+  copy_text(last_c_message, sizeof last_c_message, message);
   return static_cast<lev_status>(code);
 }
 

@@ -4,9 +4,12 @@
 
 #include "runtime/c_status.hpp"
 
+#include <cstdio>
 #include <utility>
 
 static_assert(LEV_FAR == lev::argument_far && LEV_TASK_TAGS == lev::task_tags);
+static_assert(LEV_ALIGN_128 == lev::align_flags(128) && LEV_ALIGN_4096 == lev::align_flags(4096) &&
+              lev::align_flags(64) == 0);
 
 namespace {
 

@@ -49,8 +49,8 @@ status close_within(core* c, std::int64_t timeout_ns, bool cancel_waiting) noexc
 
 void close(core* c) noexcept {
   // Destroying a runtime from one of its own tasks can only end in a crash: end in a clear one.
-  LEV_ASSERT(close_within(c, forever, false) == status::ok &&
-             "a runtime must not be destroyed by one of its own tasks");
+  LEV_EXPECTS(close_within(c, forever, false) == status::ok,
+              "a runtime was destroyed by one of its own tasks; destroy it where it was made");
   for (std::uint32_t i = 0; i < c->people_count; ++i) {
     participant& p = c->people[i];
     close_contexts(p);

@@ -35,9 +35,8 @@ outcome runtime::wait_for_completion(std::int64_t timeout_ns) noexcept {
                  c, *self, timeout_ns < 0 ? no_deadline : detail::deadline_after(c, timeout_ns))) {
     o.code = timeout_ns < 0 ? status::would_deadlock : status::timed_out;
   } else {
-    c.failure_lock.lock([] { real_env::pause(); });
+    const spin_guard<> held(c.failure_lock);
     o = std::exchange(c.failure, outcome{});
-    c.failure_lock.unlock();
     if (o.failures == 0) o.code = status::ok;
   }
   return o;

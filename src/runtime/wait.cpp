@@ -344,7 +344,7 @@ status on_complete(core* c, std::uint64_t id, void (*run)(void*), void* context)
     c->pool.extra(task).callback_context = context;
     if (state.announce(generation, state_bits::called_back)) return status::ok;
   }
-  run(context);
+  call_back(*c, run, context);
   return status::ok;
 }
 

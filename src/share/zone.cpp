@@ -6,8 +6,7 @@
 #include "share/committed.hpp"
 #include "share/faults.hpp"
 #include "share/socket_name.hpp"
-#include "sync/env.hpp"
-#include "sync/spin_lock.hpp"
+#include "sync/sleep_lock.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -19,6 +18,7 @@
 #include <cstring>
 #include <map>
 #include <new>
+#include <vector>
 
 namespace lev {
 
@@ -46,9 +46,10 @@ constexpr unsigned span_count = 384;
 constexpr std::uintptr_t place_step = std::uintptr_t{1} << 22;
 
 struct heap {
-  spin_lock<> lock;
+  sleep_lock<> lock;  // sections under it map files and ask the system for memory
   zone here;
-  zone adopted;  // in a worker process: the host's
+  zone adopted;                 // in a worker process: the host's
+  std::vector<zone> inherited;  // after forks: those of parents, of which nothing is freed here
   pid_t owner = 0;
   int span_claim = -1;  // the socket whose name says that the span is this process's
   std::uintptr_t span = 0;
@@ -62,19 +63,6 @@ heap& the_heap() noexcept {
   static auto* h = new heap;  // outlives every thread
   return *h;
 }
-
-class locked {
- public:
-  explicit locked(heap& h) noexcept : heap_(h) {
-    heap_.lock.lock([] { real_env::pause(); });
-  }
-  ~locked() { heap_.lock.unlock(); }
-  locked(const locked&) = delete;
-  locked& operator=(const locked&) = delete;
-
- private:
-  heap& heap_;
-};
 
 // A mapping to read is a private one: the file's pages, which no process can write to through it.
 // (The watch on its holes needs that: a shared one of a file opened to read cannot be watched.)
@@ -153,6 +141,7 @@ bool open_heap(heap& h) noexcept {
 // own. Under the lock.
 void forget_parents_heap(heap& h) {
   if (h.here.heap_file < 0 || h.owner == getpid()) return;
+  h.inherited.push_back(h.here);
   close(h.here.heap_file);
   close(h.span_claim);
   h.span_claim = -1;
@@ -275,7 +264,7 @@ int open_to_read(int file) noexcept {
 
 void* map_near(int file, std::size_t bytes) noexcept {
   heap& h = the_heap();
-  const locked l(h);
+  const sleep_guard held(h.lock);
   return fault_at("host.map_lane") ? nullptr : find_place(h, file, bytes);
 }
 
@@ -285,7 +274,7 @@ bool map_at(std::uintptr_t address, int file, std::size_t bytes, bool writable) 
 
 const zone* open_zone() noexcept try {
   heap& h = the_heap();
-  const locked l(h);
+  const sleep_guard held(h.lock);
   forget_parents_heap(h);
   if (h.here.heap_file < 0 && !open_heap(h)) return nullptr;
   return &h.here;
@@ -295,7 +284,7 @@ const zone* open_zone() noexcept try {
 
 void adopt_zone(std::uintptr_t begin, std::uintptr_t end) noexcept {
   heap& h = the_heap();
-  const locked l(h);
+  const sleep_guard held(h.lock);
   h.adopted.heap_begin = begin;
   h.adopted.heap_end = end;
 }
@@ -310,7 +299,7 @@ void* allocate(std::size_t bytes, bool is_cleared) noexcept try {
   std::uintptr_t heap_begin = 0;
   bytes = round_up(bytes, block_alignment);
   {
-    const locked l(h);
+    const sleep_guard held(h.lock);
     block = take_block(h, bytes, &fresh);
     heap_begin = h.here.heap_begin;
   }
@@ -331,23 +320,40 @@ void* shared_allocate_for_overwrite(std::size_t bytes) noexcept {
   return allocate(bytes, false);
 }
 
+namespace {
+
+// Under the lock.
+bool is_of_another_process(const heap& h, std::uintptr_t address) noexcept {
+  if (h.owner != getpid()) return true;
+  for (const zone& z : h.inherited) {
+    if (z.holds(address, 1)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 void shared_free(void* block) noexcept try {
   if (block == nullptr) return;
   heap& h = the_heap();
-  const locked l(h);
-  const auto used = h.used_blocks.find(reinterpret_cast<std::uintptr_t>(block));
-  if (used == h.used_blocks.end() && h.owner != getpid()) return;  // a parent's block
-  LEV_ASSERT(used != h.used_blocks.end() && "shared_free(): not a block of shared_allocate()");
+  const sleep_guard held(h.lock);
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  const auto used = h.used_blocks.find(address);
+  if (used == h.used_blocks.end() && is_of_another_process(h, address)) return;
+  LEV_EXPECTS(
+      used != h.used_blocks.end(),
+      "shared_free() was given what is no block of shared_allocate(), or one that was freed "
+      "before; free each block once, by the address it was given out with");
   const std::size_t bytes = used->second;
   h.used_blocks.erase(used);
-  give_block(h, reinterpret_cast<std::uintptr_t>(block), bytes);
+  give_block(h, address, bytes);
 } catch (const std::bad_alloc&) {
   // The block stays unused: better than an end of the program.
 }
 
 bool is_shared(const void* data, std::size_t bytes) noexcept {
   heap& h = the_heap();
-  const locked l(h);
+  const sleep_guard held(h.lock);
   const auto address = reinterpret_cast<std::uintptr_t>(data);
   return h.here.holds(address, bytes) || h.adopted.holds(address, bytes);
 }

@@ -23,13 +23,17 @@ class arena {
     count_ = 0;
   }
 
-  // allocate() returns the offset of `bytes` free bytes, or none.
-  std::size_t allocate(std::size_t bytes) noexcept {
+  // allocate() returns the offset of `bytes` free bytes, or none. It is a multiple of `aligned`, a
+  // power of two.
+  std::size_t allocate(std::size_t bytes, std::size_t aligned = alignment) noexcept {
     bytes = round_up(bytes, alignment);
+    aligned = larger(aligned, alignment);
     if (count_ == blocks_max) return none;
     std::size_t offset = 0;
     std::uint32_t place = 0;
-    while (place < count_ && blocks_[place].begin - offset < bytes) offset = blocks_[place++].end;
+    while (place < count_ &&
+           (blocks_[place].begin < offset || blocks_[place].begin - offset < bytes))
+      offset = round_up(blocks_[place++].end, aligned);
     if (place == count_ && (bytes > bytes_ || offset > bytes_ - bytes)) return none;
     for (std::uint32_t i = count_; i > place; --i) blocks_[i] = blocks_[i - 1];
     blocks_[place] = {offset, offset + bytes};

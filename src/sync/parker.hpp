@@ -1,4 +1,4 @@
-// parker: the one place a thread of Leveret sleeps. A binary semaphore: unpark() leaves a token
+// parker: the one place a participant sleeps. A binary semaphore: unpark() leaves a token
 // that one park() takes.
 //
 //   empty (0)     no token, owner awake        park(): -> sleeping, sleep     unpark(): -> token

@@ -33,6 +33,21 @@ class spin_lock {
   typename Env::template atomic<std::uint32_t> taken_{0};
 };
 
+// spin_guard holds a lock for a scope.
+template <class Env = real_env>
+class spin_guard {
+ public:
+  explicit spin_guard(spin_lock<Env>& lock) noexcept : lock_(lock) {
+    lock_.lock([] { Env::pause(); });
+  }
+  ~spin_guard() { lock_.unlock(); }
+  spin_guard(const spin_guard&) = delete;
+  spin_guard& operator=(const spin_guard&) = delete;
+
+ private:
+  spin_lock<Env>& lock_;
+};
+
 }  // namespace lev
 
 #endif

@@ -32,6 +32,11 @@ constexpr std::uint64_t extent_bytes(const argument& a) noexcept {
   return is_empty(a) ? 0 : static_cast<std::uint64_t>(a.stride_bytes) * (a.rows - 1) + a.row_bytes;
 }
 
+// alignment_of() is that of a copied argument.
+constexpr std::size_t alignment_of(const argument& a) noexcept {
+  return copied_alignment << ((a.flags & argument_alignment) >> 3);
+}
+
 // do_overlap() tells exactly whether two non-empty memory arguments share a byte.
 bool do_overlap(const argument& a, const argument& b) noexcept;
 

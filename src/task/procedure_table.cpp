@@ -52,7 +52,7 @@ void fill(procedure_entry& e, const procedure_info& info) noexcept {
 
 status register_procedure(const procedure_info& info, procedure_id* id) noexcept {
   if (const status code = check(info); code != status::ok) return code;
-  registration.lock([] { real_env::pause(); });
+  const spin_guard<> held(registration);
   const std::uint32_t count = procedures.count.load(memory_order_relaxed);
   status code = status::ok;
   procedure_id place = find(count, info.name);
@@ -66,7 +66,6 @@ status register_procedure(const procedure_info& info, procedure_id* id) noexcept
     // Pairs with find_procedure() and lookup(): publishes the entry.
     procedures.count.store(count + 1, memory_order_release);
   }
-  registration.unlock();
   if (id != nullptr) *id = place;
   return code;
 }

@@ -60,6 +60,12 @@ bool check_far(const argument& a, int i, refusal* why) noexcept {
     return refuse(why, status::bad_argument, i,
                   "argument %d: far memory is one row, and not sliced; slice a range beside it", i);
   }
+  if (alignment_of(a) > far_alignment_max) {
+    return refuse(why, status::bad_argument, i,
+                  "argument %d: elements of far memory are aligned to at most 128 bytes, as the "
+                  "buffers of a get are",
+                  i);
+  }
   return true;
 }
 
@@ -122,8 +128,9 @@ inline bool is_plain(const argument& a, kind declared) noexcept {
 }
 
 [[gnu::noinline]] bool check_one(const argument& a, kind declared, int i, refusal* why) noexcept {
-  if (a.what < kind::value || a.what > kind::range ||
-      (a.flags & ~(argument_sliced | argument_rows | argument_far)) != 0) {
+  constexpr int known = argument_sliced | argument_rows | argument_far | argument_alignment;
+  if (a.what < kind::value || a.what > kind::range || (a.flags & ~known) != 0 ||
+      alignment_of(a) > alignment_max) {
     return refuse(why, status::bad_argument, i, "argument %d: unknown kind or flag bits", i);
   }
   if (a.what != declared) {

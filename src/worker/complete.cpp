@@ -55,6 +55,14 @@ void serve_flags(engine& e, std::uint32_t task, std::uint64_t& seen, served* s) 
   s->dependants = e.edges.join(e.edges.take(extra, state_bits::generation(seen)), s->dependants);
 }
 
+// Keeps the first failure that no ticket reports, and counts the others.
+void keep_failure(engine& e, outcome how) noexcept {
+  const spin_guard<> held(e.failure_lock);
+  const std::uint32_t failures = e.failure.failures + how.failures;
+  if (e.failure.failures == 0) std::swap(e.failure, how);
+  e.failure.failures = failures;
+}
+
 void wake_waiters(engine& e, std::uint64_t seen) noexcept {
   if ((seen & state_bits::crowd) != 0) {
     const std::uint32_t used = e.people_used.load(memory_order_relaxed);
@@ -74,7 +82,7 @@ void run_tail(engine& e, participant& self, const served& s) noexcept {
   tail.below = self.running;
   self.running = &tail;
   ++self.nest;
-  s.callback(s.context);
+  call_back(e, s.callback, s.context);
   if (tail.transfers != nullptr) end_transfers(self, tail);
   --self.nest;
   self.running = tail.below;
@@ -137,16 +145,17 @@ void end_piece(engine& e, participant& self, std::uint32_t task, status result,
 // The first failure among tasks without a ticket is kept for wait_for_completion().
 void fail_unclaimed(engine& e, std::uint32_t task, status result, int task_code,
                     std::uint32_t failures) noexcept {
-  slot_extra& extra = e.pool.extra(task);
-  e.failure_lock.lock([] { real_env::pause(); });
-  if (e.failure.failures == 0) {
-    e.failure.code = result;
-    e.failure.task_code = task_code;
-    e.failure.exception = std::exchange(extra.exception, nullptr);
+  keep_failure(e,
+               {result, task_code, failures, std::exchange(e.pool.extra(task).exception, nullptr)});
+}
+
+// The exception has no ticket to go to either.
+void call_back(engine& e, void (*run)(void*), void* context) noexcept {
+  try {
+    run(context);
+  } catch (...) {
+    keep_failure(e, {status::task_failed, 0, 1, std::current_exception()});
   }
-  e.failure.failures += failures;
-  e.failure_lock.unlock();
-  extra.exception = nullptr;
 }
 
 void complete_any(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,

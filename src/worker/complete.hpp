@@ -46,6 +46,9 @@ void serve_dependants(engine& e, participant& self, std::uint32_t list, status o
 void fail_unclaimed(engine& e, std::uint32_t task, status result, int task_code,
                     std::uint32_t failures) noexcept;
 
+// call_back() runs a ticket's callback. What it throws is such a failure, too.
+void call_back(engine& e, void (*run)(void*), void* context) noexcept;
+
 // is_quiescent(): every task that was submitted is complete.
 bool is_quiescent(engine& e) noexcept;
 

@@ -67,13 +67,21 @@ inline std::uint64_t float_mode() noexcept {
 inline void set_float_mode(std::uint64_t) noexcept {}
 #endif
 
-// What the task costs in virtual time.
+// What the task costs in virtual time, as its procedure says; one that throws says nothing.
+inline std::uint64_t cost_of(const procedure_info& p, const descriptor& d) noexcept {
+  constexpr std::uint64_t unit_cost =
+      1000;  // cycles; until a procedure says more. About a TPC null task (1230).
+  try {
+    return p.cost != nullptr ? p.cost(d) : unit_cost;
+  } catch (...) {
+    return unit_cost;
+  }
+}
+
 [[gnu::noinline]] inline void charge(engine& e, const procedure_info& p, const job& j) noexcept {
   descriptor d;
   read_descriptor(e.pool, j.task, d);
-  constexpr std::uint64_t unit_cost =
-      1000;  // cycles; until a procedure says more. About a TPC null task (1230).
-  e.place->cost(p.cost != nullptr ? p.cost(d) : unit_cost);
+  e.place->cost(cost_of(p, d));
 }
 
 inline void execute(engine& e, participant& self, job& j) noexcept {

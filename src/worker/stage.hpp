@@ -1,6 +1,7 @@
 // stage: the arguments that must be copied get their place in the local store, and their transfers
-// are started. Arguments used in place stay as they are; a task with nothing to copy never comes
-// here.
+// are started. Outputs that are not read are started with what the caller may see of them when the
+// body leaves them as they are. Arguments used in place stay as they are; a task with nothing to
+// copy never comes here.
 #ifndef LEVERET_WORKER_STAGE_HPP
 #define LEVERET_WORKER_STAGE_HPP
 
@@ -10,6 +11,7 @@
 #include "task/arguments.hpp"
 
 #include <cstdlib>
+#include <cstring>
 
 namespace lev {
 
@@ -31,13 +33,29 @@ inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes,
   j.store_offset = arena::none;
   j.spill = nullptr;
   if (!open_local_store(e, self)) return nullptr;
-  j.store_offset = self.store_map.allocate(bytes);
+  const std::size_t aligned = staged_alignment(j.arguments.data(), j.argument_count);
+  j.store_offset = self.store_map.allocate(bytes, aligned);
   if (j.store_offset != arena::none) return self.store + j.store_offset;
   if (!must) return nullptr;
+  if (aligned > arena::alignment) bytes += aligned;
   j.spill = e.remote != nullptr
                 ? shared_allocate_for_overwrite(bytes)
                 : std::aligned_alloc(arena::alignment, round_up(bytes, arena::alignment));
-  return static_cast<char*>(j.spill);
+  return reinterpret_cast<char*>(round_up(reinterpret_cast<std::uintptr_t>(j.spill), aligned));
+}
+
+// What an argument holds before the body runs. Nobody sees what another task left in the store: a
+// result has the caller's value, so that one that is not assigned keeps it, as in place (a few
+// bytes that come along with the task, and no transfer); of an `out` what the body does not write
+// is 0.
+inline void start_argument(engine& e, const job& j, const argument& a, char* room) noexcept {
+  if (reads_memory(a.what)) {
+    e.place->get(j.tag, room, a);
+  } else if (a.what == kind::result) {
+    std::memcpy(room, reinterpret_cast<const void*>(a.address), a.row_bytes);
+  } else {
+    std::memset(room, 0, payload_bytes(a));
+  }
 }
 
 // stage() starts the transfers of `j` under its tag. False: no room now, or, if it `must` have it,
@@ -45,15 +63,17 @@ inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes,
 inline bool stage(engine& e, participant& self, job& j, bool must) noexcept {
   const std::size_t bytes = staged_bytes(j.arguments.data(), j.argument_count, e.copies);
   if (bytes == 0) return true;
-  char* room = find_room(e, self, j, bytes, must);
+  char* const room = find_room(e, self, j, bytes, must);
   if (room == nullptr) return false;
+  std::size_t end = 0;
   for (unsigned i = 0; i < j.argument_count; ++i) {
     argument& a = j.arguments[i];
     if (!needs_copy(a, e.copies)) continue;
-    if (reads_memory(a.what)) e.place->get(j.tag, room, a);
-    a.address = reinterpret_cast<std::uintptr_t>(room);
+    char* const place = room + staged_begin(a, end);
+    start_argument(e, j, a, place);
+    end = staged_end(a, end);
+    a.address = reinterpret_cast<std::uintptr_t>(place);
     a.stride_bytes = static_cast<std::int64_t>(a.row_bytes);
-    room += round_up(payload_bytes(a), line_bytes);
   }
   self.counters.staged_bytes.add(bytes);
   return true;

@@ -212,6 +212,19 @@ TEST_P(close_test, inside_a_task_it_would_wait_for_itself) {
   expect_ok(r.submit(nothing));
 }
 
+const auto destroy_inside =
+    define("close.destroy_inside", [](ref<runtime> home) { delete home.to; });
+
+TEST_P(close_test, a_runtime_destroyed_by_its_own_task_says_so) {
+  LEV_SKIP_IF_REMOTE();
+  const auto destroy = [] {
+    auto* r = new runtime(settings());
+    r->submit(destroy_inside, ref{r}).wait();
+  };
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(destroy(), "leveret: a runtime was destroyed by one of its own tasks");
+}
+
 TEST_P(close_test, without_ever_having_worked) {
   for (int i = 0; i < 20; ++i) {
     runtime& r = open();

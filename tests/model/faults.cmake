@@ -94,6 +94,27 @@ plant(sync/pass_lock.hpp
       return true;
     }]])
 
+plant(sync/sleep_lock.hpp
+  [[    while (word_.exchange(may_be_awaited, memory_order_acquire) != is_free)
+      sleeper.wait_word(word_, may_be_awaited, no_deadline);]]
+  [[    while (word_.exchange(may_be_awaited, memory_order_acquire) != is_free) {
+      sleeper.wait_word(word_, may_be_awaited, no_deadline);
+      expected = is_free;
+      if (model::fault("sleep_lock: who was woken forgets that others sleep") &&
+          word_.compare_exchange_strong(expected, is_taken, memory_order_acquire)) {
+        return;
+      }
+    }]])
+plant(sync/sleep_lock.hpp
+  [[if (word_.exchange(is_free, memory_order_release) == may_be_awaited) sleeper.wake_word(word_);]]
+  [[if (model::fault("sleep_lock: looks whether somebody sleeps, then frees it")) {
+      const bool is_awaited = word_.load(memory_order_relaxed) == may_be_awaited;
+      word_.store(is_free, memory_order_release);
+      if (is_awaited) sleeper.wake_word(word_);
+      return;
+    }
+    if (word_.exchange(is_free, memory_order_release) == may_be_awaited) sleeper.wake_word(word_);]])
+
 plant(task/task_state.hpp
   [[const std::uint64_t next = (seen & bits::released) != 0]]
   [[if (model::fault("task_state: done is stored without a look at the flags")) {

@@ -11,9 +11,8 @@ using namespace model;
 struct count_under_lock : scenario<count_under_lock, 3> {
   void thread(unsigned) {
     for (int i = 0; i < 2; ++i) {
-      s->lock.lock([] { env::pause(); });
+      const lev::spin_guard<env> held(s->lock);
       s->count.set(s->count.get() + 1);
-      s->lock.unlock();
     }
   }
   void after() { require(s->count.get() == 6, "every count is there"); }

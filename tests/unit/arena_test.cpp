@@ -87,6 +87,23 @@ TEST(arena, refuses_absurd_sizes) {
   a.open(4096);
   EXPECT_EQ(a.allocate(std::size_t{1} << 63), arena::none);
   EXPECT_EQ(a.allocate(~std::size_t{0} - 200), arena::none);
+  EXPECT_EQ(a.allocate(100), 0u);
+  EXPECT_EQ(a.allocate(~std::size_t{0} - 200), arena::none);
+}
+
+TEST(arena, aligns_blocks_and_uses_the_gaps_between_them) {
+  arena a;
+  a.open(16384);
+  EXPECT_EQ(a.allocate(100), 0u);
+  EXPECT_EQ(a.allocate(100, 4096), 4096u);
+  EXPECT_EQ(a.allocate(100, 64), 128u);
+  EXPECT_EQ(a.allocate(100, 512), 512u);
+  EXPECT_EQ(a.allocate(4000, 2048), 6144u);
+  EXPECT_EQ(a.allocate(4096, 4096), 12288u);
+  EXPECT_EQ(a.allocate(1, 4096), arena::none);
+  EXPECT_EQ(a.allocate(1, 1024), 1024u);
+  a.release(4096);
+  EXPECT_EQ(a.allocate(1, 4096), 4096u);
 }
 
 using arena_death_test = testing::Test;

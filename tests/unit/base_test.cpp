@@ -2,13 +2,16 @@
 #include <gtest/gtest.h>
 #include <leveret/status.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <set>
 #include <string>
 
+#include "base/assert.hpp"
 #include "base/numbers.hpp"
 #include "base/random.hpp"
+#include "base/text.hpp"
 #include "support/json.hpp"
 
 namespace lev {
@@ -95,6 +98,45 @@ TEST(error, keeps_its_code_and_cuts_a_long_message) {
   EXPECT_EQ(e.argument(), 3);
   EXPECT_EQ(std::strlen(e.what()), 255u);
   EXPECT_STREQ(error(status::closed, -1, "short").what(), "short");
+}
+
+// As the messages of most people's languages are longer than their letters.
+TEST(error, cuts_a_long_message_between_characters) {
+  const std::string letters[] = {"x", "\u00e9", "\u20ac", "\U0001f600"};
+  for (const std::string& letter : letters) {
+    for (std::size_t before = 250; before <= 256; ++before) {
+      const std::string kept(before, 'x');
+      const std::string text = kept + letter + letter;
+      const std::string cut = error(status::too_big, -1, text.c_str()).what();
+      const std::size_t whole = before > 255 ? 0 : (255 - before) / letter.size();
+      const std::size_t letters_kept = whole > 2 ? 2 : whole;
+      EXPECT_EQ(cut,
+                text.substr(0, std::min<std::size_t>(before, 255) + letters_kept * letter.size()))
+          << before;
+    }
+  }
+}
+
+TEST(whole_text_bytes, keeps_what_is_no_text) {
+  EXPECT_EQ(whole_text_bytes("", 0), 0u);
+  EXPECT_EQ(whole_text_bytes("\xc3", 1), 0u);
+  EXPECT_EQ(whole_text_bytes("\xc3\xa9", 2), 2u);
+  EXPECT_EQ(whole_text_bytes("x\xe2\x82", 3), 1u);
+  EXPECT_EQ(whole_text_bytes("\x80\x80\x80\x80\x80", 5), 5u);  // followers of nothing
+  EXPECT_EQ(whole_text_bytes("\xf0\x80\x80\x80\x80", 5), 5u);
+  char two[2];
+  copy_text(two, sizeof two, "\xc3\xa9");
+  EXPECT_STREQ(two, "");
+  copy_text(two, sizeof two, "x");
+  EXPECT_STREQ(two, "x");
+}
+
+using expects_death_test = testing::Test;
+
+TEST(expects_death_test, says_the_sentence_and_does_not_ask_for_a_report) {
+  LEV_EXPECTS(true, "not said");
+  EXPECT_DEATH(LEV_EXPECTS(1 > 2, "mend your program"), "^leveret: mend your program\n$");
+  EXPECT_DEATH(LEV_ASSERT(1 > 2), "internal error: 1 > 2 .*; please report this");
 }
 
 TEST(is_json, tells_json_from_what_looks_like_it) {

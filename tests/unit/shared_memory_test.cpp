@@ -7,11 +7,15 @@
 #include "share/zone.hpp"
 
 #include <sys/stat.h>
+#include <time.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
+#include <thread>
 #include <vector>
 
 namespace lev {
@@ -163,6 +167,59 @@ TEST(shared_memory, small_blocks_share_what_is_committed) {
   std::vector<block> all;
   for (std::size_t i = 0; i < chunk / 128; ++i) all.push_back(take(128));
   EXPECT_LE(w.asked(), 2u);
+}
+
+std::int64_t own_cpu_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+// Whoever finds the heap taken sleeps until the system has answered, and burns no core meanwhile.
+TEST(shared_memory, waits_asleep_for_who_asks_the_system) {
+  constexpr std::uint32_t point = fault_name("host.fallocate").index;
+  for (int round = 0; round < 5; ++round) {
+    fault_plan plan;
+    plan.point = point;
+    plan.action = fault_action::delay;
+    arm_faults(&plan, nullptr);
+    std::atomic<bool> is_over{false};
+    std::thread asks([&] {
+      EXPECT_NE(take(2 * large), nullptr);
+      is_over = true;
+    });
+    while (plan.hits[point].load() == 0 && !is_over) std::this_thread::yield();
+    const std::int64_t before_ns = own_cpu_ns();
+    EXPECT_FALSE(is_shared(&plan, 1));
+    EXPECT_LT(own_cpu_ns() - before_ns, fault_plan::delay_ms * 1'000'000 / 2);
+    asks.join();
+    arm_faults(nullptr, nullptr);
+  }
+}
+
+using shared_memory_death_test = testing::Test;
+
+// A child of fork() is a process with blocks of its own, as is the one that such a test ends in.
+TEST(shared_memory_death_test, freeing_what_is_no_block_tells_the_user_so) {
+  const auto free_other = [](std::size_t beyond) {
+    const block own = take(128);
+    int other = 0;
+    shared_free(beyond == 0 ? static_cast<void*>(&other) : own.get() + beyond);
+  };
+  EXPECT_DEATH(free_other(0), "^leveret: shared_free\\(\\) was given what is no block");
+  EXPECT_DEATH(free_other(64), "free each block once");
+}
+
+TEST(shared_memory_death_test, a_parents_block_is_left_to_the_parent) {
+  const block parents = take(128);
+  parents.get()[0] = 7;
+  const auto free_parents = [&](bool has_own) {
+    block own = has_own ? take(128) : block();
+    shared_free(parents.get());
+    std::_Exit(parents.get()[0]);
+  };
+  EXPECT_EXIT(free_parents(false), testing::ExitedWithCode(7), "");
+  EXPECT_EXIT(free_parents(true), testing::ExitedWithCode(7), "");
 }
 
 }  // namespace

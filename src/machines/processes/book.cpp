@@ -69,7 +69,7 @@ bool book_writer::locate(const void* address, code_place* place) noexcept {
 const char* book_writer::write(procedure_id id) noexcept {
   const procedure_info& info = procedure_at(id).info;
   const char* why = nullptr;
-  lock_.lock([] { real_env::pause(); });
+  const sleep_guard held(lock_);
   book_entry& e = book_->entries[id];
   const portable_context* p = info.portable;
   if (!locate(reinterpret_cast<void*>(info.run), &e.run)) {
@@ -92,7 +92,6 @@ const char* book_writer::write(procedure_id id) noexcept {
     // Pairs with has(): the entry is there.
     written_[id].store(1, memory_order_release);
   }
-  lock_.unlock();
   return why;
 }
 
@@ -205,7 +204,11 @@ const char* book_reader::find(procedure_id id, resolved* found) {
   if (run == nullptr) return "the book has no entry for the procedure";
   if (rebuild != nullptr) {
     using rebuilder = void* (*)(const void*, unsigned, void*);
-    context = reinterpret_cast<rebuilder>(rebuild)(e.bytes, e.byte_count, function);
+    try {
+      context = reinterpret_cast<rebuilder>(rebuild)(e.bytes, e.byte_count, function);
+    } catch (...) {
+      return "rebuild() of its portable context threw an exception";
+    }
   }
   known_[id] = {reinterpret_cast<body>(run), context};
   *found = known_[id];

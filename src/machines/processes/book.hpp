@@ -11,7 +11,7 @@
 #include <leveret/procedure.hpp>
 
 #include "sync/env.hpp"
-#include "sync/spin_lock.hpp"
+#include "sync/sleep_lock.hpp"
 
 #include <string>
 #include <vector>
@@ -63,7 +63,7 @@ class book_writer {
   std::uint32_t library_number(const char* path) noexcept;
 
   book* book_ = nullptr;
-  spin_lock<> lock_;
+  sleep_lock<> lock_;  // sections under it ask the loader and the file system; in host memory
   std::uint32_t library_count_ = 0;  // under lock_
   // Written under lock_, read by submitters: 1 once the entry is there.
   atomic<std::uint8_t> written_[procedure_count_max + 1] = {};

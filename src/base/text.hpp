@@ -1,0 +1,34 @@
+// Texts in places of a fixed size.
+#ifndef LEVERET_BASE_TEXT_HPP
+#define LEVERET_BASE_TEXT_HPP
+
+#include <cstddef>
+
+namespace lev {
+
+// whole_text_bytes() is how many of the `bytes` of a text that was cut behind them make whole
+// characters of UTF-8: the first bytes of a last one are left out. Other encodings lose three bytes
+// at most.
+inline std::size_t whole_text_bytes(const char* text, std::size_t bytes) noexcept {
+  for (std::size_t back = 1; back <= 3 && back <= bytes; ++back) {
+    const auto c = static_cast<unsigned char>(text[bytes - back]);
+    if (c < 0x80) return bytes;
+    if (c < 0xc0) continue;  // inside a character
+    const std::size_t length = c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+    return length > back ? bytes - back : bytes;
+  }
+  return bytes;
+}
+
+// copy_text() copies as much of a terminated text as `size` bytes hold, in whole characters, and
+// terminates the copy.
+inline void copy_text(char* to, std::size_t size, const char* text) noexcept {
+  std::size_t bytes = 0;
+  for (; bytes + 1 < size && text[bytes] != 0; ++bytes) to[bytes] = text[bytes];
+  if (text[bytes] != 0) bytes = whole_text_bytes(to, bytes);
+  to[bytes] = 0;
+}
+
+}  // namespace lev
+
+#endif
