@@ -1,20 +1,12 @@
 // Binds looking at the worker processes of other programs; leveret/cli/top.py shows it.
 #include <leveret/look.hpp>
 
-#include <cstring>
-
 #include "bindings.hpp"
 #include "errors.hpp"
 
 namespace lev::python {
 
 namespace {
-
-// Names of other programs: any bytes.
-nb::object text(const char* bytes) {
-  return nb::steal(
-      PyUnicode_DecodeUTF8(bytes, static_cast<Py_ssize_t>(std::strlen(bytes)), "replace"));
-}
 
 nb::dict facts_of(const seen_worker& worker) {
   nb::dict d;
@@ -24,7 +16,7 @@ nb::dict facts_of(const seen_worker& worker) {
   d["done"] = worker.done;
   d["waiting"] = worker.waiting;
   d["attempt"] = worker.attempt;
-  d["procedure"] = text(worker.procedure);
+  d["procedure"] = python_text(worker.procedure);
   return d;
 }
 
@@ -39,7 +31,7 @@ nb::list look(int pid) {
     for (const seen_worker& worker : pool.workers) workers.append(facts_of(worker));
     nb::dict d;
     d["pid"] = pool.pid;
-    d["program"] = text(pool.program);
+    d["program"] = python_text(pool.program);
     d["workers"] = workers;
     all.append(d);
   }

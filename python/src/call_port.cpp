@@ -225,7 +225,7 @@ void call_port::add_to(nb::list& batch, port_call& c) {
   c.block = nb::none();
   if (reply.is_none()) reply = nb::bytes(c.reply, port_call::reply_bytes);
   batch.append(nb::make_tuple(std::move(c.cookie), static_cast<int>(c.how.code), c.how.task_code,
-                              thrown_text(c.how.exception), std::move(reply)));
+                              python_text(thrown_text(c.how.exception)), std::move(reply)));
   c.cookie = nb::none();
   for (Py_buffer& view : c.buffers) PyBuffer_Release(&view);
   c.buffers.clear();

@@ -6,8 +6,15 @@
 namespace lev::python {
 
 [[noreturn]] static void raise(PyObject* type, const std::string& message) {
-  PyErr_SetString(type, message.c_str());
+  PyErr_SetObject(type, python_text(message).ptr());
   throw nb::python_error();
+}
+
+nb::object python_text(std::string_view text) {
+  nb::object made =
+      nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+  if (!made.is_valid()) nb::raise_python_error();
+  return made;
 }
 
 void refuse_argument(PyObject* type, const place& where, const std::string& message) {
@@ -17,9 +24,9 @@ void refuse_argument(PyObject* type, const place& where, const std::string& mess
 
 void raise_status(status code, const std::string& message, int argument, int task_code,
                   unsigned failures) {
-  const nb::object made =
-      nb::module_::import_("leveret.errors")
-          .attr("make_error")(static_cast<int>(code), message, argument, task_code, failures);
+  const nb::object made = nb::module_::import_("leveret.errors")
+                              .attr("make_error")(static_cast<int>(code), python_text(message),
+                                                  argument, task_code, failures);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
   throw nb::python_error();
 }
@@ -34,7 +41,10 @@ void raise_type_error(const std::string& message) {
 
 std::string text_of(nb::handle value) {
   const nb::str text(value);
-  return text.c_str();
+  const nb::object bytes =
+      nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
+  if (!bytes.is_valid()) nb::raise_python_error();
+  return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
 }
 
 std::string thrown_text(const std::exception_ptr& thrown) {

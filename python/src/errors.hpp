@@ -8,6 +8,7 @@
 #include <exception>
 #include <leveret/leveret.hpp>
 #include <string>
+#include <string_view>
 
 #include "plan.hpp"
 
@@ -35,8 +36,12 @@ struct place {
 // raise_type_error() raises TypeError, likewise.
 [[noreturn]] void raise_type_error(const std::string& message);
 
-// text_of() is str(value).
+// text_of() is str(value); what UTF-8 cannot say (a lone surrogate) as an escape.
 std::string text_of(nb::handle value);
+
+// python_text() is a text that anybody may have written, such as what() of an exception: bytes that
+// are no UTF-8 become U+FFFD. Raises MemoryError only.
+nb::object python_text(std::string_view text);
 
 // thrown_text() is what() of an exception; empty when there is none.
 std::string thrown_text(const std::exception_ptr& thrown);

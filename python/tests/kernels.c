@@ -45,6 +45,13 @@ void two_results(double x, double* doubled, int32_t* truncated) {
   *truncated = (int32_t)x;
 }
 
+/* Writes its outputs, or leaves them as they are. */
+void assign_or_not(int32_t assigns, double* result, double* out, size_t n) {
+  if (!assigns) return;
+  *result = 7.5;
+  for (size_t i = 0; i < n; ++i) out[i] = 7.5;
+}
+
 void increment(int64_t* counter) {
   ++*counter;
 }

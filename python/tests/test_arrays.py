@@ -34,6 +34,17 @@ def test_strided_blocks(runtime: leveret.Runtime, library: Path) -> None:
     np.testing.assert_array_equal(matrix, before)
 
 
+def test_outputs_left_as_they_are_show_nothing_of_other_tasks(machine: str, library: Path) -> None:
+    assign = leveret.load(library, "assign_or_not", "i4, result f8, out f8, count(2)")
+    with leveret.Runtime(machine, workers=1, staging="copy") as runtime:
+        for _ in range(20):
+            filled, left = np.ones(500), np.ones(500)
+            assert runtime.submit(assign, 1, filled).result() == 7.5
+            assert (filled == 7.5).all()
+            assert runtime.submit(assign, 0, left).result() == 0
+            assert (left == 0).all()
+
+
 def test_other_layouts(runtime: leveret.Runtime) -> None:
     cube = np.arange(2 * 3 * 4, dtype=np.float64).reshape(2, 3, 4)
     for view in (cube, cube[:1], cube[:, :1, :1][:, 0, 0][:1], cube[1], cube[0, 1], cube[0, 1, 2:]):
