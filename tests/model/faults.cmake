@@ -94,6 +94,19 @@ plant(sync/pass_lock.hpp
       return true;
     }]])
 
+plant(sync/elsewhere.hpp
+  [[word_.store(&mine, memory_order_seq_cst);]]
+  [[if (model::fault("elsewhere: the sleeper looks, then writes its word down")) {
+      if (mine.load(memory_order_seq_cst) != expected) return false;
+      word_.store(&mine, memory_order_seq_cst);
+      return true;
+    }
+    word_.store(&mine, memory_order_seq_cst);]])
+plant(sync/elsewhere.hpp
+  [[changed.fetch_add(0, memory_order_seq_cst);]]
+  [[if (!model::fault("elsewhere: a waker does not repeat its change"))
+      changed.fetch_add(0, memory_order_seq_cst);]])
+
 plant(sync/sleep_lock.hpp
   [[    while (word_.exchange(may_be_awaited, memory_order_acquire) != is_free)
       sleeper.wait_word(word_, may_be_awaited, no_deadline);]]

@@ -4,6 +4,7 @@
 #include "machines/processes/pool.hpp"
 #include "machines/processes/text.hpp"
 #include "share/faults.hpp"
+#include "sync/elsewhere.hpp"
 #include "sync/futex.hpp"
 
 #include <pthread.h>
@@ -47,8 +48,7 @@ class process_machine final : public machine, public remote_workers {
   void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
                  std::uint64_t deadline_ns) noexcept override;
   void wake_word(atomic<std::uint32_t>& word) noexcept override {
-    // Pairs with wait_word() of the service, which is there before it sleeps.
-    if (&word == service_word_.load(memory_order_seq_cst)) {
+    if (service_sleep_.must_ring(word)) {
       pool_.ring();
     } else {
       wake_sleeper(word, sleepers::here);
@@ -126,8 +126,7 @@ class process_machine final : public machine, public remote_workers {
   launch launch_{};
   pthread_t service_{};
   bool is_started_ = false;
-  // Written by the service, read by whoever wakes somebody: what the service sleeps on.
-  atomic<atomic<std::uint32_t>*> service_word_{nullptr};
+  elsewhere<> service_sleep_;
 };
 
 bool process_machine::open(std::uint32_t workers) noexcept try {
@@ -146,10 +145,7 @@ bool process_machine::start(std::uint32_t workers, worker_entry entry, void* con
 void process_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
                                 std::uint64_t deadline_ns) noexcept {
   if (is_service) {
-    // Pairs with wake_word().
-    service_word_.store(&word, memory_order_seq_cst);
-    // Pairs with parker::unpark(). Who changed the word before it knew of us has been seen here.
-    if (word.load(memory_order_seq_cst) != expected) return;
+    if (!service_sleep_.may_sleep(word, expected)) return;
     const std::uint64_t now = now_ns();
     if (deadline_ns == no_deadline) return pool_.wait(no_deadline);
     if (deadline_ns > now) pool_.wait(deadline_ns - now);
