@@ -6,7 +6,7 @@
 //   runtime.submit(fill_procedure, x).wait();
 //
 // A block has the same address in the host and in every worker process, so pointers into it may be
-// stored in it. Which arguments are used in place: see docs/reference/machines.md.
+// stored in it. Which arguments are used in place: see docs/how-to/choose-staging.md.
 #ifndef LEVERET_SHARED_HPP
 #define LEVERET_SHARED_HPP
 
@@ -17,6 +17,8 @@
 #include <utility>
 
 namespace lev {
+
+constexpr std::size_t shared_alignment = 128;
 
 // shared_allocate() returns `bytes` bytes of shared memory, zeroed and aligned to 128 bytes; null
 // when there is none left, or `bytes` is 0. Thread safe. Memory is committed before it is handed
@@ -40,6 +42,8 @@ template <class T>
 class shared_array {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
                 "shared memory holds trivially copyable elements");
+  static_assert(alignof(T) <= shared_alignment,
+                "shared memory is aligned to 128 bytes; align in it by hand what needs more");
 
  public:
   explicit shared_array(std::size_t size) : data_(allocate(size)), size_(size) {}

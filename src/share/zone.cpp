@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t heap_bytes_max = std::size_t{64} << 30;
 constexpr std::size_t heap_bytes_min = std::size_t{64} << 20;
-constexpr std::size_t block_alignment = line_pair_bytes;
+constexpr std::size_t block_alignment = shared_alignment;
 // From this size on a freed block's memory goes back to the system: a page fault costs more than
 // clearing a page.
 constexpr std::size_t returned_bytes_min = 8 << 20;

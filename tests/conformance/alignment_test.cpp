@@ -12,13 +12,13 @@
 namespace lev::test {
 namespace {
 
-constexpr std::size_t store_bytes = 64 << 10;
+constexpr std::size_t aligned_store_bytes = 64 << 10;
 
 class alignment_test : public machine_test {
  protected:
   static config small_settings() {
     config c = settings();
-    c.local_store_bytes = store_bytes;
+    c.local_store_bytes = aligned_store_bytes;
     c.staging = staging::copy;
     return c;
   }
@@ -36,7 +36,7 @@ std::size_t beyond(const void* address, std::size_t alignment) {
 
 // Says how far beyond their alignment its arguments are. The small ones push the others off it.
 template <std::size_t Alignment>
-const auto look = define(
+const auto look_by = define(
     ("alignment.look" + std::to_string(Alignment)).c_str(),
     +[](in<char>, in<aligned<Alignment>> a, in<char>, inout<aligned<Alignment>> b, result<char>,
         out<aligned<Alignment>> c, result<std::size_t> off) {
@@ -58,7 +58,7 @@ void look_at(runtime& r) {
   char none[tasks] = {};
   std::size_t off[tasks] = {};
   for (std::size_t i = 0; i < tasks; ++i)
-    r.post(look<Alignment>, small, a[i], view(small.data(), 1 + i), b[i], none[i], c[i], off[i]);
+    r.post(look_by<Alignment>, small, a[i], view(small.data(), 1 + i), b[i], none[i], c[i], off[i]);
   EXPECT_EQ(r.wait_for_completion(60'000'000'000).code, status::ok);
   for (std::size_t i = 0; i < tasks; ++i) {
     EXPECT_EQ(off[i], 0u) << Alignment;
@@ -114,12 +114,12 @@ TEST_P(alignment_test, above_a_full_store) {
     std::vector<aligned<4096>> c(1);
     char none = 0;
     std::size_t off = 1;
-    r.to->submit(look<4096>, small, a, view(small.data(), 1), b, none, c, off).wait();
+    r.to->submit(look_by<4096>, small, a, view(small.data(), 1), b, none, c, off).wait();
     EXPECT_EQ(off, 0u);
     EXPECT_EQ(c[0].number, 7u);
   });
   runtime& r = open(small_settings());
-  std::vector<char> x(store_bytes - 256);
+  std::vector<char> x(aligned_store_bytes - 256);
   for (int i = 0; i < 5; ++i) expect_ok(r.submit(above, ref{&r}, x));
 }
 
@@ -146,6 +146,8 @@ TEST_P(alignment_test, a_c_call_says_it_by_a_flag) {
   ASSERT_EQ(lev_submit(r, id, arguments, 2, &t), LEV_OK) << lev_last_message();
   EXPECT_EQ(lev_wait(r, t, wait_limit_ns(), nullptr), LEV_OK);
   arguments[1].flags = 7 << 3;  // no such alignment
+  EXPECT_EQ(lev_submit(r, id, arguments, 2, &t), LEV_BAD_ARGUMENT);
+  arguments[1].flags = LEV_FAR | LEV_ALIGN_256;  // a get's buffer has 128
   EXPECT_EQ(lev_submit(r, id, arguments, 2, &t), LEV_BAD_ARGUMENT);
   EXPECT_EQ(lev_close(r), LEV_OK);
 }

@@ -22,7 +22,7 @@ LEV_ON_EVERY_MACHINE(throwing_test);
 
 using words = std::vector<std::uint64_t>;
 
-void add_one(inout<std::uint64_t> x) {
+void add_one_whole(inout<std::uint64_t> x) {
   for (std::size_t i = 0; i < x.size(); ++i) ++x[i];
 }
 
@@ -35,7 +35,7 @@ std::uint64_t throw_in_cost(const descriptor&) {
   throw std::runtime_error("from the cost hook");
 }
 
-const auto uncut = define("throwing.uncut", &add_one, &throw_in_dice, &throw_in_cost);
+const auto uncut = define("throwing.uncut", &add_one_whole, &throw_in_dice, &throw_in_cost);
 
 TEST_P(throwing_test, a_dice_hook_that_throws_leaves_the_task_whole) {
   runtime& r = open();
@@ -69,9 +69,9 @@ void overwrite_first(waiting_task* tasks, std::size_t count, void*) {
   if (count > 1) tasks[0] = tasks[1];
 }
 
-const auto note = define("throwing.note", [](int number, ref<bounded_list<int, 100>> seen) {
-  seen.to->push_back(number);
-});
+const auto note_number =
+    define("throwing.note_number",
+           [](int number, ref<bounded_list<int, 100>> seen) { seen.to->push_back(number); });
 
 // Tasks run in the order the chain's good filter gives them, as if the others were not there.
 TEST_P(throwing_test, a_filter_that_throws_is_undone_and_counted) {
@@ -89,7 +89,7 @@ TEST_P(throwing_test, a_filter_that_throws_is_undone_and_counted) {
   constexpr int tasks = 30;
   {
     gate g(r, 1);
-    for (int i = 0; i < tasks; ++i) r.post(options().priority(i), note, i, ref{&seen});
+    for (int i = 0; i < tasks; ++i) r.post(options().priority(i), note_number, i, ref{&seen});
   }
   expect_all_done();
   EXPECT_GE(r.count().bad_filters, 3u);
@@ -142,15 +142,17 @@ TEST_P(throwing_test, also_when_it_is_called_at_once) {
   expect_kept(r.wait_for_completion(wait_limit_ns()), 1);
 }
 
-// A coroutine that lets exceptions through to whoever resumed it.
+// A coroutine that lets exceptions through to whoever resumed it. Nobody but its owner can destroy
+// it then.
 struct leaky {
   struct promise_type {
-    leaky get_return_object() { return {}; }
+    leaky get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
     std::suspend_never initial_suspend() noexcept { return {}; }
     std::suspend_never final_suspend() noexcept { return {}; }
     void return_void() {}
     void unhandled_exception() { throw; }
   };
+  std::coroutine_handle<> frame;
 };
 leaky await_and_throw(runtime& r) {
   co_await when_done(r.submit(nothing));
@@ -161,11 +163,13 @@ TEST_P(throwing_test, what_leaves_a_resumed_coroutine_is_kept_too) {
   config c = settings();
   c.wait = wait_policy::park;
   runtime& r = open(c);
+  leaky started;
   {
     gate g(r, r.workers());
-    await_and_throw(r);
+    started = await_and_throw(r);
   }
   expect_kept(r.wait_for_completion(wait_limit_ns()), 1);
+  started.frame.destroy();
 }
 
 // A context that cannot be made anew in a worker process.

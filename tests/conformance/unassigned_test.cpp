@@ -16,10 +16,10 @@ namespace {
 
 using words = std::vector<std::uint64_t>;
 
-constexpr std::uint64_t secret = 0x5ec2e75ec2e75ec2;  // of other tasks
-constexpr std::uint64_t mine = 0x1111111111111111;    // the caller's
-constexpr std::uint64_t written = 7;
-constexpr std::size_t store_bytes = 16 << 10;
+constexpr std::uint64_t secret = 0x5ec2e75ec2e75ec2;   // of other tasks
+constexpr std::uint64_t callers = 0x1111111111111111;  // the caller's
+constexpr std::uint64_t tasks_own = 7;
+constexpr std::size_t poisoned_bytes = 16 << 10;
 
 // Fills what it is given with what nobody else is to see.
 const auto poison = define("unassigned.poison", [](inout<std::uint64_t> x) {
@@ -32,41 +32,41 @@ class unassigned_test : public machine_test {
  protected:
   runtime& open_small(std::uint32_t tickets = 64) {
     config c = settings();
-    c.local_store_bytes = store_bytes;
+    c.local_store_bytes = poisoned_bytes;
     c.tickets = tickets;
     return open(c);
   }
   // Rows that are apart are copied on every machine, and these fill a whole store.
   static void poison_stores(runtime& r) {
-    constexpr std::size_t row = store_bytes / sizeof(std::uint64_t) / 2;
+    constexpr std::size_t row = poisoned_bytes / sizeof(std::uint64_t) / 2;
     std::vector<words> all(4 * (r.workers() + 1), words(2 * row + 1));
     for (words& one : all) r.post(poison, strided(one.data(), 2, row, row + 1));
     EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).code, status::ok);
     for (const words& one : all) EXPECT_EQ(one[row - 1], secret);
   }
   // What is left of the caller's value in memory that a task declares as `out`, and leaves.
-  static std::uint64_t left() { return copies() ? 0 : mine; }
+  static std::uint64_t left() { return copies() ? 0 : callers; }
 };
 LEV_ON_EVERY_MACHINE(unassigned_test);
 
 const auto assign_some = define(
     "unassigned.assign_some",
     [](int which, result<std::uint64_t> a, result<char> b, in<std::uint64_t>, result<double> c) {
-      if (which == 0) a = written;
+      if (which == 0) a = tasks_own;
       if (which == 1) b = 'w';
       if (which == 2) c = 0.5;
     });
 
 TEST_P(unassigned_test, a_result_keeps_the_callers_value) {
   runtime& r = open_small();
-  const words x(100, mine);
+  const words x(100, callers);
   for (int i = 0; i < 40; ++i) {
     if (i % 8 == 0) poison_stores(r);
-    std::uint64_t a = mine;
+    std::uint64_t a = callers;
     char b = 'm';
     double c = 1.5;
     expect_ok(r.submit(assign_some, i % 4, a, b, x, c));
-    ASSERT_EQ(a, i % 4 == 0 ? written : mine);
+    ASSERT_EQ(a, i % 4 == 0 ? tasks_own : callers);
     ASSERT_EQ(b, i % 4 == 1 ? 'w' : 'm');
     ASSERT_EQ(c, i % 4 == 2 ? 0.5 : 1.5);
   }
@@ -86,7 +86,7 @@ TEST_P(unassigned_test, results_of_many_at_once) {
   });
   expect_all_done();
   for (std::size_t i = 0; i < a.size(); ++i) {
-    ASSERT_EQ(a[i], i % 4 == 0 ? written : 1000 + i);
+    ASSERT_EQ(a[i], i % 4 == 0 ? tasks_own : 1000 + i);
     ASSERT_EQ(b[i], i % 4 == 1 ? 'w' : 'm');
     ASSERT_EQ(c[i], i % 4 == 2 ? 0.5 : 1.5);
   }
@@ -95,7 +95,7 @@ TEST_P(unassigned_test, results_of_many_at_once) {
 // Writes every third element of each row.
 const auto write_third = define("unassigned.write_third", [](out<std::uint64_t> x) {
   for (std::size_t r = 0; r < x.rows(); ++r) {
-    for (std::size_t i = 0; i < x.row_size(); i += 3) x.row(r)[i] = written;
+    for (std::size_t i = 0; i < x.row_size(); i += 3) x.row(r)[i] = tasks_own;
   }
 });
 
@@ -104,9 +104,10 @@ TEST_P(unassigned_test, an_output_shows_nothing_of_other_tasks) {
   for (const std::size_t size : {1u, 2u, 7u, 8u, 9u, 100u, 1000u}) {
     poison_stores(r);
     for (int i = 0; i < 6; ++i) {
-      words x(size, mine);
+      words x(size, callers);
       expect_ok(r.submit(write_third, x));
-      for (std::size_t k = 0; k < size; ++k) ASSERT_EQ(x[k], k % 3 == 0 ? written : left()) << size;
+      for (std::size_t k = 0; k < size; ++k)
+        ASSERT_EQ(x[k], k % 3 == 0 ? tasks_own : left()) << size;
     }
   }
 }
@@ -118,12 +119,12 @@ TEST_P(unassigned_test, rows_of_an_output_show_nothing_of_other_tasks) {
   constexpr std::size_t pitch = 53;
   for (int i = 0; i < 10; ++i) {
     poison_stores(r);
-    words x(rows * pitch, mine);
+    words x(rows * pitch, callers);
     expect_ok(r.submit(write_third, strided(x.data(), rows, width, pitch)));
     for (std::size_t k = 0; k < x.size(); ++k) {
       const std::size_t column = k % pitch;
       // Rows that are apart are copied everywhere.
-      ASSERT_EQ(x[k], column >= width ? mine : column % 3 == 0 ? written : 0);
+      ASSERT_EQ(x[k], column >= width ? callers : column % 3 == 0 ? tasks_own : 0);
     }
   }
 }
@@ -133,41 +134,42 @@ TEST_P(unassigned_test, pieces_show_nothing_of_other_tasks) {
   for (const std::uint32_t tickets : {2u, 64u}) {
     runtime& r = open_small(tickets);
     poison_stores(r);
-    words x(10'000, mine);
+    words x(10'000, callers);
     expect_ok(r.submit(write_third, sliced(x)));
     std::size_t ours = 0;
     for (const std::uint64_t word : x) {
-      ASSERT_TRUE(word == written || word == left()) << std::hex << word;
-      ours += word == written;
+      ASSERT_TRUE(word == tasks_own || word == left()) << std::hex << word;
+      ours += word == tasks_own;
     }
     EXPECT_GE(ours, x.size() / 3);
   }
 }
 
 // A task on top of one whose data fills the store works in memory of its own.
-const auto nested = define("unassigned.nested", [](ref<runtime> r, inout<std::uint64_t> x) {
-  for (std::uint64_t& word : x) word = secret;
-  words y(x.size(), mine);
-  std::uint64_t a = mine;
-  char b = 'm';
-  double c = 1.5;
-  r.to->submit(write_third, strided(y.data(), 2, y.size() / 2 - 1, y.size() / 2)).wait();
-  r.to->submit(assign_some, 3, a, b, y, c).wait();
-  for (std::uint64_t word : y) EXPECT_NE(word, secret);
-  EXPECT_EQ(a, mine);
-  EXPECT_EQ(b, 'm');
-  EXPECT_EQ(c, 1.5);
-});
+const auto leaves_above =
+    define("unassigned.leaves_above", [](ref<runtime> r, inout<std::uint64_t> x) {
+      for (std::uint64_t& word : x) word = secret;
+      words y(x.size(), callers);
+      std::uint64_t a = callers;
+      char b = 'm';
+      double c = 1.5;
+      r.to->submit(write_third, strided(y.data(), 2, y.size() / 2 - 1, y.size() / 2)).wait();
+      r.to->submit(assign_some, 3, a, b, y, c).wait();
+      for (std::uint64_t word : y) EXPECT_NE(word, secret);
+      EXPECT_EQ(a, callers);
+      EXPECT_EQ(b, 'm');
+      EXPECT_EQ(c, 1.5);
+    });
 
 TEST_P(unassigned_test, nested_tasks_show_nothing_of_other_tasks) {
   LEV_SKIP_IF_REMOTE();
   config c = settings();
-  c.local_store_bytes = store_bytes;
+  c.local_store_bytes = poisoned_bytes;
   c.staging = staging::copy;
   runtime& r = open(c);
   poison_stores(r);
-  words x(store_bytes / sizeof(std::uint64_t) - 100, mine);
-  for (int i = 0; i < 10; ++i) expect_ok(r.submit(nested, ref{&r}, x));
+  words x(poisoned_bytes / sizeof(std::uint64_t) - 100, callers);
+  for (int i = 0; i < 10; ++i) expect_ok(r.submit(leaves_above, ref{&r}, x));
 }
 
 int return_only(const lev_call*) {
@@ -185,8 +187,8 @@ TEST_P(unassigned_test, a_result_of_a_c_call_keeps_the_callers_value) {
   lev_runtime* r = nullptr;
   ASSERT_EQ(lev_open(&o, &r), LEV_OK) << lev_last_message();
   for (int i = 0; i < 20; ++i) {
-    std::uint64_t a = mine;
-    words x(100, mine);
+    std::uint64_t a = callers;
+    words x(100, callers);
     words y(100, secret);
     const lev_argument arguments[] = {lev_memory(LEV_RESULT, &a, sizeof a, 1),
                                       lev_memory(LEV_OUT, x.data(), 8, x.size()),
@@ -194,7 +196,7 @@ TEST_P(unassigned_test, a_result_of_a_c_call_keeps_the_callers_value) {
     lev_ticket t = 0;
     ASSERT_EQ(lev_submit(r, id, arguments, 3, &t), LEV_OK) << lev_last_message();
     ASSERT_EQ(lev_wait(r, t, wait_limit_ns(), nullptr), LEV_OK);
-    ASSERT_EQ(a, mine);
+    ASSERT_EQ(a, callers);
     ASSERT_EQ(x, words(100, 0));
   }
   EXPECT_EQ(lev_close(r), LEV_OK);

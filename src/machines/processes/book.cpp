@@ -86,7 +86,7 @@ const char* book_writer::write(procedure_id id) noexcept {
   } else {
     if (p != nullptr) {
       e.byte_count = p->byte_count;
-      std::memcpy(e.bytes, p->bytes, p->byte_count);
+      if (p->byte_count != 0) std::memcpy(e.bytes, p->bytes, p->byte_count);
     }
     std::snprintf(e.name, sizeof e.name, "%s", info.name);
     // Pairs with has(): the entry is there.
