@@ -1,0 +1,86 @@
+// Hosts that leave nobody the ends of their child processes: those that ignore them, and those that
+// collect all there are. The zygote is such a child.
+#include <gtest/gtest.h>
+#include <leveret/leveret.hpp>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "support/machine_test.hpp"
+
+namespace lev::test {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+const auto worker_pid = define("reaping.worker_pid", [](result<int> pid) { pid = getpid(); });
+const auto zygote_pid = define("reaping.zygote_pid", [](result<int> pid) { pid = getppid(); });
+const auto count_up = define("reaping.count_up", [](inout<std::uint64_t> x) {
+  for (std::uint64_t& v : x) ++v;
+});
+
+bool is_there(int pid) {
+  return kill(pid, 0) == 0;
+}
+
+// Its worker dies, its zygote dies, and it ends in time and leaves nobody behind.
+void live_through_deaths() {
+  int worker = 0;
+  int zygote = 0;
+  clock::time_point closing;
+  {
+    config c;
+    c.machine = "processes";
+    c.workers = 2;
+    runtime r(c);
+    for (int round = 0; round < 3; ++round) {
+      r.submit(worker_pid, worker).wait();
+      r.submit(zygote_pid, zygote).wait();
+      kill(round == 1 ? zygote : worker, SIGKILL);
+      std::vector<std::uint64_t> x(500);
+      for (std::uint64_t& v : x) r.post(count_up, view(&v, 1));
+      EXPECT_EQ(r.wait_for_completion(60'000'000'000).code, status::ok);
+      EXPECT_EQ(x, std::vector<std::uint64_t>(500, 1));
+    }
+    r.submit(zygote_pid, zygote).wait();
+    closing = clock::now();
+  }
+  EXPECT_LT(clock::now() - closing, std::chrono::seconds(20));
+  while (is_there(zygote)) std::this_thread::yield();  // the alarm ends it
+}
+
+class reaping_host_test : public testing::Test {
+ protected:
+  void SetUp() override { start_alarm(); }
+  void TearDown() override { alarm(0); }
+};
+
+TEST_F(reaping_host_test, one_that_ignores_its_children) {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  live_through_deaths();
+  std::signal(SIGCHLD, before);
+}
+
+TEST_F(reaping_host_test, one_that_collects_all_children) {
+  std::atomic<bool> is_over{false};
+  std::thread collects([&] {
+    while (!is_over) {
+      waitpid(-1, nullptr, WNOHANG);
+      std::this_thread::yield();
+    }
+  });
+  live_through_deaths();
+  is_over = true;
+  collects.join();
+}
+
+}  // namespace
+}  // namespace lev::test
