@@ -89,15 +89,32 @@ lev::ticket runtime_object::join(std::vector<std::uint64_t>& ids, refusal* why) 
 
 // Submits a task after the tickets of after=. An empty ticket with `why` tells of a refusal;
 // dependency_failed of a ticket that has failed already.
-lev::ticket runtime_object::submit_after(const descriptor& task, options& o, nb::handle after,
+lev::ticket runtime_object::submit_after(const descriptor& task, const options& o, nb::handle after,
                                          refusal* why) {
-  bool is_any_waited_for = false;
+  // Once: it may be an iterator.
+  const std::vector<nb::object> tickets = tickets_of(after, "after");
+  for (const nb::object& t : tickets) {
+    if (ticket_in(t).owner() != session_)
+      raise_value_error("a ticket in after= is of another runtime");
+  }
+  for (;;) {
+    why->code = status::ok;
+    lev::ticket t = try_submit_after(task, o, tickets, why);
+    if (t || why->code != status::stale_ticket) return t;
+    // Another thread's wait has consumed a ticket meanwhile: it knows how that ended, or will soon.
+    bool is_one_consumed = false;
+    for (const nb::object& one : tickets)
+      is_one_consumed |= ticket_in(one).is_finished() || ticket_in(one).is_waited_for();
+    if (!is_one_consumed) return t;
+  }
+}
+
+lev::ticket runtime_object::try_submit_after(const descriptor& task, options o,
+                                             const std::vector<nb::object>& tickets, refusal* why) {
   std::vector<std::uint64_t> ids;
-  for (const nb::object& t : tickets_of(after, "after")) {
+  for (const nb::object& t : tickets) {
     ticket_object& one = ticket_in(t);
-    if (one.owner() != session_) raise_value_error("a ticket in after= is of another runtime");
     if (one.is_waited_for() && one.done()) one.try_wait(deadline(nb::none()));
-    is_any_waited_for |= one.is_waited_for();
     if (!one.is_finished()) {
       ids.push_back(one.id());
     } else if (one.code() != status::ok) {
@@ -108,17 +125,10 @@ lev::ticket runtime_object::submit_after(const descriptor& task, options& o, nb:
   std::vector<lev::ticket> joins;
   while (ids.size() > options::after_max) {
     joins.push_back(join(ids, why));
-    if (!joins.back()) break;
+    if (!joins.back()) return {};
   }
-  options with_after = o;
-  for (const std::uint64_t id : ids) with_after.after_id(id);
-  lev::ticket t;
-  if (joins.empty() || joins.back()) t = try_submit(task, with_after, why);
-  // Another thread's wait may have consumed a ticket meanwhile: then that thread knows how it
-  // ended.
-  if (!t && why->code == status::stale_ticket && is_any_waited_for)
-    return submit_after(task, o, after, why);
-  return t;
+  for (const std::uint64_t id : ids) o.after_id(id);
+  return try_submit(task, o, why);
 }
 
 ticket_object* runtime_object::submit(const plan& p, nb::tuple values, const submit_options& asked,

@@ -53,7 +53,10 @@ class runtime_object {
  private:
   lev::ticket try_submit(const descriptor& task, const options& o, refusal* why);
   lev::ticket join(std::vector<std::uint64_t>& ids, refusal* why);
-  lev::ticket submit_after(const descriptor& task, options& o, nb::handle after, refusal* why);
+  lev::ticket submit_after(const descriptor& task, const options& o, nb::handle after,
+                           refusal* why);
+  lev::ticket try_submit_after(const descriptor& task, options o,
+                               const std::vector<nb::object>& tickets, refusal* why);
 
   std::shared_ptr<session> session_;
   std::timed_mutex closing_;  // close() is for one thread at a time

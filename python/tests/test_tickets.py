@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -246,6 +247,26 @@ def test_submit_after_a_ticket_that_another_thread_waits_for(
         threads.submit(NULL, after=first).wait(30)
         waiter.join(30)
         opener.join(30)
+
+
+def test_submit_after_tickets_that_another_thread_consumes(threads: leveret.Runtime) -> None:
+    """It runs, or the ticket's outcome is known: the other thread's wait makes it no failure."""
+    boxes: queue.SimpleQueue[leveret.Ticket | None] = queue.SimpleQueue()
+
+    def wait() -> None:
+        while (ticket := boxes.get()) is not None:
+            ticket.wait(60)
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    try:
+        for _ in range(3000):
+            first = threads.submit(NULL)
+            boxes.put(first)
+            threads.submit(NULL, after=iter([first])).wait(60)
+    finally:
+        boxes.put(None)
+        waiter.join(60)
 
 
 def test_many_threads_submit(threads: leveret.Runtime) -> None:
