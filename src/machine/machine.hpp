@@ -79,8 +79,10 @@ class remote_workers {
   virtual const char* can_run(procedure_id id) noexcept = 0;
   // post() sends the worker's next task.
   virtual void post(std::uint32_t worker, const remote_call& c) noexcept = 0;
-  // skip() cancels the n-th uncollected task (from 0), if the worker has not begun it.
-  virtual void skip(std::uint32_t worker, std::uint32_t n) noexcept = 0;
+  // take_back() asks the worker not to begin the n-th uncollected task (from 0). True: it has not,
+  // and will not; its end says nothing. False: that is not certain, and the end will tell:
+  // `cancelled` if the worker did not begin it.
+  virtual bool take_back(std::uint32_t worker, std::uint32_t n) noexcept = 0;
   // has_end() tells whether collect() would take something; a hint, for any thread.
   virtual bool has_end(std::uint32_t worker) const noexcept = 0;
   // is_away() tells that the worker serves another host process now; a hint, for any thread.

@@ -39,7 +39,7 @@ status close_within(core* c, std::int64_t timeout_ns, bool cancel_waiting) noexc
   real_env::heavy_fence();
   if (cancel_waiting) {
     c->cancelling.store(1, memory_order_relaxed);
-    if (c->remote != nullptr) cancel_posted(*c, *self, no_slot);
+    if (c->remote != nullptr) cancel_posted(*c, *self);
   }
   c->phase_open.store(0, memory_order_relaxed);
   if (!wait_quiescent(*c, *self, deadline_after(*c, timeout_ns))) return status::timed_out;

@@ -174,6 +174,7 @@ std::uint32_t empty_line(engine& e, std::uint32_t worker, bool is_timed) noexcep
   std::uint32_t victim = no_slot;
   for (bool is_first = true; line.collected != line.posted; is_first = false) {
     job& j = line.job_at(line.collected++);
+    if (j.task == no_slot) continue;  // it was taken back
     if ((j.flags & task_staged) != 0) release_room(e.people[worker], j);
     if (is_first && (was_begun || is_suspect(e, j.task))) {
       victim = j.task;
@@ -181,8 +182,10 @@ std::uint32_t empty_line(engine& e, std::uint32_t worker, bool is_timed) noexcep
       push_ready(e, j.task);
     }
   }
+  line.asked = 0;
   line.load.store(0, memory_order_relaxed);
   line.is_full.store(0, memory_order_relaxed);
+  line.note_spare();
   return victim;
 }
 

@@ -7,6 +7,8 @@
 #include "sync/pass_lock.hpp"
 #include "worker/participant.hpp"
 
+#include <bit>
+
 namespace lev {
 
 constexpr std::uint32_t line_jobs_max = 16;  // a power of two
@@ -16,7 +18,10 @@ struct alignas(line_pair_bytes) remote_line {
   pass_lock<> turn;
   std::uint32_t posted = 0;     // tasks sent, ever
   std::uint32_t collected = 0;  // tasks that came back, ever
-  bool is_up = true;            // false between a worker's death and its successor
+  // One bit a job: the worker was asked not to begin it. Either it was certain at once that it will
+  // not, and the task has left the line: job::task is no_slot. Or the end tells.
+  std::uint32_t asked = 0;
+  bool is_up = true;  // false between a worker's death and its successor
   // Time limit: which task is timed, whether it was seen running, and since when.
   std::uint32_t timed = 0;
   bool timed_is_begun = false;
@@ -28,9 +33,31 @@ struct alignas(line_pair_bytes) remote_line {
   // Written by the turn's holder, read by those who look for room: 1 while the store has none for
   // the next task, until an end frees some. Publishes nothing.
   atomic<std::uint32_t> is_full{0};
+  // Written by the turn's holder, read by those who look for work for an idle worker: twice the
+  // tasks behind the oldest that the worker was not asked to leave, plus 1 if the oldest is such a
+  // task. Publishes nothing.
+  atomic<std::uint32_t> spare{0};
   job jobs[line_jobs_max];
 
   job& job_at(std::uint32_t n) noexcept { return jobs[n % line_jobs_max]; }
+  static constexpr std::uint32_t bit_of(std::uint32_t n) noexcept {
+    return 1u << (n % line_jobs_max);
+  }
+  bool was_asked(std::uint32_t n) const noexcept { return (asked & bit_of(n)) != 0; }
+
+  // note_spare() is called by the turn's holder after each change of the three numbers above.
+  void note_spare() noexcept {
+    const std::uint32_t jobs_left =
+        posted - collected - static_cast<std::uint32_t>(std::popcount(asked));
+    const std::uint32_t oldest = posted != collected && !was_asked(collected) ? 1 : 0;
+    spare.store((jobs_left - oldest) * 2 + oldest, memory_order_relaxed);
+  }
+  // How many tasks another worker could run, as far as anybody can tell. The oldest is with the
+  // worker, unless that is away.
+  std::uint32_t spare_tasks(bool is_away) const noexcept {
+    const std::uint32_t now = spare.load(memory_order_relaxed);
+    return now / 2 + (is_away ? now % 2 : 0);
+  }
 };
 
 }  // namespace lev

@@ -41,15 +41,58 @@ void trace_end(engine& e, participant& hull, remote_line& line, const job& j) no
   hull.counters.busy_ns.add(now - begin);
 }
 
+void free_room(engine& e, std::uint32_t worker, job& j) noexcept {
+  if ((j.flags & task_staged) != 0) release_room(e.people[worker], j);
+}
+
+// Whether somebody has asked for the end of a task in a line. Its slot, and that of the task it is
+// a piece of, are theirs as long as it is there: so it is this task that was asked for.
+bool is_unwanted(engine& e, const job& j) noexcept {
+  if (e.cancelling.load(memory_order_relaxed) != 0) return true;
+  const bool is_piece = (j.flags & task_is_piece) != 0;
+  const std::uint64_t w = e.pool.at(is_piece ? j.parent : j.task).state.word();
+  return (w & state_bits::cancel_asked) != 0 && state_bits::phase(w) == state_bits::live;
+}
+
+// Takes a task back that a worker has not begun: into the ready queue, now or when its end says so.
+// In the line's turn.
+void take_back(engine& e, std::uint32_t worker, std::uint32_t n) noexcept {
+  remote_line& line = e.lines[worker];
+  job& j = line.job_at(n);
+  line.asked |= remote_line::bit_of(n);
+  line.note_spare();
+  if (!e.remote->take_back(worker, n - line.collected)) return;
+  free_room(e, worker, j);
+  line.is_full.store(0, memory_order_relaxed);
+  push_ready(e, std::exchange(j.task, no_slot));
+}
+
+// What the worker did not begin, as it was asked, is somebody else's, or cancelled. One that did
+// not begin a task though nobody asked lies.
+bool is_returned(engine& e, const job& j, bool was_asked, remote_end& how) noexcept {
+  if (how.result != status::cancelled) return false;
+  if (!was_asked) how.result = status::task_failed;
+  return was_asked && !is_unwanted(e, j);
+}
+
 // Takes the oldest end of the line, if there is one. In the line's turn.
 bool collect_end(engine& e, std::uint32_t worker, ended& over) noexcept {
   remote_line& line = e.lines[worker];
   remote_end how;
   if (line.posted == line.collected || !e.remote->collect(worker, &how)) return false;
   participant& hull = e.people[worker];
+  const bool was_asked = line.was_asked(line.collected);
+  line.asked &= ~remote_line::bit_of(line.collected);
   job& j = line.job_at(line.collected++);
   line.load.store(line.posted - line.collected, memory_order_relaxed);
   line.is_full.store(0, memory_order_relaxed);
+  line.note_spare();
+  if (j.task == no_slot) return true;
+  if (is_returned(e, j, was_asked, how)) {
+    free_room(e, worker, j);
+    push_ready(e, j.task);
+    return true;
+  }
   j.result = how.result;
   j.task_code = how.task_code;
   if (j.result != status::ok) keep_text(e, j, how.text);
@@ -105,6 +148,7 @@ void post_job(engine& e, std::uint32_t worker, job& j) noexcept {
   ++line.posted;
   // Pairs with service_deadline(). Sequentially consistent: the look at is_timing comes after it.
   line.load.store(line.posted - line.collected, memory_order_seq_cst);
+  line.note_spare();
   e.remote->post(worker, {j.procedure, j.argument_count, j.arguments.data(), attempt_of(e, j)});
   if (e.settings.task_ns_max != 0) start_timing(e);
 }
@@ -156,20 +200,67 @@ bool has_room(engine& e, std::uint32_t worker) noexcept {
 // One line, one turn: at most one end is taken, and the line filled. False: nothing to do.
 bool tend_line(engine& e, participant& self, std::uint32_t worker) noexcept {
   ended over;
-  bool has_posted = false;
+  bool has_moved = false;
   e.lines[worker].turn.run([&]() noexcept {
-    if (!over.is_there) collect_end(e, worker, over);
-    has_posted |= fill_line(e, worker, over);
+    if (!over.is_there) has_moved |= collect_end(e, worker, over);
+    has_moved |= fill_line(e, worker, over);
   });
   if (over.is_there)
     complete(e, self, over.task, over.seen, over.flags, over.result, over.task_code);
-  return over.is_there || has_posted;
+  return over.is_there || has_moved;
 }
 
 bool line_wants(engine& e, std::uint32_t worker) noexcept {
   const bool is_loaded = e.lines[worker].load.load(memory_order_relaxed) != 0;
   return (is_loaded && e.remote->has_end(worker)) ||
          (!e.sched.ready().looks_empty() && has_room(e, worker));
+}
+
+bool is_away(engine& e, std::uint32_t worker) noexcept {
+  return e.shares_workers && e.remote->is_away(worker);
+}
+
+// Whether a worker has nothing to do, for nobody.
+bool is_one_idle(engine& e) noexcept {
+  for (std::uint32_t w = 0; w < e.workers; ++w) {
+    if (e.lines[w].load.load(memory_order_relaxed) == 0 && !is_away(e, w)) return true;
+  }
+  return false;
+}
+
+// The worker with the most tasks that an idle one could run; none when there is no such pair, or
+// tasks are ready.
+constexpr std::uint32_t none = 0xffffffffu;
+std::uint32_t find_uneven(engine& e) noexcept {
+  std::uint32_t most = 0;
+  std::uint32_t found = none;
+  for (std::uint32_t w = 0; w < e.workers; ++w) {
+    const remote_line& line = e.lines[w];
+    if (line.spare.load(memory_order_relaxed) == 0) continue;
+    const std::uint32_t spare = line.spare_tasks(is_away(e, w));
+    if (spare <= most) continue;
+    most = spare;
+    found = w;
+  }
+  return found != none && e.sched.ready().looks_empty() && is_one_idle(e) ? found : none;
+}
+
+// Takes half of its spare tasks back from the worker that has the most, the last ones first, when
+// another has none. False: nothing to do.
+bool level(engine& e) noexcept {
+  const std::uint32_t worker = find_uneven(e);
+  if (worker == none) return false;
+  remote_line& line = e.lines[worker];
+  if (!line.turn.try_hold()) return true;  // whoever holds it looks for the same
+  std::uint32_t wanted = (line.spare_tasks(is_away(e, worker)) + 1) / 2;
+  for (std::uint32_t n = line.posted; wanted != 0 && n-- != line.collected;) {
+    if (line.was_asked(n)) continue;
+    take_back(e, worker, n);
+    --wanted;
+  }
+  while (!line.turn.release_hold()) {  // somebody asked meanwhile: the next turn serves him
+  }
+  return true;
 }
 
 }  // namespace
@@ -179,17 +270,16 @@ bool has_remote_work(engine& e) noexcept {
   for (std::uint32_t w = 0; w < e.workers; ++w) {
     if (line_wants(e, w)) return true;
   }
-  return false;
+  return find_uneven(e) != none;
 }
 
-void cancel_posted(engine& e, participant& self, std::uint32_t task) noexcept {
+// They end as cancelled when they are taken from the ready queue.
+void cancel_posted(engine& e, participant& self) noexcept {
   for (std::uint32_t w = 0; w < e.workers; ++w) {
     remote_line& line = e.lines[w];
     while (!line.turn.try_hold()) real_env::pause();
-    for (std::uint32_t n = 0; line.collected + n != line.posted; ++n) {
-      const job& j = line.job_at(line.collected + n);
-      const bool is_piece = (j.flags & task_is_piece) != 0 && j.parent == task;
-      if (task == no_slot || j.task == task || is_piece) e.remote->skip(w, n);
+    for (std::uint32_t n = line.collected; n != line.posted; ++n) {
+      if (!line.was_asked(n) && is_unwanted(e, line.job_at(n))) take_back(e, w, n);
     }
     while (!line.turn.release_hold()) {  // somebody asked meanwhile: tend() below serves him
     }
@@ -218,7 +308,7 @@ bool tend(engine& e, participant& self) noexcept {
   bool is_one_away = false;
   for (std::uint32_t i = 0; i < e.workers; ++i) {
     if (!line_wants(e, i)) continue;
-    if (e.shares_workers && e.remote->is_away(i)) {
+    if (is_away(e, i)) {
       is_one_away = true;
     } else {
       has_worked |= tend_line(e, self, i);
@@ -228,6 +318,7 @@ bool tend(engine& e, participant& self) noexcept {
   for (std::uint32_t i = 0; is_one_away && i < e.workers; ++i) {
     if (line_wants(e, i)) has_worked |= tend_line(e, self, i);
   }
+  has_worked = has_worked || level(e);
   self.is_tending = was_tending;
   return has_worked;
 }

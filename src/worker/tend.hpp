@@ -9,6 +9,11 @@
 //   write_back   collect its end, copy its outputs to the caller's memory
 //   complete     as everywhere
 //
+// Where a worker has nothing to do and nothing is ready, tasks that another worker has not begun
+// are taken back from its line (level()): so none waits behind a long one, or one without an end,
+// while a worker idles. A worker that runs out of tasks rings if nobody looks, so nobody has to
+// look now and then.
+//
 // A task whose worker died is run again: nothing outside the worker's store has changed, and the
 // store's next user starts anew (promises I1 and I2; the proof is in machines/processes/README.md).
 #ifndef LEVERET_WORKER_TEND_HPP
@@ -28,9 +33,9 @@ void tend_all(engine& e, participant& self) noexcept;
 // has_remote_work() tells whether tend() would find something.
 bool has_remote_work(engine& e) noexcept;
 
-// cancel_posted() cancels those tasks in the lines that are `task` or pieces of it, all of them if
-// it is no_slot, and were not begun.
-void cancel_posted(engine& e, participant& self, std::uint32_t task) noexcept;
+// cancel_posted() takes those tasks out of the lines that are to be cancelled by now, and were not
+// begun.
+void cancel_posted(engine& e, participant& self) noexcept;
 
 // attend() is the service's: deaths, time limits. service_deadline() is when it must look again.
 void attend(engine& e, participant& self) noexcept;

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/core.hpp"
 #include "support/gate.hpp"
 #include "support/machine_test.hpp"
 #include "support/procedures.hpp"
+#include "worker/tend.hpp"
 
 namespace lev::test {
 namespace {
@@ -140,6 +142,27 @@ TEST_P(cancel_test, released_after_cancelling) {
   EXPECT_EQ(o.code, status::cancelled);
   EXPECT_EQ(o.failures, 20u);
   EXPECT_EQ(n, 0);
+}
+
+// A cancel has two steps where workers are remote: it marks the ticket, then looks through what was
+// posted. The ticket may have been consumed between them, and its slot be another task's.
+TEST_P(cancel_test, whose_ticket_is_gone_takes_no_other_task) {
+  if (!is_remote()) GTEST_SKIP() << "nothing is posted";
+  runtime& r = open_parked();
+  counter n = 0;
+  std::vector<ticket> t;
+  {
+    gate g(r, r.workers());
+    for (int i = 0; i < 40; ++i) t.push_back(r.submit(count_one, ref{&n}));
+    ticket bulk =
+        r.submit_bulk(40, [&](std::size_t, descriptor& d) { d = pack(count_one, ref{&n}); });
+    t.push_back(std::move(bulk));
+    EXPECT_EQ(t[7].cancel(), status::ok);
+    cancel_posted(*r.core(), *detail::here(*r.core()));
+  }
+  for (std::size_t i = 0; i < t.size(); ++i)
+    ASSERT_EQ(wait(t[i]).code, i == 7 ? status::cancelled : status::ok) << i;
+  EXPECT_EQ(n, 79);
 }
 
 }  // namespace

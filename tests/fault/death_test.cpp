@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -17,6 +18,7 @@
 #include "support/environment.hpp"
 #include "support/leaks.hpp"
 #include "support/machine_test.hpp"
+#include "support/procedures.hpp"
 
 namespace lev::test {
 namespace {
@@ -286,6 +288,30 @@ TEST_F(death_test, of_the_zygote_is_survived) {
     ASSERT_EQ(r.wait_for_completion(limit_ns).code, status::ok);
     EXPECT_EQ(x, std::vector<std::uint64_t>(2000, static_cast<std::uint64_t>(round + 1)));
   }
+}
+
+const auto never_ends = define("death.never_ends", [](ref<std::atomic<int>> pid) {
+  for (*pid.to = getpid();;) std::this_thread::yield();
+});
+
+// Nobody limits its time. What was posted behind it goes to the other worker.
+TEST_F(death_test, tasks_behind_one_without_an_end_are_done_by_others) {
+  config c = settings();
+  c.workers = 2;
+  c.max_attempts = 1;
+  runtime r(c);
+  const shared<std::atomic<int>> pid(0);
+  ticket endless = r.submit(never_ends, ref{&pid});
+  while (*pid == 0) std::this_thread::yield();
+  std::vector<std::uint64_t> x(200, 0);
+  ticket rest = r.submit_bulk(
+      x.size(), [&](std::size_t i, descriptor& d) { d = pack(add_one, view(&x[i], 1)); });
+  EXPECT_EQ(rest.wait_outcome(limit_ns).code, status::ok);
+  EXPECT_EQ(x, std::vector<std::uint64_t>(200, 1));
+  EXPECT_EQ(endless.wait_outcome(0).code, status::timed_out);
+  kill(*pid, SIGKILL);
+  EXPECT_EQ(endless.wait_outcome(limit_ns).code, status::poison);
+  EXPECT_EQ(r.count().deaths, 1u);
 }
 
 TEST_F(death_test, a_task_over_its_time_is_killed_alone) {

@@ -234,3 +234,11 @@ plant(machines/processes/lane.hpp
     }
     record_of(number).number.store(number, memory_order_seq_cst);
     return wake();]])
+
+plant(machines/processes/lane.hpp
+  [[record_of(number).skip.store(number, memory_order_seq_cst);
+    return !has_end(number - 1);]]
+  [[const bool early = model::fault("lane: looks for the end before it asks");
+    const bool is_open = early && !has_end(number - 1);
+    record_of(number).skip.store(number, memory_order_seq_cst);
+    return early ? is_open : !has_end(number - 1);]])

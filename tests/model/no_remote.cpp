@@ -54,7 +54,7 @@ void tend_all(engine&, participant&) noexcept {
 bool has_remote_work(engine&) noexcept {
   std::abort();
 }
-void cancel_posted(engine&, participant&, std::uint32_t) noexcept {
+void cancel_posted(engine&, participant&) noexcept {
   std::abort();
 }
 void attend(engine&, participant&) noexcept {

@@ -39,7 +39,6 @@ void client::pass_test(chaos_step step, fault_name point) noexcept {
 void client::run() noexcept {
   const std::uint32_t number = next_;
   desk_.claim(number);
-  pass(chaos_step::claimed, "worker.claimed");
   const lane<>::record& task = desk_.record_of(number);
   ending& how = desk_.end_of(number).how;
   how.code = static_cast<std::uint8_t>(status::ok);
@@ -48,9 +47,10 @@ void client::run() noexcept {
   if (desk_.is_skipped(number)) {
     how.code = static_cast<std::uint8_t>(status::cancelled);
   } else {
+    pass(chaos_step::claimed, "worker.claimed");
     run_body(task, how);
+    pass(chaos_step::executed, "worker.executed");
   }
-  pass(chaos_step::executed, "worker.executed");
   has_rung_ = false;
   ++next_;
   desk_.finish(number);

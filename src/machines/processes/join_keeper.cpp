@@ -152,8 +152,6 @@ void pool::leave_keeper() noexcept {
   shutdown(socket_, SHUT_RDWR);  // also if a child of this process holds it, too
   close_file(&socket_);
   for (std::uint32_t i = 0; i < workers_; ++i) close_file(&seats_[i].pidfd);
-  if (page_ != nullptr) munmap(const_cast<pool_page*>(page_), sizeof(pool_page));
-  page_ = nullptr;
 }
 
 }  // namespace lev::processes

@@ -53,14 +53,16 @@ struct berth {
     // Pairs with turn().
     return serving.compare_exchange_strong(expected, expected | doomed, memory_order_seq_cst);
   }
-  // For anybody, a hint: whether the worker serves another member.
+  // For anybody: whether the worker serves another member.
   bool is_away_from(std::uint32_t member) const noexcept {
-    const std::uint32_t now = serving.load(memory_order_relaxed);
+    // Pairs with turn(). Sequentially consistent: a member that has taken a task back looks after
+    // that, and the worker looks for what was taken back when it has turned.
+    const std::uint32_t now = serving.load(memory_order_seq_cst) & ~doomed;
     return now != 0 && now != member + 1;
   }
 
   // Written by the worker (whom it serves, plus 1; 0: nobody) and the keeper (doomed), read by
-  // both, and by members as a hint. Publishes what tasks of whom it served before have written.
+  // both, and by members. Publishes what tasks of whom it served before have written.
   alignas(line_pair_bytes) word serving{0};
   // Written by the worker, 1 when it begins its first task, and by the keeper before it starts one;
   // read by the keeper after its death. Publishes nothing.

@@ -46,7 +46,7 @@ struct lane {
     // Written by the host, read by the worker: publishes the record, and the worker's inputs.
     word number{0};
     // Written by the host, read by the worker before it begins: the record's own number if the task
-    // was cancelled, any other number if not. Publishes nothing.
+    // was cancelled or taken back for another worker, any other number if not. Publishes nothing.
     word skip{0};
     procedure_id procedure = 0;
     std::uint8_t argument_count = 0;
@@ -87,6 +87,15 @@ struct lane {
     // comes after it has left the watch, which an acquire need not do.
     return ends[number % lane_records].number.load(memory_order_seq_cst) == number;
   }
+  // take_back() asks the worker not to begin a task. True: it has not begun it, as it has not even
+  // published the end of the task before, and it will see the wish. False: it may have begun it,
+  // and the end tells.
+  [[nodiscard]] bool take_back(std::uint32_t number) noexcept {
+    // Pairs with is_skipped(). Sequentially consistent: the look at the end before comes after it
+    // (store-then-load handshake with finish() and is_skipped()).
+    record_of(number).skip.store(number, memory_order_seq_cst);
+    return !has_end(number - 1);
+  }
   // What a worker writes may change while it is looked at: callers copy it once, then check it.
   const ending& ending_of(std::uint32_t number) const noexcept {
     return ends[number % lane_records].how;
@@ -104,6 +113,12 @@ struct lane {
   void claim(std::uint32_t number) noexcept {
     // Read when the kernel says that the worker is dead: then every store it made is there.
     claimed.store(number, memory_order_relaxed);
+  }
+  // is_skipped() is the look before a task is begun.
+  bool is_skipped(std::uint32_t number) noexcept {
+    // Pairs with take_back(). Sequentially consistent: it comes after finish() of the task before,
+    // and, in a shared pool, after berth::turn().
+    return record_of(number).skip.load(memory_order_seq_cst) == number;
   }
   end& end_of(std::uint32_t number) noexcept { return ends[number % lane_records]; }
   void finish(std::uint32_t number) noexcept {

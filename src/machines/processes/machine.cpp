@@ -77,7 +77,7 @@ class process_machine final : public machine, public remote_workers {
     return pool_.procedures().has(id) ? nullptr : pool_.procedures().write(id);
   }
   void post(std::uint32_t worker, const remote_call& c) noexcept override;
-  void skip(std::uint32_t worker, std::uint32_t n) noexcept override;
+  bool take_back(std::uint32_t worker, std::uint32_t n) noexcept override;
   bool has_end(std::uint32_t worker) const noexcept override {
     const pool::seat& s = pool_.at(worker);
     return s.desk->has_end(s.collected.load(memory_order_relaxed) + 1);
@@ -160,11 +160,13 @@ constexpr std::uint32_t bit_of(std::uint32_t number) noexcept {
   return 1u << (number % processes::lane_records);
 }
 
-void process_machine::skip(std::uint32_t worker, std::uint32_t n) noexcept {
+// A worker that serves another host says whom it serves before it begins a task of ours, and looks
+// whether that is to be skipped after that.
+bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept {
   pool::seat& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;
   s.skipped |= bit_of(number);
-  s.desk->skip(number);
+  return s.desk->take_back(number) || pool_.is_away(worker);
 }
 
 void process_machine::post(std::uint32_t worker, const remote_call& c) noexcept {

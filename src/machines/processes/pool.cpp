@@ -54,6 +54,8 @@ pool::pool(const config& c) noexcept : settings_(c) {}
 
 pool::~pool() {
   close();
+  // Not before: while a runtime closes, threads whose submit it refuses may still look at it.
+  if (page_ != nullptr) munmap(const_cast<pool_page*>(page_), sizeof(pool_page));
   for (std::uint32_t i = 0; i < workers_; ++i) {
     if (seats_[i].desk != nullptr) munmap(seats_[i].desk, lane_bytes_);
     close_file(&seats_[i].file);
