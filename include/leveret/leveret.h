@@ -193,7 +193,9 @@ lev_status lev_close(lev_runtime* runtime); /* drains; NULL is accepted */
 
 lev_status lev_submit(lev_runtime* runtime, lev_procedure_id procedure,
                       const lev_argument* arguments, unsigned count, lev_ticket* ticket);
-/* Like lev_submit, started only after all tasks of after[0..after_count) completed with LEV_OK. */
+/* Like lev_submit, started only after all tasks of after[0..after_count) completed with LEV_OK. If
+   another thread waits for one of the tickets, or releases it, before this returns, the call may
+   answer LEV_STALE_TICKET; then nothing was submitted. */
 lev_status lev_submit_after(lev_runtime* runtime, lev_procedure_id procedure,
                             const lev_argument* arguments, unsigned count, const lev_ticket* after,
                             unsigned after_count, lev_ticket* ticket);

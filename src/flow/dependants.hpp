@@ -1,8 +1,15 @@
 // dependants: which tasks wait for which. Every edge is a node in a bounded pool, linked into its
 // predecessor's list; the completer takes the whole list at once.
 //
-// A predecessor's list head carries its generation, so a late submitter cannot hang an edge on the
-// slot's next task.
+//   submitter                               completer
+//   reserves its nodes                      sees `depended_on` in the state word
+//   locks the list                          takes the flag down
+//   announces `depended_on`: too late?      locks the list, takes all of it, unlocks
+//     then the node stays its own           finishes; a flag that is up again fails that
+//   links the node, unlocks
+//
+// The announcement names the generation, and only a live task of that generation takes it: so no
+// edge hangs on the slot's next task, and a list is empty when its task is complete.
 #ifndef LEVERET_FLOW_DEPENDANTS_HPP
 #define LEVERET_FLOW_DEPENDANTS_HPP
 
@@ -16,42 +23,54 @@ class dependants {
   // An array of `count` nodes (a power of two) and the cells of its free list; they outlive this.
   void open(dependant* nodes, index_ring<>::cell* cells, std::uint32_t count) noexcept {
     nodes_ = nodes;
+    count_ = count;
     free_.open(cells, count);
     for (std::uint32_t i = 0; i < count; ++i) free_.try_push(i);
   }
 
+  // reserve() takes `count` nodes, for a submit of which nothing can be seen yet; returns how many
+  // it got. Fewer are to be given back.
+  std::uint32_t reserve(std::uint32_t* nodes, std::uint32_t count) noexcept {
+    std::uint32_t got = 0;
+    while (got < count) {
+      const std::uint32_t more = free_.try_pop_some(nodes + got, count - got);
+      if (more == 0) break;
+      got += more;
+    }
+    return got;
+  }
+  std::uint32_t count() const noexcept { return count_; }
   std::uint32_t free_count() const noexcept { return free_.size(); }
+  // has() is the last look of a sleeper that wants `count` nodes.
+  bool has(std::uint32_t count) const noexcept {
+    return count == 0 || (!free_.looks_empty() && free_.size() >= count);
+  }
+  void give(std::uint32_t node) noexcept {
+    while (!free_.try_push(node)) real_env::pause();
+  }
 
-  enum class add_result { added, late, no_node };
-
-  // add() makes `successor` wait for the task in `predecessor`. late: that task was completed
-  // meanwhile, and its completer may have missed this edge (and those of other late submitters):
-  // the caller must take() the list and serve it as the completer.
-  add_result add(slot& predecessor, slot_extra& extra, std::uint32_t generation,
-                 std::uint32_t successor) noexcept {
-    std::uint32_t node = 0;
-    if (!free_.try_pop(&node)) return add_result::no_node;
-    nodes_[node].slot = successor;
-    const std::uint64_t mine = std::uint64_t{generation} << 32 | (node + 1);
-    std::uint64_t head = extra.dependants.load(memory_order_relaxed);
-    do {
-      nodes_[node].next = head >> 32 == generation ? static_cast<std::uint32_t>(head) : 0;
-      // Pairs with take(): publishes the node.
-    } while (!extra.dependants.compare_exchange_strong(head, mine, memory_order_acq_rel,
-                                                       memory_order_relaxed));
-    return predecessor.state.announce(generation, state_bits::depended_on) ? add_result::added
-                                                                           : add_result::late;
+  // add() makes `successor` wait for the task in `predecessor`, by a node of the caller's. False:
+  // that task is complete, or gone, and the node is still the caller's.
+  bool add(slot& predecessor, slot_extra& extra, std::uint32_t generation, std::uint32_t node,
+           std::uint32_t successor) noexcept {
+    extra.telling.lock([] { real_env::pause(); });
+    const bool is_in_time = predecessor.state.announce(generation, state_bits::depended_on);
+    if (is_in_time) {
+      nodes_[node].slot = successor;
+      nodes_[node].next = extra.dependants;
+      extra.dependants = node + 1;
+    }
+    extra.telling.unlock();
+    return is_in_time;
   }
 
   // take() is the completer's: the first node + 1 of the list, 0 if empty. Walk it with node().
-  std::uint32_t take(slot_extra& extra, std::uint32_t generation) noexcept {
-    std::uint64_t head = extra.dependants.load(memory_order_relaxed);
-    do {
-      if (head >> 32 != generation) return 0;
-      // Pairs with add().
-    } while (!extra.dependants.compare_exchange_strong(head, std::uint64_t{generation} << 32,
-                                                       memory_order_acq_rel, memory_order_relaxed));
-    return static_cast<std::uint32_t>(head);
+  std::uint32_t take(slot_extra& extra) noexcept {
+    extra.telling.lock([] { real_env::pause(); });
+    const std::uint32_t list = extra.dependants;
+    extra.dependants = 0;
+    extra.telling.unlock();
+    return list;
   }
   // join() appends list `b` to list `a`, both taken, and returns the whole.
   std::uint32_t join(std::uint32_t a, std::uint32_t b) noexcept {
@@ -64,12 +83,10 @@ class dependants {
   const dependant& node(std::uint32_t node_plus_1) const noexcept {
     return nodes_[node_plus_1 - 1];
   }
-  void give(std::uint32_t node_plus_1) noexcept {
-    while (!free_.try_push(node_plus_1 - 1)) real_env::pause();
-  }
 
  private:
   dependant* nodes_ = nullptr;
+  std::uint32_t count_ = 0;
   index_ring<> free_;
 };
 

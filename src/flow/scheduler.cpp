@@ -257,12 +257,13 @@ scheduler::split_result scheduler::cut(std::uint32_t task, std::uint32_t share, 
   p.slots[0] = task;
   while (have < wanted && (p.slots[have] = pool_->try_take(cache)) != no_slot) ++have;
   if (wanted >= 2 && have < 2) {
-    if (have > 0 && !is_piece) pool_->give(cache, p.slots[0]);
+    if (have > 0 && !is_piece) report.has_freed |= pool_->give(cache, p.slots[0]);
     return split_result::no_slots;
   }
   descriptor cuts[pieces_per_dice_max];
   p.made = wanted < 2 ? 0 : cut_pieces(whole, cuts, have);
-  while (have > (p.made < 2 ? (is_piece ? 1u : 0u) : p.made)) pool_->give(cache, p.slots[--have]);
+  const std::uint32_t kept = p.made < 2 ? (is_piece ? 1u : 0u) : p.made;
+  while (have > kept) report.has_freed |= pool_->give(cache, p.slots[--have]);
   if (p.made < 2) {
     s.flags &= static_cast<std::uint8_t>(~task_diceable);
     return split_result::indivisible;

@@ -36,9 +36,7 @@ struct bindings {
     for (const binding& b : all) {
       for (core* c : o.all) {
         if (c->id != b.runtime_id) continue;
-        if (c->pool.flush(b.self->free_slots)) tell_space(*c);
-        // Pairs with bind(): the next thread finds the participant as this one left it.
-        b.self->is_bound.store(0, memory_order_release);
+        unbind(*c, *b.self);
       }
     }
     o.lock.unlock();

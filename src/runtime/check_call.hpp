@@ -29,6 +29,13 @@ inline bool check_remote(core& c, const draft& d, const draft_facts& facts, refu
                                      procedure_name(d.procedure), reason);
 }
 
+inline bool refuse_after(status s, std::uint32_t i, refusal* why) noexcept {
+  return refuse(why, s, -1,
+                "after(): ticket %u is a %s; name tickets that were not waited for or released", i,
+                status_name(s));
+}
+
+// Another thread may consume a ticket after this: start_after() then refuses it, too.
 inline bool check_after(core& c, const std::uint64_t* after, std::uint32_t count, bool foreign,
                         refusal* why) noexcept {
   if (foreign) {
@@ -47,11 +54,7 @@ inline bool check_after(core& c, const std::uint64_t* after, std::uint32_t count
             status::stale_ticket) {
       s = status::stale_ticket;
     }
-    if (s != status::ok) {
-      return refuse(why, s, -1,
-                    "after(): ticket %u is a %s; name tickets that were not waited for or released",
-                    i, status_name(s));
-    }
+    if (s != status::ok) return refuse_after(s, i, why);
   }
   return true;
 }

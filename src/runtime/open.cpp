@@ -127,9 +127,11 @@ void open_shared(core& c) {
   c.slots.reset(new slot[slots]);
   c.tails.reset(new slot_tail[slots]);
   c.extras.reset(new slot_extra[slots]);
-  c.cells.reset(new index_ring<>::cell[std::size_t{n} * 3 + spare + std::size_t{queued} * 2]);
+  // Two edges a task; and all that one submit may name, however few tasks there are.
+  const std::uint32_t edges = larger(n * 2, power_of_two_above(options::after_max));
+  c.cells.reset(new index_ring<>::cell[std::size_t{n} + edges + spare + std::size_t{queued} * 2]);
   c.waiting.reset(new waiting_task[std::size_t{queued} * 2]);
-  c.nodes.reset(new dependant[std::size_t{n} * 2]);
+  c.nodes.reset(new dependant[edges]);
   index_ring<>::cell* cells = c.cells.get();
   const auto next_cells = [&cells](std::size_t count) {
     cells += count;
@@ -137,7 +139,7 @@ void open_shared(core& c) {
   };
   index_ring<>::cell* free = next_cells(n);
   c.pool.open({c.slots.get(), c.tails.get(), c.extras.get(), free, next_cells(spare)}, n, spare);
-  c.edges.open(c.nodes.get(), next_cells(std::size_t{n} * 2), n * 2);
+  c.edges.open(c.nodes.get(), next_cells(edges), edges);
   scheduler_limits limits;
   limits.takers = c.takers;
   limits.threshold = c.settings.dice_threshold;

@@ -1,7 +1,8 @@
 // submit: admission, and the direct path.
 //
 //   1. validate the draft; refuse with the argument's name
-//   2. take a slot, the bound on tasks in flight (none free: help, wait or fail); count the task
+//   2. take a slot, the bound on tasks in flight, and an edge for each predecessor (none free:
+//   help, wait or fail); count the task
 //   3. write the task into its slot
 //   4. predecessors and mutexes, if any: the last one to end starts the task
 //   5. an idle worker: straight into its mailbox; else enqueue (worker/enqueue.hpp)
@@ -71,22 +72,50 @@ bool check_size(const core& c, const draft& d, const draft_facts& facts, std::ui
       bytes, c.settings.local_store_bytes);
 }
 
-// A free slot, where there is none now: by help, waiting or not at all.
-[[gnu::noinline]] std::uint32_t await_slot(core& c, participant& self) noexcept {
+// The edges that a submit has reserved: one for each predecessor.
+struct edge_list {
+  std::uint32_t count = 0;
+  std::uint32_t nodes[options::after_max];
+};
+
+void give_edges(core& c, const edge_list& edges, std::uint32_t from, std::uint32_t to) noexcept {
+  for (std::uint32_t i = from; i < to; ++i) give_edge(c, edges.nodes[i]);
+}
+
+// A slot, of those kept for tasks if `is_spare`, and the edges: all of it, or nothing, so that
+// nobody holds one and waits for the other. Looks before it takes anything: to give back would wake
+// others, who would do the same.
+inline std::uint32_t try_take_room(core& c, participant& self, edge_list& edges,
+                                   bool is_spare = false) noexcept {
+  const auto take = [&]() noexcept {
+    return is_spare ? c.pool.try_take_spare() : c.pool.try_take(self.free_slots);
+  };
+  if (edges.count == 0) return take();
+  const bool has_own = !is_spare && self.free_slots.count() != 0;
+  if ((!has_own && c.pool.looks_exhausted(is_spare)) || !c.edges.has(edges.count)) return no_slot;
+  const std::uint32_t got = c.edges.reserve(edges.nodes, edges.count);
+  std::uint32_t task = no_slot;
+  if (got == edges.count) task = take();
+  if (task == no_slot) give_edges(c, edges, 0, got);
+  return task;
+}
+
+// A free slot, and edges, where there are none now: by help, waiting or not at all.
+[[gnu::noinline]] std::uint32_t await_slot(core& c, participant& self, edge_list& edges) noexcept {
   if (c.settings.full == when_full::fail) return no_slot;
   std::uint32_t task = no_slot;
   while (self.running != nullptr) {
-    if ((task = c.pool.try_take_spare()) != no_slot) return task;
-    if (!wait_space_inside(c, self)) return no_slot;
-    if ((task = c.pool.try_take(self.free_slots)) != no_slot) return task;
+    if ((task = try_take_room(c, self, edges, true)) != no_slot) return task;
+    if (!wait_space_inside(c, self, edges.count)) return no_slot;
+    if ((task = try_take_room(c, self, edges)) != no_slot) return task;
   }
   const bool may_help = c.settings.full == when_full::help;
   do {
     if (!may_help || !help(c, self)) {
-      if (is_held_by_caller(c)) return no_slot;
-      wait_space(c, self, may_help);
+      if (is_held_by_caller(c, self)) return no_slot;
+      wait_space(c, self, may_help, edges.count);
     }
-    task = c.pool.try_take(self.free_slots);
+    task = try_take_room(c, self, edges);
   } while (task == no_slot);
   return task;
 }
@@ -142,28 +171,39 @@ bool try_direct(core& c, participant& self, std::uint32_t task, const draft& d) 
   return false;
 }
 
-// Predecessors: the task starts when the last of them, or this submit, lets go of it.
-void start_after(core& c, participant& self, std::uint32_t task, const std::uint64_t* after,
-                 std::uint32_t count) noexcept {
+// Predecessors: the task starts when the last of them, or this submit, lets go of it. False: since
+// check_after() another thread has consumed one of the tickets, and how that task ended is not
+// known here. Then the submit is refused, and whoever lets go last frees the slot.
+bool start_after(core& c, participant& self, std::uint32_t task, const std::uint64_t* after,
+                 const edge_list& edges, refusal* why) noexcept {
+  const std::uint32_t count = edges.count;
   slot_extra& extra = c.pool.extra(task);
   extra.first_failure.store(0, memory_order_relaxed);
   extra.predecessors.store(count + 1, memory_order_relaxed);
-  for (std::uint32_t i = 0; i < count; ++i) {
+  extra.is_withdrawn = false;
+  std::uint32_t own = 1;  // counts that no predecessor counts down
+  std::uint32_t i = 0;
+  for (; i < count; ++i) {
     const std::uint32_t other = ticket_task(after[i]);
     const std::uint32_t generation = ticket_generation(after[i]);
     slot& s = c.pool.at(other);
-    dependants::add_result r;
-    // No edge left: others complete and give theirs back.
-    while ((r = c.edges.add(s, c.pool.extra(other), generation, task)) ==
-           dependants::add_result::no_node) {
-      if (!help(c, self)) c.place->relax();
-    }
-    if (r == dependants::add_result::added) continue;
+    if (c.edges.add(s, c.pool.extra(other), generation, edges.nodes[i], task)) continue;
     const status outcome = s.state.peek(generation);
-    serve_dependants(c, self, c.edges.take(c.pool.extra(other), generation), outcome);
+    if (outcome == status::stale_ticket) break;
+    if (outcome != status::ok)
+      extra.first_failure.store(static_cast<std::uint32_t>(outcome), memory_order_relaxed);
+    give_edge(c, edges.nodes[i]);
+    ++own;
+  }
+  const bool is_accepted = i == count;
+  if (!is_accepted) {
+    give_edges(c, edges, i, count);
+    extra.is_withdrawn = true;
+    own += count - i;
   }
   // Pairs with serve_dependants(): the last one to let go starts the task.
-  if (extra.predecessors.fetch_sub(1, memory_order_acq_rel) == 1) start(c, self, task);
+  if (extra.predecessors.fetch_sub(own, memory_order_acq_rel) == own) start(c, self, task);
+  return is_accepted || refuse_after(status::stale_ticket, i, why);
 }
 
 void sort_locks(slot_extra& extra, const mutex_id* locks, std::uint32_t count) noexcept {
@@ -221,7 +261,14 @@ inline bool count_in(core& c, participant& self, std::uint32_t task, refusal* wh
   return !is_closing || count_out(c, self, task, why);
 }
 
-bool refuse_full(core& c, refusal* why) noexcept {
+bool refuse_full(core& c, const edge_list& edges, refusal* why) noexcept {
+  if (edges.count != 0 && !c.edges.has(edges.count)) {
+    return refuse(
+        why, status::would_block, -1,
+        "after(): the edges between tasks are in use, two for each of the %u tickets; wait "
+        "for some tasks, or raise config.tickets",
+        c.settings.tickets);
+  }
   return refuse(why, status::would_block, -1,
                 "all %u tickets are in use, by tasks that wait or were not collected; wait for "
                 "some, or raise config.tickets",
@@ -258,11 +305,13 @@ struct admission {
     std::uint8_t flags = detached ? task_detached : 0;
     if (facts.is_sliced && d.grain == 0) choose_grain(c, d, &flags);
     if (has_size(c, facts) && !check_size(c, d, facts, &flags, why)) return 0;
-    std::uint32_t task = c.pool.try_take(self->free_slots);
-    if (task == no_slot) task = await_slot(c, *self);
+    edge_list edges;
+    if (o != nullptr) edges.count = o->after_count_;
+    std::uint32_t task = try_take_room(c, *self, edges);
+    if (task == no_slot) task = await_slot(c, *self, edges);
     if (self->running == nullptr && owes_others(*self)) leave(c, *self);
-    if (task == no_slot) return refuse_full(c, why), 0;
-    if (!count_in(c, *self, task, why)) return 0;
+    if (task == no_slot) return refuse_full(c, edges, why), 0;
+    if (!count_in(c, *self, task, why)) return give_edges(c, edges, 0, edges.count), 0;
     write_slot(c, *self, task, d, flags);
     const std::uint64_t id = ticket_id(task, c.pool.at(task).state.generation());
     if (o == nullptr || (o->after_count_ == 0 && o->lock_count_ == 0)) {
@@ -271,8 +320,9 @@ struct admission {
       want_ends_told(c);
       sort_locks(c.pool.extra(task), o->locks_, o->lock_count_);
       if (o->lock_count_ != 0) c.pool.at(task).flags |= task_has_locks;
-      start_after(c, *self, task, o->after_, o->after_count_);
+      const bool is_accepted = start_after(c, *self, task, o->after_, edges, why);
       leave(c, *self);  // it may have failed at once, and with it others
+      if (!is_accepted) return 0;
     }
     return id;
   }
@@ -312,11 +362,12 @@ class bulk {
     if (facts.is_sliced && d.grain == 0) choose_grain(core_, d, &flags);
     if (has_size(core_, facts) && !check_size(core_, d, facts, &flags, why)) return false;
     std::uint32_t task = core_.pool.try_take(self_.free_slots);
+    edge_list none;
     if (task == no_slot) {
       flush();
-      task = await_slot(core_, self_);
+      task = await_slot(core_, self_, none);
     }
-    if (task == no_slot) return refuse_full(core_, why);
+    if (task == no_slot) return refuse_full(core_, none, why);
     write_slot(core_, self_, task, d, flags);
     core_.pool.at(task).parent = join_;
     core_.pool.extra(join_).pieces.fetch_add(1, memory_order_relaxed);
@@ -362,8 +413,9 @@ draft draft_of(const descriptor& d) noexcept {
 // the submit is done.
 std::uint32_t open_join(core& c, participant& self, refusal* why) noexcept {
   std::uint32_t join = c.pool.try_take(self.free_slots);
-  if (join == no_slot) join = await_slot(c, self);
-  if (join == no_slot) return refuse_full(c, why), no_slot;
+  edge_list none;
+  if (join == no_slot) join = await_slot(c, self, none);
+  if (join == no_slot) return refuse_full(c, none, why), no_slot;
   if (!count_in(c, self, join, why)) return no_slot;
   const draft nothing{0, 0, 0, 0, 0, 0, nullptr};
   write_slot(c, self, join, nothing, task_is_join);

@@ -71,15 +71,17 @@ struct await_quiescent final : await_shared {
   core& c;
 };
 
-// A free slot; or the end of the last task, after which there may never be one.
+// A free slot, and edges; or the end of the last task, after which there may never be one.
 struct await_space final : await_shared {
-  await_space(core& home, participant& waiter) noexcept
-      : await_shared(waiter, want_space | want_barrier, home.space_wanted), c(home) {}
+  await_space(core& home, participant& waiter, std::uint32_t edges) noexcept
+      : await_shared(waiter, want_space | want_barrier, home.space_wanted),
+        c(home),
+        edge_count(edges) {}
   bool is_there() noexcept override {
     // The counters' lines belong to busy workers: while it polls, it seldom looks at them.
     constexpr std::uint32_t looks_per_count = 64;
-    if (!c.pool.looks_exhausted(self.running != nullptr)) return true;
-    if (is_armed || ++looks % looks_per_count == 0) is_held = is_held_by_caller(c);
+    if (!c.pool.looks_exhausted(self.running != nullptr) && c.edges.has(edge_count)) return true;
+    if (is_armed || ++looks % looks_per_count == 0) is_held = is_held_by_caller(c, self);
     return is_held;
   }
   bool arm() noexcept override {
@@ -96,6 +98,7 @@ struct await_space final : await_shared {
     await_shared::disarm();
   }
   core& c;
+  std::uint32_t edge_count;
   bool is_armed = false;
   bool is_held = false;  // as last looked at
   std::uint32_t looks = 0;
@@ -137,17 +140,19 @@ struct await_any final : awaited {
 
 // A task that runs on this participant, below the caller, cannot be waited for here; nor can the
 // join of its piece.
-bool waits_for_itself(const participant& self, std::uint32_t task) noexcept {
+bool waits_for_itself(core& c, const participant& self, std::uint64_t id) noexcept {
+  const std::uint32_t task = ticket_task(id);
+  if (c.pool.at(task).state.generation() != ticket_generation(id)) return false;
   for (const job* j = self.running; j != nullptr; j = j->below) {
     if (j->task == task || (j->parent == task && (j->flags & task_is_piece) != 0)) return true;
   }
   return false;
 }
 
-bool all_wait_for_themselves(const participant& self, const std::uint64_t* ids,
+bool all_wait_for_themselves(core& c, const participant& self, const std::uint64_t* ids,
                              std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
-    if (ids[i] != 0 && !waits_for_itself(self, ticket_task(ids[i]))) return false;
+    if (ids[i] != 0 && !waits_for_itself(c, self, ids[i])) return false;
   }
   return true;
 }
@@ -267,7 +272,7 @@ outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns, wait_policy
   }
   await_ticket what(*c, *self, id);
   if (!is_there_soon(*c, *self, what)) {
-    if (waits_for_itself(*self, what.task)) return failed_with(status::would_deadlock);
+    if (waits_for_itself(*c, *self, id)) return failed_with(status::would_deadlock);
     if (timeout_ns == 0) {
       if (c->caps.virtual_time) c->place->relax();  // as peek()
       return failed_with(status::timed_out);
@@ -302,7 +307,7 @@ status cancel(core* c, std::uint64_t id) noexcept {
   task_state<>& state = c->pool.at(ticket_task(id)).state;
   if (state.announce(ticket_generation(id), state_bits::cancel_asked)) {
     participant* self = c->remote == nullptr ? nullptr : here(*c);
-    if (self != nullptr) cancel_posted(*c, *self, ticket_task(id));
+    if (self != nullptr) cancel_posted(*c, *self);
     return status::ok;
   }
   return state.peek(ticket_generation(id)) == status::stale_ticket ? status::stale_ticket
@@ -329,29 +334,55 @@ void release(core* c, std::uint64_t id) noexcept {
   if (c->pool.give(self != nullptr ? self->free_slots : none, task)) tell_space(*c);
 }
 
+namespace {
+
+// ok, exists, or stale_ticket: too late. The callback is written when the announcement has been
+// taken, under the lock: before, the slot could become another task's.
+status announce_callback(task_state<>& state, std::uint32_t generation, slot_extra& extra,
+                         void (*run)(void*), void* context) noexcept {
+  extra.telling.lock([] { real_env::pause(); });
+  const std::uint64_t w = state.word();
+  status result = status::stale_ticket;
+  if ((w & state_bits::called_back) != 0 && state_bits::generation(w) == generation &&
+      state_bits::phase(w) == state_bits::live) {
+    result = status::exists;
+  } else if (state.announce(generation, state_bits::called_back)) {
+    extra.callback = run;
+    extra.callback_context = context;
+    result = status::ok;
+  }
+  extra.telling.unlock();
+  return result;
+}
+
+}  // namespace
+
 status on_complete(core* c, std::uint64_t id, void (*run)(void*), void* context) noexcept {
   if (const status s = check_ticket(c, id); s != status::ok) return s;
   if (run == nullptr) return status::bad_argument;
   const std::uint32_t task = ticket_task(id);
   const std::uint32_t generation = ticket_generation(id);
   task_state<>& state = c->pool.at(task).state;
-  const status now = state.peek(generation);
-  if (now == status::stale_ticket) return now;
-  if (now == status::pending) {
+  if (state.peek(generation) == status::pending) {
     want_ends_told(*c);
-    if ((state.word() & state_bits::called_back) != 0) return status::exists;
-    c->pool.extra(task).callback = run;
-    c->pool.extra(task).callback_context = context;
-    if (state.announce(generation, state_bits::called_back)) return status::ok;
+    const status s = announce_callback(state, generation, c->pool.extra(task), run, context);
+    if (s != status::stale_ticket) return s;
   }
+  // It is complete, unless another thread consumes the ticket at this moment.
+  if (state.peek(generation) == status::stale_ticket) return status::stale_ticket;
   call_back(*c, run, context);
   return status::ok;
 }
 
 // Completions are looked at first, then the participants' own free slots, then the pool's ring: a
 // slot on its way to be free is seen at one of these places.
-bool is_held_by_caller(core& c) noexcept {
-  if (c.people_used.load(memory_order_relaxed) > c.first_host + 1 || !is_quiescent(c)) return false;
+bool is_held_by_caller(core& c, const participant& self) noexcept {
+  for (std::uint32_t i = c.first_host; i < c.people_count; ++i) {
+    // Pairs with the end of a bound thread. Sequentially consistent: the last look of a sleeper
+    // comes after it has said that it sleeps.
+    if (i != self.index && c.people[i].is_bound.load(memory_order_seq_cst) != 0) return false;
+  }
+  if (!is_quiescent(c)) return false;
   for (std::uint32_t i = 0; i < c.people_count; ++i) {
     if (c.people[i].free_slots.count() != 0) return false;
   }
@@ -363,15 +394,15 @@ bool wait_quiescent(core& c, participant& self, std::uint64_t deadline_ns) noexc
   return serve_until(c, self, what, deadline_ns, c.settings.wait);
 }
 
-void wait_space(core& c, participant& self, bool helps) noexcept {
-  await_space what(c, self);
+void wait_space(core& c, participant& self, bool helps, std::uint32_t edges) noexcept {
+  await_space what(c, self, edges);
   const wait_policy idly =
       c.settings.wait == wait_policy::help ? wait_policy::park : c.settings.wait;
   serve_until(c, self, what, no_deadline, helps ? wait_policy::help : idly);
 }
 
-bool wait_space_inside(core& c, participant& self) noexcept {
-  await_space what(c, self);
+bool wait_space_inside(core& c, participant& self, std::uint32_t edges) noexcept {
+  await_space what(c, self, edges);
   if (c.remote == nullptr)
     return wait_in_task(c, self, what, no_deadline, giving_up::when_still);
   constexpr std::int64_t patience_ns = 10'000'000;
@@ -417,7 +448,7 @@ outcome wait_any_id(core* c, std::uint64_t* ids, std::size_t count, std::size_t*
   participant& waiter = self != nullptr ? *self : c->people[c->first_host];  // not armed without
   await_any what(*c, waiter, ids, count);
   const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
-  if (!what.is_there() && self != nullptr && all_wait_for_themselves(*self, ids, count))
+  if (!what.is_there() && self != nullptr && all_wait_for_themselves(*c, *self, ids, count))
     return failed_with(status::would_deadlock);
   if (!what.is_there() && timeout_ns != 0) {
     if (const status s = check_waiter(*c, self); s != status::ok) return failed_with(s);

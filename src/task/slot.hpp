@@ -16,6 +16,7 @@
 #include <leveret/task.hpp>
 
 #include "sync/env.hpp"
+#include "sync/spin_lock.hpp"
 #include "task/task_state.hpp"
 
 #include <exception>
@@ -77,13 +78,20 @@ struct alignas(line_pair_bytes) slot_extra {
   // First failure of a piece, or of a predecessor, as a status; 0 none. Written by whoever fails
   // first, read by the completer.
   atomic<std::uint32_t> first_failure{0};
-  // [generation:32 | first node + 1] of the list of dependants; another generation means empty.
-  // Written by submitters, taken (read) by the completer: publishes the nodes.
-  atomic<std::uint64_t> dependants{0};
 
-  int task_code = 0;
+  // What is announced in the state word: the list of dependants (first node + 1, 0 empty) and the
+  // callback. Who announces takes the lock, announces, and writes only if the task was still live;
+  // the completer reads what was announced under the lock. So nobody writes into the slot's next
+  // task, however late it comes.
+  spin_lock<> telling;
+  std::uint32_t dependants = 0;
   void (*callback)(void*) = nullptr;
   void* callback_context = nullptr;
+  // Written by the submitter before it lets go of the task, read by whoever does so last: the
+  // submit was refused after all, and nobody knows the task.
+  bool is_withdrawn = false;
+
+  int task_code = 0;
   std::exception_ptr exception;
   std::uint16_t locks[4] = {};
   std::uint8_t lock_count = 0;

@@ -47,12 +47,14 @@ struct served {
 void serve_flags(engine& e, std::uint32_t task, std::uint64_t& seen, served* s) noexcept {
   slot_extra& extra = e.pool.extra(task);
   if ((seen & state_bits::called_back) != 0 && s->callback == nullptr) {
+    extra.telling.lock([] { real_env::pause(); });
     s->callback = extra.callback;
     s->context = extra.callback_context;
+    extra.telling.unlock();
   }
   if ((seen & state_bits::depended_on) == 0) return;
   if (!e.pool.at(task).state.retract(seen, state_bits::depended_on)) return;
-  s->dependants = e.edges.join(e.edges.take(extra, state_bits::generation(seen)), s->dependants);
+  s->dependants = e.edges.join(e.edges.take(extra), s->dependants);
 }
 
 // Keeps the first failure that no ticket reports, and counts the others.
@@ -218,6 +220,12 @@ void fail_undiced(engine& e, participant& self, std::uint32_t chain) noexcept {
 
 void start(engine& e, participant& self, std::uint32_t task) noexcept {
   slot& s = e.pool.at(task);
+  if (e.pool.extra(task).is_withdrawn) {
+    s.state.retire();
+    give_slot(e, self, task);
+    self.counters.completed.add(1);
+    return;
+  }
   if (e.pool.extra(task).first_failure.load(memory_order_relaxed) != 0) {
     s.flags &= static_cast<std::uint8_t>(~task_has_locks);  // it holds none yet
     fail_unrun(e, self, task, status::dependency_failed);
@@ -230,7 +238,7 @@ void start(engine& e, participant& self, std::uint32_t task) noexcept {
 void serve_dependants(engine& e, participant& self, std::uint32_t list, status outcome) noexcept {
   while (list != 0) {
     const dependant node = e.edges.node(list);
-    e.edges.give(list);
+    give_edge(e, list - 1);
     list = node.next;
     slot_extra& extra = e.pool.extra(node.slot);
     if (outcome != status::ok)

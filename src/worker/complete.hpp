@@ -36,7 +36,7 @@ void flush_notices(engine& e, participant& self) noexcept;
 void end_bulk(engine& e, participant& self, std::uint32_t join) noexcept;
 
 // start() queues a task whose predecessors are complete, unless a mutex keeps it. Also fails it if
-// a predecessor failed.
+// a predecessor failed, and frees one whose submit was refused.
 void start(engine& e, participant& self, std::uint32_t task) noexcept;
 
 // serve_dependants() tells the tasks in a list that a predecessor ended.

@@ -22,6 +22,7 @@ void fail_undiced(engine& e, participant& self, std::uint32_t chain) noexcept;  
 inline void end_pass(engine& e, participant& self, const pass_report& r) noexcept {
   if (r.passes == 0) return;
   self.counters.passes.add(r.passes);
+  if (r.has_freed) tell_space(e);
   if (r.diced != 0) self.counters.diced.add(r.diced);
   if (r.failed != no_slot) fail_undiced(e, self, r.failed);
   if (r.bad_filters != 0) self.counters.bad_filters.add(r.bad_filters);

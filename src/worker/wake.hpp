@@ -34,7 +34,7 @@ inline void wake_wanting(engine& e, std::uint32_t want) noexcept {
   }
 }
 
-// Call after slots went back to the pool's ring.
+// Call after slots, or edges, went back to where others see them.
 inline void tell_space(engine& e) noexcept {
   // Pairs with sleeping for space: the pool's push and this load are one side of a store-then-load
   // handshake, so sequentially consistent.
@@ -43,6 +43,20 @@ inline void tell_space(engine& e) noexcept {
 
 inline void give_slot(engine& e, participant& self, std::uint32_t task) noexcept {
   if (e.pool.give(self.free_slots, task)) tell_space(e);
+}
+
+// unbind() is the end of a bound thread. Slots come back, and there may be only one host left.
+inline void unbind(engine& e, participant& self) noexcept {
+  e.pool.flush(self.free_slots);
+  // Pairs with bind(): the next thread finds the participant as this one left it. And with
+  // is_held_by_caller(), sequentially consistent: the look at who sleeps for space comes after it.
+  self.is_bound.store(0, memory_order_seq_cst);
+  tell_space(e);
+}
+
+inline void give_edge(engine& e, std::uint32_t node) noexcept {
+  e.edges.give(node);
+  tell_space(e);
 }
 
 }  // namespace lev

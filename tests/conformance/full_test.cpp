@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/gate.hpp"
@@ -164,6 +165,118 @@ TEST_P(full_test, every_ticket_can_be_held_at_once) {
   EXPECT_LE(t.size(), 64u);
   EXPECT_EQ(wait_all(t.data(), t.size()).code, status::ok);
   EXPECT_EQ(n, static_cast<int>(t.size()));
+}
+
+// Edges between tasks are as bounded as tickets: 32 where there are 16 tickets.
+constexpr int edges = 32;
+options after_often(const ticket& t, int times) {
+  options o;
+  for (int i = 0; i < times; ++i) o.after(t);
+  return o;
+}
+
+TEST_P(full_test, fail_tells_of_edges_and_nothing_was_submitted) {
+  if (is_sim()) GTEST_SKIP() << "the gate of virtual time opens by itself";
+  runtime& r = open(small(16, when_full::fail, wait_policy::park));
+  counter n = 0;
+  ticket first;
+  ticket second;
+  ticket third;
+  {
+    gate g(r, r.workers());
+    first = r.submit(count_one, ref{&n});
+    second = r.submit(after_often(first, edges - 1), count_one, ref{&n});
+    const options o = after_often(first, 2);
+    refusal why;
+    EXPECT_FALSE(r.try_submit(pack(count_one, ref{&n}), &o, &why));
+    EXPECT_EQ(why.code, status::would_block);
+    EXPECT_NE(std::string(why.message).find("edges"), std::string::npos) << why.message;
+    third = r.submit(after(first), count_one, ref{&n});
+  }
+  expect_ok(third);
+  expect_ok(second);
+  expect_ok(r.submit(after_often(first, edges), count_one, ref{&n}));
+  expect_ok(first);
+  EXPECT_EQ(n, 4);
+}
+
+// The edges hang on a bulk whose pieces nobody but the submitter can run: it must tell their join
+// what it has run, or it waits for itself.
+TEST_P(full_test, a_submitter_that_helps_gets_its_edges_back) {
+  if (is_sim()) GTEST_SKIP() << "the gate of virtual time opens by itself";
+  if (is_remote()) GTEST_SKIP() << "the host runs no tasks of worker processes";
+  runtime& r = open(small(16, when_full::help, wait_policy::park));
+  counter n = 0;
+  ticket all[3];
+  {
+    const gate g(r, r.workers());
+    all[0] = r.submit_bulk(4, [&](std::size_t, descriptor& d) { d = pack(count_one, ref{&n}); });
+    all[1] = r.submit(after_often(all[0], edges), count_one, ref{&n});
+    all[2] = r.submit(after(all[0]), count_one, ref{&n});
+    EXPECT_GE(n, 4);
+  }
+  EXPECT_EQ(wait_all(all, 3, wait_limit_ns()).code, status::ok);
+  EXPECT_EQ(n, 6);
+}
+
+// A task that submits holds the only tasks up that could give edges back: it is told.
+struct edge_user {
+  runtime* home = nullptr;
+  std::atomic<std::uint64_t> pending{0};
+  status told = status::ok;
+};
+const auto use_edge = define("full.use_edge", [](ref<edge_user> u) {
+  std::uint64_t id = 0;
+  while ((id = u.to->pending) == 0) std::this_thread::yield();
+  options o;
+  o.after_id(id);
+  refusal why;
+  static_cast<void>(u.to->home->try_submit(pack(nothing), &o, &why));
+  u.to->told = why.code;
+});
+
+TEST_P(full_test, a_task_that_finds_no_edge_is_told) {
+  if (is_sim()) GTEST_SKIP() << "a task of virtual time cannot wait for the host";
+  LEV_SKIP_IF_REMOTE();
+  for (const when_full full : {when_full::help, when_full::wait, when_full::fail}) {
+    runtime& r = open(small(16, full, wait_policy::park));
+    edge_user u;
+    u.home = &r;
+    ticket all[3];
+    all[0] = r.submit(use_edge, ref{&u});
+    all[1] = r.submit(after(all[0]), nothing);
+    all[2] = r.submit(after_often(all[1], edges - 1), nothing);
+    u.pending = all[1].id();
+    EXPECT_EQ(wait_all(all, 3, wait_limit_ns()).code, status::ok);
+    EXPECT_EQ(u.told, status::would_block);
+    close();
+  }
+}
+
+// Another thread has called in, too, and ends before the host finds all tickets in use, or while it
+// waits for one.
+TEST_P(full_test, a_host_that_is_the_only_one_left_is_told) {
+  if (is_sim()) GTEST_SKIP() << "sim has one host thread";
+  for (const when_full full : {when_full::help, when_full::wait}) {
+    runtime& r = open(small(16, full, wait_policy::help));
+    std::atomic<bool> has_called{false};
+    std::atomic<bool> may_end{false};
+    std::thread other([&] {
+      expect_ok(r.submit(nothing));
+      has_called = true;
+      while (!may_end) std::this_thread::yield();
+    });
+    while (!has_called) std::this_thread::yield();
+    std::vector<ticket> t;
+    refusal why;
+    for (ticket one; (one = r.try_submit(pack(nothing), nullptr, &why));) {
+      t.push_back(std::move(one));
+      if (t.size() == 8) may_end = true;
+    }
+    EXPECT_EQ(why.code, status::would_block);
+    EXPECT_EQ(wait_all(t.data(), t.size(), wait_limit_ns()).code, status::ok);
+    other.join();
+  }
 }
 
 }  // namespace

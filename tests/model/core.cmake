@@ -14,6 +14,15 @@ plant(task/slot.hpp
 plant(task/slot.hpp [[std::uint32_t next;
   std::uint32_t slot;]] [[model::plain<std::uint32_t> next;
   model::plain<std::uint32_t> slot;]])
+plant(task/slot.hpp
+  [[std::uint32_t dependants = 0;]]
+  [[model::plain<std::uint32_t> dependants = 0;]])
+plant(task/slot.hpp
+  [[void* callback_context = nullptr;]]
+  [[model::plain<void*> callback_context = nullptr;]])
+plant(task/slot.hpp
+  [[bool is_withdrawn = false;]]
+  [[model::plain<bool> is_withdrawn = false;]])
 plant(flow/mutex_table.hpp [[bool taken = false;]] [[model::plain<bool> taken = false;]])
 plant(task/procedure_table.hpp
   [[atomic<std::uint32_t> count{1};]]
@@ -54,6 +63,43 @@ plant(runtime/submit.cpp
   [[extra.predecessors.store(
       count + (model::fault("start_after: the submit holds no count of its own") ? 0 : 1),
       memory_order_relaxed);]])
+plant(flow/dependants.hpp
+  [[extra.telling.lock([] { real_env::pause(); });
+    const bool is_in_time = predecessor.state.announce(generation, state_bits::depended_on);
+    if (is_in_time) {]]
+  [[const bool early = model::fault("add: announces before it has the list");
+    bool is_in_time = early && predecessor.state.announce(generation, state_bits::depended_on);
+    extra.telling.lock([] { real_env::pause(); });
+    if (!early) is_in_time = predecessor.state.announce(generation, state_bits::depended_on);
+    if (is_in_time || model::fault("add: hangs an edge on whatever the slot has now")) {]])
+plant(flow/dependants.hpp
+  [[extra.telling.unlock();
+    return is_in_time;]]
+  [[extra.telling.unlock();
+    return is_in_time || model::fault("add: hangs an edge on whatever the slot has now");]])
+plant(runtime/submit.cpp
+  [[if (outcome == status::stale_ticket) break;]]
+  [[if (outcome == status::stale_ticket &&
+        !model::fault("start_after: a predecessor that was consumed has failed"))
+      break;]])
+plant(runtime/submit.cpp
+  [[extra.is_withdrawn = true;]]
+  [[extra.is_withdrawn = !model::fault("start_after: a refused submit leaves its task behind");]])
+plant(runtime/submit.cpp
+  [[if (!is_accepted) {
+    give_edges(c, edges, i, count);]]
+  [[if (!is_accepted) {
+    if (!model::fault("start_after: a refused submit keeps its edges"))
+      give_edges(c, edges, i, count);]])
+plant(runtime/wait.cpp
+  [[extra.telling.lock([] { real_env::pause(); });
+  const std::uint64_t w = state.word();]]
+  [[extra.telling.lock([] { real_env::pause(); });
+  if (model::fault("on_complete: writes the callback before it announces it")) {
+    extra.callback = run;
+    extra.callback_context = context;
+  }
+  const std::uint64_t w = state.word();]])
 plant(worker/complete.cpp
   [[std::uint64_t completed = 0;]]
   [[if (model::fault("is_quiescent: submissions are read before completions")) {
@@ -169,3 +215,8 @@ plant(worker/share_core.hpp
     list.stop_polling([&](std::uint32_t host) { unpark(e, host); });
   else
     list.stop_polling([](std::uint32_t) {});]])
+plant(worker/wake.hpp
+  [[self.is_bound.store(0, memory_order_seq_cst);
+  tell_space(e);]]
+  [[self.is_bound.store(0, memory_order_seq_cst);
+  if (!model::fault("unbind: nobody is told")) tell_space(e);]])

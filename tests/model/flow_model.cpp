@@ -47,6 +47,75 @@ struct two_adders : pipeline<two_adders, 1, 2> {
   atomic<std::uint32_t> has_ended;
 };
 
+// One host submits tasks after two, and a callback for one, that another host consumes meanwhile;
+// the slots get tasks with successors and callbacks of their own at once. A submit is accepted, or
+// refused as stale and leaves nothing; nothing that was accepted is lost, or reaches another task.
+struct consumed : pipeline<consumed, 1, 2> {
+  static constexpr std::uint32_t tickets = 16;
+  void host(unsigned index) {
+    index == 0 ? submit_behind() : consume();
+    if (has_ended.fetch_add(1) == 0) return;
+    wait_for_completion();
+    require(core->edges.has(32), "all edges are back");
+  }
+  void submit_behind() {
+    const std::uint64_t ids[] = {submit(0), submit(1)};
+    first.store(ids[0], std::memory_order_release);
+    second.store(ids[1], std::memory_order_release);
+    lev::options after;
+    after.after_id(ids[0]).after_id(ids[1]);
+    const lev::argument a = detail::parameter<unsigned>::pack(2u);
+    lev::refusal why;
+    const std::uint64_t id = detail::try_submit(core, {1, 1, 0, 0, 0, 0, &a}, &after, false, &why);
+    require(id != 0 || why.code == lev::status::stale_ticket, "accepted, or refused as stale");
+    const lev::status s = detail::on_complete(core, ids[0], &call, &calls[0]);
+    require(s == lev::status::ok || s == lev::status::stale_ticket, "set, or refused as stale");
+    expected[0] = s == lev::status::ok ? 1 : 0;
+    is_accepted = id != 0;
+    if (id != 0) wait(id);
+  }
+  void consume() {
+    wait(from(second));
+    const std::uint64_t next = submit(3);
+    wait(from(first));
+    const std::uint64_t last = submit(4);
+    const lev::status s = detail::on_complete(core, last, &call, &calls[1]);
+    require(s == lev::status::ok, "the callback is set");
+    lev::options after;
+    after.after_id(next).after_id(last);
+    wait(submit(5, &after));
+    wait(next);
+    wait(last);
+  }
+  void body(unsigned task) {
+    if (task != 2 && task != 5) outputs[task].set(5);
+    if (task == 2) require(outputs[0].get() + outputs[1].get() == 10, "both have ended");
+    if (task == 2) outputs[2].set(1);
+    if (task == 5) require(outputs[3].get() + outputs[4].get() == 10, "both have ended");
+  }
+  void after() {
+    require(outputs[2].get() == (is_accepted ? 1 : 0), "run, or refused");
+    require(calls[0].get() == expected[0], "the first callback, if it was set");
+    require(calls[1].get() == 1, "the second callback");
+  }
+  static void call(void* context) {
+    auto& count = *static_cast<plain<int>*>(context);
+    count.set(count.get() + 1);
+  }
+  static std::uint64_t from(atomic<std::uint64_t>& place) {
+    std::uint64_t id;
+    while ((id = place.load(std::memory_order_acquire)) == 0) env::pause();
+    return id;
+  }
+  plain<int> outputs[6];
+  plain<int> calls[2];
+  int expected[2] = {0, 1};
+  bool is_accepted = false;
+  atomic<std::uint32_t> has_ended;
+  atomic<std::uint64_t> first;
+  atomic<std::uint64_t> second;
+};
+
 // One task after two, on two workers.
 struct fan_in : pipeline<fan_in, 2, 1> {
   void host(unsigned) {
@@ -187,6 +256,7 @@ int main() {
       .check<fan_out<1>>("fan out")
       .check<fan_out<2>>("fan out, two workers")
       .check<two_adders>("two adders")
+      .check<consumed>("consumed")
       .check<failed>("failed")
       .check<barrier<lev::wait_policy::park>>("barrier, host parks")
       .check<barrier<lev::wait_policy::help>>("barrier, host helps")
@@ -195,6 +265,12 @@ int main() {
       .check<any>("any")
       .check<filtered>("filtered")
       .plant("finish: dependants are taken while their flag stays up", "fan out")
+      .plant("add: announces before it has the list", "fan out")
+      .plant("add: hangs an edge on whatever the slot has now", "consumed")
+      .plant("start_after: a predecessor that was consumed has failed", "consumed")
+      .plant("start_after: a refused submit leaves its task behind", "consumed")
+      .plant("start_after: a refused submit keeps its edges", "consumed")
+      .plant("on_complete: writes the callback before it announces it", "consumed")
       .plant("start_after: the submit holds no count of its own", "fan in")
       .plant("is_quiescent: submissions are read before completions", "barrier, host parks")
       .plant("split: pieces are counted when the pass has ended", "diced, barrier")
@@ -203,8 +279,6 @@ int main() {
       .plant("mutex_table: handed over, but not held", "mutex")
       .plant("await_any: only the first ticket is armed", "any")
       .plant("take: no ring after a pass", "filtered")
-      .spare("take change acq_rel -> acquire", "a completer says nothing by taking the list")
-      .spare("add change acq_rel -> release", "a submitter reads no node but its own")
       .spare("tell_barrier change seq_cst -> acq_rel", "its change and the waiter's have an order")
       .end();
 }

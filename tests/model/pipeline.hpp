@@ -116,6 +116,8 @@ participant* here(core& c) noexcept {
   while (used < index + 1 &&
          !c.people_used.compare_exchange_strong(used, index + 1, memory_order_seq_cst)) {
   }
+  if (c.people[index].is_bound.load(memory_order_relaxed) == 0)
+    c.people[index].is_bound.store(1, memory_order_relaxed);
   return &c.people[index];
 }
 participant* closer(core& c) noexcept {

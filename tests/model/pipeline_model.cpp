@@ -123,6 +123,27 @@ struct held : pipeline<held<When>, 1, 1> {
   }
 };
 
+// Another host has called in, and ends while the host finds all tickets in use, or sleeps for one.
+struct left_alone : pipeline<left_alone, 1, 2> {
+  static constexpr std::uint32_t tickets = 2;
+  void host(unsigned index) {
+    if (index == 1) {
+      wait(submit(0));
+      has_called.store(1, std::memory_order_release);
+      return lev::unbind(*core, *detail::here(*core));
+    }
+    while (has_called.load(std::memory_order_acquire) == 0) env::pause();
+    const std::uint64_t first = submit(0);
+    const std::uint64_t second = submit(1);
+    const lev::argument a = detail::parameter<unsigned>::pack(2u);
+    lev::refusal why;
+    require(detail::try_submit(core, {1, 1, 0, 0, 0, 0, &a}, nullptr, false, &why) == 0, "refused");
+    wait(first);
+    wait(second);
+  }
+  atomic<std::uint32_t> has_called;
+};
+
 // The host holds all tickets but one, whose slot comes back by way of the worker's own: the host
 // never believes that it holds them all.
 struct cached : pipeline<cached, 1, 1> {
@@ -194,6 +215,9 @@ struct closing : pipeline<closing<Asymmetric>, 1, 2> {
   }
 };
 
+constexpr const char* old_twice =
+    "rare: the old value at both of the sleeper's looks, when all others sleep";
+
 }  // namespace
 
 int main() {
@@ -203,6 +227,7 @@ int main() {
       .check<one_space>("one space")
       .check<held<lev::when_full::wait>>("held")
       .check<held<lev::when_full::help>>("held, host helps")
+      .check<left_alone>("left alone")
       .check<cached>("cached")
       .check<one_task<lev::wait_policy::park>>("one task, host parks")
       .check<one_task<lev::wait_policy::help>>("one task, host helps")
@@ -239,8 +264,13 @@ int main() {
       .plant("await_space: not counted for the barrier", "held")
       .plant("await_space: counted for the barrier before it says so", "held")
       .plant("await_space: forgets that all is held", "held")
+      .plant("unbind: nobody is told", "left alone")
       .plant("slot_pool: a cache looks empty before the ring is full", "cached")
       .spare("count load acquire -> relaxed", "Relacy runs loads in order; other CPUs do not")
       .spare("set_count store release -> relaxed", "Relacy runs a thread's steps in order")
+      .spare("is_held_by_caller load seq_cst -> acquire", old_twice)
+      .spare("is_held_by_caller load seq_cst -> relaxed", old_twice)
+      .spare("unbind store seq_cst -> release", old_twice)
+      .spare("unbind store seq_cst -> relaxed", old_twice)
       .end();
 }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <barrier>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "base/random.hpp"
@@ -71,6 +72,59 @@ TEST(edges_stress, successors_of_a_task_that_completes_meanwhile) {
       }
       together.arrive_and_wait();
     }
+  });
+  EXPECT_EQ(r.close(60'000'000'000), status::ok);
+  expect_nothing_leaked(r);
+}
+
+// One thread submits after a ticket that another one consumes meanwhile, and whose slot gets a task
+// with successors of its own at once. The submit is accepted, and then its task runs, or refused.
+TEST(edges_stress, after_a_ticket_that_another_thread_consumes) {
+  start_alarm();
+  sometimes accepted("accepted");
+  sometimes refused("refused as stale");
+  config c = several_hosts();
+  c.workers = 1;
+  runtime r(c);
+  const time_box box;
+  std::atomic<std::uint64_t> mail{0};
+  std::atomic<bool> is_over{false};
+  const auto consume = [&] {
+    while (!is_over) {
+      const std::uint64_t id = mail.exchange(0);
+      if (id == 0) continue;
+      ticket first(r.core(), id);
+      ASSERT_EQ(first.wait_outcome().code, status::ok);
+      ticket next = r.submit(maybe_fail, false);
+      ticket behind = r.submit(after(next), maybe_fail, false);
+      ASSERT_EQ(behind.wait_outcome(30'000'000'000).code, status::ok);
+      ASSERT_EQ(next.wait_outcome().code, status::ok);
+    }
+  };
+  const auto submit = [&] {
+    random_source random(base_seed());
+    while (!box.is_over()) {
+      ticket first = r.submit(maybe_fail, false);
+      mail = first.id();
+      for (std::uint32_t i = random.below(200); i > 0; --i) real_env::pause();
+      const options o = after(first);
+      first.forget();
+      refusal why;
+      ticket t = r.try_submit(pack(maybe_fail, false), &o, &why);
+      accepted.note_if(static_cast<bool>(t));
+      refused.note_if(!t);
+      if (t) {
+        ASSERT_EQ(t.wait_outcome(30'000'000'000).code, status::ok);
+      } else {
+        ASSERT_EQ(why.code, status::stale_ticket);
+      }
+      while (mail != 0) std::this_thread::yield();
+    }
+  };
+  on_threads_together(2, [&](int me) {
+    if (me == 0) return consume();
+    submit();
+    is_over = true;
   });
   EXPECT_EQ(r.close(60'000'000'000), status::ok);
   expect_nothing_leaked(r);

@@ -85,11 +85,18 @@ struct edges_fixture {
       : nodes(new dependant[count]), cells(new index_ring<>::cell[count]) {
     edges.open(nodes.get(), cells.get(), count);
   }
-  std::vector<std::uint32_t> take_all(slot_extra& extra, std::uint32_t generation) {
+  bool add(slot& predecessor, slot_extra& extra, std::uint32_t generation, std::uint32_t to) {
+    std::uint32_t node = 0;
+    EXPECT_EQ(edges.reserve(&node, 1), 1u);
+    if (edges.add(predecessor, extra, generation, node, to)) return true;
+    edges.give(node);
+    return false;
+  }
+  std::vector<std::uint32_t> take_all(slot_extra& extra) {
     std::vector<std::uint32_t> slots;
-    for (std::uint32_t n = edges.take(extra, generation); n != 0;) {
+    for (std::uint32_t n = edges.take(extra); n != 0;) {
       const dependant d = edges.node(n);
-      edges.give(n);
+      edges.give(n - 1);
       slots.push_back(d.slot);
       n = d.next;
     }
@@ -105,38 +112,50 @@ TEST(dependants, a_completer_takes_all_edges_once) {
   slot predecessor;
   slot_extra extra;
   predecessor.state.open();
-  for (std::uint32_t s = 10; s < 14; ++s) {
-    EXPECT_EQ(f.edges.add(predecessor, extra, 0, s), dependants::add_result::added);
-  }
-  EXPECT_EQ(f.edges.add(predecessor, extra, 0, 99), dependants::add_result::no_node);
-  EXPECT_EQ(f.take_all(extra, 0), (std::vector<std::uint32_t>{13, 12, 11, 10}));
-  EXPECT_TRUE(f.take_all(extra, 0).empty());
-  EXPECT_EQ(f.edges.add(predecessor, extra, 0, 99), dependants::add_result::added);
+  for (std::uint32_t s = 10; s < 14; ++s) EXPECT_TRUE(f.add(predecessor, extra, 0, s));
+  std::uint32_t none = 0;
+  EXPECT_EQ(f.edges.reserve(&none, 1), 0u);
+  EXPECT_FALSE(f.edges.has(1));
+  EXPECT_EQ(f.take_all(extra), (std::vector<std::uint32_t>{13, 12, 11, 10}));
+  EXPECT_TRUE(f.edges.has(4));
+  EXPECT_TRUE(f.take_all(extra).empty());
+  EXPECT_TRUE(f.add(predecessor, extra, 0, 99));
 }
 
-TEST(dependants, an_edge_to_a_completed_task_is_late) {
+TEST(dependants, an_edge_to_a_completed_task_is_late_and_leaves_nothing) {
   edges_fixture f(4);
   slot predecessor;
   slot_extra extra;
   predecessor.state.open();
   std::uint64_t seen = predecessor.state.word();
   ASSERT_TRUE(predecessor.state.try_finish(seen, status::ok));
-  EXPECT_EQ(f.edges.add(predecessor, extra, 0, 5), dependants::add_result::late);
-  EXPECT_EQ(f.take_all(extra, 0), std::vector<std::uint32_t>{5});
+  EXPECT_FALSE(f.add(predecessor, extra, 0, 5));
+  EXPECT_TRUE(f.take_all(extra).empty());
+  EXPECT_TRUE(f.edges.has(4));
 }
 
-TEST(dependants, a_list_of_an_older_generation_is_empty) {
+// Who comes too late for a task finds the slot's next one, or the one before.
+TEST(dependants, an_edge_to_another_generation_harms_no_list) {
   edges_fixture f(4);
   slot predecessor;
   slot_extra extra;
   predecessor.state.open();
-  ASSERT_EQ(f.edges.add(predecessor, extra, 0, 5), dependants::add_result::added);
-  ASSERT_EQ(f.take_all(extra, 0).size(), 1u);
   predecessor.state.retire();
   predecessor.state.open();
-  EXPECT_TRUE(f.take_all(extra, 1).empty());
-  ASSERT_EQ(f.edges.add(predecessor, extra, 1, 6), dependants::add_result::added);
-  EXPECT_EQ(f.take_all(extra, 1), std::vector<std::uint32_t>{6});
+  ASSERT_TRUE(f.add(predecessor, extra, 1, 6));
+  EXPECT_FALSE(f.add(predecessor, extra, 0, 5));
+  EXPECT_FALSE(f.add(predecessor, extra, 2, 7));
+  EXPECT_EQ(f.take_all(extra), std::vector<std::uint32_t>{6});
+}
+
+TEST(dependants, a_reservation_is_all_that_there_is_at_most) {
+  edges_fixture f(4);
+  std::uint32_t nodes[6];
+  EXPECT_EQ(f.edges.reserve(nodes, 6), 4u);
+  EXPECT_EQ(std::set<std::uint32_t>(nodes, nodes + 4).size(), 4u);
+  for (int i = 0; i < 4; ++i) f.edges.give(nodes[i]);
+  EXPECT_TRUE(f.edges.has(4));
+  EXPECT_FALSE(f.edges.has(5));
 }
 
 TEST(mutex_table, passes_a_mutex_on_in_order_of_arrival) {
