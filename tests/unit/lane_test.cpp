@@ -72,7 +72,7 @@ TEST(lane, a_new_lane_knows_none_of_the_numbers_to_come) {
       EXPECT_TRUE(desk->has_record(n));
       EXPECT_FALSE(desk->has_record(n + 1));
       EXPECT_FALSE(desk->is_skipped(n)) << n;
-      if (n % 3 == 0) desk->skip(n);
+      if (n % 3 == 0) static_cast<void>(desk->take_back(n));
       EXPECT_EQ(desk->is_skipped(n), n % 3 == 0);
       desk->claim(n);
       desk->finish(n);

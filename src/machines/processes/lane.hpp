@@ -74,9 +74,6 @@ struct lane {
     record_of(number).number.store(number, memory_order_seq_cst);
     return wake();
   }
-  void skip(std::uint32_t number) noexcept {
-    record_of(number).skip.store(number, memory_order_relaxed);
-  }
   // wake() claims the right to wake a sleeping worker: true for one of those who try.
   [[nodiscard]] bool wake() noexcept {
     // Pairs with fall_asleep().
@@ -107,18 +104,15 @@ struct lane {
     // fall_asleep(), which an acquire need not do.
     return records[number % lane_records].number.load(memory_order_seq_cst) == number;
   }
-  bool is_skipped(std::uint32_t number) const noexcept {
-    return records[number % lane_records].skip.load(memory_order_relaxed) == number;
-  }
   void claim(std::uint32_t number) noexcept {
     // Read when the kernel says that the worker is dead: then every store it made is there.
     claimed.store(number, memory_order_relaxed);
   }
   // is_skipped() is the look before a task is begun.
-  bool is_skipped(std::uint32_t number) noexcept {
+  bool is_skipped(std::uint32_t number) const noexcept {
     // Pairs with take_back(). Sequentially consistent: it comes after finish() of the task before,
     // and, in a shared pool, after berth::turn().
-    return record_of(number).skip.load(memory_order_seq_cst) == number;
+    return records[number % lane_records].skip.load(memory_order_seq_cst) == number;
   }
   end& end_of(std::uint32_t number) noexcept { return ends[number % lane_records]; }
   void finish(std::uint32_t number) noexcept {
