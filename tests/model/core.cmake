@@ -127,7 +127,7 @@ plant(worker/complete.cpp
   [[if ((model::fault("settle: the barrier's word is only read")
            ? e.barrier_wanted.load(memory_order_seq_cst)
            : e.barrier_wanted.fetch_add(0, memory_order_seq_cst)) != 0]])
-plant(runtime/submit.cpp
+plant(runtime/bulk.cpp
   [[end_bulk(*c, *self, join);
   leave(*c, *self);]]
   [[end_bulk(*c, *self, join);
@@ -135,7 +135,7 @@ plant(runtime/submit.cpp
 plant(flow/mutex_table.hpp
   [[++pool.extra(next).locks_held;]]
   [[if (!model::fault("mutex_table: handed over, but not held")) ++pool.extra(next).locks_held;]])
-plant(runtime/wait.cpp
+plant(runtime/awaits.hpp
   [[.state.announce_waiter(ticket_generation(ids[i]), self.index))
         return false;]]
   [[.state.announce_waiter(ticket_generation(ids[i]), self.index))
@@ -163,7 +163,7 @@ plant(worker/enqueue.hpp
   [[ring(e, self.index + 1);]]
   [[if (model::fault("enqueue: no ring for the own inbox") && self.running != nullptr) return;
   if (!model::fault("enqueue: no ring")) ring(e, self.index + 1);]])
-plant(runtime/submit.cpp
+plant(runtime/admit.hpp
   [[return !is_closing ||]]
   [[return !is_closing || model::fault("submit: does not look at closing once more") ||]])
 plant(runtime/close.cpp
@@ -178,7 +178,7 @@ plant(worker/wake.hpp
   [[if (e.space_wanted.load(memory_order_seq_cst) != 0)]]
   [[if (e.space_wanted.load(memory_order_seq_cst) != 0 &&
       !model::fault("tell_space: slots come back silently"))]])
-plant(runtime/wait.cpp
+plant(runtime/awaits.hpp
   [[await_shared::arm();
     // Pairs with tell_barrier(), a change of the same word: the later one of the two sees what came
     // before the other, the wish or the completions. So this comes after the wish.
@@ -188,11 +188,11 @@ plant(runtime/wait.cpp
     await_shared::arm();
     if (!early && !model::fault("await_space: not counted for the barrier"))
       c.barrier_wanted.fetch_add(1, memory_order_acq_rel);]])
-plant(runtime/wait.cpp
+plant(runtime/awaits.hpp
   [[c.barrier_wanted.fetch_sub(1, memory_order_relaxed);]]
   [[if (!model::fault("await_space: not counted for the barrier"))
       c.barrier_wanted.fetch_sub(1, memory_order_relaxed);]])
-plant(runtime/wait.cpp
+plant(runtime/awaits.hpp
   [[return is_held;]]
   [[return is_held && (is_armed || !model::fault("await_space: forgets that all is held"));]])
 plant(flow/slot_pool.hpp

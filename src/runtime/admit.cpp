@@ -1,0 +1,112 @@
+// What single and bulk submits do in common; see admit.hpp.
+#include "runtime/admit.hpp"
+
+#include "task/arguments.hpp"
+#include "task/slice.hpp"
+
+namespace lev::detail {
+
+namespace {
+
+bool is_dice_gain(const core& c, const draft& d) noexcept {
+  if (procedure_at(d.procedure).diceable) return true;
+  for (unsigned i = 0; i < d.argument_count; ++i) {
+    const argument& a = d.arguments[i];
+    if ((a.flags & argument_sliced) == 0) continue;
+    const std::uint64_t items = slice_items(a);
+    return items >= 2 && items / 2 >= d.grain && c.takers > 1;
+  }
+  return false;
+}
+
+bool refuse_closed(refusal* why) noexcept {
+  return refuse(why, status::closed, -1, "the runtime is closing; submit before close()");
+}
+
+}  // namespace
+
+void choose_grain(const core& c, draft& d, std::uint8_t* flags) noexcept {
+  *flags |= task_timed;
+  for (unsigned i = 0; i < d.argument_count; ++i) {
+    const argument& a = d.arguments[i];
+    if ((a.flags & argument_sliced) == 0) continue;
+    const std::uint32_t place = item_costs::place_of(d.procedure, d.arguments, d.argument_count);
+    const std::uint64_t grain = c.costs.grain(place, slice_items(a), c.takers);
+    d.grain = static_cast<std::uint32_t>(smaller<std::uint64_t>(grain, 0xffffffffu));
+    return;
+  }
+}
+
+bool check_size(const core& c, const draft& d, const draft_facts& facts, std::uint8_t* flags,
+                refusal* why) noexcept {
+  const std::size_t bytes = staged_bytes(d.arguments, d.argument_count, c.copies);
+  if (bytes != 0) *flags |= task_staged;
+  if (facts.may_dice && is_dice_gain(c, d)) *flags |= task_diceable;
+  if (bytes <= c.settings.local_store_bytes) return true;
+  if (facts.may_dice) {
+    *flags |= task_diceable | task_too_big;
+    return true;
+  }
+  return refuse(
+      why, status::too_big, -1,
+      "the task needs %zu bytes of local store, %zu are available; slice its arguments or raise "
+      "config.local_store_bytes",
+      bytes, c.settings.local_store_bytes);
+}
+
+// Tasks of a closing runtime may still submit: draining includes their children.
+bool check_open(core& c, const participant* self, refusal* why) noexcept {
+  if (self == nullptr) {
+    return refuse(
+        why, status::would_block, -1,
+        c.caps.many_hosts
+            ? "more than config.host_threads threads call in; raise it, or end some threads"
+            : "this machine has one host thread, the one that opened the runtime");
+  }
+  if (c.closing.load(memory_order_relaxed) != 0 && self->running == nullptr)
+    return refuse_closed(why);
+  return true;
+}
+
+std::uint32_t await_slot(core& c, participant& self, edge_list& edges) noexcept {
+  if (c.settings.full == when_full::fail) return no_slot;
+  std::uint32_t task = no_slot;
+  while (self.running != nullptr) {
+    if ((task = try_take_room(c, self, edges, true)) != no_slot) return task;
+    if (!wait_space_inside(c, self, edges.count)) return no_slot;
+    if ((task = try_take_room(c, self, edges)) != no_slot) return task;
+  }
+  const bool may_help = c.settings.full == when_full::help;
+  do {
+    if (!may_help || !help(c, self)) {
+      if (is_held_by_caller(c, self)) return no_slot;
+      wait_space(c, self, may_help, edges.count);
+    }
+    task = try_take_room(c, self, edges);
+  } while (task == no_slot);
+  return task;
+}
+
+bool count_out(core& c, participant& self, std::uint32_t task,
+                                 refusal* why) noexcept {
+  give_slot(c, self, task);
+  self.counters.completed.add(1);
+  leave(c, self);  // close() may wait for that count
+  return refuse_closed(why);
+}
+
+bool refuse_full(core& c, const edge_list& edges, refusal* why) noexcept {
+  if (edges.count != 0 && !c.edges.has(edges.count)) {
+    return refuse(
+        why, status::would_block, -1,
+        "after(): the edges between tasks are in use, two for each of the %u tickets; wait "
+        "for some tasks, or raise config.tickets",
+        c.settings.tickets);
+  }
+  return refuse(why, status::would_block, -1,
+                "all %u tickets are in use, by tasks that wait or were not collected; wait for "
+                "some, or raise config.tickets",
+                c.settings.tickets);
+}
+
+}  // namespace lev::detail

@@ -1,0 +1,97 @@
+// admit: what single and bulk submits do in common before a task is queued.
+#ifndef LEVERET_RUNTIME_ADMIT_HPP
+#define LEVERET_RUNTIME_ADMIT_HPP
+
+#include "runtime/wait.hpp"
+#include "task/validate.hpp"
+#include "worker/complete.hpp"
+#include "worker/enqueue.hpp"
+
+namespace lev::detail {
+
+// choose_grain() is for a sliced task that says nothing of it.
+void choose_grain(const core& c, draft& d, std::uint8_t* flags) noexcept;
+
+// has_size() tells whether the local store or the dicer has anything to do with the task,
+// check_size() what.
+inline bool has_size(const core& c, const draft_facts& facts) noexcept {
+  return facts.may_dice || facts.is_strided || (facts.has_address && c.copies.all);
+}
+bool check_size(const core& c, const draft& d, const draft_facts& facts, std::uint8_t* flags,
+                refusal* why) noexcept;
+
+bool check_open(core& c, const participant* self, refusal* why) noexcept;
+
+// The edges that a submit has reserved: one for each predecessor.
+struct edge_list {
+  std::uint32_t count = 0;
+  std::uint32_t nodes[options::after_max];
+};
+
+inline void give_edges(core& c, const edge_list& edges, std::uint32_t from, std::uint32_t to) noexcept {
+  for (std::uint32_t i = from; i < to; ++i) give_edge(c, edges.nodes[i]);
+}
+
+// A slot, of those kept for tasks if `is_spare`, and the edges: all of it, or nothing, so that
+// nobody holds one and waits for the other. Looks before it takes anything: to give back would wake
+// others, who would do the same.
+inline std::uint32_t try_take_room(core& c, participant& self, edge_list& edges,
+                                   bool is_spare = false) noexcept {
+  const auto take = [&]() noexcept {
+    return is_spare ? c.pool.try_take_spare() : c.pool.try_take(self.free_slots);
+  };
+  if (edges.count == 0) return take();
+  const bool has_own = !is_spare && self.free_slots.count() != 0;
+  if ((!has_own && c.pool.looks_exhausted(is_spare)) || !c.edges.has(edges.count)) return no_slot;
+  const std::uint32_t got = c.edges.reserve(edges.nodes, edges.count);
+  std::uint32_t task = no_slot;
+  if (got == edges.count) task = take();
+  if (task == no_slot) give_edges(c, edges, 0, got);
+  return task;
+}
+
+// await_slot() finds a free slot, and edges, where there are none now: by help, waiting or not at
+// all. refuse_full() says why not.
+[[gnu::noinline]] std::uint32_t await_slot(core& c, participant& self, edge_list& edges) noexcept;
+bool refuse_full(core& c, const edge_list& edges, refusal* why) noexcept;
+
+inline void write_slot(core& c, const participant& self, std::uint32_t task, const draft& d,
+                       std::uint8_t flags) noexcept {
+  slot& s = c.pool.at(task);
+  const job* by = self.running;
+  s.state.open((flags & task_detached) != 0 ? std::uint64_t{state_bits::released} : 0);
+  s.procedure = d.procedure;
+  s.argument_count = d.argument_count;
+  s.flags = flags;
+  s.parent = by == nullptr ? no_slot : by->task;
+  s.parent_generation =
+      by == nullptr ? 0 : static_cast<std::uint16_t>(state_bits::generation(by->seen));
+  s.priority = d.priority;
+  s.key = d.key;
+  s.grain = d.grain;
+  s.dice_depth = 0;
+  s.mailbox = 0;
+  for (unsigned i = 0; i < d.argument_count; ++i) c.pool.argument_at(task, i) = d.arguments[i];
+}
+
+// count_out() is for a task that was counted after all: it gives its slot back and takes it out of
+// the count.
+[[gnu::noinline]] bool count_out(core& c, participant& self, std::uint32_t task,
+                                 refusal* why) noexcept;
+
+// count_in() counts a task as submitted, unless close() came between the look in check_open() and here: it
+// must not drain the runtime and miss the task. Here: count, then look at `closing`. There: set
+// `closing`, then look at the counts, with the heavy fence between the two that this side has not.
+inline bool count_in(core& c, participant& self, std::uint32_t task, refusal* why) noexcept {
+  self.counters.submitted.add(1);
+  if (self.running != nullptr) return true;  // the drain waits for its parent
+  // Pairs with close_within(). Where there is no heavy fence, a change of the word that adds
+  // nothing comes either before close()'s and shows it the count, or after it.
+  const bool is_closing = c.has_heavy_fence ? c.closing.load(memory_order_seq_cst) != 0
+                                            : c.closing.fetch_add(0, memory_order_seq_cst) != 0;
+  return !is_closing || count_out(c, self, task, why);
+}
+
+}  // namespace lev::detail
+
+#endif

@@ -1,0 +1,131 @@
+// awaits: what one waits for: a ticket, one of several, the end of everything, a free slot. All of it
+// is for serve_until() and wait_in_task().
+#ifndef LEVERET_RUNTIME_AWAITS_HPP
+#define LEVERET_RUNTIME_AWAITS_HPP
+
+#include "runtime/wait.hpp"
+#include "worker/complete.hpp"
+
+namespace lev::detail {
+
+struct await_ticket final : awaited {
+  await_ticket(core& home, participant& waiter, std::uint64_t id) noexcept
+      : state(home.pool.at(ticket_task(id)).state),
+        task(ticket_task(id)),
+        generation(ticket_generation(id)),
+        self(waiter) {}
+  bool is_there() noexcept override { return state.peek(generation) != status::pending; }
+  bool arm() noexcept override { return state.announce_waiter(generation, self.index); }
+  bool awaits(std::uint32_t other) const noexcept override { return other == task; }
+  task_state<>& state;
+  std::uint32_t task;
+  std::uint32_t generation;
+  participant& self;
+};
+
+// One of the shared wishes that completers and slot givers look for.
+struct await_shared : awaited {
+  await_shared(participant& waiter, std::uint32_t what, atomic<std::uint32_t>& how_many) noexcept
+      : self(waiter), want(what), wanted(how_many) {}
+  bool arm() noexcept override {
+    self.wants.store(self.wants.load(memory_order_relaxed) | want, memory_order_relaxed);
+    // Pairs with tell_space(), settle() and complete(): they do the deed, then look at the count;
+    // sequentially consistent, as this waiter counts itself and then looks at the deed.
+    wanted.fetch_add(1, memory_order_seq_cst);
+    return true;
+  }
+  void disarm() noexcept override {
+    wanted.fetch_sub(1, memory_order_relaxed);
+    // Those of other contexts are disarmed together with this one.
+    self.wants.store(self.wants.load(memory_order_relaxed) & ~want, memory_order_relaxed);
+  }
+  bool is_patient() const noexcept override { return true; }
+
+ protected:
+  await_shared(const await_shared&) = default;
+  await_shared& operator=(const await_shared&) = delete;
+  ~await_shared() = default;
+  participant& self;
+  std::uint32_t want;
+  atomic<std::uint32_t>& wanted;  // Written by sleepers, read by completers; see engine
+};
+
+struct await_quiescent final : await_shared {
+  await_quiescent(core& home, participant& waiter) noexcept
+      : await_shared(waiter, want_barrier, home.barrier_wanted), c(home) {}
+  bool is_there() noexcept override {
+    return c.phase_open.load(memory_order_relaxed) == 0 && is_quiescent(c);
+  }
+  core& c;
+};
+
+// A free slot, and edges; or the end of the last task, after which there may never be one.
+struct await_space final : await_shared {
+  await_space(core& home, participant& waiter, std::uint32_t edges) noexcept
+      : await_shared(waiter, want_space | want_barrier, home.space_wanted),
+        c(home),
+        edge_count(edges) {}
+  bool is_there() noexcept override {
+    // The counters' lines belong to busy workers: while it polls, it seldom looks at them.
+    constexpr std::uint32_t looks_per_count = 64;
+    if (!c.pool.looks_exhausted(self.running != nullptr) && c.edges.has(edge_count)) return true;
+    if (is_armed || ++looks % looks_per_count == 0) is_held = is_held_by_caller(c, self);
+    return is_held;
+  }
+  bool arm() noexcept override {
+    is_armed = true;
+    await_shared::arm();
+    // Pairs with tell_barrier(), a change of the same word: the later one of the two sees what came
+    // before the other, the wish or the completions. So this comes after the wish.
+    c.barrier_wanted.fetch_add(1, memory_order_acq_rel);
+    return true;
+  }
+  void disarm() noexcept override {
+    is_armed = false;
+    c.barrier_wanted.fetch_sub(1, memory_order_relaxed);
+    await_shared::disarm();
+  }
+  core& c;
+  std::uint32_t edge_count;
+  bool is_armed = false;
+  bool is_held = false;  // as last looked at
+  std::uint32_t looks = 0;
+};
+
+// One of several tickets, given by their numbers; 0 is passed over.
+struct await_any final : awaited {
+  await_any(core& home, participant& waiter, const std::uint64_t* all, std::size_t n) noexcept
+      : c(home), self(waiter), ids(all), count(n) {}
+  bool is_there() noexcept override { return first_done() != none_ready; }
+  bool arm() noexcept override {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (ids[i] == 0) continue;
+      if (!c.pool.at(ticket_task(ids[i]))
+               .state.announce_waiter(ticket_generation(ids[i]), self.index))
+        return false;
+    }
+    return true;
+  }
+  bool awaits(std::uint32_t other) const noexcept override {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (ids[i] != 0 && ticket_task(ids[i]) == other) return true;
+    }
+    return false;
+  }
+  std::size_t first_done() const noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (ids[i] == 0) continue;
+      if (c.pool.at(ticket_task(ids[i])).state.peek(ticket_generation(ids[i])) != status::pending)
+        return i;
+    }
+    return none_ready;
+  }
+  core& c;
+  participant& self;
+  const std::uint64_t* ids;
+  std::size_t count;
+};
+
+}  // namespace lev::detail
+
+#endif

@@ -1,0 +1,162 @@
+// Bulk submits and loops: many tasks behind one ticket.
+#include "runtime/admit.hpp"
+#include "runtime/check_call.hpp"
+
+#include <cstdio>
+
+namespace lev::detail {
+
+namespace {
+
+// A bulk submit's pieces, on their way to the ready queue in batches: one doorbell and one
+// reservation for many.
+class bulk {
+ public:
+  bulk(core& c, participant& self, std::uint32_t join) noexcept
+      : core_(c), self_(self), join_(join) {}
+
+  bool add(draft d, refusal* why) noexcept {
+    std::uint8_t flags = task_detached | task_is_piece;
+    draft_facts facts;
+    if (!validate(d, &facts, why) || !check_remote(core_, d, facts, why)) return false;
+    if (facts.is_sliced && d.grain == 0) choose_grain(core_, d, &flags);
+    if (has_size(core_, facts) && !check_size(core_, d, facts, &flags, why)) return false;
+    std::uint32_t task = core_.pool.try_take(self_.free_slots);
+    edge_list none;
+    if (task == no_slot) {
+      flush();
+      task = await_slot(core_, self_, none);
+    }
+    if (task == no_slot) return refuse_full(core_, none, why);
+    write_slot(core_, self_, task, d, flags);
+    core_.pool.at(task).parent = join_;
+    core_.pool.extra(join_).pieces.fetch_add(1, memory_order_relaxed);
+    if ((flags & (task_diceable | task_too_big)) != 0 || core_.sched.has_filters()) {
+      self_.counters.submitted.add(1);
+      enqueue(core_, self_, task);
+      return true;
+    }
+    batch_[count_++] = task;
+    if (count_ == batch_max) flush();
+    return true;
+  }
+  void flush() noexcept {
+    if (count_ == 0) return;
+    self_.counters.submitted.add(count_);
+    if (self_.running == nullptr || core_.remote != nullptr) {
+      while (!core_.sched.ready().try_push_all(batch_, count_)) real_env::pause();
+    } else {
+      // A task's own: it runs them on top of itself, the first one first.
+      for (std::uint32_t i = count_; i-- > 0;) {
+        if (!push_own(core_, self_, batch_[i])) push_ready(core_, batch_[i]);
+      }
+    }
+    count_ = 0;
+    if (core_.remote != nullptr) return post_ready(core_, self_);
+    ring(core_, self_.index + 1);
+  }
+
+ private:
+  static constexpr std::uint32_t batch_max = 32;
+  core& core_;
+  participant& self_;
+  std::uint32_t join_;
+  std::uint32_t count_ = 0;
+  std::uint32_t batch_[batch_max];
+};
+
+draft draft_of(const descriptor& d) noexcept {
+  return {d.procedure, d.argument_count, d.flags, d.grain, d.priority, d.key, d.arguments};
+}
+
+// The join of a bulk: a task that is never queued. It counts one piece more than there are until
+// the submit is done.
+std::uint32_t open_join(core& c, participant& self, refusal* why) noexcept {
+  std::uint32_t join = c.pool.try_take(self.free_slots);
+  edge_list none;
+  if (join == no_slot) join = await_slot(c, self, none);
+  if (join == no_slot) return refuse_full(c, none, why), no_slot;
+  if (!count_in(c, self, join, why)) return no_slot;
+  const draft nothing{0, 0, 0, 0, 0, 0, nullptr};
+  write_slot(c, self, join, nothing, task_is_join);
+  slot_extra& extra = c.pool.extra(join);
+  extra.pieces.store(1, memory_order_relaxed);
+  extra.failures.store(0, memory_order_relaxed);
+  extra.first_failure.store(0, memory_order_relaxed);
+  extra.task_code = 0;
+  return join;
+}
+
+}  // namespace
+
+std::uint64_t submit_bulk(core* c, std::size_t count, fill make, void* context) {
+  refusal why;
+  participant* self = here(*c);
+  std::uint32_t join = no_slot;
+  if (!check_open(*c, self, &why) || (join = open_join(*c, *self, &why)) == no_slot) {
+    throw error(why.code, why.argument, why.message);
+  }
+  const std::uint64_t id = ticket_id(join, c->pool.at(join).state.generation());
+  bulk b(*c, *self, join);
+  descriptor d;
+  std::size_t i = 0;
+  bool accepted = true;
+  std::exception_ptr thrown;
+  try {
+    for (; i < count && accepted; ++i) {
+      make(context, i, d);
+      accepted = b.add(draft_of(d), &why);
+    }
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  b.flush();
+  // The submit lets go of the join; the last piece completes it.
+  end_bulk(*c, *self, join);
+  leave(*c, *self);
+  if (accepted && !thrown) return id;
+  // The tasks before it run with the caller's memory: do not leave before they are done.
+  wait_surely(c, id);
+  if (thrown) std::rethrow_exception(thrown);
+  char message[256];
+  std::snprintf(message, sizeof message, "task %zu of the bulk: %s", i - 1, why.message);
+  throw error(why.code, why.argument, message);
+}
+
+namespace {
+
+// What parallel_for passes: the loop's body and its context, as one value argument.
+struct loop_body {
+  void (*run)(void*, range);
+  void* context;
+};
+procedure_id loop_procedure() {
+  static const procedure_id id =
+      define("leveret.parallel_for", [](loop_body b, range r) { b.run(b.context, r); }).id;
+  return id;
+}
+
+}  // namespace
+
+// In a task that is too deep to wait, or when all tickets are in use, the caller runs the whole loop:
+// that needs neither.
+void run_loop(core* c, range r, std::uint32_t grain, void (*run)(void*, range), void* context) {
+  if (c->remote != nullptr) {
+    throw error(status::not_supported, -1,
+                "parallel_for: a loop's body refers to this process's memory, and the workers are "
+                "other processes; submit a procedure with a lev::range instead");
+  }
+  const participant* self = here(*c);
+  if (self != nullptr && self->nest >= c->settings.nest_max) return run(context, r);
+  const argument arguments[] = {parameter<loop_body>::pack({run, context}),
+                                parameter<range>::pack(r)};
+  refusal why;
+  const draft loop{loop_procedure(), 2, 0, grain, 0, 0, arguments};
+  const std::uint64_t id = try_submit(c, loop, nullptr, false, &why);
+  if (id == 0 && why.code == status::would_block && self != nullptr) return run(context, r);
+  if (id == 0) throw error(why.code, why.argument, why.message);
+  const outcome o = wait_surely(c, id);
+  if (o.code != status::ok) throw_outcome(o);
+}
+
+}  // namespace lev::detail
