@@ -133,6 +133,9 @@ class machine {
   virtual status why_status() const noexcept { return status::out_of_memory; }
   // join() returns when every entry has returned.
   virtual void join() noexcept = 0;
+  // abandon() is called in a process that was forked from the one that opened the machine, in place
+  // of join() and destruction: it must not touch what the two have in common.
+  virtual void abandon() noexcept {}
 
   // Time since the machine was made.
   virtual std::uint64_t now_ns() noexcept = 0;

@@ -113,8 +113,7 @@ bool pool::join_keeper() {
       poll(nullptr, 0, 1);  // somebody else is about to listen
     }
     // Its first process is over when the keeper is on its own, or could not be started.
-    if (zygote_ > 0) waitpid(zygote_, nullptr, 0);
-    zygote_ = 0;
+    reap_zygote();
   } while (monotonic_ns() < deadline_ns);
   errno = ETIMEDOUT;
   return fail("waiting for the pool's keeper");

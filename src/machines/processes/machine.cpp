@@ -4,6 +4,7 @@
 #include "machines/processes/pool.hpp"
 #include "machines/processes/text.hpp"
 #include "share/faults.hpp"
+#include "share/role.hpp"
 #include "sync/elsewhere.hpp"
 #include "sync/futex.hpp"
 
@@ -32,6 +33,10 @@ class process_machine final : public machine, public remote_workers {
   status why_status() const noexcept override { return pool_.why_status(); }
 
   bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept override;
+  void abandon() noexcept override {
+    is_service = false;  // if it was the service that forked, in a callback
+    pool_.abandon();
+  }
   void join() noexcept override {
     if (is_started_) pthread_join(service_, nullptr);
     is_started_ = false;
@@ -220,7 +225,14 @@ bool process_machine::was_begun(std::uint32_t worker) noexcept {
 
 extern const machine_kind processes_kind;
 const machine_kind processes_kind = {
-    "processes", []() noexcept -> const char* { return nullptr; },
+    "processes",
+    []() noexcept -> const char* {
+      return is_privileged()
+                 ? "the program has rights that its user does not have (set-user-id, set-group-id, "
+                   "file capabilities), and its worker processes would take orders from that "
+                   "user's environment; use the machine threads"
+                 : nullptr;
+    },
     [](const config& c) noexcept -> machine* { return new (std::nothrow) process_machine(c); },
     true};
 

@@ -3,6 +3,7 @@
 
 #include "base/numbers.hpp"
 #include "share/faults.hpp"
+#include "share/role.hpp"
 #include "share/zone.hpp"
 #include "sync/futex.hpp"
 
@@ -134,10 +135,13 @@ void pool::keep_names() {
 
 bool pool::open(std::uint32_t workers) {
   keep_names();
-  // A program that was started as a zygote and got here would start another one, and so on.
-  if (std::getenv(zygote_variable) != nullptr) {
-    errno = ELOOP;
-    return fail("this process was started to be a zygote, but its constructors did not run");
+  // Its workers would start workers, and so on.
+  if (role() != process_role::host) {
+    errno = 0;
+    why_status_ = status::unavailable;
+    return fail(
+        "this process is itself a worker of another runtime; open it on the machine threads, or in "
+        "the host");
   }
   if (!open_files(workers)) return false;
   about_.store_bytes = settings_.local_store_bytes;
@@ -174,19 +178,20 @@ ssize_t pool::receive_report(report* r, int* file) noexcept {
 // Takes the reports there are, after waiting for one for `wait_ms`. False: a worker that is to be
 // there when the runtime opens will not be.
 bool pool::take_start_reports(int wait_ms) {
-  pollfd watched{socket_, POLLIN, 0};
+  pollfd watched[2] = {{socket_, POLLIN, 0}, {zygote_file_, POLLIN, 0}};
   int ready;
-  while ((ready = poll(&watched, 1, wait_ms)) < 0 && errno == EINTR) {
+  while ((ready = poll(watched, 2, wait_ms)) < 0 && errno == EINTR) {
   }
+  const bool is_over = watched[1].revents != 0;
   errno = ETIMEDOUT;
   if (ready == 0) return wait_ms == 0 || fail("waiting for a worker process to start");
   for (;;) {
     report r;
     int file = -1;
     const ssize_t got = receive_report(&r, &file);
-    if (got < 0) return true;
+    if (got < 0 && !is_over) return true;
     errno = EPIPE;
-    if (got == 0) return fail("the zygote process ended while it started workers");
+    if (got <= 0) return fail("the zygote process ended while it started workers");
     errno = r.what == report::not_started ? r.number : EMFILE;
     const bool has_started =
         r.what != report::not_started && (r.what != report::started || file >= 0);
@@ -252,13 +257,14 @@ void pool::ring() noexcept {
 }
 
 void pool::wait(std::uint64_t timeout_ns) noexcept {
-  pollfd watched[2] = {{bell_, POLLIN, 0}, {socket_, POLLIN, 0}};
+  pollfd watched[3] = {{bell_, POLLIN, 0}, {socket_, POLLIN, 0}, {zygote_file_, POLLIN, 0}};
   timespec limit{static_cast<time_t>(timeout_ns / 1'000'000'000u),
                  static_cast<long>(timeout_ns % 1'000'000'000u)};
-  const nfds_t count = is_zygote_lost_ ? 1 : 2;
+  const nfds_t count = is_zygote_lost_ ? 1 : 3;
   if (fault_at("host.sleep") ||
       ppoll(watched, count, timeout_ns == no_deadline ? nullptr : &limit, nullptr) <= 0)
     return;
+  is_zygote_over_ |= count == 3 && watched[2].revents != 0;
   if (watched[0].revents == 0) return;
   std::uint64_t rings;
   [[maybe_unused]] const ssize_t n = read(bell_, &rings, sizeof rings);
@@ -344,7 +350,8 @@ bool pool::next_death(remote_death* death) {
     report r;
     int file = -1;
     const ssize_t got = receive_report(&r, &file);
-    if (got == 0) {
+    if (got == 0 || (got < 0 && is_zygote_over_)) {
+      close_file(&file);
       zygote_is_gone();
     } else if (got == sizeof r) {
       take_report(r, file);

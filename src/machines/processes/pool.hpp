@@ -29,6 +29,8 @@ class pool {
   const char* why() const noexcept { return why_; }
   // close() ends all processes. Nobody may use the pool any more.
   void close() noexcept;
+  // abandon() is for a process that was forked: it gives up what it holds of its parent's pool.
+  void abandon() noexcept;
 
   status why_status() const noexcept { return why_status_; }
   // One worker's line; callers take turns (remote_workers). What the host needs to be sure of is
@@ -90,6 +92,9 @@ class pool {
   ssize_t receive_report(report* r, int* file) noexcept;
   void end_zygote() noexcept;
   void drop_zygote() noexcept;
+  void hang_up() noexcept;
+  void kill_zygote() noexcept;
+  void reap_zygote() noexcept;
   void welcome(std::uint32_t worker) noexcept;
   void take_report(const report& r, int file);
   void zygote_is_gone();
@@ -117,6 +122,8 @@ class pool {
   int bell_ = -1;
   int socket_ = -1;
   pid_t zygote_ = 0;
+  int zygote_file_ = -1;         // its pidfd; -1 of a keeper, and where the system gave none
+  bool is_zygote_over_ = false;  // it has ended, whatever its socket says
   std::uint32_t arriving_ = 0;   // workers alive that were not ordered to work
   bool is_zygote_lost_ = false;  // and could not be started again
   book_writer procedures_;

@@ -2,6 +2,7 @@
 #include "machines/processes/start_strings.hpp"
 
 #include "machines/processes/zygote.hpp"
+#include "share/role.hpp"
 
 #include <cstdint>
 #include <cstdio>

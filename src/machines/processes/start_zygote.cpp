@@ -2,6 +2,7 @@
 #include "machines/processes/pool.hpp"
 #include "machines/processes/start_strings.hpp"
 #include "share/faults.hpp"
+#include "share/role.hpp"
 #include "share/zone.hpp"
 
 #include <fcntl.h>
@@ -52,8 +53,7 @@ bool pool::spawn_zygote(int socket) {
   std::snprintf(variable, sizeof variable, "%s=%d",
                 is_own ? zygote_variable : worker_program_variable, zygote_socket);
   const std::vector<char*> environment = environment_for(settings_.isolation, variable);
-  char name[] = "leveret-zygote";
-  char* own[] = {name, nullptr};
+  char* own[] = {const_cast<char*>(zygote_name), nullptr};
   const int code =
       fault_at("host.spawn")
           ? errno
@@ -61,7 +61,12 @@ bool pool::spawn_zygote(int socket) {
                          is_own ? own : const_cast<char* const*>(command), environment.data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
-  if (code == 0) return true;
+  if (code == 0) {
+    zygote_file_ = fault_at("host.pidfd_open")
+                       ? -1
+                       : above_stdio(static_cast<int>(syscall(SYS_pidfd_open, zygote_, 0)));
+    return true;
+  }
   zygote_ = 0;
   errno = code;
   return fail("starting the zygote process");
@@ -98,17 +103,18 @@ bool pool::introduce() noexcept {
 }
 
 bool pool::await_ready() noexcept {
-  pollfd watched{socket_, POLLIN, 0};
+  pollfd watched[2] = {{socket_, POLLIN, 0}, {zygote_file_, POLLIN, 0}};
   int ready;
-  while ((ready = poll(&watched, 1, start_ms_max)) < 0 && errno == EINTR) {
+  while ((ready = poll(watched, 2, start_ms_max)) < 0 && errno == EINTR) {
   }
   report r;
   r.what = report::refused;
   int file = -1;
   errno = ETIMEDOUT;
-  if (ready > 0 && !fault_at("host.receive_ready") &&
-      receive_message(socket_, &r, sizeof r, &file, 1, 0) == 0)
-    errno = EPIPE;
+  if (ready > 0 && !fault_at("host.receive_ready")) {
+    const ssize_t got = receive_message(socket_, &r, sizeof r, &file, 1, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno == EAGAIN)) errno = EPIPE;
+  }
   if (r.what == report::ready) {
     member_.store(r.member, memory_order_relaxed);
     return !is_shared() || map_page(&file);
@@ -146,28 +152,59 @@ void pool::zygote_is_gone() {
   }
 }
 
-void pool::drop_zygote() noexcept {
+// Ends the connection, not only this end of it: a child of this process may hold it, too.
+void pool::hang_up() noexcept {
+  if (socket_ >= 0) shutdown(socket_, SHUT_RDWR);
   close_file(&socket_);
-  if (zygote_ > 0) {
+}
+
+// A host that reaps all its children may have freed the zygote's number for another process: where
+// there is a file for it, the signal goes by that.
+void pool::kill_zygote() noexcept {
+  if (zygote_file_ >= 0) {
+    syscall(SYS_pidfd_send_signal, zygote_file_, SIGKILL, nullptr, 0);
+  } else {
     ::kill(zygote_, SIGKILL);
-    waitpid(zygote_, nullptr, 0);
+  }
+}
+
+void pool::reap_zygote() noexcept {
+  while (zygote_ > 0 && waitpid(zygote_, nullptr, 0) < 0 && errno == EINTR) {
   }
   zygote_ = 0;
+  close_file(&zygote_file_);
+  is_zygote_over_ = false;
+}
+
+void pool::drop_zygote() noexcept {
+  hang_up();
+  if (zygote_ > 0) kill_zygote();
+  reap_zygote();
 }
 
 // The zygote ends when its socket does; a program that was named as one and does not is killed.
 void pool::end_zygote() noexcept {
-  close_file(&socket_);
+  hang_up();
   if (zygote_ <= 0) return;
   constexpr int leave_ms_max = 2'000;
-  int file =
-      fault_at("host.pidfd_open") ? -1 : static_cast<int>(syscall(SYS_pidfd_open, zygote_, 0));
-  pollfd over{file, POLLIN, 0};
-  if (file < 0 || poll(&over, 1, leave_ms_max) != 1) ::kill(zygote_, SIGKILL);
-  close_file(&file);
+  pollfd over{zygote_file_, POLLIN, 0};
+  if (zygote_file_ < 0 || poll(&over, 1, leave_ms_max) != 1) kill_zygote();
   fault_at("host.wait_zygote");
-  waitpid(zygote_, nullptr, 0);
-  zygote_ = 0;
+  reap_zygote();
+}
+
+// In a process that was forked: the pool is its parent's. What it got copies of is closed, so that
+// it keeps nothing alive; the lanes stay mapped, and nobody looks at them.
+void pool::abandon() noexcept {
+  close_file(&socket_);
+  close_file(&bell_);
+  close_file(&zygote_file_);
+  close_file(&shared_file_);
+  if (owns_heap_file_) close_file(&heap_file_);
+  for (std::uint32_t i = 0; i < workers_; ++i) {
+    close_file(&seats_[i].file);
+    close_file(&seats_[i].pidfd);
+  }
 }
 
 }  // namespace lev::processes

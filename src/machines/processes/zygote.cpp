@@ -6,11 +6,11 @@
 #include "machines/processes/start_strings.hpp"
 #include "machines/processes/trial.hpp"
 #include "share/faults.hpp"
+#include "share/role.hpp"
 #include "share/zone.hpp"
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <fcntl.h>
 #include <link.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -33,6 +33,7 @@ namespace {
 
 struct zygote {
   int socket = -1;
+  int host = -1;  // its pidfd; -1 where it cannot be watched
   int bell = -1;
   int signals = -1;
   introduction about;
@@ -42,8 +43,20 @@ struct zygote {
   pid_t pids[workers_max] = {};
 };
 
+// Waits until the host has sent something, or takes something. False: it has ended. Its end of the
+// socket does not tell, as a process that it forked may hold that, too.
+bool await_host(const zygote& z, short what) noexcept {
+  pollfd watched[2] = {{z.socket, what, 0}, {z.host, POLLIN, 0}};
+  while (poll(watched, 2, -1) < 0 && errno == EINTR) {
+  }
+  return watched[1].revents == 0;
+}
+
 [[nodiscard]] bool tell(const zygote& z, const report& r, int file = -1) noexcept {
-  return send_message(z.socket, &r, sizeof r, &file, file < 0 ? 0 : 1);
+  while (!send_message(z.socket, &r, sizeof r, &file, file < 0 ? 0 : 1, MSG_DONTWAIT)) {
+    if (errno != EAGAIN || !await_host(z, POLLOUT)) return false;
+  }
+  return true;
 }
 
 // When the host is gone, and when it could not be told something: it would wait for ever for a
@@ -98,6 +111,8 @@ void try_confining(const zygote& z) noexcept {
 }
 
 void meet_host(zygote& z) noexcept {
+  z.host = open_host(z.socket);
+  if ((z.host < 0 && errno == ESRCH) || !await_host(z, POLLIN)) _exit(0);
   int files[3];
   const ssize_t got = receive_message(z.socket, &z.about, sizeof z.about, files, 3, 0);
   if (got != sizeof z.about || z.about.tag != introduction::magic || files[2] < 0)
@@ -138,6 +153,7 @@ void begin_worker(void* context, pid_t parent) {
   become_worker(z.about, parent);
   close(z.socket);
   close(z.signals);
+  if (z.host >= 0) close(z.host);
   fault_at("worker.begin");
   if (fault_at("worker.map_lane") || !map_at(o.lane_begin, lane_file, z.about.lane_bytes, true))
     _exit(1);
@@ -191,6 +207,7 @@ void reap(zygote& z) noexcept {
 }  // namespace
 
 [[noreturn]] void run_zygote(int socket, const fork_hooks& hooks) noexcept {
+  take_role(process_role::worker);
   int listens = 0;
   socklen_t bytes = sizeof listens;
   if (getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) == 0 && listens != 0)
@@ -201,8 +218,9 @@ void reap(zygote& z) noexcept {
   prctl(PR_SET_NAME, "leveret-zygote");
   meet_host(z);
   for (;;) {
-    pollfd watched[2] = {{z.socket, POLLIN, 0}, {z.signals, POLLIN, 0}};
-    if (poll(watched, 2, -1) < 0) continue;
+    pollfd watched[3] = {{z.socket, POLLIN, 0}, {z.signals, POLLIN, 0}, {z.host, POLLIN, 0}};
+    if (poll(watched, 3, -1) < 0) continue;
+    if (watched[2].revents != 0) end_all(z);
     // Deaths first: a start on the same lane follows the report of the death.
     if (watched[1].revents != 0) reap(z);
     if (watched[0].revents == 0) continue;
@@ -216,7 +234,8 @@ void reap(zygote& z) noexcept {
   }
 }
 
-const char* const zygote_variable = "LEVERET_ZYGOTE";
+const char* const zygote_variable = started_again_variable;
+const char* const zygote_name = "leveret-zygote";
 
 namespace {
 
@@ -264,13 +283,17 @@ void run_other_constructors(int argc, char** argv, char** environment) {
 }
 
 // Runs while the program loads. In every program but a zygote it looks for one variable and
-// returns.
+// returns. A program that a host has started, and whose socket cannot be believed, must not come to
+// its main(), which would do everything once more.
 [[gnu::constructor]] void become_zygote(int argc, char** argv, char** environment) {
-  const char* number = std::getenv(zygote_variable);
-  if (number == nullptr || *number == 0) return;
-  const int socket = std::atoi(number);
+  const int socket = role() == process_role::starting ? host_socket(zygote_variable) : -1;
+  if (socket < 0) {
+    const bool is_meant = argc > 0 && std::strcmp(argv[0], zygote_name) == 0;
+    if (is_meant && secure_getenv(zygote_variable) != nullptr) _exit(1);
+    return;
+  }
+  take_role(process_role::starting);
   unsetenv(zygote_variable);
-  if (fcntl(socket, F_GETFD) < 0) return;
   run_other_constructors(argc, argv, environment);
   run_zygote(socket, {});
 }
@@ -282,10 +305,9 @@ void run_other_constructors(int argc, char** argv, char** environment) {
 namespace lev {
 
 void run_worker_program(const fork_hooks& hooks) noexcept {
-  const char* number = std::getenv(processes::worker_program_variable);
-  if (number == nullptr || *number == 0) return;
-  const int socket = std::atoi(number);
-  unsetenv(processes::worker_program_variable);
+  const int socket = role() == process_role::starting ? host_socket(worker_program_variable) : -1;
+  if (socket < 0) return;
+  unsetenv(worker_program_variable);
   processes::run_zygote(socket, hooks);
 }
 

@@ -1,8 +1,8 @@
 // zygote: a small process that starts the workers. It is the host program started again, before the
 // host's memory grows: starting a process from it takes as long on a host of 8 GiB as on one of 8
 // MiB, and copies nothing of the host's threads and locks. It does nothing but fork workers, wait
-// for their deaths and tell the host, over one socket. When the socket's other end is gone the host
-// is, and the zygote kills its workers and ends.
+// for their deaths and tell the host, over one socket. When the socket's other end is gone, or the
+// host is (a child that it forked may hold that end, too), the zygote kills its workers and ends.
 #ifndef LEVERET_MACHINES_PROCESSES_ZYGOTE_HPP
 #define LEVERET_MACHINES_PROCESSES_ZYGOTE_HPP
 
@@ -14,6 +14,8 @@
 
 #include <sys/types.h>
 #include <unistd.h>
+
+#include <utility>
 
 namespace lev::processes {
 
@@ -76,9 +78,10 @@ struct report {
   char text[120] = {};  // refused, unavailable: what failed
 };
 
+// Forgotten first: a process that another thread forks here must not close what gets the number.
 inline void close_file(int* file) noexcept {
-  if (*file >= 0) close(*file);
-  *file = -1;
+  const int number = std::exchange(*file, -1);
+  if (number >= 0) close(number);
 }
 
 // send_message() and receive_message() move one message, with up to `file_max` files. Receiving
@@ -120,13 +123,11 @@ struct worker_start {
 // has not begun the task; its successor loads the library first.
 constexpr int new_library_code = 75;
 
-// The variable by which a program that is started again knows that it is to be a zygote; its value
-// is the number of the socket. Defined beside the constructor that looks for it: whoever uses the
-// name links the constructor.
+// The variable by which the host program that is started again knows that it is to be a zygote, and
+// the name that it is started by. Defined beside the constructor that looks for them: whoever uses
+// them links the constructor.
 extern const char* const zygote_variable;
-
-// The same for a program named by config::worker_command, which calls lev::run_worker_program().
-constexpr const char* worker_program_variable = "LEVERET_WORKER_SOCKET";
+extern const char* const zygote_name;
 
 }  // namespace lev::processes
 

@@ -1,0 +1,102 @@
+// What a process is told by its environment, and how much of that it believes.
+#include "share/role.hpp"
+
+#include <sys/auxv.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+
+namespace lev {
+
+namespace {
+
+constinit process_role role_now = process_role::host;
+constinit bool is_known = false;
+
+int socket_option(int socket, int name) noexcept {
+  int value = -1;
+  socklen_t bytes = sizeof value;
+  return getsockopt(socket, SOL_SOCKET, name, &value, &bytes) == 0 ? value : -1;
+}
+
+bool made_by(int socket, ucred* who) noexcept {
+  socklen_t bytes = sizeof *who;
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, who, &bytes) == 0 && bytes == sizeof *who;
+}
+
+// Whether an end of a connection has no name, as both ends of a socketpair().
+bool is_unnamed(int (*name_of)(int, sockaddr*, socklen_t*), int socket) noexcept {
+  sockaddr_un name{};
+  socklen_t bytes = sizeof name;
+  return name_of(socket, reinterpret_cast<sockaddr*>(&name), &bytes) == 0 &&
+         bytes == sizeof name.sun_family;
+}
+int own_name(int socket, sockaddr* name, socklen_t* bytes) noexcept {
+  return getsockname(socket, name, bytes);
+}
+int peer_name(int socket, sockaddr* name, socklen_t* bytes) noexcept {
+  return getpeername(socket, name, bytes);
+}
+
+// A pair's other end, or the door of a shared pool; made by a process of this user.
+bool is_from_host(int socket) noexcept {
+  ucred who{};
+  if (socket_option(socket, SO_DOMAIN) != AF_UNIX ||
+      socket_option(socket, SO_TYPE) != SOCK_SEQPACKET || !made_by(socket, &who) ||
+      who.uid != geteuid() || who.pid == getpid())
+    return false;
+  return socket_option(socket, SO_ACCEPTCONN) == 1 ||
+         (is_unnamed(&own_name, socket) && is_unnamed(&peer_name, socket));
+}
+
+}  // namespace
+
+process_role role() noexcept {
+  if (is_known) return role_now;
+  const bool is_to_be_zygote =
+      host_socket(started_again_variable) >= 0 || host_socket(worker_program_variable) >= 0;
+  take_role(is_to_be_zygote ? process_role::starting : process_role::host);
+  return role_now;
+}
+
+void take_role(process_role now) noexcept {
+  is_known = true;
+  role_now = now;
+}
+
+int host_socket(const char* variable) noexcept {
+  // Not getenv(): the user of a privileged program has chosen the variable and the socket.
+  const char* text = secure_getenv(variable);
+  if (text == nullptr || *text < '0' || *text > '9') return -1;
+  char* end = nullptr;
+  const long number = std::strtol(text, &end, 10);
+  if (*end != 0 || number > INT_MAX) return -1;
+  const auto socket = static_cast<int>(number);
+  return is_from_host(socket) ? socket : -1;
+}
+
+int open_host(int socket) noexcept {
+#if defined(SO_PEERPIDFD)
+  constexpr int peer_pidfd = SO_PEERPIDFD;
+#else
+  constexpr int peer_pidfd = 77;  // Linux 6.5
+#endif
+  int file = -1;
+  socklen_t bytes = sizeof file;
+  if (getsockopt(socket, SOL_SOCKET, peer_pidfd, &file, &bytes) == 0) return file;
+  ucred who{};
+  if (errno == ESRCH || !made_by(socket, &who)) return -1;
+  if (who.pid <= 0) return errno = ENOENT, -1;  // a host of another pid namespace
+  return static_cast<int>(syscall(SYS_pidfd_open, who.pid, 0));
+}
+
+bool is_privileged() noexcept {
+  return getauxval(AT_SECURE) != 0;
+}
+
+}  // namespace lev

@@ -1,0 +1,41 @@
+// role: whether this process is a host, or was started to give another one its workers. A program
+// that is started as a zygote runs the constructors of its static objects like any other; what they
+// open must not start a zygote in turn, which would do the same.
+#ifndef LEVERET_SHARE_ROLE_HPP
+#define LEVERET_SHARE_ROLE_HPP
+
+namespace lev {
+
+enum class process_role {
+  host,
+  starting,  // of a zygote that still runs constructors, or has not called run_worker_program()
+  worker     // a zygote or keeper, or a process that was forked from one
+};
+
+// role() asks the environment when it is first called, which is while the program loads: later the
+// number that a variable names may be that of another socket. take_role() is called before a
+// process that becomes a zygote has threads.
+process_role role() noexcept;
+void take_role(process_role now) noexcept;
+
+// The variables by which a program that is started knows that it is to be a zygote: the host
+// program itself, or one that is named by config::worker_command. Their value is a socket's number.
+constexpr const char* started_again_variable = "LEVERET_ZYGOTE";
+constexpr const char* worker_program_variable = "LEVERET_WORKER_SOCKET";
+
+// host_socket() returns the socket that a variable names, or -1: there is none, or it is none that
+// a process of this user made to be a zygote's. Whoever holds that socket decides what code this
+// process runs.
+int host_socket(const char* variable) noexcept;
+
+// open_host() returns a pidfd of the process that made the socket. -1, with ESRCH in errno: it has
+// ended; with another number: it cannot be watched.
+int open_host(int socket) noexcept;
+
+// is_privileged() tells that the program has rights that its user does not have (set-user-id,
+// set-group-id, file capabilities), while the user has chosen its environment and its files.
+bool is_privileged() noexcept;
+
+}  // namespace lev
+
+#endif
