@@ -4,7 +4,8 @@
 //   runtime.submit(saxpy_procedure, 2.0f, x, y).wait();
 //
 // Thread safety: every member may be called from any thread, except the constructor, close() and
-// the destructor.
+// the destructor. A runtime is its process's: after fork() the child's calls are refused with
+// `closed`, and its close() and destructor do nothing (docs/how-to/fork-and-exit.md).
 #ifndef LEVERET_RUNTIME_HPP
 #define LEVERET_RUNTIME_HPP
 

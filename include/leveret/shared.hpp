@@ -30,7 +30,7 @@ void* shared_allocate(std::size_t bytes) noexcept;
 void* shared_allocate_for_overwrite(std::size_t bytes) noexcept;
 
 // shared_free() gives back what shared_allocate() returned; null does nothing. No task may still
-// use it. Thread safe.
+// use it. Thread safe. In a forked child, blocks of the parent stay the parent's.
 void shared_free(void* block) noexcept;
 
 // is_shared() tells whether all of [data, data + bytes) lies in shared memory. Thread safe, a few

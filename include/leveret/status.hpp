@@ -29,7 +29,7 @@ enum class status : std::uint8_t {
   overlap = 13,            // an output overlaps another argument, or its own rows
   stale_ticket = 14,       // the ticket was waited for or released before
   bad_ticket = 15,         // not a ticket of this runtime
-  closed = 16,             // the runtime is closing or closed
+  closed = 16,             // the runtime is closing or closed, or another process's
   would_deadlock = 17,     // the call waits for itself
   dice_loop = 18,          // a dice hook does not make its pieces smaller
   unavailable = 19,        // the machine does not work here; the message says why

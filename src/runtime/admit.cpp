@@ -19,10 +19,6 @@ bool is_dice_gain(const core& c, const draft& d) noexcept {
   return false;
 }
 
-bool refuse_closed(refusal* why) noexcept {
-  return refuse(why, status::closed, -1, "the runtime is closing; submit before close()");
-}
-
 }  // namespace
 
 void choose_grain(const core& c, draft& d, std::uint8_t* flags) noexcept {
@@ -54,18 +50,16 @@ bool check_size(const core& c, const draft& d, const draft_facts& facts, std::ui
       bytes, c.settings.local_store_bytes);
 }
 
-// Tasks of a closing runtime may still submit: draining includes their children.
-bool check_open(core& c, const participant* self, refusal* why) noexcept {
-  if (self == nullptr) {
-    return refuse(
-        why, status::would_block, -1,
-        c.caps.many_hosts
-            ? "more than config.host_threads threads call in; raise it, or end some threads"
-            : "this machine has one host thread, the one that opened the runtime");
-  }
-  if (c.closing.load(memory_order_relaxed) != 0 && self->running == nullptr)
-    return refuse_closed(why);
-  return true;
+bool refuse_nobody(const core& c, refusal* why) noexcept {
+  if (c.why_absent != nullptr) return refuse(why, status::closed, -1, "%s", c.why_absent);
+  return refuse(why, status::would_block, -1,
+                c.caps.many_hosts
+                    ? "more than config.host_threads threads call in; raise it, or end some threads"
+                    : "this machine has one host thread, the one that opened the runtime");
+}
+
+bool refuse_closed(refusal* why) noexcept {
+  return refuse(why, status::closed, -1, "the runtime is closing; submit before close()");
 }
 
 std::uint32_t await_slot(core& c, participant& self, edge_list& edges) noexcept {

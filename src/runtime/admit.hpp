@@ -20,7 +20,17 @@ inline bool has_size(const core& c, const draft_facts& facts) noexcept {
 bool check_size(const core& c, const draft& d, const draft_facts& facts, std::uint8_t* flags,
                 refusal* why) noexcept;
 
-bool check_open(core& c, const participant* self, refusal* why) noexcept;
+[[gnu::noinline]] bool refuse_nobody(const core& c, refusal* why) noexcept;
+[[gnu::noinline]] bool refuse_closed(refusal* why) noexcept;
+
+// check_open() refuses what comes from outside of tasks once close() was called: draining includes
+// the children of those that run.
+inline bool check_open(core& c, const participant* self, refusal* why) noexcept {
+  if (self == nullptr) return refuse_nobody(c, why);
+  if (c.closing.load(memory_order_relaxed) != 0 && self->running == nullptr)
+    return refuse_closed(why);
+  return true;
+}
 
 // The edges that a submit has reserved: one for each predecessor.
 struct edge_list {

@@ -1,49 +1,90 @@
 // Which participant a host thread is. A thread is bound to one when it first calls in and leaves it
 // when it ends, so that it owns a cache of free slots, an inbox and a place to sleep like any
 // worker.
+//
+// A thread's end is that of a key of thread-specific data, not of a thread_local object: keys come
+// after all thread_local objects, so the tickets in those are released by a thread that is still
+// bound. The main thread's key never ends: static objects that are destroyed after main() call in
+// like main() itself.
+//
+// A fork() waits until nobody opens, closes, binds or leaves. In the child no runtime has workers
+// any more: each is marked as absent, and the one thread that is left is bound to none of them.
+// here() then finds nobody, which every function has to cope with anyway; those who are bound pay
+// nothing for it.
 #include "runtime/core.hpp"
 
 #include "sync/spin_lock.hpp"
+#include "worker/contexts.hpp"
 #include "worker/wake.hpp"
 
+#include <pthread.h>
+
+#include <new>
 #include <vector>
 
 namespace lev::detail {
 
 namespace {
 
+struct binding {
+  std::uint64_t runtime_id;
+  participant* self;
+};
+using bindings = std::vector<binding>;
+
+void leave_all(void* mine) noexcept;
+
 // The runtimes that are open, for threads that end: their participants may be gone.
 struct open_runtimes {
+  open_runtimes() noexcept : has_key(pthread_key_create(&key, &leave_all) == 0) {}
+
   spin_lock<> lock;
   std::vector<core*> all;
+  pthread_key_t key = 0;
+  bool has_key;
 };
 open_runtimes& opened() noexcept {
   static auto* all = new open_runtimes;  // outlives every thread
   return *all;
 }
 
-struct binding {
-  std::uint64_t runtime_id;
-  participant* self;
+// A library that is unloaded leaves nothing behind that threads would call at their end.
+[[gnu::destructor]] void forget_key() {
+  if (opened().has_key) pthread_key_delete(opened().key);
+}
+
+class locked {
+ public:
+  explicit locked(open_runtimes& o) noexcept : runtimes_(o) {
+    o.lock.lock([] { real_env::pause(); });
+  }
+  ~locked() { runtimes_.lock.unlock(); }
+  locked(const locked&) = delete;
+  locked& operator=(const locked&) = delete;
+
+ private:
+  open_runtimes& runtimes_;
 };
 
-// This thread's bindings; given back when it ends.
-struct bindings {
-  std::vector<binding> all;
-  ~bindings() {
-    open_runtimes& o = opened();
-    o.lock.lock([] { real_env::pause(); });
-    for (const binding& b : all) {
-      for (core* c : o.all) {
-        if (c->id != b.runtime_id) continue;
-        unbind(*c, *b.self);
-      }
-    }
-    o.lock.unlock();
-  }
-};
-thread_local bindings this_thread;
+// This thread's. Neither has a destructor: they are there as long as the thread is.
+thread_local bindings* this_thread = nullptr;
 thread_local binding last_used{0, nullptr};
+
+// A key's destructor, with the thread's bindings. Should another key's destructor call in later,
+// the thread is bound anew, and comes here again.
+void leave_all(void* mine) noexcept {
+  auto* leaving = static_cast<bindings*>(mine);
+  this_thread = nullptr;
+  last_used = {0, nullptr};
+  open_runtimes& o = opened();
+  const locked l(o);
+  for (const binding& b : *leaving) {
+    for (core* c : o.all) {
+      if (c->id == b.runtime_id) unbind(*c, *b.self);
+    }
+  }
+  delete leaving;
+}
 
 void use(core& c, std::uint32_t index) noexcept {
   std::uint32_t used = c.people_used.load(memory_order_relaxed);
@@ -55,10 +96,9 @@ void use(core& c, std::uint32_t index) noexcept {
 }
 
 // Bindings to runtimes that are closed would pile up in a thread that opens many.
-void forget_closed() noexcept {
+void forget_closed(bindings& all) noexcept {
   open_runtimes& o = opened();
-  o.lock.lock([] { real_env::pause(); });
-  std::vector<binding>& all = this_thread.all;
+  const locked l(o);
   for (std::size_t i = all.size(); i-- > 0;) {
     bool is_open = false;
     for (const core* c : o.all) is_open |= c->id == all[i].runtime_id;
@@ -67,11 +107,25 @@ void forget_closed() noexcept {
       all.pop_back();
     }
   }
-  o.lock.unlock();
+}
+
+// Room for one more binding; null: there is no memory.
+bindings* make_room() noexcept try {
+  if (this_thread == nullptr) {
+    this_thread = new bindings;
+    if (opened().has_key) pthread_setspecific(opened().key, this_thread);
+  }
+  forget_closed(*this_thread);
+  this_thread->reserve(this_thread->size() + 1);
+  return this_thread;
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 participant* bind(core& c) noexcept {
-  forget_closed();
+  if (c.why_absent != nullptr) return nullptr;
+  bindings* mine = make_room();
+  if (mine == nullptr) return nullptr;
   for (std::uint32_t i = c.first_host; i + 1 < c.people_count; ++i) {
     participant& p = c.people[i];
     // Pairs with the release of the thread that was bound before.
@@ -79,10 +133,51 @@ participant* bind(core& c) noexcept {
         p.is_bound.exchange(1, memory_order_acquire) != 0)
       continue;
     use(c, i);
-    this_thread.all.push_back({c.id, &p});
+    mine->push_back({c.id, &p});
     return &p;
   }
   return nullptr;
+}
+
+void before_fork() noexcept {
+  opened().lock.lock([] { real_env::pause(); });
+}
+
+void in_parent() noexcept {
+  opened().lock.unlock();
+}
+
+// The body that forked is still on the stack, if it was one. Its neighbours, which wait in other
+// contexts, are the parent's: they get no turn here.
+void part_from_others(participant& self) noexcept {
+  contexts* held = self.held;
+  if (held == nullptr) return;
+  held->current->next = held->current;
+  held->free = nullptr;
+  held->waiting = held->last_waiting = nullptr;
+  held->waiting_count = 0;
+  held->live = 1;
+}
+
+// The parent's cores stay in the list, so that their memory is not taken for lost.
+void in_child() noexcept {
+  open_runtimes& o = opened();
+  if (auto* self = static_cast<participant*>(current_actor()); self != nullptr)
+    part_from_others(*self);
+  set_current_actor(nullptr);
+  last_used = {0, nullptr};
+  if (this_thread != nullptr) this_thread->clear();
+  for (core* c : o.all) {
+    if (c->why_absent == nullptr) c->place->abandon();
+    c->why_absent = absent_after_fork;
+  }
+  o.lock.unlock();
+}
+
+// As early as can be: what a program's own handlers do before a fork() then comes before this, and
+// what they do in the child comes after it.
+[[gnu::constructor]] void watch_forks() {
+  pthread_atfork(&before_fork, &in_parent, &in_child);
 }
 
 }  // namespace
@@ -92,10 +187,12 @@ participant* here(core& c) noexcept {
       actor != nullptr && actor->home == &c)
     return actor;
   if (last_used.runtime_id == c.id) return last_used.self;
-  for (const binding& b : this_thread.all) {
-    if (b.runtime_id != c.id) continue;
-    last_used = b;
-    return b.self;
+  if (this_thread != nullptr) {
+    for (const binding& b : *this_thread) {
+      if (b.runtime_id != c.id) continue;
+      last_used = b;
+      return b.self;
+    }
   }
   participant* self = bind(c);
   if (self != nullptr) last_used = {c.id, self};
@@ -109,16 +206,15 @@ participant* closer(core& c) noexcept {
 
 void announce_open(core& c) {
   open_runtimes& o = opened();
-  o.lock.lock([] { real_env::pause(); });
+  const locked l(o);
   static std::uint64_t next_id = 1;
-  c.id = next_id++;
   o.all.push_back(&c);
-  o.lock.unlock();
+  c.id = next_id++;
 }
 
 void announce_close(core& c) noexcept {
   open_runtimes& o = opened();
-  o.lock.lock([] { real_env::pause(); });
+  const locked l(o);
   for (std::size_t i = 0; i < o.all.size(); ++i) {
     if (o.all[i] == &c) {
       o.all[i] = o.all.back();
@@ -126,7 +222,6 @@ void announce_close(core& c) noexcept {
       break;
     }
   }
-  o.lock.unlock();
 }
 
 }  // namespace lev::detail

@@ -105,11 +105,13 @@ std::uint64_t submit_bulk(core* c, std::size_t count, fill make, void* context) 
   try {
     for (; i < count && accepted; ++i) {
       make(context, i, d);
+      if (c->why_absent != nullptr) throw error(status::closed, -1, c->why_absent);
       accepted = b.add(draft_of(d), &why);
     }
   } catch (...) {
     thrown = std::current_exception();
   }
+  if (c->why_absent != nullptr) std::rethrow_exception(thrown);  // forked by make()
   b.flush();
   // The submit lets go of the join; the last piece completes it.
   end_bulk(*c, *self, join);

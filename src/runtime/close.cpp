@@ -8,6 +8,9 @@
 //   3. Wait until every accepted task is complete. On a time-out the runtime stays as it is:
 //   nothing is lost, call again.
 //   4. `stopping` is set and every worker woken; the machine is joined.
+//
+// In a process that was forked from the one that opened it there is nothing to close: nothing
+// happens.
 #include "runtime/open.hpp"
 #include "runtime/wait.hpp"
 #include "worker/contexts.hpp"
@@ -28,7 +31,7 @@ void stop_workers(core& c) noexcept {
 }  // namespace
 
 status close_within(core* c, std::int64_t timeout_ns, bool cancel_waiting) noexcept {
-  if (c->is_closed) return status::ok;
+  if (c->is_closed || is_absent(*c)) return status::ok;
   if (timeout_ns < forever) return status::bad_argument;
   participant* self = here(*c);
   if (self == nullptr) self = closer(*c);
@@ -48,6 +51,12 @@ status close_within(core* c, std::int64_t timeout_ns, bool cancel_waiting) noexc
 }
 
 void close(core* c) noexcept {
+  // After a fork() the parent's threads have left what they were changing as it was: its memory is
+  // not touched.
+  if (is_absent(*c)) {
+    if (!c->is_started) delete c;
+    return;
+  }
   // Destroying a runtime from one of its own tasks can only end in a crash: end in a clear one.
   LEV_EXPECTS(close_within(c, forever, false) == status::ok,
               "a runtime was destroyed by one of its own tasks; destroy it where it was made");

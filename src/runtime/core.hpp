@@ -6,6 +6,8 @@
 #include "worker/engine.hpp"
 #include "worker/worker.hpp"
 
+#include <unistd.h>
+
 #include <memory>
 
 namespace lev::detail {
@@ -29,11 +31,30 @@ struct core : engine {
   const char* machine_name = "";
   bool is_started = false;
   bool is_closed = false;
+  pid_t owner = getpid();  // the process that opened it
 };
 
 // here() returns the participant of the calling thread, binding it to one if it never called in
-// before. Null when config::host_threads threads are bound already.
+// before. Null when config::host_threads threads are bound already, and in a process that has no
+// part in the runtime (engine::why_absent).
 participant* here(core& c) noexcept;
+
+constexpr const char* absent_after_fork =
+    "this runtime belongs to the process that opened it; open one of your own after fork()";
+constexpr const char* absent_in_zygote =
+    "this runtime was opened while its process was started to give another one its workers; open "
+    "one in a function that the task calls";
+
+// What a call gets for which here() finds nobody.
+inline status status_of_absence(const core& c) noexcept {
+  return c.why_absent != nullptr ? status::closed : status::would_block;
+}
+
+// is_absent() is for slow paths: it knows also a process that was made by other means than fork().
+inline bool is_absent(core& c) noexcept {
+  if (c.why_absent == nullptr && c.owner != getpid()) c.why_absent = absent_after_fork;
+  return c.why_absent != nullptr;
+}
 
 // closer() returns the participant that is kept for close() when all others are bound.
 participant* closer(core& c) noexcept;

@@ -2,6 +2,7 @@
 #include "runtime/open.hpp"
 
 #include "base/numbers.hpp"
+#include "share/role.hpp"
 #include "share/zone.hpp"
 
 #include <cctype>
@@ -243,7 +244,8 @@ std::uint32_t measure_turns(machine& m) noexcept {
   return static_cast<std::uint32_t>(larger<std::uint64_t>(look_ns / turn_ns, 1));
 }
 
-std::unique_ptr<core> build(const config& given) {
+// What the configuration alone decides.
+std::unique_ptr<core> make_core(const config& given) {
   config settings = given;
   const machine_kind& kind = choose_machine(settings);
   settle_config(settings, kind.is_remote);
@@ -255,6 +257,12 @@ std::unique_ptr<core> build(const config& given) {
   if (c->place == nullptr) throw error(status::out_of_memory, -1, "no memory for the machine");
   c->caps = c->place->capabilities();
   c->workers = static_cast<std::uint32_t>(settings.workers);
+  return c;
+}
+
+std::unique_ptr<core> build(const config& given) {
+  std::unique_ptr<core> c = make_core(given);
+  const config& settings = c->settings;
   c->cores = available_cores();
   c->takers = c->workers + (helps(*c) && !c->caps.remote ? 1 : 0);
   c->first_actor = c->caps.remote ? c->workers : 0;
@@ -269,17 +277,38 @@ std::unique_ptr<core> build(const config& given) {
   return c;
 }
 
+// The list of open runtimes has the core, until it could not be opened after all.
+class announced {
+ public:
+  explicit announced(core& c) : core_(&c) { announce_open(c); }
+  ~announced() {
+    if (core_ != nullptr) announce_close(*core_);
+  }
+  announced(const announced&) = delete;
+  announced& operator=(const announced&) = delete;
+  void keep() noexcept { core_ = nullptr; }
+
+ private:
+  core* core_;
+};
+
 }  // namespace
 
 core* open(const config& given) try {
   asymmetric_fences();  // decided here, not by a worker in the middle of somebody's fork()
+  // A static object of a program that is started again as a zygote. It is opened, as its user
+  // expects, and takes nothing: workers of its own would start it again.
+  if (role() == process_role::starting) {
+    std::unique_ptr<core> absent = make_core(given);
+    absent->why_absent = absent_in_zygote;
+    return absent.release();
+  }
   std::unique_ptr<core> c = build(given);
-  announce_open(*c);
+  announced in_list(*c);
   if (!open_lines(*c) || !c->place->start(c->workers, &run_worker, c.get())) {
     c->stopping.store(1, memory_order_relaxed);
     for (std::uint32_t i = c->first_actor; i < c->first_host; ++i) unpark(*c, i);
     c->place->join();
-    announce_close(*c);
     char message[240];
     const char* why = c->place->why_not();
     std::snprintf(message, sizeof message, "%s%s",
@@ -291,6 +320,7 @@ core* open(const config& given) try {
   }
   c->is_started = true;
   if (!c->caps.many_hosts) here(*c);  // the thread that opens it is its host
+  in_list.keep();
   return c.release();
 } catch (const std::bad_alloc&) {
   throw error(status::out_of_memory, -1,

@@ -28,7 +28,7 @@ outcome runtime::wait_for_completion(std::int64_t timeout_ns) noexcept {
   outcome o;
   participant* self = detail::here(c);
   if (self == nullptr || timeout_ns < forever) {
-    o.code = self == nullptr ? status::would_block : status::bad_argument;
+    o.code = self == nullptr ? detail::status_of_absence(c) : status::bad_argument;
   } else if (self->running != nullptr) {
     o.code = status::would_deadlock;
   } else if (!detail::wait_quiescent(
@@ -49,7 +49,7 @@ status runtime::set_filters(const filter* chain, std::size_t count) noexcept {
     if (chain[i].apply == nullptr) return status::bad_argument;
   }
   participant* self = detail::here(*core_);
-  if (self == nullptr) return status::would_block;
+  if (self == nullptr) return detail::status_of_absence(*core_);
   pass_report report(self->counters.submitted);
   core_->sched.set_filters(chain, count, self->free_slots, report);
   end_pass(*core_, *self, report);
@@ -59,6 +59,7 @@ status runtime::set_filters(const filter* chain, std::size_t count) noexcept {
 }
 
 status runtime::make_mutex(mutex_id* id) noexcept {
+  if (core_->why_absent != nullptr) return status::closed;
   return core_->mutexes.make(id) ? status::ok : status::too_big;
 }
 
@@ -99,6 +100,7 @@ counters runtime::count() const noexcept {
 
 worker_counters runtime::count_worker(unsigned index) const noexcept {
   worker_counters w{};
+  if (core_->people == nullptr) return w;
   if (index < core_->workers) {
     const own_counters& own = core_->people[index].counters;
     w.completed = core_->remote == nullptr ? own.completed.read() : own.executed.read();
@@ -123,6 +125,7 @@ std::uint64_t runtime::trace_hash() const noexcept {
 
 status runtime::write_trace(const char* path) const noexcept {
   if (core_->settings.trace_events == 0) return status::not_supported;
+  if (core_->people == nullptr) return status::closed;
   std::FILE* file = path == nullptr ? nullptr : std::fopen(path, "we");
   if (file == nullptr) return status::unavailable;
   chrome_writer writer(file);

@@ -149,6 +149,7 @@ outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns, wait_policy
   if (const status s = check_ticket(c, id); s != status::ok) return failed_with(s);
   if (const status s = check_wait(timeout_ns, asked); s != status::ok) return failed_with(s);
   participant* self = here(*c);
+  if (self == nullptr && c->why_absent != nullptr) return failed_with(status::closed);
   if (self == nullptr) {  // it can be collected all the same
     const outcome o = collect(*c, nullptr, id);
     return o.code == status::pending ? failed_with(status::would_block) : o;
@@ -180,13 +181,16 @@ outcome wait_surely(core* c, std::uint64_t id) noexcept {
 status peek(core* c, std::uint64_t id) noexcept {
   if (const status s = check_ticket(c, id); s != status::ok) return s;
   const status s = c->pool.at(ticket_task(id)).state.peek(ticket_generation(id));
+  if (s != status::pending) return s;
+  if (c->why_absent != nullptr) return status::closed;  // it stays as it was at the fork()
   // A program that polls must let virtual time pass, or nothing would ever happen.
-  if (s == status::pending && c->caps.virtual_time) c->place->relax();
+  if (c->caps.virtual_time) c->place->relax();
   return s;
 }
 
 status cancel(core* c, std::uint64_t id) noexcept {
   if (const status s = check_ticket(c, id); s != status::ok) return s;
+  if (c->why_absent != nullptr) return status::closed;
   task_state<>& state = c->pool.at(ticket_task(id)).state;
   if (state.announce(ticket_generation(id), state_bits::cancel_asked)) {
     participant* self = c->remote == nullptr ? nullptr : here(*c);
@@ -200,6 +204,7 @@ status cancel(core* c, std::uint64_t id) noexcept {
 void release(core* c, std::uint64_t id) noexcept {
   if (check_ticket(c, id) != status::ok) return;
   participant* self = here(*c);
+  if (self == nullptr && c->why_absent != nullptr) return;
   const std::uint32_t task = ticket_task(id);
   slot& s = c->pool.at(task);
   status result = status::ok;
@@ -243,6 +248,7 @@ status announce_callback(task_state<>& state, std::uint32_t generation, slot_ext
 status on_complete(core* c, std::uint64_t id, void (*run)(void*), void* context) noexcept {
   if (const status s = check_ticket(c, id); s != status::ok) return s;
   if (run == nullptr) return status::bad_argument;
+  if (c->why_absent != nullptr) return status::closed;
   const std::uint32_t task = ticket_task(id);
   const std::uint32_t generation = ticket_generation(id);
   task_state<>& state = c->pool.at(task).state;
@@ -310,6 +316,8 @@ void throw_outcome(const outcome& o) {
     std::snprintf(message, sizeof message,
                   "the procedure returned %d; %u task(s) failed behind this ticket", o.task_code,
                   o.failures);
+  } else if (o.code == status::closed) {
+    std::snprintf(message, sizeof message, "%s", absent_after_fork);
   } else {
     std::snprintf(message, sizeof message, "the task ended with %s", status_name(o.code));
   }
@@ -328,6 +336,7 @@ outcome wait_any_id(core* c, std::uint64_t* ids, std::size_t count, std::size_t*
   if (is_empty) return failed_with(status::bad_argument);
   if (const status s = check_wait(timeout_ns, how); s != status::ok) return failed_with(s);
   participant* self = here(*c);
+  if (self == nullptr && c->why_absent != nullptr) return failed_with(status::closed);
   participant& waiter = self != nullptr ? *self : c->people[c->first_host];  // not armed without
   await_any what(*c, waiter, ids, count);
   const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);

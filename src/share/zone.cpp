@@ -9,6 +9,7 @@
 #include "sync/sleep_lock.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -137,19 +138,31 @@ bool open_heap(heap& h) noexcept {
   return false;
 }
 
-// After a fork() the blocks belong to the parent: the child may read them and makes a heap of its
-// own. Under the lock.
+// After a fork() the blocks belong to the parent, and the memory is still the parent's: the child
+// gives none of it back, and makes a heap of its own. Under the lock.
 void forget_parents_heap(heap& h) {
   if (h.here.heap_file < 0 || h.owner == getpid()) return;
   h.inherited.push_back(h.here);
   close(h.here.heap_file);
-  close(h.span_claim);
+  if (h.span_claim >= 0) close(h.span_claim);
   h.span_claim = -1;
   h.span = 0;
   h.here = zone{};
   h.free_blocks.clear();
   h.used_blocks.clear();
   h.committed.clear();
+}
+
+// A fork() waits until nobody is in the heap: in the child it is whole, and its lock is free.
+futex_sleeper kernel;
+void before_fork() noexcept {
+  the_heap().lock.lock(kernel);
+}
+void after_fork() noexcept {
+  the_heap().lock.unlock(kernel);
+}
+[[gnu::constructor]] void watch_forks() {
+  pthread_atfork(&before_fork, &after_fork, &after_fork);
 }
 
 // How memory is asked for, where the file may have to grow, and how it is given back.
@@ -337,6 +350,7 @@ void shared_free(void* block) noexcept try {
   if (block == nullptr) return;
   heap& h = the_heap();
   const sleep_guard held(h.lock);
+  forget_parents_heap(h);
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   const auto used = h.used_blocks.find(address);
   if (used == h.used_blocks.end() && is_of_another_process(h, address)) return;

@@ -4,6 +4,8 @@
 #include "sync/spin_lock.hpp"
 #include "task/arguments.hpp"
 
+#include <pthread.h>
+
 #include <cstdio>
 #include <cstring>
 
@@ -14,6 +16,17 @@ constinit procedure_table procedures;
 namespace {
 
 constinit spin_lock<> registration;
+
+// A fork() waits until nobody registers: in the child the table is whole, and its lock is free.
+void before_fork() noexcept {
+  registration.lock([] { real_env::pause(); });
+}
+void after_fork() noexcept {
+  registration.unlock();
+}
+[[gnu::constructor]] void watch_forks() {
+  pthread_atfork(&before_fork, &after_fork, &after_fork);
+}
 
 procedure_id find(std::uint32_t count, const char* name) noexcept {
   for (std::uint32_t id = 1; id < count; ++id) {

@@ -155,7 +155,9 @@ void fail_unclaimed(engine& e, std::uint32_t task, status result, int task_code,
 void call_back(engine& e, void (*run)(void*), void* context) noexcept {
   try {
     run(context);
+    end_if_forked(e);
   } catch (...) {
+    end_if_forked(e, true);
     keep_failure(e, {status::task_failed, 0, 1, std::current_exception()});
   }
 }

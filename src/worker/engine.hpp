@@ -14,6 +14,8 @@
 #include "worker/participant.hpp"
 #include "worker/remote_line.hpp"
 
+#include <unistd.h>
+
 namespace lev {
 
 // The core lists; cores whose numbers are further apart than there are lists share them.
@@ -33,6 +35,9 @@ struct engine {
   config settings;
   machine* place = nullptr;
   capability caps{};
+  // Why this process has no part in the runtime, a sentence; null: it has. Written where there is
+  // one thread: by a fork(), in the child, and before the runtime is there.
+  const char* why_absent = nullptr;
   std::uint32_t workers = 0;
   std::uint32_t people_count = 0;  // workers, the service if they are remote, then host threads
   std::uint32_t takers = 1;        // workers, plus one if hosts help
@@ -100,6 +105,13 @@ struct engine {
   spin_lock<> failure_lock;
   outcome failure;
 };
+
+// A process that was forked in a body, a callback or a hook has this participant's stack, and none
+// of the threads and lines that go with it: it must not come back to them. It ends as by _exit().
+inline void end_if_forked(const engine& e, bool has_failed = false) noexcept {
+  if (e.why_absent != nullptr) [[unlikely]]
+    _exit(has_failed ? 1 : 0);
+}
 
 // Frames of one participant: those staged ahead, the one that drains, and one for each context that
 // has a task under way.

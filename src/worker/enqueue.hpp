@@ -21,6 +21,7 @@ void fail_undiced(engine& e, participant& self, std::uint32_t chain) noexcept;  
 // What follows a pass: its counts, and the tasks it could not dice.
 inline void end_pass(engine& e, participant& self, const pass_report& r) noexcept {
   if (r.passes == 0) return;
+  end_if_forked(e);  // in a filter or a hook
   self.counters.passes.add(r.passes);
   if (r.has_freed) tell_space(e);
   if (r.diced != 0) self.counters.diced.add(r.diced);

@@ -98,6 +98,7 @@ inline void execute(engine& e, participant& self, job& j) noexcept {
     j.task_code = 0;
     e.pool.extra(j.task).exception = std::current_exception();
   }
+  end_if_forked(e, j.result != status::ok);
   if (j.transfers != nullptr) end_transfers(self, j);
   if (float_mode() != self.float_mode) set_float_mode(self.float_mode);
   --self.nest;
