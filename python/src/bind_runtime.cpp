@@ -234,7 +234,9 @@ void bind_rest(nb::class_<runtime_object>& c) {
       "workers", [](runtime_object& r) { return r.runtime().workers(); }, "Number of workers.");
   c.def_prop_ro(
       "machine", [](runtime_object& r) { return r.runtime().machine(); }, "Name of the machine.");
-  c.def_prop_ro("closed", &runtime_object::is_closed, "Whether close() has succeeded.");
+  c.def_prop_ro(
+      "closed", &runtime_object::is_closed,
+      "Whether close() has succeeded, or this process is a fork of the one that opened it.");
   c.def(
       "now_ns", [](runtime_object& r) { return r.runtime().now_ns(); },
       "The machine's clock in nanoseconds: virtual time on `sim`.");

@@ -34,7 +34,8 @@ class runtime_object {
   ticket_object* submit_bulk(const plan& p, nb::tuple values, nb::object count);
   void wait_for_completion(nb::object timeout);
   void close(nb::object timeout, bool cancel_waiting);
-  bool is_closed() const noexcept { return is_closed_; }
+  // is_closed(): a forked child has nothing to close.
+  bool is_closed() const noexcept { return is_closed_ || session_->is_forked(); }
   void set_filters(nb::object names);
   task_mutex make_mutex();
   nb::dict counters();

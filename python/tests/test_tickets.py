@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Gate
+from conftest import Gate, needs_processes
 
 import leveret
 
@@ -389,6 +389,7 @@ if child == 0:
             assert "fork" in str(error), error
         else:
             os._exit(1)
+    assert runtime.closed
     runtime.close()
     with leveret.Runtime(workers=1) as own:
         own.submit(leveret.builtin("null")).wait(30)
@@ -400,6 +401,43 @@ runtime.close()
 """
     done = run_python(code)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("machine", ["threads", pytest.param("processes", marks=needs_processes)])
+def test_a_child_of_multiprocessing_works_for_itself(machine: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(f"""
+import multiprocessing, os, sys
+import numpy as np
+import leveret
+total = leveret.builtin("sum")
+def child(runtime, said):
+    try:
+        runtime.submit(total, np.ones(10))
+    except leveret.Closed:
+        with leveret.Runtime({machine!r}, workers=2) as own:
+            said.put(own.submit(total, np.ones(10)).result())
+if __name__ == "__main__":
+    context = multiprocessing.get_context("fork")
+    with leveret.Runtime({machine!r}, workers=2) as runtime:
+        first = runtime.submit(total, np.ones(10))
+        said = context.Queue()
+        process = context.Process(target=child, args=(runtime, said))
+        process.start()
+        assert said.get(timeout=60) == 10
+        process.join(60)
+        assert process.exitcode == 0
+        pid = os.fork()
+        if pid == 0:
+            sys.exit(0)  # through the `with` block, and the interpreter's end
+        assert os.waitpid(pid, 0)[1] == 0
+        assert first.result() == runtime.submit(total, np.ones(10)).result() == 10
+        assert runtime.counters()["deaths"] == 0
+""")
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
 
 
 def test_leaving_without_closing(library: Path) -> None:
