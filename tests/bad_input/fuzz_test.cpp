@@ -99,7 +99,9 @@ enum class verdict { good, bad, unknown };
 
 verdict judge(const std::vector<argument>& all) {
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i].what != target_kinds[i] || all[i].flags > 7) return verdict::bad;
+    if (all[i].what != target_kinds[i]) return verdict::bad;
+    // Three flags, and the alignment as the number of a power of two.
+    if (all[i].flags > 0x3f || all[i].flags >> 3 > 6) return verdict::bad;
     if (!is_good_alone(all[i])) return verdict::bad;
   }
   verdict v = verdict::good;

@@ -143,7 +143,9 @@ TEST_P(close_test, while_others_submit_does_all_that_it_lets_in) {
         for (;; ++ready) {
           ticket t = r.try_submit(pack(nothing), nullptr, nullptr);
           if (!t) return;
-          lost += t.wait_outcome(wait_limit_ns()).code != status::ok;
+          const status code = t.wait_outcome(wait_limit_ns()).code;
+          EXPECT_EQ(code, status::ok) << status_name(code);
+          lost += code != status::ok;
         }
       });
     }

@@ -70,6 +70,8 @@ const char* book_writer::write(procedure_id id) noexcept {
   const procedure_info& info = procedure_at(id).info;
   const char* why = nullptr;
   const sleep_guard held(lock_);
+  // Another thread was first: workers may read the entry by now.
+  if (has(id)) return nullptr;
   book_entry& e = book_->entries[id];
   const portable_context* p = info.portable;
   if (!locate(reinterpret_cast<void*>(info.run), &e.run)) {
