@@ -85,7 +85,10 @@ inline bool is_own_child(engine& e, const participant& self, const slot& s) noex
 inline bool dice_own(engine& e, participant& self, std::uint32_t task) noexcept {
   pass_report report(self.counters.submitted);
   scheduler::cut_result p;
-  if (!e.sched.cut_here(task, self.free_slots, report, p)) return false;
+  const bool is_cut = e.sched.cut_here(task, self.free_slots, report, p);
+  end_if_forked(e);  // in a hook
+  if (report.has_freed) tell_space(e);
+  if (!is_cut) return false;
   self.counters.diced.add(report.diced);
   while (p.made != 0) {
     if (!push_own(e, self, p.slots[--p.made])) push_ready(e, p.slots[p.made]);
