@@ -84,7 +84,16 @@ std::uint32_t open_join(core& c, participant& self, refusal* why) noexcept {
   extra.failures.store(0, memory_order_relaxed);
   extra.first_failure.store(0, memory_order_relaxed);
   extra.task_code = 0;
+  ++self.open_joins;
+  c.open_joins.fetch_add(1, memory_order_relaxed);
   return join;
+}
+
+// The submit lets go of the join; the last piece completes it.
+void close_join(core& c, participant& self, std::uint32_t join) noexcept {
+  --self.open_joins;
+  c.open_joins.fetch_sub(1, memory_order_relaxed);
+  end_bulk(c, self, join);
 }
 
 }  // namespace
@@ -113,8 +122,7 @@ std::uint64_t submit_bulk(core* c, std::size_t count, fill make, void* context) 
   }
   if (c->why_absent != nullptr) std::rethrow_exception(thrown);  // forked by make()
   b.flush();
-  // The submit lets go of the join; the last piece completes it.
-  end_bulk(*c, *self, join);
+  close_join(*c, *self, join);
   leave(*c, *self);
   if (accepted && !thrown) return id;
   // The tasks before it run with the caller's memory: do not leave before they are done.

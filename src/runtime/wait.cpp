@@ -271,7 +271,8 @@ bool is_held_by_caller(core& c, const participant& self) noexcept {
     // comes after it has said that it sleeps.
     if (i != self.index && c.people[i].is_bound.load(memory_order_seq_cst) != 0) return false;
   }
-  if (!is_quiescent(c)) return false;
+  // What it is about to submit in bulk is complete when it says so.
+  if (!is_quiescent(c, self.open_joins)) return false;
   for (std::uint32_t i = 0; i < c.people_count; ++i) {
     if (c.people[i].free_slots.count() != 0) return false;
   }

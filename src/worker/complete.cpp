@@ -254,20 +254,21 @@ void serve_dependants(engine& e, participant& self, std::uint32_t list, status o
 // Completions are read before submissions. A task's children are counted as submitted before it is
 // counted as completed, so if the two sums agree, every task submitted until the second sum began
 // was complete when the first one ended (Mattern 1987).
-bool is_quiescent(engine& e) noexcept {
+bool is_quiescent(engine& e, std::uint32_t open_joins) noexcept {
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
   std::uint64_t completed = 0;
   for (std::uint32_t i = 0; i < used; ++i) completed += e.people[i].counters.completed.read();
   std::uint64_t submitted = 0;
   for (std::uint32_t i = 0; i < used; ++i) submitted += e.people[i].counters.submitted.read();
-  return completed == submitted;
+  return submitted - completed <= open_joins;
 }
 
 void tell_barrier(engine& e) noexcept {
   // Pairs with await_shared::arm(). A read-modify-write that adds nothing: it comes either after a
   // barrier waiter's own, and sees the waiter, or before it, and the waiter then sees every
   // completion counted so far. A plain load could pass the counting.
-  if (e.barrier_wanted.fetch_add(0, memory_order_seq_cst) != 0 && is_quiescent(e))
+  if (e.barrier_wanted.fetch_add(0, memory_order_seq_cst) != 0 &&
+      is_quiescent(e, e.open_joins.load(memory_order_relaxed)))
     wake_wanting(e, want_barrier);
 }
 

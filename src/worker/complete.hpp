@@ -49,10 +49,11 @@ void fail_unclaimed(engine& e, std::uint32_t task, status result, int task_code,
 // call_back() runs a ticket's callback. What it throws is such a failure, too.
 void call_back(engine& e, void (*run)(void*), void* context) noexcept;
 
-// is_quiescent(): every task that was submitted is complete.
-bool is_quiescent(engine& e) noexcept;
+// is_quiescent(): every task that was submitted is complete; but for so many joins that submitters
+// hold open, and that wait for these.
+bool is_quiescent(engine& e, std::uint32_t open_joins = 0) noexcept;
 
-// tell_barrier() wakes those who wait for that, if it is so. After completing tasks, before idling
+// tell_barrier() wakes those who wait for that, if it is so, whatever joins are open. After completing tasks, before idling
 // or leaving.
 void tell_barrier(engine& e) noexcept;
 

@@ -100,6 +100,9 @@ struct engine {
   // Written by barrier waiters, read by those who run out of work: how many wait. Publishes
   // nothing.
   alignas(line_pair_bytes) atomic<std::uint32_t> barrier_wanted{0};
+  // Written by bulk submits, read by those who run out of work: joins that are held open by their
+  // submitters. Publishes nothing.
+  atomic<std::uint32_t> open_joins{0};
 
   // Failures of tasks without a ticket, for wait_for_completion(). Protected by failure_lock.
   spin_lock<> failure_lock;

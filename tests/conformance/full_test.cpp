@@ -134,6 +134,26 @@ TEST_P(full_test, tasks_that_submit_do_not_hang) {
   }
 }
 
+// The join of a bulk is held by its submitter, too.
+TEST_P(full_test, a_bulk_that_finds_no_tickets_is_told) {
+  for (const when_full full : {when_full::help, when_full::wait, when_full::fail}) {
+    for (const std::size_t tasks : {std::size_t{1}, std::size_t{3}}) {
+      runtime& r = open(small(2, full, wait_policy::help));
+      ticket held = r.submit(nothing);
+      const auto make = [](std::size_t, descriptor& d) { d = pack(nothing); };
+      try {
+        r.submit_bulk(tasks, make);
+        ADD_FAILURE() << "two tickets are enough for three";
+      } catch (const error& e) {
+        EXPECT_EQ(e.code(), status::would_block) << e.what();
+      }
+      expect_ok(held);
+      expect_ok(r.submit_bulk(1, make));
+      expect_all_done();
+    }
+  }
+}
+
 // Nobody but the caller could free a slot: it is told instead of waiting for ever.
 TEST_P(full_test, a_host_that_holds_all_tickets_itself_is_told) {
   for (const when_full full : {when_full::help, when_full::wait}) {

@@ -128,9 +128,9 @@ plant(worker/complete.cpp
            ? e.barrier_wanted.load(memory_order_seq_cst)
            : e.barrier_wanted.fetch_add(0, memory_order_seq_cst)) != 0]])
 plant(runtime/bulk.cpp
-  [[end_bulk(*c, *self, join);
+  [[close_join(*c, *self, join);
   leave(*c, *self);]]
-  [[end_bulk(*c, *self, join);
+  [[close_join(*c, *self, join);
   if (!model::fault("submit_bulk: leaves without a look for barrier waiters")) leave(*c, *self);]])
 plant(flow/mutex_table.hpp
   [[++pool.extra(next).locks_held;]]
