@@ -99,9 +99,12 @@ bool run_own(engine& e, participant& self, const awaited& what) noexcept {
   return false;
 }
 
+// A host that would go back to its program starts nothing new.
+bool is_leaving(const participant& self) noexcept {
+  return self.held != nullptr && self.held->is_leaving;
+}
 bool may_start(const participant& self) noexcept {
-  const contexts* c = self.held;
-  return c != nullptr && c->free != nullptr && !c->is_leaving;
+  return self.held != nullptr && self.held->free != nullptr && !self.held->is_leaving;
 }
 
 // Another task would want slots, too: where slots are short, one is started only when nobody else
@@ -226,7 +229,8 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
   while (!(is_there = what.is_there())) {
     const bool ran = run_own(e, self, what);
     if (deadline_ns != no_deadline && e.place->now_ns() >= deadline_ns) break;
-    if (ran || step_aside(e, self, what, deadline_ns, how)) continue;
+    if (ran || (is_leaving(self) && run_related(e, self, what))) continue;
+    if (step_aside(e, self, what, deadline_ns, how)) continue;
     if (!may_start(self) && run_related(e, self, what)) continue;
     if (!idle_in_task(e, self, what, deadline_ns, quiet, how)) break;
   }
