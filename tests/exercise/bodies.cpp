@@ -1,0 +1,288 @@
+// See bodies.hpp. Steps of a body: it is counted, its order and its inputs are checked, its block
+// runs, its outputs are written, its end is counted.
+#include "exercise/bodies.hpp"
+
+#include "exercise/interpret.hpp"
+#include "machines/processes/lane.hpp"
+
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+namespace lev::exercise {
+
+namespace {
+
+void note(record& r, fault f, std::uint64_t detail) noexcept {
+  std::uint32_t none = 0;
+  if (r.what.compare_exchange_strong(none, static_cast<std::uint32_t>(f))) r.detail.store(detail);
+}
+
+std::uint64_t* row_of(const argument& a, std::uint32_t row) noexcept {
+  return reinterpret_cast<std::uint64_t*>(a.address +
+                                          static_cast<std::uint64_t>(row * a.stride_bytes));
+}
+
+// What one body is about, as its arguments say.
+struct body_call {
+  where at;
+  record& r;
+  range items{0, 0};  // sliced: indices
+  const argument* input = nullptr;
+  const argument* own = nullptr;
+  const argument* result = nullptr;
+};
+
+body_call read_call(const call& c) {
+  const where at = detail::parameter<where>::unpack(c.arguments[0]);
+  body_call b{at, at.shared->tasks[at.task]};
+  for (unsigned i = 1; i < c.argument_count; ++i) {
+    const argument& a = c.arguments[i];
+    if (a.what == kind::range) b.items = {a.address, a.row_bytes};
+    if (a.what == kind::in) b.input = &a;
+    if (a.what == kind::out || a.what == kind::inout) b.own = &a;
+    if (a.what == kind::result) b.result = &a;
+  }
+  return b;
+}
+
+// Calls what(word, index in the whole, index in the piece's row order) for each word of an argument.
+template <class What>
+void each_word(const body_call& b, const argument& a, const memory_spec& shape, What&& what) {
+  const bool by_rows = shape.rows > 1;
+  const std::uint64_t first = b.r.spec.what != shape::sliced ? 0 : b.items.begin;
+  for (std::uint32_t row = 0; row < a.rows; ++row) {
+    const auto words = static_cast<std::uint32_t>(a.row_bytes / 8);
+    for (std::uint32_t i = 0; i < words; ++i) {
+      const std::uint64_t index = by_rows ? (first + row) * shape.words + i : first + i;
+      what(row_of(a, row)[i], static_cast<std::uint32_t>(index));
+    }
+  }
+}
+
+void check_order(body_call& b) {
+  board& s = *b.at.shared;
+  record& r = b.r;
+  const std::uint32_t begun = r.begun.fetch_add(1);
+  const bool is_plain = r.spec.what == shape::plain;
+  if (s.is_remote == 0 && is_plain && begun != 0) note(r, fault::ran_twice, begun);
+  if (r.spec.what == shape::bulk) {
+    const std::uint8_t runs = r.piece_runs[b.at.piece % pieces_max].fetch_add(1);
+    if (s.is_remote == 0 && runs != 0) note(r, fault::ran_twice, b.at.piece);
+  }
+  for (std::uint64_t left = r.after; left != 0; left &= left - 1) {
+    const auto other = static_cast<std::uint32_t>(__builtin_ctzll(left));
+    const record& p = s.tasks[other];
+    const bool is_sliced = p.spec.what == shape::sliced;
+    const std::uint32_t wanted = p.spec.what == shape::bulk ? p.spec.pieces : 1;
+    if (is_sliced ? p.items.load() < p.spec.pieces : p.good.load() < wanted)
+      note(r, fault::too_early, other);
+  }
+  for (unsigned m = 0; m < mutexes_max; ++m) {
+    if ((r.locks >> m & 1) != 0 && s.is_remote == 0 && s.holders[m].fetch_add(1) != 0)
+      note(r, fault::beside_holder, m);
+  }
+}
+
+void check_input(body_call& b) {
+  if (b.input == nullptr) return;
+  const record& r = b.r;
+  const std::uint32_t from = r.spec.reads;
+  const record* p = from == nobody ? nullptr : &b.at.shared->tasks[from];
+  const bool is_good = p != nullptr && p->good.load() != 0;
+  // In place, what a body that failed has written may be there or not.
+  if (p != nullptr && !is_good && p->begun.load() != 0) return;
+  each_word(b, *b.input, r.input_shape, [&](std::uint64_t word, std::uint32_t i) {
+    std::uint64_t wanted = make_word(word_kind::input, b.at.task, i);
+    if (p != nullptr) {
+      wanted = make_word(word_kind::before, from, i);
+      if (is_good && p->spec.own.is_left) return;
+      if (is_good)
+        wanted = p->spec.own.what == kind::out ? make_word(word_kind::after, from, i) : word_step(wanted);
+    }
+    if (word != wanted) note(b.r, fault::wrong_input, i);
+  });
+}
+
+void write_far(body_call& b) {
+  const far<std::uint64_t> all = detail::parameter<far<std::uint64_t>>::unpack(*b.own);
+  task_context task = this_task();
+  const std::size_t half = all.size() / 2;
+  for (unsigned part = 0; part < 2; ++part) {
+    const std::size_t first = part == 0 ? 0 : half;
+    const std::size_t count = part == 0 ? half : all.size() - half;
+    if (count == 0) continue;
+    std::uint64_t* words = task.get(all, first, count, part);
+    task.wait(part);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t before = make_word(word_kind::before, b.at.task, static_cast<std::uint32_t>(first + i));
+      if (words[i] != before) note(b.r, fault::wrong_initial, first + i);
+      words[i] = word_step(before);
+    }
+    task.put(all, first, count, words, part);
+    task.wait(part);
+  }
+}
+
+void write_own(body_call& b) {
+  const memory_spec& shape = b.r.spec.own;
+  if (b.own != nullptr && shape.is_far) {
+    write_far(b);
+  } else if (b.own != nullptr && !shape.is_left) {
+    each_word(b, *b.own, shape, [&](std::uint64_t& word, std::uint32_t i) {
+      if (shape.what == kind::out) {
+        word = make_word(word_kind::after, b.at.task, i);
+        return;
+      }
+      if (word != make_word(word_kind::before, b.at.task, i)) note(b.r, fault::wrong_initial, i);
+      word = word_step(word);
+    });
+  }
+  if (b.result != nullptr && !b.r.spec.leaves_result)
+    *row_of(*b.result, 0) = make_word(word_kind::after, b.at.task, 0xffff);
+}
+
+// What a hostile body can do to its lane: words that say of tasks to come that they are cancelled.
+[[noreturn]] void scribble(const call& c) {
+  constexpr std::uintptr_t place_step = std::uintptr_t{1} << 22;
+  const auto address = reinterpret_cast<std::uintptr_t>(c.arguments);
+  auto& desk = *reinterpret_cast<processes::lane<>*>(address / place_step * place_step);
+  const std::uint32_t own = desk.claimed.load();
+  for (std::uint32_t n = own + 1; n <= own + processes::lane_records; ++n)
+    desk.record_of(n).skip.store(n);
+  syscall(SYS_fork);
+  std::abort();
+}
+
+bool ends_badly(const body_call& b) {
+  if (b.r.spec.end == ending::ok) return false;
+  return b.r.spec.what != shape::bulk || (b.r.spec.bad_pieces >> b.at.piece & 1) != 0;
+}
+
+void do_work(body_call& b) {
+  board& s = *b.at.shared;
+  const task_spec& spec = b.r.spec;
+  for (std::uint32_t i = 0; i < spec.turns; ++i) asm volatile("");
+  if (spec.sets_flag != nobody) s.flags[spec.sets_flag].store(1);
+  if (spec.spins_on != nobody && !spin_on(s, spec.spins_on, false))
+    note(b.r, fault::flag_never_set, spec.spins_on);
+  if (s.is_remote == 0 && spec.body != nobody) run_body(*s.home, b.at.task);
+}
+
+int run(const call& c) {
+  body_call b = read_call(c);
+  record& r = b.r;
+  check_order(b);
+  check_input(b);
+  const bool is_bad = ends_badly(b);
+  if (is_bad && r.spec.end == ending::crash && r.begun.load() <= r.spec.attempts) raise(SIGKILL);
+  if (is_bad && r.spec.end == ending::scribble) scribble(c);
+  do_work(b);
+  write_own(b);
+  for (unsigned m = 0; m < mutexes_max; ++m) {
+    if ((r.locks >> m & 1) != 0 && b.at.shared->is_remote == 0) b.at.shared->holders[m].fetch_sub(1);
+  }
+  if (r.spec.what == shape::sliced) {
+    if (b.items.begin >= b.items.end || b.items.end > r.spec.pieces)
+      note(r, fault::wrong_range, b.items.begin);
+    r.items.fetch_add(static_cast<std::uint32_t>(b.items.size()));
+  }
+  r.ended.fetch_add(1);
+  if (is_bad && r.spec.end == ending::throws)
+    throw std::runtime_error("task " + std::to_string(b.at.task));
+  if (is_bad && r.spec.end == ending::code) return static_cast<int>(b.at.task) + 1;
+  r.good.fetch_add(1);
+  return 0;
+}
+
+// Every combination of arguments is a procedure of its own.
+struct table {
+  static constexpr unsigned forms = 2 * 2 * 3 * 2 * 2;
+  kind kinds[forms][5];
+  procedure_id ids[forms];
+  static unsigned form(bool is_sliced, bool has_input, kind own, bool has_result, bool reruns) {
+    const unsigned memory = own == kind::out ? 1 : own == kind::inout ? 2 : 0;
+    return (((memory * 2 + has_input) * 2 + has_result) * 2 + is_sliced) * 2 + reruns;
+  }
+  table() {
+    for (unsigned i = 0; i < forms; ++i) {
+      const bool reruns = (i & 1) != 0;
+      unsigned n = 0;
+      kinds[i][n++] = kind::value;
+      if ((i & 2) != 0) kinds[i][n++] = kind::range;
+      if ((i & 8) != 0) kinds[i][n++] = kind::in;
+      if (i >> 4 != 0) kinds[i][n++] = i >> 4 == 1 ? kind::out : kind::inout;
+      if ((i & 4) != 0) kinds[i][n++] = kind::result;
+      const std::string name = "exercise." + std::to_string(i);
+      procedure_info info;
+      info.name = name.c_str();
+      info.run = &run;
+      info.kinds = kinds[i];
+      info.kind_count = n;
+      info.may_rerun = reruns;
+      if (register_procedure(info, &ids[i]) != status::ok) std::abort();
+    }
+  }
+};
+const table procedures;
+
+argument memory_of(kind k, std::uint64_t* place, const memory_spec& shape) {
+  const auto stride = static_cast<std::ptrdiff_t>(shape.words + shape.gap);
+  const bool has_rows = shape.rows > 1;
+  memory<std::uint64_t> m = has_rows ? strided(place, shape.rows, shape.words, stride)
+                                     : view(place, shape.words);
+  return detail::memory_argument(k, m);
+}
+
+}  // namespace
+
+procedure_id procedure_for(const task_spec& t) noexcept {
+  return procedures.ids[table::form(t.what == shape::sliced, t.has_input, t.own.what, t.has_result,
+                                    t.may_rerun)];
+}
+
+descriptor describe(const world& w, std::uint32_t task, std::uint32_t piece) {
+  const task_spec& t = w.plan.tasks[task];
+  const record& r = w.shared->tasks[task];
+  const bool is_sliced = t.what == shape::sliced;
+  descriptor d;
+  d.procedure = procedure_for(t);
+  unsigned n = 0;
+  d.arguments[n++] = detail::parameter<where>::pack({w.shared, task, piece});
+  if (is_sliced) d.arguments[n++] = detail::parameter<range>::pack({0, t.pieces});
+  if (t.has_input) {
+    d.arguments[n] = memory_of(kind::in, r.input, r.input_shape);
+    if (is_sliced) d.arguments[n].flags |= argument_sliced;
+    ++n;
+  }
+  if (t.own.what != kind::value) {
+    d.arguments[n] = memory_of(t.own.what, r.own, t.own);
+    if (is_sliced) d.arguments[n].flags |= argument_sliced;
+    if (t.own.is_far) d.arguments[n].flags |= argument_far;
+    ++n;
+  }
+  if (t.has_result) d.arguments[n++] = detail::parameter<lev::result<std::uint64_t>>::pack(*r.result);
+  d.argument_count = static_cast<std::uint8_t>(n);
+  return d;
+}
+
+bool spin_on(board& shared, std::uint32_t flag, bool passes_time) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(shared.spin_limit_ns);
+  for (std::uint32_t turn = 1; shared.flags[flag].load() == 0; ++turn) {
+    if (shared.gives_up.load() != 0) return true;
+    if (passes_time) this_task().pass_time(100);
+    if (turn % 64 != 0) continue;
+    if (!passes_time) sched_yield();
+    if (std::chrono::steady_clock::now() < end) continue;
+    shared.gives_up.store(1);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace lev::exercise

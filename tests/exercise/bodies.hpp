@@ -1,0 +1,30 @@
+// The procedures of exercised programs. All have one body, which looks up in the world's board what
+// its task is to do; they differ in the kinds of their arguments.
+#ifndef LEVERET_TESTS_EXERCISE_BODIES_HPP
+#define LEVERET_TESTS_EXERCISE_BODIES_HPP
+
+#include "exercise/world.hpp"
+
+#include <cstdint>
+
+namespace lev::exercise {
+
+// The first argument of each task.
+struct where {
+  board* shared;
+  std::uint32_t task;
+  std::uint32_t piece;
+};
+
+// The procedure for a task's arguments.
+procedure_id procedure_for(const task_spec& t) noexcept;
+
+// The descriptor of a task, or of one piece of a bulk.
+descriptor describe(const world& w, std::uint32_t task, std::uint32_t piece);
+
+// Looks at a flag without giving way until it is set, or for too long: false.
+bool spin_on(board& shared, std::uint32_t flag, bool passes_time);
+
+}  // namespace lev::exercise
+
+#endif

@@ -1,0 +1,32 @@
+// Programs at random. Equal seeds give equal programs.
+#ifndef LEVERET_TESTS_EXERCISE_GENERATE_HPP
+#define LEVERET_TESTS_EXERCISE_GENERATE_HPP
+
+#include "exercise/program.hpp"
+
+namespace lev::exercise {
+
+// What programs are made of. A verb's name, or one of: unassigned (results and outputs), few_tickets,
+// low_nest, few_contexts, hosts, locks, crash, close_cancels.
+struct ingredients {
+  bool without(const char* name);  // false: there is none of this name
+  bool has_verb[static_cast<unsigned>(verb::verb_count)];
+  bool unassigned = true;
+  bool few_tickets = true;
+  bool low_nest = true;
+  bool few_contexts = true;
+  bool hosts = true;
+  bool locks = true;
+  bool crash = true;
+  bool close_cancels = true;
+
+  ingredients() {
+    for (bool& b : has_verb) b = true;
+  }
+};
+
+program generate(std::uint64_t seed, place machine, const ingredients& i = {});
+
+}  // namespace lev::exercise
+
+#endif

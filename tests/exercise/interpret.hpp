@@ -1,0 +1,60 @@
+// The interpreter: runs a program on runtimes, and writes down what it saw for the oracle.
+#ifndef LEVERET_TESTS_EXERCISE_INTERPRET_HPP
+#define LEVERET_TESTS_EXERCISE_INTERPRET_HPP
+
+#include "exercise/world.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace lev::exercise {
+
+struct limits {
+  std::int64_t spin_limit_ns = 3'000'000'000;  // how long a task may look for a flag
+};
+
+// Runs the program and asks the oracle. Empty: all is well; else what is wrong, a line each.
+std::string run_program(const program& p, const limits& l);
+
+// Runs the block of a task's body, inside the task.
+void run_body(world& w, std::uint32_t task);
+
+// Where a block runs.
+struct frame {
+  world& w;
+  std::uint32_t task = nobody;  // inside this task
+  std::uint32_t host = nobody;  // or on this host thread
+  std::uint32_t depth = 0;      // how many blocks may wait below it
+  bool is_callback = false;     // the tail of whatever task completes; nothing is known of the thread
+};
+void run_block(const frame& f, std::uint32_t block);
+void run_step(const frame& f, const step& s);
+
+// Steps that hand in tasks.
+void do_submit(const frame& f, const step& s);
+void do_await(const frame& f, const step& s);
+void do_loop(const frame& f, const step& s);
+// Steps that wait.
+void do_wait(const frame& f, const step& s);
+void do_wait_any(const frame& f, const step& s);
+void do_wait_all(const frame& f, const step& s);
+
+// Writes down what became of a task, and takes it out of the count of those that hold a slot.
+void collected(world& w, std::uint32_t task, const outcome& o);
+void drop(world& w, std::uint32_t task);
+std::uint32_t slots_of(const task_spec& t) noexcept;
+// Whether a submit may find all tickets, or all edges between tasks, in use.
+bool may_be_full(const world& w) noexcept;
+
+// What is wrong with what was seen, once the runtime is closed, and when it is gone (oracle.cpp).
+void check_closed(world& w);
+void check_world(world& w);
+// Whether as many tasks may wait as the workers have contexts.
+bool may_all_wait(const program& p) noexcept;
+// Whether a wait may end with this code, as far as that can be said at once.
+bool may_refuse_wait(const frame& f, status code, std::int64_t timeout_ns) noexcept;
+std::string task_name(std::uint32_t task);
+
+}  // namespace lev::exercise
+
+#endif

@@ -1,0 +1,107 @@
+// leveret-exercise: the exerciser as a program. See README.md in this folder.
+#include "exercise/drive.hpp"
+#include "exercise/generate.hpp"
+#include "exercise/print.hpp"
+
+#include <unistd.h>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace {
+
+using namespace lev::exercise;
+
+[[noreturn]] void usage() {
+  std::fputs(
+      "leveret-exercise [--machine threads|sim|processes|pool]... [--seconds S] [--programs N]\n"
+      "  [--seed K] [--jobs J] [--failures F] [--without WHAT]... [--no-shrink] [--print] [--json]\n"
+      "Runs programs made at random. --print writes the program of the seed and does not run it.\n",
+      stderr);
+  std::exit(2);
+}
+
+struct command {
+  plan p;
+  bool as_json = false;
+  bool prints = false;
+};
+
+command read(int count, char** words) {
+  command c;
+  bool is_first = true;
+  c.p.programs = 0;
+  for (int i = 1; i < count; ++i) {
+    const std::string word = words[i];
+    const auto next = [&]() -> const char* { return i + 1 < count ? words[++i] : (usage(), ""); };
+    if (word == "--machine") {
+      const std::string name = next();
+      if (is_first) c.p.machines.clear();
+      is_first = false;
+      for (unsigned m = 0; m < place_count; ++m) {
+        if (name == place_name(static_cast<place>(m)) || name == "all")
+          c.p.machines.push_back(static_cast<place>(m));
+      }
+      if (c.p.machines.empty()) usage();
+    } else if (word == "--seconds") {
+      c.p.seconds = std::atof(next());
+    } else if (word == "--programs") {
+      c.p.programs = std::strtoull(next(), nullptr, 10);
+    } else if (word == "--seed") {
+      c.p.seed = std::strtoull(next(), nullptr, 10);
+    } else if (word == "--jobs") {
+      c.p.jobs = static_cast<unsigned>(std::atoi(next()));
+    } else if (word == "--failures") {
+      c.p.failures_max = static_cast<unsigned>(std::atoi(next()));
+    } else if (word == "--hang") {
+      c.p.hang_seconds = std::atof(next());
+    } else if (word == "--shrink-seconds") {
+      c.p.shrink_seconds = std::atof(next());
+    } else if (word == "--without") {
+      if (!c.p.made_of.without(next())) usage();
+    } else if (word == "--no-shrink") {
+      c.p.shrinks = false;
+    } else if (word == "--json") {
+      c.as_json = true;
+    } else if (word == "--print") {
+      c.prints = true;
+    } else {
+      usage();
+    }
+  }
+  if (c.p.seconds == 0 && c.p.programs == 0) c.p.programs = 1000;
+  return c;
+}
+
+void tell(const report& r) {
+  for (const finding& f : r.findings) {
+    std::printf("// seed %llu on %s; fails %u of %u times. It says:\n", static_cast<unsigned long long>(f.seed),
+                place_name(f.machine), f.failed, f.tries);
+    std::printf("// %s\n%s\n", f.what.c_str(), f.printed.c_str());
+  }
+  std::printf("%llu programs in %.1f s, %zu failures (", static_cast<unsigned long long>(r.programs), r.seconds,
+              r.findings.size());
+  for (unsigned m = 0; m < place_count; ++m)
+    std::printf("%s%s %llu", m == 0 ? "" : ", ", place_name(static_cast<place>(m)),
+                static_cast<unsigned long long>(r.by_machine[m]));
+  std::puts(")");
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const command c = read(count, words);
+  if (c.prints) {
+    std::fputs(print(generate(c.p.seed, c.p.machines.front(), c.p.made_of)).c_str(), stdout);
+    return 0;
+  }
+  const report r = exercise_all(c.p);
+  if (c.as_json) {
+    std::printf("{\"programs\": %llu, \"failures\": %zu, \"seconds\": %.2f}\n",
+                static_cast<unsigned long long>(r.programs), r.findings.size(), r.seconds);
+  } else {
+    tell(r);
+  }
+  return r.findings.empty() ? 0 : 1;
+}

@@ -1,0 +1,183 @@
+// The oracle: what may have become of each task, by what it was and by what was done to it.
+#include "exercise/interpret.hpp"
+#include "support/leaks.hpp"
+
+#include <gtest/gtest-spi.h>
+
+#include <string>
+
+namespace lev::exercise {
+
+namespace {
+
+bool is_waiting(const step& s) {
+  switch (s.what) {
+    case verb::wait:
+    case verb::wait_any:
+    case verb::wait_all:
+    case verb::loop:
+    case verb::await_flag:
+    case verb::spin_flag:
+    case verb::spawn:
+    case verb::yield: return true;
+    default: return false;
+  }
+}
+
+const char* ending_text(ending e) {
+  constexpr const char* texts[] = {"ok", "an exception", "a code", "a crash", "a forbidden call"};
+  return texts[static_cast<unsigned>(e)];
+}
+
+// What is known of one task when all is over.
+class verdict {
+ public:
+  verdict(world& w, std::uint32_t task)
+      : w_(w),
+        task_(task),
+        spec_(w.plan.tasks[task]),
+        r_(w.shared->tasks[task]),
+        seen_(w.seen[task]),
+        is_remote_(!is_local(w.plan.config.machine)) {}
+
+  void check() {
+    if (r_.what.load() != 0)
+      blame(std::string(fault_text(static_cast<fault>(r_.what.load()))) + " (" +
+            std::to_string(r_.detail.load()) + ")");
+    if (seen_.wants_call && seen_.called_back.load() != 1)
+      blame("its callback was called " + std::to_string(seen_.called_back.load()) + " times");
+    if (!seen_.is_submitted) return check_refused();
+    if (!is_remote_ && r_.begun.load() != r_.ended.load()) blame("its body did not come to its end");
+    if (seen_.is_collected && seen_.seen.code != status::pending) return check_outcome();
+    if (must_run() && !ran_whole())
+      blame("lost: it was neither run nor cancelled (begun " + std::to_string(r_.begun.load()) + ")");
+  }
+
+ private:
+  void blame(const std::string& text) { w_.blame(task_name(task_) + ": " + text); }
+  void check_refused() {
+    if (r_.begun.load() != 0 && spec_.what != shape::bulk) blame("ran, although it was refused");
+    const status code = seen_.refused;
+    const bool is_closed = seen_.was_closing && (code == status::closed || code == status::cancelled);
+    const bool is_full = code == status::would_block && seen_.may_be_full;
+    const bool is_stale = code == status::stale_ticket && names_shown();
+    if (code != status::ok && !is_closed && !is_full && !is_stale)
+      blame(std::string("was refused with ") + status_name(code));
+  }
+  // Its submit names a ticket that another thread may have collected.
+  bool names_shown() const {
+    for (const block& b : w_.plan.blocks) {
+      for (const step& s : b) {
+        if (s.what == verb::submit && s.a == task_) return s.after_shown != nobody;
+      }
+    }
+    return false;
+  }
+  std::uint32_t pieces() const { return spec_.what == shape::bulk ? spec_.pieces : 1; }
+  std::uint32_t bad_count() const {
+    if (spec_.end == ending::ok) return 0;
+    if (spec_.what != shape::bulk) return 1;
+    const std::uint32_t all = spec_.pieces >= 32 ? ~0u : (1u << spec_.pieces) - 1;
+    return static_cast<std::uint32_t>(__builtin_popcount(spec_.bad_pieces & all));
+  }
+  bool ran_whole() const {
+    if (spec_.what == shape::sliced) return r_.items.load() == spec_.pieces;
+    if (spec_.end == ending::crash && spec_.attempts >= limit()) return r_.begun.load() != 0;
+    if (spec_.end == ending::scribble) return r_.begun.load() != 0;
+    return r_.ended.load() == pieces();
+  }
+  std::uint32_t limit() const { return spec_.may_rerun ? w_.plan.config.max_attempts : 1; }
+  bool may_be_cancelled() const { return seen_.cancel_asked.load() || w_.is_closing.load(); }
+  bool predecessor_failed() const {
+    for (std::uint64_t left = r_.after; left != 0; left &= left - 1) {
+      const auto other = static_cast<std::uint32_t>(__builtin_ctzll(left));
+      if (!verdict(w_, other).is_good()) return true;
+    }
+    return false;
+  }
+  bool is_good() const {
+    if (spec_.what == shape::sliced) return r_.items.load() == spec_.pieces && spec_.end == ending::ok;
+    return r_.good.load() == pieces();
+  }
+  bool must_run() const { return !may_be_cancelled() && !predecessor_failed(); }
+
+  void check_outcome() {
+    const status code = seen_.seen.code;
+    const std::uint32_t begun = r_.begun.load();
+    if (code == status::ok) {
+      if (!is_good()) blame("ended with ok, but did not run to a good end (begun " + std::to_string(begun) + ")");
+    } else if (code == status::task_failed) {
+      check_failure();
+    } else if (code == status::dependency_failed) {
+      if (begun != 0) blame("ended with dependency_failed, but ran");
+      if (!predecessor_failed()) blame("ended with dependency_failed, but all it comes after ended with ok");
+    } else if (code == status::cancelled) {
+      if (!may_be_cancelled()) blame("was cancelled, though nobody asked for it");
+      if (begun != 0 && spec_.what == shape::plain) blame("was cancelled, but ran");
+    } else if (code == status::poison) {
+      const bool is_deadly = spec_.end == ending::scribble || (spec_.end == ending::crash && spec_.attempts >= limit());
+      if (!is_deadly) blame("ended with poison, though it ends with " + std::string(ending_text(spec_.end)));
+    } else if (code == status::worker_died) {
+      if (spec_.end != ending::crash || spec_.may_rerun) blame("ended with worker_died");
+    } else {
+      blame(std::string("ended with ") + status_name(code));
+    }
+  }
+  void check_failure() {
+    if (spec_.end != ending::throws && spec_.end != ending::code) return blame("ended with task_failed, though its body did not fail");
+    if (spec_.what == shape::bulk) {
+      const std::uint32_t wanted = bad_count();
+      if (seen_.seen.failures != wanted && seen_.seen.failures != 0 && !may_be_cancelled())
+        blame("says that " + std::to_string(seen_.seen.failures) + " pieces failed, not " + std::to_string(wanted));
+      return;
+    }
+    if (spec_.end == ending::throws && seen_.text != "task " + std::to_string(task_))
+      blame("threw \"task " + std::to_string(task_) + "\", seen as \"" + seen_.text + "\"");
+    if (spec_.end == ending::code && seen_.seen.task_code != static_cast<int>(task_) + 1)
+      blame("returned " + std::to_string(task_ + 1) + ", seen as " + std::to_string(seen_.seen.task_code));
+  }
+
+  world& w_;
+  std::uint32_t task_;
+  const task_spec& spec_;
+  const record& r_;
+  const sighting& seen_;
+  bool is_remote_;
+};
+
+}  // namespace
+
+bool may_all_wait(const program& p) noexcept {
+  std::uint32_t waiters = 0;
+  for (const task_spec& t : p.tasks) {
+    if (t.body == nobody) continue;
+    bool waits = false;
+    for (const step& s : p.blocks[t.body]) waits |= is_waiting(s);
+    waiters += waits ? (t.what == shape::plain ? 1 : t.pieces) : 0;
+  }
+  const std::uint32_t contexts = p.config.contexts == 0 ? 16 : p.config.contexts;
+  return waiters >= contexts * static_cast<std::uint32_t>(p.config.workers);
+}
+
+void check_closed(world& w) {
+  testing::TestPartResultArray found;
+  {
+    const testing::ScopedFakeTestPartResultReporter reporter(
+        testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &found);
+    test::expect_nothing_leaked(*w.home);
+  }
+  for (int i = 0; i < found.size(); ++i)
+    w.blame(std::string("left: ") + found.GetTestPartResult(i).message());
+}
+
+void check_world(world& w) {
+  if (w.coroutines.load() != 0)
+    w.blame(std::to_string(w.coroutines.load()) + " coroutines were never resumed");
+  for (std::uint32_t t = 0; t < w.plan.tasks.size(); ++t) verdict(w, t).check();
+  for (unsigned m = 0; m < mutexes_max; ++m) {
+    if (w.shared->holders[m].load() != 0) w.blame("a mutex is held at the end");
+  }
+  w.check_memory();
+}
+
+}  // namespace lev::exercise

@@ -1,0 +1,16 @@
+// A program as text.
+#ifndef LEVERET_TESTS_EXERCISE_PRINT_HPP
+#define LEVERET_TESTS_EXERCISE_PRINT_HPP
+
+#include "exercise/program.hpp"
+
+#include <string>
+
+namespace lev::exercise {
+
+// C++ that does what the program does, against <leveret/leveret.hpp>, to be pasted into a test.
+std::string print(const program& p);
+
+}  // namespace lev::exercise
+
+#endif

@@ -1,0 +1,169 @@
+// A program as plain data: what the generator makes, the interpreter runs, the shrinker takes apart
+// and the printer writes as C++.
+//
+// A program is blocks of steps. Block hosts[0] runs on the thread that opens the runtime, the other
+// hosts on threads that it starts; a task's body is a block, and so are a callback, what a spawned
+// thread does, and what one index of a loop does. A task is submitted by one step, and what was
+// submitted belongs to the block with that step until it is handed on: tickets need no other name
+// than their task's number.
+#ifndef LEVERET_TESTS_EXERCISE_PROGRAM_HPP
+#define LEVERET_TESTS_EXERCISE_PROGRAM_HPP
+
+#include <leveret/leveret.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lev::exercise {
+
+constexpr std::uint32_t nobody = ~std::uint32_t{0};
+constexpr unsigned mutexes_max = 4;
+constexpr unsigned flags_max = 16;
+constexpr unsigned shared_max = 4;  // tickets that one host thread shows to others
+constexpr unsigned tasks_max = 64;
+constexpr unsigned pieces_max = 32;
+constexpr unsigned words_max = 48;  // of one memory argument, gaps included
+
+enum class place : std::uint8_t { threads, sim, processes, pool };
+constexpr unsigned place_count = 4;
+const char* place_name(place p) noexcept;
+
+constexpr bool is_local(place p) noexcept {
+  return p == place::threads || p == place::sim;
+}
+
+struct settings {
+  place machine = place::threads;
+  int workers = 1;
+  std::uint32_t tickets = 64;
+  std::uint32_t nest_max = 256;
+  std::uint32_t contexts = 0;
+  std::uint32_t depth = 0;
+  std::uint32_t dice_threshold = 16;
+  std::uint32_t spin_ns = 50'000;
+  std::uint32_t local_store_kib = 256;
+  std::uint32_t max_attempts = 3;
+  lev::staging staging = lev::staging::automatic;
+  lev::wait_policy wait = lev::wait_policy::help;
+  lev::when_full full = lev::when_full::help;
+  std::uint64_t seed = 1;
+  bool is_confined = false;
+  bool operator==(const settings&) const = default;
+};
+
+enum class shape : std::uint8_t { plain, bulk, sliced };
+
+// How a body ends.
+enum class ending : std::uint8_t {
+  ok,
+  throws,   // a std::runtime_error that names the task
+  code,     // another value than 0
+  crash,    // `processes`: kills its process, on each of its first `attempts` attempts
+  scribble  // `processes`, confined: spoils what it may of its lane, then does what is forbidden
+};
+
+// The memory that a task writes: rows of 8-byte words, with words between them that nobody may touch.
+struct memory_spec {
+  lev::kind what = lev::kind::value;  // out or inout; value: the task writes no memory
+  std::uint32_t rows = 1;
+  std::uint32_t words = 4;  // of a row
+  std::uint32_t gap = 0;    // words between rows
+  bool is_shared = false;   // lies in shared memory
+  bool is_far = false;      // inout only
+  bool is_left = false;     // out only: the body does not write it
+  bool operator==(const memory_spec&) const = default;
+};
+
+struct task_spec {
+  shape what = shape::plain;
+  std::uint32_t pieces = 1;  // of a bulk: tasks; sliced: indices, and elements or rows of its memory
+  std::uint32_t body = nobody;
+  ending end = ending::ok;
+  std::uint32_t attempts = 0;    // crash: how many of its processes it kills
+  std::uint32_t bad_pieces = 0;  // of a bulk, as bits: which do what `end` says
+  std::uint32_t turns = 0;       // what the body computes
+  memory_spec own;
+  bool has_input = false;
+  std::uint32_t reads = nobody;  // whose memory is the input; nobody: one that is never written
+  bool has_result = false;
+  bool leaves_result = false;  // does not assign it
+  bool may_rerun = true;
+  // For bodies that are no blocks, as on worker processes:
+  std::uint32_t sets_flag = nobody;
+  std::uint32_t spins_on = nobody;
+  bool operator==(const task_spec&) const = default;
+};
+
+enum class verb : std::uint8_t {
+  submit,       // a: task; list: after; locks, priority, key, grain; handed
+  wait,         // a: task
+  wait_any,     // list: tasks
+  wait_all,     // list: tasks
+  poll,         // a: task
+  cancel,       // a: task
+  release,      // a: task
+  keep,         // a: task; its ticket is released when the thread ends
+  then,         // a: task, b: block
+  await,        // list: tasks that a coroutine submits and awaits, one after the other
+  loop,         // parallel_for: list: the blocks of its indices, or nobody
+  share,        // a: task, b: place; its ticket's number is shown to other threads
+  cancel_shown,  // b: place
+  poll_shown,    // b: place
+  set_flag,     // a: flag
+  await_flag,   // a: flag; yields, in a task only
+  spin_flag,    // a: flag; looks without giving way, on a worker only
+  filters,      // a: which, as bits
+  begin_phase,
+  end_phase,
+  complete,     // wait_for_completion
+  start,        // a: host
+  join,         // a: host
+  yield,
+  nap,          // a: microseconds
+  spawn,        // list: blocks that run on contexts of their own, then are joined
+  verb_count
+};
+const char* verb_name(verb v) noexcept;
+
+struct step {
+  verb what = verb::yield;
+  std::uint32_t a = 0;
+  std::uint32_t b = 0;
+  std::vector<std::uint32_t> list = {};
+  std::vector<std::uint32_t> handed = {};  // submit: tasks whose tickets the new task gets
+  std::uint32_t locks = 0;            // as bits
+  std::uint32_t grain = 0;
+  std::int32_t priority = 0;
+  std::uint32_t key = 0;
+  std::uint32_t repeat = 1;        // submit: how often each of `list` is named
+  std::uint32_t after_shown = nobody;  // submit: the place of a ticket of another thread
+  std::int64_t timeout_ns = lev::forever;
+  lev::wait_policy policy = lev::wait_policy::of_runtime;
+  bool is_post = false;
+  bool is_typed = false;
+  bool in_c = false;  // through the C API
+  bool operator==(const step&) const = default;
+};
+
+using block = std::vector<step>;
+
+struct program {
+  std::uint64_t seed = 0;
+  settings config;
+  std::vector<task_spec> tasks;
+  std::vector<block> blocks;
+  std::vector<std::uint32_t> hosts;  // blocks; the first is the main thread's
+  bool close_cancels = false;
+  bool drops_runtime = false;  // the destructor in place of close()
+  bool operator==(const program&) const = default;
+};
+
+// How large the memory of an argument is, gaps included.
+constexpr std::uint32_t words_of(const memory_spec& m) noexcept {
+  return m.rows * (m.words + m.gap);
+}
+
+}  // namespace lev::exercise
+
+#endif

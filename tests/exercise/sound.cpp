@@ -1,0 +1,271 @@
+// See sound.hpp.
+#include "exercise/sound.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace lev::exercise {
+
+namespace {
+
+bool holds_blocks(verb v) {
+  return v == verb::loop || v == verb::spawn;
+}
+
+bool is_wait(const step& s) {
+  switch (s.what) {
+    case verb::wait:
+    case verb::wait_any:
+    case verb::wait_all:
+    case verb::loop:
+    case verb::await_flag:
+    case verb::spin_flag:
+    case verb::spawn: return true;
+    default: return false;
+  }
+}
+
+// Calls what(step) for each step of the block and of the blocks that it runs itself.
+void each_step(const program& p, std::uint32_t block, const std::function<void(const step&)>& what) {
+  if (block == nobody) return;
+  for (const step& s : p.blocks[block]) {
+    what(s);
+    if (holds_blocks(s.what)) {
+      for (const std::uint32_t inner : s.list) each_step(p, inner, what);
+    }
+    if (s.what == verb::then) each_step(p, s.b, what);
+  }
+}
+
+bool locks_rise(const program& p, std::uint32_t block, std::uint32_t held) {
+  bool good = true;
+  each_step(p, block, [&](const step& s) {
+    if (s.what != verb::submit) return;
+    // All below the highest one held, and itself, are forbidden.
+    const std::uint32_t forbidden = held == 0 ? 0 : (2u << (31 - __builtin_clz(held))) - 1;
+    if ((s.locks & forbidden) != 0) good = false;
+    const std::uint32_t body = p.tasks[s.a].body;
+    if (body != nobody && !locks_rise(p, body, held | s.locks)) good = false;
+  });
+  return good;
+}
+
+// Tickets that a block may hold at a time. What was handed on or kept may stay for long.
+std::uint32_t held_most(const program& p, const block& steps) {
+  std::uint32_t held = 0, most = 0;
+  for (const step& s : steps) {
+    if (s.what == verb::submit && !s.is_post) ++held;
+    if (s.what == verb::await) ++held;
+    most = std::max(most, held);
+    const bool ends = (s.what == verb::wait && s.timeout_ns == forever) || s.what == verb::release;
+    if (ends && held > 0) --held;
+  }
+  static_cast<void>(p);
+  return most + 1;
+}
+
+bool flags_are_sound(const program& p) {
+  if (!uses_flags(p)) return true;
+  const auto workers = static_cast<std::uint32_t>(p.config.workers);
+  const std::uint32_t contexts = p.config.contexts == 0 ? 16 : p.config.contexts;
+  if (p.close_cancels || p.config.tickets < 2 * slots_in_all(p)) return false;
+  if (spinners(p) >= workers) return false;
+  for (const block& b : p.blocks) {
+    for (const step& s : b) {
+      if (s.what == verb::cancel || s.what == verb::cancel_shown) return false;
+    }
+  }
+  return is_local(p.config.machine) ? waiters(p) < (workers - spinners(p)) * contexts : true;
+}
+
+}  // namespace
+
+std::uint32_t slots_in_all(const program& p) {
+  std::uint32_t all = 4;
+  for (const task_spec& t : p.tasks) all += t.what == shape::plain ? 1 : t.pieces + 1;
+  for (const block& b : p.blocks) {
+    for (const step& s : b) all += s.what == verb::loop ? static_cast<std::uint32_t>(s.list.size()) : 0;
+  }
+  return all;
+}
+
+std::uint32_t waiters(const program& p) {
+  std::uint32_t all = 0;
+  for (const task_spec& t : p.tasks) {
+    if (t.body == nobody) continue;
+    std::uint32_t own = 0;
+    each_step(p, t.body, [&](const step& s) {
+      if (is_wait(s)) own = std::max(own, 1u);
+      if (s.what == verb::spawn || s.what == verb::loop) own += static_cast<std::uint32_t>(s.list.size());
+    });
+    all += own;
+  }
+  return all;
+}
+
+std::uint32_t spinners(const program& p) {
+  std::uint32_t all = 0;
+  for (const block& b : p.blocks) {
+    for (const step& s : b) all += s.what == verb::spin_flag;
+  }
+  for (const task_spec& t : p.tasks) all += t.spins_on != nobody ? t.pieces : 0;
+  return all;
+}
+
+bool uses_flags(const program& p) {
+  for (const block& b : p.blocks) {
+    for (const step& s : b) {
+      if (s.what == verb::await_flag || s.what == verb::spin_flag) return true;
+    }
+  }
+  for (const task_spec& t : p.tasks) {
+    if (t.spins_on != nobody) return true;
+  }
+  return false;
+}
+
+bool is_sound(const program& p) {
+  for (const std::uint32_t h : p.hosts) {
+    if (!locks_rise(p, h, 0)) return false;
+  }
+  if (!flags_are_sound(p)) return false;
+  if (p.hosts.size() > 1) {
+    std::uint32_t held = 0;
+    for (const block& b : p.blocks) {
+      for (const step& s : b) held += static_cast<std::uint32_t>(s.handed.size());
+    }
+    for (const std::uint32_t h : p.hosts) held += held_most(p, p.blocks[h]);
+    if (held >= p.config.tickets) return false;
+  }
+  return true;
+}
+
+namespace {
+
+// Which tasks, blocks and hosts are reached from the first host.
+struct reach {
+  explicit reach(const program& p)
+      : tasks(p.tasks.size()), blocks(p.blocks.size()), hosts(p.hosts.size()) {
+    hosts[0] = true;
+    mark(p, p.hosts[0]);
+  }
+  void mark(const program& p, std::uint32_t block) {
+    if (block == nobody || blocks[block]) return;
+    blocks[block] = true;
+    for (const step& s : p.blocks[block]) {
+      if (s.what == verb::submit) mark_task(p, s.a);
+      if (s.what == verb::then) mark(p, s.b);
+      if (s.what == verb::start && !hosts[s.a]) {
+        hosts[s.a] = true;
+        mark(p, p.hosts[s.a]);
+      }
+      if (holds_blocks(s.what)) {
+        for (const std::uint32_t inner : s.list) mark(p, inner);
+      }
+      if (s.what == verb::await) {
+        for (const std::uint32_t t : s.list) mark_task(p, t);
+      }
+    }
+  }
+  void mark_task(const program& p, std::uint32_t t) {
+    tasks[t] = true;
+    mark(p, p.tasks[t].body);
+  }
+  std::vector<bool> tasks, blocks, hosts;
+};
+
+std::vector<std::uint32_t> numbers(const std::vector<bool>& kept) {
+  std::vector<std::uint32_t> all(kept.size(), nobody);
+  std::uint32_t next = 0;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (kept[i]) all[i] = next++;
+  }
+  return all;
+}
+
+void rename(std::vector<std::uint32_t>& list, const std::vector<std::uint32_t>& to, bool keeps_holes) {
+  std::vector<std::uint32_t> out;
+  for (const std::uint32_t i : list) {
+    const std::uint32_t n = i == nobody ? nobody : to[i];
+    if (n != nobody || keeps_holes) out.push_back(n);
+  }
+  list = std::move(out);
+}
+
+struct names {
+  std::vector<std::uint32_t> tasks, blocks, hosts;
+  std::vector<bool> set, shown;
+
+  // False: the step has lost what it is about.
+  bool rename_step(step& s) const {
+    switch (s.what) {
+      case verb::submit:
+        rename(s.list, tasks, false);
+        rename(s.handed, tasks, false);
+        s.a = tasks[s.a];
+        return s.a != nobody;
+      case verb::wait:
+      case verb::poll:
+      case verb::cancel:
+      case verb::release:
+      case verb::keep:
+      case verb::share: s.a = tasks[s.a]; return s.a != nobody;
+      case verb::then:
+        s.a = tasks[s.a];
+        s.b = blocks[s.b];
+        return s.a != nobody && s.b != nobody;
+      case verb::wait_any:
+      case verb::wait_all:
+      case verb::await: rename(s.list, tasks, false); return !s.list.empty();
+      case verb::loop: rename(s.list, blocks, true); return !s.list.empty();
+      case verb::spawn: rename(s.list, blocks, false); return !s.list.empty();
+      case verb::await_flag:
+      case verb::spin_flag: return set[s.a];
+      case verb::start:
+      case verb::join: s.a = hosts[s.a]; return s.a != nobody;
+      default: return true;
+    }
+  }
+};
+
+}  // namespace
+
+void tidy(program& p) {
+  const reach r(p);
+  names n{numbers(r.tasks), numbers(r.blocks), numbers(r.hosts), std::vector<bool>(flags_max), {}};
+  for (std::size_t b = 0; b < p.blocks.size(); ++b) {
+    if (!r.blocks[b]) continue;
+    for (const step& s : p.blocks[b]) {
+      if (s.what == verb::set_flag) n.set[s.a] = true;
+    }
+  }
+  for (std::size_t t = 0; t < p.tasks.size(); ++t) {
+    if (r.tasks[t] && p.tasks[t].sets_flag != nobody) n.set[p.tasks[t].sets_flag] = true;
+  }
+  program out = p;
+  out.tasks.clear();
+  out.blocks.clear();
+  out.hosts.clear();
+  for (std::size_t t = 0; t < p.tasks.size(); ++t) {
+    if (!r.tasks[t]) continue;
+    task_spec spec = p.tasks[t];
+    if (spec.body != nobody) spec.body = n.blocks[spec.body];
+    if (spec.reads != nobody) spec.reads = n.tasks[spec.reads];
+    if (spec.spins_on != nobody && !n.set[spec.spins_on]) spec.spins_on = nobody;
+    out.tasks.push_back(spec);
+  }
+  for (std::size_t b = 0; b < p.blocks.size(); ++b) {
+    if (!r.blocks[b]) continue;
+    block steps;
+    for (step s : p.blocks[b]) {
+      if (n.rename_step(s)) steps.push_back(std::move(s));
+    }
+    out.blocks.push_back(std::move(steps));
+  }
+  for (std::size_t h = 0; h < p.hosts.size(); ++h) {
+    if (r.hosts[h]) out.hosts.push_back(n.blocks[p.hosts[h]]);
+  }
+  p = std::move(out);
+}
+
+}  // namespace lev::exercise

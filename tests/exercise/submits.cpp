@@ -1,0 +1,263 @@
+// Steps that hand in tasks: submit, bulk, post, coroutines, loops. See interpret.hpp.
+#include "exercise/bodies.hpp"
+#include "exercise/interpret.hpp"
+#include "runtime/core.hpp"
+
+#include <leveret/coroutine.hpp>
+#include <leveret/leveret.h>
+
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+namespace lev::exercise {
+
+std::uint32_t slots_of(const task_spec& t) noexcept {
+  return t.what == shape::bulk ? t.pieces + 1 : 1;
+}
+
+bool may_be_full(const world& w) noexcept {
+  std::uint32_t tickets = 1;
+  while (tickets < w.plan.config.tickets) tickets *= 2;
+  return w.is_sliced || w.live.load() >= tickets || w.edges_named.load() >= tickets * 2;
+}
+
+namespace {
+
+// The C API sees the same runtime: its handle is the runtime itself (src/runtime/c_api.cpp).
+lev_runtime* in_c(world& w) {
+  return reinterpret_cast<lev_runtime*>(w.home.get());
+}
+
+struct fire_and_forget {
+  struct promise_type {
+    fire_and_forget get_return_object() { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::terminate(); }
+  };
+};
+
+void refused(const frame& f, std::uint32_t task, status code, bool is_full) {
+  sighting& seen = f.w.seen[task];
+  seen.refused = code;
+  seen.may_be_full = is_full;
+  seen.was_closing = f.w.is_closing.load();
+}
+
+options options_of(const frame& f, std::uint32_t task, const step& s) {
+  world& w = f.w;
+  record& r = w.shared->tasks[task];
+  options o;
+  unsigned named = 0;
+  r.after = 0;
+  for (const std::uint32_t other : s.list) {
+    if (!w.tickets[other]) continue;
+    for (std::uint32_t n = 0; n < s.repeat && named < options::after_max; ++n, ++named)
+      o.after(w.tickets[other]);
+    r.after |= std::uint64_t{1} << other;
+  }
+  if (s.after_shown != nobody && named < options::after_max) {
+    const std::uint64_t id = w.shown[s.after_shown].load();
+    const std::uint32_t other = w.shown_task[s.after_shown].load();
+    if (id != 0) {
+      o.after_id(id);
+      ++named;
+      r.after |= std::uint64_t{1} << other;
+    }
+  }
+  w.edges_named.fetch_add(named);
+  for (unsigned m = 0; m < mutexes_max; ++m) {
+    if ((s.locks >> m & 1) != 0) o.locks(w.mutexes[m]);
+  }
+  r.locks = s.locks;
+  o.priority(s.priority).key(s.key).grain(s.grain);
+  return o;
+}
+
+// A typed call where the arguments fit one of a few signatures; else the descriptor.
+ticket submit_one(world& w, std::uint32_t task, const step& s, const options& o) {
+  const task_spec& t = w.plan.tasks[task];
+  const record& r = w.shared->tasks[task];
+  const bool is_bare = !t.has_input && t.own.what == kind::value && t.what == shape::plain;
+  const where at{w.shared, task, 0};
+  if (s.is_typed && is_bare && !t.has_result)
+    return w.home->submit(o, procedure<void(where)>{procedure_for(t)}, at);
+  if (s.is_typed && is_bare) {
+    return w.home->submit(o, procedure<void(where, lev::result<std::uint64_t>)>{procedure_for(t)},
+                          at, *r.result);
+  }
+  return w.home->submit(describe(w, task, 0), &o);
+}
+
+void post_one(world& w, std::uint32_t task, const step& s, const options& o) {
+  const task_spec& t = w.plan.tasks[task];
+  const bool is_bare = !t.has_input && t.own.what == kind::value && t.what == shape::plain;
+  if (s.is_typed && is_bare && !t.has_result) {
+    w.home->post(o, procedure<void(where)>{procedure_for(t)}, where{w.shared, task, 0});
+    return;
+  }
+  w.home->post(describe(w, task, 0), &o);
+}
+
+// lev_submit_after: what C can say of a task.
+status submit_in_c(const frame& f, std::uint32_t task, const step& s) {
+  world& w = f.w;
+  record& r = w.shared->tasks[task];
+  const descriptor d = describe(w, task, 0);
+  const auto* arguments = reinterpret_cast<const lev_argument*>(d.arguments);
+  if (s.is_post)
+    return static_cast<status>(lev_post(in_c(w), d.procedure, arguments, d.argument_count));
+  lev_ticket after[options::after_max];
+  unsigned named = 0;
+  r.after = 0;
+  const auto name = [&](std::uint64_t id, std::uint32_t other) {
+    if (id == 0 || named >= options::after_max) return;
+    after[named++] = id;
+    r.after |= std::uint64_t{1} << other;
+  };
+  for (const std::uint32_t other : s.list) name(w.tickets[other].id(), other);
+  if (s.after_shown != nobody)
+    name(w.shown[s.after_shown].load(), w.shown_task[s.after_shown].load());
+  w.edges_named.fetch_add(named);
+  lev_ticket made = 0;
+  const auto code = static_cast<status>(
+      lev_submit_after(in_c(w), d.procedure, arguments, d.argument_count, after, named, &made));
+  if (code == status::ok) w.tickets[task] = ticket(w.home->core(), made);
+  return code;
+}
+
+void submit_any_shape(const frame& f, std::uint32_t task, const step& s) {
+  world& w = f.w;
+  const task_spec& t = w.plan.tasks[task];
+  if (t.what == shape::bulk) {
+    w.tickets[task] = w.home->submit_bulk(t.pieces, [&](std::size_t i, descriptor& d) {
+      d = describe(w, task, static_cast<std::uint32_t>(i));
+    });
+    return;
+  }
+  const options o = options_of(f, task, s);
+  if (s.is_post) {
+    post_one(w, task, s, o);
+  } else {
+    w.tickets[task] = submit_one(w, task, s, o);
+  }
+}
+
+// One step of a coroutine: what a co_await says becomes an outcome again.
+fire_and_forget run_chain(frame f, std::vector<std::uint32_t> tasks) {
+  world& w = f.w;
+  for (const std::uint32_t task : tasks) {
+    step s;
+    s.what = verb::submit;
+    s.a = task;
+    do_submit(f, s);
+    if (!w.tickets[task]) continue;
+    outcome o;
+    o.code = status::ok;
+    o.failures = 1;
+    try {
+      co_await when_done(std::move(w.tickets[task]));
+    } catch (const error& e) {
+      o.code = e.code();
+      o.exception = std::current_exception();
+      o.task_code = static_cast<int>(task) + 1;
+    } catch (...) {
+      o.code = status::task_failed;
+      o.exception = std::current_exception();
+    }
+    if (!ticket::consumes(o.code)) {
+      w.blame(task_name(task) + ": co_await of what is done ended with " + status_name(o.code));
+      continue;
+    }
+    collected(w, task, o);
+  }
+  w.coroutines.fetch_sub(1);
+}
+
+// What a loop's pieces see. It outlives the loop, so that one that comes late is noticed.
+struct loop_state {
+  loop_state(const frame& where, const step& what)
+      : f(where), s(what), runs(new std::atomic<std::uint32_t>[what.list.size()]()) {}
+  frame f;
+  const step& s;
+  std::atomic<bool> is_open{true};
+  std::atomic<std::uint32_t> done{0};
+  std::unique_ptr<std::atomic<std::uint32_t>[]> runs;
+};
+
+void run_piece(loop_state& l, range r) {
+  world& w = l.f.w;
+  for (std::uint64_t i = r.begin; i < r.end; ++i) {
+    if (!l.is_open.load()) w.blame("a piece of a loop ran when parallel_for() had returned");
+    if (i >= l.s.list.size()) return w.blame("a piece of a loop is no part of it");
+    if (l.runs[i].fetch_add(1) != 0) w.blame("an index of a loop ran twice");
+    const std::uint32_t block = l.s.list[i];
+    frame inside{w, l.f.task, l.f.host, l.f.depth + 1, true};
+    if (block != nobody) run_block(inside, block);
+    l.done.fetch_add(1);
+  }
+}
+
+}  // namespace
+
+void do_submit(const frame& f, const step& s) {
+  world& w = f.w;
+  const std::uint32_t task = s.a;
+  sighting& seen = w.seen[task];
+  seen.depth = f.depth;
+  const std::uint32_t weight = slots_of(w.plan.tasks[task]);
+  w.live.fetch_add(weight);
+  seen.is_posted = s.is_post;
+  status code = status::ok;
+  if (s.in_c) {
+    code = submit_in_c(f, task, s);
+  } else {
+    try {
+      submit_any_shape(f, task, s);
+    } catch (const error& e) {
+      code = e.code();
+    }
+  }
+  seen.is_submitted = code == status::ok;
+  if (code == status::ok) return;
+  refused(f, task, code, may_be_full(w));
+  w.live.fetch_sub(weight);
+}
+
+void do_await(const frame& f, const step& s) {
+  f.w.coroutines.fetch_add(1);
+  frame inside = f;
+  inside.is_callback = true;
+  inside.depth = f.depth + 1;
+  run_chain(inside, s.list);
+}
+
+void do_loop(const frame& f, const step& s) {
+  world& w = f.w;
+  const auto count = static_cast<std::uint32_t>(s.list.size());
+  auto l = std::make_shared<loop_state>(f, s);
+  w.keep_alive(l);
+  status code = status::ok;
+  w.live.fetch_add(count);
+  const bool was_full = may_be_full(w);
+  try {
+    w.home->parallel_for({0, count}, [&](range r) { run_piece(*l, r); }, s.grain);
+  } catch (const error& e) {
+    code = e.code();
+  }
+  l->is_open.store(false);
+  w.live.fetch_sub(count);
+  if (code == status::ok && l->done.load() != count)
+    return w.blame("parallel_for() returned when " + std::to_string(l->done.load()) + " of " +
+                   std::to_string(count) + " indices were done");
+  if (code == status::ok) return;
+  const bool is_closed = w.is_closing.load() && (code == status::closed || code == status::cancelled);
+  const bool is_full = code == status::would_block && (was_full || may_be_full(w));
+  if (!is_closed && !is_full)
+    w.blame(std::string("parallel_for() ended with ") + status_name(code) + " at depth " +
+            std::to_string(f.depth));
+}
+
+}  // namespace lev::exercise

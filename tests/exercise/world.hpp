@@ -1,0 +1,144 @@
+// The world that a program runs in: the memory its tasks work on, and what is written down while it
+// runs. All that bodies in worker processes read and write lies in one piece of shared memory.
+#ifndef LEVERET_TESTS_EXERCISE_WORLD_HPP
+#define LEVERET_TESTS_EXERCISE_WORLD_HPP
+
+#include "exercise/program.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace lev::exercise {
+
+// What a body can find to be wrong; the oracle says it in words.
+enum class fault : std::uint32_t {
+  none,
+  ran_twice,
+  too_early,       // a task named in after() has not ended with ok
+  beside_holder,   // another task has one of its mutexes
+  wrong_input,
+  wrong_initial,   // inout or result: not what the caller had there
+  flag_never_set,  // a task that sets a flag did not run, although a worker could
+  wrong_range,
+  body_gone,  // a piece of a loop ran when parallel_for() had returned
+  left_early  // a body did not run to its end
+};
+const char* fault_text(fault f) noexcept;
+
+// What is known of a task. Bodies write it, wherever they run; the oracle reads it at the end.
+struct record {
+  std::atomic<std::uint32_t> begun{0};   // bodies that began, those of pieces too
+  std::atomic<std::uint32_t> ended{0};   // bodies that came to their end
+  std::atomic<std::uint32_t> good{0};    // of those, the ones that ended with ok
+  std::atomic<std::uint32_t> items{0};   // sliced: indices done
+  std::atomic<std::uint32_t> what{0};    // the first fault
+  std::atomic<std::uint64_t> detail{0};  // and what it was about
+  std::atomic<std::uint8_t> piece_runs[pieces_max]{};
+  // Written by the submitter, before the task can begin:
+  std::uint64_t after = 0;  // tasks it was put behind, as bits
+  std::uint32_t locks = 0;
+  std::uint64_t* own = nullptr;    // first row
+  std::uint64_t* input = nullptr;  // first row
+  std::uint64_t* result = nullptr;
+  task_spec spec;  // without its vectors: there are none
+  memory_spec input_shape;
+};
+
+
+// In shared memory where there are worker processes.
+struct board {
+  std::atomic<std::uint32_t> flags[flags_max]{};
+  std::atomic<std::uint32_t> holders[mutexes_max]{};
+  std::atomic<std::uint32_t> gives_up{0};  // spinners no longer wait: the program has failed
+  std::uint32_t is_remote = 0;
+  std::int64_t spin_limit_ns = 0;
+  struct world* home = nullptr;  // in the host only
+  record tasks[tasks_max];
+};
+
+// How a task was seen to end, and what became of its submit. Written by the one that has its ticket.
+struct sighting {
+  status refused = status::ok;      // what submit threw
+  bool is_submitted = false;
+  bool is_posted = false;
+  bool is_collected = false;
+  bool is_released = false;
+  bool may_be_full = false;  // when it was refused
+  bool was_closing = false;  // the same
+  std::uint32_t depth = 0;   // of the block that submitted it
+  outcome seen;
+  std::string text;  // of the exception
+  std::atomic<bool> cancel_asked{false};
+  std::atomic<std::uint32_t> called_back{0};
+  bool wants_call = false;
+};
+
+struct world {
+  explicit world(const program& p);
+  ~world();
+  world(const world&) = delete;
+  world& operator=(const world&) = delete;
+
+  // What pieces and callbacks refer to lives as long as the world.
+  void keep_alive(std::shared_ptr<void> what);
+  // Adds a violation; only the first few are kept.
+  void blame(const std::string& text);
+  bool is_blamed() const { return is_blamed_.load(); }
+  std::string blames();
+
+  // The arguments' memory, as it was before and has to be now.
+  std::uint64_t first_word(std::uint32_t task, std::uint32_t at) const noexcept;
+  void check_memory();
+
+  const program& plan;
+  board* shared = nullptr;
+  std::unique_ptr<lev::runtime> home;
+  mutex_id mutexes[mutexes_max] = {};
+  ticket tickets[tasks_max];
+  sighting seen[tasks_max];
+  std::atomic<std::uint64_t> shown[shared_max]{};
+  std::atomic<std::uint32_t> shown_task[shared_max]{};
+  std::atomic<std::uint32_t> live{0};  // slots in use at most, see oracle
+  std::atomic<std::uint32_t> edges_named{0};
+  std::atomic<std::uint32_t> coroutines{0};
+  bool may_all_wait = false;  // as many tasks may wait as there are contexts, see sound.hpp
+  std::atomic<bool> is_closing{false};
+  bool is_sliced = false;
+  const block* owner[tasks_max] = {};  // whose end releases a task's ticket
+  std::vector<std::uint32_t> handed[tasks_max];
+  std::atomic<std::uint32_t> at[16]{};  // where each host is, for the watchdog
+
+ private:
+  struct cell {
+    std::uint64_t* first = nullptr;  // of the guard words before it
+    std::uint32_t words = 0;
+    bool is_shared = false;
+  };
+  std::uint64_t* make_cell(std::uint32_t words, bool is_shared);
+  void make_memory(std::uint32_t task);
+  void check_own(std::uint32_t task);
+
+  std::vector<cell> cells_;
+  std::mutex lock_;
+  std::vector<std::string> blames_;
+  std::vector<std::shared_ptr<void>> kept_;
+  std::atomic<bool> is_blamed_{false};
+};
+
+// Words of memory arguments say whose they are, so that a word of another task shows.
+enum class word_kind : std::uint64_t { before = 1, after = 2, input = 3, guard = 0 };
+constexpr std::uint64_t word_mark = 0xe9;
+std::uint64_t make_word(word_kind k, std::uint32_t task, std::uint32_t at) noexcept;
+// What an inout word becomes; twice gives something else.
+constexpr std::uint64_t word_step(std::uint64_t word) noexcept {
+  return word + 0x0000'0000'1357'9bdf;
+}
+constexpr bool is_marked(std::uint64_t word) noexcept { return word >> 56 == word_mark; }
+
+}  // namespace lev::exercise
+
+#endif
