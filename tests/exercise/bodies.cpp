@@ -65,6 +65,15 @@ void each_word(const body_call& b, const argument& a, const memory_spec& shape, 
   }
 }
 
+// Pieces of one task may hold its mutex together: the upper half says whose they are.
+bool hold(std::atomic<std::uint32_t>& holders, std::uint32_t task) noexcept {
+  const std::uint32_t before = holders.fetch_add(1 + (task << 16));
+  return before % 0x10000 == 0 || before >> 16 == task * (before % 0x10000);
+}
+void let_go(std::atomic<std::uint32_t>& holders, std::uint32_t task) noexcept {
+  holders.fetch_sub(1 + (task << 16));
+}
+
 void check_order(body_call& b) {
   board& s = *b.at.shared;
   record& r = b.r;
@@ -84,9 +93,13 @@ void check_order(body_call& b) {
       note(r, fault::too_early, other);
   }
   for (unsigned m = 0; m < mutexes_max; ++m) {
-    if ((r.locks >> m & 1) != 0 && s.is_remote == 0 && s.holders[m].fetch_add(1) != 0)
+    if ((r.locks >> m & 1) != 0 && s.is_remote == 0 && !hold(s.holders[m], b.at.task))
       note(r, fault::beside_holder, m);
   }
+}
+
+bool ended_well(const record& r) noexcept {
+  return r.spec.what == shape::sliced ? r.items.load() == r.spec.pieces : r.good.load() != 0;
 }
 
 void check_input(body_call& b) {
@@ -94,7 +107,7 @@ void check_input(body_call& b) {
   const record& r = b.r;
   const std::uint32_t from = r.spec.reads;
   const record* p = from == nobody ? nullptr : &b.at.shared->tasks[from];
-  const bool is_good = p != nullptr && p->good.load() != 0;
+  const bool is_good = p != nullptr && ended_well(*p);
   // In place, what a body that failed has written may be there or not.
   if (p != nullptr && !is_good && p->begun.load() != 0) return;
   each_word(b, *b.input, r.input_shape, [&](std::uint64_t word, std::uint32_t i) {
@@ -185,7 +198,7 @@ int run(const call& c) {
   do_work(b);
   write_own(b);
   for (unsigned m = 0; m < mutexes_max; ++m) {
-    if ((r.locks >> m & 1) != 0 && b.at.shared->is_remote == 0) b.at.shared->holders[m].fetch_sub(1);
+    if ((r.locks >> m & 1) != 0 && b.at.shared->is_remote == 0) let_go(b.at.shared->holders[m], b.at.task);
   }
   if (r.spec.what == shape::sliced) {
     if (b.items.begin >= b.items.end || b.items.end > r.spec.pieces)

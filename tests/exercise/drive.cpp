@@ -44,6 +44,26 @@ window* make_window() {
   return new (page) window;
 }
 
+window* own_window = nullptr;
+
+// In a child that hangs: says where it is.
+void tell_state(int) {
+  std::snprintf(own_window->text, sizeof own_window->text, "hangs\n%s", state_now().c_str());
+  own_window->failed.store(1);
+  std::_Exit(1);
+}
+
+// What a child that hangs has to say.
+std::string bury(pid_t pid, window& w) {
+  kill(pid, SIGUSR1);
+  for (int i = 0; i < 100 && w.failed.load() == 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  kill(pid, SIGKILL);
+  int how = 0;
+  waitpid(pid, &how, 0);
+  return w.failed.load() != 0 ? w.text : "hangs";
+}
+
 struct child {
   pid_t pid = -1;
   window* view = nullptr;
@@ -62,11 +82,13 @@ struct child {
   std::_Exit(0);
 }
 
-pid_t start(const std::function<void()>& body) {
+pid_t start(window& w, const std::function<void()>& body) {
   std::fflush(stdout);
   std::fflush(stderr);
   const pid_t pid = fork();
   if (pid != 0) return pid;
+  own_window = &w;
+  std::signal(SIGUSR1, &tell_state);
   body();
   std::_Exit(0);
 }
@@ -74,12 +96,6 @@ pid_t start(const std::function<void()>& body) {
 std::string end_text(int how) {
   if (WIFSIGNALED(how)) return std::string("ended by signal ") + strsignal(WTERMSIG(how));
   return "ended with exit code " + std::to_string(WEXITSTATUS(how));
-}
-
-void bury(pid_t pid) {
-  kill(pid, SIGKILL);
-  int how = 0;
-  waitpid(pid, &how, 0);
 }
 
 // Programs first, first + step, ...
@@ -135,7 +151,7 @@ class driver {
     const std::uint64_t first = next_[i];
     const auto step = static_cast<std::uint64_t>(children_.size());
     started_ += left;
-    c.pid = start([&] { run_many(*c.view, c.machine, p_.made_of, first, step, left, until_); });
+    c.pid = start(*c.view, [&] { run_many(*c.view, c.machine, p_.made_of, first, step, left, until_); });
   }
   void look(std::size_t i) {
     child& c = children_[i];
@@ -151,8 +167,7 @@ class driver {
       if (how == 0) return ended(i, "");
       what = c.view->failed.load() != 0 ? c.view->text : end_text(how);
     } else if (now() - c.since > p_.hang_seconds) {
-      bury(c.pid);
-      what = "hangs";
+      what = bury(c.pid, *c.view);
     } else {
       return;
     }
@@ -204,7 +219,7 @@ std::string run_alone(const program& p, double hang_seconds) {
   view->failed.store(0);
   limits l;
   l.spin_limit_ns = static_cast<std::int64_t>(hang_seconds * 0.4e9);
-  const pid_t pid = start([&] {
+  const pid_t pid = start(*view, [&] {
     const int quiet = ::open("/dev/null", O_WRONLY);
     if (quiet >= 0) dup2(quiet, STDERR_FILENO);
     leave(*view, run_program(p, l));
@@ -213,8 +228,7 @@ std::string run_alone(const program& p, double hang_seconds) {
   int how = 0;
   while (waitpid(pid, &how, WNOHANG) != pid) {
     if (now() > until) {
-      bury(pid);
-      return "hangs";
+      return bury(pid, *view);
     }
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }

@@ -269,7 +269,7 @@ void maker::submit(std::uint32_t block, block_kind k, std::uint32_t depth, std::
     if (t.what == shape::plain && t.has_input && p_.tasks[other].own.what != kind::value && chance(2))
       t.reads = other;
   }
-  if (t.body != nobody && t.what == shape::plain && s.locks == 0 && !owned.empty() && chance(6)) {
+  if (of_.handed && t.body != nobody && t.what == shape::plain && s.locks == 0 && !owned.empty() && chance(6)) {
     const std::uint32_t at = random_.below(static_cast<std::uint32_t>(owned.size()));
     const std::uint32_t given = owned[at];
     std::erase(s.list, given);
@@ -433,7 +433,7 @@ bool ingredients::without(const char* name) {
     bool& has;
   } others[] = {{"unassigned", unassigned}, {"few_tickets", few_tickets},   {"low_nest", low_nest},
                 {"hosts", hosts},           {"few_contexts", few_contexts}, {"locks", locks},
-                {"crash", crash},           {"close_cancels", close_cancels}};
+                {"handed", handed}, {"crash", crash},           {"close_cancels", close_cancels}};
   for (const auto& o : others) {
     if (word != o.name) continue;
     o.has = false;

@@ -7,7 +7,7 @@
 namespace lev::exercise {
 
 // What programs are made of. A verb's name, or one of: unassigned (results and outputs), few_tickets,
-// low_nest, few_contexts, hosts, locks, crash, close_cancels.
+// low_nest, few_contexts, hosts, locks, handed, crash, close_cancels.
 struct ingredients {
   bool without(const char* name);  // false: there is none of this name
   bool has_verb[static_cast<unsigned>(verb::verb_count)];
@@ -18,6 +18,7 @@ struct ingredients {
   bool hosts = true;
   bool locks = true;
   bool crash = true;
+  bool handed = true;
   bool close_cancels = true;
 
   ingredients() {

@@ -223,9 +223,15 @@ void release_own(const frame& f, const block& steps) {
   }
 }
 
+world* current = nullptr;
+
 class run {
  public:
-  run(const program& p, const limits& l) : w_(p) { w_.shared->spin_limit_ns = l.spin_limit_ns; }
+  run(const program& p, const limits& l) : w_(p) {
+    w_.shared->spin_limit_ns = l.spin_limit_ns;
+    current = &w_;
+  }
+  ~run() { current = nullptr; }
 
   std::string all() {
     open();
@@ -338,6 +344,26 @@ void run_block(const frame& f, std::uint32_t which) {
 void run_body(world& w, std::uint32_t task) {
   run_block({w, task, nobody, w.seen[task].depth + 1, false}, w.plan.tasks[task].body);
   for (const std::uint32_t t : w.handed[task]) drop(w, t);
+}
+
+std::string state_now() {
+  if (current == nullptr) return "between two programs";
+  const world& w = *current;
+  std::string text;
+  for (std::size_t h = 0; h < w.plan.hosts.size(); ++h)
+    text += "host " + std::to_string(h) + " at step " + std::to_string(w.at[h].load()) + "; ";
+  for (std::uint32_t t = 0; t < w.plan.tasks.size(); ++t) {
+    const record& r = w.shared->tasks[t];
+    const sighting& s = w.seen[t];
+    text += "\n" + task_name(t) + ": " + (s.is_submitted ? "submitted" : status_name(s.refused)) +
+            ", begun " + std::to_string(r.begun.load()) + ", ended " + std::to_string(r.ended.load()) +
+            (s.is_collected ? std::string(", collected ") + status_name(s.seen.code) : s.is_released ? ", released" : "");
+  }
+  if (w.home != nullptr) {
+    const counters n = w.home->count();
+    text += "\nsubmitted " + std::to_string(n.submitted) + ", completed " + std::to_string(n.completed);
+  }
+  return text;
 }
 
 std::string run_program(const program& p, const limits& l) {

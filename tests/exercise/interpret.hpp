@@ -16,6 +16,10 @@ struct limits {
 // Runs the program and asks the oracle. Empty: all is well; else what is wrong, a line each.
 std::string run_program(const program& p, const limits& l);
 
+// Where the program is that runs in this process, for one that hangs. Called by a signal: what it
+// reads may change meanwhile.
+std::string state_now();
+
 // Runs the block of a task's body, inside the task.
 void run_body(world& w, std::uint32_t task);
 

@@ -1,69 +1,376 @@
-// See print.hpp.
+// See print.hpp. Blocks become functions, tasks typed procedures, tickets and memory variables at
+// namespace scope. Calls of the C API become those of C++ that they are.
 #include "exercise/print.hpp"
+
+#include <algorithm>
 
 namespace lev::exercise {
 
-const char* place_name(place p) noexcept {
-  constexpr const char* names[] = {"threads", "sim", "processes", "pool"};
+namespace {
+
+constexpr const char* head = R"(#include <leveret/coroutine.hpp>
+#include <leveret/leveret.hpp>
+
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+static lev::runtime* home;
+[[maybe_unused]] static lev::mutex_id mutexes[4];
+[[maybe_unused]] static std::atomic<bool> flags[16];
+[[maybe_unused]] static std::atomic<std::uint64_t> shown[4];
+[[maybe_unused]] static thread_local std::vector<lev::ticket> kept;
+
+[[maybe_unused]] static void tell(const char* name, lev::status code) {
+  std::printf("%s: %s\n", name, lev::status_name(code));
+}
+[[maybe_unused]] static void wait(const char* name, lev::ticket& t, std::int64_t timeout_ns = lev::forever,
+                                  lev::wait_policy how = lev::wait_policy::of_runtime) {
+  if (t) tell(name, t.wait_outcome(timeout_ns, how).code);
+}
+template <class Call>
+void attempt(const char* name, Call&& call) {
+  try {
+    call();
+  } catch (const lev::error& e) {
+    tell(name, e.code());
+  }
+}
+struct fire_and_forget {
+  struct promise_type {
+    fire_and_forget get_return_object() { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::terminate(); }
+  };
+};
+struct shared_board {  // what tasks of worker processes share with the host
+  std::atomic<unsigned> attempts[64];
+  std::atomic<bool> flags[16];
+};
+struct board_ref {
+  shared_board* to;
+};
+[[maybe_unused]] static const board_ref board{
+    static_cast<shared_board*>(lev::shared_allocate(sizeof(shared_board)))};
+
+)";
+
+std::string str(std::uint64_t n) {
+  return std::to_string(n);
+}
+const char* policy_text(wait_policy p) {
+  constexpr const char* names[] = {"help", "park", "spin", "yield", "directed", "of_runtime"};
   return names[static_cast<unsigned>(p)];
 }
 
-const char* verb_name(verb v) noexcept {
-  constexpr const char* names[] = {"submit", "wait", "wait_any", "wait_all", "poll", "cancel",
-      "release", "keep", "then", "await", "loop", "share", "cancel_shown", "poll_shown", "set_flag",
-      "await_flag", "spin_flag", "filters", "begin_phase", "end_phase", "complete", "start", "join",
-      "yield", "nap", "spawn"};
-  static_assert(sizeof names / sizeof *names == static_cast<unsigned>(verb::verb_count));
-  return names[static_cast<unsigned>(v)];
-}
+class printer {
+ public:
+  explicit printer(const program& p) : p_(p) {}
 
-namespace {
-std::string number(std::uint64_t n) { return n == nobody ? "-" : std::to_string(n); }
-
-void print_block(const program& p, std::uint32_t block, int indent, std::string& out) {
-  if (block == nobody) return;
-  for (const step& s : p.blocks[block]) {
-    out.append(static_cast<std::size_t>(indent), ' ');
-    out += std::string(verb_name(s.what)) + " " + number(s.a);
-    if (!s.list.empty()) {
-      out += " [";
-      for (auto i : s.list) out += number(i) + " ";
-      out += "]";
-    }
-    for (auto i : s.handed) out += " handed " + number(i);
-    if (s.locks) out += " locks " + number(s.locks);
-    if (s.repeat > 1) out += " x" + number(s.repeat);
-    if (s.after_shown != nobody) out += " after_shown " + number(s.after_shown);
-    if (s.timeout_ns >= 0) out += " timeout " + std::to_string(s.timeout_ns);
-    if (s.policy != wait_policy::of_runtime) out += " policy " + std::to_string(int(s.policy));
-    if (s.is_post) out += " post";
-    if (s.in_c) out += " c";
-    if (s.what == verb::submit) {
-      const task_spec& t = p.tasks[s.a];
-      out += " pieces " + number(t.pieces) + " shape " + std::to_string(int(t.what)) + " end " + std::to_string(int(t.end)) + " turns " + number(t.turns);
-      if (t.own.what != kind::value) out += " own " + std::to_string(int(t.own.what)) + " " + number(t.own.rows) + "x" + number(t.own.words) + "+" + number(t.own.gap) + (t.own.is_far ? " far" : "") + (t.own.is_left ? " left" : "");
-      if (t.has_input) out += " reads " + number(t.reads);
-      if (t.has_result) out += t.leaves_result ? " result left" : " result";
-      if (t.spins_on != nobody) out += " spins_on " + number(t.spins_on);
-      if (t.sets_flag != nobody) out += " sets " + number(t.sets_flag);
-    }
-    out += "\n";
-    if (s.what == verb::submit) print_block(p, p.tasks[s.a].body, indent + 4, out);
-    if (s.what == verb::await) for (auto t : s.list) print_block(p, p.tasks[t].body, indent + 4, out);
-    if (s.what == verb::then) print_block(p, s.b, indent + 4, out);
-    if (s.what == verb::loop || s.what == verb::spawn) for (auto b : s.list) { if (b != nobody) { out.append(static_cast<std::size_t>(indent + 2), ' '); out += "-\n"; } print_block(p, b, indent + 4, out); }
+  std::string all() {
+    out_ = head;
+    for (std::uint32_t t = 0; t < p_.tasks.size(); ++t) declare_task(t);
+    for (std::uint32_t b = 0; b < p_.blocks.size(); ++b) out_ += "static void block_" + str(b) + "();\n";
+    out_ += "\n";
+    for (std::uint32_t t = 0; t < p_.tasks.size(); ++t) define_task(t);
+    for (std::uint32_t b = 0; b < p_.blocks.size(); ++b) define_block(b);
+    define_main();
+    return out_;
   }
-}
+
+ private:
+  void line(const std::string& text) { out_ += "  " + text + "\n"; }
+  static std::string name(std::uint32_t t) { return "\"task " + str(t) + "\""; }
+  static std::string ticket(std::uint32_t t) { return "t" + str(t); }
+
+  std::string parameters(const task_spec& t) const {
+    std::string all;
+    const auto add = [&](const char* text) { all += (all.empty() ? "" : ", ") + std::string(text); };
+    if (needs_board(t)) add("board_ref b");
+    if (t.what == shape::bulk) add("[[maybe_unused]] std::uint32_t piece");
+    if (t.what == shape::sliced) add("lev::range");
+    if (t.has_input) add("lev::in<std::uint64_t>");
+    if (t.own.what == kind::out) add("[[maybe_unused]] lev::out<std::uint64_t> own");
+    if (t.own.what == kind::inout && !t.own.is_far) add("[[maybe_unused]] lev::inout<std::uint64_t> own");
+    if (t.own.is_far) add("lev::far<std::uint64_t> own");
+    if (t.has_result) add("[[maybe_unused]] lev::result<std::uint64_t> result");
+    return all;
+  }
+  static bool needs_board(const task_spec& t) {
+    return t.end == ending::crash || t.sets_flag != nobody || t.spins_on != nobody;
+  }
+  std::string memory(const std::string& variable, const memory_spec& m, bool is_sliced) const {
+    std::string text = m.rows > 1 ? "lev::strided(" + variable + ", " + str(m.rows) + ", " + str(m.words) +
+                                        ", " + str(m.words + m.gap) + ")"
+                                  : "lev::view(" + variable + ", " + str(m.words) + ")";
+    return is_sliced ? "lev::sliced(" + text + ")" : text;
+  }
+  std::string arguments(std::uint32_t task) const {
+    const task_spec& t = p_.tasks[task];
+    const bool is_sliced = t.what == shape::sliced;
+    std::string all;
+    if (needs_board(t)) all += ", board";
+    if (is_sliced) all += ", lev::range{0, " + str(t.pieces) + "}";
+    if (t.has_input && t.reads != nobody)
+      all += ", " + memory("own_" + str(t.reads), p_.tasks[t.reads].own, false);
+    else if (t.has_input)
+      all += ", " + memory("input_" + str(task), t.own, is_sliced);
+    if (t.own.what != kind::value) all += ", " + memory("own_" + str(task), t.own, is_sliced);
+    if (t.has_result) all += ", result_" + str(task);
+    return all;
+  }
+  void declare_task(std::uint32_t task) {
+    const task_spec& t = p_.tasks[task];
+    const std::string n = str(task);
+    out_ += "[[maybe_unused]] static lev::ticket " + ticket(task) + ";\n";
+    if (t.own.what != kind::value) out_ += "static std::uint64_t own_" + n + "[" + str(words_of(t.own)) + "];\n";
+    if (t.has_input && t.reads == nobody)
+      out_ += "static std::uint64_t input_" + n + "[" + str(words_of(t.own)) + "];\n";
+    if (t.has_result) out_ += "static std::uint64_t result_" + n + " = 7;\n";
+    out_ += "static void task_" + n + "(" + parameters(t) + ");\nLEV_PROCEDURE(task_" + n + ");\n";
+  }
+  void define_task(std::uint32_t task) {
+    const task_spec& t = p_.tasks[task];
+    out_ += "static void task_" + str(task) + "(" + parameters(t) + ") {\n";
+    if (t.turns != 0) line("for (int i = 0; i < " + str(t.turns) + "; ++i) asm volatile(\"\");");
+    if (t.end == ending::crash)
+      line("if (b.to->attempts[" + str(task) + "]++ < " + str(t.attempts) + ") raise(SIGKILL);");
+    if (t.end == ending::scribble) line("// spoils its lane, then does what is forbidden");
+    if (t.sets_flag != nobody) line("b.to->flags[" + str(t.sets_flag) + "] = true;");
+    if (t.spins_on != nobody) line("while (!b.to->flags[" + str(t.spins_on) + "]) sched_yield();");
+    if (t.body != nobody) line("block_" + str(t.body) + "();");
+    if (t.own.is_far) {
+      line("lev::task_context task = lev::this_task();");
+      line("std::uint64_t* words = task.get(own, 0, own.size());");
+      line("task.wait();");
+      line("for (std::size_t i = 0; i < own.size(); ++i) ++words[i];");
+      line("task.put(own, 0, own.size(), words);");
+      line("task.wait();");
+    } else if (t.own.what != kind::value && !t.own.is_left) {
+      line("for (std::size_t r = 0; r < own.rows(); ++r)");
+      line(std::string("  for (std::size_t i = 0; i < own.row_size(); ++i) own.row(r)[i] ") +
+           (t.own.what == kind::out ? "= i;" : "+= 1;"));
+    }
+    if (t.has_result && !t.leaves_result) line("result = 8;");
+    if (t.end == ending::throws || t.end == ending::code) {
+      const std::string which = t.what == shape::bulk ? "if (" + str(t.bad_pieces) + "u >> piece & 1) " : "";
+      line(which + "throw std::runtime_error(" + name(task) + ");");
+    }
+    out_ += "}\n";
+  }
+  std::string options(const step& s) const {
+    std::string o = "lev::options()";
+    for (const std::uint32_t other : s.list) {
+      for (std::uint32_t i = 0; i < s.repeat; ++i) o += ".after(" + ticket(other) + ")";
+    }
+    if (s.after_shown != nobody) o += ".after_id(shown[" + str(s.after_shown) + "])";
+    for (unsigned m = 0; m < mutexes_max; ++m) {
+      if ((s.locks >> m & 1) != 0) o += ".locks(mutexes[" + str(m) + "])";
+    }
+    if (s.priority != 0) o += ".priority(" + std::to_string(s.priority) + ")";
+    if (s.key != 0) o += ".key(" + str(s.key) + ")";
+    if (s.grain != 0) o += ".grain(" + str(s.grain) + ")";
+    return o;
+  }
+  void print_submit(const step& s) {
+    const task_spec& t = p_.tasks[s.a];
+    const std::string n = str(s.a);
+    if (t.what == shape::bulk) {
+      line("attempt(" + name(s.a) + ", [] {");
+      line("  " + ticket(s.a) + " = home->submit_bulk(" + str(t.pieces) + ", [](std::size_t i, lev::descriptor& d) {");
+      line("    d = lev::pack(lev::detail::procedure_of<task_" + n + ">::get(), " + (needs_board(t) ? "board, " : "") + "static_cast<std::uint32_t>(i));");
+      line("  });");
+      line("});");
+      return;
+    }
+    const std::string call = std::string(s.is_post ? "home->post" : ticket(s.a) + " = home->submit") + "<task_" + n + ">(";
+    line("attempt(" + name(s.a) + ", [] { " + call + options(s) + arguments(s.a) + "); });");
+  }
+  std::string how(const step& s) const {
+    const std::string t = s.timeout_ns < 0 ? "lev::forever" : std::to_string(s.timeout_ns);
+    return t + ", lev::wait_policy::" + policy_text(s.policy);
+  }
+  void print_wait(const step& s) {
+    if (s.what == verb::wait) {
+      const bool is_plain = s.timeout_ns < 0 && s.policy == wait_policy::of_runtime;
+      return line("wait(" + name(s.a) + ", " + ticket(s.a) + (is_plain ? "" : ", " + how(s)) + ");");
+    }
+    const std::string count = str(s.list.size());
+    line("{");
+    std::string moved;
+    for (const std::uint32_t t : s.list) moved += (moved.empty() ? "" : ", ") + ("std::move(" + ticket(t) + ")");
+    line("  lev::ticket all[] = {" + moved + "};");
+    if (s.what == verb::wait_any) line("  std::size_t index = 0;");
+    line(std::string("  tell(\"") + verb_name(s.what) + "\", lev::" + verb_name(s.what) + "(all, " + count +
+         (s.what == verb::wait_any ? ", &index, " : ", ") + how(s) + ").code);");
+    for (std::size_t i = 0; i < s.list.size(); ++i)
+      line("  " + ticket(s.list[i]) + " = std::move(all[" + str(i) + "]);");
+    line("}");
+  }
+  void print_await(const step& s) {
+    line("[]() -> fire_and_forget {");
+    for (const std::uint32_t t : s.list) {
+      step submit;
+      submit.a = t;
+      line("  try {");
+      out_ += "  ";
+      print_submit(submit);
+      line("    if (" + ticket(t) + ") co_await lev::when_done(std::move(" + ticket(t) + "));");
+      line("  } catch (const std::exception& e) {");
+      line("    std::printf(\"task " + str(t) + ": %s\\n\", e.what());");
+      line("  }");
+    }
+    line("}();");
+  }
+  void print_loop(const step& s) {
+    line("attempt(\"parallel_for\", [] {");
+    line("  home->parallel_for({0, " + str(s.list.size()) + "}, [](lev::range r) {");
+    line("    for (std::uint64_t i = r.begin; i < r.end; ++i) {");
+    for (std::size_t i = 0; i < s.list.size(); ++i) {
+      if (s.list[i] != nobody) line("      if (i == " + str(i) + ") block_" + str(s.list[i]) + "();");
+    }
+    line("    }");
+    line("  }, " + str(s.grain) + ");");
+    line("});");
+  }
+  void print_filters(const step& s) {
+    constexpr const char* names[] = {"fifo", "priority", "locality", "by_procedure"};
+    std::string all;
+    for (unsigned i = 0; i < 4; ++i) {
+      if ((s.a >> i & 1) != 0) all += (all.empty() ? "" : ", ") + std::string("lev::filters::") + names[i] + "()";
+    }
+    if (all.empty()) return line("home->set_filters(nullptr, 0);");
+    line("{");
+    line("  const lev::filter chain[] = {" + all + "};");
+    line("  home->set_filters(chain, sizeof chain / sizeof *chain);");
+    line("}");
+  }
+  void print_step(const step& s) {
+    const std::string t = ticket(s.a);
+    const bool is_sim = p_.config.machine == place::sim;
+    switch (s.what) {
+      case verb::submit: return print_submit(s);
+      case verb::wait:
+      case verb::wait_any:
+      case verb::wait_all: return print_wait(s);
+      case verb::poll: return line(t + ".done();");
+      case verb::cancel: return line(t + ".cancel();");
+      case verb::release: return line(t + ".release();");
+      case verb::keep: return line("kept.push_back(std::move(" + t + "));");
+      case verb::then:
+        return line("if (" + t + ") " + t + ".then([](void*) { block_" + str(s.b) + "(); }, nullptr);");
+      case verb::await: return print_await(s);
+      case verb::loop: return print_loop(s);
+      case verb::share: return line("shown[" + str(s.b) + "] = " + t + ".id();");
+      case verb::cancel_shown: return line("lev::detail::cancel(home->core(), shown[" + str(s.b) + "]);");
+      case verb::poll_shown: return line("lev::detail::peek(home->core(), shown[" + str(s.b) + "]);");
+      case verb::set_flag: return line("flags[" + str(s.a) + "] = true;");
+      case verb::await_flag:
+        return line("lev::this_task().wait_until([] { return flags[" + str(s.a) + "].load(); });");
+      case verb::spin_flag:
+        return line("while (!flags[" + str(s.a) + "]) " + (is_sim ? "lev::this_task().pass_time(100);" : "sched_yield();  // on a worker only"));
+      case verb::filters: return print_filters(s);
+      case verb::begin_phase: return line("home->begin_submit();");
+      case verb::end_phase: return line("home->end_submit();");
+      case verb::complete: return line("home->wait_for_completion(" + std::to_string(s.timeout_ns) + ");");
+      case verb::start: return line("threads[" + str(s.a) + "] = std::thread(block_" + str(p_.hosts[s.a]) + ");");
+      case verb::join: return line("if (threads[" + str(s.a) + "].joinable()) threads[" + str(s.a) + "].join();");
+      case verb::yield: return line("lev::this_task().yield();");
+      case verb::nap:
+        return line(is_sim ? "lev::this_task().pass_time(" + str(s.a * 1000) + ");  // in a task only" : "usleep(" + str(s.a) + ");");
+      case verb::spawn: return print_spawn(s);
+      case verb::verb_count: return;
+    }
+  }
+  void print_spawn(const step& s) {
+    line("{");
+    line("  lev::task_context task = lev::this_task();");
+    for (std::size_t i = 0; i < s.list.size(); ++i)
+      line("  auto thread_" + str(i) + " = task.spawn([] { block_" + str(s.list[i]) + "(); });");
+    line("}");
+  }
+  void define_block(std::uint32_t b) {
+    const bool starts = std::any_of(p_.blocks[b].begin(), p_.blocks[b].end(),
+                                    [](const step& s) { return s.what == verb::start || s.what == verb::join; });
+    if (starts) out_ += "static std::thread threads[" + str(p_.hosts.size()) + "];\n";
+    out_ += "static void block_" + str(b) + "() {\n";
+    for (const step& s : p_.blocks[b]) print_step(s);
+    for (const step& s : p_.blocks[b]) {
+      if (s.what == verb::submit && !s.is_post && !is_ended(b, s.a)) line(ticket(s.a) + ".release();");
+    }
+    out_ += "}\n";
+  }
+  // Waited for in this block, or handed on by it.
+  bool is_ended(std::uint32_t b, std::uint32_t task) const {
+    for (const step& s : p_.blocks[b]) {
+      if (s.what == verb::wait && s.a == task && s.timeout_ns == forever) return true;
+      if (std::find(s.handed.begin(), s.handed.end(), task) != s.handed.end()) return true;
+    }
+    return false;
+  }
+  template <class T>
+  void set(const char* field, T value, T standard) {
+    if (value != standard) line(std::string("c.") + field + " = " + std::to_string(value) + ";");
+  }
+  void define_main() {
+    const settings& c = p_.config;
+    const config d;
+    constexpr const char* stagings[] = {"automatic", "in_place", "copy"};
+    constexpr const char* fulls[] = {"help", "wait", "fail"};
+    out_ += "\nint main() {\n";
+    line("alarm(20);  // what is wrong may be that it hangs");
+    line("lev::config c;");
+    if (c.machine != place::threads)
+      line(std::string("c.machine = \"") + (is_local(c.machine) ? place_name(c.machine) : "processes") + "\";");
+    if (c.machine == place::pool) line("c.pool = \"exercise\";");
+    line("c.workers = " + std::to_string(c.workers) + ";");
+    set("tickets", c.tickets, d.tickets);
+    set("nest_max", c.nest_max, d.nest_max);
+    set("contexts", c.contexts, d.contexts);
+    set("depth", c.depth, d.depth);
+    set("dice_threshold", c.dice_threshold, d.dice_threshold);
+    set("spin_ns", c.spin_ns, d.spin_ns);
+    set("local_store_bytes", std::size_t{c.local_store_kib} << 10, d.local_store_bytes);
+    set("seed", c.seed, d.seed);
+    if (!is_local(c.machine)) set("max_attempts", c.max_attempts, d.max_attempts);
+    if (c.staging != d.staging) line(std::string("c.staging = lev::staging::") + stagings[static_cast<unsigned>(c.staging)] + ";");
+    if (c.wait != d.wait) line(std::string("c.wait = lev::wait_policy::") + policy_text(c.wait) + ";");
+    if (c.full != d.full) line(std::string("c.full = lev::when_full::") + fulls[static_cast<unsigned>(c.full)] + ";");
+    if (c.is_confined) line("c.isolation = lev::isolation::confined;");
+    line("lev::runtime r(c);");
+    line("home = &r;");
+    line("for (lev::mutex_id& m : mutexes) r.make_mutex(&m);");
+    line("block_" + str(p_.hosts[0]) + "();");
+    line("kept.clear();");
+    if (!p_.close_cancels) line("tell(\"completion\", r.wait_for_completion().code);");
+    std::string tickets;
+    for (std::uint32_t t = 0; t < p_.tasks.size(); ++t) tickets += (t == 0 ? "&" : ", &") + ticket(t);
+    const std::string release = "for (lev::ticket* t : {" + tickets + "}) t->release();";
+    if (!p_.close_cancels) line(release);
+    if (!p_.drops_runtime)
+      line(std::string("tell(\"close\", r.close(lev::forever, ") + (p_.close_cancels ? "true" : "false") + "));");
+    if (p_.close_cancels) line(release);
+    out_ += "}\n";
+  }
+
+  const program& p_;
+  std::string out_;
+};
+
 }  // namespace
 
 std::string print(const program& p) {
-  const settings& c = p.config;
-  std::string out = std::string("machine ") + place_name(c.machine) + " workers " + std::to_string(c.workers) +
-    " tickets " + number(c.tickets) + " nest_max " + number(c.nest_max) + " contexts " + number(c.contexts) + " depth " + number(c.depth) +
-    " dice " + number(c.dice_threshold) + " spin " + number(c.spin_ns) + " store " + number(c.local_store_kib) + " staging " + std::to_string(int(c.staging)) +
-    " wait " + std::to_string(int(c.wait)) + " full " + std::to_string(int(c.full)) + (p.close_cancels ? " close_cancels" : "") + (p.drops_runtime ? " drops" : "") + "\n";
-  for (auto h : p.hosts) { out += "host\n"; print_block(p, h, 2, out); }
-  return out;
+  return printer(p).all();
 }
 
 }  // namespace lev::exercise

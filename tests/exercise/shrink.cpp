@@ -50,7 +50,7 @@ class shrinker {
 
  private:
   bool is_late() const { return std::chrono::steady_clock::now() > end_; }
-  double hang_limit() const { return std::min(p_.hang_seconds, 4.0); }
+  double hang_limit() const { return std::min(p_.hang_seconds, 1.0); }
 
   double measure(const program& p) {
     f_.tries = f_.failed = 0;

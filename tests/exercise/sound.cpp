@@ -124,7 +124,27 @@ bool uses_flags(const program& p) {
   return false;
 }
 
+// Who reads another task's memory comes after it.
+static bool reads_are_ordered(const program& p) {
+  for (const block& b : p.blocks) {
+    for (const step& s : b) {
+      if (s.what == verb::await) {
+        for (const std::uint32_t t : s.list) {
+          if (p.tasks[t].reads != nobody) return false;
+        }
+      }
+      if (s.what != verb::submit) continue;
+      const std::uint32_t from = p.tasks[s.a].reads;
+      if (from == nobody) continue;
+      if (std::find(s.list.begin(), s.list.end(), from) == s.list.end()) return false;
+      if (p.tasks[from].own.what == kind::value || p.tasks[from].what == shape::bulk) return false;
+    }
+  }
+  return true;
+}
+
 bool is_sound(const program& p) {
+  if (!reads_are_ordered(p)) return false;
   for (const std::uint32_t h : p.hosts) {
     if (!locks_rise(p, h, 0)) return false;
   }

@@ -156,7 +156,6 @@ fire_and_forget run_chain(frame f, std::vector<std::uint32_t> tasks) {
     if (!w.tickets[task]) continue;
     outcome o;
     o.code = status::ok;
-    o.failures = 1;
     try {
       co_await when_done(std::move(w.tickets[task]));
     } catch (const error& e) {

@@ -120,8 +120,7 @@ void world::check_own(std::uint32_t task) {
   const task_spec& spec = plan.tasks[task];
   const record& r = shared->tasks[task];
   const std::uint32_t begun = r.begun.load();
-  const bool is_whole = r.good.load() >= (spec.what == shape::bulk ? spec.pieces : 1) ||
-                        (spec.what == shape::sliced && r.items.load() == spec.pieces);
+  const bool is_whole = spec.what == shape::sliced ? r.items.load() == spec.pieces : r.good.load() != 0;
   // In place, what a body that failed has written is there.
   if (begun != 0 && !is_whole) return;
   for (std::uint32_t i = 0; i < spec.own.rows * spec.own.words; ++i) {
