@@ -74,13 +74,23 @@ command read(int count, char** words) {
   return c;
 }
 
+// As comments, so that all that is printed of a finding can be compiled.
+std::string as_comment(const std::string& text) {
+  std::string all = "// ";
+  for (const char c : text) {
+    all += c;
+    if (c == '\n') all += "// ";
+  }
+  return all;
+}
+
 void tell(const report& r) {
   for (const finding& f : r.findings) {
-    std::printf("// seed %llu on %s; fails %u of %u times. It says:\n", static_cast<unsigned long long>(f.seed),
-                place_name(f.machine), f.failed, f.tries);
-    std::printf("// %s\n%s\n", f.what.c_str(), f.printed.c_str());
+    std::printf("// Seed %llu on %s; what is left of it fails %u of %u times. It says:\n%s\n%s\n",
+                static_cast<unsigned long long>(f.seed), place_name(f.machine), f.failed, f.tries,
+                as_comment(f.what).c_str(), f.printed.c_str());
   }
-  std::printf("%llu programs in %.1f s, %zu failures (", static_cast<unsigned long long>(r.programs), r.seconds,
+  std::printf("// %llu programs in %.1f s, %zu failures (", static_cast<unsigned long long>(r.programs), r.seconds,
               r.findings.size());
   for (unsigned m = 0; m < place_count; ++m)
     std::printf("%s%s %llu", m == 0 ? "" : ", ", place_name(static_cast<place>(m)),
