@@ -264,6 +264,8 @@ void maker::submit(std::uint32_t block, block_kind k, std::uint32_t depth, std::
     s.key = chance(4) ? random_.below(3) : 0;
     s.grain = chance(3) ? random_.below(5) : 0;
     s.in_c = s.locks == 0 && s.priority == 0 && s.key == 0 && s.grain == 0 && s.repeat == 1 && chance(3);
+    // C's post has no predecessors.
+    if (s.is_post && (!s.list.empty() || s.after_shown != nobody)) s.in_c = false;
   }
   for (const std::uint32_t other : s.list) {
     if (t.what == shape::plain && t.has_input && p_.tasks[other].own.what != kind::value && chance(2))

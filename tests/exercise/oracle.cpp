@@ -87,6 +87,12 @@ class verdict {
     return r_.ended.load() == pieces();
   }
   std::uint32_t limit() const { return spec_.may_rerun ? w_.plan.config.max_attempts : 1; }
+  bool any_dies() const {
+    for (const task_spec& t : w_.plan.tasks) {
+      if (t.end == ending::crash || t.end == ending::scribble) return true;
+    }
+    return false;
+  }
   bool may_be_cancelled() const { return seen_.cancel_asked.load() || w_.is_closing.load(); }
   bool predecessor_failed() const {
     for (std::uint64_t left = r_.after; left != 0; left &= left - 1) {
@@ -113,7 +119,9 @@ class verdict {
       if (!predecessor_failed()) blame("ended with dependency_failed, but all it comes after ended with ok");
     } else if (code == status::cancelled) {
       if (!may_be_cancelled()) blame("was cancelled, though nobody asked for it");
-      if (begun != 0 && spec_.what == shape::plain) blame("was cancelled, but ran");
+      // One that was to be run again, as its worker had died, may be cancelled then.
+      const bool may_have_begun = spec_.what != shape::plain || (is_remote_ && any_dies());
+      if (begun != 0 && !may_have_begun) blame("was cancelled, but ran");
     } else if (code == status::poison) {
       const bool is_deadly = spec_.end == ending::scribble || (spec_.end == ending::crash && spec_.attempts >= limit());
       if (!is_deadly) blame("ended with poison, though it ends with " + std::string(ending_text(spec_.end)));
