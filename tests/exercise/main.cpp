@@ -1,5 +1,8 @@
 // leveret-exercise: the exerciser as a program. See README.md in this folder.
 #include "exercise/drive.hpp"
+#ifdef LEVERET_PLANTED
+#include "exercise/faults.hpp"
+#endif
 #include "exercise/generate.hpp"
 #include "exercise/print.hpp"
 
