@@ -51,7 +51,8 @@ body_call read_call(const call& c) {
   return b;
 }
 
-// Calls what(word, index in the whole, index in the piece's row order) for each word of an argument.
+// Calls what(word, index in the whole, index in the piece's row order) for each word of an
+// argument.
 template <class What>
 void each_word(const body_call& b, const argument& a, const memory_spec& shape, What&& what) {
   const bool by_rows = shape.rows > 1;
@@ -116,7 +117,8 @@ void check_input(body_call& b) {
       wanted = make_word(word_kind::before, from, i);
       if (is_good && p->spec.own.is_left) return;
       if (is_good)
-        wanted = p->spec.own.what == kind::out ? make_word(word_kind::after, from, i) : word_step(wanted);
+        wanted = p->spec.own.what == kind::out ? make_word(word_kind::after, from, i)
+                                               : word_step(wanted);
     }
     if (word != wanted) note(b.r, fault::wrong_input, i);
   });
@@ -133,7 +135,8 @@ void write_far(body_call& b) {
     std::uint64_t* words = task.get(all, first, count, part);
     task.wait(part);
     for (std::size_t i = 0; i < count; ++i) {
-      const std::uint64_t before = make_word(word_kind::before, b.at.task, static_cast<std::uint32_t>(first + i));
+      const std::uint64_t before =
+          make_word(word_kind::before, b.at.task, static_cast<std::uint32_t>(first + i));
       if (words[i] != before) note(b.r, fault::wrong_initial, first + i);
       words[i] = word_step(before);
     }
@@ -198,7 +201,8 @@ int run(const call& c) {
   do_work(b);
   write_own(b);
   for (unsigned m = 0; m < mutexes_max; ++m) {
-    if ((r.locks >> m & 1) != 0 && b.at.shared->is_remote == 0) let_go(b.at.shared->holders[m], b.at.task);
+    if ((r.locks >> m & 1) != 0 && b.at.shared->is_remote == 0)
+      let_go(b.at.shared->holders[m], b.at.task);
   }
   if (r.spec.what == shape::sliced) {
     if (b.items.begin >= b.items.end || b.items.end > r.spec.pieces)
@@ -247,8 +251,8 @@ const table procedures;
 argument memory_of(kind k, std::uint64_t* place, const memory_spec& shape) {
   const auto stride = static_cast<std::ptrdiff_t>(shape.words + shape.gap);
   const bool has_rows = shape.rows > 1;
-  memory<std::uint64_t> m = has_rows ? strided(place, shape.rows, shape.words, stride)
-                                     : view(place, shape.words);
+  memory<std::uint64_t> m =
+      has_rows ? strided(place, shape.rows, shape.words, stride) : view(place, shape.words);
   return detail::memory_argument(k, m);
 }
 
@@ -279,13 +283,15 @@ descriptor describe(const world& w, std::uint32_t task, std::uint32_t piece) {
     if (t.own.is_far) d.arguments[n].flags |= argument_far;
     ++n;
   }
-  if (t.has_result) d.arguments[n++] = detail::parameter<lev::result<std::uint64_t>>::pack(*r.result);
+  if (t.has_result)
+    d.arguments[n++] = detail::parameter<lev::result<std::uint64_t>>::pack(*r.result);
   d.argument_count = static_cast<std::uint8_t>(n);
   return d;
 }
 
 bool spin_on(board& shared, std::uint32_t flag, bool passes_time) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(shared.spin_limit_ns);
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::nanoseconds(shared.spin_limit_ns);
   for (std::uint32_t turn = 1; shared.flags[flag].load() == 0; ++turn) {
     if (shared.gives_up.load() != 0) return true;
     if (passes_time) this_task().pass_time(100);

@@ -7,8 +7,8 @@
 #include "exercise/print.hpp"
 #include "exercise/shrink.hpp"
 
-#include <sys/mman.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
@@ -33,13 +33,14 @@ double now() {
 // What a child shows.
 struct window {
   std::atomic<std::uint64_t> seed{0};
-  std::atomic<std::uint64_t> count{0};    // programs that have ended
-  std::atomic<std::uint32_t> failed{0};   // 1: text is written
+  std::atomic<std::uint64_t> count{0};   // programs that have ended
+  std::atomic<std::uint32_t> failed{0};  // 1: text is written
   char text[4000];
 };
 
 window* make_window() {
-  void* page = mmap(nullptr, sizeof(window), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* page =
+      mmap(nullptr, sizeof(window), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) std::abort();
   return new (page) window;
 }
@@ -99,8 +100,8 @@ std::string end_text(int how) {
 }
 
 // Programs first, first + step, ...
-void run_many(window& w, place machine, const ingredients& made_of, std::uint64_t first, std::uint64_t step, std::uint64_t count,
-              double until) {
+void run_many(window& w, place machine, const ingredients& made_of, std::uint64_t first,
+              std::uint64_t step, std::uint64_t count, double until) {
   const limits l;
   for (std::uint64_t i = 0; i < count && (until == 0 || now() < until); ++i) {
     const std::uint64_t seed = first + i * step;
@@ -124,7 +125,8 @@ class driver {
       next_.push_back(p_.seed + i);
       launch(i);
     }
-    while (std::any_of(children_.begin(), children_.end(), [](const child& c) { return c.pid > 0; })) {
+    while (
+        std::any_of(children_.begin(), children_.end(), [](const child& c) { return c.pid > 0; })) {
       for (std::size_t i = 0; i < children_.size(); ++i) look(i);
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
@@ -151,7 +153,8 @@ class driver {
     const std::uint64_t first = next_[i];
     const auto step = static_cast<std::uint64_t>(children_.size());
     started_ += left;
-    c.pid = start(*c.view, [&] { run_many(*c.view, c.machine, p_.made_of, first, step, left, until_); });
+    c.pid = start(*c.view,
+                  [&] { run_many(*c.view, c.machine, p_.made_of, first, step, left, until_); });
   }
   void look(std::size_t i) {
     child& c = children_[i];

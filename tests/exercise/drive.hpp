@@ -28,7 +28,7 @@ struct plan {
 struct finding {
   std::uint64_t seed = 0;
   place machine = place::threads;
-  std::string what;     // what the oracle said, or "hangs", "ended by signal 11"
+  std::string what;  // what the oracle said, or "hangs", "ended by signal 11"
   program shrunk;
   std::string printed;  // as C++
   unsigned tries = 0;   // of so many runs of the shrunk program ...

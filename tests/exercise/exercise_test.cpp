@@ -34,7 +34,8 @@ void run(place machine, std::uint64_t programs) {
   testing::Test::RecordProperty("programs", std::to_string(r.programs));
   EXPECT_GT(r.programs, 0u);
   for (const finding& f : r.findings) {
-    ADD_FAILURE() << "seed " << f.seed << " on " << place_name(f.machine) << ": " << f.what << "\n\n"
+    ADD_FAILURE() << "seed " << f.seed << " on " << place_name(f.machine) << ": " << f.what
+                  << "\n\n"
                   << f.printed;
   }
 }

@@ -100,7 +100,9 @@ class maker {
 void maker::configure() {
   settings& c = p_.config;
   const bool is_remote = !is_local_machine();
-  c.workers = static_cast<int>(is_remote ? 1 + random_.below(3) : chance(3) ? 1 : 1 + random_.below(6));
+  c.workers = static_cast<int>(is_remote   ? 1 + random_.below(3)
+                               : chance(3) ? 1
+                                           : 1 + random_.below(6));
   c.tickets = !of_.few_tickets || chance(2) ? 256 : 2 + random_.below(chance(2) ? 14 : 63);
   c.nest_max = !of_.low_nest || chance(2) ? 256 : 1 + random_.below(8);
   c.contexts = !of_.few_contexts || chance(2) ? 0 : 1 + random_.below(chance(2) ? 4 : 16);
@@ -111,7 +113,8 @@ void maker::configure() {
   c.staging = one_of({staging::automatic, staging::in_place, staging::copy});
   if (is_remote && c.staging == staging::in_place) c.staging = staging::automatic;
   c.wait = chance(2) ? wait_policy::help
-                     : one_of({wait_policy::park, wait_policy::spin, wait_policy::yield, wait_policy::directed});
+                     : one_of({wait_policy::park, wait_policy::spin, wait_policy::yield,
+                               wait_policy::directed});
   c.full = chance(2) ? when_full::help : one_of({when_full::wait, when_full::fail});
   c.seed = random_.next() % 1'000'000;
   c.max_attempts = 1 + random_.below(3);
@@ -150,8 +153,13 @@ void maker::finish(std::uint32_t block, block_kind k, std::vector<std::uint32_t>
     return;
   }
   while (!owned.empty()) {
-    const auto i = static_cast<std::ptrdiff_t>(random_.below(static_cast<std::uint32_t>(owned.size())));
-    if (!chance(6)) add(block, {.what = verb::wait, .a = owned[static_cast<std::size_t>(i)], .policy = policy(), .in_c = chance(6)});
+    const auto i =
+        static_cast<std::ptrdiff_t>(random_.below(static_cast<std::uint32_t>(owned.size())));
+    if (!chance(6))
+      add(block, {.what = verb::wait,
+                  .a = owned[static_cast<std::size_t>(i)],
+                  .policy = policy(),
+                  .in_c = chance(6)});
     owned.erase(owned.begin() + i);
   }
 }
@@ -181,11 +189,15 @@ void maker::add_step(std::uint32_t block, block_kind k, std::uint32_t depth, std
       s.list = owned;
       if (waits) add(block, s);
       break;
-    case verb::poll: add(block, s); break;
+    case verb::poll:
+      add(block, s);
+      break;
     case verb::cancel:
       if (may_cancel_) add(block, s);
       break;
-    case verb::release: add(block, s), forget(); break;
+    case verb::release:
+      add(block, s), forget();
+      break;
     case verb::keep:
       if (is_host) add(block, s), forget();
       break;
@@ -197,10 +209,13 @@ void maker::add_step(std::uint32_t block, block_kind k, std::uint32_t depth, std
       add(block, s);
       fill(s.b, block_kind::callback, depth + 1, locks);
       break;
-    case verb::await: add_await(block, depth, locks); break;
+    case verb::await:
+      add_await(block, depth, locks);
+      break;
     case verb::loop:
-    case verb::spawn: 
-      if (is_local_machine() && waits && (v == verb::loop || is_inside)) add_inner(block, v, depth, locks);
+    case verb::spawn:
+      if (is_local_machine() && waits && (v == verb::loop || is_inside))
+        add_inner(block, v, depth, locks);
       break;
     case verb::share:
       s.b = random_.below(shared_max);
@@ -212,7 +227,8 @@ void maker::add_step(std::uint32_t block, block_kind k, std::uint32_t depth, std
       if (machine_ != place::sim && (may_cancel_ || v == verb::poll_shown)) add(block, s);
       break;
     case verb::await_flag:
-      if (is_local_machine() && (is_host || k == block_kind::body) && locks == 0) add_meeting(block, k, owned);
+      if (is_local_machine() && (is_host || k == block_kind::body) && locks == 0)
+        add_meeting(block, k, owned);
       break;
     case verb::spin_flag:
       if (is_host && locks == 0) add_spinner(block, owned);
@@ -222,7 +238,8 @@ void maker::add_step(std::uint32_t block, block_kind k, std::uint32_t depth, std
       if (is_host) add(block, s);
       break;
     case verb::complete:
-      if (is_host && block == p_.hosts[0] && p_.blocks[block][0].what != verb::begin_phase) add(block, s);
+      if (is_host && block == p_.hosts[0] && p_.blocks[block][0].what != verb::begin_phase)
+        add(block, s);
       break;
     case verb::yield:
       if (is_inside) add(block, s);
@@ -231,7 +248,8 @@ void maker::add_step(std::uint32_t block, block_kind k, std::uint32_t depth, std
       s.a = random_.below(60);
       add(block, s);
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -240,7 +258,8 @@ void maker::order(step& s, const std::vector<std::uint32_t>& owned, block_kind k
     if (chance(3)) s.list.push_back(other);
   }
   if (chance(8)) s.repeat = 1 + random_.below(16);
-  if (k == block_kind::host && host_count_ > 1 && chance(4)) s.after_shown = random_.below(shared_max);
+  if (k == block_kind::host && host_count_ > 1 && chance(4))
+    s.after_shown = random_.below(shared_max);
 }
 
 void maker::submit(std::uint32_t block, block_kind k, std::uint32_t depth, std::uint32_t locks,
@@ -263,15 +282,18 @@ void maker::submit(std::uint32_t block, block_kind k, std::uint32_t depth, std::
     s.priority = chance(3) ? static_cast<std::int32_t>(random_.below(5)) - 2 : 0;
     s.key = chance(4) ? random_.below(3) : 0;
     s.grain = chance(3) ? random_.below(5) : 0;
-    s.in_c = s.locks == 0 && s.priority == 0 && s.key == 0 && s.grain == 0 && s.repeat == 1 && chance(3);
+    s.in_c =
+        s.locks == 0 && s.priority == 0 && s.key == 0 && s.grain == 0 && s.repeat == 1 && chance(3);
     // C's post has no predecessors.
     if (s.is_post && (!s.list.empty() || s.after_shown != nobody)) s.in_c = false;
   }
   for (const std::uint32_t other : s.list) {
-    if (t.what == shape::plain && t.has_input && p_.tasks[other].own.what != kind::value && chance(2))
+    if (t.what == shape::plain && t.has_input && p_.tasks[other].own.what != kind::value &&
+        chance(2))
       t.reads = other;
   }
-  if (of_.handed && t.body != nobody && t.what == shape::plain && s.locks == 0 && !owned.empty() && chance(6)) {
+  if (of_.handed && t.body != nobody && t.what == shape::plain && s.locks == 0 && !owned.empty() &&
+      chance(6)) {
     const std::uint32_t at = random_.below(static_cast<std::uint32_t>(owned.size()));
     const std::uint32_t given = owned[at];
     std::erase(s.list, given);
@@ -306,7 +328,8 @@ std::uint32_t maker::add_task(std::uint32_t depth, std::uint32_t locks, bool is_
     t.may_rerun = !chance(4);
   }
   if (t.what != shape::bulk) give_memory(t);
-  const bool has_body = is_local_machine() && !is_leaf && t.what == shape::plain && depth <= depth_max_ && !chance(3);
+  const bool has_body =
+      is_local_machine() && !is_leaf && t.what == shape::plain && depth <= depth_max_ && !chance(3);
   if (has_body) t.body = add_block();
   p_.tasks.push_back(t);
   const auto id = static_cast<std::uint32_t>(p_.tasks.size() - 1);
@@ -350,7 +373,9 @@ void maker::add_inner(std::uint32_t block, verb v, std::uint32_t depth, std::uin
   for (std::uint32_t i = 0; i < count; ++i) {
     const bool is_empty = v == verb::loop && !chance(4);
     s.list.push_back(is_empty ? nobody : add_block());
-    if (!is_empty) fill(s.list.back(), v == verb::loop ? block_kind::piece : block_kind::thread, depth + 1, locks);
+    if (!is_empty)
+      fill(s.list.back(), v == verb::loop ? block_kind::piece : block_kind::thread, depth + 1,
+           locks);
   }
   add(block, s);
 }
@@ -374,8 +399,10 @@ void maker::add_meeting(std::uint32_t block, block_kind k, std::vector<std::uint
     p_.tasks.push_back(t);
     const auto id = static_cast<std::uint32_t>(p_.tasks.size() - 1);
     add(block, {.what = verb::submit, .a = id, .is_typed = true});
-    if (k == block_kind::host && chance(4)) owned.push_back(id);
-    else add(block, {.what = verb::poll, .a = id});
+    if (k == block_kind::host && chance(4))
+      owned.push_back(id);
+    else
+      add(block, {.what = verb::poll, .a = id});
   }
   flags_used_ += count * rounds;
 }
@@ -415,9 +442,8 @@ void maker::add_spinner(std::uint32_t block, std::vector<std::uint32_t>& owned) 
 void spare_flags(program& p) {
   if (!uses_flags(p)) return;
   for (block& b : p.blocks) {
-    std::erase_if(b, [](const step& s) {
-      return s.what == verb::cancel || s.what == verb::cancel_shown;
-    });
+    std::erase_if(
+        b, [](const step& s) { return s.what == verb::cancel || s.what == verb::cancel_shown; });
   }
 }
 
@@ -433,9 +459,15 @@ bool ingredients::without(const char* name) {
   const struct {
     const char* name;
     bool& has;
-  } others[] = {{"unassigned", unassigned}, {"few_tickets", few_tickets},   {"low_nest", low_nest},
-                {"hosts", hosts},           {"few_contexts", few_contexts}, {"locks", locks},
-                {"handed", handed}, {"crash", crash},           {"close_cancels", close_cancels}};
+  } others[] = {{"unassigned", unassigned},
+                {"few_tickets", few_tickets},
+                {"low_nest", low_nest},
+                {"hosts", hosts},
+                {"few_contexts", few_contexts},
+                {"locks", locks},
+                {"handed", handed},
+                {"crash", crash},
+                {"close_cancels", close_cancels}};
   for (const auto& o : others) {
     if (word != o.name) continue;
     o.has = false;

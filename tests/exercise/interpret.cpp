@@ -46,16 +46,14 @@ void do_then(const frame& f, const step& s) {
   f.w.keep_alive(c);
   f.w.seen[s.a].wants_call = true;
   const status code = t.then(&call_back, c.get());
-  if (code != status::ok)
-    f.w.blame(task_name(s.a) + ": then() ended with " + status_name(code));
+  if (code != status::ok) f.w.blame(task_name(s.a) + ": then() ended with " + status_name(code));
 }
 
 void do_poll(const frame& f, const step& s) {
   ticket& t = f.w.tickets[s.a];
   if (!t) return;
   const record& r = f.w.shared->tasks[s.a];
-  const bool is_done =
-      s.in_c ? lev_poll(in_c(f.w), t.id()) != LEV_PENDING : t.done();
+  const bool is_done = s.in_c ? lev_poll(in_c(f.w), t.id()) != LEV_PENDING : t.done();
   if (is_done && r.begun.load() != r.ended.load() && f.w.plan.tasks[s.a].what == shape::plain &&
       is_local(f.w.plan.config.machine))
     f.w.blame(task_name(s.a) + ": done, but its body has not ended");
@@ -65,10 +63,8 @@ void do_cancel(const frame& f, const step& s) {
   ticket& t = f.w.tickets[s.a];
   if (!t) return;
   f.w.seen[s.a].cancel_asked.store(true);
-  const auto code =
-      s.in_c ? static_cast<status>(lev_cancel(in_c(f.w), t.id())) : t.cancel();
-  if (code != status::ok)
-    f.w.blame(task_name(s.a) + ": cancel() ended with " + status_name(code));
+  const auto code = s.in_c ? static_cast<status>(lev_cancel(in_c(f.w), t.id())) : t.cancel();
+  if (code != status::ok) f.w.blame(task_name(s.a) + ": cancel() ended with " + status_name(code));
 }
 
 void do_shown(const frame& f, const step& s) {
@@ -122,8 +118,11 @@ void reverse(waiting_task* tasks, std::size_t count, void*) {
 }
 
 void do_filters(const frame& f, const step& s) {
-  const filter all[] = {filters::fifo(), filters::priority(), filters::locality(),
-                        filters::by_procedure(), {&reverse, nullptr}};
+  const filter all[] = {filters::fifo(),
+                        filters::priority(),
+                        filters::locality(),
+                        filters::by_procedure(),
+                        {&reverse, nullptr}};
   filter chain[5];
   std::size_t count = 0;
   for (unsigned i = 0; i < 5; ++i) {
@@ -176,42 +175,61 @@ void do_spawn(const frame& f, const step& s) {
 
 void run_step(const frame& f, const step& s) {
   switch (s.what) {
-    case verb::submit: return do_submit(f, s);
-    case verb::wait: return do_wait(f, s);
-    case verb::wait_any: return do_wait_any(f, s);
-    case verb::wait_all: return do_wait_all(f, s);
-    case verb::poll: return do_poll(f, s);
-    case verb::cancel: return do_cancel(f, s);
-    case verb::release: return drop(f.w, s.a);
+    case verb::submit:
+      return do_submit(f, s);
+    case verb::wait:
+      return do_wait(f, s);
+    case verb::wait_any:
+      return do_wait_any(f, s);
+    case verb::wait_all:
+      return do_wait_all(f, s);
+    case verb::poll:
+      return do_poll(f, s);
+    case verb::cancel:
+      return do_cancel(f, s);
+    case verb::release:
+      return drop(f.w, s.a);
     case verb::keep:
       f.w.seen[s.a].is_released = true;
       kept_tickets.push_back(std::move(f.w.tickets[s.a]));
       return;
-    case verb::then: return do_then(f, s);
-    case verb::await: return do_await(f, s);
-    case verb::loop: return do_loop(f, s);
+    case verb::then:
+      return do_then(f, s);
+    case verb::await:
+      return do_await(f, s);
+    case verb::loop:
+      return do_loop(f, s);
     case verb::share:
       if (!f.w.tickets[s.a]) return;
       f.w.shown_task[s.b].store(s.a);
       f.w.shown[s.b].store(f.w.tickets[s.a].id());
       return;
     case verb::cancel_shown:
-    case verb::poll_shown: return do_shown(f, s);
+    case verb::poll_shown:
+      return do_shown(f, s);
     case verb::set_flag:
     case verb::await_flag:
-    case verb::spin_flag: return do_flag(f, s);
-    case verb::filters: return do_filters(f, s);
-    case verb::begin_phase: return f.w.home->begin_submit();
-    case verb::end_phase: return f.w.home->end_submit();
-    case verb::complete: return do_complete(f, s);
+    case verb::spin_flag:
+      return do_flag(f, s);
+    case verb::filters:
+      return do_filters(f, s);
+    case verb::begin_phase:
+      return f.w.home->begin_submit();
+    case verb::end_phase:
+      return f.w.home->end_submit();
+    case verb::complete:
+      return do_complete(f, s);
     case verb::yield:
       if (f.task != nobody && !f.is_callback) this_task().yield();
       return;
-    case verb::nap: return do_nap(f, s);
-    case verb::spawn: return do_spawn(f, s);
+    case verb::nap:
+      return do_nap(f, s);
+    case verb::spawn:
+      return do_spawn(f, s);
     case verb::start:
     case verb::join:
-    case verb::verb_count: return;
+    case verb::verb_count:
+      return;
   }
 }
 
@@ -285,8 +303,10 @@ void run::open() {
   for (const block& b : w_.plan.blocks) {
     for (const step& step : b) {
       if (step.what != verb::submit || w_.plan.tasks[step.a].body == nobody) continue;
-      for (const std::uint32_t t : step.handed) w_.owner[t] = &w_.plan.blocks[w_.plan.tasks[step.a].body];
+      for (const std::uint32_t t : step.handed)
+        w_.owner[t] = &w_.plan.blocks[w_.plan.tasks[step.a].body];
       w_.handed[step.a] = step.handed;
+      w_.handed_count += static_cast<std::uint32_t>(step.handed.size());
     }
   }
   threads_.resize(w_.plan.hosts.size());
@@ -356,12 +376,16 @@ std::string state_now() {
     const record& r = w.shared->tasks[t];
     const sighting& s = w.seen[t];
     text += "\n" + task_name(t) + ": " + (s.is_submitted ? "submitted" : status_name(s.refused)) +
-            ", begun " + std::to_string(r.begun.load()) + ", ended " + std::to_string(r.ended.load()) +
-            (s.is_collected ? std::string(", collected ") + status_name(s.seen.code) : s.is_released ? ", released" : "");
+            ", begun " + std::to_string(r.begun.load()) + ", ended " +
+            std::to_string(r.ended.load()) +
+            (s.is_collected  ? std::string(", collected ") + status_name(s.seen.code)
+             : s.is_released ? ", released"
+                             : "");
   }
   if (w.home != nullptr) {
     const counters n = w.home->count();
-    text += "\nsubmitted " + std::to_string(n.submitted) + ", completed " + std::to_string(n.completed);
+    text +=
+        "\nsubmitted " + std::to_string(n.submitted) + ", completed " + std::to_string(n.completed);
   }
   return text;
 }

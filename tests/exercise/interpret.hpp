@@ -29,7 +29,7 @@ struct frame {
   std::uint32_t task = nobody;  // inside this task
   std::uint32_t host = nobody;  // or on this host thread
   std::uint32_t depth = 0;      // how many blocks may wait below it
-  bool is_callback = false;     // the tail of whatever task completes; nothing is known of the thread
+  bool is_callback = false;  // the tail of whatever task completes; nothing is known of the thread
 };
 void run_block(const frame& f, std::uint32_t block);
 void run_step(const frame& f, const step& s);

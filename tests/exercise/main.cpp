@@ -19,7 +19,8 @@ using namespace lev::exercise;
 [[noreturn]] void usage() {
   std::fputs(
       "leveret-exercise [--machine threads|sim|processes|pool]... [--seconds S] [--programs N]\n"
-      "  [--seed K] [--jobs J] [--failures F] [--without WHAT]... [--no-shrink] [--print] [--json]\n"
+      "  [--seed K] [--jobs J] [--failures F] [--without WHAT]... [--no-shrink] [--print] "
+      "[--json]\n"
       "Runs programs made at random. --print writes the program of the seed and does not run it.\n",
       stderr);
   std::exit(2);
@@ -93,8 +94,8 @@ void tell(const report& r) {
                 static_cast<unsigned long long>(f.seed), place_name(f.machine), f.failed, f.tries,
                 as_comment(f.what).c_str(), f.printed.c_str());
   }
-  std::printf("// %llu programs in %.1f s, %zu failures (", static_cast<unsigned long long>(r.programs), r.seconds,
-              r.findings.size());
+  std::printf("// %llu programs in %.1f s, %zu failures (",
+              static_cast<unsigned long long>(r.programs), r.seconds, r.findings.size());
   for (unsigned m = 0; m < place_count; ++m)
     std::printf("%s%s %llu", m == 0 ? "" : ", ", place_name(static_cast<place>(m)),
                 static_cast<unsigned long long>(r.by_machine[m]));

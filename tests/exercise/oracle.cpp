@@ -19,8 +19,10 @@ bool is_waiting(const step& s) {
     case verb::await_flag:
     case verb::spin_flag:
     case verb::spawn:
-    case verb::yield: return true;
-    default: return false;
+    case verb::yield:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -47,10 +49,12 @@ class verdict {
     if (seen_.wants_call && seen_.called_back.load() != 1)
       blame("its callback was called " + std::to_string(seen_.called_back.load()) + " times");
     if (!seen_.is_submitted) return check_refused();
-    if (!is_remote_ && r_.begun.load() != r_.ended.load()) blame("its body did not come to its end");
+    if (!is_remote_ && r_.begun.load() != r_.ended.load())
+      blame("its body did not come to its end");
     if (seen_.is_collected && seen_.seen.code != status::pending) return check_outcome();
     if (must_run() && !ran_whole())
-      blame("lost: it was neither run nor cancelled (begun " + std::to_string(r_.begun.load()) + ")");
+      blame("lost: it was neither run nor cancelled (begun " + std::to_string(r_.begun.load()) +
+            ")");
   }
 
  private:
@@ -58,7 +62,8 @@ class verdict {
   void check_refused() {
     if (r_.begun.load() != 0 && spec_.what != shape::bulk) blame("ran, although it was refused");
     const status code = seen_.refused;
-    const bool is_closed = seen_.was_closing && (code == status::closed || code == status::cancelled);
+    const bool is_closed =
+        seen_.was_closing && (code == status::closed || code == status::cancelled);
     const bool is_full = code == status::would_block && seen_.may_be_full;
     const bool is_stale = code == status::stale_ticket && names_shown();
     if (code != status::ok && !is_closed && !is_full && !is_stale)
@@ -102,7 +107,8 @@ class verdict {
     return false;
   }
   bool is_good() const {
-    if (spec_.what == shape::sliced) return r_.items.load() == spec_.pieces && spec_.end == ending::ok;
+    if (spec_.what == shape::sliced)
+      return r_.items.load() == spec_.pieces && spec_.end == ending::ok;
     return r_.good.load() == pieces();
   }
   bool must_run() const { return !may_be_cancelled() && !predecessor_failed(); }
@@ -111,20 +117,24 @@ class verdict {
     const status code = seen_.seen.code;
     const std::uint32_t begun = r_.begun.load();
     if (code == status::ok) {
-      if (!is_good()) blame("ended with ok, but did not run to a good end (begun " + std::to_string(begun) + ")");
+      if (!is_good())
+        blame("ended with ok, but did not run to a good end (begun " + std::to_string(begun) + ")");
     } else if (code == status::task_failed) {
       check_failure();
     } else if (code == status::dependency_failed) {
       if (begun != 0) blame("ended with dependency_failed, but ran");
-      if (!predecessor_failed()) blame("ended with dependency_failed, but all it comes after ended with ok");
+      if (!predecessor_failed())
+        blame("ended with dependency_failed, but all it comes after ended with ok");
     } else if (code == status::cancelled) {
       if (!may_be_cancelled()) blame("was cancelled, though nobody asked for it");
       // One that was to be run again, as its worker had died, may be cancelled then.
       const bool may_have_begun = spec_.what != shape::plain || (is_remote_ && any_dies());
       if (begun != 0 && !may_have_begun) blame("was cancelled, but ran");
     } else if (code == status::poison) {
-      const bool is_deadly = spec_.end == ending::scribble || (spec_.end == ending::crash && spec_.attempts >= limit());
-      if (!is_deadly) blame("ended with poison, though it ends with " + std::string(ending_text(spec_.end)));
+      const bool is_deadly = spec_.end == ending::scribble ||
+                             (spec_.end == ending::crash && spec_.attempts >= limit());
+      if (!is_deadly)
+        blame("ended with poison, though it ends with " + std::string(ending_text(spec_.end)));
     } else if (code == status::worker_died) {
       if (spec_.end != ending::crash || spec_.may_rerun) blame("ended with worker_died");
     } else {
@@ -132,17 +142,20 @@ class verdict {
     }
   }
   void check_failure() {
-    if (spec_.end != ending::throws && spec_.end != ending::code) return blame("ended with task_failed, though its body did not fail");
+    if (spec_.end != ending::throws && spec_.end != ending::code)
+      return blame("ended with task_failed, though its body did not fail");
     if (spec_.what == shape::bulk) {
       const std::uint32_t wanted = bad_count();
       if (seen_.seen.failures != wanted && seen_.seen.failures != 0 && !may_be_cancelled())
-        blame("says that " + std::to_string(seen_.seen.failures) + " pieces failed, not " + std::to_string(wanted));
+        blame("says that " + std::to_string(seen_.seen.failures) + " pieces failed, not " +
+              std::to_string(wanted));
       return;
     }
     if (spec_.end == ending::throws && seen_.text != "task " + std::to_string(task_))
       blame("threw \"task " + std::to_string(task_) + "\", seen as \"" + seen_.text + "\"");
     if (spec_.end == ending::code && seen_.seen.task_code != static_cast<int>(task_) + 1)
-      blame("returned " + std::to_string(task_ + 1) + ", seen as " + std::to_string(seen_.seen.task_code));
+      blame("returned " + std::to_string(task_ + 1) + ", seen as " +
+            std::to_string(seen_.seen.task_code));
   }
 
   world& w_;

@@ -28,6 +28,7 @@ static lev::runtime* home;
 [[maybe_unused]] static std::atomic<bool> flags[16];
 [[maybe_unused]] static std::atomic<std::uint64_t> shown[4];
 [[maybe_unused]] static thread_local std::vector<lev::ticket> kept;
+[[maybe_unused]] static std::thread threads[8];
 
 [[maybe_unused]] static void tell(const char* name, lev::status code) {
   std::printf("%s: %s\n", name, lev::status_name(code));
@@ -80,7 +81,8 @@ class printer {
   std::string all() {
     out_ = head;
     for (std::uint32_t t = 0; t < p_.tasks.size(); ++t) declare_task(t);
-    for (std::uint32_t b = 0; b < p_.blocks.size(); ++b) out_ += "static void block_" + str(b) + "();\n";
+    for (std::uint32_t b = 0; b < p_.blocks.size(); ++b)
+      out_ += "static void block_" + str(b) + "();\n";
     out_ += "\n";
     for (std::uint32_t t = 0; t < p_.tasks.size(); ++t) define_task(t);
     for (std::uint32_t b = 0; b < p_.blocks.size(); ++b) define_block(b);
@@ -95,13 +97,16 @@ class printer {
 
   std::string parameters(const task_spec& t) const {
     std::string all;
-    const auto add = [&](const char* text) { all += (all.empty() ? "" : ", ") + std::string(text); };
+    const auto add = [&](const char* text) {
+      all += (all.empty() ? "" : ", ") + std::string(text);
+    };
     if (needs_board(t)) add("board_ref b");
     if (t.what == shape::bulk) add("[[maybe_unused]] std::uint32_t piece");
     if (t.what == shape::sliced) add("lev::range");
     if (t.has_input) add("lev::in<std::uint64_t>");
     if (t.own.what == kind::out) add("[[maybe_unused]] lev::out<std::uint64_t> own");
-    if (t.own.what == kind::inout && !t.own.is_far) add("[[maybe_unused]] lev::inout<std::uint64_t> own");
+    if (t.own.what == kind::inout && !t.own.is_far)
+      add("[[maybe_unused]] lev::inout<std::uint64_t> own");
     if (t.own.is_far) add("lev::far<std::uint64_t> own");
     if (t.has_result) add("[[maybe_unused]] lev::result<std::uint64_t> result");
     return all;
@@ -110,8 +115,8 @@ class printer {
     return t.end == ending::crash || t.sets_flag != nobody || t.spins_on != nobody;
   }
   std::string memory(const std::string& variable, const memory_spec& m, bool is_sliced) const {
-    std::string text = m.rows > 1 ? "lev::strided(" + variable + ", " + str(m.rows) + ", " + str(m.words) +
-                                        ", " + str(m.words + m.gap) + ")"
+    std::string text = m.rows > 1 ? "lev::strided(" + variable + ", " + str(m.rows) + ", " +
+                                        str(m.words) + ", " + str(m.words + m.gap) + ")"
                                   : "lev::view(" + variable + ", " + str(m.words) + ")";
     return is_sliced ? "lev::sliced(" + text + ")" : text;
   }
@@ -133,7 +138,8 @@ class printer {
     const task_spec& t = p_.tasks[task];
     const std::string n = str(task);
     out_ += "[[maybe_unused]] static lev::ticket " + ticket(task) + ";\n";
-    if (t.own.what != kind::value) out_ += "static std::uint64_t own_" + n + "[" + str(words_of(t.own)) + "];\n";
+    if (t.own.what != kind::value)
+      out_ += "static std::uint64_t own_" + n + "[" + str(words_of(t.own)) + "];\n";
     if (t.has_input && t.reads == nobody)
       out_ += "static std::uint64_t input_" + n + "[" + str(words_of(t.own)) + "];\n";
     if (t.has_result) out_ += "static std::uint64_t result_" + n + " = 7;\n";
@@ -163,7 +169,8 @@ class printer {
     }
     if (t.has_result && !t.leaves_result) line("result = 8;");
     if (t.end == ending::throws || t.end == ending::code) {
-      const std::string which = t.what == shape::bulk ? "if (" + str(t.bad_pieces) + "u >> piece & 1) " : "";
+      const std::string which =
+          t.what == shape::bulk ? "if (" + str(t.bad_pieces) + "u >> piece & 1) " : "";
       line(which + "throw std::runtime_error(" + name(task) + ");");
     }
     out_ += "}\n";
@@ -187,13 +194,17 @@ class printer {
     const std::string n = str(s.a);
     if (t.what == shape::bulk) {
       line("attempt(" + name(s.a) + ", [] {");
-      line("  " + ticket(s.a) + " = home->submit_bulk(" + str(t.pieces) + ", [](std::size_t i, lev::descriptor& d) {");
-      line("    d = lev::pack(lev::detail::procedure_of<task_" + n + ">::get(), " + (needs_board(t) ? "board, " : "") + "static_cast<std::uint32_t>(i));");
+      line("  " + ticket(s.a) + " = home->submit_bulk(" + str(t.pieces) +
+           ", [](std::size_t i, lev::descriptor& d) {");
+      line("    d = lev::pack(lev::detail::procedure_of<task_" + n + ">::get(), " +
+           (needs_board(t) ? "board, " : "") + "static_cast<std::uint32_t>(i));");
       line("  });");
       line("});");
       return;
     }
-    const std::string call = std::string(s.is_post ? "home->post" : ticket(s.a) + " = home->submit") + "<task_" + n + ">(";
+    const std::string call =
+        std::string(s.is_post ? "home->post" : ticket(s.a) + " = home->submit") + "<task_" + n +
+        ">(";
     line("attempt(" + name(s.a) + ", [] { " + call + options(s) + arguments(s.a) + "); });");
   }
   std::string how(const step& s) const {
@@ -203,16 +214,18 @@ class printer {
   void print_wait(const step& s) {
     if (s.what == verb::wait) {
       const bool is_plain = s.timeout_ns < 0 && s.policy == wait_policy::of_runtime;
-      return line("wait(" + name(s.a) + ", " + ticket(s.a) + (is_plain ? "" : ", " + how(s)) + ");");
+      return line("wait(" + name(s.a) + ", " + ticket(s.a) + (is_plain ? "" : ", " + how(s)) +
+                  ");");
     }
     const std::string count = str(s.list.size());
     line("{");
     std::string moved;
-    for (const std::uint32_t t : s.list) moved += (moved.empty() ? "" : ", ") + ("std::move(" + ticket(t) + ")");
+    for (const std::uint32_t t : s.list)
+      moved += (moved.empty() ? "" : ", ") + ("std::move(" + ticket(t) + ")");
     line("  lev::ticket all[] = {" + moved + "};");
     if (s.what == verb::wait_any) line("  std::size_t index = 0;");
-    line(std::string("  tell(\"") + verb_name(s.what) + "\", lev::" + verb_name(s.what) + "(all, " + count +
-         (s.what == verb::wait_any ? ", &index, " : ", ") + how(s) + ").code);");
+    line(std::string("  tell(\"") + verb_name(s.what) + "\", lev::" + verb_name(s.what) + "(all, " +
+         count + (s.what == verb::wait_any ? ", &index, " : ", ") + how(s) + ").code);");
     for (std::size_t i = 0; i < s.list.size(); ++i)
       line("  " + ticket(s.list[i]) + " = std::move(all[" + str(i) + "]);");
     line("}");
@@ -237,7 +250,8 @@ class printer {
     line("  home->parallel_for({0, " + str(s.list.size()) + "}, [](lev::range r) {");
     line("    for (std::uint64_t i = r.begin; i < r.end; ++i) {");
     for (std::size_t i = 0; i < s.list.size(); ++i) {
-      if (s.list[i] != nobody) line("      if (i == " + str(i) + ") block_" + str(s.list[i]) + "();");
+      if (s.list[i] != nobody)
+        line("      if (i == " + str(i) + ") block_" + str(s.list[i]) + "();");
     }
     line("    }");
     line("  }, " + str(s.grain) + ");");
@@ -247,7 +261,8 @@ class printer {
     constexpr const char* names[] = {"fifo", "priority", "locality", "by_procedure"};
     std::string all;
     for (unsigned i = 0; i < 4; ++i) {
-      if ((s.a >> i & 1) != 0) all += (all.empty() ? "" : ", ") + std::string("lev::filters::") + names[i] + "()";
+      if ((s.a >> i & 1) != 0)
+        all += (all.empty() ? "" : ", ") + std::string("lev::filters::") + names[i] + "()";
     }
     if (all.empty()) return line("home->set_filters(nullptr, 0);");
     line("{");
@@ -259,37 +274,63 @@ class printer {
     const std::string t = ticket(s.a);
     const bool is_sim = p_.config.machine == place::sim;
     switch (s.what) {
-      case verb::submit: return print_submit(s);
+      case verb::submit:
+        return print_submit(s);
       case verb::wait:
       case verb::wait_any:
-      case verb::wait_all: return print_wait(s);
-      case verb::poll: return line(t + ".done();");
-      case verb::cancel: return line(t + ".cancel();");
-      case verb::release: return line(t + ".release();");
-      case verb::keep: return line("kept.push_back(std::move(" + t + "));");
+      case verb::wait_all:
+        return print_wait(s);
+      case verb::poll:
+        return line(t + ".done();");
+      case verb::cancel:
+        return line(t + ".cancel();");
+      case verb::release:
+        return line(t + ".release();");
+      case verb::keep:
+        return line("kept.push_back(std::move(" + t + "));");
       case verb::then:
-        return line("if (" + t + ") " + t + ".then([](void*) { block_" + str(s.b) + "(); }, nullptr);");
-      case verb::await: return print_await(s);
-      case verb::loop: return print_loop(s);
-      case verb::share: return line("shown[" + str(s.b) + "] = " + t + ".id();");
-      case verb::cancel_shown: return line("lev::detail::cancel(home->core(), shown[" + str(s.b) + "]);");
-      case verb::poll_shown: return line("lev::detail::peek(home->core(), shown[" + str(s.b) + "]);");
-      case verb::set_flag: return line("flags[" + str(s.a) + "] = true;");
+        return line("if (" + t + ") " + t + ".then([](void*) { block_" + str(s.b) +
+                    "(); }, nullptr);");
+      case verb::await:
+        return print_await(s);
+      case verb::loop:
+        return print_loop(s);
+      case verb::share:
+        return line("shown[" + str(s.b) + "] = " + t + ".id();");
+      case verb::cancel_shown:
+        return line("lev::detail::cancel(home->core(), shown[" + str(s.b) + "]);");
+      case verb::poll_shown:
+        return line("lev::detail::peek(home->core(), shown[" + str(s.b) + "]);");
+      case verb::set_flag:
+        return line("flags[" + str(s.a) + "] = true;");
       case verb::await_flag:
         return line("lev::this_task().wait_until([] { return flags[" + str(s.a) + "].load(); });");
       case verb::spin_flag:
-        return line("while (!flags[" + str(s.a) + "]) " + (is_sim ? "lev::this_task().pass_time(100);" : "sched_yield();  // on a worker only"));
-      case verb::filters: return print_filters(s);
-      case verb::begin_phase: return line("home->begin_submit();");
-      case verb::end_phase: return line("home->end_submit();");
-      case verb::complete: return line("home->wait_for_completion(" + std::to_string(s.timeout_ns) + ");");
-      case verb::start: return line("threads[" + str(s.a) + "] = std::thread(block_" + str(p_.hosts[s.a]) + ");");
-      case verb::join: return line("if (threads[" + str(s.a) + "].joinable()) threads[" + str(s.a) + "].join();");
-      case verb::yield: return line("lev::this_task().yield();");
+        return line(
+            "while (!flags[" + str(s.a) + "]) " +
+            (is_sim ? "lev::this_task().pass_time(100);" : "sched_yield();  // on a worker only"));
+      case verb::filters:
+        return print_filters(s);
+      case verb::begin_phase:
+        return line("home->begin_submit();");
+      case verb::end_phase:
+        return line("home->end_submit();");
+      case verb::complete:
+        return line("home->wait_for_completion(" + std::to_string(s.timeout_ns) + ");");
+      case verb::start:
+        return line("threads[" + str(s.a) + "] = std::thread(block_" + str(p_.hosts[s.a]) + ");");
+      case verb::join:
+        return line("if (threads[" + str(s.a) + "].joinable()) threads[" + str(s.a) + "].join();");
+      case verb::yield:
+        return line("lev::this_task().yield();");
       case verb::nap:
-        return line(is_sim ? "lev::this_task().pass_time(" + str(s.a * 1000) + ");  // in a task only" : "usleep(" + str(s.a) + ");");
-      case verb::spawn: return print_spawn(s);
-      case verb::verb_count: return;
+        return line(is_sim
+                        ? "lev::this_task().pass_time(" + str(s.a * 1000) + ");  // in a task only"
+                        : "usleep(" + str(s.a) + ");");
+      case verb::spawn:
+        return print_spawn(s);
+      case verb::verb_count:
+        return;
     }
   }
   void print_spawn(const step& s) {
@@ -300,13 +341,11 @@ class printer {
     line("}");
   }
   void define_block(std::uint32_t b) {
-    const bool starts = std::any_of(p_.blocks[b].begin(), p_.blocks[b].end(),
-                                    [](const step& s) { return s.what == verb::start || s.what == verb::join; });
-    if (starts) out_ += "static std::thread threads[" + str(p_.hosts.size()) + "];\n";
     out_ += "static void block_" + str(b) + "() {\n";
     for (const step& s : p_.blocks[b]) print_step(s);
     for (const step& s : p_.blocks[b]) {
-      if (s.what == verb::submit && !s.is_post && !is_ended(b, s.a)) line(ticket(s.a) + ".release();");
+      if (s.what == verb::submit && !s.is_post && !is_ended(b, s.a))
+        line(ticket(s.a) + ".release();");
     }
     out_ += "}\n";
   }
@@ -331,7 +370,8 @@ class printer {
     line("alarm(20);  // what is wrong may be that it hangs");
     line("lev::config c;");
     if (c.machine != place::threads)
-      line(std::string("c.machine = \"") + (is_local(c.machine) ? place_name(c.machine) : "processes") + "\";");
+      line(std::string("c.machine = \"") +
+           (is_local(c.machine) ? place_name(c.machine) : "processes") + "\";");
     if (c.machine == place::pool) line("c.pool = \"exercise\";");
     line("c.workers = " + std::to_string(c.workers) + ";");
     set("tickets", c.tickets, d.tickets);
@@ -343,22 +383,31 @@ class printer {
     set("local_store_bytes", std::size_t{c.local_store_kib} << 10, d.local_store_bytes);
     set("seed", c.seed, d.seed);
     if (!is_local(c.machine)) set("max_attempts", c.max_attempts, d.max_attempts);
-    if (c.staging != d.staging) line(std::string("c.staging = lev::staging::") + stagings[static_cast<unsigned>(c.staging)] + ";");
-    if (c.wait != d.wait) line(std::string("c.wait = lev::wait_policy::") + policy_text(c.wait) + ";");
-    if (c.full != d.full) line(std::string("c.full = lev::when_full::") + fulls[static_cast<unsigned>(c.full)] + ";");
+    if (c.staging != d.staging)
+      line(std::string("c.staging = lev::staging::") + stagings[static_cast<unsigned>(c.staging)] +
+           ";");
+    if (c.wait != d.wait)
+      line(std::string("c.wait = lev::wait_policy::") + policy_text(c.wait) + ";");
+    if (c.full != d.full)
+      line(std::string("c.full = lev::when_full::") + fulls[static_cast<unsigned>(c.full)] + ";");
     if (c.is_confined) line("c.isolation = lev::isolation::confined;");
     line("lev::runtime r(c);");
     line("home = &r;");
     line("for (lev::mutex_id& m : mutexes) r.make_mutex(&m);");
     line("block_" + str(p_.hosts[0]) + "();");
+    line("for (std::thread& t : threads) {");
+    line("  if (t.joinable()) t.join();");
+    line("}");
     line("kept.clear();");
     if (!p_.close_cancels) line("tell(\"completion\", r.wait_for_completion().code);");
     std::string tickets;
-    for (std::uint32_t t = 0; t < p_.tasks.size(); ++t) tickets += (t == 0 ? "&" : ", &") + ticket(t);
+    for (std::uint32_t t = 0; t < p_.tasks.size(); ++t)
+      tickets += (t == 0 ? "&" : ", &") + ticket(t);
     const std::string release = "for (lev::ticket* t : {" + tickets + "}) t->release();";
     if (!p_.close_cancels) line(release);
     if (!p_.drops_runtime)
-      line(std::string("tell(\"close\", r.close(lev::forever, ") + (p_.close_cancels ? "true" : "false") + "));");
+      line(std::string("tell(\"close\", r.close(lev::forever, ") +
+           (p_.close_cancels ? "true" : "false") + "));");
     if (p_.close_cancels) line(release);
     out_ += "}\n";
   }

@@ -63,7 +63,8 @@ enum class ending : std::uint8_t {
   scribble  // `processes`, confined: spoils what it may of its lane, then does what is forbidden
 };
 
-// The memory that a task writes: rows of 8-byte words, with words between them that nobody may touch.
+// The memory that a task writes: rows of 8-byte words, with words between them that nobody may
+// touch.
 struct memory_spec {
   lev::kind what = lev::kind::value;  // out or inout; value: the task writes no memory
   std::uint32_t rows = 1;
@@ -77,7 +78,8 @@ struct memory_spec {
 
 struct task_spec {
   shape what = shape::plain;
-  std::uint32_t pieces = 1;  // of a bulk: tasks; sliced: indices, and elements or rows of its memory
+  std::uint32_t pieces =
+      1;  // of a bulk: tasks; sliced: indices, and elements or rows of its memory
   std::uint32_t body = nobody;
   ending end = ending::ok;
   std::uint32_t attempts = 0;    // crash: how many of its processes it kills
@@ -96,32 +98,32 @@ struct task_spec {
 };
 
 enum class verb : std::uint8_t {
-  submit,       // a: task; list: after; locks, priority, key, grain; handed
-  wait,         // a: task
-  wait_any,     // list: tasks
-  wait_all,     // list: tasks
-  poll,         // a: task
-  cancel,       // a: task
-  release,      // a: task
-  keep,         // a: task; its ticket is released when the thread ends
-  then,         // a: task, b: block
-  await,        // list: tasks that a coroutine submits and awaits, one after the other
-  loop,         // parallel_for: list: the blocks of its indices, or nobody
-  share,        // a: task, b: place; its ticket's number is shown to other threads
+  submit,        // a: task; list: after; locks, priority, key, grain; handed
+  wait,          // a: task
+  wait_any,      // list: tasks
+  wait_all,      // list: tasks
+  poll,          // a: task
+  cancel,        // a: task
+  release,       // a: task
+  keep,          // a: task; its ticket is released when the thread ends
+  then,          // a: task, b: block
+  await,         // list: tasks that a coroutine submits and awaits, one after the other
+  loop,          // parallel_for: list: the blocks of its indices, or nobody
+  share,         // a: task, b: place; its ticket's number is shown to other threads
   cancel_shown,  // b: place
   poll_shown,    // b: place
-  set_flag,     // a: flag
-  await_flag,   // a: flag; yields, in a task only
-  spin_flag,    // a: flag; looks without giving way, on a worker only
-  filters,      // a: which, as bits
+  set_flag,      // a: flag
+  await_flag,    // a: flag; yields, in a task only
+  spin_flag,     // a: flag; looks without giving way, on a worker only
+  filters,       // a: which, as bits
   begin_phase,
   end_phase,
-  complete,     // wait_for_completion
-  start,        // a: host
-  join,         // a: host
+  complete,  // wait_for_completion
+  start,     // a: host
+  join,      // a: host
   yield,
-  nap,          // a: microseconds
-  spawn,        // list: blocks that run on contexts of their own, then are joined
+  nap,    // a: microseconds
+  spawn,  // list: blocks that run on contexts of their own, then are joined
   verb_count
 };
 const char* verb_name(verb v) noexcept;
@@ -132,11 +134,11 @@ struct step {
   std::uint32_t b = 0;
   std::vector<std::uint32_t> list = {};
   std::vector<std::uint32_t> handed = {};  // submit: tasks whose tickets the new task gets
-  std::uint32_t locks = 0;            // as bits
+  std::uint32_t locks = 0;                 // as bits
   std::uint32_t grain = 0;
   std::int32_t priority = 0;
   std::uint32_t key = 0;
-  std::uint32_t repeat = 1;        // submit: how often each of `list` is named
+  std::uint32_t repeat = 1;            // submit: how often each of `list` is named
   std::uint32_t after_shown = nobody;  // submit: the place of a ticket of another thread
   std::int64_t timeout_ns = lev::forever;
   lev::wait_policy policy = lev::wait_policy::of_runtime;

@@ -71,7 +71,8 @@ class shrinker {
   }
   bool attempt(program candidate) {
     tidy(candidate);
-    if (candidate.tasks.empty() || candidate == f_.shrunk || !is_sound(candidate) || is_late()) return false;
+    if (candidate.tasks.empty() || candidate == f_.shrunk || !is_sound(candidate) || is_late())
+      return false;
     if (!fails(candidate)) return false;
     f_.shrunk = std::move(candidate);
     return true;
@@ -87,7 +88,10 @@ class shrinker {
     for (std::size_t h = f_.shrunk.hosts.size(); h-- > 1;) {
       any |= attempt([&](program& p) {
         if (h >= p.hosts.size()) return;
-        for (block& b : p.blocks) std::erase_if(b, [&](const step& s) { return (s.what == verb::start || s.what == verb::join) && s.a == h; });
+        for (block& b : p.blocks)
+          std::erase_if(b, [&](const step& s) {
+            return (s.what == verb::start || s.what == verb::join) && s.a == h;
+          });
       });
     }
     return any;
@@ -101,7 +105,8 @@ class shrinker {
           const bool went = attempt([&](program& p) {
             block& steps = p.blocks[b];
             const auto first = steps.begin() + static_cast<std::ptrdiff_t>(i);
-            steps.erase(first, first + static_cast<std::ptrdiff_t>(std::min(length, steps.size() - i)));
+            steps.erase(first,
+                        first + static_cast<std::ptrdiff_t>(std::min(length, steps.size() - i)));
           });
           any |= went;
           if (!went) i += length;
@@ -122,7 +127,8 @@ class shrinker {
   bool simplify_steps() {
     bool any = false;
     any |= each_step([](step& s) {
-      const step plain{.what = s.what, .a = s.a, .b = s.b, .list = s.list, .handed = s.handed, .is_typed = true};
+      const step plain{
+          .what = s.what, .a = s.a, .b = s.b, .list = s.list, .handed = s.handed, .is_typed = true};
       const step old = s;
       s = plain;
       s.locks = old.locks;

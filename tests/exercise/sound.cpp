@@ -20,13 +20,16 @@ bool is_wait(const step& s) {
     case verb::loop:
     case verb::await_flag:
     case verb::spin_flag:
-    case verb::spawn: return true;
-    default: return false;
+    case verb::spawn:
+      return true;
+    default:
+      return false;
   }
 }
 
 // Calls what(step) for each step of the block and of the blocks that it runs itself.
-void each_step(const program& p, std::uint32_t block, const std::function<void(const step&)>& what) {
+void each_step(const program& p, std::uint32_t block,
+               const std::function<void(const step&)>& what) {
   if (block == nobody) return;
   for (const step& s : p.blocks[block]) {
     what(s);
@@ -84,7 +87,8 @@ std::uint32_t slots_in_all(const program& p) {
   std::uint32_t all = 4;
   for (const task_spec& t : p.tasks) all += t.what == shape::plain ? 1 : t.pieces + 1;
   for (const block& b : p.blocks) {
-    for (const step& s : b) all += s.what == verb::loop ? static_cast<std::uint32_t>(s.list.size()) : 0;
+    for (const step& s : b)
+      all += s.what == verb::loop ? static_cast<std::uint32_t>(s.list.size()) : 0;
   }
   return all;
 }
@@ -96,7 +100,8 @@ std::uint32_t waiters(const program& p) {
     std::uint32_t own = 0;
     each_step(p, t.body, [&](const step& s) {
       if (is_wait(s)) own = std::max(own, 1u);
-      if (s.what == verb::spawn || s.what == verb::loop) own += static_cast<std::uint32_t>(s.list.size());
+      if (s.what == verb::spawn || s.what == verb::loop)
+        own += static_cast<std::uint32_t>(s.list.size());
     });
     all += own;
   }
@@ -124,6 +129,20 @@ bool uses_flags(const program& p) {
   return false;
 }
 
+// A phase that is opened is closed, by the same block.
+static bool phases_end(const program& p) {
+  for (const block& b : p.blocks) {
+    int open = 0;
+    for (const step& s : b) {
+      if (s.what == verb::complete && open != 0) return false;
+      open += s.what == verb::begin_phase ? 1 : s.what == verb::end_phase ? -1 : 0;
+      if (open < 0) return false;
+    }
+    if (open != 0) return false;
+  }
+  return true;
+}
+
 // Who reads another task's memory comes after it.
 static bool reads_are_ordered(const program& p) {
   for (const block& b : p.blocks) {
@@ -145,7 +164,7 @@ static bool reads_are_ordered(const program& p) {
 }
 
 bool is_sound(const program& p) {
-  if (!reads_are_ordered(p)) return false;
+  if (!reads_are_ordered(p) || !phases_end(p)) return false;
   for (const std::uint32_t h : p.hosts) {
     if (!locks_rise(p, h, 0)) return false;
   }
@@ -204,7 +223,8 @@ std::vector<std::uint32_t> numbers(const std::vector<bool>& kept) {
   return all;
 }
 
-void rename(std::vector<std::uint32_t>& list, const std::vector<std::uint32_t>& to, bool keeps_holes) {
+void rename(std::vector<std::uint32_t>& list, const std::vector<std::uint32_t>& to,
+            bool keeps_holes) {
   std::vector<std::uint32_t> out;
   for (const std::uint32_t i : list) {
     const std::uint32_t n = i == nobody ? nobody : to[i];
@@ -230,21 +250,33 @@ struct names {
       case verb::cancel:
       case verb::release:
       case verb::keep:
-      case verb::share: s.a = tasks[s.a]; return s.a != nobody;
+      case verb::share:
+        s.a = tasks[s.a];
+        return s.a != nobody;
       case verb::then:
         s.a = tasks[s.a];
         s.b = blocks[s.b];
         return s.a != nobody && s.b != nobody;
       case verb::wait_any:
       case verb::wait_all:
-      case verb::await: rename(s.list, tasks, false); return !s.list.empty();
-      case verb::loop: rename(s.list, blocks, true); return !s.list.empty();
-      case verb::spawn: rename(s.list, blocks, false); return !s.list.empty();
+      case verb::await:
+        rename(s.list, tasks, false);
+        return !s.list.empty();
+      case verb::loop:
+        rename(s.list, blocks, true);
+        return !s.list.empty();
+      case verb::spawn:
+        rename(s.list, blocks, false);
+        return !s.list.empty();
       case verb::await_flag:
-      case verb::spin_flag: return set[s.a];
+      case verb::spin_flag:
+        return set[s.a];
       case verb::start:
-      case verb::join: s.a = hosts[s.a]; return s.a != nobody;
-      default: return true;
+      case verb::join:
+        s.a = hosts[s.a];
+        return s.a != nobody;
+      default:
+        return true;
     }
   }
 };

@@ -3,8 +3,8 @@
 #include "exercise/interpret.hpp"
 #include "runtime/core.hpp"
 
-#include <leveret/coroutine.hpp>
 #include <leveret/leveret.h>
+#include <leveret/coroutine.hpp>
 
 #include <memory>
 #include <stdexcept>
@@ -19,7 +19,7 @@ std::uint32_t slots_of(const task_spec& t) noexcept {
 bool may_be_full(const world& w) noexcept {
   std::uint32_t tickets = 1;
   while (tickets < w.plan.config.tickets) tickets *= 2;
-  return w.is_sliced || w.live.load() >= tickets || w.edges_named.load() >= tickets * 2;
+  return w.is_sliced || w.live_most.load() >= tickets || w.edges_named.load() >= tickets * 2;
 }
 
 namespace {
@@ -38,6 +38,14 @@ struct fire_and_forget {
     void unhandled_exception() { std::terminate(); }
   };
 };
+
+// The most at any time: others may have collected theirs since the submit was refused.
+void count_live(world& w, std::uint32_t slots) {
+  const std::uint32_t now = w.live.fetch_add(slots) + slots;
+  std::uint32_t most = w.live_most.load();
+  while (most < now && !w.live_most.compare_exchange_weak(most, now)) {
+  }
+}
 
 void refused(const frame& f, std::uint32_t task, status code, bool is_full) {
   sighting& seen = f.w.seen[task];
@@ -207,7 +215,7 @@ void do_submit(const frame& f, const step& s) {
   sighting& seen = w.seen[task];
   seen.depth = f.depth;
   const std::uint32_t weight = slots_of(w.plan.tasks[task]);
-  w.live.fetch_add(weight);
+  count_live(w, weight);
   seen.is_posted = s.is_post;
   status code = status::ok;
   if (s.in_c) {
@@ -239,7 +247,7 @@ void do_loop(const frame& f, const step& s) {
   auto l = std::make_shared<loop_state>(f, s);
   w.keep_alive(l);
   status code = status::ok;
-  w.live.fetch_add(count);
+  count_live(w, count);
   const bool was_full = may_be_full(w);
   try {
     w.home->parallel_for({0, count}, [&](range r) { run_piece(*l, r); }, s.grain);
@@ -252,7 +260,8 @@ void do_loop(const frame& f, const step& s) {
     return w.blame("parallel_for() returned when " + std::to_string(l->done.load()) + " of " +
                    std::to_string(count) + " indices were done");
   if (code == status::ok) return;
-  const bool is_closed = w.is_closing.load() && (code == status::closed || code == status::cancelled);
+  const bool is_closed =
+      w.is_closing.load() && (code == status::closed || code == status::cancelled);
   const bool is_full = code == status::would_block && (was_full || may_be_full(w));
   if (!is_closed && !is_full)
     w.blame(std::string("parallel_for() ended with ") + status_name(code) + " at depth " +

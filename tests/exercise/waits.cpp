@@ -39,10 +39,14 @@ void drop(world& w, std::uint32_t task) {
 bool may_refuse_wait(const frame& f, status code, std::int64_t timeout_ns) noexcept {
   const settings& c = f.w.plan.config;
   switch (code) {
-    case status::timed_out: return timeout_ns >= 0;
-    case status::too_deep: return f.depth >= c.nest_max;
-    case status::would_deadlock: return f.depth != 0 && f.w.may_all_wait;
-    default: return false;
+    case status::timed_out:
+      return timeout_ns >= 0;
+    case status::too_deep:
+      return f.depth + f.w.handed_count >= c.nest_max;
+    case status::would_deadlock:
+      return f.depth != 0 && f.w.may_all_wait;
+    default:
+      return false;
   }
 }
 
@@ -67,8 +71,7 @@ outcome wait_in_c(world& w, ticket& t, const step& s) {
   o.code = static_cast<status>(out.code);
   o.task_code = out.task_code;
   o.failures = out.failures;
-  if (out.message[0] != 0)
-    o.exception = std::make_exception_ptr(std::runtime_error(out.message));
+  if (out.message[0] != 0) o.exception = std::make_exception_ptr(std::runtime_error(out.message));
   if (ticket::consumes(o.code)) t.forget();
   return o;
 }
@@ -114,7 +117,8 @@ void do_wait_any(const frame& f, const step& s) {
   give_back(f.w, s.list, all);
 }
 
-// The outcome of each is asked for by waits that return at once: wait_all() tells of the first only.
+// The outcome of each is asked for by waits that return at once: wait_all() tells of the first
+// only.
 void do_wait_all(const frame& f, const step& s) {
   std::vector<ticket> all = gather(f.w, s.list);
   std::vector<std::uint64_t> ids;

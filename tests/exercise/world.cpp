@@ -21,17 +21,27 @@ std::uint64_t make_word(word_kind k, std::uint32_t task, std::uint32_t at) noexc
 
 const char* fault_text(fault f) noexcept {
   switch (f) {
-    case fault::none: return "nothing";
-    case fault::ran_twice: return "ran more often than once";
-    case fault::too_early: return "began before a task named in after() had ended with ok";
-    case fault::beside_holder: return "ran beside another holder of its mutex";
-    case fault::wrong_input: return "found wrong bytes in its input";
-    case fault::wrong_initial: return "found other bytes in its inout argument or result than its "
-                                      "caller had there";
-    case fault::flag_never_set: return "waited long for a task that any idle worker could have run";
-    case fault::wrong_range: return "got a piece that is no part of the whole";
-    case fault::body_gone: return "has a piece that ran when parallel_for() had returned";
-    case fault::left_early: return "left its body early";
+    case fault::none:
+      return "nothing";
+    case fault::ran_twice:
+      return "ran more often than once";
+    case fault::too_early:
+      return "began before a task named in after() had ended with ok";
+    case fault::beside_holder:
+      return "ran beside another holder of its mutex";
+    case fault::wrong_input:
+      return "found wrong bytes in its input";
+    case fault::wrong_initial:
+      return "found other bytes in its inout argument or result than its "
+             "caller had there";
+    case fault::flag_never_set:
+      return "waited long for a task that any idle worker could have run";
+    case fault::wrong_range:
+      return "got a piece that is no part of the whole";
+    case fault::body_gone:
+      return "has a piece that ran when parallel_for() had returned";
+    case fault::left_early:
+      return "left its body early";
   }
   return "?";
 }
@@ -50,16 +60,21 @@ world::world(const program& p) : plan(p) {
 
 world::~world() {
   for (const cell& c : cells_) {
-    if (c.is_shared) shared_free(c.first);
-    else delete[] c.first;
+    if (c.is_shared)
+      shared_free(c.first);
+    else
+      delete[] c.first;
   }
-  if (shared->is_remote != 0) shared_free(shared);
-  else ::operator delete(shared);
+  if (shared->is_remote != 0)
+    shared_free(shared);
+  else
+    ::operator delete(shared);
 }
 
 std::uint64_t* world::make_cell(std::uint32_t words, bool is_shared) {
   const std::uint32_t all = words + 2 * guard_words;
-  auto* first = is_shared ? static_cast<std::uint64_t*>(shared_allocate(all * 8)) : new std::uint64_t[all];
+  auto* first =
+      is_shared ? static_cast<std::uint64_t*>(shared_allocate(all * 8)) : new std::uint64_t[all];
   if (first == nullptr) throw std::bad_alloc();
   const auto id = static_cast<std::uint32_t>(cells_.size());
   for (std::uint32_t i = 0; i < all; ++i) first[i] = make_word(word_kind::guard, id, i);
@@ -120,7 +135,8 @@ void world::check_own(std::uint32_t task) {
   const task_spec& spec = plan.tasks[task];
   const record& r = shared->tasks[task];
   const std::uint32_t begun = r.begun.load();
-  const bool is_whole = spec.what == shape::sliced ? r.items.load() == spec.pieces : r.good.load() != 0;
+  const bool is_whole =
+      spec.what == shape::sliced ? r.items.load() == spec.pieces : r.good.load() != 0;
   // In place, what a body that failed has written is there.
   if (begun != 0 && !is_whole) return;
   for (std::uint32_t i = 0; i < spec.own.rows * spec.own.words; ++i) {
@@ -128,12 +144,17 @@ void world::check_own(std::uint32_t task) {
     const std::uint64_t word = r.own[row * (spec.own.words + spec.own.gap) + i % spec.own.words];
     const std::uint64_t before = make_word(word_kind::before, task, i);
     std::uint64_t wanted = before;
-    if (is_whole) wanted = spec.own.what == kind::out ? make_word(word_kind::after, task, i) : word_step(before);
+    if (is_whole)
+      wanted =
+          spec.own.what == kind::out ? make_word(word_kind::after, task, i) : word_step(before);
     if (is_whole && spec.own.is_left) {
       if (word != before && is_marked(word))
-        return blame("task " + std::to_string(task) + ": its unwritten output shows bytes of another");
+        return blame("task " + std::to_string(task) +
+                     ": its unwritten output shows bytes of another");
     } else if (word != wanted) {
-      return blame("task " + std::to_string(task) + (begun != 0 ? ": a wrong output, word " : ": did not run, but its output changed, word ") +
+      return blame("task " + std::to_string(task) +
+                   (begun != 0 ? ": a wrong output, word "
+                               : ": did not run, but its output changed, word ") +
                    std::to_string(i));
     }
   }
@@ -144,7 +165,8 @@ void world::check_memory() {
     const cell& c = cells_[id];
     for (std::uint32_t i = 0; i < guard_words; ++i) {
       const std::uint32_t end = guard_words + c.words + i;
-      if (c.first[i] != make_word(word_kind::guard, id, i) || c.first[end] != make_word(word_kind::guard, id, end))
+      if (c.first[i] != make_word(word_kind::guard, id, i) ||
+          c.first[end] != make_word(word_kind::guard, id, end))
         blame("memory beside an argument was written, argument " + std::to_string(id));
     }
   }
@@ -154,7 +176,8 @@ void world::check_memory() {
     if (spec.own.what != kind::value) check_own(t);
     if (spec.has_input && spec.reads == nobody) {
       for (std::uint32_t i = 0; i < spec.own.rows * spec.own.words; ++i) {
-        const std::uint32_t place = i / spec.own.words * (spec.own.words + spec.own.gap) + i % spec.own.words;
+        const std::uint32_t place =
+            i / spec.own.words * (spec.own.words + spec.own.gap) + i % spec.own.words;
         if (r.input[place] != make_word(word_kind::input, t, i))
           blame("task " + std::to_string(t) + ": its input was written");
       }
@@ -165,7 +188,8 @@ void world::check_memory() {
       const std::uint64_t wanted = is_assigned ? make_word(word_kind::after, t, 0xffff) : before;
       const bool is_open = r.begun.load() != 0 && r.good.load() == 0;
       if (*r.result != wanted && !is_open)
-        blame("task " + std::to_string(t) + ": its result is " + (is_assigned ? "not what it assigned" : "changed, though it did not assign it"));
+        blame("task " + std::to_string(t) + ": its result is " +
+              (is_assigned ? "not what it assigned" : "changed, though it did not assign it"));
     }
   }
 }

@@ -18,8 +18,8 @@ namespace lev::exercise {
 enum class fault : std::uint32_t {
   none,
   ran_twice,
-  too_early,       // a task named in after() has not ended with ok
-  beside_holder,   // another task has one of its mutexes
+  too_early,      // a task named in after() has not ended with ok
+  beside_holder,  // another task has one of its mutexes
   wrong_input,
   wrong_initial,   // inout or result: not what the caller had there
   flag_never_set,  // a task that sets a flag did not run, although a worker could
@@ -48,7 +48,6 @@ struct record {
   memory_spec input_shape;
 };
 
-
 // In shared memory where there are worker processes.
 struct board {
   std::atomic<std::uint32_t> flags[flags_max]{};
@@ -60,9 +59,10 @@ struct board {
   record tasks[tasks_max];
 };
 
-// How a task was seen to end, and what became of its submit. Written by the one that has its ticket.
+// How a task was seen to end, and what became of its submit. Written by the one that has its
+// ticket.
 struct sighting {
-  status refused = status::ok;      // what submit threw
+  status refused = status::ok;  // what submit threw
   bool is_submitted = false;
   bool is_posted = false;
   bool is_collected = false;
@@ -103,6 +103,7 @@ struct world {
   std::atomic<std::uint64_t> shown[shared_max]{};
   std::atomic<std::uint32_t> shown_task[shared_max]{};
   std::atomic<std::uint32_t> live{0};  // slots in use at most, see oracle
+  std::atomic<std::uint32_t> live_most{0};
   std::atomic<std::uint32_t> edges_named{0};
   std::atomic<std::uint32_t> coroutines{0};
   bool may_all_wait = false;  // as many tasks may wait as there are contexts, see sound.hpp
@@ -110,6 +111,7 @@ struct world {
   bool is_sliced = false;
   const block* owner[tasks_max] = {};  // whose end releases a task's ticket
   std::vector<std::uint32_t> handed[tasks_max];
+  std::uint32_t handed_count = 0;  // a task may run on top of the one that its ticket was handed to
   std::atomic<std::uint32_t> at[16]{};  // where each host is, for the watchdog
 
  private:
@@ -137,7 +139,9 @@ std::uint64_t make_word(word_kind k, std::uint32_t task, std::uint32_t at) noexc
 constexpr std::uint64_t word_step(std::uint64_t word) noexcept {
   return word + 0x0000'0000'1357'9bdf;
 }
-constexpr bool is_marked(std::uint64_t word) noexcept { return word >> 56 == word_mark; }
+constexpr bool is_marked(std::uint64_t word) noexcept {
+  return word >> 56 == word_mark;
+}
 
 }  // namespace lev::exercise
 
