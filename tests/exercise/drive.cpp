@@ -8,7 +8,9 @@
 #include "exercise/shrink.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
@@ -17,8 +19,9 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <functional>
-#include <thread>
+#include <optional>
 
 namespace lev::exercise {
 
@@ -45,6 +48,17 @@ window* make_window() {
   return new (page) window;
 }
 
+// Waits until one of the processes has ended, or the time is over.
+void await_end(const std::vector<pid_t>& pids, int milliseconds) {
+  std::vector<pollfd> all;
+  for (const pid_t pid : pids) {
+    const auto fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    if (fd >= 0) all.push_back({fd, POLLIN, 0});
+  }
+  poll(all.data(), all.size(), milliseconds);
+  for (const pollfd& p : all) close(p.fd);
+}
+
 window* own_window = nullptr;
 
 // In a child that hangs: says where it is.
@@ -57,8 +71,7 @@ void tell_state(int) {
 // What a child that hangs has to say.
 std::string bury(pid_t pid, window& w) {
   kill(pid, SIGUSR1);
-  for (int i = 0; i < 100 && w.failed.load() == 0; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  await_end({pid}, 300);
   kill(pid, SIGKILL);
   int how = 0;
   waitpid(pid, &how, 0);
@@ -99,15 +112,41 @@ std::string end_text(int how) {
   return "ended with exit code " + std::to_string(WEXITSTATUS(how));
 }
 
+std::size_t entries_of(const char* folder) {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    count += !entry.path().empty();
+  return count;
+}
+
+// What a program must have given back when it has ended.
+struct belongings {
+  std::size_t descriptors = entries_of("/proc/self/fd");
+  std::size_t threads = entries_of("/proc/self/task");
+
+  // What is there now beyond these, in words. Nothing: empty.
+  std::string more() const {
+    const belongings now;
+    if (now.threads > threads) return std::to_string(now.threads) + " threads are left";
+    if (now.descriptors > descriptors)
+      return std::to_string(now.descriptors - descriptors) + " descriptors are left open";
+    return waitpid(-1, nullptr, WNOHANG) < 0 ? "" : "a process is left";
+  }
+};
+
 // Programs first, first + step, ...
 void run_many(window& w, place machine, const ingredients& made_of, std::uint64_t first,
               std::uint64_t step, std::uint64_t count, double until) {
   const limits l;
+  std::optional<belongings> mine;
   for (std::uint64_t i = 0; i < count && (until == 0 || now() < until); ++i) {
     const std::uint64_t seed = first + i * step;
     w.seed.store(seed);
     const std::string what = run_program(generate(seed, machine, made_of), l);
     if (!what.empty()) leave(w, what);
+    // The first one may open what the process keeps.
+    if (!mine) mine.emplace();
+    if (const std::string more = mine->more(); !more.empty()) leave(w, more);
     w.count.fetch_add(1);
   }
 }
@@ -128,7 +167,11 @@ class driver {
     while (
         std::any_of(children_.begin(), children_.end(), [](const child& c) { return c.pid > 0; })) {
       for (std::size_t i = 0; i < children_.size(); ++i) look(i);
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      std::vector<pid_t> pids;
+      for (const child& c : children_) {
+        if (c.pid > 0) pids.push_back(c.pid);
+      }
+      await_end(pids, 50);
     }
     r_.seconds = now() - start_;
     return r_;
@@ -227,14 +270,9 @@ std::string run_alone(const program& p, double hang_seconds) {
     if (quiet >= 0) dup2(quiet, STDERR_FILENO);
     leave(*view, run_program(p, l));
   });
-  const double until = now() + hang_seconds;
+  await_end({pid}, static_cast<int>(hang_seconds * 1000));
   int how = 0;
-  while (waitpid(pid, &how, WNOHANG) != pid) {
-    if (now() > until) {
-      return bury(pid, *view);
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-  }
+  if (waitpid(pid, &how, WNOHANG) != pid) return bury(pid, *view);
   if (how == 0) return "";
   return view->failed.load() != 0 ? view->text : end_text(how);
 }

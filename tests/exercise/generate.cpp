@@ -64,6 +64,11 @@ class maker {
   void fill(std::uint32_t block, block_kind k, std::uint32_t depth, std::uint32_t locks);
   void add_step(std::uint32_t block, block_kind k, std::uint32_t depth, std::uint32_t locks,
                 std::vector<std::uint32_t>& owned);
+  bool add_of_ticket(std::uint32_t block, block_kind k, step s,
+                     const std::vector<std::uint32_t>& owned);
+  bool add_of_block(std::uint32_t block, block_kind k, std::uint32_t depth, std::uint32_t locks,
+                    step s, std::vector<std::uint32_t>& owned);
+  void add_plain(std::uint32_t block, block_kind k, step s);
   void finish(std::uint32_t block, block_kind k, std::vector<std::uint32_t>& owned);
   void submit(std::uint32_t block, block_kind k, std::uint32_t depth, std::uint32_t locks,
               std::vector<std::uint32_t>& owned);
@@ -166,9 +171,6 @@ void maker::finish(std::uint32_t block, block_kind k, std::vector<std::uint32_t>
 
 void maker::add_step(std::uint32_t block, block_kind k, std::uint32_t depth, std::uint32_t locks,
                      std::vector<std::uint32_t>& owned) {
-  const bool is_host = k == block_kind::host;
-  const bool waits = k != block_kind::callback;
-  const bool is_inside = k == block_kind::body || k == block_kind::thread;
   const auto size = static_cast<std::uint32_t>(owned.size());
   const auto v = static_cast<verb>(random_.below(static_cast<unsigned>(verb::verb_count)));
   if (size == 0 || chance(3)) {
@@ -177,61 +179,91 @@ void maker::add_step(std::uint32_t block, block_kind k, std::uint32_t depth, std
   }
   if (rate(v) < 1 + random_.below(6)) return;
   const std::uint32_t at = random_.below(size);
-  const std::uint32_t task = owned[at];
-  const auto forget = [&] { owned.erase(owned.begin() + static_cast<std::ptrdiff_t>(at)); };
-  step s{.what = v, .a = task, .timeout_ns = timeout(), .policy = policy(), .in_c = chance(6)};
-  switch (v) {
+  step s{.what = v, .a = owned[at], .timeout_ns = timeout(), .policy = policy(), .in_c = chance(6)};
+  if (add_of_ticket(block, k, s, owned)) {
+    if (v == verb::release || v == verb::keep) std::erase(owned, s.a);
+    return;
+  }
+  if (add_of_block(block, k, depth, locks, s, owned)) return;
+  add_plain(block, k, s);
+}
+
+// Steps about a ticket of the block. False: it is another step.
+bool maker::add_of_ticket(std::uint32_t block, block_kind k, step s,
+                          const std::vector<std::uint32_t>& owned) {
+  const bool waits = k != block_kind::callback;
+  switch (s.what) {
     case verb::wait:
       if (waits) add(block, s);
-      break;
+      return true;
     case verb::wait_any:
     case verb::wait_all:
       s.list = owned;
       if (waits) add(block, s);
-      break;
+      return true;
     case verb::poll:
+    case verb::release:
       add(block, s);
-      break;
+      return true;
     case verb::cancel:
       if (may_cancel_) add(block, s);
-      break;
-    case verb::release:
-      add(block, s), forget();
-      break;
+      return true;
     case verb::keep:
-      if (is_host) add(block, s), forget();
-      break;
-    case verb::then:
-      s.b = add_block();
-      for (const step& other : p_.blocks[block]) {
-        if (other.what == verb::then && other.a == task) return;
-      }
+      if (k != block_kind::host) return false;
       add(block, s);
-      fill(s.b, block_kind::callback, depth + 1, locks);
-      break;
-    case verb::await:
-      add_await(block, depth, locks);
-      break;
-    case verb::loop:
-    case verb::spawn:
-      if (is_local_machine() && waits && (v == verb::loop || is_inside))
-        add_inner(block, v, depth, locks);
-      break;
+      return true;
     case verb::share:
       s.b = random_.below(shared_max);
       add(block, s);
-      break;
-    case verb::cancel_shown:
-    case verb::poll_shown:
-      s.b = random_.below(shared_max);
-      if (machine_ != place::sim && (may_cancel_ || v == verb::poll_shown)) add(block, s);
-      break;
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Steps with blocks or tasks of their own. False: it is another step.
+bool maker::add_of_block(std::uint32_t block, block_kind k, std::uint32_t depth,
+                         std::uint32_t locks, step s, std::vector<std::uint32_t>& owned) {
+  const bool is_host = k == block_kind::host;
+  const bool is_inside = k == block_kind::body || k == block_kind::thread;
+  const bool may_run_blocks = is_local_machine() && k != block_kind::callback;
+  switch (s.what) {
+    case verb::then:
+      for (const step& other : p_.blocks[block]) {
+        if (other.what == verb::then && other.a == s.a) return true;
+      }
+      s.b = add_block();
+      add(block, s);
+      fill(s.b, block_kind::callback, depth + 1, locks);
+      return true;
+    case verb::await:
+      add_await(block, depth, locks);
+      return true;
+    case verb::loop:
+      if (may_run_blocks) add_inner(block, s.what, depth, locks);
+      return true;
+    case verb::spawn:
+      if (may_run_blocks && is_inside) add_inner(block, s.what, depth, locks);
+      return true;
     case verb::await_flag:
       if (is_local_machine() && (is_host || k == block_kind::body) && locks == 0)
         add_meeting(block, k, owned);
-      break;
+      return true;
     case verb::spin_flag:
       if (is_host && locks == 0) add_spinner(block, owned);
+      return true;
+    default:
+      return false;
+  }
+}
+
+void maker::add_plain(std::uint32_t block, block_kind k, step s) {
+  const bool is_host = k == block_kind::host;
+  switch (s.what) {
+    case verb::cancel_shown:
+    case verb::poll_shown:
+      s.b = random_.below(shared_max);
+      if (machine_ != place::sim && (may_cancel_ || s.what == verb::poll_shown)) add(block, s);
       break;
     case verb::filters:
       s.a = random_.below(32);
@@ -242,7 +274,7 @@ void maker::add_step(std::uint32_t block, block_kind k, std::uint32_t depth, std
         add(block, s);
       break;
     case verb::yield:
-      if (is_inside) add(block, s);
+      if (k == block_kind::body || k == block_kind::thread) add(block, s);
       break;
     case verb::nap:
       s.a = random_.below(60);
@@ -326,6 +358,7 @@ std::uint32_t maker::add_task(std::uint32_t depth, std::uint32_t locks, bool is_
     t.end = ending::crash;
     t.attempts = 1 + random_.below(3);
     t.may_rerun = !chance(4);
+    if (chance(4)) t.end = ending::scribble;
   }
   if (t.what != shape::bulk) give_memory(t);
   const bool has_body =
@@ -438,43 +471,7 @@ void maker::add_spinner(std::uint32_t block, std::vector<std::uint32_t>& owned) 
   if (!in_callback) owned.push_back(id);
 }
 
-// Whom others look for is never cancelled.
-void spare_flags(program& p) {
-  if (!uses_flags(p)) return;
-  for (block& b : p.blocks) {
-    std::erase_if(
-        b, [](const step& s) { return s.what == verb::cancel || s.what == verb::cancel_shown; });
-  }
-}
-
 }  // namespace
-
-bool ingredients::without(const char* name) {
-  const std::string word = name;
-  for (unsigned v = 0; v < static_cast<unsigned>(verb::verb_count); ++v) {
-    if (word != verb_name(static_cast<verb>(v))) continue;
-    has_verb[v] = false;
-    return true;
-  }
-  const struct {
-    const char* name;
-    bool& has;
-  } others[] = {{"unassigned", unassigned},
-                {"few_tickets", few_tickets},
-                {"low_nest", low_nest},
-                {"hosts", hosts},
-                {"few_contexts", few_contexts},
-                {"locks", locks},
-                {"handed", handed},
-                {"crash", crash},
-                {"close_cancels", close_cancels}};
-  for (const auto& o : others) {
-    if (word != o.name) continue;
-    o.has = false;
-    return true;
-  }
-  return false;
-}
 
 program generate(std::uint64_t seed, place machine, const ingredients& made_of) {
   for (std::uint64_t turn = 0;; ++turn) {

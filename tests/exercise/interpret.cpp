@@ -7,7 +7,7 @@
 
 #include <leveret/leveret.h>
 
-#include <unistd.h>
+#include <poll.h>
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -144,7 +144,8 @@ void do_complete(const frame& f, const step& s) {
 
 void do_nap(const frame& f, const step& s) {
   if (f.w.plan.config.machine != place::sim) {
-    usleep(s.a);
+    const timespec time{0, static_cast<long>(s.a) * 1'000};
+    ppoll(nullptr, 0, &time, nullptr);
   } else if (f.task != nobody && !f.is_callback) {
     this_task().pass_time(s.a * 1000);
   }

@@ -27,7 +27,7 @@ bool is_waiting(const step& s) {
 }
 
 const char* ending_text(ending e) {
-  constexpr const char* texts[] = {"ok", "an exception", "a code", "a crash", "a forbidden call"};
+  constexpr const char* texts[] = {"ok", "an exception", "a code", "a crash", "damage to its lane"};
   return texts[static_cast<unsigned>(e)];
 }
 
@@ -136,7 +136,8 @@ class verdict {
       if (!is_deadly)
         blame("ended with poison, though it ends with " + std::string(ending_text(spec_.end)));
     } else if (code == status::worker_died) {
-      if (spec_.end != ending::crash || spec_.may_rerun) blame("ended with worker_died");
+      if ((spec_.end != ending::crash && spec_.end != ending::scribble) || spec_.may_rerun)
+        blame("ended with worker_died");
     } else {
       blame(std::string("ended with ") + status_name(code));
     }

@@ -33,7 +33,8 @@ static lev::runtime* home;
 [[maybe_unused]] static void tell(const char* name, lev::status code) {
   std::printf("%s: %s\n", name, lev::status_name(code));
 }
-[[maybe_unused]] static void wait(const char* name, lev::ticket& t, std::int64_t timeout_ns = lev::forever,
+[[maybe_unused]] static void wait(const char* name, lev::ticket& t,
+                                  std::int64_t timeout_ns = lev::forever,
                                   lev::wait_policy how = lev::wait_policy::of_runtime) {
   if (t) tell(name, t.wait_outcome(timeout_ns, how).code);
 }

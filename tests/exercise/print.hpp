@@ -1,4 +1,4 @@
-// A program as text.
+// A program as text: how one that fails is shown.
 #ifndef LEVERET_TESTS_EXERCISE_PRINT_HPP
 #define LEVERET_TESTS_EXERCISE_PRINT_HPP
 

@@ -60,7 +60,7 @@ enum class ending : std::uint8_t {
   throws,   // a std::runtime_error that names the task
   code,     // another value than 0
   crash,    // `processes`: kills its process, on each of its first `attempts` attempts
-  scribble  // `processes`, confined: spoils what it may of its lane, then does what is forbidden
+  scribble  // `processes`: spoils what it can of its lane, and kills its process
 };
 
 // The memory that a task writes: rows of 8-byte words, with words between them that nobody may

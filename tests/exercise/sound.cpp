@@ -1,4 +1,4 @@
-// See sound.hpp.
+// Which programs must end, and what is left of one when steps are taken out: see sound.hpp.
 #include "exercise/sound.hpp"
 
 #include <algorithm>
@@ -161,6 +161,15 @@ static bool reads_are_ordered(const program& p) {
     }
   }
   return true;
+}
+
+// Whom others look for is never cancelled.
+void spare_flags(program& p) {
+  if (!uses_flags(p)) return;
+  for (block& b : p.blocks) {
+    std::erase_if(
+        b, [](const step& s) { return s.what == verb::cancel || s.what == verb::cancel_shown; });
+  }
 }
 
 bool is_sound(const program& p) {

@@ -16,6 +16,8 @@
 namespace lev::exercise {
 
 bool is_sound(const program& p);
+// Takes out the cancelling of tasks that others look for.
+void spare_flags(program& p);
 
 // Takes out what refers to steps that are gone: waits for tasks nobody hands in, flags nobody sets,
 // hosts nobody starts, blocks nobody runs; and renumbers tasks, blocks and hosts.

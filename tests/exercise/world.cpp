@@ -1,4 +1,4 @@
-// See world.hpp.
+// The memory of a program and what must be in it: see world.hpp.
 #include "exercise/world.hpp"
 
 #include "base/random.hpp"
