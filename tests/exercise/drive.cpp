@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -126,7 +127,12 @@ struct belongings {
 
   // What is there now beyond these, in words. Nothing: empty.
   std::string more() const {
-    const belongings now;
+    belongings now;
+    // A thread that was joined is listed for a moment longer.
+    for (int i = 0; i < 10'000 && now.threads > threads; ++i) {
+      sched_yield();
+      now = {};
+    }
     if (now.threads > threads) return std::to_string(now.threads) + " threads are left";
     if (now.descriptors > descriptors)
       return std::to_string(now.descriptors - descriptors) + " descriptors are left open";

@@ -290,7 +290,7 @@ void maker::order(step& s, const std::vector<std::uint32_t>& owned, block_kind k
     if (chance(3)) s.list.push_back(other);
   }
   if (chance(8)) s.repeat = 1 + random_.below(16);
-  if (k == block_kind::host && host_count_ > 1 && chance(4))
+  if (k == block_kind::host && host_count_ > 1 && chance(2))
     s.after_shown = random_.below(shared_max);
 }
 
@@ -337,7 +337,10 @@ void maker::submit(std::uint32_t block, block_kind k, std::uint32_t depth, std::
     }
   }
   if (!s.is_post) owned.push_back(s.a);
-  add(block, s);
+  const std::uint32_t task = s.a;
+  const bool is_shown = k == block_kind::host && host_count_ > 1 && !s.is_post && chance(2);
+  add(block, std::move(s));
+  if (is_shown) add(block, {.what = verb::share, .a = task, .b = random_.below(shared_max)});
 }
 
 std::uint32_t maker::add_task(std::uint32_t depth, std::uint32_t locks, bool is_leaf) {
