@@ -24,6 +24,7 @@ constexpr planted_fault planted_faults[] = {
 };
 
 // The switch is the variable LEVERET_FAULT of the environment: a process has one fault or none.
+// Looks for the fault until it is found, or its time is over.
 inline report exercise_with(const planted_fault& f) {
   setenv("LEVERET_FAULT", f.name, 1);
   plan p;

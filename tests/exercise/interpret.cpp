@@ -68,13 +68,14 @@ void do_cancel(const frame& f, const step& s) {
 }
 
 void do_shown(const frame& f, const step& s) {
-  const std::uint64_t id = f.w.shown[s.b].load();
-  if (id == 0) return;
+  const std::uint32_t task = f.w.shown_at(s.b);
+  if (task == nobody) return;
+  const std::uint64_t id = f.w.seen[task].id.load();
   if (s.what == verb::poll_shown) {
     lev_poll(in_c(f.w), id);
     return;
   }
-  f.w.seen[f.w.shown_task[s.b].load()].cancel_asked.store(true);
+  f.w.seen[task].cancel_asked.store(true);
   const auto code = static_cast<status>(lev_cancel(in_c(f.w), id));
   if (code != status::ok && code != status::stale_ticket)
     f.w.blame(std::string("cancel of a shown ticket ended with ") + status_name(code));
@@ -202,8 +203,8 @@ void run_step(const frame& f, const step& s) {
       return do_loop(f, s);
     case verb::share:
       if (!f.w.tickets[s.a]) return;
-      f.w.shown_task[s.b].store(s.a);
-      f.w.shown[s.b].store(f.w.tickets[s.a].id());
+      f.w.seen[s.a].id.store(f.w.tickets[s.a].id());
+      f.w.shown[s.b].store(s.a + 1);
       return;
     case verb::cancel_shown:
     case verb::poll_shown:

@@ -66,14 +66,11 @@ options options_of(const frame& f, std::uint32_t task, const step& s) {
       o.after(w.tickets[other]);
     r.after |= std::uint64_t{1} << other;
   }
-  if (s.after_shown != nobody && named < options::after_max) {
-    const std::uint64_t id = w.shown[s.after_shown].load();
-    const std::uint32_t other = w.shown_task[s.after_shown].load();
-    if (id != 0) {
-      o.after_id(id);
-      ++named;
-      r.after |= std::uint64_t{1} << other;
-    }
+  const std::uint32_t other = s.after_shown == nobody ? nobody : w.shown_at(s.after_shown);
+  if (other != nobody && named < options::after_max) {
+    o.after_id(w.seen[other].id.load());
+    ++named;
+    r.after |= std::uint64_t{1} << other;
   }
   w.edges_named.fetch_add(named);
   for (unsigned m = 0; m < mutexes_max; ++m) {
@@ -126,8 +123,8 @@ status submit_in_c(const frame& f, std::uint32_t task, const step& s) {
     r.after |= std::uint64_t{1} << other;
   };
   for (const std::uint32_t other : s.list) name(w.tickets[other].id(), other);
-  if (s.after_shown != nobody)
-    name(w.shown[s.after_shown].load(), w.shown_task[s.after_shown].load());
+  const std::uint32_t shown = s.after_shown == nobody ? nobody : w.shown_at(s.after_shown);
+  if (shown != nobody) name(w.seen[shown].id.load(), shown);
   w.edges_named.fetch_add(named);
   lev_ticket made = 0;
   const auto code = static_cast<status>(

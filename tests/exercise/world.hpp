@@ -62,7 +62,8 @@ struct board {
 // How a task was seen to end, and what became of its submit. Written by the one that has its
 // ticket.
 struct sighting {
-  status refused = status::ok;  // what submit threw
+  std::atomic<std::uint64_t> id{0};  // of its ticket, for other threads: written before it is shown
+  status refused = status::ok;       // what submit threw
   bool is_submitted = false;
   bool is_posted = false;
   bool is_collected = false;
@@ -83,6 +84,8 @@ struct world {
   world(const world&) = delete;
   world& operator=(const world&) = delete;
 
+  // The task that is shown at a place, or nobody.
+  std::uint32_t shown_at(std::uint32_t place) const noexcept { return shown[place].load() - 1; }
   // What pieces and callbacks refer to lives as long as the world.
   void keep_alive(std::shared_ptr<void> what);
   // Adds a violation; only the first few are kept.
@@ -100,9 +103,8 @@ struct world {
   mutex_id mutexes[mutexes_max] = {};
   ticket tickets[tasks_max];
   sighting seen[tasks_max];
-  std::atomic<std::uint64_t> shown[shared_max]{};
-  std::atomic<std::uint32_t> shown_task[shared_max]{};
-  std::atomic<std::uint32_t> live{0};  // slots in use at most, see oracle
+  std::atomic<std::uint32_t> shown[shared_max]{};  // a task's number and one; 0: none
+  std::atomic<std::uint32_t> live{0};              // slots in use at most, see oracle
   std::atomic<std::uint32_t> live_most{0};
   std::atomic<std::uint32_t> edges_named{0};
   std::atomic<std::uint32_t> coroutines{0};
