@@ -2,8 +2,8 @@
 // for itself; the rest is in a ring. The pool's size bounds the tasks in flight, and with them
 // every queue.
 //
-// Spare slots are for tasks that submit when the others are all in use: by tasks in queues, perhaps,
-// each of which needs a child's slot before it can give its own back.
+// Spare slots are for tasks that submit when the others are all in use: by tasks in queues,
+// perhaps, each of which needs a child's slot before it can give its own back.
 #ifndef LEVERET_FLOW_SLOT_POOL_HPP
 #define LEVERET_FLOW_SLOT_POOL_HPP
 
@@ -34,8 +34,8 @@ struct slot_cache {
 
 class slot_pool {
  public:
-  // Arrays of `count` and `spare_count` elements (powers of two) that outlive the pool; as many cells
-  // for the rings likewise.
+  // Arrays of `count` and `spare_count` elements (powers of two) that outlive the pool; as many
+  // cells for the rings likewise.
   struct storage {
     slot* slots;
     slot_tail* tails;

@@ -81,8 +81,7 @@ std::uint32_t await_slot(core& c, participant& self, edge_list& edges) noexcept 
   return task;
 }
 
-bool count_out(core& c, participant& self, std::uint32_t task,
-                                 refusal* why) noexcept {
+bool count_out(core& c, participant& self, std::uint32_t task, refusal* why) noexcept {
   give_slot(c, self, task);
   self.counters.completed.add(1);
   leave(c, self);  // close() may wait for that count

@@ -38,7 +38,8 @@ struct edge_list {
   std::uint32_t nodes[options::after_max];
 };
 
-inline void give_edges(core& c, const edge_list& edges, std::uint32_t from, std::uint32_t to) noexcept {
+inline void give_edges(core& c, const edge_list& edges, std::uint32_t from,
+                       std::uint32_t to) noexcept {
   for (std::uint32_t i = from; i < to; ++i) give_edge(c, edges.nodes[i]);
 }
 
@@ -89,9 +90,10 @@ inline void write_slot(core& c, const participant& self, std::uint32_t task, con
 [[gnu::noinline]] bool count_out(core& c, participant& self, std::uint32_t task,
                                  refusal* why) noexcept;
 
-// count_in() counts a task as submitted, unless close() came between the look in check_open() and here: it
-// must not drain the runtime and miss the task. Here: count, then look at `closing`. There: set
-// `closing`, then look at the counts, with the heavy fence between the two that this side has not.
+// count_in() counts a task as submitted, unless close() came between the look in check_open() and
+// here: it must not drain the runtime and miss the task. Here: count, then look at `closing`.
+// There: set `closing`, then look at the counts, with the heavy fence between the two that this
+// side has not.
 inline bool count_in(core& c, participant& self, std::uint32_t task, refusal* why) noexcept {
   self.counters.submitted.add(1);
   if (self.running != nullptr) return true;  // the drain waits for its parent

@@ -1,5 +1,5 @@
-// awaits: what one waits for: a ticket, one of several, the end of everything, a free slot. All of it
-// is for serve_until() and wait_in_task().
+// awaits: what one waits for: a ticket, one of several, the end of everything, a free slot. All of
+// it is for serve_until() and wait_in_task().
 #ifndef LEVERET_RUNTIME_AWAITS_HPP
 #define LEVERET_RUNTIME_AWAITS_HPP
 

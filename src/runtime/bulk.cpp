@@ -148,8 +148,8 @@ procedure_id loop_procedure() {
 
 }  // namespace
 
-// In a task that is too deep to wait, or when all tickets are in use, the caller runs the whole loop:
-// that needs neither.
+// In a task that is too deep to wait, or when all tickets are in use, the caller runs the whole
+// loop: that needs neither.
 void run_loop(core* c, range r, std::uint32_t grain, void (*run)(void*, range), void* context) {
   if (c->remote != nullptr) {
     throw error(status::not_supported, -1,

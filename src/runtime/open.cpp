@@ -116,8 +116,8 @@ const machine_kind& choose_machine(const config& c) {
   return *kind;
 }
 
-// Enough for one task of each worker to recurse this deep while all tickets are in use by tasks that
-// wait in queues.
+// Enough for one task of each worker to recurse this deep while all tickets are in use by tasks
+// that wait in queues.
 constexpr std::uint32_t spare_per_taker = 64;
 
 void open_shared(core& c) {
@@ -147,10 +147,9 @@ void open_shared(core& c) {
   limits.local_store_bytes = c.settings.local_store_bytes;
   limits.copies = c.copies;
   index_ring<>::cell* prefilter = next_cells(queued);
-  c.sched.open(
-      &c.pool,
-      {prefilter, next_cells(queued), c.waiting.get(), c.waiting.get() + queued, queued},
-      limits);
+  c.sched.open(&c.pool,
+               {prefilter, next_cells(queued), c.waiting.get(), c.waiting.get() + queued, queued},
+               limits);
 }
 
 void open_people(core& c) {

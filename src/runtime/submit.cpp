@@ -20,8 +20,8 @@ namespace {
 constexpr std::uint32_t direct_workers_max = 64;  // looked at for the direct path
 
 // Sends the task to a worker that polls for it. False: there is none. One that sleeps takes long to
-// wake, and a letter is for it alone: then the ready queue is better, where a host that waits finds the
-// task itself.
+// wake, and a letter is for it alone: then the ready queue is better, where a host that waits finds
+// the task itself.
 bool try_direct(core& c, participant& self, std::uint32_t task, const draft& d) noexcept {
   const std::uint32_t n = smaller(c.workers, direct_workers_max);
   for (std::uint32_t w = 0; w < n; ++w) {

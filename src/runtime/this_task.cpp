@@ -47,9 +47,9 @@ void choose_limit(contexts& c, std::size_t bytes, std::size_t from_bytes) noexce
   c.chosen_from_bytes = from_bytes;
 }
 
-// A task that polls may wait for what another thread does, on this core; and in virtual time nothing
-// happens elsewhere until some has passed. (Six workers on two cores that meet at a barrier: 26 to
-// 39 ms without an offer; std::barrier 0.55. EPYC, 2026-11-22.)
+// A task that polls may wait for what another thread does, on this core; and in virtual time
+// nothing happens elsewhere until some has passed. (Six workers on two cores that meet at a
+// barrier: 26 to 39 ms without an offer; std::barrier 0.55. EPYC, 2026-11-22.)
 constexpr std::uint32_t yields_per_offer = 256;
 [[gnu::cold, gnu::noinline]] void offer_core(contexts& c) noexcept {
   // What is staged ahead here could be just that, and nobody else can take it.

@@ -293,8 +293,7 @@ void wait_space(core& c, participant& self, bool helps, std::uint32_t edges) noe
 
 bool wait_space_inside(core& c, participant& self, std::uint32_t edges) noexcept {
   await_space what(c, self, edges);
-  if (c.remote == nullptr)
-    return wait_in_task(c, self, what, no_deadline, giving_up::when_still);
+  if (c.remote == nullptr) return wait_in_task(c, self, what, no_deadline, giving_up::when_still);
   constexpr std::int64_t patience_ns = 10'000'000;
   for (;;) {
     if (serve_until(c, self, what, deadline_after(c, patience_ns), wait_policy::help)) return true;

@@ -17,8 +17,8 @@ bool is_held_by_caller(core& c, const participant& self) noexcept;
 // wait_space() waits until a task slot and `edges` edges between tasks may be free, or
 // is_held_by_caller().
 void wait_space(core& c, participant& self, bool helps, std::uint32_t edges) noexcept;
-// wait_space_inside() is that for a task or a callback. False: nobody has run anything for 10 ms, so
-// nobody will free one.
+// wait_space_inside() is that for a task or a callback. False: nobody has run anything for 10 ms,
+// so nobody will free one.
 bool wait_space_inside(core& c, participant& self, std::uint32_t edges) noexcept;
 
 // wait_surely() waits for a task that uses the caller's frame: it returns its outcome, and no

@@ -42,8 +42,8 @@ struct alignas(line_bytes) slot {
   procedure_id procedure = 0;
   std::uint8_t argument_count = 0;
   std::uint8_t flags = 0;
-  // The join that counts this piece; of others, the task that submitted it, if one did, with half of
-  // its generation.
+  // The join that counts this piece; of others, the task that submitted it, if one did, with half
+  // of its generation.
   std::uint32_t parent = no_slot;
   std::int32_t priority = 0;
   std::uint32_t key = 0;

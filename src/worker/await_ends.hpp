@@ -54,8 +54,9 @@ inline void sleep_remote(engine& e, participant& self, awaited& what,
 }
 
 // A participant that serves remote workers is counted as one that watches them, once: a callback
-// that waits does so on top of another wait, and must not sleep while that one is counted. Ends that
-// came meanwhile were not told to the service: the participant looks once more when it has stopped.
+// that waits does so on top of another wait, and must not sleep while that one is counted. Ends
+// that came meanwhile were not told to the service: the participant looks once more when it has
+// stopped.
 class watching {
  public:
   watching(engine& e, participant& self) noexcept

@@ -74,9 +74,9 @@ void wake_waiters(engine& e, std::uint64_t seen) noexcept {
   }
 }
 
-// A callback, or a coroutine that is resumed, is the tail of a task. It may take as long, so nothing
-// waits behind it: no letter, no notices of pieces. And it may submit and wait as a task does: then
-// it is one, but for the slot.
+// A callback, or a coroutine that is resumed, is the tail of a task. It may take as long, so
+// nothing waits behind it: no letter, no notices of pieces. And it may submit and wait as a task
+// does: then it is one, but for the slot.
 void run_tail(engine& e, participant& self, const served& s) noexcept {
   stop_polling(e, self);
   flush_notices(e, self);

@@ -3,8 +3,8 @@
 
 #include "context/overflow.hpp"
 #include "worker/execute.hpp"
-#include "worker/stage.hpp"
 #include "worker/idle.hpp"
+#include "worker/stage.hpp"
 #include "worker/worker.hpp"
 
 #include <cstdlib>

@@ -41,7 +41,7 @@ struct engine {
   std::uint32_t workers = 0;
   std::uint32_t people_count = 0;  // workers, the service if they are remote, then host threads
   std::uint32_t takers = 1;        // workers, plus one if hosts help
-  std::uint32_t cores = 1;   // that this process may use
+  std::uint32_t cores = 1;         // that this process may use
   std::uint32_t depth = 1;
   copy_rule copies;
   std::uint32_t first_actor = 0;     // of the participants that the machine runs

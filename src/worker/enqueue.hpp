@@ -74,7 +74,8 @@ inline void post_ready(engine& e, participant& self) noexcept {
 }
 
 // Whether the task that runs here submitted it, or that of which it is a piece. What another one
-// submitted, and what became ready by an end on top of a waiting task, could not be run on top of it.
+// submitted, and what became ready by an end on top of a waiting task, could not be run on top of
+// it.
 inline bool is_own_child(engine& e, const participant& self, const slot& s) noexcept {
   if (self.running == nullptr || e.remote != nullptr) return false;
   return is_child(*self.running, (s.flags & task_is_piece) != 0 ? e.pool.at(s.parent) : s);
@@ -98,8 +99,7 @@ inline bool dice_own(engine& e, participant& self, std::uint32_t task) noexcept 
 
 inline void enqueue(engine& e, participant& self, std::uint32_t task) noexcept {
   const slot& s = e.pool.at(task);
-  const bool is_staged =
-      (s.flags & (task_diceable | task_too_big)) != 0 || e.sched.has_filters();
+  const bool is_staged = (s.flags & (task_diceable | task_too_big)) != 0 || e.sched.has_filters();
   const bool may_own = !is_staged || ((s.flags & task_too_big) == 0 && !e.sched.has_filters());
   if (may_own && is_own_child(e, self, s)) {
     const bool is_diced = (s.flags & task_diceable) != 0 && dice_own(e, self, task);

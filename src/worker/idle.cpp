@@ -96,8 +96,7 @@ void park(engine& e, participant& self, std::uint64_t deadline_ns) noexcept {
 void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
            bool helps) noexcept {
   if (helps) e.bell.start_sleeping(self.index);
-  if (what.arm() && !what.is_there() && (!helps || looks_idle(e, self)))
-    park(e, self, deadline_ns);
+  if (what.arm() && !what.is_there() && (!helps || looks_idle(e, self))) park(e, self, deadline_ns);
   what.disarm();
   if (helps) e.bell.stop_sleeping(self.index);
 }
@@ -199,8 +198,7 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
 
 // Without the doorbell: a new task is nothing to this participant, unless one of its contexts waits
 // for just that. So it looks again when a slice of time is over, whatever happens.
-void idle_blocked(engine& e, participant& self, awaited& what,
-                  std::uint64_t deadline_ns) noexcept {
+void idle_blocked(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept {
   constexpr std::uint64_t slice_ns = 1'000'000;
   settle(e, self);
   if (e.pool.flush(self.free_slots)) tell_space(e);
@@ -211,8 +209,7 @@ void idle_blocked(engine& e, participant& self, awaited& what,
   }
   const idling i(self, deadline_ns);
   constexpr std::uint32_t looks = 8;
-  const bool is_there =
-      poll(e, self, what, false, looks * e.turns_per_look) == polled::awaited;
+  const bool is_there = poll(e, self, what, false, looks * e.turns_per_look) == polled::awaited;
   if (!is_there && what.arm() && !what.is_there()) {
     const std::uint64_t slice_end_ns = e.place->now_ns() + slice_ns;
     park(e, self, smaller(deadline_ns, slice_end_ns));

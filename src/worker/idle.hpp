@@ -28,8 +28,8 @@ class whichever final : public awaited {
   std::uint32_t armed_ = 0;  // of those that wait, from the first on
 };
 
-// idle() looks for work, then sleeps; returns when it is worth looking again. Precondition: no other
-// context is in the ring.
+// idle() looks for work, then sleeps; returns when it is worth looking again. Precondition: no
+// other context is in the ring.
 void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
           wait_policy how) noexcept;
 

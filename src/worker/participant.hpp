@@ -171,7 +171,7 @@ struct alignas(line_pair_bytes) participant {
   std::uint32_t open_joins = 0;     // of bulks that it is submitting
   std::uint32_t failing = no_slot;  // tasks to be failed without running, see fail_unrun()
   bool is_failing = false;
-  bool is_tending = false;  // it is in tend(): a task that it completes makes others ready
+  bool is_tending = false;   // it is in tend(): a task that it completes makes others ready
   bool is_watching = false;  // it is counted as one that watches remote workers' ends
   std::uint32_t nest = 0;
   std::uint64_t float_mode =

@@ -14,8 +14,8 @@ namespace lev {
 
 namespace {
 
-// While a participant serves, every task starts with the floating-point mode the server has, this_task()
-// knows a host, too, and others see that it may be running something.
+// While a participant serves, every task starts with the floating-point mode the server has,
+// this_task() knows a host, too, and others see that it may be running something.
 class serving {
  public:
   explicit serving(participant& self) noexcept

@@ -6,12 +6,12 @@
 //   4. No context is left: of all that is queued run on top what is waited for, or a child.
 //   5. Idle for all contexts of this participant.
 //
-// So nothing that is unrelated to a waiting task ever runs on top of it: depth follows the program's
-// own recursion, and what waits for a task below (its mutex, its outcome) is on another stack. That
-// a wait ends: README.md, "Waiting inside a task".
+// So nothing that is unrelated to a waiting task ever runs on top of it: depth follows the
+// program's own recursion, and what waits for a task below (its mutex, its outcome) is on another
+// stack. That a wait ends: README.md, "Waiting inside a task".
 //
-// Papers: CellMT section 3 (another thread runs while one waits); 2 is the usual stack discipline of
-// fork and join (Blumofe and Leiserson, JACM 1999), 4 OpenMP's task scheduling constraint.
+// Papers: CellMT section 3 (another thread runs while one waits); 2 is the usual stack discipline
+// of fork and join (Blumofe and Leiserson, JACM 1999), 4 OpenMP's task scheduling constraint.
 #include "worker/complete.hpp"
 #include "worker/execute.hpp"
 #include "worker/idle.hpp"

@@ -57,9 +57,10 @@ struct awaited {
 bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                  wait_policy how) noexcept;
 
-// wait_in_task() waits inside a task or a callback: its own children run on top of it, or its worker
-// goes on in another context. False: the deadline passed first; or nothing will come of waiting on:
-// every context of every participant waits, or, with when_still, nobody has run anything for 10 ms.
+// wait_in_task() waits inside a task or a callback: its own children run on top of it, or its
+// worker goes on in another context. False: the deadline passed first; or nothing will come of
+// waiting on: every context of every participant waits, or, with when_still, nobody has run
+// anything for 10 ms.
 enum class giving_up : std::uint8_t { when_all_wait, when_still };
 bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                   giving_up how = giving_up::when_all_wait) noexcept;

@@ -1,4 +1,5 @@
-// Conformance: tasks that poll for each other in their contexts, and workers that share what there is.
+// Conformance: tasks that poll for each other in their contexts, and workers that share what there
+// is.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -235,10 +235,11 @@ TEST_P(waiting_test, chains_beside_each_other_are_not_deeper_than_one) {
 }
 
 // More tasks than tickets, each of which needs one for its child.
-const auto with_child = define("waiting.with_child", [](ref<runtime> home, ref<std::atomic<int>> n) {
-  home.to->submit(nothing).wait();
-  ++*n.to;
-});
+const auto with_child =
+    define("waiting.with_child", [](ref<runtime> home, ref<std::atomic<int>> n) {
+      home.to->submit(nothing).wait();
+      ++*n.to;
+    });
 
 TEST_P(waiting_test, tasks_with_children_outnumber_the_tickets) {
   for (const std::uint32_t tickets : {2u, 8u, 64u}) {
@@ -290,11 +291,12 @@ TEST_P(waiting_threads_test, a_task_that_holds_a_mutex_waits_for_its_child) {
 }
 
 // A wait at the deepest level is refused, unless what it waits for is done.
-const auto waits_for_done = define("waiting.waits_for_done", [](ref<runtime> home, result<int> code) {
-  ticket t = home.to->submit(nothing);
-  while (!t.done()) std::this_thread::yield();
-  code = static_cast<int>(t.wait_outcome().code);
-});
+const auto waits_for_done =
+    define("waiting.waits_for_done", [](ref<runtime> home, result<int> code) {
+      ticket t = home.to->submit(nothing);
+      while (!t.done()) std::this_thread::yield();
+      code = static_cast<int>(t.wait_outcome().code);
+    });
 
 TEST_P(waiting_threads_test, a_wait_for_what_is_done_never_fails) {
   config c = parked();

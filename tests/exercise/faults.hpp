@@ -20,7 +20,17 @@ struct planted_fault {
 constexpr planted_fault planted_faults[] = {
     {"mutex: handed over, but not held", place::threads, 30, "never beside a holder of its mutex"},
     {"after: dependants of a failed task run", place::sim, 30, "only after all predecessors' ok"},
-    {"finish: only the waiter named last is woken", place::threads, 60, "no lost wake-up"},
+    {"after: a stale ticket is a failure", place::threads, 60, "no wrong dependency_failed"},
+    {"after: an edge is written over the others", place::threads, 30, "no dependant is lost"},
+    {"lane: what a dead worker wrote is believed", place::processes, 60,
+     "no task of others is hit"},
+    {"lane: the number 0 means none", place::processes, 60, "each task runs once"},
+    {"processes: nothing is taken back for an idle worker", place::processes, 60,
+     "no task waits behind another while a worker idles"},
+    {"result: is not there before the body", place::sim, 30,
+     "only outputs that are written change"},
+    {"out: shows what another task left in the store", place::sim, 30,
+     "nobody sees bytes of another task"},
 };
 
 // The switch is the variable LEVERET_FAULT of the environment: a process has one fault or none.

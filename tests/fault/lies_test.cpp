@@ -131,7 +131,8 @@ TEST_P(lies_test, forged_ends_do_not_complete_tasks_that_are_not_there) {
 const auto skip_others = define_raw<>("fault.skip_others", [](const call& c) {
   processes::lane<>& desk = lane_of(c);
   const std::uint32_t own = desk.claimed.load(memory_order_relaxed);
-  for (std::uint32_t n = own + 1; n <= own + processes::lane_records; ++n) static_cast<void>(desk.take_back(n));
+  for (std::uint32_t n = own + 1; n <= own + processes::lane_records; ++n)
+    static_cast<void>(desk.take_back(n));
   raise(SIGKILL);
   return 0;
 });

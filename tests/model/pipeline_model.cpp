@@ -222,7 +222,9 @@ constexpr const char* old_twice =
 
 int main() {
   constexpr budget b{.random = 4'000, .random_planted = 8'000, .steps_max = 20'000};
-  return explorer("pipeline", b, {"runtime/wait.cpp", "runtime/awaits.hpp", "worker/wake.hpp", "flow/slot_pool.hpp"})
+  return explorer(
+             "pipeline", b,
+             {"runtime/wait.cpp", "runtime/awaits.hpp", "worker/wake.hpp", "flow/slot_pool.hpp"})
       .check<space>("space")
       .check<one_space>("one space")
       .check<held<lev::when_full::wait>>("held")
