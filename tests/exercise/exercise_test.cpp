@@ -24,7 +24,7 @@ void run(place machine, std::uint64_t programs) {
   plan p;
   p.machines = {machine};
   p.seed = base_seed() * 1'000'000'000;
-  p.jobs = 1;
+  p.jobs = machine == place::pool ? 2 : 1;  // hosts that share
   p.programs = is_deep() ? 0 : test::is_sanitized() ? programs / 20 : programs;
   p.seconds = is_deep() ? 1'200 : 200;
   const report r = exercise_all(p);

@@ -108,6 +108,7 @@ void maker::configure() {
   c.workers = static_cast<int>(is_remote   ? 1 + random_.below(3)
                                : chance(3) ? 1
                                            : 1 + random_.below(6));
+  if (machine_ == place::pool) c.workers = 2;  // as all hosts of the pool have them
   c.tickets = !of_.few_tickets || chance(2) ? 256 : 2 + random_.below(chance(2) ? 14 : 63);
   c.nest_max = !of_.low_nest || chance(2) ? 256 : 1 + random_.below(8);
   c.contexts = !of_.few_contexts || chance(2) ? 0 : 1 + random_.below(chance(2) ? 4 : 16);
@@ -445,7 +446,8 @@ void maker::add_meeting(std::uint32_t block, block_kind k, std::vector<std::uint
 
 // A task or a callback that keeps its worker until another task has run.
 void maker::add_spinner(std::uint32_t block, std::vector<std::uint32_t>& owned) {
-  if (flags_used_ == flags_max || p_.config.workers < 2) return;
+  // Tasks of other hosts may keep the other workers of a pool.
+  if (flags_used_ == flags_max || p_.config.workers < 2 || machine_ == place::pool) return;
   const std::uint32_t flag = flags_used_++;
   task_spec one;
   task_spec two;

@@ -8,6 +8,7 @@
 #include <leveret/leveret.h>
 
 #include <poll.h>
+#include <unistd.h>
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -292,6 +293,9 @@ void run::open() {
   c.seed = s.seed;
   c.host_threads = 8;
   c.isolation = s.is_confined ? isolation::confined : isolation::crash;
+  // Children of one driver share their workers.
+  const std::string pool = "exercise-" + std::to_string(getppid());
+  if (s.machine == place::pool) c.pool = pool.c_str();
   w_.may_all_wait = may_all_wait(w_.plan);
   w_.home = std::make_unique<runtime>(c);
   for (mutex_id& m : w_.mutexes) {
@@ -348,6 +352,7 @@ void run::finish() {
     const status code = r.close(limit, w_.plan.close_cancels);
     if (code != status::ok) w_.blame(std::string("close() ended with ") + status_name(code));
     for (std::uint32_t t = 0; t < w_.plan.tasks.size(); ++t) drop(w_, t);
+    w_.deaths = r.count().deaths;
     check_closed(w_);
   }
   for (std::uint32_t t = 0; t < w_.plan.tasks.size(); ++t) drop(w_, t);

@@ -51,6 +51,7 @@ class verdict {
     if (!seen_.is_submitted) return check_refused();
     if (!is_remote_ && r_.begun.load() != r_.ended.load())
       blame("its body did not come to its end");
+    if (is_remote_ && ran_too_often()) blame("ran more often than its workers died");
     if (seen_.is_collected && seen_.seen.code != status::pending) return check_outcome();
     if (must_run() && !ran_whole())
       blame("lost: it was neither run nor cancelled (begun " + std::to_string(r_.begun.load()) +
@@ -92,6 +93,11 @@ class verdict {
     return r_.ended.load() == pieces();
   }
   std::uint32_t limit() const { return spec_.may_rerun ? w_.plan.config.max_attempts : 1; }
+  // A body in a worker process begins once, and once more for each death.
+  bool ran_too_often() const {
+    const bool is_known = !w_.plan.drops_runtime && spec_.what != shape::sliced;
+    return is_known && r_.begun.load() > pieces() + w_.deaths;
+  }
   bool any_dies() const {
     for (const task_spec& t : w_.plan.tasks) {
       if (t.end == ending::crash || t.end == ending::scribble) return true;

@@ -187,8 +187,12 @@ class shrinker {
     bool any = false;
     any |= attempt([&](program& p) { p.close_cancels = false; });
     any |= attempt([&](program& p) { p.drops_runtime = false; });
-    any |= attempt([&](program& p) { p.config.workers = 1; });
-    any |= attempt([&](program& p) { p.config.workers = std::max(1, p.config.workers - 1); });
+    if (f_.machine != place::pool) {
+      any |= attempt([&](program& p) { p.config.workers = 1; });
+    }
+    if (f_.machine != place::pool) {
+      any |= attempt([&](program& p) { p.config.workers = std::max(1, p.config.workers - 1); });
+    }
     any |= attempt([&](program& p) { p.config.staging = plain.staging; });
     any |= attempt([&](program& p) { p.config.wait = plain.wait; });
     any |= attempt([&](program& p) { p.config.full = plain.full; });

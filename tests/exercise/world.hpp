@@ -111,6 +111,7 @@ struct world {
   bool may_all_wait = false;  // as many tasks may wait as there are contexts, see sound.hpp
   std::atomic<bool> is_closing{false};
   bool is_sliced = false;
+  std::uint64_t deaths = 0;            // of worker processes
   const block* owner[tasks_max] = {};  // whose end releases a task's ticket
   std::vector<std::uint32_t> handed[tasks_max];
   std::uint32_t handed_count = 0;  // a task may run on top of the one that its ticket was handed to
