@@ -21,7 +21,7 @@ std::string name_of(const testing::TestParamInfo<planted_fault>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(a, planted, testing::ValuesIn(planted_faults), name_of);
+INSTANTIATE_TEST_SUITE_P(exercise, planted, testing::ValuesIn(planted_faults), name_of);
 
 TEST_P(planted, fault_is_found) {
   const report r = exercise_with(GetParam());
