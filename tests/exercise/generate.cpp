@@ -290,7 +290,10 @@ void maker::order(step& s, const std::vector<std::uint32_t>& owned, block_kind k
   for (const std::uint32_t other : owned) {
     if (chance(3)) s.list.push_back(other);
   }
-  if (chance(8)) s.repeat = 1 + random_.below(16);
+  if (chance(8)) {
+    const auto names = static_cast<std::uint32_t>(s.list.size()) + 1;
+    s.repeat = std::max(1u, std::min(1 + random_.below(16), options::after_max / names));
+  }
   if (k == block_kind::host && host_count_ > 1 && chance(2))
     s.after_shown = random_.below(shared_max);
 }

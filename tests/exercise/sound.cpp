@@ -154,6 +154,7 @@ static bool reads_are_ordered(const program& p) {
       }
       if (s.what != verb::submit) continue;
       if (s.in_c && s.is_post && !s.list.empty()) return false;
+      if (s.list.size() * s.repeat >= options::after_max) return false;
       const std::uint32_t from = p.tasks[s.a].reads;
       if (from == nobody) continue;
       if (std::find(s.list.begin(), s.list.end(), from) == s.list.end()) return false;
