@@ -1,5 +1,5 @@
-// See generate.hpp. A program uses only some of the verbs, each at a rate of its own, so that rare
-// ones meet often in some programs. What breaks a rule of sound.hpp is mended by a larger
+// Programs at random. One uses only some of the verbs, each at a rate of its own, so that rare ones
+// meet often in some programs. What breaks a rule of sound.hpp is mended by a larger
 // configuration, or thrown away.
 #include "exercise/generate.hpp"
 
@@ -291,8 +291,8 @@ void maker::order(step& s, const std::vector<std::uint32_t>& owned, block_kind k
     if (chance(3)) s.list.push_back(other);
   }
   if (chance(8)) {
-    const auto names = static_cast<std::uint32_t>(s.list.size()) + 1;
-    s.repeat = std::max(1u, std::min(1 + random_.below(16), options::after_max / names));
+    const auto most = options::after_max / (static_cast<std::uint32_t>(s.list.size()) + 1);
+    s.repeat = 1 + random_.below(std::clamp(most, 1u, 16u));
   }
   if (k == block_kind::host && host_count_ > 1 && chance(2))
     s.after_shown = random_.below(shared_max);
@@ -330,12 +330,11 @@ void maker::submit(std::uint32_t block, block_kind k, std::uint32_t depth, std::
   }
   if (of_.handed && t.body != nobody && t.what == shape::plain && s.locks == 0 && !owned.empty() &&
       chance(6)) {
-    const std::uint32_t at = random_.below(static_cast<std::uint32_t>(owned.size()));
-    const std::uint32_t given = owned[at];
+    const std::uint32_t given = owned[random_.below(static_cast<std::uint32_t>(owned.size()))];
     std::erase(s.list, given);
     if (t.reads != given) {
       s.handed.push_back(given);
-      owned.erase(owned.begin() + static_cast<std::ptrdiff_t>(at));
+      std::erase(owned, given);
       auto& body = p_.blocks[t.body];
       body.insert(body.begin(), step{.what = verb::wait, .a = given, .timeout_ns = timeout()});
     }
