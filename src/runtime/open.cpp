@@ -176,6 +176,7 @@ void open_people(core& c) {
     p.free_slots.limit = smaller(slot_cache::size_max, c.settings.tickets / 2 / c.people_count);
     if (p.free_slots.limit < 4) p.free_slots.limit = 0;  // too few to share out
     if (frames) p.frames = c.frames.get() + frames_each * i;
+    for (atomic<std::uint32_t>& s : p.staged) s.store(no_slot, memory_order_relaxed);
     if (c.hints != nullptr) p.hints = c.hints.get() + std::size_t{inbox_capacity} * i;
     if (i < traced)
       p.events.open(c.events.get() + std::size_t{c.settings.trace_events} * i,

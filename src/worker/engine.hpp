@@ -121,6 +121,7 @@ inline void end_if_forked(const engine& e, bool has_failed = false) noexcept {
 constexpr std::uint32_t frames_of(const engine& e) noexcept {
   return e.depth + contexts_max;
 }
+static_assert(frames_max >= ahead_max + contexts_max);
 
 }  // namespace lev
 

@@ -17,7 +17,7 @@ bool has_work(engine& e, participant& self) noexcept {
     return true;
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {
-    if (!e.people[i].box.looks_empty()) return true;
+    if (!e.people[i].box.looks_empty() || shows_staged(e, e.people[i])) return true;
   }
   return false;
 }

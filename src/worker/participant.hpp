@@ -85,6 +85,7 @@ struct job {
   std::uint8_t argument_count = 0;
   std::uint8_t flags = 0;
   bool is_direct = false;
+  bool is_shown = false;  // staged ahead, where a thief may take it
   std::uint32_t tag = 0;  // of its transfers
   std::size_t store_offset = arena::none;
   std::uint64_t posted_ns = 0;  // to a remote worker; for the trace
@@ -109,6 +110,8 @@ struct data_hint {
   std::uint32_t bytes[places_max];
   std::uint32_t count = 0;
 };
+
+constexpr std::uint32_t frames_max = 33;  // ahead_max, one that drains, and one for each context
 
 struct own_counters {
   owned_counter submitted, completed, failed, direct, stolen, diced, passes, parks, staged_bytes,
@@ -184,6 +187,9 @@ struct alignas(line_pair_bytes) participant {
   job* frames = nullptr;    // for the two lines above, and one for each context; null when copies
                             // are not asynchronous
   std::uint64_t frames_used = 0;  // one bit a frame; a frame's number is its tag
+  // By frame: the task that is staged there and not begun, or no_slot. Written by the owner, taken by
+  // exchange by the owner or a thief, which runs it then: publishes the slot's contents.
+  atomic<std::uint32_t> staged[frames_max];
   arena store_map;
   char* store = nullptr;
   event_ring events;

@@ -4,7 +4,7 @@
 //   2. the own inbox, youngest first
 //   3. the ready queue, a batch at a time, into the inbox    (Jack Rabbit, checkout, Figure 4.4)
 //   4. a pass of the scheduler, if tasks wait on the staged path
-//   5. somebody else's inbox, oldest first                   (Sol MT)
+//   5. somebody else's inbox, oldest first; what somebody else has staged ahead   (Sol MT)
 #ifndef LEVERET_WORKER_TAKE_HPP
 #define LEVERET_WORKER_TAKE_HPP
 
@@ -124,6 +124,28 @@ inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
   return true;
 }
 
+// Whether a participant has staged a task that it has not begun.
+inline bool shows_staged(const engine& e, const participant& p) noexcept {
+  for (std::uint32_t i = 0; p.frames != nullptr && i < frames_of(e); ++i) {
+    // Pairs with show_staged(). Sequentially consistent: the sleeper's last look comes after its
+    // announcement.
+    if (p.staged[i].load(memory_order_seq_cst) != no_slot) return true;
+  }
+  return false;
+}
+
+// A worker that is busy for long would keep what it has staged to itself. What it has fetched of the
+// task's data is dropped when it comes to it.
+inline bool try_steal_staged(engine& e, participant& from, std::uint32_t* task) noexcept {
+  for (std::uint32_t i = 0; from.frames != nullptr && i < frames_of(e); ++i) {
+    if (from.staged[i].load(memory_order_relaxed) == no_slot) continue;
+    // Pairs with show_staged(), and with the owner's claim: one of the two runs it.
+    *task = from.staged[i].exchange(no_slot, memory_order_acq_rel);
+    if (*task != no_slot) return true;
+  }
+  return false;
+}
+
 [[gnu::noinline]] inline bool take_stolen(engine& e, participant& self, job& j) noexcept {
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
   if (used < 2) return false;
@@ -131,7 +153,10 @@ inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
   for (std::uint32_t i = 0; i < used; ++i) {
     const std::uint32_t victim = first + i < used ? first + i : first + i - used;
     std::uint32_t task = 0;
-    if (victim == self.index || !e.people[victim].box.try_steal(&task)) continue;
+    participant& from = e.people[victim];
+    if (victim == self.index ||
+        (!from.box.try_steal(&task) && !try_steal_staged(e, from, &task)))
+      continue;
     self.counters.stolen.add(1);
     load_job(e, j, task);
     return true;
@@ -165,7 +190,7 @@ inline bool looks_idle(engine& e, participant& self) noexcept {
     return false;
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {
-    if (!e.people[i].box.looks_empty()) return false;
+    if (!e.people[i].box.looks_empty() || shows_staged(e, e.people[i])) return false;
   }
   return true;
 }

@@ -93,8 +93,8 @@ inline void await_staged(engine& e, participant& self, std::uint32_t tag) noexce
 }
 
 // A task whose data found no room waits for its turn in the queue, where others may take it.
-void put_back(engine& e, participant& self, const job& j) noexcept {
-  push_ready(e, j.task);
+void put_back(engine& e, participant& self, std::uint32_t task) noexcept {
+  push_ready(e, task);
   ring(e, self.index + 1);
 }
 
@@ -152,45 +152,74 @@ inline void turn_to_work(engine& e, participant& self, const job& j) noexcept {
   if (self.hands_over) pass_watch(e, self);
 }
 
-bool take_ahead(engine& e, participant& self) noexcept {
+// From here on an idle worker may take it.
+void show_staged(engine& e, participant& self, job& j) noexcept {
+  j.is_shown = true;
+  // Pairs with shows_staged() and try_steal_staged(). Sequentially consistent: the look at the
+  // doorbell comes after it.
+  self.staged[j.tag].exchange(j.task, memory_order_seq_cst);
+  ring(e, self.index + 1);
+}
+
+// Gives the room and the frame of a staged task back.
+void drop_staged(engine& e, participant& self, job& j) noexcept {
+  e.place->wait_tag(j.tag);
+  release_room(self, j);
+  free_frame(self, &j);
+}
+
+// Takes a task and stages it: the one to be begun next, or one behind it.
+bool take_ahead(engine& e, participant& self, bool is_next) noexcept {
   job* j = new_frame(e, self);
   if (j == nullptr) return false;
-  if (!(self.ahead_count == 0 ? take(e, self, *j) : take_queued(e, self, *j))) {
+  if (!(is_next ? take(e, self, *j) : take_queued(e, self, *j))) {
     free_frame(self, j);
     return false;
   }
   turn_to_work(e, self, *j);
-  // The first in line must get room, if need be that of the task before; those behind it only if
-  // there is some.
+  // The next one must get room, if need be that of the task before; those behind it only if there
+  // is some.
   bool is_staged = stage_job(e, self, *j, false);
-  if (!is_staged && self.ahead_count == 0) {
+  if (!is_staged && is_next) {
     drain(e, self);
     is_staged = stage_job(e, self, *j, true);
   }
   if (!is_staged) {
-    put_back(e, self, *j);
+    put_back(e, self, j->task);
     free_frame(self, j);
     return false;
   }
+  if (!is_next) show_staged(e, self, *j);
   self.ahead[self.ahead_count++] = j;
   return true;
 }
 
-job* next_ahead(participant& self) noexcept {
-  job* j = self.ahead[0];
-  --self.ahead_count;
-  for (std::uint32_t i = 0; i < self.ahead_count; ++i) self.ahead[i] = self.ahead[i + 1];
-  return j;
+// The oldest staged job that no thief has taken; null when there is none.
+job* next_ahead(engine& e, participant& self) noexcept {
+  while (self.ahead_count != 0) {
+    job* j = self.ahead[0];
+    --self.ahead_count;
+    for (std::uint32_t i = 0; i < self.ahead_count; ++i) self.ahead[i] = self.ahead[i + 1];
+    // Pairs with try_steal_staged(): one of the two runs it.
+    if (!std::exchange(j->is_shown, false) ||
+        self.staged[j->tag].exchange(no_slot, memory_order_acq_rel) != no_slot)
+      return j;
+    drop_staged(e, self, *j);
+  }
+  return nullptr;
 }
 
 // One turn with asynchronous copies: slot n executes, n+1 and on are being staged, n-1 is being
 // written back.
 bool run_ahead(engine& e, participant& self) noexcept {
-  if (self.ahead_count == 0 && !take_ahead(e, self)) return drain(e, self);
-  job* j = next_ahead(self);
-  // What is staged here nobody else can take: while another has nothing to do, it is left in the
-  // queue.
-  while (self.ahead_count + 1 < e.depth && !e.bell.someone_idle() && take_ahead(e, self)) {
+  job* j = next_ahead(e, self);
+  if (j == nullptr) {
+    if (!take_ahead(e, self, true)) return drain(e, self);
+    j = next_ahead(e, self);
+  }
+  // While another has nothing to do, it is left in the queue.
+  while (self.ahead_count + 1 < e.depth && !e.bell.someone_idle() &&
+         take_ahead(e, self, false)) {
   }
   execute_job(e, self, *j);
   drain(e, self);
@@ -219,12 +248,10 @@ void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept {
 }
 
 void give_back_ahead(engine& e, participant& self) noexcept {
-  while (self.ahead_count != 0) {
-    job* j = next_ahead(self);
-    e.place->wait_tag(j->tag);
-    release_room(self, *j);
-    put_back(e, self, *j);
-    free_frame(self, j);
+  while (job* j = next_ahead(e, self)) {
+    const std::uint32_t task = j->task;
+    drop_staged(e, self, *j);
+    put_back(e, self, task);
   }
 }
 
