@@ -48,17 +48,23 @@ bool does_another_work(engine& e, const participant& self) noexcept {
   return false;
 }
 
+// How often one that may give up looks whether anything goes on.
+constexpr std::uint64_t look_ns = 2'000'000;
+
 // Notices that nothing goes on any more.
 class stillness {
  public:
-  // Whether nobody but the caller has run anything for patience_ns, and no task has ended.
+  // Whether nobody but the caller has run anything for patience_ns, and no task has ended. A caller
+  // that has not looked for long has run something itself, on another context.
   bool lasts(engine& e, const participant& self) noexcept {
-    constexpr std::uint64_t patience_ns = 10'000'000;
+    constexpr std::uint64_t patience_ns = 5 * look_ns;
     const std::uint64_t now_ns = e.place->now_ns();
+    const bool was_away = now_ns - looked_ns_ > 2 * look_ns;
+    looked_ns_ = now_ns;
     std::uint64_t ended = 0;
     for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i)
       ended += e.people[i].counters.completed.read();
-    if (ended != ended_ || does_another_work(e, self)) {
+    if (was_away || ended != ended_ || does_another_work(e, self)) {
       ended_ = ended;
       since_ns_ = now_ns;
     }
@@ -66,8 +72,9 @@ class stillness {
   }
 
  private:
-  std::uint64_t ended_ = ~std::uint64_t{0};
+  std::uint64_t ended_ = 0;
   std::uint64_t since_ns_ = 0;
+  std::uint64_t looked_ns_ = 0;
 };
 
 // A host in its own program, or one that will return to it, may still do something about it.
@@ -122,6 +129,8 @@ bool step_aside(engine& e, participant& self, awaited& what, std::uint64_t deadl
   if (c == nullptr) return false;
   if (c->waiting != nullptr) wake_waiters(*c);
   if (c->live == 1 && !(is_worth_starting(e, self, how) && start_tasks(*c))) return false;
+  if (how == giving_up::when_still)
+    deadline_ns = smaller(deadline_ns, e.place->now_ns() + look_ns);
   suspend(*c, what, deadline_ns);
   return true;
 }
@@ -190,14 +199,14 @@ bool is_looking(engine& e, participant& self, giving_up how) noexcept {
 bool idle_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                   stillness& quiet, giving_up how) noexcept {
   const bool is_blocked = !is_looking(e, self, how);
-  const bool may_give_up = how == giving_up::when_still || (is_blocked && is_everybody_waiting(e));
+  const bool may_give_up =
+      how == giving_up::when_all_wait && is_blocked && is_everybody_waiting(e);
   if (may_give_up && quiet.lasts(e, self)) return false;
   whichever any(self, what);
   deadline_ns = any.deadline_ns(deadline_ns);
   if (is_blocked) {
     idle_blocked(e, self, any, deadline_ns);
   } else {
-    constexpr std::uint64_t look_ns = 2'000'000;
     if (how == giving_up::when_still)
       deadline_ns = smaller(deadline_ns, e.place->now_ns() + look_ns);
     idle(e, self, any, deadline_ns, wait_policy::help);
@@ -230,6 +239,7 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
     const bool ran = run_own(e, self, what);
     if (deadline_ns != no_deadline && e.place->now_ns() >= deadline_ns) break;
     if (ran || (is_leaving(self) && run_related(e, self, what))) continue;
+    if (how == giving_up::when_still && quiet.lasts(e, self)) break;
     if (step_aside(e, self, what, deadline_ns, how)) continue;
     if (!may_start(self) && run_related(e, self, what)) continue;
     if (!idle_in_task(e, self, what, deadline_ns, quiet, how)) break;
