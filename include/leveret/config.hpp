@@ -54,9 +54,12 @@ struct config {
   std::uint32_t dice_threshold =
       16;  // dice until this many tasks per worker wait (Jack Rabbit section 4.4)
   std::uint32_t host_threads = 64;  // threads that may ever call into this runtime at the same time
-  std::uint32_t nest_max = 256;     // tasks waiting inside tasks on one worker
-  std::uint32_t contexts = 0;  // tasks a worker may have under way, that give way to each other
-                               // where they wait (this_task()): 1 to 16; 0: chosen by what they get
+  // Tasks on top of each other on one stack: a task that waits runs only its own children there, so
+  // this bounds how deep a program recurses (status::too_deep).
+  std::uint32_t nest_max = 256;
+  // Tasks of a worker that take turns where they get data or yield (this_task()): 1 to 16; 0: chosen
+  // by what they get. Tasks that wait for others are not counted: they may use all 16 contexts.
+  std::uint32_t contexts = 0;
   std::size_t context_stack_bytes = 8
                                     << 20;  // stack of each but the first; committed as it is used
   std::uint32_t spin_ns = 50'000;  // how long an idle worker or waiting host polls before it sleeps

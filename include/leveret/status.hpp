@@ -15,7 +15,7 @@ namespace lev {
 enum class status : std::uint8_t {
   ok = 0,                  // done; outputs are visible
   pending = 1,             // no outcome yet
-  would_block = 2,         // a bound is reached and the caller asked not to wait
+  would_block = 2,         // a bound is reached and the caller asked not to wait, or cannot
   timed_out = 3,           // the time given to a wait is over; nothing was consumed
   cancelled = 4,           // cancelled before it ran
   task_failed = 5,         // the procedure threw or returned a code other than 0
@@ -30,13 +30,13 @@ enum class status : std::uint8_t {
   stale_ticket = 14,       // the ticket was waited for or released before
   bad_ticket = 15,         // not a ticket of this runtime
   closed = 16,             // the runtime is closing or closed, or another process's
-  would_deadlock = 17,     // the call waits for itself
+  would_deadlock = 17,     // the call waits for itself, or no context is left to go on in
   dice_loop = 18,          // a dice hook does not make its pieces smaller
   unavailable = 19,        // the machine does not work here; the message says why
   exists = 20,             // the name is taken
   bad_config = 21,         // a configuration value makes no sense
   out_of_memory = 22,      // memory could not be reserved
-  too_deep = 23,           // tasks waiting inside tasks, deeper than config::nest_max
+  too_deep = 23,           // tasks on top of each other on one stack, more than config::nest_max
   not_supported = 24,      // this machine cannot do that
   bad_filter = 25,         // a filter lost or invented waiting tasks; its order was ignored
   poison = 26,             // the task's worker process died in it, on every attempt (max_attempts)

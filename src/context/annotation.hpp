@@ -3,8 +3,7 @@
 // AddressSanitizer knows one stack per thread; it must hear of every change of stack, before it
 // (leave) and after it (arrive). It tells in return which stack was left: the only way to learn
 // the bounds of a thread's own stack. LeakSanitizer must search suspended stacks for pointers.
-// ThreadSanitizer keeps a history per fiber; without it, it crashes on its first report
-// (RELIABILITY, section 3.5).
+// ThreadSanitizer keeps a history per fiber; without it, it crashes on its first report (clang 14).
 #ifndef LEVERET_CONTEXT_ANNOTATION_HPP
 #define LEVERET_CONTEXT_ANNOTATION_HPP
 

@@ -12,8 +12,9 @@
 //
 // These are exactly what the ABI lets a callee not change; the compiler keeps the rest out of
 // registers around the call. The switch ends in `ret`, so that the CPU's return predictor stays in
-// step with the calls (FIGURES, section 10). Control words are loaded unconditionally: comparing
-// them first to skip the load costs 25-27 cycles where this costs 19 (EPYC family 26, README).
+// step with the calls: with `jmp` a node of a list takes 52 ns in place of 24, four frames deep.
+// Control words are loaded unconditionally: comparing them first to skip the load costs 25-27
+// cycles where this costs 19 (EPYC family 26, README).
 //
 // There is no GNU property note on purpose: without it the linker does not mark the program as
 // fit for shadow stacks, which a stack switch of this kind would break.

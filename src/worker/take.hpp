@@ -61,7 +61,7 @@ inline bool take_mail(engine& e, participant& self, job& j) noexcept {
 // calls to it.
 [[gnu::always_inline]] inline void prefetch(const data_hint& h) noexcept {
   constexpr std::uint32_t lines_max =
-      8;  // more in one burst stall on the fill buffers (FIGURES, section 10)
+      8;  // a core asks for 8 to 10 at once; more stall on its fill buffers
   for (std::uint32_t i = 0; i < h.count; ++i) {
     const auto* p = reinterpret_cast<const char*>(h.address[i]);
     const std::uint32_t bytes = smaller<std::uint32_t>(h.bytes[i], lines_max * line_bytes);

@@ -15,7 +15,8 @@
 // look now and then.
 //
 // A task whose worker died is run again: nothing outside the worker's store has changed, and the
-// store's next user starts anew (promises I1 and I2; the proof is in machines/processes/README.md).
+// store's next user starts anew (docs/reference/promises.md, I1 and I2; the proof is in
+// machines/processes/README.md).
 #ifndef LEVERET_WORKER_TEND_HPP
 #define LEVERET_WORKER_TEND_HPP
 

@@ -1,6 +1,6 @@
 // write_back: copied outputs start their way to the caller's memory; release_room() follows when
 // they are there. Only a task that ended with ok writes back, so a failed one leaves the caller's
-// memory as it was (promise I2) where arguments are copied.
+// memory as it was (docs/reference/promises.md, I2) where arguments are copied.
 #ifndef LEVERET_WORKER_WRITE_BACK_HPP
 #define LEVERET_WORKER_WRITE_BACK_HPP
 

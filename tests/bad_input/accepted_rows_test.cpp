@@ -1,4 +1,4 @@
-// Input that looks bad and is not: the rows of RELIABILITY 3.8 that say "accepted", and the good
+// Input that looks bad and is not: the rows of README.md that say "accepted", and the good
 // neighbours of refused ones.
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Bad configurations: rows 41 to 43 and 56 of RELIABILITY 3.8. A runtime that cannot be opened says
-// why, and leaves nothing behind.
+// Bad configurations: rows 41 to 43 and 56 of README.md. A runtime that cannot be opened says why,
+// and leaves nothing behind.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <leveret/leveret.hpp>

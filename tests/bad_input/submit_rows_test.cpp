@@ -1,19 +1,6 @@
-// Bad input at submit: the rows of RELIABILITY 3.8 that a descriptor can express. Each is refused
-// with its status and a message that names the argument; nothing is lost or leaked, and the runtime
-// goes on.
-//
-// Rows that have no test here, and why:
-//   3            every procedure is there on every machine
-//   10, 11       there are no registered regions: any address will do
-//   12           no alignment is asked of callers; tests/conformance/memory_test.cpp covers all of
-//   them 21, 24       threads and sim share the host's address space; a fault there is the
-//   program's 25, 26       after() names tasks that were submitted before: a cycle cannot be
-//   expressed 38           the barrier has no number of participants 45-47, 49    such bodies end
-//   the process on threads and sim, by design; processes contain them 50           tests/api: does
-//   not compile 51-53        tests/python 54           there are no plug-ins 55           nothing
-//   reads traces or configuration files
-// Rows 27-37 are in ticket_rows_test.cpp, 41-43 and 56 in config_rows_test.cpp, 39-40 and 44-48 in
-// tests/conformance (dice_hook_test.cpp, failure_test.cpp).
+// Bad input at submit: the rows of README.md that a descriptor can express; 0 is for those that have
+// no number there. Each is refused with its status and a message that names the argument; nothing is
+// lost or leaked, and the runtime goes on.
 #include <gtest/gtest.h>
 
 #include <cstdint>

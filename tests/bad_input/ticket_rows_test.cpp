@@ -1,4 +1,4 @@
-// Bad tickets, waits and closes: rows 27 to 37 of RELIABILITY 3.8.
+// Bad tickets, waits and closes: rows 27 to 37 of README.md.
 #include <gtest/gtest.h>
 
 #include <cstdint>

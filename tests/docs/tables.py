@@ -94,6 +94,32 @@ def paths_in(text):
     return [word for word in words if word.startswith(folders) and not set(word) & set(" *")]
 
 
+def tests_in(text, path):
+    """Names of the tests in a source: of GoogleTest, or the texts that scenarios are named by."""
+    if path.endswith("_test.cpp"):
+        return set(re.findall(r"^TEST(?:_P|_F)?\(\w+, (\w+)\)", text, re.MULTILINE))
+    if path.endswith("_model.cpp"):
+        return set(re.findall(r'\.check<.+>\("([^"]+)"\)', text))
+    return set(re.findall(r'"([^"\n]*)"', text))
+
+
+def promises(root):
+    """Names and headings of docs/reference/promises.md: I1, L1 and so on."""
+    text = (root / "docs/reference/promises.md").read_text(encoding="utf-8")
+    return re.findall(r"^### (\w+): ", text, re.MULTILINE)
+
+
+def cited_promises(root):
+    """The promises that the code names, with a file that does."""
+    found = {}
+    for folder in ("src", "include", "tests"):
+        for path in sorted((root / folder).rglob("*.?pp")):
+            text = path.read_text(encoding="utf-8")
+            for words in re.findall(r"\bpromises?(?:\.md)?,? ([ILD]\d(?: and [ILD]\d)*)", text):
+                found |= {name: path for name in re.findall(r"[ILD]\d", words)}
+    return found
+
+
 def pages(root):
     return {page.path: read(root, page.path) for page in blocks.pages(root)}
 

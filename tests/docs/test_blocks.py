@@ -63,6 +63,15 @@ class Reading(unittest.TestCase):
     def test_tables(self):
         self.assertEqual(tables.rows("| a | b |\n|---|---|\n| `x` | 1\\|2 |\n"), [["`x`", "1|2"]])
 
+    def test_names_of_tests(self):
+        source = 'TEST_P(full_test, fails)\nTEST(a, b)\n// TEST(a, no)\n"text"\n'
+        self.assertEqual(tables.tests_in(source, "tests/x/y_test.cpp"), {"fails", "b"})
+        scenario = '.check<two<1>>("two")\n.plant("fault", "two")\n'
+        self.assertEqual(tables.tests_in(scenario, "tests/model/x_model.cpp"), {"two"})
+        self.assertEqual(
+            tables.tests_in('("bell", "A=1", "says")', "cases.py"), {"bell", "A=1", "says"}
+        )
+
     def test_numbers(self):
         self.assertEqual(tables.number("1u << 24"), 1 << 24)
         self.assertEqual(tables.number("50'000"), 50000)

@@ -50,6 +50,27 @@ class Tables(unittest.TestCase):
             with self.subTest(row[0]):
                 self.assertEqual(len(row), 5, row)
 
+    def test_promises_are_held_by_tests_that_exist(self):
+        promises = tables.promises(ROOT)
+        self.assertEqual(len(promises), len(set(promises)))
+        held = tables.page_rows(ROOT, "docs/reference/promises.md")
+        self.assertEqual(list(dict.fromkeys(row[0] for row in held)), promises)
+        for promise, file, tests in held:
+            path = tables.code_of(file)
+            there = tables.tests_in(tables.read(ROOT, path), path)
+            named = tables.CODE.findall(tests)
+            self.assertTrue(named, f"{promise}: {path} without a test")
+            for name in named:
+                with self.subTest(f"{promise}: {path}: {name}"):
+                    self.assertIn(name, there)
+
+    def test_promises_that_the_code_names_exist(self):
+        cited = tables.cited_promises(ROOT)
+        self.assertTrue(cited)
+        for name, path in cited.items():
+            with self.subTest(f"{path}: {name}"):
+                self.assertIn(name, tables.promises(ROOT))
+
     def test_paths_exist(self):
         for page, text in tables.pages(ROOT).items():
             for path in tables.paths_in(text):

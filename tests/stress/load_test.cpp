@@ -33,8 +33,8 @@ std::uint64_t cpu_us() {
   return us(u.ru_utime) + us(u.ru_stime);
 }
 
-// Overload (RELIABILITY 3.9): several producers, a queue of 1024. Nothing is lost, memory does not
-// grow (I5).
+// Overload (promise I5): several producers, a queue of 1024. Nothing is lost, memory does not
+// grow.
 TEST(load_stress, overload_does_not_grow) {
   start_alarm();
   config c;

@@ -25,12 +25,12 @@ namespace lev::sim {
 // order of magnitude.
 constexpr std::uint64_t poll_cycles = 100;
 constexpr std::uint64_t poll_jitter_cycles = 32;
-constexpr std::uint64_t yield_cycles = 4'670;        // a switch of the host (TARGETS T6.1)
-constexpr std::uint64_t wake_cycles = 400;           // one way PPE to local store (CELL_MODEL 2.16)
-constexpr std::uint64_t copy_issue_cycles = 60;      // MFC issue (CELL_MODEL 3.2)
-constexpr std::uint64_t copy_latency_cycles = 1000;  // (CELL_MODEL 2.9)
-constexpr std::uint64_t copy_bytes_per_cycle = 8;    // (CELL_MODEL 2.12)
-constexpr std::uint32_t tags = 512;  // of the pipeline and of tasks; a Cell has 32 (CELL_MODEL 2.7)
+constexpr std::uint64_t yield_cycles = 4'670;        // a switch of the host (SLED: 14 us for 3)
+constexpr std::uint64_t wake_cycles = 400;           // PPE to local store: half of TPC's 800
+constexpr std::uint64_t copy_issue_cycles = 60;      // MFC issue
+constexpr std::uint64_t copy_latency_cycles = 1000;  // CellMT Figure 2: 312 ns for 1 KB
+constexpr std::uint64_t copy_bytes_per_cycle = 8;    // 25.6 GB/s of a chip at 3.2 GHz
+constexpr std::uint32_t tags = 512;  // of the pipeline and of tasks; a Cell has 32
 constexpr std::size_t stack_bytes = 8 << 20;  // as a thread has; committed as it is used
 
 struct actor {
