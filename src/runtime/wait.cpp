@@ -1,5 +1,5 @@
 // Waiting: for one task, for any, for all, for everything, for a free slot. All of it is
-// serve_until() with another `awaited`.
+// serve_until(), or inside a task wait_in_task(), with another `awaited`.
 #include "runtime/wait.hpp"
 
 #include "runtime/awaits.hpp"

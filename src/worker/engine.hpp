@@ -89,7 +89,7 @@ struct engine {
   atomic<std::uint32_t> phase_open{0};
   // Written by close(), read by submitters: 1 once new tasks are refused. Publishes nothing, but
   // its order with the count of submissions decides who sees whom (count_in() in
-  // runtime/submit.cpp).
+  // runtime/admit.hpp).
   atomic<std::uint32_t> closing{0};
   // Written by close(), read by workers: 1 when waiting tasks are to be cancelled. Publishes
   // nothing.

@@ -120,6 +120,11 @@ def cited_promises(root):
     return found
 
 
+def places_in(text):
+    """Pairs of a name and the path it is said to be in: `name` in `path`."""
+    return re.findall(r"`([\w:]+)` in `(\w[\w./]*\.\w+)`", text)
+
+
 def pages(root):
     return {page.path: read(root, page.path) for page in blocks.pages(root)}
 

@@ -71,6 +71,12 @@ class Tables(unittest.TestCase):
             with self.subTest(f"{path}: {name}"):
                 self.assertIn(name, tables.promises(ROOT))
 
+    def test_names_are_where_pages_say(self):
+        for page, text in tables.pages(ROOT).items():
+            for name, path in tables.places_in(text):
+                with self.subTest(f"{page}: {name} in {path}"):
+                    self.assertIn(name.rsplit("::")[-1], tables.read(ROOT, path))
+
     def test_paths_exist(self):
         for page, text in tables.pages(ROOT).items():
             for path in tables.paths_in(text):

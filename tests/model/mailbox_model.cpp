@@ -1,7 +1,7 @@
 // mailbox: every task reaches the worker once, as a letter or by the ready queue, and a worker that
 // sleeps or turns away does not overlook a letter. The two sides are try_direct() of
-// runtime/submit.cpp and idle(), stop_polling() of worker/worker.cpp, without what does not concern
-// the mailbox; pipeline_model.cpp runs the originals.
+// runtime/submit.cpp and idle() of worker/idle.cpp, stop_polling() of worker/polling.hpp, without
+// what does not concern the mailbox; pipeline_model.cpp runs the originals.
 #include "explore.hpp"
 
 #include "queue/index_ring.hpp"

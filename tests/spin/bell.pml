@@ -8,7 +8,7 @@
  *   the bell, a death, replace           src/machines/processes/pool.cpp
  *   tend, tend_line, fill_line           src/worker/tend.cpp
  *   bury                                 src/worker/bury.cpp
- *   serve_until, sleep_remote            src/worker/worker.cpp
+ *   serve_until, sleep_remote            src/worker/serve.cpp, await_ends.hpp
  *   turn                                 src/sync/pass_lock.hpp
  *
  * Checks: no lost wake-up. Every task is completed and every host returns, for every order of

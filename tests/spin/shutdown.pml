@@ -3,8 +3,8 @@
  * stop, join.
  *
  * Models
- *   slots, space_wanted                  src/worker/wake.hpp, src/runtime/wait.cpp
- *   admit: closing                       src/runtime/submit.cpp
+ *   slots, space_wanted                  src/worker/wake.hpp, src/runtime/awaits.hpp
+ *   admit: closing                       src/runtime/admit.hpp
  *   the drain, stop                      src/runtime/close.cpp
  *   join, orders, a worker's start       src/machines/processes/machine.cpp, pool.cpp
  *   the worker's end                     src/machines/processes/serve.cpp
