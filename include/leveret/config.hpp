@@ -57,8 +57,9 @@ struct config {
   // Tasks on top of each other on one stack: a task that waits runs only its own children there, so
   // this bounds how deep a program recurses (status::too_deep).
   std::uint32_t nest_max = 256;
-  // Tasks of a worker that take turns where they get data or yield (this_task()): 1 to 16; 0: chosen
-  // by what they get. Tasks that wait for others are not counted: they may use all 16 contexts.
+  // Tasks of a worker that take turns where they get data or yield (this_task()): 1 to 16; 0:
+  // chosen by what they get. Tasks that wait for others are not counted: they may use all 16
+  // contexts.
   std::uint32_t contexts = 0;
   std::size_t context_stack_bytes = 8
                                     << 20;  // stack of each but the first; committed as it is used

@@ -68,8 +68,8 @@ class ticket {
 
   // wait() blocks until the task has its outcome and consumes the ticket. Rethrows what the task
   // threw; throws lev::error for every other outcome than ok. `how` says what a host thread does
-  // meanwhile. Inside a task it has no effect: children run on top, or the worker goes on in another
-  // context. A wait for what is done never fails for lack of depth or contexts.
+  // meanwhile. Inside a task it has no effect: children run on top, or the worker goes on in
+  // another context. A wait for what is done never fails for lack of depth or contexts.
   void wait(wait_policy how = wait_policy::of_runtime) {
     const outcome o = wait_outcome(forever, how);
     if (o.code != status::ok) detail::throw_outcome(o);
@@ -93,13 +93,12 @@ class ticket {
   status cancel() noexcept { return detail::cancel(runtime_, id_); }
 
   // then() calls run(context) once, on the thread that completes the task, or at once here when it
-  // has completed. One per ticket. It is the tail of the task: it may submit and wait as a task does.
-  // The ticket stays to be waited for.
-  // A wait for the ticket may return before run() has run, or while it runs: waiters are told
-  // first. What `context` points to must therefore outlive the callback, not the wait;
-  // runtime::wait_for_completion() and the end of the runtime come after all callbacks.
-  // What run() throws is a failure without a ticket: wait_for_completion() reports it.
-  // Errors: exists, stale_ticket.
+  // has completed. One per ticket. It is the tail of the task: it may submit and wait as a task
+  // does. The ticket stays to be waited for. A wait for the ticket may return before run() has run,
+  // or while it runs: waiters are told first. What `context` points to must therefore outlive the
+  // callback, not the wait; runtime::wait_for_completion() and the end of the runtime come after
+  // all callbacks. What run() throws is a failure without a ticket: wait_for_completion() reports
+  // it. Errors: exists, stale_ticket.
   status then(void (*run)(void*), void* context) noexcept {
     return detail::on_complete(runtime_, id_, run, context);
   }

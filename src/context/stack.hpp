@@ -4,7 +4,8 @@
 //                       ^ bottom()                                    ^ bottom() + size_bytes()
 //
 // The tops of stacks are coloured: stacks whose tops lie at the same offset of a page compete for
-// the same sets of the first-level cache, and every switch then pays for it (README.md: 19 cycles, or 25).
+// the same sets of the first-level cache, and every switch then pays for it (19 cycles, or 23 to
+// 27 between 16 or more: README.md).
 #ifndef LEVERET_CONTEXT_STACK_HPP
 #define LEVERET_CONTEXT_STACK_HPP
 

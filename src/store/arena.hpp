@@ -13,8 +13,7 @@ namespace lev {
 
 class arena {
  public:
-  static constexpr std::size_t alignment =
-      128;  // a whole transfer line of the Cell's copy engine
+  static constexpr std::size_t alignment = 128;  // a whole transfer line of the Cell's copy engine
   static constexpr std::uint32_t blocks_max = 32;
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 

@@ -1,6 +1,6 @@
-// Bad input at submit: the rows of README.md that a descriptor can express; 0 is for those that have
-// no number there. Each is refused with its status and a message that names the argument; nothing is
-// lost or leaked, and the runtime goes on.
+// Bad input at submit: the rows of README.md that a descriptor can express; 0 is for those that
+// have no number there. Each is refused with its status and a message that names the argument;
+// nothing is lost or leaked, and the runtime goes on.
 #include <gtest/gtest.h>
 
 #include <cstdint>

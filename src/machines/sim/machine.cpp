@@ -30,8 +30,8 @@ constexpr std::uint64_t wake_cycles = 400;           // PPE to local store: half
 constexpr std::uint64_t copy_issue_cycles = 60;      // MFC issue
 constexpr std::uint64_t copy_latency_cycles = 1000;  // CellMT Figure 2: 312 ns for 1 KB
 constexpr std::uint64_t copy_bytes_per_cycle = 8;    // 25.6 GB/s of a chip at 3.2 GHz
-constexpr std::uint32_t tags = 512;  // of the pipeline and of tasks; a Cell has 32
-constexpr std::size_t stack_bytes = 8 << 20;  // as a thread has; committed as it is used
+constexpr std::uint32_t tags = 512;                  // of the pipeline and of tasks; a Cell has 32
+constexpr std::size_t stack_bytes = 8 << 20;         // as a thread has; committed as it is used
 
 struct actor {
   enum class condition { ready, asleep, finished };
