@@ -115,8 +115,8 @@ def cited_promises(root):
     for folder in ("src", "include", "tests"):
         for path in sorted((root / folder).rglob("*.?pp")):
             text = path.read_text(encoding="utf-8")
-            for words in re.findall(r"\bpromises?(?:\.md)?,? ([ILD]\d(?: and [ILD]\d)*)", text):
-                found |= {name: path for name in re.findall(r"[ILD]\d", words)}
+            for words in re.findall(r"\bpromises?(?:\.md)?,? ([ILD]\d+(?: and [ILD]\d+)*)", text):
+                found |= {name: path for name in re.findall(r"[ILD]\d+", words)}
     return found
 
 
