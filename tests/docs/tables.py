@@ -116,7 +116,7 @@ def cited_promises(root):
         for path in sorted((root / folder).rglob("*.?pp")):
             text = path.read_text(encoding="utf-8")
             for words in re.findall(r"\bpromises?(?:\.md)?,? ([ILD]\d+(?: and [ILD]\d+)*)", text):
-                found |= {name: path for name in re.findall(r"[ILD]\d+", words)}
+                found |= dict.fromkeys(re.findall(r"[ILD]\d+", words), path)
     return found
 
 
