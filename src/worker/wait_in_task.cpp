@@ -1,7 +1,8 @@
 // wait_in_task, step by step:
 //
 //   1. It is there: go on.
-//   2. The youngest task of the own inbox is a child of the task that waits: run it on top.
+//   2. The youngest task of the own inbox is what is waited for, or another child whose ticket is
+//      held: run it on top.
 //   3. Another context can go on, or a task waits in a queue and a context is free: step aside.
 //   4. No context is left: of all that is queued run on top what is waited for, or a child.
 //   5. Idle for all contexts of this participant.
@@ -88,18 +89,37 @@ bool is_everybody_waiting(engine& e) noexcept {
   return true;
 }
 
-// Whether `task`, which the caller has taken from a queue, may run on top of the task that waits.
+bool is_awaited(engine& e, const awaited& what, std::uint32_t task) noexcept {
+  const slot& s = e.pool.at(task);
+  return what.awaits(task) || ((s.flags & task_is_piece) != 0 && what.awaits(s.parent));
+}
+
+// Whether anybody holds the ticket of `task`, or of that of which it is a piece.
+bool has_ticket(engine& e, std::uint32_t task) noexcept {
+  const slot& s = e.pool.at(task);
+  const std::uint32_t whole = (s.flags & task_is_piece) != 0 ? s.parent : task;
+  return (e.pool.at(whole).state.word() & state_bits::released) == 0;
+}
+
+// Whether `task`, which the caller has taken from the own inbox, may run on top of the one that
+// waits. A child is what that one will wait for next, unless it has let go of the ticket: then the
+// child may itself wait for something that comes after its parent.
+bool may_run_on_top(engine& e, const participant& self, const awaited& what,
+                    std::uint32_t task) noexcept {
+  return is_awaited(e, what, task) ||
+         (is_own_child(e, self, e.pool.at(task)) && has_ticket(e, task));
+}
+
+// The same where no context is left.
 bool is_related(engine& e, const participant& self, const awaited& what,
                 std::uint32_t task) noexcept {
-  const slot& s = e.pool.at(task);
-  const bool is_piece = (s.flags & task_is_piece) != 0;
-  return what.awaits(task) || (is_piece && what.awaits(s.parent)) || is_own_child(e, self, s);
+  return is_awaited(e, what, task) || is_own_child(e, self, e.pool.at(task));
 }
 
 bool run_own(engine& e, participant& self, const awaited& what) noexcept {
   std::uint32_t task = 0;
   if (!self.box.try_pop(&task)) return false;
-  if (is_related(e, self, what, task)) return run_on_top(e, self, task), true;
+  if (may_run_on_top(e, self, what, task)) return run_on_top(e, self, task), true;
   // Between the two it was nobody's: a sleeper's last look may have missed it.
   if (!push_own(e, self, task)) push_ready(e, task);
   ring(e, self.index + 1);

@@ -290,6 +290,49 @@ TEST_P(waiting_threads_test, a_task_that_holds_a_mutex_waits_for_its_child) {
   }
 }
 
+// P posts C and waits for D, which another worker runs until C has begun; C waits for what comes
+// after P. So C must not run on top of P.
+struct posted_child {
+  runtime* home = nullptr;
+  std::uint64_t x = 0;
+  std::atomic<bool> x_is_there{false};
+  std::atomic<bool> d_runs{false};
+  std::atomic<bool> c_runs{false};
+  std::atomic<status> code{status::pending};
+};
+const auto runs_until_c = define("waiting.runs_until_c", [](ref<posted_child> p) {
+  p.to->d_runs = true;
+  while (!p.to->c_runs) std::this_thread::yield();
+});
+const auto waits_for_x = define("waiting.waits_for_x", [](ref<posted_child> p) {
+  p.to->c_runs = true;
+  ticket x(p.to->home->core(), p.to->x);
+  p.to->code = x.wait_outcome(20'000'000'000).code;
+});
+const auto posts_and_waits = define("waiting.posts_and_waits", [](ref<posted_child> p) {
+  while (!p.to->x_is_there) std::this_thread::yield();
+  ticket d = p.to->home->submit(runs_until_c, p);
+  while (!p.to->d_runs) std::this_thread::yield();
+  p.to->home->post(waits_for_x, p);
+  d.wait();
+});
+
+TEST_P(waiting_threads_test, a_child_that_nobody_waits_for_may_wait_for_what_is_after_its_parent) {
+  config c = parked();
+  c.workers = larger(c.workers, 2);
+  runtime& r = open(c);
+  posted_child p;
+  p.home = &r;
+  ticket parent = r.submit(posts_and_waits, ref{&p});
+  ticket x = r.submit(after(parent), nothing);
+  p.x = x.id();
+  x.forget();
+  p.x_is_there = true;
+  expect_ok(parent);
+  expect_all_done();
+  EXPECT_EQ(p.code, status::ok);
+}
+
 // A wait at the deepest level is refused, unless what it waits for is done.
 const auto waits_for_done =
     define("waiting.waits_for_done", [](ref<runtime> home, result<int> code) {
