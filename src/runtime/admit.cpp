@@ -62,13 +62,28 @@ bool refuse_closed(refusal* why) noexcept {
   return refuse(why, status::closed, -1, "the runtime is closing; submit before close()");
 }
 
+// Looks before it takes anything: to give back would wake others, who would do the same.
+std::uint32_t try_take_room(core& c, participant& self, edge_list& edges, bool is_spare) noexcept {
+  const auto take = [&]() noexcept {
+    return is_spare ? c.pool.try_take_spare() : c.pool.try_take(self.free_slots);
+  };
+  if (edges.count == 0) return take();
+  const bool has_own = !is_spare && self.free_slots.count() != 0;
+  if ((!has_own && c.pool.looks_exhausted(is_spare)) || !c.edges.has(edges.count)) return no_slot;
+  const std::uint32_t got = c.edges.reserve(edges.nodes, edges.count);
+  std::uint32_t task = no_slot;
+  if (got == edges.count) task = take();
+  if (task == no_slot) give_edges(c, edges, 0, got);
+  return task;
+}
+
 std::uint32_t await_slot(core& c, participant& self, edge_list& edges) noexcept {
   if (c.settings.full == when_full::fail) return no_slot;
   std::uint32_t task = no_slot;
   while (self.running != nullptr) {
     if ((task = try_take_room(c, self, edges, true)) != no_slot) return task;
     if (!wait_space_inside(c, self, edges.count)) return no_slot;
-    if ((task = try_take_room(c, self, edges)) != no_slot) return task;
+    if ((task = try_take_room(c, self, edges, false)) != no_slot) return task;
   }
   const bool may_help = c.settings.full == when_full::help;
   do {
@@ -76,7 +91,7 @@ std::uint32_t await_slot(core& c, participant& self, edge_list& edges) noexcept 
       if (is_held_by_caller(c, self)) return no_slot;
       wait_space(c, self, may_help, edges.count);
     }
-    task = try_take_room(c, self, edges);
+    task = try_take_room(c, self, edges, false);
   } while (task == no_slot);
   return task;
 }

@@ -43,23 +43,9 @@ inline void give_edges(core& c, const edge_list& edges, std::uint32_t from,
   for (std::uint32_t i = from; i < to; ++i) give_edge(c, edges.nodes[i]);
 }
 
-// A slot, of those kept for tasks if `is_spare`, and the edges: all of it, or nothing, so that
-// nobody holds one and waits for the other. Looks before it takes anything: to give back would wake
-// others, who would do the same.
-inline std::uint32_t try_take_room(core& c, participant& self, edge_list& edges,
-                                   bool is_spare = false) noexcept {
-  const auto take = [&]() noexcept {
-    return is_spare ? c.pool.try_take_spare() : c.pool.try_take(self.free_slots);
-  };
-  if (edges.count == 0) return take();
-  const bool has_own = !is_spare && self.free_slots.count() != 0;
-  if ((!has_own && c.pool.looks_exhausted(is_spare)) || !c.edges.has(edges.count)) return no_slot;
-  const std::uint32_t got = c.edges.reserve(edges.nodes, edges.count);
-  std::uint32_t task = no_slot;
-  if (got == edges.count) task = take();
-  if (task == no_slot) give_edges(c, edges, 0, got);
-  return task;
-}
+// try_take_room() takes a slot, of those kept for tasks if `is_spare`, and the edges: all of it, or
+// nothing, so that nobody holds one and waits for the other.
+std::uint32_t try_take_room(core& c, participant& self, edge_list& edges, bool is_spare) noexcept;
 
 // await_slot() finds a free slot, and edges, where there are none now: by help, waiting or not at
 // all. refuse_full() says why not.

@@ -133,8 +133,10 @@ struct admission {
     if (has_size(c, facts) && !check_size(c, d, facts, &flags, why)) return 0;
     edge_list edges;
     if (o != nullptr) edges.count = o->after_count_;
-    std::uint32_t task = try_take_room(c, *self, edges);
-    if (task == no_slot) task = await_slot(c, *self, edges);
+    std::uint32_t task = edges.count == 0 ? c.pool.try_take(self->free_slots)
+                                          : try_take_room(c, *self, edges, false);
+    if (task == no_slot) [[unlikely]]
+      task = await_slot(c, *self, edges);
     if (self->running == nullptr && owes_others(*self)) leave(c, *self);
     if (task == no_slot) return refuse_full(c, edges, why), 0;
     if (!count_in(c, *self, task, why)) return give_edges(c, edges, 0, edges.count), 0;

@@ -128,9 +128,8 @@ namespace {
 
 // What nobody has taken yet runs here at once, on top of the task that waits for it.
 bool is_there_soon(core& c, participant& self, await_ticket& what) noexcept {
-  if (what.is_there()) return true;
-  const bool may_run = waits_inside(c, self) && self.nest < c.settings.nest_max;
-  return may_run && run_if_last(c, self, what.task) && what.is_there();
+  if (waits_inside(c, self) && self.nest < c.settings.nest_max) run_if_last(c, self, what.task);
+  return what.is_there();
 }
 
 bool await_one(core& c, participant& self, await_ticket& what, std::uint64_t deadline_ns,

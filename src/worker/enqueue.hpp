@@ -73,11 +73,10 @@ inline void post_ready(engine& e, participant& self) noexcept {
   tend_all(e, self);
 }
 
-// Whether the task that runs here submitted it, or that of which it is a piece. What another one
-// submitted, and what became ready by an end on top of a waiting task, could not be run on top of
-// it.
+// Whether the task that runs here submitted this one, or that of which it is a piece. What became
+// ready by the end of another one could not be run on top of it. Precondition: a task runs here.
 inline bool is_own_child(engine& e, const participant& self, const slot& s) noexcept {
-  if (self.running == nullptr || e.remote != nullptr) return false;
+  if (e.remote != nullptr) return false;
   return is_child(*self.running, (s.flags & task_is_piece) != 0 ? e.pool.at(s.parent) : s);
 }
 
@@ -97,18 +96,23 @@ inline bool dice_own(engine& e, participant& self, std::uint32_t task) noexcept 
   return true;
 }
 
-inline void enqueue(engine& e, participant& self, std::uint32_t task) noexcept {
+// Into the own inbox, whole or in pieces. False: it belongs elsewhere.
+inline bool enqueue_own(engine& e, participant& self, std::uint32_t task) noexcept {
   const slot& s = e.pool.at(task);
-  const bool is_staged = (s.flags & (task_diceable | task_too_big)) != 0 || e.sched.has_filters();
-  const bool may_own = !is_staged || ((s.flags & task_too_big) == 0 && !e.sched.has_filters());
-  if (may_own && is_own_child(e, self, s)) {
-    const bool is_diced = (s.flags & task_diceable) != 0 && dice_own(e, self, task);
-    if (!is_diced && !push_own(e, self, task)) push_ready(e, task);
-  } else if (is_staged) {
-    e.sched.post(task);
-    run_pass(e, self);
-  } else {
-    push_ready(e, task);
+  if ((s.flags & task_too_big) != 0 || e.sched.has_filters() || !is_own_child(e, self, s))
+    return false;
+  return ((s.flags & task_diceable) != 0 && dice_own(e, self, task)) || push_own(e, self, task);
+}
+
+inline void enqueue(engine& e, participant& self, std::uint32_t task) noexcept {
+  const std::uint8_t flags = e.pool.at(task).flags;
+  if (self.running == nullptr || !enqueue_own(e, self, task)) {
+    if ((flags & (task_diceable | task_too_big)) != 0 || e.sched.has_filters()) {
+      e.sched.post(task);
+      run_pass(e, self);
+    } else {
+      push_ready(e, task);
+    }
   }
   if (e.remote != nullptr) return post_ready(e, self);
   ring(e, self.index + 1);

@@ -236,14 +236,13 @@ bool idle_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
 
 }  // namespace
 
-bool run_if_last(engine& e, participant& self, std::uint32_t task) noexcept {
+void run_if_last(engine& e, participant& self, std::uint32_t task) noexcept {
   std::uint32_t popped = 0;
-  if (!self.box.ends_with(task) || !self.box.try_pop(&popped)) return false;
+  if (!self.box.ends_with(task) || !self.box.try_pop(&popped)) return;
   LEV_DCHECK(popped == task);
-  flush_notices(e, self);
+  if (self.notice_count != 0) flush_notices(e, self);
   const mode_of_waiter m(self);
   run_on_top(e, self, task);
-  return true;
 }
 
 bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,

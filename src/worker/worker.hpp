@@ -67,7 +67,7 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
 
 // run_if_last() runs `task`, which a task waits for, if it is the youngest of the own inbox: fork
 // and join, where nobody has taken it yet.
-bool run_if_last(engine& e, participant& self, std::uint32_t task) noexcept;
+void run_if_last(engine& e, participant& self, std::uint32_t task) noexcept;
 
 }  // namespace lev
 
