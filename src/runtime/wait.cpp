@@ -68,7 +68,10 @@ status check_wait(std::int64_t timeout_ns, wait_policy how) noexcept {
 // Whether the caller may wait at all for what is not there yet.
 status check_waiter(const core& c, const participant* self) noexcept {
   if (self == nullptr) return status::would_block;
-  return self->nest >= c.settings.nest_max ? status::too_deep : status::ok;
+  // A task that waits is set aside where it is too deep, if there is another context to go on in.
+  const bool has_context = self->held == nullptr || self->held->free != nullptr;
+  const bool is_too_deep = self->nest >= c.settings.nest_max && !has_context;
+  return is_too_deep ? status::too_deep : status::ok;
 }
 
 // Inside a task or a callback; where workers are remote, tasks do not run here, and callbacks wait

@@ -253,14 +253,16 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
   flush_notices(e, self);
   stop_polling(e, self);
   stillness quiet;
+  // As deep as allowed it is set aside in any case: others run its children, at the bottom of theirs.
+  const bool may_stack = self.nest < e.settings.nest_max;
   bool is_there = false;
   while (!(is_there = what.is_there())) {
-    const bool ran = run_own(e, self, what);
+    const bool ran = may_stack && run_own(e, self, what);
     if (deadline_ns != no_deadline && e.place->now_ns() >= deadline_ns) break;
-    if (ran || (is_leaving(self) && run_related(e, self, what))) continue;
+    if (ran || (may_stack && is_leaving(self) && run_related(e, self, what))) continue;
     if (how == giving_up::when_still && quiet.lasts(e, self)) break;
     if (step_aside(e, self, what, deadline_ns, how)) continue;
-    if (!may_start(self) && run_related(e, self, what)) continue;
+    if (may_stack && !may_start(self) && run_related(e, self, what)) continue;
     if (!idle_in_task(e, self, what, deadline_ns, quiet, how)) break;
   }
   pass_watch(e, self);

@@ -32,6 +32,20 @@ constexpr planted_fault planted_faults[] = {
      "only outputs that are written change"},
     {"out: shows what another task left in the store", place::sim, 30,
      "nobody sees bytes of another task"},
+    {"wait: any task runs on top of one that waits", place::sim, 60, "waits that can end do"},
+    {"wait: a task that waits keeps its worker", place::sim, 60, "waits that can end do"},
+    {"wait: what is done is too deep", place::sim, 60, "a wait for what is done never fails"},
+    {"submit: tasks have no spare tickets", place::sim, 60,
+     "would_block only when every ticket is held"},
+    {"bulk: its submitter waits for its own join", place::sim, 60, "waits that can end do"},
+    {"callback: a letter waits behind it", place::threads, 60,
+     "no task waits behind another while a worker idles"},
+    {"callback: it waits like a host", place::sim, 60, "waits that can end do"},
+    {"cancel: takes the tasks of others", place::processes, 60,
+     "cancelled only if that was asked for"},
+    {"yield: no time passes for one that polls alone", place::sim, 60, "waits that can end do"},
+    {"staged ahead: kept from idle workers", place::sim, 60,
+     "no task waits behind another while a worker idles"},
 };
 
 // The switch is the variable LEVERET_FAULT of the environment: a process has one fault or none.

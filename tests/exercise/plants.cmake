@@ -58,3 +58,65 @@ plant(worker/stage.hpp
   [[std::memset(room, 0, payload_bytes(a));]]
   [[if (!plant::fault("out: shows what another task left in the store"))
       std::memset(room, 0, payload_bytes(a));]])
+
+# Waiting inside a task.
+plant(worker/wait_in_task.cpp
+  [[return is_awaited(e, what, task) ||
+         (is_own_child(e, self, e.pool.at(task)) && has_ticket(e, task));]]
+  [[return plant::fault("wait: any task runs on top of one that waits") || is_awaited(e, what, task) ||
+         (is_own_child(e, self, e.pool.at(task)) && has_ticket(e, task));]])
+plant(worker/wait_in_task.cpp
+  [[if (c->live == 1 && !(is_worth_starting(e, self, how) && start_tasks(*c))) return false;]]
+  [[if (plant::fault("wait: a task that waits keeps its worker")) return false;
+  if (c->live == 1 && !(is_worth_starting(e, self, how) && start_tasks(*c))) return false;]])
+plant(runtime/wait.cpp
+  [[const bool has_context = self->held == nullptr || self->held->free != nullptr;]]
+  [[const bool has_context = !plant::fault("wait: what is done is too deep") &&
+                           (self->held == nullptr || self->held->free != nullptr);]])
+plant(runtime/wait.cpp
+  [[if (waits_inside(c, self) && self.nest < c.settings.nest_max) run_if_last(c, self, what.task);
+  return what.is_there();]]
+  [[if (plant::fault("wait: what is done is too deep") && self.nest >= c.settings.nest_max)
+    return false;
+  if (waits_inside(c, self) && self.nest < c.settings.nest_max) run_if_last(c, self, what.task);
+  return what.is_there();]])
+plant(runtime/admit.cpp
+  [[if ((task = try_take_room(c, self, edges, true)) != no_slot) return task;]]
+  [[if (!plant::fault("submit: tasks have no spare tickets") &&
+        (task = try_take_room(c, self, edges, true)) != no_slot)
+      return task;]])
+plant(runtime/bulk.cpp
+  [[++self.open_joins;]]
+  [[if (!plant::fault("bulk: its submitter waits for its own join")) ++self.open_joins;]])
+plant(runtime/bulk.cpp
+  [[--self.open_joins;]]
+  [[if (!plant::fault("bulk: its submitter waits for its own join")) --self.open_joins;]])
+
+# Callbacks.
+plant(worker/complete.cpp
+  [[stop_polling(e, self);
+  flush_notices(e, self);
+  job tail;]]
+  [[if (!plant::fault("callback: a letter waits behind it")) stop_polling(e, self);
+  flush_notices(e, self);
+  job tail;]])
+plant(worker/complete.cpp
+  [[self.running = &tail;]]
+  [[if (!plant::fault("callback: it waits like a host")) self.running = &tail;]])
+
+# Threads, cancels, contexts, staging ahead.
+plant(worker/tend.cpp
+  [[if (!line.was_asked(n) && is_unwanted(e, line.job_at(n))) take_back(e, w, n);]]
+  [[if (!line.was_asked(n) && plant::fault("cancel: takes the tasks of others"))
+        e.pool.at(line.job_at(n).task).state.announce(
+            e.pool.at(line.job_at(n).task).state.generation(), state_bits::cancel_asked);
+      if (!line.was_asked(n) && is_unwanted(e, line.job_at(n))) take_back(e, w, n);]])
+plant(runtime/this_task.cpp
+  [[if (c.live == 1) c.home->place->relax();]]
+  [[if (c.live == 1 && !plant::fault("yield: no time passes for one that polls alone"))
+    c.home->place->relax();]])
+plant(worker/take.hpp
+  [[if (from.staged[i].load(memory_order_relaxed) == no_slot) continue;]]
+  [[if (from.staged[i].load(memory_order_relaxed) == no_slot ||
+        plant::fault("staged ahead: kept from idle workers"))
+      continue;]])
