@@ -6,6 +6,10 @@ target_compile_options(leveret_flags INTERFACE
   # Not of a name in another file that is compiled together with this one.
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>>:-Wshadow>
   $<$<BOOL:${LEVERET_WERROR}>:-Werror>)
+# Here and not on single targets: library, tests and model tests compile the same inline functions.
+if(LEVERET_CHECKS)
+  target_compile_definitions(leveret_flags INTERFACE LEVERET_DEBUG_CHECKS)
+endif()
 if(LEVERET_SANITIZE)
   target_compile_options(leveret_flags INTERFACE
     -fsanitize=${LEVERET_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer

@@ -1,5 +1,10 @@
-// LEV_ASSERT: a programmer's error inside Leveret. On in release, so keep it off innermost loops;
-// LEV_DCHECK is for those.
+// LEV_ASSERT: a programmer's error inside Leveret. On in release, so it is for what is done seldom.
+// LEV_DCHECK: the same for what every task does, in builds with LEVERET_CHECKS; else it costs
+// nothing. LEV_DCHECK_LOOK is one that reads what other threads write: under the model checker
+// every such look is a step of the schedule, so it is off there.
+//
+// A condition has no effects. It never is about what came from outside, from a caller or from
+// another process: that gets an answer.
 //
 // LEV_EXPECTS: a user's error that no status can answer, as what is wrong is a destructor's or a
 // deallocator's call. The sentence says what is wrong and what to do, then the program ends.
@@ -34,7 +39,13 @@ namespace lev {
 #ifdef LEVERET_DEBUG_CHECKS
 #define LEV_DCHECK(condition) LEV_ASSERT(condition)
 #else
-#define LEV_DCHECK(condition) void(0)
+#define LEV_DCHECK(condition) void(sizeof(!(condition)))  // not evaluated; its names count as used
+#endif
+
+#ifdef LEVERET_MODEL_CHECKER
+#define LEV_DCHECK_LOOK(condition) void(sizeof(!(condition)))
+#else
+#define LEV_DCHECK_LOOK(condition) LEV_DCHECK(condition)
 #endif
 
 #endif

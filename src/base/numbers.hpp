@@ -7,6 +7,8 @@
 
 namespace lev {
 
+constexpr std::size_t page_bytes = 4096;  // of the smallest pages
+
 // checked_add() and checked_multiply() return false when the exact value does not fit.
 inline bool checked_add(std::uint64_t a, std::uint64_t b, std::uint64_t* sum) noexcept {
   return !__builtin_add_overflow(a, b, sum);

@@ -63,8 +63,8 @@ bool run_with(flow_pool& pool, unsigned width, ring& home) {
   exception_state& exceptions = exceptions_of_thread();
   for (unsigned i = 0; i < width; ++i) {
     flow& one = *flows[i];
-    // It has a stack, so this cannot fail.
-    LEV_ASSERT(one.own.open(strand_stack_bytes, enter, &one));
+    const bool is_open = one.own.open(strand_stack_bytes, enter, &one);
+    LEV_ASSERT(is_open);  // it has a stack, so this cannot fail
     *one.place() = one.own.hop_start();
     one.home = &home;
     one.exceptions = &exceptions;

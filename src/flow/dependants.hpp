@@ -13,6 +13,7 @@
 #ifndef LEVERET_FLOW_DEPENDANTS_HPP
 #define LEVERET_FLOW_DEPENDANTS_HPP
 
+#include "base/assert.hpp"
 #include "queue/index_ring.hpp"
 #include "task/slot.hpp"
 
@@ -35,6 +36,7 @@ class dependants {
     while (got < count) {
       const std::uint32_t more = free_.try_pop_some(nodes + got, count - got);
       if (more == 0) break;
+      LEV_DCHECK(more <= count - got && nodes[got] < count_);
       got += more;
     }
     return got;
@@ -46,6 +48,7 @@ class dependants {
     return count == 0 || (!free_.looks_empty() && free_.size() >= count);
   }
   void give(std::uint32_t node) noexcept {
+    LEV_DCHECK(node < count_);
     while (!free_.try_push(node)) real_env::pause();
   }
 
@@ -53,6 +56,7 @@ class dependants {
   // that task is complete, or gone, and the node is still the caller's.
   bool add(slot& predecessor, slot_extra& extra, std::uint32_t generation, std::uint32_t node,
            std::uint32_t successor) noexcept {
+    LEV_DCHECK(node < count_ && successor != no_slot);
     extra.telling.lock([] { real_env::pause(); });
     const bool is_in_time = predecessor.state.announce(generation, state_bits::depended_on);
     if (is_in_time) {
@@ -70,10 +74,12 @@ class dependants {
     const std::uint32_t list = extra.dependants;
     extra.dependants = 0;
     extra.telling.unlock();
+    LEV_DCHECK(list <= count_);
     return list;
   }
   // join() appends list `b` to list `a`, both taken, and returns the whole.
   std::uint32_t join(std::uint32_t a, std::uint32_t b) noexcept {
+    LEV_DCHECK(a <= count_ && b <= count_ && (a == 0 || a != b));
     if (a == 0) return b;
     std::uint32_t last = a;
     while (nodes_[last - 1].next != 0) last = nodes_[last - 1].next;
@@ -81,6 +87,7 @@ class dependants {
     return a;
   }
   const dependant& node(std::uint32_t node_plus_1) const noexcept {
+    LEV_DCHECK(node_plus_1 != 0 && node_plus_1 <= count_);
     return nodes_[node_plus_1 - 1];
   }
 

@@ -6,6 +6,7 @@
 #ifndef LEVERET_FLOW_ITEM_COSTS_HPP
 #define LEVERET_FLOW_ITEM_COSTS_HPP
 
+#include "base/assert.hpp"
 #include "base/numbers.hpp"
 #include "base/random.hpp"
 #include "sync/env.hpp"
@@ -30,6 +31,7 @@ class item_costs {
   // Any thread, after `items` items took `took_ns`. Notes of several threads at once may be lost:
   // it is an estimate. The mean follows slowly, and an interruption counts for little.
   void note(std::uint32_t place, std::uint64_t items, std::uint64_t took_ns) noexcept {
+    LEV_DCHECK(place < places);
     const std::uint64_t now =
         smaller(took_ns, longest_ns) * units_per_ns / larger<std::uint64_t>(items, 1);
     const std::uint64_t mean = mean_[place].load(memory_order_relaxed);
@@ -43,6 +45,7 @@ class item_costs {
   // one piece should be.
   std::uint64_t grain(std::uint32_t place, std::uint64_t items,
                       std::uint32_t takers) const noexcept {
+    LEV_DCHECK(place < places && takers != 0);
     const std::uint64_t fine = items / (std::uint64_t{takers} * pieces_max);
     const std::uint64_t mean = mean_[place].load(memory_order_relaxed);
     if (mean == 0) return fine;
@@ -61,6 +64,9 @@ class item_costs {
   static constexpr std::uint64_t pieces_min = 8;
   // 1/512 of a taker's share is below the noise (bench imbalance).
   static constexpr std::uint64_t pieces_max = 512;
+  static_assert((places & (places - 1)) == 0 && pieces_min < pieces_max);
+  // The products above fit.
+  static_assert(longest_ns <= ~std::uint64_t{0} / units_per_ns / 8);
 
   // Written by those who ran a piece, read by submitters: units per item, 0 unknown. Publishes
   // nothing.

@@ -15,6 +15,8 @@
 
 namespace lev {
 
+static_assert(sizeof(slot_extra::locks) == mutexes_per_task_max * sizeof(mutex_id));
+
 class mutex_table {
  public:
   // make() returns a new mutex, or false when all are in use.
@@ -30,7 +32,11 @@ class mutex_table {
   // of some release().
   bool acquire(slot_pool& pool, std::uint32_t task) noexcept {
     slot_extra& extra = pool.extra(task);
+    LEV_DCHECK(extra.lock_count <= mutexes_per_task_max);
     while (extra.locks_held < extra.lock_count) {
+      // Ascending: or two tasks could wait for each other.
+      LEV_DCHECK(extra.locks_held == 0 ||
+                 extra.locks[extra.locks_held - 1] < extra.locks[extra.locks_held]);
       if (!enter(pool, entries_[extra.locks[extra.locks_held]], task)) return false;
       ++extra.locks_held;
     }
@@ -39,8 +45,11 @@ class mutex_table {
   // release() frees one mutex of a completed task. Returns a task that now holds it and must go on
   // with acquire(), or no_slot.
   std::uint32_t release(slot_pool& pool, mutex_id id) noexcept {
+    LEV_DCHECK_LOOK(exists(id));
     entry& e = entries_[id];
     const spin_guard<> held(e.lock);
+    LEV_DCHECK_LOOK(e.taken);
+    LEV_DCHECK((e.first == no_slot) == (e.last == no_slot));
     const std::uint32_t next = e.first;
     if (next == no_slot) {
       e.taken = false;
@@ -63,6 +72,7 @@ class mutex_table {
   bool enter(slot_pool& pool, entry& e, std::uint32_t task) noexcept {
     const spin_guard<> held(e.lock);
     const bool entered = !e.taken;
+    LEV_DCHECK(!entered || e.first == no_slot);  // or a task would wait for nobody
     if (entered) {
       e.taken = true;
     } else {

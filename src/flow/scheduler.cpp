@@ -93,6 +93,7 @@ void write_task(slot_pool& pool, std::uint32_t task, const descriptor& d) noexce
 }
 
 void scheduler::open(slot_pool* pool, const storage& s, const scheduler_limits& limits) noexcept {
+  LEV_ASSERT(limits.takers != 0 && s.count >= pool->count());  // a cell for every slot
   pool_ = pool;
   limits_ = limits;
   prefilter_.open(s.prefilter, s.count);
@@ -106,6 +107,7 @@ void scheduler::pass(slot_cache& cache, pass_report& report) noexcept {
 }
 
 void scheduler::round(slot_cache& cache, pass_report& report) noexcept {
+  LEV_DCHECK_LOOK(lock_.is_held());
   ++report.passes;
   collect_posted();
   if (tasks_.empty()) return;
@@ -116,6 +118,7 @@ void scheduler::round(slot_cache& cache, pass_report& report) noexcept {
     dice_front(cache, report);
     fill_ready();
   }
+  LEV_DCHECK(diceable_ <= tasks_.size());
   waiting_.store(static_cast<std::uint32_t>(tasks_.size()), memory_order_relaxed);
 }
 
@@ -157,6 +160,7 @@ void scheduler::collect_posted() noexcept {
   std::uint32_t posted[32];
   while (const std::uint32_t n = prefilter_.try_pop_some(posted, 32)) {
     for (std::uint32_t i = 0; i < n; ++i) {
+      LEV_DCHECK((pool_->at(posted[i]).flags & task_is_join) == 0);
       if ((pool_->at(posted[i]).flags & task_diceable) != 0) ++diceable_;
       tasks_.push_back(describe(posted[i]));
     }
@@ -226,7 +230,7 @@ void scheduler::dice_front(slot_cache& cache, pass_report& report) noexcept {
     report.failed = task;
     return;
   }
-  --diceable_;
+  if ((pool_->at(task).flags & task_diceable) != 0) --diceable_;
   while (!ready_.try_push(task)) real_env::pause();
 }
 
@@ -243,6 +247,8 @@ std::uint32_t scheduler::pieces_possible(const descriptor& whole, bool too_big) 
 scheduler::split_result scheduler::cut(std::uint32_t task, std::uint32_t share, slot_cache& cache,
                                        pass_report& report, cut_result& p) noexcept {
   slot& s = pool_->at(task);
+  LEV_DCHECK((s.flags & (task_diceable | task_too_big)) != 0 && (s.flags & task_is_join) == 0);
+  LEV_DCHECK_LOOK(s.state.is_live());
   descriptor whole;
   read_descriptor(*pool_, task, whole);
   const bool deep = s.dice_depth >= dice_depth_max;
@@ -262,6 +268,7 @@ scheduler::split_result scheduler::cut(std::uint32_t task, std::uint32_t share, 
   }
   descriptor cuts[pieces_per_dice_max];
   p.made = wanted < 2 ? 0 : cut_pieces(whole, cuts, have);
+  LEV_DCHECK(p.made <= have && have <= pieces_per_dice_max);
   const std::uint32_t kept = p.made < 2 ? (is_piece ? 1u : 0u) : p.made;
   while (have > kept) report.has_freed |= pool_->give(cache, p.slots[--have]);
   if (p.made < 2) {
@@ -280,10 +287,14 @@ scheduler::split_result scheduler::cut(std::uint32_t task, std::uint32_t share, 
 // Splits the task at `place`; the pieces take its place in order.
 scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share, slot_cache& cache,
                                          pass_report& report) noexcept {
+  LEV_DCHECK(place < tasks_.size());
   const waiting_task original = tasks_.begin()[place];
+  // One that is too big is asked for pieces again, though it was found indivisible before.
+  const bool was_diceable = (pool_->at(original.slot).flags & task_diceable) != 0;
+  LEV_DCHECK(!was_diceable || diceable_ != 0);
   cut_result p;
   const split_result result = cut(original.slot, share, cache, report, p);
-  if (result != split_result::no_slots) --diceable_;
+  if (was_diceable && result != split_result::no_slots) --diceable_;
   if (result != split_result::done) return result;
   waiting_task* entry = tasks_.insert_after(tasks_.begin() + place, p.made - 1) - 1;
   for (std::uint32_t i = 0; i < p.made; ++i) {
@@ -332,8 +343,11 @@ std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_
 // queued.
 void scheduler::join_pieces(std::uint32_t task, std::uint32_t made) noexcept {
   slot& s = pool_->at(task);
+  LEV_DCHECK(made >= 2);
   if ((s.flags & task_is_piece) != 0) {
-    pool_->extra(s.parent).pieces.fetch_add(made - 1, memory_order_relaxed);
+    const std::uint32_t before =
+        pool_->extra(s.parent).pieces.fetch_add(made - 1, memory_order_relaxed);
+    LEV_DCHECK(before != 0);  // this piece, at least
     return;
   }
   slot_extra& join = pool_->extra(task);
@@ -346,6 +360,8 @@ void scheduler::join_pieces(std::uint32_t task, std::uint32_t made) noexcept {
 void scheduler::write_piece(std::uint32_t task, const descriptor& cut,
                             const origin& from) noexcept {
   slot& s = pool_->at(task);
+  LEV_DCHECK(from.depth <= dice_depth_max && from.parent != no_slot);
+  LEV_DCHECK(cut.argument_count <= argument_count_max);
   if (task != from.task) {
     s.state.open(state_bits::released);
   } else {
@@ -388,6 +404,7 @@ void scheduler::fill_ready() noexcept {
     }
     if (n == 0) return;
     for (std::uint32_t i = 0; i < n; ++i) {
+      LEV_DCHECK((pool_->at(batch[i]).flags & (task_is_join | task_too_big)) == 0);
       if ((pool_->at(batch[i]).flags & task_diceable) != 0) --diceable_;
       tasks_.pop_front();
     }
@@ -399,6 +416,7 @@ void scheduler::fill_ready() noexcept {
 
 void scheduler::set_filters(const filter* chain, std::size_t count, slot_cache& cache,
                             pass_report& report) noexcept {
+  LEV_ASSERT(count <= filter_count_max);
   while (!lock_.try_hold()) real_env::pause();
   for (std::size_t i = 0; i < count; ++i) filters_[i] = chain[i];
   filter_count_ = count;

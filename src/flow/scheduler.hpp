@@ -142,6 +142,8 @@ class scheduler {
 constexpr std::uint8_t dice_depth_max =
     40;  // halving 2^40 items; a hook that needs more does not shrink its pieces
 
+static_assert(dice_depth_max < 0xff);  // slot::dice_depth is a byte
+
 // cut_pieces() asks the procedure's hook, or slices evenly; returns the number of pieces, below 2
 // when it cannot be split.
 std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_t pieces) noexcept;

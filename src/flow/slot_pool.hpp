@@ -7,6 +7,7 @@
 #ifndef LEVERET_FLOW_SLOT_POOL_HPP
 #define LEVERET_FLOW_SLOT_POOL_HPP
 
+#include "base/assert.hpp"
 #include "queue/index_ring.hpp"
 #include "task/slot.hpp"
 
@@ -20,8 +21,17 @@ struct slot_cache {
     return count_.load(memory_order_acquire);
   }
   void set_count(std::uint32_t n) noexcept {
+    LEV_DCHECK(n <= size_max);
     // Pairs with count().
     count_.store(n, memory_order_release);
+  }
+  // has() is for assertions: no slot is in a cache twice.
+  bool has(std::uint32_t index) const noexcept {
+    const std::uint32_t n = count();
+    for (std::uint32_t i = 0; i < n; ++i) {
+      if (slots[i] == index) return true;
+    }
+    return false;
   }
   std::uint32_t limit = 0;
   std::uint32_t slots[size_max];
@@ -44,6 +54,7 @@ class slot_pool {
     index_ring<>::cell* spare_cells;
   };
   void open(const storage& s, std::uint32_t count, std::uint32_t spare_count) noexcept {
+    LEV_DCHECK((count & (count - 1)) == 0 && (spare_count & (spare_count - 1)) == 0);
     slots_ = s.slots;
     tails_ = s.tails;
     extras_ = s.extras;
@@ -57,9 +68,16 @@ class slot_pool {
 
   // All of them, spare ones too.
   std::uint32_t count() const noexcept { return count_; }
-  slot& at(std::uint32_t i) noexcept { return slots_[i]; }
-  slot_extra& extra(std::uint32_t i) noexcept { return extras_[i]; }
+  slot& at(std::uint32_t i) noexcept {
+    LEV_DCHECK(i < count_);
+    return slots_[i];
+  }
+  slot_extra& extra(std::uint32_t i) noexcept {
+    LEV_DCHECK(i < count_);
+    return extras_[i];
+  }
   argument& argument_at(std::uint32_t i, unsigned n) noexcept {
+    LEV_DCHECK(i < count_ && n < argument_count_max);
     return n == 0 ? slots_[i].first : tails_[i].rest[n - 1];
   }
 
@@ -67,17 +85,23 @@ class slot_pool {
   std::uint32_t try_take(slot_cache& cache) noexcept {
     std::uint32_t n = cache.count();
     if (n == 0 && (n = refill(cache)) == 0) return no_slot;
+    LEV_DCHECK_LOOK(at(cache.slots[n - 1]).state.is_free());
     cache.set_count(n - 1);
     return cache.slots[n - 1];
   }
   // try_take_spare() is for a task's submit, when try_take() found none.
   std::uint32_t try_take_spare() noexcept {
     std::uint32_t index = no_slot;
-    return spare_.try_pop(&index) ? index : no_slot;
+    if (!spare_.try_pop(&index)) return no_slot;
+    LEV_DCHECK(index >= first_spare_ && index < count_);
+    LEV_DCHECK_LOOK(at(index).state.is_free());
+    return index;
   }
   // give() frees a slot whose state is `free`. Returns whether slots went back to the ring, where
   // others see them.
   bool give(slot_cache& cache, std::uint32_t index) noexcept {
+    LEV_DCHECK_LOOK(at(index).state.is_free());
+    LEV_DCHECK_LOOK(!cache.has(index));
     const std::uint32_t n = cache.count();
     if (n >= cache.limit || index >= first_spare_) return give_back(cache, index), true;
     cache.slots[n] = index;
@@ -102,6 +126,7 @@ class slot_pool {
   [[gnu::noinline]] std::uint32_t refill(slot_cache& cache) noexcept {
     const std::uint32_t wanted = cache.limit == 0 ? 1 : (cache.limit + 1) / 2;
     const std::uint32_t n = free_.try_pop_some(cache.slots, wanted);
+    LEV_DCHECK(n <= wanted && wanted <= slot_cache::size_max);
     // Their lines are with the workers that freed them: fetch them all at once, not one by one as
     // they are written.
     for (std::uint32_t i = 0; i < n; ++i) __builtin_prefetch(&slots_[cache.slots[i]], 1, 3);
@@ -119,6 +144,7 @@ class slot_pool {
     }
     const std::uint32_t half = (cache.limit + 1) / 2;
     while (!free_.try_push_all(cache.slots, half)) real_env::pause();
+    LEV_DCHECK(cache.count() >= half);
     const std::uint32_t n = cache.count() - half;
     for (std::uint32_t i = 0; i < n; ++i) cache.slots[i] = cache.slots[i + half];
     cache.slots[n] = index;

@@ -189,6 +189,8 @@ struct machine_kind {
 const machine_kind* machine_kind_at(unsigned index) noexcept;
 const machine_kind* find_machine_kind(const char* name) noexcept;
 
+constexpr std::uint32_t workers_max = 1024;  // of one runtime
+
 // current_actor(): the participant the running code belongs to, null on a host thread that does not
 // run tasks at the moment. A machine that switches actors on one thread sets it at every switch.
 void* current_actor() noexcept;

@@ -67,6 +67,7 @@ std::uint32_t try_take_room(core& c, participant& self, edge_list& edges, bool i
   const auto take = [&]() noexcept {
     return is_spare ? c.pool.try_take_spare() : c.pool.try_take(self.free_slots);
   };
+  LEV_DCHECK(edges.count <= options::after_max);
   if (edges.count == 0) return take();
   const bool has_own = !is_spare && self.free_slots.count() != 0;
   if ((!has_own && c.pool.looks_exhausted(is_spare)) || !c.edges.has(edges.count)) return no_slot;
@@ -85,6 +86,7 @@ std::uint32_t await_slot(core& c, participant& self, edge_list& edges) noexcept 
     if (!wait_space_inside(c, self, edges.count)) return no_slot;
     if ((task = try_take_room(c, self, edges, false)) != no_slot) return task;
   }
+  LEV_DCHECK(self.running == nullptr);
   const bool may_help = c.settings.full == when_full::help;
   do {
     if (!may_help || !help(c, self)) {

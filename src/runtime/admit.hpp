@@ -54,6 +54,7 @@ bool refuse_full(core& c, const edge_list& edges, refusal* why) noexcept;
 
 inline void write_slot(core& c, const participant& self, std::uint32_t task, const draft& d,
                        std::uint8_t flags) noexcept {
+  LEV_DCHECK(d.argument_count <= argument_count_max);
   slot& s = c.pool.at(task);
   const job* by = self.running;
   s.state.open((flags & task_detached) != 0 ? std::uint64_t{state_bits::released} : 0);

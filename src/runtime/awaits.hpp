@@ -35,7 +35,8 @@ struct await_shared : awaited {
     return true;
   }
   void disarm() noexcept override {
-    wanted.fetch_sub(1, memory_order_relaxed);
+    const std::uint32_t before = wanted.fetch_sub(1, memory_order_relaxed);
+    LEV_DCHECK(before != 0);
     // Those of other contexts are disarmed together with this one.
     self.wants.store(self.wants.load(memory_order_relaxed) & ~want, memory_order_relaxed);
   }

@@ -87,6 +87,7 @@ void leave_all(void* mine) noexcept {
 }
 
 void use(core& c, std::uint32_t index) noexcept {
+  LEV_ASSERT(index >= c.first_host && index < c.people_count);
   std::uint32_t used = c.people_used.load(memory_order_relaxed);
   // Pairs with looks_idle(): thieves and sleepers look at this participant's inbox from here on.
   // Sequentially consistent, as those looks are.
@@ -132,6 +133,8 @@ participant* bind(core& c) noexcept {
     if (p.is_bound.load(memory_order_relaxed) != 0 ||
         p.is_bound.exchange(1, memory_order_acquire) != 0)
       continue;
+    // As the thread before left it (unbind()).
+    LEV_ASSERT(p.index == i && is_at_rest(p));
     use(c, i);
     mine->push_back({c.id, &p});
     return &p;
@@ -186,6 +189,7 @@ participant* here(core& c) noexcept {
   if (auto* actor = static_cast<participant*>(current_actor());
       actor != nullptr && actor->home == &c)
     return actor;
+  LEV_DCHECK(last_used.runtime_id != c.id || last_used.self->home == &c);
   if (last_used.runtime_id == c.id) return last_used.self;
   if (this_thread != nullptr) {
     for (const binding& b : *this_thread) {
@@ -200,6 +204,7 @@ participant* here(core& c) noexcept {
 }
 
 participant* closer(core& c) noexcept {
+  LEV_ASSERT(!c.people[c.people_count - 1].is_worker);
   use(c, c.people_count - 1);
   return &c.people[c.people_count - 1];
 }

@@ -30,12 +30,14 @@ class bulk {
     if (task == no_slot) return refuse_full(core_, none, why);
     write_slot(core_, self_, task, d, flags);
     core_.pool.at(task).parent = join_;
-    core_.pool.extra(join_).pieces.fetch_add(1, memory_order_relaxed);
+    const std::uint32_t before = core_.pool.extra(join_).pieces.fetch_add(1, memory_order_relaxed);
+    LEV_DCHECK(before != 0);  // the submit's own, which keeps the join open
     if ((flags & (task_diceable | task_too_big)) != 0 || core_.sched.has_filters()) {
       self_.counters.submitted.add(1);
       enqueue(core_, self_, task);
       return true;
     }
+    LEV_DCHECK(count_ < batch_max);
     batch_[count_++] = task;
     if (count_ == batch_max) flush();
     return true;
@@ -80,6 +82,8 @@ std::uint32_t open_join(core& c, participant& self, refusal* why) noexcept {
   const draft nothing{0, 0, 0, 0, 0, 0, nullptr};
   write_slot(c, self, join, nothing, task_is_join);
   slot_extra& extra = c.pool.extra(join);
+  LEV_DCHECK_LOOK(extra.pieces.load(memory_order_relaxed) == 0);
+  LEV_DCHECK(extra.exception == nullptr);  // the slot's last task's
   extra.pieces.store(1, memory_order_relaxed);
   extra.failures.store(0, memory_order_relaxed);
   extra.first_failure.store(0, memory_order_relaxed);
@@ -140,6 +144,7 @@ struct loop_body {
   void (*run)(void*, range);
   void* context;
 };
+static_assert(sizeof(loop_body) == 2 * sizeof(void*));  // item_costs::place_of() knows it by that
 procedure_id loop_procedure() {
   static const procedure_id id =
       define("leveret.parallel_for", [](loop_body b, range r) { b.run(b.context, r); }).id;

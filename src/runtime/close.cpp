@@ -21,6 +21,7 @@ namespace lev::detail {
 namespace {
 
 void stop_workers(core& c) noexcept {
+  LEV_ASSERT(!c.is_closed && c.closing.load(memory_order_relaxed) == 1);
   c.stopping.store(
       1, memory_order_seq_cst);  // Pairs with work(); sequentially consistent: before the wake-ups
   for (std::uint32_t i = c.first_actor; i < c.first_host; ++i) unpark(c, i);
@@ -58,10 +59,13 @@ void close(core* c) noexcept {
     return;
   }
   // Destroying a runtime from one of its own tasks can only end in a crash: end in a clear one.
-  LEV_EXPECTS(close_within(c, forever, false) == status::ok,
+  const status closed = close_within(c, forever, false);
+  LEV_EXPECTS(closed == status::ok,
               "a runtime was destroyed by one of its own tasks; destroy it where it was made");
+  LEV_ASSERT(c->is_closed);
   for (std::uint32_t i = 0; i < c->people_count; ++i) {
     participant& p = c->people[i];
+    LEV_DCHECK(is_at_rest(p) && p.box.looks_empty());
     close_contexts(p);
     if (p.store != nullptr && c->remote == nullptr)
       c->place->close_store(p.store, c->settings.local_store_bytes);

@@ -61,9 +61,11 @@ participant* closer(core& c) noexcept;
 
 // A ticket's number: generation and slot.
 constexpr std::uint64_t ticket_id(std::uint32_t task, std::uint32_t generation) noexcept {
+  LEV_DCHECK(task != no_slot);
   return std::uint64_t{generation} << 32 | (task + 1);
 }
 constexpr std::uint32_t ticket_task(std::uint64_t id) noexcept {
+  LEV_DCHECK(static_cast<std::uint32_t>(id) != 0);  // check_ticket() has let it pass
   return static_cast<std::uint32_t>(id) - 1;
 }
 constexpr std::uint32_t ticket_generation(std::uint64_t id) noexcept {

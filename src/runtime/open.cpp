@@ -20,16 +20,24 @@ namespace {
   throw error(code, -1, message);
 }
 
-constexpr std::uint32_t workers_limit = 1024;
 constexpr std::uint32_t tickets_limit = 1u << 24;
+constexpr std::uint32_t hosts_limit = 4096;
 constexpr std::size_t local_store_limit = std::size_t{1} << 32;
-constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t context_stack_min = 16 << 10;
 constexpr std::size_t context_stack_limit = std::size_t{1} << 32;
 
+// As the messages below have them.
+static_assert(workers_max == 1024 && ahead_max == 16 && contexts_max == 16);
+// A participant's number, plus 1, has 16 bits in a task's state word and in a mailbox's lease: the
+// workers, the service, the hosts, and the one who closes.
+static_assert(workers_max + 1 + hosts_limit + 1 < 0xffff);
+// Slots, with those kept for tasks, and two edges each, are counted in 32 bits; positions of the
+// rings must tell a full one from an empty one.
+static_assert(std::uint64_t{tickets_limit} * 2 < std::uint64_t{1} << 31);
+
 // Brings a configuration into its final form, or refuses it.
 void settle_config(config& c, bool is_remote) {
-  if (c.workers < 0 || c.workers > static_cast<int>(workers_limit)) {
+  if (c.workers < 0 || c.workers > static_cast<int>(workers_max)) {
     refuse_config(status::bad_config, "config.workers = %lld: must be 0 (automatic) to 1024",
                   static_cast<unsigned long long>(static_cast<long long>(c.workers)));
   }
@@ -49,7 +57,7 @@ void settle_config(config& c, bool is_remote) {
   c.local_store_bytes = round_up(c.local_store_bytes, page_bytes);
   if (c.depth > ahead_max)
     refuse_config(status::bad_config, "config.depth = %llu: must be 0 (automatic) to 16", c.depth);
-  if (c.host_threads == 0 || c.host_threads > 4096) {
+  if (c.host_threads == 0 || c.host_threads > hosts_limit) {
     refuse_config(status::bad_config, "config.host_threads = %llu: must be 1 to 4096",
                   c.host_threads);
   }
@@ -77,6 +85,7 @@ void settle_config(config& c, bool is_remote) {
                   c.trace_events);
   }
   if (c.trace_events != 0) c.trace_events = power_of_two_above(c.trace_events);
+  LEV_ASSERT(c.workers > 0 && c.local_store_bytes % page_bytes == 0);
 }
 
 // The name goes into a socket's, and into messages.
@@ -134,6 +143,8 @@ void open_shared(core& c) {
   c.waiting.reset(new waiting_task[std::size_t{queued} * 2]);
   c.nodes.reset(new dependant[edges]);
   index_ring<>::cell* cells = c.cells.get();
+  const index_ring<>::cell* const cells_end =
+      cells + (std::size_t{n} + edges + spare + std::size_t{queued} * 2);
   const auto next_cells = [&cells](std::size_t count) {
     cells += count;
     return cells - count;
@@ -150,11 +161,13 @@ void open_shared(core& c) {
   c.sched.open(&c.pool,
                {prefilter, next_cells(queued), c.waiting.get(), c.waiting.get() + queued, queued},
                limits);
+  LEV_ASSERT(cells == cells_end);
 }
 
 void open_people(core& c) {
   // The last one is for whoever closes the runtime when all others are taken.
   c.people_count = c.first_host + (c.caps.many_hosts ? c.settings.host_threads : 1) + 1;
+  LEV_ASSERT(c.first_host >= c.workers && c.people_count < 0xffff);
   c.participants.reset(new participant[c.people_count]);
   c.flags.reset(new doorbell<>::flag*[c.people_count]);
   c.people = c.participants.get();
@@ -175,6 +188,7 @@ void open_people(core& c) {
     // All caches together hold at most half of the slots, so one participant cannot starve another.
     p.free_slots.limit = smaller(slot_cache::size_max, c.settings.tickets / 2 / c.people_count);
     if (p.free_slots.limit < 4) p.free_slots.limit = 0;  // too few to share out
+    LEV_ASSERT(p.free_slots.limit <= slot_cache::size_max);
     if (frames) p.frames = c.frames.get() + frames_each * i;
     for (atomic<std::uint32_t>& s : p.staged) s.store(no_slot, memory_order_relaxed);
     if (c.hints != nullptr) p.hints = c.hints.get() + std::size_t{inbox_capacity} * i;
@@ -217,6 +231,7 @@ bool open_lines(core& c) {
     participant& hull = c.people[i];
     hull.store = static_cast<char*>(remote->store_of(i));
     hull.store_map.open(c.settings.local_store_bytes);
+    LEV_ASSERT(hull.store != nullptr && hull.is_worker);
   }
   c.remote = remote;
   c.shares_workers = c.settings.pool != nullptr;
@@ -225,6 +240,7 @@ bool open_lines(core& c) {
 
 void run_worker(void* context, std::uint32_t worker) {
   auto& c = *static_cast<core*>(context);
+  LEV_ASSERT(worker >= c.first_actor && worker < c.first_host);
   set_current_actor(&c.people[worker]);
   work(c, c.people[worker]);
   set_current_actor(nullptr);
@@ -272,6 +288,7 @@ std::unique_ptr<core> build(const config& given) {
   if (!c->caps.virtual_time) c->turns_per_look = measure_turns(*c->place);
   const std::uint32_t own_depth = c->caps.remote ? 8 : c->caps.async_copies ? 2 : 4;
   c->depth = settings.depth != 0 ? settings.depth : own_depth;
+  LEV_ASSERT(c->depth <= ahead_max && c->takers != 0 && c->first_actor < c->first_host);
   open_shared(*c);
   open_people(*c);
   return c;

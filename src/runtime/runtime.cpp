@@ -129,6 +129,7 @@ status runtime::write_trace(const char* path) const noexcept {
   std::FILE* file = path == nullptr ? nullptr : std::fopen(path, "we");
   if (file == nullptr) return status::unavailable;
   chrome_writer writer(file);
+  LEV_ASSERT(core_->first_host < core_->people_count);
   for (std::uint32_t i = 0; i <= core_->first_host; ++i) {
     char name[32];
     const char* kind = i < core_->workers      ? "worker %u"

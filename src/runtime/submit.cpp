@@ -18,6 +18,7 @@ namespace lev::detail {
 namespace {
 
 constexpr std::uint32_t direct_workers_max = 64;  // looked at for the direct path
+static_assert(direct_workers_max < 0xff);         // slot::mailbox is a byte
 
 // Sends the task to a worker that polls for it. False: there is none. One that sleeps takes long to
 // wake, and a letter is for it alone: then the ready queue is better, where a host that waits finds
@@ -36,6 +37,7 @@ bool try_direct(core& c, participant& self, std::uint32_t task, const draft& d) 
       continue;
     }
     slot& s = c.pool.at(task);
+    LEV_DCHECK(s.mailbox == 0 && (s.flags & (task_detached | task_is_piece)) == 0);
     s.mailbox = static_cast<std::uint8_t>(w + 1);
     letter l;
     l.task = task;
@@ -76,13 +78,16 @@ bool start_after(core& c, participant& self, std::uint32_t task, const std::uint
     ++own;
   }
   const bool is_accepted = i == count;
+  LEV_DCHECK(own >= 1 && own <= count + 1);
   if (!is_accepted) {
     give_edges(c, edges, i, count);
     extra.is_withdrawn = true;
     own += count - i;
   }
   // Pairs with serve_dependants(): the last one to let go starts the task.
-  if (extra.predecessors.fetch_sub(own, memory_order_acq_rel) == own) start(c, self, task);
+  const std::uint32_t before = extra.predecessors.fetch_sub(own, memory_order_acq_rel);
+  LEV_DCHECK(before >= own);
+  if (before == own) start(c, self, task);
   return is_accepted || refuse_after(status::stale_ticket, i, why);
 }
 
@@ -96,6 +101,7 @@ void sort_locks(slot_extra& extra, const mutex_id* locks, std::uint32_t count) n
     if (!is_new) continue;
     for (; place > 0 && extra.locks[place - 1] > locks[i]; --place)
       extra.locks[place] = extra.locks[place - 1];
+    LEV_DCHECK(extra.lock_count < mutexes_per_task_max);
     extra.locks[place] = locks[i];
     ++extra.lock_count;
   }
@@ -103,6 +109,7 @@ void sort_locks(slot_extra& extra, const mutex_id* locks, std::uint32_t count) n
 
 inline void route(core& c, participant& self, std::uint32_t task, const draft& d) noexcept {
   const std::uint8_t flags = c.pool.at(task).flags;
+  LEV_DCHECK((flags & (task_is_piece | task_is_join | task_has_locks)) == 0);
   const bool plain =
       (flags & (task_detached | task_diceable | task_too_big)) == 0 && self.running == nullptr;
   if (plain && c.remote == nullptr && !c.sched.has_filters() && try_direct(c, self, task, d))

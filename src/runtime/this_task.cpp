@@ -1,4 +1,5 @@
 // What a task's body asks of its worker: data, waiting, threads of its own.
+#include <leveret/interleave.hpp>
 #include <leveret/status.hpp>
 
 #include "worker/contexts.hpp"
@@ -17,6 +18,9 @@ namespace {
 // as long (bench get-compute-put, at most one cycle a byte).
 constexpr std::uint32_t lines_in_flight = 16;
 constexpr std::uint32_t contexts_min = 4;
+static_assert(contexts_min <= contexts_max && lines_in_flight >= contexts_min);
+static_assert(detail::line_bytes == line_bytes && detail::burst_lines_max == burst_lines_max);
+static_assert(task_tags < 32);  // wait_all() takes one bit a tag
 
 // Declared memory of this size stays in a core's own cache: waiting for it costs more than it
 // takes. Measured with a cache of 1 MiB, chains of 64-byte blocks: in 1 MiB, 21 ns a block with one
@@ -43,6 +47,7 @@ void choose_limit(contexts& c, std::size_t bytes, std::size_t from_bytes) noexce
   if (c.chosen_bytes == bytes && c.chosen_from_bytes == from_bytes) return;
   if (!c.is_automatic) return;
   c.limit = limit_for(c, bytes, from_bytes);
+  LEV_DCHECK(c.limit >= 1 && c.limit <= contexts_max);
   c.chosen_bytes = bytes;
   c.chosen_from_bytes = from_bytes;
 }
@@ -73,6 +78,7 @@ constexpr std::uint32_t yields_per_offer = 256;
 transfer_set& set_of(contexts& c, unsigned tag) {
   if (tag >= task_tags) [[unlikely]]
     refuse_tag(tag);
+  LEV_DCHECK(runs_here(*c.self) && c.self->held == &c);
   transfer_set* const set = c.self->running->transfers;
   if (set == nullptr) [[unlikely]]
     return first_set_of(c);
@@ -152,6 +158,7 @@ void task_context::wait_all(std::uint32_t tags) {
 
 void task_context::yield() noexcept {
   contexts& c = *home_;
+  LEV_DCHECK(runs_here(*c.self));
   if (c.is_automatic) {
     c.limit = c.limit_max;
     c.chosen_bytes = 0;
@@ -181,6 +188,7 @@ std::size_t task_context::stack_left() const noexcept {
   // Not the address of a variable: AddressSanitizer keeps those elsewhere.
   const auto* here = static_cast<const char*>(__builtin_frame_address(0));
   const auto* bottom = static_cast<const char*>(home_->current->flow.stack_bottom());
+  LEV_DCHECK(bottom == nullptr || here >= bottom);  // or it has left its stack already
   return bottom == nullptr ? 0 : static_cast<std::size_t>(here - bottom);
 }
 

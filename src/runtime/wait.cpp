@@ -25,6 +25,7 @@ constexpr std::uint64_t poll_first_ns = 1'000;
 // join of its piece.
 bool waits_for_itself(core& c, const participant& self, std::uint64_t id) noexcept {
   const std::uint32_t task = ticket_task(id);
+  LEV_DCHECK(runs_here(self));
   if (c.pool.at(task).state.generation() != ticket_generation(id)) return false;
   for (const job* j = self.running; j != nullptr; j = j->below) {
     if (j->task == task || (j->parent == task && (j->flags & task_is_piece) != 0)) return true;
@@ -47,11 +48,14 @@ outcome collect(core& c, participant* self, std::uint64_t id) noexcept {
   outcome o;
   o.code = s.state.collect(ticket_generation(id));
   if (o.code == status::stale_ticket || o.code == status::pending) return o;
+  LEV_DCHECK_LOOK(!s.state.is_free() && !s.state.is_live());  // taken, by this caller
+  LEV_DCHECK(s.mailbox <= c.workers && (s.flags & (task_detached | task_is_piece)) == 0);
   if (o.code != status::ok) {
     slot_extra& extra = c.pool.extra(task);
     o.task_code = extra.task_code;
     o.failures = (s.flags & task_is_join) != 0 ? extra.failures.load(memory_order_relaxed) : 1;
     o.exception = std::exchange(extra.exception, nullptr);
+    LEV_DCHECK(o.failures != 0);
   }
   if (s.mailbox != 0) c.people[s.mailbox - 1].mail.release_lease();
   s.state.retire();
@@ -137,6 +141,7 @@ bool is_there_soon(core& c, participant& self, await_ticket& what) noexcept {
 
 bool await_one(core& c, participant& self, await_ticket& what, std::uint64_t deadline_ns,
                wait_policy how) noexcept {
+  LEV_DCHECK(runs_here(self) && how != wait_policy::of_runtime);
   flush_notices(c, self);
   if (waits_inside(c, self)) return wait_in_task(c, self, what, deadline_ns);
   // A task that is in a queue is better run here than waited for.
@@ -212,6 +217,7 @@ void release(core* c, std::uint64_t id) noexcept {
   status result = status::ok;
   const auto released = s.state.release(ticket_generation(id), &result);
   if (released != task_state<>::release_result::freed) return;
+  LEV_DCHECK(s.mailbox <= c->workers && result != status::pending);
   if (result != status::ok) {
     const slot_extra& extra = c->pool.extra(task);
     const bool is_join = (s.flags & task_is_join) != 0;
@@ -300,6 +306,7 @@ bool wait_space_inside(core& c, participant& self, std::uint32_t edges) noexcept
   for (;;) {
     if (serve_until(c, self, what, deadline_after(c, patience_ns), wait_policy::help)) return true;
     std::uint32_t on_their_way = 0;
+    LEV_DCHECK(self.nest != 0);  // in a callback: tasks run elsewhere
     for (std::uint32_t w = 0; w < c.workers; ++w)
       on_their_way += c.lines[w].load.load(memory_order_relaxed);
     if (on_their_way == 0) return false;
@@ -307,6 +314,7 @@ bool wait_space_inside(core& c, participant& self, std::uint32_t edges) noexcept
 }
 
 void throw_outcome(const outcome& o) {
+  LEV_ASSERT(o.code != status::ok);
   if (o.exception) std::rethrow_exception(o.exception);
   char message[200];
   if (o.code == status::would_deadlock) {
@@ -355,6 +363,7 @@ outcome wait_any_id(core* c, std::uint64_t* ids, std::size_t count, std::size_t*
   const std::size_t done = what.first_done();
   if (done == none_ready)
     return failed_with(timeout_ns == 0 ? status::timed_out : gave_up(deadline));
+  LEV_DCHECK(done < count && ids[done] != 0);
   *index = done;
   return collect(*c, self, std::exchange(ids[done], 0));
 }

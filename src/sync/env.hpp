@@ -23,6 +23,7 @@ namespace lev {
 // must not share a pair.
 constexpr std::size_t line_pair_bytes = 128;
 constexpr std::size_t line_bytes = 64;
+static_assert(line_pair_bytes == 2 * line_bytes);
 
 using std::memory_order_acq_rel;
 using std::memory_order_acquire;

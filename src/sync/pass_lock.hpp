@@ -50,6 +50,9 @@ class pass_lock {
     return false;
   }
 
+  // is_held() is for assertions: somebody holds it, or does the job.
+  bool is_held() const noexcept { return word_.load(memory_order_relaxed) != idle; }
+
  private:
   enum : std::uint32_t { idle = 0, busy = 1, asked = 2 };
 

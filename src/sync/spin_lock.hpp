@@ -26,6 +26,8 @@ class spin_lock {
     // Pairs with try_lock(): publishes what was done under the lock.
     taken_.store(0, memory_order_release);
   }
+  // is_held() is for assertions: somebody holds it.
+  bool is_held() const noexcept { return taken_.load(memory_order_relaxed) != 0; }
 
  private:
   // Written by whoever takes or frees the lock, read by those who try: publishes what the lock

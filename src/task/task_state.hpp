@@ -21,6 +21,7 @@
 
 #include <leveret/status.hpp>
 
+#include "base/assert.hpp"
 #include "sync/env.hpp"
 
 #include <cstdint>
@@ -66,11 +67,19 @@ class task_state {
 
   // The submitter's: the slot is its own, taken from a free list. `flags` is 0 or released.
   void open(std::uint64_t flags = 0) noexcept {
-    const std::uint32_t generation = bits::generation(word_.load(memory_order_relaxed));
-    word_.store(bits::make(generation, bits::live) | flags, memory_order_relaxed);
+    const std::uint64_t w = word_.load(memory_order_relaxed);
+    LEV_DCHECK(bits::phase(w) == bits::free && (flags & ~std::uint64_t{bits::released}) == 0);
+    word_.store(bits::make(bits::generation(w), bits::live) | flags, memory_order_relaxed);
   }
   std::uint32_t generation() const noexcept {
     return bits::generation(word_.load(memory_order_relaxed));
+  }
+  // is_free() and is_live() are for assertions.
+  bool is_free() const noexcept {
+    return bits::phase(word_.load(memory_order_relaxed)) == bits::free;
+  }
+  bool is_live() const noexcept {
+    return bits::phase(word_.load(memory_order_relaxed)) == bits::live;
   }
   std::uint64_t word() const noexcept {
     // Pairs with try_finish(): announcements' data (callback, dependants) are visible to the
@@ -118,6 +127,7 @@ class task_state {
   // try_finish() is the completer's: live -> done, or -> free when nobody holds the ticket. `seen`
   // is the word as it was when its flags were served; on failure it is the word as it is now.
   bool try_finish(std::uint64_t& seen, status outcome) noexcept {
+    LEV_DCHECK(bits::phase(seen) == bits::live && outcome != status::pending);
     const std::uint32_t generation = bits::generation(seen);
     const std::uint64_t next = (seen & bits::released) != 0
                                    ? bits::make(generation + 1, bits::free)
@@ -129,6 +139,7 @@ class task_state {
   // retract() is the completer's, before it serves what `flag` announces: a later announcement then
   // changes the word, and try_finish() notices. False: the word has changed, look again.
   bool retract(std::uint64_t& seen, std::uint64_t flag) noexcept {
+    LEV_DCHECK(bits::phase(seen) == bits::live && (seen & flag) != 0);
     // Pairs with announce(): what it published is visible to the completer.
     if (!word_.compare_exchange_strong(seen, seen & ~flag, memory_order_acq_rel,
                                        memory_order_acquire))
@@ -154,7 +165,9 @@ class task_state {
   }
   // retire() makes the slot free for the next generation; its caller puts it into a free list.
   void retire() noexcept {
-    word_.store(bits::make(generation() + 1, bits::free), memory_order_relaxed);
+    const std::uint64_t w = word_.load(memory_order_relaxed);
+    LEV_DCHECK(bits::phase(w) == bits::taken || bits::phase(w) == bits::live);
+    word_.store(bits::make(bits::generation(w) + 1, bits::free), memory_order_relaxed);
   }
 
   // release() gives up the ticket. freed: the task was done with the outcome stored in `result`,

@@ -70,6 +70,7 @@ void describe_elements(engine& e, std::uint32_t task, char* text, std::size_t si
 
 void fail_victim(engine& e, participant& self, std::uint32_t task, status code,
                  std::uint32_t attempts, const remote_death& d) noexcept {
+  LEV_DCHECK(code != status::ok && attempts != 0);
   const slot& s = e.pool.at(task);
   char how[64];
   char where[64];
@@ -170,6 +171,7 @@ bool is_loop(engine& e, const remote_death& d) noexcept {
 // turn.
 std::uint32_t empty_line(engine& e, std::uint32_t worker, bool is_timed) noexcept {
   remote_line& line = e.lines[worker];
+  LEV_DCHECK(line.turn.is_held() && !line.is_up);  // nobody posts to it meanwhile
   const bool was_begun = is_timed || e.remote->was_begun(worker);
   std::uint32_t victim = no_slot;
   for (bool is_first = true; line.collected != line.posted; is_first = false) {
@@ -182,6 +184,7 @@ std::uint32_t empty_line(engine& e, std::uint32_t worker, bool is_timed) noexcep
       push_ready(e, j.task);
     }
   }
+  LEV_DCHECK(e.people[worker].store_map.blocks() == 0);
   line.asked = 0;
   line.load.store(0, memory_order_relaxed);
   line.is_full.store(0, memory_order_relaxed);
@@ -190,6 +193,7 @@ std::uint32_t empty_line(engine& e, std::uint32_t worker, bool is_timed) noexcep
 }
 
 void bury(engine& e, participant& self, remote_death d) noexcept {
+  LEV_DCHECK(is_service(e, self) && d.worker < e.workers);
   remote_line& line = e.lines[d.worker];
   hold(line);
   line.is_up = false;
@@ -217,6 +221,7 @@ void bury(engine& e, participant& self, remote_death d) noexcept {
 // Kills the worker whose task has been running for too long.
 void check_time(engine& e, std::uint32_t worker, std::uint64_t now) noexcept {
   remote_line& line = e.lines[worker];
+  LEV_DCHECK(line.turn.is_held());
   if (line.posted == line.collected) return;
   const bool was_begun = e.remote->was_begun(worker);
   // The time begins once when the task is next, and once more when the worker says that it begins.
@@ -233,6 +238,7 @@ void check_time(engine& e, std::uint32_t worker, std::uint64_t now) noexcept {
 }  // namespace
 
 void attend(engine& e, participant& self) noexcept {
+  LEV_DCHECK(is_service(e, self) && runs_here(self));
   remote_death d;
   while (e.remote->next_death(&d)) {
     bury(e, self, d);

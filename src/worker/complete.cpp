@@ -13,6 +13,7 @@ namespace {
 
 void release_mutexes(engine& e, participant& self, std::uint32_t task) noexcept {
   slot_extra& extra = e.pool.extra(task);
+  LEV_DCHECK(extra.locks_held == extra.lock_count);  // or it was queued too soon
   for (std::uint32_t i = 0; i < extra.locks_held; ++i) {
     const std::uint32_t next = e.mutexes.release(e.pool, extra.locks[i]);
     if (next != no_slot && e.mutexes.acquire(e.pool, next)) enqueue(e, self, next);
@@ -24,6 +25,7 @@ void release_mutexes(engine& e, participant& self, std::uint32_t task) noexcept 
 // The first failure of a join's pieces is kept with its exception; the others are counted.
 void fail_join(engine& e, std::uint32_t join, std::uint32_t piece, status result,
                int task_code) noexcept {
+  LEV_DCHECK(result != status::ok && join != piece);
   slot_extra& to = e.pool.extra(join);
   slot_extra& from = e.pool.extra(piece);
   to.failures.fetch_add(1, memory_order_relaxed);
@@ -83,8 +85,9 @@ void run_tail(engine& e, participant& self, const served& s) noexcept {
   job tail;
   tail.below = self.running;
   self.running = &tail;
-  ++self.nest;
+  const std::uint32_t nest = ++self.nest;
   call_back(e, s.callback, s.context);
+  LEV_DCHECK(self.running == &tail && self.nest == nest);  // on whatever stack it waited
   if (tail.transfers != nullptr) end_transfers(self, tail);
   --self.nest;
   self.running = tail.below;
@@ -95,6 +98,7 @@ void run_tail(engine& e, participant& self, const served& s) noexcept {
 void finish(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,
             std::uint8_t flags, status result, int task_code) noexcept {
   slot& s = e.pool.at(task);
+  LEV_DCHECK((flags & task_is_piece) == 0);
   if (result != status::ok) e.pool.extra(task).task_code = task_code;
   served found;
   if ((flags & task_detached) != 0) {
@@ -111,6 +115,7 @@ void finish(engine& e, participant& self, std::uint32_t task, std::uint64_t seen
     const std::uint32_t failures =
         is_join ? e.pool.extra(task).failures.load(memory_order_relaxed) : 1;
     if (result != status::ok) fail_unclaimed(e, task, result, task_code, failures);
+    LEV_DCHECK(s.mailbox <= e.workers);
     if (s.mailbox != 0) e.people[s.mailbox - 1].mail.release_lease();
     give_slot(e, self, task);
   }
@@ -124,9 +129,12 @@ void finish(engine& e, participant& self, std::uint32_t task, std::uint64_t seen
 void count_pieces(engine& e, participant& self, std::uint32_t join, std::uint32_t count) noexcept {
   slot_extra& extra = e.pool.extra(join);
   // Pairs with the other participants' count-downs: whoever reaches 0 sees all pieces' outputs.
-  if (extra.pieces.fetch_sub(count, memory_order_acq_rel) != count) return;
+  const std::uint32_t before = extra.pieces.fetch_sub(count, memory_order_acq_rel);
+  LEV_DCHECK(count != 0 && before >= count);
+  if (before != count) return;
   const auto failure = static_cast<status>(extra.first_failure.load(memory_order_relaxed));
   const slot& s = e.pool.at(join);
+  LEV_DCHECK((s.flags & task_is_join) != 0);
   complete(e, self, join, s.state.word(), s.flags, failure, extra.task_code);
 }
 
@@ -138,6 +146,7 @@ void end_piece(engine& e, participant& self, std::uint32_t task, status result,
   s.state.retire();
   give_slot(e, self, task);
   if (self.notice_join != join) flush_notices(e, self);
+  LEV_DCHECK(self.notice_count == 0 || self.notice_join == join);
   self.notice_join = join;
   ++self.notice_count;
 }
@@ -175,6 +184,7 @@ void complete_any(engine& e, participant& self, std::uint32_t task, std::uint64_
 }
 
 void end_bulk(engine& e, participant& self, std::uint32_t join) noexcept {
+  LEV_DCHECK((e.pool.at(join).flags & task_is_join) != 0);
   if (self.notice_join == join) {
     ++self.notice_count;
     flush_notices(e, self);
@@ -186,6 +196,7 @@ void end_bulk(engine& e, participant& self, std::uint32_t join) noexcept {
 void flush_notices(engine& e, participant& self) noexcept {
   // Completing a join starts its dependants, and where workers are remote that may bring more ends.
   while (self.notice_count != 0) {
+    LEV_DCHECK(self.notice_join != no_slot);
     const std::uint32_t count = std::exchange(self.notice_count, 0);
     count_pieces(e, self, std::exchange(self.notice_join, no_slot), count);
   }
@@ -195,6 +206,7 @@ void flush_notices(engine& e, participant& self) noexcept {
 // long chain of dependants takes no stack: each completion may add to the chain.
 void fail_unrun(engine& e, participant& self, std::uint32_t task, status code) noexcept {
   slot_extra& extra = e.pool.extra(task);
+  LEV_DCHECK(code != status::ok && task != self.failing);
   extra.first_failure.store(static_cast<std::uint32_t>(code), memory_order_relaxed);
   extra.lock_next = self.failing;
   self.failing = task;
@@ -222,6 +234,8 @@ void fail_undiced(engine& e, participant& self, std::uint32_t chain) noexcept {
 
 void start(engine& e, participant& self, std::uint32_t task) noexcept {
   slot& s = e.pool.at(task);
+  LEV_DCHECK_LOOK(e.pool.extra(task).predecessors.load(memory_order_relaxed) == 0);
+  LEV_DCHECK_LOOK(s.state.is_live());
   if (e.pool.extra(task).is_withdrawn) {
     s.state.retire();
     give_slot(e, self, task);
@@ -247,19 +261,25 @@ void serve_dependants(engine& e, participant& self, std::uint32_t list, status o
       extra.first_failure.store(static_cast<std::uint32_t>(outcome), memory_order_relaxed);
     // Pairs with the other predecessors' count-downs: whoever reaches 0 sees all their outputs and
     // failures.
-    if (extra.predecessors.fetch_sub(1, memory_order_acq_rel) == 1) start(e, self, node.slot);
+    const std::uint32_t before = extra.predecessors.fetch_sub(1, memory_order_acq_rel);
+    LEV_DCHECK(before != 0);
+    if (before == 1) start(e, self, node.slot);
   }
 }
 
 // Completions are read before submissions. A task's children are counted as submitted before it is
 // counted as completed, so if the two sums agree, every task submitted until the second sum began
-// was complete when the first one ended (Mattern 1987).
+// was complete when the first one ended (Mattern 1987). That holds for a thread, too, which has bound
+// itself meanwhile: what it submitted may be in the first sum, so it must be in the second.
 bool is_quiescent(engine& e, std::uint32_t open_joins) noexcept {
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
   std::uint64_t completed = 0;
   for (std::uint32_t i = 0; i < used; ++i) completed += e.people[i].counters.completed.read();
   std::uint64_t submitted = 0;
-  for (std::uint32_t i = 0; i < used; ++i) submitted += e.people[i].counters.submitted.read();
+  const std::uint32_t used_by_now = e.people_used.load(memory_order_relaxed);
+  for (std::uint32_t i = 0; i < used_by_now; ++i)
+    submitted += e.people[i].counters.submitted.read();
+  LEV_DCHECK(completed <= submitted);
   return submitted - completed <= open_joins;
 }
 

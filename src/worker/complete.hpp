@@ -17,6 +17,8 @@ inline void complete(engine& e, participant& self, std::uint32_t task, std::uint
   // nobody has announced anything at.
   constexpr std::uint8_t rare = task_has_locks | task_is_piece | task_is_join;
   task_state<>& state = e.pool.at(task).state;
+  LEV_DCHECK(state_bits::phase(seen) == state_bits::live && result != status::pending);
+  LEV_DCHECK_LOOK(state.generation() == state_bits::generation(seen));
   if (result != status::ok || (flags & rare) != 0)
     return complete_any(e, self, task, seen, flags, result, task_code);
   if ((flags & task_detached) != 0) {

@@ -19,9 +19,12 @@ constexpr std::uint64_t switch_cycles = 175;
 
 // Of the machine's tags the first are the pipeline's.
 constexpr std::uint32_t first_task_tag = 64;
+static_assert(ahead_max + contexts_max <= first_task_tag);  // a frame's number is its tag
+static_assert(task_tags <= 32);                             // bits of transfer_set::pending
 
 // Into the ring, with the next turn.
 void enter_ring(contexts& c, held_context& h) noexcept {
+  LEV_DCHECK(&h != c.current && h.home == &c && c.live < contexts_max);
   h.next = c.current->next;
   c.current->next = &h;
   ++c.live;
@@ -48,9 +51,11 @@ held_context& unlink(contexts& c, held_context& h) noexcept {
 
 void leave_ring(contexts& c, held_context& h) noexcept {
   if (c.live == 1) revive(c);
+  LEV_DCHECK(&h != &c.all[0] && h.thread == nullptr && h.what == nullptr);
   held_context& to = unlink(c, h);
   h.next = c.free;
   c.free = &h;
+  LEV_DCHECK(is_consistent(c, to));
   switch_to(c, to);
 }
 
@@ -107,6 +112,7 @@ void end_waiting(contexts& c, held_context& h) noexcept {
   LEV_DCHECK(h.what != nullptr && c.waiting_count != 0);
   h.what = nullptr;
   --c.waiting_count;
+  LEV_DCHECK(h.deadline_ns == no_deadline || c.timed_count != 0);
   if (h.deadline_ns != no_deadline) --c.timed_count;
   enter_ring(c, h);
 }
@@ -126,6 +132,25 @@ void free_buffer(participant& self, transfer& t) noexcept {
 }
 
 }  // namespace
+
+bool is_consistent(const contexts& c, const held_context& in_ring) noexcept {
+  std::uint32_t ring = 1;
+  for (const held_context* h = in_ring.next; h != &in_ring && ring <= contexts_max; h = h->next)
+    ++ring;
+  std::uint32_t waiting = 0;
+  std::uint32_t timed = 0;
+  const held_context* last = nullptr;
+  for (const held_context* h = c.waiting; h != nullptr && waiting <= contexts_max; h = h->next) {
+    ++waiting;
+    if (h->deadline_ns != no_deadline) ++timed;
+    last = h;
+  }
+  std::uint32_t unused = 0;
+  for (const held_context* h = c.free; h != nullptr && unused <= contexts_max; h = h->next)
+    ++unused;
+  return ring == c.live && waiting == c.waiting_count && timed == c.timed_count &&
+         last == c.last_waiting && ring + waiting + unused == contexts_max;
+}
 
 contexts* contexts_of(participant& self) noexcept {
   if (self.held != nullptr) return self.held;
@@ -147,11 +172,14 @@ contexts* contexts_of(participant& self) noexcept {
   }
   c->current = &c->all[0];
   c->current->next = c->current;
+  LEV_DCHECK(is_consistent(*c, *c->current) && c->limit_max <= contexts_max);
   return self.held = c;
 }
 
 void close_contexts(participant& self) noexcept {
   if (self.held == nullptr) return;
+  // Another stack would be unmapped with a task on it.
+  LEV_ASSERT(!has_company(self) && self.held->current == &self.held->all[0]);
   while (transfer_set* set = self.held->free_sets) {
     self.held->free_sets = set->below;
     delete set;
@@ -170,6 +198,7 @@ bool start_tasks(contexts& c) noexcept {
   h->running = nullptr;
   h->nest = 0;
   enter_ring(c, *h);
+  LEV_DCHECK(is_consistent(c, *c.current));
   return true;
 }
 
@@ -185,6 +214,7 @@ bool start_thread(contexts& c, task_thread& t) noexcept {
   h->running = c.self->running;
   h->nest = c.self->nest;
   enter_ring(c, *h);
+  LEV_DCHECK(is_consistent(c, *c.current));
   return true;
 }
 
@@ -202,6 +232,7 @@ void wake_waiters(contexts& c) noexcept {
     if (c.last_waiting == h) c.last_waiting = before;
     end_waiting(c, *h);
   }
+  LEV_DCHECK(is_consistent(c, *c.current));
 }
 
 void revive(contexts& c) noexcept {
@@ -214,6 +245,7 @@ void revive(contexts& c) noexcept {
 
 void suspend(contexts& c, awaited& what, std::uint64_t deadline_ns) noexcept {
   held_context& own = *c.current;
+  LEV_DCHECK(own.what == nullptr && c.live > 1);
   own.what = &what;
   own.deadline_ns = deadline_ns;
   if (c.virtual_time) pay_switch(c);
@@ -223,11 +255,14 @@ void suspend(contexts& c, awaited& what, std::uint64_t deadline_ns) noexcept {
   c.last_waiting = &own;
   ++c.waiting_count;
   if (deadline_ns != no_deadline) ++c.timed_count;
+  LEV_DCHECK(is_consistent(c, to));
   switch_to(c, to);
+  LEV_DCHECK(c.current == &own && own.what == nullptr);
 }
 
 void finish_company(engine& e, participant& self) noexcept {
   contexts& c = *self.held;
+  LEV_DCHECK(c.current == &c.all[0] && !c.is_leaving && self.running == nullptr);
   c.is_leaving = true;
   while (has_company(self)) {
     if (c.waiting != nullptr) wake_waiters(c);
@@ -263,6 +298,8 @@ transfer_set* make_transfers(contexts& c) noexcept {
   } else if ((set = new (std::nothrow) transfer_set) != nullptr) {
     set->tag_base = first_task_tag + c.sets++ * task_tags;
   }
+  LEV_DCHECK(set == nullptr || set->pending == 0);
+  LEV_DCHECK(c.self->running->transfers == nullptr);
   return c.self->running->transfers = set;
 }
 

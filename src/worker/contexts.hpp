@@ -112,6 +112,7 @@ inline bool owes_others(const participant& self) noexcept {
 inline void switch_to(contexts& c, held_context& to) noexcept {
   held_context& from = *c.current;
   participant& self = *c.self;
+  LEV_DCHECK(&to != &from && to.home == &c && to.what == nullptr && runs_here(self));
   from.running = self.running;
   from.nest = self.nest;
   self.running = to.running;
@@ -119,6 +120,10 @@ inline void switch_to(contexts& c, held_context& to) noexcept {
   c.current = &to;
   context::switch_to(from.flow, to.flow);
 }
+
+// is_consistent() is for assertions: every context is at one of its three places, and the counts
+// say how many are where. `in_ring` is one that is in the ring.
+bool is_consistent(const contexts& c, const held_context& in_ring) noexcept;
 
 // pay_switch() is what a switch costs where time is virtual.
 void pay_switch(contexts& c) noexcept;
@@ -186,6 +191,7 @@ void finish_company(engine& e, participant& self) noexcept;
 // await_tag() returns when the transfers of a task's tag are over. Precondition: it is pending.
 void await_copies(contexts& c, transfer_set& set, unsigned tag) noexcept;
 inline void await_tag(contexts& c, transfer_set& set, unsigned tag) noexcept {
+  LEV_DCHECK(tag < task_tags && (set.pending & 1u << tag) != 0);
   set.pending &= ~(1u << tag);
   if (c.copies) return await_copies(c, set, tag);
   give_way(c);

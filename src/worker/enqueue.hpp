@@ -54,6 +54,7 @@ inline data_hint hint_of(engine& e, std::uint32_t task) noexcept {
 
 // push_own() puts a task into the participant's own inbox; false when it is full.
 inline bool push_own(engine& e, participant& self, std::uint32_t task) noexcept {
+  LEV_DCHECK(runs_here(self) && e.remote == nullptr);
   if (e.depth > 1) self.hints[self.box.bottom() & (inbox_capacity - 1)] = hint_of(e, task);
   const bool heard = e.bell.someone_sleeps();
   if (!self.box.try_push(task, heard)) return false;
@@ -63,6 +64,7 @@ inline bool push_own(engine& e, participant& self, std::uint32_t task) noexcept 
 }
 
 inline void push_ready(engine& e, std::uint32_t task) noexcept {
+  LEV_DCHECK_LOOK(e.pool.at(task).state.is_live());
   // As many cells as slots: full only while a taker is halfway through a pop.
   while (!e.sched.ready().try_push(task)) real_env::pause();
 }

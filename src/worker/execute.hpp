@@ -89,7 +89,8 @@ inline void execute(engine& e, participant& self, job& j) noexcept {
   if (e.caps.virtual_time) charge(e, p, j);
   j.below = self.running;
   self.running = &j;
-  ++self.nest;
+  const std::uint32_t nest = ++self.nest;
+  LEV_DCHECK(j.below != &j && j.result == status::ok);
   try {
     j.task_code = p.run(call{j.arguments.data(), j.argument_count, p.context});
     if (j.task_code != 0) j.result = status::task_failed;
@@ -99,6 +100,7 @@ inline void execute(engine& e, participant& self, job& j) noexcept {
     e.pool.extra(j.task).exception = std::current_exception();
   }
   end_if_forked(e, j.result != status::ok);
+  LEV_DCHECK(self.running == &j && self.nest == nest);  // on whatever stack it waited
   if (j.transfers != nullptr) end_transfers(self, j);
   if (float_mode() != self.float_mode) set_float_mode(self.float_mode);
   --self.nest;

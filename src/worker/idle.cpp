@@ -30,6 +30,7 @@ constexpr std::uint32_t looks_per_clock = 4;
 // finds it at the mailbox; what else it owes the others (settle) waits until no letter comes for a
 // moment.
 void serve_letter(engine& e, participant& self) noexcept {
+  LEV_DCHECK(self.is_worker && self.running == nullptr);
   self.hands_over = e.bell.stop_spinning();
   run_one(e, self);
   e.bell.start_spinning();
@@ -86,6 +87,7 @@ void idle_remote(engine& e, participant& self, awaited& what, std::uint64_t dead
 }
 
 void park(engine& e, participant& self, std::uint64_t deadline_ns) noexcept {
+  LEV_DCHECK(runs_here(self) && self.notice_count == 0 && self.draining == nullptr);
   self.counters.parks.add(1);
   job none;
   none.task = no_slot;
@@ -160,6 +162,7 @@ bool whichever::arm() noexcept {
 void whichever::disarm() noexcept {
   own_.disarm();
   for (held_context* h = held_ == nullptr ? nullptr : held_->waiting; armed_ != 0; h = h->next) {
+    LEV_DCHECK(h != nullptr);  // none has left the list since
     h->what->disarm();
     --armed_;
   }
@@ -174,6 +177,7 @@ std::uint64_t whichever::deadline_ns(std::uint64_t own_ns) const noexcept {
 
 void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
           wait_policy how) noexcept {
+  LEV_DCHECK(!has_turns(self) && how != wait_policy::of_runtime);
   settle(e, self);
   if (e.pool.flush(self.free_slots)) tell_space(e);
   const idling i(self, deadline_ns);
@@ -200,6 +204,7 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
 // for just that. So it looks again when a slice of time is over, whatever happens.
 void idle_blocked(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept {
   constexpr std::uint64_t slice_ns = 1'000'000;
+  LEV_DCHECK(!has_turns(self));
   settle(e, self);
   if (e.pool.flush(self.free_slots)) tell_space(e);
   contexts* c = self.held;

@@ -29,6 +29,7 @@ class lingerer {
   // An offer that is taken costs up to 3 ms, a time slice, and lingering with success saves 0.1 ms.
   static constexpr std::uint32_t failures_max = 10;
   static constexpr std::uint32_t successes_per_failure = 64;
+  static_assert(failures_max < 32);  // skips are doubled with each
 
   // begin() is called when polling ends. False: this wait is to go without.
   bool begin() noexcept {

@@ -16,6 +16,7 @@
 
 #include <leveret/runtime.hpp>
 
+#include "base/assert.hpp"
 #include "base/random.hpp"
 #include "flow/slot_pool.hpp"
 #include "machine/machine.hpp"
@@ -67,8 +68,14 @@ static_assert(sizeof(letter) <= 120);
 // Room for a task's arguments that is not cleared first: most tasks use little of it.
 class argument_room {
  public:
-  argument& operator[](unsigned i) noexcept { return data()[i]; }
-  const argument& operator[](unsigned i) const noexcept { return data()[i]; }
+  argument& operator[](unsigned i) noexcept {
+    LEV_DCHECK(i < argument_count_max);
+    return data()[i];
+  }
+  const argument& operator[](unsigned i) const noexcept {
+    LEV_DCHECK(i < argument_count_max);
+    return data()[i];
+  }
   argument* data() noexcept { return reinterpret_cast<argument*>(bytes_); }
   const argument* data() const noexcept { return reinterpret_cast<const argument*>(bytes_); }
 
@@ -103,6 +110,9 @@ inline bool is_child(const job& of, const slot& child) noexcept {
          child.parent_generation == static_cast<std::uint16_t>(state_bits::generation(of.seen));
 }
 
+// A core asks for 8 to 10 lines at once; more stall on its fill buffers.
+constexpr std::uint32_t burst_lines_max = 8;
+
 // Where the next tasks' data is, for prefetching; noted while the task was this worker's alone.
 struct data_hint {
   static constexpr unsigned places_max = 3;
@@ -123,6 +133,7 @@ struct own_counters {
 };
 
 constexpr std::uint32_t inbox_capacity = 256;
+static_assert((inbox_capacity & (inbox_capacity - 1)) == 0);  // hints are found by a mask
 constexpr std::uint32_t ahead_max = 16;  // Jack Rabbit section 4.5: up to 16 buffers
 
 // What a participant does, as others see it: whether anything may come of waiting for it.
@@ -197,6 +208,23 @@ struct alignas(line_pair_bytes) participant {
   std::uint64_t busy_since_ns = 0;
   data_hint* hints = nullptr;  // inbox_capacity of them, by place in the inbox
 };
+
+// runs_here() is for assertions: what only the owner of a participant may do is done by it. A host
+// that serves nobody is not known.
+inline bool runs_here(const participant& self) noexcept {
+#ifdef LEVERET_MODEL_CHECKER
+  return self.home != nullptr;  // its threads are one thread
+#else
+  const auto* actor = static_cast<const participant*>(current_actor());
+  return actor == nullptr || actor == &self || actor->home != self.home;
+#endif
+}
+
+// is_at_rest() is for assertions: nothing that it took or owes is left with a participant.
+inline bool is_at_rest(const participant& p) noexcept {
+  return p.running == nullptr && p.nest == 0 && p.notice_count == 0 && p.draining == nullptr &&
+         p.ahead_count == 0 && !p.is_failing;
+}
 
 enum : std::uint32_t { want_nothing = 0, want_space = 1, want_barrier = 2, want_any = 4 };
 

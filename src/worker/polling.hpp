@@ -22,6 +22,7 @@ inline void forward_letter(engine& e, participant& self) noexcept {
 }
 
 [[gnu::noinline]] inline void turn_away(engine& e, participant& self) noexcept {
+  LEV_DCHECK(self.is_worker && runs_here(self));
   // Pairs with the submitter's look after its lease. Sequentially consistent: the look for a letter
   // comes after it.
   self.is_polling.exchange(0, memory_order_seq_cst);

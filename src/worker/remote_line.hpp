@@ -11,7 +11,9 @@
 
 namespace lev {
 
-constexpr std::uint32_t line_jobs_max = 16;  // a power of two
+constexpr std::uint32_t line_jobs_max = 16;
+static_assert((line_jobs_max & (line_jobs_max - 1)) == 0);  // numbers of jobs wrap at 2^32
+static_assert(line_jobs_max <= 32);                         // bits of remote_line::asked
 
 struct alignas(line_pair_bytes) remote_line {
   // Held by the participant that tends the line; protects all that follows.
@@ -47,9 +49,12 @@ struct alignas(line_pair_bytes) remote_line {
 
   // note_spare() is called by the turn's holder after each change of the three numbers above.
   void note_spare() noexcept {
+    LEV_DCHECK(turn.is_held() && posted - collected <= line_jobs_max);
+    LEV_DCHECK(static_cast<std::uint32_t>(std::popcount(asked)) <= posted - collected);
     const std::uint32_t jobs_left =
         posted - collected - static_cast<std::uint32_t>(std::popcount(asked));
     const std::uint32_t oldest = posted != collected && !was_asked(collected) ? 1 : 0;
+    LEV_DCHECK(oldest <= jobs_left);
     spare.store((jobs_left - oldest) * 2 + oldest, memory_order_relaxed);
   }
   // How many tasks another worker could run, as far as anybody can tell. The oldest is with the

@@ -22,6 +22,7 @@ class serving {
       : self_(self),
         outer_(std::exchange(self.float_mode, float_mode())),
         outer_activity_(self.doing.load(memory_order_relaxed)) {
+    LEV_DCHECK(runs_here(self));
     self.doing.store(activity::serves, memory_order_relaxed);
     if (self.is_worker) return;
     outer_actor_ = current_actor();
@@ -69,6 +70,7 @@ void leave(engine& e, participant& self) noexcept {
   }
   settle(e, self);
   return_inbox(e, self);
+  LEV_DCHECK(is_at_rest(self) && !has_company(self));
 }
 
 // One turn: a task, if there is one, and a turn for the other contexts. False: there is nothing to
@@ -84,6 +86,7 @@ static bool serve_one(engine& e, participant& self, bool runs) noexcept {
 
 bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                  wait_policy how) noexcept {
+  LEV_DCHECK(self.running == nullptr || e.remote != nullptr);
   const bool helps = how == wait_policy::help;
   drain(e, self);
   flush_notices(e, self);

@@ -63,6 +63,8 @@ inline void idle_directed(engine& e, participant& self, awaited& what,
   list.start_polling();
   const core_find found = look_around(e, self, list, what, deadline_ns);
   list.stop_polling([&](std::uint32_t host) { unpark(e, host); });
+  LEV_DCHECK(found.what != core_find::named ||
+             (found.host < e.people_count && found.host != self.index));
   if (found.what == core_find::news) return;
   if (e.remote != nullptr) {
     e.remote->want_ends(true);

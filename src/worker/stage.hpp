@@ -30,11 +30,14 @@ inline bool open_local_store(engine& e, participant& self) noexcept {
 // task that is larger than the store, and found no tickets to be split into, gets shared memory.
 inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes,
                        bool must) noexcept {
+  LEV_DCHECK(bytes != 0 && j.store_offset == arena::none && j.spill == nullptr);
   j.store_offset = arena::none;
   j.spill = nullptr;
   if (!open_local_store(e, self)) return nullptr;
   const std::size_t aligned = staged_alignment(j.arguments.data(), j.argument_count);
   j.store_offset = self.store_map.allocate(bytes, aligned);
+  LEV_DCHECK(j.store_offset == arena::none ||
+             j.store_offset + bytes <= e.settings.local_store_bytes);
   if (j.store_offset != arena::none) return self.store + j.store_offset;
   if (!must) return nullptr;
   if (aligned > arena::alignment) bytes += aligned;
@@ -72,6 +75,7 @@ inline bool stage(engine& e, participant& self, job& j, bool must) noexcept {
     char* const place = room + staged_begin(a, end);
     start_argument(e, j, a, place);
     end = staged_end(a, end);
+    LEV_DCHECK(end <= bytes);  // or it would be in another task's room
     a.address = reinterpret_cast<std::uintptr_t>(place);
     a.stride_bytes = static_cast<std::int64_t>(a.row_bytes);
   }

@@ -30,6 +30,7 @@ inline void run_strip(engine& e, participant& self, job& j, const descriptor& st
 // run_strips() leaves the first failure in j.result and stops there.
 inline void run_strips(engine& e, participant& self, job& j, const descriptor& whole,
                        std::uint32_t depth) noexcept {
+  LEV_DCHECK(depth <= dice_depth_max && j.store_offset == arena::none);
   if (j.result != status::ok) return;
   if (staged_bytes(whole.arguments, whole.argument_count, e.copies) <=
       e.settings.local_store_bytes) {

@@ -26,6 +26,9 @@ inline void load_job(engine& e, job& j, std::uint32_t task) noexcept {
   j.is_direct = false;
   j.result = status::ok;
   j.transfers = nullptr;
+  // In a queue it is nobody else's, and a join is in none.
+  LEV_DCHECK(state_bits::phase(j.seen) == state_bits::live && (j.flags & task_is_join) == 0);
+  LEV_DCHECK((j.flags & task_is_piece) == 0 || j.parent < e.pool.count());
   for (unsigned i = 0; i < s.argument_count; ++i) j.arguments[i] = e.pool.argument_at(task, i);
 }
 
@@ -42,6 +45,9 @@ inline bool is_cancelled(engine& e, const job& j) noexcept {
 inline bool take_mail(engine& e, participant& self, job& j) noexcept {
   letter l;
   if (!self.mail.try_receive(&self.mail_seen, &l)) return false;
+  LEV_DCHECK(self.is_worker && runs_here(self));
+  LEV_DCHECK_LOOK(e.pool.at(l.task).state.generation() == l.generation);
+  LEV_DCHECK_LOOK(e.pool.at(l.task).state.is_live());
   j.task = l.task;
   j.parent = no_slot;
   j.seen = state_bits::make(l.generation, state_bits::live);
@@ -60,17 +66,17 @@ inline bool take_mail(engine& e, participant& self, job& j) noexcept {
 // Always inlined: GCC 12 takes a function that only prefetches for one without effects and drops
 // calls to it.
 [[gnu::always_inline]] inline void prefetch(const data_hint& h) noexcept {
-  constexpr std::uint32_t lines_max =
-      8;  // a core asks for 8 to 10 at once; more stall on its fill buffers
+  LEV_DCHECK(h.count <= data_hint::places_max);
   for (std::uint32_t i = 0; i < h.count; ++i) {
     const auto* p = reinterpret_cast<const char*>(h.address[i]);
-    const std::uint32_t bytes = smaller<std::uint32_t>(h.bytes[i], lines_max * line_bytes);
+    const std::uint32_t bytes = smaller<std::uint32_t>(h.bytes[i], burst_lines_max * line_bytes);
     for (std::uint32_t b = 0; b < bytes; b += line_bytes) __builtin_prefetch(p + b, 0, 3);
     if (bytes != 0) __builtin_prefetch(p + bytes - 1, 0, 3);
   }
 }
 
 inline bool take_own(engine& e, participant& self, job& j) noexcept {
+  LEV_DCHECK(runs_here(self));
   std::uint32_t task = 0;
   if (!self.box.try_pop(&task)) return false;
   if (e.depth > 1) {
@@ -112,6 +118,7 @@ inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
   std::uint32_t batch[checkout_max];
   const std::uint32_t n = ready.try_pop_some(batch, share);
   if (n == 0) return false;
+  LEV_DCHECK(n <= share && share <= checkout_max);
   for (std::uint32_t i = 1; i < n; ++i) __builtin_prefetch(&e.pool.at(batch[i]), 1, 3);
   load_job(e, j, batch[0]);
   // Backwards, so that popping gives the order of the queue.
@@ -149,6 +156,7 @@ inline bool try_steal_staged(engine& e, participant& from, std::uint32_t* task) 
 [[gnu::noinline]] inline bool take_stolen(engine& e, participant& self, job& j) noexcept {
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
   if (used < 2) return false;
+  LEV_DCHECK(used <= e.people_count && self.index < used);
   const std::uint32_t first = self.random.below(used);
   for (std::uint32_t i = 0; i < used; ++i) {
     const std::uint32_t victim = first + i < used ? first + i : first + i - used;

@@ -59,6 +59,8 @@ bool is_unwanted(engine& e, const job& j) noexcept {
 void take_back(engine& e, std::uint32_t worker, std::uint32_t n) noexcept {
   remote_line& line = e.lines[worker];
   job& j = line.job_at(n);
+  LEV_DCHECK(line.turn.is_held() && !line.was_asked(n) && j.task != no_slot);
+  LEV_DCHECK(n - line.collected < line.posted - line.collected);
   line.asked |= remote_line::bit_of(n);
   line.note_spare();
   if (!e.remote->take_back(worker, n - line.collected)) return;
@@ -78,6 +80,7 @@ bool is_returned(engine& e, const job& j, bool was_asked, remote_end& how) noexc
 // Takes the oldest end of the line, if there is one. In the line's turn.
 bool collect_end(engine& e, std::uint32_t worker, ended& over) noexcept {
   remote_line& line = e.lines[worker];
+  LEV_DCHECK(line.turn.is_held() && !over.is_there);
   remote_end how;
   if (line.posted == line.collected || !e.remote->collect(worker, &how)) return false;
   participant& hull = e.people[worker];
@@ -93,6 +96,7 @@ bool collect_end(engine& e, std::uint32_t worker, ended& over) noexcept {
     push_ready(e, j.task);
     return true;
   }
+  LEV_DCHECK(how.result != status::pending);
   j.result = how.result;
   j.task_code = how.task_code;
   if (j.result != status::ok) keep_text(e, j, how.text);
@@ -145,6 +149,8 @@ std::uint16_t attempt_of(engine& e, const job& j) noexcept {
 void post_job(engine& e, std::uint32_t worker, job& j) noexcept {
   remote_line& line = e.lines[worker];
   if (e.people[worker].events.is_open()) j.posted_ns = e.place->now_ns();
+  LEV_DCHECK(line.turn.is_held() && line.is_up && !line.was_asked(line.posted));
+  LEV_DCHECK(line.posted - line.collected < line_jobs_max && &j == &line.job_at(line.posted));
   ++line.posted;
   // Pairs with service_deadline(). Sequentially consistent: the look at is_timing comes after it.
   line.load.store(line.posted - line.collected, memory_order_seq_cst);
@@ -164,6 +170,7 @@ bool stage_job(engine& e, std::uint32_t worker, job& j) noexcept {
 bool fill_line(engine& e, std::uint32_t worker, ended& over) noexcept {
   remote_line& line = e.lines[worker];
   bool has_posted = false;
+  LEV_DCHECK(line.turn.is_held() && e.depth <= line_jobs_max);
   while (!over.is_there && line.posted - line.collected < line_target(e)) {
     const bool is_down = e.is_down.load(memory_order_relaxed) != 0;
     std::uint32_t task = no_slot;
@@ -252,6 +259,7 @@ bool level(engine& e) noexcept {
   if (worker == none) return false;
   remote_line& line = e.lines[worker];
   if (!line.turn.try_hold()) return true;  // whoever holds it looks for the same
+  LEV_DCHECK(line.spare_tasks(true) <= line.posted - line.collected);
   std::uint32_t wanted = (line.spare_tasks(is_away(e, worker)) + 1) / 2;
   for (std::uint32_t n = line.posted; wanted != 0 && n-- != line.collected;) {
     if (line.was_asked(n)) continue;

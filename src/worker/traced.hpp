@@ -23,6 +23,7 @@ class traced {
     const std::uint32_t context = self_.held == nullptr ? 0 : self_.held->current->number;
     self_.events.record(
         {begin_ns_, end_ns, job_.task, job_.procedure, what_, static_cast<std::uint8_t>(context)});
+    LEV_DCHECK(!is_busy() || self_.executing != 0);
     // Tasks of several contexts overlap: their time is counted once.
     if (is_busy() && --self_.executing == 0)
       self_.counters.busy_ns.add(end_ns - self_.busy_since_ns);

@@ -117,6 +117,7 @@ bool is_related(engine& e, const participant& self, const awaited& what,
 }
 
 bool run_own(engine& e, participant& self, const awaited& what) noexcept {
+  LEV_DCHECK(runs_here(self));
   std::uint32_t task = 0;
   if (!self.box.try_pop(&task)) return false;
   if (may_run_on_top(e, self, what, task)) return run_on_top(e, self, task), true;
@@ -248,6 +249,7 @@ void run_if_last(engine& e, participant& self, std::uint32_t task) noexcept {
 bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                   giving_up how) noexcept {
   LEV_DCHECK(self.running != nullptr && e.remote == nullptr);
+  const job* const waits = self.running;
   const mode_of_waiter m(self);
   drain(e, self);
   flush_notices(e, self);
@@ -265,6 +267,7 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
     if (may_stack && !may_start(self) && run_related(e, self, what)) continue;
     if (!idle_in_task(e, self, what, deadline_ns, quiet, how)) break;
   }
+  LEV_DCHECK(self.running == waits);
   pass_watch(e, self);
   return is_there;
 }

@@ -8,12 +8,14 @@
 namespace lev {
 
 inline void unpark(engine& e, std::uint32_t who) noexcept {
+  LEV_DCHECK(who < e.people_count);
   e.people[who].park.unpark(*e.place);
 }
 
 // tell_waiter() tells `who`, who announced himself at a task, that it is complete: wakes him, or
 // names him to the host that polls on his core.
 inline void tell_waiter(engine& e, std::uint32_t who) noexcept {
+  LEV_DCHECK(who < e.people_count);
   const std::uint32_t core = e.people[who].directed_core.load(memory_order_relaxed);
   if (core == 0) return unpark(e, who);
   e.hosts_by_core.of(core - 1).name(who, [&](std::uint32_t host) { unpark(e, host); });
@@ -47,6 +49,8 @@ inline void give_slot(engine& e, participant& self, std::uint32_t task) noexcept
 
 // unbind() is the end of a bound thread. Slots come back, and there may be only one host left.
 inline void unbind(engine& e, participant& self) noexcept {
+  LEV_DCHECK(!self.is_worker && is_at_rest(self));
+  LEV_DCHECK_LOOK(self.is_bound.load(memory_order_relaxed) == 1);
   e.pool.flush(self.free_slots);
   // Pairs with bind(): the next thread finds the participant as this one left it. And with
   // is_held_by_caller(), sequentially consistent: the look at who sleeps for space comes after it.

@@ -33,6 +33,7 @@ namespace {
 
 // A task larger than the local store.
 [[gnu::noinline]] void execute_in_strips(engine& e, participant& self, job& j) noexcept {
+  LEV_DCHECK((j.flags & task_staged) != 0 && j.store_offset == arena::none);
   const traced t(e, self, step::execute, j);
   descriptor whole;
   read_descriptor(e.pool, j.task, whole);
@@ -118,6 +119,8 @@ job* new_frame(engine& e, participant& self) noexcept {
   return nullptr;
 }
 void free_frame(participant& self, const job* j) noexcept {
+  LEV_DCHECK((self.frames_used & std::uint64_t{1} << j->tag) != 0 && j == &self.frames[j->tag]);
+  LEV_DCHECK(j->store_offset == arena::none && j->spill == nullptr);
   self.frames_used &= ~(std::uint64_t{1} << j->tag);
 }
 
@@ -135,6 +138,7 @@ bool drain(engine& e, participant& self) noexcept {
 void settle(engine& e, participant& self) noexcept {
   drain(e, self);
   flush_notices(e, self);
+  LEV_DCHECK(self.notice_count == 0);
   tell_barrier(e);
 }
 
@@ -224,6 +228,7 @@ bool run_ahead(engine& e, participant& self) noexcept {
   execute_job(e, self, *j);
   drain(e, self);
   if (self.ahead_count != 0 && (j->flags & task_staged) != 0) {
+    LEV_DCHECK(self.draining == nullptr);  // or that task would never end
     self.draining = j;
   } else {
     complete_job(e, self, *j);
@@ -241,6 +246,7 @@ bool run_one_remote(engine& e, participant& self) noexcept {
 }  // namespace
 
 void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept {
+  LEV_DCHECK(self.running != nullptr && self.running->task != task);
   job j;
   load_job(e, j, task);
   turn_to_work(e, self, j);
@@ -256,6 +262,7 @@ void give_back_ahead(engine& e, participant& self) noexcept {
 }
 
 bool run_one(engine& e, participant& self) noexcept {
+  LEV_DCHECK(runs_here(self));
   if (e.remote != nullptr) return run_one_remote(e, self);
   if (self.frames != nullptr) return run_ahead(e, self);
   job j;

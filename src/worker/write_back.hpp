@@ -20,6 +20,7 @@ void write_back(engine& e, job& j, CallerView&& caller_view) noexcept {
   for (unsigned i = 0; i < j.argument_count; ++i) {
     const argument& theirs = caller_view(i);
     if (is_output(theirs) && needs_copy(theirs, e.copies)) {
+      LEV_DCHECK(j.arguments[i].address != theirs.address && j.arguments[i].what == theirs.what);
       e.place->put(j.tag, reinterpret_cast<const void*>(j.arguments[i].address), theirs);
     }
   }

@@ -1,6 +1,15 @@
 # The wrong steps that the model tests must find; see plant.cmake. Each is a mistake that would be
 # easy to make.
 
+# An assertion that does not hold ends its schedule, not the program.
+plant(base/assert.hpp [[#include <cstdio>]] [[#include "relacy_env.hpp"
+
+#include <cstdio>]])
+plant(base/assert.hpp
+  [[std::fprintf(stderr, "leveret: internal error: %s (%s:%d); please report this\n", what, file,]]
+  [[model::require(false, what);
+  std::fprintf(stderr, "leveret: internal error: %s (%s:%d); please report this\n", what, file,]])
+
 plant(queue/index_ring.hpp
   [[there = run_of(position, count, 1);]]
   [[there = model::fault("index_ring: a consumer trusts the tail, not the cell") && size() >= count

@@ -63,6 +63,12 @@ def body(lines):
     return "void long_one() {\n  int a{1};\n" + "  auto f = [] { g(); };\n" * (lines - 3) + "}\n"
 
 
+def room(assertions):
+    """A header of 200 lines of code, so many of them assertions."""
+    plain = "int x;  // Not a LEV_ASSERT(x) here.\n" * (200 - assertions)
+    return "LEV_DCHECK(x);\n" * (assertions - 2) + "static_assert(x);\nLEV_ASSERT(x);\n" + plain
+
+
 def python_body(lines):
     return "\n\ndef long_one():\n" + "    f()\n" * (lines - 1)
 
@@ -166,6 +172,8 @@ CASES = [
     ("white-space", 2, "src/base/x.hpp", "\tint x;", "  int x;"),
     ("white-space", 2, "src/base/x.hpp", "int x;\r", "int x;"),
     ("file-size", 1, "docs/x.bin", "x" * (1 << 20), "x" * 1000 + "\n"),
+    ("assertions", 1, "src/flow/x.hpp", room(3), room(4)),
+    ("assertions", 1, "src/machines/processes/x.hpp", room(2), room(4)),
     ("dead-source", 1, "apps/lu/other.cpp", "int x;", None),
     ("dead-source", 1, "tests/unit/other.cpp", "int x;", None),
     ("syntax", 2, "tools/x.py", "def f(:", "def f():\n    return 1"),

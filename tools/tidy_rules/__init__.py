@@ -3,7 +3,7 @@
 A rule takes the whole tree (a tidy_rules.source.Tree) and yields Faults; it never changes a file.
 """
 
-from . import build_files, layering, leftovers, lengths, memory
+from . import assertions, build_files, layering, leftovers, lengths, memory
 
 RULES = [
     *layering.RULES,
@@ -11,6 +11,7 @@ RULES = [
     *lengths.RULES,
     *leftovers.RULES,
     *build_files.RULES,
+    *assertions.RULES,
 ]
 
 

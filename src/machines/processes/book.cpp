@@ -45,6 +45,7 @@ std::uint32_t book_writer::library_number(const char* path) noexcept {
   for (std::uint32_t i = 0; i < library_count_; ++i) {
     if (std::strcmp(book_->libraries[i], full) == 0) return i + code_place::first_library;
   }
+  LEV_ASSERT(library_count_ <= book::libraries_max);
   if (library_count_ == book::libraries_max) return 0;
   std::memcpy(book_->libraries[library_count_], full, sizeof full);
   ++library_count_;
@@ -67,6 +68,7 @@ bool book_writer::locate(const void* address, code_place* place) noexcept {
 }
 
 const char* book_writer::write(procedure_id id) noexcept {
+  LEV_ASSERT(id != 0 && id <= procedure_count_max);
   const procedure_info& info = procedure_at(id).info;
   const char* why = nullptr;
   const sleep_guard held(lock_);
@@ -105,6 +107,7 @@ book_reader::~book_reader() {
 
 // What a closed library's code was must not be called any more.
 void book_reader::forget(const library& l) {
+  LEV_ASSERT(l.handle != nullptr && l.file >= code_place::first_library);
   for (std::uint32_t id = 1; id <= procedure_count_max; ++id) {
     const book_entry& e = book_->entries[id];
     if (e.run.file == l.file || e.context.file == l.file || e.rebuild.file == l.file ||
@@ -115,6 +118,7 @@ void book_reader::forget(const library& l) {
 }
 
 const char* book_reader::open_library(std::uint32_t index, void** handle) {
+  LEV_ASSERT(index < book::libraries_max);
   *handle = fault_at("worker.open_library")
                 ? nullptr
                 : dlopen(book_->libraries[index], RTLD_NOW | RTLD_LOCAL);
@@ -125,6 +129,7 @@ const char* book_reader::open_library(std::uint32_t index, void** handle) {
 }
 
 const char* book_reader::load_all(const std::vector<std::string>& known) {
+  LEV_ASSERT(!keeps_all_ && known.size() <= book::libraries_max);
   kept_.resize(known.size());
   keeps_all_ = true;
   for (std::uint32_t i = 0; i < known.size(); ++i) {
@@ -154,6 +159,7 @@ bool book_reader::has_all_of(procedure_id id) const noexcept {
 
 const char* book_reader::base_of(std::uint32_t file, std::uint64_t* base) {
   if (file == code_place::host_program) return *base = program_base(), nullptr;
+  LEV_ASSERT(file >= code_place::first_library);
   const std::uint32_t index = file - code_place::first_library;
   if (index >= book::libraries_max) return "the book of procedures is damaged";
   if (keeps_all_) {

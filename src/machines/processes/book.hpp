@@ -10,10 +10,12 @@
 
 #include <leveret/procedure.hpp>
 
+#include "base/assert.hpp"
 #include "sync/env.hpp"
 #include "sync/sleep_lock.hpp"
 
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace lev::processes {
@@ -35,6 +37,9 @@ struct book_entry {
   char name[procedure_name_bytes_max + 1] = {};  // for people
 };
 
+static_assert(std::is_trivially_copyable_v<book_entry>);  // another process reads the bytes
+static_assert(procedure_count_max <= 0xffff && sizeof(procedure_id) == 2);
+
 struct book {
   static constexpr std::uint32_t libraries_max = 256;
   static constexpr std::size_t path_bytes_max = 1024;
@@ -53,6 +58,7 @@ class book_writer {
   // has() tells whether the procedure was written; write() writes it. Null, or why it cannot be
   // carried to another process.
   bool has(procedure_id id) const noexcept {
+    LEV_DCHECK(id <= procedure_count_max);
     // Pairs with write(). A task is posted after its entry was written.
     return written_[id].load(memory_order_acquire) != 0;
   }

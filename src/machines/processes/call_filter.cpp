@@ -2,6 +2,8 @@
 // process (SIGSYS).
 #include "machines/processes/confine.hpp"
 
+#include "base/assert.hpp"
+
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
@@ -52,6 +54,8 @@ constexpr std::uint32_t mapping_needed = MAP_PRIVATE | MAP_ANONYMOUS;
 constexpr std::uint32_t mapping_allowed =
     mapping_needed | MAP_NORESERVE | MAP_STACK | MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_POPULATE;
 constexpr std::uint32_t protections_allowed = PROT_READ | PROT_WRITE;
+static_assert((mapping_allowed & (MAP_SHARED | MAP_GROWSDOWN | MAP_LOCKED | MAP_HUGETLB)) == 0);
+static_assert((protections_allowed & PROT_EXEC) == 0);
 
 // Advice of allocators, about memory of the process. Others could fill or cut shared files.
 constexpr std::initializer_list<std::uint32_t> advice_allowed = {
@@ -103,8 +107,10 @@ class filter {
     add(BPF_ALU | BPF_AND | BPF_K, 0, 0, ~options);
     std::uint8_t left = count;
     for (const std::uint32_t value : values) add(BPF_JMP | BPF_JEQ | BPF_K, left--, 0, value);
+    LEV_ASSERT(left == 0);
     decide(otherwise);
     decide(SECCOMP_RET_ALLOW);
+    end_block();
   }
 
   // Allowed if the bits of the mask have these values in the argument.
@@ -125,8 +131,12 @@ class filter {
   static constexpr std::uint8_t require_above_length = 3;
 
   void begin_block(std::uint32_t call, std::uint8_t length) noexcept {
+    LEV_ASSERT(length_ >= block_end_ && call < 0x40000000);
     add(BPF_JMP | BPF_JEQ | BPF_K, 0, length, call);
+    block_end_ = length_ + length;
   }
+  // A block that is longer than it said would be entered in its middle by the other calls.
+  void end_block() noexcept { LEV_ASSERT(length_ == block_end_); }
 
   // For all threads of the process: one that must not have another is not filtered at all if it
   // has.
@@ -141,6 +151,7 @@ class filter {
 
  private:
   static constexpr std::size_t instructions_max = 256;
+  static_assert(instructions_max <= BPF_MAXINSNS);
 
   // Both architectures are little-endian.
   void load_low(unsigned argument) noexcept {
@@ -155,6 +166,7 @@ class filter {
     ++length_;
   }
 
+  std::size_t block_end_ = 0;
   sock_filter code_[instructions_max];
   std::size_t length_ = 0;
 };
@@ -168,10 +180,12 @@ void allow_memory(filter& f, std::uintptr_t guarded_end) noexcept {
   f.require_bits(2, ~protections_allowed, 0);
   f.require_bits(3, ~(mapping_allowed & ~mapping_needed), mapping_needed);
   f.decide(SECCOMP_RET_ALLOW);
+  f.end_block();
   f.begin_block(SYS_mprotect, filter::require_bits_length + filter::require_above_length + 1);
   f.require_bits(2, ~protections_allowed, 0);
   f.require_above(0, guarded_end, refuse_with(EACCES));
   f.decide(SECCOMP_RET_ALLOW);
+  f.end_block();
   f.answer(SYS_mremap, refuse_with(ENOMEM));
   f.allow_values(SYS_madvise, 2, advice_allowed, refuse_with(EINVAL));
 }

@@ -17,6 +17,7 @@ namespace {
 void fail(ending& how, status code, const char* text) noexcept {
   how.code = static_cast<std::uint8_t>(code);
   const std::size_t bytes = whole_characters(text, std::strlen(text), ending::text_max);
+  LEV_DCHECK(bytes <= ending::text_max && code != status::ok);
   std::memcpy(how.text, text, bytes);
   how.text_bytes = static_cast<std::uint16_t>(bytes);
 }
@@ -24,6 +25,7 @@ void fail(ending& how, status code, const char* text) noexcept {
 }  // namespace
 
 void client::arrive() noexcept {
+  LEV_DCHECK(!is_ordered_ && next_ == desk_.first);
   desk_.arrived.store(1, memory_order_relaxed);
   ring();
   fault_at("worker.arrived");
@@ -38,6 +40,7 @@ void client::pass_test(chaos_step step, fault_name point) noexcept {
 
 void client::run() noexcept {
   const std::uint32_t number = next_;
+  LEV_DCHECK(is_ordered_ && desk_.has_record(number));
   desk_.claim(number);
   const lane<>::record& task = desk_.record_of(number);
   ending& how = desk_.end_of(number).how;

@@ -13,6 +13,7 @@
 // The last alone would do; the others hold should a rule in it be wrong.
 #include "machines/processes/confine.hpp"
 
+#include "base/assert.hpp"
 #include "base/numbers.hpp"
 
 #include <dirent.h>
@@ -172,6 +173,7 @@ const char* confine(const confinement& c) noexcept {
     return "confined workers must have one thread, and this program starts more in processes that "
            "it forks";
   }
+  LEV_ASSERT(c.bell > STDERR_FILENO);  // it stays open, and what is printed must not ring
   const int watcher = watch_holes(c.heap_begin, c.heap_bytes);
   if (!limit_memory(c.memory_bytes_max)) return "confined workers need /proc";
   close_files(c.bell, watcher);

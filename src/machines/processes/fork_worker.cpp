@@ -54,6 +54,7 @@ int fork_worker(const fork_hooks& hooks, pid_t* pid, void (*begin)(void*, pid_t 
     pidfd = static_cast<int>(syscall(SYS_pidfd_open, *pid, 0));
     code = errno;
   }
+  LEV_ASSERT(pidfd < 0 || *pid > 0);
   if (*pid > 0 && pidfd < 0) {  // nobody could wait for its death
     kill(*pid, SIGKILL);
     waitpid(*pid, nullptr, 0);

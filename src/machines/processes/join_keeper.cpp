@@ -70,6 +70,7 @@ bool pool::start_keeper() {
     return false;
   }
   constexpr int backlog = members_max;
+  LEV_ASSERT(is_shared() && socket_ < 0);  // nobody is asked while a keeper starts
   bool is_started = listen(listener, backlog) == 0 || fail("listening on the pool's socket");
   is_started = is_started && spawn_zygote(listener);
   close_file(&listener);
@@ -132,6 +133,7 @@ bool pool::map_page(int* file) noexcept {
 }
 
 bool pool::is_away(std::uint32_t worker) const noexcept {
+  LEV_DCHECK(worker < workers_);
   return page_ != nullptr && page_->berths[worker].is_away_from(member_.load(memory_order_relaxed));
 }
 

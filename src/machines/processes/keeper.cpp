@@ -33,6 +33,7 @@ bool keeper_process::open() noexcept {
   if (signals_ < 0 || page_file_ < 0) return false;
   void* p = mmap(nullptr, sizeof(pool_page), PROT_READ | PROT_WRITE, MAP_SHARED, page_file_, 0);
   if (p == MAP_FAILED) return false;
+  LEV_ASSERT(page_ == nullptr);
   page_ = new (p) pool_page;
   return seal_memory_file(page_file_, true);
 }
@@ -68,6 +69,7 @@ void keeper_process::welcome(int socket) noexcept {
       members_[m].pid = who.pid;
       members_[m].pidfd = pidfd;
       page_->members.store(++present_, memory_order_relaxed);
+      LEV_ASSERT(present_ <= members_max && !members_[m].is_met && members_[m].lanes.empty());
       return;
     }
   }
@@ -132,6 +134,7 @@ void keeper_process::meet(std::uint32_t m) noexcept {
   if (plan != nullptr && map_at(it.about.heap_begin, it.files[0], it.about.heap_bytes, true))
     arm_faults(plan, plan);
   fault_at("zygote.met");
+  LEV_ASSERT(!it.is_met && it.untold.empty());
   had_members_ = it.is_met = true;
   report r;
   r.member = m;
@@ -155,6 +158,7 @@ void keeper_process::hear(std::uint32_t m) {
 // The member has left, or is dead: none of its tasks begins any more, and none goes on.
 void keeper_process::part(std::uint32_t m) noexcept {
   member& it = members_[m];
+  LEV_ASSERT(it.socket >= 0 && present_ != 0);
   note n;
   n.what = note::detach;
   n.member = m;
@@ -176,6 +180,7 @@ void keeper_process::part(std::uint32_t m) noexcept {
 // A member that is stopped, or busy, must not keep the others waiting.
 void keeper_process::tell(std::uint32_t m, const report& r, int file, bool is_full) {
   member& it = members_[m];
+  LEV_ASSERT(it.socket >= 0 && it.is_met);  // or the report would go to the next one
   if (!is_full && it.untold.empty() &&
       send_message(it.socket, &r, sizeof r, &file, file < 0 ? 0 : 1, MSG_DONTWAIT))
     return;

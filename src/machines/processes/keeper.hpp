@@ -34,10 +34,12 @@ template <class Env = real_env>
 struct berth {
   using word = typename Env::template atomic<std::uint32_t>;
   static constexpr std::uint32_t doomed = 1u << 31;
+  static_assert(members_max < doomed);
 
   // The worker's part. turn() says whom it serves from now on, a member plus 1, or 0 for nobody, in
   // place of whom it served. False: it will be killed, and must do nothing more.
   [[nodiscard]] bool turn(std::uint32_t from, std::uint32_t to) noexcept {
+    LEV_DCHECK(from <= members_max && to <= members_max);
     // Pairs with doom(). Sequentially consistent: the look at the notes comes after it.
     return serving.compare_exchange_strong(from, to, memory_order_seq_cst);
   }
@@ -49,6 +51,7 @@ struct berth {
   void tell() noexcept { notes.fetch_add(1, memory_order_seq_cst); }  // Pairs with has_news()
   // doom() claims the right to kill the worker if it is in a task of the member.
   [[nodiscard]] bool doom(std::uint32_t member) noexcept {
+    LEV_DCHECK(member < members_max);
     std::uint32_t expected = member + 1;
     // Pairs with turn().
     return serving.compare_exchange_strong(expected, expected | doomed, memory_order_seq_cst);
@@ -87,6 +90,7 @@ struct note {
   std::uint64_t lane_begin = 0;
   introduction about;
 };
+static_assert(std::is_trivially_copyable_v<note> && sizeof(note) != sizeof(report));
 
 // run_keeper() is the life of a keeper; hosts come to `listener`.
 [[noreturn]] void run_keeper(int listener, const fork_hooks& hooks) noexcept;

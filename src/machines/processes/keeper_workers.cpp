@@ -35,6 +35,7 @@ void keeper_process::start(std::uint32_t m, const order& o, int file) {
     return tell(m, r);
   }
   member& it = members_[m];
+  LEV_ASSERT(workers_[o.worker].pid > 0 && o.worker < workers_max);
   if (it.lanes.size() <= o.worker) it.lanes.resize(o.worker + 1);
   it.lanes[o.worker] = {o.lane_begin, true};
   r.what = report::started;
@@ -51,6 +52,7 @@ void keeper_process::start(std::uint32_t m, const order& o, int file) {
 bool keeper_process::is_running(std::uint32_t worker) {
   worker_seat& w = workers_[worker];
   if (w.pid != 0) return true;
+  LEV_ASSERT(w.notes < 0);
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
     return false;
@@ -107,6 +109,7 @@ bool keeper_process::is_running(std::uint32_t worker) {
 void keeper_process::send_note(std::uint32_t worker, const note& n, const int* files,
                                unsigned count) noexcept {
   const worker_seat& w = workers_[worker];
+  LEV_ASSERT(w.pid > 0 && w.notes >= 0);  // kill() of 0 or -1 would reach others
   if (!send_message(w.notes, &n, sizeof n, files, count, MSG_DONTWAIT)) kill(w.pid, SIGKILL);
   page_->berths[worker].tell();
   wake_sleeper(page_->berths[worker].notes, sleepers::anywhere);
@@ -114,6 +117,7 @@ void keeper_process::send_note(std::uint32_t worker, const note& n, const int* f
 
 void keeper_process::attach(std::uint32_t m, std::uint32_t worker, int lane_file) noexcept {
   const member& it = members_[m];
+  LEV_ASSERT(it.is_met && it.lanes[worker].is_attached);
   note n;
   n.member = m;
   n.lane_begin = it.lanes[worker].begin;
@@ -127,6 +131,7 @@ void keeper_process::attach(std::uint32_t m, std::uint32_t worker, int lane_file
 void keeper_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept {
   worker_seat& w = workers_[worker];
   if (w.pid == 0 || !page_->berths[worker].doom(m)) return;
+  LEV_ASSERT(w.pid > 0);
   w.killed_for = m + 1;
   kill(w.pid, SIGKILL);
 }
@@ -147,6 +152,7 @@ void keeper_process::reap() {
 
 void keeper_process::report_death(std::uint32_t worker, int how) {
   worker_seat& w = workers_[worker];
+  LEV_ASSERT(w.pid > 0 && w.killed_for <= members_max);
   report r;
   r.what = report::died;
   r.worker = worker;

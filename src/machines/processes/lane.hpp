@@ -24,10 +24,16 @@
 #include "sync/env.hpp"
 
 #include <cstring>
+#include <type_traits>
 
 namespace lev::processes {
 
-constexpr std::uint32_t lane_records = 16;  // a power of two
+constexpr std::uint32_t lane_records = 16;
+static_assert((lane_records & (lane_records - 1)) == 0);  // numbers of tasks wrap at 2^32
+static_assert(lane_records <= 32);                        // bits of pool::seat::skipped
+// Words are shared by processes: no lock of one process protects them, and futexes are 32 bits.
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free &&
+              sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
 // How a task ended, as the worker says.
 struct ending {
@@ -37,6 +43,7 @@ struct ending {
   std::int32_t task_code = 0;
   char text[text_max + 1];  // of an exception; not terminated, `text_bytes` count
 };
+static_assert(ending::text_max <= 0xffff && std::is_trivially_copyable_v<ending>);
 
 template <class Env = real_env>
 struct lane {
@@ -151,6 +158,13 @@ struct lane {
   record records[lane_records];
   end ends[lane_records];
 };
+
+// What the host writes, what the worker writes and what both do are on lines of their own, and a
+// record's arguments are whole.
+static_assert(alignof(lane<>) == line_pair_bytes && sizeof(lane<>) % line_pair_bytes == 0);
+static_assert(sizeof(lane<>::record) % line_pair_bytes == 0 &&
+              sizeof(lane<>::end) % line_bytes == 0);
+static_assert(std::is_standard_layout_v<lane<>> && std::is_trivially_copyable_v<argument>);
 
 template <class Env>
 void lane<Env>::reset(std::uint32_t first_number) noexcept {

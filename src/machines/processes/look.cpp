@@ -41,7 +41,6 @@ using processes::lane_records;
 using processes::line_breaks;
 using processes::seat_sign;
 using processes::sign;
-using processes::workers_max;
 
 class file {
  public:
@@ -142,6 +141,9 @@ class process_files {
   folder files_;
 };
 
+// A name of the book's fits, with its end.
+static_assert(sizeof(book_entry::name) <= sizeof(seen_worker::procedure));
+
 // A board that a newer or older Leveret made, or nobody, is passed over.
 bool is_known(const sign& s, const struct stat& about) noexcept {
   // Pairs with pool::show_pool(), as far as a copy of another process's memory can.
@@ -168,6 +170,7 @@ procedure_id sum_up(const lane<>& desk, std::uint32_t returned, seen_worker& wor
   const std::uint32_t before_first = desk.first - 1;
   const std::uint32_t posted = newest(desk.records, before_first);
   const std::uint32_t done = smaller(newest(desk.ends, before_first), posted);
+  LEV_DCHECK(done <= posted);
   const std::uint32_t line = smaller(posted - done, lane_records);
   worker.posted = before_first + posted - returned;
   worker.done = worker.posted - line;

@@ -7,6 +7,7 @@
 #include "share/role.hpp"
 #include "sync/elsewhere.hpp"
 #include "sync/futex.hpp"
+#include "worker/remote_line.hpp"
 
 #include <pthread.h>
 #include <sched.h>
@@ -19,6 +20,11 @@ namespace {
 
 using processes::lane;
 using processes::pool;
+
+// What the pipeline keeps of a line, and what a lane has room for.
+static_assert(line_jobs_max <= processes::lane_records);
+// The text of an end, with its end.
+static_assert(sizeof(remote_end::text) == processes::ending::text_max + 1);
 
 // Host threads sleep on a futex; the service sleeps where workers and the zygote reach it.
 thread_local bool is_service = false;
@@ -97,13 +103,15 @@ class process_machine final : public machine, public remote_workers {
   }
   void unwatch() noexcept override {
     // Pairs with the worker's look after an end; the caller looks at the ends once more.
-    pool_.shared().watch.watchers.fetch_sub(1, memory_order_seq_cst);
+    const std::uint32_t before = pool_.shared().watch.watchers.fetch_sub(1, memory_order_seq_cst);
+    LEV_DCHECK(before != 0);
   }
   void want_ends(bool wanted, bool is_patient) noexcept override {
     processes::board<>& board = pool_.shared().watch;
     auto& wishes = is_patient ? board.patient : board.eager;
     // Pairs with the worker's look after an end, as watch().
-    wishes.fetch_add(wanted ? 1u : ~0u, memory_order_seq_cst);
+    const std::uint32_t before = wishes.fetch_add(wanted ? 1u : ~0u, memory_order_seq_cst);
+    LEV_DCHECK(wanted || before != 0);
   }
   void ring_service() noexcept override { pool_.ring(); }
 
@@ -141,6 +149,7 @@ bool process_machine::open(std::uint32_t workers) noexcept try {
 }
 
 bool process_machine::start(std::uint32_t workers, worker_entry entry, void* context) noexcept {
+  LEV_ASSERT(!is_started_ && workers <= workers_max);
   launch_ = {entry, context, workers};
   is_started_ = !fault_at("host.start_service") &&
                 pthread_create(&service_, nullptr, &run_service, &launch_) == 0;
@@ -171,12 +180,16 @@ constexpr std::uint32_t bit_of(std::uint32_t number) noexcept {
 bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept {
   pool::seat& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;
+  LEV_DCHECK(n < s.posted - s.collected.load(memory_order_relaxed));
   s.skipped |= bit_of(number);
   return s.desk->take_back(number) || (pool_.is_away(worker) && !s.desk->has_end(number));
 }
 
 void process_machine::post(std::uint32_t worker, const remote_call& c) noexcept {
   pool::seat& s = pool_.at(worker);
+  LEV_DCHECK(s.posted - s.collected.load(memory_order_relaxed) < processes::lane_records);
+  LEV_DCHECK(c.argument_count <= argument_count_max && c.attempt != 0);
+  LEV_DCHECK(pool_.procedures().has(c.procedure));
   const std::uint32_t number = ++s.posted;
   s.skipped &= ~bit_of(number);
   lane<>::record& r = s.desk->record_of(number);
@@ -200,6 +213,7 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   pool::seat& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1;
   if (number == s.posted + 1 || !s.desk->has_end(number)) return false;
+  LEV_DCHECK(s.posted - number < processes::lane_records);
   fault_at("host.collect");
   const volatile processes::ending& how = s.desk->ending_of(number);
   const std::uint8_t code = how.code;
@@ -208,7 +222,9 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   end->task_code = how.task_code;
   char text[processes::ending::text_max];
   for (std::size_t i = 0; i < bytes; ++i) text[i] = how.text[i];
-  end->text[processes::make_printable(text, bytes, end->text)] = 0;
+  const std::size_t kept = processes::make_printable(text, bytes, end->text);
+  LEV_DCHECK(kept <= bytes && end->result != status::pending);
+  end->text[kept] = 0;
   s.collected.store(number, memory_order_relaxed);
   return true;
 }

@@ -1,4 +1,5 @@
 // Messages between host and zygote, with files.
+#include "machines/processes/keeper.hpp"
 #include "machines/processes/zygote.hpp"
 
 #include <sys/socket.h>
@@ -10,6 +11,7 @@ namespace lev::processes {
 
 namespace {
 constexpr unsigned files_max = 6;
+static_assert(files_max == member_files + 1);  // a keeper's note: the member's, and a lane
 union control_room {
   cmsghdr aligned;
   char bytes[CMSG_SPACE(sizeof(int) * files_max)];
@@ -18,6 +20,7 @@ union control_room {
 
 bool send_message(int socket, const void* data, std::size_t bytes, const int* files,
                   unsigned file_count, int flags) noexcept {
+  LEV_ASSERT(file_count <= files_max);
   iovec part{const_cast<void*>(data), bytes};
   control_room control{};
   msghdr message{};
@@ -41,6 +44,7 @@ bool send_message(int socket, const void* data, std::size_t bytes, const int* fi
 
 ssize_t receive_message(int socket, void* data, std::size_t bytes, int* files, unsigned file_max,
                         int flags) noexcept {
+  LEV_ASSERT(file_max <= files_max);
   iovec part{data, bytes};
   control_room control{};
   msghdr message{};

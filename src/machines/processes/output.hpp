@@ -12,6 +12,8 @@
 
 namespace lev::processes {
 
+static_assert(STDERR_FILENO == STDOUT_FILENO + 1);  // the two are walked through
+
 class output {
  public:
   // Which file it is, whatever it was opened as.

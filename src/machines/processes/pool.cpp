@@ -28,8 +28,8 @@ namespace lev::processes {
 
 namespace {
 
-constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t desk_bytes = round_up(sizeof(lane<>), page_bytes);
+static_assert(desk_bytes >= sizeof(lane<>) && desk_bytes % page_bytes == 0);  // a store follows
 
 using word = lane<>::word;
 
@@ -80,6 +80,7 @@ bool pool::fail(const char* what) noexcept {
 }
 
 bool pool::open_files(std::uint32_t workers) {
+  LEV_ASSERT(workers != 0 && workers <= workers_max && seats_ == nullptr);
   const zone* z = open_zone();
   if (z == nullptr) return fail("reserving shared memory");
   // Confined workers read the heap only, and cannot make their mapping writable.
@@ -121,6 +122,7 @@ bool pool::open_files(std::uint32_t workers) {
 
 // A zygote may have to be started again when the caller's strings are gone.
 void pool::keep_names() {
+  LEV_ASSERT(command_.empty());  // or settings_ would name strings that move
   if (settings_.pool != nullptr) {
     pool_name_ = settings_.pool;
     settings_.pool = pool_name_.c_str();
@@ -201,7 +203,9 @@ bool pool::take_start_reports(int wait_ms) {
 }
 
 bool pool::start_worker(std::uint32_t worker) noexcept {
-  seat& s = seats_[worker];
+  seat& s = at(worker);
+  LEV_ASSERT(!s.is_alive && s.pidfd < 0 && socket_ >= 0);
+  LEV_ASSERT(s.posted - s.collected.load(memory_order_relaxed) <= lane_records);
   // The worker before is dead, and the next one waits for its orders.
   s.desk->reset(s.posted + 1);
   shared_->shown.seats[worker].returned.fetch_add(s.posted - s.collected, memory_order_relaxed);
@@ -211,6 +215,7 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
   s.is_awaited = true;
   s.has_arrived = false;
   const order o{order::start, worker, reinterpret_cast<std::uintptr_t>(s.desk)};
+  LEV_DCHECK(s.first == s.posted + 1);
   s.is_alive = !fault_at("host.send_order") && send_message(socket_, &o, sizeof o, &s.file, 1);
   if (s.is_alive) ++arriving_;
   return s.is_alive;
@@ -218,6 +223,7 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
 
 // The pool's sign: what look.cpp reads.
 void pool::show_lane(std::uint32_t worker) noexcept {
+  LEV_ASSERT(worker < workers_max && at(worker).file >= 0);
   seat_sign& shown = shared_->shown.seats[worker];
   struct stat about;
   if (fstat(seats_[worker].file, &about) == 0) shown.inode = about.st_ino;
@@ -231,6 +237,7 @@ void pool::show_pool() noexcept {
   shown.host = static_cast<std::uint32_t>(getpid());
   shown.workers = workers_;
   // Pairs with the looker's read of the whole: another process, which checks what it gets.
+  LEV_ASSERT(shown.magic.load(memory_order_relaxed) == 0 && workers_ <= workers_max);
   shown.magic.store(sign::open_pool, memory_order_release);
 }
 
@@ -244,7 +251,8 @@ void pool::wake(lane<>& desk) noexcept {
 }
 
 void pool::give_order(std::uint32_t worker, std::uint32_t order) noexcept {
-  lane<>& desk = *seats_[worker].desk;
+  LEV_DCHECK(order == lane<>::order_work || order == lane<>::order_stop);
+  lane<>& desk = *at(worker).desk;
   // Pairs with the worker's last look before it sleeps.
   desk.orders.store(order, memory_order_seq_cst);
   if (desk.wake()) wake(desk);
@@ -280,6 +288,7 @@ void pool::wait(std::uint64_t timeout_ns) noexcept {
 void pool::welcome(std::uint32_t worker) noexcept {
   seat& s = seats_[worker];
   if (s.pidfd < 0 || s.has_arrived || s.desk->arrived.load(memory_order_relaxed) == 0) return;
+  LEV_ASSERT(s.is_alive && arriving_ != 0);  // its death can be told
   s.has_arrived = true;
   --arriving_;
   give_order(worker, lane<>::order_work);
@@ -290,6 +299,7 @@ void pool::bury(std::uint32_t worker, int how, const report* told) {
   if (!s.is_alive) return;
   fault_at("host.bury");
   s.is_alive = false;
+  LEV_ASSERT(s.has_arrived || arriving_ != 0);
   if (!s.has_arrived) --arriving_;
   s.is_awaited = false;
   s.pid = 0;
@@ -310,6 +320,7 @@ void pool::bury(std::uint32_t worker, int how, const report* told) {
     d.was_killed_for_time = told->was_ordered;
   }
   deaths_.push_back(d);
+  LEV_ASSERT(deaths_.size() <= workers_);  // one a worker: it is replaced when its death is told
 }
 
 void pool::take_report(const report& r, int file) {
@@ -367,6 +378,7 @@ bool pool::next_death(remote_death* death) {
 }
 
 bool pool::replace(std::uint32_t worker) noexcept {
+  LEV_ASSERT(!at(worker).is_alive);
   fault_at("host.replace");
   if (is_zygote_lost_) return false;
   if (start_worker(worker)) return true;

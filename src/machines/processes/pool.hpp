@@ -52,8 +52,14 @@ class pool {
     bool has_arrived = false;  // it was ready, and then ordered to work
     bool was_killed_for_time = false;
   };
-  seat& at(std::uint32_t worker) noexcept { return seats_[worker]; }
-  const seat& at(std::uint32_t worker) const noexcept { return seats_[worker]; }
+  seat& at(std::uint32_t worker) noexcept {
+    LEV_DCHECK(worker < workers_);
+    return seats_[worker];
+  }
+  const seat& at(std::uint32_t worker) const noexcept {
+    LEV_DCHECK(worker < workers_);
+    return seats_[worker];
+  }
   void* store_of(std::uint32_t worker) noexcept;
   common& shared() noexcept { return *shared_; }
   book_writer& procedures() noexcept { return procedures_; }

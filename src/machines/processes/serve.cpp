@@ -160,6 +160,7 @@ void worker_process::be_free() noexcept {
 void worker_process::sleep() noexcept {
   for (const auto& c : clients_) c->desk().fall_asleep();
   fault_at("worker.fall_asleep");
+  LEV_DCHECK(clients_.size() <= members_max);
   watched_word words[members_max + 1];
   unsigned count = 0;
   bool may_sleep = true;
@@ -174,6 +175,7 @@ void worker_process::sleep() noexcept {
 }
 
 void worker_process::run_shared(client& c) noexcept {
+  LEV_DCHECK(c.number() < members_max && !c.is_confined());
   serve_only(c.number() + 1);
   if (place_->has_news(notes_seen_)) return;
   if (place_->has_worked.load(memory_order_relaxed) == 0)
@@ -190,6 +192,7 @@ void worker_process::run_shared(client& c) noexcept {
 // Whoever cannot turn is doomed: its keeper is about to kill this process.
 void worker_process::serve_only(std::uint32_t served) noexcept {
   if (served == served_) return;
+  LEV_DCHECK(place_ != nullptr && served <= members_max);
   while (!place_->turn(served_, served)) pause();
   served_ = served;
 }
@@ -219,6 +222,7 @@ void worker_process::attach(const note& n, int* files) {
   detach(n.member);  // its lane before, should it have had one
   const introduction& a = n.about;
   enum { heap, board, bell, out, error, desk, count };
+  static_assert(count == member_files + 1);
   const bool has_files = std::find(files, files + count, -1) == files + count;
   void* shared = has_files ? mmap(nullptr, sizeof(common), PROT_READ, MAP_SHARED, files[board], 0)
                            : MAP_FAILED;
@@ -244,6 +248,7 @@ void worker_process::detach(std::uint32_t member) noexcept {
   std::size_t i = 0;
   while (i < clients_.size() && clients_[i]->number() != member) ++i;
   if (i == clients_.size()) return;
+  LEV_DCHECK(clients_[i].get() != only_ || clients_.size() == 1);
   if (served_ == member + 1) serve_only(0);
   std::unique_ptr<client> gone = std::move(clients_[i]);
   clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));

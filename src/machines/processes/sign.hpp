@@ -4,11 +4,13 @@
 #ifndef LEVERET_MACHINES_PROCESSES_SIGN_HPP
 #define LEVERET_MACHINES_PROCESSES_SIGN_HPP
 
+#include "machine/machine.hpp"
 #include "machines/processes/lane.hpp"
+
+#include <cstddef>
 
 namespace lev::processes {
 
-constexpr std::uint32_t workers_max = 1024;
 constexpr const char* board_name = "leveret-board";  // of the memory file
 
 struct seat_sign {
@@ -37,6 +39,10 @@ struct sign {
   std::uint32_t workers = 0;
   seat_sign seats[workers_max];
 };
+// A looker of another build reads it: whoever moves something counts this_version up.
+static_assert(std::is_standard_layout_v<sign> && sizeof(seat_sign) == 24);
+static_assert(offsetof(sign, magic) == 0 && offsetof(sign, version) == 8 &&
+              offsetof(sign, seats) == 32);
 
 }  // namespace lev::processes
 

@@ -21,13 +21,15 @@ namespace lev::processes {
 
 namespace {
 
-constexpr int zygote_socket = 3;  // its number in the zygote
+constexpr int zygote_socket = 3;                    // its number in the zygote
+static_assert(zygote_socket == STDERR_FILENO + 1);  // all from there on are closed
 constexpr const char* no_zygote = "the zygote process did not answer; does the program start?";
 constexpr const char* no_keeper = "the pool's keeper process did not answer; is it stopped?";
 
 }  // namespace
 
 bool pool::spawn_zygote(int socket) {
+  LEV_ASSERT(zygote_ == 0 && socket > STDERR_FILENO);  // or one would never be waited for
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
@@ -74,6 +76,7 @@ bool pool::spawn_zygote(int socket) {
 
 bool pool::start_zygote() {
   if (is_shared()) return join_keeper();
+  LEV_ASSERT(socket_ < 0);
   int ends[2];
   if (fault_at("host.socketpair") ||
       socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
@@ -92,6 +95,7 @@ bool pool::introduce() noexcept {
   const auto output_or_nowhere = [&](int file) {
     return fcntl(file, F_GETFD) < 0 ? nowhere : file;
   };
+  LEV_ASSERT(heap_file_ >= 0 && shared_file_ >= 0 && bell_ >= 0);
   const int files[] = {heap_file_, shared_file_, bell_, output_or_nowhere(STDOUT_FILENO),
                        output_or_nowhere(STDERR_FILENO)};
   const bool is_sent = !fault_at("host.introduce") &&

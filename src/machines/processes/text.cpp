@@ -1,6 +1,7 @@
 // Characters of UTF-8 (RFC 3629), one after the other.
 #include "machines/processes/text.hpp"
 
+#include "base/assert.hpp"
 #include "base/numbers.hpp"
 
 #include <cstdint>
@@ -29,6 +30,7 @@ struct character {
 
 character character_at(const char* text, std::size_t bytes) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  LEV_DCHECK(bytes != 0);
   character c;
   const std::size_t length = length_of(byte(0));
   if (length == 0) return c;
@@ -39,6 +41,7 @@ character character_at(const char* text, std::size_t bytes) noexcept {
     c.code = c.code << 6 | (byte(i) & 0x3fu);
   }
   constexpr std::uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  static_assert(sizeof smallest / sizeof *smallest == character_bytes_max + 1);
   const bool is_surrogate = c.code >= 0xd800 && c.code < 0xe000;
   if (c.code >= smallest[length] && c.code <= 0x10ffff && !is_surrogate) c.bytes = length;
   return c;
@@ -78,6 +81,7 @@ std::size_t make_printable(const char* from, std::size_t bytes, char* to,
       to[written++] = '?';
     }
     i += larger<std::size_t>(c.bytes, 1);
+    LEV_DCHECK(written <= i && i <= bytes);  // `to` may be `from`
   }
   return written;
 }

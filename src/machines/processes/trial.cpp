@@ -88,6 +88,7 @@ int await_end(pid_t pid, int pidfd, int host) noexcept {
 
 std::string refusal(const trial& t, int how) {
   const char* path = t.libraries.libraries[t.so_far.library];
+  LEV_ASSERT(how != host_is_gone);
   if (t.so_far.has_threads) return refusal_for_threads(path);
   char text[200];
   if (how == took_too_long) {
@@ -117,6 +118,7 @@ void try_libraries(const book& b, const introduction& about, const fork_hooks& h
                    verdicts& known) {
   // Pairs with library_number().
   const std::uint32_t count = b.library_count.load(memory_order_acquire);
+  LEV_ASSERT(count <= book::libraries_max);
   if (known.size() >= count) return;
   void* page =
       mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

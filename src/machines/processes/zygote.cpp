@@ -176,6 +176,8 @@ void start_worker(zygote& z, const order& o, int lane_file) {
     pidfd = fork_worker(z.hooks, &r.pid, &begin_worker, &child);
   r.number = errno;
   r.what = pidfd < 0 ? report::not_started : report::started;
+  // A start on a seat follows the report of the death there.
+  LEV_ASSERT(pidfd < 0 || (r.pid > 0 && z.pids[o.worker] == 0));
   if (pidfd >= 0) z.pids[o.worker] = r.pid;
   if (fault_at("zygote.tell_started") || !tell(z, r, pidfd)) end_all(z);
   fault_at("zygote.told_started");

@@ -40,12 +40,16 @@ struct introduction {
   std::uint64_t program = 0;  // of a shared pool: tells worker programs apart
 };
 
+static_assert(std::is_trivially_copyable_v<introduction>);  // sent as it is
+static_assert(offsetof(introduction, tag) == 0 && offsetof(introduction, version) == 4);
+
 // What workers share beside the heap, in one file that they see read-only.
 struct common {
   sign shown;
   board<> watch;
   book procedures;
 };
+static_assert(std::is_standard_layout_v<common> && offsetof(common, shown) == 0);
 
 // From the host: start a worker on a lane, whose file comes along. To a keeper also: kill a worker
 // if it serves this host; or, this host leaves, and has no task under way.
@@ -77,6 +81,9 @@ struct report {
   bool was_ordered = false;
   char text[120] = {};  // refused, unavailable: what failed
 };
+static_assert(std::is_trivially_copyable_v<order> && std::is_trivially_copyable_v<report>);
+// What is received is checked by its size.
+static_assert(sizeof(order) != sizeof(introduction) && sizeof(report) != sizeof(introduction));
 
 // Forgotten first: a process that another thread forks here must not close what gets the number.
 inline void close_file(int* file) noexcept {
