@@ -189,7 +189,9 @@ participant* here(core& c) noexcept {
   if (auto* actor = static_cast<participant*>(current_actor());
       actor != nullptr && actor->home == &c)
     return actor;
-  LEV_DCHECK(last_used.runtime_id != c.id || last_used.self->home == &c);
+  // A runtime that was never open has the number of none.
+  LEV_DCHECK(last_used.runtime_id != c.id || last_used.self == nullptr ||
+             last_used.self->home == &c);
   if (last_used.runtime_id == c.id) return last_used.self;
   if (this_thread != nullptr) {
     for (const binding& b : *this_thread) {

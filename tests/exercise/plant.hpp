@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <unistd.h>
+
 namespace lev::plant {
 
 inline bool fault(const char* name) noexcept {

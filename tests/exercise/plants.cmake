@@ -14,6 +14,10 @@ plant(worker/complete.cpp
 
 # What another thread does between two looks.
 plant(runtime/submit.cpp
+  [[const std::uint32_t count = edges.count;]]
+  [[const std::uint32_t count = edges.count;
+  if (plant::fault("after: a stale ticket is a failure")) ::usleep(50);]])
+plant(runtime/submit.cpp
   [[if (outcome == status::stale_ticket) break;]]
   [[if (outcome == status::stale_ticket && !plant::fault("after: a stale ticket is a failure")) break;]])
 
