@@ -1,10 +1,17 @@
 // A host of a shared pool, told by its standard input what to do, one command a line; it answers
-// each with a line. Arguments: pool, workers, task_ns_max, local options.
+// each with a line. Arguments: pool, workers, task_ns_max, and any of these:
+//
+//   limited             a limit that its workers have
+//   sleepy              threads that wait sleep at once
+//
+// Commands:
 //
 //   run N US            N tasks of US microseconds with copied arguments; "right PIDS", reruns
 //   share N             N tasks on one shared array
 //   write N US PATH     submits N tasks, each of which appends a byte to a file, then takes US
 //   hang N              submits N tasks that never end; answers when one has begun
+//   post_hang           submits a task that never ends, behind others; answers at once
+//   read PATH           a task that reads a byte from a pipe with a name; answers its status
 //   overrun             a task that never ends, under a time limit; answers its status
 //   crash               a task that ends its worker at each attempt; answers its status
 //   print N             a task that prints a number; answers its status
@@ -26,6 +33,7 @@
 #include <set>
 #include <span>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -58,6 +66,13 @@ const auto hang = lev::define("member.hang", [](lev::out<std::int64_t> begun) {
   for (volatile bool goes_on = true; goes_on;) {
   }
 });
+const auto read_byte = lev::define("member.read_byte", [](lev::in<char> path) {
+  const int file = open(path.data(), O_RDONLY);
+  char c = 0;
+  const ssize_t n = read(file, &c, 1);
+  close(file);
+  if (n != 1) throw std::runtime_error("nothing came");
+});
 const auto print = lev::define("member.print", [](std::int64_t number) {
   std::printf("%lld\n", static_cast<long long>(number));  // stays in a buffer
 });
@@ -73,11 +88,14 @@ class member {
     std::int64_t count = 0;
     std::int64_t us = 0;
     std::string file;
-    in >> what >> count >> us >> file;
+    in >> what;
+    if (what == "read") return in >> path_, read_from_pipe();
+    in >> count >> us >> file;
     if (what == "run") return run(count, us);
     if (what == "share") return share(count);
     if (what == "write") return write_bytes(count, us, file);
     if (what == "hang") return hang_up(count);
+    if (what == "post_hang") return runtime_->post(hang, begun_), "posted";
     if (what == "overrun") return end_of(runtime_->submit(hang, begun_));
     if (what == "crash") return end_of(runtime_->submit(crash));
     if (what == "print") return end_of(runtime_->submit(print, count));
@@ -136,6 +154,9 @@ class member {
     while (__atomic_load_n(&begun_[0], __ATOMIC_SEQ_CST) == 0) pass_time(1);
     return "hangs";
   }
+  std::string read_from_pipe() {
+    return end_of(runtime_->submit(read_byte, std::span(path_.c_str(), path_.size() + 1)));
+  }
   std::string end_of(lev::ticket t) { return lev::status_name(t.wait_outcome().code); }
 
   lev::config settings_;
@@ -152,7 +173,11 @@ int main(int count, char** arguments) try {
   c.pool = arguments[1];
   c.workers = std::atoi(arguments[2]);
   c.task_ns_max = static_cast<std::uint64_t>(std::atoll(arguments[3]));
-  if (count > 4) c.worker_bytes_max = std::size_t{4} << 30;
+  for (int i = 4; i < count; ++i) {
+    const std::string option = arguments[i];
+    if (option == "limited") c.worker_bytes_max = std::size_t{4} << 30;
+    if (option == "sleepy") c.spin_ns = 0;
+  }
   member m(c);
   std::cout << "there" << std::endl;
   for (std::string line; std::getline(std::cin, line);) {

@@ -17,6 +17,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -110,12 +111,19 @@ answer parse(const std::string& text) {
   return a;
 }
 
-pid_t parent_of(pid_t pid) {
+// What /proc/PID/stat says behind the name: the state of the first thread, then the parent.
+std::string stat_of(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
   std::getline(file, text);
   const std::size_t end = text.rfind(") ");
-  return end == std::string::npos ? 0 : std::atoi(text.c_str() + end + 4);
+  return end == std::string::npos ? "?" : text.substr(end + 2);
+}
+char state_of(pid_t pid) {
+  return stat_of(pid)[0];
+}
+pid_t parent_of(pid_t pid) {
+  return std::atoi(stat_of(pid).c_str() + 1);
 }
 
 // Waits for the end of a process that is not ours.
@@ -126,6 +134,15 @@ bool ends(pid_t pid, int ms_max = 5'000) {
   const bool is_over = poll(&over, 1, ms_max) == 1;
   close(file);
   return is_over;
+}
+
+// Whether something becomes true in good time.
+bool comes(const std::function<bool()>& is_there) {
+  for (int look = 0; look < answer_ms_max; ++look) {
+    if (is_there()) return true;
+    poll(nullptr, 0, 1);
+  }
+  return false;
 }
 
 long size_of(const std::string& path) {
@@ -355,6 +372,31 @@ TEST_F(shared_pool, a_task_that_kills_its_worker_is_poison_to_its_own_host_only)
     ASSERT_TRUE(now.is_right);
     EXPECT_EQ(now.reruns, 0);
   }
+}
+
+// Its last task ends, and its worker turns to a task of another host that has no end.
+TEST_F(shared_pool, a_host_that_sleeps_is_told_before_its_worker_turns_to_another) {
+  const std::string pipe = testing::TempDir() + name_;
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::vector<std::string> sleepy = at_pool("1");
+  sleepy.push_back("sleepy");
+  for (int i = 0; i < 3; ++i) {
+    member a(sleepy);
+    ASSERT_EQ(a.hear(), "there");
+    member b(at_pool("1"));
+    ASSERT_EQ(b.hear(), "there");
+    a.say("read " + pipe);
+    int to = -1;
+    ASSERT_TRUE(comes([&] { return (to = open(pipe.c_str(), O_WRONLY | O_NONBLOCK)) >= 0; }))
+        << "the task reads";
+    ASSERT_EQ(b.ask("post_hang"), "posted");
+    ASSERT_TRUE(comes([&] { return state_of(a.pid()) == 'S'; })) << "its host sleeps";
+    EXPECT_EQ(write(to, "x", 1), 1);
+    EXPECT_EQ(a.hear(), "ok");
+    close(to);
+    b.die();
+  }
+  unlink(pipe.c_str());
 }
 
 TEST_F(shared_pool, a_time_limit_ends_only_tasks_of_the_host_that_has_it) {

@@ -80,8 +80,7 @@ void client::tell_idle(std::uint64_t waited_ns) noexcept {
   // Who polls for less time than the patience tells before it sleeps.
   const bool is_wanted = is_eager() || is_patient();
   if (waited_ns < patience_ns && waited_ns < about_.spin_ns && !is_wanted) return;
-  has_rung_ = true;
-  ring_if_unwatched();
+  tell();
 }
 
 void client::ring_if_unwatched() noexcept {

@@ -49,7 +49,12 @@ class client {
   void run() noexcept;
   // After its end: the host is told at once if it wants that and more is to do here.
   void go_on() noexcept {
-    if (desk_.has_record(next_) && (is_eager() || runs_low())) ring_if_unwatched();
+    if (desk_.has_record(next_) && (is_eager() || runs_low())) tell();
+  }
+  // Before the worker of a shared pool turns to a task of another host, which may have no end: what
+  // tell_idle() would say later.
+  void turn_away() noexcept {
+    if (!has_rung_ && (!desk_.has_record(next_) || is_eager() || runs_low())) tell();
   }
   // A step of the protocol, at which a worker of a test may end.
   void pass(chaos_step step, fault_name point) noexcept {
@@ -90,6 +95,10 @@ class client {
   static constexpr std::uint32_t low = 1;
   bool is_patient() const noexcept { return shared_.watch.patient.load(memory_order_relaxed) != 0; }
   bool runs_low() const noexcept { return is_patient() && !desk_.has_record(next_ + low); }
+  void tell() noexcept {
+    has_rung_ = true;
+    ring_if_unwatched();
+  }
   void pass_test(chaos_step step, fault_name point) noexcept;
   void ring_if_unwatched() noexcept;
   void ring() noexcept;
@@ -103,7 +112,7 @@ class client {
   const int bell_;
   std::uint32_t next_;  // the number of its next task
   bool is_ordered_ = false;
-  bool has_rung_ = true;  // since its last task
+  bool has_rung_ = true;  // for the end of its last task
   book_reader procedures_;
   const bool is_tested_;
   random_source random_;

@@ -181,6 +181,7 @@ void worker_process::run_shared(client& c) noexcept {
   if (place_->has_worked.load(memory_order_relaxed) == 0)
     place_->has_worked.store(1, memory_order_relaxed);
   if (&c != current_) {
+    if (current_ != nullptr) current_->turn_away();
     const introduction& about = c.about();
     adopt_zone(about.heap_begin, about.heap_begin + about.heap_bytes);
     c.prints().use(prints_to_);
