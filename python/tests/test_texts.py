@@ -38,7 +38,8 @@ def failure_of(machine: str, library: Path, function: str, argument: int) -> str
 
 
 def test_text_that_is_not_utf_8(machine: str, thrown: Path) -> None:
-    assert "caf\ufffd is closed" in failure_of(machine, thrown, "latin_1", 0)
+    replaced = "?" if machine == "processes" else "\ufffd"  # there what workers say is made safe
+    assert f"caf{replaced} is closed" in failure_of(machine, thrown, "latin_1", 0)
 
 
 @pytest.mark.parametrize("letters", range(3))
