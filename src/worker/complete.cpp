@@ -269,8 +269,8 @@ void serve_dependants(engine& e, participant& self, std::uint32_t list, status o
 
 // Completions are read before submissions. A task's children are counted as submitted before it is
 // counted as completed, so if the two sums agree, every task submitted until the second sum began
-// was complete when the first one ended (Mattern 1987). That holds for a thread, too, which has bound
-// itself meanwhile: what it submitted may be in the first sum, so it must be in the second.
+// was complete when the first one ended (Mattern 1987). That holds for a thread, too, which has
+// bound itself meanwhile: what it submitted may be in the first sum, so it must be in the second.
 bool is_quiescent(engine& e, std::uint32_t open_joins) noexcept {
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
   std::uint64_t completed = 0;

@@ -55,8 +55,8 @@ void call_back(engine& e, void (*run)(void*), void* context) noexcept;
 // hold open, and that wait for these.
 bool is_quiescent(engine& e, std::uint32_t open_joins = 0) noexcept;
 
-// tell_barrier() wakes those who wait for that, if it is so, whatever joins are open. After completing tasks, before idling
-// or leaving.
+// tell_barrier() wakes those who wait for that, if it is so, whatever joins are open. After
+// completing tasks, before idling or leaving.
 void tell_barrier(engine& e) noexcept;
 
 }  // namespace lev

@@ -198,8 +198,8 @@ struct alignas(line_pair_bytes) participant {
   job* frames = nullptr;    // for the two lines above, and one for each context; null when copies
                             // are not asynchronous
   std::uint64_t frames_used = 0;  // one bit a frame; a frame's number is its tag
-  // By frame: the task that is staged there and not begun, or no_slot. Written by the owner, taken by
-  // exchange by the owner or a thief, which runs it then: publishes the slot's contents.
+  // By frame: the task that is staged there and not begun, or no_slot. Written by the owner, and by
+  // whoever takes the task; read by both and by those who look for work. Publishes the slot.
   atomic<std::uint32_t> staged[frames_max];
   arena store_map;
   char* store = nullptr;

@@ -141,8 +141,8 @@ inline bool shows_staged(const engine& e, const participant& p) noexcept {
   return false;
 }
 
-// A worker that is busy for long would keep what it has staged to itself. What it has fetched of the
-// task's data is dropped when it comes to it.
+// A worker that is busy for long would keep what it has staged to itself. What it has fetched of
+// the task's data is dropped when it comes to it.
 inline bool try_steal_staged(engine& e, participant& from, std::uint32_t* task) noexcept {
   for (std::uint32_t i = 0; from.frames != nullptr && i < frames_of(e); ++i) {
     if (from.staged[i].load(memory_order_relaxed) == no_slot) continue;
@@ -162,8 +162,7 @@ inline bool try_steal_staged(engine& e, participant& from, std::uint32_t* task) 
     const std::uint32_t victim = first + i < used ? first + i : first + i - used;
     std::uint32_t task = 0;
     participant& from = e.people[victim];
-    if (victim == self.index ||
-        (!from.box.try_steal(&task) && !try_steal_staged(e, from, &task)))
+    if (victim == self.index || (!from.box.try_steal(&task) && !try_steal_staged(e, from, &task)))
       continue;
     self.counters.stolen.add(1);
     load_job(e, j, task);

@@ -150,8 +150,7 @@ bool step_aside(engine& e, participant& self, awaited& what, std::uint64_t deadl
   if (c == nullptr) return false;
   if (c->waiting != nullptr) wake_waiters(*c);
   if (c->live == 1 && !(is_worth_starting(e, self, how) && start_tasks(*c))) return false;
-  if (how == giving_up::when_still)
-    deadline_ns = smaller(deadline_ns, e.place->now_ns() + look_ns);
+  if (how == giving_up::when_still) deadline_ns = smaller(deadline_ns, e.place->now_ns() + look_ns);
   suspend(*c, what, deadline_ns);
   return true;
 }
@@ -220,8 +219,7 @@ bool is_looking(engine& e, participant& self, giving_up how) noexcept {
 bool idle_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                   stillness& quiet, giving_up how) noexcept {
   const bool is_blocked = !is_looking(e, self, how);
-  const bool may_give_up =
-      how == giving_up::when_all_wait && is_blocked && is_everybody_waiting(e);
+  const bool may_give_up = how == giving_up::when_all_wait && is_blocked && is_everybody_waiting(e);
   if (may_give_up && quiet.lasts(e, self)) return false;
   whichever any(self, what);
   deadline_ns = any.deadline_ns(deadline_ns);
@@ -255,7 +253,8 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
   flush_notices(e, self);
   stop_polling(e, self);
   stillness quiet;
-  // As deep as allowed it is set aside in any case: others run its children, at the bottom of theirs.
+  // As deep as allowed it is set aside in any case: others run its children, at the bottom of
+  // theirs.
   const bool may_stack = self.nest < e.settings.nest_max;
   bool is_there = false;
   while (!(is_there = what.is_there())) {

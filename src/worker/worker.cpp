@@ -222,8 +222,7 @@ bool run_ahead(engine& e, participant& self) noexcept {
     j = next_ahead(e, self);
   }
   // While another has nothing to do, it is left in the queue.
-  while (self.ahead_count + 1 < e.depth && !e.bell.someone_idle() &&
-         take_ahead(e, self, false)) {
+  while (self.ahead_count + 1 < e.depth && !e.bell.someone_idle() && take_ahead(e, self, false)) {
   }
   execute_job(e, self, *j);
   drain(e, self);

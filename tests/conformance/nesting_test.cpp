@@ -93,10 +93,9 @@ TEST_P(nesting_test, a_chain_as_deep_as_the_default_allows) {
 // Links without results: one that could not wait for its child leaves it behind.
 using loose_procedure = procedure<void(ref<runtime>, int)>;
 const loose_procedure& loose_chain() {
-  static const loose_procedure p =
-      define("nesting.loose_chain", [](ref<runtime> home, int depth) {
-        if (depth > 0) home.to->submit(loose_chain(), home, depth - 1).wait();
-      });
+  static const loose_procedure p = define("nesting.loose_chain", [](ref<runtime> home, int depth) {
+    if (depth > 0) home.to->submit(loose_chain(), home, depth - 1).wait();
+  });
   return p;
 }
 

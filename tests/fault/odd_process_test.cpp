@@ -95,7 +95,8 @@ class odd_process {
 
 TEST(odd_process, forks_at_any_moment_and_nothing_is_lost_or_left) {
 #if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "a child may find the sanitizer's own locks held by threads that it does not have";
+  GTEST_SKIP()
+      << "a child may find the sanitizer's own locks held by threads that it does not have";
 #endif
   adopt_orphans();
   constexpr std::size_t at_once = 4;

@@ -3,6 +3,7 @@
 #include "worker/contexts.hpp"
 #include "worker/tend.hpp"
 
+#include "share/role.hpp"
 #include "share/zone.hpp"
 
 #include <cstdlib>
@@ -75,6 +76,9 @@ void* shared_allocate_for_overwrite(std::size_t) noexcept {
 void shared_free(void*) noexcept {}
 void* current_actor() noexcept {
   return nullptr;
+}
+process_role role() noexcept {
+  return process_role::host;
 }
 const char* procedure_name(procedure_id) noexcept {
   return "?";
