@@ -221,7 +221,7 @@ constexpr const char* old_twice =
 }  // namespace
 
 int main() {
-  constexpr budget b{.random = 4'000, .random_planted = 8'000, .steps_max = 20'000};
+  constexpr budget b{.random = 3'000, .random_planted = 2'500, .steps_max = 20'000};
   return explorer(
              "pipeline", b,
              {"runtime/wait.cpp", "runtime/awaits.hpp", "worker/wake.hpp", "flow/slot_pool.hpp"})
