@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Callable
 
 import numpy as np
@@ -24,6 +25,43 @@ GUARDED = -777.0
 
 Floats = npt.NDArray[np.float64]
 Effect = Callable[[Floats], None]  # what a task makes of the content of one array
+
+
+class Natives:
+    """The procedures of kernels.c."""
+
+    def __init__(self, library: Path) -> None:
+        def load(symbol: str, signature: str) -> leveret.Procedure:
+            return leveret.load(library, symbol, signature)
+
+        self.fill = load("fill_block", "f8, out f8, rows(1), count(1), stride(1)")
+        self.block_sum = load("block_sum", "in f8, rows(0), count(0), stride(0), result f8")
+        self.fail = load("fail_with", "i4 -> int")
+        self.increment = load("increment", "inout i8")
+        self.two = load("two_results", "f8, result f8, result i4")
+        self.add = load("add_range", "range, f8, in f8, out f8")
+        self.gate = load("wait_for_flag", "in i4 -> int")
+
+
+def scaled(factor: float) -> Effect:
+    def effect(content: Floats) -> None:
+        content *= factor
+
+    return effect
+
+
+def added(a: Any, x: Floats) -> Effect:
+    def effect(content: Floats) -> None:
+        content += a * x
+
+    return effect
+
+
+def set_to(value: Any) -> Effect:
+    def effect(content: Floats) -> None:
+        content[:] = value
+
+    return effect
 
 
 class Place:
@@ -272,7 +310,8 @@ class World:
         except leveret.TimeoutError:
             raise
         except leveret.LeveretError as error:
-            failure = error
+            # Its frames would keep tickets that a caller drops later.
+            failure = error.with_traceback(None)
         for task in list(self.tasks):
             assert task.ticket is not None and task.ticket.done()
             self.collect(task, timeout=0)
