@@ -156,19 +156,19 @@ class Submits(RuleBasedStateMachine):
     ) -> Task | None:
         """Submits after all tasks that must come before; None when the runtime is full."""
         self.prepare(*(place for place, _ in uses), is_alone=not has_after)
-        befores: dict[Task, None] = dict.fromkeys(after or [])
-        edges = len(befores) + sum(len(place.users) for place, _ in uses)
+        predecessors: dict[Task, None] = dict.fromkeys(after or [])
+        edges = len(predecessors) + sum(len(place.users) for place, _ in uses)
         if self.world.needs_room(wanted, edges):
             self.join_threads()
             self.world.make_room(wanted, edges)
         for place, effect in uses:
             if not has_after:
                 continue
-            befores.update(dict.fromkeys(t for t, e in place.users if effect or e))
+            predecessors.update(dict.fromkeys(t for t, e in place.users if effect or e))
         # A ticket is needed to be named; who has none any more is waited for.
-        if any(task.ticket is None for task in befores):
+        if any(task.ticket is None for task in predecessors):
             self.world.wait_for_all()
-        named = [task for task in befores if task.ticket is not None]
+        named = [task for task in predecessors if task.ticket is not None]
         told = expected()
         options = {"after": [task.ticket for task in named]} if has_after else {}
         try:

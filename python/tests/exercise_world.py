@@ -160,11 +160,11 @@ class Task:
         return any(before.is_held() for before in self.after)
 
     def allowed(self) -> set[Status]:
-        befores = {before.outcome for before in self.after}
+        predecessors = {before.outcome for before in self.after}
         found = {Status.CANCELLED} if self.may_be_cancelled else set()
-        if befores - {Status.OK}:
+        if predecessors - {Status.OK}:
             found.add(Status.DEPENDENCY_FAILED)
-        if not befores - {Status.OK, None} and not self.must_not_run:
+        if not predecessors - {Status.OK, None} and not self.must_not_run:
             found.add(Status.TASK_FAILED if self.codes else Status.OK)
             # Of many tasks one may be cancelled after all others have ended well.
             if self.codes and self.is_many and self.may_be_cancelled:
@@ -296,8 +296,8 @@ class World:
         for task in self.dropped:
             if task.may_be_cancelled or any(before.outcome is None for before in task.after):
                 continue
-            befores = {before.outcome for before in task.after}
-            if befores - {Status.OK}:
+            predecessors = {before.outcome for before in task.after}
+            if predecessors - {Status.OK}:
                 task.outcome = Status.DEPENDENCY_FAILED
             else:
                 task.outcome = Status.TASK_FAILED if task.codes else Status.OK

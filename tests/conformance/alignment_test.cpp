@@ -147,7 +147,7 @@ TEST_P(alignment_test, a_c_call_says_it_by_a_flag) {
   EXPECT_EQ(lev_wait(r, t, wait_limit_ns(), nullptr), LEV_OK);
   arguments[1].flags = 7 << 3;  // no such alignment
   EXPECT_EQ(lev_submit(r, id, arguments, 2, &t), LEV_BAD_ARGUMENT);
-  arguments[1].flags = LEV_FAR | LEV_ALIGN_256;  // a get's buffer has 128
+  arguments[1].flags = LEV_FAR | LEV_ALIGN_256;  // a get()'s buffer has 128
   EXPECT_EQ(lev_submit(r, id, arguments, 2, &t), LEV_BAD_ARGUMENT);
   EXPECT_EQ(lev_close(r), LEV_OK);
 }
