@@ -55,7 +55,7 @@ inline report exercise_with(const planted_fault& f) {
   plan p;
   p.machines = {f.machine};
   p.programs = 0;
-  p.hang_seconds = 5;
+  p.hang_seconds = 2;
   p.jobs = 1;
   p.shrinks = false;
   report all;
