@@ -78,6 +78,8 @@ void leave(engine& e, participant& self) noexcept {
 static bool serve_one(engine& e, participant& self, bool runs) noexcept {
   const bool ran = runs && run_one(e, self);
   if (!has_company(self)) return ran;
+  // Another context goes on with its task, for as long as that takes: no letter waits behind it.
+  stop_polling(e, self);
   take_turns(self);
   if (ran || !has_turns(self)) return ran;
   e.place->relax();  // they poll, each in its turn

@@ -1,5 +1,6 @@
 // The oracle: what may have become of each task, by what it was and by what was done to it.
 #include "exercise/interpret.hpp"
+#include "exercise/sound.hpp"
 #include "support/leaks.hpp"
 
 #include <gtest/gtest-spi.h>
@@ -9,22 +10,6 @@
 namespace lev::exercise {
 
 namespace {
-
-bool is_waiting(const step& s) {
-  switch (s.what) {
-    case verb::wait:
-    case verb::wait_any:
-    case verb::wait_all:
-    case verb::loop:
-    case verb::await_flag:
-    case verb::spin_flag:
-    case verb::spawn:
-    case verb::yield:
-      return true;
-    default:
-      return false;
-  }
-}
 
 const char* ending_text(ending e) {
   constexpr const char* texts[] = {"ok", "an exception", "a code", "a crash", "damage to its lane"};
@@ -180,7 +165,7 @@ bool may_all_wait(const program& p) noexcept {
   for (const task_spec& t : p.tasks) {
     if (t.body == nobody) continue;
     bool waits = false;
-    for (const step& s : p.blocks[t.body]) waits |= is_waiting(s);
+    for (const step& s : p.blocks[t.body]) waits |= is_wait(s) || s.what == verb::yield;
     waiters += waits ? (t.what == shape::plain ? 1 : t.pieces) : 0;
   }
   const std::uint32_t contexts = p.config.contexts == 0 ? 16 : p.config.contexts;

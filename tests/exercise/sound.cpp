@@ -12,21 +12,6 @@ bool holds_blocks(verb v) {
   return v == verb::loop || v == verb::spawn;
 }
 
-bool is_wait(const step& s) {
-  switch (s.what) {
-    case verb::wait:
-    case verb::wait_any:
-    case verb::wait_all:
-    case verb::loop:
-    case verb::await_flag:
-    case verb::spin_flag:
-    case verb::spawn:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Calls what(step) for each step of the block and of the blocks that it runs itself.
 void each_step(const program& p, std::uint32_t block,
                const std::function<void(const step&)>& what) {
@@ -82,6 +67,21 @@ bool flags_are_sound(const program& p) {
 }
 
 }  // namespace
+
+bool is_wait(const step& s) {
+  switch (s.what) {
+    case verb::wait:
+    case verb::wait_any:
+    case verb::wait_all:
+    case verb::loop:
+    case verb::await_flag:
+    case verb::spin_flag:
+    case verb::spawn:
+      return true;
+    default:
+      return false;
+  }
+}
 
 std::uint32_t slots_in_all(const program& p) {
   std::uint32_t all = 4;

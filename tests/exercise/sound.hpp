@@ -16,6 +16,8 @@
 namespace lev::exercise {
 
 bool is_sound(const program& p);
+// Whether a task may be set aside in the step.
+bool is_wait(const step& s);
 // Takes out the cancelling of tasks that others look for.
 void spare_flags(program& p);
 
