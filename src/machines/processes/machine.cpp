@@ -174,15 +174,13 @@ constexpr std::uint32_t bit_of(std::uint32_t number) noexcept {
   return 1u << (number % processes::lane_records);
 }
 
-// A worker that serves another host says whom it serves before it begins a task of ours, and looks
-// whether that is to be skipped after that. It may have ended this one before it went: its end is
-// looked for after that it is away.
+// That the worker serves another host now is no proof: it may come back before it sees the wish.
 bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept {
   pool::seat& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;
   LEV_DCHECK(n < s.posted - s.collected.load(memory_order_relaxed));
   s.skipped |= bit_of(number);
-  return s.desk->take_back(number) || (pool_.is_away(worker) && !s.desk->has_end(number));
+  return s.desk->take_back(number);
 }
 
 void process_machine::post(std::uint32_t worker, const remote_call& c) noexcept {
