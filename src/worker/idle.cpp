@@ -104,9 +104,9 @@ void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_n
 }
 
 // Whether more threads are awake than there are cores: one that polls takes the core from another
-// that could work. (2 workers and a host on 2 cores, 16 tasks of 1 us at a time, with other programs
-// running, in two runs: with this rule 129 and 135 us, 90 and 107 without; with spin_ns = 0 56 and 57,
-// 52 and 40. So it is not shown to help; EPYC, 2026-11-22.)
+// that could work. (2 workers and a host on 2 cores, 16 tasks of 1 us at a time, with other
+// programs running, in two runs: with this rule 129 and 135 us, 90 and 107 without; with spin_ns =
+// 0 56 and 57, 52 and 40. So it is not shown to help; EPYC, 2026-11-22.)
 bool is_crowded(engine& e) noexcept {
   if (e.caps.virtual_time) return false;
   std::uint32_t awake = e.workers;
