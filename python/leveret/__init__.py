@@ -51,7 +51,7 @@ from .waiting import as_completed, wait_all, wait_any
 
 if TYPE_CHECKING:
     from .executor import BrokenExecutor, ProcessExecutor
-    from .joblib_backend import register_joblib
+    from .executor.joblib_backend import register_joblib
 
 __version__ = version()
 
@@ -59,7 +59,7 @@ __version__ = version()
 _LATER = {
     "BrokenExecutor": "executor",
     "ProcessExecutor": "executor",
-    "register_joblib": "joblib_backend",
+    "register_joblib": "executor.joblib_backend",
 }
 
 

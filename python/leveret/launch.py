@@ -12,7 +12,7 @@ from .errors import Status, Unavailable
 # The main module of the host does not run again: workers know nothing of it.
 _PROGRAM = (
     "import json, sys; about = json.loads(sys.argv.pop()); sys.path[:] = about['path']; "
-    "from leveret._worker import main; main(about['preload'], about['python'])"
+    "from leveret.worker.program import main; main(about['preload'], about['python'])"
 )
 
 

@@ -15,7 +15,7 @@ namespace lev::python {
 namespace {
 
 PyThreadState* worker_thread = nullptr;  // in a worker: the main thread, while a task is awaited
-PyObject* runner = nullptr;              // what runs a call: leveret._calls.run, or null
+PyObject* runner = nullptr;              // what runs a call: leveret.worker.calls.run, or null
 
 void in_worker() {
   PyOS_AfterFork_Child();
@@ -91,7 +91,7 @@ procedure_id python_call(unsigned buffers, bool may_rerun) {
 
 void bind_worker(nb::module_& m) {
   m.def("run_worker_program", &run_worker_program, nb::arg("calls").none() = nb::none(),
-        "Becomes the source of worker processes; see leveret._worker.");
+        "Becomes the source of worker processes; see leveret.worker.program.");
   m.def("retire_worker", &retire_worker, "In a worker: ends the process after the present task.");
 }
 

@@ -11,16 +11,16 @@ import importlib
 from collections.abc import Iterable
 from typing import Callable
 
-from . import _core
+from .. import _core
 
 
 def main(preload: Iterable[str] = (), runs_python: bool = False) -> None:
     """Becomes the source of worker processes; returns only if no runtime started this program."""
     run: Callable[..., None] | None = None
     if runs_python:
-        from . import _calls
+        from . import calls
 
-        run = _calls.run
+        run = calls.run
     for name in preload:
         with contextlib.suppress(Exception):  # the task that needs it reports what is wrong
             importlib.import_module(name)

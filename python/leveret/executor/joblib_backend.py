@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from ._core import available_cores
-from .errors import Unavailable
-from .executor import ProcessExecutor
+from .._core import available_cores
+from ..errors import Unavailable
+from .process_executor import ProcessExecutor
 
 
 def register_joblib(name: str = "leveret", **options: Any) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Callable, ClassVar
 
 import cloudpickle
 
-from . import _core
+from .. import _core
 
 ATOMS = frozenset({int, float, bool, complex, str, bytes, type(None)})  # pickle needs no help
 CALL_BUFFERS_MAX = 15  # of a task's 18 arguments three are setup, request and reply
@@ -40,7 +40,7 @@ _reducers: dict[type, Callable[[Any], Any]] = {}
 
 
 def _shared_array(address: int, shape: Any, strides: Any, dtype: Any) -> Any:
-    from . import shared
+    from .. import shared
 
     return shared.array_at(address, shape, strides, dtype)
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
-import time
 import weakref
-from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent import futures
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
-from . import _core
-from .errors import Overran, Poison
-from .pickling import CHUNK, dump_function, dumps
-from .pool import BrokenExecutor, Future, Pool, RemoteTraceback, Work
-
-CHUNKS_PER_WORKER = 16
-
-# Calls in order; with the items of a chunk.
-_Calls = deque[tuple[Future, Optional[list[tuple[Any, ...]]]]]
+from .. import _core
+from ..wire.pickling import dump_function, dumps
+from .future import Future
+from .mapping import Mapping
+from .pool import Pool
+from .work import Work
 
 
 class ProcessExecutor(futures.Executor):
@@ -114,67 +108,11 @@ class ProcessExecutor(futures.Executor):
         When a chunk's process dies on every attempt its items are run one by one, so that only the
         one at fault fails.
         """
-        if chunksize is not None and chunksize < 1:
-            raise ValueError("chunksize must be >= 1.")
         if buffersize is not None:
             more: dict[str, Any] = {"timeout": timeout, "buffersize": buffersize}
             return super().map(fn, *iterables, **more)
-        end = None if timeout is None else time.monotonic() + timeout
-        items = list(zip(*iterables))
-        size = chunksize or self._chunk_size(len(items))
-        if size == 1:
-            calls: _Calls = deque((self._submit(fn, 0, (each, {})), None) for each in items)
-        else:
-            rest = iter(items)
-            chunks = iter(lambda: list(itertools.islice(rest, size)), [])
-            calls = deque((self._submit(fn, CHUNK, each), each) for each in chunks)
-        return self._results(fn, calls, end)
-
-    def _chunk_size(self, count: int) -> int:
-        if not self._has_chunks:
-            return 1
-        return max(1, min(256, count // (self._max_workers * CHUNKS_PER_WORKER)))
-
-    def _results(
-        self,
-        fn: Callable[..., Any],
-        calls: _Calls,
-        end: float | None,
-    ) -> Iterator[Any]:
-        def left() -> float | None:
-            return None if end is None else max(0.0, end - time.monotonic())
-
-        try:
-            while calls:
-                future, items = calls.popleft()
-                try:
-                    got = future.result(left())
-                except (Poison, Overran):
-                    if items is None or len(items) == 1:
-                        raise
-                    for each in reversed(items):
-                        calls.appendleft((self._submit(fn, 0, (each, {})), None))
-                    continue
-                except BaseException:
-                    future.cancel()
-                    raise
-                del future  # nothing here keeps what the caller has got
-                if items is None:
-                    last = [got]
-                    del got
-                    yield last.pop()
-                    continue
-                done, error, trace = got
-                del got
-                done.reverse()
-                while done:
-                    yield done.pop()
-                if error is not None:
-                    error.__cause__ = RemoteTraceback(trace)
-                    raise error
-        finally:
-            for future, _ in calls:
-                future.cancel()
+        mapping = Mapping(self._submit, fn, self._max_workers if self._has_chunks else 0)
+        return mapping.run(zip(*iterables), timeout, chunksize)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._pool.shut_down(wait, cancel_futures)
@@ -182,6 +120,3 @@ class ProcessExecutor(futures.Executor):
     def worker_count(self) -> int:
         """Processes that run calls."""
         return self._max_workers
-
-
-__all__ = ["BrokenExecutor", "ProcessExecutor", "RemoteTraceback"]

@@ -12,8 +12,8 @@ import traceback
 from collections import deque
 from typing import Any
 
-from . import _core
-from .pickling import (
+from .. import _core
+from ..wire.pickling import (
     BROKEN,
     CHUNK,
     ERROR,
@@ -25,6 +25,7 @@ from .pickling import (
     reply_size,
     write_reply,
 )
+from ..wire.setup import SETUP_MARKS
 
 _FUNCTIONS_MAX = 256
 _FILES_MAX = 32  # more than the replies that are on their way from one worker
@@ -32,7 +33,6 @@ _REPLY_BUFFERS_MAX = 4096
 
 _functions: dict[bytes, Any] = {}
 _files: deque[int] = deque()
-SETUP_MARKS = 4096  # bytes at the beginning of the setup block: not 0 while an initializer runs
 
 
 class _Process:

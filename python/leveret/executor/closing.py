@@ -1,0 +1,31 @@
+"""The end of the program: pools that are open then are waited for, as concurrent.futures does."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .pool import Pool
+
+pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+
+
+class Exit:
+    has_begun = False
+
+
+def _at_exit() -> None:
+    """Waits for what is pending."""
+    Exit.has_begun = True
+    for pool in list(pools):
+        with contextlib.suppress(Exception):
+            pool.shut_down(True, False)
+
+
+os.register_at_fork(after_in_child=pools.clear)
+# Before threads are joined, while new ones can be started: as concurrent.futures, which is older.
+getattr(threading, "_register_atexit")(_at_exit)  # noqa: B009

@@ -1,0 +1,1 @@
+"""How calls and results travel between the host and its worker processes."""
