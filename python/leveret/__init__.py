@@ -12,7 +12,6 @@ A task runs native code: see leveret.load(), leveret.procedure() and leveret.bui
 
 from typing import TYPE_CHECKING
 
-from . import apps
 from ._core import (
     Mutex,
     Procedure,
@@ -41,7 +40,6 @@ from .errors import (
     WouldBlock,
     WouldDeadlock,
 )
-from .latency import include_folder, interleave
 from .machines import Machine, machines
 from .procedures import builtin, load, procedure
 from .records import Counters, WorkerCounters
@@ -50,8 +48,10 @@ from .shared import shared_array
 from .waiting import as_completed, wait_all, wait_any
 
 if TYPE_CHECKING:
+    from . import apps
     from .executor import BrokenExecutor, ProcessExecutor
     from .executor.joblib_backend import register_joblib
+    from .latency import include_folder, interleave
 
 __version__ = version()
 
@@ -59,6 +59,9 @@ __version__ = version()
 _LATER = {
     "BrokenExecutor": "executor",
     "ProcessExecutor": "executor",
+    "apps": "apps",
+    "include_folder": "latency",
+    "interleave": "latency",
     "register_joblib": "executor.joblib_backend",
 }
 
@@ -68,9 +71,14 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    found: object = getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
+    module = importlib.import_module(f".{_LATER[name]}", __name__)
+    found: object = module if name == _LATER[name] else getattr(module, name)
     globals()[name] = found
     return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
 
 
 def sliced(array: object) -> Sliced:

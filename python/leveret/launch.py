@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from collections.abc import Iterable
 
@@ -23,6 +21,9 @@ def worker_command(preload: Iterable[str] = (), runs_python: bool = False) -> li
     workers run Python functions, besides native ones. Raises Unavailable in a
     program that embeds Python and does not tell where the interpreter is (sys.executable).
     """
+    import json
+    import subprocess  # here: a program without worker processes starts without them
+
     if not sys.executable:
         text = "machine 'processes' needs a Python interpreter to start; sys.executable is empty"
         raise Unavailable(text, Status.UNAVAILABLE)

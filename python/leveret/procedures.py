@@ -8,11 +8,13 @@ import re
 import threading
 from _ctypes import CFuncPtr
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .errors import InvalidArgument
-from .signature import Signature, parse
+
+if TYPE_CHECKING:
+    from .signature import Parsed, Signature
 
 _lock = threading.Lock()
 _defined: dict[tuple[int, str], _core.Procedure] = {}  # by address and signature
@@ -52,6 +54,13 @@ def address_of(function: object) -> int:
         "expected the address of a C function, a ctypes function, a cffi function pointer or a "
         f"Numba cfunc, got {type(function).__name__}{hint}"
     )
+
+
+def parse(signature: Signature) -> Parsed:
+    """See leveret.signature, which is loaded here: most programs that import leveret do without."""
+    from . import signature as language
+
+    return language.parse(signature)
 
 
 def procedure(function: object, signature: Signature, name: str | None = None) -> _core.Procedure:

@@ -25,7 +25,8 @@ from typer.testing import CliRunner
 
 import leveret
 from leveret import _core, apps
-from leveret.cli import app, common, demo_kill, top
+from leveret.cli import common, demo_kill, top
+from leveret.cli.commands import app
 from leveret.cli.top import NONE, plain, show
 from leveret.records import SeenPool
 

@@ -113,6 +113,10 @@ def test_any_bytes(data: bytes) -> None:
         (b"\xff\xfe", 0),
         (b'{"a": \xff}', 6),
         (b"null", 0),
+        (b"# Changelog", 0),
+        (b"17 cats", 0),
+        (b"[1, 2, 3]", 0),
+        (b'{"traceEvents": [{"ph": "B", "ts": 1}]}', 0),
         (b"{}", 0),
         (b'{"traceEvents": 3}', 0),
         (b'{"traceEvents": [NaN]}', 17),
@@ -125,6 +129,12 @@ def test_what_is_no_trace(data: bytes, offset: int) -> None:
     with pytest.raises(TraceError) as caught:
         parse_trace(data)
     assert caught.value.offset == offset
+
+
+@pytest.mark.parametrize("data", [b"\x7fELF\x02", b"\x89PNG", b"# Changelog", b"[1, 2]", b"{}"])
+def test_other_files_are_said_to_be_no_trace(data: bytes) -> None:
+    with pytest.raises(TraceError, match="no trace"):
+        parse_trace(data)
 
 
 def test_events_that_make_no_sense_are_counted() -> None:
@@ -152,7 +162,8 @@ def test_events_that_make_no_sense_are_counted() -> None:
 def test_huge_numbers_are_no_problem() -> None:
     digits = b"9" * 100_000
     data = b'{"traceEvents": [{"ph": "X", "ts": ' + digits + b"}]}"
-    assert parse_trace(data).ignored == 1
+    good = json.dumps(event(0, "a", 1, 1)).encode()
+    assert parse_trace(data.replace(b"]}", b", " + good + b"]}")).ignored == 1
 
 
 def test_too_many_lanes() -> None:
@@ -164,7 +175,8 @@ def test_too_many_lanes() -> None:
 def test_memory_is_bounded_by_the_size_of_the_file() -> None:
     claims = b'{"count": 18446744073709551615, "traceEvents": [' + b"[]," * 50_000 + b"[]]}"
     tracemalloc.start()
-    parse_trace(claims)
+    with pytest.raises(TraceError, match="50001 entries"):
+        parse_trace(claims)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 64 * len(claims)

@@ -123,9 +123,10 @@ import sys, tomllib
 with open(sys.argv[1], "rb") as file:
     read = tomllib.load(file)
 project = read.get("project", {})
-extras = project.get("optional-dependencies", {}) if sys.argv[2] == "test" else {}
+extras = project.get("optional-dependencies", {})
+names = ["cli", "plot"] + (["test", "dev"] if sys.argv[2] == "test" else [])
 wanted = read["build-system"]["requires"] + project.get("dependencies", [])
-print("\n".join(wanted + extras.get("test", []) + extras.get("dev", [])))
+print("\n".join(wanted + [each for name in names for each in extras.get(name, [])]))
 PYTHON
   [ "$level" = demo ] || cat "$root/tools/requirements.txt"
 }

@@ -183,7 +183,7 @@ def package_python(steps):
     if not steps.run("venv", [sys.executable, "-m", "venv", folder], counts=False):
         return None
     # Most of what the dependencies consist of is never imported here: Python compiles what is.
-    if not steps.run("install", [inside, *PIP, "--no-compile", *pins, ".[test,native]"]):
+    if not steps.run("install", [inside, *PIP, "--no-compile", *pins, ".[cli,plot,test,native]"]):
         return None
     BUILT.add("python-venv")
     return inside
@@ -203,7 +203,9 @@ def python(steps):
         steps.run("import", [inside, "-c", where], cwd=folder)
         results = folder / "results.xml"
         tests = ["-p", "no:cacheprovider", f"--junitxml={results}", steps.root / "python/tests"]
-        steps.run("pytest", [inside, "-m", "pytest", *tests], read=read_junit(results), cwd=folder)
+        command = [inside, "-m", "pytest", *tests]
+        found = {"PATH": f"{steps.root}/build/dev/bench{os.pathsep}{os.environ['PATH']}"}
+        steps.run("pytest", command, read=read_junit(results), cwd=folder, env=found)
         demo = [inside.with_name("leveret"), "demo", "--out", folder / "demo"]
         steps.run("demo", demo, cwd=folder)
 

@@ -1,18 +1,18 @@
-"""leveret bench: runs the installed leveret-bench and shows each figure beside its goal."""
+"""leveret bench: runs leveret-bench, or a bench of Python; shows each figure beside its goal."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Optional
 
 import typer
-from rich.table import Table
 
-from ..report import executor_bench, python_bench
 from .common import (
     ENVIRONMENT,
     FAILED,
@@ -26,32 +26,55 @@ from .common import (
     tables,
     time_limit,
 )
+from .missing import need_plot
 
 _POOL = "beside the standard library's process pool"
-# The benches that are Python: what measures, and what.
+# The benches that are Python: module of leveret.report and function that measure, and what.
 _OWN = {
-    "python": (python_bench.measure, f"null tasks from Python, {_POOL}"),
-    "python-native": (executor_bench.measure_native, f"null tasks on processes, {_POOL}"),
-    "python-function": (executor_bench.measure_function, f"null functions, {_POOL}"),
-    "python-array": (executor_bench.measure_array, f"1 MiB to a function and back, {_POOL}"),
-    "crash-test": (executor_bench.measure_crashes, "20 calls of which one crashes: how many done"),
+    "python": ("python_bench.measure", f"null tasks from Python, {_POOL}"),
+    "python-native": ("executor_bench.measure_native", f"null tasks on processes, {_POOL}"),
+    "python-function": ("executor_bench.measure_function", f"null functions, {_POOL}"),
+    "python-array": ("executor_bench.measure_array", f"1 MiB to a function and back, {_POOL}"),
+    "crash-test": (
+        "executor_bench.measure_crashes",
+        "20 calls, one of which crashes: how many done",
+    ),
+    "start": ("start_bench.measure", f"import, help, first result of an executor, {_POOL}"),
 }
 # The benches whose figures can be drawn: those of report.plots, which takes a second to load.
 DRAWN = ("get-compute-put", "host-wait")
 _GOAL = re.compile(r"\s*(<=|>=|<|>|=)\s*([-+0-9.eE]+)\s*")
 
 
+_BUILT = ("build/release/bench/leveret-bench", "build/bench/leveret-bench")
+_BUILD = "cmake --preset release && cmake --build --preset release --target leveret_bench"
+
+
 def find_bench() -> Path:
-    """The executable in the package, or else one on the PATH. FileNotFoundError without any."""
-    inside = Path(__file__).parent.parent / "bin" / "leveret-bench"
-    if inside.exists():
-        return inside
+    """leveret-bench on the PATH, or built in the checkout that this package lies in.
+
+    It is no part of the package. FileNotFoundError says how to build it where there is none.
+    """
     found = shutil.which("leveret-bench")
-    if found is None:
-        raise FileNotFoundError(
-            "leveret-bench is not installed; build the package with -DLEVERET_BENCH=ON"
-        )
-    return Path(found)
+    if found is not None:
+        return Path(found)
+    for folder in Path(__file__).resolve().parents:
+        if (folder / "bench" / "CMakeLists.txt").is_file():
+            for each in _BUILT:
+                if os.access(folder / each, os.X_OK):
+                    return folder / each
+    raise FileNotFoundError(
+        f"leveret-bench is no part of the package; build it in a checkout of Leveret ({_BUILD}) "
+        "and put build/release/bench on the PATH"
+    )
+
+
+def measure(name: str, quick: bool) -> dict[str, Any]:
+    """The report of a bench that is Python."""
+    module, _, function = _OWN[name][0].partition(".")
+    loaded = import_module(f"..report.{module}", __package__)
+    report: dict[str, Any] = getattr(loaded, function)(quick)
+    return report
 
 
 def is_met(value: Optional[float], goal: str) -> Optional[bool]:
@@ -74,6 +97,8 @@ def _figure_text(value: Optional[float]) -> str:
 
 
 def print_figures(report: dict[str, Any], peers: bool) -> None:
+    from rich.table import Table
+
     machine = report.get("machine", {})
     tables().print(
         f"{report.get('bench')} on {machine.get('cpu')}, {machine.get('cores')} cores, "
@@ -117,12 +142,21 @@ def run_bench(arguments: list[str], timeout: Optional[float] = None) -> str:
 
 
 def _list(as_json: bool) -> None:
-    lines = run_bench(["--list"]).splitlines()
-    benches = dict(line.split(None, 1) for line in lines if len(line.split(None, 1)) > 1)
+    missing: Optional[FileNotFoundError] = None
+    benches: dict[str, str] = {}
+    try:
+        lines = run_bench(["--list"]).splitlines()
+        benches = dict(line.split(None, 1) for line in lines if len(line.split(None, 1)) > 1)
+    except FileNotFoundError as error:
+        missing = error
     benches.update({name: what for name, (_, what) in _OWN.items()})
+    if missing is not None:
+        notes().print(f"leveret: {missing}", markup=False, highlight=False)
     if as_json:
         print_json({"benches": benches})
         return
+    from rich.table import Table
+
     table = Table("bench", "what it measures")
     for name, what in benches.items():
         table.add_row(name, what)
@@ -142,6 +176,8 @@ def bench(
     check_timeout(timeout)
     if plot is not None and name not in DRAWN:
         stop(USAGE, f"--plot is for the benches {' and '.join(DRAWN)}")
+    if plot is not None:
+        need_plot()
     if name is None:
         _list(as_json)
         return
@@ -149,7 +185,7 @@ def bench(
         stop(USAGE, f"there is no bench '{name}'; `leveret bench` lists them")
     if name in _OWN:
         with time_limit(timeout):
-            report = _OWN[name][0](quick)
+            report = measure(name, quick)
         print_json(report) if as_json else print_figures(report, peers)
         return
     printed = run_bench([name, "--json", *(["--quick"] if quick else [])], timeout)

@@ -11,12 +11,14 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn, Optional, TypeVar
+from typing import TYPE_CHECKING, NoReturn, Optional, TypeVar
 
 import typer
-from rich.console import Console
 
 from ..errors import Cancelled, InvalidArgument, LeveretError, TaskFailed, TimeoutError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FAILED = 1
 USAGE = 2
@@ -29,11 +31,15 @@ Result = TypeVar("Result")
 
 def notes() -> Console:
     """For progress and messages: standard error, so that standard output is the result alone."""
+    from rich.console import Console  # takes longer to load than most commands do
+
     return Console(stderr=True, soft_wrap=True)
 
 
 def tables() -> Console:
     """For results that people read. Wide enough for a table when nobody looks."""
+    from rich.console import Console
+
     return Console() if sys.stdout.isatty() else Console(width=120)
 
 

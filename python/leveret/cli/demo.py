@@ -36,6 +36,7 @@ from .common import (
     time_limit,
 )
 from .demo_kill import demo_kill
+from .missing import need_plot
 from .run import busy_ns, idle_shares
 
 ITERATIONS = 1000
@@ -224,6 +225,7 @@ def demo(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Run the papers' applications, checked, with pictures."""
+    need_plot()
     out.mkdir(parents=True, exist_ok=True)
     if kill:
         with time_limit(timeout), interruptible():

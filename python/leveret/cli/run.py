@@ -16,6 +16,7 @@ from .common import (
     USAGE,
     check_folder,
     interruptible,
+    notes,
     print_json,
     reporting,
     share_text,
@@ -23,6 +24,7 @@ from .common import (
     tables,
     time_limit,
 )
+from .missing import need_plot
 
 APPS = ("mandelbrot", "lu", "barnes-hut", "aes", "list-ranking")
 TRACE_EVENTS = 1 << 16  # per worker: a run of some seconds with tasks of 100 us
@@ -38,21 +40,21 @@ class Sizes:
     dice: bool
 
 
-def _run_mandelbrot(runtime: Runtime, sizes: Sizes, out: Optional[Path]) -> apps.Report:
+def _picture_of(sizes: Sizes) -> dict[str, Any]:
     width = sizes.n or 640
     height = max(1, width * 3 // 4)
-    frames = sizes.frames or 1
-    report = apps.mandelbrot(
-        runtime, width=width, height=height, tasks=sizes.tasks, dice=sizes.dice, frames=frames
-    )
-    if out is not None:
-        from ..report.plots import save_mandelbrot  # matplotlib takes a second to load
+    return {"width": width, "height": height, "tasks": sizes.tasks, "dice": sizes.dice}
 
-        picture = apps.mandelbrot_picture(
-            runtime, width=width, height=height, tasks=sizes.tasks, dice=sizes.dice
-        )
-        save_mandelbrot(picture, 1000, out)
-    return report
+
+def _run_mandelbrot(runtime: Runtime, sizes: Sizes) -> apps.Report:
+    return apps.mandelbrot(runtime, frames=sizes.frames or 1, **_picture_of(sizes))
+
+
+def save_picture(runtime: Runtime, sizes: Sizes, out: Path) -> None:
+    """Draws the picture once more, and writes it."""
+    from ..report.plots import save_mandelbrot  # matplotlib takes a second to load
+
+    save_mandelbrot(apps.mandelbrot_picture(runtime, **_picture_of(sizes)), 1000, out)
 
 
 def _run_lu(runtime: Runtime, sizes: Sizes) -> apps.Report:
@@ -81,15 +83,13 @@ def _run_list_ranking(runtime: Runtime, sizes: Sizes) -> apps.Report:
     )
 
 
-def run_app(runtime: Runtime, app: str, sizes: Sizes, out: Optional[Path] = None) -> apps.Report:
+def run_app(runtime: Runtime, app: str, sizes: Sizes) -> apps.Report:
     """Runs an application by name. ValueError for options it does not have."""
     for name, value in (("--n", sizes.n), ("--tasks", sizes.tasks), ("--frames", sizes.frames)):
         if value is not None and value < 1:
             raise ValueError(f"{name} must be 1 or more, not {value}")
     if app == "mandelbrot":
-        return _run_mandelbrot(runtime, sizes, out)
-    if out is not None:
-        raise ValueError(f"--out is the picture of mandelbrot; {app} has none")
+        return _run_mandelbrot(runtime, sizes)
     if app == "barnes-hut":
         return _run_barnes_hut(runtime, sizes)
     if sizes.frames is not None:
@@ -146,11 +146,13 @@ def run_checked(
     """Opens a runtime, runs the application, writes the trace."""
     with Runtime(machine, **options) as runtime:
         before = busy_ns(runtime)
-        report = run_app(runtime, app, sizes, out)
+        report = run_app(runtime, app, sizes)
         idle = None
         if trace is not None:
             idle = idle_shares(runtime, before, report.seconds)
             runtime.write_trace(trace)
+        if out is not None:  # after that: what it takes belongs neither to the trace nor to `idle`
+            save_picture(runtime, sizes, out)
         return Done(report, runtime.machine, runtime.workers, idle, trace, out)
 
 
@@ -168,6 +170,19 @@ def print_report(report: apps.Report, idle: Optional[list[float]]) -> None:
         shares = " ".join(map(share_text, workers))
         table.add_row("idle share of workers", f"{shares}, host {share_text(host)}")
     tables().print(table)
+
+
+def print_advice(report: apps.Report) -> None:
+    """One line, when the serial program would have been quicker."""
+    if report.tasks == 0 or not 0 < report.speed_up < 1:
+        return
+    each_us = report.serial_seconds * 1e6 / report.tasks
+    notes().print(
+        f"slower than the serial program: {report.tasks} tasks of {each_us:.2g} us each; tasks "
+        "should have some microseconds of work: a larger --n or a smaller --tasks gives them more",
+        markup=False,
+        highlight=False,
+    )
 
 
 @reporting
@@ -195,6 +210,12 @@ def run(
     """
     if app not in APPS:
         stop(USAGE, f"there is no application '{app}'; there are: {', '.join(APPS)}")
+    if pool is not None and machine != "processes":
+        raise ValueError(f"--pool shares worker processes: add --machine processes, not {machine}")
+    if out is not None and app != "mandelbrot":
+        raise ValueError(f"--out is the picture of mandelbrot; {app} has none")
+    if out is not None:
+        need_plot()
     options = {
         "workers": workers,
         "staging": staging,
@@ -213,5 +234,7 @@ def run(
         print_json(done.facts())
     else:
         print_report(done.report, done.idle)
+        if done.machine != "sim":  # its seconds are not those of the serial program
+            print_advice(done.report)
     if not done.report.correct:
         stop(FAILED, f"{app}: the result differs from the serial reference")

@@ -108,7 +108,8 @@ def _load_json(path: str, data: bytes) -> Any:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise TraceError(path, error.start, "this is not UTF-8 text") from None
+        why = "this is not UTF-8 text, and so no trace"
+        raise TraceError(path, error.start, why) from None
     if not text.strip():
         raise TraceError(path, 0, "the file is empty")
     try:
@@ -116,6 +117,9 @@ def _load_json(path: str, data: bytes) -> Any:
     except json.JSONDecodeError as error:
         offset = len(text[: error.pos].encode())
         why = "the file ends too early" if error.pos >= len(text.rstrip()) else error.msg
+        if text.lstrip()[0] not in "{[":
+            offset = 0
+            why = "this is no trace: it is not JSON, as Runtime.write_trace() and --trace write it"
         raise TraceError(path, offset, why) from None
     except RecursionError:
         offset = len(text[: _depth_offset(text)].encode())
@@ -176,6 +180,9 @@ def parse_trace(data: bytes, path: str = "trace") -> Trace:
             trace.ignored += 1
         else:
             raw.append(event)
+    if entries and not raw and not trace.lanes:
+        why = f"none of its {len(entries)} entries is an event: this is no trace of Leveret"
+        raise TraceError(path, 0, why)
     start = min((e.begin_us for e in raw), default=0.0)
     trace.events = sorted(
         (Event(e.lane, e.step, e.name, e.begin_us - start, e.duration_us, e.task) for e in raw),
