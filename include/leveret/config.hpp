@@ -38,6 +38,16 @@ enum class isolation : std::uint8_t {
   confined,  // no files, no network, no other processes: for code that is not trusted
 };
 
+// How a program hears of the deaths of its worker processes.
+struct death_hook {
+  // Called for each process that has ended, whatever ended it, on a thread of the runtime: after
+  // the last end of a task that the process has reported was seen, and before another process takes
+  // its place or its task has an outcome. `how` is what waitpid() says, -1 when nobody could tell.
+  // It must not use the runtime, nor wait for who does.
+  void (*call)(void* context, int worker, int how) = nullptr;
+  void* context = nullptr;
+};
+
 struct config {
   const char* machine = "threads";  // a name listed by lev::machine_name()
   int workers = 0;  // 0: one less than the cores this process may use, at least 1; on `processes`
@@ -86,6 +96,7 @@ struct config {
   // digits, '.', '-' or '_'. They run the same program; isolation is crash. Null: workers of its
   // own. Read when the runtime opens.
   const char* pool = nullptr;
+  lev::death_hook on_death = {};  // nobody hears of deaths by default
 };
 
 // machine_name() returns the i-th machine built into this library, or null when there is none;

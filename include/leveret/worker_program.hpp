@@ -13,12 +13,19 @@ struct fork_hooks {
   void (*before_fork)() = nullptr;
   void (*in_worker)() = nullptr;
   void (*after_fork)() = nullptr;
+  // In a worker that is told to end, or was retired: last thing before the process does. It has no
+  // long: a runtime that closes kills what is left of its workers after a second.
+  void (*at_end)() = nullptr;
 };
 void run_worker_program(const fork_hooks& hooks = {}) noexcept;
 
 // retire_worker() asks, from inside a task in a worker process, that this process ends when the
 // task is complete, and a fresh one takes its place. No effect elsewhere.
 void retire_worker() noexcept;
+
+// worker_index() returns, in a worker process, which of its pool's workers it is, from 0; its
+// replacement has the same number. -1 elsewhere. Thread safe; costs a load.
+int worker_index() noexcept;
 
 }  // namespace lev
 

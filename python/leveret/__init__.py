@@ -20,6 +20,7 @@ from ._core import (
     Whole,
     available_cores,
     version,
+    worker_index,
 )
 from .errors import (
     Cancelled,
@@ -140,4 +141,5 @@ __all__ = [
     "wait_all",
     "wait_any",
     "whole",
+    "worker_index",
 ]

@@ -26,6 +26,7 @@ def nanoseconds(timeout: float | None) -> int:
 class Runtime(_core.Runtime):
     __doc__ = _core.Runtime.__doc__
     _is_open = False  # until the constructor succeeded
+    _obituaries: _core.Obituaries | None = None  # what is told of deaths of worker processes
 
     def __init__(
         self,
@@ -83,6 +84,7 @@ class Runtime(_core.Runtime):
             worker_cpu_seconds=worker_cpu_seconds,
             pool=pool,
             worker_command=self._command(machine),
+            obituaries=self._obituaries,
         )
         self._is_open = True
 

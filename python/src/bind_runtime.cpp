@@ -135,8 +135,8 @@ void open(runtime_object* self, const std::string& machine, nb::kwargs o) {
   if (!nb::isinstance<nb::bool_>(pin))
     raise_type_error("pin must be True or False, not " + text_of(nb::repr(pin)));
   c.pin = nb::cast<bool>(pin);
-  new (self) runtime_object(
-      std::make_shared<session>(c, nb::cast<std::vector<std::string>>(o["worker_command"])));
+  new (self) runtime_object(std::make_shared<session>(
+      c, nb::cast<std::vector<std::string>>(o["worker_command"]), nb::object(o["obituaries"])));
 }
 
 // The options of a task as Python gives them.

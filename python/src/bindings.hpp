@@ -15,6 +15,8 @@ void bind_worker(nanobind::module_& m);
 void bind_calls(nanobind::module_& m);
 void bind_look(nanobind::module_& m);
 void bind_interleave(nanobind::module_& m);
+void bind_obituaries(nanobind::module_& m);
+void bind_last_words(nanobind::module_& m);
 void bind_apps(nanobind::module_& m);
 
 }  // namespace lev::python

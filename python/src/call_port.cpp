@@ -8,6 +8,7 @@
 
 #include "bindings.hpp"
 #include "errors.hpp"
+#include "obituaries.hpp"
 #include "shared.hpp"
 #include "worker.hpp"
 
@@ -69,18 +70,22 @@ port_call::~port_call() {
   for (Py_buffer& view : buffers) PyBuffer_Release(&view);
 }
 
-call_port::call_port(nb::object runtime, nb::object deliver, bool may_rerun, nb::object setup)
+call_port::call_port(nb::object runtime, nb::object deliver, bool may_rerun, nb::object setup,
+                     nb::object deaths)
     : runtime_(std::move(runtime)),
       deliver_(std::move(deliver)),
       setup_(std::move(setup)),
+      deaths_(std::move(deaths)),
       may_rerun_(may_rerun),
       owner_(getpid()) {
   if (!nb::isinstance<runtime_object>(runtime_)) raise_type_error("runtime must be a Runtime");
   if (!nb::isinstance<shared_block>(setup_)) raise_type_error("setup must be a SharedBlock");
+  if (!deaths_.is_none()) nb::cast<obituaries&>(deaths_).tell(this);
   courier_ = std::thread([this] { run_courier(); });
 }
 
 call_port::~call_port() {
+  if (!deaths_.is_none() && owner_ == getpid()) nb::cast<obituaries&>(deaths_).tell(nullptr);
   close();
   if (!courier_.joinable()) return;
   courier_.detach();
@@ -124,7 +129,7 @@ void call_port::run_courier() {
     is_called_ = false;
     lock.unlock();
     while (has_finished() && is_looked_after()) std::this_thread::sleep_for(look_time);
-    if (has_finished()) {
+    if (has_finished() || has_deaths()) {
       const PyGILState_STATE state = PyGILState_Ensure();
       {
         const nb::object self = nb::find(this);
@@ -232,8 +237,12 @@ void call_port::add_to(nb::list& batch, port_call& c) {
   c.how = {};
 }
 
+bool call_port::has_deaths() const noexcept {
+  return !deaths_.is_none() && nb::inst_ptr<obituaries>(deaths_)->has_any();
+}
+
 void call_port::deliver(const nb::list& batch) {
-  if (batch.size() == 0) return;
+  if (batch.size() == 0 && !has_deaths()) return;
   try {
     deliver_(batch);
   } catch (nb::python_error& e) {
@@ -263,6 +272,7 @@ void call_port::drain() {
       c = next;
     }
   }
+  if (has_deaths()) deliver(nb::list());
   is_draining = false;
 }
 
@@ -342,8 +352,8 @@ void bind_calls(nb::module_& m) {
   nb::class_<port_call>(m, "Call", "A Python call on its way; see leveret.ProcessExecutor.");
   nb::class_<call_port>(m, "CallPort", nb::type_slots(port_slots),
                         "Sends Python calls to worker processes; see leveret.ProcessExecutor.")
-      .def(nb::init<nb::object, nb::object, bool, nb::object>(), nb::arg("runtime"),
-           nb::arg("deliver"), nb::arg("may_rerun"), nb::arg("setup"))
+      .def(nb::init<nb::object, nb::object, bool, nb::object, nb::object>(), nb::arg("runtime"),
+           nb::arg("deliver"), nb::arg("may_rerun"), nb::arg("setup"), nb::arg("deaths").none())
       .def(
           "submit",
           [](nb::handle self, nb::object cookie, nb::object request, nb::list buffers,

@@ -52,7 +52,9 @@ struct port_call {
 class call_port {
  public:
   // `deliver` gets a list of (cookie, status, code, text, reply) for each batch of finished calls.
-  call_port(nb::object runtime, nb::object deliver, bool may_rerun, nb::object setup);
+  // `deaths`: obituaries, or none; `deliver` is called when there are some, too.
+  call_port(nb::object runtime, nb::object deliver, bool may_rerun, nb::object setup,
+            nb::object deaths);
   ~call_port();
   call_port(const call_port&) = delete;
   call_port& operator=(const call_port&) = delete;
@@ -73,6 +75,8 @@ class call_port {
   bool has_finished() const noexcept {
     return finished_.load(std::memory_order_relaxed) != nullptr;
   }
+  // Has the courier look whether there is something to deliver. Any thread.
+  void call_courier() noexcept;
 
   int traverse(visitproc visit, void* arg);
   void clear();
@@ -80,7 +84,7 @@ class call_port {
  private:
   static void on_complete(void* context) noexcept;
   bool push(port_call* c) noexcept;
-  void call_courier() noexcept;
+  bool has_deaths() const noexcept;
   void run_courier();
   bool is_looked_after() const noexcept;
   void note_use() noexcept;
@@ -90,6 +94,7 @@ class call_port {
   nb::object runtime_;
   nb::object deliver_;
   nb::object setup_;
+  nb::object deaths_;
   bool may_rerun_;
   // Calls whose callback has run. Written by completing threads, which push with release; emptied
   // with the GIL, with acquire.

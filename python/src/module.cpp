@@ -56,6 +56,8 @@ NB_MODULE(_core, m) {
   bind_runtime(m);
   bind_shared(m);
   bind_worker(m);
+  bind_obituaries(m);
+  bind_last_words(m);
   bind_calls(m);
   bind_look(m);
   bind_interleave(m);

@@ -8,6 +8,8 @@
 
 #include <pthread.h>
 
+#include "obituaries.hpp"
+
 namespace lev::python {
 
 namespace {
@@ -30,8 +32,9 @@ std::vector<const char*> words_of(const std::vector<std::string>& command) {
   return words;
 }
 
-lev::runtime* open(config c, const std::vector<const char*>& command) {
+lev::runtime* open(config c, const std::vector<const char*>& command, nb::handle deaths) {
   if (command.size() > 1) c.worker_command = command.data();
+  if (!deaths.is_none()) c.on_death = nb::cast<obituaries&>(deaths).hook();
   try {
     const nb::gil_scoped_release released;
     return new lev::runtime(c);
@@ -44,14 +47,18 @@ lev::runtime* open(config c, const std::vector<const char*>& command) {
 
 }  // namespace
 
-session::session(config c, std::vector<std::string> command)
-    : command_(std::move(command)),
+session::session(config c, std::vector<std::string> command, nb::object obituaries)
+    : obituaries_(std::move(obituaries)),
+      command_(std::move(command)),
       command_words_(words_of(command_)),
-      runtime_(open(c, command_words_)),
+      runtime_(open(c, command_words_, obituaries_)),
       fork_count_(watch_forks()) {}
 
 session::~session() {
-  if (is_forked()) return;  // the workers and their locks are the parent's: leak, rather than hang
+  if (is_forked()) {  // the workers and their locks are the parent's: leak, rather than hang
+    obituaries_.release();
+    return;
+  }
   {
     const nb::gil_scoped_release released;
     delete runtime_;

@@ -14,8 +14,8 @@ namespace lev::python {
 class session {
  public:
   // Raises; starts the workers without the GIL. `command` is config::worker_command, empty for
-  // none.
-  session(config c, std::vector<std::string> command);
+  // none. `obituaries` is told of deaths, or none.
+  session(config c, std::vector<std::string> command, nb::object obituaries);
   ~session();  // with the GIL, which it gives up while tasks drain
   session(const session&) = delete;
   session& operator=(const session&) = delete;
@@ -47,6 +47,7 @@ class session {
   static void on_complete(void* h) noexcept;
   void collect_finished() noexcept;
 
+  nb::object obituaries_;             // outlives the runtime
   std::vector<std::string> command_;  // a new zygote may be started from it at any time
   std::vector<const char*> command_words_;
   lev::runtime* runtime_;

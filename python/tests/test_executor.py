@@ -264,3 +264,16 @@ def test_the_example_runs() -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "parse('a nested one') ended its worker process" in done.stdout
+
+
+def test_functions_of_the_extension_go_by_their_names(pool: ProcessExecutor) -> None:
+    from leveret import available_cores, worker_index
+
+    def both() -> Any:
+        return available_cores(), worker_index()
+
+    cores, index = pool.submit(both).result(30)
+    assert cores == leveret.available_cores() and index in (0, 1)
+    assert pool.submit(available_cores).result(30) == leveret.available_cores()
+    assert {pool.submit(worker_index).result(30) for _ in range(20)} <= {0, 1}
+    assert leveret.worker_index() is None

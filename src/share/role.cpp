@@ -17,6 +17,7 @@ namespace {
 
 constinit process_role role_now = process_role::host;
 constinit bool is_known = false;
+constinit int own_number = -1;
 
 int socket_option(int socket, int name) noexcept {
   int value = -1;
@@ -67,6 +68,14 @@ process_role role() noexcept {
 void take_role(process_role now) noexcept {
   is_known = true;
   role_now = now;
+}
+
+int worker_number() noexcept {
+  return own_number;
+}
+
+void take_worker_number(int number) noexcept {
+  own_number = number;
 }
 
 int host_socket(const char* variable) noexcept {

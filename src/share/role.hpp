@@ -18,6 +18,11 @@ enum class process_role {
 process_role role() noexcept;
 void take_role(process_role now) noexcept;
 
+// Which of its pool's workers this process is, from 0; -1 when it is none. Set once, by a worker
+// that has just been forked.
+int worker_number() noexcept;
+void take_worker_number(int number) noexcept;
+
 // The variables by which a program that is started knows that it is to be a zygote: the host
 // program itself, or one that is named by config::worker_command. Their value is a socket's number.
 constexpr const char* started_again_variable = "LEVERET_ZYGOTE";

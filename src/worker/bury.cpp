@@ -200,6 +200,8 @@ void bury(engine& e, participant& self, remote_death d) noexcept {
   let_go(e, self, line);
   while (line.load.load(memory_order_relaxed) != 0 && e.remote->has_end(d.worker))
     tend(e, self);  // what it had finished
+  if (const death_hook& told = e.settings.on_death; told.call != nullptr)
+    told.call(told.context, static_cast<int>(d.worker), d.how);
   hold(line);
   // Killed for the task before: the one it has begun since is not to blame. Killed because it said
   // nothing: an attempt like others.

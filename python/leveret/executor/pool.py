@@ -93,7 +93,7 @@ class Pool:
             max_attempts=max_attempts,
             **runtime,
         )
-        self.port = _core.CallPort(self.runtime, self.deliver, may_rerun, self.setup)
+        self.port = _core.CallPort(self.runtime, self.deliver, may_rerun, self.setup, None)
         closing.pools.add(self)
 
     # Handing over.

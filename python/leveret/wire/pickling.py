@@ -8,6 +8,7 @@ they go as they are, beside the pickle (protocol 5). Arrays in shared memory go 
 from __future__ import annotations
 
 import builtins
+import copyreg
 import io
 import pickle
 import struct
@@ -37,6 +38,9 @@ FILE = struct.Struct("<qqq")  # process, file number, inode: where a reply is th
 SIZES = struct.Struct("<q")
 
 _reducers: dict[type, Callable[[Any], Any]] = {}
+
+# Functions of the extension module, which pickle does not know as functions, go by their names.
+copyreg.pickle(type(_core.version), lambda function: function.__name__)
 
 
 def _shared_array(address: int, shape: Any, strides: Any, dtype: Any) -> Any:

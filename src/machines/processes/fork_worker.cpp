@@ -44,6 +44,7 @@ int fork_worker(const fork_hooks& hooks, pid_t* pid, void (*begin)(void*, pid_t 
   int code = errno;
   if (*pid == 0) {
     if (hooks.in_worker != nullptr) hooks.in_worker();
+    call_at_end(hooks.at_end);
     begin(context, parent);
     _exit(1);
   }
@@ -66,6 +67,9 @@ int fork_worker(const fork_hooks& hooks, pid_t* pid, void (*begin)(void*, pid_t 
 void become_worker(const introduction& about, pid_t parent) noexcept {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
+  // A group of its own: a task that signals its group reaches itself and what it has started, and
+  // neither the zygote nor other workers.
+  setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -1,6 +1,7 @@
 // The keeper's workers: starting them, telling them of members, and their deaths.
 #include "machines/processes/keeper_process.hpp"
 #include "share/faults.hpp"
+#include "share/role.hpp"
 #include "sync/futex.hpp"
 
 #include <sys/mman.h>
@@ -87,6 +88,7 @@ bool keeper_process::is_running(std::uint32_t worker) {
 // What the worker must not hold: as long as it had one of them, its end would not be seen.
 [[noreturn]] void keeper_process::begin_worker(std::uint32_t worker, pid_t parent, int notes) {
   become_worker(rule_, parent);
+  take_worker_number(static_cast<int>(worker));
   close(listener_);
   close(signals_);
   close(page_file_);

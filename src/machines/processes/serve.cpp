@@ -3,6 +3,7 @@
 #include "machines/processes/client.hpp"
 #include "machines/processes/confine.hpp"
 #include "machines/processes/keeper.hpp"
+#include "share/role.hpp"
 #include "share/zone.hpp"
 #include "sync/futex.hpp"
 #include "worker/execute.hpp"
@@ -27,8 +28,11 @@ constexpr std::uint32_t looks_per_clock = 64;
 
 bool is_retiring = false;  // retire_worker() was called in this process
 
+void (*at_end)() = nullptr;
+
 [[noreturn]] void leave(int code = 0) noexcept {
   fault_at("worker.leave");
+  if (code == 0 && at_end != nullptr) at_end();
   std::fflush(nullptr);
   _exit(code);
 }
@@ -283,6 +287,10 @@ void worker_process::detach(std::uint32_t member) noexcept {
   self->run();
 }
 
+void call_at_end(void (*hook)()) noexcept {
+  at_end = hook;
+}
+
 void retire() noexcept {
   is_retiring = true;
 }
@@ -293,6 +301,10 @@ namespace lev {
 
 void retire_worker() noexcept {
   processes::retire();
+}
+
+int worker_index() noexcept {
+  return worker_number();
 }
 
 }  // namespace lev

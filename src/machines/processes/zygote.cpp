@@ -151,6 +151,7 @@ struct lane_order {
 void begin_worker(void* context, pid_t parent) {
   const auto& [z, o, lane_file] = *static_cast<const lane_order*>(context);
   become_worker(z.about, parent);
+  take_worker_number(static_cast<int>(o.worker));
   close(z.socket);
   close(z.signals);
   if (z.host >= 0) close(z.host);

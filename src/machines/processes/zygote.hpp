@@ -123,6 +123,8 @@ struct worker_start {
   // refused. Others have none.
   const std::vector<std::string>* known = nullptr;
 };
+// call_at_end() sets what a worker calls that ends in order; see fork_hooks.
+void call_at_end(void (*hook)()) noexcept;
 // serve() is the life of a worker process of one host.
 [[noreturn]] void serve(const worker_start& start) noexcept;
 
