@@ -103,17 +103,15 @@ void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_n
   if (helps) e.bell.stop_sleeping(self.index);
 }
 
-// Whether more threads are awake than there are cores: one that polls takes the core from another
-// that could work. (2 workers and a host on 2 cores, 16 tasks of 1 us at a time, with other
-// programs running, in two runs: with this rule 129 and 135 us, 90 and 107 without; with spin_ns =
-// 0 56 and 57, 52 and 40. So it is not shown to help; EPYC, 2026-11-22.)
+// Whether the threads that could run are more than the cores: one that polls takes the core from
+// another that could work. A host counts while it waits; one host at least is taken to be at work.
 bool is_crowded(engine& e) noexcept {
   if (e.caps.virtual_time) return false;
-  std::uint32_t awake = e.workers;
+  std::uint32_t waiting = 0;
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
-  for (std::uint32_t i = e.first_host; i < used && awake <= e.cores; ++i)
-    awake += e.people[i].is_bound.load(memory_order_relaxed);
-  return awake > e.cores && awake - smaller(e.bell.sleeper_count(), awake) > e.cores;
+  for (std::uint32_t i = e.first_host; i < used && e.workers + waiting <= e.cores; ++i)
+    waiting += e.people[i].doing.load(memory_order_relaxed) != activity::elsewhere;
+  return e.workers + larger(waiting, 1u) > e.cores;
 }
 
 // For as long as it lives the participant is known to do nothing.

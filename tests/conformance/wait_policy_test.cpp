@@ -268,5 +268,24 @@ TEST_P(frugal_test, a_default_wait_costs_little_of_the_core) {
   EXPECT_LE(used, 100'000'000u / 10);
 }
 
+// What the process has used of its cores, but for this thread.
+std::uint64_t others_cpu_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(t.tv_nsec) - thread_cpu_ns();
+}
+
+// As many workers as cores, and a host: one that polled would take the core from another thread.
+TEST_P(frugal_test, idle_workers_of_a_full_machine_do_not_poll) {
+  config c = settings();
+  c.workers = static_cast<int>(available_cores());
+  c.spin_ns = 4'000'000'000;
+  const std::uint64_t before = others_cpu_ns();
+  runtime& r = open(c);
+  while (r.count().parks < r.workers()) std::this_thread::yield();
+  EXPECT_LE(others_cpu_ns() - before, 500'000'000u);
+}
+
 }  // namespace
 }  // namespace lev::test
