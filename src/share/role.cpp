@@ -1,9 +1,10 @@
 // What a process is told by its environment, and how much of that it believes.
 #include "share/role.hpp"
 
+#include "base/kernel_numbers.hpp"
+
 #include <sys/auxv.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -90,18 +91,13 @@ int host_socket(const char* variable) noexcept {
 }
 
 int open_host(int socket) noexcept {
-#if defined(SO_PEERPIDFD)
-  constexpr int peer_pidfd = SO_PEERPIDFD;
-#else
-  constexpr int peer_pidfd = 77;  // Linux 6.5
-#endif
   int file = -1;
   socklen_t bytes = sizeof file;
-  if (getsockopt(socket, SOL_SOCKET, peer_pidfd, &file, &bytes) == 0) return file;
+  if (getsockopt(socket, SOL_SOCKET, kernel::peer_pidfd, &file, &bytes) == 0) return file;
   ucred who{};
   if (errno == ESRCH || !made_by(socket, &who)) return -1;
   if (who.pid <= 0) return errno = ENOENT, -1;  // a host of another pid namespace
-  return static_cast<int>(syscall(SYS_pidfd_open, who.pid, 0));
+  return static_cast<int>(syscall(kernel::pidfd_open, who.pid, 0));
 }
 
 bool is_privileged() noexcept {

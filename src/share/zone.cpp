@@ -2,6 +2,7 @@
 #include "share/zone.hpp"
 
 #include "base/assert.hpp"
+#include "base/kernel_numbers.hpp"
 #include "base/numbers.hpp"
 #include "share/committed.hpp"
 #include "share/faults.hpp"
@@ -266,7 +267,7 @@ int make_memory_file(const char* name, std::size_t bytes, file_growth growth) no
 }
 
 bool seal_memory_file(int file, bool read_only) noexcept {
-  return fcntl(file, F_ADD_SEALS, F_SEAL_SEAL | (read_only ? F_SEAL_FUTURE_WRITE : 0)) == 0;
+  return fcntl(file, F_ADD_SEALS, F_SEAL_SEAL | (read_only ? kernel::seal_future_write : 0)) == 0;
 }
 
 int open_to_read(int file) noexcept {

@@ -1,5 +1,6 @@
 // After the death of a worker process: what it had finished is kept, what it had not begun goes to
 // others, and the task it died in is run again, split, or reported.
+#include "base/signal_name.hpp"
 #include "task/slice.hpp"
 #include "worker/complete.hpp"
 #include "worker/take.hpp"
@@ -37,8 +38,7 @@ void describe_end(const remote_death& d, char* text, std::size_t size) noexcept 
     std::snprintf(text, size, "its process was gone");
   } else if (WIFSIGNALED(d.how)) {
     const int number = WTERMSIG(d.how);
-    const char* name = sigabbrev_np(number);
-    std::snprintf(text, size, "signal %d (SIG%s)", number, name == nullptr ? "RT" : name);
+    std::snprintf(text, size, "signal %d (SIG%s)", number, signal_name(number));
   } else {
     std::snprintf(text, size, "it called exit(%d)", WEXITSTATUS(d.how));
   }

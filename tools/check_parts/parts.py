@@ -5,6 +5,7 @@ presets, of their own.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -132,6 +133,7 @@ def spin(steps):
 
 def package(steps):
     """Installs, and builds and runs what a user would: three ways from C++, and one from C."""
+    old_headers(steps)
     if not build(steps, "dev"):
         return
     consumers = steps.root / "tests" / "package"
@@ -152,6 +154,18 @@ def package(steps):
             ):
                 steps.run(way, test_it, read=read_ctest)
         by_pkg_config(steps, consumers, prefix, temporary)
+
+
+def old_headers(steps):
+    """What calls the system must compile with the headers of glibc 2.28 and Linux 4.18.
+
+    tests/package/old_headers hides what came later in the headers of this machine.
+    """
+    system = re.compile(r"#include <((sys|linux)/|fcntl|unistd|cstring|string\.h)")
+    sources = [path for path in steps.root.glob("src/**/*.cpp") if system.search(path.read_text())]
+    hidden = ["-isystem", steps.root / "tests/package/old_headers"]
+    compiler = ["g++", "-std=c++20", "-fsyntax-only", *hidden, "-Iinclude", "-Isrc"]
+    steps.run("old-headers", [*compiler, *sorted(sources)])
 
 
 def by_pkg_config(steps, consumers, prefix, temporary):

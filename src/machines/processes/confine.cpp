@@ -14,6 +14,7 @@
 #include "machines/processes/confine.hpp"
 
 #include "base/assert.hpp"
+#include "base/kernel_numbers.hpp"
 #include "base/numbers.hpp"
 
 #include <dirent.h>
@@ -60,13 +61,13 @@ void close_files(int bell, int watcher) noexcept {
   }
   unsigned next = STDERR_FILENO + 1;
   const auto close_until = [&](unsigned end) {
-    if (next < end) syscall(SYS_close_range, next, end - 1, 0);
+    if (next < end) syscall(kernel::close_range, next, end - 1, 0);
     next = end + 1;
   };
   const auto first = static_cast<unsigned>(std::max(std::min(bell, watcher), 0));
   if (watcher >= 0) close_until(first);
   close_until(static_cast<unsigned>(std::max(bell, watcher)));
-  syscall(SYS_close_range, next, ~0u, 0);
+  syscall(kernel::close_range, next, ~0u, 0);
 }
 
 // All of the process's mappings, in bytes; 0: the system does not say.

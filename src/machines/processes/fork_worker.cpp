@@ -1,4 +1,5 @@
 // What zygotes of every kind do to get a worker, and what the new process does first.
+#include "base/kernel_numbers.hpp"
 #include "machines/processes/zygote.hpp"
 #include "share/faults.hpp"
 
@@ -6,7 +7,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,7 +52,7 @@ int fork_worker(const fork_hooks& hooks, pid_t* pid, void (*begin)(void*, pid_t 
   fault_at("zygote.forked");
   int pidfd = -1;
   if (*pid > 0 && !fault_at("zygote.pidfd_open")) {
-    pidfd = static_cast<int>(syscall(SYS_pidfd_open, *pid, 0));
+    pidfd = static_cast<int>(syscall(kernel::pidfd_open, *pid, 0));
     code = errno;
   }
   LEV_ASSERT(pidfd < 0 || *pid > 0);

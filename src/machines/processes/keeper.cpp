@@ -1,4 +1,5 @@
 // The keeper: its members, and the loop that hears them all.
+#include "base/kernel_numbers.hpp"
 #include "machines/processes/keeper_process.hpp"
 #include "machines/processes/output.hpp"
 #include "share/faults.hpp"
@@ -9,8 +10,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -61,7 +62,7 @@ void keeper_process::welcome(int socket) noexcept {
     std::snprintf(r.text, sizeof r.text, "the pool has its %u hosts", members_max);
   } else {
     had_visitors_ = true;
-    const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, who.pid, 0));
+    const int pidfd = static_cast<int>(syscall(kernel::pidfd_open, who.pid, 0));
     r.number = errno;
     std::snprintf(r.text, sizeof r.text, "watching the host process");
     if (pidfd >= 0) {
@@ -195,7 +196,7 @@ void keeper_process::tell_untold(std::uint32_t m) {
     // Who died since is reported by what follows.
     const bool is_old = r.what == report::started && workers_[r.worker].pid != r.pid;
     if (r.what == report::started && !is_old)
-      file = static_cast<int>(syscall(SYS_pidfd_open, r.pid, 0));
+      file = static_cast<int>(syscall(kernel::pidfd_open, r.pid, 0));
     const bool is_told =
         is_old || send_message(it.socket, &r, sizeof r, &file, file < 0 ? 0 : 1, MSG_DONTWAIT);
     close_file(&file);

@@ -1,4 +1,5 @@
 // The keeper's workers: starting them, telling them of members, and their deaths.
+#include "base/kernel_numbers.hpp"
 #include "machines/processes/keeper_process.hpp"
 #include "share/faults.hpp"
 #include "share/role.hpp"
@@ -7,8 +8,8 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -41,7 +42,7 @@ void keeper_process::start(std::uint32_t m, const order& o, int file) {
   it.lanes[o.worker] = {o.lane_begin, true};
   r.what = report::started;
   r.pid = workers_[o.worker].pid;
-  int pidfd = static_cast<int>(syscall(SYS_pidfd_open, r.pid, 0));
+  int pidfd = static_cast<int>(syscall(kernel::pidfd_open, r.pid, 0));
   tell(m, r, pidfd, fault_at("zygote.tell_started"));
   close_file(&pidfd);
   fault_at("zygote.told_started");

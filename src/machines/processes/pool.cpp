@@ -1,6 +1,7 @@
 // Starting, watching and replacing worker processes.
 #include "machines/processes/pool.hpp"
 
+#include "base/kernel_numbers.hpp"
 #include "base/numbers.hpp"
 #include "share/faults.hpp"
 #include "share/role.hpp"
@@ -13,7 +14,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -396,7 +396,7 @@ void pool::kill(std::uint32_t worker) noexcept {
     send_message(socket_, &o, sizeof o, nullptr, 0, MSG_DONTWAIT);
     return;
   }
-  syscall(SYS_pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
+  syscall(kernel::pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
 }
 
 void pool::close() noexcept {
@@ -416,7 +416,7 @@ void pool::close() noexcept {
     pollfd over{s.pidfd, POLLIN, 0};
     while (s.pidfd >= 0 && waited_ms < leave_ms_max && poll(&over, 1, tick_ms) <= 0)
       waited_ms += tick_ms;
-    if (s.pidfd >= 0) syscall(SYS_pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
+    if (s.pidfd >= 0) syscall(kernel::pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
     close_file(&s.pidfd);
   }
   end_zygote();

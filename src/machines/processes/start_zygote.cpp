@@ -1,4 +1,5 @@
 // How a pool gets its zygote, gets another one when that is gone, and ends it.
+#include "base/kernel_numbers.hpp"
 #include "machines/processes/pool.hpp"
 #include "machines/processes/start_strings.hpp"
 #include "share/faults.hpp"
@@ -9,7 +10,6 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,7 +66,7 @@ bool pool::spawn_zygote(int socket) {
   if (code == 0) {
     zygote_file_ = fault_at("host.pidfd_open")
                        ? -1
-                       : above_stdio(static_cast<int>(syscall(SYS_pidfd_open, zygote_, 0)));
+                       : above_stdio(static_cast<int>(syscall(kernel::pidfd_open, zygote_, 0)));
     return true;
   }
   zygote_ = 0;
@@ -140,7 +140,7 @@ void pool::zygote_is_gone() {
   for (std::uint32_t i = 0; i < workers_; ++i) {
     seat& s = seats_[i];
     if (s.pidfd >= 0) {
-      syscall(SYS_pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
+      syscall(kernel::pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
       pollfd over{s.pidfd, POLLIN, 0};
       while (poll(&over, 1, -1) < 0 && errno == EINTR) {
       }
@@ -166,7 +166,7 @@ void pool::hang_up() noexcept {
 // there is a file for it, the signal goes by that.
 void pool::kill_zygote() noexcept {
   if (zygote_file_ >= 0) {
-    syscall(SYS_pidfd_send_signal, zygote_file_, SIGKILL, nullptr, 0);
+    syscall(kernel::pidfd_send_signal, zygote_file_, SIGKILL, nullptr, 0);
   } else {
     ::kill(zygote_, SIGKILL);
   }
