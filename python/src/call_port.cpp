@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <utility>
 
 #include "bindings.hpp"
 #include "errors.hpp"
@@ -70,10 +71,11 @@ port_call::~port_call() {
   for (Py_buffer& view : buffers) PyBuffer_Release(&view);
 }
 
-call_port::call_port(nb::object runtime, nb::object deliver, bool may_rerun, nb::object setup,
-                     nb::object deaths)
+call_port::call_port(nb::object runtime, nb::object deliver, nb::object call_back, bool may_rerun,
+                     nb::object setup, nb::object deaths)
     : runtime_(std::move(runtime)),
       deliver_(std::move(deliver)),
+      call_back_(std::move(call_back)),
       setup_(std::move(setup)),
       deaths_(std::move(deaths)),
       may_rerun_(may_rerun),
@@ -105,10 +107,11 @@ void call_port::close() {
   courier_.join();
 }
 
-void call_port::call_courier() noexcept {
+void call_port::call_courier(bool is_hurried) noexcept {
   {
     const std::lock_guard lock(mutex_);
     is_called_ = true;
+    is_hurried_ |= is_hurried;
   }
   called_.notify_one();
 }
@@ -127,19 +130,30 @@ void call_port::run_courier() {
     called_.wait(lock, [this] { return is_called_ || is_closing_; });
     if (!is_called_) return;
     is_called_ = false;
+    const auto may_not_wait = [this] { return is_hurried_ || is_closing_; };
+    while (!may_not_wait() && has_finished() && is_looked_after())
+      called_.wait_for(lock, look_time, may_not_wait);
+    const bool is_hurried = std::exchange(is_hurried_, false);
     lock.unlock();
-    while (has_finished() && is_looked_after()) std::this_thread::sleep_for(look_time);
-    if (has_finished() || has_deaths()) {
-      const PyGILState_STATE state = PyGILState_Ensure();
-      {
-        const nb::object self = nb::find(this);
-        drain();
-      }
-      PyGILState_Release(state);
-      if (is_port_gone) return;
-    }
+    if (is_hurried || has_finished() || has_deaths()) serve();
+    if (is_port_gone) return;
     lock.lock();
   }
+}
+
+void call_port::serve() {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  {
+    const nb::object self = nb::find(this);
+    const nb::object call_back = call_back_;
+    drain();
+    try {
+      if (call_back.is_valid()) call_back();
+    } catch (nb::python_error& e) {
+      e.discard_as_unraisable(call_back);
+    }
+  }
+  PyGILState_Release(state);
 }
 
 nb::object call_port::submit(nb::handle self, nb::object cookie, nb::object request,
@@ -214,9 +228,11 @@ void call_port::on_complete(void* context) noexcept {
     // Pairs with the acquire in add_to(): publishes `how`.
     c->has_outcome.store(true, std::memory_order_release);
   }
+  const bool is_urgent = c->is_urgent.load(std::memory_order_relaxed);
   // Whoever finds the list empty sees to it that it is delivered.
-  if (!port.push(c) || is_in_submit != 0) return;
-  if (!is_in_wait) return port.call_courier();
+  const bool is_first = port.push(c);
+  if (is_in_submit != 0 || !(is_first || is_urgent)) return;
+  if (!is_in_wait) return port.call_courier(is_urgent);
   const PyGILState_STATE state = PyGILState_Ensure();
   port.drain();
   PyGILState_Release(state);
@@ -323,12 +339,14 @@ void call_port::tend(port_call& c) {
 int call_port::traverse(visitproc visit, void* arg) {
   Py_VISIT(runtime_.ptr());
   Py_VISIT(deliver_.ptr());
+  Py_VISIT(call_back_.ptr());
   Py_VISIT(setup_.ptr());
   return 0;
 }
 
 void call_port::clear() {
   deliver_.reset();
+  call_back_.reset();
 }
 
 namespace {
@@ -349,11 +367,15 @@ PyType_Slot port_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse_p
 }  // namespace
 
 void bind_calls(nb::module_& m) {
-  nb::class_<port_call>(m, "Call", "A Python call on its way; see leveret.ProcessExecutor.");
+  nb::class_<port_call>(m, "Call", "A Python call on its way; see leveret.ProcessExecutor.")
+      .def(
+          "set_urgent", [](port_call& c) { c.is_urgent.store(true, std::memory_order_relaxed); },
+          "The port's own thread is to deliver it as soon as it ends.");
   nb::class_<call_port>(m, "CallPort", nb::type_slots(port_slots),
                         "Sends Python calls to worker processes; see leveret.ProcessExecutor.")
-      .def(nb::init<nb::object, nb::object, bool, nb::object, nb::object>(), nb::arg("runtime"),
-           nb::arg("deliver"), nb::arg("may_rerun"), nb::arg("setup"), nb::arg("deaths").none())
+      .def(nb::init<nb::object, nb::object, nb::object, bool, nb::object, nb::object>(),
+           nb::arg("runtime"), nb::arg("deliver"), nb::arg("call_back"), nb::arg("may_rerun"),
+           nb::arg("setup"), nb::arg("deaths").none())
       .def(
           "submit",
           [](nb::handle self, nb::object cookie, nb::object request, nb::list buffers,
@@ -368,6 +390,8 @@ void bind_calls(nb::module_& m) {
       .def("tend", &call_port::tend, nb::arg("call"),
            "Lets calls come and go without waiting; call: one that is under way.")
       .def("drain", &call_port::drain, "Delivers the calls that are finished.")
+      .def("hurry", &call_port::hurry,
+           "Lets the port's own thread deliver what is finished, then run call_back().")
       .def("close", &call_port::close, "Ends the port's thread; the runtime must be closed.")
       .def_prop_ro("is_own_thread", &call_port::is_own_thread,
                    "Whether the caller is the port's thread.")

@@ -7,7 +7,10 @@
 //   - the caller of submit(), which must drain() the list afterwards
 //   - else the courier, a thread of the port's own. While other threads submit and wait it leaves
 //     the list to them for a while: two threads that fight for the GIL take turns of milliseconds.
-// The runtime's own thread never waits for the GIL.
+//     A call that is urgent, as somebody who is not in here waits for it, it takes at once.
+// The runtime's own thread never waits for the GIL. What users want called when a call ends runs
+// on the courier alone: on other threads it would run within submit() or a wait, under whatever
+// locks their callers hold.
 #ifndef LEVERET_PYTHON_CALL_PORT_HPP
 #define LEVERET_PYTHON_CALL_PORT_HPP
 
@@ -26,7 +29,7 @@ namespace lev::python {
 
 class call_port;
 
-// One call. All but `outcome`, `has_outcome` and `next` with the GIL.
+// One call. All but `how`, the atomics and `next` with the GIL.
 struct port_call {
   static constexpr std::size_t reply_bytes = 1024;
 
@@ -45,6 +48,9 @@ struct port_call {
   lev::outcome how;
   // Written by whoever consumed the ticket, after `how`, which it publishes; read with the GIL.
   std::atomic<bool> has_outcome{false};
+  // Whether the courier is to deliver it at once. Written with the GIL, read by whoever completes
+  // the call; publishes nothing.
+  std::atomic<bool> is_urgent{false};
   port_call* next = nullptr;  // in the list of finished calls
   alignas(16) char reply[reply_bytes];
 };
@@ -52,9 +58,10 @@ struct port_call {
 class call_port {
  public:
   // `deliver` gets a list of (cookie, status, code, text, reply) for each batch of finished calls.
-  // `deaths`: obituaries, or none; `deliver` is called when there are some, too.
-  call_port(nb::object runtime, nb::object deliver, bool may_rerun, nb::object setup,
-            nb::object deaths);
+  // `deaths`: obituaries, or none; `deliver` is called when there are some, too. `call_back` is
+  // called on the courier, after each delivery there and after hurry().
+  call_port(nb::object runtime, nb::object deliver, nb::object call_back, bool may_rerun,
+            nb::object setup, nb::object deaths);
   ~call_port();
   call_port(const call_port&) = delete;
   call_port& operator=(const call_port&) = delete;
@@ -69,6 +76,8 @@ class call_port {
   // tend() lets ends come in and posts go out, without waiting; `c` is a call under way.
   void tend(port_call& c);
   void drain();
+  // hurry() has the courier deliver what is finished and run call_back, soon.
+  void hurry() noexcept { call_courier(true); }
   // close() ends the courier; the runtime must be closed. A second call does nothing.
   void close();
   bool is_own_thread() const noexcept { return courier_.get_id() == std::this_thread::get_id(); }
@@ -76,7 +85,7 @@ class call_port {
     return finished_.load(std::memory_order_relaxed) != nullptr;
   }
   // Has the courier look whether there is something to deliver. Any thread.
-  void call_courier() noexcept;
+  void call_courier(bool is_hurried = false) noexcept;
 
   int traverse(visitproc visit, void* arg);
   void clear();
@@ -86,6 +95,7 @@ class call_port {
   bool push(port_call* c) noexcept;
   bool has_deaths() const noexcept;
   void run_courier();
+  void serve();
   bool is_looked_after() const noexcept;
   void note_use() noexcept;
   void add_to(nb::list& batch, port_call& c);
@@ -93,6 +103,7 @@ class call_port {
 
   nb::object runtime_;
   nb::object deliver_;
+  nb::object call_back_;
   nb::object setup_;
   nb::object deaths_;
   bool may_rerun_;
@@ -106,6 +117,7 @@ class call_port {
   std::mutex mutex_;
   std::condition_variable called_;
   bool is_called_ = false;   // guarded by mutex_
+  bool is_hurried_ = false;  // guarded by mutex_
   bool is_closing_ = false;  // guarded by mutex_
   pid_t owner_;
   std::thread courier_;

@@ -1,10 +1,15 @@
-"""The future of a call."""
+"""The future of a call.
+
+Its value is set on whatever thread is in the runtime when the call ends; its callbacks run on the
+executor's own thread. Only those that there are too late for, as the call is done, or that
+cancel() calls, run on their caller's, as concurrent.futures has it.
+"""
 
 from __future__ import annotations
 
 import time
 from concurrent import futures
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 from .. import _core
 
@@ -17,6 +22,34 @@ class Future(futures.Future[Any]):
 
     _call: _core.Call | None = None
     _pool: Pool | None = None
+    _is_withdrawn = False
+
+    def add_done_callback(self, fn: Callable[[futures.Future[Any]], object]) -> None:
+        super().add_done_callback(fn)
+        call = self._call
+        if call is not None:
+            call.set_urgent()
+
+    def _invoke_callbacks(self) -> None:
+        if not self._has_callbacks():
+            return
+        pool = self._pool
+        if pool is not None and (self._state == "FINISHED" or self._is_withdrawn):
+            pool.hand_over(self)
+        else:
+            self._run_callbacks()
+
+    def _has_callbacks(self) -> bool:
+        return bool(self._done_callbacks)  # type: ignore[attr-defined]
+
+    def _run_callbacks(self) -> None:
+        super()._invoke_callbacks()  # type: ignore[misc]
+
+    def _withdraw(self) -> None:
+        """Cancels a call on behalf of the executor."""
+        self._is_withdrawn = True
+        self.cancel()
+        self.set_running_or_notify_cancel()
 
     def _look_after(self, timeout: float | None) -> float | None:
         """Waits for a call that is under way; returns what is left of the time."""

@@ -2,7 +2,8 @@
 
 Calls wait in a queue of this module until a worker is about to be free; one that was handed to the
 runtime counts as running. Whoever is in the runtime when a call ends, or the port's own thread,
-completes its future and hands over the next call.
+completes its future and hands over the next call. Callbacks of futures run on the port's own thread
+alone: others may be within submit() or result(), under locks of the user's that a callback wants.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ..wire.pickling import BROKEN, ERROR, IN_FILE, read_reply
 from ..wire.setup import SETUP_MARKS
 from . import closing
 from .failures import BrokenExecutor, RemoteTraceback, failure_of, how_it_ended
+from .future import Future
 from .pace import AHEAD_MAX, Pace
 from .replies import Gone, ReplySpace, open_file
 from .work import Work
@@ -73,6 +75,7 @@ class Pool:
         self.space = ReplySpace()
         self.is_shut_down = False
         self.broken: BrokenExecutor | None = None
+        self.called_back: deque[Future] = deque()  # futures whose callbacks are due
         self.idle = threading.Event()
         self.is_closing = False
         self.closed = threading.Event()
@@ -93,7 +96,9 @@ class Pool:
             max_attempts=max_attempts,
             **runtime,
         )
-        self.port = _core.CallPort(self.runtime, self.deliver, may_rerun, self.setup, None)
+        self.port = _core.CallPort(
+            self.runtime, self.deliver, self.call_back, may_rerun, self.setup, None
+        )
         closing.pools.add(self)
 
     # Handing over.
@@ -149,6 +154,8 @@ class Pool:
             return False
         self.under_way += 1
         self.last = work.future._call = call
+        if work.future._has_callbacks():
+            call.set_urgent()
         return True
 
     # Coming back.
@@ -203,6 +210,20 @@ class Pool:
                 future.set_result(value)
         future._call = None
 
+    def hand_over(self, future: Future) -> None:
+        """Leaves a future's callbacks to the port's own thread."""
+        if self.closed.is_set() or self.pid != os.getpid():  # it has ended
+            future._run_callbacks()
+            return
+        self.called_back.append(future)
+        if not self.port.is_own_thread:
+            self.port.hurry()
+
+    def call_back(self) -> None:
+        """What the port's own thread calls."""
+        while self.called_back:
+            self.called_back.popleft()._run_callbacks()
+
     def run_again(self, work: Work) -> tuple[Any, BaseException | None]:
         """For a large result whose worker died before it was fetched."""
         work.retries += 1
@@ -256,11 +277,11 @@ class Pool:
             return
         with self.lock:
             self.is_shut_down = True
+            withdrawn = []
             if cancel_futures:
-                waiting, self.waiting = self.waiting, deque()
-                for work in waiting:
-                    work.future.cancel()
-                    work.future.set_running_or_notify_cancel()
+                withdrawn, self.waiting = list(self.waiting), deque()
+        for work in withdrawn:
+            work.future._withdraw()
         self.look_for_end()
         if wait:
             self.idle.wait()

@@ -1,0 +1,163 @@
+"""ProcessExecutor: callbacks of futures run where no lock of the user's can be held."""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import threading
+from typing import Any, Callable
+
+import pytest
+from conftest import needs_processes, rest
+
+from leveret import ProcessExecutor
+
+pytestmark = needs_processes
+
+
+class Where(threading.local):
+    """Whether this thread is within a call of the executor's."""
+
+    is_inside = False
+
+
+def test_no_callback_within_submit_or_result(pool: ProcessExecutor) -> None:
+    where = Where()
+    inside: list[str] = []
+    ends = threading.Semaphore(0)
+
+    def done(_: Any) -> None:
+        if where.is_inside:
+            inside.append(threading.current_thread().name)
+        ends.release()
+
+    def call(method: Callable[..., Any], *args: Any) -> Any:
+        where.is_inside = True
+        try:
+            return method(*args)
+        finally:
+            where.is_inside = False
+
+    futures = []
+    for i in range(3000):
+        futures.append(call(pool.submit, abs, -i))
+        futures[-1].add_done_callback(done)
+    assert [call(f.result, 60) for f in futures] == list(range(3000))
+    for _ in futures:
+        assert ends.acquire(timeout=60)
+    assert not inside
+
+
+def test_a_callback_may_take_the_lock_of_submit(pool: ProcessExecutor) -> None:
+    lock = threading.Lock()
+    pending = set()
+    is_empty = threading.Event()
+
+    def done(future: Any) -> None:
+        with lock:
+            pending.discard(future)
+            if not pending:
+                is_empty.set()
+
+    for i in range(2000):
+        # With a limit, so that what would block for ever fails.
+        assert lock.acquire(timeout=60)
+        future = pool.submit(abs, -i)
+        pending.add(future)
+        is_empty.clear()
+        lock.release()
+        future.add_done_callback(done)
+    assert is_empty.wait(60) and not pending
+
+
+def test_a_callback_may_take_the_lock_of_shutdown() -> None:
+    lock = threading.Lock()
+    got: list[bool] = []
+    called = threading.Event()
+
+    def done(future: Any) -> None:
+        got.append(lock.acquire(timeout=60))
+        lock.release()
+        if future is futures[-1]:
+            called.set()
+
+    pool = ProcessExecutor(1)
+    futures = [pool.submit(rest, 0.01) for _ in range(20)]
+    for future in futures:
+        future.add_done_callback(done)
+    with lock:
+        pool.shutdown(wait=False, cancel_futures=True)
+        assert not called.is_set()
+    assert called.wait(60)
+    pool.shutdown()
+    assert len(got) == 20 and all(got)
+    assert futures[-1].cancelled()
+
+
+def test_a_callback_that_waits_holds_up_no_result(pool: ProcessExecutor) -> None:
+    release = threading.Event()
+    inside = threading.Event()
+
+    def done(_: Any) -> None:
+        inside.set()
+        assert release.wait(60)
+
+    first = pool.submit(abs, -1)
+    try:
+        first.add_done_callback(done)
+        if not inside.wait(0.5):  # the call was done before, and it ran here
+            pool.submit(rest, 0.05).add_done_callback(done)
+            assert inside.wait(60)
+        assert [pool.submit(abs, -i).result(60) for i in range(100)] == list(range(100))
+        assert list(pool.map(abs, range(-1000, 0))) == list(range(1000, 0, -1))
+    finally:
+        release.set()
+
+
+def test_shutdown_waits_for_callbacks() -> None:
+    called: list[Any] = []
+    with ProcessExecutor(2) as pool:
+        for _ in range(100):
+            pool.submit(rest, 0.001).add_done_callback(called.append)
+    assert len(called) == 100
+
+
+def test_a_callback_may_wait_for_another_call(pool: ProcessExecutor) -> None:
+    got: list[Any] = []
+    called = threading.Event()
+
+    def done(_: Any) -> None:
+        got.append(pool.submit(rest, 0.01).exception(60))
+        got.append(pool.submit(abs, -3).result(60))
+        called.set()
+
+    pool.submit(rest, 0.05).add_done_callback(done)
+    assert called.wait(90)
+    assert got == [None, 3]
+
+
+def test_what_a_callback_raises_harms_nobody(
+    pool: ProcessExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    called = threading.Event()
+
+    def fail(_: Any) -> None:
+        raise KeyError("mine")
+
+    future = pool.submit(rest, 0.05)
+    future.add_done_callback(fail)
+    future.add_done_callback(lambda _: called.set())
+    assert called.wait(60)
+    assert "mine" in caplog.text
+    assert pool.submit(abs, -1).result(60) == 1
+
+
+def test_cancelled_and_late_callbacks_run_here(pool: ProcessExecutor) -> None:
+    here: list[bool] = []
+    me = threading.get_ident()
+    futures = [pool.submit(rest, 0.01) for _ in range(20)]
+    futures[-1].add_done_callback(lambda _: here.append(threading.get_ident() == me))
+    assert futures[-1].cancel() and here == [True]
+    cf.wait(futures, 60)
+    futures[0].add_done_callback(lambda _: here.append(threading.get_ident() == me))
+    assert here == [True, True]
+    assert isinstance(futures[0], cf.Future)
