@@ -46,11 +46,14 @@ def _holder(address: int) -> _core.SharedBlock | None:
     return None
 
 
-def array_at(address: int, shape: Any, strides: Any, dtype: Any) -> Any:
-    """The array that another process knows by its address."""
+def array_at(address: int, shape: Any, strides: Any, dtype: Any, offset: int = 0) -> Any:
+    """The array that another process knows by its lowest address.
+
+    offset: bytes from there to the array's first item, for one that runs backwards.
+    """
     import numpy as np
 
-    extent = sum((n - 1) * s for n, s in zip(shape, strides)) + dtype.itemsize
+    extent = sum((n - 1) * abs(s) for n, s in zip(shape, strides)) + dtype.itemsize
     block = _holder(address)
     if block is None:
         if not _core.is_shared(address, extent):
@@ -58,4 +61,4 @@ def array_at(address: int, shape: Any, strides: Any, dtype: Any) -> Any:
         flat = np.frombuffer(_core.memory_at(address, extent), np.uint8)
     else:
         flat = np.frombuffer(memoryview(block), np.uint8, extent, address - block.address)
-    return np.ndarray(shape, dtype, flat, 0, strides)
+    return np.ndarray(shape, dtype, flat, offset, strides)

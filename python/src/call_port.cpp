@@ -95,6 +95,13 @@ call_port::~call_port() {
 }
 
 void call_port::close() {
+  end_courier();
+  // They hold what holds this port. Everything was delivered.
+  deliver_.reset();
+  call_back_.reset();
+}
+
+void call_port::end_courier() {
   if (!courier_.joinable()) return;
   if (owner_ != getpid()) return courier_.detach();  // a fork has no such thread
   if (is_own_thread()) return;                       // it ends with the port
@@ -259,10 +266,12 @@ bool call_port::has_deaths() const noexcept {
 
 void call_port::deliver(const nb::list& batch) {
   if (batch.size() == 0 && !has_deaths()) return;
+  const nb::object to = deliver_;  // it may close this port
+  if (!to.is_valid()) return;
   try {
-    deliver_(batch);
+    to(batch);
   } catch (nb::python_error& e) {
-    e.discard_as_unraisable(deliver_);
+    e.discard_as_unraisable(to);
   }
 }
 

@@ -92,6 +92,7 @@ class call_port {
 
  private:
   static void on_complete(void* context) noexcept;
+  void end_courier();
   bool push(port_call* c) noexcept;
   bool has_deaths() const noexcept;
   void run_courier();

@@ -117,7 +117,7 @@ def test_what_cannot_be_pickled(pool: ProcessExecutor) -> None:
         pool.submit(abs, lock).result(30)
     with pytest.raises(TypeError, match="pickle"):
         pool.submit(threading.Lock).result(30)
-    with pytest.raises(RuntimeError, match="Odd: odd"):
+    with pytest.raises(Odd, match="odd"):
         pool.submit(raise_odd).result(30)
     assert pool.submit(abs, -1).result(30) == 1
 

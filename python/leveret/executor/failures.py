@@ -6,7 +6,8 @@ import signal
 from concurrent import futures
 from typing import TYPE_CHECKING
 
-from ..errors import LeveretError, PoolDown, Status, make_error
+from ..errors import LeveretError, PoolDown, Status, TaskFailed, make_error
+from ..wire.errors import RemoteTraceback as RemoteTraceback
 
 if TYPE_CHECKING:
     from .work import Work
@@ -14,17 +15,6 @@ if TYPE_CHECKING:
 
 class BrokenExecutor(PoolDown, futures.BrokenExecutor):
     """The executor runs no more calls: its initializer failed, or its workers die at once."""
-
-
-class RemoteTraceback(Exception):
-    """The cause of an exception that came from a worker process: its traceback there."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.text = text
-
-    def __str__(self) -> str:
-        return f'\n"""\n{self.text}"""'
 
 
 def how_it_ended(task_code: int) -> str:
@@ -50,3 +40,11 @@ def failure_of(
     else:
         text = f"{name}: {text or status.name.lower()}"
     return make_error(status, text, -1, task_code, 1)
+
+
+def unreadable(name: str, error: BaseException) -> TaskFailed:
+    """The exception for a call whose result cannot be unpickled here."""
+    what = f"{type(error).__qualname__}: {error}"
+    made = TaskFailed(f"{name}: its result cannot be unpickled: {what}", Status.TASK_FAILED)
+    made.__cause__ = error
+    return made

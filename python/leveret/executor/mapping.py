@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Callable, Optional
 
 from ..errors import Overran, Poison
+from ..wire.chunks import Unreadable, results_of
 from ..wire.pickling import CHUNK
-from .failures import RemoteTraceback
+from .failures import unreadable
 from .future import Future
+from .work import call_name
 
 CHUNKS_PER_WORKER = 16
 CHUNK_MAX = 256
@@ -82,14 +84,13 @@ class Mapping:
                     del got
                     yield last.pop()
                     continue
-                done, error, trace = got
+                results = results_of(got)
                 del got
-                done.reverse()
-                while done:
-                    yield done.pop()
-                if error is not None:
-                    error.__cause__ = RemoteTraceback(trace)
-                    raise error
+                try:
+                    yield from results
+                except Unreadable as why:
+                    name = call_name(self.fn, items[why.index], {})
+                    raise unreadable(name, why.error) from why.error
         finally:
             for future, _ in self.calls:
                 future.cancel()

@@ -27,13 +27,13 @@ class Pace:
         return under_way < self.window and self.is_short(work)
 
     def is_short(self, work: Work) -> bool:
-        return self.times.get(work.pickled, SHORT_NS) < SHORT_NS
+        return self.times.get(work.key, SHORT_NS) < SHORT_NS
 
     def note(self, work: Work, ns: int) -> None:
         """Learns from a call that ended."""
         if len(self.times) > 1024:
             self.times.clear()
-        key = work.pickled
+        key = work.key
         before = self.times.get(key)
         # One long call counts at once, short ones after some.
         self.times[key] = ns if before is None or ns > before else before + (ns - before) / 8

@@ -22,10 +22,11 @@ from ..runtime import Runtime
 from ..wire.pickling import BROKEN, ERROR, IN_FILE, read_reply
 from ..wire.setup import SETUP_MARKS
 from . import closing
-from .failures import BrokenExecutor, RemoteTraceback, failure_of, how_it_ended
+from .failures import BrokenExecutor, RemoteTraceback, failure_of, how_it_ended, unreadable
 from .future import Future
 from .pace import AHEAD_MAX, Pace
 from .replies import Gone, ReplySpace, open_file
+from .search_path import SearchPath
 from .work import Work
 
 # Python needs its cores for itself. (bench python-function: best of 0, 5, 20 and 50 us.)
@@ -37,7 +38,9 @@ _AGAIN = object()
 class PythonRuntime(Runtime):
     """A runtime whose workers run Python functions."""
 
-    _preload: tuple[str, ...] = ()
+    def __init__(self, preload: tuple[str, ...], *args: Any, **options: Any) -> None:
+        self._preload = preload
+        super().__init__(*args, **options)
 
     def _command(self, machine: str) -> list[str]:
         return worker_command(("cloudpickle", *self._preload), runs_python=True)
@@ -73,6 +76,8 @@ class Pool:
         self.last: _core.Call | None = None
         self.pace = Pace(workers)
         self.space = ReplySpace()
+        self.path = SearchPath()
+        self.kept: Any = None  # what workers may use at any time
         self.is_shut_down = False
         self.broken: BrokenExecutor | None = None
         self.called_back: deque[Future] = deque()  # futures whose callbacks are due
@@ -85,8 +90,8 @@ class Pool:
         view = memoryview(self.setup)
         view[SETUP_MARKS : SETUP_MARKS + 8] = len(setup).to_bytes(8, "little")
         view[SETUP_MARKS + 8 :] = setup
-        opened: type[PythonRuntime] = type("PythonRuntime", (PythonRuntime,), {"_preload": preload})
-        self.runtime = opened(
+        self.runtime = PythonRuntime(
+            preload,
             "processes",
             workers,
             tickets=max(64, 2 * AHEAD_MAX * workers),
@@ -133,6 +138,7 @@ class Pool:
             work = waiting.popleft()
             future = work.future
             if not future.set_running_or_notify_cancel():
+                future._pool = None
                 continue
             try:
                 started = self.start(work)
@@ -187,8 +193,8 @@ class Pool:
                 kind, value, ns, size = read_reply(open_file(pid, number, inode, size))
         except Gone:
             return self.run_again(work)
-        except BaseException as error:  # the result cannot be read here
-            return None, error
+        except BaseException as error:  # an unpickler may raise what it likes
+            return None, unreadable(work.name(), error)
         self.pace.note(work, ns)
         self.space.note(work, size)
         if kind == BROKEN:
@@ -208,7 +214,7 @@ class Pool:
                 future.set_exception(error)
             else:
                 future.set_result(value)
-        future._call = None
+        future._call = future._pool = None  # it may be kept, but not what it came from
 
     def hand_over(self, future: Future) -> None:
         """Leaves a future's callbacks to the port's own thread."""
@@ -308,6 +314,7 @@ class Pool:
         if is_first:
             self.runtime.close()
             self.port.close()
+            self.last = self.kept = None
             closing.pools.discard(self)
             self.closed.set()
         elif not self.port.is_own_thread:

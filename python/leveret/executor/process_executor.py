@@ -9,7 +9,7 @@ from concurrent import futures
 from typing import Any, Callable
 
 from .. import _core
-from ..wire.pickling import dump_function, dumps
+from ..wire.pickling import dumps
 from .future import Future
 from .mapping import Mapping
 from .pool import Pool
@@ -75,6 +75,7 @@ class ProcessExecutor(futures.Executor):
             max_attempts,
             tuple(preload),
         )
+        self._pool.kept = (initializer, initargs)  # shared arrays in them live as long
         self._end = weakref.finalize(self, Pool.shut_down, self._pool, False, False)
         self._end.atexit = False  # see _at_exit()
 
@@ -87,8 +88,10 @@ class ProcessExecutor(futures.Executor):
         if pool.is_shut_down or pool.broken is not None:
             pool.check_open()
         try:
-            work = Work(future, fn, dump_function(fn), flags, args)
-        except Exception as error:  # as the standard library: what cannot be pickled fails
+            work = Work(future, fn, flags, args, pool.path.news())
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # as the standard library: what cannot be pickled fails
             future.set_running_or_notify_cancel()
             future.set_exception(error)
             return future

@@ -29,7 +29,7 @@ class ReplySpace:
 
     def reserve(self, work: Work) -> _core.SharedBlock | None:
         """Shared memory for the result, as large as the function's last one."""
-        size = self.sizes.get(work.pickled, 0)
+        size = self.sizes.get(work.key, 0)
         size += size // 8
         if not 0 < size <= REPLY_BYTES_MAX or self.reserved + size > REPLIES_BYTES_MAX:
             return None
@@ -49,9 +49,9 @@ class ReplySpace:
         if len(self.sizes) > 1024:
             self.sizes.clear()
         if size > 1024:
-            self.sizes[work.pickled] = size
+            self.sizes[work.key] = size
         else:
-            self.sizes.pop(work.pickled, None)
+            self.sizes.pop(work.key, None)
 
 
 def open_file(pid: int, number: int, inode: int, size: int) -> memoryview:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..wire.pickling import REQUEST, dump_arguments
+from ..wire import chunks
+from ..wire.functions import known_function
+from ..wire.pickling import CALL_BUFFERS_MAX, CHUNK, REQUEST, dump_arguments, dumps
 from .future import Future
 
 
@@ -16,41 +18,64 @@ class Work:
         "buffers",
         "function",
         "future",
-        "pickled",
+        "key",
         "request",
         "reserved",
         "retries",
     )
 
     def __init__(
-        self, future: Future, function: Any, pickled: bytes, flags: int, args: Any
+        self, future: Future, function: Any, flags: int, args: Any, path: bytes = b""
     ) -> None:
+        """path: the pickle of sys.path, when workers do not know it."""
         self.future = future
         self.function = function
-        self.pickled = pickled  # of the function: under this, its last results' size is known
         self.args = args
         self.reserved = 0
         self.retries = 0
-        data, self.buffers = dump_arguments(args)
-        self.request = REQUEST.pack(flags, len(pickled)) + pickled + data
+        known = known_function(function)
+        pickled = b"" if known is None else known.pickled
+        # Under this, how long calls of the function take and how large results are is known.
+        self.key = pickled or key_of(function)
+        if flags & CHUNK:
+            carried = function if known is None else None
+            more, data, self.buffers = chunks.dump_chunk(carried, args)
+            flags |= more
+        elif known is None:
+            data, self.buffers = dumps((function, *args), CALL_BUFFERS_MAX)
+        else:
+            data, self.buffers = dump_arguments(args)
+        self.request = REQUEST.pack(flags, len(pickled), len(path)) + pickled + path + data
 
     def size(self) -> int:
         return len(self.request) + sum(each.nbytes for each in self.buffers)
 
     def name(self) -> str:
         """The call as messages name it."""
-        function = getattr(self.function, "__qualname__", None) or repr(self.function)
         if isinstance(self.args, list):
+            function = getattr(self.function, "__qualname__", None) or repr(self.function)
             return f"{function} on {len(self.args)} items"
-        args, kwargs = self.args
-        try:
-            words = [_short(each) for each in args]
-            words += [f"{key}={_short(each)}" for key, each in kwargs.items()]
-        except Exception:  # a repr() that fails
-            words = ["..."]
-        return f"{function}({', '.join(words)})"
+        return call_name(self.function, *self.args)
+
+
+def call_name(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """The call as the user would write it, with short arguments."""
+    name = getattr(function, "__qualname__", None) or repr(function)
+    try:
+        words = [_short(each) for each in args]
+        words += [f"{key}={_short(each)}" for key, each in kwargs.items()]
+    except BaseException:  # a repr() that fails
+        words = ["..."]
+    return f"{name}({', '.join(words)})"
 
 
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def key_of(function: Any) -> bytes:
+    """What stands for a function that is pickled for each call."""
+    kind = type(function)
+    name = getattr(function, "__qualname__", None) or f"{kind.__module__}.{kind.__qualname__}"
+    return str(name).encode("utf-8", "backslashreplace")

@@ -7,28 +7,35 @@ they go as they are, beside the pickle (protocol 5). Arrays in shared memory go 
 
 from __future__ import annotations
 
-import builtins
 import copyreg
 import io
 import pickle
 import struct
 import sys
 import types
-import weakref
 from collections import ChainMap
 from typing import Any, Callable, ClassVar
 
 import cloudpickle
 
 from .. import _core
+from . import arrays, by_value, sharing
+from .arrays import lent as lent
 
 ATOMS = frozenset({int, float, bool, complex, str, bytes, type(None)})  # pickle needs no help
 CALL_BUFFERS_MAX = 15  # of a task's 18 arguments three are setup, request and reply
+RESULT_BUFFERS_MAX = 4096
 BUFFER_BYTES_MIN = 4096  # smaller buffers are pickled: copying them costs less than a view
+PLAIN_ITEMS_MAX = 64  # to look through larger containers costs more than is gained
 
-# A request: flags, bytes of the function; then the function, then (args, kwargs).
-REQUEST = struct.Struct("<II")
-CHUNK = 1  # the arguments are a list of tuples, one for each call of the function
+# A request: flags, bytes of the function, bytes of the search path; then the function, if it is one
+# that workers keep, the path, if it has changed, and the rest, which is one of
+#   (args, kwargs)            of a function that workers keep
+#   (function, args, kwargs)  of another
+#   [args ...]                with CHUNK: for each call of the function, when these are atoms
+#   a chunk's parts           with CHUNK and APART: see chunks.py
+REQUEST = struct.Struct("<III")
+CHUNK, APART = 1, 2
 
 # A reply: kind, number of buffers, bytes of the pickle, nanoseconds, bytes in all. Then the
 # buffers' sizes, the pickle, and the buffers, each at a multiple of 64.
@@ -37,34 +44,42 @@ VALUE, ERROR, BROKEN, IN_FILE = range(4)
 FILE = struct.Struct("<qqq")  # process, file number, inode: where a reply is that found no room
 SIZES = struct.Struct("<q")
 
-_reducers: dict[type, Callable[[Any], Any]] = {}
+# Functions of the extension module, which pickle does not know as functions, go by their names.
+copyreg.pickle(type(_core.version), lambda function: function.__name__)
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Writes what goes to a worker."""
+
+    is_reply = False
+    dispatch_table: ClassVar[Any] = ChainMap(arrays.reducers, cloudpickle.Pickler.dispatch_table)
+
+    def reducer_override(self, value: Any) -> Any:
+        kind = type(value)
+        if kind is types.FunctionType:
+            return by_value.reduce_function(self, value, self.is_reply)
+        if isinstance(value, type):
+            return by_value.reduce_class(value, self.is_reply)
+        if by_value.is_absent(kind.__module__):
+            return by_value.reduce_other(value, kind, self.is_reply)
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and isinstance(value, numpy.ndarray) and kind is not numpy.ndarray:
+            return arrays.reduce_subclass(value, kind)
+        return sharing.reduce_shared(value, kind)
+
 
 # Functions of the extension module, which pickle does not know as functions, go by their names.
 copyreg.pickle(type(_core.version), lambda function: function.__name__)
 
 
-def _shared_array(address: int, shape: Any, strides: Any, dtype: Any) -> Any:
-    from .. import shared
+class _ReplyPickler(_Pickler):
+    """Writes what goes back to the host."""
 
-    return shared.array_at(address, shape, strides, dtype)
-
-
-def _reduce_array(array: Any) -> Any:
-    address = array.__array_interface__["data"][0]
-    is_plain = array.size and not array.dtype.hasobject and min(array.strides, default=0) >= 0
-    if is_plain and _core.is_shared(address, array.itemsize):
-        return _shared_array, (address, array.shape, array.strides, array.dtype)
-    return array.__reduce_ex__(5)
+    is_reply = True
 
 
 def _watch_for_numpy() -> None:
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and hasattr(numpy, "ndarray"):
-        _reducers.setdefault(numpy.ndarray, _reduce_array)
-
-
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    dispatch_table: ClassVar[Any] = ChainMap(_reducers, cloudpickle.Pickler.dispatch_table)
+    arrays.watch_for_numpy()
 
 
 def _is_plain(value: Any) -> bool:
@@ -72,9 +87,15 @@ def _is_plain(value: Any) -> bool:
     kind = type(value)
     if kind in ATOMS:
         return True
-    if kind not in _reducers or value.dtype.isbuiltin != 1 or value.dtype.hasobject:
-        return False
-    return not _core.is_shared(value.__array_interface__["data"][0], value.itemsize)
+    if kind is tuple or kind is list:
+        return len(value) <= PLAIN_ITEMS_MAX and ATOMS.issuperset(map(type, value))
+    if kind is dict:
+        return (
+            len(value) <= PLAIN_ITEMS_MAX
+            and ATOMS.issuperset(map(type, value))
+            and ATOMS.issuperset(map(type, value.values()))
+        )
+    return kind in arrays.reducers and arrays.is_plain(value)
 
 
 def _keeper(buffers: list[memoryview], buffers_max: int) -> Callable[[pickle.PickleBuffer], bool]:
@@ -100,83 +121,45 @@ def _dump_plain(value: Any, buffers_max: int) -> tuple[bytes, list[memoryview]]:
     return pickle.dumps(value, 5, buffer_callback=_keeper(buffers, buffers_max)), buffers
 
 
-def dumps(value: Any, buffers_max: int) -> tuple[bytes, list[memoryview]]:
-    """The pickle of a value, and its large buffers."""
-    if type(value) in ATOMS:
-        return pickle.dumps(value, 5), []
-    if not _reducers:
-        _watch_for_numpy()
-    if _is_plain(value):
-        return _dump_plain(value, buffers_max)
+def _dump_any(
+    value: Any, buffers_max: int, pickler: type[_Pickler]
+) -> tuple[bytes, list[memoryview]]:
     buffers: list[memoryview] = []
     file = io.BytesIO()
-    _Pickler(file, protocol=5, buffer_callback=_keeper(buffers, buffers_max)).dump(value)
+    with sharing.spawning():
+        pickler(file, protocol=5, buffer_callback=_keeper(buffers, buffers_max)).dump(value)
     return file.getvalue(), buffers
 
 
+def dumps(
+    value: Any, buffers_max: int, pickler: type[_Pickler] = _Pickler
+) -> tuple[bytes, list[memoryview]]:
+    """The pickle of a value, and its large buffers."""
+    if type(value) in ATOMS:
+        return pickle.dumps(value, 5), []
+    if not arrays.reducers:
+        arrays.watch_for_numpy()
+    if _is_plain(value):
+        return _dump_plain(value, buffers_max)
+    return _dump_any(value, buffers_max, pickler)
+
+
+def dump_result(value: Any) -> tuple[bytes, list[memoryview]]:
+    """The same for what a worker gives back."""
+    return dumps(value, RESULT_BUFFERS_MAX, _ReplyPickler)
+
+
 def dump_arguments(args: Any) -> tuple[bytes, list[memoryview]]:
-    """The same for (args, kwargs) of a call, or for the items of a chunk."""
-    if type(args) is tuple and not args[1]:
-        if not _reducers:
-            _watch_for_numpy()
-        if all(map(_is_plain, args[0])):
+    """The same for (args, kwargs) of a call."""
+    if not args[1]:
+        if not arrays.reducers:
+            arrays.watch_for_numpy()
+        for each in args[0]:
+            if type(each) not in ATOMS and not _is_plain(each):
+                break
+        else:
             return _dump_plain(args, CALL_BUFFERS_MAX)
-    return dumps(args, CALL_BUFFERS_MAX)
-
-
-def _uses_nothing_around(code: types.CodeType, around: dict[str, Any]) -> bool:
-    if any(name in around for name in code.co_names):
-        return False
-    inner = (c for c in code.co_consts if isinstance(c, types.CodeType))
-    return all(_uses_nothing_around(c, around) for c in inner)
-
-
-def _is_constant(function: Any) -> bool:
-    """Whether its pickle is the same at any time, so that one will do."""
-    if isinstance(function, (types.BuiltinFunctionType, type)):
-        owner = getattr(function, "__self__", None)
-        return owner is None or isinstance(owner, types.ModuleType)
-    if type(function) is not types.FunctionType:
-        return False
-    module = sys.modules.get(function.__module__ or "")
-    is_main = function.__module__ == "__main__"
-    if not is_main and getattr(module, function.__qualname__, None) is function:
-        return True
-    return (
-        function.__closure__ is None
-        and function.__defaults__ is None
-        and function.__kwdefaults__ is None
-        and not function.__dict__
-        and _uses_nothing_around(function.__code__, function.__globals__)
-    )
-
-
-_functions: weakref.WeakKeyDictionary[Any, tuple[Any, bytes]] = weakref.WeakKeyDictionary()
-_builtins: dict[int, bytes] = {
-    id(f): pickle.dumps(f, 5)
-    for f in vars(builtins).values()
-    if isinstance(f, (types.BuiltinFunctionType, type))
-}
-
-
-def dump_function(function: Any) -> bytes:
-    """The pickle of a function; kept when it cannot change."""
-    known = _builtins.get(id(function))
-    if known is not None:
-        return known
-    try:
-        code, known = _functions[function]
-        if code is getattr(function, "__code__", None):
-            return known
-    except (KeyError, TypeError):
-        pass
-    made: bytes = cloudpickle.dumps(function, 5)
-    try:
-        if _is_constant(function):
-            _functions[function] = (getattr(function, "__code__", None), made)
-    except TypeError:  # not hashable, or without weak references
-        pass
-    return made
+    return _dump_any(args, CALL_BUFFERS_MAX, _Pickler)
 
 
 def reply_size(pickle_bytes: int, buffers: list[memoryview]) -> int:

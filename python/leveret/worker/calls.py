@@ -13,7 +13,10 @@ from collections import deque
 from typing import Any
 
 from .. import _core
+from ..wire import by_value, chunks
+from ..wire.errors import dump_error
 from ..wire.pickling import (
+    APART,
     BROKEN,
     CHUNK,
     ERROR,
@@ -21,18 +24,19 @@ from ..wire.pickling import (
     IN_FILE,
     REQUEST,
     VALUE,
-    dumps,
+    dump_result,
     reply_size,
     write_reply,
 )
 from ..wire.setup import SETUP_MARKS
+from .functions import functions
 
-_FUNCTIONS_MAX = 256
 _FILES_MAX = 32  # more than the replies that are on their way from one worker
-_REPLY_BUFFERS_MAX = 4096
 
-_functions: dict[bytes, Any] = {}
 _files: deque[int] = deque()
+
+
+_HERE = __name__.rpartition(".")[0]  # the package
 
 
 class _Process:
@@ -40,6 +44,7 @@ class _Process:
 
     is_set_up = False
     calls_left = -1  # until it is replaced; below 0: for ever
+    path = b""  # the host's search path, as it was sent last
 
 
 class Broken(Exception):
@@ -54,9 +59,10 @@ def _set_up(address: int, size: int) -> None:
     length = int.from_bytes(block[SETUP_MARKS : SETUP_MARKS + 8], "little")
     start = SETUP_MARKS + 8
     try:
-        initializer, initargs, _Process.calls_left = pickle.loads(block[start : start + length])
+        setup, made = functions.load(block[start : start + length])
+        initializer, initargs, _Process.calls_left = setup
         if initializer is not None:
-            initializer(*initargs)
+            functions.set_up(initializer, initargs, made)
     except BaseException as error:
         raise Broken(describe(error)) from error
     finally:
@@ -65,60 +71,77 @@ def _set_up(address: int, size: int) -> None:
 
 
 def describe(error: BaseException) -> str:
-    """The traceback as text, without this module's frames."""
+    """The traceback as text, without the frames of this package."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_globals is globals():
+    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith(_HERE):
         trace = trace.tb_next
-    return "".join(traceback.format_exception(type(error), error, trace))
+    try:
+        return "".join(traceback.format_exception(type(error), error, trace))
+    except BaseException as other:  # a __str__ may raise what it likes
+        return f"{type(error).__qualname__} (its traceback cannot be written: {other!r})\n"
 
 
-def _load_function(pickled: bytes) -> Any:
-    function = _functions.get(pickled)
-    if function is None:
-        function = pickle.loads(pickled)
-        if len(_functions) >= _FUNCTIONS_MAX:
-            _functions.clear()
-        _functions[pickled] = function
-    return function
+def _call_kept(pickled: bytes, args: Any, kwargs: Any) -> Any:
+    kept = functions.keep(pickled)
+    try:
+        return kept.function(*args, **kwargs)
+    finally:
+        functions.look_after(pickled, kept)
 
 
-def _run_chunk(function: Any, items: list[tuple[Any, ...]]) -> Any:
+def _run_chunk(
+    pickled: bytes, carried: chunks.Apart | None, items: list[Any], is_apart: bool
+) -> tuple[list[Any], dict[int, list[Any]], bytes | None]:
     """The results up to the first error, and that."""
-    done: list[Any] = []
-    for each in items:
-        try:
-            done.append(function(*each))
-        except BaseException as error:  # noqa: PERF203
-            return done, error, describe(error)
-    return done, None, ""
+    results = chunks.Results()
+    try:
+        for each in items:
+            args = functions.load(*_own(each))[0] if is_apart else each
+            if carried is None:
+                results.add(_call_kept(pickled, args, {}))
+            else:
+                results.add(functions.load(*_own(carried))[0](*args))
+    except BaseException as error:
+        results.error = dump_error(error, describe(error))
+    return results.parts()
+
+
+def _own(part: tuple[Any, list[Any]]) -> tuple[Any, Any]:
+    """Private copies of buffers: the function may change them, and keep them."""
+    data, buffers = part
+    return data, [bytearray(each) for each in buffers] if buffers else None
+
+
+def _follow(path: bytes) -> None:
+    """Searches for modules where the host does."""
+    if path != _Process.path:
+        _Process.path = path
+        sys.path[:] = pickle.loads(path)
+        by_value.forget_searches()
 
 
 def _call(request: memoryview, buffers: list[memoryview]) -> Any:
-    flags, length = REQUEST.unpack_from(request)
-    at = REQUEST.size
-    function = _load_function(bytes(request[at : at + length]))
-    # Private copies: the function may change them, and keep them.
-    own = [bytearray(each) for each in buffers] if buffers else None
-    given = pickle.loads(request[at + length :], buffers=own)
+    flags, length, path_length = REQUEST.unpack_from(request)
+    at = REQUEST.size + length
+    if path_length:
+        _follow(bytes(request[at : at + path_length]))
+    data = request[at + path_length :]
+    pickled = bytes(request[REQUEST.size : at])
     if flags & CHUNK:
-        return _run_chunk(function, given)
-    args, kwargs = given
+        given = pickle.loads(data, buffers=buffers)
+        carried, items = given if flags & APART else (None, given)
+        return _run_chunk(pickled, carried, items, bool(flags & APART))
+    given = functions.load(*_own((data, buffers)))[0]
+    if length:
+        return _call_kept(pickled, *given)
+    function, args, kwargs = given
     return function(*args, **kwargs)
 
 
 def _dump_error(error: BaseException) -> bytes:
-    text = describe(error)
     if isinstance(error, Broken):
         return pickle.dumps((None, str(error)), 5)
-    error.__traceback__ = None
-    try:
-        pickled = dumps((error, text), 0)[0]
-        pickle.loads(pickled)  # an exception that cannot be read back would be the host's trouble
-    except Exception:
-        kind = type(error).__qualname__
-        other = RuntimeError(f"{kind}: {error} (an exception that cannot be pickled)")
-        pickled = dumps((other, text), 0)[0]
-    return pickled
+    return dump_error(error, describe(error))
 
 
 def _make_file(kind: int, pickled: bytes, buffers: list[memoryview], ns: int, size: int) -> bytes:
@@ -170,7 +193,7 @@ def run(
         if not _Process.is_set_up:
             _set_up(setup, setup_bytes)
         value = _call(request, buffers)
-        pickled, views = dumps(value, _REPLY_BUFFERS_MAX)
+        pickled, views = dump_result(value)
         kind = VALUE
     except BaseException as error:
         kind = BROKEN if isinstance(error, Broken) else ERROR

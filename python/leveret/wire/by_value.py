@@ -1,0 +1,205 @@
+"""Functions and classes that workers cannot import: they go by value, and come back as themselves.
+
+These are what a notebook or the main module defines, under whatever name it runs, what is made
+inside of functions, and modules that a worker's search path does not have. What a worker made of
+such an object of the host's goes back as a reference to it: the class of a result is the host's
+class, which a worker's copy must not overwrite.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copyreg
+import importlib
+import os
+import sys
+import threading
+import types
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from cloudpickle import cloudpickle
+
+_Home = tuple[str, str]  # a module of the host and a name in it
+
+# In a worker: what it made of objects of the host's, and where those are found there.
+_classes: weakref.WeakSet[type] = weakref.WeakSet()
+_homes: weakref.WeakKeyDictionary[Any, _Home] = weakref.WeakKeyDictionary()
+_residents: weakref.WeakValueDictionary[_Home, Any] = weakref.WeakValueDictionary()
+_singletons: dict[_Home, Any] = {}
+
+
+class _Loading(threading.local):
+    made: list[types.FunctionType] | None = None
+
+
+_loading = _Loading()
+_absent: dict[str, bool] = {}  # by file: whether workers cannot import the module
+_tried: set[str] = set()  # modules that were not imported, as pickle would
+
+
+@contextlib.contextmanager
+def loading() -> Iterator[list[types.FunctionType]]:
+    """In a worker, while something of the host's is loaded: the functions that were made."""
+    before, made = _loading.made, []  # type: ignore[var-annotated]
+    _loading.made = made
+    try:
+        yield made
+    finally:
+        _loading.made = before
+
+
+def is_absent(name: Any) -> bool:
+    """Whether workers cannot import a module of this process."""
+    if type(name) is not str:
+        return False
+    if name in ("__main__", "__mp_main__"):
+        return True
+    module = sys.modules.get(name)
+    if module is None and name not in _tried:
+        _tried.add(name)
+        with contextlib.suppress(Exception):
+            module = importlib.import_module(name)
+    if module is None:
+        return False
+    if module is sys.modules.get("__main__"):
+        return True
+    file = getattr(module, "__file__", None)
+    if not isinstance(file, str) or not file.endswith(".py"):
+        return False
+    known: bool | None = _absent.get(file)
+    if known is None:
+        known = _absent[file] = not _can_be_found(name)
+    return known
+
+
+def _can_be_found(name: str) -> bool:
+    """Whether a search for the module's package ends where this process has it from."""
+    top = name.partition(".")[0]
+    have = getattr(sys.modules.get(top), "__file__", None)
+    for finder in sys.meta_path:
+        try:
+            spec = finder.find_spec(top, None)
+        except Exception:
+            return True  # a finder of somebody else's: as pickle does
+        if spec is not None:
+            origin = spec.origin  # or "frozen", say
+            if have is None or origin is None or not origin.endswith(".py"):
+                return True
+            return bool(os.path.realpath(origin) == os.path.realpath(have))
+    return False
+
+
+def forget_searches() -> None:
+    """After sys.path changed."""
+    _absent.clear()
+
+
+def _found(home: _Home) -> Any:
+    """What is under that name; raises AttributeError."""
+    found: Any = sys.modules.get(home[0])
+    for part in home[1].split("."):
+        found = getattr(found, part)
+    return found
+
+
+def is_importable(thing: Any) -> bool:
+    """Whether a worker finds this very object under its module and name."""
+    module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
+    if type(module) is not str or type(name) is not str or is_absent(module):
+        return False
+    try:
+        return _found((module, name)) is thing
+    except AttributeError:
+        return False
+
+
+# Functions and classes.
+
+
+def reduce_function(pickler: Any, function: types.FunctionType, is_reply: bool) -> Any:
+    if is_reply and function in _homes:
+        return host_object, _homes[function]
+    is_elsewhere = is_absent(function.__module__)
+    if not is_elsewhere and cloudpickle._should_pickle_by_reference(function):
+        return NotImplemented
+    home = (function.__module__, function.__qualname__)
+    try:
+        is_at_home = _found(home) is function
+    except (AttributeError, TypeError):
+        is_at_home = False
+    made = pickler._dynamic_function_reduce(function)
+    return (_make_function, (home if is_at_home else None, *made[1]), *made[2:])
+
+
+def _make_function(home: _Home | None, *about: Any) -> types.FunctionType:
+    function: types.FunctionType = cloudpickle._make_function(*about)
+    if _loading.made is not None:
+        _loading.made.append(function)
+        if home is not None:
+            _homes[function] = home
+            _residents[home] = function
+    return function
+
+
+def reduce_class(kind: type, is_reply: bool) -> Any:
+    if is_reply and kind in _classes:
+        number = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_CLASS.get(kind)
+        return _host_class, (number, kind.__module__, kind.__qualname__)
+    is_elsewhere = is_absent(kind.__module__)
+    made = cloudpickle._class_reduce(kind)
+    if made is NotImplemented and is_elsewhere:
+        made = cloudpickle._dynamic_class_reduce(kind)
+    if made is NotImplemented or len(made) < 3:
+        return made
+    return (_make_class, made[:2], *made[2:])
+
+
+def _make_class(maker: Any, about: Any) -> type:
+    kind: type = maker(*about)
+    if _loading.made is not None:
+        _classes.add(kind)
+    return kind
+
+
+def _host_class(number: str, module: str, name: str) -> type:
+    kind: type | None = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID.get(number)
+    if kind is None:
+        raise TypeError(f"the class {module}.{name}, which a call had brought along, is gone")
+    return kind
+
+
+def host_object(module: str, name: str) -> Any:
+    """What the host knows by that name; in a worker what it has made of it."""
+    home = (module, name)
+    here = _singletons.get(home, _residents.get(home))
+    return _found(home) if here is None else here
+
+
+# Objects that are pickled by their name in such a module: one each in a process.
+
+
+def reduce_other(thing: Any, kind: type, is_reply: bool) -> Any:
+    """For an object whose class goes by value, and says itself how it is pickled."""
+    own: Any = kind
+    if own.__reduce__ is object.__reduce__ and own.__reduce_ex__ is object.__reduce_ex__:
+        return NotImplemented
+    made = thing.__reduce_ex__(5)
+    if type(made) is not str:
+        return made
+    home = (kind.__module__, made)
+    if is_reply and kind in _classes:
+        return host_object, home
+    return _make_singleton, (home, kind, dict(getattr(thing, "__dict__", ())))
+
+
+def _make_singleton(home: _Home, kind: type, state: dict[str, Any]) -> Any:
+    if home not in _singletons:
+        try:
+            return _found(home)
+        except AttributeError:
+            made = getattr(copyreg, "_reconstructor")(kind, object, None)  # noqa: B009
+            vars(made).update(state)
+            _singletons[home] = made
+    return _singletons[home]

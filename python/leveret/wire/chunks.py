@@ -1,0 +1,91 @@
+"""The calls of a chunk: each gets its own copy of what it is given, and its result is its own.
+
+Constants are pickled together. What can change is pickled for each call apart, so that no call sees
+what the one before did to it, and so is each result, before the next call can change it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pickle import PickleBuffer
+from typing import Any
+
+from .errors import load_error
+from .pickling import APART, ATOMS, CALL_BUFFERS_MAX, dump_result, dumps
+
+# A value that was pickled apart: its pickle, and its buffers.
+Apart = tuple[bytes, list[Any]]
+
+
+def _is_constant(value: Any) -> bool:
+    kind = type(value)
+    return kind in ATOMS or (kind is tuple and ATOMS.issuperset(map(type, value)))
+
+
+def _apart(value: Any, buffers_max: int) -> Apart:
+    data, buffers = dumps(value, buffers_max)
+    return data, [PickleBuffer(each) for each in buffers]
+
+
+def dump_chunk(function: Any, items: list[Any]) -> tuple[int, bytes, list[memoryview]]:
+    """(flag, pickle, buffers) of a chunk. function: None if workers keep it."""
+    if function is None and all(ATOMS.issuperset(map(type, item)) for item in items):
+        return 0, pickle.dumps(items, 5), []
+    carried = None if function is None else _apart(function, CALL_BUFFERS_MAX)
+    parts = (carried, [_apart(item, CALL_BUFFERS_MAX) for item in items])
+    return APART, *dumps(parts, CALL_BUFFERS_MAX)
+
+
+def load_apart(part: Apart) -> Any:
+    """A copy of its own, which may be written to."""
+    data, buffers = part
+    return pickle.loads(data, buffers=[bytearray(each) for each in buffers])
+
+
+class Results:
+    """What a worker gives back of a chunk."""
+
+    def __init__(self) -> None:
+        self.done: list[Any] = []
+        self.buffers: dict[int, list[Any]] = {}  # of those that were pickled apart
+        self.error: bytes | None = None  # of the call that ended it
+
+    def add(self, value: Any) -> None:
+        if _is_constant(value):
+            self.done.append(value)
+            return
+        data, buffers = dump_result(value)
+        self.buffers[len(self.done)] = [PickleBuffer(each) for each in buffers]
+        self.done.append(data)
+
+    def parts(self) -> tuple[list[Any], dict[int, list[Any]], bytes | None]:
+        return self.done, self.buffers, self.error
+
+
+class Unreadable(Exception):
+    """A result cannot be unpickled: the index of its call in the chunk, and why."""
+
+    def __init__(self, index: int, error: BaseException) -> None:
+        super().__init__(index, error)
+        self.index = index
+        self.error = error
+
+
+def results_of(parts: Any) -> Iterator[Any]:
+    """In the host: the results, then the error, if there is one. Raises Unreadable."""
+    done, buffers, error = parts
+    del parts
+    done.reverse()
+    for index in range(len(done)):
+        value = done.pop()
+        if index in buffers:
+            try:
+                value = pickle.loads(value, buffers=buffers.pop(index))
+            except BaseException as why:  # an unpickler may raise what it likes
+                raise Unreadable(index, why) from why
+        last = [value]
+        del value
+        yield last.pop()  # nothing here keeps what the caller has got
+    if error is not None:
+        raise load_error(error)
