@@ -2,68 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+import functools
+from typing import Any
 
-from .._core import available_cores
 from ..errors import Unavailable
-from .process_executor import ProcessExecutor
+
+# Name and options of each backend: nested calls in workers know them, too.
+registered: dict[str, dict[str, Any]] = {}
 
 
 def register_joblib(name: str = "leveret", **options: Any) -> None:
-    """Makes joblib know a backend whose calls run in a ProcessExecutor.
+    """Makes joblib know a backend whose calls run in worker processes that may crash.
 
-    options: of ProcessExecutor, except max_workers, which is joblib's n_jobs. Raises Unavailable
-    when joblib (1.3 or later) is not installed.
+    Its processes stay for the next Parallel call with the same options, as those of loky do, until
+    nobody has used them for idle_worker_timeout seconds. Large arrays are put into shared memory
+    once for a Parallel call, by joblib's own max_nbytes and mmap_mode. Libraries' threads are
+    limited as joblib limits them (inner_max_num_threads).
+
+    options: of ProcessExecutor, except max_workers, which is joblib's n_jobs; timeout is for each
+    call of a delayed() function. Besides: on_poison, "raise" or "return": what becomes of a call
+    whose process died or ran longer than timeout: Parallel raises its exception, or goes on and has
+    it in the place of the result. idle_worker_timeout: seconds, 300 by default. All may be
+    given to joblib.parallel_config() or joblib.Parallel() instead, but timeout not to Parallel,
+    which has one of its own.
+
+    Raises Unavailable when joblib (1.3 or later) is not installed, TypeError and ValueError for
+    options that make no sense. Thread safety: any thread.
     """
     try:
         from joblib import register_parallel_backend
-        from joblib.parallel import AutoBatchingMixin, ParallelBackendBase
+
+        from .joblib_parallel import LeveretBackend, check_options
     except ImportError as error:
         raise Unavailable("joblib 1.3 or later is not installed") from error
-
-    class Backend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
-        supports_retrieve_callback = True
-        supports_timeout = True
-        uses_threads = False
-        supports_sharedmem = False
-        _executor: ProcessExecutor | None = None
-
-        def effective_n_jobs(self, n_jobs: int) -> int:
-            if n_jobs == 0:
-                raise ValueError("n_jobs == 0 has no meaning")
-            if n_jobs is None:
-                return 1
-            return max(1, available_cores() + 1 + n_jobs) if n_jobs < 0 else n_jobs
-
-        def configure(self, n_jobs: int = 1, parallel: Any = None, **unused: Any) -> int:
-            n_jobs = self.effective_n_jobs(n_jobs)
-            self._executor = ProcessExecutor(n_jobs, **options)
-            self.parallel = parallel
-            return n_jobs
-
-        def submit(self, func: Callable[[], Any], callback: Callable[[Any], None]) -> Any:
-            assert self._executor is not None
-            future = self._executor.submit(func)
-            if callback is not None:
-                future.add_done_callback(callback)
-            return future
-
-        apply_async = submit  # its name before joblib 1.5
-
-        def retrieve_result_callback(self, out: Any) -> Any:
-            return out.result()
-
-        def terminate(self) -> None:
-            if self._executor is not None:
-                self._executor.shutdown(wait=True, cancel_futures=True)
-                self._executor = None
-            self.reset_batch_stats()
-
-        def abort_everything(self, ensure_ready: bool = True) -> None:
-            if self._executor is not None:
-                self._executor.shutdown(wait=False, cancel_futures=True)
-                self._executor = None
-            if ensure_ready:
-                self.configure(self.parallel.n_jobs, self.parallel)
-
-    register_parallel_backend(name, Backend)
+    check_options(options)
+    registered[name] = options
+    factory = functools.partial(LeveretBackend, **options) if options else LeveretBackend
+    register_parallel_backend(name, factory)

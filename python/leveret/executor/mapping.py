@@ -13,7 +13,7 @@ from ..wire.chunks import Unreadable, results_of
 from ..wire.pickling import CHUNK
 from .failures import unreadable
 from .future import Future
-from .work import call_name
+from .names import call_name
 
 CHUNKS_PER_WORKER = 16
 CHUNK_MAX = 256

@@ -8,6 +8,7 @@ from ..wire import chunks
 from ..wire.functions import known_function
 from ..wire.pickling import CALL_BUFFERS_MAX, CHUNK, REQUEST, dump_arguments, dumps
 from .future import Future
+from .names import call_name
 
 
 class Work:
@@ -56,22 +57,6 @@ class Work:
             function = getattr(self.function, "__qualname__", None) or repr(self.function)
             return f"{function} on {len(self.args)} items"
         return call_name(self.function, *self.args)
-
-
-def call_name(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """The call as the user would write it, with short arguments."""
-    name = getattr(function, "__qualname__", None) or repr(function)
-    try:
-        words = [_short(each) for each in args]
-        words += [f"{key}={_short(each)}" for key, each in kwargs.items()]
-    except BaseException:  # a repr() that fails
-        words = ["..."]
-    return f"{name}({', '.join(words)})"
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def key_of(function: Any) -> bytes:

@@ -1,0 +1,68 @@
+"""How messages name a call: by the user's function, whatever it was wrapped in on its way here."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from typing import Any
+
+_Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
+
+
+def call_name(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """The call as the user would write it, with short arguments."""
+    with contextlib.suppress(Exception):  # a wrapper that is not what it seems names itself
+        function, args, kwargs = _unwrapped(function, args, kwargs)
+    if isinstance(function, str):
+        return function
+    name = getattr(function, "__qualname__", None) or _short(function)
+    try:
+        words = [_short(each) for each in args]
+        words += [f"{key}={_short(each)}" for key, each in kwargs.items()]
+    except BaseException:  # a repr() that fails
+        words = ["..."]
+    return f"{name}({', '.join(words)})"
+
+
+def _unwrapped(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
+    """The function inside of partials and of what other libraries wrap calls in."""
+    call = (function, args, kwargs)
+    while (inner := _inner(*call)) is not None:
+        call = inner
+    return call
+
+
+def _inner(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call | None:
+    """The call that this one makes, if it is only a wrapper of one."""
+    if isinstance(function, functools.partial):
+        return function.func, (*function.args, *args), {**function.keywords, **kwargs}
+    carried = getattr(args[0], "carried_call", None) if args else None
+    if callable(carried):  # an argument that carries calls knows which one this is
+        found: _Call | None = carried(*args[1:])
+        return found
+    items = getattr(function, "items", None)
+    if type(function).__name__ == "BatchedCalls" and items and len(items) == 1:  # of joblib
+        return items[0][0], tuple(items[0][1]), dict(items[0][2])
+    if getattr(function, "__module__", "").partition(".")[0] in ("dask", "distributed"):
+        return _inner_of_dask(function, args, kwargs)
+    return None
+
+
+def _inner_of_dask(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call | None:
+    """Dask calls a user's function by apply(function, args, kwargs), or as a task with a key."""
+    name = getattr(function, "__name__", "")
+    if name.startswith("apply") and args and callable(args[0]):
+        given = [each for each in args[1:3] if isinstance(each, (tuple, list))]
+        by_name = [each for each in args[1:3] if isinstance(each, dict)]
+        return args[0], tuple(given[0]) if given else (), dict(by_name[0]) if by_name else kwargs
+    task = args[0] if args and name in ("execute_task", "_execute_task") else function
+    if hasattr(task, "func") and hasattr(task, "args"):
+        return task.func, tuple(task.args), dict(getattr(task, "kwargs", {}))
+    if isinstance(task, tuple) and task and callable(task[0]):
+        return task[0], task[1:], {}
+    return None
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
