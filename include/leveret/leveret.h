@@ -74,6 +74,7 @@ typedef enum lev_kind {
 #define LEV_ALIGN_1024 32
 #define LEV_ALIGN_2048 40
 #define LEV_ALIGN_4096 48
+#define LEV_PACKED 64 /* memory that always goes through the local store: not aligned, say */
 
 typedef struct lev_runtime lev_runtime;
 typedef uint64_t lev_ticket; /* 0 is no ticket */

@@ -42,6 +42,9 @@ constexpr std::uint8_t argument_far = 4;
 // What else is in the flags: the alignment of the elements where it is above that of all copied
 // memory. align_flags() makes it of a power of two up to alignment_max.
 constexpr std::uint8_t argument_alignment = 7 << 3;
+// Memory that always goes through the local store, also where others are used in place: its
+// elements are not aligned, say.
+constexpr std::uint8_t argument_packed = 64;
 constexpr std::size_t copied_alignment = 64;
 constexpr std::size_t alignment_max = 4096;
 constexpr std::size_t far_alignment_max = 128;  // that of a get()'s buffer

@@ -144,7 +144,7 @@ def machines() -> list[tuple[str, str | None]]: ...
 def define(
     name: str,
     address: int,
-    parameters: Sequence[tuple[str, str, int]],
+    parameters: Sequence[tuple[str, str, int, str, int]],
     returns_code: bool,
     signature: str,
 ) -> Procedure: ...

@@ -28,13 +28,53 @@ def _cffi_address(function: Any) -> int | None:
     return int(text[1], 16) if text else None
 
 
+def _is_capsule(function: object) -> bool:
+    return type(function).__name__ == "PyCapsule"
+
+
+def _capsule_name(capsule: object) -> str | None:
+    name_of = ctypes.pythonapi.PyCapsule_GetName
+    name_of.restype, name_of.argtypes = ctypes.c_char_p, (ctypes.py_object,)
+    name: bytes | None = name_of(capsule)
+    return None if name is None else name.decode(errors="replace")
+
+
+def _capsule_address(capsule: object) -> int:
+    """What a capsule holds: Cython's __pyx_capi__, f2py's _cpointer, SciPy's callables."""
+    name = _capsule_name(capsule)
+    if name is not None and "PyObject" in name:
+        raise TypeError(f"the function takes or returns Python objects: {name}")
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    address: int = pointer(capsule, None if name is None else name.encode())
+    return address
+
+
+def _inner(function: Any) -> Any:
+    """The native function inside SciPy's LowLevelCallable or what f2py makes of Fortran's."""
+    if type(function).__name__ == "LowLevelCallable":
+        if function.user_data is not None:
+            raise TypeError(
+                "a LowLevelCallable with user_data: pass its function, and the data's address as "
+                "a value of code u8"
+            )
+        return function.function
+    pointer = getattr(function, "_cpointer", None)
+    return pointer if _is_capsule(pointer) else function
+
+
 def address_of(function: object) -> int:
     """The address of a native function.
 
     Takes an int, a ctypes function (of a library or made by CFUNCTYPE), a cffi function pointer,
-    or anything with an integer `address`, as a Numba cfunc has. Raises TypeError for Python
-    functions: they cannot run without the interpreter; compile them, with numba.cfunc say.
+    anything with an integer `address`, as a Numba cfunc has, a PyCapsule of a function (Cython's
+    module.__pyx_capi__["f"], which must be nogil), a SciPy LowLevelCallable, or a Fortran function
+    of f2py. Raises TypeError for Python functions: they cannot run without the interpreter; compile
+    them, with numba.cfunc say.
     """
+    function = _inner(function)
+    if _is_capsule(function):
+        return _capsule_address(function)
     if isinstance(function, bool):
         raise TypeError("expected a native function, got a bool")
     if isinstance(function, int):
@@ -48,11 +88,13 @@ def address_of(function: object) -> int:
     if address is not None:
         return address
     hint = ""
-    if callable(function):
+    if type(getattr(function, "__self__", None)).__module__ == "_cffi_backend":
+        hint = "; of a library that cffi compiled, pass ffi.addressof(lib, 'name')"
+    elif callable(function):
         hint = "; a Python function cannot be a task: compile it, for example with numba.cfunc"
     raise TypeError(
-        "expected the address of a C function, a ctypes function, a cffi function pointer or a "
-        f"Numba cfunc, got {type(function).__name__}{hint}"
+        "expected the address of a C function, a ctypes function, a cffi function pointer, a "
+        f"Numba cfunc or a PyCapsule, got {type(function).__name__}{hint}"
     )
 
 
@@ -61,6 +103,26 @@ def parse(signature: Signature) -> Parsed:
     from . import signature as language
 
     return language.parse(signature)
+
+
+_PROTOTYPE = re.compile(r"[^()]*\(([^()]*)\)")
+
+
+def _check_prototype(function: object, parsed: Parsed) -> None:
+    """What Cython and SciPy write on a capsule, "double (double, void *)", must fit in number."""
+    function = _inner(function)
+    written = _capsule_name(function) if _is_capsule(function) else None
+    prototype = _PROTOTYPE.fullmatch((written or "").strip())
+    if prototype is None:
+        return
+    names = prototype[1].strip()
+    takes = 0 if names in ("", "void") else names.count(",") + 1
+    given = len(parsed.parameters) + sum(p.what == "range" for p in parsed.parameters)
+    if takes != given:
+        raise ValueError(
+            f"signature: it has {given} parameters (a range is two), the function takes {takes}: "
+            f"{written}"
+        )
 
 
 def procedure(function: object, signature: Signature, name: str | None = None) -> _core.Procedure:
@@ -73,11 +135,14 @@ def procedure(function: object, signature: Signature, name: str | None = None) -
     The same function with the same signature gives the same procedure. Raises ValueError for a
     signature that is wrong, InvalidArgument when the name is taken, Unavailable on a CPU whose
     calling convention is not known here. A signature that does not fit the function cannot be
-    detected: the task then reads and writes whatever it finds. The function must not be variadic,
-    nor take structs by value. Thread safety: any thread.
+    detected (but for the number of parameters of a Cython or SciPy capsule): the task then reads
+    and writes whatever it finds. The function must not be variadic, nor take structs by value. What
+    it raises in Python, as a Numba cfunc may, is printed and lost: return a code, "-> int", to
+    fail. Thread safety: any thread.
     """
     address = address_of(function)
     parsed = parse(signature)
+    _check_prototype(function, parsed)
     key = (address, str(parsed))
     with _lock:
         known = _defined.get(key)
@@ -90,7 +155,10 @@ def procedure(function: object, signature: Signature, name: str | None = None) -
         made = _core.define(
             name,
             address,
-            [(p.what, p.code, p.of) for p in parsed.parameters],
+            [
+                (p.what, p.code, p.of, least.what, least.n)
+                for p, least in zip(parsed.parameters, parsed.lengths)
+            ],
             parsed.returns_code,
             str(parsed),
         )

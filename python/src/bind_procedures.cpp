@@ -11,7 +11,8 @@ namespace lev::python {
 
 namespace {
 
-using parsed = std::tuple<std::string, std::string, unsigned>;  // what, code such as "f4", of
+// What, code such as "f4", of; how long it is at least.
+using parsed = std::tuple<std::string, std::string, unsigned, std::string, std::uint64_t>;
 
 const plan& define_c_function(const std::string& name, std::uintptr_t address,
                               const std::vector<parsed>& list, bool returns_code,
@@ -20,8 +21,10 @@ const plan& define_c_function(const std::string& name, std::uintptr_t address,
     raise_status(status::not_supported, trampoline_unavailable());
   if (address == 0) raise_value_error("procedure '" + name + "': the function's address is null");
   std::vector<parameter> parameters;
-  for (const auto& [what, code, of] : list)
-    parameters.push_back({what, code.at(0), static_cast<unsigned>(code.at(1) - '0'), of});
+  for (const auto& [what, code, of, least, least_n] : list) {
+    const unsigned bytes = static_cast<unsigned>(std::stoul(code.substr(1)));
+    parameters.push_back({what, code.at(0), bytes, of, least, least_n});
+  }
   plan* p = nullptr;
   try {
     p = make_plan(parameters);

@@ -19,10 +19,17 @@ element parse_format(const char* format, Py_ssize_t element_bytes) {
   const bool is_big = *format == '>' || *format == '!';
   if (std::strchr("@=<>!", *format) != nullptr && *format != '\0') ++format;
   element e{{'u', static_cast<std::uint8_t>(element_bytes)}, is_big && element_bytes > 1, true};
+  const bool is_complex = *format == 'Z';
+  if (is_complex) ++format;
   if (*format == '\0' || format[1] != '\0') return e.is_known = false, e;
-  if (std::strchr("bhilqn", *format) != nullptr) {
+  if (is_complex) {
+    e.type.family = 'c';
+    e.is_known = std::strchr("fd", *format) != nullptr;
+  } else if (*format == '?') {
+    e.type.family = 'b';
+  } else if (std::strchr("bhilqn", *format) != nullptr) {
     e.type.family = 'i';
-  } else if (std::strchr("fd", *format) != nullptr) {
+  } else if (std::strchr("efd", *format) != nullptr) {
     e.type.family = 'f';
   } else if (std::strchr("BHILQN", *format) == nullptr) {
     e.is_known = false;
@@ -31,14 +38,42 @@ element parse_format(const char* format, Py_ssize_t element_bytes) {
 }
 
 std::string element_name(const Py_buffer& view, const element& e) {
+  const std::string bits = std::to_string(8 * e.type.bytes);
+  if (e.is_known && e.type.family == 'c') return "complex" + bits;
+  if (e.is_known && e.type.family == 'b') return "bool";
   if (e.is_known) return scalar_name(e.type);
   const std::string format = view.format == nullptr ? "B" : view.format;
+  const auto holds = [&](char letter) { return format.find(letter) != std::string::npos; };
   if (format == "O") return "Python objects";
-  if (format == "?") return "bool";
-  return "'" + format + "'";
+  if (holds('T')) return "records";
+  if (holds('w')) return "strings";
+  if (holds('s') || holds('c')) return "byte strings";
+  return holds('g') ? "long doubles" : "elements of format '" + format + "'";
 }
 
-void check_element(const Py_buffer& view, const place& where) {
+bool is_integer(scalar type) noexcept {
+  return type.family == 'i' || type.family == 'u';
+}
+
+// What makes an array of the right type out of another.
+std::string conversion(nb::handle array, const Py_buffer& view, const element& e, scalar wanted) {
+  const std::string type = "'" + scalar_name(wanted) + "'";
+  const bool is_bytes = e.is_known && e.type.bytes == 1 && is_integer(e.type);
+  if (!nb::hasattr(array, "astype"))
+    return is_bytes ? "read them as numbers with numpy.frombuffer(a, " + type + ")"
+                    : "convert it with numpy.asarray(a, " + type + ")";
+  // Integers of the other sign, truth values and records of one number have the right bits already.
+  const bool is_record = !e.is_known && element_name(view, e) == "records";
+  const bool is_same = is_integer(wanted) && (is_integer(e.type) || e.type.family == 'b');
+  if (view.itemsize == wanted.bytes && (is_record || (e.is_known && is_same)))
+    return "use a.view(" + type + ")";
+  const bool is_cut = e.is_known && e.type.family == 'c' && wanted.family != 'c';
+  return (is_cut ? "take a.real, a.imag or abs(a), and convert it with .astype("
+                 : "convert it with a.astype(") +
+         type + ")";
+}
+
+void check_element(nb::handle array, const Py_buffer& view, const place& where) {
   const element e = parse_format(view.format, view.itemsize);
   const scalar wanted = where.declared->type;
   if (e.is_known && e.is_big_endian)
@@ -46,14 +81,35 @@ void check_element(const Py_buffer& view, const place& where) {
         PyExc_ValueError, where,
         "the array is big-endian; convert it with a.astype('" + scalar_name(wanted) + "')");
   if (e.is_known && e.type == wanted) return;
-  std::string message = "the array holds " + element_name(view, e) + ", the procedure takes " +
-                        scalar_name(wanted) + "; ";
-  // Integers of the other sign, truth values and records of one number have the right bits already.
-  const bool has_bits = view.itemsize == wanted.bytes &&
-                        element_name(view, e) != "Python objects" &&
-                        (!e.is_known || (e.type.family == 'f') == (wanted.family == 'f'));
-  message += has_bits ? "use a.view('" : "convert it with a.astype('";
-  refuse_argument(PyExc_TypeError, where, message + scalar_name(wanted) + "')");
+  refuse_argument(PyExc_TypeError, where,
+                  "the array holds " + element_name(view, e) + ", the procedure takes " +
+                      scalar_name(wanted) + "; " + conversion(array, view, e, wanted));
+}
+
+// A mask is beside the memory that the task would see.
+void refuse_masked(nb::handle array, const place& where) {
+  PyObject* const bases = Py_TYPE(array.ptr())->tp_mro;
+  for (Py_ssize_t i = 0; bases != nullptr && i < PyTuple_GET_SIZE(bases); ++i) {
+    const auto* type = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, i));
+    if (std::strcmp(type->tp_name, "MaskedArray") == 0)
+      refuse_argument(PyExc_TypeError, where,
+                      "the array has a mask, which a task does not see; pass a.filled(value), or "
+                      "a.data and a.mask as two arrays");
+  }
+}
+
+// The NumPy array of something that keeps its memory in another way: data frames, Arrow, tensors.
+// Null when it has none.
+nb::object as_array(nb::handle value, const place& where, bool needs_write) {
+  if (PyObject_CheckBuffer(value.ptr()) != 0) return nb::borrow(value);
+  if (!nb::hasattr(value, "__array__") && !nb::hasattr(value, "__dlpack__")) return {};
+  try {
+    return nb::module_::import_("leveret.arrays").attr("memory_of")(value, needs_write);
+  } catch (nb::python_error& e) {
+    const bool is_read_only = e.matches(PyExc_BufferError);
+    if (!is_read_only && !e.matches(PyExc_TypeError)) throw;
+    refuse_argument(is_read_only ? PyExc_BufferError : PyExc_TypeError, where, text_of(e.value()));
+  }
 }
 
 bool export_buffer(nb::handle array, int flags, Py_buffer* view) {
@@ -62,10 +118,6 @@ bool export_buffer(nb::handle array, int flags, Py_buffer* view) {
 
 [[noreturn]] void refuse_export(nb::handle array, const place& where, bool needs_write) {
   const nb::python_error cause;
-  if (!PyObject_CheckBuffer(array.ptr()))
-    refuse_argument(PyExc_TypeError, where,
-                    "expected an array, got " + name_of_type(array) + "; use numpy.asarray(x, '" +
-                        scalar_name(where.declared->type) + "')");
   Py_buffer probe;
   if (needs_write && export_buffer(array, PyBUF_STRIDES | PyBUF_FORMAT, &probe)) {
     PyBuffer_Release(&probe);
@@ -97,11 +149,13 @@ bool is_empty(const extent& e) noexcept {
 void set_rows(argument& a, const extent& e, Py_ssize_t row_bytes, const place& where) {
   const Py_ssize_t rows = e.shape[0];
   const Py_ssize_t stride = rows > 1 ? e.strides[0] : row_bytes;
-  if (stride < row_bytes || stride % e.element_bytes != 0)
+  if (stride < row_bytes)
     refuse_argument(PyExc_ValueError, where,
                     "the rows lie backwards or overlap; use numpy.ascontiguousarray(a)");
   if (rows > 0xffffffffll)
     refuse_argument(PyExc_ValueError, where, "more than 2**32 - 1 rows; use a.ravel()");
+  if (stride % static_cast<Py_ssize_t>(alignment_of(where.declared->type)) != 0)
+    a.flags |= argument_packed;
   a.rows = static_cast<std::uint32_t>(rows);
   a.row_bytes = static_cast<std::uint64_t>(row_bytes);
   a.stride_bytes = stride;
@@ -109,12 +163,18 @@ void set_rows(argument& a, const extent& e, Py_ssize_t row_bytes, const place& w
 
 }  // namespace
 
-void open_buffer(nb::handle array, const place& where, Py_buffer* view) {
+void open_buffer(nb::handle given, const place& where, Py_buffer* view) {
   const bool needs_write = writes_memory(where.declared->what);
+  const nb::object array = as_array(given, where, needs_write);
+  if (!array.is_valid())
+    refuse_argument(PyExc_TypeError, where,
+                    "expected an array, got " + name_of_type(given) + "; use numpy.asarray(x, '" +
+                        scalar_name(where.declared->type) + "')");
+  refuse_masked(array, where);
   const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (needs_write ? PyBUF_WRITABLE : 0);
   if (!export_buffer(array, flags, view)) refuse_export(array, where, needs_write);
   try {
-    check_element(*view, where);
+    check_element(array, *view, where);
   } catch (...) {
     PyBuffer_Release(view);
     throw;
@@ -140,9 +200,14 @@ argument memory_argument(const extent& e, bool is_sliced, const place& where) {
     a.row_bytes = 0;
     return a;
   }
-  if (a.address % static_cast<std::uint64_t>(e.element_bytes) != 0)
-    refuse_argument(PyExc_ValueError, where, "the elements are not aligned; pass a.copy()");
   const bool is_far = where.declared->is_far;
+  if (a.address % alignment_of(where.declared->type) != 0) {
+    if (is_far)
+      refuse_argument(PyExc_ValueError, where,
+                      "the elements are not aligned, and far memory is used where it is; pass "
+                      "a.copy()");
+    a.flags |= argument_packed;
+  }
   if (is_far && is_sliced)
     refuse_argument(PyExc_ValueError, where, "far memory is not cut; pass the array itself");
   const Py_ssize_t row_bytes = packed_bytes(e, e.dimensions < 2 || is_far ? 0 : 1);
@@ -157,7 +222,8 @@ argument memory_argument(const extent& e, bool is_sliced, const place& where) {
     return a;
   }
   set_rows(a, e, row_bytes, where);
-  if (a.rows == 1) a.flags = 0;  // dicing would cut the elements of the row, not the rows
+  if (a.rows == 1)
+    a.flags &= ~argument_sliced;  // dicing would cut the elements of the row, not the rows
   return a;
 }
 

@@ -1,5 +1,5 @@
 // Python arrays as memory arguments, without copying: anything with the buffer protocol (NumPy
-// arrays, bytearray, array.array, memoryview, ctypes arrays).
+// arrays, bytearray, array.array, memoryview, ctypes arrays), __array__ or __dlpack__.
 #ifndef LEVERET_PYTHON_BUFFERS_HPP
 #define LEVERET_PYTHON_BUFFERS_HPP
 
@@ -17,8 +17,8 @@ struct extent {
 };
 
 // open_buffer() exports `array` into `view`; the caller releases it with PyBuffer_Release when the
-// task is done. Raises TypeError (no buffer, object or other element type), ValueError (big-endian)
-// or BufferError (read-only).
+// task is done. Raises TypeError (no array, a masked one, other elements), ValueError (big-endian)
+// or BufferError (read-only, or a copy of what should be written).
 void open_buffer(nb::handle array, const place& where, Py_buffer* view);
 
 extent whole_extent(const Py_buffer& view) noexcept;
@@ -27,7 +27,8 @@ extent whole_extent(const Py_buffer& view) noexcept;
 extent row_extent(const extent& all, Py_ssize_t i) noexcept;
 
 // memory_argument() describes an extent. One row when one-dimensional, else shape[0] rows of the
-// rest. Raises ValueError for memory that is not contiguous within its rows, or not aligned.
+// rest. Elements that are not aligned are packed by the runtime. Raises ValueError for memory that
+// is not contiguous within its rows.
 argument memory_argument(const extent& e, bool is_sliced, const place& where);
 
 }  // namespace lev::python

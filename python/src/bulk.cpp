@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "lengths.hpp"
+
 namespace lev::python {
 
 namespace {
@@ -21,11 +23,10 @@ std::size_t memory_count(const plan& p) {
 // One value, not an array of them: a Python number, a NumPy scalar or an array without axes.
 bool is_array(nb::handle value) {
   if (PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr())) return false;
+  if (PyObject_CheckBuffer(value.ptr()) == 0)
+    return nb::hasattr(value, "__array__") || nb::hasattr(value, "__dlpack__");
   Py_buffer view;
-  if (PyObject_GetBuffer(value.ptr(), &view, PyBUF_STRIDES) != 0) {
-    PyErr_Clear();
-    return PyObject_CheckBuffer(value.ptr()) != 0;
-  }
+  if (PyObject_GetBuffer(value.ptr(), &view, PyBUF_STRIDES) != 0) return PyErr_Clear(), true;
   const bool has_axes = view.ndim > 0;
   PyBuffer_Release(&view);
   return has_axes;
@@ -46,6 +47,7 @@ bulk::bulk(const plan& p, nb::tuple values, nb::handle count, session* owner)
   add_columns(values);
   if (!is_counted_)
     raise_value_error("submit_bulk cannot tell how many tasks: pass count=n, or an array per task");
+  if (count_ > 0) check_lengths(p, first_.arguments, true);
   add_results();
 }
 
@@ -108,12 +110,13 @@ void bulk::add_memory(unsigned index, const place& where, nb::handle value) {
         "the array has no axis to cut; give every task all of it with leveret.whole(a)");
   agree(view.shape[0], where);
   const Py_ssize_t step = view.strides[0];
-  if (view.shape[0] > 1 &&
-      (step % view.itemsize != 0 || (step == 0 && writes_memory(where.declared->what))))
+  if (view.shape[0] > 1 && step == 0 && writes_memory(where.declared->what))
     refuse_argument(PyExc_ValueError, where, "the tasks' rows overlap; pass a.copy()");
   if (view.shape[0] == 0) return;
   const extent row = row_extent(whole_extent(view), 0);
   first_.arguments[index] = memory_argument(row, false, where);
+  if (step % static_cast<Py_ssize_t>(alignment_of(where.declared->type)) != 0)
+    first_.arguments[index].flags |= argument_packed;
   columns_.push_back({index, column::change::address, where.declared->type, row.data, step, {}});
 }
 

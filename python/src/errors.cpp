@@ -3,6 +3,9 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cstring>
+#include <utility>
+
 namespace lev::python {
 
 [[noreturn]] static void raise(PyObject* type, const std::string& message) {
@@ -47,10 +50,29 @@ std::string text_of(nb::handle value) {
   return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
 }
 
+// Options whose names differ are in docs/reference/python.md, too.
+std::string in_python(std::string message) {
+  static constexpr std::pair<const char*, const char*> spellings[] = {
+      {"config.task_ns_max", "task_timeout"},
+      {"config.worker_bytes_max", "worker_memory"},
+      {"config.worker_cpu_seconds_max", "worker_cpu_seconds"},
+      {"isolation::crash", "isolation='crash'"},
+      {"config.", ""},
+  };
+  for (const auto& [theirs, ours] : spellings) {
+    const std::size_t length = std::strlen(theirs);
+    for (std::size_t at = 0; (at = message.find(theirs, at)) != std::string::npos;)
+      message.replace(at, length, ours);
+  }
+  return message;
+}
+
 std::string thrown_text(const std::exception_ptr& thrown) {
   if (!thrown) return {};
   try {
     std::rethrow_exception(thrown);
+  } catch (const error& e) {
+    return in_python(e.what());
   } catch (const std::exception& e) {
     return e.what();
   } catch (...) {

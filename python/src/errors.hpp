@@ -43,6 +43,9 @@ std::string text_of(nb::handle value);
 // are no UTF-8 become U+FFFD. Raises MemoryError only.
 nb::object python_text(std::string_view text);
 
+// in_python() is a message of the core with its options as Python spells them.
+std::string in_python(std::string message);
+
 // thrown_text() is what() of an exception; empty when there is none.
 std::string thrown_text(const std::exception_ptr& thrown);
 

@@ -1,6 +1,8 @@
 // Packing the arguments of one task, one parameter after the other.
 #include "pack.hpp"
 
+#include "lengths.hpp"
+
 namespace lev::python {
 
 hold* make_hold(session* owner, const plan& p, std::size_t tasks) {
@@ -89,6 +91,7 @@ void pack_task(const plan& p, nb::tuple values, hold* h, std::size_t index, cons
       a = pack_memory(where, values[next++], h);
     }
   }
+  check_lengths(p, arguments, whole == nullptr);
   slice_ranges(p, whole != nullptr, arguments);
 }
 

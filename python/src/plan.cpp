@@ -118,6 +118,29 @@ void add_step(plan& p, const std::vector<parameter>& parameters, const std::vect
   p.steps.push_back({what, static_cast<std::uint8_t>(index), p.slots[index].type});
 }
 
+least least_named(const std::string& what) {
+  if (what == "fixed") return least::fixed;
+  if (what == "count") return least::count;
+  if (what == "rows") return least::rows;
+  return what == "shape" ? least::shape : least::any;
+}
+
+void add_length(plan& p, const std::vector<parameter>& parameters, const std::vector<int>& slot_of,
+                std::size_t i) {
+  const parameter& parsed = parameters[i];
+  length_rule rule{static_cast<std::uint8_t>(slot_of[i]), least_named(parsed.least),
+                   parsed.least_n};
+  if (rule.what == least::any) return;
+  if (rule.what != least::fixed) {
+    const bool is_known =
+        rule.n < parameters.size() && source_named(parameters[rule.n].what) == source::memory;
+    if (!is_known || source_named(parsed.what) != source::memory)
+      refuse(status::bad_argument, i, "a length must name an in, out or inout parameter");
+    rule.n = static_cast<std::uint64_t>(slot_of[rule.n]);
+  }
+  p.lengths.push_back(rule);
+}
+
 void check_counts(const plan& p) {
   unsigned integers = 0;
   unsigned floats = 0;
@@ -207,7 +230,10 @@ plan* make_plan(const std::vector<parameter>& parameters) {
   plan* p = new plan;
   try {
     const std::vector<int> slot_of = add_slots(*p, parameters);
-    for (std::size_t i = 0; i < parameters.size(); ++i) add_step(*p, parameters, slot_of, i);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      add_step(*p, parameters, slot_of, i);
+      add_length(*p, parameters, slot_of, i);
+    }
     check_counts(*p);
   } catch (...) {
     delete p;

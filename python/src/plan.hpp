@@ -12,7 +12,8 @@
 
 namespace lev::python {
 
-// An element or value: family 'i' (signed), 'u' (unsigned) or 'f' (floating), and its size.
+// An element or value: family 'i' (signed), 'u' (unsigned), 'f' (floating), 'c' (complex) or 'b'
+// (a truth value), and its size.
 struct scalar {
   char family = 'u';
   std::uint8_t bytes = 8;
@@ -20,6 +21,11 @@ struct scalar {
 };
 
 std::string scalar_name(scalar type);  // "f4"
+
+// A complex number is aligned as its parts are.
+constexpr unsigned alignment_of(scalar type) noexcept {
+  return type.family == 'c' ? type.bytes / 2u : type.bytes;
+}
 
 // Where a parameter of the C function comes from.
 enum class source : std::uint8_t { value, memory, far, result, range, count, rows, stride, task };
@@ -40,6 +46,20 @@ struct slot {
   bool is_far = false;
 };
 
+// How many elements a memory argument has at least, as its signature says.
+enum class least : std::uint8_t {
+  any,
+  fixed,  // `n` elements
+  count,  // as many as argument `n` has
+  rows,   // as many as argument `n` has rows
+  shape,  // as many rows as argument `n`, each as long as there
+};
+struct length_rule {
+  std::uint8_t argument;  // index among the task's arguments
+  least what;
+  std::uint64_t n;
+};
+
 struct plan {
   std::string name;
   std::string signature;
@@ -48,6 +68,7 @@ struct plan {
   std::vector<step> steps;
   std::vector<slot> slots;
   std::vector<kind> kinds;  // of slots
+  std::vector<length_rule> lengths;
   unsigned result_count = 0;
   procedure_id id = 0;
   // For worker processes: how the body's part of the plan is made anew there.
@@ -61,6 +82,8 @@ struct parameter {
   char family;
   unsigned bytes;
   unsigned of;  // count, rows, stride: position of the memory parameter in the signature
+  std::string least = "any";  // memory: the names of enum least
+  std::uint64_t least_n = 0;  // a number of elements, or a position in the signature
 };
 
 constexpr unsigned integers_max = 14;  // integers and pointers the trampoline passes on

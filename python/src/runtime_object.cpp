@@ -151,7 +151,8 @@ ticket_object* runtime_object::submit(const plan& p, nb::tuple values, const sub
   lev::ticket t = submit_after(task, o, asked.after, &why);
   if (!t && why.code == status::dependency_failed)
     return new ticket_object(session_, p, status::dependency_failed, false);
-  if (!t) raise_status(why.code, why.message, position_of(p, why.argument, whole == nullptr));
+  if (!t)
+    raise_status(why.code, in_python(why.message), position_of(p, why.argument, whole == nullptr));
   return new ticket_object(session_, p, std::move(t), held.get(), 1, false);
 }
 
@@ -176,7 +177,7 @@ ticket_object* runtime_object::submit_bulk(const plan& p, nb::tuple values, nb::
   }
   if (code != status::ok) {
     if (held != nullptr) session_->keep_until_idle(held);  // tasks before the refused one run
-    raise_status(code, message);
+    raise_status(code, in_python(message));
   }
   return new ticket_object(session_, p, std::move(t), held, tasks.count(), true);
 }
@@ -184,10 +185,13 @@ ticket_object* runtime_object::submit_bulk(const plan& p, nb::tuple values, nb::
 void runtime_object::wait_for_completion(nb::object timeout) {
   lev::runtime& r = runtime();
   const deadline end(timeout);
-  const outcome o = wait_in_slices(end, [&](std::int64_t ns) { return r.wait_for_completion(ns); });
+  outcome o = wait_in_slices(end, [&](std::int64_t ns) { return r.wait_for_completion(ns); });
   session_->collect();
   if (o.code == status::timed_out) raise_status(o.code, "tasks are still waiting or running");
-  if (o.code != status::would_deadlock && o.code != status::closed) session_->collect_idle();
+  if (o.code != status::would_deadlock && o.code != status::closed) {
+    session_->collect_idle();
+    session_->add_dropped(o);
+  }
   if (o.code != status::ok) raise_status(o.code, text_of_dropped(o), -1, o.task_code, o.failures);
 }
 

@@ -41,7 +41,7 @@ lev::runtime* open(config c, const std::vector<const char*>& command, nb::handle
   } catch (const error& e) {
     const status code = e.code();
     const std::string message = e.what();
-    raise_status(code, message);
+    raise_status(code, in_python(message));
   }
 }
 
@@ -109,6 +109,17 @@ void session::collect_finished() noexcept {
     h->drop_user();
     h = next;
   }
+}
+
+void session::note_dropped(status code) noexcept {
+  if (dropped_count_++ == 0) dropped_ = code;
+}
+
+void session::add_dropped(outcome& o) noexcept {
+  if (dropped_count_ == 0) return;
+  if (o.code == status::ok) o.code = dropped_;
+  o.failures += dropped_count_;
+  dropped_count_ = 0;
 }
 
 void session::collect_idle() noexcept {

@@ -40,6 +40,11 @@ class session {
     if (finished_.load(std::memory_order_relaxed) != nullptr) collect_finished();
   }
 
+  // note_dropped() counts a task that failed before it came to the core, and whose ticket nobody
+  // waited for. add_dropped() adds those to what the core says of its own, once.
+  void note_dropped(status code) noexcept;
+  void add_dropped(outcome& o) noexcept;
+
   // collect_idle() is for when no task is left.
   void collect_idle() noexcept;
 
@@ -53,6 +58,8 @@ class session {
   lev::runtime* runtime_;
   unsigned fork_count_;
   std::vector<hold*> until_idle_;
+  status dropped_ = status::ok;  // of the first
+  unsigned dropped_count_ = 0;
   // Holds of completed tasks. Written by completing threads, which push with release what they
   // wrote to `next`; read and emptied by Python calls, with acquire.
   std::atomic<hold*> finished_{nullptr};

@@ -43,9 +43,12 @@ auto with_borrowed(lev::runtime& runtime, std::uint64_t id, Use&& use) {
 }
 
 nb::object result_array(hold& held, std::size_t index, scalar type, std::size_t tasks) {
-  const auto family = type.family == 'f'   ? nb::dlpack::dtype_code::Float
-                      : type.family == 'i' ? nb::dlpack::dtype_code::Int
-                                           : nb::dlpack::dtype_code::UInt;
+  using code = nb::dlpack::dtype_code;
+  const code family = type.family == 'f'   ? code::Float
+                      : type.family == 'i' ? code::Int
+                      : type.family == 'c' ? code::Complex
+                      : type.family == 'b' ? code::Bool
+                                           : code::UInt;
   const nb::dlpack::dtype dtype{static_cast<std::uint8_t>(family),
                                 static_cast<std::uint8_t>(8 * type.bytes), 1};
   held.add_user();
@@ -100,11 +103,13 @@ ticket_object::ticket_object(std::shared_ptr<session> owner, const plan& p, stat
                              bool is_bulk)
     : owner_(std::move(owner)), plan_(p), tasks_(0), is_bulk_(is_bulk), code_(code) {
   failures_ = code == status::ok ? 0 : 1;
+  is_uncollected_ = failures_ != 0;
 }
 
 ticket_object::~ticket_object() {
   // In a forked child the core is not to be touched: its tickets belong to the parent.
   if (owner_->is_forked()) core_.forget();
+  if (is_uncollected_) owner_->note_dropped(code_);
   if (held_ != nullptr) held_->drop_user();
 }
 
@@ -148,11 +153,13 @@ bool ticket_object::try_wait(const deadline& end, wait_policy how) {
       finish(o);
     }
   }
+  collect();
   return true;
 }
 
 std::string ticket_object::failure_text() const {
   const std::string who = "procedure '" + plan_.name + "'";
+  if (thrown_.compare(0, who.size(), who) == 0) return thrown_;  // the runtime names it itself
   std::string text = who + ": ";
   if (code_ == status::cancelled) {
     text += "cancelled before it ran";

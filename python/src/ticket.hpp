@@ -17,7 +17,8 @@ class ticket_object {
  public:
   ticket_object(std::shared_ptr<session> owner, const plan& p, lev::ticket&& core, hold* held,
                 std::size_t tasks, bool is_bulk);
-  // A ticket whose task has its outcome already.
+  // A ticket whose task has its outcome already, and never was in the core. When nobody collects a
+  // failure, wait_for_completion() reports it as one of the core's.
   ticket_object(std::shared_ptr<session> owner, const plan& p, status code, bool is_bulk);
   ~ticket_object();
   ticket_object(const ticket_object&) = delete;
@@ -34,6 +35,8 @@ class ticket_object {
   nb::object result(nb::object timeout, nb::object policy);
   bool done();
   bool cancel();
+  // collect() notes that a wait has seen the outcome.
+  void collect() noexcept { is_uncollected_ = false; }
 
   bool is_finished() const noexcept { return code_ != status::pending; }
   bool is_waited_for() const noexcept { return waiter_ != std::thread::id(); }
@@ -59,6 +62,7 @@ class ticket_object {
   hold* held_ = nullptr;
   std::size_t tasks_ = 1;
   bool is_bulk_ = false;
+  bool is_uncollected_ = false;
   std::thread::id waiter_;
   status code_ = status::pending;
   int task_code_ = 0;

@@ -62,6 +62,43 @@ std::uint64_t float_bits(nb::handle number, scalar type, const place& where) {
   return std::bit_cast<std::uint32_t>(narrow);
 }
 
+// NumPy's truth values have no __index__.
+std::uint64_t bool_bits(nb::handle value, const place& where) {
+  const bool is_bool = PyBool_Check(value.ptr()) || name_of_type(value).find("bool") == 6;
+  if (!is_bool && !PyLong_Check(value.ptr()))
+    refuse_argument(
+        PyExc_TypeError, where,
+        "expected True or False, got " + name_of_type(value) + "; convert it with bool()");
+  if (!is_bool && integer_bits(value, {'u', 1}, where) > 1)
+    refuse_size(value, where.declared->type, where);
+  return static_cast<std::uint64_t>(PyObject_IsTrue(value.ptr()));
+}
+
+// IEEE 754 binary16: sign, 5 bits of exponent, 10 of fraction.
+double from_half(std::uint64_t bits) noexcept {
+  const int exponent = static_cast<int>(bits >> 10 & 31);
+  const double fraction = static_cast<double>(bits & 1023) / 1024;
+  const double sign = (bits & 0x8000) != 0 ? -1 : 1;
+  if (exponent == 31) return fraction == 0 ? sign * HUGE_VAL : std::nan("");
+  return sign *
+         (exponent == 0 ? std::ldexp(fraction, -14) : std::ldexp(1 + fraction, exponent - 15));
+}
+
+template <class T>
+T read_as(const void* address) noexcept {
+  T value;
+  std::memcpy(&value, address, sizeof value);
+  return value;
+}
+
+nb::object complex_from(const void* bits, scalar type) {
+  const auto* parts = static_cast<const char*>(bits);
+  const bool is_double = type.bytes == 16;
+  const double real = is_double ? read_as<double>(parts) : read_as<float>(parts);
+  const double imaginary = is_double ? read_as<double>(parts + 8) : read_as<float>(parts + 4);
+  return nb::steal(PyComplex_FromDoubles(real, imaginary));
+}
+
 template <class T>
 std::uint64_t load_as(const char* address) noexcept {
   T value;
@@ -72,6 +109,7 @@ std::uint64_t load_as(const char* address) noexcept {
 }  // namespace
 
 std::uint64_t to_bits(nb::handle number, scalar type, const place& where) {
+  if (type.family == 'b') return bool_bits(number, where);
   return type.family == 'f' ? float_bits(number, type, where) : integer_bits(number, type, where);
 }
 
@@ -110,10 +148,13 @@ std::uint64_t load_scalar(const char* address, scalar type) noexcept {
 }
 
 nb::object from_bits(const void* bits, scalar type) {
+  if (type.family == 'c') return complex_from(bits, type);
   const std::uint64_t word = load_scalar(static_cast<const char*>(bits), type);
   if (type.family == 'i') return nb::int_(static_cast<std::int64_t>(word));
   if (type.family == 'u') return nb::int_(word);
+  if (type.family == 'b') return nb::bool_(word != 0);
   if (type.bytes == 8) return nb::float_(std::bit_cast<double>(word));
+  if (type.bytes == 2) return nb::float_(from_half(word));
   return nb::float_(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(word))));
 }
 

@@ -15,7 +15,7 @@ std::uint64_t to_bits(nb::handle number, scalar type, const place& where);
 // to_range() accepts a range(begin, end), a pair of integers, or n for [0, n).
 lev::range to_range(nb::handle value, const place& where);
 
-// from_bits() makes the Python int or float of a result.
+// from_bits() makes the Python int, float, complex or bool of a result.
 nb::object from_bits(const void* bits, scalar type);
 
 // load_scalar() reads an element of that type, extended to 64 bits as to_bits() does.

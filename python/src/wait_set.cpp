@@ -56,7 +56,7 @@ namespace {
 
 nb::object find_finished(const std::vector<nb::object>& tickets) {
   for (const nb::object& t : tickets)
-    if (ticket_in(t).is_finished()) return t;
+    if (ticket_in(t).is_finished()) return ticket_in(t).collect(), t;
   return {};
 }
 

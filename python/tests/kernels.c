@@ -52,6 +52,47 @@ void assign_or_not(int32_t assigns, double* result, double* out, size_t n) {
   for (size_t i = 0; i < n; ++i) out[i] = 7.5;
 }
 
+void add_to(const double* x, double* y, size_t n) {
+  for (size_t i = 0; i < n; ++i) y[i] += x[i];
+}
+
+void sum_rows(const double* a, size_t rows, size_t count, double* sums) {
+  for (size_t r = 0; r < rows; ++r) {
+    sums[r] = 0;
+    for (size_t c = 0; c < count / rows; ++c) sums[r] += a[r * (count / rows) + c];
+  }
+}
+
+void copy_block(const float* a, float* b, size_t rows, size_t count, size_t to_row) {
+  for (size_t r = 0; r < rows; ++r)
+    for (size_t c = 0; c < count / rows; ++c) b[r * to_row + c] = a[r * (count / rows) + c];
+}
+
+/* Complex numbers as pairs, truth values as bytes of 0 and 1, half floats as their bits. */
+void conjugate(const double* z, double* conjugated, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    conjugated[2 * i] = z[2 * i];
+    conjugated[2 * i + 1] = -z[2 * i + 1];
+  }
+}
+
+void make_complex(float re, float im, float* z) {
+  z[0] = re;
+  z[1] = im;
+}
+
+void invert(const uint8_t* x, uint8_t* y, size_t n, uint8_t last, uint8_t* any) {
+  *any = last;
+  for (size_t i = 0; i < n; ++i) {
+    *any |= x[i];
+    y[i] = !x[i];
+  }
+}
+
+void last_half(const uint16_t* x, size_t n, uint16_t* last) {
+  *last = x[n - 1];
+}
+
 void increment(int64_t* counter) {
   ++*counter;
 }

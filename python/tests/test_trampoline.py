@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import leveret
-from leveret.signature import CODES
 
 SEED = 20260117
 SHAPES = 60
@@ -25,6 +24,7 @@ C_TYPES = {
     "f4": "float",
     "f8": "double",
 }
+CODES = tuple(C_TYPES)
 FORMATS = dict(zip(CODES, "bhiqBHIQfd"))
 Shape = list[str]  # codes; "out" is where the function records; "count" and "range" as they are
 

@@ -20,7 +20,7 @@ constexpr std::uint32_t ready_per_taker =
 // even from shared memory, unless the caller asked for `in_place`.
 bool needs_copy(const argument& a, const copy_rule& rule) noexcept {
   if (!has_address(a) || is_empty(a) || is_far(a)) return false;
-  const bool is_packed = !is_memory(a.what) || is_contiguous(a);
+  const bool is_packed = !is_memory(a.what) || fits_in_place(a);
   if (!rule.all) return !is_packed;
   const bool is_shared = a.address >= rule.shared_begin && a.address < rule.shared_end &&
                          payload_bytes(a) <= rule.shared_end - a.address;

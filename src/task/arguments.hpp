@@ -27,6 +27,10 @@ constexpr bool is_empty(const argument& a) noexcept {
 constexpr bool is_contiguous(const argument& a) noexcept {
   return a.rows <= 1 || a.stride_bytes == static_cast<std::int64_t>(a.row_bytes);
 }
+// May be used where it is, as far as its layout goes.
+constexpr bool fits_in_place(const argument& a) noexcept {
+  return is_contiguous(a) && (a.flags & argument_packed) == 0;
+}
 // From the first byte to one past the last.
 constexpr std::uint64_t extent_bytes(const argument& a) noexcept {
   return is_empty(a) ? 0 : static_cast<std::uint64_t>(a.stride_bytes) * (a.rows - 1) + a.row_bytes;

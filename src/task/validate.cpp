@@ -128,7 +128,8 @@ inline bool is_plain(const argument& a, kind declared) noexcept {
 }
 
 [[gnu::noinline]] bool check_one(const argument& a, kind declared, int i, refusal* why) noexcept {
-  constexpr int known = argument_sliced | argument_rows | argument_far | argument_alignment;
+  constexpr int known =
+      argument_sliced | argument_rows | argument_far | argument_alignment | argument_packed;
   if (a.what < kind::value || a.what > kind::range || (a.flags & ~known) != 0 ||
       alignment_of(a) > alignment_max) {
     return refuse(why, status::bad_argument, i, "argument %d: unknown kind or flag bits", i);
@@ -137,6 +138,10 @@ inline bool is_plain(const argument& a, kind declared) noexcept {
     return refuse(why, status::bad_argument, i,
                   "argument %d: the procedure declares %s, the task passes %s", i,
                   kind_name(declared), kind_name(a.what));
+  }
+  if ((a.flags & argument_packed) != 0 && (is_far(a) || !is_memory(a.what))) {
+    return refuse(why, status::bad_argument, i,
+                  "argument %d: only memory that is not far can be packed", i);
   }
   if (is_far(a) && !check_far(a, i, why)) return false;
   return is_memory(a.what) ? check_memory(a, i, why) : check_small(a, i, why);
@@ -227,7 +232,7 @@ bool validate(const detail::draft& d, draft_facts* facts, refusal* why) noexcept
     if (!check_one(a, p->kinds[i], i, why)) return false;
     is_sliced |= (a.flags & argument_sliced) != 0;
     has_far |= is_far(a);
-    is_strided |= is_memory(a.what) && !is_contiguous(a);
+    is_strided |= is_memory(a.what) && !fits_in_place(a);
   }
   facts->is_sliced = is_sliced;
   facts->is_strided = is_strided;

@@ -17,7 +17,7 @@ bool refuse(refusal* why, status code, int argument_index, const char* format, .
 struct draft_facts {
   bool has_address = false;  // some argument names memory
   bool is_sliced = false;    // some argument is sliced
-  bool is_strided = false;   // some memory has gaps between its rows
+  bool is_strided = false;   // some memory has gaps between its rows, or must be packed
   bool is_far = false;       // some argument is far memory
   bool may_dice = false;     // some argument is sliced, or the procedure has a dice hook
 };

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "support/machine_test.hpp"
@@ -150,6 +151,50 @@ TEST_P(alignment_test, a_c_call_says_it_by_a_flag) {
   arguments[1].flags = LEV_FAR | LEV_ALIGN_256;  // a get()'s buffer has 128
   EXPECT_EQ(lev_submit(r, id, arguments, 2, &t), LEV_BAD_ARGUMENT);
   EXPECT_EQ(lev_close(r), LEV_OK);
+}
+
+int double_packed(const call& c) {
+  const argument& a = c.arguments[0];
+  if (beyond(reinterpret_cast<const void*>(a.address), copied_alignment) != 0) return 1;
+  auto* numbers = reinterpret_cast<std::uint64_t*>(a.address);
+  for (std::uint64_t i = 0; i < a.row_bytes / sizeof *numbers; ++i) numbers[i] *= 2;
+  return 0;
+}
+
+// Elements at an odd address: the task finds them aligned, and writes them back where they were.
+TEST_P(alignment_test, what_is_to_be_packed_is) {
+  constexpr kind declared[] = {kind::inout};
+  static procedure_id id = 0;
+  if (id == 0) {
+    procedure_info info;
+    info.name = "alignment.packed";
+    info.run = &double_packed;
+    info.kinds = declared;
+    info.kind_count = 1;
+    ASSERT_EQ(register_procedure(info, &id), status::ok);
+  }
+  for (const staging how : {staging::automatic, staging::in_place, staging::copy}) {
+    config c = small_settings();
+    c.staging = how;
+    runtime r(c);
+    constexpr std::uint64_t numbers[] = {3, 4, 5};
+    unsigned char memory[sizeof numbers + 1];
+    std::memcpy(memory + 1, numbers, sizeof numbers);
+    descriptor d;
+    d.procedure = id;
+    d.argument_count = 1;
+    argument& a = d.arguments[0];
+    a.what = kind::inout;
+    a.address = reinterpret_cast<std::uintptr_t>(memory + 1);
+    a.row_bytes = sizeof numbers;
+    a.stride_bytes = sizeof numbers;
+    a.unit_bytes = sizeof numbers[0];
+    a.flags = argument_packed;
+    r.submit(d).wait();
+    std::uint64_t doubled[3];
+    std::memcpy(doubled, memory + 1, sizeof doubled);
+    EXPECT_EQ(doubled[0] + doubled[1] + doubled[2], 24u);
+  }
 }
 
 }  // namespace

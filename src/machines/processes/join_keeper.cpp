@@ -95,7 +95,6 @@ bool pool::knock() noexcept {
 bool pool::join_keeper() {
   if (!can_watch_many()) {
     errno = 0;
-    why_status_ = status::unavailable;
     return fail("a pool that is shared needs Linux 5.16 or later (futex_waitv)");
   }
   why_[0] = 0;  // what kept an earlier call from it

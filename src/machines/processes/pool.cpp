@@ -49,6 +49,12 @@ const char* next_step(int code) noexcept {
   }
 }
 
+// What a moment later, or with less asked for, may be there; all else is not to be had here.
+bool is_shortage(int code) noexcept {
+  return code == ENOMEM || code == EAGAIN || code == EMFILE || code == ENFILE || code == ENOSPC ||
+         code == ENOBUFS;
+}
+
 }  // namespace
 
 pool::pool(const config& c) noexcept : settings_(c) {}
@@ -70,6 +76,7 @@ pool::~pool() {
 bool pool::fail(const char* what) noexcept {
   if (why_[0] == 0) {
     const int code = errno;
+    why_status_ = is_shortage(code) ? status::out_of_memory : status::unavailable;
     if (code == 0) {
       std::snprintf(why_, sizeof why_, "%s", what);
     } else {
@@ -140,7 +147,6 @@ bool pool::open(std::uint32_t workers) {
   // Its workers would start workers, and so on.
   if (role() != process_role::host) {
     errno = 0;
-    why_status_ = status::unavailable;
     return fail(
         "this process is itself a worker of another runtime; open it on the machine threads, or in "
         "the host");

@@ -128,8 +128,9 @@ bool pool::await_ready() noexcept {
   if (r.text[0] == 0) return fail(is_shared() ? no_keeper : no_zygote);
   r.text[sizeof r.text - 1] = 0;
   errno = r.number;
+  fail(r.text);
   if (r.what == report::unavailable) why_status_ = status::unavailable;
-  return fail(r.text);
+  return false;
 }
 
 // The workers die with their zygote (PR_SET_PDEATHSIG); the kernel's word for it is awaited before

@@ -1,0 +1,15 @@
+// Whether a task's arrays are as long as its procedure takes them to be.
+#ifndef LEVERET_PYTHON_LENGTHS_HPP
+#define LEVERET_PYTHON_LENGTHS_HPP
+
+#include "errors.hpp"
+
+namespace lev::python {
+
+// check_lengths() raises ValueError naming the array that is shorter than the signature says, and
+// the one it is measured by. Arrays that dicing cuts must be cut together.
+void check_lengths(const plan& p, const argument* arguments, bool are_ranges_passed);
+
+}  // namespace lev::python
+
+#endif
