@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import threading
 from collections import deque
 from concurrent import futures
@@ -19,13 +20,13 @@ from .. import _core
 from ..errors import Closed, PoolDown, Status, WorkerDied
 from ..launch import worker_command
 from ..runtime import Runtime
-from ..wire.pickling import BROKEN, ERROR, IN_FILE, read_reply
-from ..wire.setup import SETUP_MARKS
+from ..wire.pickling import BROKEN, ERROR, IN_FILE, dumps, read_reply
+from ..wire.setup import SETUP_MARKS, about_this_process
 from . import closing
 from .failures import BrokenExecutor, RemoteTraceback, failure_of, how_it_ended, unreadable
 from .future import Future
 from .pace import AHEAD_MAX, Pace
-from .replies import Gone, ReplySpace, open_file
+from .replies import Gone, ReplyFiles, ReplySpace
 from .search_path import SearchPath
 from .work import Work
 
@@ -62,7 +63,7 @@ class Pool:
     def __init__(
         self,
         workers: int,
-        setup: bytes,
+        setup: tuple[Any, ...],
         runtime: dict[str, Any],
         may_rerun: bool,
         max_attempts: int,
@@ -77,7 +78,8 @@ class Pool:
         self.pace = Pace(workers)
         self.space = ReplySpace()
         self.path = SearchPath()
-        self.kept: Any = None  # what workers may use at any time
+        self.files = ReplyFiles()
+        self.kept: Any = setup  # shared arrays in it live as long
         self.is_shut_down = False
         self.broken: BrokenExecutor | None = None
         self.called_back: deque[Future] = deque()  # futures whose callbacks are due
@@ -86,25 +88,45 @@ class Pool:
         self.closed = threading.Event()
         self.closer = threading.Lock()
         self.pid = os.getpid()
-        self.setup = _core.SharedBlock(SETUP_MARKS + 8 + len(setup))
-        view = memoryview(self.setup)
-        view[SETUP_MARKS : SETUP_MARKS + 8] = len(setup).to_bytes(8, "little")
-        view[SETUP_MARKS + 8 :] = setup
+        try:
+            self.open(setup, runtime, may_rerun, preload)
+        except BaseException:
+            self.files.close()
+            raise
+        closing.pools.add(self)
+
+    def open(
+        self,
+        setup: tuple[Any, ...],
+        runtime: dict[str, Any],
+        may_rerun: bool,
+        preload: tuple[str, ...],
+    ) -> None:
+        self.setup = self.write_setup(setup)
         self.runtime = PythonRuntime(
             preload,
             "processes",
-            workers,
-            tickets=max(64, 2 * AHEAD_MAX * workers),
+            self.workers,
+            tickets=max(64, 2 * AHEAD_MAX * self.workers),
             host_threads=1024,
             full="fail",
             spin_ns=SPIN_NS,
-            max_attempts=max_attempts,
+            max_attempts=self.max_attempts,
             **runtime,
         )
         self.port = _core.CallPort(
             self.runtime, self.deliver, self.call_back, may_rerun, self.setup, None
         )
-        closing.pools.add(self)
+
+    def write_setup(self, setup: tuple[Any, ...]) -> _core.SharedBlock:
+        """The block by which workers set themselves up."""
+        about = about_this_process(self.files.address)
+        data = pickle.dumps((about, dumps(setup, 0)[0]), 5)
+        block = _core.SharedBlock(SETUP_MARKS + 8 + len(data))
+        view = memoryview(block)
+        view[SETUP_MARKS : SETUP_MARKS + 8] = len(data).to_bytes(8, "little")
+        view[SETUP_MARKS + 8 : SETUP_MARKS + 8 + len(data)] = data
+        return block
 
     # Handing over.
 
@@ -174,6 +196,8 @@ class Pool:
                 self.under_way -= 1
                 self.space.release(work)
                 ends.append((work, *self.read(work, code, task_code, text, reply)))
+            if self.files.here and not self.under_way:
+                self.files.forget()
             self.pump()
         for work, value, error in ends:
             self.finish(work, value, error)
@@ -185,12 +209,13 @@ class Pool:
     ) -> tuple[Any, BaseException | None]:
         """The value or the error of a call that ended; _AGAIN when it was handed over again."""
         if code != Status.OK:
+            self.files.receive()
             return None, self.failure(work, Status(code), task_code, text)
         try:
             kind, value, ns, size = read_reply(memoryview(reply))
             if kind == IN_FILE:
                 pid, number, inode = value
-                kind, value, ns, size = read_reply(open_file(pid, number, inode, size))
+                kind, value, ns, size = read_reply(self.files.open(pid, number, inode, size))
         except Gone:
             return self.run_again(work)
         except BaseException as error:  # an unpickler may raise what it likes
@@ -314,7 +339,9 @@ class Pool:
         if is_first:
             self.runtime.close()
             self.port.close()
-            self.last = self.kept = None
+            with self.lock:
+                self.files.close()
+                self.last = self.kept = None
             closing.pools.discard(self)
             self.closed.set()
         elif not self.port.is_own_thread:

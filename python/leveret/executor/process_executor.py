@@ -9,7 +9,6 @@ from concurrent import futures
 from typing import Any, Callable
 
 from .. import _core
-from ..wire.pickling import dumps
 from .future import Future
 from .mapping import Mapping
 from .pool import Pool
@@ -66,16 +65,14 @@ class ProcessExecutor(futures.Executor):
             preload = ("numpy",) if "numpy" in sys.modules else ()
         self._max_workers = max_workers
         self._has_chunks = retry and timeout is None
-        setup = dumps((initializer, initargs, max_tasks_per_child or -1), 0)[0]
         self._pool = Pool(
             max_workers,
-            setup,
+            (initializer, initargs, max_tasks_per_child or -1),
             {"task_timeout": timeout, "worker_memory": worker_memory},
             retry,
             max_attempts,
             tuple(preload),
         )
-        self._pool.kept = (initializer, initargs)  # shared arrays in them live as long
         self._end = weakref.finalize(self, Pool.shut_down, self._pool, False, False)
         self._end.atexit = False  # see _at_exit()
 

@@ -1,17 +1,21 @@
-"""Where results of calls come: memory kept for them, or a memory file of the worker."""
+"""Where results of calls come: memory kept for them, or a memory file that the worker sends."""
 
 from __future__ import annotations
 
+import _socket
+import array
 import contextlib
 import fcntl
 import mmap
 import os
+from collections.abc import Iterable
 
 from .. import _core
 from .work import Work
 
 REPLY_BYTES_MAX = 16 << 20  # larger results come in a file of their own
 REPLIES_BYTES_MAX = 64 << 20  # shared memory kept for results of calls under way
+FILES_MAX = 1024
 _SEALS = 2 | 4 | 8  # SHRINK, GROW, WRITE
 _F_GET_SEALS = 1034
 
@@ -54,21 +58,79 @@ class ReplySpace:
             self.sizes.pop(work.key, None)
 
 
-def open_file(pid: int, number: int, inode: int, size: int) -> memoryview:
-    """Maps the memory file in which a worker left a large reply."""
-    try:
-        file = os.open(f"/proc/{pid}/fd/{number}", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        raise Gone from None
-    try:
-        about = os.fstat(file)
-        if about.st_ino != inode or about.st_size != size:
-            raise Gone
-        if fcntl.fcntl(file, _F_GET_SEALS) & _SEALS != _SEALS:
-            raise Gone
-        place = mmap.mmap(file, size, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
-        return memoryview(place)
-    except OSError:
-        raise Gone from None
-    finally:
-        os.close(file)
+class ReplyFiles:
+    """Memory files with large replies: workers send them, and keep nothing themselves.
+
+    A file waits in a socket, or in `here` when it came before its reply, whose place says which one
+    it is. Used with the pool's lock.
+    """
+
+    def __init__(self) -> None:
+        self.address = b""  # none: workers keep their files, and they are opened there
+        self.here: dict[int, int] = {}  # file descriptors by inode
+        self.socket: _socket.socket | None = None
+        with contextlib.suppress(OSError):
+            made = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
+            made.settimeout(0)
+            # A name of no file system: nothing is left behind, whatever happens.
+            name = b"\0leveret-" + str(os.getpid()).encode() + b"-" + os.urandom(12).hex().encode()
+            made.bind(name)
+            self.socket, self.address = made, name
+
+    def receive(self) -> None:
+        """Takes in what has come."""
+        while self.socket is not None:
+            try:
+                _, extra, _, _ = self.socket.recvmsg(1, 64, _socket.MSG_CMSG_CLOEXEC)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                return
+            for level, kind, data in extra:
+                if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
+                    self.keep(array.array("i", data[: len(data) // 4 * 4]))
+
+    def keep(self, files: Iterable[int]) -> None:
+        for file in files:
+            inode = os.fstat(file).st_ino
+            if inode in self.here or len(self.here) >= FILES_MAX:
+                os.close(file)
+            else:
+                self.here[inode] = file
+
+    def forget(self) -> None:
+        """Drops those whose replies never came: their workers died in between."""
+        self.receive()
+        while self.here:
+            os.close(self.here.popitem()[1])
+
+    def open(self, pid: int, number: int, inode: int, size: int) -> memoryview:
+        """Maps the file in which a worker has left a large reply."""
+        file = self.here.pop(inode, -1)
+        if file < 0 and number < 0:
+            self.receive()
+            file = self.here.pop(inode, -1)
+        try:
+            if file < 0:
+                file = os.open(f"/proc/{pid}/fd/{number}", os.O_RDONLY | os.O_CLOEXEC)
+            return _map(file, inode, size)
+        except OSError:
+            raise Gone from None
+        finally:
+            if file >= 0:
+                os.close(file)
+
+    def close(self) -> None:
+        self.forget()
+        if self.socket is not None:
+            self.socket.close()
+            self.socket = None
+
+
+def _map(file: int, inode: int, size: int) -> memoryview:
+    about = os.fstat(file)
+    if about.st_ino != inode or about.st_size != size:
+        raise Gone
+    if fcntl.fcntl(file, _F_GET_SEALS) & _SEALS != _SEALS:
+        raise Gone
+    return memoryview(mmap.mmap(file, size, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE))

@@ -177,6 +177,11 @@ def host_object(module: str, name: str) -> Any:
     return _found(home) if here is None else here
 
 
+def goes_by_value(kind: type, is_reply: bool) -> bool:
+    """Whether a class is one of those that the other process cannot import."""
+    return (is_reply and kind in _classes) or is_absent(kind.__module__)
+
+
 # Objects that are pickled by their name in such a module: one each in a process.
 
 

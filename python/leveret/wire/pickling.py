@@ -60,7 +60,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             return by_value.reduce_function(self, value, self.is_reply)
         if isinstance(value, type):
             return by_value.reduce_class(value, self.is_reply)
-        if by_value.is_absent(kind.__module__):
+        if by_value.goes_by_value(kind, self.is_reply):
             return by_value.reduce_other(value, kind, self.is_reply)
         numpy = sys.modules.get("numpy")
         if numpy is not None and isinstance(value, numpy.ndarray) and kind is not numpy.ndarray:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
-import mmap
 import os
 import pickle
 import sys
 import time
 import traceback
-from collections import deque
 from typing import Any
 
 from .. import _core
@@ -20,7 +17,6 @@ from ..wire.pickling import (
     BROKEN,
     CHUNK,
     ERROR,
-    FILE,
     IN_FILE,
     REQUEST,
     VALUE,
@@ -28,13 +24,10 @@ from ..wire.pickling import (
     reply_size,
     write_reply,
 )
-from ..wire.setup import SETUP_MARKS
+from ..wire.setup import SETUP_MARKS, About
+from . import multiprocess
 from .functions import functions
-
-_FILES_MAX = 32  # more than the replies that are on their way from one worker
-
-_files: deque[int] = deque()
-
+from .large_replies import make_file
 
 _HERE = __name__.rpartition(".")[0]  # the package
 
@@ -44,6 +37,7 @@ class _Process:
 
     is_set_up = False
     calls_left = -1  # until it is replaced; below 0: for ever
+    about = About(0, b"")
     path = b""  # the host's search path, as it was sent last
 
 
@@ -59,8 +53,10 @@ def _set_up(address: int, size: int) -> None:
     length = int.from_bytes(block[SETUP_MARKS : SETUP_MARKS + 8], "little")
     start = SETUP_MARKS + 8
     try:
-        setup, made = functions.load(block[start : start + length])
-        initializer, initargs, _Process.calls_left = setup
+        about, setup = pickle.loads(block[start : start + length])
+        _Process.about = about
+        multiprocess.set_up(about)  # before what it may have to do with is loaded
+        (initializer, initargs, _Process.calls_left), made = functions.load(setup)
         if initializer is not None:
             functions.set_up(initializer, initargs, made)
     except BaseException as error:
@@ -144,26 +140,12 @@ def _dump_error(error: BaseException) -> bytes:
     return dump_error(error, describe(error))
 
 
-def _make_file(kind: int, pickled: bytes, buffers: list[memoryview], ns: int, size: int) -> bytes:
-    """Writes a reply into a memory file, and says where it is."""
-    file = os.memfd_create("leveret-reply", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(file, size)
-    with mmap.mmap(file, size) as place, memoryview(place) as view:
-        write_reply(view, kind, pickled, buffers, ns, size)
-    # Nobody changes it any more: what the host reads stays as it is.
-    fcntl.fcntl(file, 1033, 1 | 2 | 4 | 8)  # F_ADD_SEALS: SEAL, SHRINK, GROW, WRITE
-    _files.append(file)
-    while len(_files) > _FILES_MAX:
-        os.close(_files.popleft())
-    return FILE.pack(os.getpid(), file, os.fstat(file).st_ino)
-
-
 def _reply(
     reply: memoryview, kind: int, pickled: bytes, buffers: list[memoryview], ns: int
 ) -> None:
     size = reply_size(len(pickled), buffers)
     if size > len(reply):
-        where = _make_file(kind, pickled, buffers, ns, size)
+        where = make_file(_Process.about.replies, kind, pickled, buffers, ns, size)
         write_reply(reply, IN_FILE, where, [], ns, size)
     else:
         write_reply(reply, kind, pickled, buffers, ns, size)

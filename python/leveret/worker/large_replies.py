@@ -1,0 +1,64 @@
+"""Replies that find no room in the memory that the host gave: memory files, sent to the host."""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import mmap
+import os
+from collections import deque
+
+from ..wire.pickling import FILE, write_reply
+
+_KEPT_MAX = 32  # more than the replies that are on their way from one worker
+_SEND_SECONDS = 1.0  # the host takes files in with replies; a socket has room for some
+_kept: deque[int] = deque()
+
+
+def make_file(
+    address: bytes, kind: int, pickled: bytes, buffers: list[memoryview], ns: int, size: int
+) -> bytes:
+    """Writes a reply into a memory file, and says where it is.
+
+    address: the host's socket. What could not be sent is kept here for the host to open.
+    """
+    file = os.memfd_create("leveret-reply", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(file, size)
+        with mmap.mmap(file, size) as place, memoryview(place) as view:
+            write_reply(view, kind, pickled, buffers, ns, size)
+        # Nobody changes it any more: what the host reads stays as it is.
+        fcntl.fcntl(file, 1033, 1 | 2 | 4 | 8)  # F_ADD_SEALS: SEAL, SHRINK, GROW, WRITE
+        inode = os.fstat(file).st_ino
+        is_sent = _send(address, file)
+    except BaseException:
+        os.close(file)
+        raise
+    if is_sent:
+        os.close(file)
+        return FILE.pack(os.getpid(), -1, inode)
+    _kept.append(file)
+    while len(_kept) > _KEPT_MAX:
+        os.close(_kept.popleft())
+    return FILE.pack(os.getpid(), file, inode)
+
+
+def _send(address: bytes, file: int) -> bool:
+    """Whether the host has it, or will find it in its socket."""
+    if not address:
+        return False
+    import _socket
+
+    try:
+        way = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        way.settimeout(_SEND_SECONDS)
+        way.connect(address)
+        rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [file]))
+        return way.sendmsg([b"r"], [rights]) == 1
+    except OSError:
+        return False
+    finally:
+        way.close()
