@@ -9,7 +9,8 @@ from .errors import Status, Unavailable
 
 # The main module of the host does not run again: workers know nothing of it.
 _PROGRAM = (
-    "import json, sys; about = json.loads(sys.argv.pop()); sys.path[:] = about['path']; "
+    "import json, sys; about = json.loads(sys.argv.pop()); sys.path[:] = about['path'] or "
+    "[about['folder'], *filter(None, sys.path)]; "
     "from leveret.worker.program import main; main(about['preload'], about['python'])"
 )
 
@@ -22,12 +23,16 @@ def worker_command(preload: Iterable[str] = (), runs_python: bool = False) -> li
     program that embeds Python and does not tell where the interpreter is (sys.executable).
     """
     import json
+    import pathlib
     import subprocess  # here: a program without worker processes starts without them
 
     if not sys.executable:
         text = "machine 'processes' needs a Python interpreter to start; sys.executable is empty"
         raise Unavailable(text, Status.UNAVAILABLE)
-    path = [str(each) for each in sys.path]
-    about = {"path": path, "preload": list(preload), "python": runs_python}
+    # Native procedures need nothing but this package: hosts of a shared pool, which runs one
+    # program, may have other paths than that.
+    path = [str(each) for each in sys.path] if runs_python or preload else []
+    folder = str(pathlib.Path(__file__).parent.parent)
+    about = {"path": path, "folder": folder, "preload": list(preload), "python": runs_python}
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     return [sys.executable, *flags, "-c", _PROGRAM, json.dumps(about)]

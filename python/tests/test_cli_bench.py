@@ -194,6 +194,7 @@ def test_the_bench_is_built_from_a_checkout(
         ("python-function", "p50_over_ppe"),
         ("python-array", "over_memcpy"),
         ("crash-test", "ppe_once_done"),
+        ("bad-inputs", "seconds"),
         ("start", "first_result_over_ppe"),
     ],
 )
@@ -206,6 +207,8 @@ def test_the_benches_of_processes(name: str, figure: str) -> None:
     assert figures[figure]["value"] > 0
     if name == "crash-test":
         assert figures["once_done"]["value"] == 20 and figures["always_done"]["value"] == 19
+    if name == "bad-inputs":
+        assert figures["results"]["value"] == 193 and figures["culprits"]["value"] == 7
 
 
 def test_the_bench_of_python_itself() -> None:

@@ -273,14 +273,29 @@ def apply(function: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | No
     return function(*args, **(kwargs or {}))
 
 
+def run_task(task: Any, data: Any = None) -> None:
+    """As Dask's."""
+
+
+class Task:
+    """As Dask's."""
+
+    def __init__(self, func: Any, *args: Any, **kwargs: Any) -> None:
+        self.func, self.args, self.kwargs = func, args, kwargs
+
+
 def test_messages_name_the_function_inside_of_wrappers() -> None:
     wrapped = functools.partial(functools.partial(solve, 1), 2, a=3)
     assert call_name(wrapped, (4,), {"b": 5}) == "solve(1, 2, 4, a=3, b=5)"
     assert call_name(Unpicklable().__reduce__, (), {}) == "Unpicklable.__reduce__()"
     batch = joblib.parallel.BatchedCalls([(solve, (1,), {"x": 2})], (None, 1))
     assert call_name(batch, (), {}) == "solve(1, x=2)"
-    apply.__module__ = "distributed.worker"
+    for each in (apply, run_task):
+        each.__module__ = "distributed.worker"
     assert call_name(apply, (solve, (7,), {"x": 2}), {}) == "solve(7, x=2)"
+    assert call_name(run_task, (Task(solve, 7, x=2), {"key": "data"}), {}) == "solve(7, x=2)"
+    assert call_name(run_task, ((solve, 7),), {}) == "solve(7)"
+    assert call_name(run_task, (7,), {}) == "run_task(7)"
     with leveret.ProcessExecutor(1, max_attempts=1) as executor:
         error = executor.submit(functools.partial(solve, 3)).exception()
     assert str(error).startswith("solve(3) ended its worker process")

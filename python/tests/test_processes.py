@@ -312,6 +312,25 @@ def test_two_runtimes_share_a_pool() -> None:
         assert other.submit(total, leveret.shared_array(4)).result() == 0
 
 
+@needs_shared_pools
+def test_hosts_with_other_search_paths_share_a_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = f"test-python-path-{os.getpid()}"
+    with leveret.Runtime("processes", workers=1, pool=pool) as one:
+        monkeypatch.syspath_prepend("/nowhere/for-a-while")  # as Dask's workers do
+        with leveret.Runtime("processes", workers=1, pool=pool) as other:
+            total = leveret.builtin("sum")
+            assert [each.submit(total, np.ones(3)).result() for each in (one, other)] == [3, 3]
+
+
+@needs_shared_pools
+def test_a_pool_of_another_program_is_refused_and_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = f"test-python-other-{os.getpid()}"
+    with leveret.Runtime("processes", workers=1, pool=pool):
+        monkeypatch.setattr(sys, "executable", f"{sys.executable}-of-somebody-else")
+        with pytest.raises(leveret.InvalidArgument, match=r"another program.*use another"):
+            leveret.Runtime("processes", workers=1, pool=pool)
+
+
 @pytest.mark.parametrize(("pool", "error"), [("a b", ValueError), ("", ValueError), (3, TypeError)])
 def test_bad_names_of_pools_are_refused(pool: object, error: type[Exception]) -> None:
     with pytest.raises(error, match="pool"):

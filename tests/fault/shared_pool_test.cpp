@@ -463,6 +463,7 @@ TEST_F(shared_pool, a_host_of_another_program_is_refused_and_told_why) {
     const runtime r(c);
     ADD_FAILURE() << "its functions are elsewhere";
   } catch (const error& why) {
+    EXPECT_EQ(why.code(), status::bad_config);
     EXPECT_NE(std::string(why.what()).find("another program"), std::string::npos) << why.what();
   }
   EXPECT_TRUE(parse(a.ask("run 100 20")).is_right);

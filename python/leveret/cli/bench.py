@@ -39,6 +39,7 @@ _OWN = {
         "executor_bench.measure_crashes",
         "20 calls, one of which crashes: how many done",
     ),
+    "bad-inputs": ("bad_inputs.measure", "200 inputs, 7 of them bad: results, culprits, seconds"),
     "start": ("start_bench.measure", f"import, help, first result of an executor, {_POOL}"),
 }
 # The benches whose figures can be drawn: those of report.plots, which takes a second to load.

@@ -49,13 +49,16 @@ def _inner(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Cal
 
 
 def _inner_of_dask(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call | None:
-    """Dask calls a user's function by apply(function, args, kwargs), or as a task with a key."""
+    """Dask calls a user's function by apply(function, args, kwargs), or as a task, maybe with data.
+
+    A task is a tuple (function, *args), or an object with `func`, `args` and `kwargs`.
+    """
     name = getattr(function, "__name__", "")
     if name.startswith("apply") and args and callable(args[0]):
         given = [each for each in args[1:3] if isinstance(each, (tuple, list))]
         by_name = [each for each in args[1:3] if isinstance(each, dict)]
         return args[0], tuple(given[0]) if given else (), dict(by_name[0]) if by_name else kwargs
-    task = args[0] if args and name in ("execute_task", "_execute_task") else function
+    task = args[0] if args and hasattr(function, "__code__") else function
     if hasattr(task, "func") and hasattr(task, "args"):
         return task.func, tuple(task.args), dict(getattr(task, "kwargs", {}))
     if isinstance(task, tuple) and task and callable(task[0]):

@@ -99,7 +99,8 @@ bool keeper_process::is_taken(std::uint32_t m, std::uint64_t begin,
 // What keeps a host from becoming a member; null: nothing.
 const char* keeper_process::objection(const introduction& about) const noexcept {
   if (about.program != rule_.program)
-    return "the pool runs the workers of another program; use another config.pool";
+    return "the pool runs the workers of another program (config.worker_command, or the "
+           "program's file); use another config.pool";
   if (about.level != rule_.level)
     return "config.isolation is not that of the pool's first host; use another config.pool";
   if (about.data_bytes_max != rule_.data_bytes_max)

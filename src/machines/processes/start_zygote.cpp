@@ -130,6 +130,8 @@ bool pool::await_ready() noexcept {
   errno = r.number;
   fail(r.text);
   if (r.what == report::unavailable) why_status_ = status::unavailable;
+  // No system call failed: it is the configuration that the pool does not take.
+  if (is_shared() && r.what == report::refused && r.number == 0) why_status_ = status::bad_config;
   return false;
 }
 

@@ -1,0 +1,201 @@
+"""Executors side by side: each rival that is installed, behind one small interface.
+
+What they are measured by runs in a process of its own, so that one that hangs, or takes its host
+with it, ends nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import get_context
+from typing import Any, Callable
+
+PACKAGES = {  # what is installed as what
+    "leveret": "leveret",
+    "ppe": "",
+    "loky": "loky",
+    "pebble": "Pebble",
+    "mpire": "mpire",
+    "dask": "distributed",
+    "ray": "ray",
+}
+
+
+class Contestant:
+    """An executor with some workers; seconds: limit for each call; memory: bytes of a worker."""
+
+    def __init__(self, workers: int, seconds: float | None = None, memory: int = 0) -> None:
+        self.seconds = seconds
+        self.executor: Any = self.open(workers, memory)
+
+    def open(self, workers: int, memory: int) -> Any:
+        raise NotImplementedError
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Any:
+        return self.executor.submit(function, *args)
+
+    def result(self, future: Any, seconds: float) -> Any:
+        return future.result(timeout=seconds)
+
+    def close(self) -> None:
+        self.executor.shutdown()
+
+
+class _Leveret(Contestant):
+    def open(self, workers: int, memory: int) -> Any:
+        from ..executor import ProcessExecutor
+
+        return ProcessExecutor(workers, timeout=self.seconds, worker_memory=memory)
+
+
+class _Ppe(Contestant):
+    def open(self, workers: int, memory: int) -> Any:
+        from concurrent.futures import ProcessPoolExecutor
+
+        return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+
+
+class _Loky(Contestant):
+    def open(self, workers: int, memory: int) -> Any:
+        from loky import ProcessPoolExecutor
+
+        return ProcessPoolExecutor(workers)
+
+
+class _Pebble(Contestant):
+    def open(self, workers: int, memory: int) -> Any:
+        from pebble import ProcessPool
+
+        return ProcessPool(workers, context=get_context("spawn"))
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Any:
+        return self.executor.schedule(function, args=args, timeout=self.seconds)
+
+    def close(self) -> None:
+        self.executor.stop()
+        self.executor.join()
+
+
+class _Mpire(Contestant):
+    def open(self, workers: int, memory: int) -> Any:
+        from mpire import WorkerPool
+
+        return WorkerPool(workers, start_method="spawn")
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Any:
+        return self.executor.apply_async(function, args, task_timeout=self.seconds)
+
+    def result(self, future: Any, seconds: float) -> Any:
+        return future.get(timeout=seconds)
+
+    def close(self) -> None:
+        self.executor.terminate()
+
+
+class _Dask(Contestant):
+    def open(self, workers: int, memory: int) -> Any:
+        from distributed import Client, LocalCluster
+
+        self.cluster = LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            memory_limit=memory or "auto",
+            silence_logs=50,
+        )
+        return Client(self.cluster)
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Any:
+        return self.executor.submit(function, *args, pure=False)
+
+    def close(self) -> None:
+        self.executor.close()
+        self.cluster.close()
+
+
+class _Ray(Contestant):
+    def open(self, workers: int, memory: int) -> Any:
+        import ray
+
+        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=True)
+        return ray
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Any:
+        return self.executor.remote(function).remote(*args)
+
+    def result(self, future: Any, seconds: float) -> Any:
+        return self.executor.get(future, timeout=seconds)
+
+    def close(self) -> None:
+        self.executor.shutdown()
+
+
+ALL: dict[str, type[Contestant]] = {
+    "leveret": _Leveret,
+    "ppe": _Ppe,
+    "loky": _Loky,
+    "pebble": _Pebble,
+    "mpire": _Mpire,
+    "dask": _Dask,
+    "ray": _Ray,
+}
+
+
+def installed() -> dict[str, str]:
+    """The contestants that are here, and their versions."""
+    found = {}
+    for name, package in PACKAGES.items():
+        if not package or name == "leveret":
+            found[name] = (
+                ".".join(map(str, sys.version_info[:3])) if not package else _own_version()
+            )
+            continue
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(package)
+    return found
+
+
+def _own_version() -> str:
+    from .. import version as own
+
+    return str(own())
+
+
+def run_apart(program: str, seconds: float) -> tuple[dict[str, Any], bool]:
+    """Runs a program that prints one JSON object in its last line; and whether it had to be ended.
+
+    Everything that it has started is ended with it.
+    """
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
+        env=environment,
+        start_new_session=True,
+        text=True,
+    )
+    is_ended = False
+    try:
+        printed, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        is_ended = True
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        printed, _ = process.communicate()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    lines = [line for line in (printed or "").splitlines() if line.startswith("{")]
+    try:
+        found: dict[str, Any] = json.loads(lines[-1]) if lines else {}
+    except ValueError:
+        found = {}
+    return found, is_ended
