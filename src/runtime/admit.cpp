@@ -78,8 +78,18 @@ std::uint32_t try_take_room(core& c, participant& self, edge_list& edges, bool i
   return task;
 }
 
+// None was found, but one that is given back at this moment is as good as there.
+static std::uint32_t take_last(core& c, participant& self, edge_list& edges) noexcept {
+  while (!c.pool.looks_exhausted() && c.edges.has(edges.count)) {
+    const std::uint32_t task = try_take_room(c, self, edges, false);
+    if (task != no_slot) return task;
+    c.place->relax();
+  }
+  return no_slot;
+}
+
 std::uint32_t await_slot(core& c, participant& self, edge_list& edges) noexcept {
-  if (c.settings.full == when_full::fail) return no_slot;
+  if (c.settings.full == when_full::fail) return take_last(c, self, edges);
   std::uint32_t task = no_slot;
   while (self.running != nullptr) {
     if ((task = try_take_room(c, self, edges, true)) != no_slot) return task;

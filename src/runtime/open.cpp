@@ -188,6 +188,8 @@ void open_people(core& c) {
     // All caches together hold at most half of the slots, so one participant cannot starve another.
     p.free_slots.limit = smaller(slot_cache::size_max, c.settings.tickets / 2 / c.people_count);
     if (p.free_slots.limit < 4) p.free_slots.limit = 0;  // too few to share out
+    // A submit that is refused when all are in use must find each one that is not.
+    if (c.settings.full == when_full::fail) p.free_slots.limit = 0;
     LEV_ASSERT(p.free_slots.limit <= slot_cache::size_max);
     if (frames) p.frames = c.frames.get() + frames_each * i;
     for (atomic<std::uint32_t>& s : p.staged) s.store(no_slot, memory_order_relaxed);

@@ -59,6 +59,7 @@ constexpr std::uint32_t yields_per_offer = 256;
 [[gnu::cold, gnu::noinline]] void offer_core(contexts& c) noexcept {
   // What is staged ahead here could be just that, and nobody else can take it.
   if (c.live >= c.limit) give_back_ahead(*c.home, *c.self);
+  if (owes_ends(*c.self)) tell_ends_aside(c);
   if (!c.virtual_time) return c.home->place->yield_core();
   if (c.live == 1) c.home->place->relax();
 }

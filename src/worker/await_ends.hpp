@@ -67,11 +67,11 @@ class watching {
     if (e.remote != nullptr && !was_watching_) e.remote->watch();
   }
   ~watching() {
+    self_.is_watching = was_watching_;  // the callback of such an end may wait, too
     if (engine_.remote != nullptr && !was_watching_) {
       engine_.remote->unwatch();
       if (has_remote_work(engine_)) tend_all(engine_, self_);
     }
-    self_.is_watching = was_watching_;
     self_.is_tending = was_tending_;
   }
   watching(const watching&) = delete;

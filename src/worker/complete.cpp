@@ -4,6 +4,7 @@
 
 #include "worker/execute.hpp"
 #include "worker/polling.hpp"
+#include "worker/worker.hpp"
 
 #include <utility>
 
@@ -77,19 +78,25 @@ void wake_waiters(engine& e, std::uint64_t seen) noexcept {
 }
 
 // A callback, or a coroutine that is resumed, is the tail of a task. It may take as long, so
-// nothing waits behind it: no letter, no notices of pieces. And it may submit and wait as a task
-// does: then it is one, but for the slot.
+// nothing waits behind it: no letter, no notices of pieces, no task whose outputs have been
+// written. And it may submit and wait as a task does: then it is one, but for the slot. Tasks that
+// are still to be failed here are so when it waits: not before, or a long chain of tasks with
+// callbacks would take as much stack.
 void run_tail(engine& e, participant& self, const served& s) noexcept {
   stop_polling(e, self);
+  drain(e, self);
   flush_notices(e, self);
   job tail;
   tail.below = self.running;
   self.running = &tail;
+  const bool was_failing = std::exchange(self.is_failing, false);
   const std::uint32_t nest = ++self.nest;
   call_back(e, s.callback, s.context);
   LEV_DCHECK(self.running == &tail && self.nest == nest);  // on whatever stack it waited
+  LEV_DCHECK(!self.is_failing);
   if (tail.transfers != nullptr) end_transfers(self, tail);
   --self.nest;
+  self.is_failing = was_failing;
   self.running = tail.below;
 }
 
@@ -210,7 +217,11 @@ void fail_unrun(engine& e, participant& self, std::uint32_t task, status code) n
   extra.first_failure.store(static_cast<std::uint32_t>(code), memory_order_relaxed);
   extra.lock_next = self.failing;
   self.failing = task;
-  if (self.is_failing) return;
+  if (!self.is_failing) fail_rest(e, self);
+}
+
+void fail_rest(engine& e, participant& self) noexcept {
+  LEV_DCHECK(!self.is_failing);
   self.is_failing = true;
   while (self.failing != no_slot) {
     const std::uint32_t next = self.failing;
@@ -251,7 +262,9 @@ void start(engine& e, participant& self, std::uint32_t task) noexcept {
   enqueue(e, self, task);
 }
 
+// All are told before one of them fails: its callback may wait for another.
 void serve_dependants(engine& e, participant& self, std::uint32_t list, status outcome) noexcept {
+  const bool was_failing = std::exchange(self.is_failing, true);
   while (list != 0) {
     const dependant node = e.edges.node(list);
     give_edge(e, list - 1);
@@ -265,6 +278,8 @@ void serve_dependants(engine& e, participant& self, std::uint32_t list, status o
     LEV_DCHECK(before != 0);
     if (before == 1) start(e, self, node.slot);
   }
+  self.is_failing = was_failing;
+  if (!was_failing && self.failing != no_slot) fail_rest(e, self);
 }
 
 // Completions are read before submissions. A task's children are counted as submitted before it is

@@ -62,6 +62,7 @@ void leave_ring(contexts& c, held_context& h) noexcept {
 void run_tasks(contexts& c) noexcept {
   engine& e = *c.home;
   participant& self = *c.self;
+  tell_ends(e, self);
   while (!c.is_leaving && c.live <= c.limit && run_one(e, self)) take_turns(self);
   settle(e, self);
 }
@@ -204,6 +205,11 @@ bool start_tasks(contexts& c) noexcept {
 
 void start_company(contexts& c) noexcept {
   if (!c.is_leaving && has_task(c)) start_tasks(c);
+}
+
+void tell_ends_aside(contexts& c) noexcept {
+  if (c.live < c.limit && start_tasks(c)) return pass_turn(c);
+  tell_ends(*c.home, *c.self);
 }
 
 bool start_thread(contexts& c, task_thread& t) noexcept {

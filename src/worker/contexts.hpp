@@ -132,6 +132,9 @@ void pay_switch(contexts& c) noexcept;
 void start_company(contexts& c) noexcept;
 // start_tasks() starts a context that takes tasks; false when there is none.
 bool start_tasks(contexts& c) noexcept;
+// tell_ends_aside() is for a task that polls, or waits: what has ended here is told on another
+// stack, as a callback may wait for this task. Where no context is left it is told here.
+void tell_ends_aside(contexts& c) noexcept;
 
 // wake_waiters() puts those whose wait is over into the ring.
 void wake_waiters(contexts& c) noexcept;
@@ -158,12 +161,16 @@ inline void give_way(contexts& c) noexcept {
   pass_turn(c);
 }
 
+void flush_notices(engine& e, participant& self) noexcept;  // complete.cpp
+
 // take_turns() is for a context between two tasks: those whose wait is over, and those that yield,
 // go on first.
 inline void take_turns(participant& self) noexcept {
   if (self.held == nullptr) return;
   contexts& c = *self.held;
   if (c.waiting != nullptr) wake_waiters(c);
+  // They may take long.
+  if (c.live > 1 && self.notice_count != 0) flush_notices(*c.home, self);
   pass_turn(c);
 }
 

@@ -179,6 +179,7 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
   LEV_DCHECK(!has_turns(self) && how != wait_policy::of_runtime);
   settle(e, self);
   if (e.pool.flush(self.free_slots)) tell_space(e);
+  if (has_turns(self)) return;  // a callback has waited, and others go on
   const idling i(self, deadline_ns);
   if (how == wait_policy::yield) return idle_yielding(e, what, deadline_ns);
   if (how == wait_policy::directed) return idle_directed(e, self, what, deadline_ns);
@@ -206,6 +207,7 @@ void idle_blocked(engine& e, participant& self, awaited& what, std::uint64_t dea
   LEV_DCHECK(!has_turns(self));
   settle(e, self);
   if (e.pool.flush(self.free_slots)) tell_space(e);
+  if (has_turns(self)) return;
   contexts* c = self.held;
   if (c != nullptr && c->looks_due != 0 && c->waiting != nullptr) {
     --c->looks_due;

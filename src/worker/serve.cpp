@@ -64,11 +64,13 @@ bool help(engine& e, participant& self) noexcept {
 void leave(engine& e, participant& self) noexcept {
   if (self.running != nullptr) return;
   const serving s(self);
-  while (has_company(self) || self.ahead_count != 0) {
-    if (has_company(self)) finish_company(e, self);
-    if (self.ahead_count != 0) run_one(e, self);
-  }
-  settle(e, self);
+  do {
+    while (has_company(self) || self.ahead_count != 0) {
+      if (has_company(self)) finish_company(e, self);
+      if (self.ahead_count != 0) run_one(e, self);
+    }
+    settle(e, self);
+  } while (owes_others(self));  // a callback has waited
   return_inbox(e, self);
   LEV_DCHECK(is_at_rest(self) && !has_company(self));
 }
@@ -90,8 +92,7 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
                  wait_policy how) noexcept {
   LEV_DCHECK(self.running == nullptr || e.remote != nullptr);
   const bool helps = how == wait_policy::help;
-  drain(e, self);
-  flush_notices(e, self);
+  tell_ends(e, self);
   const watching w(e, self);
   const serving s(self);
   // A waiter that runs nothing meanwhile must not sit on what it took before.

@@ -233,13 +233,19 @@ bool idle_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
   return !e.place->is_stuck();
 }
 
+void tell_before_wait(engine& e, participant& self) noexcept {
+  if (self.draining != nullptr && has_tail(e, *self.draining) && contexts_of(self) != nullptr)
+    tell_ends_aside(*self.held);
+  if (owes_ends(self)) tell_ends(e, self);
+}
+
 }  // namespace
 
 void run_if_last(engine& e, participant& self, std::uint32_t task) noexcept {
   std::uint32_t popped = 0;
   if (!self.box.ends_with(task) || !self.box.try_pop(&popped)) return;
   LEV_DCHECK(popped == task);
-  if (self.notice_count != 0) flush_notices(e, self);
+  if (owes_ends(self)) tell_ends(e, self);
   const mode_of_waiter m(self);
   run_on_top(e, self, task);
 }
@@ -249,8 +255,7 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
   LEV_DCHECK(self.running != nullptr && e.remote == nullptr);
   const job* const waits = self.running;
   const mode_of_waiter m(self);
-  drain(e, self);
-  flush_notices(e, self);
+  tell_before_wait(e, self);
   stop_polling(e, self);
   stillness quiet;
   // As deep as allowed it is set aside in any case: others run its children, at the bottom of
@@ -267,6 +272,7 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
     if (!idle_in_task(e, self, what, deadline_ns, quiet, how)) break;
   }
   LEV_DCHECK(self.running == waits);
+  if (self.notice_count != 0) flush_notices(e, self);  // the task may take long now
   pass_watch(e, self);
   return is_there;
 }

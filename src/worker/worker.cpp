@@ -67,7 +67,8 @@ inline void await_staged(engine& e, participant& self, std::uint32_t tag) noexce
 
 // From staged to executed, with the outputs on their way.
 [[gnu::always_inline]] inline void execute_job(engine& e, participant& self, job& j) noexcept {
-  if (self.notice_count != 0 && self.notice_join != j.parent) flush_notices(e, self);
+  if (self.notice_count != 0 && (self.notice_join != j.parent || (j.flags & task_is_piece) == 0))
+    flush_notices(e, self);
   if (is_cancelled(e, j)) {
     j.result = status::cancelled;
     return;
@@ -126,19 +127,32 @@ void free_frame(participant& self, const job* j) noexcept {
 
 }  // namespace
 
+bool has_tail(engine& e, const job& j) noexcept {
+  return (e.pool.at(j.task).state.word() & state_bits::called_back) != 0;
+}
+
+// A completion may run a callback, which may wait: then other contexts go on, and there may be
+// another such task.
 bool drain(engine& e, participant& self) noexcept {
-  if (self.draining == nullptr) return false;
-  job* j = self.draining;
-  self.draining = nullptr;
-  complete_job(e, self, *j);
-  free_frame(self, j);
-  return true;
+  const bool has_one = self.draining != nullptr;
+  while (job* j = std::exchange(self.draining, nullptr)) {
+    complete_job(e, self, *j);
+    free_frame(self, j);
+  }
+  return has_one;
+}
+
+void tell_ends(engine& e, participant& self) noexcept {
+  while (owes_ends(self)) {
+    drain(e, self);
+    flush_notices(e, self);
+    fail_rest(e, self);
+  }
 }
 
 void settle(engine& e, participant& self) noexcept {
-  drain(e, self);
-  flush_notices(e, self);
-  LEV_DCHECK(self.notice_count == 0);
+  tell_ends(e, self);
+  LEV_DCHECK(self.notice_count == 0 && self.draining == nullptr);
   tell_barrier(e);
 }
 
@@ -216,6 +230,7 @@ job* next_ahead(engine& e, participant& self) noexcept {
 // One turn with asynchronous copies: slot n executes, n+1 and on are being staged, n-1 is being
 // written back.
 bool run_ahead(engine& e, participant& self) noexcept {
+  if (self.draining != nullptr && has_tail(e, *self.draining)) drain(e, self);
   job* j = next_ahead(e, self);
   if (j == nullptr) {
     if (!take_ahead(e, self, true)) return drain(e, self);
@@ -225,14 +240,15 @@ bool run_ahead(engine& e, participant& self) noexcept {
   while (self.ahead_count + 1 < e.depth && !e.bell.someone_idle() && take_ahead(e, self, false)) {
   }
   execute_job(e, self, *j);
-  drain(e, self);
-  if (self.ahead_count != 0 && (j->flags & task_staged) != 0) {
-    LEV_DCHECK(self.draining == nullptr);  // or that task would never end
-    self.draining = j;
-  } else {
-    complete_job(e, self, *j);
-    free_frame(self, j);
+  const bool may_drain = (j->flags & task_staged) != 0 && !has_tail(e, *j);
+  // First this one is let go of, then the one before is completed: its callback may wait for this
+  // one.
+  job* const before = std::exchange(self.draining, j);
+  if (before != nullptr) {
+    complete_job(e, self, *before);
+    free_frame(self, before);
   }
+  if (self.ahead_count == 0 || !may_drain) drain(e, self);
   return true;
 }
 

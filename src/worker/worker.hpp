@@ -17,9 +17,17 @@ bool help(engine& e, participant& self) noexcept;
 bool run_one(engine& e, participant& self) noexcept;
 // run_on_top() runs a task that the caller has taken from a queue on top of the one that waits.
 void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept;
-// drain() completes the task whose outputs are on their way, if there is one; settle() leaves
-// nothing behind that others wait for; give_back_ahead() lets others have what is staged here.
+// drain() completes the task whose outputs are on their way, if there is one; tell_ends() leaves
+// nothing untold that has ended here, and settle() nothing that others wait for. give_back_ahead()
+// lets others have what is staged here.
 bool drain(engine& e, participant& self) noexcept;
+inline bool owes_ends(const participant& self) noexcept {
+  return self.notice_count != 0 || self.draining != nullptr ||
+         (self.failing != no_slot && !self.is_failing);
+}
+void tell_ends(engine& e, participant& self) noexcept;
+// has_tail() tells whether a callback waits for the end of a task that is in hand.
+bool has_tail(engine& e, const job& j) noexcept;
 void settle(engine& e, participant& self) noexcept;
 void give_back_ahead(engine& e, participant& self) noexcept;
 // pass_watch() is for one that looked for work as the last of all: it wakes another if there is

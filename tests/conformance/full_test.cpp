@@ -66,6 +66,24 @@ TEST_P(full_test, fail_tells_and_nothing_was_submitted) {
   expect_ok(r.submit(count_one, ref{&n}));
 }
 
+// Whoever ran the last tasks, or collected them, keeps no ticket to himself.
+TEST_P(full_test, fail_finds_every_ticket_that_is_free) {
+  constexpr std::uint32_t tickets = 1024;
+  runtime& r = open(small(tickets, when_full::fail, wait_policy::park));
+  std::vector<ticket> held(tickets);
+  for (int i = 0; i < 5; ++i) {
+    ticket t = r.submit_bulk(tickets - 1, [](std::size_t, descriptor& d) { d = pack(nothing); });
+    expect_ok(t);
+    for (ticket& one : held) one = r.submit(nothing);
+    EXPECT_EQ(wait_all(held.data(), held.size(), wait_limit_ns()).code, status::ok);
+  }
+  held.resize(tickets - (is_sim() ? 4 : 1));  // the gate's
+  gate g(r, 1);                               // that worker calls in no more
+  for (ticket& one : held) one = r.submit(nothing);
+  g.open();
+  EXPECT_EQ(wait_all(held.data(), held.size(), wait_limit_ns()).code, status::ok);
+}
+
 // Either it fits, as tasks complete meanwhile, or it ends in its middle and says so.
 TEST_P(full_test, a_bulk_that_does_not_fit_is_told_in_its_middle) {
   runtime& r = open(small(8, when_full::fail, wait_policy::park));

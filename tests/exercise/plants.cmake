@@ -99,11 +99,9 @@ plant(runtime/bulk.cpp
 # Callbacks.
 plant(worker/complete.cpp
   [[stop_polling(e, self);
-  flush_notices(e, self);
-  job tail;]]
+  drain(e, self);]]
   [[if (!plant::fault("callback: a letter waits behind it")) stop_polling(e, self);
-  flush_notices(e, self);
-  job tail;]])
+  drain(e, self);]])
 plant(worker/complete.cpp
   [[self.running = &tail;]]
   [[if (!plant::fault("callback: it waits like a host")) self.running = &tail;]])

@@ -1,0 +1,224 @@
+// Conformance: what has ended is told. No end waits behind a callback that waits, nor behind a body
+// that polls, whatever the participant that knows of it does next.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "support/gate.hpp"
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class tail_test : public machine_test {
+ protected:
+  static config parked() {
+    config c = settings();
+    c.wait = wait_policy::park;
+    return c;
+  }
+};
+LEV_ON_EVERY_MACHINE(tail_test);
+
+class tail_local_test : public tail_test {};
+LEV_ON_LOCAL_MACHINES(tail_local_test);
+
+class tail_threads_test : public tail_test {};
+LEV_ON_THREADS(tail_threads_test);
+
+class tail_processes_test : public tail_test {};
+LEV_ON_PROCESSES(tail_processes_test);
+
+// A callback that waits for another task.
+struct waits_for {
+  ticket* other;
+  std::int64_t limit_ns;
+  std::atomic<status> code{status::pending};
+};
+void wait_for_other(void* context) {
+  auto& w = *static_cast<waits_for*>(context);
+  w.code = w.other->wait_outcome(w.limit_ns).code;
+}
+
+TEST_P(tail_test, a_callback_waits_for_what_fails_together_with_its_task) {
+  runtime& r = open(parked());
+  for (const bool is_chain : {false, true}) {
+    for (const unsigned first : {0u, 1u}) {
+      ticket t[2];
+      waits_for w{&t[1 - first], wait_limit_ns()};
+      {
+        gate g(r, r.workers());
+        ticket fails = r.submit(throw_error, 1);
+        t[first] = r.submit(options().after(fails), nothing);
+        t[1 - first] = r.submit(options().after(is_chain ? t[first] : fails), nothing);
+        EXPECT_EQ(t[first].then(&wait_for_other, &w), status::ok);
+      }
+      EXPECT_EQ(wait(t[first]).code, status::dependency_failed);
+      EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).code, status::task_failed);
+      EXPECT_EQ(w.code, status::dependency_failed);
+    }
+  }
+}
+
+// Tasks with outputs, one worker: the callback of each waits for the one behind it, which was
+// staged, or has run, before the callback began.
+TEST_P(tail_test, a_callback_waits_for_the_task_behind_its_own) {
+  config c = parked();
+  c.workers = 1;
+  c.depth = 4;
+  runtime& r = open(c);
+  constexpr std::size_t count = 5;
+  for (int turn = 0; turn < 20; ++turn) {
+    std::array<std::uint64_t, count> out{};
+    std::array<ticket, count> t;
+    std::array<waits_for, count - 1> w{{{&t[1], wait_limit_ns()},
+                                        {&t[2], wait_limit_ns()},
+                                        {&t[3], wait_limit_ns()},
+                                        {&t[4], wait_limit_ns()}}};
+    {
+      gate g(r, 1);
+      for (std::size_t i = 0; i < count; ++i) t[i] = r.submit(store, i + 1, view(&out[i], 1));
+      for (std::size_t i = 0; i + 1 < count; ++i)
+        EXPECT_EQ(t[i].then(&wait_for_other, &w[i]), status::ok);
+    }
+    expect_ok(t[0]);
+    expect_all_done();
+    for (const waits_for& one : w) ASSERT_EQ(one.code, status::ok);
+    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(out[i], i + 1);
+  }
+}
+
+// The outputs of the task before are on their way while a body runs.
+const auto polls_for = define("tail.polls_for", [](ref<ticket> other, out<std::uint64_t> own) {
+  this_task().wait_until([&] { return other.to->done(); });
+  own[0] = 7;
+});
+
+TEST_P(tail_local_test, a_body_polls_for_the_task_before) {
+  for (const std::uint32_t contexts : {0u, 1u}) {
+    config c = parked();
+    c.workers = 1;
+    c.depth = 4;
+    c.contexts = contexts;
+    runtime& r = open(c);
+    std::array<std::uint64_t, 5> out{};
+    std::array<ticket, 5> t;
+    {
+      gate g(r, 1);
+      t[0] = r.submit(store, std::uint64_t{7}, view(&out[0], 1));
+      for (std::size_t i = 1; i < t.size(); ++i)
+        t[i] = r.submit(polls_for, ref{&t[i - 1]}, view(&out[i], 1));
+    }
+    expect_all_done();
+    for (const std::uint64_t o : out) EXPECT_EQ(o, 7u);
+    for (ticket& one : t) expect_ok(one);
+  }
+}
+
+// A piece of a bulk runs on top of the task that waits for another child, and ends with that one.
+struct family {
+  runtime* home;
+  std::size_t pieces;
+  std::uint64_t child = 0;  // its ticket's number, as the ticket is consumed meanwhile
+};
+const auto ends_late = define("tail.ends_late", [](ref<family> f) {
+  detail::core* c = f.to->home->core();
+  this_task().wait_until([&] { return detail::peek(c, f.to->child) != status::pending; });
+});
+const auto waits_elsewhere = define("tail.waits_elsewhere", [](ref<family> f) {
+  ticket child = f.to->home->submit(nothing);
+  f.to->child = child.id();
+  ticket pieces = f.to->home->submit_bulk(
+      f.to->pieces, [&](std::size_t, descriptor& d) { d = pack(ends_late, ref{f.to}); });
+  child.wait();
+  this_task().wait_until([&] { return pieces.done(); });
+  pieces.wait();
+});
+
+TEST_P(tail_local_test, pieces_that_have_ended_are_told_before_the_task_goes_on) {
+  runtime& r = open(parked());
+  for (int i = 0; i < 100; ++i) {
+    family f{&r, i % 2 == 0 ? 1u : 4u};
+    ticket t = r.submit(waits_elsewhere, ref{&f});
+    ASSERT_EQ(wait(t).code, status::ok);
+  }
+}
+
+// The host completes a bulk, whose callback waits and leaves another task under way on the host:
+// one that ends when the worker's does, which waits for it in turn.
+struct stage {
+  runtime* home;
+  std::int64_t limit_ns;
+  std::atomic<bool> is_begun{false};
+  std::atomic<bool> is_called{false};
+  std::atomic<bool> may_end{false};
+  std::atomic<bool> has_ended{false};
+};
+const auto polls = define("tail.polls", [](ref<stage> s) {
+  this_task().wait_until([&] { return s.to->may_end.load(); });
+  s.to->has_ended = true;
+});
+const auto keeps_worker = define("tail.keeps_worker", [](ref<stage> s) {
+  s.to->is_begun = true;
+  while (!s.to->is_called) std::this_thread::yield();
+  s.to->may_end = true;
+  while (!s.to->has_ended) std::this_thread::yield();
+});
+void start_and_wait(void* context) {
+  auto& s = *static_cast<stage*>(context);
+  s.home->post(polls, ref{&s});
+  ticket other = s.home->submit(nothing);
+  EXPECT_EQ(other.wait_outcome(s.limit_ns).code, status::ok);
+  s.is_called = true;
+}
+
+TEST_P(tail_threads_test, a_host_goes_on_with_what_a_callback_has_started) {
+  for (const bool submits : {false, true}) {
+    config c = settings();
+    c.workers = 1;
+    if (submits) c.tickets = 4;
+    runtime& r = open(c);
+    stage s{&r, wait_limit_ns()};
+    ticket kept = r.submit(keeps_worker, ref{&s});
+    while (!s.is_begun) std::this_thread::yield();
+    ticket bulk = r.submit_bulk(1, [](std::size_t, descriptor& d) { d = pack(nothing); });
+    ASSERT_EQ(bulk.then(&start_and_wait, &s), status::ok);
+    if (submits) {
+      // No ticket is free but the piece's, which the host runs for it.
+      ticket more[2];
+      for (ticket& t : more) t = r.submit(nothing);
+      EXPECT_TRUE(s.is_called);
+      for (ticket& t : more) expect_ok(t);
+    }
+    expect_ok(kept);
+    expect_ok(bulk);
+    expect_all_done();
+  }
+}
+
+// Two ends of one worker are there when the host has stopped looking; the second one's callback
+// sleeps.
+TEST_P(tail_processes_test, a_callback_sleeps_whoever_finds_its_end) {
+  config c = settings();
+  c.workers = 1;
+  c.spin_ns = 0;
+  runtime& r = open(c);
+  for (int i = 0; i < 300; ++i) {
+    ticket first = r.submit(nothing);
+    ticket second = r.submit(nothing);
+    ticket third;
+    waits_for w{&third, wait_limit_ns()};
+    third = r.submit(options().after(second), nothing);
+    ASSERT_EQ(second.then(&wait_for_other, &w), status::ok);
+    expect_ok(first);
+    expect_ok(second);
+    expect_all_done();
+    ASSERT_EQ(w.code, status::ok);
+  }
+}
+
+}  // namespace
+}  // namespace lev::test
