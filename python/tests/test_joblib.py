@@ -157,7 +157,7 @@ def test_calls_that_must_not_run_twice(tmp_path: Path) -> None:
 
 def test_an_exception_ends_the_call_and_nothing_else() -> None:
     with Parallel() as parallel:
-        for _ in range(2):
+        for _ in range(10):
             with pytest.raises(ZeroDivisionError):
                 parallel(delayed(divmod)(1, i) for i in (1, 0, 1))
             assert parallel(delayed(abs)(-i) for i in range(4)) == [0, 1, 2, 3]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import queue
 import threading
 import warnings
 from collections.abc import Iterator
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable
 
@@ -85,6 +87,7 @@ class LeveretBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         self._own = own
         self._kept: Kept | None = None
         self._under_way: set[BatchFuture] = set()
+        self._aborted = 0  # calls of Parallel
 
     def __reduce__(self) -> Any:
         """For Parallel inside of calls: the options, not what is open here."""
@@ -136,9 +139,18 @@ class LeveretBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         self._under_way.add(future)
         future.add_done_callback(self._under_way.discard)
         if callback is not None:
-            future.add_done_callback(callback)
+            future.add_done_callback(partial(self._tell, callback, self._aborted))
         future.start(func, self._arrays, self._has_batches)
         return future
+
+    def _tell(self, callback: Callable[[Any], None], aborted: int, future: Any) -> None:
+        """Calls joblib back, unless the call of Parallel was aborted since.
+
+        joblib may hold its lock when it submits, and takes it when it is called back.
+        """
+        with self.parallel._lock:
+            if aborted == self._aborted:
+                callback(future)
 
     apply_async = submit  # its name before joblib 1.5
 
@@ -153,6 +165,13 @@ class LeveretBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         self.reset_batch_stats()
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
+        # Parallel forgets its tasks after this: none may call back then, or hand over more. It does
+        # not forget those that it has put together and not yet submitted; the next call got them.
+        with self.parallel._lock:
+            self._aborted += 1
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    self.parallel._ready_batches.get_nowait()
         kept, self._kept = self._kept, None
         if kept is not None:
             # What runs cannot be taken back: its executor ends with it.
