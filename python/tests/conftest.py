@@ -66,6 +66,11 @@ def pid_of(_: object = None) -> int:
     return os.getpid()
 
 
+def descriptors() -> int:
+    """How many this process has open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 @pytest.fixture(params=["threads", "sim", "processes"])
 def machine(request: pytest.FixtureRequest) -> str:
     name = str(request.param)

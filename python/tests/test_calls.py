@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import DEEP, needs_processes, pid_of, rest
+from conftest import DEEP, descriptors, needs_processes, pid_of, rest
 
 import leveret
 from leveret import ProcessExecutor
@@ -380,10 +380,6 @@ def test_results_before_one_that_cannot_be_pickled(one: ProcessExecutor) -> None
 
 
 # What is over leaves nothing.
-
-
-def descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def test_executors_that_were_closed_leave_nothing() -> None:

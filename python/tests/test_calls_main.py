@@ -104,7 +104,15 @@ def check():
     print("passed", flush=True)
 """
 
-WAYS = ["script", "-c", "stdin", "-m", "spawn", "forkserver"]
+WAYS = ["script", "-c", "stdin", "-m", "spawn", "forkserver", "renamed"]
+# As mpi4py.futures runs a program in its processes.
+RENAMED = """
+import sys, types
+module = types.ModuleType("__worker__")
+sys.modules["__main__"] = sys.modules["__worker__"] = module
+exec({code!r}, vars(module))
+module.check()
+"""
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -118,6 +126,8 @@ def test_of_main(way: str, tmp_path: Path) -> None:
                 child.join()
                 sys.exit(child.exitcode)
             """)
+    elif way == "renamed":
+        code = RENAMED.format(code=code)
     else:
         code += "\ncheck()\n"
     package = tmp_path / "program_of_ours"

@@ -30,10 +30,10 @@ class _Rebuilt:
 
 
 def rebuilt(kind: type[BaseException], args: tuple[Any, ...], state: dict[str, Any]) -> Any:
-    """An exception without a call of its own constructor."""
-    base = next(each for each in kind.__mro__ if each.__module__ == "builtins")
+    """An exception without a call of its own constructor, only of Python's for its base."""
+    base: Any = next(each for each in kind.__mro__ if each.__module__ == "builtins")
     error: BaseException = base.__new__(kind, *args)
-    error.args = args
+    base.__init__(error, *args)
     error.__dict__.update(state)
     return error
 
@@ -68,10 +68,20 @@ def _portable(value: Any) -> Any:
         return f"<{type(value).__qualname__}>"
 
 
+def _arguments(error: BaseException) -> tuple[Any, ...]:
+    """What the base's constructor takes: for errors about files that is more than args."""
+    base: Any = next(each for each in type(error).__mro__ if each.__module__ == "builtins")
+    try:
+        given = base.__reduce__(error)[1]
+    except BaseException:
+        return error.args
+    return given if isinstance(given, tuple) else error.args
+
+
 def _portable_error(error: BaseException) -> Any:
     kind = type(error)
     state = {name: each for name, each in vars(error).items() if _arrives(each)}
-    made = _Rebuilt(kind, tuple(_portable(each) for each in error.args), state)
+    made = _Rebuilt(kind, tuple(_portable(each) for each in _arguments(error)), state)
     if _arrives(made):
         return made
     name = kind.__qualname__

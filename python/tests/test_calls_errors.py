@@ -1,0 +1,209 @@
+"""ProcessExecutor: exceptions arrive as what they are, and large results leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import descriptors, needs_processes
+
+import leveret
+from leveret import ProcessExecutor
+
+pytestmark = needs_processes
+
+
+class NotConverged(Exception):
+    def __init__(self, step: int, residual: float) -> None:
+        super().__init__(f"step {step}: residual {residual}")
+        self.step = step
+
+
+class Holds(Exception):
+    """Has something that cannot be pickled, beside what can."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, threading.Lock())
+        self.lock = threading.Lock()
+        self.where = "mesh"
+
+
+class FromOs(OSError):
+    def __init__(self, name: str) -> None:
+        super().__init__(5, "broken", name)
+
+
+class Refuses(Exception):
+    def __reduce__(self) -> Any:
+        raise SystemExit(3)
+
+
+class Unreadable(Exception):
+    def __reduce__(self) -> Any:
+        return sys.exit, (3,)
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+RAISED: list[tuple[Any, type[BaseException], str]] = [
+    (lambda: NotConverged(30, 0.5), NotConverged, "step 30: residual 0.5"),
+    (lambda: Holds("bad mesh"), Holds, "bad mesh"),
+    (lambda: FromOs("disk"), FromOs, "[Errno 5] broken: 'disk'"),
+    (lambda: Refuses("why"), Refuses, "why"),
+    (lambda: Unreadable("why"), Unreadable, "why"),
+    (lambda: Mute(1), Mute, ""),
+    (lambda: SystemExit(4), SystemExit, "4"),
+    (KeyboardInterrupt, KeyboardInterrupt, ""),
+    (lambda: UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), UnicodeDecodeError, "can't decode"),
+]
+
+
+def raise_at(bad: int, which: int, i: int) -> int:
+    if i == bad:
+        raise RAISED[which][0]()
+    return i
+
+
+@pytest.fixture(scope="module")
+def one() -> Any:
+    with ProcessExecutor(1) as executor:
+        yield executor
+
+
+@pytest.mark.parametrize("which", range(len(RAISED)))
+def test_exceptions_arrive_from_calls_and_chunks(one: ProcessExecutor, which: int) -> None:
+    _, kind, text = RAISED[which]
+
+    def check(error: BaseException | None) -> None:
+        assert type(error) is kind
+        if kind is not Mute:
+            assert text in str(error)
+        trace = error.__cause__
+        assert type(trace) is leveret.executor.RemoteTraceback
+        assert "in raise_at" in str(trace) and kind.__name__ in str(trace)
+        assert "worker/calls.py" not in str(trace)
+
+    check(one.submit(raise_at, 0, which, 0).exception(30))
+    for chunksize in (1, 4, 50):
+        got = one.map(raise_at, [30] * 50, [which] * 50, range(50), chunksize=chunksize)
+        assert [next(got) for _ in range(30)] == list(range(30))
+        with pytest.raises(kind) as caught:
+            next(got)
+        check(caught.value)
+
+
+def test_what_an_exception_has_arrives(one: ProcessExecutor) -> None:
+    error: Any = one.submit(raise_at, 0, 1, 0).exception(30)
+    assert error.where == "mesh" and not hasattr(error, "lock") and "lock" in error.args[1]
+    error = one.submit(raise_at, 0, 0, 0).exception(30)
+    assert error.step == 30 and error.args == ("step 30: residual 0.5",)
+    error = one.submit(raise_at, 0, 2, 0).exception(30)
+    assert (error.errno, error.filename) == (5, "disk")
+
+
+def chain() -> None:
+    try:
+        try:
+            raise KeyError("first")
+        except KeyError as error:
+            raise NotConverged(1, 2.0) from error
+    except NotConverged:
+        raise ValueError("third")  # noqa: B904
+
+
+def test_causes_and_contexts_arrive_as_text(one: ProcessExecutor) -> None:
+    text = str(one.submit(chain).exception(30).__cause__)  # type: ignore[union-attr]
+    for part in ("KeyError: 'first'", "direct cause", "NotConverged: step 1", "ValueError: third"):
+        assert part in text
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="groups and notes are of Python 3.11")
+def test_groups_and_notes_arrive(one: ProcessExecutor) -> None:
+    def fail() -> None:
+        inner: Any = NotConverged(1, 0.5)
+        inner.add_note("try a smaller step")
+        group: Any = getattr(__import__("builtins"), "ExceptionGroup")  # noqa: B009
+        raise group("several", [inner, Holds("mesh"), ValueError("plain")])
+
+    error: Any = one.submit(fail).exception(30)
+    assert type(error).__name__ == "ExceptionGroup" and error.message == "several"
+    assert [type(each) for each in error.exceptions] == [NotConverged, Holds, ValueError]
+    assert error.exceptions[0].__notes__ == ["try a smaller step"]
+    assert "smaller step" in str(error.__cause__)
+
+
+# Large results.
+
+
+def large(i: int) -> Any:
+    return np.full(3_000_000, float(i))
+
+
+def files_of_replies(_: object = None) -> int:
+    found = Path("/proc/self/fd").iterdir()
+    return sum("leveret-reply" in os.path.realpath(each) for each in found)
+
+
+def test_nobody_keeps_large_results() -> None:
+    with ProcessExecutor(1) as executor:
+        executor.submit(large, 0).result(60)
+        before = descriptors()
+        kept = [executor.submit(large, i) for i in range(12)]
+        assert [future.result(60)[-1] for future in kept] == list(range(12))
+        del kept
+        assert executor.submit(files_of_replies).result(60) == 0
+        assert files_of_replies() == 0 and descriptors() <= before
+
+
+def test_large_results_without_the_socket() -> None:
+    """They are opened in the worker then, which closes the oldest."""
+    with ProcessExecutor(1) as executor:
+        socket = executor._pool.files.socket
+        assert socket is not None
+        socket.close()
+        for i in range(40):
+            assert executor.submit(large, i).result(60)[-1] == i
+        assert 0 < executor.submit(files_of_replies).result(60) <= 32
+
+
+def die_after_sending(pid_file: str) -> Any:
+    Path(pid_file).write_text(str(os.getpid()))
+    return large(7)
+
+
+def test_a_large_result_outlives_its_worker(tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    with ProcessExecutor(1) as executor:
+        future = executor.submit(die_after_sending, str(path))
+        got = future.result(60)
+        os.kill(int(path.read_text()), signal.SIGKILL)
+        assert got[-1] == 7 and executor.submit(large, 8).result(60)[0] == 8
+
+
+def test_files_whose_replies_never_came_are_dropped() -> None:
+    """A worker that dies between its file and its reply leaves one behind."""
+    import _socket
+    import array
+
+    with ProcessExecutor(1) as executor:
+        assert executor.submit(abs, -1).result(60) == 1
+        files = executor._pool.files
+        way = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
+        way.connect(files.address)
+        orphan = os.memfd_create("leveret-reply")
+        rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [orphan]))
+        way.sendmsg([b"r"], [rights])
+        way.sendmsg([b"nothing"])
+        way.close()
+        os.close(orphan)
+        assert executor.submit(large, 1).result(60)[0] == 1
+        assert not files.here and files_of_replies() == 0
