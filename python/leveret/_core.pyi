@@ -111,7 +111,7 @@ class CallPort:
         deliver: object,
         call_back: object,
         may_rerun: bool,
-        setup: SharedBlock,
+        setup: tuple[int, int],
         deaths: Obituaries | None,
     ) -> None: ...
     def submit(

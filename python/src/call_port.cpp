@@ -1,6 +1,7 @@
 // Submitting, waiting for and delivering Python calls.
 #include "call_port.hpp"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <unistd.h>
 
@@ -76,12 +77,11 @@ call_port::call_port(nb::object runtime, nb::object deliver, nb::object call_bac
     : runtime_(std::move(runtime)),
       deliver_(std::move(deliver)),
       call_back_(std::move(call_back)),
-      setup_(std::move(setup)),
+      setup_(nb::cast<std::pair<std::uint64_t, std::uint64_t>>(setup)),
       deaths_(std::move(deaths)),
       may_rerun_(may_rerun),
       owner_(getpid()) {
   if (!nb::isinstance<runtime_object>(runtime_)) raise_type_error("runtime must be a Runtime");
-  if (!nb::isinstance<shared_block>(setup_)) raise_type_error("setup must be a SharedBlock");
   if (!deaths_.is_none()) nb::cast<obituaries&>(deaths_).tell(this);
   courier_ = std::thread([this] { run_courier(); });
 }
@@ -174,10 +174,9 @@ nb::object call_port::submit(nb::handle self, nb::object cookie, nb::object requ
   c->buffers.reserve(buffers.size() + 1);
 
   descriptor d;
-  const auto& setup = *nb::inst_ptr<shared_block>(setup_);
   argument& s = d.arguments[call_setup];
-  s.address = reinterpret_cast<std::uintptr_t>(setup.data());
-  s.row_bytes = setup.bytes();
+  s.address = setup_.first;
+  s.row_bytes = setup_.second;
   s.unit_bytes = 16;
   std::size_t bytes = 0;
   const auto add = [&](nb::handle memory_of) {
@@ -245,15 +244,29 @@ void call_port::on_complete(void* context) noexcept {
   PyGILState_Release(state);
 }
 
+static void add_without_reply(nb::list& batch, const nb::object& cookie, int code) {
+  try {
+    batch.append(nb::make_tuple(cookie, code, 0, nb::str(""), nb::none()));
+  } catch (nb::python_error& e) {
+    e.discard_as_unraisable(cookie);
+  }
+}
+
 void call_port::add_to(nb::list& batch, port_call& c) {
   // Pairs with the release of whoever consumed the ticket.
   if (c.is_delivered || !c.has_outcome.load(std::memory_order_acquire)) return;
   c.is_delivered = true;
   nb::object reply = std::move(c.block);
   c.block = nb::none();
-  if (reply.is_none()) reply = nb::bytes(c.reply, port_call::reply_bytes);
-  batch.append(nb::make_tuple(std::move(c.cookie), static_cast<int>(c.how.code), c.how.task_code,
-                              python_text(thrown_text(c.how.exception)), std::move(reply)));
+  const int code = static_cast<int>(c.how.code);
+  try {
+    if (reply.is_none()) reply = nb::bytes(c.reply, port_call::reply_bytes);
+    batch.append(nb::make_tuple(c.cookie, code, c.how.task_code,
+                                python_text(thrown_text(c.how.exception)), std::move(reply)));
+  } catch (nb::python_error& e) {  // no memory for it: the call has an end all the same
+    e.discard_as_unraisable(c.cookie);
+    add_without_reply(batch, c.cookie, code);
+  }
   c.cookie = nb::none();
   for (Py_buffer& view : c.buffers) PyBuffer_Release(&view);
   c.buffers.clear();
@@ -268,19 +281,34 @@ void call_port::deliver(const nb::list& batch) {
   if (batch.size() == 0 && !has_deaths()) return;
   const nb::object to = deliver_;  // it may close this port
   if (!to.is_valid()) return;
-  try {
-    to(batch);
-  } catch (nb::python_error& e) {
-    e.discard_as_unraisable(to);
+  // A signal's handler may raise in there, KeyboardInterrupt mostly. What was to be delivered is,
+  // and who pressed Ctrl-C is heard a moment later.
+  bool is_interrupted = false;
+  constexpr int tries_max = 5;
+  for (int i = 0; i < tries_max; ++i) {
+    try {
+      to(batch);
+      break;
+    } catch (nb::python_error& e) {
+      const bool is_interrupt = e.matches(PyExc_KeyboardInterrupt);
+      is_interrupted |= is_interrupt;
+      if (!is_interrupt || i + 1 == tries_max) e.discard_as_unraisable(to);
+    }
   }
+  if (is_interrupted) PyErr_SetInterrupt();
 }
 
 void call_port::drain() {
   if (is_draining) return;  // the call below on this thread's stack goes on
-  is_draining = true;
-  port_call* list = nullptr;
-  // Pairs with the release in push().
-  while ((list = finished_.exchange(nullptr, std::memory_order_acquire)) != nullptr) {
+  struct draining {
+    draining() noexcept { is_draining = true; }
+    ~draining() { is_draining = false; }
+  };
+  const draining here;
+  while (has_finished()) {
+    nb::list batch;  // without memory for it, they stay where they are
+    // Pairs with the release in push().
+    port_call* list = finished_.exchange(nullptr, std::memory_order_acquire);
     port_call* oldest = nullptr;
     for (port_call* c = list; c != nullptr;) {
       port_call* next = c->next;
@@ -288,7 +316,6 @@ void call_port::drain() {
       oldest = c;
       c = next;
     }
-    nb::list batch;
     for (port_call* c = oldest; c != nullptr; c = c->next) add_to(batch, *c);
     deliver(batch);
     for (port_call* c = oldest; c != nullptr;) {
@@ -298,7 +325,6 @@ void call_port::drain() {
     }
   }
   if (has_deaths()) deliver(nb::list());
-  is_draining = false;
 }
 
 bool call_port::wait(port_call& c, nb::object timeout) {
@@ -349,7 +375,6 @@ int call_port::traverse(visitproc visit, void* arg) {
   Py_VISIT(runtime_.ptr());
   Py_VISIT(deliver_.ptr());
   Py_VISIT(call_back_.ptr());
-  Py_VISIT(setup_.ptr());
   return 0;
 }
 

@@ -21,6 +21,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime_object.hpp"
@@ -105,7 +106,7 @@ class call_port {
   nb::object runtime_;
   nb::object deliver_;
   nb::object call_back_;
-  nb::object setup_;
+  std::pair<std::uint64_t, std::uint64_t> setup_;  // what workers find it by
   nb::object deaths_;
   bool may_rerun_;
   // Calls whose callback has run. Written by completing threads, which push with release; emptied

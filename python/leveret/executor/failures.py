@@ -48,3 +48,12 @@ def unreadable(name: str, error: BaseException) -> TaskFailed:
     made = TaskFailed(f"{name}: its result cannot be unpickled: {what}", Status.TASK_FAILED)
     made.__cause__ = error
     return made
+
+
+def overwritten(name: str) -> TaskFailed:
+    """The exception for a call whose reply is not as its worker wrote it."""
+    return TaskFailed(
+        f"{name}: its reply was overwritten on the way; it, or another call, writes outside of its "
+        "memory",
+        Status.TASK_FAILED,
+    )

@@ -17,13 +17,20 @@ from concurrent import futures
 from typing import Any, cast
 
 from .. import _core
-from ..errors import Closed, PoolDown, Status, WorkerDied
+from ..errors import Closed, OutOfMemory, PoolDown, Status, WorkerDied
 from ..launch import worker_command
 from ..runtime import Runtime
-from ..wire.pickling import BROKEN, ERROR, IN_FILE, dumps, read_reply
-from ..wire.setup import SETUP_MARKS, about_this_process
+from ..wire.pickling import BROKEN, ERROR, IN_FILE, Overwritten, dumps, read_reply
+from ..wire.setup import HostSetup, about_this_process
 from . import closing
-from .failures import BrokenExecutor, RemoteTraceback, failure_of, how_it_ended, unreadable
+from .failures import (
+    BrokenExecutor,
+    RemoteTraceback,
+    failure_of,
+    how_it_ended,
+    overwritten,
+    unreadable,
+)
 from .future import Future
 from .pace import AHEAD_MAX, Pace
 from .replies import Gone, ReplyFiles, ReplySpace
@@ -102,7 +109,7 @@ class Pool:
         may_rerun: bool,
         preload: tuple[str, ...],
     ) -> None:
-        self.setup = self.write_setup(setup)
+        self.setup = HostSetup(self.dump_setup(setup))
         self.runtime = PythonRuntime(
             preload,
             "processes",
@@ -115,18 +122,13 @@ class Pool:
             **runtime,
         )
         self.port = _core.CallPort(
-            self.runtime, self.deliver, self.call_back, may_rerun, self.setup, None
+            self.runtime, self.deliver, self.call_back, may_rerun, self.setup.place, None
         )
 
-    def write_setup(self, setup: tuple[Any, ...]) -> _core.SharedBlock:
-        """The block by which workers set themselves up."""
+    def dump_setup(self, setup: tuple[Any, ...]) -> bytes:
+        """What workers set themselves up by."""
         about = about_this_process(self.files.address)
-        data = pickle.dumps((about, dumps(setup, 0)[0]), 5)
-        block = _core.SharedBlock(SETUP_MARKS + 8 + len(data))
-        view = memoryview(block)
-        view[SETUP_MARKS : SETUP_MARKS + 8] = len(data).to_bytes(8, "little")
-        view[SETUP_MARKS + 8 : SETUP_MARKS + 8 + len(data)] = data
-        return block
+        return pickle.dumps((about, dumps(setup, 0)[0]), 5)
 
     # Handing over.
 
@@ -181,6 +183,7 @@ class Pool:
             self.space.release(work)
             return False
         self.under_way += 1
+        work.is_back = False
         self.last = work.future._call = call
         if work.future._has_callbacks():
             call.set_urgent()
@@ -193,8 +196,10 @@ class Pool:
         ends = []
         with self.lock:
             for work, code, task_code, text, reply in batch:
-                self.under_way -= 1
-                self.space.release(work)
+                if not work.is_back:  # else the port tries again, after a Ctrl-C in here
+                    work.is_back = True
+                    self.under_way -= 1
+                    self.space.release(work)
                 ends.append((work, *self.read(work, code, task_code, text, reply)))
             if self.files.here and not self.under_way:
                 self.files.forget()
@@ -211,6 +216,9 @@ class Pool:
         if code != Status.OK:
             self.files.receive()
             return None, self.failure(work, Status(code), task_code, text)
+        if reply is None:
+            text = f"{work.name()}: the host had no memory for its result"
+            return None, OutOfMemory(text, Status.OUT_OF_MEMORY)
         try:
             kind, value, ns, size = read_reply(memoryview(reply))
             if kind == IN_FILE:
@@ -218,6 +226,8 @@ class Pool:
                 kind, value, ns, size = read_reply(self.files.open(pid, number, inode, size))
         except Gone:
             return self.run_again(work)
+        except Overwritten:
+            return None, overwritten(work.name())
         except BaseException as error:  # an unpickler may raise what it likes
             return None, unreadable(work.name(), error)
         self.pace.note(work, ns)
@@ -269,9 +279,7 @@ class Pool:
         """The exception for a call whose task failed. With the lock."""
         if status == Status.POOL_DOWN:
             return self.break_down("worker processes die as soon as they start")
-        if status in (Status.POISON, Status.WORKER_DIED) and any(
-            memoryview(self.setup)[:SETUP_MARKS]
-        ):
+        if status in (Status.POISON, Status.WORKER_DIED) and self.setup.has_marks():
             return self.break_down(f"the initializer ended the process: {how_it_ended(task_code)}")
         return failure_of(work, self.max_attempts, status, task_code, text)
 
@@ -339,6 +347,7 @@ class Pool:
         if is_first:
             self.runtime.close()
             self.port.close()
+            self.setup.close()
             with self.lock:
                 self.files.close()
                 self.last = self.kept = None

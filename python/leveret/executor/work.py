@@ -19,6 +19,7 @@ class Work:
         "buffers",
         "function",
         "future",
+        "is_back",
         "key",
         "request",
         "reserved",
@@ -32,6 +33,7 @@ class Work:
         self.future = future
         self.function = function
         self.args = args
+        self.is_back = False  # its end has been counted
         self.reserved = 0
         self.retries = 0
         known = known_function(function)

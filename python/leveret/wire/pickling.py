@@ -13,6 +13,7 @@ import pickle
 import struct
 import sys
 import types
+import zlib
 from collections import ChainMap
 from typing import Any, Callable, ClassVar
 
@@ -37,12 +38,15 @@ PLAIN_ITEMS_MAX = 64  # to look through larger containers costs more than is gai
 REQUEST = struct.Struct("<III")
 CHUNK, APART = 1, 2
 
-# A reply: kind, number of buffers, bytes of the pickle, nanoseconds, bytes in all. Then the
-# buffers' sizes, the pickle, and the buffers, each at a multiple of 64.
-REPLY = struct.Struct("<IIqqq")
+# A reply: its check, kind, number of buffers, bytes of the pickle, nanoseconds, bytes in all. Then
+# the buffers' sizes, the pickle, and the buffers, each at a multiple of 64. The check is over all
+# between it and the buffers: any call of a worker may write anywhere, and the host must not believe
+# what comes of it.
+REPLY = struct.Struct("<IIIqqq")
 VALUE, ERROR, BROKEN, IN_FILE = range(4)
 FILE = struct.Struct("<qqq")  # process, file number, inode: where a reply is that found no room
 SIZES = struct.Struct("<q")
+CHECK = struct.Struct("<I")
 
 # Functions of the extension module, which pickle does not know as functions, go by their names.
 copyreg.pickle(type(_core.version), lambda function: function.__name__)
@@ -162,6 +166,14 @@ def dump_arguments(args: Any) -> tuple[bytes, list[memoryview]]:
     return _dump_any(args, CALL_BUFFERS_MAX, _Pickler)
 
 
+class Overwritten(Exception):
+    """A reply is not as it was written."""
+
+
+def _check_of(place: memoryview, end: int) -> int:
+    return zlib.crc32(place[4:end]) or 1  # memory that nobody wrote is no reply
+
+
 def reply_size(pickle_bytes: int, buffers: list[memoryview]) -> int:
     end = REPLY.size + SIZES.size * len(buffers) + pickle_bytes
     for each in buffers:
@@ -172,13 +184,14 @@ def reply_size(pickle_bytes: int, buffers: list[memoryview]) -> int:
 def write_reply(
     place: memoryview, kind: int, pickled: bytes, buffers: list[memoryview], ns: int, size: int
 ) -> None:
-    REPLY.pack_into(place, 0, kind, len(buffers), len(pickled), ns, size)
+    REPLY.pack_into(place, 0, 0, kind, len(buffers), len(pickled), ns, size)
     at = REPLY.size
     for each in buffers:
         SIZES.pack_into(place, at, each.nbytes)
         at += SIZES.size
     place[at : at + len(pickled)] = pickled
     at += len(pickled)
+    CHECK.pack_into(place, 0, _check_of(place, at))
     for each in buffers:
         at = (at + 63) // 64 * 64
         place[at : at + each.nbytes] = each
@@ -187,14 +200,20 @@ def write_reply(
 
 def read_reply(place: memoryview) -> tuple[int, Any, int, int]:
     """(kind, value, nanoseconds, bytes); arrays in the value use the memory of `place`."""
-    kind, count, length, ns, size = REPLY.unpack_from(place)
+    check, _, count, length, *_ = REPLY.unpack_from(place)
     at = REPLY.size + SIZES.size * count
-    pickled = place[at : at + length]
+    if length < 0 or at + length > len(place):
+        raise Overwritten
+    head = memoryview(bytes(place[: at + length]))  # nobody changes it while it is read
+    if check != _check_of(head, at + length):
+        raise Overwritten
+    _, kind, count, length, ns, size = REPLY.unpack_from(head)
+    pickled = head[at : at + length]
     if kind == IN_FILE:
         return kind, FILE.unpack_from(pickled), ns, size
     if count == 0:
         return kind, pickle.loads(pickled), ns, size
-    sizes = [SIZES.unpack_from(place, REPLY.size + SIZES.size * i)[0] for i in range(count)]
+    sizes = [SIZES.unpack_from(head, REPLY.size + SIZES.size * i)[0] for i in range(count)]
     at += length
     buffers = []
     for each in sizes:

@@ -1,12 +1,27 @@
-"""The block of memory by which an executor tells its workers how to set themselves up."""
+"""How an executor tells its workers to set themselves up, and they that they are at it.
+
+What workers read is a sealed memory file of the host: no call can spoil it for the others. (Where
+the host's files are hidden from them, /proc is not there, say, it is shared memory.) What they
+write, while an initializer runs, is a mark in shared memory. A call that overruns its memory
+may write there, too; so a mark is a number that nobody writes by chance.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import struct
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
-SETUP_MARKS = 4096  # bytes at its beginning: not 0 while an initializer runs in a process
+from .. import _core
+
+_HEAD = struct.Struct("<QQQ")  # address of the marks, their token, bytes of the setup
+_MARK = struct.Struct("<Q")
+_MARKS = 512
+_IN_BLOCK = 1 << 63  # with the size: what is given is the address of shared memory
+_ADD_SEALS, _ALL_SEALS = 1033, 1 | 2 | 4 | 8  # SEAL, SHRINK, GROW, WRITE
 
 
 class About(NamedTuple):
@@ -24,3 +39,70 @@ def about_this_process(replies: bytes) -> About:
         return About(os.getpid(), replies)
     me = process.current_process()
     return About(os.getpid(), replies, me.name, bytes(me.authkey))
+
+
+def _shows_files() -> bool:
+    """Whether processes of the same user see this one's files."""
+    try:
+        return Path(f"/proc/{os.getpid()}/fd").stat().st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
+class HostSetup:
+    """The host's side. `place` is what a worker needs to find it: two integers."""
+
+    def __init__(self, setup: bytes) -> None:
+        self._file = -1
+        self._marks = _core.SharedBlock(_MARKS * _MARK.size)
+        self._token = int.from_bytes(os.urandom(8), "little")
+        content = _HEAD.pack(self._marks.address, self._token, len(setup)) + setup
+        self._block: _core.SharedBlock | None = None
+        if _shows_files():
+            self._make_file(content)
+            self.place = (os.getpid() << 32 | self._file, len(content))
+        else:
+            self._block = _core.SharedBlock(len(content))
+            memoryview(self._block)[: len(content)] = content
+            self.place = (self._block.address, len(content) | _IN_BLOCK)
+
+    def _make_file(self, content: bytes) -> None:
+        self._file = os.memfd_create("leveret-setup", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        with os.fdopen(os.dup(self._file), "wb") as file:
+            file.write(content)
+        fcntl.fcntl(self._file, _ADD_SEALS, _ALL_SEALS)
+
+    def has_marks(self) -> bool:
+        """Whether a process has ended while its initializer ran."""
+        marks = enumerate(_MARK.iter_unpack(self._marks))
+        pids = ((i, mark ^ self._token) for i, (mark,) in marks)
+        return any(0 < pid < 1 << 22 and pid % _MARKS == i for i, pid in pids)
+
+    def close(self) -> None:
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class WorkerSetup:
+    """The worker's side; raises OSError when the host's file cannot be read."""
+
+    def __init__(self, place: int, size: int) -> None:
+        if size & _IN_BLOCK:
+            content = bytes(_core.memory_at(place, size & ~_IN_BLOCK))
+        else:
+            path = Path(f"/proc/{place >> 32}/fd/{place & 0xFFFFFFFF}")
+            content = path.read_bytes()[:size]
+        address, token, length = _HEAD.unpack_from(content)
+        self.pickled = content[_HEAD.size : _HEAD.size + length]
+        if len(self.pickled) != length:
+            raise OSError("what the host has left there is not the executor's setup")
+        self._at = os.getpid() % _MARKS * _MARK.size
+        self._mark = token ^ os.getpid()
+        self._marks = _core.memory_at(address, _MARKS * _MARK.size)
+
+    def mark(self, is_running: bool) -> None:
+        _MARK.pack_into(self._marks, self._at, self._mark if is_running else 0)

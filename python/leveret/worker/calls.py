@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import sys
 import time
@@ -24,7 +23,7 @@ from ..wire.pickling import (
     reply_size,
     write_reply,
 )
-from ..wire.setup import SETUP_MARKS, About
+from ..wire.setup import About, WorkerSetup
 from . import multiprocess
 from .functions import functions
 from .large_replies import make_file
@@ -45,15 +44,12 @@ class Broken(Exception):
     """The initializer failed."""
 
 
-def _set_up(address: int, size: int) -> None:
+def _set_up(file: int, size: int) -> None:
     """Runs the executor's initializer, once in this process."""
-    block = _core.memory_at(address, size)
-    mark = os.getpid() % SETUP_MARKS
-    block[mark] = 1
-    length = int.from_bytes(block[SETUP_MARKS : SETUP_MARKS + 8], "little")
-    start = SETUP_MARKS + 8
+    given = WorkerSetup(file, size)
+    given.mark(True)
     try:
-        about, setup = pickle.loads(block[start : start + length])
+        about, setup = pickle.loads(given.pickled)
         _Process.about = about
         multiprocess.set_up(about)  # before what it may have to do with is loaded
         (initializer, initargs, _Process.calls_left), made = functions.load(setup)
@@ -62,7 +58,7 @@ def _set_up(address: int, size: int) -> None:
     except BaseException as error:
         raise Broken(describe(error)) from error
     finally:
-        block[mark] = 0
+        given.mark(False)
     _Process.is_set_up = True
 
 
