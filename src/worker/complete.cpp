@@ -152,10 +152,14 @@ void end_piece(engine& e, participant& self, std::uint32_t task, status result,
   if (result != status::ok) fail_join(e, join, task, result, task_code);
   s.state.retire();
   give_slot(e, self, task);
-  if (self.notice_join != join) flush_notices(e, self);
-  LEV_DCHECK(self.notice_count == 0 || self.notice_join == join);
-  self.notice_join = join;
-  ++self.notice_count;
+  if (self.notice_join == join) {
+    ++self.notice_count;
+    return;
+  }
+  // This one is noted before the others are told: a callback of theirs may wait for it.
+  const std::uint32_t count = std::exchange(self.notice_count, 1);
+  const std::uint32_t before = std::exchange(self.notice_join, join);
+  if (count != 0) count_pieces(e, self, before, count);
 }
 
 }  // namespace

@@ -208,7 +208,7 @@ void start_company(contexts& c) noexcept {
 }
 
 void tell_ends_aside(contexts& c) noexcept {
-  if (c.live < c.limit && start_tasks(c)) return pass_turn(c);
+  if (start_tasks(c)) return pass_turn(c);
   tell_ends(*c.home, *c.self);
 }
 

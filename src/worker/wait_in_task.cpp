@@ -234,8 +234,9 @@ bool idle_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
 }
 
 void tell_before_wait(engine& e, participant& self) noexcept {
-  if (self.draining != nullptr && has_tail(e, *self.draining) && contexts_of(self) != nullptr)
-    tell_ends_aside(*self.held);
+  const bool has_tails = (self.draining != nullptr && has_tail(e, *self.draining)) ||
+                         (self.notice_count != 0 && has_callback(e, self.notice_join));
+  if (has_tails && contexts_of(self) != nullptr) tell_ends_aside(*self.held);
   if (owes_ends(self)) tell_ends(e, self);
 }
 

@@ -65,10 +65,17 @@ inline void await_staged(engine& e, participant& self, std::uint32_t tag) noexce
   e.place->wait_tag(tag);
 }
 
+// A callback may wait for the task that is in hand.
+[[gnu::noinline]] void tell_before_work(engine& e, participant& self) noexcept {
+  if (e.remote == nullptr && has_callback(e, self.notice_join) && contexts_of(self) != nullptr)
+    return tell_ends_aside(*self.held);
+  flush_notices(e, self);
+}
+
 // From staged to executed, with the outputs on their way.
 [[gnu::always_inline]] inline void execute_job(engine& e, participant& self, job& j) noexcept {
   if (self.notice_count != 0 && (self.notice_join != j.parent || (j.flags & task_is_piece) == 0))
-    flush_notices(e, self);
+    tell_before_work(e, self);
   if (is_cancelled(e, j)) {
     j.result = status::cancelled;
     return;
@@ -128,7 +135,7 @@ void free_frame(participant& self, const job* j) noexcept {
 }  // namespace
 
 bool has_tail(engine& e, const job& j) noexcept {
-  return (e.pool.at(j.task).state.word() & state_bits::called_back) != 0;
+  return has_callback(e, (j.flags & task_is_piece) != 0 ? j.parent : j.task);
 }
 
 // A completion may run a callback, which may wait: then other contexts go on, and there may be

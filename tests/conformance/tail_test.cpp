@@ -91,6 +91,27 @@ TEST_P(tail_test, a_callback_waits_for_the_task_behind_its_own) {
   }
 }
 
+// The pieces of a bulk are told together, when the task behind them is in hand already.
+TEST_P(tail_test, a_bulks_callback_waits_for_the_task_behind_it) {
+  config c = parked();
+  c.workers = 1;
+  runtime& r = open(c);
+  for (int turn = 0; turn < 20; ++turn) {
+    ticket behind;
+    waits_for w{&behind, wait_limit_ns()};
+    ticket bulk;
+    {
+      gate g(r, 1);
+      bulk = r.submit_bulk(5, [](std::size_t, descriptor& d) { d = pack(nothing); });
+      behind = r.submit(nothing);
+      EXPECT_EQ(bulk.then(&wait_for_other, &w), status::ok);
+    }
+    expect_ok(bulk);
+    expect_all_done();
+    ASSERT_EQ(w.code, status::ok);
+  }
+}
+
 // The outputs of the task before are on their way while a body runs.
 const auto polls_for = define("tail.polls_for", [](ref<ticket> other, out<std::uint64_t> own) {
   this_task().wait_until([&] { return other.to->done(); });

@@ -30,20 +30,20 @@ thread_local std::vector<ticket> kept_tickets;
 
 struct callback {
   world& w;
-  std::uint32_t task;
-  std::uint32_t block;
+  const step& s;
   std::uint32_t depth;
 };
 void call_back(void* context) {
   const callback& c = *static_cast<callback*>(context);
-  c.w.seen[c.task].called_back.fetch_add(1);
-  run_block({c.w, nobody, nobody, c.depth + 1, true}, c.block);
+  c.w.seen[c.s.a].called_back.fetch_add(1);
+  run_block({c.w, nobody, nobody, c.depth + 1, true}, c.s.b);
+  for (const std::uint32_t t : c.s.handed) drop(c.w, t);
 }
 
 void do_then(const frame& f, const step& s) {
   ticket& t = f.w.tickets[s.a];
   if (!t) return;
-  auto c = std::make_shared<callback>(callback{f.w, s.a, s.b, f.depth});
+  auto c = std::make_shared<callback>(callback{f.w, s, f.depth});
   f.w.keep_alive(c);
   f.w.seen[s.a].wants_call = true;
   const status code = t.then(&call_back, c.get());
@@ -135,7 +135,8 @@ void do_filters(const frame& f, const step& s) {
 }
 
 void do_complete(const frame& f, const step& s) {
-  const status code = f.w.home->wait_for_completion(s.timeout_ns).code;
+  const status code = s.in_c ? static_cast<status>(lev_wait_for_completion(in_c(f.w), s.timeout_ns))
+                             : f.w.home->wait_for_completion(s.timeout_ns).code;
   const bool is_late = code == status::timed_out && s.timeout_ns >= 0;
   const bool is_failure = code == status::task_failed || code == status::dependency_failed ||
                           code == status::cancelled || code == status::poison ||
@@ -182,6 +183,8 @@ void run_step(const frame& f, const step& s) {
       return do_submit(f, s);
     case verb::wait:
       return do_wait(f, s);
+    case verb::await_done:
+      return do_await_done(f, s);
     case verb::wait_any:
       return do_wait_any(f, s);
     case verb::wait_all:
@@ -223,12 +226,18 @@ void run_step(const frame& f, const step& s) {
     case verb::complete:
       return do_complete(f, s);
     case verb::yield:
-      if (f.task != nobody && !f.is_callback) this_task().yield();
+      if (f.task == nobody || f.is_callback) return;
+      if (!s.in_c) return this_task().yield();
+      if (lev_task_yield() != LEV_OK) f.w.blame("lev_task_yield() failed");
       return;
     case verb::nap:
       return do_nap(f, s);
     case verb::spawn:
       return do_spawn(f, s);
+    case verb::visit:
+      return do_visit(f, s);
+    case verb::split:
+      return do_split(f, s);
     case verb::start:
     case verb::join:
     case verb::verb_count:
@@ -273,6 +282,27 @@ class run {
   std::vector<std::thread> threads_;
 };
 
+// What C can say of it.
+std::unique_ptr<runtime> open_in_c(const config& c) {
+  lev_options o{};
+  o.machine = c.machine;
+  o.workers = c.workers;
+  o.tickets = c.tickets;
+  o.local_store_bytes = c.local_store_bytes;
+  o.seed = c.seed;
+  o.staging = static_cast<lev_staging>(c.staging);
+  o.wait = static_cast<lev_wait_policy>(c.wait);
+  o.full = static_cast<lev_when_full>(c.full);
+  o.max_attempts = c.max_attempts;
+  o.contexts = c.contexts;
+  o.context_stack_bytes = c.context_stack_bytes;
+  o.pool = c.pool;
+  lev_runtime* made = nullptr;
+  const auto code = static_cast<status>(lev_open(&o, &made));
+  if (code != status::ok) throw error(code, -1, lev_last_message());
+  return std::unique_ptr<runtime>(reinterpret_cast<runtime*>(made));
+}
+
 void run::open() {
   const settings& s = w_.plan.config;
   config c;
@@ -297,7 +327,8 @@ void run::open() {
   const std::string pool = "exercise-" + std::to_string(getppid());
   if (s.machine == place::pool) c.pool = pool.c_str();
   w_.may_all_wait = may_all_wait(w_.plan);
-  w_.home = std::make_unique<runtime>(c);
+  w_.home = w_.plan.is_opened_in_c ? open_in_c(c) : std::make_unique<runtime>(c);
+  open_twin(w_);
   for (mutex_id& m : w_.mutexes) {
     if (w_.home->make_mutex(&m) != status::ok) w_.blame("make_mutex() failed");
   }
@@ -308,6 +339,9 @@ void run::open() {
   }
   for (const block& b : w_.plan.blocks) {
     for (const step& step : b) {
+      if (step.what == verb::then) {
+        for (const std::uint32_t t : step.handed) w_.owner[t] = &w_.plan.blocks[step.b];
+      }
       if (step.what != verb::submit || w_.plan.tasks[step.a].body == nobody) continue;
       for (const std::uint32_t t : step.handed)
         w_.owner[t] = &w_.plan.blocks[w_.plan.tasks[step.a].body];
@@ -356,7 +390,13 @@ void run::finish() {
     check_closed(w_);
   }
   for (std::uint32_t t = 0; t < w_.plan.tasks.size(); ++t) drop(w_, t);
+  if (w_.plan.is_opened_in_c) {
+    const auto code =
+        static_cast<status>(lev_close(reinterpret_cast<lev_runtime*>(w_.home.release())));
+    if (code != status::ok) w_.blame(std::string("lev_close() ended with ") + status_name(code));
+  }
   w_.home.reset();
+  w_.twin.reset();
   check_world(w_);
 }
 

@@ -40,8 +40,14 @@ void do_await(const frame& f, const step& s);
 void do_loop(const frame& f, const step& s);
 // Steps that wait.
 void do_wait(const frame& f, const step& s);
+void do_await_done(const frame& f, const step& s);
 void do_wait_any(const frame& f, const step& s);
 void do_wait_all(const frame& f, const step& s);
+
+// Steps that are about other runtimes and processes.
+void open_twin(world& w);
+void do_visit(const frame& f, const step& s);
+void do_split(const frame& f, const step& s);
 
 // Writes down what became of a task, and takes it out of the count of those that hold a slot.
 void collected(world& w, std::uint32_t task, const outcome& o);

@@ -161,15 +161,13 @@ class verdict {
 }  // namespace
 
 bool may_all_wait(const program& p) noexcept {
-  std::uint32_t waiters = 0;
+  std::uint32_t all = waiters(p);
   for (const task_spec& t : p.tasks) {
     if (t.body == nobody) continue;
-    bool waits = false;
-    for (const step& s : p.blocks[t.body]) waits |= is_wait(s) || s.what == verb::yield;
-    waiters += waits ? (t.what == shape::plain ? 1 : t.pieces) : 0;
+    for (const step& s : p.blocks[t.body]) all += s.what == verb::yield;
   }
   const std::uint32_t contexts = p.config.contexts == 0 ? 16 : p.config.contexts;
-  return waiters >= contexts * static_cast<std::uint32_t>(p.config.workers);
+  return all >= contexts * static_cast<std::uint32_t>(p.config.workers);
 }
 
 void check_closed(world& w) {
@@ -190,6 +188,9 @@ void check_world(world& w) {
   for (unsigned m = 0; m < mutexes_max; ++m) {
     if (w.shared->holders[m].load() != 0) w.blame("a mutex is held at the end");
   }
+  if (w.shared->ticks.load() != w.ticks_expected.load())
+    w.blame(std::to_string(w.shared->ticks.load()) + " of " +
+            std::to_string(w.ticks_expected.load()) + " tasks of visitors ran");
   w.check_memory();
 }
 

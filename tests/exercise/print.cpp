@@ -281,6 +281,12 @@ class printer {
       case verb::wait_any:
       case verb::wait_all:
         return print_wait(s);
+      case verb::await_done:
+        return line("if (" + t + ") while (!" + t +
+                    ".done()) sched_yield();  // in a task: wait_until()");
+      case verb::visit:
+      case verb::split:
+        return print_visit(s);
       case verb::poll:
         return line(t + ".done();");
       case verb::cancel:
@@ -333,6 +339,11 @@ class printer {
       case verb::verb_count:
         return;
     }
+  }
+  void print_visit(const step& s) {
+    const char* const whose = s.b == 0 ? "another runtime" : "new threads";
+    line(s.what == verb::visit ? "// " + str(s.a) + " tasks of " + whose + " come and go here"
+                               : "// fork(): the child tries to submit, closes its copy, and ends");
   }
   void print_spawn(const step& s) {
     line("{");

@@ -106,7 +106,8 @@ enum class verb : std::uint8_t {
   cancel,        // a: task
   release,       // a: task
   keep,          // a: task; its ticket is released when the thread ends
-  then,          // a: task, b: block
+  await_done,    // a: task; looks at its ticket until it is done, in a task or on a host
+  then,          // a: task, b: block; handed
   await,         // list: tasks that a coroutine submits and awaits, one after the other
   loop,          // parallel_for: list: the blocks of its indices, or nobody
   share,         // a: task, b: place; its ticket's number is shown to other threads
@@ -124,6 +125,8 @@ enum class verb : std::uint8_t {
   yield,
   nap,    // a: microseconds
   spawn,  // list: blocks that run on contexts of their own, then are joined
+  visit,  // a: tasks that another runtime (b is 0), or the same from a new thread each, runs
+  split,  // forks; the child does what it may, a: opens a runtime of its own, and ends
   verb_count
 };
 const char* verb_name(verb v) noexcept;
@@ -133,7 +136,7 @@ struct step {
   std::uint32_t a = 0;
   std::uint32_t b = 0;
   std::vector<std::uint32_t> list = {};
-  std::vector<std::uint32_t> handed = {};  // submit: tasks whose tickets the new task gets
+  std::vector<std::uint32_t> handed = {};  // tasks whose tickets the new task, or callback, gets
   std::uint32_t locks = 0;                 // as bits
   std::uint32_t grain = 0;
   std::int32_t priority = 0;
@@ -158,6 +161,7 @@ struct program {
   std::vector<std::uint32_t> hosts;  // blocks; the first is the main thread's
   bool close_cancels = false;
   bool drops_runtime = false;  // the destructor in place of close()
+  bool is_opened_in_c = false;
   bool operator==(const program&) const = default;
 };
 

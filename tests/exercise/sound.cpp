@@ -52,6 +52,44 @@ std::uint32_t held_most(const program& p, const block& steps) {
   return most + 1;
 }
 
+bool looks_for(const program& p, std::uint32_t block, std::uint32_t* flag) {
+  bool looks = false;
+  each_step(p, block, [&](const step& s) {
+    if (s.what != verb::spin_flag) return;
+    looks = true;
+    *flag = s.a;
+  });
+  return looks;
+}
+
+bool sets(const program& p, std::uint32_t task, std::uint32_t flag) {
+  bool does = p.tasks[task].sets_flag == flag;
+  each_step(p, p.tasks[task].body,
+            [&](const step& s) { does |= s.what == verb::set_flag && s.a == flag; });
+  return does;
+}
+
+// Whether a host may be in somebody else's task during the step.
+bool may_help(const program& p, const step& s) {
+  if (!is_wait(s) && s.what != verb::complete) return false;
+  const bool has_policy = s.policy != wait_policy::of_runtime;
+  return (has_policy ? s.policy : p.config.wait) == wait_policy::help;
+}
+
+// From the callback that keeps its worker to the submit that ends it the host runs nothing: the
+// task it would take may wait for one that is suspended on that worker.
+bool ends_its_spinners(const program& p, const block& steps) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    std::uint32_t flag = 0;
+    if (steps[i].what != verb::then || !looks_for(p, steps[i].b, &flag)) continue;
+    for (std::size_t j = i + 1; j < steps.size(); ++j) {
+      if (steps[j].what == verb::submit && sets(p, steps[j].a, flag)) break;
+      if (may_help(p, steps[j])) return false;
+    }
+  }
+  return true;
+}
+
 bool flags_are_sound(const program& p) {
   if (!uses_flags(p)) return true;
   const auto workers = static_cast<std::uint32_t>(p.config.workers);
@@ -59,6 +97,7 @@ bool flags_are_sound(const program& p) {
   if (p.close_cancels || p.config.tickets < 2 * slots_in_all(p)) return false;
   if (spinners(p) >= workers) return false;
   for (const block& b : p.blocks) {
+    if (!ends_its_spinners(p, b)) return false;
     for (const step& s : b) {
       if (s.what == verb::cancel || s.what == verb::cancel_shown) return false;
     }
@@ -74,9 +113,11 @@ bool is_wait(const step& s) {
     case verb::wait_any:
     case verb::wait_all:
     case verb::loop:
+    case verb::await_done:
     case verb::await_flag:
     case verb::spin_flag:
     case verb::spawn:
+    case verb::visit:
       return true;
     default:
       return false;
@@ -88,13 +129,22 @@ std::uint32_t slots_in_all(const program& p) {
   for (const task_spec& t : p.tasks) all += t.what == shape::plain ? 1 : t.pieces + 1;
   for (const block& b : p.blocks) {
     for (const step& s : b)
-      all += s.what == verb::loop ? static_cast<std::uint32_t>(s.list.size()) : 0;
+      all += s.what == verb::loop ? static_cast<std::uint32_t>(s.list.size()) + 1 : 0;
   }
   return all;
 }
 
+// Whether a block, not what it starts, may be set aside.
+static bool waits(const block& steps) {
+  return std::any_of(steps.begin(), steps.end(), is_wait);
+}
+
+// Callbacks wait on whatever stack they are called on.
 std::uint32_t waiters(const program& p) {
   std::uint32_t all = 0;
+  for (const block& b : p.blocks) {
+    for (const step& s : b) all += s.what == verb::then && waits(p.blocks[s.b]);
+  }
   for (const task_spec& t : p.tasks) {
     if (t.body == nobody) continue;
     std::uint32_t own = 0;
@@ -120,7 +170,8 @@ std::uint32_t spinners(const program& p) {
 bool uses_flags(const program& p) {
   for (const block& b : p.blocks) {
     for (const step& s : b) {
-      if (s.what == verb::await_flag || s.what == verb::spin_flag) return true;
+      if (s.what == verb::await_flag || s.what == verb::spin_flag || s.what == verb::await_done)
+        return true;
     }
   }
   for (const task_spec& t : p.tasks) {
@@ -179,8 +230,12 @@ bool is_sound(const program& p) {
     if (!locks_rise(p, h, 0)) return false;
   }
   if (!flags_are_sound(p)) return false;
-  if (p.hosts.size() > 1) {
-    std::uint32_t held = 0;
+  std::uint32_t visits = 0;
+  for (const block& b : p.blocks) {
+    for (const step& s : b) visits += s.what == verb::visit && s.b == 1;
+  }
+  if (p.hosts.size() > 1 || visits != 0) {
+    std::uint32_t held = visits;
     for (const block& b : p.blocks) {
       for (const step& s : b) held += static_cast<std::uint32_t>(s.handed.size());
     }
@@ -256,6 +311,7 @@ struct names {
         s.a = tasks[s.a];
         return s.a != nobody;
       case verb::wait:
+      case verb::await_done:
       case verb::poll:
       case verb::cancel:
       case verb::release:
@@ -264,6 +320,7 @@ struct names {
         s.a = tasks[s.a];
         return s.a != nobody;
       case verb::then:
+        rename(s.handed, tasks, false);
         s.a = tasks[s.a];
         s.b = blocks[s.b];
         return s.a != nobody && s.b != nobody;

@@ -6,7 +6,8 @@
 //   2. Tasks that look for flags: whoever sets them has been handed in by the same block, right
 //      before or after, and comes after nothing. There are tickets for everything, nothing is
 //      cancelled, and fewer tasks wait than the workers have contexts. Those that look without
-//      giving way are fewer than the workers.
+//      giving way are fewer than the workers; until one that is a callback has been given its flag,
+//      its host runs no tasks.
 //   3. With several host threads all tickets that they hold at a time are fewer than there are.
 #ifndef LEVERET_TESTS_EXERCISE_SOUND_HPP
 #define LEVERET_TESTS_EXERCISE_SOUND_HPP

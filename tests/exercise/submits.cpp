@@ -244,7 +244,7 @@ void do_loop(const frame& f, const step& s) {
   auto l = std::make_shared<loop_state>(f, s);
   w.keep_alive(l);
   status code = status::ok;
-  count_live(w, count);
+  count_live(w, count + 1);  // its pieces, and the loop as a whole
   const bool was_full = may_be_full(w);
   try {
     w.home->parallel_for({0, count}, [&](range r) { run_piece(*l, r); }, s.grain);
@@ -252,7 +252,7 @@ void do_loop(const frame& f, const step& s) {
     code = e.code();
   }
   l->is_open.store(false);
-  w.live.fetch_sub(count);
+  w.live.fetch_sub(count + 1);
   if (code == status::ok && l->done.load() != count)
     return w.blame("parallel_for() returned when " + std::to_string(l->done.load()) + " of " +
                    std::to_string(count) + " indices were done");

@@ -3,6 +3,7 @@
 
 #include <leveret/leveret.h>
 
+#include <sched.h>
 #include <stdexcept>
 #include <vector>
 
@@ -42,7 +43,8 @@ bool may_refuse_wait(const frame& f, status code, std::int64_t timeout_ns) noexc
     case status::timed_out:
       return timeout_ns >= 0;
     case status::too_deep:
-      return f.depth + f.w.handed_count >= c.nest_max;
+      // A callback is called on top of whatever its caller waits in.
+      return f.depth + f.w.handed_count + (f.is_callback ? 8 : 0) >= c.nest_max;
     case status::would_deadlock:
       return f.depth != 0 && f.w.may_all_wait;
     default:
@@ -64,16 +66,36 @@ void took(const frame& f, std::uint32_t task, const outcome& o, std::int64_t tim
   }
 }
 
-outcome wait_in_c(world& w, ticket& t, const step& s) {
-  lev_outcome out{};
-  lev_wait_by(in_c(w), t.id(), s.timeout_ns, static_cast<lev_wait_policy>(s.policy), &out);
+outcome from_c(const lev_outcome& out) {
   outcome o;
   o.code = static_cast<status>(out.code);
   o.task_code = out.task_code;
   o.failures = out.failures;
   if (out.message[0] != 0) o.exception = std::make_exception_ptr(std::runtime_error(out.message));
+  return o;
+}
+
+outcome wait_in_c(world& w, ticket& t, const step& s) {
+  lev_outcome out{};
+  lev_wait_by(in_c(w), t.id(), s.timeout_ns, static_cast<lev_wait_policy>(s.policy), &out);
+  const outcome o = from_c(out);
   if (ticket::consumes(o.code)) t.forget();
   return o;
+}
+
+outcome wait_any_in_c(world& w, std::vector<ticket>& all, std::size_t* index, const step& s) {
+  std::vector<lev_ticket> ids;
+  for (const ticket& t : all) ids.push_back(t.id());
+  lev_outcome out{};
+  out.code =
+      static_cast<lev_status>(lev_wait_any_by(in_c(w), ids.data(), ids.size(), s.timeout_ns,
+                                              static_cast<lev_wait_policy>(s.policy), index, &out));
+  if (*index < all.size() && ids[*index] == 0 && all[*index]) {
+    all[*index].forget();
+  } else {
+    *index = none_ready;
+  }
+  return from_c(out);
 }
 
 std::vector<ticket> gather(world& w, const std::vector<std::uint32_t>& tasks) {
@@ -106,7 +128,8 @@ void do_wait_any(const frame& f, const step& s) {
   bool is_empty = true;
   for (const ticket& t : all) is_empty &= !t;
   std::size_t index = none_ready;
-  const outcome o = wait_any(all.data(), all.size(), &index, s.timeout_ns, s.policy);
+  const outcome o = s.in_c ? wait_any_in_c(f.w, all, &index, s)
+                           : wait_any(all.data(), all.size(), &index, s.timeout_ns, s.policy);
   if (index != none_ready) {
     took(f, s.list[index], o, s.timeout_ns);
   } else if (is_empty ? o.code != status::bad_argument
@@ -115,6 +138,29 @@ void do_wait_any(const frame& f, const step& s) {
               std::to_string(f.depth));
   }
   give_back(f.w, s.list, all);
+}
+
+// Nobody runs anything here meanwhile, but other contexts of a task's worker.
+void do_await_done(const frame& f, const step& s) {
+  world& w = f.w;
+  ticket& t = w.tickets[s.a];
+  if (!t) return;
+  const std::uint64_t limit =
+      w.home->now_ns() + static_cast<std::uint64_t>(w.shared->spin_limit_ns);
+  std::uint32_t turn = 0;
+  bool is_late = false;
+  const auto ends = [&] {
+    is_late |= ++turn % 64 == 0 && w.home->now_ns() > limit;
+    return t.done() || w.shared->gives_up.load() != 0 || is_late;
+  };
+  if (f.task != nobody) {
+    this_task().wait_until(ends);
+  } else {
+    while (!ends()) sched_yield();
+  }
+  if (!is_late || t.done()) return;
+  w.shared->gives_up.store(1);
+  w.blame(task_name(s.a) + ": was looked at for long, but never done");
 }
 
 // The outcome of each is asked for by waits that return at once: wait_all() tells of the first

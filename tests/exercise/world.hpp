@@ -52,6 +52,7 @@ struct record {
 struct board {
   std::atomic<std::uint32_t> flags[flags_max]{};
   std::atomic<std::uint32_t> holders[mutexes_max]{};
+  std::atomic<std::uint32_t> ticks{0};     // tasks of visitors that ran
   std::atomic<std::uint32_t> gives_up{0};  // spinners no longer wait: the program has failed
   std::uint32_t is_remote = 0;
   std::int64_t spin_limit_ns = 0;
@@ -100,6 +101,8 @@ struct world {
   const program& plan;
   board* shared = nullptr;
   std::unique_ptr<lev::runtime> home;
+  std::unique_ptr<lev::runtime> twin;  // another one, where it is visited
+  std::atomic<std::uint32_t> ticks_expected{0};
   mutex_id mutexes[mutexes_max] = {};
   ticket tickets[tasks_max];
   sighting seen[tasks_max];

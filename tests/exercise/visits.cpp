@@ -1,0 +1,101 @@
+// Steps that are about other runtimes, threads that come and go, and processes that are forked. See
+// interpret.hpp.
+#include "exercise/interpret.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+#include <string>
+#include <thread>
+
+namespace lev::exercise {
+
+namespace {
+
+struct board_place {
+  board* shared;
+};
+const auto tick = define("exercise.tick", [](board_place at) { at.shared->ticks.fetch_add(1); });
+
+// One task from this thread to its end.
+void visit_once(world& w, runtime& r, bool may_be_refused) {
+  ticket t;
+  w.ticks_expected.fetch_add(1);
+  try {
+    t = r.submit(tick, board_place{w.shared});
+  } catch (const error& e) {
+    w.ticks_expected.fetch_sub(1);
+    if (e.code() != status::would_block || !may_be_refused)
+      w.blame(std::string("a visitor's task was refused with ") + status_name(e.code()));
+    return;
+  }
+  const status code = t.wait_outcome().code;
+  if (code != status::ok) w.blame(std::string("a visitor's task ended with ") + status_name(code));
+}
+
+int sum_in_child() {
+  runtime own;
+  int sum = 0;
+  static const auto add = define("exercise.add", [](int a, result<int> to) { to = a + 2; });
+  own.submit(add, 40, sum).wait();
+  return sum == 42 ? 0 : 4;
+}
+
+// What a forked process may do with its copy of the runtime.
+int be_child(world& w, bool opens_own) {
+  alarm(20);
+  refusal why;
+  if (w.home->try_submit(pack(tick, board_place{w.shared}), nullptr, &why) ||
+      why.code != status::closed)
+    return 1;
+  if (w.home->close() != status::ok) return 2;
+  if (w.home->wait_for_completion(0).code != status::closed) return 3;
+  return opens_own ? sum_in_child() : 0;
+}
+
+}  // namespace
+
+// Where tasks run in other processes it has threads: what is asked is how a thread tells its
+// runtimes apart.
+void open_twin(world& w) {
+  bool is_visited = false;
+  for (const block& b : w.plan.blocks) {
+    for (const step& s : b) is_visited |= s.what == verb::visit && s.b == 0;
+  }
+  if (!is_visited) return;
+  config c;
+  c.machine = w.plan.config.machine == place::sim ? "sim" : "threads";
+  c.workers = 1 + static_cast<int>(w.plan.config.seed % 2);
+  c.tickets = 16;
+  c.wait = w.plan.config.wait;
+  c.seed = w.plan.config.seed;
+  w.twin = std::make_unique<runtime>(c);
+}
+
+void do_visit(const frame& f, const step& s) {
+  world& w = f.w;
+  for (std::uint32_t i = 0; i < s.a; ++i) {
+    if (s.b == 0) {
+      visit_once(w, *w.twin, false);
+    } else if (w.plan.config.machine != place::sim) {
+      w.live.fetch_add(1);
+      std::thread([&] { visit_once(w, *w.home, may_be_full(w)); }).join();
+      w.live.fetch_sub(1);
+    }
+  }
+}
+
+void do_split(const frame& f, const step& s) {
+  world& w = f.w;
+  const pid_t child = fork();
+  if (child < 0) return;
+  if (child == 0) _exit(be_child(w, s.a != 0));
+  int how = 0;
+  while (waitpid(child, &how, 0) < 0) {
+  }
+  if (how == 0) return;
+  w.blame("a forked child ended " + (WIFEXITED(how)
+                                         ? "with code " + std::to_string(WEXITSTATUS(how))
+                                         : "by signal " + std::to_string(WTERMSIG(how))));
+}
+
+}  // namespace lev::exercise
