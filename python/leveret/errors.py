@@ -86,8 +86,12 @@ class DependencyFailed(TaskFailed):
 class WorkerDied(TaskFailed):
     """The task's worker process died in it, and it must not be run again.
 
-    code: minus the signal's number, or what the process gave to exit().
+    code: minus the signal's number, or what the process gave to exit(). traceback: of a call of a
+    ProcessExecutor, where it was, as faulthandler tells; None: nothing is known (it called exit(),
+    or was killed).
     """
+
+    traceback: str | None = None
 
 
 class Poison(WorkerDied):
@@ -95,7 +99,12 @@ class Poison(WorkerDied):
 
 
 class Overran(TaskFailed):
-    """The task ran longer than its time limit, and its worker process was killed."""
+    """The task ran longer than its time limit, and its worker process was killed.
+
+    traceback: of a call of a ProcessExecutor, where it was then; None: nothing is known.
+    """
+
+    traceback: str | None = None
 
 
 class PoolDown(LeveretError, RuntimeError):

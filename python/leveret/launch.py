@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from .errors import Status, Unavailable
 
 # The main module of the host does not run again: workers know nothing of it.
 _PROGRAM = (
-    "import json, sys; about = json.loads(sys.argv.pop()); sys.path[:] = about['path'] or "
+    "import json, os, sys; about = json.loads(sys.argv.pop()); sys.path[:] = about['path'] or "
     "[about['folder'], *filter(None, sys.path)]; "
+    "[os.environ.pop(k, None) if v is None else os.environ.update({k: v}) "
+    "for k, v in about['env'].items()]; "
     "from leveret.worker.program import main; main(about['preload'], about['python'])"
 )
 
 
-def worker_command(preload: Iterable[str] = (), runs_python: bool = False) -> list[str]:
+def worker_command(
+    preload: Iterable[str] = (),
+    runs_python: bool = False,
+    env: Mapping[str, str | None] | None = None,
+) -> list[str]:
     """The command that config.worker_command names.
 
     preload: modules that are imported once, before workers are forked. runs_python: whether
-    workers run Python functions, besides native ones. Raises Unavailable in a
-    program that embeds Python and does not tell where the interpreter is (sys.executable).
+    workers run Python functions, besides native ones. env: variables that are set before anything
+    is imported; None: not there. Raises Unavailable in a program that embeds Python and does not
+    tell where the interpreter is (sys.executable).
     """
     import json
     import pathlib
@@ -32,7 +39,12 @@ def worker_command(preload: Iterable[str] = (), runs_python: bool = False) -> li
     # Native procedures need nothing but this package: hosts of a shared pool, which runs one
     # program, may have other paths than that.
     path = [str(each) for each in sys.path] if runs_python or preload else []
-    folder = str(pathlib.Path(__file__).parent.parent)
-    about = {"path": path, "folder": folder, "preload": list(preload), "python": runs_python}
+    about = {
+        "path": path,
+        "folder": str(pathlib.Path(__file__).parent.parent),
+        "preload": list(preload),
+        "python": runs_python,
+        "env": dict(env or {}),
+    }
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     return [sys.executable, *flags, "-c", _PROGRAM, json.dumps(about)]

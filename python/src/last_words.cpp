@@ -64,12 +64,16 @@ void write_frames() noexcept {
   raise(number);
 }
 
-void watch_signals(int file, std::uintptr_t page_begin) {
+void watch_signals(int file, nb::object own_page) {
+  static Py_buffer view;  // as long as the process lives
+  if (view.obj == nullptr && PyObject_GetBuffer(own_page.ptr(), &view, PyBUF_WRITABLE) != 0)
+    throw nb::python_error();
   void* frame;
   backtrace(&frame, 1);  // loads what it needs
   owner = getpid();
   words_file = file;
-  signal_mark = reinterpret_cast<volatile std::uint32_t*>(page_begin + page::signal_at);
+  signal_mark =
+      reinterpret_cast<volatile std::uint32_t*>(static_cast<char*>(view.buf) + page::signal_at);
   struct sigaction act{};
   act.sa_handler = &on_fatal_signal;
   act.sa_flags = SA_ONSTACK | SA_NODEFER;

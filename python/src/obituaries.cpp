@@ -32,7 +32,16 @@ obituaries::obituaries(nb::list pages) {
 }
 
 obituaries::~obituaries() {
-  for (Py_buffer& view : pages_) PyBuffer_Release(&view);
+  close();
+}
+
+void obituaries::close() noexcept {
+  std::vector<Py_buffer> given;
+  {
+    const std::lock_guard lock(mutex_);
+    given.swap(pages_);
+  }
+  for (Py_buffer& view : given) PyBuffer_Release(&view);
 }
 
 void obituaries::tell(call_port* port) noexcept {
@@ -86,6 +95,7 @@ void bind_obituaries(nb::module_& m) {
       .def(nb::init<nb::list>(), nb::arg("pages"))
       .def("take", &obituaries::take,
            "(worker, how, head, notes, text) of each death since the last call.")
+      .def("close", &obituaries::close, "Gives the pages back; the runtime must be closed.")
       .def_prop_ro("has_any", &obituaries::has_any, "Whether take() has something.");
 }
 

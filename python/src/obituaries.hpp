@@ -48,6 +48,8 @@ class obituaries {
   // take() returns (worker, how, head, notes, text) of each death since the last call; with the
   // GIL.
   nb::list take();
+  // close() gives the pages back; the runtime must be closed. With the GIL.
+  void close() noexcept;
 
  private:
   struct death {

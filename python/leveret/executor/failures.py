@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-import signal
 from concurrent import futures
 from typing import TYPE_CHECKING
 
-from ..errors import LeveretError, PoolDown, Status, TaskFailed, make_error
+from ..errors import (
+    LeveretError,
+    Overran,
+    PoolDown,
+    Status,
+    TaskFailed,
+    WorkerDied,
+    make_error,
+)
 from ..wire.errors import RemoteTraceback as RemoteTraceback
+from .mortem import how_it_ended
 
 if TYPE_CHECKING:
     from .work import Work
@@ -17,29 +25,29 @@ class BrokenExecutor(PoolDown, futures.BrokenExecutor):
     """The executor runs no more calls: its initializer failed, or its workers die at once."""
 
 
-def how_it_ended(task_code: int) -> str:
-    if task_code < 0:
-        known = {s.value: f" ({s.name})" for s in signal.Signals}
-        return f"signal {-task_code}{known.get(-task_code, '')}"
-    return f"it called exit({task_code})" if task_code else "it was gone"
-
-
 def failure_of(
     work: Work, max_attempts: int, status: Status, task_code: int, text: str
 ) -> LeveretError:
     """The exception for a call whose task failed."""
     name = work.name()
+    last = work.deaths[-1] if work.deaths else None
+    how = last.how_it_ended() if last is not None else how_it_ended(task_code)
+    if last is not None and last.whose:
+        how += f", {last.whose}"
     if status == Status.POISON:
         text = f"{name} ended its worker process on each of {max_attempts} attempts: "
-        text += f"{how_it_ended(task_code)}; other calls are not affected"
+        text += f"{how}; other calls are not affected"
     elif status == Status.WORKER_DIED:
-        text = f"{name} ended its worker process: {how_it_ended(task_code)}; retry=False, so it "
-        text += "was not run again"
+        text = f"{name} ended its worker process: {how}; retry=False, so it was not run again"
     elif status == Status.OVERRAN:
         text = f"{name} ran longer than the executor's timeout, and its worker was killed"
     else:
         text = f"{name}: {text or status.name.lower()}"
-    return make_error(status, text, -1, task_code, 1)
+    made = make_error(status, text, -1, task_code, 1)
+    if isinstance(made, (WorkerDied, Overran)) and last is not None and last.traceback:
+        made.traceback = last.traceback
+        made.__cause__ = RemoteTraceback(last.traceback + "\n")
+    return made
 
 
 def unreadable(name: str, error: BaseException) -> TaskFailed:

@@ -17,41 +17,49 @@ from concurrent import futures
 from typing import Any, cast
 
 from .. import _core
-from ..errors import Closed, OutOfMemory, PoolDown, Status, WorkerDied
+from ..errors import Closed, OutOfMemory, Overran, Poison, PoolDown, Status, WorkerDied
 from ..launch import worker_command
 from ..runtime import Runtime
 from ..wire.pickling import BROKEN, ERROR, IN_FILE, Overwritten, dumps, read_reply
-from ..wire.setup import HostSetup, about_this_process
-from . import closing
+from ..wire.setup import HostSetup, Setup, about_this_process
+from . import closing, notes
+from .environment import Zygote
 from .failures import (
     BrokenExecutor,
     RemoteTraceback,
     failure_of,
-    how_it_ended,
     overwritten,
     unreadable,
 )
 from .future import Future
+from .mortem import Death, Mortem, how_it_ended
 from .pace import AHEAD_MAX, Pace
 from .replies import Gone, ReplyFiles, ReplySpace
 from .search_path import SearchPath
+from .telling import Telling
 from .work import Work
 
 # Python needs its cores for itself. (bench python-function: best of 0, 5, 20 and 50 us.)
 SPIN_NS = 20_000
 STAGED_BYTES_MAX = 16 << 20  # a quarter of the local store
 _AGAIN = object()
+# A call that was hit by what others left behind is run again without counting an attempt, but not
+# for ever: who is always hit is no bystander.
+HITS_MAX = 8
 
 
 class PythonRuntime(Runtime):
     """A runtime whose workers run Python functions."""
 
-    def __init__(self, preload: tuple[str, ...], *args: Any, **options: Any) -> None:
-        self._preload = preload
+    def __init__(
+        self, zygote: Zygote, deaths: _core.Obituaries, *args: Any, **options: Any
+    ) -> None:
+        self._zygote = zygote
+        self._obituaries = deaths
         super().__init__(*args, **options)
 
     def _command(self, machine: str) -> list[str]:
-        return worker_command(("cloudpickle", *self._preload), runs_python=True)
+        return worker_command(("cloudpickle", *self._zygote.preload), True, self._zygote.env)
 
 
 def _in_shared(data: Any) -> Any:
@@ -70,23 +78,26 @@ class Pool:
     def __init__(
         self,
         workers: int,
-        setup: tuple[Any, ...],
+        given: tuple[Any, ...],
+        setup: Setup,
         runtime: dict[str, Any],
         may_rerun: bool,
         max_attempts: int,
-        preload: tuple[str, ...],
+        zygote: Zygote,
+        telling: Telling,
     ) -> None:
         self.workers = workers
         self.max_attempts = max_attempts
         self.lock = threading.RLock()
         self.waiting: deque[Work] = deque()
         self.under_way = 0
+        self.running: set[Work] = set()  # those under way
         self.last: _core.Call | None = None
         self.pace = Pace(workers)
         self.space = ReplySpace()
         self.path = SearchPath()
         self.files = ReplyFiles()
-        self.kept: Any = setup  # shared arrays in it live as long
+        self.kept: Any = given  # shared arrays in it live as long
         self.is_shut_down = False
         self.broken: BrokenExecutor | None = None
         self.called_back: deque[Future] = deque()  # futures whose callbacks are due
@@ -95,23 +106,22 @@ class Pool:
         self.closed = threading.Event()
         self.closer = threading.Lock()
         self.pid = os.getpid()
-        try:
-            self.open(setup, runtime, may_rerun, preload)
-        except BaseException:
-            self.files.close()
-            raise
+        self.telling = telling
+        self.counts = telling.on_progress is not None
+        with contextlib.ExitStack() as undo:
+            undo.callback(self.files.close)
+            self.mortem = Mortem(workers)
+            undo.callback(self.mortem.close)
+            self.open(setup, runtime, may_rerun, zygote)
+            undo.pop_all()
         closing.pools.add(self)
 
-    def open(
-        self,
-        setup: tuple[Any, ...],
-        runtime: dict[str, Any],
-        may_rerun: bool,
-        preload: tuple[str, ...],
-    ) -> None:
+    def open(self, setup: Setup, runtime: dict[str, Any], may_rerun: bool, zygote: Zygote) -> None:
+        deaths = self.mortem.deaths
         self.setup = HostSetup(self.dump_setup(setup))
         self.runtime = PythonRuntime(
-            preload,
+            zygote,
+            deaths,
             "processes",
             self.workers,
             tickets=max(64, 2 * AHEAD_MAX * self.workers),
@@ -122,13 +132,16 @@ class Pool:
             **runtime,
         )
         self.port = _core.CallPort(
-            self.runtime, self.deliver, self.call_back, may_rerun, self.setup.place, None
+            self.runtime, self.deliver, self.call_back, may_rerun, self.setup.place, deaths
         )
 
-    def dump_setup(self, setup: tuple[Any, ...]) -> bytes:
+    def dump_setup(self, setup: Setup) -> bytes:
         """What workers set themselves up by."""
-        about = about_this_process(self.files.address)
-        return pickle.dumps((about, dumps(setup, 0)[0]), 5)
+        if self.kept[0] is not None:
+            setup.initializer = dumps(self.kept, 0)[0]
+        setup.about = about_this_process(self.files.address)
+        setup.pages = self.mortem.pages.files
+        return pickle.dumps(setup, 5)
 
     # Handing over.
 
@@ -137,6 +150,8 @@ class Pool:
         with self.lock:
             self.check_open()
             self.waiting.append(work)
+            if self.counts:
+                self.telling.add(work)
             self.pump()
             last = self.last
         if self.waiting and last is not None:
@@ -184,6 +199,8 @@ class Pool:
             return False
         self.under_way += 1
         work.is_back = False
+        self.running.add(work)
+        work.blind = self.mortem.blind
         self.last = work.future._call = call
         if work.future._has_callbacks():
             call.set_urgent()
@@ -194,42 +211,75 @@ class Pool:
     def deliver(self, batch: list[tuple[Work, int, int, str, Any]]) -> None:
         """What the port calls with calls that ended, on whatever thread."""
         ends = []
+        dead: list[tuple[Death, Work | None]] = []
         with self.lock:
+            if self.mortem.deaths.has_any:
+                dead = self.bury()
             for work, code, task_code, text, reply in batch:
                 if not work.is_back:  # else the port tries again, after a Ctrl-C in here
                     work.is_back = True
                     self.under_way -= 1
+                    self.running.discard(work)
                     self.space.release(work)
                 ends.append((work, *self.read(work, code, task_code, text, reply)))
             if self.files.here and not self.under_way:
                 self.files.forget()
             self.pump()
-        for work, value, error in ends:
+        for death, victim in dead:
+            notes.tell(death.notes, death.worker)
+            self.telling.tell_death(death, victim)
+        for work, value, error, noted in ends:
+            if noted is not None:
+                notes.tell_of_reply(noted)
             self.finish(work, value, error)
         del batch, ends
         self.look_for_end()
 
+    def bury(self) -> list[tuple[Death, Work | None]]:
+        """Reads what dead workers have left, with the calls that they were in. With the lock."""
+        dead: list[tuple[Death, Work | None]] = []
+        for death in self.mortem.take():
+            found = (work for work in self.running if id(work) == death.call)
+            victim = next(found, None)
+            if victim is not None:
+                victim.deaths = (*victim.deaths, death)
+            if victim is not None or death.how != 0:  # else it was told to end
+                dead.append((death, victim))
+        return dead
+
     def read(
         self, work: Work, code: int, task_code: int, text: str, reply: Any
-    ) -> tuple[Any, BaseException | None]:
-        """The value or the error of a call that ended; _AGAIN when it was handed over again."""
+    ) -> tuple[Any, BaseException | None, memoryview | None]:
+        """The value or the error of a call that ended, and its notes.
+
+        The value is _AGAIN when the call was handed over again.
+        """
         if code != Status.OK:
             self.files.receive()
-            return None, self.failure(work, Status(code), task_code, text)
+            if self.was_hit(work, Status(code)) and self.start_again(work):
+                return _AGAIN, None, None
+            return None, self.failure(work, Status(code), task_code, text), None
         if reply is None:
             text = f"{work.name()}: the host had no memory for its result"
-            return None, OutOfMemory(text, Status.OUT_OF_MEMORY)
+            return None, OutOfMemory(text, Status.OUT_OF_MEMORY), None
         try:
-            kind, value, ns, size = read_reply(memoryview(reply))
+            kind, value, ns, size, noted = read_reply(memoryview(reply))
             if kind == IN_FILE:
                 pid, number, inode = value
-                kind, value, ns, size = read_reply(self.files.open(pid, number, inode, size))
+                file = self.files.open(pid, number, inode, size)
+                kind, value, ns, size, noted = read_reply(file)
         except Gone:
-            return self.run_again(work)
+            return (*self.run_again(work), None)
         except Overwritten:
-            return None, overwritten(work.name())
+            return None, overwritten(work.name()), None
         except BaseException as error:  # an unpickler may raise what it likes
-            return None, unreadable(work.name(), error)
+            return None, unreadable(work.name(), error), None
+        return (*self.take(work, kind, value, ns, size), noted)
+
+    def take(
+        self, work: Work, kind: int, value: Any, ns: int, size: int
+    ) -> tuple[Any, BaseException | None]:
+        """What a reply says."""
         self.pace.note(work, ns)
         self.space.note(work, size)
         if kind == BROKEN:
@@ -244,6 +294,9 @@ class Pool:
         if value is _AGAIN:
             return
         future = work.future
+        if self.counts:
+            is_split = isinstance(error, (Poison, Overran)) and work.items() > 1
+            self.telling.end(work, error is not None, is_split)
         with contextlib.suppress(futures.InvalidStateError):
             if error is not None:
                 future.set_exception(error)
@@ -268,12 +321,30 @@ class Pool:
     def run_again(self, work: Work) -> tuple[Any, BaseException | None]:
         """For a large result whose worker died before it was fetched."""
         work.retries += 1
-        if work.retries < self.max_attempts:
-            with contextlib.suppress(Exception):
-                if self.start(work):
-                    return _AGAIN, None
+        if work.retries < self.max_attempts and self.start_again(work):
+            return _AGAIN, None
         text = f"{work.name()}: the worker process ended before its result was fetched"
         return None, WorkerDied(text, Status.WORKER_DIED)
+
+    def start_again(self, work: Work) -> bool:
+        with contextlib.suppress(Exception):
+            return self.start(work)
+        return False
+
+    def was_hit(self, work: Work, status: Status) -> bool:
+        """Whether a call's worker died of something else, and the call may run again."""
+        if work.hits >= HITS_MAX:
+            return False
+        # What has begun is marked, if its worker had a page.
+        is_known = work.blind == self.mortem.blind
+        if status == Status.WORKER_DIED:
+            is_hit = is_known and not work.deaths  # it must not begin twice
+        else:
+            own = sum(death.is_own for death in work.deaths)
+            attempts = self.max_attempts if is_known else len(work.deaths)
+            is_hit = status == Status.POISON and own < min(attempts, self.max_attempts)
+        work.hits += is_hit
+        return is_hit
 
     def failure(self, work: Work, status: Status, task_code: int, text: str) -> BaseException:
         """The exception for a call whose task failed. With the lock."""
@@ -348,8 +419,10 @@ class Pool:
             self.runtime.close()
             self.port.close()
             self.setup.close()
+            self.telling.close()
             with self.lock:
                 self.files.close()
+                self.mortem.close()
                 self.last = self.kept = None
             closing.pools.discard(self)
             self.closed.set()

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-import sys
+import itertools
+import os
 import weakref
 from collections.abc import Iterable, Iterator
 from concurrent import futures
 from typing import Any, Callable
 
 from .. import _core
+from ..runtime import nanoseconds
+from ..wire.pickling import SEEDED
+from ..wire.setup import Setup
+from .environment import (
+    GivenEnvironment,
+    Zygote,
+    checked_folder,
+    checked_seed,
+    common_environment,
+    environments,
+    modules,
+    thread_caps,
+)
 from .future import Future
 from .mapping import Mapping
+from .notes import levels
 from .pool import Pool
+from .telling import OnDeath, OnProgress, Telling
 from .work import Work
 
 
@@ -32,6 +48,16 @@ class ProcessExecutor(futures.Executor):
     at most. preload: modules that all processes share from their start; by default NumPy, if it is
     imported here.
 
+    env: variables of the processes, a dict (None: not there) or a function that makes one from a
+    worker's number, see leveret.worker_index(). cwd: their folder. threads_per_worker: how many
+    threads NumPy's libraries, OpenMP and Numba may start; a share of the cores by default. seed: of
+    random numbers, so that each process draws others, and the same the next time; seed_calls: each
+    call is seeded by its number. on_death(call, signal, attempt, traceback) is called for each
+    process that died, on_progress(done, failed, total) when calls end, both on a thread of their
+    own. forward_logs: log records and warnings come to this process's handlers with the call's
+    result, at this process's levels. forward_output: what calls print, too. mp_context: accepted
+    and not used: workers are forked from a small process of their own, never from this one.
+
     Arguments must not be changed until the call is done. Results are unpickled here, as with every
     process pool: run what you trust. Raises ValueError and TypeError for options that make no
     sense. Thread safety: any thread.
@@ -48,7 +74,17 @@ class ProcessExecutor(futures.Executor):
         retry: bool = True,
         max_attempts: int = 3,
         worker_memory: int = 0,
-        preload: Iterable[str] | None = None,
+        preload: Iterable[str] | str | None = None,
+        env: GivenEnvironment = None,
+        cwd: str | os.PathLike[str] | None = None,
+        threads_per_worker: int | None = None,
+        seed: int | None = None,
+        seed_calls: bool = False,
+        on_death: OnDeath | None = None,
+        on_progress: OnProgress | None = None,
+        forward_logs: bool = True,
+        forward_output: bool = False,
+        mp_context: object = None,
     ) -> None:
         if max_workers is None:
             max_workers = _core.available_cores()
@@ -61,18 +97,28 @@ class ProcessExecutor(futures.Executor):
                 raise TypeError("max_tasks_per_child must be an integer")
             if max_tasks_per_child <= 0:
                 raise ValueError("max_tasks_per_child must be >= 1")
-        if preload is None:
-            preload = ("numpy",) if "numpy" in sys.modules else ()
         self._max_workers = max_workers
-        self._has_chunks = retry and timeout is None
-        self._pool = Pool(
-            max_workers,
-            (initializer, initargs, max_tasks_per_child or -1),
-            {"task_timeout": timeout, "worker_memory": worker_memory},
-            retry,
-            max_attempts,
-            tuple(preload),
+        self._has_chunks = retry and timeout is None and not seed_calls
+        self._ns_max = nanoseconds(timeout)
+        self._flags = SEEDED if seed_calls else 0
+        self._calls = itertools.count()
+        envs = environments(env, max_workers)
+        caps = thread_caps(max_workers, threads_per_worker)
+        zygote = Zygote(modules(preload), {**caps, **common_environment(envs)})
+        setup = Setup(
+            calls_max=max_tasks_per_child or -1,
+            env=envs,
+            cwd=checked_folder(cwd),
+            seed=checked_seed(seed),
+            is_seed_given=seed is not None or seed_calls,
+            levels=levels() if forward_logs else {},
+            forwards_logs=forward_logs,
+            forwards_output=forward_output,
         )
+        limits = {"task_timeout": timeout, "worker_memory": worker_memory}
+        telling = Telling(on_death, on_progress)
+        given = (initializer, initargs)
+        self._pool = Pool(max_workers, given, setup, limits, retry, max_attempts, zygote, telling)
         self._end = weakref.finalize(self, Pool.shut_down, self._pool, False, False)
         self._end.atexit = False  # see _at_exit()
 
@@ -85,7 +131,9 @@ class ProcessExecutor(futures.Executor):
         if pool.is_shut_down or pool.broken is not None:
             pool.check_open()
         try:
-            work = Work(future, fn, flags, args, pool.path.news())
+            seed = next(self._calls) if self._flags else 0
+            flags |= self._flags
+            work = Work(future, fn, flags, args, pool.path.news(), self._ns_max, seed)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # as the standard library: what cannot be pickled fails
@@ -120,3 +168,17 @@ class ProcessExecutor(futures.Executor):
     def worker_count(self) -> int:
         """Processes that run calls."""
         return self._max_workers
+
+    def __repr__(self) -> str:
+        if "_pool" not in vars(self):
+            return "<leveret.ProcessExecutor, not opened>"
+        pool = self._pool
+        if pool.broken is not None:
+            state = "broken"
+        elif pool.is_shut_down:
+            state = "closed" if pool.closed.is_set() else "closing"
+        else:
+            state = "open"
+        about = f"{self._max_workers} workers, {state}"
+        calls = f"{len(pool.waiting)} calls waiting, {pool.under_way} under way"
+        return f"<leveret.ProcessExecutor on 'processes', {about}, {calls}>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..wire import chunks
 from ..wire.functions import known_function
@@ -10,15 +10,24 @@ from ..wire.pickling import CALL_BUFFERS_MAX, CHUNK, REQUEST, dump_arguments, du
 from .future import Future
 from .names import call_name
 
+if TYPE_CHECKING:
+    from .mortem import Death
+
 
 class Work:
-    """A call, from submit() to the end of its future."""
+    """A call, from submit() to the end of its future.
+
+    Its address is its number: a worker that is in it says so.
+    """
 
     __slots__ = (
         "args",
+        "blind",
         "buffers",
+        "deaths",
         "function",
         "future",
+        "hits",
         "is_back",
         "key",
         "request",
@@ -27,15 +36,25 @@ class Work:
     )
 
     def __init__(
-        self, future: Future, function: Any, flags: int, args: Any, path: bytes = b""
+        self,
+        future: Future,
+        function: Any,
+        flags: int,
+        args: Any,
+        path: bytes = b"",
+        ns_max: int = 0,
+        seed: int = 0,
     ) -> None:
-        """path: the pickle of sys.path, when workers do not know it."""
+        """path: the pickle of sys.path, when workers do not know it. ns_max: see REQUEST."""
         self.future = future
         self.function = function
         self.args = args
         self.is_back = False  # its end has been counted
         self.reserved = 0
         self.retries = 0
+        self.deaths: tuple[Death, ...] = ()  # of workers that were in it
+        self.blind = 0
+        self.hits = 0  # how often it was run again for what others had left behind
         known = known_function(function)
         pickled = b"" if known is None else known.pickled
         # Under this, how long calls of the function take and how large results are is known.
@@ -48,10 +67,14 @@ class Work:
             data, self.buffers = dumps((function, *args), CALL_BUFFERS_MAX)
         else:
             data, self.buffers = dump_arguments(args)
-        self.request = REQUEST.pack(flags, len(pickled), len(path)) + pickled + path + data
+        head = REQUEST.pack(flags, len(pickled), len(path), id(self), ns_max, seed)
+        self.request = head + pickled + path + data
 
     def size(self) -> int:
         return len(self.request) + sum(each.nbytes for each in self.buffers)
+
+    def items(self) -> int:
+        return len(self.args) if isinstance(self.args, list) else 1
 
     def name(self) -> str:
         """The call as messages name it."""

@@ -29,14 +29,16 @@ RESULT_BUFFERS_MAX = 4096
 BUFFER_BYTES_MIN = 4096  # smaller buffers are pickled: copying them costs less than a view
 PLAIN_ITEMS_MAX = 64  # to look through larger containers costs more than is gained
 
-# A request: flags, bytes of the function, bytes of the search path; then the function, if it is one
-# that workers keep, the path, if it has changed, and the rest, which is one of
+# A request: flags, bytes of the function, bytes of the search path, the call's mark, after how many
+# nanoseconds it is killed (0: never), and what seeds it; then the function, if it is one that
+# workers keep, the path, if it has changed, and the rest, which is one of
 #   (args, kwargs)            of a function that workers keep
 #   (function, args, kwargs)  of another
 #   [args ...]                with CHUNK: for each call of the function, when these are atoms
 #   a chunk's parts           with CHUNK and APART: see chunks.py
-REQUEST = struct.Struct("<III")
+REQUEST = struct.Struct("<III4xQQQ")
 CHUNK, APART = 1, 2
+SEEDED = 4  # random numbers are seeded for this call
 
 # A reply: its check, kind, number of buffers, bytes of the pickle, nanoseconds, bytes in all. Then
 # the buffers' sizes, the pickle, and the buffers, each at a multiple of 64. The check is over all
@@ -44,6 +46,7 @@ CHUNK, APART = 1, 2
 # what comes of it.
 REPLY = struct.Struct("<IIIqqq")
 VALUE, ERROR, BROKEN, IN_FILE = range(4)
+NOTED = 16  # added to the kind: the last buffer holds notes (wire.notes)
 FILE = struct.Struct("<qqq")  # process, file number, inode: where a reply is that found no room
 SIZES = struct.Struct("<q")
 CHECK = struct.Struct("<I")
@@ -198,8 +201,8 @@ def write_reply(
         at += each.nbytes
 
 
-def read_reply(place: memoryview) -> tuple[int, Any, int, int]:
-    """(kind, value, nanoseconds, bytes); arrays in the value use the memory of `place`."""
+def read_reply(place: memoryview) -> tuple[int, Any, int, int, memoryview | None]:
+    """(kind, value, nanoseconds, bytes, notes); arrays in the value use the memory of `place`."""
     check, _, count, length, *_ = REPLY.unpack_from(place)
     at = REPLY.size + SIZES.size * count
     if length < 0 or at + length > len(place):
@@ -210,9 +213,9 @@ def read_reply(place: memoryview) -> tuple[int, Any, int, int]:
     _, kind, count, length, ns, size = REPLY.unpack_from(head)
     pickled = head[at : at + length]
     if kind == IN_FILE:
-        return kind, FILE.unpack_from(pickled), ns, size
+        return kind, FILE.unpack_from(pickled), ns, size, None
     if count == 0:
-        return kind, pickle.loads(pickled), ns, size
+        return kind, pickle.loads(pickled), ns, size, None
     sizes = [SIZES.unpack_from(head, REPLY.size + SIZES.size * i)[0] for i in range(count)]
     at += length
     buffers = []
@@ -220,4 +223,5 @@ def read_reply(place: memoryview) -> tuple[int, Any, int, int]:
         at = (at + 63) // 64 * 64
         buffers.append(place[at : at + each])
         at += each
-    return kind, pickle.loads(pickled, buffers=buffers), ns, size
+    noted = buffers.pop() if kind & NOTED else None
+    return kind & ~NOTED, pickle.loads(pickled, buffers=buffers), ns, size, noted

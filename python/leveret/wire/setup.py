@@ -12,6 +12,7 @@ import fcntl
 import os
 import struct
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -106,3 +107,20 @@ class WorkerSetup:
 
     def mark(self, is_running: bool) -> None:
         _MARK.pack_into(self._marks, self._at, self._mark if is_running else 0)
+
+
+@dataclass
+class Setup:
+    """What all workers of an executor are told; pickled."""
+
+    initializer: bytes = b""  # pickled (initializer, initargs); empty: none
+    calls_max: int = -1  # until a process is replaced; below 0: for ever
+    about: About = field(default_factory=lambda: About(0, b""))
+    pages: list[int] = field(default_factory=list)  # the host's numbers of their files, by worker
+    env: list[dict[str, str | None]] = field(default_factory=list)  # by worker; empty: the host's
+    cwd: str | None = None
+    seed: int = 0
+    is_seed_given: bool = False
+    levels: dict[str, int] = field(default_factory=dict)  # of loggers; "": the root's
+    forwards_logs: bool = True
+    forwards_output: bool = False

@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
+import _thread
+import contextlib
+import os
 import pickle
 import sys
 import time
 import traceback
+import warnings
 from typing import Any
 
 from .. import _core
-from ..wire import by_value, chunks
+from ..wire import by_value, chunks, page
 from ..wire.errors import dump_error
+from ..wire.page import CALL
 from ..wire.pickling import (
     APART,
     BROKEN,
     CHUNK,
     ERROR,
     IN_FILE,
+    NOTED,
     REQUEST,
+    SEEDED,
     VALUE,
     dump_result,
     reply_size,
     write_reply,
 )
-from ..wire.setup import About, WorkerSetup
-from . import multiprocess
+from ..wire.setup import About, Setup, WorkerSetup
+from . import ending, multiprocess, notes, own_page, seeding
 from .functions import functions
 from .large_replies import make_file
+from .own_page import Own
+
+# The kill comes when the time is over. What is written of the call is written before, by so much
+# that a busy machine finds time for it.
+_OVERRUN_NS_MAX = 250_000_000
+
+preload_failures: list[str] = []  # of the program that this process was forked from
 
 _HERE = __name__.rpartition(".")[0]  # the package
 
@@ -38,28 +52,56 @@ class _Process:
     calls_left = -1  # until it is replaced; below 0: for ever
     about = About(0, b"")
     path = b""  # the host's search path, as it was sent last
+    seed = 0  # of the executor
+    threads = 0  # beside the main one when the last call was over
 
 
 class Broken(Exception):
     """The initializer failed."""
 
 
-def _set_up(file: int, size: int) -> None:
-    """Runs the executor's initializer, once in this process."""
-    given = WorkerSetup(file, size)
+def _meet(place: int, size: int) -> tuple[WorkerSetup, Setup]:
+    given = WorkerSetup(place, size)
+    return given, pickle.loads(given.pickled)
+
+
+def _set_up(given: WorkerSetup, setup: Setup) -> None:
+    """Makes this process what the executor wants, and runs its initializer; once."""
     given.mark(True)
     try:
-        about, setup = pickle.loads(given.pickled)
-        _Process.about = about
-        multiprocess.set_up(about)  # before what it may have to do with is loaded
-        (initializer, initargs, _Process.calls_left), made = functions.load(setup)
-        if initializer is not None:
+        _Process.about = setup.about
+        multiprocess.set_up(setup.about)  # before what it may have to do with is loaded
+        index = _core.worker_index() or 0
+        own_page.watch()
+        ending.forget()
+        _set_environment(setup, index)
+        lives = int(Own.words[page.LIVES])
+        seeding.seed_all(setup.seed, index, lives, is_given=setup.is_seed_given)
+        notes.begin(setup)
+        for each in preload_failures:
+            warnings.warn(each, RuntimeWarning, stacklevel=1)
+        if setup.initializer:
+            (initializer, initargs), made = functions.load(setup.initializer)
             functions.set_up(initializer, initargs, made)
+        own_page.watch()
+        _Process.calls_left = setup.calls_max
+        _Process.seed = setup.seed
+        _Process.threads = _thread._count()
     except BaseException as error:
         raise Broken(describe(error)) from error
     finally:
         given.mark(False)
     _Process.is_set_up = True
+
+
+def _set_environment(setup: Setup, index: int) -> None:
+    for name, value in setup.env[index].items() if setup.env else ():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    if setup.cwd is not None:
+        os.chdir(setup.cwd)
 
 
 def describe(error: BaseException) -> str:
@@ -112,8 +154,10 @@ def _follow(path: bytes) -> None:
         by_value.forget_searches()
 
 
-def _call(request: memoryview, buffers: list[memoryview]) -> Any:
-    flags, length, path_length = REQUEST.unpack_from(request)
+def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview]) -> Any:
+    flags, length, path_length, _, _, seed = head
+    if flags & SEEDED:
+        seeding.seed_all(_Process.seed, "call", seed, is_given=True)
     at = REQUEST.size + length
     if path_length:
         _follow(bytes(request[at : at + path_length]))
@@ -139,6 +183,9 @@ def _dump_error(error: BaseException) -> bytes:
 def _reply(
     reply: memoryview, kind: int, pickled: bytes, buffers: list[memoryview], ns: int
 ) -> None:
+    if notes.has_any():
+        kind |= NOTED
+        buffers = [*buffers, memoryview(notes.take())]
     size = reply_size(len(pickled), buffers)
     if size > len(reply):
         where = make_file(_Process.about.replies, kind, pickled, buffers, ns, size)
@@ -163,14 +210,52 @@ def run(
     reply: memoryview,
     buffers: list[memoryview],
 ) -> None:
-    """Runs one call; what goes wrong in it is part of the reply."""
+    """Runs one call, which is marked in the page from its begin until nothing is left of it."""
+    is_first = not _Process.is_set_up
+    if is_first and Own.place is None:
+        with contextlib.suppress(Exception):  # told when it is read again
+            own_page.open_page(_meet(setup, setup_bytes)[1], _core.worker_index() or 0)
+    head = REQUEST.unpack_from(request)
+    ns_max = head[4]
+    Own.words[CALL] = head[3]
+    if ns_max:
+        own_page.rewind()
+        _core.set_timer(max(1, ns_max - min(ns_max // 4, _OVERRUN_NS_MAX)))
+    _run((setup, setup_bytes), head, request, reply, buffers)
+    _flush()
+    if ns_max:
+        _core.set_timer(0)
+    threads = _thread._count()
+    if threads != _Process.threads:
+        _Process.threads = threads
+        own_page.note_threads(_name(bytes(request[REQUEST.size : REQUEST.size + head[1]])))
+    if is_first:
+        Own.words[page.HAS_RUN] = 1
+    Own.words[CALL] = 0
+
+
+def _name(pickled: bytes) -> str:
+    """The function of a call that is over."""
+    if not pickled:
+        return "a function that went by value"
+    return str(getattr(functions.keep(pickled).function, "__qualname__", "a callable object"))
+
+
+def _run(
+    place: tuple[int, int],
+    head: tuple[int, ...],
+    request: memoryview,
+    reply: memoryview,
+    buffers: list[memoryview],
+) -> None:
+    """Writes the reply of a call; what goes wrong in it is part of the reply."""
     begin = time.perf_counter_ns()
     views: list[memoryview] = []
     value: Any = None
     try:
         if not _Process.is_set_up:
-            _set_up(setup, setup_bytes)
-        value = _call(request, buffers)
+            _set_up(*_meet(*place))
+        value = _call(head, request, buffers)
         pickled, views = dump_result(value)
         kind = VALUE
     except BaseException as error:
@@ -184,4 +269,3 @@ def run(
         _Process.calls_left -= 1
         if _Process.calls_left == 0:
             _core.retire_worker()
-    _flush()

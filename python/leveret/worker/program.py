@@ -6,22 +6,38 @@ runs nothing of the host's main module.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
+import signal
 from collections.abc import Iterable
 from typing import Callable
 
 from .. import _core
 
 
+def _pass_over(number: int, frame: object) -> None:
+    """SIGINT is for the host, which ends what is to end. (SIG_IGN would be inherited.)"""
+
+
+def _import(name: str) -> str:
+    """What is wrong with a module: told with the first result; a call that needs it reports it."""
+    try:
+        importlib.import_module(name)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == name:
+            return ""  # the host has told that
+        return f"preload: {name}: {type(error).__name__}: {error}"
+    return ""
+
+
 def main(preload: Iterable[str] = (), runs_python: bool = False) -> None:
     """Becomes the source of worker processes; returns only if no runtime started this program."""
+    signal.signal(signal.SIGINT, _pass_over)
     run: Callable[..., None] | None = None
+    end: Callable[[], None] | None = None
+    failures: list[str] = []
     if runs_python:
-        from . import calls
+        from . import calls, ending
 
-        run = calls.run
-    for name in preload:
-        with contextlib.suppress(Exception):  # the task that needs it reports what is wrong
-            importlib.import_module(name)
-    _core.run_worker_program(run)
+        run, end, failures = calls.run, ending.end, calls.preload_failures
+    failures.extend(filter(None, map(_import, preload)))
+    _core.run_worker_program(run, end)

@@ -1,0 +1,137 @@
+"""Post-mortem: what is known of the death of a worker, and whom it is blamed on.
+
+Every worker has a page (leveret/wire/page.py). It says which call the worker was in, which threads
+earlier calls had left behind, and holds what faulthandler wrote.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import re
+import signal
+from typing import Any
+
+from .. import _core
+from ..wire import page
+
+_SEALS = 1 | 2 | 4  # F_SEAL_SEAL, SHRINK, GROW: what a worker writes there ends where the page does
+_F_ADD_SEALS = 1033
+
+_OWN_FRAMES = re.compile(
+    r'^  File "(?:[^"]*/leveret/worker/\w+\.py|<string>)", line \d+ in .*\n', re.MULTILINE
+)
+# Below the call itself; its first line may be one of the extension module, where it crashed there.
+_OWN_C_FRAMES = re.compile(
+    r"^((?:Current thread's )?C stack[^\n]*\n)([^\n]*\n(?:(?![^\n]*/leveret/_core)[^\n]+\n)*)"
+    r"(?:[^\n]+\n?)*",
+    re.MULTILINE,
+)
+_NO_FRAMES = re.compile(r"^((?:Current t|T)hread 0x[^\n]*first\):\n)\n", re.MULTILINE)
+_MODULES = re.compile(r"^Extension modules: .*\n?", re.MULTILINE)
+_CURRENT = re.compile(r"^Current thread 0x([0-9a-f]+)[^\n]*\n(  Garbage-collecting\n)?", re.M)
+
+
+class Pages:
+    """The pages of an executor's workers."""
+
+    def __init__(self, workers: int) -> None:
+        self.files: list[int] = []
+        self.deaths: _core.Obituaries
+        self.places: list[mmap.mmap] = []
+        try:
+            for index in range(workers):
+                flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
+                self.files.append(os.memfd_create(f"leveret-page-{index}", flags))
+                os.ftruncate(self.files[-1], page.BYTES)
+                fcntl.fcntl(self.files[-1], _F_ADD_SEALS, _SEALS)
+                self.places.append(mmap.mmap(self.files[-1], page.BYTES))
+            self.deaths = _core.Obituaries(self.places)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Nobody may read or write them any more."""
+        while self.places:
+            self.places.pop().close()
+        while self.files:
+            os.close(self.files.pop())
+
+
+class Death:
+    """The end of one worker process."""
+
+    def __init__(self, worker: int, how: int, head: bytes, notes: bytes, text: bytes) -> None:
+        words = memoryview(head).cast("Q")
+        self.worker = worker
+        self.how = how
+        self.notes = notes
+        self.call: int = words[page.CALL]
+        self.is_blind = not words[page.IS_OPEN]  # it had no page
+        self.signal = words[page.SIGNAL] & 0xFF or (os.WTERMSIG(how) if how & 0x7F else 0)
+        if how == -1:
+            self.signal = signal.SIGKILL  # with its zygote
+        self.traceback = _readable(text)
+        found = _CURRENT.search(self.traceback)
+        # What is collected may be what an earlier call has left.
+        is_garbage = found is not None and bool(found[2]) and words[page.HAS_RUN] != 0
+        self.whose = "while garbage of earlier calls was collected" if is_garbage else ""
+        for i in range(min(words[page.THREADS], page.THREADS_MAX)):
+            ident, name = page.THREAD.unpack_from(head, page.THREADS_AT + i * page.THREAD.size)
+            if found is not None and int(found[1], 16) == ident:
+                left_by = name.rstrip(b"\0").decode("utf-8", "replace")
+                self.whose = f"in a thread that an earlier call of {left_by} has left behind"
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the call that was marked is to blame."""
+        return not self.whose
+
+    def how_it_ended(self) -> str:
+        if self.how == -1:
+            return "its process was gone, with the one that it was started from"
+        if self.signal == 0:
+            return f"it called exit({os.waitstatus_to_exitcode(self.how)})"
+        return f"signal {self.signal}{_names.get(self.signal, '')}"
+
+
+_names = {s.value: f" ({s.name})" for s in signal.Signals}
+
+
+def _readable(text: bytes) -> str:
+    """What a broken process wrote, as text that a terminal may be given."""
+    read = text.decode("utf-8", "replace")
+    read = "".join(c if c.isprintable() or c in "\n\t" else "?" for c in read)
+    read = _OWN_C_FRAMES.sub(r"\1\2", _MODULES.sub("", _OWN_FRAMES.sub("", read)))
+    read = _NO_FRAMES.sub(
+        r"\1  (in the function itself, which is not one of Python)\n\n", read + "\n"
+    )
+    return re.sub(r"\n{3,}", "\n\n", read).strip("\n")
+
+
+def how_it_ended(task_code: int) -> str:
+    """The same from what the runtime says, where no death was seen."""
+    if task_code < 0:
+        return f"signal {-task_code}{_names.get(-task_code, '')}"
+    return f"it called exit({task_code})" if task_code else "it was gone"
+
+
+class Mortem:
+    """The deaths of an executor's workers."""
+
+    def __init__(self, workers: int) -> None:
+        self.pages = Pages(workers)
+        self.deaths = self.pages.deaths
+        self.blind = 0  # deaths of workers that had no page: what they were in is not known
+
+    def take(self) -> list[Death]:
+        found: list[Any] = self.deaths.take()
+        made = [Death(*each) for each in found]
+        self.blind += sum(each.is_blind for each in made)
+        return made
+
+    def close(self) -> None:
+        self.deaths.close()
+        self.pages.close()

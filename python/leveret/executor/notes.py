@@ -1,0 +1,87 @@
+"""What calls have logged, warned of and printed, told in the host as if they had run here."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+import types
+import warnings
+from typing import Any
+
+from ..wire.notes import ERRORS, LOG, OUTPUT, WARNING, WORKER, frames
+
+
+def levels() -> dict[str, int]:
+    """The levels of this process's loggers, which workers use as well."""
+    found = {"": logging.getLogger().level}
+    for name, logger in list(logging.Logger.manager.loggerDict.items()):
+        if isinstance(logger, logging.Logger) and logger.level != logging.NOTSET:
+            found[name] = logger.level
+    return found
+
+
+def tell_of_reply(data: memoryview) -> None:
+    tell(data[WORKER.size :], WORKER.unpack_from(data)[0])
+
+
+def tell(data: bytes | memoryview, worker: int) -> None:
+    """Passes notes on: log records to their loggers' handlers, the rest to where it would go."""
+    for kind, content in frames(data):
+        _tell_one(kind, content, worker)
+
+
+def _tell_one(kind: int, content: Any, worker: int) -> None:
+    try:
+        _TELLERS[kind](content, worker)
+    except Exception as error:  # a filter that raises, a closed file: no reason to lose a result
+        report_error(error, _TELLERS.get(kind))
+
+
+def report_error(error: BaseException, about: object) -> None:
+    """Reports an exception of a function of the user's."""
+    told = types.SimpleNamespace(
+        exc_type=type(error),
+        exc_value=error,
+        exc_traceback=error.__traceback__,
+        err_msg="Exception ignored in leveret.ProcessExecutor",
+        object=about,
+    )
+    sys.unraisablehook(told)
+
+
+def _tell_record(about: dict[str, Any], worker: int) -> None:
+    record = logging.makeLogRecord(about)
+    record.leveret_worker = worker
+    logger = logging.getLogger(None if record.name == "root" else record.name)
+    if logger.isEnabledFor(record.levelno):
+        logger.handle(record)
+
+
+def _tell_warning(about: tuple[str, tuple[str, str], str, int], worker: int) -> None:
+    text, (module, name), filename, lineno = about
+    category: Any = UserWarning
+    try:
+        category = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):  # of a module that is not here, or of the worker's main
+        text = f"{name}: {text}"
+    try:
+        warnings.warn_explicit(text, category, filename, lineno)
+    except category:  # a filter makes an error of it: there is nobody here whose error it would be
+        warnings.showwarning(text, category, filename, lineno)
+
+
+def _tell_output(text: str, worker: int) -> None:
+    sys.stdout.write(text)
+
+
+def _tell_errors(text: str, worker: int) -> None:
+    sys.stderr.write(text)
+
+
+_TELLERS: dict[int, Any] = {
+    LOG: _tell_record,
+    WARNING: _tell_warning,
+    OUTPUT: _tell_output,
+    ERRORS: _tell_errors,
+}

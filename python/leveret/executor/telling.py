@@ -1,0 +1,100 @@
+"""The user's callbacks on deaths and progress, on a thread of their own."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any, Callable, Optional
+
+from .notes import report_error
+
+if TYPE_CHECKING:
+    from .mortem import Death
+    from .work import Work
+
+OnDeath = Callable[[Optional[str], int, int, Optional[str]], object]
+OnProgress = Callable[[int, int, int], object]
+
+END_SECONDS_MAX = 5.0  # close() waits so long for callbacks
+
+
+class Telling:
+    """Calls what is to be told; one at a time, in order, and never on a thread of the user's.
+
+    Of progress only the latest is told when it comes faster than the callback takes.
+    """
+
+    def __init__(self, on_death: OnDeath | None, on_progress: OnProgress | None) -> None:
+        for name, given in (("on_death", on_death), ("on_progress", on_progress)):
+            if given is not None and not callable(given):
+                raise TypeError(f"{name} must be a callable, not {given!r}")
+        self.on_death = on_death
+        self.on_progress = on_progress
+        self.total = self.done = self.failed = 0  # calls; in a map(), items
+        self.queue: deque[tuple[Any, ...]] = deque()
+        self.news = threading.Condition()
+        self.has_progress = False
+        self.is_closing = False
+        self.thread: threading.Thread | None = None
+
+    def add(self, work: Work) -> None:
+        """A call was submitted. With the pool's lock."""
+        self.total += work.items()
+
+    def end(self, work: Work, has_failed: bool, is_split: bool) -> None:
+        """A call has ended; is_split: its items are submitted again, one by one."""
+        with self.news:
+            if is_split:
+                self.total -= work.items()
+            else:
+                self.done += work.items()
+                self.failed += work.items() if has_failed else 0
+            self.has_progress = True
+            self._wake()
+
+    def tell_death(self, death: Death, work: Work | None) -> None:
+        if self.on_death is None:
+            return
+        name = None if work is None else work.name()
+        attempt = 0 if work is None else len(work.deaths)
+        with self.news:
+            self.queue.append((name, death.signal, attempt, death.traceback or None))
+            self._wake()
+
+    def _wake(self) -> None:
+        if self.thread is None and not self.is_closing:
+            self.thread = threading.Thread(target=self._run, name="leveret-teller", daemon=True)
+            self.thread.start()
+        self.news.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self.news:
+                while not self.queue and not self.has_progress:
+                    if self.is_closing:
+                        return
+                    self.news.wait()
+                death = self.queue.popleft() if self.queue else None
+                progress = None
+                if death is None:
+                    self.has_progress = False
+                    progress = (self.done, self.failed, self.total)
+            if death is not None:
+                self._call(self.on_death, death)
+            elif progress is not None:
+                self._call(self.on_progress, progress)
+
+    def _call(self, callback: Any, args: tuple[Any, ...]) -> None:
+        try:
+            callback(*args)
+        except BaseException as error:
+            report_error(error, callback)
+
+    def close(self) -> None:
+        """Waits until everything was told, but not for ever."""
+        with self.news:
+            self.is_closing = True
+            self.news.notify()
+        thread = self.thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(END_SECONDS_MAX)

@@ -1,0 +1,165 @@
+"""What a call logs, warns of and prints, kept for its host.
+
+Log records come here by a handler of the root logger, which makes way for a program that configures
+logging itself in its workers. Notes are kept twice: for the reply, and in the page, where they are
+found if the call crashes.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import logging
+import os
+import sys
+import threading
+import warnings
+from collections import deque
+from typing import Any, Callable, ClassVar, TextIO
+
+from .. import _core
+from ..wire import page
+from ..wire.notes import ERRORS, LOG, NOTES_BYTES_MAX, OUTPUT, WARNING, WORKER, frame
+from ..wire.setup import Setup
+from .own_page import Own
+
+_TEXT_MAX = 16 << 10  # of one message; a longer one is cut
+
+
+class _Kept:
+    """Frames for the next reply."""
+
+    frames: ClassVar[deque[bytes]] = deque()
+    size = 0
+    dropped = 0
+    lock = threading.RLock()  # a destructor may log while something is kept
+
+
+def keep(kind: int, content: Any) -> None:
+    made = frame(kind, content)
+    with _Kept.lock:
+        _Kept.frames.append(made)
+        _Kept.size += len(made)
+        while _Kept.size > NOTES_BYTES_MAX:
+            _Kept.size -= len(_Kept.frames.popleft())
+            _Kept.dropped += 1
+        _keep_in_page(made)
+
+
+def _keep_in_page(made: bytes) -> None:
+    place = Own.place
+    if place is None or len(made) > page.NOTES_BYTES:
+        return
+    used = Own.words[page.USED]
+    if used + len(made) > page.NOTES_BYTES:  # the last ones: what came before the crash
+        Own.words[page.USED] = used = 0
+    at = page.HEAD_BYTES + used
+    place[at : at + len(made)] = made
+    Own.words[page.USED] = used + len(made)
+
+
+def has_any() -> bool:
+    return bool(_Kept.frames)
+
+
+def take() -> bytes:
+    """Everything since the last reply."""
+    with _Kept.lock:
+        if _Kept.dropped:
+            text = f"{_Kept.dropped} earlier notes of this call were dropped"
+            about = {"name": "leveret", "levelno": logging.WARNING, "levelname": "WARNING"}
+            _Kept.frames.append(frame(LOG, {**about, "msg": text}))
+        taken = WORKER.pack(_core.worker_index() or 0) + b"".join(_Kept.frames)
+        _Kept.frames.clear()
+        _Kept.size = _Kept.dropped = 0
+        Own.words[page.USED] = 0
+    return taken
+
+
+def _is_simple(value: object) -> bool:
+    return value is None or type(value) in (str, int, float, bool)
+
+
+class _Forwarder(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            text = record.getMessage()
+        except Exception as error:  # arguments that do not fit the message
+            text = f"{record.msg!r} ({type(error).__name__}: {error})"
+        about = {}
+        for key, value in vars(record).items():
+            about[key] = value if _is_simple(value) else repr(value)
+        if record.exc_info and not record.exc_text:
+            about["exc_text"] = logging.Formatter().formatException(record.exc_info)
+        about.update(msg=text[:_TEXT_MAX], args=None, exc_info=None)
+        keep(LOG, about)
+
+
+def _forward_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    where = (category.__module__, category.__qualname__)
+    keep(WARNING, (str(message)[:_TEXT_MAX], where, filename, lineno))
+
+
+class _Output(io.TextIOBase):
+    """In place of sys.stdout or sys.stderr."""
+
+    def __init__(self, kind: int) -> None:
+        self.kind = kind
+
+    def write(self, text: str) -> int:
+        for at in range(0, len(text), _TEXT_MAX):
+            keep(self.kind, text[at : at + _TEXT_MAX])
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+
+def _forward_records(setup: Setup) -> Callable[[], None]:
+    """Returns what undoes it."""
+    root, forwarder, configure = logging.getLogger(), _Forwarder(), logging.basicConfig
+
+    def make_way(**options: Any) -> None:
+        root.removeHandler(forwarder)
+        configure(**options)
+
+    for name, level in setup.levels.items():
+        logging.getLogger(name or None).setLevel(level)
+    root.addHandler(forwarder)
+    # It does nothing if there is a handler.
+    functools.update_wrapper(make_way, configure)
+    logging.basicConfig = make_way
+    return functools.partial(root.removeHandler, forwarder)
+
+
+def _give_back(
+    undo: Callable[[], None] | None, show: Callable[..., Any], out: Any, errors: Any
+) -> None:
+    """In a process that a call has forked: nobody takes its notes."""
+    _Kept.lock = threading.RLock()
+    if undo is not None:
+        undo()
+    warnings.showwarning = show
+    if isinstance(sys.stdout, _Output):
+        sys.stdout = out
+    if isinstance(sys.stderr, _Output):
+        sys.stderr = errors
+
+
+def begin(setup: Setup) -> None:
+    """Has notes kept, as the executor was told."""
+    before = (warnings.showwarning, sys.stdout, sys.stderr)
+    undo = _forward_records(setup) if setup.forwards_logs else None
+    os.register_at_fork(after_in_child=lambda: _give_back(undo, *before))
+    if setup.forwards_logs:
+        warnings.showwarning = _forward_warning
+    if setup.forwards_output:
+        sys.stdout = _Output(OUTPUT)
+        sys.stderr = _Output(ERRORS)

@@ -1,0 +1,96 @@
+"""A worker's own page: its marks, and the last words of a call that crashes."""
+
+from __future__ import annotations
+
+import array
+import faulthandler
+import fcntl
+import mmap
+import os
+import sys
+import threading
+from typing import ClassVar
+
+from .. import _core
+from ..wire import page
+from ..wire.setup import Setup
+
+_FILE_MIN = 200  # above what programs that close all files, or count on a number, know of
+
+
+class Own:
+    """The page of this process; words that nobody reads where it has none."""
+
+    place: mmap.mmap | None = None
+    words: memoryview = memoryview(array.array("Q", [0] * page.WORDS))
+    file = -1
+    left: ClassVar[
+        dict[int, str]
+    ] = {}  # threads that calls have left behind, and by which function
+
+
+def open_page(setup: Setup, index: int) -> None:
+    """Maps the page of this worker; without it (a /proc that hides) calls run all the same."""
+    try:
+        found = os.open(
+            f"/proc/{setup.about.pid}/fd/{setup.pages[index]}", os.O_RDWR | os.O_CLOEXEC
+        )
+        try:
+            Own.file = fcntl.fcntl(found, fcntl.F_DUPFD_CLOEXEC, _FILE_MIN)
+        except OSError:  # fewer files are allowed
+            Own.file = os.dup(found)
+        os.close(found)
+        Own.place = mmap.mmap(Own.file, page.BYTES)
+    except (OSError, ValueError, IndexError):
+        return
+    Own.words = memoryview(Own.place).cast("Q")[: page.HEAD_BYTES // 8]
+    Own.words[page.LIVES] += 1
+    Own.words[page.IS_OPEN] = 1
+    os.register_at_fork(after_in_child=_give_up)
+
+
+def watch() -> None:
+    """Has fatal signals and the end of a call's time written to the page.
+
+    Again after the initializer, which may have told faulthandler otherwise.
+    """
+    if Own.place is None:
+        return
+    rewind()
+    faulthandler.disable()
+    _core.watch_signals(Own.file, Own.place)
+    faulthandler.enable(file=Own.file, all_threads=True)
+    faulthandler.register(_core.overrun_signal(), file=Own.file, all_threads=True, chain=False)
+
+
+def rewind() -> None:
+    """Takes back what was written of a call that was nearly over its time."""
+    if Own.place is None:
+        return
+    at = page.TEXT_AT
+    if Own.place[at]:
+        Own.place[at : page.BYTES] = bytes(page.BYTES - at)
+    os.lseek(Own.file, at, os.SEEK_SET)
+
+
+def note_threads(function: str) -> None:
+    """Remembers which function has left threads behind: they may crash in calls of others."""
+    alive = set(sys._current_frames())
+    alive.discard(threading.main_thread().ident or 0)
+    left = {ident: Own.left.get(ident, function) for ident in alive}
+    Own.left = left
+    if Own.place is None:
+        return
+    entries = list(left.items())[-page.THREADS_MAX :]
+    for i, (ident, name) in enumerate(entries):
+        at = page.THREADS_AT + i * page.THREAD.size
+        page.THREAD.pack_into(Own.place, at, ident, name.encode("utf-8", "replace")[:48])
+    Own.words[page.THREADS] = len(entries)
+
+
+def _give_up() -> None:
+    """In a process that a call has forked: the page is the worker's."""
+    faulthandler.unregister(_core.overrun_signal())
+    faulthandler.disable()
+    Own.words = memoryview(array.array("Q", [0] * page.WORDS))
+    Own.place = None
