@@ -8,7 +8,7 @@ function(leveret_test_cases program label seconds)
   set(list ${CMAKE_CURRENT_BINARY_DIR}/${program}_cases.cmake)
   add_custom_command(TARGET ${program} POST_BUILD BYPRODUCTS ${list} VERBATIM
     COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:${program}> -D LIST=${list} -D LABEL=${label}
-      -D SECONDS=${seconds} -P ${PROJECT_SOURCE_DIR}/tests/cases.cmake)
+      -D EMULATOR=${CMAKE_CROSSCOMPILING_EMULATOR} -D SECONDS=${seconds} -P ${PROJECT_SOURCE_DIR}/tests/cases.cmake)
   set_property(TARGET ${program} APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cases.cmake)
   # A program that was not built is a test that fails, not one that is missing.
   set(include ${CMAKE_CURRENT_BINARY_DIR}/${program}_include.cmake)
@@ -22,7 +22,11 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
   return()
 endif()
 
-execute_process(COMMAND ${PROGRAM} --gtest_list_tests OUTPUT_VARIABLE listed RESULT_VARIABLE code TIMEOUT 60)
+set(runner)
+if(EMULATOR)
+  set(runner "[==[${EMULATOR}]==] ")
+endif()
+execute_process(COMMAND ${EMULATOR} ${PROGRAM} --gtest_list_tests OUTPUT_VARIABLE listed RESULT_VARIABLE code TIMEOUT 60)
 if(NOT code EQUAL 0)
   file(REMOVE ${PROGRAM})
   message(FATAL_ERROR "${PROGRAM} does not list its cases: ${code}\n${listed}")
@@ -42,7 +46,7 @@ foreach(line IN LISTS lines)
       set(filter "${name}/*")
     endif()
     if(NOT name STREQUAL last)
-      string(APPEND text "add_test([==[${name}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${filter}]==])\n"
+      string(APPEND text "add_test([==[${name}]==] ${runner}[==[${PROGRAM}]==] [==[--gtest_filter=${filter}]==])\n"
         "set_tests_properties([==[${name}]==] PROPERTIES LABELS ${LABEL} TIMEOUT ${SECONDS}\n"
         "  FAIL_REGULAR_EXPRESSION [==[Running 0 tests]==])\n")
     endif()

@@ -10,6 +10,7 @@
 A task runs native code: see leveret.load(), leveret.procedure() and leveret.builtin().
 """
 
+import sys
 from typing import TYPE_CHECKING
 
 from ._core import (
@@ -55,6 +56,10 @@ if TYPE_CHECKING:
     from .latency import include_folder, interleave
 
 __version__ = version()
+
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    # A free-threaded interpreter has switched it on for the extension, unless it was told not to.
+    raise ImportError("leveret needs the GIL: start Python without PYTHON_GIL=0 and -X gil=0")
 
 # Loaded when they are used: a worker process does not need them, and should start quickly.
 _LATER = {

@@ -1,8 +1,6 @@
 // From the buffer protocol to arguments: export, check element type and layout, describe rows.
 #include "buffers.hpp"
 
-#include <cstring>
-
 namespace lev::python {
 
 namespace {
@@ -88,14 +86,16 @@ void check_element(nb::handle array, const Py_buffer& view, const place& where) 
 
 // A mask is beside the memory that the task would see.
 void refuse_masked(nb::handle array, const place& where) {
-  PyObject* const bases = Py_TYPE(array.ptr())->tp_mro;
-  for (Py_ssize_t i = 0; bases != nullptr && i < PyTuple_GET_SIZE(bases); ++i) {
-    const auto* type = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, i));
-    if (std::strcmp(type->tp_name, "MaskedArray") == 0)
+  static PyTypeObject* plain = nullptr;  // one without a mask that lives as long as the process
+  PyTypeObject* const own = Py_TYPE(array.ptr());
+  if (own == plain) return;
+  for (const nb::handle base : nb::borrow<nb::tuple>(array.type().attr("__mro__"))) {
+    if (base.attr("__name__").equal(nb::str("MaskedArray")))
       refuse_argument(PyExc_TypeError, where,
                       "the array has a mask, which a task does not see; pass a.filled(value), or "
                       "a.data and a.mask as two arrays");
   }
+  if ((PyType_GetFlags(own) & Py_TPFLAGS_HEAPTYPE) == 0) plain = own;
 }
 
 // The NumPy array of something that keeps its memory in another way: data frames, Arrow, tensors.

@@ -59,7 +59,7 @@ bulk::bulk(const plan& p, nb::list tasks, session* owner)
   for (std::size_t i = 0; i < count_; ++i) {
     const nb::handle values = tasks[i];
     if (!PyTuple_Check(values.ptr())) raise_value_error("each task must be a tuple of arguments");
-    check_argument_count(p, PyTuple_GET_SIZE(values.ptr()), true);
+    check_argument_count(p, PyTuple_Size(values.ptr()), true);
     pack_task(p, nb::borrow<nb::tuple>(values), held(), i, nullptr,
               packed_.data() + i * p.slots.size());
   }

@@ -47,7 +47,7 @@ std::string text_of(nb::handle value) {
   const nb::object bytes =
       nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
   if (!bytes.is_valid()) nb::raise_python_error();
-  return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+  return {PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(PyBytes_Size(bytes.ptr()))};
 }
 
 // Options whose names differ are in docs/reference/python.md, too.
@@ -81,11 +81,25 @@ std::string thrown_text(const std::exception_ptr& thrown) {
 }
 
 bool is_iterable(nb::handle value) {
-  return Py_TYPE(value.ptr())->tp_iter != nullptr || PySequence_Check(value.ptr()) != 0;
+#ifdef Py_LIMITED_API
+  const bool iterates = PyType_GetSlot(Py_TYPE(value.ptr()), Py_tp_iter) != nullptr;
+#else  // before Python 3.10 the other way knows no types of the interpreter's own
+  const bool iterates = Py_TYPE(value.ptr())->tp_iter != nullptr;
+#endif
+  return iterates || PySequence_Check(value.ptr()) != 0;
 }
 
 std::string name_of_type(nb::handle value) {
+#ifdef Py_LIMITED_API
+  const nb::handle type = value.type();
+  std::string name = nb::cast<std::string>(type.attr("__name__"));
+  auto* made = reinterpret_cast<PyTypeObject*>(type.ptr());
+  if ((PyType_GetFlags(made) & Py_TPFLAGS_HEAPTYPE) != 0) return name;
+  const auto module = nb::cast<std::string>(type.attr("__module__"));
+  return module == "builtins" ? name : module + "." + name;
+#else
   return Py_TYPE(value.ptr())->tp_name;
+#endif
 }
 
 }  // namespace lev::python

@@ -51,7 +51,7 @@ std::string thrown_text(const std::exception_ptr& thrown);
 
 // is_empty_tuple() recognises the default of after= and locks= without iterating.
 inline bool is_empty_tuple(nb::handle value) noexcept {
-  return PyTuple_Check(value.ptr()) && PyTuple_GET_SIZE(value.ptr()) == 0;
+  return PyTuple_Check(value.ptr()) && PyTuple_Size(value.ptr()) == 0;
 }
 
 // is_iterable() tells whether nb::iter() would take it.

@@ -43,8 +43,8 @@ status wait_for_status(const deadline& end, Step&& step) {
 // column.
 bool is_task_list(const plan& p, nb::tuple values) {
   if (values.size() != 1 || (p.slots.size() == 1 && p.slots[0].what == kind::range)) return false;
-  PyObject* list = PyTuple_GET_ITEM(values.ptr(), 0);
-  return PyList_Check(list) && PyList_GET_SIZE(list) > 0 && PyTuple_Check(PyList_GET_ITEM(list, 0));
+  PyObject* list = PyTuple_GetItem(values.ptr(), 0);
+  return PyList_Check(list) && PyList_Size(list) > 0 && PyTuple_Check(PyList_GetItem(list, 0));
 }
 
 std::string text_of_dropped(const outcome& o) {

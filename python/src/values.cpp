@@ -122,9 +122,9 @@ lev::range to_range(nb::handle value, const place& where) {
       refuse_argument(PyExc_ValueError, where, "a range needs step 1");
     r = {integer_bits(value.attr("start"), index, where),
          integer_bits(value.attr("stop"), index, where)};
-  } else if (PyTuple_Check(value.ptr()) && PyTuple_GET_SIZE(value.ptr()) == 2) {
-    r = {integer_bits(PyTuple_GET_ITEM(value.ptr(), 0), index, where),
-         integer_bits(PyTuple_GET_ITEM(value.ptr(), 1), index, where)};
+  } else if (PyTuple_Check(value.ptr()) && PyTuple_Size(value.ptr()) == 2) {
+    r = {integer_bits(PyTuple_GetItem(value.ptr(), 0), index, where),
+         integer_bits(PyTuple_GetItem(value.ptr(), 1), index, where)};
   } else {
     refuse_argument(PyExc_TypeError, where,
                     "expected range(begin, end), (begin, end) or n, got " + name_of_type(value));

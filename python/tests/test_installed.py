@@ -117,3 +117,11 @@ def test_ctrl_c_while_modules_are_loaded(tmp_path: Path, module: str) -> None:
     printed, said = process.communicate(timeout=60)
     assert (process.returncode, printed) == (130, "")
     assert said == "leveret: interrupted\n"
+
+
+def test_an_interpreter_without_the_gil_is_refused() -> None:
+    code = "import sys; sys._is_gil_enabled = lambda: {}; import leveret; print('imported')"
+    assert python("-c", code.format(True)).stdout == "imported\n"
+    done = python("-c", code.format(False))
+    assert done.stdout == ""
+    assert done.stderr.splitlines()[-1].startswith("ImportError: leveret needs the GIL: start")

@@ -100,6 +100,12 @@ int open_host(int socket) noexcept {
   return static_cast<int>(syscall(kernel::pidfd_open, who.pid, 0));
 }
 
+bool can_watch_processes() noexcept {
+  const int file = static_cast<int>(syscall(kernel::pidfd_open, getpid(), 0));
+  if (file >= 0) close(file);
+  return file >= 0 || (errno != ENOSYS && errno != EPERM);  // EPERM: a container's filter
+}
+
 bool is_privileged() noexcept {
   return getauxval(AT_SECURE) != 0;
 }

@@ -37,6 +37,9 @@ int host_socket(const char* variable) noexcept;
 // ended; with another number: it cannot be watched.
 int open_host(int socket) noexcept;
 
+// can_watch_processes() tells whether the kernel has pidfds (Linux 5.3), and lets them be used.
+bool can_watch_processes() noexcept;
+
 // is_privileged() tells that the program has rights that its user does not have (set-user-id,
 // set-group-id, file capabilities), while the user has chosen its environment and its files.
 bool is_privileged() noexcept;

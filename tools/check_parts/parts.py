@@ -231,9 +231,26 @@ def docs(steps):
         ctest(steps, "docs", env={"LEVERET_PYTHON": inside, "LEVERET_DOCS_STRICT": "1"})
 
 
+def wheel(steps):
+    """A wheel for each Python that is here, audited and used in an empty environment."""
+    steps.run("each", ["tools/wheel", "--tests", "-j", steps.jobs], read=read_counts)
+
+
+def cross(steps):
+    """Compiled for aarch64; the tests of single parts under qemu-user."""
+    if shutil.which("aarch64-linux-gnu-g++") is None or shutil.which("qemu-aarch64") is None:
+        steps.fail("tools", "apt-get install g++-aarch64-linux-gnu qemu-user")
+        return
+    if build(steps, "aarch64"):
+        ctest(steps, "aarch64")
+        app = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "build/aarch64/apps/leveret-app"]
+        steps.run("app", [*app, "lu", "--n", "64", "--workers", "2"])
+
+
 IN_ORDER = (tidy, dev, asan, tsan, model, spin, package, python, docs)
-PARTS = {part.__name__: part for part in IN_ORDER}
-DEEP = ("dev", "asan", "tsan", "model")  # what `deep` runs, with LEVERET_DEEP=1
+ASKED_FOR = (wheel, cross)  # which run when they are named, or with `deep`
+PARTS = {part.__name__: part for part in (*IN_ORDER, *ASKED_FOR)}
+DEEP = ("dev", "asan", "tsan", "model", "wheel", "cross")  # what `deep` runs, with LEVERET_DEEP=1
 
 
 def use_venv(root):

@@ -242,11 +242,14 @@ extern const machine_kind processes_kind;
 const machine_kind processes_kind = {
     "processes",
     []() noexcept -> const char* {
-      return is_privileged()
-                 ? "the program has rights that its user does not have (set-user-id, set-group-id, "
-                   "file capabilities), and its worker processes would take orders from that "
-                   "user's environment; use the machine threads"
-                 : nullptr;
+      if (is_privileged())
+        return "the program has rights that its user does not have (set-user-id, set-group-id, "
+               "file capabilities), and its worker processes would take orders from that "
+               "user's environment; use the machine threads";
+      if (!can_watch_processes())
+        return "worker processes need Linux 5.3 or later, and a container that allows pidfd_open; "
+               "use the machine threads";
+      return nullptr;
     },
     [](const config& c) noexcept -> machine* { return new (std::nothrow) process_machine(c); },
     true};

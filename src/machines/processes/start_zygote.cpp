@@ -1,5 +1,6 @@
 // How a pool gets its zygote, gets another one when that is gone, and ends it.
 #include "base/kernel_numbers.hpp"
+#include "machines/processes/close_from.hpp"
 #include "machines/processes/pool.hpp"
 #include "machines/processes/start_strings.hpp"
 #include "share/faults.hpp"
@@ -42,7 +43,7 @@ bool pool::spawn_zygote(int socket) {
     if (flags < 0 || (flags & FD_CLOEXEC) != 0)
       posix_spawn_file_actions_addopen(&actions, output, "/dev/null", O_WRONLY, 0);
   }
-  posix_spawn_file_actions_addclosefrom_np(&actions, zygote_socket + 1);
+  close_from(actions, zygote_socket + 1);
   sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);

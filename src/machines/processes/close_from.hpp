@@ -1,0 +1,18 @@
+// Which files a program that is started does not get.
+#ifndef LEVERET_MACHINES_PROCESSES_CLOSE_FROM_HPP
+#define LEVERET_MACHINES_PROCESSES_CLOSE_FROM_HPP
+
+#include <spawn.h>
+
+namespace lev::processes {
+
+// close_from() makes the program start without the files from number `first` on.
+void close_from(posix_spawn_file_actions_t& actions, int first) noexcept;
+
+// close_listed() does the same by naming each file that is open now. One that another thread opens
+// meanwhile is passed on, unless it is closed at an exec anyhow.
+void close_listed(posix_spawn_file_actions_t& actions, int first) noexcept;
+
+}  // namespace lev::processes
+
+#endif
