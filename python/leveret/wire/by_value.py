@@ -16,11 +16,11 @@ import sys
 import threading
 import types
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 from cloudpickle import cloudpickle
 
+ORDINARY_MAX = 1024
 _Home = tuple[str, str]  # a module of the host and a name in it
 
 # In a worker: what it made of objects of the host's, and where those are found there.
@@ -30,24 +30,16 @@ _residents: weakref.WeakValueDictionary[_Home, Any] = weakref.WeakValueDictionar
 _singletons: dict[_Home, Any] = {}
 
 
-class _Loading(threading.local):
+class Loading(threading.local):
+    """In a worker, while something of the host's is loaded: the functions that were made."""
+
     made: list[types.FunctionType] | None = None
 
 
-_loading = _Loading()
+loading = Loading()
 _absent: dict[str, bool] = {}  # by file: whether workers cannot import the module
+ordinary: set[type] = set()  # whose instances are pickled as they themselves say
 _tried: set[str] = set()  # modules that were not imported, as pickle would
-
-
-@contextlib.contextmanager
-def loading() -> Iterator[list[types.FunctionType]]:
-    """In a worker, while something of the host's is loaded: the functions that were made."""
-    before, made = _loading.made, []  # type: ignore[var-annotated]
-    _loading.made = made
-    try:
-        yield made
-    finally:
-        _loading.made = before
 
 
 def is_absent(name: Any) -> bool:
@@ -94,6 +86,14 @@ def _can_be_found(name: str) -> bool:
 def forget_searches() -> None:
     """After sys.path changed."""
     _absent.clear()
+    ordinary.clear()
+
+
+def note_ordinary(kind: type) -> None:
+    """For a class that the other process can import, and whose instances nobody else reduces."""
+    if len(ordinary) >= ORDINARY_MAX:
+        ordinary.clear()
+    ordinary.add(kind)
 
 
 def _found(home: _Home) -> Any:
@@ -135,8 +135,8 @@ def reduce_function(pickler: Any, function: types.FunctionType, is_reply: bool) 
 
 def _make_function(home: _Home | None, *about: Any) -> types.FunctionType:
     function: types.FunctionType = cloudpickle._make_function(*about)
-    if _loading.made is not None:
-        _loading.made.append(function)
+    if loading.made is not None:
+        loading.made.append(function)
         if home is not None:
             _homes[function] = home
             _residents[home] = function
@@ -158,7 +158,7 @@ def reduce_class(kind: type, is_reply: bool) -> Any:
 
 def _make_class(maker: Any, about: Any) -> type:
     kind: type = maker(*about)
-    if _loading.made is not None:
+    if loading.made is not None:
         _classes.add(kind)
     return kind
 

@@ -63,6 +63,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def reducer_override(self, value: Any) -> Any:
         kind = type(value)
+        if kind in by_value.ordinary:
+            return NotImplemented
         if kind is types.FunctionType:
             return by_value.reduce_function(self, value, self.is_reply)
         if isinstance(value, type):
@@ -72,7 +74,10 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         numpy = sys.modules.get("numpy")
         if numpy is not None and isinstance(value, numpy.ndarray) and kind is not numpy.ndarray:
             return arrays.reduce_subclass(value, kind)
-        return sharing.reduce_shared(value, kind)
+        made = sharing.reduce_shared(value, kind)
+        if made is NotImplemented and not sharing.may_be_shared(kind):
+            by_value.note_ordinary(kind)
+        return made
 
 
 # Functions of the extension module, which pickle does not know as functions, go by their names.
@@ -153,6 +158,8 @@ def dumps(
 
 def dump_result(value: Any) -> tuple[bytes, list[memoryview]]:
     """The same for what a worker gives back."""
+    if type(value) in ATOMS:
+        return pickle.dumps(value, 5), []
     return dumps(value, RESULT_BUFFERS_MAX, _ReplyPickler)
 
 

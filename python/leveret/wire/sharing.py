@@ -82,17 +82,21 @@ def spawning() -> contextlib.AbstractContextManager[None]:
     return _nothing if context is None else _While(context)
 
 
+def may_be_shared(kind: type) -> bool:
+    """Whether instances of a class may be multiprocessing's to reduce, now or later."""
+    return kind.__module__ in _MODULES or hasattr(kind, "_b_base_")  # ctypes: of sharedctypes
+
+
 def reduce_shared(value: Any, kind: type) -> Any:
     """How multiprocessing pickles it; NotImplemented for other things."""
     reduction = sys.modules.get("multiprocessing.reduction")
-    if reduction is None:
+    if reduction is None or not may_be_shared(kind):
         return NotImplemented
-    if kind.__module__ == _SEMAPHORES and hasattr(value, "_semlock"):
-        if value._semlock.name is None:
+    if kind.__module__ == _SEMAPHORES:
+        if hasattr(value, "_semlock") and value._semlock.name is None:
             raise pickle.PicklingError(_NO_NAME)
         return NotImplemented
-    is_shared_type = hasattr(value, "_wrapper") and hasattr(value, "_b_base_")  # of sharedctypes
-    if kind.__module__ not in _MODULES and not is_shared_type:
+    if kind.__module__ not in _MODULES and not hasattr(value, "_wrapper"):
         return NotImplemented
     reduce = reduction.ForkingPickler._extra_reducers.get(kind)
     return NotImplemented if reduce is None else reduce(value)

@@ -116,7 +116,9 @@ def describe(error: BaseException) -> str:
 
 
 def _call_kept(pickled: bytes, args: Any, kwargs: Any) -> Any:
-    kept = functions.keep(pickled)
+    kept = functions.kept.get(pickled) or functions.keep(pickled)
+    if not kept.made:  # it went by its name
+        return kept.function(*args, **kwargs)
     try:
         return kept.function(*args, **kwargs)
     finally:
@@ -167,7 +169,8 @@ def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview])
         given = pickle.loads(data, buffers=buffers)
         carried, items = given if flags & APART else (None, given)
         return _run_chunk(pickled, carried, items, bool(flags & APART))
-    given = functions.load(*_own((data, buffers)))[0]
+    own = [bytearray(each) for each in buffers] if buffers else None
+    given = functions.load(data, own)[0]
     if length:
         return _call_kept(pickled, *given)
     function, args, kwargs = given

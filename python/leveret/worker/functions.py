@@ -35,7 +35,10 @@ class _Space:
         names, before = self.names, self.before
         if len(names) != len(before):
             return False
-        return all(names.get(name, _MISSING) is value for name, value in before.items())
+        for name, value in before.items():  # noqa: SIM110 (this is quicker)
+            if names.get(name, _MISSING) is not value:
+                return False
+        return True
 
 
 def _spaces(functions: Iterable[types.FunctionType]) -> list[_Space]:
@@ -55,7 +58,10 @@ class Kept:
         for each in self.made:
             if each.__dict__:
                 return False
-        return all(space.is_same() for space in self.spaces)
+        for space in self.spaces:  # noqa: SIM110 (this is quicker)
+            if not space.is_same():
+                return False
+        return True
 
 
 class Functions:
@@ -68,8 +74,13 @@ class Functions:
 
     def load(self, pickled: Any, buffers: Any = None) -> tuple[Any, list[types.FunctionType]]:
         """Something of the host's, and the functions that were made for it."""
-        with by_value.loading() as made:
+        loading = by_value.loading
+        made: list[types.FunctionType] = []
+        before, loading.made = loading.made, made
+        try:
             value = pickle.loads(pickled, buffers=buffers)
+        finally:
+            loading.made = before
         if self.is_set:
             for each in made:
                 space = each.__globals__
