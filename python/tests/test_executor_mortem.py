@@ -200,6 +200,27 @@ def test_the_layout_of_a_page_is_the_same_in_c() -> None:
     assert f" bytes = {page.BYTES >> 10} << 10;" in text
 
 
+def test_a_call_that_closes_the_page_harms_only_its_traceback() -> None:
+    def close_all() -> None:
+        os.closerange(3, 1024)
+
+    with ProcessExecutor(1, timeout=60) as pool:
+        pool.submit(close_all).exception(30)
+        assert pool.submit(abs, -1).result(30) == 1
+
+
+def test_an_initializer_that_runs_elsewhere_is_not_blamed() -> None:
+    """While one process is set up, a call of another one crashes."""
+
+    def linger() -> None:
+        select.select([], [], [], 0.3)
+
+    with ProcessExecutor(2, initializer=linger, max_attempts=1) as pool:
+        for _ in range(3):
+            crashes = [pool.submit(os._exit, 3) for _ in range(4)]
+            assert all(type(c.exception(60)) is leveret.Poison for c in crashes)
+
+
 # Whom it is blamed on.
 
 

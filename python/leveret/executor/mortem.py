@@ -69,6 +69,7 @@ class Death:
         self.how = how
         self.notes = notes
         self.call: int = words[page.CALL]
+        self.in_initializer = words[page.IN_SETUP] != 0
         self.is_blind = not words[page.IS_OPEN]  # it had no page
         self.signal = words[page.SIGNAL] & 0xFF or (os.WTERMSIG(how) if how & 0x7F else 0)
         if how == -1:

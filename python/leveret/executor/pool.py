@@ -350,7 +350,9 @@ class Pool:
         """The exception for a call whose task failed. With the lock."""
         if status == Status.POOL_DOWN:
             return self.break_down("worker processes die as soon as they start")
-        if status in (Status.POISON, Status.WORKER_DIED) and self.setup.has_marks():
+        # Marks of others, which are at it now, tell nothing of a call whose end was seen.
+        in_setup = work.deaths[-1].in_initializer if work.deaths else self.setup.has_marks()
+        if status in (Status.POISON, Status.WORKER_DIED) and in_setup:
             return self.break_down(f"the initializer ended the process: {how_it_ended(task_code)}")
         return failure_of(work, self.max_attempts, status, task_code, text)
 

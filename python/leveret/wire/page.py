@@ -20,10 +20,11 @@ BYTES = 128 << 10
 NOTES_BYTES = TEXT_AT - HEAD_BYTES
 
 # Words of the head. LIVES is kept: how many processes have had this page.
-LIVES, SIGNAL, USED, CALL, HAS_RUN, IS_OPEN, THREADS = 0, 8, 9, 10, 11, 12, 13
+LIVES, SIGNAL, USED, CALL, HAS_RUN, IS_OPEN, THREADS, IN_SETUP = 0, 8, 9, 10, 11, 12, 13, 14
 WORDS = 16
-# CALL: the call that the worker is in, 0 between calls; HAS_RUN: one has ended here; SIGNAL: the
-# fatal one, as a handler of the extension module notes it; USED: bytes of notes.
+# CALL: the call that the worker is in, 0 between calls; HAS_RUN: one has ended here; IN_SETUP: an
+# initializer runs; SIGNAL: the fatal one, as a handler of the extension module notes it; USED:
+# bytes of notes.
 
 # Threads that calls have left behind: how it is identified, and which function has left it.
 THREAD = struct.Struct("<Q48s")

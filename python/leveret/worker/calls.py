@@ -81,8 +81,10 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
         for each in preload_failures:
             warnings.warn(each, RuntimeWarning, stacklevel=1)
         if setup.initializer:
+            Own.words[page.IN_SETUP] = 1
             (initializer, initargs), made = functions.load(setup.initializer)
             functions.set_up(initializer, initargs, made)
+            Own.words[page.IN_SETUP] = 0
         own_page.watch()
         _Process.calls_left = setup.calls_max
         _Process.seed = setup.seed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import faulthandler
 import fcntl
 import mmap
@@ -24,6 +25,7 @@ class Own:
     place: mmap.mmap | None = None
     words: memoryview = memoryview(array.array("Q", [0] * page.WORDS))
     file = -1
+    inode = 0  # of the file
     left: ClassVar[
         dict[int, str]
     ] = {}  # threads that calls have left behind, and by which function
@@ -40,6 +42,7 @@ def open_page(setup: Setup, index: int) -> None:
         except OSError:  # fewer files are allowed
             Own.file = os.dup(found)
         os.close(found)
+        Own.inode = os.fstat(Own.file).st_ino
         Own.place = mmap.mmap(Own.file, page.BYTES)
     except (OSError, ValueError, IndexError):
         return
@@ -57,6 +60,7 @@ def watch() -> None:
     if Own.place is None:
         return
     rewind()
+    _seek()
     faulthandler.disable()
     _core.watch_signals(Own.file, Own.place)
     faulthandler.enable(file=Own.file, all_threads=True)
@@ -65,12 +69,18 @@ def watch() -> None:
 
 def rewind() -> None:
     """Takes back what was written of a call that was nearly over its time."""
-    if Own.place is None:
-        return
     at = page.TEXT_AT
-    if Own.place[at]:
-        Own.place[at : page.BYTES] = bytes(page.BYTES - at)
-    os.lseek(Own.file, at, os.SEEK_SET)
+    if Own.place is None or not Own.place[at]:
+        return
+    Own.place[at : page.BYTES] = bytes(page.BYTES - at)
+    _seek()
+
+
+def _seek() -> None:
+    """To where the text begins. A call may have closed the file, and opened another one."""
+    with contextlib.suppress(OSError):
+        if os.fstat(Own.file).st_ino == Own.inode:
+            os.lseek(Own.file, page.TEXT_AT, os.SEEK_SET)
 
 
 def note_threads(function: str) -> None:
