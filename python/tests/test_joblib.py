@@ -7,6 +7,7 @@ import os
 import select
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -192,9 +193,27 @@ def test_threads_of_libraries_are_limited(monkeypatch: pytest.MonkeyPatch) -> No
     share = str(max(1, joblib.cpu_count() // 2))
     ask = [delayed(os.getenv)("OMP_NUM_THREADS")] * 2
     assert Parallel()(ask) == [share] * 2
-    assert "OMP_NUM_THREADS" not in os.environ
+    assert Parallel(threads_per_worker=2)(ask) == ["2"] * 2
     with parallel_config(backend="leveret", n_jobs=2, inner_max_num_threads=3):
         assert Parallel()(ask) == ["3"] * 2
+
+
+def test_callbacks_of_the_executor() -> None:
+    lock, told = threading.Lock(), []  # nothing that could be pickled
+
+    def on_death(*_: Any) -> None:
+        with lock:
+            told.append(1)
+
+    for _ in range(2):
+        got = Parallel(on_death=on_death, on_poison="return", max_attempts=1, batch_size=1)(
+            delayed(solve)(i) for i in range(6)
+        )
+        assert isinstance(got[3], leveret.Poison)
+    end = time.monotonic() + SECONDS_MAX
+    while len(told) < 2:
+        assert time.monotonic() < end
+        rest(0.01)
 
 
 def set_word(word: str) -> None:
@@ -259,6 +278,7 @@ def warned(name: str) -> list[str]:
     return [str(each.message) for each in seen]
 
 
+@pytest.mark.filterwarnings("ignore:a leveret worker has no workers")  # they come here, too
 def test_nested() -> None:
     for name in (None, "leveret", "threading"):
         assert Parallel()(delayed(inner)(name) for _ in range(2)) == [[0, 1, 2]] * 2

@@ -6,9 +6,7 @@ import contextlib
 import inspect
 import os
 import queue
-import threading
 import warnings
-from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -29,8 +27,8 @@ IDLE_SECONDS = 300.0  # as loky
 # What Parallel gives to every backend.
 _OF_PARALLEL = {"max_nbytes", "temp_folder", "mmap_mode", "prefer", "require", "verbose", "context"}
 _OF_EXECUTOR = set(inspect.signature(ProcessExecutor).parameters) - {"max_workers"}
+_CALLBACKS = ("on_death", "on_progress")
 _OWN = {"on_poison", "idle_worker_timeout"}
-_starting = threading.Lock()
 
 
 def check_options(options: dict[str, Any]) -> None:
@@ -51,22 +49,6 @@ def check_options(options: dict[str, Any]) -> None:
     if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds < 1e6):
         text = f"idle_worker_timeout must be a number of seconds > 0, not {seconds!r}"
         raise ValueError(text)
-
-
-@contextlib.contextmanager
-def _environment(more: dict[str, str]) -> Iterator[None]:
-    """Worker processes get the environment that this process has when their source starts."""
-    with _starting:
-        before = {name: os.environ.get(name) for name in more}
-        os.environ.update(more)
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
 
 
 class LeveretBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
@@ -123,7 +105,9 @@ class LeveretBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         self._has_batches = options.get("retry", True) and options.get("timeout") is None
         mode = more.get("mmap_mode", "r")
         self._arrays = LentArrays(more.get("max_nbytes", 1 << 20), "r+" if mode == "w+" else mode)
-        self._kept = _lease(n_jobs, options, self._prepare_worker_env(n_jobs), idle_seconds)
+        if self.inner_max_num_threads is not None:
+            options["threads_per_worker"] = self.inner_max_num_threads
+        self._kept = _lease(n_jobs, options, idle_seconds)
         self.parallel = parallel
         return n_jobs
 
@@ -187,18 +171,19 @@ def _again(nesting_level: int | None, threads: int | None, own: dict[str, Any]) 
     return LeveretBackend(nesting_level, threads, **own)
 
 
-def _lease(n_jobs: int, options: dict[str, Any], env: dict[str, str], idle_seconds: float) -> Kept:
+def _lease(n_jobs: int, options: dict[str, Any], idle_seconds: float) -> Kept:
     """An executor with these options: one that is open, or a new one."""
     options = dict(options)
     around = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
     with contextlib.suppress(OSError):  # removed since
         around["."] = str(Path.cwd())
-    about = (sorted(options.items()), env, around)
+    # Callbacks stay here, and may be what cannot be pickled.
+    given = {name: id(each) if name in _CALLBACKS else each for name, each in options.items()}
+    about = (sorted(given.items()), around)
     key = (n_jobs, dumps(about, 0)[0])
 
     def make() -> Kept:
         options.setdefault("preload", ("numpy", "joblib", "leveret.worker.batches"))
-        with _environment(env):
-            return Kept(ProcessExecutor(n_jobs, **options), idle_seconds)
+        return Kept(ProcessExecutor(n_jobs, **options), idle_seconds)
 
     return pools().lease(key, make)
