@@ -28,6 +28,7 @@ constexpr unsigned walk_seconds_max = 2;
 // Of the process that called watch_signals(); what it forks has none.
 pid_t owner = 0;
 int words_file = -1;
+bool writes_frames = false;
 volatile std::uint32_t* signal_mark = nullptr;
 timer_t timer{};
 bool has_timer = false;
@@ -37,7 +38,6 @@ void write_text(const char* text) noexcept {
 }
 
 void write_frames() noexcept {
-#if PY_VERSION_HEX < 0x030e0000
   void* frames[frames_max];
   const int count = backtrace(frames, frames_max);
   // This function, the handler, and the way to it: faulthandler's handler, which has raised the
@@ -49,7 +49,6 @@ void write_frames() noexcept {
   if (begin >= count) return;
   write_text("\nC stack (most recent call first):\n");
   backtrace_symbols_fd(frames + begin, count - begin, words_file);
-#endif
 }
 
 [[gnu::noinline]] void on_fatal_signal(int number) {
@@ -58,13 +57,13 @@ void write_frames() noexcept {
     *signal_mark = static_cast<std::uint32_t>(number);
     signal(SIGALRM, SIG_DFL);
     alarm(walk_seconds_max);
-    write_frames();
+    if (writes_frames) write_frames();
     alarm(0);
   }
   raise(number);
 }
 
-void watch_signals(int file, nb::object own_page) {
+void watch_signals(int file, nb::object own_page, bool frames) {
   static Py_buffer view;  // as long as the process lives
   if (view.obj == nullptr && PyObject_GetBuffer(own_page.ptr(), &view, PyBUF_WRITABLE) != 0)
     throw nb::python_error();
@@ -72,6 +71,7 @@ void watch_signals(int file, nb::object own_page) {
   backtrace(&frame, 1);  // loads what it needs
   owner = getpid();
   words_file = file;
+  writes_frames = frames;
   signal_mark =
       reinterpret_cast<volatile std::uint32_t*>(static_cast<char*>(view.buf) + page::signal_at);
   struct sigaction act{};
@@ -105,8 +105,9 @@ int overrun_signal() noexcept {
 }
 
 void bind_last_words(nb::module_& m) {
-  m.def("watch_signals", &watch_signals, nb::arg("file"), nb::arg("page"),
-        "In a worker: has fatal signals marked in its page, and C frames written to a file.");
+  m.def("watch_signals", &watch_signals, nb::arg("file"), nb::arg("page"), nb::arg("frames"),
+        "In a worker: has fatal signals marked in its page, and, if told so, C frames written to "
+        "a file.");
   m.def("set_timer", &set_timer, nb::arg("ns"),
         "In a worker: sends this thread overrun_signal after a time; 0: not any more.");
   m.def("overrun_signal", &overrun_signal, "The number of that signal.");

@@ -62,7 +62,8 @@ def watch() -> None:
     rewind()
     _seek()
     faulthandler.disable()
-    _core.watch_signals(Own.file, Own.place)
+    # From Python 3.14 on faulthandler writes the frames of C itself.
+    _core.watch_signals(Own.file, Own.place, sys.version_info < (3, 14))
     faulthandler.enable(file=Own.file, all_threads=True)
     faulthandler.register(_core.overrun_signal(), file=Own.file, all_threads=True, chain=False)
 
