@@ -244,7 +244,7 @@ def cross(steps):
     if build(steps, "aarch64"):
         ctest(steps, "aarch64")
         app = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "build/aarch64/apps/leveret-app"]
-        steps.run("app", [*app, "lu", "--check"])
+        steps.run("app", [*app, "lu-blocks", "--n", "128", "--check"])
 
 
 IN_ORDER = (tidy, dev, asan, tsan, model, spin, package, python, docs)
