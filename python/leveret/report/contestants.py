@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context
 from typing import Any, Callable
@@ -174,26 +175,26 @@ def run_apart(program: str, seconds: float) -> tuple[dict[str, Any], bool]:
     Everything that it has started is ended with it.
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    process = subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        stdin=subprocess.DEVNULL,
-        env=environment,
-        start_new_session=True,
-        text=True,
-    )
-    is_ended = False
-    try:
-        printed, _ = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        is_ended = True
+    with tempfile.TemporaryFile("w+") as printed:  # a pipe would be held open by what it leaves
+        process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdout=printed,
+            stderr=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,
+        )
+        is_ended = False
+        try:
+            process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            is_ended = True
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        printed, _ = process.communicate()
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    lines = [line for line in (printed or "").splitlines() if line.startswith("{")]
+        process.wait()
+        printed.seek(0)
+        text = printed.read()
+    lines = [line for line in text.splitlines() if line.startswith("{")]
     try:
         found: dict[str, Any] = json.loads(lines[-1]) if lines else {}
     except ValueError:

@@ -266,7 +266,7 @@ def table(names: list[str]) -> str:
         found, is_ended = contestants.run_apart(program, PROBE_SECONDS)
         return "does not end" if is_ended else str(found.get("answer", "takes its host with it"))
 
-    with futures.ThreadPoolExecutor(3) as pool:
+    with futures.ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(answer, pairs))
     for i, question in enumerate(QUESTIONS):
         row = answers[i * len(asked) : (i + 1) * len(asked)]
