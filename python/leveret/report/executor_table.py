@@ -12,6 +12,7 @@ import ctypes
 import itertools
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -68,7 +69,7 @@ def total(array: Any) -> float:
 def time_limit(kind: type[Contestant]) -> str:
     """a time limit for a call that ends it"""
     executor = kind(2, 3.0)
-    with tempfile.TemporaryDirectory() as folder:
+    with _folder() as folder:
         bad = executor.submit(endless, f"{folder}/alive")
         good = [executor.submit(square, i) for i in range(4)]
         assert [executor.result(each, GIVE_UP_SECONDS) for each in good] == [0, 1, 4, 9]
@@ -77,6 +78,16 @@ def time_limit(kind: type[Contestant]) -> str:
         except BaseException:
             return YES if not _is_changing(Path(f"{folder}/alive")) else NO
     return NO
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[str]:
+    """A folder in which a call that is still running may write while it is removed."""
+    folder = tempfile.mkdtemp(prefix="leveret-table-")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_changing(path: Path) -> bool:
@@ -131,7 +142,7 @@ def crash_traceback(kind: type[Contestant]) -> str:
 def cancel(kind: type[Contestant]) -> str:
     """`future.cancel()` ends a running call"""
     executor = kind(2)
-    with tempfile.TemporaryDirectory() as folder:
+    with _folder() as folder:
         path = Path(folder) / "alive"
         future = executor.submit(endless, str(path))
         while not path.exists():
