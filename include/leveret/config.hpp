@@ -48,6 +48,8 @@ struct death_hook {
   void* context = nullptr;
 };
 
+constexpr std::uint64_t no_time_limit = ~std::uint64_t{0};  // options::task_ns_max()
+
 struct config {
   const char* machine = "threads";  // a name listed by lev::machine_name()
   int workers = 0;  // 0: one less than the cores this process may use, at least 1; on `processes`

@@ -53,7 +53,8 @@ typedef enum lev_status {
   LEV_OVERRAN = 28,
   LEV_POOL_DOWN = 29,
   LEV_NOT_IN_TASK = 30,
-  LEV_TOO_MANY_CONTEXTS = 31
+  LEV_TOO_MANY_CONTEXTS = 31,
+  LEV_TOO_LATE = 32
 } lev_status;
 
 typedef enum lev_kind {
@@ -204,6 +205,24 @@ lev_status lev_submit_after(lev_runtime* runtime, lev_procedure_id procedure,
 lev_status lev_post(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments,
                     unsigned count);
 
+/* What a task may ask for beyond its arguments: see class options in runtime.hpp. Zero-initialise,
+ * then set what differs from the default. */
+typedef struct lev_task_options {
+  const lev_ticket* after; /* as in lev_submit_after */
+  unsigned after_count;
+  int32_t priority;
+  uint32_t key;
+  uint32_t grain;
+  uint32_t max_attempts; /* 0: as lev_options says */
+  uint64_t task_ns_max;  /* 0: as lev_options says; LEV_NO_TIME_LIMIT: never killed */
+} lev_task_options;
+#define LEV_NO_TIME_LIMIT UINT64_MAX
+/* Like lev_submit; options may be NULL. LEV_NOT_SUPPORTED: a time limit where there are no worker
+ * processes, which alone can be killed. */
+lev_status lev_submit_with(lev_runtime* runtime, lev_procedure_id procedure,
+                           const lev_argument* arguments, unsigned count,
+                           const lev_task_options* options, lev_ticket* ticket);
+
 /* Waits consume the ticket unless they time out. outcome may be NULL. Returns the task's outcome
  * code. */
 lev_status lev_wait(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_ns,
@@ -220,6 +239,9 @@ lev_status lev_wait_for_completion(lev_runtime* runtime, int64_t timeout_ns);
 lev_status lev_poll(lev_runtime* runtime,
                     lev_ticket ticket); /* LEV_PENDING, or the outcome's code; does not consume */
 lev_status lev_cancel(lev_runtime* runtime, lev_ticket ticket);
+/* Like lev_cancel, also for a task that a worker process runs: the process is killed. LEV_TOO_LATE:
+ * it had its outcome; LEV_NOT_SUPPORTED: a running task goes on. See ticket::end(). */
+lev_status lev_end(lev_runtime* runtime, lev_ticket ticket);
 void lev_release(lev_runtime* runtime, lev_ticket ticket);
 
 lev_status lev_count(const lev_runtime* runtime, lev_counters* counters);

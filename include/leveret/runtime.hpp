@@ -55,6 +55,11 @@ class options {
   options& priority(std::int32_t value) noexcept { return priority_ = value, *this; }
   options& key(std::uint32_t value) noexcept { return key_ = value, *this; }
   options& grain(std::uint32_t value) noexcept { return grain_ = value, *this; }
+  // In place of config::task_ns_max and config::max_attempts; 0: as they say. Of a task in pieces
+  // each piece may take that long. A submit with a time limit is refused (not_supported) where
+  // nothing could end the task: without worker processes. no_time_limit: never killed.
+  options& task_ns_max(std::uint64_t value) noexcept { return task_ns_max_ = value, *this; }
+  options& max_attempts(std::uint32_t value) noexcept { return max_attempts_ = value, *this; }
 
  private:
   friend struct detail::admission;
@@ -83,6 +88,8 @@ class options {
   std::int32_t priority_ = 0;
   std::uint32_t key_ = 0;
   std::uint32_t grain_ = 0;
+  std::uint32_t max_attempts_ = 0;
+  std::uint64_t task_ns_max_ = 0;
 };
 
 template <class... Tickets>

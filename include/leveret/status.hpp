@@ -17,7 +17,7 @@ enum class status : std::uint8_t {
   pending = 1,             // no outcome yet
   would_block = 2,         // a bound is reached and the caller asked not to wait, or cannot
   timed_out = 3,           // the time given to a wait is over; nothing was consumed
-  cancelled = 4,           // cancelled before it ran
+  cancelled = 4,           // cancelled before it ran, or ended while it did
   task_failed = 5,         // the procedure threw or returned a code other than 0
   dependency_failed = 6,   // a task named in after() did not end with ok; this one did not run
   bad_procedure = 7,       // no procedure has this id or name
@@ -45,6 +45,7 @@ enum class status : std::uint8_t {
   pool_down = 29,          // worker processes die as soon as they start; no task runs any more
   not_in_task = 30,        // the call is for the inside of a task, and was made outside
   too_many_contexts = 31,  // all contexts of the worker are in use
+  too_late = 32,           // the task had its outcome before it could be ended
 };
 
 // status_name() returns the enumerator's name, such as "stale_ticket". Thread safe, never null.

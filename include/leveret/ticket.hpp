@@ -39,6 +39,7 @@ outcome wait_any_id(core* runtime, std::uint64_t* ids, std::size_t count, std::s
                     std::int64_t timeout_ns, wait_policy how = wait_policy::of_runtime) noexcept;
 status peek(core* runtime, std::uint64_t id) noexcept;
 status cancel(core* runtime, std::uint64_t id) noexcept;
+status end(core* runtime, std::uint64_t id) noexcept;
 void release(core* runtime, std::uint64_t id) noexcept;
 status on_complete(core* runtime, std::uint64_t id, void (*run)(void*), void* context) noexcept;
 void throw_outcome(const outcome& o);
@@ -91,6 +92,19 @@ class ticket {
   // cancel() asks that the task not run. It is a request: wait() tells whether it came in time
   // (status::cancelled).
   status cancel() noexcept { return detail::cancel(runtime_, id_); }
+
+  // end() asks for the end of the task wherever it is. One that waits does not run, as after
+  // cancel(). One that a worker process runs is ended with that process: it is not run again,
+  // counts no attempt, and its outcome is status::cancelled; what else the worker had been given
+  // goes on elsewhere. Of a shared pool's workers only one that is in this very task is killed. A
+  // request that returns at once: wait() tells whether the task was quicker. What a body has
+  // written in place, to shared memory, stays. Cost: a system call, and 1 to 3 ms until the ticket
+  // is done.
+  //
+  // ok: it was asked for. too_late: the task had its outcome. not_supported: the workers are no
+  // processes, so a body that runs goes on; if the task waits it does not run. stale_ticket,
+  // bad_ticket, closed.
+  status end() noexcept { return detail::end(runtime_, id_); }
 
   // then() calls run(context) once, on the thread that completes the task, or at once here when it
   // has completed. One per ticket. It is the tail of the task: it may submit and wait as a task

@@ -45,6 +45,7 @@ class Status(enum.IntEnum):
     POOL_DOWN = 29
     NOT_IN_TASK = 30
     TOO_MANY_CONTEXTS = 31
+    TOO_LATE = 32
 
 
 class LeveretError(Exception):
@@ -98,7 +99,7 @@ class Poison(WorkerDied):
     """The task's worker process died in it on every attempt. Other tasks are not affected."""
 
 
-class Overran(TaskFailed):
+class Overran(TaskFailed, builtins.TimeoutError):
     """The task ran longer than its time limit, and its worker process was killed.
 
     traceback: of a call of a ProcessExecutor, where it was then; None: nothing is known.
@@ -112,7 +113,7 @@ class PoolDown(LeveretError, RuntimeError):
 
 
 class Cancelled(LeveretError):
-    """The task was cancelled before it ran."""
+    """The task was cancelled before it ran, or ended while it did."""
 
 
 class TimeoutError(LeveretError, builtins.TimeoutError):

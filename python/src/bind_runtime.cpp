@@ -9,6 +9,7 @@
 #include "calls.hpp"
 #include "choices.hpp"
 #include "runtime_object.hpp"
+#include "waiting.hpp"
 
 namespace lev::python {
 
@@ -44,7 +45,8 @@ args: one for each parameter of the procedure that is not `result`, count(), row
 Arrays are not copied: they must not be changed until the task is complete, and are kept alive.
 after: tickets (one or more) of tasks that must end well first. locks: mutexes held while it runs.
 priority: larger runs earlier under the 'priority' filter. key: data key for the 'locality' filter.
-grain: smallest piece dicing may cut. A task with sliced() arrays may be diced, and one with a
+grain: smallest piece dicing may cut. task_timeout, max_attempts: in place of the runtime's, for
+'processes'; math.inf: no time limit. A task with sliced() arrays may be diced, and one with a
 `range` and no outputs; others run whole.
 
 Raises TypeError, ValueError, OverflowError or BufferError naming the argument that does not fit;
@@ -141,24 +143,30 @@ void open(runtime_object* self, const std::string& machine, nb::kwargs o) {
 
 // The options of a task as Python gives them.
 struct given_options {
-  nb::object after, locks, priority, key, grain;
+  nb::object after, locks, priority, key, grain, task_timeout, max_attempts;
 
   submit_options read() const {
-    return {after, locks, number_in<std::int32_t>("priority", priority),
-            number_in<std::uint32_t>("key", key), number_in<std::uint32_t>("grain", grain)};
+    return {after,
+            locks,
+            number_in<std::int32_t>("priority", priority),
+            number_in<std::uint32_t>("key", key),
+            number_in<std::uint32_t>("grain", grain),
+            task_ns("task_timeout", task_timeout),
+            number_in<std::uint32_t>("max_attempts", max_attempts)};
   }
 };
 
 ticket_object* submit(runtime_object& self, nb::object procedure, nb::args args, nb::object after,
-                      nb::object locks, nb::object priority, nb::object key, nb::object grain) {
-  const given_options given{after, locks, priority, key, grain};
+                      nb::object locks, nb::object priority, nb::object key, nb::object grain,
+                      nb::object task_timeout, nb::object max_attempts) {
+  const given_options given{after, locks, priority, key, grain, task_timeout, max_attempts};
   return self.submit(procedure_in(procedure), args, given.read(), nullptr);
 }
 
 ticket_object* parallel(runtime_object& self, nb::object procedure, nb::object n, nb::args args,
                         nb::object after, nb::object locks, nb::object priority, nb::object key,
-                        nb::object grain) {
-  const given_options given{after, locks, priority, key, grain};
+                        nb::object grain, nb::object task_timeout, nb::object max_attempts) {
+  const given_options given{after, locks, priority, key, grain, task_timeout, max_attempts};
   const long long end = integer_in("n", n, 0, std::numeric_limits<long long>::max());
   const lev::range whole{0, static_cast<std::uint64_t>(end)};
   return self.submit(procedure_in(procedure), args, given.read(), &whole);
@@ -183,25 +191,28 @@ void bind_refusal(nb::class_<runtime_object>& c, const char* method, std::size_t
 // What help() shows: the types that calls.hpp checks.
 constexpr const char* submit_sig =
     "def submit(self, procedure: Procedure, *args: object, after: Ticket | Iterable[Ticket] = (), "
-    "locks: Mutex | Iterable[Mutex] = (), priority: int = 0, key: int = 0, grain: int = 0) "
-    "-> Ticket";
+    "locks: Mutex | Iterable[Mutex] = (), priority: int = 0, key: int = 0, grain: int = 0, "
+    "task_timeout: float | None = None, max_attempts: int = 0) -> Ticket";
 constexpr const char* parallel_sig =
     "def parallel(self, procedure: Procedure, n: int, *args: object, "
     "after: Ticket | Iterable[Ticket] = (), locks: Mutex | Iterable[Mutex] = (), "
-    "priority: int = 0, key: int = 0, grain: int = 0) -> Ticket";
+    "priority: int = 0, key: int = 0, grain: int = 0, task_timeout: float | None = None, "
+    "max_attempts: int = 0) -> Ticket";
 constexpr const char* submit_bulk_sig =
     "def submit_bulk(self, procedure: Procedure, *args: object, count: int | None = None) "
     "-> Ticket";
 
 void bind_submits(nb::class_<runtime_object>& c) {
-  constexpr const char* of_tasks = "after, locks, priority, key, grain";
+  constexpr const char* of_tasks = "after, locks, priority, key, grain, task_timeout, max_attempts";
   const nb::tuple none;
   c.def("submit", &submit, nb::arg("procedure"), nb::arg("args"), nb::arg("after") = none,
         nb::arg("locks") = none, nb::arg("priority") = 0, nb::arg("key") = 0, nb::arg("grain") = 0,
-        nb::sig(submit_sig), submit_doc);
+        nb::arg("task_timeout") = nb::none(), nb::arg("max_attempts") = 0, nb::sig(submit_sig),
+        submit_doc);
   c.def("parallel", &parallel, nb::arg("procedure"), nb::arg("n"), nb::arg("args"),
         nb::arg("after") = none, nb::arg("locks") = none, nb::arg("priority") = 0,
-        nb::arg("key") = 0, nb::arg("grain") = 0, nb::sig(parallel_sig), parallel_doc);
+        nb::arg("key") = 0, nb::arg("grain") = 0, nb::arg("task_timeout") = nb::none(),
+        nb::arg("max_attempts") = 0, nb::sig(parallel_sig), parallel_doc);
   c.def("submit_bulk", &submit_bulk, nb::arg("procedure"), nb::arg("args"),
         nb::arg("count") = nb::none(), nb::sig(submit_bulk_sig), submit_bulk_doc);
   bind_refusal(c, "submit", 1, of_tasks);

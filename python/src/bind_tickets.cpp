@@ -31,7 +31,17 @@ a bulk each is a NumPy array of shape (tasks,) in place of the number.)";
 constexpr const char* cancel_doc =
     R"(Asks that the task not run. Returns whether it may have come in time.
 
-It is a request: wait() tells, by raising Cancelled. A running task is not interrupted.)";
+It is a request: wait() tells, by raising Cancelled. A running task is not interrupted:
+see end().)";
+
+constexpr const char* end_doc =
+    R"(Asks for the task's end wherever it is. Returns False if it had its outcome already.
+
+A task that waits does not run. One that a worker process runs is ended with that process, and is
+neither run again nor counted as an attempt; other tasks of the worker go on elsewhere. wait()
+raises Cancelled, or tells that the task was quicker. What it has written in place stays. Raises
+Unavailable on machines without worker processes: a running task goes on there, a waiting one does
+not run. Returns at once; any thread. The ticket is done 1 to 3 ms later.)";
 
 constexpr const char* wait_any_doc = R"(Waits until one of the tickets is complete and returns it.
 
@@ -56,6 +66,7 @@ void bind_tickets(nb::module_& m) {
            nb::arg("policy") = nb::none(), result_doc)
       .def("done", &ticket_object::done, "Whether a wait would return at once. Never blocks.")
       .def("cancel", &ticket_object::cancel, cancel_doc)
+      .def("end", &ticket_object::end, end_doc)
       .def_prop_ro(
           "status_code", [](ticket_object& t) { return static_cast<int>(t.code()); },
           "Outcome as a number of leveret.Status, or pending when it was not waited for yet.")

@@ -59,11 +59,15 @@ runtime_object& runtime_in(const nb::object& o) {
   return *nb::inst_ptr<runtime_object>(o);
 }
 
-lev::ticket try_submit(lev::runtime& r, const descriptor& d, std::size_t bytes, refusal* why) {
+lev::ticket try_submit(lev::runtime& r, const descriptor& d, const call_port::limits& own,
+                       std::size_t bytes, refusal* why) {
   const flagged here;
-  if (bytes <= gil_kept_bytes_max) return r.try_submit(d, nullptr, why);
+  options asked;
+  asked.task_ns_max(own.task_ns_max).max_attempts(own.max_attempts);
+  const options* o = own.task_ns_max != 0 || own.max_attempts != 0 ? &asked : nullptr;
+  if (bytes <= gil_kept_bytes_max) return r.try_submit(d, o, why);
   const nb::gil_scoped_release released;
-  return r.try_submit(d, nullptr, why);
+  return r.try_submit(d, o, why);
 }
 
 }  // namespace
@@ -164,7 +168,7 @@ void call_port::serve() {
 }
 
 nb::object call_port::submit(nb::handle self, nb::object cookie, nb::object request,
-                             nb::list buffers, nb::object block) {
+                             nb::list buffers, nb::object block, const limits& own) {
   lev::runtime& r = runtime_in(runtime_).runtime();
   auto* c = new port_call;
   nb::object owner = nb::cast(c, nb::rv_policy::take_ownership);
@@ -197,16 +201,19 @@ nb::object call_port::submit(nb::handle self, nb::object cookie, nb::object requ
     if (count == argument_count_max) raise_value_error("too many buffers");
     d.arguments[count++] = add(each);
   }
-  d.procedure = python_call(count - call_buffers, may_rerun_);
+  const bool may_rerun = own.may_rerun.is_none() ? may_rerun_ : nb::cast<bool>(own.may_rerun);
+  d.procedure = python_call(count - call_buffers, may_rerun);
   d.argument_count = static_cast<std::uint8_t>(count);
 
   note_use();
   refusal why;
-  lev::ticket t = try_submit(r, d, bytes, &why);
+  lev::ticket t = try_submit(r, d, own, bytes, &why);
   if (!t && why.code == status::would_block) return nb::none();
   if (!t) raise_status(why.code, why.message);
   c->id = t.id();
   owner.inc_ref();  // until it is delivered
+  // Here: a Ctrl-C may keep the caller from ever seeing what is returned.
+  if (nb::hasattr(c->cookie, "call")) nb::setattr(c->cookie, "call", owner);
   const flagged here;
   t.then(&call_port::on_complete, c);
   t.forget();  // consumed by the callback, or by wait()
@@ -371,6 +378,16 @@ void call_port::tend(port_call& c) {
   deliver(batch);
 }
 
+bool call_port::end(port_call& c) {
+  if (c.is_delivered) return false;
+  lev::runtime& r = runtime_in(runtime_).runtime();
+  const nb::gil_scoped_release released;
+  lev::ticket t(r.core(), c.id);
+  const status said = t.end();
+  t.forget();
+  return said == status::ok;
+}
+
 int call_port::traverse(visitproc visit, void* arg) {
   Py_VISIT(runtime_.ptr());
   Py_VISIT(deliver_.ptr());
@@ -413,12 +430,22 @@ void bind_calls(nb::module_& m) {
       .def(
           "submit",
           [](nb::handle self, nb::object cookie, nb::object request, nb::list buffers,
-             nb::object block) {
-            return nb::inst_ptr<call_port>(self)->submit(
-                self, std::move(cookie), std::move(request), std::move(buffers), std::move(block));
+             nb::object block, nb::object timeout, std::uint32_t max_attempts,
+             nb::object may_rerun) {
+            const call_port::limits own{task_ns("timeout", timeout), max_attempts,
+                                        std::move(may_rerun)};
+            return nb::inst_ptr<call_port>(self)->submit(self, std::move(cookie),
+                                                         std::move(request), std::move(buffers),
+                                                         std::move(block), own);
           },
           nb::arg("cookie"), nb::arg("request"), nb::arg("buffers"), nb::arg("reply").none(),
-          "Sends a call; None when all tickets are in use.")
+          nb::arg("timeout") = nb::none(), nb::arg("max_attempts") = 0,
+          nb::arg("may_rerun") = nb::none(),
+          "Sends a call; None when all tickets are in use. timeout, max_attempts, may_rerun: None, "
+          "0 and None as the runtime and the port say.")
+      .def("end", &call_port::end, nb::arg("call"),
+           "Asks for the end of a call, also if it runs; False if it has ended. It is delivered as "
+           "one that was cancelled, unless it was quicker.")
       .def("wait", &call_port::wait, nb::arg("call"), nb::arg("timeout").none(),
            "Waits for a call as Ticket.wait() does; True when it was delivered.")
       .def("tend", &call_port::tend, nb::arg("call"),

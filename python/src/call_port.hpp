@@ -67,10 +67,18 @@ class call_port {
   call_port(const call_port&) = delete;
   call_port& operator=(const call_port&) = delete;
 
+  // What a call asks for in place of what its port and its runtime say.
+  struct limits {
+    std::uint64_t task_ns_max = 0;
+    std::uint32_t max_attempts = 0;
+    nb::object may_rerun;  // None: as the port's
+  };
   // submit() returns the call, or none when all tickets are in use. Raises what Runtime.submit()
   // raises. The caller must drain() afterwards if has_finished().
   nb::object submit(nb::handle self, nb::object cookie, nb::object request, nb::list buffers,
-                    nb::object block);
+                    nb::object block, const limits& own);
+  // end() asks for the call's end, also if it runs. False: it has ended.
+  bool end(port_call& c);
   // wait() returns true when the call's outcome was delivered; false when that is left to somebody
   // else, who is at it, or the time is over.
   bool wait(port_call& c, nb::object timeout);

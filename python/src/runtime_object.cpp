@@ -146,6 +146,7 @@ ticket_object* runtime_object::submit(const plan& p, nb::tuple values, const sub
 
   options o;
   o.priority(asked.priority).key(asked.key).grain(asked.grain);
+  o.task_ns_max(asked.task_ns_max).max_attempts(asked.max_attempts);
   add_locks(asked.locks, session_.get(), o);
   refusal why;
   lev::ticket t = submit_after(task, o, asked.after, &why);

@@ -23,6 +23,8 @@ struct submit_options {
   std::int32_t priority = 0;
   std::uint32_t key = 0;
   std::uint32_t grain = 0;
+  std::uint64_t task_ns_max = 0;
+  std::uint32_t max_attempts = 0;
 };
 
 class runtime_object {

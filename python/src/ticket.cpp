@@ -162,7 +162,7 @@ std::string ticket_object::failure_text() const {
   if (thrown_.compare(0, who.size(), who) == 0) return thrown_;  // the runtime names it itself
   std::string text = who + ": ";
   if (code_ == status::cancelled) {
-    text += "cancelled before it ran";
+    text += "cancelled before it ran, or ended while it did";
   } else if (code_ == status::dependency_failed) {
     text += "did not run, because a task named in after= failed";
   } else if (!thrown_.empty()) {
@@ -215,6 +215,17 @@ bool ticket_object::cancel() {
   if (is_finished()) return code_ == status::cancelled;
   const auto ask = [](lev::ticket& t) { return t.cancel() == status::ok; };
   return with_borrowed(owner_->runtime(), id_, ask);
+}
+
+bool ticket_object::end() {
+  if (is_finished()) return false;
+  const status said = with_borrowed(owner_->runtime(), id_, [](lev::ticket& t) { return t.end(); });
+  if (said == status::not_supported)
+    raise_status(said,
+                 "procedure '" + plan_.name +
+                     "': a task that runs can be ended on the machine 'processes' only; if it "
+                     "waits, it will not run");
+  return said == status::ok;
 }
 
 }  // namespace lev::python

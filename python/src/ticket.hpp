@@ -35,6 +35,7 @@ class ticket_object {
   nb::object result(nb::object timeout, nb::object policy);
   bool done();
   bool cancel();
+  bool end();
   // collect() notes that a wait has seen the outcome.
   void collect() noexcept { is_uncollected_ = false; }
 

@@ -21,6 +21,22 @@ void remember_main_thread() {
   main_thread = nb::cast<unsigned long>(thread.attr("ident"));
 }
 
+std::uint64_t task_ns(const char* option, nb::handle timeout) {
+  if (timeout.is_none()) return 0;
+  const double seconds = PyFloat_AsDouble(timeout.ptr());
+  const bool is_number = seconds != -1.0 || PyErr_Occurred() == nullptr;
+  if (!is_number || !(seconds > 0)) {  // so that NaN is refused, too
+    PyErr_Clear();
+    const std::string message = std::string(option) +
+                                " must be None or a number of seconds > 0, not " +
+                                text_of(nb::repr(timeout));
+    if (is_number) raise_value_error(message);
+    raise_type_error(message);
+  }
+  if (seconds > seconds_max) return no_time_limit;
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(seconds * 1e9));
+}
+
 deadline::deadline(nb::handle timeout) : is_never_(timeout.is_none()) {
   if (is_never_) return;
   const double seconds = PyFloat_AsDouble(timeout.ptr());

@@ -9,6 +9,10 @@
 
 namespace lev::python {
 
+// task_ns() is the time limit of a task, from seconds: 0 for None, no_time_limit for infinity.
+// Raises TypeError or ValueError naming the option.
+std::uint64_t task_ns(const char* option, nb::handle timeout);
+
 class deadline {
  public:
   // From seconds: None never ends, 0 polls. Raises ValueError for NaN and negative numbers; more

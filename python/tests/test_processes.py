@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import signal
 import subprocess
@@ -39,6 +40,7 @@ void once(const char *flag_bytes, size_t n) {
 }
 void leave(int32_t code) { _exit(code); }
 void forever(void) { for (;;) pause(); }
+void spins(int32_t *begun) { *begun = 1; for (;;) pause(); }
 int code(int32_t c) { return c; }
 """
 
@@ -335,3 +337,57 @@ def test_a_pool_of_another_program_is_refused_and_told_why(monkeypatch: pytest.M
 def test_bad_names_of_pools_are_refused(pool: object, error: type[Exception]) -> None:
     with pytest.raises(error, match="pool"):
         leveret.Runtime("processes", workers=1, pool=pool)  # type: ignore[arg-type]
+
+
+def begun(ticket: leveret.Ticket, flag: np.ndarray) -> None:
+    """Waits until the task says that it runs."""
+    while flag[0] == 0:
+        assert not ticket.done()
+
+
+def test_a_running_task_is_ended(crashing: Path, processes: leveret.Runtime) -> None:
+    spins = leveret.load(crashing, "spins", "out i4")
+    code = leveret.load(crashing, "code", "i4 -> int")
+    flag = leveret.shared_array(1, "i4")
+    ticket = processes.submit(spins, flag)
+    begun(ticket, flag)
+    others = [processes.submit(code, 0) for _ in range(50)]
+    assert ticket.end()
+    with pytest.raises(leveret.Cancelled, match="spins"):
+        ticket.wait(30)
+    for other in others:
+        other.wait(30)
+        assert not other.end()
+    assert processes.counters()["reruns"] == 0
+
+
+def test_a_task_has_its_own_time_and_attempts(crashing: Path) -> None:
+    forever = leveret.load(crashing, "forever", "")
+    leave = leveret.load(crashing, "leave", "i4")
+    code = leveret.load(crashing, "code", "i4 -> int")
+    with leveret.Runtime("processes", workers=2, task_timeout=60) as runtime:
+        slow = runtime.submit(forever, task_timeout=0.05)
+        runtime.submit(code, 0, task_timeout=math.inf).wait(30)
+        with pytest.raises(leveret.Overran, match=r"of 0[.]05 s") as caught:
+            slow.wait(30)
+        assert isinstance(caught.value, TimeoutError)
+        with pytest.raises(leveret.Poison, match="attempt 1;"):
+            runtime.submit(leave, 3, max_attempts=1).wait(30)
+        with pytest.raises(leveret.InvalidArgument, match="max_attempts"):
+            runtime.submit(leave, 3, max_attempts=5000)
+        for wrong in (0, -1, math.nan):
+            with pytest.raises(ValueError, match="task_timeout must be None or"):
+                runtime.submit(code, 0, task_timeout=wrong)
+        with pytest.raises(TypeError, match="task_timeout must be None or"):
+            runtime.submit(code, 0, task_timeout="1")  # type: ignore[arg-type]
+
+
+def test_threads_cannot_end_what_runs() -> None:
+    with leveret.Runtime("threads", workers=1) as runtime:
+        ticket = runtime.submit(leveret.builtin("sum"), np.ones(4))
+        with pytest.raises(leveret.Unavailable, match="processes"):
+            runtime.submit(leveret.builtin("sum"), np.ones(4), task_timeout=1)
+        try:
+            assert not ticket.end()
+        except leveret.Unavailable as why:
+            assert "processes" in str(why)

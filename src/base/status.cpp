@@ -38,7 +38,8 @@ const char* status_name(status code) noexcept {
                                       "overran",
                                       "pool_down",
                                       "not_in_task",
-                                      "too_many_contexts"};
+                                      "too_many_contexts",
+                                      "too_late"};
   const auto i = static_cast<unsigned>(code);
   return i < sizeof names / sizeof names[0] ? names[i] : "unknown";
 }

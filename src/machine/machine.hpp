@@ -58,10 +58,10 @@ enum class chaos_step : std::uint32_t {
 // The death of a worker, confirmed by the kernel.
 struct remote_death {
   std::uint32_t worker = 0;
-  int how = 0;             // as waitpid() says; -1 when nobody could tell
-  std::uint32_t step = 0;  // where config::chaos killed it; 0: it was something else
-  bool had_work = false;   // it had begun a task, some time in its life
-  bool was_killed_for_time = false;
+  int how = 0;               // as waitpid() says; -1 when nobody could tell
+  std::uint32_t step = 0;    // where config::chaos killed it; 0: it was something else
+  bool had_work = false;     // it had begun a task, some time in its life
+  bool was_ordered = false;  // kill() was called for it
 };
 
 // remote_workers: workers in other processes. Each has a line of tasks that were posted to it,
@@ -105,12 +105,16 @@ class remote_workers {
 
   // The service's part. next_death() takes news from the machine; was_begun() says whether the
   // worker has begun its oldest uncollected task, as far as it can be believed: a worker may lie
-  // about that; replace() empties the worker's line and starts another process for it; kill() ends
-  // a worker whose task takes too long.
+  // about that; replace() empties the worker's line and starts another process for it.
+  //
+  // kill() ends a worker in its oldest task. False: it cannot be told to now; try again. True: its
+  // death will come, or, where other host processes share it and it is in none of this one's tasks,
+  // spared() says so, once. Nothing may be posted to it until then.
   virtual bool next_death(remote_death* death) noexcept = 0;
   virtual bool was_begun(std::uint32_t worker) noexcept = 0;
   virtual bool replace(std::uint32_t worker) noexcept = 0;
-  virtual void kill(std::uint32_t worker) noexcept = 0;
+  virtual bool kill(std::uint32_t worker) noexcept = 0;
+  virtual bool spared(std::uint32_t worker) noexcept = 0;
 
  protected:
   ~remote_workers() = default;

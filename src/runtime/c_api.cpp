@@ -17,7 +17,7 @@ static_assert(sizeof(lev_argument) == sizeof(lev::argument) &&
               offsetof(lev_argument, what) == offsetof(lev::argument, what));
 static_assert(sizeof(lev_call) == sizeof(lev::call) &&
               offsetof(lev_call, context) == offsetof(lev::call, context));
-static_assert(LEV_TOO_MANY_CONTEXTS == static_cast<int>(lev::status::too_many_contexts) &&
+static_assert(LEV_TOO_LATE == static_cast<int>(lev::status::too_late) &&
               LEV_RANGE == static_cast<int>(lev::kind::range));
 static_assert(sizeof(lev_counters) == sizeof(lev::counters) &&
               offsetof(lev_counters, reruns) == offsetof(lev::counters, reruns));
@@ -310,14 +310,25 @@ lev_status lev_post(lev_runtime* runtime, lev_procedure_id procedure, const lev_
 lev_status lev_submit_after(lev_runtime* runtime, lev_procedure_id procedure,
                             const lev_argument* arguments, unsigned count, const lev_ticket* after,
                             unsigned after_count, lev_ticket* ticket) {
+  lev_task_options options = {};
+  options.after = after;
+  options.after_count = after_count;
+  return lev_submit_with(runtime, procedure, arguments, count, &options, ticket);
+}
+
+lev_status lev_submit_with(lev_runtime* runtime, lev_procedure_id procedure,
+                           const lev_argument* arguments, unsigned count,
+                           const lev_task_options* options, lev_ticket* ticket) {
   if (const lev_status s = check_given(runtime, ticket); s != LEV_OK) return s;
-  if (after_count != 0 && after == nullptr) {
-    return fail(lev::status::bad_argument, "lev_submit_after: after is NULL, after_count is not 0");
-  }
-  if (after_count > lev::options::after_max)
-    return fail(lev::status::too_big, "lev_submit_after: more than 32 predecessors");
+  if (options == nullptr) return submit(runtime, procedure, arguments, count, nullptr, ticket);
+  if (options->after_count != 0 && options->after == nullptr)
+    return fail(lev::status::bad_argument, "after is NULL, after_count is not 0");
+  if (options->after_count > lev::options::after_max)
+    return fail(lev::status::too_big, "after_count: more than 32 predecessors");
   lev::options o;
-  for (unsigned i = 0; i < after_count; ++i) o.after_id(after[i]);
+  for (unsigned i = 0; i < options->after_count; ++i) o.after_id(options->after[i]);
+  o.priority(options->priority).key(options->key).grain(options->grain);
+  o.task_ns_max(options->task_ns_max).max_attempts(options->max_attempts);
   return submit(runtime, procedure, arguments, count, &o, ticket);
 }
 
@@ -367,6 +378,10 @@ lev_status lev_poll(lev_runtime* runtime, lev_ticket ticket) {
 lev_status lev_cancel(lev_runtime* runtime, lev_ticket ticket) {
   return static_cast<lev_status>(
       lev::detail::cancel(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
+}
+lev_status lev_end(lev_runtime* runtime, lev_ticket ticket) {
+  return static_cast<lev_status>(
+      lev::detail::end(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
 }
 void lev_release(lev_runtime* runtime, lev_ticket ticket) {
   if (runtime != nullptr) lev::detail::release(runtime->runtime.core(), ticket);

@@ -29,6 +29,20 @@ inline bool check_remote(core& c, const draft& d, const draft_facts& facts, refu
                                      procedure_name(d.procedure), reason);
 }
 
+// What a task asks for in place of the runtime's settings.
+inline bool check_limits(const core& c, std::uint64_t task_ns_max, std::uint32_t max_attempts,
+                         refusal* why) noexcept {
+  if (task_ns_max != 0 && task_ns_max != no_time_limit && c.remote == nullptr) {
+    return refuse(why, status::not_supported, -1,
+                  "task_ns_max(): a task of the machine %s cannot be ended while it runs; take the "
+                  "machine processes, or no time limit",
+                  c.machine_name);
+  }
+  constexpr std::uint32_t most = 1000;
+  return max_attempts <= most || refuse(why, status::bad_argument, -1,
+                                        "max_attempts(): %u, at most %u", max_attempts, most);
+}
+
 inline bool refuse_after(status s, std::uint32_t i, refusal* why) noexcept {
   return refuse(why, s, -1,
                 "after(): ticket %u is a %s; name tickets that were not waited for or released", i,

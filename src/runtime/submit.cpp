@@ -107,6 +107,23 @@ void sort_locks(slot_extra& extra, const mutex_id* locks, std::uint32_t count) n
   }
 }
 
+// Kept where only those look who find that some task has limits of its own.
+void note_limits(core& c, std::uint32_t task, std::uint64_t task_ns_max,
+                 std::uint32_t max_attempts) noexcept {
+  if (c.remote == nullptr || (task_ns_max == 0 && max_attempts == 0)) return;
+  slot_extra& extra = c.pool.extra(task);
+  extra.limits_of = c.pool.at(task).state.generation();
+  extra.task_ns_max = task_ns_max;
+  extra.max_attempts = max_attempts;
+  // Less than `no_deadline`, which says that no task has limits of its own.
+  const std::uint64_t limit =
+      smaller(task_ns_max == 0 ? no_deadline : task_ns_max, no_deadline - 1);
+  std::uint64_t least = c.least_limit_ns.load(memory_order_relaxed);
+  while (limit < least && !c.least_limit_ns.compare_exchange_strong(
+                              least, limit, memory_order_relaxed, memory_order_relaxed)) {
+  }
+}
+
 inline void route(core& c, participant& self, std::uint32_t task, const draft& d) noexcept {
   const std::uint8_t flags = c.pool.at(task).flags;
   LEV_DCHECK((flags & (task_is_piece | task_is_join | task_has_locks)) == 0);
@@ -129,7 +146,8 @@ struct admission {
       return 0;
     if (o != nullptr) {
       if (!check_after(c, o->after_, o->after_count_, o->is_foreign_to(&c), why) ||
-          !check_locks(c, o->locks_, o->lock_count_, why))
+          !check_locks(c, o->locks_, o->lock_count_, why) ||
+          !check_limits(c, o->task_ns_max_, o->max_attempts_, why))
         return 0;
       if (o->priority_ != 0) d.priority = o->priority_;
       if (o->key_ != 0) d.key = o->key_;
@@ -149,7 +167,9 @@ struct admission {
     if (!count_in(c, *self, task, why)) return give_edges(c, edges, 0, edges.count), 0;
     write_slot(c, *self, task, d, flags);
     const std::uint64_t id = ticket_id(task, c.pool.at(task).state.generation());
-    if (o == nullptr || (o->after_count_ == 0 && o->lock_count_ == 0)) {
+    if (o == nullptr) return route(c, *self, task, d), id;
+    note_limits(c, task, o->task_ns_max_, o->max_attempts_);
+    if (o->after_count_ == 0 && o->lock_count_ == 0) {
       route(c, *self, task, d);
     } else {
       want_ends_told(c);

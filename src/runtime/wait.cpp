@@ -195,19 +195,6 @@ status peek(core* c, std::uint64_t id) noexcept {
   return s;
 }
 
-status cancel(core* c, std::uint64_t id) noexcept {
-  if (const status s = check_ticket(c, id); s != status::ok) return s;
-  if (c->why_absent != nullptr) return status::closed;
-  task_state<>& state = c->pool.at(ticket_task(id)).state;
-  if (state.announce(ticket_generation(id), state_bits::cancel_asked)) {
-    participant* self = c->remote == nullptr ? nullptr : here(*c);
-    if (self != nullptr) cancel_posted(*c, *self);
-    return status::ok;
-  }
-  return state.peek(ticket_generation(id)) == status::stale_ticket ? status::stale_ticket
-                                                                   : status::ok;
-}
-
 void release(core* c, std::uint64_t id) noexcept {
   if (check_ticket(c, id) != status::ok) return;
   participant* self = here(*c);

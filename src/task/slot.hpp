@@ -102,6 +102,11 @@ struct alignas(line_pair_bytes) slot_extra {
   std::uint32_t attempts = 0;
   std::uint32_t suspected = 0;
   std::uint32_t attempts_of = 0;
+  // What the submit has asked for, for the generation `limits_of` of the slot; 0: as the runtime's
+  // settings say.
+  std::uint32_t limits_of = 0;
+  std::uint32_t max_attempts = 0;
+  std::uint64_t task_ns_max = 0;
 };
 
 }  // namespace lev

@@ -8,7 +8,8 @@
 //   done     the outcome and the outputs are there  owner: whoever holds the ticket
 //   taken    the ticket is being collected          owner: the collector
 //
-// While a task is live, its outcome field is ok, or cancelled once that was asked for.
+// While a task is live, its outcome field is ok, or cancelled once that was asked for; its highest
+// bit says that the task is to end also if it runs.
 //
 // Waiters, releases, callbacks, cancellations and dependants announce themselves by flags while the
 // slot is live. The completer moves live -> done by a compare-exchange on a value it has seen and
@@ -44,6 +45,7 @@ struct state_bits {
     flag_mask = 0xf8,
     cancel_asked = std::uint64_t{4}
                    << 8,  // while live, the outcome field holds what was asked: status::cancelled
+    end_asked = cancel_asked | std::uint64_t{0x80} << 8,
   };
   static constexpr std::uint32_t generation(std::uint64_t w) noexcept {
     return static_cast<std::uint32_t>(w >> 32);

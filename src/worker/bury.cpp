@@ -1,10 +1,10 @@
 // After the death of a worker process: what it had finished is kept, what it had not begun goes to
-// others, and the task it died in is run again, split, or reported.
+// others, and the task it died in is run again, split, or reported; or it was to end, and has.
 #include "base/signal_name.hpp"
 #include "task/slice.hpp"
 #include "worker/complete.hpp"
+#include "worker/line_turn.hpp"
 #include "worker/take.hpp"
-#include "worker/tend.hpp"
 #include "worker/write_back.hpp"
 
 #include <sys/wait.h>
@@ -18,20 +18,6 @@ namespace lev {
 namespace {
 
 constexpr std::uint64_t budget_ns = 5'000'000'000;  // deaths further apart than that are no loop
-
-// A worker that does not begin its next task for that long beyond the time limit hides that it has.
-constexpr std::uint64_t silence_ns_max = 2'000'000'000;
-
-void hold(remote_line& line) noexcept {
-  while (!line.turn.try_hold()) real_env::pause();
-}
-
-// The turn may have been asked for meanwhile: whoever asked left it to us.
-void let_go(engine& e, participant& self, remote_line& line) noexcept {
-  bool was_asked = false;
-  while (!line.turn.release_hold()) was_asked = true;
-  if (was_asked) tend(e, self);
-}
 
 void describe_end(const remote_death& d, char* text, std::size_t size) noexcept {
   if (d.how == -1) {
@@ -80,8 +66,9 @@ void fail_victim(engine& e, participant& self, std::uint32_t task, status code,
   const char* name = procedure_name(s.procedure);
   if (code == status::overran) {
     std::snprintf(text, sizeof text,
-                  "procedure '%s'%s ran longer than config.task_ns_max, and its worker was killed",
-                  name, where);
+                  "procedure '%s'%s ran longer than its task_ns_max of %.9g s, and its worker was "
+                  "killed",
+                  name, where, static_cast<double>(time_limit_of(e, task)) / 1e9);
   } else {
     std::snprintf(text, sizeof text,
                   "procedure '%s'%s ended its worker process by %s, attempt %u%s", name, where, how,
@@ -140,14 +127,15 @@ void split_victim(engine& e, participant& self, std::uint32_t task) noexcept {
   run_pass(e, self);
 }
 
-void judge(engine& e, participant& self, std::uint32_t task, const remote_death& d) noexcept {
+void judge(engine& e, participant& self, std::uint32_t task, const remote_death& d,
+           bool has_overrun) noexcept {
   const std::uint32_t attempts = count_attempt(e, task);
   const slot& s = e.pool.at(task);
-  if (d.was_killed_for_time) return fail_victim(e, self, task, status::overran, attempts, d);
+  if (has_overrun) return fail_victim(e, self, task, status::overran, attempts, d);
   if (is_violation(e, d)) return fail_victim(e, self, task, status::poison, attempts, d);
   if (!procedure_at(s.procedure).info.may_rerun)
     return fail_victim(e, self, task, status::worker_died, attempts, d);
-  if (attempts < e.settings.max_attempts) {
+  if (attempts < attempts_max_of(e, task)) {
     e.people[d.worker].counters.reruns.add(1);
     e.has_rerun.store(1, memory_order_relaxed);
     return push_ready(e, task);
@@ -156,8 +144,9 @@ void judge(engine& e, participant& self, std::uint32_t task, const remote_death&
   fail_victim(e, self, task, status::poison, attempts, d);
 }
 
-// Whether workers die faster than they do anything.
+// Whether workers die faster than they do anything. Those that were killed here do not count.
 bool is_loop(engine& e, const remote_death& d) noexcept {
+  if (d.was_ordered && !d.had_work) return false;
   const std::uint64_t now = e.place->now_ns();
   if (d.had_work || e.idle_deaths == 0 || now - e.first_idle_death_ns > budget_ns) {
     e.idle_deaths = 0;
@@ -167,47 +156,60 @@ bool is_loop(engine& e, const remote_death& d) noexcept {
   return e.idle_deaths > e.settings.restarts_max;
 }
 
-// What becomes of the tasks in a dead worker's line; returns the one it died in. In the line's
-// turn.
-std::uint32_t empty_line(engine& e, std::uint32_t worker, bool is_timed) noexcept {
+// The tasks of a dead worker's line that do not simply go to others.
+struct fallen {
+  std::uint32_t victim = no_slot;  // it died in this one
+  std::uint32_t ended_count = 0;   // these were to end
+  std::uint32_t ended[line_jobs_max];
+};
+
+// What becomes of the tasks in a dead worker's line. In the line's turn.
+void empty_line(engine& e, std::uint32_t worker, bool is_timed, fallen& found) noexcept {
   remote_line& line = e.lines[worker];
   LEV_DCHECK(line.turn.is_held() && !line.is_up);  // nobody posts to it meanwhile
   const bool was_begun = is_timed || e.remote->was_begun(worker);
-  std::uint32_t victim = no_slot;
   for (bool is_first = true; line.collected != line.posted; is_first = false) {
     job& j = line.job_at(line.collected++);
     if (j.task == no_slot) continue;  // it was taken back
-    if ((j.flags & task_staged) != 0) release_room(e.people[worker], j);
-    if (is_first && (was_begun || is_suspect(e, j.task))) {
-      victim = j.task;
+    free_room(e, worker, j);
+    if (is_to_end(e, j)) {
+      found.ended[found.ended_count++] = j.task;
+    } else if (is_first && (was_begun || is_suspect(e, j.task))) {
+      found.victim = j.task;
     } else {
       push_ready(e, j.task);
     }
   }
   LEV_DCHECK(e.people[worker].store_map.blocks() == 0);
-  line.asked = 0;
+  line.asked = line.limited = 0;
   line.load.store(0, memory_order_relaxed);
   line.is_full.store(0, memory_order_relaxed);
   line.note_spare();
-  return victim;
 }
 
-void bury(engine& e, participant& self, remote_death d) noexcept {
+}  // namespace
+
+void complete_ended(engine& e, participant& self, std::uint32_t task) noexcept {
+  const slot& s = e.pool.at(task);
+  complete(e, self, task, s.state.word(), s.flags, status::cancelled, 0);
+}
+
+void bury(engine& e, participant& self, const remote_death& d) noexcept {
   LEV_DCHECK(is_service(e, self) && d.worker < e.workers);
   remote_line& line = e.lines[d.worker];
   hold(line);
-  line.is_up = false;
+  line.is_up = line.is_ending = false;
   let_go(e, self, line);
   while (line.load.load(memory_order_relaxed) != 0 && e.remote->has_end(d.worker))
     tend(e, self);  // what it had finished
   if (const death_hook& told = e.settings.on_death; told.call != nullptr)
     told.call(told.context, static_cast<int>(d.worker), d.how);
   hold(line);
-  // Killed for the task before: the one it has begun since is not to blame. Killed because it said
-  // nothing: an attempt like others.
-  const bool is_timed = d.was_killed_for_time && line.timed == line.collected + 1;
-  d.was_killed_for_time = is_timed && line.timed_is_begun;
-  const std::uint32_t victim = empty_line(e, d.worker, is_timed);
+  // Killed because it said nothing: an attempt like others.
+  const bool is_timed =
+      d.was_ordered && line.is_limited(line.collected) && line.timed == line.collected + 1;
+  fallen found;
+  empty_line(e, d.worker, is_timed, found);
   own_counters& told = e.people[d.worker].counters;
   told.deaths.add(1);
   if (d.step < static_cast<std::uint32_t>(chaos_step::count)) told.chaos[d.step].add(1);
@@ -217,58 +219,8 @@ void bury(engine& e, participant& self, remote_death d) noexcept {
     line.is_up = true;
   }
   let_go(e, self, line);
-  if (victim != no_slot) judge(e, self, victim, d);
-}
-
-// Kills the worker whose task has been running for too long.
-void check_time(engine& e, std::uint32_t worker, std::uint64_t now) noexcept {
-  remote_line& line = e.lines[worker];
-  LEV_DCHECK(line.turn.is_held());
-  if (line.posted == line.collected) return;
-  const bool was_begun = e.remote->was_begun(worker);
-  // The time begins once when the task is next, and once more when the worker says that it begins.
-  if (line.timed != line.collected + 1 || (was_begun && !line.timed_is_begun)) {
-    line.timed = line.collected + 1;
-    line.timed_is_begun = was_begun;
-    line.timed_since_ns = now;
-    return;
-  }
-  const std::uint64_t most = e.settings.task_ns_max + (line.timed_is_begun ? 0 : silence_ns_max);
-  if (now - line.timed_since_ns > most && !e.remote->has_end(worker)) e.remote->kill(worker);
-}
-
-}  // namespace
-
-void attend(engine& e, participant& self) noexcept {
-  LEV_DCHECK(is_service(e, self) && runs_here(self));
-  remote_death d;
-  while (e.remote->next_death(&d)) {
-    bury(e, self, d);
-    while (tend(e, self)) {
-    }
-  }
-  if (e.settings.task_ns_max == 0) return;
-  const std::uint64_t now = e.place->now_ns();
-  for (std::uint32_t w = 0; w < e.workers; ++w) {
-    remote_line& line = e.lines[w];
-    if (!line.turn.try_hold()) continue;
-    check_time(e, w, now);
-    let_go(e, self, line);
-  }
-}
-
-std::uint64_t service_deadline(engine& e) noexcept {
-  if (e.settings.task_ns_max == 0) return no_deadline;
-  constexpr std::uint64_t tick_ns_max = 20'000'000;
-  // Pairs with start_timing(): a task is posted, and then the flag looked at; here the other way
-  // round, so one of the two sees the other.
-  e.is_timing.store(0, memory_order_seq_cst);
-  for (std::uint32_t w = 0; w < e.workers; ++w) {
-    if (e.lines[w].load.load(memory_order_seq_cst) == 0) continue;
-    e.is_timing.store(1, memory_order_relaxed);
-    return e.place->now_ns() + smaller(e.settings.task_ns_max / 4 + 1, tick_ns_max);
-  }
-  return no_deadline;
+  for (std::uint32_t i = 0; i < found.ended_count; ++i) complete_ended(e, self, found.ended[i]);
+  if (found.victim != no_slot) judge(e, self, found.victim, d, is_timed && line.timed_is_begun);
 }
 
 }  // namespace lev

@@ -77,6 +77,12 @@ struct engine {
   // Written by the service and by who posts a task, read by the latter: whether the service looks
   // at time limits now and then. Publishes nothing.
   atomic<std::uint32_t> is_timing{0};
+  // Written by submitters, read by tenders and the service: the least time limit that a task has
+  // asked for; no_deadline until one has asked for limits of its own. Publishes nothing.
+  atomic<std::uint64_t> least_limit_ns{no_deadline};
+  // Written by who ends a task, and by the service; read by the service: 1 when a line may have a
+  // task that is to be ended. Publishes that its ticket says so.
+  atomic<std::uint32_t> is_ending{0};
 
   // Written by host threads that bind for the first time, read by thieves and wakers: participants
   // in use. Publishes nothing: participants are ready from the start.

@@ -23,15 +23,31 @@ struct alignas(line_pair_bytes) remote_line {
   // One bit a job: the worker was asked not to begin it. Either it was certain at once that it will
   // not, and the task has left the line: job::task is no_slot. Or the end tells.
   std::uint32_t asked = 0;
-  bool is_up = true;  // false between a worker's death and its successor
-  // Time limit: which task is timed, whether it was seen running, and since when.
+  bool is_up = true;  // false from a worker's death, or the order to kill it, to its successor
+  // The worker is to be killed in its oldest task, and its death, or the news that it was spared,
+  // is still to come.
+  bool is_ending = false;
+  // Time limits: of each job, as long as its bit is set.
+  std::uint32_t limited = 0;
+  std::uint64_t limit_ns[line_jobs_max] = {};
+  // Which task is timed, whether it was seen running, and since when.
   std::uint32_t timed = 0;
   bool timed_is_begun = false;
   std::uint64_t timed_since_ns = 0;
+  // Which task the worker was asked not to begin and has not said that it begins, and since when.
+  std::uint32_t hushed = 0;
+  std::uint64_t hushed_since_ns = 0;
+  // The service's own: how many posts of limited tasks it has seen, and when it must look again; 0:
+  // now and then.
+  std::uint32_t limits_seen = 0;
+  std::uint64_t look_ns = no_deadline;
   std::uint64_t last_end_ns = 0;  // for the trace
   // Written by the turn's holder, read by those who look for room: tasks in the line. Publishes
   // nothing.
   atomic<std::uint32_t> load{0};
+  // Written by the turn's holder, read by the service: posts of tasks with a time limit, ever.
+  // Publishes nothing.
+  atomic<std::uint32_t> limits_posted{0};
   // Written by the turn's holder, read by those who look for room: 1 while the store has none for
   // the next task, until an end frees some. Publishes nothing.
   atomic<std::uint32_t> is_full{0};
@@ -46,6 +62,7 @@ struct alignas(line_pair_bytes) remote_line {
     return 1u << (n % line_jobs_max);
   }
   bool was_asked(std::uint32_t n) const noexcept { return (asked & bit_of(n)) != 0; }
+  bool is_limited(std::uint32_t n) const noexcept { return (limited & bit_of(n)) != 0; }
 
   // note_spare() is called by the turn's holder after each change of the three numbers above.
   void note_spare() noexcept {

@@ -2,6 +2,7 @@
 #include "worker/tend.hpp"
 
 #include "worker/complete.hpp"
+#include "worker/line_turn.hpp"
 #include "worker/stage.hpp"
 #include "worker/take.hpp"
 #include "worker/write_back.hpp"
@@ -41,32 +42,11 @@ void trace_end(engine& e, participant& hull, remote_line& line, const job& j) no
   hull.counters.busy_ns.add(now - begin);
 }
 
-void free_room(engine& e, std::uint32_t worker, job& j) noexcept {
-  if ((j.flags & task_staged) != 0) release_room(e.people[worker], j);
-}
-
-// Whether somebody has asked for the end of a task in a line. Its slot, and that of the task it is
-// a piece of, are theirs as long as it is there: so it is this task that was asked for.
+// Whether somebody has asked for the end of a task in a line.
 bool is_unwanted(engine& e, const job& j) noexcept {
   if (e.cancelling.load(memory_order_relaxed) != 0) return true;
-  const bool is_piece = (j.flags & task_is_piece) != 0;
-  const std::uint64_t w = e.pool.at(is_piece ? j.parent : j.task).state.word();
+  const std::uint64_t w = word_of_whole(e, j);
   return (w & state_bits::cancel_asked) != 0 && state_bits::phase(w) == state_bits::live;
-}
-
-// Takes a task back that a worker has not begun: into the ready queue, now or when its end says so.
-// In the line's turn.
-void take_back(engine& e, std::uint32_t worker, std::uint32_t n) noexcept {
-  remote_line& line = e.lines[worker];
-  job& j = line.job_at(n);
-  LEV_DCHECK(line.turn.is_held() && !line.was_asked(n) && j.task != no_slot);
-  LEV_DCHECK(n - line.collected < line.posted - line.collected);
-  line.asked |= remote_line::bit_of(n);
-  line.note_spare();
-  if (!e.remote->take_back(worker, n - line.collected)) return;
-  free_room(e, worker, j);
-  line.is_full.store(0, memory_order_relaxed);
-  push_ready(e, std::exchange(j.task, no_slot));
 }
 
 // What the worker did not begin, as it was asked, is somebody else's, or cancelled. One that did
@@ -86,6 +66,7 @@ bool collect_end(engine& e, std::uint32_t worker, ended& over) noexcept {
   participant& hull = e.people[worker];
   const bool was_asked = line.was_asked(line.collected);
   line.asked &= ~remote_line::bit_of(line.collected);
+  line.limited &= ~remote_line::bit_of(line.collected);
   job& j = line.job_at(line.collected++);
   line.load.store(line.posted - line.collected, memory_order_relaxed);
   line.is_full.store(0, memory_order_relaxed);
@@ -126,13 +107,13 @@ status refused(engine& e, const job& j) noexcept {
   // pieces.
   const slot_extra& extra = e.pool.extra(j.task);
   const bool is_poison = (j.flags & task_too_big) != 0 &&
-                         extra.attempts >= e.settings.max_attempts &&
+                         extra.attempts >= attempts_max_of(e, j.task) &&
                          extra.attempts_of == e.pool.at(j.task).state.generation();
   return is_poison ? status::poison : status::ok;
 }
 
 void start_timing(engine& e) noexcept {
-  // Pairs with service_deadline(): the load of this line was raised before.
+  // Pairs with service_deadline(): the post was counted before.
   if (e.is_timing.load(memory_order_seq_cst) == 0 &&
       e.is_timing.exchange(1, memory_order_seq_cst) == 0)  // Pairs with service_deadline() too
     e.remote->ring_service();
@@ -146,17 +127,27 @@ std::uint16_t attempt_of(engine& e, const job& j) noexcept {
   return static_cast<std::uint16_t>(1 + (is_told ? extra.attempts : 0));
 }
 
+// Before the line's load is raised.
+void note_limit(engine& e, remote_line& line, std::uint64_t limit_ns) noexcept {
+  const std::uint32_t bit = remote_line::bit_of(line.posted);
+  line.limited = limit_ns == 0 ? line.limited & ~bit : line.limited | bit;
+  if (limit_ns == 0) return;
+  line.limit_ns[line.posted % line_jobs_max] = limit_ns;
+  // Pairs with service_deadline(). Sequentially consistent: the look at is_timing comes after it.
+  line.limits_posted.fetch_add(1, memory_order_seq_cst);
+  start_timing(e);
+}
+
 void post_job(engine& e, std::uint32_t worker, job& j) noexcept {
   remote_line& line = e.lines[worker];
   if (e.people[worker].events.is_open()) j.posted_ns = e.place->now_ns();
   LEV_DCHECK(line.turn.is_held() && line.is_up && !line.was_asked(line.posted));
   LEV_DCHECK(line.posted - line.collected < line_jobs_max && &j == &line.job_at(line.posted));
+  note_limit(e, line, time_limit_of(e, j.task));
   ++line.posted;
-  // Pairs with service_deadline(). Sequentially consistent: the look at is_timing comes after it.
-  line.load.store(line.posted - line.collected, memory_order_seq_cst);
+  line.load.store(line.posted - line.collected, memory_order_relaxed);
   line.note_spare();
   e.remote->post(worker, {j.procedure, j.argument_count, j.arguments.data(), attempt_of(e, j)});
-  if (e.settings.task_ns_max != 0) start_timing(e);
 }
 
 // One that is larger than the store, as there were no tickets to split it, gets shared memory.
@@ -279,6 +270,25 @@ bool has_remote_work(engine& e) noexcept {
     if (line_wants(e, w)) return true;
   }
   return find_uneven(e) != none;
+}
+
+// A task of the line that its worker will not begin.
+bool ask_back(engine& e, std::uint32_t worker, std::uint32_t n) noexcept {
+  remote_line& line = e.lines[worker];
+  job& j = line.job_at(n);
+  LEV_DCHECK(line.turn.is_held() && !line.was_asked(n) && j.task != no_slot);
+  LEV_DCHECK(n - line.collected < line.posted - line.collected);
+  line.asked |= remote_line::bit_of(n);
+  line.note_spare();
+  if (!e.remote->take_back(worker, n - line.collected)) return false;
+  free_room(e, worker, j);
+  line.limited &= ~remote_line::bit_of(n);
+  line.is_full.store(0, memory_order_relaxed);
+  return true;
+}
+
+void take_back(engine& e, std::uint32_t worker, std::uint32_t n) noexcept {
+  if (ask_back(e, worker, n)) push_ready(e, std::exchange(e.lines[worker].job_at(n).task, no_slot));
 }
 
 // They end as cancelled when they are taken from the ready queue.

@@ -38,9 +38,13 @@ bool has_remote_work(engine& e) noexcept;
 // begun.
 void cancel_posted(engine& e, participant& self) noexcept;
 
-// attend() is the service's: deaths, time limits. service_deadline() is when it must look again.
+// attend() is the service's: deaths (bury.cpp), time limits, and tasks that are to be ended
+// (attend.cpp). service_deadline() is when it must look again.
 void attend(engine& e, participant& self) noexcept;
 std::uint64_t service_deadline(engine& e) noexcept;
+
+// end_posted() has the service end the tasks that are to be ended by now. Any thread.
+void end_posted(engine& e) noexcept;
 
 // want_ends_told() makes workers tell of ends at once from now on: somebody asked for a callback, a
 // dependency or a mutex, and may not be in the runtime when it is due.

@@ -14,7 +14,7 @@ _Static_assert(offsetof(lev_argument, flags) == 31, "flags");
 _Static_assert(sizeof(lev_ticket) == 8, "lev_ticket");
 _Static_assert(sizeof(lev_procedure_id) == 2, "lev_procedure_id");
 _Static_assert(sizeof(((lev_outcome*)0)->message) == 256, "message");
-_Static_assert(LEV_OK == 0 && LEV_POOL_DOWN == 29 && LEV_TOO_MANY_CONTEXTS == 31, "lev_status");
+_Static_assert(LEV_OK == 0 && LEV_POOL_DOWN == 29 && LEV_TOO_LATE == 32, "lev_status");
 _Static_assert(LEV_VALUE == 1 && LEV_RANGE == 6, "lev_kind");
 _Static_assert(LEV_ARGUMENTS_MAX == 18 && LEV_FOREVER == -1 && LEV_SLICED == 1 && LEV_FAR == 4,
                "constants");

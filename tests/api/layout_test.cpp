@@ -129,7 +129,8 @@ TEST(layout, numbers_of_statuses) {
                                       "overran",
                                       "pool_down",
                                       "not_in_task",
-                                      "too_many_contexts"};
+                                      "too_many_contexts",
+                                      "too_late"};
   for (int i = 0; i < static_cast<int>(sizeof names / sizeof names[0]); ++i) {
     EXPECT_STREQ(lev::status_name(static_cast<lev::status>(i)), names[i]);
     EXPECT_STREQ(lev_status_name(static_cast<lev_status>(i)), names[i]);

@@ -13,6 +13,8 @@
 //   post_hang           submits a task that never ends, behind others; answers at once
 //   read PATH           a task that reads a byte from a pipe with a name; answers its status
 //   overrun             a task that never ends, under a time limit; answers its status
+//   end N               N times a task that never ends is begun, and ended; answers the last status
+//   end_waiting         a task that no worker can begin is ended; answers its status
 //   crash               a task that ends its worker at each attempt; answers its status
 //   print N             a task that prints a number; answers its status
 //   flood               submits for ever, answers once before
@@ -97,6 +99,8 @@ class member {
     if (what == "hang") return hang_up(count);
     if (what == "post_hang") return runtime_->post(hang, begun_), "posted";
     if (what == "overrun") return end_of(runtime_->submit(hang, begun_));
+    if (what == "end") return end_tasks(count);
+    if (what == "end_waiting") return end_waiting();
     if (what == "crash") return end_of(runtime_->submit(crash));
     if (what == "print") return end_of(runtime_->submit(print, count));
     if (what == "leave") return runtime_.reset(), "left";
@@ -153,6 +157,22 @@ class member {
     for (std::int64_t i = 0; i < count; ++i) runtime_->post(hang, begun_);
     while (__atomic_load_n(&begun_[0], __ATOMIC_SEQ_CST) == 0) pass_time(1);
     return "hangs";
+  }
+  std::string end_tasks(std::int64_t count) {
+    std::string last;
+    for (std::int64_t i = 0; i < count; ++i) {
+      lev::shared_array<std::int64_t> begun(1);
+      lev::ticket t = runtime_->submit(hang, begun);
+      while (i % 2 == 0 && __atomic_load_n(&begun[0], __ATOMIC_SEQ_CST) == 0) pass_time(1);
+      if (t.end() != lev::status::ok) return "not asked";
+      last = end_of(std::move(t));
+      if (last != "cancelled") return last;
+    }
+    return last;
+  }
+  std::string end_waiting() {
+    lev::ticket t = runtime_->submit(hang, begun_);
+    return t.end() == lev::status::ok ? end_of(std::move(t)) : "not asked";
   }
   std::string read_from_pipe() {
     return end_of(runtime_->submit(read_byte, std::span(path_.c_str(), path_.size() + 1)));

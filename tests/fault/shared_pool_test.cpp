@@ -411,6 +411,19 @@ TEST_F(shared_pool, a_time_limit_ends_only_tasks_of_the_host_that_has_it) {
   EXPECT_EQ(of_b.reruns, 0);
 }
 
+TEST_F(shared_pool, a_task_that_is_ended_hurts_no_other_host) {
+  member a(at_pool()), b(at_pool());
+  ASSERT_EQ(a.hear(), "there");
+  ASSERT_EQ(b.hear(), "there");
+  b.say("run 3000 100");
+  EXPECT_EQ(a.ask("end 30"), "cancelled");
+  const answer of_b = parse(b.hear());
+  EXPECT_TRUE(of_b.is_right);
+  EXPECT_EQ(of_b.reruns, 0);  // now both are in its long tasks: who knows when they see a wish
+  EXPECT_EQ(b.ask("hang 2"), "hangs");
+  EXPECT_EQ(a.ask("end_waiting"), "cancelled");
+}
+
 TEST_F(shared_pool, a_keeper_that_dies_is_replaced) {
   member a(at_pool());
   member b(at_pool());

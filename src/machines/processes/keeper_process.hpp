@@ -55,7 +55,8 @@ class keeper_process {
   bool is_running(std::uint32_t worker);
   void attach(std::uint32_t m, std::uint32_t worker, int lane_file) noexcept;
   void send_note(std::uint32_t worker, const note& n, const int* files, unsigned count) noexcept;
-  void kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept;
+  bool kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept;
+  void end_task(std::uint32_t m, const order& o);
   void part(std::uint32_t m) noexcept;
   void bury(std::uint32_t m);
   void reap();

@@ -20,7 +20,7 @@ namespace lev::processes {
 void keeper_process::take_order(std::uint32_t m, const order& o, int file) {
   if (o.what == order::start) return start(m, o, file);
   close_file(&file);
-  if (o.what == order::kill) kill_if_serving(m, o.worker);
+  if (o.what == order::kill) end_task(m, o);
   if (o.what == order::leave) members_[m].is_leaving = true;
 }
 
@@ -131,12 +131,23 @@ void keeper_process::attach(std::uint32_t m, std::uint32_t worker, int lane_file
   send_note(worker, n, files, member_files + 1);
 }
 
-void keeper_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept {
+bool keeper_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept {
   worker_seat& w = workers_[worker];
-  if (w.pid == 0 || !page_->berths[worker].doom(m)) return;
+  if (w.pid == 0 || !page_->berths[worker].doom(m)) return false;
   LEV_ASSERT(w.pid > 0);
   w.killed_for = m + 1;
   kill(w.pid, SIGKILL);
+  return true;
+}
+
+// The member posts nothing to the worker until it has heard of its death, or this.
+void keeper_process::end_task(std::uint32_t m, const order& o) {
+  if (kill_if_serving(m, o.worker)) return;
+  report r;
+  r.what = report::spared;
+  r.worker = o.worker;
+  r.number = static_cast<std::int32_t>(o.lane_begin);
+  tell(m, r);
 }
 
 void keeper_process::reap() {

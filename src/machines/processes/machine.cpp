@@ -118,7 +118,8 @@ class process_machine final : public machine, public remote_workers {
   bool next_death(remote_death* death) noexcept override { return pool_.next_death(death); }
   bool was_begun(std::uint32_t worker) noexcept override;
   bool replace(std::uint32_t worker) noexcept override { return pool_.replace(worker); }
-  void kill(std::uint32_t worker) noexcept override { pool_.kill(worker); }
+  bool kill(std::uint32_t worker) noexcept override { return pool_.kill(worker); }
+  bool spared(std::uint32_t worker) noexcept override { return pool_.spared(worker); }
 
  private:
   struct launch {

@@ -217,7 +217,7 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
   shared_->shown.seats[worker].returned.fetch_add(s.posted - s.collected, memory_order_relaxed);
   s.collected.store(s.posted, memory_order_relaxed);
   s.first = s.posted + 1;
-  s.was_killed_for_time = false;
+  s.was_ordered = s.is_spared = false;
   s.is_awaited = true;
   s.has_arrived = false;
   const order o{order::start, worker, reinterpret_cast<std::uintptr_t>(s.desk)};
@@ -320,10 +320,10 @@ void pool::bury(std::uint32_t worker, int how, const report* told) {
   d.had_work = settings_.isolation == lev::isolation::confined
                    ? s.has_arrived && s.posted + 1 != s.first
                    : s.desk->claimed.load(memory_order_relaxed) + 1 != s.first;
-  d.was_killed_for_time = s.was_killed_for_time;
+  d.was_ordered = s.was_ordered;
   if (is_shared() && told != nullptr) {  // it may have worked, and been killed, for other hosts
     d.had_work = told->had_work;
-    d.was_killed_for_time = told->was_ordered;
+    d.was_ordered = told->was_ordered;
   }
   deaths_.push_back(d);
   LEV_ASSERT(deaths_.size() <= workers_);  // one a worker: it is replaced when its death is told
@@ -351,6 +351,9 @@ void pool::take_report(const report& r, int file) {
       break;
     case report::died:
       bury(r.worker, r.number, &r);
+      break;
+    case report::spared:
+      s.is_spared = static_cast<std::uint32_t>(r.number) == s.kills;
       break;
     default:
       break;
@@ -393,16 +396,16 @@ bool pool::replace(std::uint32_t worker) noexcept {
   return !is_zygote_lost_ && start_worker(worker);
 }
 
-void pool::kill(std::uint32_t worker) noexcept {
+bool pool::kill(std::uint32_t worker) noexcept {
   seat& s = seats_[worker];
-  if (s.pidfd < 0) return;
-  s.was_killed_for_time = true;
+  if (!s.is_alive || s.pidfd < 0 || !s.has_arrived) return false;
   if (is_shared()) {  // the keeper knows whose task it is in
-    const order o{order::kill, worker, 0};
-    send_message(socket_, &o, sizeof o, nullptr, 0, MSG_DONTWAIT);
-    return;
+    const order o{order::kill, worker, ++s.kills};
+    return send_message(socket_, &o, sizeof o, nullptr, 0, MSG_DONTWAIT);
   }
+  s.was_ordered = true;
   syscall(kernel::pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
+  return true;
 }
 
 void pool::close() noexcept {

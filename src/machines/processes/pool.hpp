@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lev::processes {
@@ -50,7 +51,9 @@ class pool {
     bool is_alive = false;     // started, or about to be
     bool is_awaited = false;   // start_worker() was called, and no report has come
     bool has_arrived = false;  // it was ready, and then ordered to work
-    bool was_killed_for_time = false;
+    bool was_ordered = false;  // kill() was called for this process
+    bool is_spared = false;    // the keeper did not kill it, and spared() has not said so yet
+    std::uint32_t kills = 0;   // orders to a keeper: its answer names the one that it is for
   };
   seat& at(std::uint32_t worker) noexcept {
     LEV_DCHECK(worker < workers_);
@@ -71,7 +74,10 @@ class pool {
   void wait(std::uint64_t timeout_ns) noexcept;
   bool next_death(remote_death* death);
   bool replace(std::uint32_t worker) noexcept;
-  void kill(std::uint32_t worker) noexcept;
+  bool kill(std::uint32_t worker) noexcept;
+  bool spared(std::uint32_t worker) noexcept {
+    return std::exchange(seats_[worker].is_spared, false);
+  }
   // is_away(), of a shared pool: the worker serves another host now.
   bool is_away(std::uint32_t worker) const noexcept;
   // is_crowded(): it has as many hosts as there are cores, or more.

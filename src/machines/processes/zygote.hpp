@@ -25,7 +25,7 @@ namespace lev::processes {
 struct introduction {
   static constexpr std::uint32_t magic = 0x6c657672;
   std::uint32_t tag = magic;
-  std::uint32_t version = 1;
+  std::uint32_t version = 2;
   std::uint64_t heap_begin = 0;
   std::uint64_t heap_bytes = 0;
   std::uint64_t store_bytes = 0;
@@ -57,7 +57,7 @@ struct order {
   enum : std::uint32_t { start = 0, kill = 1, leave = 2 };
   std::uint32_t what = start;
   std::uint32_t worker = 0;
-  std::uint64_t lane_begin = 0;
+  std::uint64_t lane_begin = 0;  // kill: the order's number
 };
 
 // From the zygote. `started` brings the worker's pidfd along, a keeper's `ready` its page.
@@ -68,12 +68,14 @@ struct report {
     started = 2,
     not_started = 3,
     died = 4,
-    unavailable = 5  // refused: the system lacks something, and no other number of workers helps
+    unavailable = 5,  // refused: the system lacks something, and no other number of workers helps
+    spared = 6        // of a keeper: the worker was to be killed, and did not serve this host
   };
   std::uint32_t what = ready;
   std::uint32_t worker = 0;
   std::int32_t pid = 0;
-  std::int32_t number = 0;  // died: the status of waitpid(); refused, not_started: errno or 0
+  // died: the status of waitpid(); refused, not_started: errno or 0; spared: the order's number
+  std::int32_t number = 0;
   // Of a keeper. ready: the host's number; died: whether the worker had ever begun a task of any
   // host, and whether this host had it killed.
   std::uint32_t member = 0;

@@ -1,0 +1,219 @@
+// The service's part in tending worker processes: deaths, time limits, and tasks that are to be
+// ended though they run. A body that runs in another process ends with that process, and only so:
+//
+//   1. whatever else was posted to the worker is taken back, in the line's turn; if the task has
+//      ended by then, nothing more happens
+//   2. the line is closed, and the worker killed: it can be in no other task of this host, as it
+//      finds none that it may begin
+//   3. its death is confirmed, and the task completed (bury.cpp); a new worker takes its place
+//
+// A worker that serves several host processes is killed only if it serves this one. If not, it is
+// spared, and its line opened again: the task was over, or not begun.
+//
+// Time limits are looked at now and then as long as it is not known when a task begins, which
+// workers do not tell; once all that have limits were seen running, when the first limit is over.
+#include "base/numbers.hpp"
+#include "worker/complete.hpp"
+#include "worker/line_turn.hpp"
+
+#include <utility>
+
+namespace lev {
+
+namespace {
+
+// A worker that does not begin its next task for that long beyond the time limit, or after it was
+// asked not to, hides that it has.
+constexpr std::uint64_t silence_ns_max = 2'000'000'000;
+constexpr std::uint64_t hush_ns_max = 100'000'000;
+
+// How often the service looks while it does not know more. (Bench time-out: overrun_ms.)
+constexpr std::uint64_t tick_ns_max = 5'000'000;
+
+// Kills the worker in its oldest task, unless that has ended. In the line's turn.
+void kill_in_task(engine& e, std::uint32_t worker) noexcept {
+  remote_line& line = e.lines[worker];
+  LEV_DCHECK(line.turn.is_held() && line.posted != line.collected);
+  if (line.is_ending || !line.is_up) return;
+  for (std::uint32_t n = line.posted; --n != line.collected;) {
+    if (!line.was_asked(n)) take_back(e, worker, n);
+  }
+  // The worker publishes an end before it looks whether it may begin the next task. So if there is
+  // none by now, it sees all wishes.
+  if (e.remote->has_end(worker) || !e.remote->kill(worker)) return;
+  line.is_up = false;
+  line.is_ending = true;
+}
+
+// Kills the worker whose task has been running for too long, and says when to look again.
+void check_time(engine& e, std::uint32_t worker, std::uint64_t now) noexcept {
+  remote_line& line = e.lines[worker];
+  LEV_DCHECK(line.turn.is_held());
+  line.limits_seen = line.limits_posted.load(memory_order_relaxed);
+  line.look_ns = no_deadline;
+  if (line.limited == 0 || line.is_ending) return;
+  line.look_ns = 0;
+  if (!line.is_limited(line.collected)) return;
+  const bool was_begun = e.remote->was_begun(worker);
+  // The time begins once when the task is next, and once more when the worker says that it begins.
+  if (line.timed != line.collected + 1 || (was_begun && !line.timed_is_begun)) {
+    line.timed = line.collected + 1;
+    line.timed_is_begun = was_begun;
+    line.timed_since_ns = now;
+  }
+  std::uint64_t due = no_deadline;
+  const std::uint64_t limit = line.limit_ns[line.collected % line_jobs_max];
+  const std::uint64_t silence = line.timed_is_begun ? 0 : silence_ns_max;
+  if (!checked_add(line.timed_since_ns, limit, &due) || !checked_add(due, silence, &due))
+    due = no_deadline;
+  if (now > due && !e.remote->has_end(worker)) return kill_in_task(e, worker);
+  const bool is_only = line.limited == remote_line::bit_of(line.collected);
+  if (is_only && line.timed_is_begun) line.look_ns = due;
+}
+
+// A task that the worker was asked not to begin, and has no end: whether it may be in it all the
+// same. If it is asleep, or serves another host, it comes to see the wish, but when?
+bool may_be_in_it(engine& e, std::uint32_t worker) noexcept {
+  remote_line& line = e.lines[worker];
+  if (e.remote->was_begun(worker) || e.remote->is_away(worker)) return true;
+  const std::uint64_t now = e.place->now_ns();
+  if (line.hushed != line.collected + 1) {
+    line.hushed = line.collected + 1;
+    line.hushed_since_ns = now;
+  }
+  return now - line.hushed_since_ns > hush_ns_max;
+}
+
+// Tasks that have left a line, and end when its turn is over.
+struct leavers {
+  std::uint32_t count = 0;
+  std::uint32_t tasks[line_jobs_max];
+
+  void add(job& j) noexcept {
+    LEV_DCHECK(count < line_jobs_max && j.task != no_slot);
+    tasks[count++] = std::exchange(j.task, no_slot);
+  }
+  void end(engine& e, participant& self) const noexcept {
+    for (std::uint32_t i = 0; i < count; ++i) complete_ended(e, self, tasks[i]);
+  }
+};
+
+// The tasks of a line that are to be ended: those that were not begun leave it, and for one that
+// was its worker is killed. True: one of them is still to be seen to.
+bool end_in_line(engine& e, participant& self, std::uint32_t worker) noexcept {
+  remote_line& line = e.lines[worker];
+  leavers left;
+  bool is_one_left = false;
+  hold(line);
+  for (std::uint32_t n = line.posted; n-- != line.collected;) {
+    job& j = line.job_at(n);
+    if (j.task == no_slot || !is_to_end(e, j)) continue;
+    if (!line.was_asked(n) && ask_back(e, worker, n)) {
+      left.add(j);
+      continue;
+    }
+    is_one_left = true;
+    if (n == line.collected && may_be_in_it(e, worker)) kill_in_task(e, worker);
+  }
+  is_one_left = is_one_left && !line.is_ending;
+  let_go(e, self, line);
+  left.end(e, self);
+  return is_one_left;
+}
+
+void end_tasks(engine& e, participant& self) noexcept {
+  // Pairs with end_posted(): the tickets that say so are seen.
+  if (e.is_ending.exchange(0, memory_order_acq_rel) == 0) return;
+  bool is_one_left = false;
+  for (std::uint32_t w = 0; w < e.workers; ++w) is_one_left |= end_in_line(e, self, w);
+  if (is_one_left) e.is_ending.store(1, memory_order_relaxed);
+}
+
+// The worker served another host when it was to be killed: what it was asked not to begin before
+// that it has not begun, and will not.
+void reopen(engine& e, participant& self, std::uint32_t worker) noexcept {
+  remote_line& line = e.lines[worker];
+  leavers left;
+  hold(line);
+  LEV_DCHECK(line.is_ending && !line.is_up);
+  line.is_up = true;
+  line.is_ending = false;
+  line.timed = line.collected;  // no task: that of the oldest begins anew
+  job& oldest = line.job_at(line.collected);
+  const bool is_here = line.posted != line.collected && oldest.task != no_slot;
+  if (is_here && line.was_asked(line.collected) && is_to_end(e, oldest) &&
+      !e.remote->has_end(worker)) {
+    free_room(e, worker, oldest);
+    line.limited &= ~remote_line::bit_of(line.collected);
+    line.is_full.store(0, memory_order_relaxed);
+    left.add(oldest);
+  }
+  let_go(e, self, line);
+  left.end(e, self);
+  tend(e, self);
+}
+
+bool has_limits(engine& e) noexcept {
+  return e.settings.task_ns_max != 0 || e.least_limit_ns.load(memory_order_relaxed) != no_deadline;
+}
+
+// When the service must look at limits again.
+std::uint64_t next_look(engine& e) noexcept {
+  // Pairs with start_timing(): a task is posted, and then the flag looked at; here the other way
+  // round, so one of the two sees the other.
+  e.is_timing.store(0, memory_order_seq_cst);
+  std::uint64_t next = no_deadline;
+  bool is_one_unknown = false;
+  for (std::uint32_t w = 0; w < e.workers; ++w) {
+    const remote_line& line = e.lines[w];
+    // Pairs with note_limit(), as above.
+    const bool is_new = line.limits_posted.load(memory_order_seq_cst) != line.limits_seen;
+    is_one_unknown |= is_new || line.look_ns == 0;
+    next = smaller(next, line.look_ns);
+  }
+  if (!is_one_unknown) return next;
+  e.is_timing.store(1, memory_order_relaxed);
+  const std::uint64_t own = e.settings.task_ns_max == 0 ? no_deadline : e.settings.task_ns_max;
+  const std::uint64_t least = smaller(own, e.least_limit_ns.load(memory_order_relaxed));
+  return e.place->now_ns() + smaller(least / 4 + 1, tick_ns_max);
+}
+
+}  // namespace
+
+void end_posted(engine& e) noexcept {
+  // Pairs with end_tasks(): publishes that the ticket says so.
+  e.is_ending.store(1, memory_order_release);
+  e.remote->ring_service();
+}
+
+void attend(engine& e, participant& self) noexcept {
+  LEV_DCHECK(is_service(e, self) && runs_here(self));
+  remote_death d;
+  while (e.remote->next_death(&d)) {
+    bury(e, self, d);
+    while (tend(e, self)) {
+    }
+  }
+  for (std::uint32_t w = 0; e.shares_workers && w < e.workers; ++w) {
+    if (e.lines[w].is_ending && e.remote->spared(w)) reopen(e, self, w);
+  }
+  end_tasks(e, self);
+  if (!has_limits(e)) return;
+  const std::uint64_t now = e.place->now_ns();
+  for (std::uint32_t w = 0; w < e.workers; ++w) {
+    remote_line& line = e.lines[w];
+    line.look_ns = 0;
+    if (!line.turn.try_hold()) continue;
+    check_time(e, w, now);
+    let_go(e, self, line);
+  }
+}
+
+std::uint64_t service_deadline(engine& e) noexcept {
+  const std::uint64_t look = has_limits(e) ? next_look(e) : no_deadline;
+  if (e.is_ending.load(memory_order_relaxed) == 0) return look;
+  constexpr std::uint64_t again_ns = 1'000'000;
+  return smaller(look, e.place->now_ns() + again_ns);
+}
+
+}  // namespace lev

@@ -1,0 +1,77 @@
+// line_turn: what is done in the turn of a remote worker's line (remote_line.hpp), for those who
+// tend it (tend.cpp), for the service that keeps the time and ends tasks (attend.cpp), and after a
+// death (bury.cpp).
+#ifndef LEVERET_WORKER_LINE_TURN_HPP
+#define LEVERET_WORKER_LINE_TURN_HPP
+
+#include "worker/tend.hpp"
+#include "worker/write_back.hpp"
+
+namespace lev {
+
+inline void hold(remote_line& line) noexcept {
+  while (!line.turn.try_hold()) real_env::pause();
+}
+
+// The turn may have been asked for meanwhile: whoever asked left it to us.
+inline void let_go(engine& e, participant& self, remote_line& line) noexcept {
+  bool was_asked = false;
+  while (!line.turn.release_hold()) was_asked = true;
+  if (was_asked) tend(e, self);
+}
+
+inline void free_room(engine& e, std::uint32_t worker, job& j) noexcept {
+  if ((j.flags & task_staged) != 0) release_room(e.people[worker], j);
+}
+
+// ask_back() asks a worker not to begin a task. True: it will not, and the task has left the line:
+// it is the caller's, who sets job::task to no_slot. False: its end will tell. take_back() puts it
+// into the ready queue, now or then.
+bool ask_back(engine& e, std::uint32_t worker, std::uint32_t n) noexcept;
+void take_back(engine& e, std::uint32_t worker, std::uint32_t n) noexcept;
+
+// The state of the task that a ticket may name: the one in the line, or that which it is a piece
+// of. Both slots are theirs as long as the task is there: so it is this task that was asked for.
+inline std::uint64_t word_of_whole(engine& e, const job& j) noexcept {
+  return e.pool.at((j.flags & task_is_piece) != 0 ? j.parent : j.task).state.word();
+}
+
+// Whether somebody wants the task to end though it runs.
+inline bool is_to_end(engine& e, const job& j) noexcept {
+  const std::uint64_t w = word_of_whole(e, j);
+  return (w & state_bits::end_asked) == state_bits::end_asked &&
+         state_bits::phase(w) == state_bits::live;
+}
+
+// What the task, or that which it is a piece of, has asked for beside the runtime's settings; null:
+// nothing.
+inline const slot_extra* limits_of(engine& e, std::uint32_t task) noexcept {
+  if (e.least_limit_ns.load(memory_order_relaxed) == no_deadline) return nullptr;
+  const slot& s = e.pool.at(task);
+  const std::uint32_t whole = (s.flags & task_is_piece) != 0 ? s.parent : task;
+  const slot_extra& extra = e.pool.extra(whole);
+  return extra.limits_of == e.pool.at(whole).state.generation() ? &extra : nullptr;
+}
+
+// How long a task may run; 0: for ever.
+inline std::uint64_t time_limit_of(engine& e, std::uint32_t task) noexcept {
+  const slot_extra* own = limits_of(e, task);
+  const std::uint64_t limit =
+      own != nullptr && own->task_ns_max != 0 ? own->task_ns_max : e.settings.task_ns_max;
+  return limit == no_time_limit ? 0 : limit;
+}
+
+inline std::uint32_t attempts_max_of(engine& e, std::uint32_t task) noexcept {
+  const slot_extra* own = limits_of(e, task);
+  return own != nullptr && own->max_attempts != 0 ? own->max_attempts : e.settings.max_attempts;
+}
+
+// complete_ended() completes a task that was to end, and has left its line. Not in a turn.
+void complete_ended(engine& e, participant& self, std::uint32_t task) noexcept;
+
+// bury() is what becomes of the tasks of a worker that has died. The service's.
+void bury(engine& e, participant& self, const remote_death& d) noexcept;
+
+}  // namespace lev
+
+#endif
