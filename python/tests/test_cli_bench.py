@@ -195,6 +195,8 @@ def test_the_bench_is_built_from_a_checkout(
         ("python-array", "over_memcpy"),
         ("crash-test", "ppe_once_done"),
         ("bad-inputs", "seconds"),
+        ("ctrl-c", "seconds_to_exit"),
+        ("time-out", "overrun_ms"),
         ("start", "first_result_over_ppe"),
     ],
 )

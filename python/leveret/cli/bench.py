@@ -40,6 +40,11 @@ _OWN = {
         "20 calls, one of which crashes: how many done",
     ),
     "bad-inputs": ("bad_inputs.measure", "200 inputs, 7 of them bad: results, culprits, seconds"),
+    "ctrl-c": (
+        "end_bench.measure_ctrl_c",
+        f"seconds from Ctrl-C to the end of a program, {_POOL}",
+    ),
+    "time-out": ("end_bench.measure_time_out", "milliseconds from a call's limit to its end"),
     "start": ("start_bench.measure", f"import, help, first result of an executor, {_POOL}"),
 }
 # The benches whose figures can be drawn: those of report.plots, which takes a second to load.

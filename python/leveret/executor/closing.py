@@ -1,4 +1,7 @@
-"""The end of the program: pools that are open then are waited for, as concurrent.futures does."""
+"""The end of the program: pools that are open then are waited for, as concurrent.futures does.
+
+If it ends by a Ctrl-C that nobody has caught, what they run is ended.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import os
 import threading
 import weakref
 from typing import TYPE_CHECKING
+
+from .ending import end_all, is_interrupted
 
 if TYPE_CHECKING:
     from .pool import Pool
@@ -23,6 +28,8 @@ def _at_exit() -> None:
     Exit.has_begun = True
     for pool in list(pools):
         with contextlib.suppress(Exception):
+            if is_interrupted():
+                end_all(pool, True)
             pool.shut_down(True, False)
 
 

@@ -40,7 +40,7 @@ def failure_of(
     elif status == Status.WORKER_DIED:
         text = f"{name} ended its worker process: {how}; retry=False, so it was not run again"
     elif status == Status.OVERRAN:
-        text = f"{name} ran longer than the executor's timeout, and its worker was killed"
+        text = f"{name} ran longer than its timeout, and its worker was killed"
     else:
         text = f"{name}: {text or status.name.lower()}"
     made = make_error(status, text, -1, task_code, 1)

@@ -92,6 +92,7 @@ class Pool:
         self.waiting: deque[Work] = deque()
         self.under_way = 0
         self.running: set[Work] = set()  # those under way
+        self.is_terminated = False
         self.last: _core.Call | None = None
         self.pace = Pace(workers)
         self.space = ReplySpace()
@@ -149,7 +150,7 @@ class Pool:
         work.future._pool = self
         with self.lock:
             self.check_open()
-            self.waiting.append(work)
+            self.queue(work)
             if self.counts:
                 self.telling.add(work)
             self.pump()
@@ -158,6 +159,17 @@ class Pool:
             self.port.tend(last)
         if self.port.has_finished:
             self.port.drain()
+
+    def queue(self, work: Work) -> None:
+        """Behind those that are as urgent. With the lock."""
+        waiting, priority = self.waiting, work.asked.priority
+        if not waiting or waiting[-1].asked.priority >= priority:
+            return waiting.append(work)
+        place = next(i for i, each in enumerate(waiting) if each.asked.priority < priority)
+        return waiting.insert(place, work)
+
+    def pid_is_own(self) -> bool:
+        return self.pid == os.getpid()
 
     def check_open(self) -> None:
         if self.broken is not None:
@@ -183,6 +195,8 @@ class Pool:
                 started = self.start(work)
             except BaseException as error:
                 future.set_exception(self.translate(error))
+                if isinstance(error, KeyboardInterrupt):
+                    raise
                 continue
             if not started:
                 waiting.appendleft(work)  # all tickets in use: the next end hands it over
@@ -193,14 +207,25 @@ class Pool:
         request, buffers = work.request, work.buffers
         if len(request) > STAGED_BYTES_MAX or (buffers and work.size() > STAGED_BYTES_MAX):
             request, buffers = _in_shared(request), [_in_shared(each) for each in buffers]
-        call = self.port.submit(work, request, buffers, block)
-        if call is None:
-            self.space.release(work)
-            return False
+        # A Ctrl-C comes between any two steps: what is done first is done for nothing at worst.
+        asked = work.asked
+        work.call = None
         self.under_way += 1
         work.is_back = False
         self.running.add(work)
         work.blind = self.mortem.blind
+        try:
+            self.port.submit(
+                work, request, buffers, block, asked.timeout, asked.max_attempts, asked.retry
+            )
+        finally:
+            if work.call is None:
+                self.under_way -= 1
+                self.running.discard(work)
+                self.space.release(work)
+        call = work.call
+        if call is None:
+            return False
         self.last = work.future._call = call
         if work.future._has_callbacks():
             call.set_urgent()
@@ -321,7 +346,7 @@ class Pool:
     def run_again(self, work: Work) -> tuple[Any, BaseException | None]:
         """For a large result whose worker died before it was fetched."""
         work.retries += 1
-        if work.retries < self.max_attempts and self.start_again(work):
+        if work.retries < self.attempts_of(work) and self.start_again(work):
             return _AGAIN, None
         text = f"{work.name()}: the worker process ended before its result was fetched"
         return None, WorkerDied(text, Status.WORKER_DIED)
@@ -341,8 +366,9 @@ class Pool:
             is_hit = is_known and not work.deaths  # it must not begin twice
         else:
             own = sum(death.is_own for death in work.deaths)
-            attempts = self.max_attempts if is_known else len(work.deaths)
-            is_hit = status == Status.POISON and own < min(attempts, self.max_attempts)
+            most = self.attempts_of(work)
+            attempts = most if is_known else len(work.deaths)
+            is_hit = status == Status.POISON and own < min(attempts, most)
         work.hits += is_hit
         return is_hit
 
@@ -354,7 +380,12 @@ class Pool:
         in_setup = work.deaths[-1].in_initializer if work.deaths else self.setup.has_marks()
         if status in (Status.POISON, Status.WORKER_DIED) and in_setup:
             return self.break_down(f"the initializer ended the process: {how_it_ended(task_code)}")
-        return failure_of(work, self.max_attempts, status, task_code, text)
+        if status == Status.CANCELLED and self.is_terminated:
+            return BrokenExecutor("the executor's workers were terminated", Status.POOL_DOWN)
+        return failure_of(work, self.attempts_of(work), status, task_code, text)
+
+    def attempts_of(self, work: Work) -> int:
+        return work.asked.max_attempts or self.max_attempts
 
     def break_down(self, why: str) -> BrokenExecutor:
         """Fails everything that waits. With the lock."""

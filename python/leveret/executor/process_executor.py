@@ -13,6 +13,7 @@ from .. import _core
 from ..runtime import nanoseconds
 from ..wire.pickling import SEEDED
 from ..wire.setup import Setup
+from .ending import end_all, leave
 from .environment import (
     GivenEnvironment,
     Zygote,
@@ -26,6 +27,7 @@ from .environment import (
 from .future import Future
 from .mapping import Mapping
 from .notes import levels
+from .options import DEFAULTS, CallOptions, ExecutorView, changed
 from .pool import Pool
 from .telling import OnDeath, OnProgress, Telling
 from .work import Work
@@ -125,15 +127,31 @@ class ProcessExecutor(futures.Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
         return self._submit(fn, 0, (args, kwargs))
 
-    def _submit(self, fn: Callable[..., Any], flags: int, args: Any) -> Future:
+    def options(self, **options: Any) -> ExecutorView:
+        """A view of this executor whose calls ask for something: options(timeout=1).submit(f, x).
+
+        timeout: seconds that a call may run, None: for ever. retry, max_attempts: as of the
+        executor. memory: bytes that a call may allocate beyond what its process has; what goes
+        beyond gets a MemoryError. name: what messages call it. priority: larger is handed over
+        earlier; those handed over before are not overtaken. cancel: "kill": cancel() of its future
+        also ends a call that runs. Options that are not given are the executor's.
+
+        Raises TypeError and ValueError that name the option. Cheap; thread safe.
+        """
+        return ExecutorView(self, changed(DEFAULTS, options))
+
+    def _submit(
+        self, fn: Callable[..., Any], flags: int, args: Any, asked: CallOptions = DEFAULTS
+    ) -> Future:
         future = Future()
+        future._asked = asked
         pool = self._pool
         if pool.is_shut_down or pool.broken is not None:
             pool.check_open()
         try:
             seed = next(self._calls) if self._flags else 0
             flags |= self._flags
-            work = Work(future, fn, flags, args, pool.path.news(), self._ns_max, seed)
+            work = Work(future, fn, flags, args, pool.path.news(), asked.ns_max(self._ns_max), seed)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # as the standard library: what cannot be pickled fails
@@ -164,6 +182,20 @@ class ProcessExecutor(futures.Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._pool.shut_down(wait, cancel_futures)
+
+    def terminate_workers(self) -> None:
+        """Ends what runs and takes back what waits, as ProcessPoolExecutor does from Python 3.14.
+
+        Futures of calls that ran fail with BrokenExecutor, the others are cancelled. Returns at
+        once, and no process is left soon after. Nothing can be submitted any more.
+        """
+        end_all(self._pool, False)
+
+    kill_workers = terminate_workers  # a worker in a call cannot be ended more gently
+
+    def __exit__(self, *error: Any) -> None:
+        """Waits for all calls; when the block is left by Ctrl-C, ends those that run."""
+        leave(self._pool, error[0] if error else None)
 
     def worker_count(self) -> int:
         """Processes that run calls."""

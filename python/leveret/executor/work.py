@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .. import _core
 from ..wire import chunks
 from ..wire.functions import known_function
 from ..wire.pickling import CALL_BUFFERS_MAX, CHUNK, REQUEST, dump_arguments, dumps
@@ -22,8 +23,10 @@ class Work:
 
     __slots__ = (
         "args",
+        "asked",
         "blind",
         "buffers",
+        "call",
         "deaths",
         "function",
         "future",
@@ -47,6 +50,8 @@ class Work:
     ) -> None:
         """path: the pickle of sys.path, when workers do not know it. ns_max: see REQUEST."""
         self.future = future
+        self.asked = future._asked
+        self.call: _core.Call | None = None  # set by the port when it has been handed over
         self.function = function
         self.args = args
         self.is_back = False  # its end has been counted
@@ -78,6 +83,8 @@ class Work:
 
     def name(self) -> str:
         """The call as messages name it."""
+        if self.asked.name is not None:
+            return self.asked.name
         if isinstance(self.args, list):
             function = getattr(self.function, "__qualname__", None) or repr(self.function)
             return f"{function} on {len(self.args)} items"

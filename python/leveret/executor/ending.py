@@ -1,0 +1,62 @@
+"""Ending calls that run: cancel() that kills, Ctrl-C, terminate_workers() and kill_workers()."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .. import _core
+    from .pool import Pool
+
+
+def end_call(pool: Pool, call: _core.Call | None) -> bool:
+    """Ends a call under way. False: it has ended, or has not been handed over."""
+    return call is not None and pool.pid_is_own() and pool.port.end(call)
+
+
+def withdraw_all(pool: Pool) -> None:
+    """Takes back what has not begun, and lets no new calls in."""
+    pool.shut_down(False, True)
+
+
+def end_all(pool: Pool, cancels: bool) -> None:
+    """Takes back what has not begun, and ends what runs.
+
+    cancels: the futures of calls that ran are cancelled; else they fail with BrokenExecutor.
+    """
+    if not pool.pid_is_own():
+        return
+    with pool.lock:
+        pool.is_terminated = pool.is_terminated or not cancels
+        under_way = list(pool.running)
+    withdraw_all(pool)
+    for work in under_way:
+        if cancels:
+            work.future._end(work.call)
+        else:
+            end_call(pool, work.call)
+
+
+def is_interrupted() -> bool:
+    """Whether the program ends because nobody has caught a Ctrl-C."""
+    last = getattr(sys, "last_type", None)
+    is_asked = hasattr(sys, "ps1") or sys.flags.interactive
+    return not is_asked and isinstance(last, type) and issubclass(last, KeyboardInterrupt)
+
+
+def leave(pool: Pool, error: type[BaseException] | None) -> None:
+    """The end of a `with` block: one Ctrl-C, in it or in the wait here, ends what runs."""
+    is_interrupt = error is not None and issubclass(error, KeyboardInterrupt)
+    if not is_interrupt:
+        try:
+            pool.shut_down(True, False)
+        except KeyboardInterrupt:
+            end_all(pool, True)
+            with contextlib.suppress(KeyboardInterrupt):
+                pool.shut_down(True, True)
+            raise
+        return
+    end_all(pool, True)
+    pool.shut_down(True, True)

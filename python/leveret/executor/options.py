@@ -1,0 +1,129 @@
+"""Options of single calls: executor.options(timeout=1).submit(f, x).
+
+What options() returns is a view of the executor: it has nothing of its own but what its calls ask
+for, so that the function keeps all keyword arguments for itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+from collections.abc import Iterator
+from concurrent import futures
+from typing import TYPE_CHECKING, Any, Callable
+
+from ..worker.memory import Limited
+
+if TYPE_CHECKING:
+    from .future import Future
+    from .process_executor import ProcessExecutor
+
+ATTEMPTS_MAX = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class CallOptions:
+    """What a call asks for. The defaults: what its executor says."""
+
+    timeout: float | None = None  # math.inf: none
+    retry: bool | None = None
+    max_attempts: int = 0
+    memory: int = 0
+    name: str | None = None
+    priority: int = 0
+    cancel: str = "waiting"
+
+    def ns_max(self, of_executor: int) -> int:
+        """The time limit as workers are told of it; 0: none."""
+        if self.timeout is None:
+            return of_executor
+        return 0 if self.timeout > 1e9 else int(self.timeout * 1e9)
+
+    @property
+    def kills(self) -> bool:
+        """Whether cancel() of its future also ends a call that runs."""
+        return self.cancel == "kill"
+
+
+DEFAULTS = CallOptions()
+NAMES = tuple(field.name for field in dataclasses.fields(CallOptions))
+CANCELS = ("waiting", "kill")
+
+
+def _check_number(name: str, value: Any, low: float, high: float, kind: type[Any]) -> None:
+    wanted = "an int" if kind is int else "a number of seconds"
+    if isinstance(value, bool) or type(value) not in (int, kind):
+        raise TypeError(f"{name} must be {wanted}, not {value!r}")
+    if not low <= value <= high:
+        if kind is float:
+            raise ValueError(f"{name} must be None or above 0, not {value!r}")
+        raise ValueError(f"{name} must be {low:g} to {high:g}, not {value!r}")
+
+
+def nearest(value: str, known: tuple[str, ...]) -> str:
+    """The end of a message about a name that is not known."""
+    found = difflib.get_close_matches(str(value), known, 1)
+    return f"; did you mean {found[0]!r}?" if found else f"; there are {', '.join(known)}"
+
+
+def changed(before: CallOptions, given: dict[str, Any]) -> CallOptions:
+    """The options with some of them given anew; see ProcessExecutor.options()."""
+    for key, value in given.items():
+        if key not in NAMES:
+            raise TypeError(f"options() has no option {key!r}{nearest(key, NAMES)}")
+        if key == "timeout" and value is not None:
+            _check_number(key, value, 1e-9, math.inf, float)
+        elif key == "max_attempts":
+            _check_number(key, value, 1, ATTEMPTS_MAX, int)
+        elif key == "memory":
+            _check_number(key, value, 0, 2**62, int)
+        elif key == "priority":
+            _check_number(key, value, -(2**31), 2**31 - 1, int)
+        elif key == "retry" and not isinstance(value, bool):
+            raise TypeError(f"retry must be True or False, not {value!r}")
+        elif key == "name" and not (value is None or isinstance(value, str)):
+            raise TypeError(f"name must be a str or None, not {value!r}")
+        elif key == "cancel" and value not in CANCELS:
+            raise ValueError(f"cancel: no {value!r}{nearest(value, CANCELS)}")
+    if given.get("timeout", 0) is None:
+        given = {**given, "timeout": math.inf}
+    return dataclasses.replace(before, **given)
+
+
+class ExecutorView(futures.Executor):
+    """An executor whose calls ask for something; see ProcessExecutor.options().
+
+    Its shutdown(), and leaving a `with` block of it, are those of the executor.
+    """
+
+    def __init__(self, executor: ProcessExecutor, asked: CallOptions) -> None:
+        self._executor = executor
+        self._asked = asked
+
+    def options(self, **options: Any) -> ExecutorView:
+        """A view with further options; those that were given before stay."""
+        return ExecutorView(self._executor, changed(self._asked, options))
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+        return self._executor._submit(self._limited(fn), 0, (args, kwargs), self._asked)
+
+    def map(
+        self,
+        fn: Callable[..., Any],
+        *iterables: Any,
+        timeout: float | None = None,
+        chunksize: int = 1,
+        **more: Any,
+    ) -> Iterator[Any]:
+        """As concurrent.futures has it. Each item is a call, with the options of the view."""
+        return super().map(fn, *iterables, timeout=timeout, chunksize=1, **more)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._executor.shutdown(wait, cancel_futures=cancel_futures)
+
+    def __exit__(self, *error: Any) -> None:
+        self._executor.__exit__(*error)
+
+    def _limited(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        return Limited(fn, memory=self._asked.memory) if self._asked.memory else fn

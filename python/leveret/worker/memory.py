@@ -1,0 +1,44 @@
+"""A limit on the memory of single calls."""
+
+from __future__ import annotations
+
+import functools
+import resource
+from pathlib import Path
+from typing import Any, Callable
+
+
+def _data_bytes() -> int:
+    """Private bytes that this process may write: what RLIMIT_DATA limits."""
+    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    for line in status.splitlines():
+        if line.startswith("VmData:"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+class Limited(functools.partial):  # type: ignore[type-arg]
+    """A function whose calls may allocate so many bytes beyond what their process has.
+
+    What goes beyond gets a MemoryError, or the null pointer of malloc(). A partial, so that
+    messages name the function inside.
+    """
+
+    memory: int
+
+    def __new__(cls, fn: Callable[..., Any], *args: Any, memory: int = 0, **kwargs: Any) -> Limited:
+        self = super().__new__(cls, fn, *args, **kwargs)
+        self.memory = memory
+        return self
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        limit = _data_bytes() + self.memory
+        for other in (soft, hard):
+            if other != resource.RLIM_INFINITY:
+                limit = min(limit, other)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+        try:
+            return super().__call__(*args, **kwargs)
+        finally:
+            resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
