@@ -70,18 +70,13 @@ def stateful() -> list[tuple[Any, Any]]:
         attribute.n = getattr(attribute, "n", 0) + 1  # type: ignore[attr-defined]
         return int(attribute.n)  # type: ignore[attr-defined]
 
-    space: dict[str, Any] = {"__name__": "__main__", "n": 0, "seen": [], "self": None}
+    space: dict[str, Any] = {"__name__": "__main__"}
     exec(
-        "def sets_global(i):\n global n\n n += 1\n return n\n"
-        "def mutates_global(i):\n seen.append(i)\n return len(seen)\n"
         "def sets_attribute(i):\n"
-        " sets_attribute.n = getattr(sets_attribute, 'n', 0) + 1\n return sets_attribute.n\n"
-        "def through_globals(i):\n globals()['n'] += 1\n return n\n",
+        " sets_attribute.n = getattr(sets_attribute, 'n', 0) + 1\n return sets_attribute.n\n",
         space,
     )
-    ones = [closure, default, by_name, attribute, space["sets_global"], space["mutates_global"]]
-    ones += [space["sets_attribute"], space["through_globals"]]
-    ones += [functools.partial(space["sets_global"])]
+    ones = [closure, default, by_name, attribute, space["sets_attribute"]]
     account = Account()
     return [
         *((f, lambda i: 1) for f in ones),

@@ -18,8 +18,8 @@ from typing import Any
 from .. import _core
 from ..errors import Overran, WorkerDied
 from ..wire import arrays as wire_arrays
-from ..wire import sharing
-from ..wire.pickling import _Pickler
+from ..wire import sharing, spaces
+from ..wire.pickling import _Pickler, globals_in_front
 from ..worker.batches import lent_array, run_batch
 from .joblib_arrays import Lent, LentArrays
 from .joblib_backend import registered
@@ -31,8 +31,10 @@ _BESIDE_BYTES_MIN = 64 << 10  # above that a batch is not copied into the reques
 class _BatchPickler(_Pickler):
     """Lends large arrays, and lets joblib send memory-mapped ones by the name of their file."""
 
-    def __init__(self, file: io.BytesIO, arrays: LentArrays, taken: list[Lent]) -> None:
-        super().__init__(file, protocol=5)
+    def __init__(
+        self, file: io.BytesIO, needed: spaces.Needed, arrays: LentArrays, taken: list[Lent]
+    ) -> None:
+        super().__init__(file, needed)
         self.arrays = arrays
         self.taken = taken
 
@@ -81,13 +83,14 @@ class Packed:
         wire_arrays.watch_for_numpy()
         file = io.BytesIO()
         try:
-            pickler = _BatchPickler(file, arrays, self.taken)
+            needed: spaces.Needed = {}
+            pickler = _BatchPickler(file, needed, arrays, self.taken)
             with sharing.spawning():
                 pickler.dump((batch.items, batch._backend, batch._n_jobs, tuple(registered)))
+                self.data = globals_in_front(needed) + file.getvalue()
         except BaseException:
             self.drop()
             raise
-        self.data = file.getvalue()
 
     def __reduce__(self) -> Any:
         is_large = len(self.data) >= _BESIDE_BYTES_MIN

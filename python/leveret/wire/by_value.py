@@ -20,6 +20,8 @@ from typing import Any
 
 from cloudpickle import cloudpickle
 
+from . import spaces
+
 ORDINARY_MAX = 1024
 _Home = tuple[str, str]  # a module of the host and a name in it
 
@@ -30,10 +32,18 @@ _residents: weakref.WeakValueDictionary[_Home, Any] = weakref.WeakValueDictionar
 _singletons: dict[_Home, Any] = {}
 
 
-class Loading(threading.local):
-    """In a worker, while something of the host's is loaded: the functions that were made."""
+class Made:
+    """What was made in a worker while something of the host's was loaded."""
 
-    made: list[types.FunctionType] | None = None
+    def __init__(self) -> None:
+        self.functions: list[types.FunctionType] = []
+        self.given: list[tuple[spaces.Space, dict[str, Any]]] = []  # globals
+
+
+class Loading(threading.local):
+    """In a worker, while something of the host's is loaded."""
+
+    made: Made | None = None
 
 
 loading = Loading()
@@ -130,17 +140,40 @@ def reduce_function(pickler: Any, function: types.FunctionType, is_reply: bool) 
     except (AttributeError, TypeError):
         is_at_home = False
     made = pickler._dynamic_function_reduce(function)
-    return (_make_function, (home if is_at_home else None, *made[1]), *made[2:])
+    goes_to_worker = not is_reply and is_absent(function.__module__)
+    key = spaces.key_of(function.__globals__) if goes_to_worker else None
+    if key is not None:
+        slots = made[2][1]
+        slots["__globals__"] = key, spaces.split(key, slots["__globals__"], pickler.needed)
+    how = (home if is_at_home else None, key)
+    return (_make_function, (how, *made[1]), made[2], None, None, _set_function)
 
 
-def _make_function(home: _Home | None, *about: Any) -> types.FunctionType:
-    function: types.FunctionType = cloudpickle._make_function(*about)
+def _make_function(
+    how: tuple[_Home | None, str | None], code: Any, names: dict[str, Any], *about: Any
+) -> types.FunctionType:
+    home, key = how
+    if loading.made is not None and key is not None:
+        names = spaces.space_of(key, names).names
+    function: types.FunctionType = cloudpickle._make_function(code, names, *about)
     if loading.made is not None:
-        loading.made.append(function)
+        loading.made.functions.append(function)
         if home is not None:
             _homes[function] = home
             _residents[home] = function
     return function
+
+
+def _set_function(function: types.FunctionType, state: Any) -> None:
+    slots = state[1]
+    if type(slots["__globals__"]) is tuple:
+        key, given = slots["__globals__"]
+        slots["__globals__"] = given
+        if loading.made is not None:
+            slots["__globals__"] = {}
+            spaces.space_of(key, {}).receive(given)
+            loading.made.given.append((spaces.space_of(key, {}), given))
+    cloudpickle._function_setstate(function, state)
 
 
 def reduce_class(kind: type, is_reply: bool) -> Any:

@@ -20,7 +20,7 @@ from typing import Any, Callable, ClassVar
 import cloudpickle
 
 from .. import _core
-from . import arrays, by_value, sharing
+from . import arrays, by_value, sharing, spaces
 from .arrays import lent as lent
 
 ATOMS = frozenset({int, float, bool, complex, str, bytes, type(None)})  # pickle needs no help
@@ -60,6 +60,11 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     is_reply = False
     dispatch_table: ClassVar[Any] = ChainMap(arrays.reducers, cloudpickle.Pickler.dispatch_table)
+    root: Any = None  # a global that is pickled by itself
+
+    def __init__(self, file: Any, needed: spaces.Needed, **options: Any) -> None:
+        super().__init__(file, protocol=5, **options)
+        self.needed = needed
 
     def reducer_override(self, value: Any) -> Any:
         kind = type(value)
@@ -74,14 +79,23 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         numpy = sys.modules.get("numpy")
         if numpy is not None and isinstance(value, numpy.ndarray) and kind is not numpy.ndarray:
             return arrays.reduce_subclass(value, kind)
+        if spaces.is_cached(kind) and not self.is_reply and by_value.is_absent(value.__module__):
+            return spaces.reduce_cached(value, self.root, self.needed)
         made = sharing.reduce_shared(value, kind)
-        if made is NotImplemented and not sharing.may_be_shared(kind):
+        may_differ = spaces.is_cached(kind) or sharing.may_be_shared(kind)
+        if made is NotImplemented and not may_differ:
             by_value.note_ordinary(kind)
         return made
 
 
-# Functions of the extension module, which pickle does not know as functions, go by their names.
-copyreg.pickle(type(_core.version), lambda function: function.__name__)
+class _GlobalPickler(_Pickler):
+    """Writes a global, in front of what needs it."""
+
+    dispatch_table: ClassVar[Any] = spaces.with_own(_Pickler.dispatch_table)
+
+    def __init__(self, file: Any, root: Any, needed: spaces.Needed) -> None:
+        super().__init__(file, needed)
+        self.root = root
 
 
 class _ReplyPickler(_Pickler):
@@ -138,9 +152,17 @@ def _dump_any(
 ) -> tuple[bytes, list[memoryview]]:
     buffers: list[memoryview] = []
     file = io.BytesIO()
+    needed: spaces.Needed = {}
     with sharing.spawning():
-        pickler(file, protocol=5, buffer_callback=_keeper(buffers, buffers_max)).dump(value)
+        pickler(file, needed, buffer_callback=_keeper(buffers, buffers_max)).dump(value)
+        if needed:
+            return globals_in_front(needed) + file.getvalue(), buffers
     return file.getvalue(), buffers
+
+
+def globals_in_front(needed: spaces.Needed) -> bytes:
+    """What goes in front of a pickle that needs these globals."""
+    return spaces.dump_table(needed, _GlobalPickler) if needed else b""
 
 
 def dumps(

@@ -13,7 +13,7 @@ import warnings
 from typing import Any
 
 from .. import _core
-from ..wire import by_value, chunks, page
+from ..wire import by_value, chunks, page, spaces
 from ..wire.errors import dump_error
 from ..wire.page import CALL
 from ..wire.pickling import (
@@ -82,8 +82,8 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
             warnings.warn(each, RuntimeWarning, stacklevel=1)
         if setup.initializer:
             Own.words[page.IN_SETUP] = 1
-            (initializer, initargs), made = functions.load(setup.initializer)
-            functions.set_up(initializer, initargs, made)
+            initializer, initargs = functions.load(setup.initializer)[0]
+            initializer(*initargs)
             Own.words[page.IN_SETUP] = 0
         own_page.watch()
         _Process.calls_left = setup.calls_max
@@ -121,6 +121,7 @@ def _call_kept(pickled: bytes, args: Any, kwargs: Any) -> Any:
     kept = functions.kept.get(pickled) or functions.keep(pickled)
     if not kept.made:  # it went by its name
         return kept.function(*args, **kwargs)
+    kept.refresh()
     try:
         return kept.function(*args, **kwargs)
     finally:
@@ -140,6 +141,8 @@ def _run_chunk(
             else:
                 results.add(functions.load(*_own(carried))[0](*args))
     except BaseException as error:
+        if isinstance(error, NameError):
+            spaces.explain(error)
         results.error = dump_error(error, describe(error))
     return results.parts()
 
@@ -264,6 +267,8 @@ def _run(
         pickled, views = dump_result(value)
         kind = VALUE
     except BaseException as error:
+        if isinstance(error, NameError):
+            spaces.explain(error)
         kind = BROKEN if isinstance(error, Broken) else ERROR
         pickled, views = _dump_error(error), []
     try:

@@ -144,12 +144,13 @@ void pool::keep_names() {
 
 bool pool::open(std::uint32_t workers) {
   keep_names();
-  // Its workers would start workers, and so on.
-  if (role() != process_role::host) {
+  // A program's static objects are made in its zygote, too: their workers would start workers, and
+  // so on. A worker runs tasks: what those open is their business.
+  if (role() != process_role::host && worker_number() < 0) {
     errno = 0;
     return fail(
-        "this process is itself a worker of another runtime; open it on the machine threads, or in "
-        "the host");
+        "this process is to start the workers of another runtime; open it on the machine threads, "
+        "or later, in main() or a task");
   }
   if (!open_files(workers)) return false;
   about_.store_bytes = settings_.local_store_bytes;

@@ -1,0 +1,157 @@
+"""ProcessExecutor: globals of the main module live in each process, and follow the host's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import needs_processes
+
+pytestmark = needs_processes
+
+BEGIN = """
+import functools, gc, os, threading
+import leveret
+from leveret.wire.pickling import dumps
+"""
+END = """
+with leveret.ProcessExecutor(1, initializer=globals().get("initializer")) as executor:
+    def run(function, *given):
+        return executor.submit(function, *given).result(60)
+    check()
+print("passed", flush=True)
+"""
+
+PROGRAMS = {
+    "what_is_loaded_lazily_is_loaded_once": """
+library = None
+cache = {}
+def lazy():
+    global library
+    if library is None:
+        library = object()
+    return id(library)
+def cached(key):
+    return cache.setdefault(key, os.urandom(8))
+def check():
+    assert len({run(lazy) for _ in range(3)}) == 1
+    assert len({run(cached, 1) for _ in range(3)}) == 1
+    assert len(set(executor.map(cached, [1] * 20, chunksize=3))) == 1
+    assert library is None and cache == {}
+""",
+    "what_the_host_changes_is_set_again": """
+k, seen = 1, []
+def of_k(): return k
+def of_k_too(): return k, len(seen)
+def note(): seen.append(0); return len(seen)
+def check():
+    global k
+    for _ in range(2):  # of_k is kept, and its constants were others meanwhile
+        k = 1
+        assert run(of_k) == 1
+        k = 2
+        assert run(of_k_too)[0] == 2 and run(of_k) == 2
+    assert [run(note), run(note)] == [1, 2]
+    assert run(of_k_too) == (2, 2)
+    seen.extend("abcd")
+    assert run(note) == 5 and run(of_k_too) == (2, 5)
+    k = True
+    assert run(of_k) is True
+    k = 1
+    assert run(of_k) == 1 and run(of_k) is not True
+""",
+    "what_belongs_to_a_process": """
+lock, again, mine = threading.Lock(), threading.RLock(), threading.local()
+done = threading.Event()
+@functools.lru_cache(maxsize=7)
+def load(key): return os.urandom(8)
+def use(key):
+    with lock, again:
+        mine.n = getattr(mine, "n", 0) + 1
+        done.set()
+        return mine.n, load(key), lock.locked(), done.is_set()
+def check():
+    lock.acquire()
+    (a, b, held, is_set), (c, d, _, _) = run(use, 1), run(use, 1)
+    assert (a, c, held, is_set) == (1, 2, True, True) and b == d and not done.is_set()
+    assert run(load, 1) == b and load.cache_info().misses == 0
+    assert "cannot pickle" in str(executor.submit(len, [lock]).exception(60))
+""",
+    "what_an_initializer_sets": """
+model, table, late = None, {}, []
+def initializer():
+    global model, table, unnamed
+    model, table, unnamed = "loaded", {"a": 1}, 5
+    fill()
+def fill(): late.append(1)
+def use(): return model, table, unnamed, late
+def check():
+    assert run(use) == run(use) == ("loaded", {"a": 1}, 5, [1])
+    assert list(executor.map(use, *[[]])) == []
+""",
+    "what_cannot_be_pickled": """
+handle = (each for each in "ab")
+other = (each for each in "ab")
+def initializer():
+    global other
+    other = "made here"
+def reads(): return list(handle)
+def unused(yes):
+    return handle if yes else other
+def check():
+    assert run(unused, False) == "made here"
+    for each in (executor.submit(reads), executor.submit(unused, True)):
+        error = each.exception(60)
+        assert type(error) is NameError and "initializer" in str(error), error
+        assert "handle" in str(error) and "generator" in str(error), error
+""",
+    "what_refers_to_itself": """
+class Node:
+    def __init__(self): self.next = self
+    def root(self): return first
+first, second = Node(), [1]
+second.append(second)
+def same(): return first.root() is first and first.next is first and second[1] is second
+def even(n): return n == 0 or odd(n - 1)
+def odd(n): return n != 0 and even(n - 1)
+def check():
+    assert run(same) and run(same) and run(even, 10) and not run(even, 7)
+""",
+    "how_much_travels": """
+for i in range(30):  # each class names all others, each of them an object
+    exec(f"class C{i}:\\n def f(self): return " + ", ".join(f"C{j}, o{j}" for j in range(30)))
+    exec(f"o{i} = C{i}()")
+def use(): return len(o1.f())
+def check():
+    assert len(dumps(use, 0)[0]) < 2_000_000
+    assert run(use) == 60
+""",
+    "a_pool_in_a_pool": """
+counts = []
+def inner(i):
+    counts.append(i)
+    return len(counts)
+def outer():
+    counts.append(0)
+    with leveret.ProcessExecutor(1) as nested:
+        return [nested.submit(inner, i).result() for i in range(2)]
+def check():
+    assert run(outer) == [2, 3]
+""",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_globals(name: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(BEGIN + PROGRAMS[name] + END)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", program],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout) == (0, "passed\n"), done.stderr
