@@ -199,9 +199,14 @@ void bury(engine& e, participant& self, const remote_death& d) noexcept {
   remote_line& line = e.lines[d.worker];
   hold(line);
   line.is_up = line.is_ending = false;
-  let_go(e, self, line);
-  while (line.load.load(memory_order_relaxed) != 0 && e.remote->has_end(d.worker))
-    tend(e, self);  // what it had finished
+  // What it had finished. It is completed when there is a worker again: a callback may wait for a
+  // task.
+  while (!keep_ends(e, d.worker)) {
+    let_go(e, self, line);
+    tend(e, self);
+    hold(line);
+  }
+  end_turn(line);
   if (const death_hook& told = e.settings.on_death; told.call != nullptr)
     told.call(told.context, static_cast<int>(d.worker), d.how);
   hold(line);

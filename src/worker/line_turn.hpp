@@ -14,10 +14,13 @@ inline void hold(remote_line& line) noexcept {
 }
 
 // The turn may have been asked for meanwhile: whoever asked left it to us.
-inline void let_go(engine& e, participant& self, remote_line& line) noexcept {
+inline bool end_turn(remote_line& line) noexcept {
   bool was_asked = false;
   while (!line.turn.release_hold()) was_asked = true;
-  if (was_asked) tend(e, self);
+  return was_asked;
+}
+inline void let_go(engine& e, participant& self, remote_line& line) noexcept {
+  if (end_turn(line)) tend(e, self);
 }
 
 inline void free_room(engine& e, std::uint32_t worker, job& j) noexcept {

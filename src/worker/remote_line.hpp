@@ -15,6 +15,16 @@ constexpr std::uint32_t line_jobs_max = 16;
 static_assert((line_jobs_max & (line_jobs_max - 1)) == 0);  // numbers of jobs wrap at 2^32
 static_assert(line_jobs_max <= 32);                         // bits of remote_line::asked
 
+// A task that is over, between the turn and complete(): user code may run there, and may wait.
+struct ended {
+  bool is_there = false;
+  std::uint32_t task = no_slot;
+  std::uint64_t seen = 0;
+  std::uint8_t flags = 0;
+  status result = status::ok;
+  int task_code = 0;
+};
+
 struct alignas(line_pair_bytes) remote_line {
   // Held by the participant that tends the line; protects all that follows.
   pass_lock<> turn;
@@ -55,6 +65,10 @@ struct alignas(line_pair_bytes) remote_line {
   // tasks behind the oldest that the worker was not asked to leave, plus 1 if the oldest is such a
   // task. Publishes nothing.
   atomic<std::uint32_t> spare{0};
+  // Written by the turn's holder, read by those who look for ends: how many a dead worker has left
+  // in left_ends. Publishes nothing.
+  atomic<std::uint32_t> left{0};
+  ended left_ends[line_jobs_max];
   job jobs[line_jobs_max];
 
   job& job_at(std::uint32_t n) noexcept { return jobs[n % line_jobs_max]; }

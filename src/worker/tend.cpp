@@ -13,16 +13,6 @@ namespace lev {
 
 namespace {
 
-// A task that is over, between the turn and complete(): user code may run there, and may wait.
-struct ended {
-  bool is_there = false;
-  std::uint32_t task = no_slot;
-  std::uint64_t seen = 0;
-  std::uint8_t flags = 0;
-  status result = status::ok;
-  int task_code = 0;
-};
-
 void note_end(ended& over, const job& j) noexcept {
   over = {true, j.task, j.seen, j.flags, j.result, j.task_code};
 }
@@ -57,8 +47,8 @@ bool is_returned(engine& e, const job& j, bool was_asked, remote_end& how) noexc
   return was_asked && !is_unwanted(e, j);
 }
 
-// Takes the oldest end of the line, if there is one. In the line's turn.
-bool collect_end(engine& e, std::uint32_t worker, ended& over) noexcept {
+// Takes the oldest end that the worker has written, if there is one. In the line's turn.
+bool collect_written(engine& e, std::uint32_t worker, ended& over) noexcept {
   remote_line& line = e.lines[worker];
   LEV_DCHECK(line.turn.is_held() && !over.is_there);
   remote_end how;
@@ -88,6 +78,16 @@ bool collect_end(engine& e, std::uint32_t worker, ended& over) noexcept {
   }
   hull.counters.executed.add(1);
   note_end(over, j);
+  return true;
+}
+
+// The same, of those that a dead worker has left as well.
+bool collect_end(engine& e, std::uint32_t worker, ended& over) noexcept {
+  remote_line& line = e.lines[worker];
+  const std::uint32_t left = line.left.load(memory_order_relaxed);
+  if (left == 0) return collect_written(e, worker, over);
+  over = line.left_ends[left - 1];
+  line.left.store(left - 1, memory_order_relaxed);
   return true;
 }
 
@@ -210,7 +210,8 @@ bool tend_line(engine& e, participant& self, std::uint32_t worker) noexcept {
 
 bool line_wants(engine& e, std::uint32_t worker) noexcept {
   const bool is_loaded = e.lines[worker].load.load(memory_order_relaxed) != 0;
-  return (is_loaded && e.remote->has_end(worker)) ||
+  return e.lines[worker].left.load(memory_order_relaxed) != 0 ||
+         (is_loaded && e.remote->has_end(worker)) ||
          (!e.sched.ready().looks_empty() && has_room(e, worker));
 }
 
@@ -303,6 +304,22 @@ void cancel_posted(engine& e, participant& self) noexcept {
     }
   }
   tend_all(e, self);
+}
+
+bool keep_ends(engine& e, std::uint32_t worker) noexcept {
+  remote_line& line = e.lines[worker];
+  LEV_DCHECK(line.turn.is_held() && !line.is_up);
+  const std::uint32_t room = line_jobs_max - line.left.load(memory_order_relaxed);
+  if (line.posted - line.collected > room) return false;
+  ended over;
+  while (collect_written(e, worker, over)) {
+    if (!over.is_there) continue;
+    const std::uint32_t left = line.left.load(memory_order_relaxed);
+    LEV_DCHECK(left < line_jobs_max);
+    line.left_ends[left] = std::exchange(over, ended{});
+    line.left.store(left + 1, memory_order_relaxed);
+  }
+  return true;
 }
 
 void tend_all(engine& e, participant& self) noexcept {

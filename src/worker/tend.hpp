@@ -38,6 +38,11 @@ bool has_remote_work(engine& e) noexcept;
 // begun.
 void cancel_posted(engine& e, participant& self) noexcept;
 
+// keep_ends() takes the ends of a dead worker out of its line, before the line is emptied; tend()
+// completes them. False: there is no room yet, as the last one's were not completed. In the line's
+// turn.
+bool keep_ends(engine& e, std::uint32_t worker) noexcept;
+
 // attend() is the service's: deaths (bury.cpp), time limits, and tasks that are to be ended
 // (attend.cpp). service_deadline() is when it must look again.
 void attend(engine& e, participant& self) noexcept;

@@ -4,7 +4,9 @@
 
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <cstdint>
+#include <thread>
 
 #include "support/gate.hpp"
 #include "support/machine_test.hpp"
@@ -238,6 +240,33 @@ TEST_P(tail_processes_test, a_callback_sleeps_whoever_finds_its_end) {
     expect_ok(second);
     expect_all_done();
     ASSERT_EQ(w.code, status::ok);
+  }
+}
+
+// The end of a task comes together with the death of its worker, of which there is one.
+const auto dies = define("tail.dies", [] { raise(SIGKILL); });
+
+TEST_P(tail_processes_test, a_callback_waits_while_its_worker_is_replaced) {
+  config c = settings();
+  c.workers = 1;
+  c.max_attempts = 1;
+  runtime& r = open(c);
+  for (int i = 0; i < 10; ++i) {
+    ticket third;
+    waits_for w{&third, wait_limit_ns()};
+    ticket first, second;
+    {
+      gate g(r, 1);
+      first = r.submit(nothing);
+      second = r.submit(dies);
+      third = r.submit(nothing);
+      ASSERT_EQ(first.then(&wait_for_other, &w), status::ok);
+    }
+    // This thread does not tend the worker's line meanwhile.
+    while (w.code == status::pending) std::this_thread::yield();
+    ASSERT_EQ(w.code, status::ok);
+    expect_ok(first);
+    EXPECT_EQ(wait(second).code, status::poison);
   }
 }
 
