@@ -131,6 +131,15 @@ class idling {
   std::uint32_t before_;
 };
 
+// Lets go of everything. True: a callback was called, and may have left contexts that go on or
+// wait: what they wait for is to be armed, too, so the caller begins anew.
+bool settles_with_company(engine& e, participant& self) noexcept {
+  const bool owed = owes_ends(self);
+  settle(e, self);
+  if (e.pool.flush(self.free_slots)) tell_space(e);
+  return owed && has_company(self);
+}
+
 // What nobody waits for.
 struct nothing_awaited final : awaited {
   bool is_there() noexcept override { return false; }
@@ -177,9 +186,7 @@ std::uint64_t whichever::deadline_ns(std::uint64_t own_ns) const noexcept {
 void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
           wait_policy how) noexcept {
   LEV_DCHECK(!has_turns(self) && how != wait_policy::of_runtime);
-  settle(e, self);
-  if (e.pool.flush(self.free_slots)) tell_space(e);
-  if (has_turns(self)) return;  // a callback has waited, and others go on
+  if (settles_with_company(e, self)) return;
   const idling i(self, deadline_ns);
   if (how == wait_policy::yield) return idle_yielding(e, what, deadline_ns);
   if (how == wait_policy::directed) return idle_directed(e, self, what, deadline_ns);
@@ -205,9 +212,7 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
 void idle_blocked(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept {
   constexpr std::uint64_t slice_ns = 1'000'000;
   LEV_DCHECK(!has_turns(self));
-  settle(e, self);
-  if (e.pool.flush(self.free_slots)) tell_space(e);
-  if (has_turns(self)) return;
+  if (settles_with_company(e, self)) return;
   contexts* c = self.held;
   if (c != nullptr && c->looks_due != 0 && c->waiting != nullptr) {
     --c->looks_due;

@@ -222,6 +222,49 @@ TEST_P(tail_threads_test, a_host_goes_on_with_what_a_callback_has_started) {
   }
 }
 
+// A participant that goes to sleep tells of a bulk first; the callback is the first one to wait
+// there, and for tasks that others run.
+struct nested_wait {
+  runtime* home;
+  std::int64_t limit_ns;
+  int depth;
+  std::atomic<int> ended{0};
+};
+void wait_deeper(void* context) {
+  auto& n = *static_cast<nested_wait*>(context);
+  if (n.depth-- == 0) return;
+  ticket t = n.home->submit(nothing);
+  EXPECT_EQ(t.then(&wait_deeper, context), status::ok);
+  EXPECT_EQ(t.wait_outcome(n.limit_ns).code, status::ok);
+  ++n.ended;
+}
+
+const auto piece = define("tail.piece", [](range) {});
+const auto waits_for_pieces =
+    define("tail.waits_for_pieces", [](ref<nested_wait> n, inout<std::uint64_t> own) {
+      ticket t = n.to->home->submit(piece, range{0, 2});
+      EXPECT_EQ(t.then(&wait_deeper, n.to), status::ok);
+      t.wait();
+      ++own[0];
+    });
+const auto posts_that = define("tail.posts_that", [](ref<nested_wait> n, ref<std::uint64_t> own) {
+  n.to->home->post(waits_for_pieces, n, view(own.to, 1));
+});
+
+TEST_P(tail_local_test, a_callback_is_the_first_to_wait) {
+  for (int i = 0; i < 5; ++i) {
+    config c = settings();
+    c.seed += static_cast<std::uint64_t>(i);
+    runtime& r = open(c);
+    nested_wait n{&r, wait_limit_ns(), 2};
+    std::uint64_t own = 6;
+    r.post(posts_that, ref{&n}, ref{&own});
+    expect_all_done();
+    EXPECT_EQ(n.ended, 2);
+    EXPECT_EQ(own, 7u);
+  }
+}
+
 // Two ends of one worker are there when the host has stopped looking; the second one's callback
 // sleeps.
 TEST_P(tail_processes_test, a_callback_sleeps_whoever_finds_its_end) {

@@ -106,7 +106,37 @@ plant(worker/complete.cpp
   [[self.running = &tail;]]
   [[if (!plant::fault("callback: it waits like a host")) self.running = &tail;]])
 
+plant(worker/worker.cpp
+  [[return tell_ends_aside(*self.held);
+  flush_notices(e, self);]]
+  [[if (!plant::fault("callback: the task behind it is in hand")) return tell_ends_aside(*self.held);
+  flush_notices(e, self);]])
+
+# Loops and bulks.
+plant(runtime/bulk.cpp
+  [[const outcome o = wait_surely(c, id);
+  if (o.code != status::ok) throw_outcome(o);]]
+  [[if (plant::fault("loop: it returns before its pieces") && self != nullptr && self->nest > 1) {
+    release(c, id);
+    throw error(status::too_deep, -1, "planted");
+  }
+  const outcome o = wait_surely(c, id);
+  if (o.code != status::ok) throw_outcome(o);]])
+plant(worker/complete.cpp
+  [[if ((seen & (state_bits::waited | state_bits::crowd)) != 0) wake_waiters(e, seen);]]
+  [[if ((seen & (state_bits::waited | state_bits::crowd)) != 0 &&
+      !((flags & task_is_join) != 0 && plant::fault("pieces: who waits for them is not told")))
+    wake_waiters(e, seen);]])
+
 # Threads, cancels, contexts, staging ahead.
+plant(runtime/bind.cpp
+  [[if (p.is_bound.load(memory_order_relaxed) != 0 ||
+        p.is_bound.exchange(1, memory_order_acquire) != 0)
+      continue;]]
+  [[if (!plant::fault("thread: it is another one's participant") &&
+        (p.is_bound.load(memory_order_relaxed) != 0 ||
+         p.is_bound.exchange(1, memory_order_acquire) != 0))
+      continue;]])
 plant(worker/tend.cpp
   [[if (!line.was_asked(n) && is_unwanted(e, line.job_at(n))) take_back(e, w, n);]]
   [[if (!line.was_asked(n) && plant::fault("cancel: takes the tasks of others"))
