@@ -29,7 +29,8 @@ void tell_ends(engine& e, participant& self) noexcept;
 // has_tail() tells whether a callback waits for the end of a task that is in hand, or of that of
 // which it is a piece.
 inline bool has_callback(engine& e, std::uint32_t task) noexcept {
-  return (e.pool.at(task).state.word() & state_bits::called_back) != 0;
+  // A task that comes after it may fail with it, and have one.
+  return (e.pool.at(task).state.word() & (state_bits::called_back | state_bits::depended_on)) != 0;
 }
 bool has_tail(engine& e, const job& j) noexcept;
 void settle(engine& e, participant& self) noexcept;
