@@ -1,101 +1,387 @@
-"""map(): calls of one function for many items, some of them sent together as a chunk."""
+"""Calls of one function for many items: map() and submit_many().
+
+1. Items are taken from the iterable (items.py).
+2. The pool asks for calls while workers have room for them: make(). The first calls have one item
+   each; when they prove short, the next ones have more: chunks, which take about a millisecond.
+3. A call ends: settle(). What a chunk has not come to, because it took too long, one of its items
+   raised, or its worker died, becomes calls again. After a death each item goes by itself, so that
+   the one at fault fails alone.
+4. Results are given in the order of the items, or as they come.
+
+Steps 2 and 3 are done by whatever thread sees that there is work, so everything is done also when
+nobody asks for results.
+"""
 
 from __future__ import annotations
 
-import itertools
+import queue
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
-from typing import Any, Callable, Optional
+from collections.abc import Iterator
+from concurrent import futures
+from typing import TYPE_CHECKING, Any, Callable
 
-from ..errors import Overran, Poison
-from ..wire.chunks import Unreadable, results_of
-from ..wire.pickling import CHUNK
-from .failures import unreadable
+from ..wire.chunks import Unreadable, outcomes_of
+from .failures import BrokenExecutor, unreadable
 from .future import Future
+from .items import AHEAD_ITEMS_MIN, SLICE, Item, Items
 from .names import call_name
+from .work import Work
 
-CHUNKS_PER_WORKER = 16
-CHUNK_MAX = 256
+if TYPE_CHECKING:
+    from .pool import Pool
 
-# Calls in order; with the items of a chunk.
-_Calls = deque[tuple[Future, Optional[list[tuple[Any, ...]]]]]
+# A chunk is made to take so long: a round trip of 30 to 100 us is little beside it. It has so many
+# items at most, grows by steps, as it proves short, and its arguments and results stay small.
+CHUNK_NS = 1_000_000
+CHUNK_MAX, CHUNK_GROWTH = 256, 4
+CHUNK_BYTES = 1 << 20
+
+Outcome = tuple[Any, "BaseException | None"]
+
+
+class Part(Future):
+    """The call for one item or several; it is done when `got` or `rest` is there."""
+
+    def __init__(self, mapping: Mapping, items: list[Item], first: int, is_chunk: bool) -> None:
+        super().__init__()
+        self.mapping = mapping
+        self.items = items
+        self.first = first  # the index of the first item
+        self.is_chunk = is_chunk
+        self.rest: list[Part] = []  # for the items that it did not come to
+
+    def _has_callbacks(self) -> bool:
+        return self.mapping.tell is not None
+
+    def _invoke_callbacks(self) -> None:
+        if self.mapping.tell is not None:
+            self.mapping.tell(self)
+
+    def counts(self, value: Any, error: BaseException | None) -> tuple[int, int]:
+        """How many of its items have ended, and how many of them failed."""
+        done = len(self.items) - sum(len(each.items) for each in self.rest)
+        if error is not None:
+            return done, done
+        return done, int(self.is_chunk and value[2] is not None)
+
+    def is_plain(self) -> bool:
+        """Whether values() has all of its outcomes."""
+        if self._exception is not None:
+            return False
+        got: Any = self._result
+        return not self.is_chunk or not (got[1] or got[2])
+
+    def values(self) -> list[Any]:
+        """The results, the first one last; they are not kept."""
+        got: Any = self._result
+        self._result = None
+        if not self.is_chunk:
+            return [got]
+        values: list[Any] = got[0]
+        values.reverse()
+        return values
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """Of its items, but for those of `rest`. Raises what ended the executor."""
+        error = self.exception(0)
+        if isinstance(error, BrokenExecutor):
+            raise error
+        if error is not None:
+            yield None, error
+            return
+        if self.is_plain():
+            values = self.values()
+            while values:
+                yield values.pop(), None
+            return
+        got, self._result = self._result, None
+        for index, (value, why) in enumerate(outcomes_of(got)):
+            if isinstance(why, Unreadable):
+                name = call_name(self.mapping.fn, self.items[index], {})
+                yield None, unreadable(name, why.error)
+                continue
+            last = [value]
+            del value
+            yield last.pop(), why
+
+    def numbered(self) -> Iterator[tuple[int, Any]]:
+        """(index, result or exception) of each."""
+        for index, (value, error) in enumerate(self.outcomes(), self.first):
+            last = [error if error is not None else value]
+            del value, error
+            yield index, last.pop()
 
 
 class Mapping:
-    """One map() under way.
+    """One map() or submit_many() under way.
 
-    submit: takes the function, flags of the request and the arguments. workers: for how many
-    processes chunks are made; 0 when each item must be a call of its own.
+    chunksize: items for each call; None: as many as time tells. may_chunk: False when each item
+    must be a call of its own. make_work: pickles the call of a part. tell: called with each part
+    that is done, and with None when there will be no more, on whatever thread; without it results
+    are asked for in order.
     """
 
-    def __init__(self, submit: Callable[..., Future], fn: Callable[..., Any], workers: int) -> None:
-        self.submit = submit
+    def __init__(
+        self,
+        pool: Pool,
+        fn: Callable[..., Any],
+        items: Items,
+        chunksize: int | None,
+        may_chunk: bool,
+        make_work: Callable[[Part], Work],
+        tell: Callable[[Part | None], object] | None = None,
+    ) -> None:
+        self.pool = pool
         self.fn = fn
-        self.workers = workers
-        self.calls: _Calls = deque()
+        self.items = items
+        self.chunksize = chunksize
+        self.may_chunk = may_chunk
+        self.make_work = make_work
+        self.tell = tell
+        self.key = b""  # of the function, for what is known of it
+        self.chunk = 1  # items of the latest chunk
+        self.formed = 0
+        self.told = 0  # items that progress knows of
+        self.calls: deque[Part] = deque()  # in the order of the items, where that is wanted
+        self.redo: deque[Part] = deque()
+        self.is_closed = False
+        self.is_asked = False  # whether somebody has asked for a result
+        self.ended: BaseException | None = None  # why it was withdrawn
+        self.is_enlisted = False  # among the pool's sources; with its lock
 
-    def run(
-        self, arguments: Iterable[tuple[Any, ...]], timeout: float | None, chunksize: int | None
-    ) -> Iterator[Any]:
-        """Submits everything, and returns the results in order."""
-        if chunksize is not None and chunksize < 1:
-            raise ValueError("chunksize must be >= 1.")
-        end = None if timeout is None else time.monotonic() + timeout
-        items = list(arguments)
-        size = chunksize or self.chunk_size(len(items))
-        if size == 1:
-            for each in items:
-                self.add(each)
+    # What the pool asks for; one thread at a time but for settle().
+
+    def next_count(self) -> int:
+        """How many items the next call has; 0: there are none."""
+        if self.redo:
+            return len(self.redo[0].items)
+        left = self.items.count()
+        if self.chunksize is not None or not self.may_chunk:
+            return min(left, self.chunksize or 1 if self.may_chunk else 1)
+        ns = self.pool.pace.times.get(self.key)
+        if ns is None:
+            return min(left, 1)
+        most = min(CHUNK_MAX, int(CHUNK_NS / max(1.0, ns)), CHUNK_GROWTH * self.chunk)
+        most = min(most, int(CHUNK_BYTES / max(1.0, self.items.item_bytes)))
+        most = min(most, CHUNK_BYTES // max(1, self.pool.space.sizes.get(self.key, 1)))
+        # The last ones are small, and go to all workers.
+        share = self.items.ahead_max() if self.items.is_lazy else left
+        return min(left, max(1, min(most, share // (2 * self.pool.workers))))
+
+    def make(self) -> Work | None:
+        """The next call; None when there is none now."""
+        while not self.is_closed:
+            part = self.redo.popleft() if self.redo else self.cut()
+            if part is None:
+                return None
+            try:
+                return self.work_for(part)
+            except KeyboardInterrupt:
+                self.redo.appendleft(part)
+                raise
+            except BaseException as error:  # as in submit(): what cannot be pickled fails
+                if part.is_chunk:
+                    self.part_with(part, 0)
+                    part.set_result(([], {}, None))
+                elif part.set_running_or_notify_cancel():
+                    part.set_exception(error)
+        return None
+
+    def cut(self) -> Part | None:
+        """A part of the items that were taken."""
+        count = self.next_count()
+        items = self.items.take(count) if count else []
+        if not items:
+            return None
+        is_chunk = count > 1
+        part = Part(self, items, self.formed, is_chunk)
+        self.formed += len(items)
+        if is_chunk:
+            self.chunk = len(items)
+        if self.tell is None:
+            self.calls.append(part)
+        return part
+
+    def work_for(self, part: Part) -> Work:
+        work = self.make_work(part)
+        self.key = work.key
+        self.items.item_bytes = work.size() / len(part.items)
+        return work
+
+    def part_with(self, part: Part, ran: int) -> None:
+        """Makes calls of the items of a chunk beyond the first `ran`; one by one if none was."""
+        first, items = part.first + ran, part.items[ran:]
+        if ran == 0:
+            part.rest = [Part(self, [each], first + i, False) for i, each in enumerate(items)]
+        elif items:
+            part.rest = [Part(self, items, first, True)]
+        self.redo.extend(part.rest)
+
+    def settle(self, work: Work, value: Any, error: BaseException | None) -> Outcome:
+        """What the future of a part gets. The pool must be asked to feed itself afterwards."""
+        part = work.future
+        if not isinstance(part, Part) or not part.is_chunk or isinstance(error, BrokenExecutor):
+            return value, error
+        if error is None:
+            done, _, failed = value
+            self.part_with(part, len(done) + (failed is not None))
         else:
-            rest = iter(items)
-            for chunk in iter(lambda: list(itertools.islice(rest, size)), []):
-                self.calls.append((self.submit(self.fn, CHUNK, chunk), chunk))
-        return self.results(end)
+            self.part_with(part, 0)
+            value = [], {}, None
+        if part.rest:
+            self.pool.sources.enlist(self)
+        return value, None
 
-    def add(self, item: tuple[Any, ...]) -> None:
-        self.calls.append((self.submit(self.fn, 0, (item, {})), None))
+    def withdraw(self, why: BaseException) -> None:
+        """Makes no more calls, on behalf of the executor; whoever asks for more gets the error."""
+        self.ended = why
+        self.is_closed = True
+        if self.tell is not None:
+            self.tell(None)
 
-    def chunk_size(self, count: int) -> int:
-        if self.workers == 0:
-            return 1
-        return max(1, min(CHUNK_MAX, count // (self.workers * CHUNKS_PER_WORKER)))
+    # For the thread that asks for results.
 
-    def results(self, end: float | None) -> Iterator[Any]:
-        def left() -> float | None:
-            return None if end is None else max(0.0, end - time.monotonic())
-
+    def start(self) -> None:
+        """Sends off as much as may be before anybody asks; what the iterable raises is raised."""
         try:
-            while self.calls:
-                future, items = self.calls.popleft()
-                try:
-                    got = future.result(left())
-                except (Poison, Overran):
-                    if items is None or len(items) == 1:
-                        raise
-                    self.split(items)
-                    continue
-                except BaseException:
-                    future.cancel()
-                    raise
-                del future  # nothing here keeps what the caller has got
-                if items is None:
-                    last = [got]
-                    del got
-                    yield last.pop()
-                    continue
-                results = results_of(got)
-                del got
-                try:
-                    yield from results
-                except Unreadable as why:
-                    name = call_name(self.fn, items[why.index], {})
-                    raise unreadable(name, why.error) from why.error
-        finally:
-            for future, _ in self.calls:
-                future.cancel()
+            self.pool.check_open()
+            if self.items.is_lazy:
+                self.refill()
+            else:
+                self.send()
+            if self.items.failure is not None:
+                raise self.items.failure
+            if not self.items.is_at_end and self.items.ahead is None and self.tell is None:
+                self.pool.sources.unasked.append(self)
+        except BaseException:
+            self.close()
+            raise
 
-    def split(self, items: list[tuple[Any, ...]]) -> None:
-        """Submits the items of a chunk that failed one by one: only the one at fault fails."""
-        for each in reversed(items):
-            self.calls.appendleft((self.submit(self.fn, 0, (each, {})), None))
+    def send(self) -> None:
+        self.pool.check_open()
+        if self.pool.counts:
+            with self.pool.lock:
+                self.pool.telling.add(self.items.pulled - self.told)
+            self.told = self.items.pulled
+        self.pool.sources.enlist(self)
+        self.pool.sources.feed()
+        if self.pool.port.has_finished:
+            self.pool.port.drain()
+
+    def send_all(self) -> None:
+        """Takes the iterable to its end."""
+        while not self.items.is_at_end:
+            self.items.pull_all()
+            self.send()
+
+    def refill(self, has_result: Callable[[], bool] = bool) -> None:
+        """Takes items ahead, until there are enough of them or there is a result to go on with."""
+        most = AHEAD_ITEMS_MIN * self.pool.workers  # by these the size of others is known
+        may_repeat = self.items.is_lazy
+        while may_repeat:
+            before = self.items.pulled
+            may_repeat = self.items.pull(most) and not has_result()
+            if self.items.pulled != before:
+                self.send()
+            most = SLICE
+
+    def is_over(self) -> bool:
+        """Whether everything was given; raises what the iterable raised then."""
+        if not self.items.is_over():
+            if self.ended is not None:
+                raise self.ended
+            return False
+        if self.items.failure is not None:
+            raise self.items.failure
+        return True
+
+    def note_given(self, part: Part) -> None:
+        self.items.given += len(part.items) - sum(len(each.items) for each in part.rest)
+
+    def next_part(self, left: Callable[[], float | None]) -> Part | None:
+        """The next one in order, when it is done; None: that was all."""
+        self.is_asked = True
+        self.refill(lambda: bool(self.calls) and self.calls[0].done())
+        while not self.calls:
+            if self.is_over():
+                return None
+            self.pool.sources.feed(self)  # also when workers have no room: to wait for
+        part = self.calls.popleft()
+        try:
+            part.exception(left())
+        except BaseException:
+            part.cancel()
+            raise
+        self.note_given(part)
+        self.calls.extendleft(reversed(part.rest))
+        return part
+
+    def close(self) -> None:
+        """Takes back what no worker has."""
+        self.is_closed = True
+        for part in self.calls:
+            part.cancel()
+
+
+def time_left(timeout: float | None) -> Callable[[], float | None]:
+    if timeout is None:
+        return lambda: None
+    end = time.monotonic() + timeout
+    return lambda: max(0.0, end - time.monotonic())
+
+
+def in_order(
+    mapping: Mapping, left: Callable[[], float | None], keeps: Callable[[BaseException], bool]
+) -> Iterator[Any]:
+    """The results. keeps: whether an error is given as a value; others are raised."""
+    try:
+        while (part := mapping.next_part(left)) is not None:
+            if part.is_plain():
+                values = part.values()
+                del part
+                while values:
+                    yield values.pop()
+                continue
+            for value, error in part.outcomes():
+                if error is None:
+                    last = [value]
+                    del value
+                    yield last.pop()  # nothing here keeps what the caller has got
+                elif keeps(error):
+                    yield error
+                else:
+                    raise error
+    finally:
+        mapping.close()
+
+
+def as_they_come(
+    mapping: Mapping, finished: queue.SimpleQueue[Part | None], left: Callable[[], float | None]
+) -> Iterator[tuple[int, Any]]:
+    """(index, result or exception) of each item."""
+    try:
+        while True:
+            mapping.refill(lambda: not finished.empty())
+            if mapping.is_over():
+                return
+            try:
+                part = finished.get(timeout=left())
+            except queue.Empty:
+                raise futures.TimeoutError from None
+            if part is not None:
+                mapping.note_given(part)
+                yield from part.numbered()
+    finally:
+        mapping.close()
+
+
+def check_sizes(chunksize: int | None, buffersize: int | None) -> None:
+    if chunksize is not None and chunksize < 1:
+        raise ValueError("chunksize must be >= 1.")
+    if buffersize is None:
+        return
+    if not isinstance(buffersize, int):
+        raise TypeError("buffersize must be an integer or None")
+    if buffersize < 1:
+        raise ValueError("buffersize must be None or > 0")

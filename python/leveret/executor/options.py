@@ -9,10 +9,11 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent import futures
 from typing import TYPE_CHECKING, Any, Callable
 
+from ..errors import Overran, Poison, WorkerDied
 from ..worker.memory import Limited
 
 if TYPE_CHECKING:
@@ -91,6 +92,17 @@ def changed(before: CallOptions, given: dict[str, Any]) -> CallOptions:
     return dataclasses.replace(before, **given)
 
 
+def policy(on_poison: str, return_exceptions: bool) -> Callable[[BaseException], bool]:
+    """Which errors map() gives as values; raises ValueError for a policy that there is not."""
+    if on_poison not in ("raise", "return"):
+        hint = nearest(on_poison, ("raise", "return"))
+        raise ValueError(f"on_poison must be 'raise' or 'return', not {on_poison!r}{hint}")
+    if return_exceptions:
+        return lambda error: True
+    kinds = (Poison, Overran, WorkerDied) if on_poison == "return" else ()
+    return lambda error: isinstance(error, kinds)
+
+
 class ExecutorView(futures.Executor):
     """An executor whose calls ask for something; see ProcessExecutor.options().
 
@@ -106,18 +118,34 @@ class ExecutorView(futures.Executor):
         return ExecutorView(self._executor, changed(self._asked, options))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
-        return self._executor._submit(self._limited(fn), 0, (args, kwargs), self._asked)
+        return self._executor._submit(self._asked, self._limited(fn), (args, kwargs))
 
     def map(
         self,
         fn: Callable[..., Any],
-        *iterables: Any,
+        *iterables: Iterable[Any],
         timeout: float | None = None,
-        chunksize: int = 1,
-        **more: Any,
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+        on_poison: str = "raise",
+        return_exceptions: bool = False,
     ) -> Iterator[Any]:
-        """As concurrent.futures has it. Each item is a call, with the options of the view."""
-        return super().map(fn, *iterables, timeout=timeout, chunksize=1, **more)
+        """As ProcessExecutor.map(). Each item is a call of its own, with the view's options."""
+        keeps = policy(on_poison, return_exceptions)
+        asked, fn = self._asked, self._limited(fn)
+        return self._executor._map(asked, fn, iterables, timeout, chunksize, buffersize, keeps)
+
+    def submit_many(
+        self,
+        fn: Callable[..., Any],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+    ) -> Iterator[tuple[int, Any]]:
+        """As ProcessExecutor.submit_many(), likewise."""
+        asked, fn = self._asked, self._limited(fn)
+        return self._executor._submit_many(asked, fn, iterables, timeout, chunksize, buffersize)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._executor.shutdown(wait, cancel_futures=cancel_futures)

@@ -9,6 +9,8 @@ from .work import Work
 SHORT_NS = 300_000
 # So much work is handed over per worker, in calls that are short, and so many calls at most.
 AHEAD_NS, AHEAD_MAX = 5_000_000, 64
+# Of chunks, which take a millisecond: one that runs, and what is ahead of it.
+CHUNKS_PER_WORKER = 4
 
 
 class Pace:
@@ -22,15 +24,18 @@ class Pace:
 
     def has_room(self, under_way: int, work: Work) -> bool:
         """Whether a call may be handed over beside those under way."""
+        return self.has_room_for(under_way, work.key, work.count)
+
+    def has_room_for(self, under_way: int, key: bytes, count: int) -> bool:
         if under_way < self.window_min:
             return True
-        return under_way < self.window and self.is_short(work)
+        ns = self.times.get(key, SHORT_NS)
+        if count > 1:
+            return under_way < CHUNKS_PER_WORKER * self.workers and ns * count < AHEAD_NS
+        return under_way < self.window and ns < SHORT_NS
 
-    def is_short(self, work: Work) -> bool:
-        return self.times.get(work.key, SHORT_NS) < SHORT_NS
-
-    def note(self, work: Work, ns: int) -> None:
-        """Learns from a call that ended."""
+    def note(self, work: Work, ns: float) -> None:
+        """Learns from a call that ended, or from one of a chunk."""
         if len(self.times) > 1024:
             self.times.clear()
         key = work.key

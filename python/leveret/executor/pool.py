@@ -17,7 +17,7 @@ from concurrent import futures
 from typing import Any, cast
 
 from .. import _core
-from ..errors import Closed, OutOfMemory, Overran, Poison, PoolDown, Status, WorkerDied
+from ..errors import Closed, OutOfMemory, PoolDown, Status, WorkerDied
 from ..launch import worker_command
 from ..runtime import Runtime
 from ..wire.pickling import BROKEN, ERROR, IN_FILE, Overwritten, dumps, read_reply
@@ -32,10 +32,12 @@ from .failures import (
     unreadable,
 )
 from .future import Future
+from .mapping import Part
 from .mortem import Death, Mortem, how_it_ended
 from .pace import AHEAD_MAX, Pace
 from .replies import Gone, ReplyFiles, ReplySpace
 from .search_path import SearchPath
+from .sources import Sources
 from .telling import Telling
 from .work import Work
 
@@ -101,6 +103,7 @@ class Pool:
         self.kept: Any = given  # shared arrays in it live as long
         self.is_shut_down = False
         self.broken: BrokenExecutor | None = None
+        self.sources = Sources(self)
         self.called_back: deque[Future] = deque()  # futures whose callbacks are due
         self.idle = threading.Event()
         self.is_closing = False
@@ -152,9 +155,10 @@ class Pool:
             self.check_open()
             self.queue(work)
             if self.counts:
-                self.telling.add(work)
+                self.telling.add(1)
             self.pump()
             last = self.last
+        self.sources.feed()
         if self.waiting and last is not None:
             self.port.tend(last)
         if self.port.has_finished:
@@ -184,8 +188,10 @@ class Pool:
 
     def pump(self) -> None:
         """Hands calls over while workers have room. With the lock."""
-        waiting = self.waiting
+        waiting, sources = self.waiting, self.sources
         while waiting and self.pace.has_room(self.under_way, waiting[0]):
+            if sources.is_due and sources.queue and sources.maker is None:
+                return  # for feed(), which whoever calls this calls next
             work = waiting.popleft()
             future = work.future
             if not future.set_running_or_notify_cancel():
@@ -201,6 +207,18 @@ class Pool:
             if not started:
                 waiting.appendleft(work)  # all tickets in use: the next end hands it over
                 return
+            sources.is_due = True
+
+    def take_in(self, work: Work) -> None:
+        """Puts the call of a mapping into the queue, and hands it over if there is room."""
+        work.future._pool = self
+        if self.broken is not None:
+            work.future.set_exception(self.again())
+        elif self.pace.has_room(self.under_way, work):
+            self.waiting.appendleft(work)
+        else:
+            self.waiting.append(work)
+        self.pump()
 
     def start(self, work: Work) -> bool:
         block = self.space.reserve(work)
@@ -258,6 +276,7 @@ class Pool:
                 notes.tell_of_reply(noted)
             self.finish(work, value, error)
         del batch, ends
+        self.sources.feed()
         self.look_for_end()
 
     def bury(self) -> list[tuple[Death, Work | None]]:
@@ -305,7 +324,7 @@ class Pool:
         self, work: Work, kind: int, value: Any, ns: int, size: int
     ) -> tuple[Any, BaseException | None]:
         """What a reply says."""
-        self.pace.note(work, ns)
+        self.pace.note(work, ns / work.count)
         self.space.note(work, size)
         if kind == BROKEN:
             return None, self.break_down(value[1])
@@ -319,9 +338,12 @@ class Pool:
         if value is _AGAIN:
             return
         future = work.future
+        done, failed = 1, int(error is not None)
+        if isinstance(future, Part):
+            value, error = future.mapping.settle(work, value, error)
+            done, failed = future.counts(value, error)
         if self.counts:
-            is_split = isinstance(error, (Poison, Overran)) and work.items() > 1
-            self.telling.end(work, error is not None, is_split)
+            self.telling.end(done, failed)
         with contextlib.suppress(futures.InvalidStateError):
             if error is not None:
                 future.set_exception(error)
@@ -396,6 +418,7 @@ class Pool:
                 self.broken.__cause__ = RemoteTraceback(why)
             else:
                 self.broken = BrokenExecutor(text + why, Status.POOL_DOWN)
+            self.sources.withdraw(self.again())
             waiting, self.waiting = self.waiting, deque()
             for work in waiting:
                 if work.future.set_running_or_notify_cancel():
@@ -418,10 +441,13 @@ class Pool:
     def shut_down(self, wait: bool, cancel_futures: bool) -> None:
         if self.pid != os.getpid():
             return
+        if not cancel_futures:
+            self.sources.send_unasked()
         with self.lock:
             self.is_shut_down = True
             withdrawn = []
             if cancel_futures:
+                self.sources.withdraw(futures.CancelledError())
                 withdrawn, self.waiting = list(self.waiting), deque()
         for work in withdrawn:
             work.future._withdraw()
@@ -436,7 +462,7 @@ class Pool:
             return
         with self.lock:
             self.pump()  # drops what was cancelled
-            if self.under_way or self.waiting or self.idle.is_set():
+            if self.under_way or self.waiting or self.idle.is_set() or self.sources.queue:
                 return
             self.idle.set()
         # The runtime cannot be closed from its own thread, and nobody may be waiting.

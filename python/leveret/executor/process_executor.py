@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import queue
 import weakref
 from collections.abc import Iterable, Iterator
 from concurrent import futures
@@ -11,7 +12,7 @@ from typing import Any, Callable
 
 from .. import _core
 from ..runtime import nanoseconds
-from ..wire.pickling import SEEDED
+from ..wire.pickling import CHUNK, SEEDED
 from ..wire.setup import Setup
 from .ending import end_all, leave
 from .environment import (
@@ -25,9 +26,10 @@ from .environment import (
     thread_caps,
 )
 from .future import Future
-from .mapping import Mapping
+from .items import Items
+from .mapping import Mapping, Part, as_they_come, check_sizes, in_order, time_left
 from .notes import levels
-from .options import DEFAULTS, CallOptions, ExecutorView, changed
+from .options import DEFAULTS, CallOptions, ExecutorView, changed, policy
 from .pool import Pool
 from .telling import OnDeath, OnProgress, Telling
 from .work import Work
@@ -100,7 +102,9 @@ class ProcessExecutor(futures.Executor):
             if max_tasks_per_child <= 0:
                 raise ValueError("max_tasks_per_child must be >= 1")
         self._max_workers = max_workers
-        self._has_chunks = retry and timeout is None and not seed_calls
+        # Where each item must be a call of its own its neighbours may not run again with it.
+        may_run_again = retry and max_attempts > 1
+        self._has_chunks = may_run_again and timeout is None and not seed_calls
         self._ns_max = nanoseconds(timeout)
         self._flags = SEEDED if seed_calls else 0
         self._calls = itertools.count()
@@ -125,7 +129,7 @@ class ProcessExecutor(futures.Executor):
         self._end.atexit = False  # see _at_exit()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
-        return self._submit(fn, 0, (args, kwargs))
+        return self._submit(DEFAULTS, fn, (args, kwargs))
 
     def options(self, **options: Any) -> ExecutorView:
         """A view of this executor whose calls ask for something: options(timeout=1).submit(f, x).
@@ -140,9 +144,7 @@ class ProcessExecutor(futures.Executor):
         """
         return ExecutorView(self, changed(DEFAULTS, options))
 
-    def _submit(
-        self, fn: Callable[..., Any], flags: int, args: Any, asked: CallOptions = DEFAULTS
-    ) -> Future:
+    def _submit(self, asked: CallOptions, fn: Callable[..., Any], args: Any) -> Future:
         future = Future()
         future._asked = asked
         pool = self._pool
@@ -150,8 +152,7 @@ class ProcessExecutor(futures.Executor):
             pool.check_open()
         try:
             seed = next(self._calls) if self._flags else 0
-            flags |= self._flags
-            work = Work(future, fn, flags, args, pool.path.news(), asked.ns_max(self._ns_max), seed)
+            work = self._work(future, fn, 0, args, seed)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # as the standard library: what cannot be pickled fails
@@ -161,6 +162,35 @@ class ProcessExecutor(futures.Executor):
         pool.add(work)
         return future
 
+    def _work(
+        self, future: Future, fn: Callable[..., Any], flags: int, args: Any, seed: int
+    ) -> Work:
+        path = self._pool.path.news()
+        ns_max = future._asked.ns_max(self._ns_max)
+        return Work(future, fn, flags | self._flags, args, path, ns_max, seed)
+
+    def _mapping(
+        self,
+        asked: CallOptions,
+        fn: Callable[..., Any],
+        items: Items,
+        chunksize: int | None,
+        tell: Any = None,
+    ) -> Mapping:
+        # The items' seeds follow each other, whatever other calls there are meanwhile.
+        first_seed = next(self._calls) if self._flags else 0
+        if self._flags:
+            self._calls = itertools.count(first_seed + (1 << 32 if items.is_lazy else items.left))
+
+        def make(part: Part) -> Work:
+            part._asked = asked
+            if part.is_chunk:
+                return self._work(part, fn, CHUNK, part.items, 0)
+            return self._work(part, fn, 0, (part.items[0], {}), first_seed + part.first)
+
+        has_chunks = self._has_chunks and asked == DEFAULTS
+        return Mapping(self._pool, fn, items, chunksize, has_chunks, make, tell)
+
     def map(
         self,
         fn: Callable[..., Any],
@@ -168,17 +198,78 @@ class ProcessExecutor(futures.Executor):
         timeout: float | None = None,
         chunksize: int | None = None,
         buffersize: int | None = None,
+        on_poison: str = "raise",
+        return_exceptions: bool = False,
     ) -> Iterator[Any]:
-        """Like concurrent.futures.Executor.map(); chunksize None: chosen by the number of items.
+        """Like concurrent.futures.Executor.map(): the results of fn for the items, in their order.
 
-        When a chunk's process dies on every attempt its items are run one by one, so that only the
-        one at fault fails.
+        timeout: seconds from now. chunksize: items that are sent together; None: one while calls
+        are long or nothing is known of them, then as many as take about a millisecond. buffersize:
+        calls whose results were not given yet, at most; the iterables are taken so far ahead only.
+        Without it what has a length is taken at once, and anything else, which may be endless, at
+        most 16,384 items or 256 MiB of arguments ahead; the rest of what nobody has asked a result
+        of is taken by shutdown().
+
+        on_poison: "return" gives the Poison, Overran or WorkerDied of an item in its place, and
+        goes on. return_exceptions: gives every exception in its place. Otherwise the first one is
+        raised, and what has not begun is cancelled. When the process of several items dies they are
+        run one by one, so that only the one at fault fails. What the iterables raise is raised
+        here, or after the results of the items before. Raises ValueError and TypeError for sizes
+        that make no sense, leveret.Closed after shutdown(), TimeoutError.
         """
-        if buffersize is not None:
-            more: dict[str, Any] = {"timeout": timeout, "buffersize": buffersize}
-            return super().map(fn, *iterables, **more)
-        mapping = Mapping(self._submit, fn, self._max_workers if self._has_chunks else 0)
-        return mapping.run(zip(*iterables), timeout, chunksize)
+        keeps = policy(on_poison, return_exceptions)
+        return self._map(DEFAULTS, fn, iterables, timeout, chunksize, buffersize, keeps)
+
+    def _map(
+        self,
+        asked: CallOptions,
+        fn: Callable[..., Any],
+        iterables: Iterable[Iterable[Any]],
+        timeout: float | None,
+        chunksize: int | None,
+        buffersize: int | None,
+        keeps: Callable[[BaseException], bool],
+    ) -> Iterator[Any]:
+        check_sizes(chunksize, buffersize)
+        left = time_left(timeout)
+        ahead = None if buffersize is None else buffersize * (chunksize or 1)
+        items = Items(tuple(iterables), ahead, self._max_workers, False)
+        mapping = self._mapping(asked, fn, items, chunksize)
+        mapping.start()
+        return in_order(mapping, left, keeps)
+
+    def submit_many(
+        self,
+        fn: Callable[..., Any],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+    ) -> Iterator[tuple[int, Any]]:
+        """Calls fn for the items, and yields (index, result or exception) as calls end.
+
+        Nothing is raised for an item: an exception is its outcome. Items are taken as outcomes are
+        asked for, so that endless iterables are allowed: `buffersize` of them ahead, by default at
+        most 16,384 or 256 MiB of arguments. Ending the loop early cancels what has not begun.
+        timeout, chunksize: as of map(), which also says what is raised.
+        """
+        return self._submit_many(DEFAULTS, fn, iterables, timeout, chunksize, buffersize)
+
+    def _submit_many(
+        self,
+        asked: CallOptions,
+        fn: Callable[..., Any],
+        iterables: Iterable[Iterable[Any]],
+        timeout: float | None,
+        chunksize: int | None,
+        buffersize: int | None,
+    ) -> Iterator[tuple[int, Any]]:
+        check_sizes(chunksize, buffersize)
+        finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        items = Items(tuple(iterables), buffersize, self._max_workers, True)
+        mapping = self._mapping(asked, fn, items, chunksize, finished.put)
+        mapping.start()
+        return as_they_come(mapping, finished, time_left(timeout))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._pool.shut_down(wait, cancel_futures)

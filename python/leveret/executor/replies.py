@@ -15,6 +15,7 @@ from .work import Work
 
 REPLY_BYTES_MAX = 16 << 20  # larger results come in a file of their own
 REPLIES_BYTES_MAX = 64 << 20  # shared memory kept for results of calls under way
+BYTES_AT_HAND = 1024  # a call has room for so much
 FILES_MAX = 1024
 _SEALS = 2 | 4 | 8  # SHRINK, GROW, WRITE
 _F_GET_SEALS = 1034
@@ -28,14 +29,14 @@ class ReplySpace:
     """Shared memory for results of calls under way; used with the pool's lock."""
 
     def __init__(self) -> None:
-        self.sizes: dict[bytes, int] = {}  # by function: bytes of its last results
+        self.sizes: dict[bytes, int] = {}  # by function: bytes of its last result
         self.reserved = 0
 
     def reserve(self, work: Work) -> _core.SharedBlock | None:
         """Shared memory for the result, as large as the function's last one."""
-        size = self.sizes.get(work.key, 0)
+        size = self.sizes.get(work.key, 0) * work.count
         size += size // 8
-        if not 0 < size <= REPLY_BYTES_MAX or self.reserved + size > REPLIES_BYTES_MAX:
+        if not BYTES_AT_HAND < size <= REPLY_BYTES_MAX or self.reserved + size > REPLIES_BYTES_MAX:
             return None
         with contextlib.suppress(MemoryError):
             block = _core.SharedBlock(size, False)
@@ -52,10 +53,7 @@ class ReplySpace:
         """Learns from a result of so many bytes."""
         if len(self.sizes) > 1024:
             self.sizes.clear()
-        if size > 1024:
-            self.sizes[work.key] = size
-        else:
-            self.sizes.pop(work.key, None)
+        self.sizes[work.key] = size // work.count + 1
 
 
 class ReplyFiles:

@@ -37,18 +37,15 @@ class Telling:
         self.is_closing = False
         self.thread: threading.Thread | None = None
 
-    def add(self, work: Work) -> None:
-        """A call was submitted. With the pool's lock."""
-        self.total += work.items()
+    def add(self, calls: int) -> None:
+        """So many calls, or items, were given. With the pool's lock."""
+        self.total += calls
 
-    def end(self, work: Work, has_failed: bool, is_split: bool) -> None:
-        """A call has ended; is_split: its items are submitted again, one by one."""
+    def end(self, done: int, failed: int) -> None:
+        """So many have ended, some of which failed."""
         with self.news:
-            if is_split:
-                self.total -= work.items()
-            else:
-                self.done += work.items()
-                self.failed += work.items() if has_failed else 0
+            self.done += done
+            self.failed += failed
             self.has_progress = True
             self._wake()
 

@@ -27,6 +27,7 @@ class Work:
         "blind",
         "buffers",
         "call",
+        "count",
         "deaths",
         "function",
         "future",
@@ -54,6 +55,7 @@ class Work:
         self.call: _core.Call | None = None  # set by the port when it has been handed over
         self.function = function
         self.args = args
+        self.count = len(args) if flags & CHUNK else 1  # calls of the function
         self.is_back = False  # its end has been counted
         self.reserved = 0
         self.retries = 0
@@ -77,9 +79,6 @@ class Work:
 
     def size(self) -> int:
         return len(self.request) + sum(each.nbytes for each in self.buffers)
-
-    def items(self) -> int:
-        return len(self.args) if isinstance(self.args, list) else 1
 
     def name(self) -> str:
         """The call as messages name it."""

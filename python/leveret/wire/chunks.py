@@ -14,6 +14,9 @@ from typing import Any
 from .errors import load_error
 from .pickling import APART, ATOMS, CALL_BUFFERS_MAX, dump_result, dumps
 
+# A worker stops between two calls of a chunk after so long.
+CHUNK_NS_MAX = 10_000_000
+
 # A value that was pickled apart: its pickle, and its buffers.
 Apart = tuple[bytes, list[Any]]
 
@@ -64,16 +67,15 @@ class Results:
 
 
 class Unreadable(Exception):
-    """A result cannot be unpickled: the index of its call in the chunk, and why."""
+    """A result cannot be unpickled: why."""
 
-    def __init__(self, index: int, error: BaseException) -> None:
-        super().__init__(index, error)
-        self.index = index
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
         self.error = error
 
 
-def results_of(parts: Any) -> Iterator[Any]:
-    """In the host: the results, then the error, if there is one. Raises Unreadable."""
+def outcomes_of(parts: Any) -> Iterator[tuple[Any, BaseException | None]]:
+    """In the host: (result, None) or (None, error) of each call; the error may be Unreadable."""
     done, buffers, error = parts
     del parts
     done.reverse()
@@ -83,9 +85,10 @@ def results_of(parts: Any) -> Iterator[Any]:
             try:
                 value = pickle.loads(value, buffers=buffers.pop(index))
             except BaseException as why:  # an unpickler may raise what it likes
-                raise Unreadable(index, why) from why
+                yield None, Unreadable(why)
+                continue
         last = [value]
         del value
-        yield last.pop()  # nothing here keeps what the caller has got
+        yield last.pop(), None  # nothing here keeps what the caller has got
     if error is not None:
-        raise load_error(error)
+        yield None, load_error(error)

@@ -1,0 +1,94 @@
+"""Mappings that have calls to make: the pool asks them while workers have room.
+
+One thread at a time makes calls, without the pool's lock: pickling runs code of the user's, which
+may take locks that others hold in submit(). Calls that were submitted and those of mappings take
+turns.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING
+
+from .mapping import Mapping
+from .work import Work
+
+if TYPE_CHECKING:
+    from .pool import Pool
+
+
+class Sources:
+    """Thread safety: any thread; what says so is for holders of the pool's lock."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool: Pool = weakref.proxy(pool)  # which frees itself when it is closed
+        self.queue: deque[Mapping] = deque()
+        self.is_due = False  # whether the next call to be handed over is a mapping's
+        self.maker: int | None = None  # the thread that makes calls
+        self.made = threading.Condition(pool.lock)
+        # Those whose iterable was not taken to its end, as nobody has asked for a result.
+        self.unasked: list[Mapping] = []
+
+    def enlist(self, mapping: Mapping) -> None:
+        with self.pool.lock:
+            if not mapping.is_enlisted:
+                mapping.is_enlisted = True
+                self.queue.append(mapping)
+
+    def feed(self, forced: Mapping | None = None) -> None:
+        """Has calls made while workers have room, or one at least for `forced`."""
+        while (mapping := self.next_maker(forced)) is not None:
+            forced = None
+            work = None
+            try:
+                work = mapping.make()
+            finally:
+                with self.pool.lock:
+                    self.take_in(mapping, work)
+
+    def next_maker(self, forced: Mapping | None) -> Mapping | None:
+        """Whom this thread is to have a call made."""
+        pool = self.pool
+        me = threading.get_ident()
+        with pool.lock:
+            if forced is not None:
+                while self.maker not in (None, me):
+                    self.made.wait()
+                self.maker = me
+                return forced
+            while self.maker is None and self.queue:
+                first = self.queue[0]
+                if not pool.pace.has_room_for(pool.under_way, first.key, first.next_count()):
+                    return None
+                if pool.waiting and not self.is_due:
+                    return None
+                self.maker = me
+                return first
+        return None
+
+    def take_in(self, mapping: Mapping, work: Work | None) -> None:
+        """After a call of make(). With the lock."""
+        self.maker = None
+        self.is_due = False
+        if work is not None:
+            self.pool.take_in(work)
+        elif mapping.is_enlisted and (mapping.is_closed or mapping.next_count() == 0):
+            mapping.is_enlisted = False
+            self.queue.remove(mapping)
+        self.made.notify_all()
+
+    def withdraw(self, why: BaseException) -> None:
+        """Has no more calls made. With the lock."""
+        for mapping in self.queue:
+            mapping.is_enlisted = False
+            mapping.withdraw(why)
+        self.queue.clear()
+
+    def send_unasked(self) -> None:
+        """Takes the iterables to their ends: there will be no other time for it."""
+        while self.unasked:
+            mapping = self.unasked.pop()
+            if not (mapping.is_asked or mapping.is_closed):
+                mapping.send_all()

@@ -1,0 +1,300 @@
+"""ProcessExecutor: map() and submit_many() lose nothing, and take what they need."""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import itertools
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import needs_processes
+from mapped import mark, rest, trouble
+
+import leveret
+from leveret import Overran, Poison, ProcessExecutor, WorkerDied
+
+pytestmark = needs_processes
+
+
+def check(item: int, outcome: Any) -> None:
+    if item % 10 == 3:
+        assert isinstance(outcome, ValueError) and outcome.args == (item,)
+    elif item % 10 == 7:
+        assert isinstance(outcome, Poison) and f"trouble({item})" in str(outcome)
+    else:
+        assert outcome == -item
+
+
+class Counted:
+    """An endless iterable that knows how many items were taken."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.taken = 0
+        self.most = most
+
+    def __iter__(self) -> Iterator[int]:
+        while self.most is None or self.taken < self.most:
+            self.taken += 1
+            yield self.taken - 1
+
+
+# buffersize, as in Python 3.14.
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_buffersize(pool: ProcessExecutor, size: int) -> None:
+    assert list(pool.map(str, range(4), buffersize=size)) == ["0", "1", "2", "3"]
+    assert list(pool.map(pow, range(4), range(4), buffersize=size)) == [1, 1, 4, 27]
+    assert next(pool.map(str, itertools.count(), buffersize=size)) == "0"
+    assert next(pool.map(str, [], buffersize=size), None) is None
+    assert next(pool.map(str, buffersize=size), None) is None
+
+
+def test_buffersize_is_kept(pool: ProcessExecutor) -> None:
+    items = Counted()
+    results = pool.map(abs, items, buffersize=4)
+    assert items.taken == 4
+    for given in range(1, 30):
+        next(results)
+        assert given <= items.taken <= given + 4
+    items = Counted()
+    results = pool.map(abs, items, buffersize=2, chunksize=3)
+    assert items.taken == 6 and next(results) == 0
+
+
+def test_sizes_that_make_no_sense(pool: ProcessExecutor) -> None:
+    for size in ("foo", 2.0):
+        with pytest.raises(TypeError, match="buffersize must be an integer or None"):
+            pool.map(str, range(4), buffersize=size)  # type: ignore[arg-type]
+    for number in (0, -1):
+        with pytest.raises(ValueError, match="buffersize must be None or > 0"):
+            pool.map(str, range(4), buffersize=number)
+        with pytest.raises(ValueError, match="chunksize must be >= 1"):
+            pool.submit_many(str, range(4), chunksize=number)
+    with pytest.raises(ValueError, match="did you mean 'return'"):
+        pool.map(str, range(4), on_poison="returns")
+
+
+# What is taken, and when.
+
+
+def test_endless_iterables_are_taken_as_far_as_needed(pool: ProcessExecutor) -> None:
+    items = Counted()
+    results = pool.map(abs, items)
+    assert 8 <= items.taken <= 16_384
+    assert list(itertools.islice(results, 20_000)) == list(range(20_000))
+    assert items.taken <= 20_000 + 16_384 + 256
+    results.close()  # type: ignore[attr-defined]
+
+
+def test_large_arguments_are_taken_by_their_size(pool: ProcessExecutor) -> None:
+    items = Counted()
+    results = pool.map(len, (bytes(32 << 20) for _ in items))
+    assert items.taken <= 16
+    assert list(itertools.islice(results, 4)) == [32 << 20] * 4
+    assert items.taken <= 20
+
+
+def test_everything_is_done_though_nobody_asks(tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.touch()
+    with ProcessExecutor(2) as pool:
+        pool.map(mark, itertools.repeat(str(marks)), list(range(2000)))
+    assert marks.read_bytes() == b"x" * 2000
+    with ProcessExecutor(2) as pool:
+        pool.map(mark, iter([str(marks)] * 20_000), iter(range(20_000)))
+    assert marks.read_bytes() == b"x" * 20_000
+
+
+def test_a_list_may_change_afterwards(pool: ProcessExecutor) -> None:
+    items = list(range(1000))
+    results = pool.map(abs, items)
+    items.clear()
+    assert list(results) == list(range(1000))
+
+
+def test_what_the_iterable_raises(pool: ProcessExecutor) -> None:
+    def failing(good: int) -> Iterator[int]:
+        yield from range(good)
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        pool.map(abs, failing(10))
+    results = pool.map(abs, failing(10), buffersize=4)
+    got: list[int] = []
+    with pytest.raises(KeyError, match="mine"):
+        got.extend(results)
+    assert list(itertools.islice(pool.map(abs, failing(10), buffersize=4), 10)) == list(range(10))
+    outcomes: dict[int, Any] = {}
+    with pytest.raises(KeyError, match="mine"):
+        for index, outcome in pool.submit_many(abs, failing(10), buffersize=4):
+            outcomes |= {index: outcome}
+    assert outcomes == {i: i for i in range(10)}
+
+
+def test_submits_and_maps_take_turns(pool: ProcessExecutor) -> None:
+    results = pool.map(abs, itertools.count())
+    assert [pool.submit(abs, -i).result(60) for i in range(200)] == list(range(200))
+    other = pool.map(abs, range(500))
+    assert list(itertools.islice(results, 500)) == list(other)
+    results.close()  # type: ignore[attr-defined]
+
+
+def test_closing_takes_back_what_was_not_begun(pool: ProcessExecutor) -> None:
+    items = Counted()
+    results = pool.map(rest, (0.01 for _ in items), buffersize=100)
+    next(results)
+    results.close()  # type: ignore[attr-defined]
+    begin = time.monotonic()
+    assert pool.submit(abs, -1).result(60) == 1
+    assert items.taken <= 102 and time.monotonic() - begin < 30
+
+
+# Errors.
+
+
+@pytest.mark.parametrize("chunksize", [None, 1, 7])
+def test_every_exception_in_its_place(pool: ProcessExecutor, chunksize: int | None) -> None:
+    got = list(pool.map(trouble, range(20), chunksize=chunksize, return_exceptions=True))
+    assert len(got) == 20
+    for item, outcome in enumerate(got):
+        check(item, outcome)
+
+
+def test_poison_in_its_place(pool: ProcessExecutor) -> None:
+    items = [0, 1, 7, 4, 17, 5]
+    got = list(pool.map(trouble, items, on_poison="return"))
+    assert [type(each) for each in got] == [int, int, Poison, int, Poison, int]
+    results = pool.map(trouble, [7, 0, 3, 1], on_poison="return")
+    assert isinstance(next(results), Poison) and next(results) == 0
+    with pytest.raises(ValueError, match="3"):
+        next(results)
+    with pytest.raises(Poison):
+        list(pool.map(trouble, items))
+
+
+def test_deaths_and_time_limits_in_their_place() -> None:
+    with ProcessExecutor(2, retry=False) as pool:
+        got = list(pool.map(trouble, [0, 7, 1], chunksize=3, on_poison="return"))
+        assert isinstance(got[1], WorkerDied) and got[::2] == [0, -1]
+    with ProcessExecutor(2, timeout=4) as pool:
+        got = list(pool.map(rest, [0, 60, 0], on_poison="return"))
+        assert isinstance(got[1], Overran) and got[::2] == [None, None]
+
+
+def test_no_item_runs_again_for_its_neighbour(tmp_path: Path) -> None:
+    def mark(item: int) -> int:
+        with (tmp_path / str(item)).open("a") as file:
+            file.write("x")
+        if item == 5:
+            os.abort()
+        return item
+
+    with ProcessExecutor(2, max_attempts=1) as pool:
+        got = list(pool.map(mark, range(20), chunksize=10, on_poison="return"))
+    assert isinstance(got.pop(5), Poison) and len(got) == 19
+    assert [len(p.read_text()) for p in tmp_path.iterdir()] == [1] * 20
+
+
+def test_results_and_arguments_that_do_not_travel(pool: ProcessExecutor) -> None:
+    def odd(item: Any) -> Any:
+        return threading.Lock() if item == 3 else item
+
+    items: list[Any] = list(range(6))
+    items[4] = threading.Lock()
+    for chunksize in (1, 6):
+        got = list(pool.map(odd, items, chunksize=chunksize, return_exceptions=True))
+        assert [type(each) for each in got[3:5]] == [TypeError, TypeError]
+        assert got[:3] == [0, 1, 2] and got[5] == 5
+
+
+# submit_many().
+
+
+def test_submit_many(pool: ProcessExecutor) -> None:
+    got = list(pool.submit_many(trouble, range(20)))
+    assert sorted(index for index, _ in got) == list(range(20))
+    for index, outcome in got:
+        check(index, outcome)
+
+
+def test_submit_many_gives_what_is_done(pool: ProcessExecutor) -> None:
+    outcomes = pool.submit_many(rest, [1.5, 0.0, 0.0, 0.0], chunksize=1)
+    assert [index for index, _ in outcomes][-1] == 0
+
+
+def test_submit_many_without_an_end(pool: ProcessExecutor) -> None:
+    items = Counted()
+    for seen, (index, outcome) in enumerate(pool.submit_many(abs, items, buffersize=10)):
+        assert index == outcome and items.taken <= seen + 11
+        if seen == 500:
+            break
+    assert pool.submit(abs, -1).result(60) == 1
+    with pytest.raises(cf.TimeoutError):
+        list(pool.submit_many(rest, [1.0], timeout=0.05))
+
+
+# Pace.
+
+
+def test_long_calls_are_not_put_together(pool: ProcessExecutor) -> None:
+    assert list(pool.map(lambda i: os.getpid(), range(64)))  # short, and known to be
+    pids: list[int] = []
+
+    def slow(i: int) -> int:
+        rest(0.02)
+        return os.getpid()
+
+    pids = list(pool.map(slow, range(100)))
+    # With chunks one worker would have the first six.
+    assert len(set(pids[:4])) == 2
+
+
+def test_a_chunk_gives_what_it_has(pool: ProcessExecutor, tmp_path: Path) -> None:
+    """Results do not wait for calls behind them, once their chunk has taken its time."""
+    flag = tmp_path / "flag"
+
+    def meet(item: int) -> bool:
+        if item == 0:
+            rest(0.05)
+            return True
+        end = time.monotonic() + 60
+        while not flag.exists() and time.monotonic() < end:
+            rest(0.001)
+        return flag.exists()
+
+    results = pool.map(meet, range(4), chunksize=4)
+    assert next(results) and not flag.exists()
+    flag.touch()
+    assert list(results) == [True] * 3
+
+
+def test_shutdown_and_maps(tmp_path: Path) -> None:
+    pool = ProcessExecutor(1)
+    started = pool.map(abs, itertools.count())
+    next(started)
+    waiting = pool.map(rest, [0.05] * 20)
+    pool.shutdown(wait=False, cancel_futures=True)
+    with pytest.raises(cf.CancelledError):
+        list(waiting)
+    with pytest.raises((cf.CancelledError, RuntimeError)):
+        list(started)
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        pool.map(abs, [1])
+    pool.shutdown()
+
+
+def test_a_broken_executor_ends_maps() -> None:
+    def fail() -> None:
+        raise OSError("no")
+
+    with ProcessExecutor(1, initializer=fail) as pool:
+        with pytest.raises(leveret.executor.BrokenExecutor):
+            list(pool.map(abs, range(10), return_exceptions=True))
+        with pytest.raises(leveret.executor.BrokenExecutor):
+            list(pool.submit_many(abs, range(10)))
