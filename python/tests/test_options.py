@@ -122,7 +122,7 @@ def test_urgent_calls_go_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "kind", "text"),
     [
-        ({"timout": 1}, TypeError, "no option 'timout'; did you mean 'timeout'"),
+        ({"time_out": 1}, TypeError, "no option 'time_out'; did you mean 'timeout'"),
         ({"zzz": 1}, TypeError, "there are timeout, retry"),
         ({"timeout": 0}, ValueError, "timeout must be None or above 0"),
         ({"timeout": math.nan}, ValueError, "timeout must be"),
