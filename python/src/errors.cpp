@@ -54,6 +54,7 @@ std::string text_of(nb::handle value) {
 std::string in_python(std::string message) {
   static constexpr std::pair<const char*, const char*> spellings[] = {
       {"config.task_ns_max", "task_timeout"},
+      {"task_ns_max", "task_timeout"},
       {"config.worker_bytes_max", "worker_memory"},
       {"config.worker_cpu_seconds_max", "worker_cpu_seconds"},
       {"isolation::crash", "isolation='crash'"},

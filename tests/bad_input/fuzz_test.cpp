@@ -100,8 +100,11 @@ enum class verdict { good, bad, unknown };
 verdict judge(const std::vector<argument>& all) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].what != target_kinds[i]) return verdict::bad;
-    // Three flags, and the alignment as the number of a power of two.
-    if (all[i].flags > 0x3f || all[i].flags >> 3 > 6) return verdict::bad;
+    // Four flags, and the alignment as the number of a power of two.
+    const unsigned flags = all[i].flags;
+    if (flags > 0x7f || (flags & argument_alignment) >> 3 > 6) return verdict::bad;
+    const bool may_be_packed = is_memory(all[i].what) && (flags & argument_far) == 0;
+    if ((flags & argument_packed) != 0 && !may_be_packed) return verdict::bad;
     if (!is_good_alone(all[i])) return verdict::bad;
   }
   verdict v = verdict::good;

@@ -422,6 +422,7 @@ TEST_F(shared_pool, a_task_that_is_ended_hurts_no_other_host) {
   EXPECT_EQ(of_b.reruns, 0);  // now both are in its long tasks: who knows when they see a wish
   EXPECT_EQ(b.ask("hang 2"), "hangs");
   EXPECT_EQ(a.ask("end_waiting"), "cancelled");
+  b.die();  // its tasks do not end
 }
 
 TEST_F(shared_pool, a_keeper_that_dies_is_replaced) {
