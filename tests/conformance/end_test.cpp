@@ -34,7 +34,7 @@ const auto endless = define("end.endless", [](ref<counter> begun) {
   for (volatile bool goes_on = true; goes_on;) {
   }
 });
-const auto piece = define("end.piece", [](range r, ref<counter> begun, std::uint64_t bad) {
+const auto bad_piece = define("end.piece", [](range r, ref<counter> begun, std::uint64_t bad) {
   for (std::uint64_t i = r.begin; i < r.end; ++i) {
     if (i < bad) continue;
     ++*begun.to;
@@ -278,7 +278,7 @@ TEST_P(end_running_test, a_bulk_ends_with_all_its_tasks) {
 TEST_P(end_running_test, a_diced_task_ends_with_its_pieces) {
   runtime& r = open_parked();
   counter begun = 0;
-  ticket t = r.submit(options().grain(1), piece, range{0, 64}, ref{&begun}, std::uint64_t{8});
+  ticket t = r.submit(options().grain(1), bad_piece, range{0, 64}, ref{&begun}, std::uint64_t{8});
   await(begun, 1);
   EXPECT_EQ(t.end(), status::ok);
   EXPECT_EQ(wait(t).code, status::cancelled);
@@ -392,7 +392,7 @@ TEST_P(end_running_test, a_time_limit_goes_with_the_pieces) {
   runtime& r = open_parked();
   counter begun = 0;
   const options o = options().grain(1).task_ns_max(30 * ms);
-  ticket t = r.submit(o, piece, range{0, 16}, ref{&begun}, std::uint64_t{14});
+  ticket t = r.submit(o, bad_piece, range{0, 16}, ref{&begun}, std::uint64_t{14});
   const outcome out = wait(t);
   EXPECT_EQ(out.code, status::overran);
   EXPECT_LE(out.failures, 2u);

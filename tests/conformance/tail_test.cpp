@@ -115,10 +115,11 @@ TEST_P(tail_test, a_bulks_callback_waits_for_the_task_behind_it) {
 }
 
 // The outputs of the task before are on their way while a body runs.
-const auto polls_for = define("tail.polls_for", [](ref<ticket> other, out<std::uint64_t> own) {
-  this_task().wait_until([&] { return other.to->done(); });
-  own[0] = 7;
-});
+const auto polls_for_other =
+    define("tail.polls_for", [](ref<ticket> other, out<std::uint64_t> own) {
+      this_task().wait_until([&] { return other.to->done(); });
+      own[0] = 7;
+    });
 
 TEST_P(tail_local_test, a_body_polls_for_the_task_before) {
   for (const std::uint32_t contexts : {0u, 1u}) {
@@ -133,7 +134,7 @@ TEST_P(tail_local_test, a_body_polls_for_the_task_before) {
       gate g(r, 1);
       t[0] = r.submit(store, std::uint64_t{7}, view(&out[0], 1));
       for (std::size_t i = 1; i < t.size(); ++i)
-        t[i] = r.submit(polls_for, ref{&t[i - 1]}, view(&out[i], 1));
+        t[i] = r.submit(polls_for_other, ref{&t[i - 1]}, view(&out[i], 1));
     }
     expect_all_done();
     for (const std::uint64_t o : out) EXPECT_EQ(o, 7u);
@@ -142,16 +143,16 @@ TEST_P(tail_local_test, a_body_polls_for_the_task_before) {
 }
 
 // A piece of a bulk runs on top of the task that waits for another child, and ends with that one.
-struct family {
+struct late_family {
   runtime* home;
   std::size_t pieces;
   std::uint64_t child = 0;  // its ticket's number, as the ticket is consumed meanwhile
 };
-const auto ends_late = define("tail.ends_late", [](ref<family> f) {
+const auto ends_late = define("tail.ends_late", [](ref<late_family> f) {
   detail::core* c = f.to->home->core();
   this_task().wait_until([&] { return detail::peek(c, f.to->child) != status::pending; });
 });
-const auto waits_elsewhere = define("tail.waits_elsewhere", [](ref<family> f) {
+const auto waits_elsewhere = define("tail.waits_elsewhere", [](ref<late_family> f) {
   ticket child = f.to->home->submit(nothing);
   f.to->child = child.id();
   ticket pieces = f.to->home->submit_bulk(
@@ -164,7 +165,7 @@ const auto waits_elsewhere = define("tail.waits_elsewhere", [](ref<family> f) {
 TEST_P(tail_local_test, pieces_that_have_ended_are_told_before_the_task_goes_on) {
   runtime& r = open(parked());
   for (int i = 0; i < 100; ++i) {
-    family f{&r, i % 2 == 0 ? 1u : 4u};
+    late_family f{&r, i % 2 == 0 ? 1u : 4u};
     ticket t = r.submit(waits_elsewhere, ref{&f});
     ASSERT_EQ(wait(t).code, status::ok);
   }
@@ -239,10 +240,10 @@ void wait_deeper(void* context) {
   ++n.ended;
 }
 
-const auto piece = define("tail.piece", [](range) {});
+const auto empty_piece = define("tail.piece", [](range) {});
 const auto waits_for_pieces =
     define("tail.waits_for_pieces", [](ref<nested_wait> n, inout<std::uint64_t> own) {
-      ticket t = n.to->home->submit(piece, range{0, 2});
+      ticket t = n.to->home->submit(empty_piece, range{0, 2});
       EXPECT_EQ(t.then(&wait_deeper, n.to), status::ok);
       t.wait();
       ++own[0];

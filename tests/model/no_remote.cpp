@@ -23,6 +23,9 @@ void start_company(contexts&) noexcept {
 void context::adopt() {
   std::abort();
 }
+void tell_ends_aside(contexts&) noexcept {
+  std::abort();
+}
 void finish_company(engine&, participant&) noexcept {
   std::abort();
 }
