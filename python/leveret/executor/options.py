@@ -92,6 +92,15 @@ def changed(before: CallOptions, given: dict[str, Any]) -> CallOptions:
     return dataclasses.replace(before, **given)
 
 
+async def awaited(
+    submit: Callable[..., Future], asked: CallOptions, fn: Callable[..., Any], given: Any
+) -> Any:
+    """The result of a call that ends when whoever awaits it is cancelled."""
+    import asyncio
+
+    return await asyncio.wrap_future(submit(changed(asked, {"cancel": "kill"}), fn, given))
+
+
 def policy(on_poison: str, return_exceptions: bool) -> Callable[[BaseException], bool]:
     """Which errors map() gives as values; raises ValueError for a policy that there is not."""
     if on_poison not in ("raise", "return"):
@@ -119,6 +128,11 @@ class ExecutorView(futures.Executor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
         return self._executor._submit(self._asked, self._limited(fn), (args, kwargs))
+
+    async def run(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """As ProcessExecutor.run(), with the view's options."""
+        submit = self._executor._submit
+        return await awaited(submit, self._asked, self._limited(fn), (args, kwargs))
 
     def map(
         self,

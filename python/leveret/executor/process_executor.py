@@ -29,7 +29,7 @@ from .future import Future
 from .items import Items
 from .mapping import Mapping, Part, as_they_come, check_sizes, in_order, time_left
 from .notes import levels
-from .options import DEFAULTS, CallOptions, ExecutorView, changed, policy
+from .options import DEFAULTS, CallOptions, ExecutorView, awaited, changed, policy
 from .pool import Pool
 from .telling import OnDeath, OnProgress, Telling
 from .work import Work
@@ -143,6 +143,14 @@ class ProcessExecutor(futures.Executor):
         Raises TypeError and ValueError that name the option. Cheap; thread safe.
         """
         return ExecutorView(self, changed(DEFAULTS, options))
+
+    async def run(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Awaits fn(*args, **kwargs) in a process, on an event loop of asyncio.
+
+        When the task that awaits it is cancelled, a call that waits is taken back, and one that
+        runs is ended with its process. Raises what the call raises. Call it on the loop's thread.
+        """
+        return await awaited(self._submit, DEFAULTS, fn, (args, kwargs))
 
     def _submit(self, asked: CallOptions, fn: Callable[..., Any], args: Any) -> Future:
         future = Future()
