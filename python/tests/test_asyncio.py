@@ -32,7 +32,7 @@ async def begun(mark: Path) -> None:
         await asyncio.get_running_loop().run_in_executor(None, rest, 0.001)
 
 
-def test_results_and_errors() -> None:
+def test_results_and_errors(tmp_path: Path) -> None:
     async def check() -> None:
         with ProcessExecutor(2) as executor:
             results = await asyncio.gather(*(executor.run(pow, 2, i) for i in range(20)))
@@ -42,7 +42,7 @@ def test_results_and_errors() -> None:
             with pytest.raises(leveret.Poison):
                 await executor.run(os.abort)
             with pytest.raises(leveret.Overran):
-                await executor.options(timeout=0.05).run(signal.pause)
+                await executor.options(timeout=0.05).run(never_end, str(tmp_path / "mark"))
 
     asyncio.run(check())
 
