@@ -33,6 +33,7 @@ LEV_ON_THREADS(tail_threads_test);
 
 class tail_processes_test : public tail_test {};
 LEV_ON_PROCESSES(tail_processes_test);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(tail_processes_test);  // none with TSan
 
 // A callback that waits for another task.
 struct waits_for {

@@ -465,9 +465,10 @@ class Pool:
             if self.under_way or self.waiting or self.idle.is_set() or self.sources.queue:
                 return
             self.idle.set()
-        # The runtime cannot be closed from its own thread, and nobody may be waiting.
+        # The runtime cannot be closed from its own thread, and nobody may be waiting. The closer
+        # may be the one to free the runtime, which needs the GIL: the interpreter waits for it.
         with contextlib.suppress(RuntimeError):  # the interpreter ends: its exit handler closes
-            threading.Thread(target=self.close, name="leveret-closer", daemon=True).start()
+            threading.Thread(target=self.close, name="leveret-closer", daemon=False).start()
 
     def close(self) -> None:
         with self.closer:
