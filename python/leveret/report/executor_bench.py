@@ -115,7 +115,7 @@ def measure_function(quick: bool) -> dict[str, Any]:
             rivals[1].append(_middle(count // 4, lambda: pool.submit(int).result()))
             streams.append(_stream(executor, count))
             singles.append(_middle(count // 4, lambda: executor.submit(int).result()))
-    return _beside_pool("python-function", streams, singles, rivals, ("<= 0.2", "<= 0.33"))
+    return _beside_pool("python-function", streams, singles, rivals, ("<= 0.15", "<= 0.15"))
 
 
 def echo(array: Any) -> Any:

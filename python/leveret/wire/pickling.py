@@ -104,10 +104,6 @@ class _ReplyPickler(_Pickler):
     is_reply = True
 
 
-def _watch_for_numpy() -> None:
-    arrays.watch_for_numpy()
-
-
 def _is_plain(value: Any) -> bool:
     """Whether pickle writes it as cloudpickle does, which takes four times as long to begin."""
     kind = type(value)
