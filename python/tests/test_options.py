@@ -19,6 +19,7 @@ from conftest import needs_processes, rest
 
 import leveret
 from leveret import ProcessExecutor
+from leveret.executor.ending import end_call
 
 pytestmark = needs_processes
 
@@ -179,6 +180,37 @@ def test_cancel_races_with_the_end(pool: ProcessExecutor) -> None:
         else:
             assert future.result(60) == i * i
         assert other.result(60) == i**3
+
+
+def test_the_end_comes_back_before_cancel_goes_on(
+    pool: ProcessExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call's end may be delivered while cancel() is between its two steps."""
+    running = pool.options(cancel="kill").submit(hang, str(tmp_path / "a"))
+    wait_for(tmp_path / "a")
+
+    def slowly(*of: Any) -> bool:
+        is_told = end_call(*of)
+        while not running.done():
+            rest(0.001)
+        return is_told
+
+    monkeypatch.setattr("leveret.executor.future.end_call", slowly)
+    assert running.cancel()
+    assert running.cancelled()
+    with pytest.raises(futures.CancelledError):
+        running.result(0)
+
+
+def raise_cancelled() -> None:
+    raise leveret.Cancelled("of its own", leveret.Status.CANCELLED)
+
+
+def test_a_call_may_raise_cancelled_itself(pool: ProcessExecutor) -> None:
+    future = pool.submit(raise_cancelled)
+    with pytest.raises(leveret.Cancelled, match="of its own"):
+        future.result(60)
+    assert not future.cancelled()
 
 
 @pytest.mark.parametrize("how", ["terminate_workers", "kill_workers"])

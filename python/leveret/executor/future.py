@@ -37,18 +37,21 @@ class Future(futures.Future[Any]):
     def _end(self, call: _core.Call | None) -> bool:
         """Cancels a call that runs; False if it is done."""
         pool = self._pool
-        if pool is None or not end_call(pool, call):
-            return self.cancelled()
+        if pool is not None and end_call(pool, call):
+            self._note_end()
+        return self.cancelled()
+
+    def _note_end(self) -> None:
+        """Cancels a call that was told to end; its caller, or the call's end, comes first."""
         condition = self._condition
         with condition:
             if self._state != "RUNNING":
-                return self.cancelled()
+                return
             self._state = "CANCELLED"
             condition.notify_all()
         self._is_withdrawn = True
         self.set_running_or_notify_cancel()
         self._invoke_callbacks()
-        return True
 
     def add_done_callback(self, fn: Callable[[futures.Future[Any]], object]) -> None:
         super().add_done_callback(fn)

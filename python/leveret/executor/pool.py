@@ -345,7 +345,9 @@ class Pool:
         if self.counts:
             self.telling.end(done, failed)
         with contextlib.suppress(futures.InvalidStateError):
-            if error is not None:
+            if work.was_ended and not isinstance(future, Part):
+                future._note_end()
+            elif error is not None:
                 future.set_exception(error)
             else:
                 future.set_result(value)
@@ -402,6 +404,7 @@ class Pool:
         in_setup = work.deaths[-1].in_initializer if work.deaths else self.setup.has_marks()
         if status in (Status.POISON, Status.WORKER_DIED) and in_setup:
             return self.break_down(f"the initializer ended the process: {how_it_ended(task_code)}")
+        work.was_ended = status == Status.CANCELLED and not self.is_terminated
         if status == Status.CANCELLED and self.is_terminated:
             return BrokenExecutor("the executor's workers were terminated", Status.POOL_DOWN)
         return failure_of(work, self.attempts_of(work), status, task_code, text)

@@ -37,6 +37,7 @@ class Work:
         "request",
         "reserved",
         "retries",
+        "was_ended",
     )
 
     def __init__(
@@ -61,6 +62,7 @@ class Work:
         self.retries = 0
         self.deaths: tuple[Death, ...] = ()  # of workers that were in it
         self.blind = 0
+        self.was_ended = False  # somebody had it ended
         self.hits = 0  # how often it was run again for what others had left behind
         known = known_function(function)
         pickled = b"" if known is None else known.pickled
