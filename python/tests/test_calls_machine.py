@@ -65,6 +65,25 @@ def g(i): return K * i
 """
 
 
+class Counted:
+    """What f gives: its global lives in each worker, and is set anew when the host changes it."""
+
+    def __init__(self, machine: Machine, first: int, product: int) -> None:
+        self.machine = machine
+        self.first = first  # if the global was set for this call
+        self.product = product
+
+    def __eq__(self, got: object) -> bool:
+        assert isinstance(got, tuple)
+        most = self.first + self.machine.calls_of_f
+        return self.first <= got[0] <= most and got[1:] == (1, self.product)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"({self.first} or more, 1, {self.product})"
+
+
 class Machine(RuleBasedStateMachine):
     @initialize(workers=st.integers(1, 2))
     def open(self, workers: int) -> None:
@@ -76,6 +95,7 @@ class Machine(RuleBasedStateMachine):
         exec(CODE, self.space)
         self.array = np.zeros(3000)
         self.shared = leveret.shared_array(8)
+        self.calls_of_f = 0
         self.is_open = True
 
     def functions(self) -> list[tuple[Any, Any]]:
@@ -95,7 +115,7 @@ class Machine(RuleBasedStateMachine):
             (closure, lambda i: n + i),
             (functools.partial(pop, {1: n}), lambda i: n + i),
             (functools.partial(fill, self.array), lambda i: total + 3000 * i),
-            (self.space["f"], lambda i: (count + 1, 1, k * i)),
+            (self.space["f"], lambda i: Counted(self, count + 1, k * i)),
             (self.space["g"], lambda i: k * i),
             (abs, lambda i: i),
         ]
@@ -106,6 +126,7 @@ class Machine(RuleBasedStateMachine):
     @rule(which=st.integers(0, 7), i=small, count=st.integers(1, 3))
     def submit(self, which: int, i: int, count: int) -> None:
         function, expected = self.functions()[which]
+        self.calls_of_f += count if which == 5 else 0
         for _ in range(count):
             self.futures.append((self.pool.submit(function, i), expected(i)))
 
@@ -115,6 +136,7 @@ class Machine(RuleBasedStateMachine):
     )
     def map(self, which: int, count: int, chunksize: int | None) -> None:
         function, expected = self.functions()[which]
+        self.calls_of_f += count if which == 5 else 0
         got = self.pool.map(function, range(count), chunksize=chunksize)
         assert list(got) == [expected(i) for i in range(count)]
 
