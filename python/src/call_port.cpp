@@ -221,12 +221,12 @@ nb::object call_port::submit(nb::handle self, nb::object cookie, nb::object requ
 }
 
 bool call_port::push(port_call* c) noexcept {
-  c->next = finished_.load(std::memory_order_relaxed);
-  // Pairs with the acquire in drain(): publishes c->next.
-  while (!finished_.compare_exchange_weak(c->next, c, std::memory_order_release,
-                                          std::memory_order_relaxed)) {
-  }
-  return c->next == nullptr;
+  port_call* next = finished_.load(std::memory_order_relaxed);
+  do c->next = next;
+  // Pairs with the acquire in drain(): publishes c->next. Afterwards the call may be gone.
+  while (!finished_.compare_exchange_weak(next, c, std::memory_order_release,
+                                          std::memory_order_relaxed));
+  return next == nullptr;
 }
 
 void call_port::on_complete(void* context) noexcept {
@@ -334,6 +334,14 @@ void call_port::drain() {
   if (has_deaths()) deliver(nb::list());
 }
 
+void call_port::deliver_alone(port_call& c) {
+  nb::list batch;
+  add_to(batch, c);
+  deliver(batch);
+  // Calls that ended on this thread while deliver() handed others over.
+  if (has_finished()) drain();
+}
+
 bool call_port::wait(port_call& c, nb::object timeout) {
   if (c.is_delivered) return true;
   if (c.is_waited_for || is_draining) return false;
@@ -358,24 +366,25 @@ bool call_port::wait(port_call& c, nb::object timeout) {
   }
   c.how = std::move(how);
   c.has_outcome.store(true, std::memory_order_release);  // Pairs with add_to(), on this thread
-  nb::list batch;
-  add_to(batch, c);
-  deliver(batch);
+  deliver_alone(c);
   return true;
 }
 
 void call_port::tend(port_call& c) {
   if (c.is_delivered || c.is_waited_for || is_draining) return;
   lev::ticket t(runtime_in(runtime_).core(), c.id);
-  const flagged here;
-  lev::outcome how = t.wait_outcome(1);
+  lev::outcome how = [&] {
+    const flagged here;
+    return t.wait_outcome(1);
+  }();
   t.forget();
-  if (!lev::ticket::consumes(how.code) || how.code == status::stale_ticket) return;
+  if (!lev::ticket::consumes(how.code) || how.code == status::stale_ticket) {
+    if (has_finished()) drain();
+    return;
+  }
   c.how = std::move(how);
   c.has_outcome.store(true, std::memory_order_release);  // Pairs with add_to(), on this thread
-  nb::list batch;
-  add_to(batch, c);
-  deliver(batch);
+  deliver_alone(c);
 }
 
 bool call_port::end(port_call& c) {

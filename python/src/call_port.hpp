@@ -110,6 +110,7 @@ class call_port {
   void note_use() noexcept;
   void add_to(nb::list& batch, port_call& c);
   void deliver(const nb::list& batch);
+  void deliver_alone(port_call& c);
 
   nb::object runtime_;
   nb::object deliver_;

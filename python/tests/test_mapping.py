@@ -289,6 +289,37 @@ def test_shutdown_and_maps(tmp_path: Path) -> None:
     pool.shutdown()
 
 
+def left_with_a_closed_map(pool: ProcessExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A map is closed that has items left, and the pool has not noticed when its calls end."""
+    inner = pool._pool
+    items = pool.map(abs, range(1000), chunksize=1)
+    next(items)
+    with monkeypatch.context() as patch:
+        patch.setattr(inner.sources, "feed", lambda: None)
+        items.close()  # type: ignore[attr-defined]
+        end = time.monotonic() + 60
+        while inner.under_way:
+            assert time.monotonic() < end
+            rest(0.001)
+    assert inner.sources.queue and inner.sources.is_due
+
+
+def test_a_call_after_a_closed_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ProcessExecutor(1) as pool:
+        left_with_a_closed_map(pool, monkeypatch)
+        assert pool.submit(abs, -3).result(60) == 3
+        assert not pool._pool.sources.queue
+
+
+def test_the_end_after_a_closed_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = ProcessExecutor(1)
+    left_with_a_closed_map(pool, monkeypatch)
+    ends = threading.Thread(target=pool.shutdown, daemon=True)
+    ends.start()
+    ends.join(60)
+    assert not ends.is_alive()
+
+
 def test_a_broken_executor_ends_maps() -> None:
     def fail() -> None:
         raise OSError("no")

@@ -217,7 +217,9 @@ def python(steps):
         steps.run("import", [inside, "-c", where], cwd=folder)
         results = folder / "results.xml"
         tests = ["-p", "no:cacheprovider", f"--junitxml={results}", steps.root / "python/tests"]
-        command = [inside, "-m", "pytest", *tests]
+        # Most tests wait for processes: several at once take half the time.
+        at_once = ["-n", steps.jobs, "--dist", "worksteal"]
+        command = [inside, "-m", "pytest", *at_once, *tests]
         found = {"PATH": f"{steps.root}/build/dev/bench{os.pathsep}{os.environ['PATH']}"}
         steps.run("pytest", command, read=read_junit(results), cwd=folder, env=found)
         demo = [inside.with_name("leveret"), "demo", "--out", folder / "demo"]

@@ -266,8 +266,6 @@ class Mapping:
             self.told = self.items.pulled
         self.pool.sources.enlist(self)
         self.pool.sources.feed()
-        if self.pool.port.has_finished:
-            self.pool.port.drain()
 
     def send_all(self) -> None:
         """Takes the iterable to its end."""

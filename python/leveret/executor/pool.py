@@ -161,8 +161,6 @@ class Pool:
         self.sources.feed()
         if self.waiting and last is not None:
             self.port.tend(last)
-        if self.port.has_finished:
-            self.port.drain()
 
     def queue(self, work: Work) -> None:
         """Behind those that are as urgent. With the lock."""
@@ -463,6 +461,7 @@ class Pool:
         """After shutdown(): the last call to end closes the runtime, on a thread of its own."""
         if not self.is_shut_down or self.under_way or self.idle.is_set():
             return
+        self.sources.feed()  # drops mappings that have nothing left
         with self.lock:
             self.pump()  # drops what was cancelled
             if self.under_way or self.waiting or self.idle.is_set() or self.sources.queue:

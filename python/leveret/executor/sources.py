@@ -47,6 +47,8 @@ class Sources:
             finally:
                 with self.pool.lock:
                     self.take_in(mapping, work)
+        if self.pool.port.has_finished:  # calls that ended while others were handed over here
+            self.pool.port.drain()
 
     def next_maker(self, forced: Mapping | None) -> Mapping | None:
         """Whom this thread is to have a call made."""
@@ -77,6 +79,8 @@ class Sources:
         elif mapping.is_enlisted and (mapping.is_closed or mapping.next_count() == 0):
             mapping.is_enlisted = False
             self.queue.remove(mapping)
+        if work is None:
+            self.pool.pump()  # what it left to this mapping, which had nothing
         self.made.notify_all()
 
     def withdraw(self, why: BaseException) -> None:
