@@ -1,5 +1,5 @@
 // The planted faults: each is a mistake that was made, or would be easy to make, and that the
-// exerciser must find in the time given. plants.cmake has their code.
+// exerciser must find in the time given. mutants/ has their code.
 #ifndef LEVERET_TESTS_EXERCISE_FAULTS_HPP
 #define LEVERET_TESTS_EXERCISE_FAULTS_HPP
 
@@ -12,7 +12,7 @@
 namespace lev::exercise {
 
 struct planted_fault {
-  const char* name;     // as in plants.cmake
+  const char* name;     // as in mutants/*.patch
   place machine;        // where it is looked for
   double seconds;       // it must be found in
   const char* promise;  // what it breaks

@@ -7,7 +7,7 @@
 //   and seq_cst also to relaxed;
 //      some scenario must then fail. An order that is not needed must be named in `spare`, with the
 //      reason.
-//   3. Each wrong step of plant.cmake is planted; some scenario must then fail.
+//   3. Each mistake of mutants/ is planted; some scenario must then fail.
 //
 // Random schedules are numbered; the number seeds them, so a failure is repeated by running the
 // program again. With LEVERET_MODEL_FACTOR=100 in the environment step 1 runs a hundred times as

@@ -1,5 +1,5 @@
 // The pipeline itself, from submit to wait: the files of src/runtime, src/worker and src/flow as
-// they are, on the checker's atomics (core.cmake). Workers and hosts are the checker's threads;
+// they are, on the checker's atomics (seam/pipeline). Workers and hosts are the checker's threads;
 // this file is their machine. Included once per program.
 //
 // The checker sees the order of all atomic operations, and races on what task bodies touch; not on

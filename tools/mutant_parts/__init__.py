@@ -1,0 +1,1 @@
+"""What tools/mutants is made of: patch.py applies patches, store.py knows where they are."""
