@@ -130,7 +130,8 @@ TEST_P(end_test, a_child_that_waits_is_ended_and_its_parent_goes_on) {
   r.submit(define("end.parent",
                   [](ref<runtime> home, ref<status> code, ref<int> n) {
                     ticket child = home.to->submit(nothing);
-                    EXPECT_EQ(child.end(), status::not_supported);
+                    const status asked = child.end();  // too_late: another worker was quicker
+                    EXPECT_TRUE(asked == status::not_supported || asked == status::too_late);
                     *code.to = child.wait_outcome().code;
                     *n.to = 1;
                   }),

@@ -15,6 +15,7 @@ from check_parts.steps import (
     read_cases,
     read_counts,
     read_ctest,
+    read_googletest,
     read_junit,
     read_unittest,
 )
@@ -102,6 +103,11 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(count, Count(3, 3, 2))
         failed = ["on/ticket_test.waits/sim_4", "conformance_tests.shard_1", "api.refused"]
         self.assertEqual(count.names, failed)
+
+    def test_the_cases_of_one_program_are_read(self):
+        text = "[       OK ] a.b (0 ms)\n[  FAILED  ] a.c/0, where GetParam() = 1 (2 ms)\n"
+        self.assertEqual(self.read(read_googletest, text), Count(1, 1, 0))
+        self.assertIsNone(self.read(read_googletest, "[==========] 0 tests ran. (0 ms total)\n"))
 
     def test_a_case_that_failed_is_named(self):
         path = self.root / "results.xml"

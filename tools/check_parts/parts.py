@@ -15,7 +15,14 @@ from pathlib import Path
 
 from tidy_rules.source import Tree
 
-from .steps import read_cases, read_counts, read_ctest, read_junit, read_unittest
+from .steps import (
+    read_cases,
+    read_counts,
+    read_ctest,
+    read_googletest,
+    read_junit,
+    read_unittest,
+)
 
 OUTPUT_BYTES = 1 << 26  # of one test, more than any prints: cases are counted in it
 MODEL_FACTOR = "20"  # how many times as many schedules the model tests explore with LEVERET_DEEP=1
@@ -233,6 +240,27 @@ def docs(steps):
         ctest(steps, "docs", env={"LEVERET_PYTHON": inside, "LEVERET_DOCS_STRICT": "1"})
 
 
+def quick(steps):
+    """For while you work: tidy, unit tests, and conformance tests on `threads`; a minute or so."""
+    tidy(steps)
+    programs = {
+        "unit": "unit_tests",
+        "context": "context_tests",
+        "conformance": "conformance_tests",
+    }
+    if not configure(steps, "dev"):
+        return
+    build_it = ["cmake", "--build", "--preset", "dev", "-j", steps.jobs]
+    if not steps.run("build", [*build_it, "--target", *programs.values()]):
+        return
+    for name, program in programs.items():
+        folder = "conformance" if name == "conformance" else "unit"
+        command = [f"build/dev/tests/{folder}/{program}"]
+        if name == "conformance":
+            command.append("--gtest_filter=*/threads_*")
+        steps.run(name, command, read=read_googletest)
+
+
 def wheel(steps):
     """A wheel for each Python that is here, audited and used in an empty environment."""
     steps.run("each", ["tools/wheel", "--tests", "-j", steps.jobs], read=read_counts)
@@ -250,7 +278,7 @@ def cross(steps):
 
 
 IN_ORDER = (tidy, dev, asan, tsan, model, spin, package, python, docs)
-ASKED_FOR = (wheel, cross)  # which run when they are named, or with `deep`
+ASKED_FOR = (quick, wheel, cross)  # which run when they are named, the last two with `deep`, too
 PARTS = {part.__name__: part for part in (*IN_ORDER, *ASKED_FOR)}
 DEEP = ("dev", "asan", "tsan", "model", "wheel", "cross")  # what `deep` runs, with LEVERET_DEEP=1
 

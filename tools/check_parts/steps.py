@@ -108,6 +108,12 @@ def _cases(output):
     return count
 
 
+def read_googletest(log):
+    """Counts of the cases that one GoogleTest program printed; None when it ran none."""
+    count = _cases(log.read_text(errors="replace"))
+    return count if count.passed + count.failed + count.skipped else None
+
+
 def read_junit(path):
     """A reader of counts from a JUnit file, as pytest writes it."""
 
