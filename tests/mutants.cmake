@@ -4,8 +4,9 @@
 # comes first in the include path of what is built with them. It sets in the caller's scope
 #   mutant_files    the changed files, as paths below src/
 #   mutant_faults   empty, or what to say: a patch does not apply any more
-# A build does not notice that a copy has come between a program and a file of src/ which it included so far: what is
-# compiled with the copies depends on OUT.txt, their list.
+#   mutant_key      a word that is another one for other files
+# Neither a build nor ccache notices that a copy has come between a program and a file of src/ which it included so far:
+# what is compiled with the copies must have the definition LEVERET_CHANGED_FILES=${mutant_key}.
 find_package(Python3 3.10 REQUIRED COMPONENTS Interpreter)
 
 function(leveret_mutants out)
@@ -29,6 +30,8 @@ function(leveret_mutants out)
   elseif(NOT said)
     set(said "tools/mutants ended with ${code}")
   endif()
+  string(MD5 key "${files}")
+  set(mutant_key k${key} PARENT_SCOPE)
   set(mutant_files ${files} PARENT_SCOPE)
   set(mutant_faults "${said}" PARENT_SCOPE)
 endfunction()
