@@ -11,6 +11,7 @@
 
 #include "leveret_apps/aes.hpp"
 #include "leveret_apps/barnes_hut.hpp"
+#include "leveret_apps/likelihood.hpp"
 #include "leveret_apps/list_ranking.hpp"
 #include "leveret_apps/lu.hpp"
 #include "leveret_apps/mandelbrot.hpp"
@@ -18,16 +19,16 @@
 namespace {
 
 constexpr const char* usage =
-    "usage: leveret-app mandelbrot|lu-columns|lu-blocks|lu-graph|barnes-hut|aes|list-ranking\n"
-    "       [option ...]\n"
+    "usage: leveret-app mandelbrot|lu-columns|lu-blocks|lu-graph|barnes-hut|likelihood|aes|\n"
+    "                   list-ranking [option ...]\n"
     "  --machine NAME   threads (default), sim, ...\n"
     "  --workers N      0: one less than the cores (default)\n"
     "  --contexts N     tasks that a worker has under way; 0: Leveret chooses (default)\n"
-    "  --n N            rows of the picture or matrix, bodies, bytes, or nodes\n"
+    "  --n N            rows of the picture or matrix, bodies, sites, bytes, or nodes\n"
     "  --tasks N        mandelbrot: tasks of a frame; lu-columns: columns of a task (0: all);\n"
     "                   lu-blocks, lu-graph: rows of a block; barnes-hut: bodies of a task;\n"
-    "                   aes, list-ranking: tasks of a step\n"
-    "  --steps N        frames, or steps of time\n"
+    "                   likelihood: tasks of a node; aes, list-ranking: tasks of a step\n"
+    "  --steps N        frames, steps of time, or trees\n"
     "  --seed N\n"
     "  --double         lu: double precision\n"
     "  --ecb            aes: ECB; otherwise CTR\n"
@@ -35,6 +36,8 @@ constexpr const char* usage =
     "  --far            aes: tasks get and put chunks; otherwise the data is declared\n"
     "  --chunk N        aes with --far: bytes of a chunk\n"
     "  --buffers N      aes with --far: chunks of a task under way; 2: double buffering\n"
+    "  --species N      likelihood: species\n"
+    "  --jukes-cantor   likelihood: equal rates and frequencies\n"
     "  --lists N        list-ranking: lists\n"
     "  --cuts N         list-ranking: places where lists are cut\n"
     "  --no-dice        tasks run as they are\n"
@@ -48,9 +51,11 @@ struct command_line {
   unsigned long steps = 0;
   unsigned long chunk = 0;
   unsigned long buffers = 0;
+  unsigned long species = 0;
   unsigned long lists = 0;
   long cuts = -1;
   bool double_precision = false;
+  bool jukes_cantor = false;
   bool ecb = false;
   bool openssl = false;
   bool far = false;
@@ -74,6 +79,7 @@ bool* flag_of(const char* word, command_line& line) {
   const auto is = [&](const char* option) { return std::strcmp(word, option) == 0; };
   if (is("--check")) return &line.check;
   if (is("--double")) return &line.double_precision;
+  if (is("--jukes-cantor")) return &line.jukes_cantor;
   if (is("--ecb")) return &line.ecb;
   if (is("--openssl")) return &line.openssl;
   if (is("--far")) return &line.far;
@@ -98,6 +104,8 @@ bool set_number(const char* option, unsigned long number, command_line& line) {
     line.chunk = number;
   } else if (is("--buffers") && number > 0) {
     line.buffers = number;
+  } else if (is("--species") && number > 0) {
+    line.species = number;
   } else if (is("--lists") && number > 0) {
     line.lists = number;
   } else if (is("--cuts")) {
@@ -170,6 +178,20 @@ verdict barnes_hut(lev::runtime& runtime, const command_line& line) {
   return {report.seconds, report.serial_seconds, report.error, report.correct};
 }
 
+verdict likelihood(lev::runtime& runtime, const command_line& line) {
+  leveret_apps::likelihood_options options;
+  if (line.n != 0) options.sites = line.n;
+  if (line.species != 0) options.species = static_cast<unsigned>(line.species);
+  if (line.jukes_cantor) options.model = leveret_apps::jukes_cantor(options.model.alpha);
+  if (line.tasks >= 0) options.tasks = static_cast<unsigned>(line.tasks);
+  if (line.steps != 0) options.steps = static_cast<unsigned>(line.steps);
+  options.dice = line.dice;
+  options.seed = line.config.seed;
+  options.check = line.check;
+  const auto report = leveret_apps::run_likelihood(runtime, options);
+  return {report.seconds, report.serial_seconds, report.error, report.correct};
+}
+
 verdict aes(lev::runtime& runtime, const command_line& line) {
   leveret_apps::aes_options options;
   if (line.n != 0) options.bytes = line.n;
@@ -214,6 +236,8 @@ bool run(lev::runtime& runtime, const command_line& line, verdict& result) {
     result = lu(runtime, line, lu_variant::blocks, lu_schedule::dependencies);
   } else if (is("barnes-hut")) {
     result = barnes_hut(runtime, line);
+  } else if (is("likelihood")) {
+    result = likelihood(runtime, line);
   } else if (is("aes")) {
     result = aes(runtime, line);
   } else if (is("list-ranking")) {

@@ -9,11 +9,13 @@ when the run has ended.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from . import _core
 
 if TYPE_CHECKING:  # a worker process imports this package, and NumPy only when it needs it
+    from collections.abc import Sequence
+
     import numpy as np
     import numpy.typing as npt
 
@@ -53,6 +55,13 @@ class BarnesHutReport(Report):
     """error: of the forces on a sample of bodies, relative. energy_drift: relative, all steps."""
 
     energy_drift: float
+
+
+@dataclass(frozen=True)
+class LikelihoodReport(Report):
+    """error: of a site's logarithm, relative, the largest. log_likelihood: of the last tree."""
+
+    log_likelihood: float
 
 
 @dataclass(frozen=True)
@@ -215,6 +224,118 @@ def barnes_hut(
         check=check,
     )
     return BarnesHutReport("barnes-hut", **report)
+
+
+class LikelihoodData(NamedTuple):
+    """The DNA of some species, and a tree of them.
+
+    states: (species, sites) of u1, sets of bases: 1, 2, 4, 8 for A, C, G, T, 15 for unknown.
+    children, lengths: a row of two for each inner node, of u4 and f8. Species are nodes 0 to
+    species - 1, inner nodes follow, children before parents; the last is the root.
+    """
+
+    states: npt.NDArray[np.uint8]
+    children: npt.NDArray[np.uint32]
+    lengths: npt.NDArray[np.float64]
+
+
+# Of the model that generated data is made with: exchange rates AC AG AT CG CT GT, and frequencies.
+GTR_EXCHANGE = (1.2, 3.5, 0.8, 1.1, 4.0, 1.0)
+GTR_FREQUENCY = (0.3, 0.2, 0.2, 0.3)
+
+
+def _check_species(species: int, sites: int) -> None:
+    if not 2 <= species <= 4096:
+        raise ValueError(f"species must be 2 to 4096, not {species}")
+    _at_least(1, sites=sites)
+    if species * sites > 2**31:
+        raise ValueError(f"{species} species with {sites} sites are too big; at most 2**31 states")
+
+
+def likelihood(
+    runtime: _core.Runtime,
+    *,
+    species: int = 107,
+    sites: int = 1000,
+    jukes_cantor: bool = False,
+    tasks: int = 1,
+    dice: bool = True,
+    steps: int = 1,
+    seed: int = 1,
+    check: bool = True,
+) -> LikelihoodReport:
+    """Computes the likelihood of a tree of `species` species, `steps` times.
+
+    Each step after the first changes the length of one branch. tasks: of an inner node. The model
+    is general and time-reversible, or Jukes and Cantor's, with four gamma categories.
+    """
+    _check_species(species, sites)
+    _at_least(1, tasks=tasks, steps=steps)
+    report = _core.run_likelihood(
+        runtime,
+        species=species,
+        sites=sites,
+        jukes_cantor=jukes_cantor,
+        tasks=tasks,
+        dice=dice,
+        steps=steps,
+        seed=seed,
+        check=check,
+    )
+    return LikelihoodReport("likelihood", **report)
+
+
+def likelihood_data(
+    *, species: int = 107, sites: int = 1000, jukes_cantor: bool = False, seed: int = 1
+) -> LikelihoodData:
+    """The data that likelihood() generates for these options."""
+    _check_species(species, sites)
+    import numpy as np
+
+    data = LikelihoodData(
+        np.empty((species, sites), np.uint8),
+        np.empty((species - 1, 2), np.uint32),
+        np.empty((species - 1, 2), np.float64),
+    )
+    _core.make_likelihood(*data, species=species, sites=sites, jukes_cantor=jukes_cantor, seed=seed)
+    return data
+
+
+def likelihood_of_sites(
+    runtime: _core.Runtime | None,
+    data: LikelihoodData,
+    *,
+    exchange: Sequence[float] = GTR_EXCHANGE,
+    frequency: Sequence[float] = GTR_FREQUENCY,
+    alpha: float = 0.5,
+    tasks: int = 1,
+    dice: bool = True,
+) -> npt.NDArray[np.float64]:
+    """The natural logarithm of each site's likelihood, for a tree and DNA of your own.
+
+    Without a runtime it is computed serially; every machine must equal that bit for bit. exchange:
+    rates AC AG AT CG CT GT; frequency: of A, C, G, T, with sum 1; alpha: shape of the gamma
+    distribution. Raises ValueError for shapes, InvalidArgument for a tree, states or a model that
+    make no sense.
+    """
+    _at_least(1, tasks=tasks)
+    import numpy as np
+
+    states = np.ascontiguousarray(data.states, np.uint8)
+    children = np.ascontiguousarray(data.children, np.uint32)
+    lengths = np.ascontiguousarray(data.lengths, np.float64)
+    if states.ndim != 2:
+        raise ValueError(f"data.states must be of shape (species, sites), not {states.shape}")
+    shape = (states.shape[0] - 1, 2)
+    for name, array in (("children", children), ("lengths", lengths)):
+        if array.shape != shape:
+            raise ValueError(f"data.{name} must be of shape {shape}, not {array.shape}")
+    if len(exchange) != 6 or len(frequency) != 4:
+        raise ValueError("exchange must be 6 rates, and frequency 4 shares")
+    model = np.array([*exchange, *frequency, alpha], np.float64)
+    logs = np.empty(states.shape[1])
+    _core.likelihood_logs(runtime, states, children, lengths, model, logs, tasks, dice)
+    return logs
 
 
 def aes(

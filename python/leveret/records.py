@@ -94,6 +94,17 @@ class BarnesHutDict(TypedDict):
     tasks: int
 
 
+class LikelihoodDict(TypedDict):
+    """What run_likelihood() reports."""
+
+    seconds: float
+    serial_seconds: float
+    error: float
+    correct: bool
+    log_likelihood: float
+    tasks: int
+
+
 class AesDict(TypedDict):
     """What run_aes() reports."""
 

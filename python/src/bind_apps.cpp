@@ -1,9 +1,13 @@
 // Binds the applications' run functions; leveret/apps.py gives them types and defaults.
+#include <nanobind/ndarray.h>
 #include <leveret_apps/aes.hpp>
 #include <leveret_apps/barnes_hut.hpp>
+#include <leveret_apps/likelihood.hpp>
 #include <leveret_apps/list_ranking.hpp>
 #include <leveret_apps/lu.hpp>
 #include <leveret_apps/mandelbrot.hpp>
+
+#include <algorithm>
 
 #include "bindings.hpp"
 #include "buffers.hpp"
@@ -119,6 +123,85 @@ nb::dict run_barnes_hut(runtime_object& runtime, nb::kwargs o) {
   return d;
 }
 
+leveret_apps::likelihood_options likelihood_data_of(nb::kwargs o) {
+  leveret_apps::likelihood_options options;
+  options.species = get<unsigned>(o, "species");
+  options.sites = get<std::size_t>(o, "sites");
+  options.seed = get<std::uint64_t>(o, "seed");
+  if (get<bool>(o, "jukes_cantor")) options.model = leveret_apps::jukes_cantor(options.model.alpha);
+  return options;
+}
+
+nb::dict run_likelihood(runtime_object& runtime, nb::kwargs o) {
+  leveret_apps::likelihood_options options = likelihood_data_of(o);
+  options.tasks = get<unsigned>(o, "tasks");
+  options.dice = get<bool>(o, "dice");
+  options.steps = get<unsigned>(o, "steps");
+  options.check = get<bool>(o, "check");
+  lev::runtime& r = runtime.runtime();
+  const auto report = without_gil([&] { return leveret_apps::run_likelihood(r, options); });
+  nb::dict d = outcome_of(report);
+  d["log_likelihood"] = report.log_likelihood;
+  d["tasks"] = report.tasks;
+  return d;
+}
+
+template <class T, class... Shape>
+using array_of = nb::ndarray<T, nb::c_contig, nb::device::cpu, Shape...>;
+using states_array = array_of<std::uint8_t, nb::ndim<2>>;
+using children_array = array_of<std::uint32_t, nb::shape<-1, 2>>;
+using lengths_array = array_of<double, nb::shape<-1, 2>>;
+
+// Fills arrays of the right shapes: states (species, sites), the others (species - 1, 2).
+void make_likelihood(states_array states, children_array children, lengths_array lengths,
+                     nb::kwargs o) {
+  const auto options = likelihood_data_of(o);
+  leveret_apps::phylogeny tree;
+  leveret_apps::alignment dna;
+  without_gil([&] { leveret_apps::likelihood_make(options, &tree, &dna); });
+  if (states.size() != dna.states.size() || children.size() != 2 * tree.inner.size() ||
+      lengths.size() != children.size()) {
+    throw nb::value_error("states must be (species, sites); children, lengths (species - 1, 2)");
+  }
+  std::copy(dna.states.begin(), dna.states.end(), states.data());
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    children.data()[i] = tree.inner[i / 2].child[i % 2];
+    lengths.data()[i] = tree.inner[i / 2].length[i % 2];
+  }
+}
+
+// Logarithms of the sites into `logs`, by tasks, or serially without a runtime.
+void likelihood_logs(runtime_object* runtime, array_of<const std::uint8_t, nb::ndim<2>> states,
+                     array_of<const std::uint32_t, nb::shape<-1, 2>> children,
+                     array_of<const double, nb::shape<-1, 2>> lengths,
+                     array_of<const double, nb::shape<11>> model,
+                     array_of<double, nb::ndim<1>> logs, unsigned tasks, bool dice) {
+  if (children.size() != lengths.size() || logs.shape(0) != states.shape(1)) {
+    throw nb::value_error("children and lengths must have the same shape, logs one for each site");
+  }
+  leveret_apps::substitution_model m;
+  std::copy(model.data(), model.data() + 6, m.exchange);
+  std::copy(model.data() + 6, model.data() + 10, m.frequency);
+  m.alpha = model.data()[10];
+  leveret_apps::alignment dna{states.shape(1), {states.data(), states.data() + states.size()}};
+  leveret_apps::phylogeny tree;
+  tree.species = static_cast<std::uint32_t>(states.shape(0));
+  for (std::size_t i = 0; i < children.size(); i += 2) {
+    tree.inner.push_back(
+        {{children.data()[i], children.data()[i + 1]}, {lengths.data()[i], lengths.data()[i + 1]}});
+  }
+  lev::runtime* r = runtime == nullptr ? nullptr : &runtime->runtime();
+  without_gil([&] {
+    leveret_apps::likelihood_evaluation evaluation(m, tree, dna);
+    if (r == nullptr) {
+      evaluation.serially(tree);
+    } else {
+      evaluation.with_tasks(*r, tree, tasks, dice);
+    }
+    std::copy(evaluation.site_logs(), evaluation.site_logs() + dna.sites, logs.data());
+  });
+}
+
 nb::dict run_aes(runtime_object& runtime, nb::kwargs o) {
   leveret_apps::aes_options options;
   options.bytes = get<std::size_t>(o, "n");
@@ -163,6 +246,12 @@ void bind_apps(nb::module_& m) {
         nb::arg("options"));
   m.def("run_lu", &run_lu, nb::arg("runtime"), nb::arg("options"));
   m.def("run_barnes_hut", &run_barnes_hut, nb::arg("runtime"), nb::arg("options"));
+  m.def("run_likelihood", &run_likelihood, nb::arg("runtime"), nb::arg("options"));
+  m.def("make_likelihood", &make_likelihood, nb::arg("states"), nb::arg("children"),
+        nb::arg("lengths"), nb::arg("options"));
+  m.def("likelihood_logs", &likelihood_logs, nb::arg("runtime").none(), nb::arg("states"),
+        nb::arg("children"), nb::arg("lengths"), nb::arg("model"), nb::arg("logs"),
+        nb::arg("tasks"), nb::arg("dice"));
   m.def("run_aes", &run_aes, nb::arg("runtime"), nb::arg("options"));
   m.def("run_list_ranking", &run_list_ranking, nb::arg("runtime"), nb::arg("options"));
 }

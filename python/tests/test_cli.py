@@ -49,6 +49,8 @@ def test_the_list_of_commands_says_what_they_say() -> None:
         ("run", "aes", "--n", "0"),
         ("run", "aes", "--contexts", "17"),
         ("run", "list-ranking", "--tasks", "0"),
+        ("run", "likelihood", "--species", "1"),
+        ("run", "lu", "--species", "40"),
         ("run", "list-ranking", "--out", "x.png"),
         ("run", "lu", "--n", "0"),
         ("run", "lu", "--n", "many"),
@@ -94,6 +96,7 @@ def test_info() -> None:
         ("lu", "--n", "64"),
         ("lu", "--n", "64", "--tasks", "1", "--workers", "2"),
         ("barnes-hut", "--n", "600"),
+        ("likelihood", "--n", "60", "--species", "40", "--frames", "2", "--tasks", "3"),
         ("aes", "--n", "10007", "--tasks", "3", "--pool", "test-cli"),
         ("list-ranking", "--n", "3000", "--tasks", "20", "--contexts", "3", "--no-dice"),
         ("barnes-hut", "--n", "600", "--frames", "2", "--tasks", "4", "--depth", "2"),
@@ -264,7 +267,7 @@ def test_demo(tmp_path: Path) -> None:
         "Mandelbrot, 128 tasks",
         "Mandelbrot, 1 task, whole",
     ]
-    assert names[3:] == ["LU by blocks", "Barnes-Hut"]
+    assert names[3:] == ["LU by blocks", "Barnes-Hut", "Likelihood of a tree"]
     for file in facts["files"].values():
         assert Path(file).stat().st_size > 1000
     assert (out / "mandelbrot.png").read_bytes().startswith(b"\x89PNG")

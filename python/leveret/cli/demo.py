@@ -3,6 +3,7 @@
     1. Mandelbrot, many frames: one task that Leveret dices, 128 tasks, one task that stays whole.
     2. LU factorisation of a 1024 x 1024 matrix by blocks, with dependencies instead of barriers.
     3. Barnes-Hut: gravity between 10,000 bodies.
+    4. The likelihood of a phylogenetic tree of 107 species, 4,000 sites each.
 
 Every result is compared with the serial reference before its time is reported. With --kill it is
 something else: see demo_kill.py.
@@ -54,10 +55,12 @@ class Plan:
     lu_repeats: int
     bodies: int
     steps: int
+    sites: int
+    trees: int
 
 
-FULL = Plan(3.0, 100, 1024, 5, 10_000, 8)
-QUICK = Plan(0.4, 2, 512, 1, 2_000, 2)
+FULL = Plan(3.0, 100, 1024, 5, 10_000, 8, 4_000, 20)
+QUICK = Plan(0.4, 2, 512, 1, 2_000, 2, 500, 2)
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,7 @@ class Demo:
             self.draw_frames(name, tasks, dice, frames)
         self.factor()
         self.move_bodies()
+        self.compare_trees()
 
     def draw_frames(self, name: str, tasks: int, dice: bool, frames: int) -> None:
         """Each frame is drawn serially, then by tasks: what slows the computer down slows both."""
@@ -139,6 +143,15 @@ class Demo:
             f"{bodies} bodies, {steps} steps",
             1,
             lambda: apps.barnes_hut(self.runtime, bodies=bodies, steps=steps),
+        )
+
+    def compare_trees(self) -> None:
+        sites, trees = self.plan.sites, self.plan.trees
+        self.repeat(
+            "Likelihood of a tree",
+            f"107 species, {sites} sites, {trees} trees",
+            1,
+            lambda: apps.likelihood(self.runtime, sites=sites, steps=trees, tasks=4),
         )
 
     def repeat(self, name: str, amount: str, times: int, once: Callable[[], apps.Report]) -> None:

@@ -26,7 +26,7 @@ from .common import (
 )
 from .missing import need_plot
 
-APPS = ("mandelbrot", "lu", "barnes-hut", "aes", "list-ranking")
+APPS = ("mandelbrot", "lu", "barnes-hut", "likelihood", "aes", "list-ranking")
 TRACE_EVENTS = 1 << 16  # per worker: a run of some seconds with tasks of 100 us
 
 
@@ -38,6 +38,7 @@ class Sizes:
     tasks: Optional[int]
     frames: Optional[int]
     dice: bool
+    species: Optional[int] = None
 
 
 def _picture_of(sizes: Sizes) -> dict[str, Any]:
@@ -73,6 +74,17 @@ def _run_barnes_hut(runtime: Runtime, sizes: Sizes) -> apps.Report:
     )
 
 
+def _run_likelihood(runtime: Runtime, sizes: Sizes) -> apps.Report:
+    return apps.likelihood(
+        runtime,
+        species=sizes.species or 107,
+        sites=sizes.n or 1000,
+        tasks=sizes.tasks or 1,
+        steps=sizes.frames or 1,
+        dice=sizes.dice,
+    )
+
+
 def _run_aes(runtime: Runtime, sizes: Sizes) -> apps.Report:
     return apps.aes(runtime, n=sizes.n or 16 << 20, tasks=sizes.tasks or 256, dice=sizes.dice)
 
@@ -85,13 +97,20 @@ def _run_list_ranking(runtime: Runtime, sizes: Sizes) -> apps.Report:
 
 def run_app(runtime: Runtime, app: str, sizes: Sizes) -> apps.Report:
     """Runs an application by name. ValueError for options it does not have."""
-    for name, value in (("--n", sizes.n), ("--tasks", sizes.tasks), ("--frames", sizes.frames)):
+    for name, value in (
+        ("--n", sizes.n),
+        ("--tasks", sizes.tasks),
+        ("--frames", sizes.frames),
+        ("--species", sizes.species),
+    ):
         if value is not None and value < 1:
             raise ValueError(f"{name} must be 1 or more, not {value}")
     if app == "mandelbrot":
         return _run_mandelbrot(runtime, sizes)
     if app == "barnes-hut":
         return _run_barnes_hut(runtime, sizes)
+    if app == "likelihood":
+        return _run_likelihood(runtime, sizes)
     if sizes.frames is not None:
         raise ValueError(f"--frames: {app} has no frames; repeat the command")
     others = {"lu": _run_lu, "aes": _run_aes, "list-ranking": _run_list_ranking}
@@ -196,8 +215,9 @@ def run(
     depth: int = typer.Option(0, help="Tasks looked ahead; 0: Leveret chooses."),
     contexts: int = typer.Option(0, help="Tasks a worker has under way; 0: Leveret chooses."),
     pool: Optional[str] = typer.Option(None, help="Share the workers of this pool (processes)."),
-    n: Optional[int] = typer.Option(None, help="Columns, bodies, bytes, nodes, picture's width."),
-    frames: Optional[int] = typer.Option(None, help="Frames, or steps of time."),
+    n: Optional[int] = typer.Option(None, help="Columns, bodies, sites, bytes, nodes, width."),
+    frames: Optional[int] = typer.Option(None, help="Frames, steps of time, or trees."),
+    species: Optional[int] = typer.Option(None, help="Species (likelihood); 107."),
     local_store: int = typer.Option(256 << 10, help="Bytes of each worker's local store."),
     trace: Optional[Path] = typer.Option(None, help="Write a Chrome/Perfetto trace."),
     out: Optional[Path] = typer.Option(None, help="Write the picture as PNG (mandelbrot)."),
@@ -214,6 +234,8 @@ def run(
         raise ValueError(f"--pool shares worker processes: add --machine processes, not {machine}")
     if out is not None and app != "mandelbrot":
         raise ValueError(f"--out is the picture of mandelbrot; {app} has none")
+    if species is not None and app != "likelihood":
+        raise ValueError(f"--species is for likelihood; {app} has none")
     if out is not None:
         need_plot()
     options = {
@@ -229,7 +251,8 @@ def run(
     check_folder("--trace", trace)
     check_folder("--out", out)
     with time_limit(timeout), interruptible():
-        done = run_checked(app, machine, options, Sizes(n, tasks, frames, dice), trace, out)
+        sizes = Sizes(n, tasks, frames, dice, species)
+        done = run_checked(app, machine, options, sizes, trace, out)
     if as_json:
         print_json(done.facts())
     else:
