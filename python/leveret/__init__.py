@@ -50,7 +50,7 @@ from .shared import shared_array
 from .waiting import as_completed, wait_all, wait_any
 
 if TYPE_CHECKING:
-    from . import apps
+    from . import apps, mpi
     from .executor import BrokenExecutor, ProcessExecutor
     from .executor.joblib_backend import register_joblib
     from .latency import include_folder, interleave
@@ -68,6 +68,7 @@ _LATER = {
     "apps": "apps",
     "include_folder": "latency",
     "interleave": "latency",
+    "mpi": "mpi",
     "register_joblib": "executor.joblib_backend",
 }
 
@@ -138,6 +139,7 @@ __all__ = [
     "interleave",
     "load",
     "machines",
+    "mpi",
     "procedure",
     "register_joblib",
     "shared_array",

@@ -68,7 +68,7 @@ missing_packages() {
 missing_optional_packages() {
   local name
   for name in libbenchmark-dev libtbb-dev libhwloc-dev shellcheck clang libstarpu-dev \
-    libboost-fiber-dev libssl-dev; do
+    libboost-fiber-dev libssl-dev openmpi-bin libopenmpi-dev; do
     dpkg-query -W -f '${Status}' "$name" 2>/dev/null | grep -q '^install ok' || echo "$name"
   done
 }

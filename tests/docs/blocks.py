@@ -55,6 +55,11 @@ class Block:
         return re.search(r"^int main\(", self.text, re.MULTILINE) is not None
 
     @property
+    def is_for_mpi(self):
+        """Whether it is a program of ranks, which test_mpi_blocks.py starts."""
+        return "#include <mpi.h>" in self.text or "import MPI\n" in self.text
+
+    @property
     def file_name(self):
         """The name a block gives itself in its first line, as `// kernels.c`."""
         named = NAMED.match(self.first_line)
@@ -72,6 +77,11 @@ class Page:
 
     def of(self, *languages):
         return [block for block in self.blocks if block.language in languages]
+
+    @property
+    def python_is_for_mpi(self):
+        """All blocks of Python of a page are one program."""
+        return any(block.is_for_mpi for block in self.of("python"))
 
 
 def parse(text, path=Path("page.md")):

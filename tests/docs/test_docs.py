@@ -111,7 +111,12 @@ class Native(unittest.TestCase):
     """Shared by the tests of C++ and C; has no tests of its own."""
 
     def check_language(self, language):
-        found = [block for page in blocks.pages(ROOT) for block in page.of(language)]
+        found = [
+            block
+            for page in blocks.pages(ROOT)
+            for block in page.of(language)
+            if not block.is_for_mpi
+        ]
         self.assertTrue(found, f"there is no block of {language} any more")
         require(self, library(), "no library: set LEVERET_BUILD to a build folder")
         with ThreadPoolExecutor(min(2, len(os.sched_getaffinity(0)))) as pool:
@@ -179,7 +184,8 @@ def make_libraries(page, folder):
 
 class PythonBlocks(unittest.TestCase):
     def setUp(self):
-        self.pages = [page for page in blocks.pages(ROOT) if page.of("python")]
+        pages = [page for page in blocks.pages(ROOT) if page.of("python")]
+        self.pages = [page for page in pages if not page.python_is_for_mpi]
 
     def test_blocks_of_python_run(self):
         python, why = interpreter()

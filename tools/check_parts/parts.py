@@ -204,7 +204,9 @@ def package_python(steps):
     if not steps.run("venv", [sys.executable, "-m", "venv", folder], counts=False):
         return None
     # Most of what the dependencies consist of is never imported here: Python compiles what is.
-    if not steps.run("install", [inside, *PIP, "--no-compile", *pins, ".[cli,plot,test,native]"]):
+    if not steps.run(
+        "install", [inside, *PIP, "--no-compile", *pins, ".[cli,plot,test,mpi,native]"]
+    ):
         return None
     BUILT.add("python-venv")
     return inside

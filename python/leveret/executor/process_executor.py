@@ -11,6 +11,7 @@ from concurrent import futures
 from typing import Any, Callable
 
 from .. import _core
+from ..mpi import worker_environment
 from ..runtime import nanoseconds
 from ..wire.pickling import CHUNK, SEEDED
 from ..wire.setup import Setup
@@ -110,7 +111,8 @@ class ProcessExecutor(futures.Executor):
         self._calls = itertools.count()
         envs = environments(env, max_workers)
         caps = thread_caps(max_workers, threads_per_worker)
-        zygote = Zygote(modules(preload), {**caps, **common_environment(envs)})
+        around = {**caps, **worker_environment(), **common_environment(envs)}
+        zygote = Zygote(modules(preload), around)
         setup = Setup(
             calls_max=max_tasks_per_child or -1,
             env=envs,
