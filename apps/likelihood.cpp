@@ -2,8 +2,10 @@
 //
 // For each inner node and site: the probability of all that the species below show, for each state
 // that the node may have had, in each category. 1. Transition probabilities of all branches. 2. For
-// each level of the tree, from the species up, one bulk of tasks: a node, and a part of the sites;
-// wait. 3. Tasks that take the logarithms at the root. 4. The caller adds them up.
+// each node, from the species up, and each part of the sites, a task after those of its children. A
+// subtree is submitted as a whole, the larger one first, so few tickets are held: as many as there
+// are halvings of the tree. 3. Tasks that take the logarithms at the root. 4. The caller adds them
+// up.
 //
 // The probabilities of many species together are smaller than a double can be. A site whose largest
 // one is below 2^-256 is multiplied by 2^256, and how often is counted, for children and node
@@ -225,20 +227,29 @@ struct likelihood_evaluation::state {
         weights(1) {
     std::copy(dna.states.begin(), dna.states.end(), states.data());
     std::copy(model.frequency, model.frequency + 4, weights[0].of);
-    sort_levels(tree);
+    order_nodes(tree);
   }
 
-  // A node is one level above the higher one of its children.
-  void sort_levels(const phylogeny& tree) {
-    std::vector<std::size_t> level(tree.inner.size());
-    for (std::size_t n = 0; n < level.size(); ++n) {
-      for (const std::uint32_t child : tree.inner[n].child) {
-        if (child >= species) level[n] = std::max(level[n], level[child - species] + 1);
-      }
-      if (levels.size() == level[n]) levels.emplace_back();
-      levels[level[n]].push_back(n);
-      children.push_back({tree.inner[n].child[0], tree.inner[n].child[1]});
+  // Children before parents, and the larger subtree of a node before the smaller one.
+  void order_nodes(const phylogeny& tree) {
+    std::vector<std::size_t> size(tree.species + tree.inner.size(), 1);
+    for (std::size_t n = 0; n < tree.inner.size(); ++n) {
+      const auto& child = tree.inner[n].child;
+      children.push_back({child[0], child[1]});
+      size[tree.species + n] += size[child[0]] + size[child[1]];
     }
+    std::vector<std::size_t> left = {size.size() - 1};
+    while (!left.empty()) {
+      const std::size_t n = left.back() - tree.species;
+      left.pop_back();
+      order.push_back(n);
+      const auto [a, b] = children[n];
+      const auto [small, large] = size[a] < size[b] ? std::array{a, b} : std::array{b, a};
+      // What is reached last here comes first when the order is turned round.
+      if (large >= tree.species) left.push_back(large);
+      if (small >= tree.species) left.push_back(small);
+    }
+    std::reverse(order.begin(), order.end());
   }
 
   void set_lengths(const phylogeny& tree) {
@@ -317,8 +328,8 @@ struct likelihood_evaluation::state {
   lev::shared_array<std::int32_t> times;
   lev::shared_array<double> site_logs;
   lev::shared_array<root_weights> weights;
-  std::vector<std::vector<std::size_t>> levels;
   std::vector<std::array<std::size_t, 2>> children;
+  std::vector<std::size_t> order;  // of submits
 };
 
 likelihood_evaluation::likelihood_evaluation(const substitution_model& model, const phylogeny& tree,
@@ -341,17 +352,28 @@ double likelihood_evaluation::with_tasks(lev::runtime& runtime, const phylogeny&
   const auto part = [&](std::size_t i) {
     return lev::range{s.sites * i / parts, s.sites * (i + 1) / parts};
   };
+  std::vector<lev::ticket> tickets(s.children.size() * parts);
+  const auto after_child = [&](lev::options& o, std::size_t child, std::size_t i) {
+    if (child >= s.species) o.after(tickets[(child - s.species) * parts + i]);
+  };
   drained(runtime, [&] {
-    for (const std::vector<std::size_t>& level : s.levels) {
-      const auto make = [&](std::size_t i, lev::descriptor& task) {
-        task = s.node(level[i / parts], part(i % parts), dice, as_task);
-      };
-      runtime.submit_bulk(level.size() * parts, make).wait();
+    for (const std::size_t n : s.order) {
+      for (std::size_t i = 0; i < parts; ++i) {
+        lev::options after;
+        for (const std::size_t child : s.children[n]) after_child(after, child, i);
+        tickets[n * parts + i] = runtime.submit(s.node(n, part(i), dice, as_task), &after);
+        for (const std::size_t child : s.children[n]) {
+          if (child >= s.species) tickets[(child - s.species) * parts + i].release();
+        }
+      }
     }
-    const auto make = [&](std::size_t i, lev::descriptor& task) {
-      task = s.root(part(i), dice, as_task);
-    };
-    runtime.submit_bulk(parts, make).wait();
+    std::vector<lev::ticket> logs(parts);
+    for (std::size_t i = 0; i < parts; ++i) {
+      lev::options after;
+      after.after(tickets[(s.children.size() - 1) * parts + i]);
+      logs[i] = runtime.submit(s.root(part(i), dice, as_task), &after);
+    }
+    for (lev::ticket& each : logs) each.wait();
   });
   return s.sum();
 }

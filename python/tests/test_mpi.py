@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -12,6 +16,7 @@ from mpi_jobs import LAUNCHERS, Job, missing
 
 import leveret
 from leveret.mpi import worker_environment
+from leveret.report.mpi_bench import launcher
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "python"
 
@@ -159,6 +164,29 @@ def test_the_example(job: Job) -> None:
     assert status == 0, output
     assert "4 ranks, 100 trees, 10 crashed, the best: -" in output
     assert job.left() == []
+
+
+@needs_processes
+def test_the_bench(tmp_path: Path) -> None:
+    if missing("openmpi") is not None or shutil.which("mpirun") is None:
+        pytest.skip("there is no Open MPI to run the bench with")
+    job = Job("openmpi", tmp_path)
+    command = [sys.executable, "-m", "leveret", "bench", "mpi", "--quick", "--json"]
+    done = subprocess.run(
+        command, env=job.environment(), capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)["figures"]
+    assert (figures["ranks_lost"]["value"], figures["named"]["value"]) == (0, 40)
+    assert all(figures[f"shared_over_private_{n}"]["value"] > 0 for n in (1, 2, 3, 4))
+    assert job.left() == []
+
+
+def test_the_bench_without_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is missing is named: mpi4py, or else mpirun."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(leveret.Unavailable, match=r"install (mpi4py|openmpi-bin or mpich)"):
+        launcher()
 
 
 @pytest.mark.parametrize("comm", [None, 3, "MPI.COMM_WORLD"])

@@ -79,8 +79,8 @@ class likelihood_evaluation {
   likelihood_evaluation& operator=(const likelihood_evaluation&) = delete;
 
   // with_tasks() computes the natural logarithm of each site's likelihood, and returns their sum.
-  // `tree` has the species and children that the constructor was given, and any lengths. Nodes
-  // whose children are done are one bulk of tasks; then comes the next one. Waits for all tasks.
+  // `tree` has the species and children that the constructor was given, and any lengths. A
+  // node has `tasks` tasks, each after those of its children. Waits for all tasks.
   // Throws lev::error when the runtime refuses a task: too_big for one that is larger than the
   // local store and not diced.
   double with_tasks(lev::runtime& runtime, const phylogeny& tree, unsigned tasks, bool dice);

@@ -45,6 +45,7 @@ _OWN = {
         f"seconds from Ctrl-C to the end of a program, {_POOL}",
     ),
     "time-out": ("end_bench.measure_time_out", "milliseconds from a call's limit to its end"),
+    "mpi": ("mpi_bench.measure", "MPI ranks that share the workers of a node; calls that abort"),
     "start": ("start_bench.measure", f"import, help, first result of an executor, {_POOL}"),
 }
 # The benches whose figures can be drawn: those of report.plots, which takes a second to load.
