@@ -18,13 +18,19 @@ ROOMS = [
         "queue",
         "flow",
         "context",
+        "virtual",
+        "cell",
         "trace",
         "machine",
         "worker",
     ),
     *("machines", "runtime"),
 ]
-NARROW = {"context": ("base", "context")}  # rooms that may see less than the order allows
+NARROW = {
+    "context": ("base", "context"),
+    "virtual": ("base", "context", "virtual"),
+    "cell": ("base", "context", "virtual", "cell"),
+}  # rooms that may see less than the order allows
 OUTSIDE = {"apps": "apps", "examples": "examples", "bench/peers": "bench", "python": "python"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^">\n]+)[">]', re.MULTILINE)

@@ -1,0 +1,259 @@
+// A simulated Cell/B.E. to program by hand: SPEs with 256 KiB of local store and an MFC, a PPE,
+// main memory, and a clock of their own. For teaching, and for trying a design.
+//
+//   lev::cell::machine cell(lev::cell::machine_file::named("cell-ps3"));
+//   auto numbers = cell.memory<float>(1024);
+//   cell.spe_program(0, [&](lev::cell::spe& s) {
+//     auto block = s.allocate<float>(1024);
+//     s.get(block, numbers.ea, 0);
+//     s.wait_all(1 << 0);
+//     s.compute(lev::cycles(1024));
+//   });
+//   const lev::cell::report took = cell.run();
+//
+// Programs are functions. Each runs on a stack of its own, all on the calling thread, and what they
+// do takes virtual time: a transfer as long as MFC, EIB and memory need, compute() what it is told,
+// C++ code by itself none. Equal programs and seeds give equal times and equal hashes.
+//
+// Bytes move when a transfer ends. Until then the target of a get is full of 0xd5, and a put reads
+// its source at the end: a wait that is missing shows as wrong data.
+//
+// Errors are lev::cell::error, thrown where the program made it and, if it is not caught there, by
+// machine::run(), which says whose it was. A deadlock says what each program waits for.
+//
+// Not thread-safe: a machine belongs to one thread. Several machines may run on several threads.
+#ifndef LEVERET_CELL_HPP
+#define LEVERET_CELL_HPP
+
+#include <leveret/cell_file.hpp>
+#include <leveret/virtual_time.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace lev::cell {
+
+// An effective address: main memory begins at 128 KiB, local stores are mapped far above it.
+using ea_t = std::uint64_t;
+// An address in a local store.
+using ls_t = std::uint32_t;
+
+constexpr std::size_t line_bytes = 128;
+constexpr std::size_t largest_transfer = 16384;
+constexpr unsigned tag_count = 32;
+
+// Main memory: where it is for the machine, and for the code of this process.
+template <class T>
+struct array {
+  ea_t ea = 0;
+  T* data = nullptr;
+  std::size_t size = 0;
+  T& operator[](std::size_t i) const { return data[i]; }
+  ea_t at(std::size_t i) const { return ea + i * sizeof(T); }
+};
+
+// The same in a local store.
+template <class T>
+struct local {
+  ls_t ls = 0;
+  T* data = nullptr;
+  std::size_t size = 0;
+  T& operator[](std::size_t i) const { return data[i]; }
+  ls_t at(std::size_t i) const { return ls + static_cast<ls_t>(i * sizeof(T)); }
+  std::uint32_t bytes() const { return static_cast<std::uint32_t>(size * sizeof(T)); }
+};
+
+// How a transfer stands to others of its tag group in the queue. fence: it begins when those before
+// it have ended. barrier: the same, and those behind it wait for its end.
+enum class order { none, fence, barrier };
+
+// An element of a list: so many bytes at the low half of an effective address.
+struct list_element {
+  std::uint32_t bytes;
+  std::uint32_t low;
+};
+
+struct options {
+  // Not 0: another legal order of what happens at one time.
+  std::uint64_t seed = 0;
+  // Fill targets of gets until they are there.
+  bool poison = true;
+  // The run ends with an error after that much virtual time.
+  virtual_time time_max = virtual_time::max();
+  std::size_t stack_bytes = std::size_t{256} << 10;
+  // Nothing but so many polls: no progress.
+  std::uint64_t polls_max = 2'000'000;
+};
+
+struct spe_counts {
+  std::uint64_t transfers = 0;  // elements of lists are transfers
+  std::uint64_t bytes = 0;
+  virtual_time computed{};
+  virtual_time transfer_waits{};  // in wait_all, wait_any, and for room in the queue
+};
+
+struct report {
+  virtual_time time{};       // from the start to the end of the last program
+  std::uint64_t events = 0;  // of the simulation
+  std::uint64_t hash = 0;    // of everything that happened, in order
+  std::uint64_t ppe_switches = 0;
+  std::vector<spe_counts> spes;
+};
+
+class spe;
+class ppe;
+struct machine_parts;
+struct spe_parts;
+struct ppe_parts;
+
+// A thread of a PPE program: what yield_to() and wake() name.
+using ppe_thread = ppe_parts*;
+
+class machine {
+ public:
+  static constexpr int anywhere = -1;
+
+  // Throws error (bad_machine) when the file is none of a Cell.
+  explicit machine(const machine_file& file, const options& o = {});
+  ~machine();
+  machine(const machine&) = delete;
+  machine& operator=(const machine&) = delete;
+
+  unsigned spe_count() const;
+  unsigned chip_count() const;
+  unsigned chip_of(unsigned spe_index) const;
+  clock_rate clock() const;
+  virtual_time now() const;
+
+  // Zeroed main memory of a chip, on a line. Throws error (memory_full).
+  template <class T>
+  array<T> memory(std::size_t count, unsigned chip = 0) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const ea_t ea = allocate(count * sizeof(T), chip);
+    return {ea, static_cast<T*>(host(ea)), count};
+  }
+  // The bytes of this process behind an effective address of memory or of a local store.
+  void* host(ea_t ea) const;
+  // Where a local store is mapped.
+  ea_t store_ea(unsigned spe_index, ls_t ls) const;
+
+  // Programs for the next run(). Throws error (bad_call) for an SPE that is not there or has one.
+  void spe_program(unsigned index, std::function<void(spe&)> program, std::string name = {});
+  // A thread of the PPE of a chip, on a hardware context of it or on any.
+  void ppe_program(std::function<void(ppe&)> program, std::string name = {}, int context = anywhere,
+                   unsigned chip = 0);
+
+  // Runs all programs to their ends, then forgets them; memory stays as it is. Throws what a
+  // program threw, and error (deadlock, no_progress, time_over).
+  report run();
+
+  // The names of the constants of the machine file that were used since the machine was made.
+  std::vector<std::string> constants_read() const;
+  const machine_file& file() const;
+  machine_parts& parts() { return *parts_; }
+
+ private:
+  ea_t allocate(std::size_t bytes, unsigned chip);
+  std::unique_ptr<machine_parts> parts_;
+};
+
+// What an SPE program is given. All calls are for the program itself and the threads it spawned.
+class spe {
+ public:
+  explicit spe(spe_parts& parts) : parts_(parts) {}
+  spe(const spe&) = delete;
+
+  unsigned index() const;
+  unsigned chip() const;
+  virtual_time now() const;
+  cycles now_cycles() const;
+  // A number in [0, bound) from this program's own source.
+  std::uint32_t random(std::uint32_t bound);
+
+  // A piece of the local store, until the program ends. Throws error (store_overflow).
+  template <class T>
+  local<T> allocate(std::size_t count, std::size_t align = line_bytes) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const ls_t ls = allocate_bytes(count * sizeof(T), align);
+    return {ls, static_cast<T*>(at(ls)), count};
+  }
+  std::size_t store_left() const;
+  void* at(ls_t ls) const;
+
+  // Time that the program's own work takes; polls say that it only looks for a change.
+  void compute(cycles n);
+  void poll(cycles n);
+
+  // Transfers between the local store and an effective address. Legal sizes are 1, 2, 4, 8 and
+  // multiples of 16 to 16 KiB; addresses are multiples of the size, or of 16, and agree in their
+  // last four bits. Waits while all entries of the queue are taken. Throws error (illegal_transfer,
+  // bad_tag).
+  void get(ls_t ls, ea_t ea, std::uint32_t bytes, unsigned tag, order o = order::none);
+  void put(ls_t ls, ea_t ea, std::uint32_t bytes, unsigned tag, order o = order::none);
+  template <class T>
+  void get(const local<T>& to, ea_t from, unsigned tag, order o = order::none) {
+    get(to.ls, from, to.bytes(), tag, o);
+  }
+  template <class T>
+  void put(const local<T>& from, ea_t to, unsigned tag, order o = order::none) {
+    put(from.ls, to, from.bytes(), tag, o);
+  }
+  // The elements lie in the local store, at a multiple of 8, and are read when the list begins.
+  // `ea` gives the upper half of all addresses. Places in the local store follow each other.
+  void get_list(ls_t ls, ea_t ea, const local<list_element>& list, unsigned tag,
+                order o = order::none);
+  void put_list(ls_t ls, ea_t ea, const local<list_element>& list, unsigned tag,
+                order o = order::none);
+
+  // Until all transfers of the tag groups in the mask have ended, or those of one of them; the
+  // groups that have none under way. tags_done() only asks, for the price of a poll.
+  std::uint32_t wait_all(std::uint32_t mask);
+  std::uint32_t wait_any(std::uint32_t mask);
+  std::uint32_t tags_done(std::uint32_t mask);
+
+  // A line of memory, 128 bytes on both sides. getllar reads it and reserves it; putllc writes it
+  // if nobody else has since, and says so; putlluc writes it anyhow; putqlluc in the queue.
+  void getllar(ls_t ls, ea_t ea);
+  bool putllc(ls_t ls, ea_t ea);
+  void putlluc(ls_t ls, ea_t ea);
+  void putqlluc(ls_t ls, ea_t ea, unsigned tag);
+  // The event of a lost reservation.
+  void wait_lost_reservation();
+
+  // Mailboxes: four entries to the SPE, one to the PPE, one that interrupts it. Reads of an empty
+  // and writes of a full one wait.
+  std::uint32_t read_mailbox();
+  unsigned mailbox_count();
+  void write_mailbox(std::uint32_t value);
+  void write_interrupt_mailbox(std::uint32_t value);
+  bool try_write_interrupt_mailbox(std::uint32_t value);
+  // Signal 1 or 2: waits until it is not 0, takes it. Others' signals are sent by transfers.
+  std::uint32_t read_signal(unsigned which);
+  void send_signal(unsigned to_spe, unsigned which, std::uint32_t value, unsigned tag);
+
+  // Looks at a word of the local store every `lap` until it is no longer `value`; the new value.
+  std::uint32_t spin(const local<std::uint32_t>& word, std::uint32_t value, cycles lap);
+
+  // Cooperative threads of this SPE, run in turns; the program is one of them. yield() costs a
+  // switch; waits of MFC and mailbox stop them all.
+  unsigned spawn(std::function<void()> body);
+  void yield();
+  void join(unsigned thread);
+
+ private:
+  ls_t allocate_bytes(std::size_t bytes, std::size_t align);
+  spe_parts& parts_;
+};
+
+}  // namespace lev::cell
+
+#include <leveret/cell_ppe.hpp>
+
+#endif

@@ -1,0 +1,79 @@
+// The PPE of a simulated Cell: what a program on it can do. Include <leveret/cell.hpp>.
+#ifndef LEVERET_CELL_PPE_HPP
+#define LEVERET_CELL_PPE_HPP
+
+#include <leveret/cell.hpp>
+
+namespace lev::cell {
+
+// What a PPE program is given: a thread of the operating system, on a hardware context as long as
+// it computes or spins. Threads share the contexts; each has its turn for a quantum.
+class ppe {
+ public:
+  explicit ppe(ppe_parts& parts) : parts_(parts) {}
+  ppe(const ppe&) = delete;
+
+  virtual_time now() const;
+  cycles now_cycles() const;
+  std::uint32_t random(std::uint32_t bound);
+  ppe_thread self() const { return &parts_; }
+  int context() const;
+
+  // Time of its own work.
+  void compute(cycles n);
+  void compute(virtual_time d);
+
+  // Words of memory through the caches: the price depends on which of them has the line. A word of
+  // a local store is read past them, there and back over the EIB.
+  template <class T>
+  T load(ea_t ea) {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16);
+    T value;
+    load_bytes(ea, &value, sizeof(T));
+    return value;
+  }
+  template <class T>
+  void store(ea_t ea, const T& value) {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16);
+    store_bytes(ea, &value, sizeof(T));
+  }
+  // lwarx and stwcx: load and reserve; store if nobody else has written the line since.
+  std::uint32_t load_reserved(ea_t ea);
+  bool store_conditional(ea_t ea, std::uint32_t value);
+  // Looks at a word through the caches until it is no longer `value`; the new value.
+  std::uint32_t spin(ea_t ea, std::uint32_t value);
+
+  // Writes up to 16 bytes into a local store, past the caches. They arrive in order, one way over
+  // the EIB later; the PPE goes on meanwhile.
+  void mmio_store(ea_t store_ea, const void* bytes, std::uint32_t count);
+  // Mailboxes, over MMIO. A read looks at the status until there is something. try_write returns
+  // false when no entry is free.
+  void write_mailbox(unsigned spe_index, std::uint32_t value);
+  bool try_write_mailbox(unsigned spe_index, std::uint32_t value);
+  std::uint32_t read_mailbox(unsigned spe_index);
+  bool try_read_mailbox(unsigned spe_index, std::uint32_t* value);
+  // Sleeps until the SPE interrupts.
+  std::uint32_t read_interrupt_mailbox(unsigned spe_index);
+  void write_signal(unsigned spe_index, unsigned which, std::uint32_t value);
+
+  // Transfers by an SPE's MFC for the PPE: eight entries, five MMIO stores each.
+  void proxy_get(unsigned spe_index, ls_t ls, ea_t ea, std::uint32_t bytes, unsigned tag);
+  void proxy_put(unsigned spe_index, ls_t ls, ea_t ea, std::uint32_t bytes, unsigned tag);
+  void wait_proxy(unsigned spe_index, std::uint32_t mask);
+
+  // The operating system. yield(): the next thread of this context, if there is one. yield_to():
+  // that one; false when it cannot run here now. sleep(): until wake(), which may come before.
+  bool yield();
+  bool yield_to(ppe_thread to);
+  void sleep(const char* why);
+  void wake(ppe_thread whom);
+
+ private:
+  void load_bytes(ea_t ea, void* to, std::size_t bytes);
+  void store_bytes(ea_t ea, const void* from, std::size_t bytes);
+  ppe_parts& parts_;
+};
+
+}  // namespace lev::cell
+
+#endif

@@ -1,0 +1,152 @@
+// A simulated Cell as a whole: its memory, its programs, a run; see <leveret/cell.hpp>.
+#include <leveret/cell.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/numbers.hpp"
+#include "cell/parts.hpp"
+
+namespace lev::cell {
+
+namespace {
+
+error_kind kind_of(virt::stuck::kind k) {
+  if (k == virt::stuck::kind::deadlock) return error_kind::deadlock;
+  return k == virt::stuck::kind::no_progress ? error_kind::no_progress : error_kind::time_over;
+}
+
+// The program ends when its threads have: they take their turns until then.
+void run_spe(spe_parts& s) {
+  s.turns = {s.home.loop.current()};
+  s.threads = s.turns;
+  spe me(s);
+  s.program(me);
+  while (s.turns.size() > 1) me.yield();
+}
+
+void run_ppe(ppe_parts& p) {
+  p.actor = p.home.loop.current();
+  p.thread = &p.processor().enter(p.pinned);
+  ppe me(p);
+  p.program(me);
+  p.processor().leave(*p.thread);
+}
+
+// Local stores are as before a program was there, but for their bytes.
+void forget(machine_parts& m) {
+  for (const auto& s : m.spes) {
+    s->program = nullptr;
+    s->free_from = static_cast<ls_t>(m.numbers.whole(fact::kernel_kib) << 10);
+    s->free_to = s->store_end - static_cast<ls_t>(m.numbers.whole(fact::stack_kib) << 10);
+    s->watchers.clear();
+    s->counts = {};
+  }
+  m.watchers.clear();
+  m.threads.clear();
+}
+
+}  // namespace
+
+machine::machine(const machine_file& file, const options& o)
+    : parts_(std::make_unique<machine_parts>(file, o)) {}
+
+machine::~machine() = default;
+
+unsigned machine::spe_count() const {
+  return static_cast<unsigned>(parts_->spes.size());
+}
+unsigned machine::chip_count() const {
+  return static_cast<unsigned>(parts_->processors.size());
+}
+unsigned machine::chip_of(unsigned spe_index) const {
+  return parts_->spes.at(spe_index)->chip;
+}
+clock_rate machine::clock() const {
+  return parts_->clock;
+}
+virtual_time machine::now() const {
+  return parts_->loop.now();
+}
+const machine_file& machine::file() const {
+  return parts_->numbers.file();
+}
+std::vector<std::string> machine::constants_read() const {
+  return parts_->numbers.names_read();
+}
+
+ea_t machine::allocate(std::size_t bytes, unsigned chip) {
+  machine_parts& m = *parts_;
+  if (chip >= m.used.size())
+    throw error(error_kind::bad_call, "memory of chip " + std::to_string(chip) + ": there are " +
+                                          std::to_string(m.used.size()) + " chips");
+  const std::uint64_t free = m.chip_bytes - m.used[chip];
+  if (bytes > free)
+    throw error(error_kind::memory_full,
+                "memory of " + std::to_string(bytes) + " bytes: chip " + std::to_string(chip) +
+                    " has " + std::to_string(free) +
+                    " left; machine.memory in the machine file says how much there is");
+  const ea_t ea = memory_begin + chip * m.chip_bytes + m.used[chip];
+  m.used[chip] += round_up(bytes, line_bytes);
+  return ea;
+}
+
+void* machine::host(ea_t ea) const {
+  parts_->check_range(ea, 1, "host()");
+  return parts_->host_of(ea);
+}
+
+ea_t machine::store_ea(unsigned spe_index, ls_t ls) const {
+  return stores_begin + spe_index * store_span + ls;
+}
+
+void machine::spe_program(unsigned index, std::function<void(spe&)> program, std::string name) {
+  if (index >= spe_count())
+    throw error(error_kind::bad_call, "program for SPE " + std::to_string(index) + ": there are " +
+                                          std::to_string(spe_count()) + ", counted from 0");
+  spe_parts& s = *parts_->spes[index];
+  if (s.program) throw error(error_kind::bad_call, name_of(s) + " has a program already");
+  s.program = std::move(program);
+  s.name = std::move(name);
+  parts_->loop.start(name_of(s), [&s] { run_spe(s); });
+}
+
+void machine::ppe_program(std::function<void(ppe&)> program, std::string name, int context,
+                          unsigned chip) {
+  machine_parts& m = *parts_;
+  const auto contexts = static_cast<int>(m.numbers.number(fact::ppe_contexts));
+  if (chip >= chip_count() || context < anywhere || context >= contexts)
+    throw error(error_kind::bad_call, "PPE program on context " + std::to_string(context) +
+                                          " of chip " + std::to_string(chip) + ": there are " +
+                                          std::to_string(contexts) + " contexts on each of " +
+                                          std::to_string(chip_count()) + " chips");
+  if (name.empty()) name = "thread " + std::to_string(m.threads.size());
+  m.threads.push_back(std::unique_ptr<ppe_parts>(
+      new ppe_parts{m, chip, "PPE " + name, context, std::move(program)}));
+  ppe_parts& p = *m.threads.back();
+  m.loop.start(p.name, [&p] { run_ppe(p); });
+}
+
+report machine::run() {
+  machine_parts& m = *parts_;
+  if (m.has_failed)
+    throw error(error_kind::bad_call, "this machine was stopped by an error: make another one");
+  const virtual_time begin = m.loop.now();
+  m.has_failed = true;
+  try {
+    m.loop.run();
+  } catch (const virt::stuck& s) {
+    throw error(kind_of(s.why), s.what());
+  }
+  m.has_failed = false;
+  report r;
+  r.time = m.loop.end() - begin;
+  r.events = m.loop.events();
+  r.hash = m.loop.hash();
+  for (const auto& p : m.processors) r.ppe_switches += p->switches();
+  for (const auto& s : m.spes) r.spes.push_back(s->counts);
+  forget(m);
+  return r;
+}
+
+}  // namespace lev::cell

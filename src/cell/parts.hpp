@@ -1,0 +1,153 @@
+// What a simulated Cell is made of: memory, SPEs, PPEs, and what they tell each other.
+#ifndef LEVERET_CELL_PARTS_HPP
+#define LEVERET_CELL_PARTS_HPP
+
+#include <leveret/cell.hpp>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cell/bus.hpp"
+#include "cell/facts.hpp"
+#include "cell/mfc.hpp"
+#include "virtual/homes.hpp"
+#include "virtual/loop.hpp"
+#include "virtual/processor.hpp"
+
+namespace lev::cell {
+
+constexpr ea_t memory_begin = 0x20000;
+constexpr ea_t stores_begin = ea_t{1} << 40;
+constexpr ea_t store_span = ea_t{1} << 30;
+constexpr ea_t no_line = ~ea_t{0};
+
+// Letters one way. Those on their way over the EIB take room already.
+struct mailbox {
+  unsigned entries = 1;
+  unsigned coming = 0;
+  std::deque<std::uint32_t> letters{};
+  virt::actor* reader = nullptr;  // an SPE that waits for a letter
+  virt::actor* writer = nullptr;  // an SPE that waits for room
+  ppe_parts* sleeper = nullptr;   // a PPE thread that waits for an interrupt
+
+  bool has_room() const { return letters.size() + coming < entries; }
+};
+
+// A word that somebody looks at until it changes.
+struct watcher {
+  ea_t ea = 0;
+  std::uint32_t bytes = 0;
+  virt::actor* actor = nullptr;
+  ppe_parts* thread = nullptr;
+  bool has_changed = false;
+};
+
+struct spe_parts {
+  spe_parts(machine_parts& m, unsigned index);
+
+  machine_parts& home;
+  const unsigned index;
+  const unsigned chip;
+  std::string name;
+  std::function<void(spe&)> program;
+
+  std::unique_ptr<std::byte[]> bytes;
+  std::byte* store = nullptr;
+  ls_t store_end = 0;
+  ls_t free_from = 0;  // behind the kernel and what was allocated
+  ls_t free_to = 0;    // before the stacks
+
+  mfc queue;
+  mfc proxy;
+  mailbox in;
+  mailbox out;
+  mailbox interrupt;
+  std::uint32_t signals[2] = {};
+  virt::actor* signal_reader = nullptr;
+
+  ea_t reserved = no_line;
+  virt::actor* reservation_waiter = nullptr;
+  std::vector<ea_t> atomic_lines;  // that the atomic unit holds, the latest last
+
+  std::vector<virt::actor*> turns;  // cooperative threads, in the order of their turns
+  std::vector<virt::actor*> threads;
+  std::vector<watcher*> watchers;
+  spe_counts counts;
+};
+
+struct ppe_parts {
+  machine_parts& home;
+  const unsigned chip;
+  std::string name;
+  int pinned;
+  std::function<void(ppe&)> program;
+  virt::actor* actor = nullptr;
+  virt::processor::thread* thread = nullptr;
+  ea_t reserved = no_line;
+
+  virt::processor& processor() const;
+};
+
+// Something that happens later: a store over MMIO that arrives, a letter, an interrupt.
+struct arrival final : virt::target {
+  explicit arrival(machine_parts& m) : home(m) {}
+  void on_event(std::uint64_t number) override;
+
+  machine_parts& home;
+  std::deque<std::pair<std::uint64_t, std::function<void()>>> pending;
+  std::uint64_t numbers = 0;
+};
+
+struct machine_parts {
+  machine_parts(const machine_file& file, const options& o);
+  ~machine_parts();
+
+  facts numbers;
+  options opts;
+  clock_rate clock;
+  virt::loop loop;
+  bus wires;
+  virt::homes lines{line_bytes};
+  std::byte* memory = nullptr;
+  std::uint64_t chip_bytes = 0;
+  std::vector<std::uint64_t> used;  // of each chip's memory
+  std::vector<std::unique_ptr<spe_parts>> spes;
+  std::vector<std::unique_ptr<ppe_parts>> threads;
+  std::vector<std::unique_ptr<virt::processor>> processors;
+  std::vector<watcher*> watchers;
+  arrival later{*this};
+  bool has_failed = false;
+
+  virtual_time time_of(fact f) const { return clock.time_of(numbers.cycles(f)); }
+  // What has a place at an effective address. Throws error (bad_address).
+  bus_target target_of(ea_t ea) const;
+  void* host_of(ea_t ea) const;
+  void check_range(ea_t ea, std::uint64_t bytes, const std::string& who) const;
+  void* store_of(unsigned spe_index, ls_t ls) const { return spes[spe_index]->store + ls; }
+  void check_store(unsigned spe_index, ls_t ls, std::uint64_t bytes, const std::string& who) const;
+  void check_list_element(unsigned spe_index, ls_t ls, ea_t ea, std::uint32_t bytes) const;
+
+  // Bytes have changed: reservations are lost, caches have the line or not, watchers look.
+  // `by` is the SPE, or -1 for the PPE.
+  void was_written(ea_t ea, std::uint32_t bytes, int by, bool through_caches);
+  void store_was_written(unsigned spe_index, ls_t ls, std::uint32_t bytes);
+  void lose_reservations(ea_t ea, std::uint32_t bytes, int by);
+  void look(std::vector<watcher*>& all, ea_t ea, std::uint32_t bytes);
+
+  void signal(const command& c);
+  void deliver_signal(unsigned spe_index, unsigned which, std::uint32_t value);
+  void after(virtual_time d, std::function<void()> what);
+
+  unsigned ppe_agent(unsigned chip) const { return chip; }
+  unsigned spe_agent(unsigned index) const {
+    return static_cast<unsigned>(processors.size()) + index;
+  }
+};
+
+std::string name_of(const spe_parts& s);
+
+}  // namespace lev::cell
+
+#endif

@@ -1,0 +1,202 @@
+// What an SPE program does: its store, its time, its transfers, its threads.
+#include <leveret/cell.hpp>
+
+#include <algorithm>
+
+#include "cell/parts.hpp"
+
+namespace lev::cell {
+
+namespace {
+
+void check_tag(const spe_parts& s, unsigned tag) {
+  const std::string wrong = why_bad_tag(tag);
+  if (!wrong.empty()) throw error(error_kind::bad_tag, name_of(s) + ": " + wrong);
+}
+
+std::string what(const spe_parts& s, command::kind k) {
+  constexpr const char* names[] = {"get", "put", "list of gets", "list of puts", "signal"};
+  return name_of(s) + ": " + names[static_cast<int>(k)];
+}
+
+void issue(spe_parts& s, command c) {
+  machine_parts& m = s.home;
+  m.loop.wait(m.time_of(fact::issue));
+  const virtual_time begin = m.loop.now();
+  while (s.queue.is_full()) s.queue.wait_change("room in the queue of its MFC");
+  s.counts.transfer_waits += m.loop.now() - begin;
+  s.queue.add(std::move(c));
+}
+
+void transfer(spe_parts& s, command::kind k, ls_t ls, ea_t ea, std::uint32_t bytes, unsigned tag,
+              order o) {
+  check_tag(s, tag);
+  const std::string wrong = why_illegal(ls, ea, bytes);
+  if (!wrong.empty()) throw error(error_kind::illegal_transfer, what(s, k) + " of " + wrong);
+  s.home.check_range(ea, bytes, what(s, k));
+  s.home.check_store(s.index, ls, bytes, what(s, k));
+  issue(s, {k, o, tag, ls, ea, bytes});
+}
+
+void transfer_list(spe_parts& s, command::kind k, ls_t ls, ea_t ea, const local<list_element>& list,
+                   unsigned tag, order o) {
+  check_tag(s, tag);
+  const std::string wrong = why_illegal_list(list.ls, list.bytes());
+  if (!wrong.empty()) throw error(error_kind::illegal_transfer, what(s, k) + ": " + wrong);
+  s.home.check_store(s.index, list.ls, list.bytes(), what(s, k));
+  ls_t at = ls;
+  for (std::size_t i = 0; i < list.size; ++i) {
+    const ea_t target = (ea & ~ea_t{0xffffffff}) | list[i].low;
+    s.home.check_list_element(s.index, at, target, list[i].bytes);
+    at = (at + list[i].bytes + 15) & ~ls_t{15};
+  }
+  command c{k, o, tag, ls, ea, list.bytes()};
+  c.list = list.ls;
+  issue(s, std::move(c));
+}
+
+}  // namespace
+
+unsigned spe::index() const {
+  return parts_.index;
+}
+unsigned spe::chip() const {
+  return parts_.chip;
+}
+virtual_time spe::now() const {
+  return parts_.home.loop.now();
+}
+cycles spe::now_cycles() const {
+  return parts_.home.clock.cycles_in(now());
+}
+std::uint32_t spe::random(std::uint32_t bound) {
+  return parts_.home.loop.current()->random.below(bound);
+}
+void* spe::at(ls_t ls) const {
+  return parts_.store + ls;
+}
+
+std::size_t spe::store_left() const {
+  return parts_.free_to - parts_.free_from;
+}
+
+ls_t spe::allocate_bytes(std::size_t bytes, std::size_t align) {
+  const std::size_t begin = (parts_.free_from + align - 1) / align * align;
+  if (begin > parts_.free_to || bytes > parts_.free_to - begin)
+    throw error(error_kind::store_overflow,
+                name_of(parts_) + ": no room for " + std::to_string(bytes) +
+                    " bytes in the local store: " + std::to_string(store_left()) + " of " +
+                    std::to_string(parts_.store_end) +
+                    " are left beside the kernel, the stacks and what was allocated");
+  parts_.free_from = static_cast<ls_t>(begin + bytes);
+  return static_cast<ls_t>(begin);
+}
+
+void spe::compute(cycles n) {
+  const virtual_time d = parts_.home.clock.time_of(n);
+  parts_.counts.computed += d;
+  parts_.home.loop.wait(d);
+}
+
+void spe::poll(cycles n) {
+  parts_.home.loop.poll(parts_.home.clock.time_of(n));
+}
+
+void spe::get(ls_t ls, ea_t ea, std::uint32_t bytes, unsigned tag, order o) {
+  transfer(parts_, command::kind::get, ls, ea, bytes, tag, o);
+}
+void spe::put(ls_t ls, ea_t ea, std::uint32_t bytes, unsigned tag, order o) {
+  transfer(parts_, command::kind::put, ls, ea, bytes, tag, o);
+}
+void spe::get_list(ls_t ls, ea_t ea, const local<list_element>& list, unsigned tag, order o) {
+  transfer_list(parts_, command::kind::get_list, ls, ea, list, tag, o);
+}
+void spe::put_list(ls_t ls, ea_t ea, const local<list_element>& list, unsigned tag, order o) {
+  transfer_list(parts_, command::kind::put_list, ls, ea, list, tag, o);
+}
+
+std::uint32_t spe::wait_all(std::uint32_t mask) {
+  machine_parts& m = parts_.home;
+  m.loop.wait(m.time_of(fact::poll));
+  const virtual_time begin = m.loop.now();
+  while (parts_.queue.done(mask) != mask) parts_.queue.wait_change("tag groups of its MFC");
+  parts_.counts.transfer_waits += m.loop.now() - begin;
+  return mask;
+}
+
+std::uint32_t spe::wait_any(std::uint32_t mask) {
+  machine_parts& m = parts_.home;
+  m.loop.wait(m.time_of(fact::poll));
+  const virtual_time begin = m.loop.now();
+  while (mask != 0 && parts_.queue.done(mask) == 0)
+    parts_.queue.wait_change("one of several tag groups of its MFC");
+  parts_.counts.transfer_waits += m.loop.now() - begin;
+  return parts_.queue.done(mask);
+}
+
+std::uint32_t spe::tags_done(std::uint32_t mask) {
+  parts_.home.loop.poll(parts_.home.time_of(fact::poll));
+  return parts_.queue.done(mask);
+}
+
+std::uint32_t spe::spin(const local<std::uint32_t>& word, std::uint32_t value, cycles lap) {
+  machine_parts& m = parts_.home;
+  const virtual_time begin = m.loop.now();
+  watcher w{word.ls, sizeof(std::uint32_t), m.loop.current()};
+  while (word[0] == value) {
+    parts_.watchers.push_back(&w);
+    m.loop.block("a change of a word in its local store");
+    std::erase(parts_.watchers, &w);
+  }
+  // The change is seen by the first look after it.
+  const std::int64_t each = m.clock.time_of(lap).count();
+  const std::int64_t since = (m.loop.now() - begin).count();
+  m.loop.wait(virtual_time((since / each + 1) * each - since));
+  return word[0];
+}
+
+unsigned spe::spawn(std::function<void()> body) {
+  machine_parts& m = parts_.home;
+  spe_parts& s = parts_;
+  const auto stack = static_cast<ls_t>(m.numbers.whole(fact::stack_kib) << 10);
+  if (store_left() < stack)
+    throw error(error_kind::store_overflow,
+                name_of(s) + ": no room for the stack of another thread (" + std::to_string(stack) +
+                    " bytes) in the local store: " + std::to_string(store_left()) + " are left");
+  s.free_to -= stack;
+  const auto number = static_cast<unsigned>(s.threads.size());
+  virt::actor& a = m.loop.start(name_of(s) + " thread " + std::to_string(number),
+                                [&m, &s, body = std::move(body)] {
+                                  virt::actor* me = m.loop.current();
+                                  m.loop.block("its turn");
+                                  body();
+                                  const auto mine = std::find(s.turns.begin(), s.turns.end(), me);
+                                  const auto next = s.turns.erase(mine);
+                                  m.loop.wake(next == s.turns.end() ? *s.turns.front() : **next);
+                                });
+  s.turns.push_back(&a);
+  s.threads.push_back(&a);
+  // It comes to where it waits for its turn, while the clock stands.
+  while (!m.loop.is_blocked(a)) m.loop.wait(virtual_time(0));
+  return number;
+}
+
+void spe::yield() {
+  machine_parts& m = parts_.home;
+  m.loop.wait(m.time_of(fact::thread_switch));
+  virt::actor* me = m.loop.current();
+  const auto mine = std::find(parts_.turns.begin(), parts_.turns.end(), me);
+  if (mine == parts_.turns.end() || parts_.turns.size() == 1) return;
+  const auto next = mine + 1 == parts_.turns.end() ? parts_.turns.begin() : mine + 1;
+  m.loop.hand_to(**next, "its turn");
+}
+
+void spe::join(unsigned thread) {
+  if (thread >= parts_.threads.size())
+    throw error(error_kind::bad_call, name_of(parts_) + ": there is no thread " +
+                                          std::to_string(thread) + "; spawn() tells the number");
+  virt::actor* whom = parts_.threads[thread];
+  while (std::find(parts_.turns.begin(), parts_.turns.end(), whom) != parts_.turns.end()) yield();
+}
+
+}  // namespace lev::cell

@@ -1,0 +1,182 @@
+// What an SPE program says to others and hears: atomic lines, mailboxes, signals.
+#include <leveret/cell.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+#include "cell/parts.hpp"
+
+namespace lev::cell {
+
+namespace {
+
+void check_line(const spe_parts& s, ls_t ls, ea_t ea, const char* name) {
+  const std::string who = name_of(s) + ": " + name;
+  if (ls % line_bytes != 0 || ea % line_bytes != 0)
+    throw error(error_kind::illegal_transfer, who + " of local store " + hex(ls) + " and address " +
+                                                  hex(ea) + ": both must be multiples of 128");
+  if (ea >= stores_begin)
+    throw error(error_kind::bad_address, who + " of a local store: lines are in main memory");
+  s.home.check_range(ea, line_bytes, who);
+  s.home.check_store(s.index, ls, line_bytes, who);
+}
+
+// The time for a line that the atomic unit holds, or for one that comes from elsewhere; then it
+// holds it.
+void fetch(spe_parts& s, ea_t ea) {
+  machine_parts& m = s.home;
+  const bool is_own = m.lines.holds(ea, m.spe_agent(s.index));
+  m.loop.wait(m.time_of(is_own ? fact::atomic_own : fact::atomic_remote));
+}
+
+void keep(spe_parts& s, ea_t ea) {
+  machine_parts& m = s.home;
+  std::erase(s.atomic_lines, ea);
+  s.atomic_lines.push_back(ea);
+  if (s.atomic_lines.size() > m.numbers.number(fact::atomic_lines)) {
+    m.lines.leave(s.atomic_lines.front(), m.spe_agent(s.index));
+    s.atomic_lines.erase(s.atomic_lines.begin());
+  }
+}
+
+void write_line(spe_parts& s, ls_t ls, ea_t ea) {
+  machine_parts& m = s.home;
+  std::memcpy(m.host_of(ea), m.store_of(s.index, ls), line_bytes);
+  m.was_written(ea, line_bytes, static_cast<int>(s.index), true);
+  keep(s, ea);
+  m.loop.note(ea ^ s.index);
+}
+
+void check_signal(const spe_parts& s, unsigned to, unsigned which) {
+  if (to >= s.home.spes.size() || which < 1 || which > 2)
+    throw error(error_kind::bad_call, name_of(s) + ": signal " + std::to_string(which) +
+                                          " of SPE " + std::to_string(to) +
+                                          ": signals are 1 and 2, and there are " +
+                                          std::to_string(s.home.spes.size()) + " SPEs");
+}
+
+// Puts a letter where it will be read; wakes who waits for it.
+void deliver(spe_parts& s, mailbox& box, std::uint32_t value) {
+  machine_parts& m = s.home;
+  box.letters.push_back(value);
+  if (box.sleeper == nullptr) return;
+  ppe_parts* sleeper = std::exchange(box.sleeper, nullptr);
+  m.after(m.numbers.micros(fact::ppe_interrupt),
+          [sleeper] { sleeper->processor().wake(*sleeper->thread); });
+}
+
+void wait_for_room(spe_parts& s, mailbox& box, const char* why) {
+  machine_parts& m = s.home;
+  m.loop.wait(m.time_of(fact::channel));
+  while (!box.has_room()) {
+    box.writer = m.loop.current();
+    m.loop.block(why);
+  }
+}
+
+}  // namespace
+
+void spe::getllar(ls_t ls, ea_t ea) {
+  spe_parts& s = parts_;
+  check_line(s, ls, ea, "getllar");
+  fetch(s, ea);
+  std::memcpy(s.home.store_of(s.index, ls), s.home.host_of(ea), line_bytes);
+  s.home.lines.read(ea, s.home.spe_agent(s.index));
+  keep(s, ea);
+  s.reserved = ea;
+}
+
+bool spe::putllc(ls_t ls, ea_t ea) {
+  spe_parts& s = parts_;
+  check_line(s, ls, ea, "putllc");
+  fetch(s, ea);
+  const bool is_mine = s.reserved == ea;
+  s.reserved = no_line;
+  if (is_mine) write_line(s, ls, ea);
+  return is_mine;
+}
+
+void spe::putlluc(ls_t ls, ea_t ea) {
+  check_line(parts_, ls, ea, "putlluc");
+  fetch(parts_, ea);
+  write_line(parts_, ls, ea);
+}
+
+void spe::putqlluc(ls_t ls, ea_t ea, unsigned tag) {
+  spe_parts& s = parts_;
+  check_line(s, ls, ea, "putqlluc");
+  const std::string wrong = why_bad_tag(tag);
+  if (!wrong.empty()) throw error(error_kind::bad_tag, name_of(s) + ": " + wrong);
+  s.home.loop.wait(s.home.time_of(fact::issue));
+  while (s.queue.is_full()) s.queue.wait_change("room in the queue of its MFC");
+  command c{command::kind::put, order::none, tag, ls, ea, line_bytes};
+  c.is_atomic = true;
+  s.queue.add(std::move(c));
+}
+
+void spe::wait_lost_reservation() {
+  spe_parts& s = parts_;
+  s.home.loop.wait(s.home.time_of(fact::channel));
+  while (s.reserved != no_line) {
+    s.reservation_waiter = s.home.loop.current();
+    s.home.loop.block("the loss of its reservation");
+  }
+}
+
+std::uint32_t spe::read_mailbox() {
+  machine_parts& m = parts_.home;
+  m.loop.wait(m.time_of(fact::channel));
+  mailbox& box = parts_.in;
+  while (box.letters.empty()) {
+    box.reader = m.loop.current();
+    m.loop.block("a letter in its mailbox");
+  }
+  const std::uint32_t value = box.letters.front();
+  box.letters.pop_front();
+  return value;
+}
+
+unsigned spe::mailbox_count() {
+  parts_.home.loop.poll(parts_.home.time_of(fact::channel));
+  return static_cast<unsigned>(parts_.in.letters.size());
+}
+
+void spe::write_mailbox(std::uint32_t value) {
+  wait_for_room(parts_, parts_.out, "room in its outbound mailbox");
+  deliver(parts_, parts_.out, value);
+}
+
+void spe::write_interrupt_mailbox(std::uint32_t value) {
+  wait_for_room(parts_, parts_.interrupt, "room in its interrupt mailbox");
+  deliver(parts_, parts_.interrupt, value);
+}
+
+bool spe::try_write_interrupt_mailbox(std::uint32_t value) {
+  parts_.home.loop.wait(parts_.home.time_of(fact::channel));
+  if (!parts_.interrupt.has_room()) return false;
+  deliver(parts_, parts_.interrupt, value);
+  return true;
+}
+
+std::uint32_t spe::read_signal(unsigned which) {
+  machine_parts& m = parts_.home;
+  check_signal(parts_, parts_.index, which);
+  m.loop.wait(m.time_of(fact::channel));
+  while (parts_.signals[which - 1] == 0) {
+    parts_.signal_reader = m.loop.current();
+    m.loop.block("a signal");
+  }
+  return std::exchange(parts_.signals[which - 1], 0);
+}
+
+void spe::send_signal(unsigned to_spe, unsigned which, std::uint32_t value, unsigned tag) {
+  spe_parts& s = parts_;
+  check_signal(s, to_spe, which);
+  const std::string wrong = why_bad_tag(tag);
+  if (!wrong.empty()) throw error(error_kind::bad_tag, name_of(s) + ": " + wrong);
+  s.home.loop.wait(s.home.time_of(fact::issue));
+  s.home.after(s.home.time_of(fact::store_latency),
+               [&s, to_spe, which, value] { s.home.deliver_signal(to_spe, which, value); });
+}
+
+}  // namespace lev::cell

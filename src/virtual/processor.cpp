@@ -1,0 +1,169 @@
+// Who runs on which context of a processor; see processor.hpp.
+#include "virtual/processor.hpp"
+
+#include <algorithm>
+
+namespace lev::virt {
+
+processor::processor(loop& home, const processor_settings& settings)
+    : loop_(home), settings_(settings), contexts_(settings.contexts) {}
+
+processor::thread& processor::enter(int pinned) {
+  LEV_ASSERT(pinned == anywhere || static_cast<unsigned>(pinned) < contexts_.size());
+  threads_.push_back(std::unique_ptr<thread>(new thread(*loop_.current(), pinned)));
+  thread& t = *threads_.back();
+  queue_up(t);
+  wait_for_seat(t);
+  return t;
+}
+
+void processor::leave(thread& t) {
+  LEV_DCHECK(t.is_on_context());
+  const auto context = static_cast<unsigned>(t.context_);
+  unseat(t);
+  seat_next(context, settings_.switch_time);
+}
+
+void processor::pass(thread& t, virtual_time d, bool is_poll) {
+  LEV_DCHECK(t.is_on_context());
+  while (d > virtual_time(0)) {
+    if (loop_.now() >= t.quantum_end_) end_quantum(t);
+    const virtual_time slice = std::min(d, t.quantum_end_ - loop_.now());
+    is_poll ? loop_.poll(slice) : loop_.wait(slice);
+    d -= slice;
+  }
+}
+
+void processor::spin(thread& t, const char* why) {
+  LEV_DCHECK(t.is_on_context());
+  while (!t.was_poked_) {
+    if (loop_.now() >= t.quantum_end_) end_quantum(t);
+    if (t.was_poked_) break;
+    // Alone on its context it would find a new quantum at each end of one: it need not look.
+    if (first_for(static_cast<unsigned>(t.context_)) == nullptr)
+      loop_.block(why);
+    else
+      loop_.block_until(t.quantum_end_, why);
+  }
+  t.was_poked_ = false;
+}
+
+void processor::poke(thread& t) {
+  t.was_poked_ = true;
+  if (t.is_on_context()) loop_.wake(*t.actor_);
+}
+
+bool processor::yield(thread& t) {
+  LEV_DCHECK(t.is_on_context());
+  const auto context = static_cast<unsigned>(t.context_);
+  if (first_for(context) == nullptr) {
+    run(t, settings_.empty_yield_time);
+    return false;
+  }
+  unseat(t);
+  queue_.push_back(&t);
+  seat_next(context, settings_.switch_time);
+  wait_for_seat(t);
+  return true;
+}
+
+bool processor::yield_to(thread& t, thread& to) {
+  LEV_DCHECK(t.is_on_context());
+  const auto context = static_cast<unsigned>(t.context_);
+  const auto found = std::find(queue_.begin(), queue_.end(), &to);
+  if (&t == &to || found == queue_.end() || !may_run(to, context)) {
+    run(t, settings_.empty_yield_time);
+    return false;
+  }
+  queue_.erase(found);
+  unseat(t);
+  queue_.push_back(&t);
+  seat_thread(to, context, settings_.yield_to_time);
+  wait_for_seat(t);
+  return true;
+}
+
+void processor::sleep(thread& t, const char* why) {
+  LEV_DCHECK(t.is_on_context());
+  if (std::exchange(t.is_signalled_, false)) return;
+  const auto context = static_cast<unsigned>(t.context_);
+  unseat(t);
+  t.is_asleep_ = true;
+  seat_next(context, settings_.switch_time);
+  loop_.block(why);
+  if (!t.is_on_context()) wait_for_seat(t);
+}
+
+void processor::wake(thread& t) {
+  if (!t.is_asleep_) {
+    t.is_signalled_ = true;
+    return;
+  }
+  t.is_asleep_ = false;
+  queue_up(t);
+}
+
+processor::thread* processor::first_for(unsigned context) const {
+  for (thread* t : queue_)
+    if (may_run(*t, context)) return t;
+  return nullptr;
+}
+
+// A thread that may run takes a free context at once, or stands in line. One that spins alone and
+// has seen no end of its quantum hears of the newcomer.
+void processor::queue_up(thread& t) {
+  for (unsigned c = 0; c < contexts_.size(); ++c) {
+    if (contexts_[c].held_by == nullptr && may_run(t, c)) {
+      seat_thread(t, c, t.actor_ == loop_.current() ? virtual_time(0) : settings_.switch_time);
+      return;
+    }
+  }
+  queue_.push_back(&t);
+  for (const seat& s : contexts_)
+    if (s.held_by != nullptr && s.held_by->quantum_end_ <= loop_.now())
+      loop_.wake(*s.held_by->actor_);
+    else if (s.held_by != nullptr)
+      loop_.wake_at(*s.held_by->actor_, s.held_by->quantum_end_);
+}
+
+void processor::seat_next(unsigned context, virtual_time price) {
+  thread* t = first_for(context);
+  if (t == nullptr) return;
+  queue_.erase(std::find(queue_.begin(), queue_.end(), t));
+  seat_thread(*t, context, price);
+}
+
+void processor::seat_thread(thread& t, unsigned context, virtual_time price) {
+  LEV_DCHECK(contexts_[context].held_by == nullptr && !t.is_on_context());
+  contexts_[context].held_by = &t;
+  contexts_[context].since = loop_.now();
+  t.context_ = static_cast<int>(context);
+  t.quantum_end_ = loop_.now() + price + settings_.quantum;
+  ++switches_;
+  if (loop_.current() != t.actor_) loop_.wake_at(*t.actor_, loop_.now() + price);
+}
+
+void processor::unseat(thread& t) {
+  seat& s = contexts_[static_cast<unsigned>(t.context_)];
+  s.busy += loop_.now() - s.since;
+  s.held_by = nullptr;
+  t.context_ = anywhere;
+}
+
+void processor::wait_for_seat(thread& t) {
+  while (!t.is_on_context()) loop_.block("a hardware context of its processor");
+}
+
+void processor::end_quantum(thread& t) {
+  const auto context = static_cast<unsigned>(t.context_);
+  if (first_for(context) == nullptr) {
+    t.quantum_end_ = loop_.now() + settings_.quantum;
+    return;
+  }
+  unseat(t);
+  queue_.push_back(&t);
+  seat_next(context, settings_.switch_time);
+  wait_for_seat(t);
+}
+
+}  // namespace lev::virt

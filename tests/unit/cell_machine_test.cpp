@@ -1,0 +1,218 @@
+// A simulated Cell as a whole: locks, letters, errors, replays, golden times.
+#include <leveret/cell.hpp>
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace lev::cell {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string error_of(machine& cell, error_kind* kind = nullptr) {
+  try {
+    cell.run();
+  } catch (const error& e) {
+    if (kind != nullptr) *kind = e.kind;
+    return e.what();
+  }
+  return "it ended";
+}
+
+// Six SPEs and two PPE threads count one word up under reservations.
+report count_together(std::uint64_t seed, std::uint32_t* sum) {
+  options o;
+  o.seed = seed;
+  machine cell(machine_file::named("cell-ps3"), o);
+  const auto word = cell.memory<std::uint32_t>(32);
+  for (unsigned i = 0; i < cell.spe_count(); ++i)
+    cell.spe_program(i, [&](spe& s) {
+      const auto line = s.allocate<std::uint32_t>(32);
+      for (int k = 0; k < 20; ++k) {
+        do {
+          s.getllar(line.ls, word.ea);
+          ++line[0];
+        } while (!s.putllc(line.ls, word.ea));
+        s.compute(cycles(s.random(500)));
+      }
+    });
+  for (int t = 0; t < 2; ++t)
+    cell.ppe_program([&](ppe& p) {
+      for (int k = 0; k < 20; ++k)
+        while (!p.store_conditional(word.ea, p.load_reserved(word.ea) + 1)) {
+        }
+    });
+  const report r = cell.run();
+  *sum = word[0];
+  return r;
+}
+
+TEST(cell_machine, reservations_lose_no_count) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    std::uint32_t sum = 0;
+    count_together(seed, &sum);
+    EXPECT_EQ(sum, 160u) << "seed " << seed;
+  }
+}
+
+TEST(cell_machine, equal_seeds_give_one_hash) {
+  std::uint32_t sum = 0;
+  const report first = count_together(3, &sum);
+  for (int i = 0; i < 100; ++i) {
+    const report again = count_together(3, &sum);
+    EXPECT_EQ(again.hash, first.hash);
+    EXPECT_EQ(again.time, first.time);
+  }
+  std::set<std::uint64_t> hashes;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) hashes.insert(count_together(seed, &sum).hash);
+  EXPECT_EQ(hashes.size(), 10u);
+}
+
+// Written down from a run; equal for every compiler.
+TEST(cell_machine, golden_times) {
+  std::uint32_t sum = 0;
+  const report r = count_together(0, &sum);
+  EXPECT_EQ(r.time.count(), 11470937500);
+  EXPECT_EQ(r.hash, 10073272739670033548u);
+}
+
+TEST(cell_machine, a_deadlock_says_what_each_program_waits_for) {
+  machine cell(machine_file::named("cell-ps3"));
+  const auto word = cell.memory<std::uint32_t>(32);
+  cell.spe_program(0, [](spe& s) { s.read_mailbox(); }, "reader");
+  cell.spe_program(1, [](spe& s) {
+    for (int i = 0; i < 2; ++i) s.write_mailbox(1);
+  });
+  cell.ppe_program([&](ppe& p) { p.spin(word.ea, 0); }, "master");
+  error_kind kind = error_kind::bad_call;
+  const std::string text = error_of(cell, &kind);
+  EXPECT_EQ(kind, error_kind::deadlock);
+  EXPECT_NE(text.find("SPE 0 (reader) waits for a letter in its mailbox"), std::string::npos);
+  EXPECT_NE(text.find("SPE 1 waits for room in its outbound mailbox"), std::string::npos) << text;
+  EXPECT_NE(text.find("PPE master waits for a change of a word in memory"), std::string::npos);
+  EXPECT_NE(error_of(cell).find("make another one"), std::string::npos);
+}
+
+TEST(cell_machine, polling_for_ever_is_no_progress) {
+  options o;
+  o.polls_max = 10000;
+  machine cell(machine_file::named("cell-ps3"), o);
+  cell.spe_program(0, [](spe& s) {
+    while (s.mailbox_count() == 0) {
+    }
+  });
+  cell.ppe_program([](ppe& p) { p.read_mailbox(1); });
+  error_kind kind = error_kind::bad_call;
+  EXPECT_NE(error_of(cell, &kind).find("no progress"), std::string::npos);
+  EXPECT_EQ(kind, error_kind::no_progress);
+}
+
+TEST(cell_machine, a_run_has_a_limit_of_time) {
+  options o;
+  o.time_max = 1ms;
+  machine cell(machine_file::named("cell-ps3"), o);
+  cell.spe_program(0, [](spe& s) {
+    for (;;) s.compute(cycles(1000));
+  });
+  error_kind kind = error_kind::bad_call;
+  error_of(cell, &kind);
+  EXPECT_EQ(kind, error_kind::time_over);
+}
+
+TEST(cell_machine, what_a_program_throws_comes_out_of_run) {
+  machine cell(machine_file::named("cell-ps3"));
+  cell.spe_program(2, [](spe&) { throw std::out_of_range("mine"); });
+  cell.spe_program(3, [](spe& s) { s.read_mailbox(); });
+  EXPECT_THROW(cell.run(), std::out_of_range);
+}
+
+TEST(cell_machine, programs_are_for_what_is_there) {
+  machine cell(machine_file::named("cell-ps3"));
+  EXPECT_THROW(cell.spe_program(6, [](spe&) {}), error);
+  cell.spe_program(5, [](spe&) {});
+  EXPECT_THROW(cell.spe_program(5, [](spe&) {}), error);
+  EXPECT_THROW(cell.ppe_program([](ppe&) {}, "p", 2), error);
+  EXPECT_THROW(cell.memory<char>(std::size_t{257} << 20), error);
+  EXPECT_THROW(cell.memory<char>(16, 1), error);
+}
+
+TEST(cell_machine, two_runs_follow_each_other) {
+  machine cell(machine_file::named("cell-qs20"));
+  const auto numbers = cell.memory<int>(32, 1);
+  for (int i = 1; i <= 2; ++i) {
+    cell.spe_program(9, [&](spe& s) {
+      const auto line = s.allocate<int>(32);
+      s.get(line, numbers.ea, 0);
+      s.wait_all(1);
+      ++line[0];
+      s.put(line, numbers.ea, 0);
+      s.wait_all(1);
+      EXPECT_EQ(s.chip(), 1u);
+    });
+    const report r = cell.run();
+    EXPECT_EQ(numbers[0], i);
+    EXPECT_EQ(r.spes[9].transfers, 2u);
+    EXPECT_EQ(r.spes[9].bytes, 256u);
+  }
+}
+
+TEST(cell_machine, an_interrupt_wakes_a_thread_and_an_offload_comes_back) {
+  machine cell(machine_file::named("cell-ps3"));
+  cell.spe_program(0, [](spe& s) {
+    s.compute(cycles(32000));
+    s.write_interrupt_mailbox(12);
+    s.write_interrupt_mailbox(13);
+  });
+  std::uint32_t sum = 0;
+  cell.ppe_program([&](ppe& p) {
+    sum += p.read_interrupt_mailbox(0);
+    EXPECT_GT(p.now(), virtual_time(20us));
+    sum += p.read_interrupt_mailbox(0);
+  });
+  cell.run();
+  EXPECT_EQ(sum, 25u);
+}
+
+TEST(cell_machine, the_event_of_a_lost_reservation_and_signals) {
+  machine cell(machine_file::named("cell-ps3"));
+  const auto word = cell.memory<std::uint32_t>(32);
+  bool was_told = false;
+  cell.spe_program(0, [&](spe& s) {
+    const auto line = s.allocate<std::uint32_t>(32);
+    s.getllar(line.ls, word.ea);
+    s.wait_lost_reservation();
+    EXPECT_EQ(word[0], 8u);
+    s.send_signal(1, 2, 0x30, 0);
+  });
+  cell.spe_program(1, [&](spe& s) { was_told = s.read_signal(2) == 0x30; });
+  cell.ppe_program([&](ppe& p) {
+    p.compute(10us);
+    p.store<std::uint32_t>(word.ea, 8);
+  });
+  cell.run();
+  EXPECT_TRUE(was_told);
+}
+
+TEST(cell_machine, constants_that_were_read_are_known) {
+  machine cell(machine_file::named("cell-ps3"));
+  const auto has = [&](const char* name) {
+    for (const std::string& each : cell.constants_read())
+      if (each == name) return true;
+    return false;
+  };
+  EXPECT_TRUE(has("machine.spes"));
+  EXPECT_FALSE(has("dma.write_latency"));
+  const auto there = cell.memory<char>(128);
+  cell.spe_program(0, [&](spe& s) {
+    s.put(s.allocate<char>(128), there.ea, 0);
+    s.wait_all(1);
+  });
+  cell.run();
+  EXPECT_TRUE(has("dma.write_latency"));
+  EXPECT_FALSE(has("dma.read_latency"));
+}
+
+}  // namespace
+}  // namespace lev::cell
