@@ -84,56 +84,39 @@ bool may_be_in_it(engine& e, std::uint32_t worker) noexcept {
   return now - line.hushed_since_ns > hush_ns_max;
 }
 
-// Tasks that have left a line, and end when its turn is over.
-struct leavers {
-  std::uint32_t count = 0;
-  std::uint32_t tasks[line_jobs_max];
-
-  void add(job& j) noexcept {
-    LEV_DCHECK(count < line_jobs_max && j.task != no_slot);
-    tasks[count++] = std::exchange(j.task, no_slot);
-  }
-  void end(engine& e, participant& self) const noexcept {
-    for (std::uint32_t i = 0; i < count; ++i) complete_ended(e, self, tasks[i]);
-  }
-};
-
 // The tasks of a line that are to be ended: those that were not begun leave it, and for one that
 // was its worker is killed. True: one of them is still to be seen to.
-bool end_in_line(engine& e, participant& self, std::uint32_t worker) noexcept {
+bool end_in_line(engine& e, std::uint32_t worker) noexcept {
   remote_line& line = e.lines[worker];
-  leavers left;
   bool is_one_left = false;
   hold(line);
   for (std::uint32_t n = line.posted; n-- != line.collected;) {
     job& j = line.job_at(n);
     if (j.task == no_slot || !is_to_end(e, j)) continue;
     if (!line.was_asked(n) && ask_back(e, worker, n)) {
-      left.add(j);
+      leave_ended(e, line, std::exchange(j.task, no_slot));
       continue;
     }
     is_one_left = true;
     if (n == line.collected && may_be_in_it(e, worker)) kill_in_task(e, worker);
   }
   is_one_left = is_one_left && !line.is_ending;
-  let_go(e, self, line);
-  left.end(e, self);
+  end_turn(line);
   return is_one_left;
 }
 
-void end_tasks(engine& e, participant& self) noexcept {
+void end_tasks(engine& e) noexcept {
   // Pairs with end_posted(): the tickets that say so are seen.
   if (e.is_ending.exchange(0, memory_order_acq_rel) == 0) return;
   bool is_one_left = false;
-  for (std::uint32_t w = 0; w < e.workers; ++w) is_one_left |= end_in_line(e, self, w);
+  for (std::uint32_t w = 0; w < e.workers; ++w) is_one_left |= end_in_line(e, w);
   if (is_one_left) e.is_ending.store(1, memory_order_relaxed);
 }
 
 // The worker served another host when it was to be killed: what it was asked not to begin before
 // that it has not begun, and will not.
-void reopen(engine& e, participant& self, std::uint32_t worker) noexcept {
+void reopen(engine& e, std::uint32_t worker) noexcept {
   remote_line& line = e.lines[worker];
-  leavers left;
   hold(line);
   LEV_DCHECK(line.is_ending && !line.is_up);
   line.is_up = true;
@@ -146,11 +129,9 @@ void reopen(engine& e, participant& self, std::uint32_t worker) noexcept {
     free_room(e, worker, oldest);
     line.limited &= ~remote_line::bit_of(line.collected);
     line.is_full.store(0, memory_order_relaxed);
-    left.add(oldest);
+    leave_ended(e, line, std::exchange(oldest.task, no_slot));
   }
-  let_go(e, self, line);
-  left.end(e, self);
-  tend(e, self);
+  end_turn(line);
 }
 
 bool has_limits(engine& e) noexcept {
@@ -178,6 +159,28 @@ std::uint64_t next_look(engine& e) noexcept {
   return e.place->now_ns() + smaller(least / 4 + 1, tick_ns_max);
 }
 
+void attend_all(engine& e, participant& self) noexcept {
+  remote_death d;
+  while (e.remote->next_death(&d)) {
+    bury(e, self, d);
+    while (tend(e, self)) {
+    }
+  }
+  for (std::uint32_t w = 0; e.shares_workers && w < e.workers; ++w) {
+    if (e.lines[w].is_ending && e.remote->spared(w)) reopen(e, w);
+  }
+  end_tasks(e);
+  if (!has_limits(e)) return;
+  const std::uint64_t now = e.place->now_ns();
+  for (std::uint32_t w = 0; w < e.workers; ++w) {
+    remote_line& line = e.lines[w];
+    line.look_ns = 0;
+    if (!line.turn.try_hold()) continue;
+    check_time(e, w, now);
+    let_go(e, self, line);
+  }
+}
+
 }  // namespace
 
 void end_posted(engine& e) noexcept {
@@ -188,25 +191,10 @@ void end_posted(engine& e) noexcept {
 
 void attend(engine& e, participant& self) noexcept {
   LEV_DCHECK(is_service(e, self) && runs_here(self));
-  remote_death d;
-  while (e.remote->next_death(&d)) {
-    bury(e, self, d);
-    while (tend(e, self)) {
-    }
-  }
-  for (std::uint32_t w = 0; e.shares_workers && w < e.workers; ++w) {
-    if (e.lines[w].is_ending && e.remote->spared(w)) reopen(e, self, w);
-  }
-  end_tasks(e, self);
-  if (!has_limits(e)) return;
-  const std::uint64_t now = e.place->now_ns();
-  for (std::uint32_t w = 0; w < e.workers; ++w) {
-    remote_line& line = e.lines[w];
-    line.look_ns = 0;
-    if (!line.turn.try_hold()) continue;
-    check_time(e, w, now);
-    let_go(e, self, line);
-  }
+  // The caller tends the lines afterwards.
+  const bool was_tending = std::exchange(self.is_tending, true);
+  attend_all(e, self);
+  self.is_tending = was_tending;
 }
 
 std::uint64_t service_deadline(engine& e) noexcept {

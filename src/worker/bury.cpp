@@ -156,26 +156,21 @@ bool is_loop(engine& e, const remote_death& d) noexcept {
   return e.idle_deaths > e.settings.restarts_max;
 }
 
-// The tasks of a dead worker's line that do not simply go to others.
-struct fallen {
-  std::uint32_t victim = no_slot;  // it died in this one
-  std::uint32_t ended_count = 0;   // these were to end
-  std::uint32_t ended[line_jobs_max];
-};
-
-// What becomes of the tasks in a dead worker's line. In the line's turn.
-void empty_line(engine& e, std::uint32_t worker, bool is_timed, fallen& found) noexcept {
+// What becomes of the tasks in a dead worker's line. Returns the one it died in, or no_slot. In the
+// line's turn.
+std::uint32_t empty_line(engine& e, std::uint32_t worker, bool is_timed) noexcept {
   remote_line& line = e.lines[worker];
   LEV_DCHECK(line.turn.is_held() && !line.is_up);  // nobody posts to it meanwhile
   const bool was_begun = is_timed || e.remote->was_begun(worker);
+  std::uint32_t victim = no_slot;
   for (bool is_first = true; line.collected != line.posted; is_first = false) {
     job& j = line.job_at(line.collected++);
     if (j.task == no_slot) continue;  // it was taken back
     free_room(e, worker, j);
     if (is_to_end(e, j)) {
-      found.ended[found.ended_count++] = j.task;
+      leave_ended(e, line, j.task);
     } else if (is_first && (was_begun || is_suspect(e, j.task))) {
-      found.victim = j.task;
+      victim = j.task;
     } else {
       push_ready(e, j.task);
     }
@@ -185,14 +180,10 @@ void empty_line(engine& e, std::uint32_t worker, bool is_timed, fallen& found) n
   line.load.store(0, memory_order_relaxed);
   line.is_full.store(0, memory_order_relaxed);
   line.note_spare();
+  return victim;
 }
 
 }  // namespace
-
-void complete_ended(engine& e, participant& self, std::uint32_t task) noexcept {
-  const slot& s = e.pool.at(task);
-  complete(e, self, task, s.state.word(), s.flags, status::cancelled, 0);
-}
 
 void bury(engine& e, participant& self, const remote_death& d) noexcept {
   LEV_DCHECK(is_service(e, self) && d.worker < e.workers);
@@ -201,11 +192,7 @@ void bury(engine& e, participant& self, const remote_death& d) noexcept {
   line.is_up = line.is_ending = false;
   // What it had finished. It is completed when there is a worker again: a callback may wait for a
   // task.
-  while (!keep_ends(e, d.worker)) {
-    let_go(e, self, line);
-    tend(e, self);
-    hold(line);
-  }
+  keep_ends(e, d.worker);
   end_turn(line);
   if (const death_hook& told = e.settings.on_death; told.call != nullptr)
     told.call(told.context, static_cast<int>(d.worker), d.how);
@@ -213,8 +200,7 @@ void bury(engine& e, participant& self, const remote_death& d) noexcept {
   // Killed because it said nothing: an attempt like others.
   const bool is_timed =
       d.was_ordered && line.is_limited(line.collected) && line.timed == line.collected + 1;
-  fallen found;
-  empty_line(e, d.worker, is_timed, found);
+  const std::uint32_t victim = empty_line(e, d.worker, is_timed);
   own_counters& told = e.people[d.worker].counters;
   told.deaths.add(1);
   if (d.step < static_cast<std::uint32_t>(chaos_step::count)) told.chaos[d.step].add(1);
@@ -223,9 +209,10 @@ void bury(engine& e, participant& self, const remote_death& d) noexcept {
   } else {
     line.is_up = true;
   }
-  let_go(e, self, line);
-  for (std::uint32_t i = 0; i < found.ended_count; ++i) complete_ended(e, self, found.ended[i]);
-  if (found.victim != no_slot) judge(e, self, found.victim, d, is_timed && line.timed_is_begun);
+  // Last of all, and nothing is tended before: whatever runs then may wait for this one.
+  const bool was_begun = is_timed && line.timed_is_begun;
+  end_turn(line);
+  if (victim != no_slot) judge(e, self, victim, d, was_begun);
 }
 
 }  // namespace lev

@@ -2,6 +2,7 @@
 // with a ticket gets its state word set, and whoever announced himself there is served.
 #include "worker/complete.hpp"
 
+#include "worker/contexts.hpp"
 #include "worker/execute.hpp"
 #include "worker/polling.hpp"
 #include "worker/worker.hpp"
@@ -11,6 +12,31 @@
 namespace lev {
 
 namespace {
+
+// While one end is told, what it makes ready is not sent off, and what fails with it not told: both
+// may run the callback of another task, which may wait for what this end has still to say.
+class telling {
+ public:
+  telling(engine& e, participant& self) noexcept
+      : engine_(e),
+        self_(self),
+        was_tending_(std::exchange(self.is_tending, true)),
+        was_failing_(std::exchange(self.is_failing, true)) {}
+  ~telling() {
+    self_.is_tending = was_tending_;
+    self_.is_failing = was_failing_;
+    if (!was_failing_ && self_.failing != no_slot) fail_rest(engine_, self_);
+    if (engine_.remote != nullptr) post_ready(engine_, self_);
+  }
+  telling(const telling&) = delete;
+  telling& operator=(const telling&) = delete;
+
+ private:
+  engine& engine_;
+  participant& self_;
+  bool was_tending_;
+  bool was_failing_;
+};
 
 void release_mutexes(engine& e, participant& self, std::uint32_t task) noexcept {
   slot_extra& extra = e.pool.extra(task);
@@ -182,10 +208,25 @@ void call_back(engine& e, void (*run)(void*), void* context) noexcept {
   }
 }
 
+namespace {
+
+// Its mutexes are free before its end is there, or a submitter could see it still holding them.
+[[gnu::noinline]] void complete_holder(engine& e, participant& self, std::uint32_t task,
+                                       std::uint64_t seen, std::uint8_t flags, status result,
+                                       int task_code) noexcept {
+  const telling t(e, self);
+  release_mutexes(e, self, task);
+  complete_any(e, self, task, seen, flags & static_cast<std::uint8_t>(~task_has_locks), result,
+               task_code);
+}
+
+}  // namespace
+
 void complete_any(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,
                   std::uint8_t flags, status result, int task_code) noexcept {
+  if ((flags & task_has_locks) != 0)
+    return complete_holder(e, self, task, seen, flags, result, task_code);
   if (result != status::ok) self.counters.failed.add(1);
-  if ((flags & task_has_locks) != 0) release_mutexes(e, self, task);
   if ((flags & task_is_piece) != 0) {
     end_piece(e, self, task, result, task_code);
   } else {
@@ -238,13 +279,24 @@ void fail_rest(engine& e, participant& self) noexcept {
   self.is_failing = false;
 }
 
+// A callback may wait for the task that submits, and has come upon these; or for one in hand.
 void fail_undiced(engine& e, participant& self, std::uint32_t chain) noexcept {
+  const bool was_failing = std::exchange(self.is_failing, true);
+  bool has_tails = false;
   while (chain != no_slot) {
     const slot_extra& extra = e.pool.extra(chain);
     const std::uint32_t next = extra.lock_next;
+    has_tails |= has_callback(e, chain);
     fail_unrun(e, self, chain, static_cast<status>(extra.first_failure.load(memory_order_relaxed)));
     chain = next;
   }
+  self.is_failing = was_failing;
+  if (was_failing) return;
+  if (!has_tails || e.remote != nullptr) return fail_rest(e, self);
+  if (self.running != nullptr && contexts_of(self) != nullptr) return tell_ends_aside(*self.held);
+  const bool is_staging =
+      self.frames != nullptr && self.doing.load(memory_order_relaxed) == activity::serves;
+  if (!is_staging) fail_rest(e, self);  // or run_ahead() does it
 }
 
 void start(engine& e, participant& self, std::uint32_t task) noexcept {
@@ -268,7 +320,7 @@ void start(engine& e, participant& self, std::uint32_t task) noexcept {
 
 // All are told before one of them fails: its callback may wait for another.
 void serve_dependants(engine& e, participant& self, std::uint32_t list, status outcome) noexcept {
-  const bool was_failing = std::exchange(self.is_failing, true);
+  const telling all(e, self);
   while (list != 0) {
     const dependant node = e.edges.node(list);
     give_edge(e, list - 1);
@@ -282,8 +334,6 @@ void serve_dependants(engine& e, participant& self, std::uint32_t list, status o
     LEV_DCHECK(before != 0);
     if (before == 1) start(e, self, node.slot);
   }
-  self.is_failing = was_failing;
-  if (!was_failing && self.failing != no_slot) fail_rest(e, self);
 }
 
 // Completions are read before submissions. A task's children are counted as submitted before it is

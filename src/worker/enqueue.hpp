@@ -71,8 +71,9 @@ inline void push_ready(engine& e, std::uint32_t task) noexcept {
 
 // On machines with remote workers whoever has queued a task sends it off, if a worker has room.
 inline void post_ready(engine& e, participant& self) noexcept {
-  if (self.is_tending) return;  // who completes a task looks at the lines again
-  tend_all(e, self);
+  if (!self.is_tending) return tend_all(e, self);
+  // Who completes a task looks at the lines again, but for a callback.
+  if (self.running != nullptr) send_ready(e);
 }
 
 // Whether the task that runs here submitted this one, or that of which it is a piece. What became

@@ -69,8 +69,9 @@ inline std::uint32_t attempts_max_of(engine& e, std::uint32_t task) noexcept {
   return own != nullptr && own->max_attempts != 0 ? own->max_attempts : e.settings.max_attempts;
 }
 
-// complete_ended() completes a task that was to end, and has left its line. Not in a turn.
-void complete_ended(engine& e, participant& self, std::uint32_t task) noexcept;
+// leave_ended() is for a task that was to end, and is in the line no more: tend() completes it. In
+// the line's turn.
+void leave_ended(engine& e, remote_line& line, std::uint32_t task) noexcept;
 
 // bury() is what becomes of the tasks of a worker that has died. The service's.
 void bury(engine& e, participant& self, const remote_death& d) noexcept;

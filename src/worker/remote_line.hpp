@@ -65,8 +65,10 @@ struct alignas(line_pair_bytes) remote_line {
   // tasks behind the oldest that the worker was not asked to leave, plus 1 if the oldest is such a
   // task. Publishes nothing.
   atomic<std::uint32_t> spare{0};
-  // Written by the turn's holder, read by those who look for ends: how many a dead worker has left
-  // in left_ends. Publishes nothing.
+  // Written by the turn's holder, read by those who look for ends: how many are in left_ends, of
+  // tasks that are in the line no more: a dead worker had finished them, or they were to end.
+  // Nothing is posted until all are taken, so there is room for what the line has. Publishes
+  // nothing.
   atomic<std::uint32_t> left{0};
   ended left_ends[line_jobs_max];
   job jobs[line_jobs_max];
@@ -87,6 +89,14 @@ struct alignas(line_pair_bytes) remote_line {
     const std::uint32_t oldest = posted != collected && !was_asked(collected) ? 1 : 0;
     LEV_DCHECK(oldest <= jobs_left);
     spare.store((jobs_left - oldest) * 2 + oldest, memory_order_relaxed);
+  }
+  // leave() puts the end of a task that was in the line where whoever tends it takes it: one after
+  // the other, as the callback of each may wait for any of the others.
+  void leave(const ended& over) noexcept {
+    const std::uint32_t before = left.load(memory_order_relaxed);
+    LEV_DCHECK(turn.is_held() && over.is_there && before < line_jobs_max);
+    left_ends[before] = over;
+    left.store(before + 1, memory_order_relaxed);
   }
   // How many tasks another worker could run, as far as anybody can tell. The oldest is with the
   // worker, unless that is away.

@@ -162,6 +162,7 @@ bool fill_line(engine& e, std::uint32_t worker, ended& over) noexcept {
   remote_line& line = e.lines[worker];
   bool has_posted = false;
   LEV_DCHECK(line.turn.is_held() && e.depth <= line_jobs_max);
+  if (line.left.load(memory_order_relaxed) != 0) return false;
   while (!over.is_there && line.posted - line.collected < line_target(e)) {
     const bool is_down = e.is_down.load(memory_order_relaxed) != 0;
     std::uint32_t task = no_slot;
@@ -306,20 +307,31 @@ void cancel_posted(engine& e, participant& self) noexcept {
   tend_all(e, self);
 }
 
-bool keep_ends(engine& e, std::uint32_t worker) noexcept {
+void send_ready(engine& e) noexcept {
+  for (std::uint32_t w = 0; w < e.workers && !e.sched.ready().looks_empty(); ++w) {
+    if (!has_room(e, w)) continue;
+    remote_line& line = e.lines[w];
+    ended over;
+    hold(line);
+    fill_line(e, w, over);
+    if (over.is_there) line.leave(over);
+    // Whoever asked meanwhile may be gone; there may be ends.
+    if (end_turn(line)) e.remote->ring_service();
+  }
+}
+
+void keep_ends(engine& e, std::uint32_t worker) noexcept {
   remote_line& line = e.lines[worker];
   LEV_DCHECK(line.turn.is_held() && !line.is_up);
-  const std::uint32_t room = line_jobs_max - line.left.load(memory_order_relaxed);
-  if (line.posted - line.collected > room) return false;
   ended over;
   while (collect_written(e, worker, over)) {
-    if (!over.is_there) continue;
-    const std::uint32_t left = line.left.load(memory_order_relaxed);
-    LEV_DCHECK(left < line_jobs_max);
-    line.left_ends[left] = std::exchange(over, ended{});
-    line.left.store(left + 1, memory_order_relaxed);
+    if (over.is_there) line.leave(std::exchange(over, ended{}));
   }
-  return true;
+}
+
+void leave_ended(engine& e, remote_line& line, std::uint32_t task) noexcept {
+  const slot& s = e.pool.at(task);
+  line.leave({true, task, s.state.word(), s.flags, status::cancelled, 0});
 }
 
 void tend_all(engine& e, participant& self) noexcept {

@@ -27,6 +27,10 @@ namespace lev {
 // tend() moves every line on as far as it goes now; false when there was nothing to do.
 bool tend(engine& e, participant& self) noexcept;
 
+// send_ready() posts what is ready, and takes no ends: for a callback, which is itself the end of a
+// task, and may take long.
+void send_ready(engine& e) noexcept;
+
 // tend_all() does that until there is nothing to do, and tells of what it has completed: for
 // callers who leave the runtime then.
 void tend_all(engine& e, participant& self) noexcept;
@@ -39,9 +43,8 @@ bool has_remote_work(engine& e) noexcept;
 void cancel_posted(engine& e, participant& self) noexcept;
 
 // keep_ends() takes the ends of a dead worker out of its line, before the line is emptied; tend()
-// completes them. False: there is no room yet, as the last one's were not completed. In the line's
-// turn.
-bool keep_ends(engine& e, std::uint32_t worker) noexcept;
+// completes them. In the line's turn.
+void keep_ends(engine& e, std::uint32_t worker) noexcept;
 
 // attend() is the service's: deaths (bury.cpp), time limits, and tasks that are to be ended
 // (attend.cpp). service_deadline() is when it must look again.

@@ -234,6 +234,12 @@ job* next_ahead(engine& e, participant& self) noexcept {
   return nullptr;
 }
 
+// Tasks that a pass found to be too big, while another is in hand.
+[[gnu::noinline]] void tell_failures(engine& e, participant& self) noexcept {
+  if (contexts_of(self) != nullptr) return tell_ends_aside(*self.held);
+  fail_rest(e, self);
+}
+
 // One turn with asynchronous copies: slot n executes, n+1 and on are being staged, n-1 is being
 // written back.
 bool run_ahead(engine& e, participant& self) noexcept {
@@ -246,6 +252,7 @@ bool run_ahead(engine& e, participant& self) noexcept {
   // While another has nothing to do, it is left in the queue.
   while (self.ahead_count + 1 < e.depth && !e.bell.someone_idle() && take_ahead(e, self, false)) {
   }
+  if (owes_failures(self)) tell_failures(e, self);
   execute_job(e, self, *j);
   const bool may_drain = (j->flags & task_staged) != 0 && !has_tail(e, *j);
   // First this one is let go of, then the one before is completed: its callback may wait for this

@@ -21,9 +21,11 @@ void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept;
 // nothing untold that has ended here, and settle() nothing that others wait for. give_back_ahead()
 // lets others have what is staged here.
 bool drain(engine& e, participant& self) noexcept;
+inline bool owes_failures(const participant& self) noexcept {
+  return self.failing != no_slot && !self.is_failing;
+}
 inline bool owes_ends(const participant& self) noexcept {
-  return self.notice_count != 0 || self.draining != nullptr ||
-         (self.failing != no_slot && !self.is_failing);
+  return self.notice_count != 0 || self.draining != nullptr || owes_failures(self);
 }
 void tell_ends(engine& e, participant& self) noexcept;
 // has_tail() tells whether a callback waits for the end of a task that is in hand, or of that of

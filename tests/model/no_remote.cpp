@@ -52,6 +52,9 @@ void close_contexts(participant&) noexcept {}
 bool tend(engine&, participant&) noexcept {
   std::abort();
 }
+void send_ready(engine&) noexcept {
+  std::abort();
+}
 void tend_all(engine&, participant&) noexcept {
   std::abort();
 }
