@@ -115,6 +115,10 @@ class remote_workers {
   virtual bool replace(std::uint32_t worker) noexcept = 0;
   virtual bool kill(std::uint32_t worker) noexcept = 0;
   virtual bool spared(std::uint32_t worker) noexcept = 0;
+  // revisit() is for a worker that has ended nothing for a while, though it has tasks: it may have
+  // written over what tells it of them, or the host of their ends. It is woken again. False: that
+  // will not help. In the line's turn.
+  virtual bool revisit(std::uint32_t worker) noexcept = 0;
 
  protected:
   ~remote_workers() = default;

@@ -10,6 +10,11 @@
 // A worker that serves several host processes is killed only if it serves this one. If not, it is
 // spared, and its line opened again: the task was over, or not begun.
 //
+// A worker may have written over the words by which it and the host tell each other of tasks and
+// ends. So as long as a line has tasks the service looks every now and then whether it moves, and
+// ends a worker that will take nothing any more. No time limit is needed for that, and nothing is
+// paid by those who post.
+//
 // Time limits are looked at now and then as long as it is not known when a task begins, which
 // workers do not tell; once all that have limits were seen running, when the first limit is over.
 #include "base/numbers.hpp"
@@ -29,6 +34,10 @@ constexpr std::uint64_t hush_ns_max = 100'000'000;
 
 // How often the service looks while it does not know more. (Bench time-out: overrun_ms.)
 constexpr std::uint64_t tick_ns_max = 5'000'000;
+
+// How often the service looks whether lines move. A worker that was woken once more has that long
+// to begin its task. A look at 64 lines takes 20 us.
+constexpr std::uint64_t patrol_ns = 500'000'000;
 
 // Kills the worker in its oldest task, unless that has ended. In the line's turn.
 void kill_in_task(engine& e, std::uint32_t worker) noexcept {
@@ -134,6 +143,41 @@ void reopen(engine& e, std::uint32_t worker) noexcept {
   end_turn(line);
 }
 
+// True: the line has tasks, or had some since the last look.
+bool patrol_line(engine& e, std::uint32_t worker) noexcept {
+  remote_line& line = e.lines[worker];
+  if (!line.turn.try_hold()) return true;  // somebody moves it
+  const bool has_moved =
+      line.posted != line.patrolled_posted || line.collected != line.patrolled_collected;
+  const bool is_stuck = line.posted != line.collected &&
+                        line.collected == line.patrolled_collected &&
+                        line.patrolled_posted != line.collected;
+  line.patrolled_posted = line.posted;
+  line.patrolled_collected = line.collected;
+  const bool has_tasks = line.posted != line.collected;
+  if (is_stuck && line.is_up && !e.remote->revisit(worker)) kill_in_task(e, worker);
+  end_turn(line);
+  return has_moved || has_tasks;
+}
+
+void patrol(engine& e) noexcept {
+  if (e.is_patrolled.load(memory_order_relaxed) == 0) return;
+  const std::uint64_t now = e.place->now_ns();
+  if (now < e.patrol_ns) return;
+  e.patrol_ns = now + patrol_ns;
+  bool goes_on = false;
+  for (std::uint32_t w = 0; w < e.workers; ++w) goes_on |= patrol_line(e, w);
+  if (goes_on) return;
+  e.is_patrolled.store(0, memory_order_relaxed);
+  // Pairs with post_job(): a post that finds the patrol still there is seen here. (Where there is
+  // no such fence, with the next post.)
+  real_env::heavy_fence();
+  for (std::uint32_t w = 0; w < e.workers; ++w) {
+    if (e.lines[w].load.load(memory_order_relaxed) != 0)
+      e.is_patrolled.store(1, memory_order_relaxed);
+  }
+}
+
 bool has_limits(engine& e) noexcept {
   return e.settings.task_ns_max != 0 || e.least_limit_ns.load(memory_order_relaxed) != no_deadline;
 }
@@ -170,6 +214,7 @@ void attend_all(engine& e, participant& self) noexcept {
     if (e.lines[w].is_ending && e.remote->spared(w)) reopen(e, w);
   }
   end_tasks(e);
+  patrol(e);
   if (!has_limits(e)) return;
   const std::uint64_t now = e.place->now_ns();
   for (std::uint32_t w = 0; w < e.workers; ++w) {
@@ -198,7 +243,8 @@ void attend(engine& e, participant& self) noexcept {
 }
 
 std::uint64_t service_deadline(engine& e) noexcept {
-  const std::uint64_t look = has_limits(e) ? next_look(e) : no_deadline;
+  std::uint64_t look = has_limits(e) ? next_look(e) : no_deadline;
+  if (e.is_patrolled.load(memory_order_relaxed) != 0) look = smaller(look, e.patrol_ns);
   if (e.is_ending.load(memory_order_relaxed) == 0) return look;
   constexpr std::uint64_t again_ns = 1'000'000;
   return smaller(look, e.place->now_ns() + again_ns);

@@ -77,6 +77,10 @@ struct engine {
   // Written by the service and by who posts a task, read by the latter: whether the service looks
   // at time limits now and then. Publishes nothing.
   atomic<std::uint32_t> is_timing{0};
+  // Written by the service and by who posts a task, read by the latter: whether the service looks
+  // at lines that do not move, now and then. Publishes nothing.
+  atomic<std::uint32_t> is_patrolled{0};
+  std::uint64_t patrol_ns = 0;  // the service's own: when it does so next
   // Written by submitters, read by tenders and the service: the least time limit that a task has
   // asked for; no_deadline until one has asked for limits of its own. Publishes nothing.
   atomic<std::uint64_t> least_limit_ns{no_deadline};

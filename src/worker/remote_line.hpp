@@ -51,6 +51,9 @@ struct alignas(line_pair_bytes) remote_line {
   // now and then.
   std::uint32_t limits_seen = 0;
   std::uint64_t look_ns = no_deadline;
+  // The service's own: what was posted and collected when it last looked whether the line moves.
+  std::uint32_t patrolled_posted = 0;
+  std::uint32_t patrolled_collected = 0;
   std::uint64_t last_end_ns = 0;  // for the trace
   // Written by the turn's holder, read by those who look for room: tasks in the line. Publishes
   // nothing.

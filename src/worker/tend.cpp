@@ -119,6 +119,11 @@ void start_timing(engine& e) noexcept {
     e.remote->ring_service();
 }
 
+// The service begins to look whether lines move, and goes on as long as they have tasks.
+[[gnu::cold, gnu::noinline]] void start_patrol(engine& e) noexcept {
+  if (e.is_patrolled.exchange(1, memory_order_relaxed) == 0) e.remote->ring_service();
+}
+
 // At the task, from 1. As long as no task of the runtime was run again, nothing is looked up.
 std::uint16_t attempt_of(engine& e, const job& j) noexcept {
   if (e.has_rerun.load(memory_order_relaxed) == 0) return 1;
@@ -148,6 +153,9 @@ void post_job(engine& e, std::uint32_t worker, job& j) noexcept {
   line.load.store(line.posted - line.collected, memory_order_relaxed);
   line.note_spare();
   e.remote->post(worker, {j.procedure, j.argument_count, j.arguments.data(), attempt_of(e, j)});
+  // The service's side has the heavy fence, see patrol().
+  if (e.is_patrolled.load(memory_order_relaxed) == 0) [[unlikely]]
+    start_patrol(e);
 }
 
 // One that is larger than the store, as there were no tickets to split it, gets shared memory.

@@ -99,6 +99,52 @@ TEST_P(lies_test, scribbling_on_the_whole_lane_harms_nobody_else) {
   }
 }
 
+// What a worker can do to the words that tell it of tasks, and the host of ends.
+enum damage : int { records, numbers_of_ends, rung, all_words, damage_count };
+const auto damage_procedure = define_raw<int>("fault.damage", [](const call& c) {
+  processes::lane<>& desk = lane_of(c);
+  const std::uint32_t own = desk.claimed.load(memory_order_relaxed);
+  switch (static_cast<damage>(value_of(c, 0))) {
+    case records:
+      for (auto& r : desk.records) r.number.store(own - 100, memory_order_relaxed);
+      break;
+    case numbers_of_ends:
+      for (auto& e : desk.ends) e.number.store(own - 100, memory_order_relaxed);
+      break;
+    case rung:
+      desk.rung.store(1, memory_order_relaxed);
+      break;
+    default:
+      scribble(&desk, sizeof desk, own);
+  }
+  return 0;
+});
+
+// There is no time limit, and the host sleeps until it is told: nobody is held up for ever, and the
+// task that did it is the only one that may fail.
+TEST_P(lies_test, a_lane_that_was_overwritten_is_noticed) {
+  for (int what = 0; what < damage_count; ++what) {
+    config c = settings(what % 2 == 0 ? 1 : 2);
+    c.wait = wait_policy::park;
+    c.spin_ns = 0;
+    runtime r(c);
+    for (int turn = 0; turn < 2; ++turn) {
+      std::vector<ticket> others;
+      std::int64_t sums[6] = {};
+      ticket culprit = r.submit(damage_procedure, what);
+      for (std::int64_t& s : sums)
+        others.push_back(r.submit(add_procedure, std::int64_t{1}, std::int64_t{2}, s));
+      EXPECT_NE(culprit.wait_outcome(wait_limit_ns).code, status::timed_out) << what;
+      for (ticket& t : others) {
+        const status code = t.wait_outcome(wait_limit_ns).code;
+        EXPECT_TRUE(what == all_words ? code != status::timed_out : code == status::ok) << what;
+      }
+    }
+    for (unsigned i = 0; i < 3; ++i) EXPECT_TRUE(is_usable(r) || is_usable(r)) << what;
+    close_and_check(r);
+  }
+}
+
 const auto forge_procedure = define_raw<>("fault.forge", [](const call& c) {
   processes::lane<>& desk = lane_of(c);
   const std::uint32_t own = desk.claimed.load(memory_order_relaxed);

@@ -120,6 +120,7 @@ class process_machine final : public machine, public remote_workers {
   bool replace(std::uint32_t worker) noexcept override { return pool_.replace(worker); }
   bool kill(std::uint32_t worker) noexcept override { return pool_.kill(worker); }
   bool spared(std::uint32_t worker) noexcept override { return pool_.spared(worker); }
+  bool revisit(std::uint32_t worker) noexcept override;
 
  private:
   struct launch {
@@ -235,6 +236,31 @@ bool process_machine::was_begun(std::uint32_t worker) noexcept {
   const std::uint32_t oldest = s.collected.load(memory_order_relaxed) + 1;
   const std::uint32_t said = s.desk->claimed.load(memory_order_relaxed);
   return said + 1 != oldest;
+}
+
+// What only the host writes is as it was; a worker publishes ends in order, and is not asleep twice
+// with the same task before it, as it was woken in between. Anything else has been overwritten. A
+// worker that is slow, or stopped, has nothing to be blamed for.
+bool process_machine::revisit(std::uint32_t worker) noexcept {
+  pool::seat& s = pool_.at(worker);
+  lane<>& desk = *s.desk;
+  const std::uint32_t oldest = s.collected.load(memory_order_relaxed) + 1;
+  bool is_whole = true;
+  bool has_later_end = false;
+  for (std::uint32_t n = oldest; n != s.posted + 1; ++n) {
+    is_whole &= desk.has_record(n);
+    has_later_end |= n != oldest && desk.has_end(n);
+  }
+  if (desk.has_end(oldest)) {                  // after the look at later ones
+    desk.rung.store(0, memory_order_relaxed);  // or it would not tell of the next one either
+    return true;
+  }
+  const bool is_asleep = desk.wake();
+  pool::wake(desk);  // also one that only seems to be awake
+  if (!is_whole || has_later_end) return false;
+  if (is_asleep && s.roused == oldest) return false;
+  if (is_asleep) s.roused = oldest;
+  return true;
 }
 
 }  // namespace

@@ -219,6 +219,7 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
   s.collected.store(s.posted, memory_order_relaxed);
   s.first = s.posted + 1;
   s.was_ordered = s.is_spared = false;
+  s.roused = s.posted;  // none of its own
   s.is_awaited = true;
   s.has_arrived = false;
   const order o{order::start, worker, reinterpret_cast<std::uintptr_t>(s.desk)};

@@ -54,6 +54,7 @@ class pool {
     bool was_ordered = false;  // kill() was called for this process
     bool is_spared = false;    // the keeper did not kill it, and spared() has not said so yet
     std::uint32_t kills = 0;   // orders to a keeper: its answer names the one that it is for
+    std::uint32_t roused = 0;  // the task that it was woken for once more; see revisit()
   };
   seat& at(std::uint32_t worker) noexcept {
     LEV_DCHECK(worker < workers_);
