@@ -14,6 +14,7 @@ FOLDERS = (
     "tests/model/mutants/pipeline",
     "tests/exercise/mutants",
 )
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 FAULT = re.compile(r'\bfault\(\s*"([^"]+)"')
 
 
@@ -79,6 +80,18 @@ def write_changed(root, out, patches):
         if copy.is_file() and str(copy.relative_to(out)) not in paths:
             copy.unlink()
     return paths, faults
+
+
+def sources_of(root, paths):
+    """The sources below src/ that are one of `paths`, or include one of them, however far away."""
+    included = {}
+    for file in (Path(root) / "src").rglob("*.[hc]pp"):
+        inside = str(file.relative_to(Path(root) / "src"))
+        included[inside] = set(INCLUDE.findall(file.read_text()))
+    found = set(paths)
+    while more := {file for file, names in included.items() if names & found} - found:
+        found |= more
+    return sorted(file for file in found if file.endswith(".cpp"))
 
 
 def find(root, name):
