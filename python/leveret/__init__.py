@@ -51,6 +51,7 @@ from .waiting import as_completed, wait_all, wait_any
 
 if TYPE_CHECKING:
     from . import apps, mpi
+    from .cluster import Cluster, ClusterArray, ClusterTicket
     from .executor import BrokenExecutor, ProcessExecutor
     from .executor.joblib_backend import register_joblib
     from .latency import include_folder, interleave
@@ -64,6 +65,9 @@ if not getattr(sys, "_is_gil_enabled", lambda: True)():
 # Loaded when they are used: a worker process does not need them, and should start quickly.
 _LATER = {
     "BrokenExecutor": "executor",
+    "Cluster": "cluster",
+    "ClusterArray": "cluster",
+    "ClusterTicket": "cluster",
     "ProcessExecutor": "executor",
     "apps": "apps",
     "include_folder": "latency",
@@ -105,6 +109,9 @@ __all__ = [
     "BrokenExecutor",
     "Cancelled",
     "Closed",
+    "Cluster",
+    "ClusterArray",
+    "ClusterTicket",
     "Counters",
     "DependencyFailed",
     "Error",

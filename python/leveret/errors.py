@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import enum
+import re
 
 
 class Status(enum.IntEnum):
@@ -74,10 +75,14 @@ class TaskFailed(LeveretError):
     """A procedure returned a code other than 0, or threw.
 
     code: what it returned, else 0. failures: how many tasks failed, of a bulk or of wait_all().
+    elements: begin and end of those elements of sliced arrays that are not done, where they are
+    known: of Poison, WorkerDied and Overran. node: of a Cluster's task or call, where it was.
     """
 
     code: int = 0
     failures: int = 1
+    elements: tuple[int, int] | None = None
+    node: str | None = None
 
 
 class DependencyFailed(TaskFailed):
@@ -174,6 +179,9 @@ CLASSES: dict[Status, type[LeveretError]] = {
 }
 
 
+_ELEMENTS = re.compile(r"' at elements \[(\d+), (\d+)\)")  # behind the procedure's name
+
+
 def make_error(
     code: int, message: str, argument: int, task_code: int, failures: int
 ) -> LeveretError:
@@ -185,4 +193,6 @@ def make_error(
     if isinstance(made, TaskFailed):
         made.code = task_code
         made.failures = max(failures, 1)
+        found = _ELEMENTS.search(message)
+        made.elements = (int(found[1]), int(found[2])) if found else None
     return made

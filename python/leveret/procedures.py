@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 _lock = threading.Lock()
 _defined: dict[tuple[int, str], _core.Procedure] = {}  # by address and signature
+_named: dict[tuple[int, str, str], _core.Procedure] = {}  # and those with other names, by these too
 _kept: list[object] = []  # functions and libraries: procedures live as long as the process
+_origins: dict[int, tuple[str, str]] = {}  # library and symbol of those that load() made, by id
 
 
 def _cffi_address(function: Any) -> int | None:
@@ -148,6 +150,8 @@ def procedure(function: object, signature: Signature, name: str | None = None) -
         known = _defined.get(key)
         if known is not None and name in (None, known.name):
             return known
+        if name is not None and (address, key[1], name) in _named:
+            return _named[address, key[1], name]
         if name is None:
             own = getattr(function, "__name__", None)
             name = f"{own if isinstance(own, str) else 'function'}@{address:x}"[:63]
@@ -164,6 +168,7 @@ def procedure(function: object, signature: Signature, name: str | None = None) -
         )
         _kept.append(function)
         _defined.setdefault(key, made)
+        _named[address, key[1], made.name] = made
         return made
 
 
@@ -190,10 +195,16 @@ def load(
     symbol), each naming the path. Loading runs the library's constructors: load what you trust.
     """
     function, address = symbol_of(path, symbol)
-    known = _defined.get((address, str(parse(signature))))
-    if known is not None and name is None:
-        return known
-    return procedure(function, signature, name or symbol)
+    made = _defined.get((address, str(parse(signature))))
+    if made is None or name is not None:
+        made = procedure(function, signature, name or symbol)
+    _origins[made.id] = (str(Path(path).absolute()), symbol)
+    return made
+
+
+def origin_of(made: _core.Procedure) -> tuple[str, str] | None:
+    """The library and the symbol of a procedure that load() made; None: it is of another kind."""
+    return _origins.get(made.id)
 
 
 def symbol_of(path: str | os.PathLike[str], symbol: str) -> tuple[CFuncPtr, int]:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +70,19 @@ def pid_of(_: object = None) -> int:
 def descriptors() -> int:
     """How many this process has open."""
     return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.fixture(scope="session")
+def dask_client() -> Iterator[Any]:
+    """A client of two Dask workers over TCP, for tests that leave both as they were."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+        ) as local,
+        distributed.Client(local) as client,
+    ):
+        yield client
 
 
 @pytest.fixture(params=["threads", "sim", "processes"])

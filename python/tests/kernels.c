@@ -1,6 +1,7 @@
 /* Procedures for the tests: plain C functions of many shapes. */
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -102,5 +103,30 @@ int wait_for_flag(const volatile int32_t* flag) {
   const time_t end = time(NULL) + 10;
   while (!*flag)
     if (time(NULL) > end) return 99;
+  return 0;
+}
+
+/* Ends its process for a negative element; ends the task with a code for an infinite one. */
+int root_or_crash(const double* x, double* y, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    if (x[i] < 0) abort();
+    if (x[i] > 1e300) return 7;
+    y[i] = 2 * x[i];
+  }
+  return 0;
+}
+
+void add_one(double* y, size_t n) {
+  for (size_t i = 0; i < n; ++i) y[i] += 1;
+}
+
+/* Waits until a file is there, at most ten seconds, and adds one; `path` ends with 0. */
+int wait_for_file(const uint8_t* path, double* y, size_t n) {
+  const time_t end = time(NULL) + 10;
+  FILE* file = NULL;
+  while ((file = fopen((const char*)path, "r")) == NULL)
+    if (time(NULL) > end) return 99;
+  fclose(file);
+  add_one(y, n);
   return 0;
 }

@@ -158,3 +158,10 @@ def test_float_values_keep_their_bits(threads: leveret.Runtime, library: Path) -
         doubled, _ = threads.submit(two, value).result()
         assert struct.pack("d", doubled) == struct.pack("d", 2 * value)
     assert sys.float_info.max * 2 == threads.submit(two, 1e308).result()[0]
+
+
+def test_a_second_name_may_be_asked_for_again(library: Path) -> None:
+    first = leveret.load(library, "narrow", "i1, u1, i2, u2, i4, u4, result i8")
+    other = leveret.load(library, "narrow", "i1, u1, i2, u2, i4, u4, result i8", name="narrow-too")
+    again = leveret.load(library, "narrow", "i1, u1, i2, u2, i4, u4, result i8", name="narrow-too")
+    assert other is again and other is not first

@@ -146,6 +146,7 @@ class Mapping:
         self.calls: deque[Part] = deque()  # in the order of the items, where that is wanted
         self.redo: deque[Part] = deque()
         self.is_closed = False
+        self.asked: Part | None = None  # the one that is waited for
         self.is_asked = False  # whether somebody has asked for a result
         self.ended: BaseException | None = None  # why it was withdrawn
         self.is_enlisted = False  # among the pool's sources; with its lock
@@ -305,7 +306,11 @@ class Mapping:
             if self.is_over():
                 return None
             self.pool.sources.feed(self)  # also when workers have no room: to wait for
-        part = self.calls.popleft()
+            if self.pool.port.has_finished:
+                self.pool.port.drain()
+        self.asked = part = self.calls.popleft()
+        if self.is_closed:  # by another thread: what has not begun never will
+            part.cancel()
         try:
             part.exception(left())
         except BaseException:
@@ -316,10 +321,11 @@ class Mapping:
         return part
 
     def close(self) -> None:
-        """Takes back what no worker has."""
+        """Takes back what no worker has. Thread safety: any thread, besides the one that asks."""
         self.is_closed = True
-        for part in self.calls:
-            part.cancel()
+        for part in (*list(self.calls), self.asked):
+            if part is not None:
+                part.cancel()
 
 
 def time_left(timeout: float | None) -> Callable[[], float | None]:

@@ -1,0 +1,244 @@
+"""Dask distributed as the engine.
+
+1. Pieces are tasks of Client.map(); Dask chooses the worker, where the data is if there is some.
+2. When one is done, Dask's callback thread notes it; all that are noted are gathered at once by a
+   coroutine on the client's loop. So nothing here waits for one piece.
+3. A worker that dies takes its pieces with it. Dask runs them elsewhere; those that it gives up
+   (KilledWorker) are told as lost, and the driver sends them again.
+4. A cancelled key that nobody here has cancelled: the scheduler is gone, or was restarted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import Closed, LeveretError, Status
+from . import node
+from .engine import Sent, Tell, Told, kept
+from .names import NodeSettings, unavailable, versions
+from .plugin import NodePlugin, check_nodes
+
+POLL_SECONDS = 0.5  # how often the number of workers is asked for
+
+
+def told_of(report: Any) -> Any:
+    """A report without the outputs, which stay on their node."""
+    return report._replace(outputs=())
+
+
+class DaskEngine:
+    """A distributed.Client as the engine: Dask's workers are the nodes."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.lock = threading.Lock()
+        self.futures: dict[str, Any] = {}
+        self.staying: dict[str, Any] = {}
+        self.noted: list[tuple[str, Any]] = []
+        self.is_collecting = False
+        self.refused: set[str] = set()
+        self.threads: dict[str, int] = {}
+        self.is_closed = False
+
+    def open(self, settings: NodeSettings, tell: Tell) -> None:
+        client = self.client
+        if client.asynchronous:
+            raise TypeError(
+                "client: an asynchronous Client has no call that waits; give a Cluster one that "
+                "was made without asynchronous=True"
+            )
+        self.check_open()
+        self.cluster, self.tell = settings.cluster, tell
+        self.threads = dict(client.nthreads())
+        check_nodes(client)
+        self.plugin = NodePlugin(settings, versions())
+        client.register_plugin(self.plugin)
+        client.loop.add_callback(self._watch)
+
+    def check_open(self) -> None:
+        if self.client.status not in ("running", "connecting"):
+            state = self.client.status
+            text = f"client: it is {state}; make a new distributed.Client, and a Cluster with it"
+            raise Closed(text, Status.CLOSED)
+
+    def name(self) -> str:
+        scheduler = getattr(self.client, "scheduler", None)
+        return str(getattr(scheduler, "address", "") or "the scheduler")
+
+    async def _watch(self) -> None:
+        """Keeps the number of workers up to date."""
+        while not self.is_closed and self.client.status in ("running", "connecting"):
+            with contextlib.suppress(Exception):
+                self.threads = dict(await self.client.nthreads())
+            await asyncio.sleep(POLL_SECONDS)
+
+    def slots(self) -> int:
+        return sum(n for each, n in dict(self.threads).items() if each not in self.refused)
+
+    def nodes(self) -> list[str]:
+        return [each for each in dict(self.threads) if each not in self.refused]
+
+    def refuse(self, node: str) -> bool:
+        self.refused.add(node)
+        return node in self.threads
+
+    # Pieces.
+
+    def send(self, pieces: list[Sent]) -> None:
+        try:
+            self.check_open()
+        except LeveretError as error:
+            self.tell([Told(piece.key, error=error) for piece in pieces])
+            return
+        for alike in _alike(pieces):
+            self._send(alike)
+
+    def _send(self, pieces: list[Sent]) -> None:
+        """Pieces with equally many arguments and one priority."""
+        first = pieces[0]
+        where = {"workers": self.nodes()} if self.refused else {}
+        keys = [piece.key for piece in pieces]
+        columns = list(zip(*(piece.arguments for piece in pieces)))
+        found = self.client.map(
+            node.perform, *columns, key=keys, pure=False, priority=first.priority, **where
+        )
+        if first.stays:
+            self.staying.update(zip(keys, found))
+            names = [f"{key}-told" for key in keys]
+            found = self.client.map(
+                told_of, found, key=names, pure=False, priority=first.priority, **where
+            )
+        for key, future in zip(keys, found):
+            self.futures[key] = future
+            future.add_done_callback(functools.partial(self._note, key))
+
+    def _note(self, key: str, future: Any) -> None:
+        """On Dask's callback thread."""
+        with self.lock:
+            self.noted.append((key, future))
+            if self.is_collecting:
+                return
+            self.is_collecting = True
+        self.client.loop.add_callback(self._collect)
+
+    async def _collect(self) -> None:
+        while True:
+            with self.lock:
+                noted, self.noted = self.noted, []
+                if not noted:
+                    self.is_collecting = False
+                    return
+            told = [self._without_result(key, each) for key, each in noted if not _is_done(each)]
+            done = [(key, each) for key, each in noted if _is_done(each)]
+            told += await self._gathered(done)
+            for each in told:
+                self.futures.pop(each.key, None)
+            self.tell(told)
+
+    async def _gathered(self, done: list[tuple[str, Any]]) -> list[Told]:
+        if not done:
+            return []
+        try:
+            reports = await self.client.gather([each for _, each in done], asynchronous=True)
+        except Exception as error:
+            if len(done) > 1:  # one of them: its worker died with the result, say
+                return [told for each in done for told in await self._gathered([each])]
+            key, future = done[0]
+            return [self._without_result(key, future, error)]
+        return [
+            Told(key, report=report, handle=self.staying.pop(key, None))
+            for (key, _), report in zip(done, reports)
+        ]
+
+    def _without_result(self, key: str, future: Any, error: Any = None) -> Told:
+        error = error or getattr(future._state, "exception", None)
+        name = type(error).__name__
+        self.staying.pop(key, None)
+        if name == "KilledWorker":
+            return Told(key, error=error, is_lost=True)
+        if future.status in ("cancelled", "lost") or "Cancelled" in name:
+            reason = getattr(error, "reason", None) or ""
+            return Told(key, error=self._cancelled(str(reason)))
+        return Told(key, error=error or RuntimeError(f"the engine lost {key}"))
+
+    def _cancelled(self, reason: str) -> LeveretError:
+        if "lost dependencies" in reason:
+            return unavailable(
+                "data that was scattered, or left on its node, went with that node; scatter it "
+                "again"
+            )
+        if "connection" in reason or self.client.status != "running":
+            return unavailable(
+                f"the connection to {self.name()} was lost, and with its scheduler all that was "
+                "under way; make a new Client and a new Cluster, and submit again"
+            )
+        why = reason or "a restart"
+        return unavailable(f"{self.name()} has cancelled what was under way ({why}); submit again")
+
+    def take_back(self, keys: Iterable[str]) -> None:
+        found = [self.futures.pop(key) for key in list(keys) if key in self.futures]
+        if found and self.client.status == "running":
+            self.client.loop.add_callback(self._cancel, found)
+
+    async def _cancel(self, futures: list[Any]) -> None:
+        with contextlib.suppress(Exception):
+            await self.client.cancel(futures, asynchronous=True)
+
+    def end(self, job: str) -> None:
+        if self.client.status == "running":
+            self.client.loop.add_callback(self._end, job)
+
+    async def _end(self, job: str) -> None:
+        with contextlib.suppress(Exception):
+            await self.client.run(node.end_job, self.cluster, job, on_error="ignore")
+
+    # Data.
+
+    def scatter(self, parts: list[Any]) -> list[Any]:
+        """Neighbours go to the same node."""
+        nodes = sorted(self.nodes())
+        if not nodes:
+            raise unavailable(f"no worker has come to {self.name()} that data could be sent to")
+        made: list[Any] = []
+        for index, worker in enumerate(nodes):
+            first, last = (len(parts) * i // len(nodes) for i in (index, index + 1))
+            if last > first:
+                made += self.client.scatter(parts[first:last], workers=[worker], hash=False)
+        return made
+
+    def output(self, handle: Any, index: int) -> Any:
+        return self.client.submit(kept, handle, index, pure=False)
+
+    def gather(self, handles: list[Any]) -> list[Any]:
+        try:
+            return list(self.client.gather(handles))
+        except Exception as error:
+            name = type(error).__name__
+            if "Cancelled" in name or "lost" in str(error):
+                reason = getattr(error, "reason", None) or "lost dependencies"
+                raise self._cancelled(str(reason)) from error
+            raise
+
+    def close(self) -> None:
+        self.is_closed = True
+        if self.client.status == "running":
+            with contextlib.suppress(Exception):
+                self.client.unregister_worker_plugin(self.plugin.name)
+
+
+def _is_done(future: Any) -> bool:
+    return bool(future.status == "finished")
+
+
+def _alike(pieces: list[Sent]) -> Iterable[list[Sent]]:
+    """Groups that one Client.map() can take."""
+    groups: dict[tuple[int, int, bool], list[Sent]] = {}
+    for piece in pieces:
+        about = len(piece.arguments), piece.priority, piece.stays
+        groups.setdefault(about, []).append(piece)
+    return groups.values()

@@ -1,0 +1,206 @@
+"""The driver: one thread that cuts jobs into pieces, sends them, and takes in what comes back.
+
+1. Whoever submits, and the engine when it tells of pieces, puts an event into the inbox.
+2. The driver takes all events there are, then fills the engine up to what its pace allows.
+3. A piece whose node was lost goes back to its job, and is sent again; so is one whose node lacks
+   a library or a job's head, with what it lacks.
+So jobs need no lock: only this thread touches them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from typing import Callable
+
+from ..errors import Closed, Status, WorkerDied
+from .engine import Engine, Sent, Told
+from .job import Job, Piece, cancelled
+from .names import NodeSettings, unavailable, versions
+
+TICK_SECONDS = 0.2  # how often a driver that has work looks whether there are nodes
+LOSSES_MAX = 20  # nodes that may die with one piece; who is always there is no bystander
+TRIES_MAX = 1000  # a piece that is asked for again so often gets nowhere
+
+
+class Driver:
+    """See the file's head. wait_for_nodes: seconds that work may wait when there is no node."""
+
+    def __init__(self, engine: Engine, settings: NodeSettings, wait_for_nodes: float) -> None:
+        self.engine = engine
+        self.settings = settings
+        self.wait_for_nodes = wait_for_nodes
+        self.inbox: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self.jobs: list[Job] = []
+        self.pieces: dict[str, Piece] = {}  # under way, by key
+        self.reached = time.monotonic()  # when there was a node last
+        self.why_refused = ""
+        self.versions = tuple(versions())
+        self.is_stopped = False
+        engine.open(settings, self.tell)
+        self.thread = threading.Thread(target=self._run, name="leveret-cluster", daemon=True)
+        self.thread.start()
+
+    # For other threads.
+
+    def add(self, job: Job) -> None:
+        self.call(lambda: self._add(job))
+
+    def cancel(self, job: Job, error: BaseException | None = None) -> None:
+        """Takes back what waits, and ends what runs, wherever the engine reaches it."""
+        self.call(lambda: self._cancel(job, error or cancelled()))
+
+    def call(self, function: Callable[[], object]) -> None:
+        self.inbox.put(function)
+
+    def tell(self, told: list[Told]) -> None:
+        self.call(lambda: self._take_in(told))
+
+    def stop(self) -> None:
+        """Ends the thread, with all jobs that have not ended."""
+        self.inbox.put(None)
+        self.thread.join()
+
+    # The driver's own thread.
+
+    def _run(self) -> None:
+        while not self.is_stopped:
+            self._wait()
+            with contextlib.suppress(queue.Empty):
+                while not self.is_stopped:
+                    self._do(self.inbox.get_nowait())
+            if not self.is_stopped:
+                self._fill()
+        for job in list(self.jobs):
+            self._cancel(job, Closed("the Cluster was closed", Status.CLOSED))
+
+    def _wait(self) -> None:
+        with contextlib.suppress(queue.Empty):
+            self._do(self.inbox.get(timeout=TICK_SECONDS if self.jobs else None))
+
+    def _do(self, event: Callable[[], object] | None) -> None:
+        if event is None:
+            self.is_stopped = True
+        else:
+            event()
+
+    def _add(self, job: Job) -> None:
+        if not self.jobs:
+            self.reached = time.monotonic()
+        place = next((i for i, j in enumerate(self.jobs) if j.priority < job.priority), None)
+        self.jobs.insert(len(self.jobs) if place is None else place, job)
+        self._settle(job)
+
+    def _settle(self, job: Job) -> None:
+        """Forgets a job that has ended."""
+        job.look_for_end()
+        if job.finished.is_set() and job in self.jobs:
+            self.jobs.remove(job)
+
+    def _fill(self) -> None:
+        """Sends what the engine may have. A job whose data cannot be had fails alone."""
+        slots = self.engine.slots()
+        if slots:
+            self.reached = time.monotonic()
+        else:
+            # Some is sent all the same: an engine that starts nodes for work must see it.
+            self._look_for_nodes()
+            slots = 1
+        nodes = max(1, len(self.engine.nodes()))
+        for job in list(self.jobs):
+            if not job.is_ready():
+                self._settle(job)
+                continue
+            room = job.pace.ahead(slots) - len(self.pieces)
+            sent: list[Sent] = []
+            try:
+                while len(sent) < room and (piece := job.take(nodes, slots)) is not None:
+                    self.pieces[piece.key] = piece
+                    sent.append(self._sent(piece))
+                if sent:
+                    self.engine.send(sent)
+            except BaseException as error:  # of an iterable, a pickler, an array of the user's
+                self._cancel(job, error)
+            self._settle(job)
+
+    def _sent(self, piece: Piece) -> Sent:
+        job = piece.job
+        parcels = {**job.parcels, **piece.parcels}
+        piece.parcels = {}
+        bounds = piece.begin, piece.end
+        about = self.versions, tuple(self.settings), job.key, bounds, parcels
+        return Sent(piece.key, (*about, *job.arrays(piece)), job.priority, job.stays)
+
+    def _look_for_nodes(self) -> None:
+        if not self.jobs or time.monotonic() - self.reached < self.wait_for_nodes:
+            return
+        if self.why_refused:
+            text = f"no node can take part: {self.why_refused}"
+        else:
+            name = self.engine.name()
+            text = (
+                f"no worker has come to {name} in {self.wait_for_nodes:g} s; start one, for "
+                f"example: dask worker {name}"
+            )
+        for job in list(self.jobs):
+            self._cancel(job, unavailable(text))
+
+    def _cancel(self, job: Job, error: BaseException) -> None:
+        if job.finished.is_set():
+            return
+        keys = list(job.under_way)
+        for key in keys:
+            self.pieces.pop(key, None)
+        job.under_way.clear()
+        job.again.clear()
+        with contextlib.suppress(Exception):  # the engine may be the one that is gone
+            self.engine.take_back(keys)
+            if keys:
+                self.engine.end(job.key)
+        job.finish(error)
+        self._settle(job)
+
+    def _take_in(self, told: list[Told]) -> None:
+        for each in told:
+            piece = self.pieces.pop(each.key, None)
+            if piece is None or piece.job.under_way.pop(each.key, None) is None:
+                continue  # it was taken back
+            try:
+                self._judge(piece, each)
+            except BaseException as error:
+                self._cancel(piece.job, error)
+            self._settle(piece.job)
+
+    def _judge(self, piece: Piece, told: Told) -> None:
+        job, report = piece.job, told.report
+        if report is None:
+            return self._without_report(piece, told)
+        if report.kind == "done":
+            return job.land(piece, report, told.handle)
+        if report.kind == "missing":
+            for key in report.lacks:
+                data = job.parcel(key)
+                if data is not None:
+                    piece.parcels[key] = data
+        elif report.kind == "refused":
+            self.why_refused = report.why
+            if not self.engine.refuse(report.node) or not self.engine.slots():
+                return self._cancel(job, unavailable(report.why))
+        if piece.tries > TRIES_MAX:
+            return self._cancel(job, unavailable(f"no node runs a piece: {report.why}"))
+        return job.again.append(piece)
+
+    def _without_report(self, piece: Piece, told: Told) -> None:
+        job = piece.job
+        if not told.is_lost:
+            error = told.error
+            assert error is not None
+            return self._cancel(job, error)
+        piece.losses += 1
+        job.lost += 1
+        if piece.losses < LOSSES_MAX:
+            return job.again.append(piece)
+        text = f"elements [{piece.begin}, {piece.end}) were on {LOSSES_MAX} nodes that died"
+        return self._cancel(job, WorkerDied(text, Status.WORKER_DIED))

@@ -1,0 +1,116 @@
+"""Libraries by their content: what is sent to a node is named by a hash, and loaded once.
+
+1. The driver remembers of which file each procedure is, and reads it when a cluster first uses it.
+2. A node that lacks the content is sent it, and writes it to a folder of this process.
+3. A process that has the file already, as the driver's own, uses that one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from .. import _core, procedures
+from ..errors import InvalidArgument, Status
+from .names import ProcedureName
+
+_lock = threading.Lock()
+_contents: dict[str, bytes] = {}  # of libraries that were read here, by hash
+_paths: dict[str, str] = {}  # where a content lies, by hash
+_made: dict[ProcedureName, _core.Procedure] = {}
+_folders: list[str] = []
+
+
+def content_of(key: str) -> bytes | None:
+    """The library with this hash, if this process has read it."""
+    return _contents.get(key)
+
+
+def _read(path: str) -> str:
+    data = Path(path).read_bytes()
+    key = hashlib.sha256(data).hexdigest()
+    with _lock:
+        _contents[key] = data
+        _paths.setdefault(key, path)
+    return key
+
+
+def name_of(procedure: Any) -> ProcedureName:
+    """How nodes know a procedure. Raises TypeError and InvalidArgument for what they cannot have.
+
+    Cost: reads the library.
+    """
+    if not isinstance(procedure, _core.Procedure):
+        raise TypeError(
+            "procedure must be a Procedure, made with Cluster.load(), leveret.load() or "
+            f"leveret.builtin(), not {type(procedure).__name__}"
+        )
+    origin = procedures.origin_of(procedure)
+    if origin is not None:
+        path, symbol = origin
+        return ProcedureName(procedure.name, procedure.signature, _read(path), symbol)
+    with contextlib.suppress(ValueError):
+        name = procedure.name.removeprefix("leveret.")
+        if _core.builtin(name).id == procedure.id:
+            return ProcedureName(name, procedure.signature)
+    raise InvalidArgument(
+        f"procedure '{procedure.name}' is known by its address, which means nothing on another "
+        "computer; put the function into a shared library, and use Cluster.load()",
+        Status.BAD_PROCEDURE,
+    )
+
+
+def keep(key: str, data: bytes, folder: str | None) -> None:
+    """Writes a library that was sent here. Raises ValueError when its content is not its hash's."""
+    if hashlib.sha256(data).hexdigest() != key:
+        raise ValueError(f"a library arrived with another content than its hash {key[:12]} says")
+    with _lock:
+        if key in _paths and os.path.exists(_paths[key]):  # noqa: PTH110
+            return
+        if not _folders or not os.path.isdir(_folders[-1]):  # noqa: PTH112
+            _folders.append(tempfile.mkdtemp(prefix="leveret-", dir=folder))
+        path = f"{_folders[-1]}/{key[:16]}.so"
+        Path(path).write_bytes(data)
+        _paths[key] = path
+
+
+def has(key: str) -> bool:
+    path = _paths.get(key)
+    return path is not None and os.path.exists(path)  # noqa: PTH110
+
+
+def procedure_of(name: ProcedureName) -> _core.Procedure:
+    """The procedure in this process; its library is here. Raises what load() raises."""
+    if not name.library:
+        return _core.builtin(name.name)
+    with _lock:
+        made = _made.get(name)
+    if made is None:
+        path = _paths[name.library]
+        made = _load(path, name, name.name)
+        with _lock:
+            made = _made.setdefault(name, made)
+    return made
+
+
+def _load(path: str, name: ProcedureName, called: str) -> _core.Procedure:
+    try:
+        return procedures.load(path, name.symbol, name.signature, called)
+    except InvalidArgument as error:
+        if error.status != Status.EXISTS:
+            raise
+        # Another version of the library has it: this one's name tells them apart.
+        return _load(path, name, f"{called[:54]}@{name.library[:8]}")
+
+
+@atexit.register
+def _remove_folders() -> None:
+    for folder in _folders:
+        shutil.rmtree(folder, ignore_errors=True)

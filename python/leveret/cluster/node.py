@@ -1,0 +1,315 @@
+"""A node: what runs pieces in a process of the engine, on one executor with its worker processes.
+
+The engine calls perform() for each piece, on any of its threads. A node is opened by the first
+piece of its cluster that comes here, or by the engine's plugin before, and closed by the plugin,
+by the driver, or with the process. What it must know, jobs' heads and libraries, it keeps; what
+it lacks it asks for by a report that says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import socket
+import sys
+import threading
+import time
+from collections import OrderedDict
+from concurrent.futures import CancelledError
+from typing import Any
+
+from .. import _core
+from ..errors import Cancelled, Closed, InvalidArgument, LeveretError, PoolDown
+from ..executor import ProcessExecutor
+from ..runtime import Runtime
+from . import libraries
+from .batches import run_calls
+from .names import Head, NodeSettings, Report, Versions, difference, unavailable, versions
+from .pieces import Slice
+
+HEADS_MAX = 256  # jobs whose head a node keeps
+ENDED_MAX = 4096  # jobs that were ended: what comes of them later is not begun
+
+_lock = threading.Lock()
+_nodes: dict[tuple[str, str], Node] = {}  # by cluster and address
+
+
+def engine_worker() -> Any:
+    """The Dask worker whose task this thread runs, or None."""
+    if "distributed.worker" not in sys.modules:
+        return None
+    from distributed import get_worker
+
+    try:
+        return get_worker()
+    except ValueError:
+        return None
+
+
+def address_here(worker: Any) -> str:
+    """The name of this node: the Dask worker's address, or computer and process."""
+    return str(worker.address) if worker is not None else f"{socket.gethostname()}:{os.getpid()}"
+
+
+class Node:
+    """An executor, and the pieces that run on it. Thread safety: any thread."""
+
+    def __init__(self, settings: NodeSettings, address: str, share: int, memory: int) -> None:
+        """share: processes when the settings do not say; memory: bytes for all of them, 0: any."""
+        processes = settings.processes or share
+        limit = settings.worker_memory
+        if limit is None:
+            limit = memory // processes
+        self.address = address
+        self.pid = os.getpid()
+        self.lock = threading.Lock()
+        self.running: dict[str, set[Any]] = {}  # tickets and futures, by job
+        self.ended: OrderedDict[str, None] = OrderedDict()
+        self.heads: OrderedDict[str, Head] = OrderedDict()
+        self.done = self.failed = 0
+        self.seconds = 0.0
+        self.is_closed = False
+        self._options = {"worker_memory": limit, **dict(settings.options)}
+        self._processes = processes
+        self._pool = settings.pool
+        self._executor: ProcessExecutor | None = None
+        self._runtime: Runtime | None = None
+
+    @property
+    def executor(self) -> ProcessExecutor:
+        """The worker processes for calls; new ones when the last ones could not go on."""
+        with self.lock:
+            if self.is_closed:
+                raise Closed("the node is closed")
+            broken = self._executor is not None and self._executor._pool.broken is not None
+            if self._executor is None or broken:
+                self._executor = ProcessExecutor(self._processes, **self._options)
+            return self._executor
+
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime for tasks: that of the executor, or one that shares a pool's workers."""
+        if self._pool is None:
+            return self.executor._pool.runtime
+        with self.lock:
+            if self._runtime is None and not self.is_closed:
+                memory = self._options["worker_memory"]
+                self._runtime = Runtime(
+                    "processes", self._processes, pool=self._pool, worker_memory=memory
+                )
+            if self._runtime is None:
+                raise Closed("the node is closed")
+            return self._runtime
+
+    @contextlib.contextmanager
+    def watched(self, job: str, one: Any) -> Any:
+        """While a ticket or future of the job runs, end() finds it."""
+        with self.lock:
+            is_ended = job in self.ended or self.is_closed
+            self.running.setdefault(job, set()).add(one)
+        try:
+            if is_ended:
+                _end(one)
+            yield one
+        finally:
+            with self.lock:
+                mine = self.running[job]
+                mine.discard(one)
+                if not mine:
+                    del self.running[job]
+
+    def end(self, job: str) -> None:
+        """Ends what runs of a job, with the worker processes; what comes later is not begun."""
+        with self.lock:
+            self.ended[job] = None
+            while len(self.ended) > ENDED_MAX:
+                self.ended.popitem(last=False)
+            found = list(self.running.get(job, ()))
+        for one in found:
+            _end(one)
+
+    def close(self) -> None:
+        """Ends what runs, and the worker processes."""
+        with self.lock:
+            self.is_closed = True
+            found = [each for job in self.running.values() for each in job]
+            executor, runtime = self._executor, self._runtime
+        if self.pid != os.getpid():
+            return
+        for one in found:
+            _end(one)
+        if runtime is not None:
+            runtime.close(cancel_waiting=True)
+        if executor is not None:
+            executor.terminate_workers()
+            executor.shutdown(wait=True)
+
+    # Pieces.
+
+    def learn(self, parcels: dict[str, bytes], folder: str | None) -> None:
+        """Keeps the heads and libraries that came with a piece."""
+        for key, data in parcels.items():
+            if key.startswith("job:"):
+                with self.lock:
+                    known = key in self.heads
+                if not known:
+                    head = pickle.loads(data)
+                    with self.lock:
+                        self.heads[key] = head
+                        while len(self.heads) > HEADS_MAX:
+                            self.heads.popitem(last=False)
+            else:
+                libraries.keep(key, data, folder)
+
+    def lacks(self, key: str) -> tuple[str, ...]:
+        """What must be sent before pieces of this job can run here."""
+        head = self.heads.get(key)
+        if head is None:
+            return (key,)
+        library = head.procedure.library if head.procedure is not None else ""
+        return (library,) if library and not libraries.has(library) else ()
+
+    def run(self, key: str, piece: tuple[int, int], arrays: tuple[Any, ...]) -> Report:
+        """Runs a piece whose head is here."""
+        head = self.heads[key]
+        if key in self.ended:
+            return Report("again", self.address, why="the job was ended")
+        if head.procedure is None:
+            return run_calls(self, head, arrays[0])
+        try:
+            procedure = libraries.procedure_of(head.procedure)
+        except (OSError, InvalidArgument) as error:
+            why = f"library of '{head.procedure.name}' cannot be used on {self.address}: {error}"
+            return Report("refused", self.address, why=why)
+        begin, end = piece
+        slice_ = Slice(head, procedure, begin, end, arrays, self._submitter(key))
+        start = time.perf_counter()
+        slice_.run()
+        seconds = time.perf_counter() - start
+        self.note(seconds, len(slice_.failures))
+        return Report("done", self.address, seconds, tuple(slice_.outputs), tuple(slice_.failures))
+
+    def deaths(self) -> int:
+        """Worker processes that have died."""
+        with contextlib.suppress(LeveretError):
+            if self._executor is not None:
+                return self._executor._pool.runtime.counters()["deaths"]
+        return 0
+
+    def note(self, seconds: float, failures: int) -> None:
+        with self.lock:
+            self.done += 1
+            self.failed += failures
+            self.seconds += seconds
+
+    def _submitter(self, key: str) -> Any:
+        runtime = self.runtime
+
+        class Watched:
+            def __init__(ticket, *args: Any, **options: Any) -> None:  # noqa: N805
+                ticket.one = runtime.submit(*args, **options)
+
+            def wait(ticket) -> None:  # noqa: N805
+                with self.watched(key, ticket.one):
+                    ticket.one.wait()
+
+        return Watched
+
+
+def _end(one: Any) -> None:
+    """Ends a ticket or a future wherever it is."""
+    with contextlib.suppress(LeveretError):
+        one.end() if isinstance(one, _core.Ticket) else one.cancel()
+
+
+def node_of(settings: NodeSettings, worker: Any) -> Node:
+    """The node of this cluster here; opened if there is none."""
+    key = settings.cluster, address_here(worker)
+    with _lock:
+        node = _nodes.get(key)
+        if node is None or node.is_closed or node.pid != os.getpid():
+            share, memory = share_of(worker)
+            node = _nodes[key] = Node(settings, key[1], share, memory)
+    return node
+
+
+def share_of(worker: Any) -> tuple[int, int]:
+    """Processes and bytes that the engine lets this node have."""
+    if worker is None:
+        return _core.available_cores(), 0
+    return max(1, worker.state.nthreads), int(worker.memory_manager.memory_limit or 0)
+
+
+def known_node(cluster: str, worker: Any) -> Node | None:
+    return _nodes.get((cluster, address_here(worker)))
+
+
+def perform(
+    wanted: tuple[str, str, str],
+    settings: tuple[Any, ...],
+    job: str,
+    piece: tuple[int, int],
+    parcels: dict[str, bytes],
+    *arrays: Any,
+) -> Report:
+    """What the engine runs for a piece. Failures of the piece itself are in the report."""
+    worker = engine_worker()
+    address = address_here(worker)
+    if _core.worker_index() is not None:
+        why = f"{address} runs Dask's tasks in processes of Leveret (register(default=True))"
+        return Report("refused", address, why=f"{why}; a Cluster needs its threads")
+    differs = difference(Versions(*wanted), versions(), address)
+    if differs is not None:
+        return Report("refused", address, why=differs)
+    node = node_of(NodeSettings(*settings), worker)
+    folder = worker.local_directory if worker is not None else None
+    try:
+        node.learn(parcels, folder)
+        lacks = node.lacks(job)
+        if lacks:
+            return Report("missing", address, lacks=lacks)
+        return node.run(job, piece, arrays)
+    except (Cancelled, Closed, PoolDown, CancelledError) as error:
+        return Report("again", address, why=str(error))
+
+
+def counters(address: str) -> dict[str, Any]:
+    """What the nodes at this address have done, summed over clusters."""
+    found = [node for key, node in list(_nodes.items()) if key[1] == address]
+    return {
+        "pieces": sum(node.done for node in found),
+        "failed": sum(node.failed for node in found),
+        "seconds": round(sum(node.seconds for node in found), 3),
+        "deaths": sum(node.deaths() for node in found),
+        "running": sum(len(each) for node in found for each in list(node.running.values())),
+    }
+
+
+def end_job(cluster: str, job: str, dask_worker: Any = None) -> None:
+    """Ends what runs of a job on this node. dask_worker: given by Dask's Client.run()."""
+    for (name, _), node in list(_nodes.items()):
+        if name == cluster and (dask_worker is None or node.address == dask_worker.address):
+            node.end(job)
+
+
+def close_nodes(cluster: str, address: str | None = None) -> None:
+    """Closes the nodes of a cluster in this process: all, or the one with this address."""
+    with _lock:
+        keys = [key for key in _nodes if key[0] == cluster and address in (None, key[1])]
+        found = [_nodes.pop(key) for key in keys]
+    for node in found:
+        node.close()
+
+
+def about(dask_worker: Any = None) -> tuple[str, str, str]:
+    """The versions here, for Dask's Client.run()."""
+    return tuple(versions())  # type: ignore[return-value]
+
+
+def check_versions(wanted: Versions, found: dict[str, Any]) -> None:
+    """Raises Unavailable with a sentence about the first node that cannot take part."""
+    for node, there in sorted(found.items()):
+        differs = difference(wanted, Versions(*there), node)
+        if differs is not None:
+            raise unavailable(differs)

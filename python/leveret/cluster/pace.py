@@ -1,0 +1,49 @@
+"""How large pieces are: by what their elements took before.
+
+A piece should take about `aim` seconds, so that what the engine spends on it does not count. Each
+node gets four or more, and what comes last is smaller, so that all nodes end at the same time.
+"""
+
+from __future__ import annotations
+
+PER_NODE = 4  # pieces of a job for each node, at least
+FIRST_SHARE = 8  # while nothing is known: pieces for each slot, of the whole
+SMALLEST = 0.05  # of the aim: what comes last is not cut finer
+NEWEST = 0.3  # what the latest piece counts in the average
+AHEAD_SECONDS = 0.25  # of work that each slot has waiting, while others are on their way
+AHEAD_MIN, AHEAD_MAX = 2, 24  # pieces for each slot
+
+
+class Pace:
+    """What elements of one procedure or function take. Not thread safe: the driver's alone."""
+
+    def __init__(self, aim: float) -> None:
+        self.aim = aim
+        self.seconds = 0.0  # of one element; 0: not known
+        self.piece_seconds = 0.0
+
+    def note(self, elements: int, seconds: float) -> None:
+        if elements <= 0:
+            return
+        each = max(seconds, 1e-7) / elements
+        self.seconds += (each - self.seconds) * (NEWEST if self.seconds else 1.0)
+        self.piece_seconds += (seconds - self.piece_seconds) * (NEWEST if self.piece_seconds else 1)
+
+    def size(self, left: int, total: int, nodes: int, slots: int, most: int) -> int:
+        """Elements of the next piece, of `left` that are left; at most `most`, 1 at least."""
+        nodes, slots = max(1, nodes), max(1, slots)
+        share = -(-total // (PER_NODE * nodes))
+        tail = -(-left // (2 * slots))
+        if not self.seconds:
+            wanted = -(-total // (FIRST_SHARE * slots))
+        else:
+            wanted = int(self.aim / self.seconds)
+            tail = max(tail, int(SMALLEST * self.aim / self.seconds))
+        return max(1, min(wanted, share, tail, most, left))
+
+    def ahead(self, slots: int) -> int:
+        """How many pieces may be under way on all nodes together."""
+        if not self.piece_seconds:
+            return AHEAD_MIN * slots
+        each = int(AHEAD_SECONDS / self.piece_seconds)
+        return slots * max(AHEAD_MIN, min(AHEAD_MAX, each))

@@ -1,0 +1,196 @@
+"""What is asked of arguments before anything is sent: as Runtime.submit() does, in its words.
+
+What is left to the nodes is what needs the whole of it there: numbers that do not fit their type,
+and lengths that a signature asks for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .._core import Procedure, Sliced
+from ..errors import InvalidArgument, Status
+from ..signature import FAR, MEMORY, Parameter, parse
+from .array import ClusterArray
+from .task_job import Cut
+
+GIVEN = ("value", "range", *MEMORY)
+
+
+class Plan(NamedTuple):
+    """arguments: for the head, one for each that the caller passes. cuts: those that are
+    cut. length: of each along its first axis."""
+
+    arguments: tuple[tuple[str, Any], ...]
+    cuts: list[Cut]
+    length: int
+
+
+def plan(procedure: Procedure, args: tuple[Any, ...]) -> Plan:
+    """Checks a call. Raises TypeError, ValueError and InvalidArgument that name the argument."""
+    parameters = _given(procedure)
+    if len(args) != len(parameters):
+        raise TypeError(
+            f"procedure '{procedure.name}' takes {len(parameters)} arguments from its caller "
+            f'("{procedure.signature}"), {len(args)} given'
+        )
+    arguments: list[tuple[str, Any]] = []
+    cuts: list[Cut] = []
+    counts: dict[int, int] = {}
+    for index, (parameter, given) in enumerate(zip(parameters, args)):
+        where = f"argument {index} ({parameter})"
+        if parameter.what == "value":
+            arguments.append(("value", _number(where, given)))
+        elif parameter.what == "range":
+            begin, end = _range(where, given)
+            arguments.append(("range", begin))
+            counts[index] = end - begin
+        elif isinstance(given, Sliced):
+            array = _array(where, parameter, given.array)
+            arguments.append((parameter.what, None))
+            cuts.append(Cut(parameter.what, array, index))
+            counts[index] = array.shape[0]
+        else:
+            arguments.append(("whole", _whole(index, where, parameter, given)))
+    _check_counts(counts)
+    _check_places(cuts)
+    return Plan(tuple(arguments), cuts, next(iter(counts.values())))
+
+
+def _given(procedure: Procedure) -> list[Parameter]:
+    """The parameters that a caller passes."""
+    parameters = parse(procedure.signature).parameters
+    name = f"procedure '{procedure.name}'"
+    for each in parameters:
+        if each.what in FAR or each.what == "task":
+            raise InvalidArgument(
+                f"{name} takes far memory ('{each}'), which is that of one computer; pass what it "
+                "needs as sliced arrays, or submit it to a Runtime",
+                Status.NOT_SUPPORTED,
+            )
+        if each.what == "result":
+            raise InvalidArgument(
+                f"{name} hands back a value ('{each}'), and each slice would have its own; let it "
+                "write to an array that is sliced",
+                Status.NOT_SUPPORTED,
+            )
+    return [each for each in parameters if each.what in GIVEN]
+
+
+def _number(where: str, given: Any) -> Any:
+    if isinstance(given, (Sliced, ClusterArray)) or not (
+        hasattr(given, "__index__") or hasattr(given, "__float__")
+    ):
+        raise TypeError(f"{where}: expected a number, got {type(given).__name__}")
+    return given.item() if hasattr(given, "item") else given
+
+
+def _range(where: str, given: Any) -> tuple[int, int]:
+    if isinstance(given, int):
+        given = (0, given)
+    elif isinstance(given, range):
+        if given.step != 1:
+            raise ValueError(f"{where}: a range needs step 1")
+        given = (given.start, given.stop)
+    if not (isinstance(given, tuple) and len(given) == 2):
+        kind = type(given).__name__
+        raise TypeError(f"{where}: expected range(begin, end), (begin, end) or n, got {kind}")
+    if given[1] < given[0]:
+        raise ValueError(f"{where}: the range ends before it begins")
+    return given
+
+
+def _array(where: str, parameter: Parameter, given: Any) -> Any:
+    """The memory of an argument; raises for what the procedure cannot take."""
+    import numpy as np
+
+    writes = parameter.what != "in"
+    if isinstance(given, ClusterArray):
+        array: Any = given
+        if given.cluster.closed:
+            raise InvalidArgument(f"{where}: the Cluster that has this array is closed")
+    elif isinstance(given, np.ndarray):
+        array = given
+    elif hasattr(given, "__array__") or hasattr(given, "__dlpack__"):
+        from ..arrays import memory_of
+
+        array = memory_of(given, writes)
+    else:
+        kind = type(given).__name__
+        raise TypeError(
+            f"{where}: expected an array, got {kind}; use numpy.asarray(x, '{parameter.code}')"
+        )
+    held = f"{array.dtype.kind}{array.dtype.itemsize}"
+    if held != parameter.code or not array.dtype.isnative:
+        raise TypeError(
+            f"{where}: the array holds {held}, the procedure takes {parameter.code}; convert it "
+            f"with a.astype('{parameter.code}')"
+        )
+    if not array.shape:
+        raise ValueError(f"{where}: the array has no axis along which it could be cut")
+    if writes and isinstance(array, np.ndarray) and not array.flags.writeable:
+        raise BufferError(f"{where}: the array is read-only, and the procedure writes it")
+    return array
+
+
+def _whole(index: int, where: str, parameter: Parameter, given: Any) -> Any:
+    if parameter.what != "in":
+        raise InvalidArgument(
+            f"argument {index}: an output of a task on a Cluster must be sliced, or its slices "
+            "would share it; pass leveret.sliced(a)"
+        )
+    if isinstance(given, ClusterArray):
+        raise InvalidArgument(
+            f"argument {index}: an array that lies on the nodes is in chunks; pass "
+            "leveret.sliced(a), or a.gather() to send all of it to each"
+        )
+    return _array(where, parameter, given)
+
+
+def _check_counts(counts: dict[int, int]) -> None:
+    if not counts:
+        raise InvalidArgument(
+            "no argument is sliced: a Cluster cuts arrays into slices for its nodes; wrap those "
+            "that go together in leveret.sliced(), or submit a task that runs whole to a Runtime"
+        )
+    first = next(iter(counts))
+    for index, count in counts.items():
+        if count != counts[first]:
+            raise InvalidArgument(
+                f"argument {index}: {count} slices, but argument {first} has {counts[first]}; "
+                "sliced arguments must have equally many",
+                Status.BAD_ARGUMENT,
+                index,
+            )
+
+
+def _check_places(cuts: list[Cut]) -> None:
+    """Where arrays lie: chunks alike, outputs all in one place, and no output twice in memory."""
+    import numpy as np
+
+    lying = [each for each in cuts if isinstance(each.array, ClusterArray)]
+    for each in lying[1:]:
+        if each.array.bounds != lying[0].array.bounds:
+            raise InvalidArgument(
+                f"argument {each.place}: its chunks begin elsewhere than those of argument "
+                f"{lying[0].place}; make it with empty_like()"
+            )
+    outputs = [each for each in cuts if each.kind != "in"]
+    here = [each for each in outputs if each not in lying]
+    if here and len(here) < len(outputs):
+        raise InvalidArgument(
+            f"argument {here[0].place}: an output here, and others on the nodes; let all of them "
+            "lie on the nodes (Cluster.empty_like), or none"
+        )
+    for each in outputs:
+        for other in cuts:
+            if other.place == each.place or type(other.array) is not type(each.array):
+                continue
+            is_same = other.array is each.array
+            if is_same or (each in here and np.may_share_memory(each.array, other.array)):
+                raise InvalidArgument(
+                    f"argument {each.place}: an output that shares memory with argument "
+                    f"{other.place}; slices are sent and land at any time: pass a copy",
+                    Status.OVERLAP,
+                    each.place,
+                )

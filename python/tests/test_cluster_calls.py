@@ -1,0 +1,213 @@
+"""Cluster.map(), and leveret.dask.register(): Python calls in processes that may crash."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluster_functions import crash_at_7, fail_at_3, rest, sum_below
+from conftest import needs_processes
+
+import leveret
+from leveret import Cluster, ProcessExecutor
+
+pytestmark = needs_processes
+
+
+@pytest.fixture(params=["dask", "threads"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    if request.param == "dask":
+        with Cluster(request.getfixturevalue("dask_client"), processes=1) as opened:
+            yield opened
+        return
+    with ThreadPoolExecutor(2) as threads, Cluster(threads, processes=1) as opened:
+        yield opened
+
+
+def test_results_in_order(cluster: Cluster) -> None:
+    offset = 5
+    assert list(cluster.map(lambda x: x + offset, range(5000))) == list(range(5, 5005))
+    assert list(cluster.map(pow, [2, 3, 4], (3, 2, 1))) == [8, 9, 4]
+    assert list(cluster.map(abs, [])) == []
+    assert list(cluster.map(abs, range(100), chunksize=7)) == list(range(100))
+
+
+def test_poison_in_its_place(cluster: Cluster) -> None:
+    found = list(cluster.map(crash_at_7, range(30), on_poison="return"))
+    bad = found.pop(7)
+    assert found == [x * x for x in range(30) if x != 7]
+    assert isinstance(bad, leveret.Poison) and bad.node is not None
+    assert "crash_at_7(7)" in str(bad) and bad.node in str(bad)
+
+
+def test_poison_is_raised_after_what_came_before(cluster: Cluster) -> None:
+    results = cluster.map(crash_at_7, range(30))
+    assert list(itertools.islice(results, 7)) == [x * x for x in range(7)]
+    with pytest.raises(leveret.Poison, match=r"crash_at_7\(7\)"):
+        next(results)
+
+
+def test_exceptions_keep_class_and_traceback(cluster: Cluster) -> None:
+    found = list(cluster.map(fail_at_3, range(5), return_exceptions=True))
+    assert found[:3] == [0, 1, 2] and found[4] == 4
+    assert isinstance(found[3], KeyError) and "fail_at_3" in str(found[3].__cause__)
+    with pytest.raises(KeyError):
+        list(cluster.map(fail_at_3, range(5), on_poison="return"))
+
+
+def test_endless_iterables(cluster: Cluster) -> None:
+    results = cluster.map(abs, itertools.count(), buffersize=100)
+    assert list(itertools.islice(results, 1000)) == list(range(1000))
+    results.close()  # type: ignore[attr-defined]
+
+
+def test_what_an_iterable_raises(cluster: Cluster) -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        list(cluster.map(abs, items()))
+
+
+def test_leaving_early_ends_what_runs(cluster: Cluster) -> None:
+    for value in cluster.map(rest, [0.0] + [60.0] * 8, chunksize=1):
+        assert value is None
+        break
+    assert list(cluster.map(abs, [-1])) == [1]  # long before the others' minute
+
+
+def test_time_out(cluster: Cluster) -> None:
+    with pytest.raises(TimeoutError):
+        list(cluster.map(rest, [60.0], timeout=0.3))
+    assert list(cluster.map(abs, [-1])) == [1]
+
+
+def test_maps_of_several_threads(pool: ProcessExecutor) -> None:
+    """An executor of a node has batches of several threads at a time."""
+    found: list[bool] = []
+
+    def run() -> None:
+        found.extend(list(pool.map(sum_below, range(300))) == wanted for _ in range(40))
+
+    wanted = [sum_below(i) for i in range(300)]
+    threads = [threading.Thread(target=run, daemon=True) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+        assert not each.is_alive()
+    assert found == [True] * 160
+
+
+# Dask's own tasks.
+
+
+def test_annotated_tasks_are_crash_safe(dask_client: Any) -> None:
+    import dask
+
+    import leveret.dask
+
+    leveret.dask.register(dask_client, max_attempts=2)
+    with dask.annotate(executor="leveret"):
+        found = dask_client.map(crash_at_7, range(9))
+        worker = sorted(dask_client.nthreads())[0]
+        there = dask_client.submit(crash_at_7, 8, workers=[worker], pure=False)
+        delayed = dask.delayed(crash_at_7)(7)
+        with pytest.raises(leveret.Poison, match=r"crash_at_7\(7\)"):
+            delayed.compute(scheduler=dask_client)
+    assert there.result(60) == 64
+    with pytest.raises(leveret.Poison, match=r"^crash_at_7\(7\) ended its worker process"):
+        found[7].result(60)
+    del found[7]
+    assert [each.result(60) for each in found] == [0, 1, 4, 9, 16, 25, 36, 64]
+    pids = set(dask_client.run(os.getpid).values())
+    with dask.annotate(executor="leveret"):
+        assert dask_client.submit(os.getpid, pure=False).result(60) not in pids
+    assert set(dask_client.run(os.getpid).values()) == pids
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "error", "text"),
+    [
+        ("client", {"max_worker": 2}, TypeError, "did you mean 'max_workers'"),
+        ("client", {"name": "default"}, ValueError, "Dask's own"),
+        ("nothing", {}, TypeError, "must be a distributed.Client, not NoneType"),
+    ],
+)
+def test_register_refuses(
+    dask_client: Any, given: str, options: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    import leveret.dask
+
+    with pytest.raises(error, match=text):
+        leveret.dask.register(dask_client if given == "client" else None, **options)
+
+
+def test_any_executor_of_processes(library: Path) -> None:
+    """Nodes that are other processes are sent what they lack, and are gone with their executor."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    import numpy as np
+
+    spawn = multiprocessing.get_context("spawn")
+    processes = ProcessPoolExecutor(1, mp_context=spawn)
+    with processes, Cluster(processes, processes=1) as cluster:
+        add = cluster.load(library, "add_one", "inout f8, count(0)")
+        y = np.zeros(100)
+        cluster.submit(add, leveret.sliced(y)).wait(60)
+        assert (y == 1).all() and cluster.progress().failed == 0
+        assert list(cluster.map(abs, range(10))) == list(range(10))
+
+
+MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def mpi_launchers() -> list[str]:
+    """What may start MPI programs here; which one fits mpi4py only a trial tells."""
+    beside = Path(sys.executable).parent / "mpiexec"
+    found = [shutil.which("mpirun"), str(beside) if beside.exists() else None]
+    return [each for each in found if each is not None]
+
+
+def test_mpi4py_futures(library: Path, tmp_path: Path) -> None:
+    pytest.importorskip("mpi4py")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, numpy as np, leveret\n"
+        "from mpi4py import MPI\n"
+        "from mpi4py.futures import MPICommExecutor\n"
+        "if len(sys.argv) > 1:\n"
+        "    sys.exit(MPI.COMM_WORLD.size != 2)\n"
+        "with MPICommExecutor(root=0) as executor:\n"
+        "    if executor is not None:\n"
+        "        with leveret.Cluster(executor, processes=1) as cluster:\n"
+        f"            add = cluster.load({str(library)!r}, 'add_one', 'inout f8, count(0)')\n"
+        "            y = np.zeros(100)\n"
+        "            cluster.submit(add, leveret.sliced(y)).wait(60)\n"
+        "            assert (y == 1).all()\n"
+        "            print('done', list(cluster.map(abs, [-1, 2])), flush=True)\n"
+    )
+
+    def run(launcher: str, *args: str) -> subprocess.CompletedProcess[str]:
+        command = [launcher, "-n", "2", sys.executable, str(program), *args]
+        env = {**os.environ, **MPI}
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=100, check=False, env=env
+        )
+
+    launcher = next((each for each in mpi_launchers() if run(each, "try").returncode == 0), None)
+    if launcher is None:
+        pytest.skip("no mpirun here starts two ranks of mpi4py")
+    done = run(launcher)
+    assert "done [1, 2]" in done.stdout, done.stderr

@@ -1,0 +1,210 @@
+"""leveret.Cluster: what it refuses, and how it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+from conftest import needs_processes
+
+import leveret
+from leveret import Cluster, sliced
+from leveret.cluster import names
+
+pytestmark = needs_processes
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Cluster]:
+    with ThreadPoolExecutor(1) as threads, Cluster(threads, processes=1) as cluster:
+        yield cluster
+
+
+def ones(count: int = 4) -> Any:
+    return np.ones(count)
+
+
+def read_only() -> Any:
+    made = ones()
+    made.flags.writeable = False
+    return made
+
+
+SHARED = np.ones(8)
+
+CALLS: list[tuple[str, Callable[[Cluster], tuple[Any, ...]], type[Exception], str]] = [
+    ("copy", lambda c: (ones(), ones()), leveret.InvalidArgument, "argument 1: an output"),
+    ("read", lambda c: (1.0, ones()), leveret.InvalidArgument, "no argument is sliced"),
+    ("copy", lambda c: (sliced(ones()), ones()), leveret.InvalidArgument, "must be sliced"),
+    (
+        "copy",
+        lambda c: (sliced(ones(4)), sliced(ones(5))),
+        leveret.InvalidArgument,
+        "argument 1: 5 slices, but argument 0 has 4",
+    ),
+    ("copy", lambda c: (sliced(ones()),), TypeError, "takes 2 arguments from its caller"),
+    (
+        "copy",
+        lambda c: (sliced(ones()), sliced(np.ones(4, "f4"))),
+        TypeError,
+        r"argument 1 \(out f8\): the array holds f4.*astype\('f8'\)",
+    ),
+    ("copy", lambda c: (sliced([1]), sliced(ones())), TypeError, "expected an array, got list"),
+    ("copy", lambda c: (sliced(ones()), sliced(read_only())), BufferError, "argument 1.*read-only"),
+    ("copy", lambda c: (sliced(np.ones(())), sliced(ones())), ValueError, "no axis"),
+    (
+        "copy",
+        lambda c: (sliced(SHARED[:4]), sliced(SHARED[2:6])),
+        leveret.InvalidArgument,
+        "argument 1: an output that shares memory with argument 0",
+    ),
+    (
+        "copy",
+        lambda c: (sliced(c.scatter(ones(8), 2)), sliced(c.scatter(ones(8), 4))),
+        leveret.InvalidArgument,
+        "argument 1: its chunks begin elsewhere",
+    ),
+    ("copy", lambda c: (c.scatter(ones(8)), sliced(ones(8))), leveret.InvalidArgument, "in chunks"),
+    ("read", lambda c: ("x", sliced(ones())), TypeError, r"argument 0 \(f8\): expected a number"),
+    ("far", lambda c: (sliced(ones()), sliced(ones())), leveret.InvalidArgument, "far memory"),
+    ("result", lambda c: (sliced(ones()),), leveret.InvalidArgument, "hands back a value"),
+]
+
+
+@pytest.mark.parametrize(("procedure", "args", "error", "text"), CALLS)
+def test_submit_refuses(
+    opened: Cluster,
+    library: Path,
+    procedure: str,
+    args: Callable[[Cluster], tuple[Any, ...]],
+    error: type[Exception],
+    text: str,
+) -> None:
+    made = {
+        "copy": ("root_or_crash", "in f8, out f8, count(0) -> int"),
+        "read": ("axpy_f4", "f8, in f8, count(1)"),
+        "far": ("narrow", "in f8, far in f8, task"),
+        "result": ("increment", "in f8, result i8"),
+    }[procedure]
+    name = f"refused-{procedure}"
+    with pytest.raises(error, match=text):
+        opened.submit(opened.load(library, *made, name=name), *args(opened))
+    assert opened.progress().under_way == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "text"),
+    [
+        ({"after": [1]}, TypeError, "after must be tickets of a Cluster, not int"),
+        ({"grain": -1}, ValueError, "grain must be >= 0"),
+        ({"priority": 1.5}, TypeError, "priority must be an integer"),
+        ({"task_timeout": -1}, ValueError, "time limit"),
+    ],
+)
+def test_options_of_submit(
+    opened: Cluster, given: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        opened.submit(leveret.builtin("scale"), 2.0, sliced(ones()), **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "text"),
+    [
+        ({"process": 1}, TypeError, "no option 'process'; did you mean 'processes'"),
+        ({"processes": -1}, ValueError, "processes must be >= 0"),
+        ({"processes": 1.5}, TypeError, "processes must be an integer"),
+        ({"slice_seconds": 0}, ValueError, "slice_seconds must be a number of seconds > 0"),
+        ({"pool": 3}, TypeError, "pool must be a name"),
+    ],
+)
+def test_options_of_a_cluster(given: dict[str, Any], error: type[Exception], text: str) -> None:
+    with ThreadPoolExecutor(1) as threads, pytest.raises(error, match=text):
+        Cluster(threads, **given)
+
+
+def test_procedures_without_a_library(opened: Cluster) -> None:
+    import ctypes
+
+    function = ctypes.CFUNCTYPE(None)(lambda: None)
+    nameless = leveret.procedure(function, "inout f8")
+    with pytest.raises(leveret.InvalidArgument, match=r"known by its address.*Cluster\.load"):
+        opened.submit(nameless, sliced(ones()))
+    with pytest.raises(TypeError, match="procedure must be a Procedure"):
+        opened.submit("copy", sliced(ones()))  # type: ignore[arg-type]
+
+
+def test_no_engine() -> None:
+    with pytest.raises(TypeError, match=r"distributed\.Client or a concurrent\.futures\.Executor"):
+        Cluster(None)
+
+
+def test_closed_things(library: Path) -> None:
+    threads = ThreadPoolExecutor(1)
+    with Cluster(threads) as cluster:
+        data = cluster.scatter(ones())
+    for refused in (
+        lambda: cluster.submit(leveret.builtin("scale"), 2.0, sliced(ones())),
+        lambda: cluster.map(abs, [1]),
+        lambda: cluster.scatter(ones()),
+        data.gather,
+    ):
+        with pytest.raises(leveret.Closed, match="closed"):
+            refused()
+    assert "closed" in repr(cluster)
+    cluster.close()
+    threads.shutdown()
+    with pytest.raises(leveret.Closed, match="the executor is shut down"):
+        Cluster(threads)
+
+
+def test_an_executor_that_is_shut_down_meanwhile() -> None:
+    threads = ThreadPoolExecutor(1)
+    with Cluster(threads) as cluster:
+        threads.shutdown()
+        ticket = cluster.submit(leveret.builtin("scale"), 2.0, sliced(ones()))
+        with pytest.raises(leveret.Closed, match="takes no more work"):
+            ticket.wait(30)
+
+
+def test_a_closed_client(dask_client: Any) -> None:
+    import distributed
+
+    client = distributed.Client(dask_client.scheduler.address)
+    cluster = Cluster(client)
+    client.close()
+    ticket = cluster.submit(leveret.builtin("scale"), 2.0, sliced(ones()))
+    with pytest.raises(leveret.Closed, match=r"it is closed; make a new distributed\.Client"):
+        ticket.wait(30)
+    cluster.close()
+    with pytest.raises(leveret.Closed, match=r"make a new distributed\.Client"):
+        Cluster(client)
+
+
+def test_versions_that_differ() -> None:
+    here = names.versions()
+    there = here._replace(leveret="0.0.1")
+    said = names.difference(here, there, "tcp://a")
+    assert said is not None and "tcp://a has leveret 0.0.1, and the driver has" in said
+    assert names.difference(here, here, "tcp://a") is None
+
+
+def test_a_node_of_another_version_is_left_out(
+    dask_client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All are, here: the driver says that it is of another version than they."""
+    from leveret.cluster import driver, plugin
+
+    other = names.versions()._replace(leveret="9.9.9")
+    monkeypatch.setattr(driver, "versions", lambda: other)
+    with Cluster(dask_client) as cluster:
+        ticket = cluster.submit(leveret.builtin("scale"), 2.0, sliced(ones()))
+        with pytest.raises(leveret.Unavailable, match=r"has leveret .* driver has 9\.9\.9"):
+            ticket.wait(30)
+    monkeypatch.setattr(plugin, "versions", lambda: other)
+    with pytest.raises(leveret.Unavailable, match="install the same on every node"):
+        Cluster(dask_client)
