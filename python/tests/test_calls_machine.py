@@ -168,6 +168,7 @@ class Machine(RuleBasedStateMachine):
     @rule(value=small)
     def change(self, value: int) -> None:
         self.counter.n += value
+        self.array = self.array.copy()  # arguments must not be changed until their calls are done
         self.array[0] += value
         self.space["K"] = value
         self.space["n"] += 1
