@@ -11,6 +11,7 @@
 
 #include "leveret_apps/aes.hpp"
 #include "leveret_apps/barnes_hut.hpp"
+#include "leveret_apps/fft.hpp"
 #include "leveret_apps/likelihood.hpp"
 #include "leveret_apps/list_ranking.hpp"
 #include "leveret_apps/lu.hpp"
@@ -20,11 +21,11 @@ namespace {
 
 constexpr const char* usage =
     "usage: leveret-app mandelbrot|lu-columns|lu-blocks|lu-graph|barnes-hut|likelihood|aes|\n"
-    "                   list-ranking [option ...]\n"
+    "                   list-ranking|fft|saxpy|sgemv|conv2d [option ...]\n"
     "  --machine NAME   threads (default), sim, ...\n"
     "  --workers N      0: one less than the cores (default)\n"
     "  --contexts N     tasks that a worker has under way; 0: Leveret chooses (default)\n"
-    "  --n N            rows of the picture or matrix, bodies, sites, bytes, or nodes\n"
+    "  --n N            rows of the picture or matrix, bodies, sites, bytes, nodes, or elements\n"
     "  --tasks N        mandelbrot: tasks of a frame; lu-columns: columns of a task (0: all);\n"
     "                   lu-blocks, lu-graph: rows of a block; barnes-hut: bodies of a task;\n"
     "                   likelihood: tasks of a node; aes, list-ranking: tasks of a step\n"
@@ -221,6 +222,20 @@ verdict list_ranking(lev::runtime& runtime, const command_line& line) {
   return {report.seconds, report.serial_seconds, report.error, report.correct};
 }
 
+verdict arrays(lev::runtime& runtime, const command_line& line,
+               leveret_apps::array_report (*run)(lev::runtime&,
+                                                 const leveret_apps::array_options&)) {
+  leveret_apps::array_options options;
+  if (line.n != 0) options.n = line.n;
+  if (line.tasks >= 0) options.cut.tasks = static_cast<unsigned>(line.tasks);
+  if (line.steps != 0) options.steps = static_cast<unsigned>(line.steps);
+  options.cut.dice = line.dice;
+  options.seed = line.config.seed;
+  options.check = line.check;
+  const auto report = run(runtime, options);
+  return {report.seconds, report.serial_seconds, report.error, report.correct};
+}
+
 // Returns false for an unknown name.
 bool run(lev::runtime& runtime, const command_line& line, verdict& result) {
   using leveret_apps::lu_schedule;
@@ -242,6 +257,14 @@ bool run(lev::runtime& runtime, const command_line& line, verdict& result) {
     result = aes(runtime, line);
   } else if (is("list-ranking")) {
     result = list_ranking(runtime, line);
+  } else if (is("fft")) {
+    result = arrays(runtime, line, &leveret_apps::run_fft);
+  } else if (is("saxpy")) {
+    result = arrays(runtime, line, &leveret_apps::run_saxpy);
+  } else if (is("sgemv")) {
+    result = arrays(runtime, line, &leveret_apps::run_sgemv);
+  } else if (is("conv2d")) {
+    result = arrays(runtime, line, &leveret_apps::run_conv2d);
   } else {
     return false;
   }

@@ -152,6 +152,11 @@ struct direct {
   operator lev::out<T>() const noexcept { return {m.data, m.row_size, 1, m.stride_bytes}; }
 };
 
+template <class T>
+direct<T> as_direct(const lev::memory<T>& m) noexcept {
+  return {m};
+}
+
 // What to do with a procedure, its body and its arguments.
 constexpr auto as_task = [](auto procedure, auto*, const auto&... arguments) {
   lev::descriptor task = lev::pack(procedure, arguments...);
@@ -159,7 +164,7 @@ constexpr auto as_task = [](auto procedure, auto*, const auto&... arguments) {
   return task;
 };
 constexpr auto at_once = [](auto, auto* body, const auto&... arguments) {
-  body(direct{arguments}...);
+  body(as_direct(arguments)...);
 };
 
 [[noreturn]] void refuse(const std::string& what) {

@@ -12,29 +12,41 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from . import _core
+from .app_reports import Report, at_least
+from .array_apps import ArrayReport, conv2d, fft, saxpy, sgemv
+
+__all__ = [
+    "GTR_EXCHANGE",
+    "GTR_FREQUENCY",
+    "AesReport",
+    "ArrayReport",
+    "BarnesHutReport",
+    "LikelihoodData",
+    "LikelihoodReport",
+    "ListRankingReport",
+    "LuReport",
+    "MandelbrotReport",
+    "Report",
+    "aes",
+    "barnes_hut",
+    "conv2d",
+    "fft",
+    "likelihood",
+    "likelihood_data",
+    "likelihood_of_sites",
+    "list_ranking",
+    "lu",
+    "mandelbrot",
+    "mandelbrot_picture",
+    "saxpy",
+    "sgemv",
+]
 
 if TYPE_CHECKING:  # a worker process imports this package, and NumPy only when it needs it
     from collections.abc import Sequence
 
     import numpy as np
     import numpy.typing as npt
-
-
-@dataclass(frozen=True)
-class Report:
-    """What all applications report. tasks counts pieces of diced tasks too."""
-
-    app: str
-    seconds: float
-    serial_seconds: float
-    error: float
-    correct: bool
-    tasks: int
-
-    @property
-    def speed_up(self) -> float:
-        """Serial time over the runtime's time; 0 when the reference was not run."""
-        return self.serial_seconds / self.seconds if self.seconds > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -76,17 +88,11 @@ class ListRankingReport(Report):
     sublists: int
 
 
-def _at_least(low: int, **values: int) -> None:
-    for name, value in values.items():
-        if not low <= value < 2**32:
-            raise ValueError(f"{name} must be {low} or more, not {value}")
-
-
 def _check_picture(width: int, height: int, iterations: int, tasks: int | None) -> int:
     """Returns the number of tasks: 128, as in the paper, or fewer for a small picture."""
     if tasks is None:
         tasks = max(1, min(128, height))
-    _at_least(1, width=width, height=height, iterations=iterations, tasks=tasks)
+    at_least(1, width=width, height=height, iterations=iterations, tasks=tasks)
     if iterations > 65535:
         raise ValueError(f"iterations must be at most 65535, not {iterations}")
     if tasks > height:
@@ -113,7 +119,7 @@ def mandelbrot(
     local store and may not be diced.
     """
     tasks = _check_picture(width, height, iterations, tasks)
-    _at_least(1, frames=frames)
+    at_least(1, frames=frames)
     before = runtime.counters()["submitted"]
     report = _core.run_mandelbrot(
         runtime,
@@ -175,8 +181,8 @@ def lu(
     columns_per_task: of an update task; 0 is one task for all columns, which the dicer cuts.
     blocks: by blocks of `block` columns, with `dependencies` instead of phases if asked.
     """
-    _at_least(1, n=n, block=block)
-    _at_least(0, columns_per_task=columns_per_task)
+    at_least(1, n=n, block=block)
+    at_least(0, columns_per_task=columns_per_task)
     if n > 65536:
         raise ValueError(f"n must be at most 65536, not {n}")
     report = _core.run_lu(
@@ -210,7 +216,7 @@ def barnes_hut(
     theta: a cell is taken as one point when its side is less than theta times its distance; at
     most 0.7. set_bodies: bodies a force task updates.
     """
-    _at_least(1, bodies=bodies, steps=steps, set_bodies=set_bodies)
+    at_least(1, bodies=bodies, steps=steps, set_bodies=set_bodies)
     if not 0.0 <= theta <= 0.7:
         raise ValueError(f"theta must be between 0 and 0.7, not {theta}")
     report = _core.run_barnes_hut(
@@ -247,7 +253,7 @@ GTR_FREQUENCY = (0.3, 0.2, 0.2, 0.3)
 def _check_species(species: int, sites: int) -> None:
     if not 2 <= species <= 4096:
         raise ValueError(f"species must be 2 to 4096, not {species}")
-    _at_least(1, sites=sites)
+    at_least(1, sites=sites)
     if species * sites > 2**31:
         raise ValueError(f"{species} species with {sites} sites are too big; at most 2**31 states")
 
@@ -270,7 +276,7 @@ def likelihood(
     is general and time-reversible, or Jukes and Cantor's, with four gamma categories.
     """
     _check_species(species, sites)
-    _at_least(1, tasks=tasks, steps=steps)
+    at_least(1, tasks=tasks, steps=steps)
     report = _core.run_likelihood(
         runtime,
         species=species,
@@ -318,7 +324,7 @@ def likelihood_of_sites(
     distribution. Raises ValueError for shapes, InvalidArgument for a tree, states or a model that
     make no sense.
     """
-    _at_least(1, tasks=tasks)
+    at_least(1, tasks=tasks)
     import numpy as np
 
     states = np.ascontiguousarray(data.states, np.uint8)
@@ -367,7 +373,7 @@ def aes(
     ):
         if value not in words:
             raise ValueError(f"{name} must be one of {', '.join(words)}, not {value!r}")
-    _at_least(1, tasks=tasks)
+    at_least(1, tasks=tasks)
     if not 1 <= n <= 2**40:
         raise ValueError(f"n must be 1 to 2**40 bytes, not {n}")
     if mode == "ecb" and n % 16 != 0:
@@ -409,8 +415,8 @@ def list_ranking(
     a worker has on their way. cuts: places where lists are cut into sublists, one walk each.
     `processes` cannot run it (Unavailable).
     """
-    _at_least(1, nodes=nodes, lists=lists, tasks=tasks)
-    _at_least(0, cuts=cuts)
+    at_least(1, nodes=nodes, lists=lists, tasks=tasks)
+    at_least(0, cuts=cuts)
     if nodes > 2**32 - 2:
         raise ValueError(f"nodes must be at most 2**32 - 2, not {nodes}")
     if lists > nodes:

@@ -105,6 +105,16 @@ class LikelihoodDict(TypedDict):
     tasks: int
 
 
+class ArrayDict(TypedDict):
+    """What run_fft(), run_saxpy(), run_sgemv() and run_conv2d() report."""
+
+    seconds: float
+    serial_seconds: float
+    error: float
+    correct: bool
+    tasks: int
+
+
 class AesDict(TypedDict):
     """What run_aes() reports."""
 

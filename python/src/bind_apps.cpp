@@ -2,6 +2,7 @@
 #include <nanobind/ndarray.h>
 #include <leveret_apps/aes.hpp>
 #include <leveret_apps/barnes_hut.hpp>
+#include <leveret_apps/fft.hpp>
 #include <leveret_apps/likelihood.hpp>
 #include <leveret_apps/list_ranking.hpp>
 #include <leveret_apps/lu.hpp>
@@ -221,6 +222,64 @@ nb::dict run_aes(runtime_object& runtime, nb::kwargs o) {
   return d;
 }
 
+// fft, saxpy, sgemv and conv2d: `run` is one of the four.
+template <auto Run>
+nb::dict run_arrays(runtime_object& runtime, nb::kwargs o) {
+  leveret_apps::array_options options;
+  options.n = get<std::size_t>(o, "n");
+  options.cut.tasks = get<unsigned>(o, "tasks");
+  options.cut.dice = get<bool>(o, "dice");
+  options.steps = get<unsigned>(o, "steps");
+  options.seed = get<std::uint64_t>(o, "seed");
+  options.check = get<bool>(o, "check");
+  lev::runtime& r = runtime.runtime();
+  const auto report = without_gil([&] { return Run(r, options); });
+  nb::dict d = outcome_of(report);
+  d["tasks"] = report.tasks;
+  return d;
+}
+
+using floats_in = array_of<const float, nb::ndim<1>>;
+using floats_out = array_of<float, nb::ndim<1>>;
+using matrix_in = array_of<const float, nb::ndim<2>>;
+
+leveret_apps::array_cut cut_of(nb::kwargs o) {
+  return {get<unsigned>(o, "tasks"), get<bool>(o, "dice")};
+}
+
+// The arrays of the next four have shapes that fit: leveret/array_apps.py sees to it.
+void array_saxpy(runtime_object& runtime, float a, floats_in x, floats_out y, nb::kwargs o) {
+  lev::runtime& r = runtime.runtime();
+  const auto cut = cut_of(o);
+  without_gil([&] { leveret_apps::saxpy(r, cut, x.size(), a, x.data(), y.data()); });
+}
+
+void array_sgemv(runtime_object& runtime, matrix_in matrix, floats_in x, floats_out y,
+                 nb::kwargs o) {
+  lev::runtime& r = runtime.runtime();
+  const auto cut = cut_of(o);
+  without_gil([&] {
+    leveret_apps::sgemv(r, cut, matrix.shape(0), matrix.shape(1), matrix.data(), x.data(),
+                        y.data());
+  });
+}
+
+void array_conv2d(runtime_object& runtime, matrix_in picture, matrix_in weights,
+                  array_of<float, nb::ndim<2>> to) {
+  lev::runtime& r = runtime.runtime();
+  without_gil([&] {
+    leveret_apps::conv2d(r, picture.shape(0), picture.shape(1), weights.shape(0), picture.data(),
+                         weights.data(), to.data());
+  });
+}
+
+void array_fft(runtime_object& runtime, array_of<float, nb::shape<-1, 2>> points, nb::kwargs o) {
+  lev::runtime& r = runtime.runtime();
+  const auto cut = cut_of(o);
+  auto* const all = reinterpret_cast<leveret_apps::complex_float*>(points.data());
+  without_gil([&] { leveret_apps::fft(r, cut, points.shape(0), all); });
+}
+
 nb::dict run_list_ranking(runtime_object& runtime, nb::kwargs o) {
   leveret_apps::list_ranking_options options;
   options.nodes = get<std::size_t>(o, "nodes");
@@ -253,6 +312,20 @@ void bind_apps(nb::module_& m) {
         nb::arg("children"), nb::arg("lengths"), nb::arg("model"), nb::arg("logs"),
         nb::arg("tasks"), nb::arg("dice"));
   m.def("run_aes", &run_aes, nb::arg("runtime"), nb::arg("options"));
+  const auto def_run = [&m](const char* name, nb::dict (*run)(runtime_object&, nb::kwargs)) {
+    m.def(name, run, nb::arg("runtime"), nb::arg("options"));
+  };
+  def_run("run_fft", &run_arrays<&leveret_apps::run_fft>);
+  def_run("run_saxpy", &run_arrays<&leveret_apps::run_saxpy>);
+  def_run("run_sgemv", &run_arrays<&leveret_apps::run_sgemv>);
+  def_run("run_conv2d", &run_arrays<&leveret_apps::run_conv2d>);
+  m.def("array_saxpy", &array_saxpy, nb::arg("runtime"), nb::arg("a"), nb::arg("x"), nb::arg("y"),
+        nb::arg("options"));
+  m.def("array_sgemv", &array_sgemv, nb::arg("runtime"), nb::arg("matrix"), nb::arg("x"),
+        nb::arg("y"), nb::arg("options"));
+  m.def("array_conv2d", &array_conv2d, nb::arg("runtime"), nb::arg("picture"), nb::arg("weights"),
+        nb::arg("to"));
+  m.def("array_fft", &array_fft, nb::arg("runtime"), nb::arg("points"), nb::arg("options"));
   m.def("run_list_ranking", &run_list_ranking, nb::arg("runtime"), nb::arg("options"));
 }
 

@@ -51,6 +51,7 @@ def test_the_list_of_commands_says_what_they_say() -> None:
         ("run", "list-ranking", "--tasks", "0"),
         ("run", "likelihood", "--species", "1"),
         ("run", "lu", "--species", "40"),
+        ("run", "fft", "--n", "1000"),
         ("run", "list-ranking", "--out", "x.png"),
         ("run", "lu", "--n", "0"),
         ("run", "lu", "--n", "many"),
@@ -97,6 +98,10 @@ def test_info() -> None:
         ("lu", "--n", "64", "--tasks", "1", "--workers", "2"),
         ("barnes-hut", "--n", "600"),
         ("likelihood", "--n", "60", "--species", "40", "--frames", "2", "--tasks", "3"),
+        ("fft", "--n", "1024", "--tasks", "7", "--frames", "2"),
+        ("saxpy", "--n", "10007"),
+        ("sgemv", "--n", "65", "--no-dice"),
+        ("conv2d", "--n", "70"),
         ("aes", "--n", "10007", "--tasks", "3", "--pool", "test-cli"),
         ("list-ranking", "--n", "3000", "--tasks", "20", "--contexts", "3", "--no-dice"),
         ("barnes-hut", "--n", "600", "--frames", "2", "--tasks", "4", "--depth", "2"),
@@ -267,7 +272,15 @@ def test_demo(tmp_path: Path) -> None:
         "Mandelbrot, 128 tasks",
         "Mandelbrot, 1 task, whole",
     ]
-    assert names[3:] == ["LU by blocks", "Barnes-Hut", "Likelihood of a tree"]
+    assert names[3:] == [
+        "LU by blocks",
+        "Barnes-Hut",
+        "Likelihood of a tree",
+        "Fourier transform",
+        "SAXPY",
+        "SGEMV",
+        "CONV2D",
+    ]
     for file in facts["files"].values():
         assert Path(file).stat().st_size > 1000
     assert (out / "mandelbrot.png").read_bytes().startswith(b"\x89PNG")

@@ -4,6 +4,7 @@
     2. LU factorisation of a 1024 x 1024 matrix by blocks, with dependencies instead of barriers.
     3. Barnes-Hut: gravity between 10,000 bodies.
     4. The likelihood of a phylogenetic tree of 107 species, 4,000 sites each.
+    5. A Fourier transform in six steps, SAXPY, SGEMV, and CONV2D in blocks.
 
 Every result is compared with the serial reference before its time is reported. With --kill it is
 something else: see demo_kill.py.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Optional
@@ -24,6 +26,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from .. import apps
+from ..array_apps import DEFAULT_N, run_arrays
 from ..runtime import Runtime
 from .common import (
     FAILED,
@@ -57,10 +60,11 @@ class Plan:
     steps: int
     sites: int
     trees: int
+    steps_of_arrays: int
 
 
-FULL = Plan(3.0, 100, 1024, 5, 10_000, 8, 4_000, 20)
-QUICK = Plan(0.4, 2, 512, 1, 2_000, 2, 500, 2)
+FULL = Plan(3.0, 100, 1024, 5, 10_000, 8, 4_000, 20, 20)
+QUICK = Plan(0.4, 2, 512, 1, 2_000, 2, 500, 2, 2)
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,7 @@ class Demo:
         self.factor()
         self.move_bodies()
         self.compare_trees()
+        self.work_on_arrays()
 
     def draw_frames(self, name: str, tasks: int, dice: bool, frames: int) -> None:
         """Each frame is drawn serially, then by tasks: what slows the computer down slows both."""
@@ -153,6 +158,17 @@ class Demo:
             1,
             lambda: apps.likelihood(self.runtime, sites=sites, steps=trees, tasks=4),
         )
+
+    def work_on_arrays(self) -> None:
+        steps = self.plan.steps_of_arrays
+        for name, app in (
+            ("Fourier transform", "fft"),
+            ("SAXPY", "saxpy"),
+            ("SGEMV", "sgemv"),
+            ("CONV2D", "conv2d"),
+        ):
+            amount = f"n = {DEFAULT_N[app]}, {steps} times"
+            self.repeat(name, amount, 1, partial(run_arrays, self.runtime, app, steps=steps))
 
     def repeat(self, name: str, amount: str, times: int, once: Callable[[], apps.Report]) -> None:
         """Runs an application that checks itself; reports the sum."""

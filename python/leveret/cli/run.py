@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from .. import apps
+from ..array_apps import run_arrays
 from ..runtime import Runtime
 from .common import (
     FAILED,
@@ -26,7 +27,8 @@ from .common import (
 )
 from .missing import need_plot
 
-APPS = ("mandelbrot", "lu", "barnes-hut", "likelihood", "aes", "list-ranking")
+ARRAYS = ("fft", "saxpy", "sgemv", "conv2d")
+APPS = ("mandelbrot", "lu", "barnes-hut", "likelihood", "aes", "list-ranking", *ARRAYS)
 TRACE_EVENTS = 1 << 16  # per worker: a run of some seconds with tasks of 100 us
 
 
@@ -111,6 +113,9 @@ def run_app(runtime: Runtime, app: str, sizes: Sizes) -> apps.Report:
         return _run_barnes_hut(runtime, sizes)
     if app == "likelihood":
         return _run_likelihood(runtime, sizes)
+    if app in ARRAYS:
+        tasks, steps = sizes.tasks or 64, sizes.frames or 1
+        return run_arrays(runtime, app, n=sizes.n, tasks=tasks, steps=steps, dice=sizes.dice)
     if sizes.frames is not None:
         raise ValueError(f"--frames: {app} has no frames; repeat the command")
     others = {"lu": _run_lu, "aes": _run_aes, "list-ranking": _run_list_ranking}
@@ -215,8 +220,8 @@ def run(
     depth: int = typer.Option(0, help="Tasks looked ahead; 0: Leveret chooses."),
     contexts: int = typer.Option(0, help="Tasks a worker has under way; 0: Leveret chooses."),
     pool: Optional[str] = typer.Option(None, help="Share the workers of this pool (processes)."),
-    n: Optional[int] = typer.Option(None, help="Columns, bodies, sites, bytes, nodes, width."),
-    frames: Optional[int] = typer.Option(None, help="Frames, steps of time, or trees."),
+    n: Optional[int] = typer.Option(None, help="Columns, bodies, sites, bytes, elements."),
+    frames: Optional[int] = typer.Option(None, help="Frames, steps of time, trees, or times."),
     species: Optional[int] = typer.Option(None, help="Species (likelihood); 107."),
     local_store: int = typer.Option(256 << 10, help="Bytes of each worker's local store."),
     trace: Optional[Path] = typer.Option(None, help="Write a Chrome/Perfetto trace."),
