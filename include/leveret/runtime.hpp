@@ -158,6 +158,7 @@ namespace detail {
 core* open(const config& c);
 void close(core* runtime) noexcept;
 status close_within(core* runtime, std::int64_t timeout_ns, bool cancel_waiting) noexcept;
+status close_by_force(core* runtime, std::int64_t timeout_ns) noexcept;
 
 // A task's fixed part and its arguments, as the typed front leaves them on the caller's stack.
 struct draft {
@@ -304,10 +305,14 @@ class runtime {
   status make_mutex(mutex_id* id) noexcept;
 
   // close() refuses new tasks, then drains (or, with `cancel_waiting`, cancels what has not
-  // started) and stops the workers. Errors: timed_out (the runtime stays closing; call again),
-  // would_deadlock inside a task. A second call is a no-op.
-  status close(std::int64_t timeout_ns = forever, bool cancel_waiting = false) noexcept {
-    return detail::close_within(core_, timeout_ns, cancel_waiting);
+  // started) and stops the workers. `end_running` cancels, too, and ends what still runs when the
+  // time is over, as ticket::end() does: on `processes`; elsewhere bodies cannot be ended. Errors:
+  // timed_out (the runtime stays closing; call again), would_deadlock inside a task. A second call
+  // is a no-op.
+  status close(std::int64_t timeout_ns = forever, bool cancel_waiting = false,
+               bool end_running = false) noexcept {
+    return end_running ? detail::close_by_force(core_, timeout_ns)
+                       : detail::close_within(core_, timeout_ns, cancel_waiting);
   }
 
   unsigned workers() const noexcept;

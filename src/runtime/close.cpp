@@ -6,7 +6,7 @@
 //   2. With cancel_waiting, `cancelling` is set: tasks that have not started end with
 //   status::cancelled.
 //   3. Wait until every accepted task is complete. On a time-out the runtime stays as it is:
-//   nothing is lost, call again.
+//   nothing is lost, call again. Or, with end_running, worker processes are ended in their tasks.
 //   4. `stopping` is set and every worker woken; the machine is joined.
 //
 // In a process that was forked from the one that opened it there is nothing to close: nothing
@@ -49,6 +49,16 @@ status close_within(core* c, std::int64_t timeout_ns, bool cancel_waiting) noexc
   if (!wait_quiescent(*c, *self, deadline_after(*c, timeout_ns))) return status::timed_out;
   stop_workers(*c);
   return status::ok;
+}
+
+status close_by_force(core* c, std::int64_t timeout_ns) noexcept {
+  // Deaths are told within milliseconds, but a process in a call of the kernel may be late.
+  constexpr std::int64_t grace_ns = 10'000'000'000;
+  const status s = close_within(c, timeout_ns, true);
+  if (s != status::timed_out || c->remote == nullptr) return s;
+  c->ends_all.store(1, memory_order_relaxed);
+  end_posted(*c);
+  return close_within(c, grace_ns, true);
 }
 
 void close(core* c) noexcept {

@@ -104,6 +104,9 @@ struct engine {
   // Written by close(), read by workers: 1 when waiting tasks are to be cancelled. Publishes
   // nothing.
   atomic<std::uint32_t> cancelling{0};
+  // Written by close(), read by the service: 1 when tasks that run in other processes are to end.
+  // Publishes nothing: is_ending does.
+  atomic<std::uint32_t> ends_all{0};
   // Written by close(), read by workers: 1 when they are to return. Publishes nothing.
   atomic<std::uint32_t> stopping{0};
 

@@ -41,6 +41,7 @@ inline std::uint64_t word_of_whole(engine& e, const job& j) noexcept {
 
 // Whether somebody wants the task to end though it runs.
 inline bool is_to_end(engine& e, const job& j) noexcept {
+  if (e.ends_all.load(memory_order_relaxed) != 0) return true;
   const std::uint64_t w = word_of_whole(e, j);
   return (w & state_bits::end_asked) == state_bits::end_asked &&
          state_bits::phase(w) == state_bits::live;

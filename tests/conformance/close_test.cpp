@@ -27,6 +27,10 @@ class close_test : public machine_test {
 };
 LEV_ON_EVERY_MACHINE(close_test);
 
+class close_processes_test : public close_test {};
+LEV_ON_PROCESSES(close_processes_test);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(close_processes_test);  // none with TSan
+
 TEST_P(close_test, drains_what_was_submitted) {
   counter n = 0;
   runtime& r = open();
@@ -64,6 +68,42 @@ TEST_P(close_test, afterwards_submits_are_refused_and_tickets_still_tell) {
   EXPECT_EQ(wait(good).code, status::ok);
   EXPECT_EQ(wait(bad).code, status::task_failed);
   EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).code, status::ok);
+}
+
+const auto has_no_end = define("close.has_no_end", [](ref<counter> begun) {
+  ++*begun.to;
+  for (volatile bool goes_on = true; goes_on;) {
+  }
+});
+
+// Some of them run, in every worker there is; the others wait, for a worker, a mutex or each other.
+TEST_P(close_processes_test, ends_what_runs_when_the_time_is_over) {
+  runtime& r = open_parked();
+  counter begun = 0;
+  mutex_id m = 0;
+  ASSERT_EQ(r.make_mutex(&m), status::ok);
+  std::vector<ticket> t;
+  t.push_back(r.submit(options().locks(m), has_no_end, ref{&begun}));
+  for (unsigned i = 1; i < r.workers(); ++i) t.push_back(r.submit(has_no_end, ref{&begun}));
+  while (begun.load() < static_cast<int>(r.workers())) std::this_thread::yield();
+  for (int i = 0; i < 20; ++i) t.push_back(r.submit(has_no_end, ref{&begun}));
+  t.push_back(r.submit(options().locks(m), nothing));
+  ticket after = r.submit(options().after(t[0]), nothing);
+  EXPECT_EQ(r.close(1'000'000, true), status::timed_out);
+  EXPECT_EQ(r.close(1'000'000, false, true), status::ok);
+  for (ticket& one : t) EXPECT_EQ(wait(one).code, status::cancelled);
+  EXPECT_EQ(wait(after).code, status::dependency_failed);
+  EXPECT_EQ(begun, static_cast<int>(r.workers()));
+}
+
+TEST_P(close_test, a_body_that_cannot_be_ended_is_waited_for) {
+  if (is_remote()) GTEST_SKIP() << "it can";
+  runtime& r = open_parked();
+  {
+    gate g(r, r.workers());
+    EXPECT_EQ(r.close(0, false, true), status::timed_out);
+  }
+  EXPECT_EQ(r.close(wait_limit_ns(), false, true), status::ok);
 }
 
 TEST_P(close_test, a_bad_time_out_is_refused) {

@@ -64,6 +64,9 @@ bool has_remote_work(engine&) noexcept {
 void cancel_posted(engine&, participant&) noexcept {
   std::abort();
 }
+void end_posted(engine&) noexcept {
+  std::abort();
+}
 void attend(engine&, participant&) noexcept {
   std::abort();
 }
