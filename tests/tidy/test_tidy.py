@@ -169,6 +169,8 @@ CASES = [
     ("dead-code", 2, "src/base/x.hpp", "// x = f(y);", "//   x = f(y);"),
     ("dead-code", 2, "src/base/x.hpp", "// if (x) {", "// f() opens; g() says that no more come;"),
     ("white-space", 2, "src/base/x.hpp", "int x; ", "int x;"),
+    ("cited-file", 2, "src/base/x.hpp", "// See base/ring.md.", "// See unit/ring_test.cpp."),
+    ("cited-file", 1, "docs/x.md", "In `src/gone.cpp`.", "In `src/sync/gate.hpp`, not <sys/x.h>."),
     ("white-space", 2, "src/base/x.hpp", "\tint x;", "  int x;"),
     ("white-space", 2, "src/base/x.hpp", "int x;\r", "int x;"),
     ("file-size", 1, "docs/x.bin", "x" * (1 << 20), "x" * 1000 + "\n"),

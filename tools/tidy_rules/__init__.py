@@ -3,7 +3,7 @@
 A rule takes the whole tree (a tidy_rules.source.Tree) and yields Faults; it never changes a file.
 """
 
-from . import assertions, build_files, layering, leftovers, lengths, memory
+from . import assertions, build_files, citations, layering, leftovers, lengths, memory
 
 RULES = [
     *layering.RULES,
@@ -12,6 +12,7 @@ RULES = [
     *leftovers.RULES,
     *build_files.RULES,
     *assertions.RULES,
+    *citations.RULES,
 ]
 
 
