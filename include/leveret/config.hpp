@@ -63,8 +63,8 @@ struct config {
   std::uint32_t depth = 0;
   std::size_t local_store_bytes = 256 << 10;  // per worker; rounded up to pages
   std::uint32_t tickets = 4096;  // tasks in flight at most; rounded up to a power of two
-  std::uint32_t dice_threshold =
-      16;  // dice until this many tasks per worker wait (Jack Rabbit section 4.4)
+  // dice until this many tasks per worker wait (Jack Rabbit section 4.4)
+  std::uint32_t dice_threshold = 16;
   std::uint32_t host_threads = 64;  // threads that may ever call into this runtime at the same time
   // Tasks on top of each other on one stack: a task that waits runs only its own children there, so
   // this bounds how deep a program recurses (status::too_deep).

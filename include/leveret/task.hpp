@@ -72,11 +72,11 @@ struct descriptor {
   procedure_id procedure = 0;
   std::uint8_t argument_count = 0;
   std::uint8_t flags = 0;  // reserved, must be 0
-  std::uint32_t grain =
-      0;  // smallest piece dicing may cut, in rows/elements/indices; 0: Leveret chooses
+  // smallest piece dicing may cut, in rows/elements/indices; 0: Leveret chooses
+  std::uint32_t grain = 0;
   std::int32_t priority = 0;  // used by the priority filter; larger runs earlier
-  std::uint32_t key =
-      0;  // used by the locality filter; 0: taken from the first memory argument's address
+  // used by the locality filter; 0: taken from the first memory argument's address
+  std::uint32_t key = 0;
   argument arguments[argument_count_max];
 };
 

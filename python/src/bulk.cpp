@@ -2,7 +2,7 @@
 // memory, without it.
 //
 //   1. add_columns: each array, list or constant becomes either part of the first task or a column
-//   that changes.
+//      that changes.
 //   2. agree: all columns must have the same length, the number of tasks.
 //   3. fill: task 0 is copied whole; later tasks change only what their columns say.
 #include "bulk.hpp"

@@ -3,7 +3,7 @@
 // A call is a task of the procedure python_call(). Whoever completes it, mostly without the GIL,
 // puts it into the list of finished calls. The list is delivered to Python by
 //   - a thread that waits for a call, when one ends on it: it has given up the GIL, and takes it
-//   back
+//     back
 //   - the caller of submit(), which must drain() the list afterwards
 //   - else the courier, a thread of the port's own. While other threads submit and wait it leaves
 //     the list to them for a while: two threads that fight for the GIL take turns of milliseconds.

@@ -6,9 +6,9 @@
 // knows of the other. Whatever order a C function declares its parameters in, it therefore finds
 // them in the same registers as if all integers came first:
 //   - integers and pointers: rdi rsi rdx rcx r8 r9 (six) or x0..x7 (eight); the rest on the stack,
-//   in order, eight bytes each;
+//     in order, eight bytes each;
 //   - float and double: xmm0..7 or d0..d7 (eight). A float is the low half of its register, and
-//   what is above is ignored.
+//     what is above is ignored.
 // So `function(14 x uint64_t, 8 x double)` serves every signature with at most 8 floating-point and
 // 14 other parameters. With no more than 8 floats none goes to the stack, so the stack holds
 // integers only, in order. Words that a function does not declare are not looked at: registers are

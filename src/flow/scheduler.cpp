@@ -12,8 +12,8 @@
 namespace lev {
 
 namespace {
-constexpr std::uint32_t ready_per_taker =
-    2;  // keeps the rest where it can still be reordered and split
+// keeps the rest where it can still be reordered and split
+constexpr std::uint32_t ready_per_taker = 2;
 }  // namespace
 
 // A task that is run again must find its inputs as they were: what it reads and writes is copied

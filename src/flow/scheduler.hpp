@@ -139,8 +139,8 @@ class scheduler {
   atomic<std::uint32_t> filter_count_hint_{0};
 };
 
-constexpr std::uint8_t dice_depth_max =
-    40;  // halving 2^40 items; a hook that needs more does not shrink its pieces
+// halving 2^40 items; a hook that needs more does not shrink its pieces
+constexpr std::uint8_t dice_depth_max = 40;
 
 static_assert(dice_depth_max < 0xff);  // slot::dice_depth is a byte
 

@@ -2,9 +2,9 @@
 //
 // To add a machine:
 //   1. a folder src/machines/NAME with a README that says what plays worker, local store, copy
-//   engine and doorbell there;
+//      engine and doorbell there;
 //   2. a class that derives from `machine`; its constructor may fail, its start() reserves
-//   everything;
+//      everything;
 //   3. a `machine_kind` with its name, and its line in registry.cpp;
 //   4. its name in the conformance suite.
 //

@@ -2,11 +2,12 @@
 // back.
 //
 //   1. `closing` is set: submits are refused, except those of tasks that still run. A submit on its
-//   way has either been counted by now, or finds `closing` set and takes itself back.
+//      way has either been counted by now, or finds `closing` set and takes itself back.
 //   2. With cancel_waiting, `cancelling` is set: tasks that have not started end with
-//   status::cancelled.
+//      status::cancelled.
 //   3. Wait until every accepted task is complete. On a time-out the runtime stays as it is:
-//   nothing is lost, call again. Or, with end_running, worker processes are ended in their tasks.
+//      nothing is lost, call again. Or, with end_running, worker processes are ended in their
+//      tasks.
 //   4. `stopping` is set and every worker woken; the machine is joined.
 //
 // In a process that was forked from the one that opened it there is nothing to close: nothing

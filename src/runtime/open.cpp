@@ -176,8 +176,8 @@ void open_people(core& c) {
   if (frames) c.frames.reset(new job[frames_each * c.people_count]);
   if (c.depth > 1 && !c.caps.remote)
     c.hints.reset(new data_hint[std::size_t{inbox_capacity} * c.people_count]);
-  const std::size_t traced =
-      c.settings.trace_events == 0 ? 0 : c.first_host + 1;  // up to the first host thread
+  // up to the first host thread
+  const std::size_t traced = c.settings.trace_events == 0 ? 0 : c.first_host + 1;
   if (traced != 0) c.events.reset(new event[traced * c.settings.trace_events]);
   for (std::uint32_t i = 0; i < c.people_count; ++i) {
     participant& p = c.people[i];

@@ -2,7 +2,7 @@
 //
 //   1. validate the draft; refuse with the argument's name
 //   2. take a slot, the bound on tasks in flight, and an edge for each predecessor (none free:
-//   help, wait or fail); count the task
+//      help, wait or fail); count the task
 //   3. write the task into its slot
 //   4. predecessors and mutexes, if any: the last one to end starts the task
 //   5. an idle worker: straight into its mailbox; else enqueue (worker/enqueue.hpp)

@@ -1,8 +1,7 @@
 // zone: the memory that this process shares with its worker processes. One range of addresses,
 // reserved once and the same in all of them, so that an address is enough to name a byte.
 //
-//   [ heap: shared_allocate()                  | lanes: one mapping per worker process, by machine
-//   ]
+//   [ heap: shared_allocate()         | lanes: one mapping per worker process, by machine ]
 //
 // The heap is one memory file without a name. It ends where the last block ever taken did: what a
 // process reads beyond that is no memory, and to read it allocates none. It grows with the blocks

@@ -5,8 +5,8 @@
 // line:
 //   slot        64 bytes  state word, fixed part, first argument
 //   slot_tail   the other 17 arguments
-//   slot_extra  what only some tasks need: waiting for others, being waited for, failing, mutexes,
-//   pieces
+//   slot_extra  what only some tasks need: waiting for others, being waited for, failing,
+//               mutexes, pieces
 //
 // The state word and who owns the slot in which state: task_state.hpp.
 #ifndef LEVERET_TASK_SLOT_HPP

@@ -182,8 +182,8 @@ void finish_company(engine& e, participant& self) noexcept;
 
 // start_prefetch() asks for the first lines, await_tag() for the rest.
 [[gnu::always_inline]] inline void prefetch_burst(transfer& t) noexcept {
-  constexpr std::size_t burst_bytes =
-      8 * line_bytes;  // a core asks for 8 to 10 at once; more stall
+  // a core asks for 8 to 10 at once; more stall
+  constexpr std::size_t burst_bytes = 8 * line_bytes;
   const char* const burst_end = smaller(t.end, t.next + burst_bytes);
   for (; t.next < burst_end; t.next += line_bytes) __builtin_prefetch(t.next, 0, 3);
 }

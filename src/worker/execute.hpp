@@ -69,8 +69,8 @@ inline void set_float_mode(std::uint64_t) noexcept {}
 
 // What the task costs in virtual time, as its procedure says; one that throws says nothing.
 inline std::uint64_t cost_of(const procedure_info& p, const descriptor& d) noexcept {
-  constexpr std::uint64_t unit_cost =
-      1000;  // cycles; until a procedure says more. About a TPC null task (1230).
+  // cycles; until a procedure says more. About a TPC null task (1230).
+  constexpr std::uint64_t unit_cost = 1000;
   try {
     return p.cost != nullptr ? p.cost(d) : unit_cost;
   } catch (...) {

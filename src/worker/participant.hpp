@@ -188,8 +188,8 @@ struct alignas(line_pair_bytes) participant {
   bool is_tending = false;   // it is in tend(): a task that it completes makes others ready
   bool is_watching = false;  // it is counted as one that watches remote workers' ends
   std::uint32_t nest = 0;
-  std::uint64_t float_mode =
-      0;  // what every task starts with: the mode of whoever serves, see serve_until()
+  // what every task starts with: the mode of whoever serves, see serve_until()
+  std::uint64_t float_mode = 0;
   job* running = nullptr;
   contexts* held = nullptr;  // the contexts it has, once a task asked for one
   job* ahead[ahead_max];     // staged, oldest first

@@ -12,8 +12,8 @@
 
 namespace lev {
 
-constexpr std::uint32_t checkout_max =
-    16;  // tasks moved from the ready queue at once: one line of cells, twice
+// tasks moved from the ready queue at once: one line of cells, twice
+constexpr std::uint32_t checkout_max = 16;
 
 inline void load_job(engine& e, job& j, std::uint32_t task) noexcept {
   const slot& s = e.pool.at(task);

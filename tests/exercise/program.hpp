@@ -78,8 +78,8 @@ struct memory_spec {
 
 struct task_spec {
   shape what = shape::plain;
-  std::uint32_t pieces =
-      1;  // of a bulk: tasks; sliced: indices, and elements or rows of its memory
+  // of a bulk: tasks; sliced: indices, and elements or rows of its memory
+  std::uint32_t pieces = 1;
   std::uint32_t body = nobody;
   ending end = ending::ok;
   std::uint32_t attempts = 0;    // crash: how many of its processes it kills

@@ -1,12 +1,10 @@
 // Exploring the schedules of scenarios, and planting faults that must be found.
 //
 //   1. Each scenario is run under many random schedules and, where that ends, under all schedules
-//   with at most two preemptions.
-//      Every one must succeed.
+//      with at most two preemptions. Every one must succeed.
 //   2. Each order stronger than relaxed that was met in the headers named is weakened by one step,
-//   and seq_cst also to relaxed;
-//      some scenario must then fail. An order that is not needed must be named in `spare`, with the
-//      reason.
+//      and seq_cst also to relaxed; some scenario must then fail. An order that is not needed must
+//      be named in `spare`, with the reason.
 //   3. Each mistake of mutants/ is planted; some scenario must then fail.
 //
 // Random schedules are numbered; the number seeds them, so a failure is repeated by running the
