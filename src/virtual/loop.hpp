@@ -4,8 +4,7 @@
 //   2. run() takes the earliest event, sets the clock to it, and lets it happen: an actor goes on,
 //      or a part of a machine does what was due.
 //   3. An actor goes on until it waits for time (wait, poll) or for somebody (block, wake). It
-//   takes
-//      the next event itself, so that a change of actors is one switch of contexts.
+//      takes the next event itself, so that a change of actors is one switch of contexts.
 //   4. run() ends when all actors have. When none can go on, or all only poll and nothing else is
 //      to happen, it throws what each one waits for; the others' stacks are unwound.
 //
