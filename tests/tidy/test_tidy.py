@@ -16,6 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 from tidy_rules import check
+from tidy_rules.layering import ROOMS
 from tidy_rules.lengths import cpp_functions
 from tidy_rules.memory import atomic_declarations
 from tidy_rules.source import SourceFile, Tree
@@ -229,6 +230,15 @@ class TidyTest(unittest.TestCase):
         tested = {case[0] for case in CASES} | {"file-head", "file-mode"}
         text = "".join(path.read_text() for path in (ROOT / "tools/tidy_rules").glob("*.py"))
         self.assertEqual(set(re.findall(r'(?:\bfault|_in_lines)\([^"]*?"([a-z-]+)"', text)), tested)
+
+    def test_the_map_of_rooms_is_the_one_that_is_enforced(self):
+        text = (ROOT / "ARCHITECTURE.md").read_text()
+        rooms = re.findall(r"^\| src/(\w+)/", text, re.MULTILINE)
+        self.assertEqual(rooms, ROOMS)
+        folders = {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
+        self.assertEqual(folders, set(ROOMS))
+        lone = [room for room in ROOMS if not list((ROOT / "src" / room).rglob("README.md"))]
+        self.assertEqual(lone, [], "rooms without a README")
 
     def test_file_head(self):
         cases = [
