@@ -13,7 +13,7 @@ using leveret_apps::complex_float;
 
 namespace {
 
-std::vector<float> floats(std::size_t n, unsigned seed) {
+std::vector<float> random_floats(std::size_t n, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<float> all(n);
   for (float& each : all) each = static_cast<float>(random() % 2001) / 1000 - 1;
@@ -54,8 +54,8 @@ INSTANTIATE_TEST_SUITE_P(machines, arrays_test, every_case, case_name);
 
 TEST_P(arrays_test, saxpy_and_sgemv_equal_serial_for_any_number_of_tasks) {
   constexpr std::size_t rows = 37, columns = 53;
-  const auto matrix = floats(rows * columns, 1);
-  const auto x = floats(columns, 2);
+  const auto matrix = random_floats(rows * columns, 1);
+  const auto x = random_floats(columns, 2);
   std::vector<float> expected(rows), sums = matrix, more = matrix;
   leveret_apps::sgemv_serial(rows, columns, matrix.data(), x.data(), expected.data());
   leveret_apps::saxpy_serial(matrix.size(), 3, matrix.data(), sums.data());
@@ -73,8 +73,8 @@ TEST_P(arrays_test, saxpy_and_sgemv_equal_serial_for_any_number_of_tasks) {
 TEST_P(arrays_test, conv2d_equals_serial_for_blocks_that_do_not_fit) {
   for (const auto& [rows, columns, taps] :
        {std::array<std::size_t, 3>{1, 1, 1}, {5, 5, 5}, {33, 66, 2}, {70, 131, 15}, {64, 64, 1}}) {
-    const auto picture = floats(rows * columns, 3);
-    const auto weights = floats(taps * taps, 4);
+    const auto picture = random_floats(rows * columns, 3);
+    const auto weights = random_floats(taps * taps, 4);
     std::vector<float> expected((rows - taps + 1) * (columns - taps + 1)), to(expected.size());
     leveret_apps::conv2d_serial(rows, columns, taps, picture.data(), weights.data(),
                                 expected.data());
@@ -85,7 +85,7 @@ TEST_P(arrays_test, conv2d_equals_serial_for_blocks_that_do_not_fit) {
 
 TEST_P(arrays_test, fft_equals_serial_for_any_number_of_tasks) {
   for (const std::size_t n : {1u, 4u, 64u, 1024u, 16384u}) {
-    const auto parts = floats(2 * n, 5);
+    const auto parts = random_floats(2 * n, 5);
     std::vector<complex_float> points, expected;
     for (std::size_t i = 0; i < n; ++i) points.push_back({parts[2 * i], parts[2 * i + 1]});
     expected = points;
@@ -143,7 +143,7 @@ TEST(arrays_on_processes, are_correct) {
 
 // On `sim` other seeds are other schedules, and none changes a result.
 TEST(arrays_on_sim, are_the_same_for_200_seeds) {
-  const auto first = floats(2 * 256, 6);
+  const auto first = random_floats(2 * 256, 6);
   std::vector<complex_float> expected;
   for (std::size_t i = 0; i < 256; ++i) expected.push_back({first[2 * i], first[2 * i + 1]});
   const auto points = expected;

@@ -13,7 +13,7 @@ using leveret_apps::phylogeny;
 
 namespace {
 
-likelihood_options small(unsigned species, std::size_t sites) {
+likelihood_options data_of(unsigned species, std::size_t sites) {
   likelihood_options o;
   o.species = species;
   o.sites = sites;
@@ -34,7 +34,7 @@ void expect_near(const std::vector<double>& found, const std::vector<double>& ex
 
 TEST(likelihood_serial, equals_the_plain_recursion) {
   for (const unsigned species : {2u, 3u, 40u, 107u}) {
-    const likelihood_options o = small(species, 50);
+    const likelihood_options o = data_of(species, 50);
     phylogeny tree;
     alignment dna;
     leveret_apps::likelihood_make(o, &tree, &dna);
@@ -60,7 +60,7 @@ TEST(likelihood_serial, of_the_unknown_is_one_and_of_the_impossible_zero) {
 }
 
 TEST(likelihood_serial, of_many_species_does_not_underflow) {
-  const likelihood_options o = small(3000, 10);
+  const likelihood_options o = data_of(3000, 10);
   phylogeny tree;
   alignment dna;
   leveret_apps::likelihood_make(o, &tree, &dna);
@@ -76,7 +76,7 @@ using likelihood_test = app_test;
 INSTANTIATE_TEST_SUITE_P(machines, likelihood_test, every_case, case_name);
 
 TEST_P(likelihood_test, equals_serial_for_any_number_of_tasks) {
-  const likelihood_options o = small(40, 97);
+  const likelihood_options o = data_of(40, 97);
   phylogeny tree;
   alignment dna;
   leveret_apps::likelihood_make(o, &tree, &dna);
@@ -90,7 +90,7 @@ TEST_P(likelihood_test, equals_serial_for_any_number_of_tasks) {
 }
 
 TEST_P(likelihood_test, follows_the_lengths_of_branches) {
-  const likelihood_options o = small(20, 30);
+  const likelihood_options o = data_of(20, 30);
   phylogeny tree;
   alignment dna;
   leveret_apps::likelihood_make(o, &tree, &dna);
@@ -106,7 +106,7 @@ TEST_P(likelihood_test, follows_the_lengths_of_branches) {
 }
 
 TEST_P(likelihood_test, run_reports_a_correct_result) {
-  likelihood_options o = small(107, 120);
+  likelihood_options o = data_of(107, 120);
   o.steps = 3;
   o.tasks = 2;
   o.dice = dice();
@@ -131,7 +131,7 @@ TEST_P(likelihood_test, another_tree_than_before_is_refused) {
 
 // 3,000 sites of 128 bytes, for a node and its two children, are more than a store of 256 KiB.
 TEST_P(likelihood_test, strip_mines_or_refuses_what_is_larger_than_the_local_store) {
-  likelihood_options o = small(10, 3000);
+  likelihood_options o = data_of(10, 3000);
   try {
     EXPECT_TRUE((o.dice = dice(), run_likelihood(runtime(), o)).correct);
   } catch (const lev::error& e) {
@@ -147,14 +147,14 @@ TEST(likelihood_on_processes, is_correct) {
   config.machine = "processes";
   config.workers = 2;
   lev::runtime runtime(config);
-  likelihood_options o = small(40, 200);
+  likelihood_options o = data_of(40, 200);
   o.steps = 2;
   EXPECT_TRUE(run_likelihood(runtime, o).correct);
 }
 
 // On `sim` equal seeds repeat a run, other seeds other schedules, and none changes a result.
 TEST(likelihood_on_sim, is_the_same_for_200_seeds) {
-  const likelihood_options o = small(12, 40);
+  const likelihood_options o = data_of(12, 40);
   phylogeny tree;
   alignment dna;
   leveret_apps::likelihood_make(o, &tree, &dna);
