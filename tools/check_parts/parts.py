@@ -263,6 +263,11 @@ def quick(steps):
         steps.run(name, command, read=read_googletest)
 
 
+def site(steps):
+    """The documents and the C++ reference as pages in out/site, their links checked."""
+    steps.run("build", ["tools/site"])
+
+
 def wheel(steps):
     """A wheel for each Python that is here, audited and used in an empty environment."""
     steps.run("each", ["tools/wheel", "--tests", "-j", steps.jobs], read=read_counts)
@@ -280,7 +285,12 @@ def cross(steps):
 
 
 IN_ORDER = (tidy, dev, asan, tsan, model, spin, package, python, docs)
-ASKED_FOR = (quick, wheel, cross)  # which run when they are named, the last two with `deep`, too
+ASKED_FOR = (
+    quick,
+    site,
+    wheel,
+    cross,
+)  # which run when they are named, the last two with `deep`, too
 PARTS = {part.__name__: part for part in (*IN_ORDER, *ASKED_FOR)}
 DEEP = ("dev", "asan", "tsan", "model", "wheel", "cross")  # what `deep` runs, with LEVERET_DEEP=1
 
