@@ -38,8 +38,10 @@ def launcher() -> tuple[list[str], str]:
     if "Open MPI" not in said.stdout + said.stderr:
         return [found], "mpich"
     as_root = ["--allow-run-as-root"] if os.getuid() == 0 else []
-    # More ranks than cores: one that waits for others offers its core.
-    words = [found, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", *as_root]
+    # Workers keep to the cores of the rank that started the pool. There are more ranks than cores:
+    # one that waits for others offers its core.
+    free = ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+    words = [found, *free, *as_root]
     return words, "openmpi"
 
 
