@@ -54,6 +54,8 @@ class ppe {
   bool try_read_mailbox(unsigned spe_index, std::uint32_t* value);
   // Sleeps until the SPE interrupts.
   std::uint32_t read_interrupt_mailbox(unsigned spe_index);
+  // Sleeps until one of the SPEs has interrupted; the first whose letter is not read yet.
+  unsigned wait_interrupt();
   void write_signal(unsigned spe_index, unsigned which, std::uint32_t value);
 
   // Transfers by an SPE's MFC for the PPE: eight entries, five MMIO stores each.

@@ -134,3 +134,40 @@ class ListRankingDict(TypedDict):
     correct: bool
     sublists: int
     tasks: int
+
+
+class PaperRowDict(TypedDict):
+    """A row of a paper's results. low, high: the band of the simulated value."""
+
+    paper: str
+    id: str
+    role: str
+    what: str
+    configuration: str
+    unit: str
+    printed: float
+    low: float
+    high: float
+    miss: str
+
+
+class PaperOutcomeDict(TypedDict):
+    """A row, simulated. seconds: of this computer. read: names of the constants."""
+
+    value: float
+    seconds: float
+    events: int
+    hash: int
+    read: list[str]
+
+
+class PaperConstantDict(TypedDict):
+    """A number of a machine file, or of the costs of the papers' software."""
+
+    file: str
+    name: str
+    value: float
+    unit: str
+    source: str
+    origin: str
+    calibrated_on: str

@@ -18,6 +18,7 @@ void bind_interleave(nanobind::module_& m);
 void bind_obituaries(nanobind::module_& m);
 void bind_last_words(nanobind::module_& m);
 void bind_apps(nanobind::module_& m);
+void bind_papers(nanobind::module_& m);
 
 }  // namespace lev::python
 

@@ -63,5 +63,6 @@ NB_MODULE(_core, m) {
   bind_interleave(m);
 #ifdef LEVERET_PYTHON_APPS
   bind_apps(m);
+  bind_papers(m);
 #endif
 }

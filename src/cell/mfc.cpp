@@ -59,6 +59,10 @@ void mfc::begin(command& c) {
   machine_parts& m = home_;
   c.has_started = true;
   if (running_++ == 0) m.wires.begin();
+  if (c.is_atomic) {  // a line that goes to the caches, not to memory
+    m.loop.post(m.loop.now() + m.time_of(fact::way), *this, c.number);
+    return;
+  }
   if (!c.is_list()) {
     const bus_target there = m.target_of(c.ea);
     if (m.opts.poison && c.is_get()) std::memset(m.store_of(spe_index_, c.ls), poison, c.bytes);

@@ -118,6 +118,8 @@ struct machine_parts {
   std::vector<std::unique_ptr<virt::processor>> processors;
   std::vector<watcher*> watchers;
   arrival later{*this};
+  std::deque<unsigned> interrupts;   // SPEs whose letters are not read yet, in order
+  ppe_parts* any_sleeper = nullptr;  // waits for an interrupt of any SPE
   bool has_failed = false;
 
   virtual_time time_of(fact f) const { return clock.time_of(numbers.cycles(f)); }

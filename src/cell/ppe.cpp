@@ -1,6 +1,7 @@
 // What a PPE program does: words through caches, stores past them, mailboxes, threads.
 #include <leveret/cell.hpp>
 
+#include <algorithm>
 #include <cstring>
 
 #include "cell/parts.hpp"
@@ -207,7 +208,18 @@ std::uint32_t ppe::read_interrupt_mailbox(unsigned spe_index) {
     parts_.processor().sleep(*parts_.thread, "an interrupt of an SPE's mailbox");
   }
   spend(parts_, there_and_back(parts_.home));
+  auto& told = parts_.home.interrupts;
+  told.erase(std::find(told.begin(), told.end(), spe_index));
   return take_letter(parts_, s.interrupt);
+}
+
+unsigned ppe::wait_interrupt() {
+  machine_parts& m = parts_.home;
+  while (m.interrupts.empty()) {
+    m.any_sleeper = &parts_;
+    parts_.processor().sleep(*parts_.thread, "an interrupt of any SPE's mailbox");
+  }
+  return m.interrupts.front();
 }
 
 void ppe::write_signal(unsigned spe_index, unsigned which, std::uint32_t value) {

@@ -59,8 +59,11 @@ void check_signal(const spe_parts& s, unsigned to, unsigned which) {
 void deliver(spe_parts& s, mailbox& box, std::uint32_t value) {
   machine_parts& m = s.home;
   box.letters.push_back(value);
-  if (box.sleeper == nullptr) return;
+  if (&box != &s.interrupt) return;
+  m.interrupts.push_back(s.index);
   ppe_parts* sleeper = std::exchange(box.sleeper, nullptr);
+  if (sleeper == nullptr) sleeper = std::exchange(m.any_sleeper, nullptr);
+  if (sleeper == nullptr) return;
   m.after(m.numbers.micros(fact::ppe_interrupt),
           [sleeper] { sleeper->processor().wake(*sleeper->thread); });
 }

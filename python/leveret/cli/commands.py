@@ -19,6 +19,7 @@ COMMANDS = {
     "run": "Run an application of the papers, checked.",
     "top": "Watch the worker processes of running programs.",
     "bench": "Run a benchmark; shows the goal beside each figure.",
+    "repro": "Show the papers' results beside those of a simulated Cell.",
     "trace": "Sum up a trace, and draw it as an HTML page to zoom into.",
 }
 _SETTINGS: dict[str, Any] = {

@@ -14,6 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 
+from ..papers import Outcome
+
 
 def save_mandelbrot(counts: npt.NDArray[np.uint16], iterations: int, path: Path) -> None:
     """The picture as PNG: colours by the logarithm of the steps, the set itself black."""
@@ -167,3 +169,22 @@ def save_bench(report: dict[str, Any], path: Path) -> None:
     if save is None:
         raise ValueError(f"the bench {report.get('bench')} has no plot")
     save(report, path)
+
+
+def save_bands(outcomes: Sequence[Outcome], path: Path) -> None:
+    """Simulated over printed for each prediction, with its band; logarithmic."""
+    shown = [o for o in outcomes if o.row.role == "prediction" and o.row.unit != "holds"]
+    shown = [o for o in shown if o.row.printed > 0 and o.value > 0]
+    figure = Figure(figsize=(9, 0.28 * len(shown) + 1.4), layout="constrained")
+    axes = figure.subplots()
+    for place, each in enumerate(shown):
+        low, high = each.row.low / each.row.printed, each.row.high / each.row.printed
+        axes.plot([max(low, 1e-3), high], [place, place], color="#b8c4d6", linewidth=7)
+        colour = "#1d6f42" if each.in_band else "#b00020"
+        axes.plot(each.value / each.row.printed, place, "o", color=colour, markersize=5)
+    axes.set_yticks(range(len(shown)), [each.row.id for each in shown])
+    axes.invert_yaxis()
+    axes.axvline(1, color="#888888", linewidth=1)
+    axes.set_xscale("log")
+    axes.set_xlabel("simulated over printed; bars are the bands")
+    figure.savefig(path, dpi=120)

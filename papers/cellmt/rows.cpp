@@ -1,0 +1,213 @@
+// CellMT: rows of docs/papers/results.md, T4.
+#include <algorithm>
+#include <array>
+
+#include "cellmt/stream.hpp"
+
+namespace leveret_papers {
+
+namespace {
+
+constexpr unsigned many = 15;  // threads of the paper's comparisons
+
+double rate(world& w, buffering how, unsigned threads, std::uint32_t bytes, double work,
+            bool is_put_back) {
+  return bytes_per_second(w, {how, threads, bytes, work, is_put_back});
+}
+
+// Threads over double buffering, read only.
+double read_gain(world& w, unsigned threads, std::uint32_t bytes) {
+  return rate(w, buffering::threads, threads, bytes, 0, false) /
+         rate(w, buffering::twofold, 1, bytes, 0, false);
+}
+
+double update_gain(world& w, buffering to, std::uint32_t bytes, double work) {
+  return rate(w, buffering::threads, many, bytes, work, true) / rate(w, to, 1, bytes, work, true);
+}
+
+unsigned threads_for(world& w, std::uint32_t bytes) {
+  return std::min(many, threads_that_fit(w, bytes));
+}
+
+double yield_cycles(world& w) {
+  cell::machine m(w.file("cell-qs20"));
+  std::int64_t took = 0;
+  m.spe_program(0, [&](cell::spe& s) {
+    s.spawn([&s] {
+      for (int i = 0; i < 100; ++i) s.yield();
+    });
+    const cycles begin = s.now_cycles();
+    for (int i = 0; i < 100; ++i) s.yield();
+    took = (s.now_cycles() - begin).count / 200;
+  });
+  w.run(m);
+  return static_cast<double>(took);
+}
+
+// dmabench: one transfer of 128 bytes at a time.
+double latency(world& w, unsigned spes) {
+  cell::machine m(w.file("cell-qs20"));
+  const auto there = m.memory<char>(1 << 20);
+  std::int64_t took = 0;
+  for (unsigned i = 0; i < spes; ++i)
+    m.spe_program(i, [&, i](cell::spe& s) {
+      const auto b = s.allocate<char>(128);
+      const cycles begin = s.now_cycles();
+      for (int k = 0; k < 100; ++k) {
+        s.get(b, there.at(128 * i), 0);
+        s.wait_all(1);
+      }
+      if (i == 0) took = (s.now_cycles() - begin).count / 100;
+    });
+  w.run(m);
+  return static_cast<double>(took);
+}
+
+double latency_of_one(world& w) {
+  return latency(w, 1);
+}
+double latency_of_all(world& w) {
+  return latency(w, 16);
+}
+double read_peak(world& w) {
+  return rate(w, buffering::twofold, 1, 16384, 0, false) * 1e-9;
+}
+double one_thread(world& w) {
+  return read_gain(w, 1, 128);
+}
+double two_threads(world& w) {
+  return read_gain(w, 2, 128);
+}
+double three_threads(world& w) {
+  return read_gain(w, 3, 128);
+}
+
+double best_read_gain(world& w) {
+  double best = 0;
+  for (const std::uint32_t bytes : {16u, 32u, 64u, 128u})
+    best = std::max(best, read_gain(w, many, bytes));
+  return best;
+}
+
+// The largest block for which 15 threads still gain more than a tenth.
+double end_of_read_gain(world& w) {
+  double last = 0;
+  for (const std::uint32_t bytes : {128u, 256u, 512u, 1024u, 2048u})
+    if (read_gain(w, many, bytes) > 1.1) last = bytes;
+  return last;
+}
+
+double large_blocks_are_equal(world& w) {
+  return read_gain(w, threads_for(w, 4096), 4096);
+}
+
+double twofold_over_single(world& w) {
+  return rate(w, buffering::twofold, 1, 128, 0, true) / rate(w, buffering::single, 1, 128, 0, true);
+}
+
+double twofold_of_much_work(world& w) {
+  return rate(w, buffering::twofold, 1, 16384, 64, true) /
+         rate(w, buffering::single, 1, 16384, 64, true);
+}
+
+double best_update_gain(world& w) {
+  double best = 0;
+  for (const std::uint32_t bytes : {16u, 64u, 128u})
+    best = std::max(best, update_gain(w, buffering::twofold, bytes, 0));
+  return best;
+}
+
+double update_gain_at_256(world& w) {
+  return update_gain(w, buffering::twofold, 256, 4);
+}
+
+double best_gain_over_single(world& w) {
+  double best = 0;
+  for (const std::uint32_t bytes : {16u, 64u, 128u})
+    best = std::max(best, update_gain(w, buffering::single, bytes, 0));
+  return best;
+}
+
+double least_gain(world& w, buffering to) {
+  double least = 10;
+  for (const std::uint32_t bytes : {128u, 512u, 1024u, 2048u, 4096u})
+    for (const double work : {4.0, 8.0, 16.0, 64.0})
+      least = std::min(least, update_gain(w, to, bytes, work));
+  return least;
+}
+double least_over_twofold(world& w) {
+  return least_gain(w, buffering::twofold);
+}
+double least_over_single(world& w) {
+  return least_gain(w, buffering::single);
+}
+
+double update_peak(world& w) {
+  return rate(w, buffering::twofold, 1, 16384, 0, true) * 1e-9;
+}
+
+double aes(world& w, buffering how, std::uint32_t bytes) {
+  return rate(w, how, how == buffering::threads ? many : 1, bytes, w.number("cellmt.aes"), true);
+}
+
+double aes_small_by_threads(world& w) {
+  for (const std::uint32_t bytes : {16u, 32u, 64u})
+    if (aes(w, buffering::threads, bytes) <= aes(w, buffering::twofold, bytes)) return 0;
+  return 1;
+}
+double aes_middle_by_buffers(world& w) {
+  for (const std::uint32_t bytes : {128u, 256u, 512u})
+    if (aes(w, buffering::twofold, bytes) <= aes(w, buffering::threads, bytes)) return 0;
+  return 1;
+}
+double aes_single_is_worst(world& w) {
+  for (const std::uint32_t bytes : {16u, 64u, 128u, 256u, 512u, 1024u}) {
+    const double single = aes(w, buffering::single, bytes);
+    if (single > aes(w, buffering::threads, bytes) || single > aes(w, buffering::twofold, bytes))
+      return 0;
+  }
+  return 1;
+}
+
+double threads_of_largest(world& w) {
+  return threads_that_fit(w, 16384);
+}
+
+// 0.7 ticks of the time base.
+double yield_by_ticks(world& w) {
+  return 0.7 * 3.2e9 / w.number("cellmt.time_base");
+}
+
+constexpr std::array rows{
+    row{"T4.1", yield_cycles},
+    row{"T4.2 one", latency_of_one},
+    row{"T4.2 all", latency_of_all},
+    row{"T4.3", read_peak},
+    row{"T4.4 MT1", one_thread},
+    row{"T4.4 MT2", two_threads},
+    row{"T4.4 MT3", three_threads},
+    row{"T4.5", best_read_gain},
+    row{"T4.6 end", end_of_read_gain},
+    row{"T4.6 large", large_blocks_are_equal},
+    row{"T4.7 small", twofold_over_single},
+    row{"T4.7 large", twofold_of_much_work},
+    row{"T4.8 most", best_update_gain},
+    row{"T4.8 at 256", update_gain_at_256},
+    row{"T4.9", best_gain_over_single},
+    row{"T4.10 DB", least_over_twofold},
+    row{"T4.10 SB", least_over_single},
+    row{"T4.11", update_peak},
+    row{"T4.13 small", aes_small_by_threads},
+    row{"T4.13 middle", aes_middle_by_buffers},
+    row{"T4.13 single", aes_single_is_worst},
+    row{"T4.15", threads_of_largest},
+    row{"T4.16", yield_by_ticks},
+};
+
+}  // namespace
+
+std::span<const row> cellmt_rows() {
+  return rows;
+}
+
+}  // namespace leveret_papers

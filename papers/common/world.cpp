@@ -1,0 +1,105 @@
+// Machines and costs of rows, and what was read of them; see world.hpp.
+#include <leveret_papers/world.hpp>
+
+#include <cmath>
+
+#include "base/toml.hpp"
+
+namespace leveret_papers {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw cell::error(cell::error_kind::bad_machine, what);
+}
+
+void check(const std::string& name, const cost& c, const std::string& file) {
+  if (!(c.value > 0) || std::isinf(c.value)) refuse(file + ": " + name + " must be above 0");
+  if (c.unit.empty()) refuse(file + ": " + name + " has no unit");
+  if (c.source != "published" && c.source != "derived" && c.source != "measured" &&
+      c.source != "assumed")
+    refuse(file + ": " + name + " must be published, derived, measured or assumed");
+  if (c.from.empty()) refuse(file + ": " + name + " has no from");
+}
+
+}  // namespace
+
+std::map<std::string, cost> read_costs(std::string_view text, const std::string& file) {
+  std::map<std::string, cost> costs;
+  for (const lev::toml_entry& e : lev::read_toml(text)) {
+    if (e.path.size() != 3) refuse(file + ": " + e.path[0] + ": each cost is a table of its own");
+    cost& c = costs[e.path[0] + "." + e.path[1]];
+    const std::string& key = e.path[2];
+    if (key == "value")
+      c.value = e.number;
+    else if (key == "unit")
+      c.unit = e.text;
+    else if (key == "source")
+      c.source = e.text;
+    else if (key == "from")
+      c.from = e.text;
+    else if (key == "calibrated_on")
+      c.calibrated_on = e.text;
+    else
+      refuse(file + ": " + e.path[0] + "." + e.path[1] + " has no '" + key + "'");
+  }
+  for (const auto& [name, c] : costs) check(name, c, file);
+  return costs;
+}
+
+const std::map<std::string, cost>& built_in_costs() {
+  static const std::map<std::string, cost> costs = read_costs(costs_text(), "costs.toml");
+  return costs;
+}
+
+cell::machine_file world::file(const std::string& name) const {
+  cell::machine_file f = cell::machine_file::named(name);
+  for (const auto& [constant, value] : changed_)
+    if (!built_in_costs().contains(constant)) f = f.with(constant, value);
+  return f;
+}
+
+double world::constant(const cell::machine_file& f, const std::string& name) {
+  read_.insert(name);
+  return f.value(name);
+}
+
+cell::report world::run(cell::machine& m) {
+  const cell::report r = m.run();
+  for (const std::string& name : m.constants_read()) read_.insert(name);
+  events_ += r.events;
+  hash_ = hash_ * 31 + r.hash;
+  return r;
+}
+
+double world::number(const std::string& name) {
+  const auto found = built_in_costs().find(name);
+  if (found == built_in_costs().end()) refuse("costs.toml has no " + name);
+  read_.insert(name);
+  const auto change = changed_.find(name);
+  return change == changed_.end() ? found->second.value : change->second;
+}
+
+cycles world::cost_of(const std::string& name) {
+  return cycles(static_cast<std::int64_t>(std::llround(number(name))));
+}
+
+virtual_time world::time_of(const std::string& name) {
+  return virtual_time(static_cast<std::int64_t>(std::llround(number(name) * 1e9)));
+}
+
+std::vector<row> all_rows() {
+  std::vector<row> all;
+  for (const auto rows : {cellmt_rows(), tpc_rows(), gcell_rows(), sled_rows()})
+    all.insert(all.end(), rows.begin(), rows.end());
+  return all;
+}
+
+const row* find_row(const std::string& id) {
+  for (const auto rows : {cellmt_rows(), tpc_rows(), gcell_rows(), sled_rows()})
+    for (const row& r : rows)
+      if (id == r.id) return &r;
+  return nullptr;
+}
+
+}  // namespace leveret_papers

@@ -1,0 +1,149 @@
+// The queue, the SPEs, the event handler and the client; see jobs.hpp.
+#include "gcell/jobs.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace leveret_papers {
+
+namespace {
+
+// Idle times in log2 of cycles, for 1 to 16 SPEs: first, and at most (gcell's sources, facts).
+constexpr std::array<int, 16> first_idle{12, 12, 12, 13, 13, 13, 13, 14,
+                                         14, 14, 14, 15, 15, 15, 16, 16};
+constexpr std::array<int, 16> most_idle{17, 17, 17, 18, 18, 18, 18, 19,
+                                        19, 19, 19, 20, 20, 20, 21, 21};
+constexpr unsigned in_flight = 64;
+constexpr unsigned ends_of_line = 62;
+
+struct state {
+  world& w;
+  gcell_jobs what;
+  cell::machine& m;
+  cell::array<std::uint32_t> lock;   // of the queue; its second word counts jobs that wait
+  cell::array<std::uint32_t> lines;  // an array of ended jobs for each SPE
+  unsigned submitted = 0;
+  unsigned told = 0;  // ends that the handler has seen
+  cell::ppe_thread client = nullptr;
+  bool is_over = false;
+};
+
+// Under the lock: one job from the queue; false when it is empty.
+bool take(cell::spe& s, state& g, const cell::local<std::uint32_t>& line) {
+  for (;;) {
+    s.getllar(line.ls, g.lock.ea);
+    if (line[1] == 0) return false;  // looks before it locks
+    if (line[0] != 0) {
+      s.compute(cycles(200 + s.random(200)));
+      continue;
+    }
+    line[0] = 1;
+    if (s.putllc(line.ls, g.lock.ea)) break;
+  }
+  s.compute(g.w.cost_of("gcell.lock_held"));
+  s.getllar(line.ls, g.lock.ea);
+  const bool is_there = line[1] > 0;
+  if (is_there) --line[1];
+  line[0] = 0;
+  s.putlluc(line.ls, g.lock.ea);
+  return is_there;
+}
+
+void rest(cell::spe& s, state& g, int& idle) {
+  if (g.what.waits_for_event) return s.wait_lost_reservation();
+  const std::int64_t base = std::int64_t{1} << idle;
+  s.poll(cycles(base - base / 5 + s.random(static_cast<std::uint32_t>(2 * base / 5))));
+  idle = std::min(idle + 1, most_idle[g.what.spes - 1]);
+}
+
+// Sends what has ended: the array of ids, then the letter.
+bool tell(cell::spe& s, state& g, unsigned count, bool may_wait,
+          const cell::local<std::uint32_t>& ids) {
+  if (g.what.is_batched) {
+    s.put(ids, g.lines.at(64 * s.index()), 0);
+    s.wait_all(1);
+  }
+  if (may_wait) {
+    s.write_interrupt_mailbox(count);
+    return true;
+  }
+  return s.try_write_interrupt_mailbox(count);
+}
+
+void serve(cell::spe& s, state& g) {
+  const auto line = s.allocate<std::uint32_t>(32);
+  const auto ids = s.allocate<std::uint32_t>(64);
+  const auto delay = static_cast<std::int64_t>(g.what.delay_us * g.w.number("gcell.delay") * 1e-6 *
+                                               g.w.constant(g.m.file(), "clock.rate"));
+  int idle = first_idle[g.what.spes - 1];
+  unsigned ended = 0;
+  while (!g.is_over) {
+    const bool is_there = take(s, g, line);
+    if (is_there) {
+      idle = first_idle[g.what.spes - 1];
+      s.compute(cycles(delay));
+      ++ended;
+    }
+    if (ended > 0) {
+      // Who sleeps until an event tells first.
+      const bool must =
+          !g.what.is_batched || ended == ends_of_line || (g.what.waits_for_event && !is_there);
+      if (tell(s, g, ended, must, ids)) ended = 0;
+    }
+    if (!is_there && !g.is_over) rest(s, g, idle);
+  }
+}
+
+void handle_events(cell::ppe& p, state& g) {
+  while (g.told < g.what.jobs) {
+    const unsigned spe = p.wait_interrupt();
+    const unsigned ended = p.read_interrupt_mailbox(spe);
+    p.compute(g.w.time_of("gcell.message"));
+    p.compute(g.w.time_of("gcell.job") * ended);
+    g.told += ended;
+    p.wake(g.client);
+  }
+}
+
+void submit(cell::ppe& p, state& g, unsigned count) {
+  for (unsigned i = 0; i < count; ++i) {
+    do {
+      while (p.load_reserved(g.lock.ea) != 0) p.compute(cycles(200));
+    } while (!p.store_conditional(g.lock.ea, 1));
+    const auto waiting = p.load<std::uint32_t>(g.lock.at(1));
+    p.compute(g.w.cost_of("gcell.lock_held"));
+    p.store(g.lock.at(1), waiting + 1);
+    p.store<std::uint32_t>(g.lock.ea, 0);
+    ++g.submitted;
+  }
+}
+
+void keep_in_flight(cell::ppe& p, state& g) {
+  g.client = p.self();
+  while (g.told < g.what.jobs) {
+    const unsigned open = g.submitted - g.told;
+    const unsigned more = std::min(in_flight - open, g.what.jobs - g.submitted);
+    submit(p, g, more);
+    p.compute(g.w.time_of("gcell.client"));
+    if (g.submitted - g.told == open + more && g.told < g.what.jobs) p.sleep("the end of a job");
+  }
+  g.is_over = true;
+  p.store<std::uint32_t>(g.lock.at(1), 0);
+}
+
+}  // namespace
+
+double us_of_a_job(world& w, const gcell_jobs& what) {
+  cell::machine m(w.file(what.machine));
+  state g{w, what, m, m.memory<std::uint32_t>(32), m.memory<std::uint32_t>(64 * 32), 0, 0};
+  for (unsigned i = 0; i < what.spes; ++i) m.spe_program(i, [&](cell::spe& s) { serve(s, g); });
+  m.ppe_program([&](cell::ppe& p) { keep_in_flight(p, g); }, "client", 1);
+  m.ppe_program([&](cell::ppe& p) { handle_events(p, g); }, "events", 0);
+  return lev::seconds_of(w.run(m).time) * 1e6 / what.jobs;
+}
+
+double efficiency(world& w, const gcell_jobs& what) {
+  return what.delay_us / us_of_a_job(w, what) / what.spes;
+}
+
+}  // namespace leveret_papers

@@ -1,0 +1,46 @@
+// What a paper printed, row by row: its expected.toml. And a row's outcome.
+#ifndef LEVERET_PAPERS_EXPECTED_HPP
+#define LEVERET_PAPERS_EXPECTED_HPP
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leveret_papers {
+
+// One row of a paper's results. The band is of the simulated value.
+struct expected_row {
+  std::string paper;
+  std::string id;
+  std::string role;  // prediction, calibration, exact, shape, conflict
+  std::string what;
+  std::string configuration;
+  std::string unit;
+  double printed = 0;
+  double low = 0;
+  double high = 0;
+  std::string miss;  // why it is out of its band, where it is
+};
+
+// Of all papers, in their order. Throws lev::cell::error (bad_machine) when a text is not of this
+// form: every row has role, what, configuration, unit, printed and band, and a function.
+const std::vector<expected_row>& expected_rows();
+std::vector<expected_row> read_expected(std::string_view text, const std::string& paper);
+
+// A row's simulation.
+struct outcome {
+  double value = 0;
+  double seconds = 0;  // of this computer
+  std::uint64_t events = 0;
+  std::uint64_t hash = 0;
+  std::vector<std::string> read;  // the constants
+};
+
+// Throws lev::cell::error (bad_call) for a row that is not there.
+outcome simulate_row(const std::string& id, const std::map<std::string, double>& changed = {});
+
+}  // namespace leveret_papers
+
+#endif

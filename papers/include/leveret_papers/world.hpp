@@ -1,0 +1,88 @@
+// What a row of a paper's results is simulated with: machines, the costs of the papers' software,
+// and the record of what was read.
+//
+// A row is a function of a world. It asks for machines and costs by name, runs programs on them,
+// and returns one number: what the paper printed, simulated. Rows that hold or do not return 1 or
+// 0.
+#ifndef LEVERET_PAPERS_WORLD_HPP
+#define LEVERET_PAPERS_WORLD_HPP
+
+#include <leveret/cell.hpp>
+
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace leveret_papers {
+
+namespace cell = lev::cell;
+using lev::cycles;
+using lev::virtual_time;
+
+// One constant of costs.toml: how long a step of a paper's own software takes.
+struct cost {
+  double value = 0;
+  std::string unit;
+  std::string source;
+  std::string from;
+  std::string calibrated_on;
+};
+// By name, as "tpc.detect". Throws cell::error (bad_machine) when the text is not of this form.
+std::map<std::string, cost> read_costs(std::string_view text, const std::string& file);
+const std::map<std::string, cost>& built_in_costs();
+
+class world {
+ public:
+  // `changed` replaces constants of machine files and costs by name, for studies of sensitivity.
+  explicit world(std::map<std::string, double> changed = {}) : changed_(std::move(changed)) {}
+
+  // A constant of a machine; noted as read.
+  double constant(const cell::machine_file& f, const std::string& name);
+  // A machine file that is built in, with the changes.
+  cell::machine_file file(const std::string& name) const;
+  // Runs the programs of a machine; remembers what it read.
+  cell::report run(cell::machine& m);
+
+  double number(const std::string& name);
+  cycles cost_of(const std::string& name);        // of one in cycles
+  virtual_time time_of(const std::string& name);  // of one in us
+
+  const std::set<std::string>& read() const { return read_; }
+  std::uint64_t events() const { return events_; }
+  std::uint64_t hash() const { return hash_; }
+
+ private:
+  std::map<std::string, double> changed_;
+  std::set<std::string> read_;
+  std::uint64_t events_ = 0;
+  std::uint64_t hash_ = 0;
+};
+
+struct row {
+  const char* id;
+  double (*simulate)(world&);
+};
+
+std::span<const row> cellmt_rows();
+std::span<const row> tpc_rows();
+std::span<const row> gcell_rows();
+std::span<const row> sled_rows();
+
+// All rows, in the order of the papers' tables; null when there is none of that name.
+std::vector<row> all_rows();
+const row* find_row(const std::string& id);
+
+// The texts of the papers' expected.toml, by folder.
+struct expected_text {
+  const char* paper;
+  const char* text;
+};
+std::span<const expected_text> expected_texts();
+const char* costs_text();
+
+}  // namespace leveret_papers
+
+#endif

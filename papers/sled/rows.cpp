@@ -1,0 +1,134 @@
+// SLED: rows of docs/papers/results.md, T6.
+#include <algorithm>
+#include <array>
+
+#include "sled/offloads.hpp"
+
+namespace leveret_papers {
+
+namespace {
+
+// The mean over the lengths of the paper's figure 8.
+double idle_of(world& w, waiting how) {
+  double sum = 0;
+  constexpr std::array lengths{30.0, 60.0, 100.0, 200.0, 300.0};
+  for (const double us : lengths) {
+    offloads o{how, us};
+    // Six processes that look at all SPEs and are more than the contexts: one that is stopped while
+    // it serves an SPE stops that one, too, for the others' quanta. The paper's mean has none of
+    // it.
+    if (how == waiting::work_stealing) o.tasks = static_cast<unsigned>(8000 / (us + 10));
+    sum += idle_us(w, o);
+  }
+  return sum / lengths.size();
+}
+
+// Three processes of a context that only yield: the time from one turn to the next.
+double only_yields(world& w) {
+  cell::machine m(w.file("cell-ps3"));
+  double us = 0;
+  for (int i = 0; i < 3; ++i)
+    m.ppe_program(
+        [&, i](cell::ppe& p) {
+          p.compute(cycles(1000));
+          const virtual_time begin = p.now();
+          for (int k = 0; k < 50; ++k) p.yield();
+          if (i == 0) us = lev::seconds_of(p.now() - begin) * 1e6 / 50;
+        },
+        "yields", 0);
+  w.run(m);
+  return us;
+}
+
+double by_stealing(world& w) {
+  return idle_of(w, waiting::work_stealing);
+}
+double by_yield(world& w) {
+  return idle_of(w, waiting::yield);
+}
+double by_sled(world& w) {
+  return idle_of(w, waiting::sled);
+}
+double by_sled_in_kernel(world& w) {
+  return idle_of(w, waiting::sled_in_kernel);
+}
+double by_interrupt(world& w) {
+  return idle_of(w, waiting::interrupt);
+}
+
+double yield_to_price(world& w) {
+  return w.constant(w.file("cell-ps3"), "ppe.yield_to");
+}
+
+double kernel_is_slower(world& w) {
+  return by_sled_in_kernel(w) > by_sled(w) ? 1 : 0;
+}
+
+// The shortest tasks for which SLED keeps SPEs idle for less time than YNR.
+double crossover(world& w) {
+  for (const double us : {5.0, 8.0, 10.0, 12.0, 15.0, 20.0, 25.0, 30.0, 50.0})
+    if (idle_us(w, {waiting::sled, us}) < idle_us(w, {waiting::yield, us})) return us;
+  return 100;
+}
+
+double yield_is_ahead_of_short(world& w) {
+  for (const double us : {1.0, 5.0})
+    if (idle_us(w, {waiting::yield, us}) >= idle_us(w, {waiting::sled, us})) return 0;
+  return 1;
+}
+
+double stealing_gain(world&) {
+  return 100 * (10.0 - 3.0) / 10.0;
+}
+double sled_gain(world&) {
+  return 100 * (10.0 - 7.0) / 10.0;
+}
+double of_30(world&) {
+  return 100 * (1 - (30.0 + 3) / (30 + 10));
+}
+double of_300(world&) {
+  return 100 * (1 - (300.0 + 3) / (300 + 10));
+}
+
+// Speed of six processes that yield over six that look until their quantum ends.
+double yield_over_busy(world& w) {
+  constexpr double us = 100;
+  const auto rate = [&](waiting how) {
+    offloads o{how, us};
+    o.tasks = 600;
+    return us + idle_us(w, o);
+  };
+  return rate(waiting::busy) / rate(waiting::yield);
+}
+
+double spread_of_passes(world& w) {
+  double least = 1e9;
+  double most = 0;
+  for (const unsigned passes : {50u, 75u, 100u}) {
+    offloads o{waiting::sled, 100};
+    o.passes = passes;
+    const double utilization = 100 / (100 + idle_us(w, o));
+    least = std::min(least, utilization);
+    most = std::max(most, utilization);
+  }
+  return 100 * (most / least - 1);
+}
+
+constexpr std::array rows{
+    row{"T6.1", only_yields},         row{"T6.2", by_stealing},
+    row{"T6.3", yield_to_price},      row{"T6.4", by_yield},
+    row{"T6.5 user", by_sled},        row{"T6.5 kernel", kernel_is_slower},
+    row{"T6.6 crossover", crossover}, row{"T6.6 short", yield_is_ahead_of_short},
+    row{"T6.7", by_interrupt},        row{"T6.8 stealing", stealing_gain},
+    row{"T6.8 SLED", sled_gain},      row{"T6.9 30us", of_30},
+    row{"T6.9 300us", of_300},        row{"T6.10", yield_over_busy},
+    row{"T6.14", spread_of_passes},
+};
+
+}  // namespace
+
+std::span<const row> sled_rows() {
+  return rows;
+}
+
+}  // namespace leveret_papers

@@ -1,0 +1,186 @@
+// Both sides of a call, as the paper's section 3 describes them; see calls.hpp.
+#include "tpc/calls.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace leveret_papers {
+
+namespace {
+
+constexpr unsigned words_of_line = 32;
+constexpr cycles look{20};  // at a word of the local store
+
+// What both sides know of one SPE.
+struct side {
+  cell::ls_t flags = 0;             // a line for each slot: the number of the task that is there
+  cell::array<std::uint32_t> ends;  // the same in memory: the number of the last that ended
+  cell::array<std::uint32_t> descriptors;
+  cell::ea_t data = 0;
+  std::vector<std::uint32_t> sent;  // the number of the last task of each slot
+};
+
+struct calls {
+  world& w;
+  tpc_calls what;
+  cell::machine& m;
+  std::vector<side> sides;
+  std::uint32_t tasks_of(unsigned spe) const {
+    return what.tasks / what.spes + (spe < what.tasks % what.spes ? 1 : 0);
+  }
+};
+
+using line = cell::local<std::uint32_t>;
+
+struct worker {
+  cell::spe& s;
+  calls& c;
+  side& mine;
+  line flags;
+  line end;
+  cell::local<char> data;
+
+  std::uint32_t slot_of(std::uint32_t task) const { return (task - 1) % c.what.queue; }
+  bool is_active(std::uint32_t task) const { return flags[slot_of(task) * words_of_line] == task; }
+  line flag(std::uint32_t task) const {
+    const std::uint32_t at = slot_of(task) * words_of_line;
+    return {flags.at(at), flags.data + at, 1};
+  }
+  std::uint32_t data_at(std::uint32_t task) const {
+    return data.ls + slot_of(task) * std::max(c.what.bytes_in, c.what.bytes_out);
+  }
+
+  void transfer(std::uint32_t task, bool is_get, std::uint32_t bytes) {
+    for (std::uint32_t done = 0; done < bytes; done += cell::largest_transfer) {
+      const auto part = std::min<std::uint32_t>(bytes - done, cell::largest_transfer);
+      const unsigned tag = slot_of(task);
+      if (is_get)
+        s.get(data_at(task) + done, mine.data + done, part, tag);
+      else
+        s.put(data_at(task) + done, mine.data + done, part, tag);
+    }
+  }
+
+  // Detection, buffers, the list of arguments; then their transfers begin.
+  void fetch(std::uint32_t task) {
+    const cycles issue(static_cast<std::int64_t>(c.w.constant(c.m.file(), "mfc.issue")));
+    s.compute(c.w.cost_of("tpc.serve") - issue);  // which is the completion's
+    if (c.what.arguments > 0)
+      s.compute(c.w.cost_of("tpc.list_first") +
+                c.w.cost_of("tpc.list_more") * (c.what.arguments - 1));
+    transfer(task, true, c.what.bytes_in);
+  }
+
+  void finish(std::uint32_t task) {
+    s.compute(cycles(c.what.work));
+    const unsigned tag = slot_of(task);
+    transfer(task, false, c.what.bytes_out);
+    if (c.what.bytes_out > 0) s.wait_all(1u << tag);
+    const std::uint32_t at = slot_of(task) * words_of_line;
+    end[at] = task;
+    if (c.what.ends_by_dma)
+      s.put(end.at(at), mine.ends.at(at), 128, 31);
+    else
+      s.putqlluc(end.at(at), mine.ends.at(at), 31);
+  }
+
+  void run(std::uint32_t count) {
+    std::uint32_t fetched = 0;
+    std::uint32_t finished = 0;
+    while (finished < count) {
+      if (fetched < count && fetched - finished < c.what.queue && is_active(fetched + 1)) {
+        fetch(++fetched);
+      } else if (fetched == finished) {
+        const line f = flag(fetched + 1);
+        s.spin(f, f[0], look);
+      } else if (c.what.bytes_in == 0 || s.tags_done(1u << slot_of(finished + 1)) != 0) {
+        finish(++finished);
+      }
+    }
+    s.wait_all(1u << 31);
+  }
+};
+
+// The PPE's side. What is stored over MMIO is a part of the cost of a call.
+void initiate(cell::ppe& p, calls& c, unsigned spe, std::uint32_t task) {
+  side& to = c.sides[spe];
+  const unsigned slot = (task - 1) % c.what.queue;
+  const cycles store(static_cast<std::int64_t>(c.w.constant(c.m.file(), "ppe.mmio_store")));
+  const cycles all = c.w.cost_of(c.what.is_generic ? "tpc.call" : "tpc.initiate");
+  const cell::ea_t flag = c.m.store_ea(spe, to.flags + slot * 128);
+  const std::uint32_t words[4] = {task, 0, 0, 0};
+  to.sent[slot] = task;
+  if (c.what.starts_by_dma) {
+    p.compute(all);
+    to.descriptors[slot * words_of_line] = task;
+    p.proxy_get(spe, to.flags + slot * 128, to.descriptors.at(slot * words_of_line), 128, 0);
+    return;
+  }
+  // The generic call was measured whole, with the look at the slot.
+  const cycles glance(static_cast<std::int64_t>(c.w.constant(c.m.file(), "ppe.cached_load")));
+  p.compute(c.what.is_generic ? all - store * (1 + c.what.arguments) - glance : all - store);
+  for (unsigned i = 0; i < c.what.arguments; ++i) p.mmio_store(flag + 16 * (1 + i % 7), words, 16);
+  p.mmio_store(flag, words, 16);
+}
+
+void wait_for(cell::ppe& p, calls& c, unsigned spe, std::uint32_t task) {
+  const unsigned slot = (task - 1) % c.what.queue;
+  const cell::ea_t word = c.sides[spe].ends.at(slot * words_of_line);
+  for (std::uint32_t found = p.load<std::uint32_t>(word); found < task;)
+    found = p.spin(word, found);
+}
+
+void submit_all(cell::ppe& p, calls& c) {
+  for (std::uint32_t i = 0; i < c.what.tasks; ++i) {
+    const unsigned spe = i % c.what.spes;
+    const std::uint32_t task = i / c.what.spes + 1;
+    const bool is_known_free = c.what.waits_for_each || task <= c.what.queue;
+    if (!is_known_free) wait_for(p, c, spe, task - c.what.queue);  // a stall of the queue
+    initiate(p, c, spe, task);
+    if (c.what.waits_for_each) wait_for(p, c, spe, task);
+  }
+  for (unsigned spe = 0; spe < c.what.spes; ++spe) wait_for(p, c, spe, c.tasks_of(spe));
+}
+
+void prepare(calls& c, unsigned spe) {
+  side& s = c.sides[spe];
+  const std::size_t words = c.what.queue * words_of_line;
+  s.ends = c.m.memory<std::uint32_t>(words);
+  s.descriptors = c.m.memory<std::uint32_t>(words);
+  s.data = c.m.memory<char>(std::max({c.what.bytes_in, c.what.bytes_out, 128u})).ea;
+  s.sent.assign(c.what.queue, 0);
+  s.flags = 0x8000;  // the first that is allocated, at a place that both sides know
+}
+
+}  // namespace
+
+tpc_outcome run_tpc(world& w, const tpc_calls& what) {
+  cell::options o;
+  o.poison = false;
+  cell::machine m(w.file("cell-ps3"), o);
+  calls c{w, what, m, std::vector<side>(what.spes)};
+  for (unsigned i = 0; i < what.spes; ++i) prepare(c, i);
+  for (unsigned i = 0; i < what.spes; ++i)
+    m.spe_program(i, [&, i](cell::spe& s) {
+      const auto block = s.allocate<char>(0x8000, 0x8000);
+      const line flags{block.ls, reinterpret_cast<std::uint32_t*>(block.data),
+                       what.queue * words_of_line};
+      worker me{s,
+                c,
+                c.sides[i],
+                flags,
+                s.allocate<std::uint32_t>(what.queue * words_of_line),
+                s.allocate<char>(std::max<std::size_t>(
+                    128, what.queue * std::max(what.bytes_in, what.bytes_out)))};
+      me.run(c.tasks_of(i));
+    });
+  m.ppe_program([&](cell::ppe& p) { submit_all(p, c); });
+  tpc_outcome out;
+  const cell::report r = w.run(m);
+  out.seconds = lev::seconds_of(r.time);
+  out.cycles_each = static_cast<double>(m.clock().cycles_in(r.time).count) / what.tasks;
+  out.bytes_per_second = double(what.bytes_in + what.bytes_out) * what.tasks / out.seconds;
+  return out;
+}
+
+}  // namespace leveret_papers

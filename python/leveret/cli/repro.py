@@ -1,0 +1,127 @@
+"""leveret repro: the papers' results beside those of their algorithms on a simulated Cell."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Optional
+
+import typer
+
+from .. import papers
+from ..report import repro as report
+from .common import (
+    ENVIRONMENT,
+    FAILED,
+    check_timeout,
+    interruptible,
+    notes,
+    print_json,
+    reporting,
+    stop,
+    tables,
+    time_limit,
+)
+from .missing import is_missing
+
+
+def _check_out(out: Path) -> None:
+    """Ends the command when nothing can be written there: before the work, not after."""
+    there = out if out.exists() else out.parent
+    if out.exists() and not out.is_dir():
+        stop(ENVIRONMENT, f"--out {out}: it is a file; name a folder")
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        stop(ENVIRONMENT, f"--out {out}: nothing can be written there; name another folder")
+
+
+def _run(chosen: Sequence[papers.Row], quiet: bool) -> list[papers.Outcome]:
+    from rich.progress import Progress
+
+    outcomes = []
+    with Progress(console=notes(), transient=True, disable=quiet) as progress:
+        bar = progress.add_task("rows", total=len(chosen))
+        for row in chosen:
+            progress.update(bar, description=f"{row.id}: {row.what}"[:70])
+            outcomes.append(papers.simulate(row))
+            progress.advance(bar)
+    return outcomes
+
+
+def _as_json(outcomes: Sequence[papers.Outcome], moved: report.Sensitivities) -> dict[str, Any]:
+    good, count = report.share_in_band(outcomes)
+    return {
+        "share_in_band": good / count if count else None,
+        "predictions": count,
+        "seconds": sum(each.seconds for each in outcomes),
+        "constants": papers.constants_hash(),
+        "frozen": papers.FROZEN,
+        "rows": {
+            each.row.id: {
+                "role": each.row.role,
+                "printed": each.row.printed,
+                "simulated": each.value,
+                "leveret": None,
+                "low": each.row.low,
+                "high": each.row.high,
+                "in_band": each.in_band,
+                "unit": each.row.unit,
+                "hash": f"{each.hash:016x}",
+                "constants": list(each.read),
+                "sensitivity": [list(change) for change in moved.get(each.row.id, [])],
+            }
+            for each in outcomes
+        },
+    }
+
+
+def _print(outcomes: Sequence[papers.Outcome], moved: report.Sensitivities) -> None:
+    from rich.table import Table
+
+    for role, some in report.by_role(outcomes).items():
+        columns = ("row", "what", "printed", "simulated", "Leveret", "deviation", "band", "")
+        table = Table(*columns, title=report.TITLES[role], title_justify="left")
+        for each in some:
+            row, what, _, *rest = report.cells(each)
+            table.add_row(row, what, *rest, style=None if each.in_band else "red")
+        tables().print(table)
+    for each in outcomes:
+        if each.row.role == "prediction" and not each.in_band:
+            tables().print(f"{each.row.id}: {each.row.miss}", highlight=False)
+    for row, changes in moved.items():
+        for name, low, high in changes:
+            told = f"{report.number(low)} with 20 % less, {report.number(high)} with 20 % more"
+            tables().print(f"{row}: {name}: {told}", highlight=False)
+    if len(outcomes) == 1:
+        tables().print("rests on: " + ", ".join(outcomes[0].read), highlight=False)
+    tables().print(report.summary(outcomes), highlight=False)
+
+
+@reporting
+def repro(
+    paper: Optional[str] = typer.Argument(None, help="cellmt, tpc, gcell or sled; all without."),
+    row: Optional[str] = typer.Option(None, "--row", help="Only that row, as T4.5."),
+    sensitivity: bool = typer.Option(
+        False, "--sensitivity", help="Also with each soft constant 20 % lower and higher."
+    ),
+    out: Optional[Path] = typer.Option(None, "--out", help="Write a report into this folder."),
+    timeout: Optional[float] = typer.Option(None, help="Give up after that many seconds."),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Show the papers' results beside those of a simulated Cell."""
+    check_timeout(timeout)
+    chosen = papers.choose(paper, row)
+    if out is not None:
+        _check_out(out)
+    with time_limit(timeout), interruptible():
+        outcomes = _run(chosen, as_json)
+        moved: dict[str, list[tuple[str, float, float]]] = {}
+        if sensitivity:
+            for each in outcomes:
+                if each.row.role == "prediction":
+                    moved[each.row.id] = papers.sensitivity(each)
+    if out is not None:
+        report.write(outcomes, moved, out, draws=not is_missing("matplotlib"))
+    print_json(_as_json(outcomes, moved)) if as_json else _print(outcomes, moved)
+    if report.changed_note():
+        stop(FAILED, report.changed_note())

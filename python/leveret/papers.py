@@ -1,0 +1,148 @@
+"""The papers' results, row by row: what was printed, and what a simulated Cell gives.
+
+The papers' own algorithms run on a simulated Cell/B.E. (docs/how-to/program-a-cell.md); no task of
+Leveret is involved. A row is simulated in virtual time, on one core, and always gives the same.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from . import _core
+from .records import PaperConstantDict
+
+ROLES = ("prediction", "calibration", "exact", "shape", "conflict")
+# Of all constants, when they were frozen. docs/papers/constants.md lists the changes since.
+FROZEN = "08fd31242c7c989e"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a paper's results. low, high: the band of the simulated value."""
+
+    paper: str
+    id: str
+    role: str
+    what: str
+    configuration: str
+    unit: str
+    printed: float
+    low: float
+    high: float
+    miss: str
+
+    def holds(self, value: float) -> bool:
+        """Whether a simulated value is in the band."""
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A row, simulated. read: the constants that it rests on. seconds: of this computer."""
+
+    row: Row
+    value: float
+    seconds: float
+    events: int
+    hash: int
+    read: tuple[str, ...]
+
+    @property
+    def in_band(self) -> bool:
+        """Whether the simulated value is in the row's band."""
+        return self.row.holds(self.value)
+
+    @property
+    def deviation(self) -> float | None:
+        """From the printed value, relative; None where 0 was printed."""
+        return self.value / self.row.printed - 1 if self.row.printed else None
+
+
+def rows() -> list[Row]:
+    """All rows, in the order of the papers' tables."""
+    return [Row(**each) for each in _core.paper_rows()]
+
+
+def _near(name: str, names: Sequence[str]) -> str:
+    found = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {found[0]!r}? " if found else ""
+
+
+def choose(paper: str | None = None, row: str | None = None) -> list[Row]:
+    """The rows of a paper, or those whose name begins with that of a row, as "T4.5".
+
+    ValueError, with the nearest name and what there is, when there is none.
+    """
+    chosen = rows()
+    papers = list(dict.fromkeys(each.paper for each in chosen))
+    if paper is not None:
+        if paper not in papers:
+            there = ", ".join(papers)
+            raise ValueError(f"no paper {paper!r}: {_near(paper, papers)}There are {there}")
+        chosen = [each for each in chosen if each.paper == paper]
+    if row is not None:
+        names = [each.id for each in chosen]
+        chosen = [each for each in chosen if each.id == row or each.id.startswith(row + " ")]
+        if not chosen:
+            there = ", ".join(dict.fromkeys(name.split(" ")[0] for name in names))
+            raise ValueError(f"no row {row!r}: {_near(row, names)}There are {there}")
+    return chosen
+
+
+def simulate(row: Row, changed: Mapping[str, float] | None = None) -> Outcome:
+    """One row on the simulated Cell; constants that `changed` names are replaced.
+
+    ValueError for a constant that is not there, or outside of its bounds. Takes up to some seconds.
+    """
+    got = _core.paper_simulate(row.id, dict(changed or {}))
+    return Outcome(
+        row, got["value"], got["seconds"], got["events"], got["hash"], tuple(got["read"])
+    )
+
+
+def constants() -> list[PaperConstantDict]:
+    """The numbers of the built-in machine files, and the costs of the papers' software."""
+    return _core.paper_constants()
+
+
+def constants_hash() -> str:
+    """Of the names and values of all constants: changed ones show."""
+    text = "".join(f"{c['file']} {c['name']}={c['value']!r}\n" for c in constants())
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def circular(outcome: Outcome) -> list[str]:
+    """Constants that a prediction read although they were chosen with its own row in view."""
+    if outcome.row.role != "prediction":
+        return []
+    own = outcome.row.id.split(" ")[0]
+    chosen = {c["name"] for c in constants() if c["calibrated_on"] == own}
+    return sorted(chosen & set(outcome.read))
+
+
+def sensitivity(outcome: Outcome, share: float = 0.2) -> list[tuple[str, float, float]]:
+    """(constant, value with it lower, value with it higher) by that share.
+
+    Of the calibrated and assumed constants that the row read, those that can be changed so far.
+    """
+    soft = {
+        c["name"]: c["value"] for c in constants() if c["calibrated_on"] or c["source"] == "assumed"
+    }
+    found = []
+    for name in outcome.read:
+        if name not in soft:
+            continue
+        values = []
+        for factor in (1 - share, 1 + share):
+            value = soft[name] * factor
+            try:
+                value = float(round(value)) if soft[name].is_integer() else value
+                values.append(simulate(outcome.row, {name: value}).value)
+            except ValueError:
+                break
+        if len(values) == 2:
+            found.append((name, values[0], values[1]))
+    return found

@@ -1,0 +1,197 @@
+"""The report of `leveret repro`: the papers' results as Markdown, HTML and a picture."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from .. import papers
+from ..papers import Outcome
+from ..records import PaperConstantDict
+
+TITLES = {
+    "prediction": "Predictions",
+    "calibration": "Calibration",
+    "exact": "Identities between printed numbers",
+    "shape": "Shapes and orders",
+    "conflict": "Conflicts",
+}
+_NOTES = {
+    "prediction": "Nothing was chosen with these rows in view, but for their bands, which were set "
+    "when answers of prototypes were known. What is out of its band stays out.",
+    "calibration": "Constants were chosen with these rows in view: that they are met says nothing.",
+    "exact": "Arithmetic on what the papers print; they check no model.",
+    "shape": "Whether something holds, or an order: too little was printed for a number.",
+    "conflict": "What the papers print here contradicts what they print elsewhere.",
+}
+_HEAD = ("row", "what", "configuration", "printed", "simulated", "Leveret", "deviation", "band", "")
+NOT_PRICED = "not priced yet"
+
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # the head, and the lines
+Sensitivities = Mapping[str, Sequence[tuple[str, float, float]]]
+
+
+def number(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def cells(outcome: Outcome) -> list[str]:
+    """What a line of a table says of a row."""
+    row = outcome.row
+    deviation = outcome.deviation
+    if row.unit == "holds":
+        told = ["yes" if row.printed else "no", "yes" if outcome.value else "no"]
+        deviation, band = None, "yes"
+    else:
+        told = [f"{number(row.printed)} {row.unit}", number(outcome.value)]
+        band = f"{number(row.low)} .. {number(row.high)}"
+    return [
+        row.id,
+        row.what,
+        row.configuration,
+        *told,
+        NOT_PRICED,
+        "" if deviation is None else f"{deviation:+.1%}",
+        band,
+        "in band" if outcome.in_band else "OUT",
+    ]
+
+
+def by_role(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
+    found: dict[str, list[Outcome]] = {role: [] for role in TITLES}
+    for each in outcomes:
+        found[each.row.role].append(each)
+    return {role: some for role, some in found.items() if some}
+
+
+def share_in_band(outcomes: Iterable[Outcome]) -> tuple[int, int]:
+    """(predictions in their bands, predictions)."""
+    predictions = [each for each in outcomes if each.row.role == "prediction"]
+    return sum(each.in_band for each in predictions), len(predictions)
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    good, count = share_in_band(outcomes)
+    if count == 0:
+        return "no predictions"
+    return f"{good} of {count} predictions in band ({good / count:.0%})"
+
+
+def changed_note() -> str:
+    """What to say when the constants are not those that were frozen; empty when they are."""
+    if papers.constants_hash() == papers.FROZEN:
+        return ""
+    return (
+        f"The constants were changed since they were frozen ({papers.constants_hash()}, not "
+        f"{papers.FROZEN}): these results are not those of the papers' page."
+    )
+
+
+def constants_of(outcomes: Iterable[Outcome]) -> list[PaperConstantDict]:
+    """The constants that were read, once each."""
+    read = {name for each in outcomes for name in each.read}
+    found: dict[str, PaperConstantDict] = {}
+    for each in papers.constants():
+        if each["name"] in read:
+            found.setdefault(each["name"], each)
+    return list(found.values())
+
+
+def _sections(outcomes: Sequence[Outcome], moved: Sensitivities) -> list[tuple[str, str, Table]]:
+    """(title, note, table) of each part of the report; a table is its head and its lines."""
+    parts: list[tuple[str, str, Table]] = []
+    for role, some in by_role(outcomes).items():
+        parts.append((TITLES[role], _NOTES[role], (_HEAD, [cells(each) for each in some])))
+    misses = [
+        [each.row.id, each.row.miss]
+        for each in outcomes
+        if each.row.role == "prediction" and not each.in_band
+    ]
+    if misses:
+        parts.append(("Why predictions miss", "", (("row", "why"), misses)))
+    if moved:
+        lines = [
+            [row, name, number(low), number(high)]
+            for row, changes in moved.items()
+            for name, low, high in changes
+        ]
+        words = ("row", "constant", "simulated with 20 % less", "with 20 % more")
+        parts.append(("Sensitivity", "Calibrated and assumed constants alone.", (words, lines)))
+    read = [
+        [
+            each["name"],
+            f"{each['value']:.6g}",
+            each["unit"],
+            each["source"] + (f", on {each['calibrated_on']}" if each["calibrated_on"] else ""),
+            each["origin"],
+        ]
+        for each in constants_of(outcomes)
+    ]
+    head = ("constant", "value", "unit", "source", "from")
+    parts.append(("Constants that were read", "", (head, read)))
+    basis = [[each.row.id, ", ".join(each.read)] for each in outcomes if each.read]
+    parts.append(("What each row rests on", "", (("row", "constants"), basis)))
+    return parts
+
+
+def _opening(outcomes: Sequence[Outcome]) -> list[str]:
+    opening = [
+        f"{summary(outcomes)}.",
+        "Printed: by the paper. Simulated: the paper's own algorithm, written from its text, on a "
+        "simulated Cell. Leveret: its own pipeline there, whose steps have no price yet.",
+    ]
+    note = changed_note()
+    return [*opening, note] if note else opening
+
+
+def markdown(outcomes: Sequence[Outcome], moved: Sensitivities) -> str:
+    lines = ["# The papers' results", ""]
+    for text in _opening(outcomes):
+        lines += [text, ""]
+    for title, note, table in _sections(outcomes, moved):
+        head, body = table
+        lines += [f"## {title}", ""]
+        lines += [note, ""] if note else []
+        lines.append("| " + " | ".join(head) + " |")
+        lines.append("|" + "---|" * len(head))
+        lines += ["| " + " | ".join(line) + " |" for line in body]
+        lines.append("")
+    return "\n".join(lines)
+
+
+_STYLE = """body{font:15px/1.45 sans-serif;margin:2em auto;max-width:75em;padding:0 1em}
+table{border-collapse:collapse;margin:1em 0}td,th{border-bottom:1px solid #ccc;padding:.25em .6em;
+text-align:left;vertical-align:top}.out{color:#b00020;font-weight:bold}"""
+
+
+def page(outcomes: Sequence[Outcome], moved: Sensitivities, picture: str) -> str:
+    """The same as one HTML page."""
+    parts = ["<!doctype html><meta charset=utf-8><title>The papers' results</title>"]
+    parts.append(f"<style>{_STYLE}</style><h1>The papers' results</h1>")
+    parts += [f"<p>{html.escape(text)}</p>" for text in _opening(outcomes)]
+    if picture:
+        parts.append(f'<img src="{picture}" alt="simulated over printed, with bands" width="900">')
+    for title, note, table in _sections(outcomes, moved):
+        head, body = table
+        parts.append(f"<h2>{html.escape(title)}</h2><p>{html.escape(note)}</p><table><tr>")
+        parts += [f"<th>{html.escape(word)}</th>" for word in head]
+        for line in body:
+            mark = ' class="out"' if line[-1] == "OUT" else ""
+            inside = "".join(f"<td>{html.escape(word)}</td>" for word in line)
+            parts.append(f"<tr{mark}>{inside}")
+        parts.append("</table>")
+    return "\n".join(parts) + "\n"
+
+
+def write(outcomes: Sequence[Outcome], moved: Sensitivities, folder: Path, draws: bool) -> None:
+    """results.md, results.html and, when it can be drawn, results.png into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.md").write_text(markdown(outcomes, moved), encoding="utf-8")
+    picture = ""
+    if draws:
+        from .plots import save_bands
+
+        picture = "results.png"
+        save_bands(outcomes, folder / picture)
+    (folder / "results.html").write_text(page(outcomes, moved, picture), encoding="utf-8")

@@ -1,0 +1,101 @@
+// Binds the rows of the papers' results and the constants that they rest on; leveret/papers.py
+// gives them types.
+#include <leveret/cell.hpp>
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <leveret_papers/expected.hpp>
+#include <leveret_papers/world.hpp>
+#include "bindings.hpp"
+
+namespace lev::python {
+
+namespace nb = nanobind;
+
+namespace {
+
+nb::list rows() {
+  nb::list all;
+  for (const leveret_papers::expected_row& r : leveret_papers::expected_rows()) {
+    nb::dict d;
+    d["paper"] = r.paper;
+    d["id"] = r.id;
+    d["role"] = r.role;
+    d["what"] = r.what;
+    d["configuration"] = r.configuration;
+    d["unit"] = r.unit;
+    d["printed"] = r.printed;
+    d["low"] = r.low;
+    d["high"] = r.high;
+    d["miss"] = r.miss;
+    all.append(d);
+  }
+  return all;
+}
+
+// An error of a simulated Cell becomes a ValueError: what was asked for is not there or not legal.
+nb::dict simulate(const std::string& id, const std::map<std::string, double>& changed) {
+  leveret_papers::outcome o;
+  std::string wrong;
+  {
+    const nb::gil_scoped_release released;
+    try {
+      o = leveret_papers::simulate_row(id, changed);
+    } catch (const lev::cell::error& e) {
+      wrong = e.what();
+    }
+  }
+  if (!wrong.empty()) throw nb::value_error(wrong.c_str());
+  nb::dict d;
+  d["value"] = o.value;
+  d["seconds"] = o.seconds;
+  d["events"] = o.events;
+  d["hash"] = o.hash;
+  d["read"] = o.read;
+  return d;
+}
+
+nb::dict constant(const std::string& file, const std::string& name, double value,
+                  const std::string& unit, const std::string& source, const std::string& from,
+                  const std::string& calibrated_on) {
+  nb::dict d;
+  d["file"] = file;
+  d["name"] = name;
+  d["value"] = value;
+  d["unit"] = unit;
+  d["source"] = source;
+  d["origin"] = from;
+  d["calibrated_on"] = calibrated_on;
+  return d;
+}
+
+nb::list constants() {
+  nb::list all;
+  for (const std::string& name : lev::cell::machine_file::names()) {
+    const auto file = lev::cell::machine_file::named(name);
+    for (const lev::cell::constant& c : file.constants())
+      all.append(constant(name, c.name, c.value, c.unit, c.source, c.from, c.calibrated_on));
+  }
+  for (const auto& [name, c] : leveret_papers::built_in_costs())
+    all.append(constant("costs", name, c.value, c.unit, c.source, c.from, c.calibrated_on));
+  return all;
+}
+
+}  // namespace
+
+void bind_papers(nb::module_& m) {
+  m.def("paper_rows", &rows, nb::sig("def paper_rows() -> list[PaperRowDict]"),
+        "The rows of the papers' results, in order: what was printed, and the band.");
+  m.def(
+      "paper_simulate", &simulate, nb::arg("id"), nb::arg("changed"),
+      nb::sig("def paper_simulate(id: str, changed: dict[str, float]) -> PaperOutcomeDict"),
+      "One row by the paper's own algorithm on the simulated Cell. Constants that `changed` names\n"
+      "are replaced. ValueError for a row or a constant that is not there.");
+  m.def("paper_constants", &constants, nb::sig("def paper_constants() -> list[PaperConstantDict]"),
+        "The constants of the machine files that are built in and the costs of the papers' "
+        "software.");
+}
+
+}  // namespace lev::python

@@ -1,0 +1,109 @@
+"""leveret repro: rows, tables, reports, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_runner import invoke, invoke_json, runner
+
+from leveret import papers
+from leveret.cli.commands import app
+from leveret.report import repro
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "papers"
+
+
+def refusal(*arguments: str, code: int) -> str:
+    result = runner.invoke(app, ["repro", *arguments])
+    assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
+    return result.stderr
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> list[papers.Outcome]:
+    """All rows, simulated."""
+    return [papers.simulate(row) for row in papers.rows()]
+
+
+def test_a_row_shows_what_was_printed_and_what_it_rests_on() -> None:
+    printed = invoke("repro", "--row", "T5.2")
+    for word in ("1230", "not priced yet", "+4.1%", "in band", "eib.way", "tpc.initiate"):
+        assert word in printed
+    assert "1 of 1 predictions in band" in printed
+
+
+def test_json_has_a_key_for_each_row() -> None:
+    report = invoke_json("repro", "--row", "T6.8")
+    assert list(report["rows"]) == ["T6.8 stealing", "T6.8 SLED"]
+    assert report["predictions"] == 0 and report["share_in_band"] is None
+    assert report["constants"] == report["frozen"]
+    row = invoke_json("repro", "tpc", "--row", "T5.3")["rows"]["T5.3 end"]
+    assert not row["in_band"] and row["role"] == "prediction" and row["leveret"] is None
+
+
+def test_papers_and_rows_that_are_not_there_are_told() -> None:
+    said = refusal("cellmtt", code=2)
+    assert "did you mean 'cellmt'?" in said and "gcell" in said
+    assert "There are" in refusal("--row", "T99", code=2)
+    assert "T7.0" in refusal("gcell", "--row", "T5.2", code=2)
+    assert "--timeout" in refusal("--timeout", "-1", code=2)
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert "name a folder" in refusal("--out", str(tmp_path / "file"), code=3)
+    assert "nothing can be written" in refusal("--out", str(tmp_path / "no" / "no"), code=3)
+
+
+def test_reports_are_written(tmp_path: Path) -> None:
+    invoke("repro", "tpc", "--out", str(tmp_path / "out"))
+    text = (tmp_path / "out" / "results.md").read_text()
+    for title in ("## Predictions", "## Calibration", "## Identities", "## Why predictions miss"):
+        assert title in text
+    page = (tmp_path / "out" / "results.html").read_text()
+    assert "results.png" in page and "T5.10" in page and 'class="out"' in page
+    assert (tmp_path / "out" / "results.png").stat().st_size > 1000
+
+
+def test_changed_constants_are_told_and_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(papers, "FROZEN", "0123456789abcdef")
+    result = runner.invoke(app, ["repro", "--row", "T8.1"])
+    assert result.exit_code == 1
+    assert "changed since they were frozen" in result.stderr
+
+
+def test_the_constants_are_those_that_were_frozen() -> None:
+    assert papers.constants_hash() == papers.FROZEN, (
+        "a constant was changed: say which, with old and new results, in docs/papers/constants.md, "
+        "and put the new hash into leveret/papers.py"
+    )
+
+
+def test_sensitivity_moves_what_the_row_rests_on() -> None:
+    report = invoke_json("repro", "--row", "T5.2", "--sensitivity")
+    moves = {name: (low, high) for name, low, high in report["rows"]["T5.2"]["sensitivity"]}
+    low, high = moves["eib.way"]
+    assert low < report["rows"]["T5.2"]["simulated"] < high
+    assert "clock.rate" not in moves
+
+
+def test_no_prediction_is_circular(outcomes: list[papers.Outcome]) -> None:
+    assert not [each.row.id for each in outcomes if papers.circular(each)]
+    rigged = papers.Outcome(outcomes[0].row, 1, 0, 0, 0, ("spe.thread_switch",))
+    assert rigged.row.id == "T4.1" and rigged.row.role == "calibration"
+    row = papers.Row(**{**vars(rigged.row), "role": "prediction"})
+    assert papers.circular(papers.Outcome(row, 1, 0, 0, 0, rigged.read)) == ["spe.thread_switch"]
+
+
+def test_the_page_of_results_is_what_is_simulated(outcomes: list[papers.Outcome]) -> None:
+    page = (DOCS / "results.md").read_text()
+    assert repro.markdown(outcomes, {}) == page, "leveret repro --out; then copy results.md"
+
+
+def test_every_constant_has_a_source() -> None:
+    for each in papers.constants():
+        assert each["source"] in ("published", "derived", "measured", "assumed"), each
+        assert each["origin"], each
+    assert json.dumps(papers.constants())

@@ -1,0 +1,139 @@
+// The papers' rows: each can be simulated and repeats, no prediction rests on a constant that was
+// chosen with its own row in view, calibration meets its rows, and a miss is explained.
+#include <leveret_papers/expected.hpp>
+#include <leveret_papers/world.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+
+namespace leveret_papers {
+namespace {
+
+// Every row, simulated once for all tests.
+const std::map<std::string, outcome>& all() {
+  static const std::map<std::string, outcome> outcomes = [] {
+    std::map<std::string, outcome> found;
+    for (const expected_row& r : expected_rows()) found[r.id] = simulate_row(r.id);
+    return found;
+  }();
+  return outcomes;
+}
+
+bool is_in_band(const expected_row& r) {
+  const double value = all().at(r.id).value;
+  return value >= r.low && value <= r.high;
+}
+
+std::string calibrated_on(const std::string& name) {
+  const auto cost = built_in_costs().find(name);
+  if (cost != built_in_costs().end()) return cost->second.calibrated_on;
+  const auto file = cell::machine_file::named("cell-ps3");
+  for (const cell::constant& c : file.constants())
+    if (c.name == name) return c.calibrated_on;
+  ADD_FAILURE() << "a row has read " << name << ", which no file has";
+  return {};
+}
+
+TEST(papers, rows_and_functions_are_the_same) {
+  std::set<std::string> printed;
+  for (const expected_row& r : expected_rows()) printed.insert(r.id);
+  std::set<std::string> simulated;
+  for (const row& r : all_rows()) simulated.insert(r.id);
+  EXPECT_EQ(printed, simulated);
+}
+
+TEST(papers, no_prediction_rests_on_a_constant_of_its_own_row) {
+  for (const expected_row& r : expected_rows()) {
+    if (r.role != "prediction") continue;
+    const std::string own = r.id.substr(0, r.id.find(' '));
+    for (const std::string& name : all().at(r.id).read) EXPECT_NE(calibrated_on(name), own) << r.id;
+  }
+}
+
+TEST(papers, what_is_simulated_says_what_it_rests_on) {
+  for (const expected_row& r : expected_rows()) {
+    EXPECT_TRUE(std::isfinite(all().at(r.id).value)) << r.id;
+    EXPECT_TRUE(r.role != "prediction" || !all().at(r.id).read.empty()) << r.id;
+  }
+}
+
+TEST(papers, calibration_meets_its_rows) {
+  for (const expected_row& r : expected_rows()) {
+    const bool must = r.role == "calibration" || r.role == "exact";
+    EXPECT_TRUE(!must || is_in_band(r)) << r.id << " is " << all().at(r.id).value;
+  }
+}
+
+TEST(papers, a_miss_is_explained_and_nothing_else_is) {
+  for (const expected_row& r : expected_rows()) {
+    const bool is_miss = r.role == "prediction" && !is_in_band(r);
+    EXPECT_EQ(r.miss.empty(), !is_miss) << r.id << " is " << all().at(r.id).value;
+  }
+}
+
+TEST(papers, rows_repeat) {
+  for (const char* id : {"T4.4 MT3", "T5.2", "T5.10", "T7.1 efficiency", "T7.4", "T6.4"}) {
+    EXPECT_EQ(simulate_row(id).hash, all().at(id).hash) << id;
+    EXPECT_EQ(simulate_row(id).value, all().at(id).value) << id;
+  }
+}
+
+// Written down from a run; equal for every compiler.
+TEST(papers, golden_values) {
+  EXPECT_EQ(all().at("T5.2").hash, 17176700753988304867u);
+  EXPECT_EQ(all().at("T4.4 MT3").hash, 7316511297393450036u);
+}
+
+TEST(papers, a_changed_constant_changes_what_rests_on_it) {
+  const double before = all().at("T5.2").value;
+  EXPECT_NEAR(simulate_row("T5.2", {{"eib.way", 480}}).value, before + 200, 25);
+  EXPECT_NEAR(simulate_row("T5.2", {{"tpc.initiate", 280}}).value, before + 100, 25);
+  EXPECT_THROW(simulate_row("T5.2", {{"eib.ways", 480}}), cell::error);
+  EXPECT_THROW(simulate_row("T5.2", {{"eib.way", -1}}), cell::error);
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    read_expected(text, "mine");
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "it was taken";
+}
+
+TEST(papers, faulty_rows_and_costs_are_refused) {
+  const std::string good =
+      "[\"T4.1\"]\nrole = \"exact\"\nwhat = \"w\"\nconfiguration = \"c\"\nprinted = 1\n"
+      "unit = \"u\"\nband = [1, 2]\n";
+  EXPECT_EQ(refusal(good), "it was taken");
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    return refusal(text.replace(text.find(from), from.size(), to));
+  };
+  EXPECT_NE(changed("exact", "fitted").find("the role 'fitted'"), std::string::npos);
+  EXPECT_NE(changed("[1, 2]", "[2, 1]").find("empty band"), std::string::npos);
+  EXPECT_NE(changed("T4.1", "T9.9").find("has no function"), std::string::npos);
+  EXPECT_NE(changed("printed", "print").find("unknown name 'print'"), std::string::npos);
+  EXPECT_NE(changed("what = \"w\"\n", "").find("needs what"), std::string::npos);
+  const std::string cost =
+      "[a]\nb = { value = 1, unit = \"u\", source = \"assumed\", from = \"f\" }";
+  EXPECT_EQ(read_costs(cost, "c").size(), 1u);
+  EXPECT_THROW(read_costs("[a]\nb = { value = 0, unit = \"u\" }", "c"), cell::error);
+  EXPECT_THROW(read_costs("[a]\nb = { value = 1 }", "c"), cell::error);
+}
+
+TEST(papers, an_unknown_row_names_the_nearest) {
+  try {
+    simulate_row("T5.22");
+    FAIL();
+  } catch (const cell::error& e) {
+    EXPECT_NE(std::string(e.what()).find("did you mean 'T5.2'"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace leveret_papers
