@@ -43,7 +43,7 @@ struct death_hook {
   // Called for each process that has ended, whatever ended it, on a thread of the runtime: after
   // the last end of a task that the process has reported was seen, and before another process takes
   // its place or its task has an outcome. `how` is what waitpid() says, -1 when nobody could tell.
-  // It must not use the runtime, nor wait for who does.
+  // It must not use the runtime, nor wait for a thread that does.
   void (*call)(void* context, int worker, int how) = nullptr;
   void* context = nullptr;
 };

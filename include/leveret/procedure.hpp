@@ -27,7 +27,7 @@ struct call {
 };
 
 // The untyped body. Returns 0 on success; any other value fails the task (status::task_failed) and
-// is kept as its code. May throw: the exception reaches whoever waits.
+// is kept as its code. May throw: the exception reaches the waiter.
 using body = int (*)(const call&);
 
 // A dice hook splits `whole` into at most `pieces_max` smaller tasks written to `pieces`, and

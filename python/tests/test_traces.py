@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import leveret
-from leveret.report.timeline import timeline_html
+from leveret.report.timeline import LENGTH_NAMES, Phase, timeline_html
+from leveret.report.timeline_svg import busy_workers, columns_of, timeline_svg
 from leveret.report.traces import TraceError, parse_trace, read_trace, summarise
 
 
@@ -193,6 +196,54 @@ def test_the_page_stands_alone() -> None:
     start = page.index('id="data">') + len('id="data">')
     data = json.loads(page[start : page.index("</script>", start)])
     assert data["names"] == [nasty]
+
+
+def page_data(page: str) -> dict[str, Any]:
+    start = page.index('id="data">') + len('id="data">')
+    return cast("dict[str, Any]", json.loads(page[start : page.index("</script>", start)]))
+
+
+def test_the_page_has_phases_and_a_table_of_procedures() -> None:
+    trace = parse_trace(json.dumps([event(0, "a", 0, 5), event(1, "a", 1, 50)]).encode())
+    data = page_data(timeline_html(trace, phases=[Phase("first", 0, 20.5)]))
+    assert data["phases"] == [["first", 0, 20.5]]
+    (row,) = data["procedures"]
+    assert (row["name"], row["tasks"], row["longest_us"]) == ("a", 2, 50)
+    assert len(row["lengths"]) == len(data["length_names"]) == len(LENGTH_NAMES)
+    assert row["lengths"][1:3] == [1, 1]
+    assert page_data(timeline_html(trace))["phases"] == []
+
+
+def test_a_column_of_the_picture_is_what_the_lane_executed() -> None:
+    entries = [event(0, "a", 0, 50), event(0, "inside", 10, 20), event(0, "b", 75, 25)]
+    trace = parse_trace(json.dumps(entries).encode())
+    a, none, b = (sum(column.values()) for column in columns_of(trace, 0, 4)[1:])
+    assert (a, none, b) == pytest.approx((1, 0, 1))
+    assert columns_of(trace, 7, 3) == [{}, {}, {}]
+
+
+def test_contexts_of_a_worker_are_one_busy_worker() -> None:
+    entries = [event(0, "a", 0, 100), event(1, "a", 50, 50), event(2, "b", 0, 50)]
+    trace = parse_trace(json.dumps(entries).encode())
+    lanes = [columns_of(trace, lane, 2) for lane in range(3)]
+    count, busy = busy_workers(lanes, ["worker 0", "worker 0, context 1", "host"])
+    assert count == 2
+    assert busy == pytest.approx([2, 1])
+    assert busy_workers([], []) == (0, [])
+
+
+def test_the_picture_is_xml_of_bounded_size() -> None:
+    nasty = "</svg><script>&'\""
+    entries = [event(i % 4, f"{nasty} {i % 30}", i, 0.9) for i in range(20_000)]
+    trace = parse_trace(json.dumps(entries).encode())
+    picture = timeline_svg(trace, nasty, [Phase(nasty, 0, trace.length_us)])
+    root = ElementTree.fromstring(picture)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert nasty in {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")} | {
+        text.text for text in root.iter("{http://www.w3.org/2000/svg}title")
+    }
+    assert len(picture) < 200_000
+    ElementTree.fromstring(timeline_svg(parse_trace(b'{"traceEvents": []}'), "empty"))
 
 
 def test_the_page_leaves_out_the_shortest_events() -> None:

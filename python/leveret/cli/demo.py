@@ -89,6 +89,8 @@ class Demo:
     """Runs the steps on one runtime, so that one trace shows them all."""
 
     def __init__(self, runtime: Runtime, plan: Plan, progress: Progress) -> None:
+        self.opened = self.begun = perf_counter()  # a moment after the runtime's clock began
+        self.phases: list[tuple[str, float, float]] = []  # name, begin, end, on this clock
         self.runtime = runtime
         self.plan = plan
         self.progress = progress
@@ -115,6 +117,7 @@ class Demo:
     def draw_frames(self, name: str, tasks: int, dice: bool, frames: int) -> None:
         """Each frame is drawn serially, then by tasks: what slows the computer down slows both."""
         bar = self.progress.add_task(name, total=frames)
+        self.begun = perf_counter()
         runtime = self.runtime
         busy, submitted = busy_ns(runtime), runtime.counters()["submitted"]
         seconds, serial_seconds, correct = 0.0, 0.0, True
@@ -173,6 +176,7 @@ class Demo:
     def repeat(self, name: str, amount: str, times: int, once: Callable[[], apps.Report]) -> None:
         """Runs an application that checks itself; reports the sum."""
         bar = self.progress.add_task(name, total=times)
+        self.begun = perf_counter()
         busy = busy_ns(self.runtime)
         reports = []
         for _ in range(times):
@@ -198,6 +202,7 @@ class Demo:
         tasks: int,
         correct: bool,
     ) -> None:
+        self.phases.append((name, self.begun, perf_counter()))
         *idle, host = idle_shares(self.runtime, busy_before_ns, seconds)
         speed_up = serial_seconds / seconds if seconds > 0 else 0.0
         row = Row(name, amount, seconds, serial_seconds, speed_up, idle, host, tasks, correct)
@@ -224,23 +229,34 @@ def print_rows(rows: list[Row]) -> None:
 
 
 def write_files(demo: Demo, out: Path) -> dict[str, str]:
-    """Writes the pictures, the trace and its page; returns what is where."""
+    """Writes the pictures, the trace and its page and picture; returns what is where."""
     from ..report.plots import save_mandelbrot, save_speed_ups  # matplotlib takes a second to load
-    from ..report.timeline import timeline_html
+    from ..report.timeline import Phase, timeline_html
+    from ..report.timeline_svg import timeline_svg
     from ..report.traces import read_trace
 
     files = {
         "picture": out / "mandelbrot.png",
         "plot": out / "speed_ups.png",
         "timeline": out / "timeline.html",
+        "timeline picture": out / "timeline.svg",
         "trace": out / "trace.json",
     }
     save_mandelbrot(demo.picture, ITERATIONS, files["picture"])
     labels, speed_ups = [row.name for row in demo.rows], [row.speed_up for row in demo.rows]
     save_speed_ups(labels, speed_ups, demo.runtime.workers + 1, files["plot"])
     demo.runtime.write_trace(files["trace"])
-    page = timeline_html(read_trace(files["trace"]), "Leveret demo")
-    files["timeline"].write_text(page, "utf-8")
+    trace = read_trace(files["trace"])
+
+    def at_us(moment: float) -> float:
+        """A moment of this clock as one of the trace."""
+        since = (moment - demo.opened) * 1e6 - trace.start_us
+        return min(max(since, 0.0), trace.length_us)
+
+    phases = [Phase(name, at_us(begin), at_us(end)) for name, begin, end in demo.phases]
+    title = "leveret demo"
+    files["timeline"].write_text(timeline_html(trace, title, phases=phases), "utf-8")
+    files["timeline picture"].write_text(timeline_svg(trace, title, phases), "utf-8")
     return {what: str(path) for what, path in files.items()}
 
 

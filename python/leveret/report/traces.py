@@ -42,11 +42,15 @@ class Event:
 
 @dataclass
 class Trace:
-    """events: by begin. lanes: number to name. ignored: entries that were no events of Leveret."""
+    """events: by begin. lanes: number to name. ignored: entries that were no events of Leveret.
+
+    start_us: of the first event, on the clock of the runtime, which began when it was opened.
+    """
 
     events: list[Event] = field(default_factory=list)
     lanes: dict[int, str] = field(default_factory=dict)
     ignored: int = 0
+    start_us: float = 0.0
 
     @property
     def length_us(self) -> float:
@@ -184,6 +188,7 @@ def parse_trace(data: bytes, path: str = "trace") -> Trace:
         why = f"none of its {len(entries)} entries is an event: this is no trace of Leveret"
         raise TraceError(path, 0, why)
     start = min((e.begin_us for e in raw), default=0.0)
+    trace.start_us = start
     trace.events = sorted(
         (Event(e.lane, e.step, e.name, e.begin_us - start, e.duration_us, e.task) for e in raw),
         key=lambda e: (e.begin_us, -e.duration_us),
