@@ -8,6 +8,7 @@ import blocks
 CODE = re.compile(r"`([^`]+)`")
 ENUMERATOR = re.compile(r"^  (\w+) = (\d+),", re.MULTILINE)
 FIELD = re.compile(r"^  (?:const )?[\w:]+\*? (\w+) =\s[^;]+;", re.MULTILINE)
+WORDS = {"two": 2, "three": 3, "four": 4, "eight": 8, "sixteen": 16}
 EXPRESSION = re.compile(r"(0x[\da-f]+|\d+)(?:\s*<<\s*(\d+))?", re.IGNORECASE)
 
 

@@ -1,11 +1,38 @@
 """The tables of the reference agree with the code: names, numbers, bounds, paths."""
 
+import re
 import unittest
 from pathlib import Path
 
 import tables
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+SIM, SIM_SOURCE = "src/machines/sim/README.md", "src/machines/sim/machine.cpp"
+# Constants of the code that a page says again: page, sentence, source, name, what one of it is.
+REPEATED = [
+    (SIM, r"a stack of (\d+) MiB", SIM_SOURCE, "stack_bytes", 1 << 20),
+    (SIM, r"`relax` takes (\d+) cycles", SIM_SOURCE, "poll_cycles", 1),
+    (SIM, r"woken, (\d+) cycles after", SIM_SOURCE, "wake_cycles", 1),
+    (SIM, r"done (\d+) cycles later", SIM_SOURCE, "copy_latency_cycles", 1),
+    (SIM, r"a cycle for each (\d+) bytes", SIM_SOURCE, "copy_bytes_per_cycle", 1),
+    (SIM, r"Starting takes (\d+) cycles", SIM_SOURCE, "copy_issue_cycles", 1),
+    ("src/store/README.md", r"multiples of (\d+) bytes", "src/store/arena.hpp", "alignment", 1),
+    ("src/store/README.md", r"At most (\d+) blocks", "src/store/arena.hpp", "blocks_max", 1),
+    ("src/share/README.md", r"each (\d+) KiB", "src/share/committed.hpp", "chunk_bytes", 1 << 10),
+    ("src/flow/README.md", r"pieces of (\d+) µs", "src/flow/item_costs.hpp", "piece_ns", 1000),
+    ("src/flow/README.md", r"gets (\w+) pieces", "src/flow/item_costs.hpp", "pieces_min", 1),
+    ("src/flow/README.md", r"(\d+) for each worker", "src/runtime/open.cpp", "spare_per_taker", 1),
+    ("src/worker/README.md", r"queues every (\d+) to", "src/runtime/open.cpp", "look_ns", 1),
+    (
+        "src/machines/processes/README.md",
+        r"Up to (\d+) records",
+        "src/machines/processes/lane.hpp",
+        "lane_records",
+        1,
+    ),
+]
 
 
 class Tables(unittest.TestCase):
@@ -70,6 +97,16 @@ class Tables(unittest.TestCase):
         for name, path in cited.items():
             with self.subTest(f"{path}: {name}"):
                 self.assertIn(name, tables.promises(ROOT))
+
+    def test_constants_that_pages_repeat(self):
+        for page, said, source, name, scale in REPEATED:
+            with self.subTest(f"{page}: {said}"):
+                text = " ".join(tables.read(ROOT, page).split())
+                found = re.search(said, text)
+                self.assertIsNotNone(found, f"{page} does not say this any more: change REPEATED")
+                (value,) = tables.constants(ROOT, source, name)
+                shown = tables.WORDS.get(found[1]) or int(found[1].replace(",", ""))
+                self.assertEqual(shown * scale, value, f"{name} of {source}")
 
     def test_names_are_where_pages_say(self):
         for page, text in tables.pages(ROOT).items():
