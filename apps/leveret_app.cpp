@@ -39,6 +39,7 @@ constexpr const char* usage =
     "  --buffers N      aes with --far: chunks of a task under way; 2: double buffering\n"
     "  --species N      likelihood: species\n"
     "  --jukes-cantor   likelihood: equal rates and frequencies\n"
+    "  --phases         likelihood: waits for each level of the tree\n"
     "  --lists N        list-ranking: lists\n"
     "  --cuts N         list-ranking: places where lists are cut\n"
     "  --no-dice        tasks run as they are\n"
@@ -57,6 +58,7 @@ struct command_line {
   long cuts = -1;
   bool double_precision = false;
   bool jukes_cantor = false;
+  bool phases = false;
   bool ecb = false;
   bool openssl = false;
   bool far = false;
@@ -81,6 +83,7 @@ bool* flag_of(const char* word, command_line& line) {
   if (is("--check")) return &line.check;
   if (is("--double")) return &line.double_precision;
   if (is("--jukes-cantor")) return &line.jukes_cantor;
+  if (is("--phases")) return &line.phases;
   if (is("--ecb")) return &line.ecb;
   if (is("--openssl")) return &line.openssl;
   if (is("--far")) return &line.far;
@@ -183,6 +186,7 @@ verdict likelihood(lev::runtime& runtime, const command_line& line) {
   leveret_apps::likelihood_options options;
   if (line.n != 0) options.sites = line.n;
   if (line.species != 0) options.species = static_cast<unsigned>(line.species);
+  if (line.phases) options.schedule = leveret_apps::likelihood_schedule::phases;
   if (line.jukes_cantor) options.model = leveret_apps::jukes_cantor(options.model.alpha);
   if (line.tasks >= 0) options.tasks = static_cast<unsigned>(line.tasks);
   if (line.steps != 0) options.steps = static_cast<unsigned>(line.steps);

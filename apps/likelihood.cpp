@@ -2,10 +2,11 @@
 //
 // For each inner node and site: the probability of all that the species below show, for each state
 // that the node may have had, in each category. 1. Transition probabilities of all branches. 2. For
-// each node, from the species up, and each part of the sites, a task after those of its children. A
-// subtree is submitted as a whole, the larger one first, so few tickets are held: as many as there
-// are halvings of the tree. 3. Tasks that take the logarithms at the root. 4. The caller adds them
-// up.
+// each node, from the species up, and each part of the sites, a task. In phases: the nodes whose
+// children are done are a bulk; wait; then the next ones. By dependencies: a task is after those of
+// the node's children. A subtree is submitted as a whole, the larger one first, so few tickets are
+// held: as many as there are halvings of the tree. 3. Tasks that take the logarithms at the root.
+// 4. The caller adds them up.
 //
 // The probabilities of many species together are smaller than a double can be. A site whose largest
 // one is below 2^-256 is multiplied by 2^256, and how often is counted, for children and node
@@ -238,10 +239,15 @@ struct likelihood_evaluation::state {
   // Children before parents, and the larger subtree of a node before the smaller one.
   void order_nodes(const phylogeny& tree) {
     std::vector<std::size_t> size(tree.species + tree.inner.size(), 1);
+    std::vector<std::size_t> level(size.size());  // above the higher one of the children
     for (std::size_t n = 0; n < tree.inner.size(); ++n) {
       const auto& child = tree.inner[n].child;
+      const std::size_t node = tree.species + n;
       children.push_back({child[0], child[1]});
-      size[tree.species + n] += size[child[0]] + size[child[1]];
+      size[node] += size[child[0]] + size[child[1]];
+      level[node] = 1 + std::max(level[child[0]], level[child[1]]);
+      if (levels.size() < level[node]) levels.emplace_back();
+      levels[level[node] - 1].push_back(n);
     }
     std::vector<std::size_t> left = {size.size() - 1};
     while (!left.empty()) {
@@ -334,8 +340,58 @@ struct likelihood_evaluation::state {
   lev::shared_array<double> site_logs;
   lev::shared_array<root_weights> weights;
   std::vector<std::array<std::size_t, 2>> children;
-  std::vector<std::size_t> order;  // of submits
+  std::vector<std::vector<std::size_t>> levels;  // nodes of each
+  std::vector<std::size_t> order;                // of submits
 };
+
+// How the sites of a node are cut.
+struct likelihood_evaluation::cutter {
+  std::size_t sites;
+  std::size_t parts;
+  bool dice;
+
+  lev::range at(std::size_t i) const { return {sites * i / parts, sites * (i + 1) / parts}; }
+};
+
+void likelihood_evaluation::in_phases(lev::runtime& runtime, state& s, const cutter& cut) {
+  for (const std::vector<std::size_t>& level : s.levels) {
+    const auto make = [&](std::size_t i, lev::descriptor& task) {
+      task = s.node(level[i / cut.parts], cut.at(i % cut.parts), cut.dice, as_task);
+    };
+    runtime.submit_bulk(level.size() * cut.parts, make).wait();
+  }
+  const auto make = [&](std::size_t i, lev::descriptor& task) {
+    task = s.root(cut.at(i), cut.dice, as_task);
+  };
+  runtime.submit_bulk(cut.parts, make).wait();
+}
+
+void likelihood_evaluation::by_dependencies(lev::runtime& runtime, state& s, const cutter& cut) {
+  std::vector<lev::ticket> tickets(s.children.size() * cut.parts);
+  const auto ticket_of = [&](std::size_t node, std::size_t i) -> lev::ticket& {
+    return tickets[(node - s.species) * cut.parts + i];
+  };
+  const std::size_t root = s.species + s.children.size() - 1;
+  for (const std::size_t n : s.order) {
+    for (std::size_t i = 0; i < cut.parts; ++i) {
+      lev::options after;
+      for (const std::size_t child : s.children[n]) {
+        if (child >= s.species) after.after(ticket_of(child, i));
+      }
+      ticket_of(s.species + n, i) = runtime.submit(s.node(n, cut.at(i), cut.dice, as_task), &after);
+      for (const std::size_t child : s.children[n]) {
+        if (child >= s.species) ticket_of(child, i).release();
+      }
+    }
+  }
+  std::vector<lev::ticket> logs(cut.parts);
+  for (std::size_t i = 0; i < cut.parts; ++i) {
+    lev::options after;
+    after.after(ticket_of(root, i));
+    logs[i] = runtime.submit(s.root(cut.at(i), cut.dice, as_task), &after);
+  }
+  for (lev::ticket& each : logs) each.wait();
+}
 
 likelihood_evaluation::likelihood_evaluation(const substitution_model& model, const phylogeny& tree,
                                              const alignment& dna) {
@@ -350,35 +406,16 @@ likelihood_evaluation::~likelihood_evaluation() {
 }
 
 double likelihood_evaluation::with_tasks(lev::runtime& runtime, const phylogeny& tree,
-                                         unsigned tasks, bool dice) {
+                                         const likelihood_options& options) {
   state& s = *state_;
   s.set_lengths(tree);
-  const std::size_t parts = std::clamp<std::size_t>(tasks, 1, s.sites);
-  const auto part = [&](std::size_t i) {
-    return lev::range{s.sites * i / parts, s.sites * (i + 1) / parts};
-  };
-  std::vector<lev::ticket> tickets(s.children.size() * parts);
-  const auto after_child = [&](lev::options& o, std::size_t child, std::size_t i) {
-    if (child >= s.species) o.after(tickets[(child - s.species) * parts + i]);
-  };
+  const cutter cut{s.sites, std::clamp<std::size_t>(options.tasks, 1, s.sites), options.dice};
   drained(runtime, [&] {
-    for (const std::size_t n : s.order) {
-      for (std::size_t i = 0; i < parts; ++i) {
-        lev::options after;
-        for (const std::size_t child : s.children[n]) after_child(after, child, i);
-        tickets[n * parts + i] = runtime.submit(s.node(n, part(i), dice, as_task), &after);
-        for (const std::size_t child : s.children[n]) {
-          if (child >= s.species) tickets[(child - s.species) * parts + i].release();
-        }
-      }
+    if (options.schedule == likelihood_schedule::phases) {
+      in_phases(runtime, s, cut);
+    } else {
+      by_dependencies(runtime, s, cut);
     }
-    std::vector<lev::ticket> logs(parts);
-    for (std::size_t i = 0; i < parts; ++i) {
-      lev::options after;
-      after.after(tickets[(s.children.size() - 1) * parts + i]);
-      logs[i] = runtime.submit(s.root(part(i), dice, as_task), &after);
-    }
-    for (lev::ticket& each : logs) each.wait();
   });
   return s.sum();
 }

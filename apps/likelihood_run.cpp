@@ -209,7 +209,7 @@ likelihood_report run_likelihood(lev::runtime& runtime, const likelihood_options
   report.seconds = machine_seconds(runtime, [&] {
     for (unsigned step = 0; step < steps; ++step) {
       likelihood_step(options.seed, step, &tree);
-      found.push_back(evaluation.with_tasks(runtime, tree, options.tasks, options.dice));
+      found.push_back(evaluation.with_tasks(runtime, tree, options));
     }
   });
   report.tasks = runtime.count().submitted - tasks_before;

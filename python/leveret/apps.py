@@ -266,13 +266,16 @@ def likelihood(
     jukes_cantor: bool = False,
     tasks: int = 1,
     dice: bool = True,
+    dependencies: bool = True,
     steps: int = 1,
     seed: int = 1,
     check: bool = True,
 ) -> LikelihoodReport:
     """Computes the likelihood of a tree of `species` species, `steps` times.
 
-    Each step after the first changes the length of one branch. tasks: of an inner node. The model
+    Each step after the first changes the length of one branch. tasks: of an inner node.
+    dependencies: a node's tasks start when its children are done; without, when all nodes of lower
+    levels are, as in a program that waits for what it offloads. The model
     is general and time-reversible, or Jukes and Cantor's, with four gamma categories.
     """
     _check_species(species, sites)
@@ -284,6 +287,7 @@ def likelihood(
         jukes_cantor=jukes_cantor,
         tasks=tasks,
         dice=dice,
+        dependencies=dependencies,
         steps=steps,
         seed=seed,
         check=check,

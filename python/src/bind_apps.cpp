@@ -139,6 +139,7 @@ nb::dict run_likelihood(runtime_object& runtime, nb::kwargs o) {
   options.dice = get<bool>(o, "dice");
   options.steps = get<unsigned>(o, "steps");
   options.check = get<bool>(o, "check");
+  if (!get<bool>(o, "dependencies")) options.schedule = leveret_apps::likelihood_schedule::phases;
   lev::runtime& r = runtime.runtime();
   const auto report = without_gil([&] { return leveret_apps::run_likelihood(r, options); });
   nb::dict d = outcome_of(report);
@@ -197,7 +198,10 @@ void likelihood_logs(runtime_object* runtime, array_of<const std::uint8_t, nb::n
     if (r == nullptr) {
       evaluation.serially(tree);
     } else {
-      evaluation.with_tasks(*r, tree, tasks, dice);
+      leveret_apps::likelihood_options options;
+      options.tasks = tasks;
+      options.dice = dice;
+      evaluation.with_tasks(*r, tree, options);
     }
     std::copy(evaluation.site_logs(), evaluation.site_logs() + dna.sites, logs.data());
   });

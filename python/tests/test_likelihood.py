@@ -95,8 +95,11 @@ def test_two_species_by_hand() -> None:
     np.testing.assert_allclose(logs, expected, rtol=1e-3)
 
 
-def test_run(runtime: leveret.Runtime) -> None:
-    report = apps.likelihood(runtime, species=40, sites=60, steps=3, tasks=2)
+@pytest.mark.parametrize("dependencies", [True, False])
+def test_run(runtime: leveret.Runtime, dependencies: bool) -> None:
+    report = apps.likelihood(
+        runtime, species=40, sites=60, steps=3, tasks=2, dependencies=dependencies
+    )
     assert report.correct
     assert report.error < 1e-10
     assert report.log_likelihood < 0

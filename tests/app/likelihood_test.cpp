@@ -9,6 +9,7 @@
 using leveret_apps::alignment;
 using leveret_apps::likelihood_evaluation;
 using leveret_apps::likelihood_options;
+using leveret_apps::likelihood_schedule;
 using leveret_apps::phylogeny;
 
 namespace {
@@ -18,6 +19,15 @@ likelihood_options data_of(unsigned species, std::size_t sites) {
   o.species = species;
   o.sites = sites;
   o.seed = species;
+  return o;
+}
+
+likelihood_options handed_over(unsigned tasks, bool dice,
+                               likelihood_schedule schedule = likelihood_schedule::dependencies) {
+  likelihood_options o;
+  o.tasks = tasks;
+  o.dice = dice;
+  o.schedule = schedule;
   return o;
 }
 
@@ -83,9 +93,12 @@ TEST_P(likelihood_test, equals_serial_for_any_number_of_tasks) {
   likelihood_evaluation evaluation(o.model, tree, dna);
   const double sum = evaluation.serially(tree);
   const std::vector<double> expected = logs_of(evaluation, dna.sites);
-  for (const unsigned tasks : {0u, 1u, 2u, 7u, 97u, 1000u}) {
-    EXPECT_EQ(evaluation.with_tasks(runtime(), tree, tasks, dice()), sum) << tasks << " tasks";
-    EXPECT_EQ(logs_of(evaluation, dna.sites), expected) << tasks << " tasks";
+  for (const auto schedule : {likelihood_schedule::phases, likelihood_schedule::dependencies}) {
+    for (const unsigned tasks : {0u, 1u, 2u, 7u, 97u, 1000u}) {
+      const likelihood_options how = handed_over(tasks, dice(), schedule);
+      EXPECT_EQ(evaluation.with_tasks(runtime(), tree, how), sum) << tasks << " tasks";
+      EXPECT_EQ(logs_of(evaluation, dna.sites), expected) << tasks << " tasks";
+    }
   }
 }
 
@@ -98,7 +111,7 @@ TEST_P(likelihood_test, follows_the_lengths_of_branches) {
   double last = 0;
   for (unsigned step = 0; step < 4; ++step) {
     leveret_apps::likelihood_step(o.seed, step, &tree);
-    const double sum = evaluation.with_tasks(runtime(), tree, 2, dice());
+    const double sum = evaluation.with_tasks(runtime(), tree, handed_over(2, dice()));
     EXPECT_NEAR(sum, likelihood_plain(o.model, tree, dna, nullptr), 1e-9 * std::abs(sum));
     EXPECT_NE(sum, last);
     last = sum;
@@ -123,10 +136,11 @@ TEST_P(likelihood_test, another_tree_than_before_is_refused) {
   const phylogeny tree{3, {{{0, 1}, {0.1, 0.1}}, {{3, 2}, {0.1, 0.1}}}};
   const phylogeny other{3, {{{0, 2}, {0.1, 0.1}}, {{3, 1}, {0.1, 0.1}}}};
   likelihood_evaluation evaluation(leveret_apps::jukes_cantor(1), tree, {1, {1, 2, 4}});
-  EXPECT_THROW(evaluation.with_tasks(runtime(), other, 1, dice()), lev::error);
+  const likelihood_options o = handed_over(1, dice());
+  EXPECT_THROW(evaluation.with_tasks(runtime(), other, o), lev::error);
   phylogeny longer = tree;
   longer.inner[0].length[0] = -1;
-  EXPECT_THROW(evaluation.with_tasks(runtime(), longer, 1, dice()), lev::error);
+  EXPECT_THROW(evaluation.with_tasks(runtime(), longer, o), lev::error);
 }
 
 // 3,000 sites of 128 bytes, for a node and its two children, are more than a store of 256 KiB.
@@ -166,7 +180,8 @@ TEST(likelihood_on_sim, is_the_same_for_200_seeds) {
     config.workers = 3;
     config.seed = seed;
     lev::runtime runtime(config);
-    ASSERT_EQ(evaluation.with_tasks(runtime, tree, 3, true), expected) << "seed " << seed;
+    ASSERT_EQ(evaluation.with_tasks(runtime, tree, handed_over(3, true)), expected)
+        << "seed " << seed;
   }
 }
 

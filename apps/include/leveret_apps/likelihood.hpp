@@ -48,12 +48,17 @@ struct alignment {
   std::vector<std::uint8_t> states;  // species * sites
 };
 
+// When a node's task may start: when all nodes of lower levels are done, as in a program that waits
+// for what it offloads; or when its children are.
+enum class likelihood_schedule { phases, dependencies };
+
 struct likelihood_options {
   unsigned species = 107;
   std::size_t sites = 1000;
   substitution_model model;
   unsigned tasks = 1;  // tasks of an inner node: each has its part of the sites
   bool dice = true;
+  likelihood_schedule schedule = likelihood_schedule::dependencies;
   unsigned steps = 1;  // trees: each after the first has another length of one branch
   std::uint64_t seed = 1;
   bool check = true;  // compare with likelihood_serial() and likelihood_plain()
@@ -79,11 +84,11 @@ class likelihood_evaluation {
   likelihood_evaluation& operator=(const likelihood_evaluation&) = delete;
 
   // with_tasks() computes the natural logarithm of each site's likelihood, and returns their sum.
-  // `tree` has the species and children that the constructor was given, and any lengths. A
-  // node has `tasks` tasks, each after those of its children. Waits for all tasks.
-  // Throws lev::error when the runtime refuses a task: too_big for one that is larger than the
-  // local store and not diced.
-  double with_tasks(lev::runtime& runtime, const phylogeny& tree, unsigned tasks, bool dice);
+  // `tree` has the species and children that the constructor was given, and any lengths. Of the
+  // options it takes tasks, dice and schedule. Waits for all tasks. Throws lev::error when the
+  // runtime refuses a task: too_big for one that is larger than the local store and not diced.
+  double with_tasks(lev::runtime& runtime, const phylogeny& tree,
+                    const likelihood_options& options);
   // serially() does the same, bit for bit.
   double serially(const phylogeny& tree);
   // Of the last tree.
@@ -91,6 +96,9 @@ class likelihood_evaluation {
 
  private:
   struct state;
+  struct cutter;
+  static void in_phases(lev::runtime& runtime, state& s, const cutter& cut);
+  static void by_dependencies(lev::runtime& runtime, state& s, const cutter& cut);
   state* state_;
 };
 

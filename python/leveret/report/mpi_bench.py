@@ -3,7 +3,7 @@
 1. 4 ranks hand 1,000 tasks that abort to 2 workers that they share: ranks_lost, named.
 2. The likelihood of trees of 107 species, a task for each inner node, by 1 to 4 ranks on two cores:
    time with 2 workers that all share, over time with a private pool of 2 workers for each rank. In
-   turns, in one job.
+   turns, in one job; waiting for each level of the tree, and (graph_) by dependencies.
 
 Needs mpi4py and an mpirun. The ranks run mpi_ranks.py.
 """
@@ -23,6 +23,8 @@ from ..errors import Status, Unavailable
 from .python_bench import figure, machine
 
 RANKS = 4
+# In phases, as programs do that wait for what they offload; and by dependencies.
+SCHEDULES = ("", "graph_")
 PRIVATE = "a private pool of 2 workers for each rank"
 
 
@@ -60,10 +62,32 @@ def run_ranks(ranks: int, *arguments: object) -> Any:
     return json.loads(lines[-1]) if lines and done.returncode == 0 else None
 
 
+def _likelihoods(
+    rounds: int, trees: int, schedule: int, prefix: str, goal: str
+) -> dict[str, dict[str, Any]]:
+    """The figures of one schedule: each number of ranks, and their geometric mean."""
+    figures = {}
+    everything: list[list[float]] = []
+    for ranks in range(1, RANKS + 1):
+        times = run_ranks(ranks, "likelihood", rounds, trees, schedule)
+        if times is None:
+            raise Unavailable(
+                f"a job of {ranks} ranks did not end as it should", Status.UNAVAILABLE
+            )
+        ratios = [shared / private for shared, private in times]
+        figures[f"{prefix}shared_over_private_{ranks}"] = figure(ratios, "", "", PRIVATE)
+        each_us = [shared * 1e6 / trees for shared, _ in times]
+        figures[f"{prefix}tree_us_{ranks}"] = figure(each_us, "us")
+        everything.append(ratios)
+    means = [statistics.geometric_mean(ratios) for ratios in zip(*everything)]
+    figures[f"{prefix}shared_over_private"] = figure(means, "", goal, PRIVATE)
+    return figures
+
+
 def measure(quick: bool) -> dict[str, Any]:
     """Runs the bench and returns its report, in the form leveret-bench prints."""
     tasks = 40 if quick else 1000
-    rounds, trees = (1, 2) if quick else (7, 40)
+    rounds, trees = (1, 2) if quick else (7, 25)
     found = run_ranks(RANKS, "abort", tasks)
     lost = RANKS if found is None else RANKS - found["ranks"]
     named = 0 if found is None else found["named"]
@@ -71,18 +95,7 @@ def measure(quick: bool) -> dict[str, Any]:
         "ranks_lost": figure([lost], "", "= 0"),
         "named": figure([named], "", f"= {tasks}"),
     }
-    everything: list[list[float]] = []
-    for ranks in range(1, RANKS + 1):
-        times = run_ranks(ranks, "likelihood", rounds, trees)
-        if times is None:
-            raise Unavailable(
-                f"a job of {ranks} ranks did not end as it should", Status.UNAVAILABLE
-            )
-        ratios = [shared / private for shared, private in times]
-        figures[f"shared_over_private_{ranks}"] = figure(ratios, "", "", PRIVATE)
-        each_us = [shared * 1e6 / trees for shared, _ in times]
-        figures[f"tree_us_{ranks}"] = figure(each_us, "us")
-        everything.append(ratios)
-    means = [statistics.geometric_mean(ratios) for ratios in zip(*everything)]
-    figures["shared_over_private"] = figure(means, "", "< 1", PRIVATE)
+    for schedule, prefix in enumerate(SCHEDULES):
+        goal = "" if schedule else "< 1"
+        figures.update(_likelihoods(rounds, trees, schedule, prefix, goal))
     return {"bench": "mpi", "figures": figures, "machine": machine(), "commit": "unknown"}

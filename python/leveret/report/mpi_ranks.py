@@ -39,7 +39,7 @@ def abort(tasks: int) -> dict[str, int]:
     return {"ranks": comm.allreduce(1), "named": comm.allreduce(named)}
 
 
-def likelihood(rounds: int, trees: int) -> list[tuple[float, float]]:
+def likelihood(rounds: int, trees: int, dependencies: int) -> list[tuple[float, float]]:
     """Seconds for so many trees on each rank: with shared workers, with private ones.
 
     The time of a round is that of its slowest rank.
@@ -54,7 +54,13 @@ def likelihood(rounds: int, trees: int) -> list[tuple[float, float]]:
             pair: Any = []
             for runtime in (shared, private) if i % 2 else (private, shared):
                 comm.Barrier()
-                report = apps.likelihood(runtime, steps=trees, dice=False, check=False)
+                report = apps.likelihood(
+                    runtime,
+                    steps=trees,
+                    dice=False,
+                    dependencies=bool(dependencies),
+                    check=False,
+                )
                 pair.append(comm.allreduce(report.seconds, op=MPI.MAX))
             if i >= 0:
                 times.append((pair[0], pair[1]) if i % 2 else (pair[1], pair[0]))
