@@ -62,7 +62,10 @@ void leave_ring(contexts& c, held_context& h) noexcept {
 void run_tasks(contexts& c) noexcept {
   engine& e = *c.home;
   participant& self = *c.self;
-  tell_ends(e, self);
+  if (owes_ends(self)) {
+    tell_ends(e, self);
+    take_turns(self);  // whoever had them told here may have a task in hand
+  }
   while (!c.is_leaving && c.live <= c.limit && run_one(e, self)) take_turns(self);
   settle(e, self);
 }

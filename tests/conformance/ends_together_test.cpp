@@ -211,6 +211,41 @@ TEST_P(ends_together_test, what_a_callback_submits_runs_while_it_goes_on) {
   }
 }
 
+// The pieces of a bulk are told together, when the task behind them is in hand already: it is begun
+// before any other one is taken.
+class in_hand_test : public ends_together_test {};
+LEV_ON_LOCAL_MACHINES(in_hand_test);
+
+struct order_seen {
+  std::atomic<bool> has_called{false};
+  std::atomic<bool> has_begun{false};
+  bool was_first = false;
+};
+const auto begins = define("together.begins", [](ref<order_seen> o) { o.to->has_begun = true; });
+const auto looks =
+    define("together.looks", [](ref<order_seen> o) { o.to->was_first = o.to->has_begun.load(); });
+
+TEST_P(in_hand_test, is_begun_before_another_task_is_taken) {
+  runtime& r = open(parked(1));
+  for (int turn = 0; turn < 20; ++turn) {
+    order_seen o;
+    ticket bulk;
+    {
+      gate g(r, 1);
+      bulk = r.submit_bulk(5, [](std::size_t, descriptor& d) { d = pack(nothing); });
+      r.post(begins, ref{&o});
+      r.post(looks, ref{&o});
+      EXPECT_EQ(
+          bulk.then([](void* c) { *static_cast<std::atomic<bool>*>(c) = true; }, &o.has_called),
+          status::ok);
+    }
+    expect_ok(bulk);
+    expect_all_done();
+    EXPECT_TRUE(o.has_called);
+    EXPECT_TRUE(o.was_first);
+  }
+}
+
 // Too big for the store, and not to be cut: a pass of the scheduler finds several of them.
 const auto uncut = define(
     "together.uncut", [](inout<std::uint64_t>) {},
