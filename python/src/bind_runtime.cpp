@@ -226,9 +226,11 @@ void bind_rest(nb::class_<runtime_object>& c) {
         "Waits for all tasks submitted so far and their children. Raises the first failure of a "
         "task whose Ticket was dropped since the last call; TimeoutError when the time is over.");
   c.def("close", &runtime_object::close, nb::arg("timeout") = nb::none(),
-        nb::arg("cancel_waiting") = false,
+        nb::arg("cancel_waiting") = false, nb::arg("end_running") = false,
         "Refuses new tasks, waits for the others (or cancels what has not started) and stops the "
-        "workers. TimeoutError when the time is over: call again. A second call does nothing.");
+        "workers. end_running cancels, too, and ends what still runs when the time is over, on "
+        "machine 'processes'. TimeoutError when the time is over: call again. A second call does "
+        "nothing.");
   c.def("set_filters", &runtime_object::set_filters, nb::arg("names"),
         "Replaces the filter chain, also while tasks run: names out of 'fifo', 'priority', "
         "'locality', 'by_procedure', at most 8; () for none.");

@@ -196,15 +196,20 @@ void runtime_object::wait_for_completion(nb::object timeout) {
   if (o.code != status::ok) raise_status(o.code, text_of_dropped(o), -1, o.task_code, o.failures);
 }
 
-void runtime_object::close(nb::object timeout, bool cancel_waiting) {
+void runtime_object::close(nb::object timeout, bool cancel_waiting, bool end_running) {
   if (is_closed_ || session_->is_forked()) return;
   const deadline end(timeout);
   lev::runtime& r = runtime();
-  const status code = wait_for_status(end, [&](std::int64_t ns) {
+  status code = wait_for_status(end, [&](std::int64_t ns) {
     const auto slice = std::chrono::nanoseconds(ns == forever ? 1'000'000'000 : ns);
     const std::unique_lock lock(closing_, slice);
-    return lock ? r.close(ns, cancel_waiting) : status::timed_out;
+    return lock ? r.close(ns, cancel_waiting || end_running) : status::timed_out;
   });
+  if (code == status::timed_out && end_running) {
+    const nb::gil_scoped_release others;
+    const std::lock_guard lock(closing_);
+    code = r.close(0, true, true);
+  }
   if (code != status::ok)
     raise_status(code, code == status::timed_out
                            ? "tasks are still running; call close() again"

@@ -35,7 +35,7 @@ class runtime_object {
                         const lev::range* whole);
   ticket_object* submit_bulk(const plan& p, nb::tuple values, nb::object count);
   void wait_for_completion(nb::object timeout);
-  void close(nb::object timeout, bool cancel_waiting);
+  void close(nb::object timeout, bool cancel_waiting, bool end_running);
   // is_closed(): a forked child has nothing to close.
   bool is_closed() const noexcept { return is_closed_ || session_->is_forked(); }
   void set_filters(nb::object names);

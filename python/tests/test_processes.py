@@ -361,6 +361,22 @@ def test_a_running_task_is_ended(crashing: Path, processes: leveret.Runtime) -> 
     assert processes.counters()["reruns"] == 0
 
 
+def test_closing_by_force_ends_what_runs(crashing: Path) -> None:
+    spins = leveret.load(crashing, "spins", "out i4")
+    flag = leveret.shared_array(1, "i4")
+    runtime = leveret.Runtime("processes", workers=1)
+    tickets = [runtime.submit(spins, flag)]
+    begun(tickets[0], flag)
+    tickets += [runtime.submit(leveret.builtin("null")) for _ in range(3)]
+    with pytest.raises(leveret.TimeoutError):
+        runtime.close(0.05, cancel_waiting=True)
+    runtime.close(0.05, end_running=True)
+    assert runtime.closed
+    for ticket in tickets:
+        with pytest.raises(leveret.Cancelled):
+            ticket.wait()
+
+
 def test_a_task_has_its_own_time_and_attempts(crashing: Path) -> None:
     forever = leveret.load(crashing, "forever", "")
     leave = leveret.load(crashing, "leave", "i4")
