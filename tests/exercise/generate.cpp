@@ -36,6 +36,7 @@ program maker::make() {
     fill(p_.hosts.back(), block_kind::host, 0, 0);
   }
   p_.close_cancels = of_.close_cancels && !uses_flags(p_) && chance(8);
+  p_.close_ends = p_.close_cancels && !is_local_machine() && chance(2);
   p_.drops_runtime = !p_.close_cancels && chance(8);
   p_.is_opened_in_c = chance(8);
   if (p_.is_opened_in_c) {  // which says less
@@ -152,6 +153,7 @@ bool maker::add_of_ticket(std::uint32_t to, block_kind k, step s,
       add(to, s);
       return true;
     case verb::cancel:
+    case verb::end:
       if (may_cancel_) add(to, s);
       return true;
     case verb::keep:
@@ -217,6 +219,7 @@ void maker::add_plain(std::uint32_t to, block_kind k, step s) {
   const bool is_host = k == block_kind::host;
   switch (s.what) {
     case verb::cancel_shown:
+    case verb::end_shown:
     case verb::poll_shown:
       s.b = random_.below(shared_max);
       if (machine_ != place::sim && (may_cancel_ || s.what == verb::poll_shown)) add(to, s);
@@ -242,7 +245,8 @@ void maker::add_plain(std::uint32_t to, block_kind k, step s) {
       break;
     case verb::split:
       s.a = chance(4);
-      if (is_host && chance(3)) add(to, s);
+      // A child of a task's has the task's stack only.
+      if (is_host ? chance(3) : is_local_machine() && chance(6)) add(to, s);
       break;
     default:
       break;

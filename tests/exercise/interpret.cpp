@@ -68,6 +68,24 @@ void do_cancel(const frame& f, const step& s) {
   if (code != status::ok) f.w.blame(task_name(s.a) + ": cancel() ended with " + status_name(code));
 }
 
+// Bodies of this process go on, and a task that waits is cancelled.
+void check_end(const frame& f, std::uint32_t task, status code, bool may_be_stale) {
+  const bool is_remote = !is_local(f.w.plan.config.machine);
+  const bool is_good = code == status::too_late ||
+                       code == (is_remote ? status::ok : status::not_supported) ||
+                       (code == status::stale_ticket && may_be_stale);
+  if (!is_good) f.w.blame(task_name(task) + ": end() ended with " + status_name(code));
+}
+
+void do_end(const frame& f, const step& s) {
+  ticket& t = f.w.tickets[s.a];
+  if (!t) return;
+  f.w.seen[s.a].cancel_asked.store(true);
+  f.w.seen[s.a].end_asked.store(true);
+  const auto code = s.in_c ? static_cast<status>(lev_end(in_c(f.w), t.id())) : t.end();
+  check_end(f, s.a, code, false);
+}
+
 void do_shown(const frame& f, const step& s) {
   const std::uint32_t task = f.w.shown_at(s.b);
   if (task == nobody) return;
@@ -77,6 +95,10 @@ void do_shown(const frame& f, const step& s) {
     return;
   }
   f.w.seen[task].cancel_asked.store(true);
+  if (s.what == verb::end_shown) {
+    f.w.seen[task].end_asked.store(true);
+    return check_end(f, task, static_cast<status>(lev_end(in_c(f.w), id)), true);
+  }
   const auto code = static_cast<status>(lev_cancel(in_c(f.w), id));
   if (code != status::ok && code != status::stale_ticket)
     f.w.blame(std::string("cancel of a shown ticket ended with ") + status_name(code));
@@ -193,6 +215,8 @@ void run_step(const frame& f, const step& s) {
       return do_poll(f, s);
     case verb::cancel:
       return do_cancel(f, s);
+    case verb::end:
+      return do_end(f, s);
     case verb::release:
       return drop(f.w, s.a);
     case verb::keep:
@@ -211,6 +235,7 @@ void run_step(const frame& f, const step& s) {
       f.w.shown[s.b].store(s.a + 1);
       return;
     case verb::cancel_shown:
+    case verb::end_shown:
     case verb::poll_shown:
       return do_shown(f, s);
     case verb::set_flag:
@@ -328,7 +353,7 @@ void run::open() {
   if (s.machine == place::pool) c.pool = pool.c_str();
   w_.may_all_wait = may_all_wait(w_.plan);
   w_.home = w_.plan.is_opened_in_c ? open_in_c(c) : std::make_unique<runtime>(c);
-  open_twin(w_);
+  open_twin(w_, c.pool);
   for (mutex_id& m : w_.mutexes) {
     if (w_.home->make_mutex(&m) != status::ok) w_.blame("make_mutex() failed");
   }
@@ -383,7 +408,8 @@ void run::finish() {
   for (std::uint32_t t = 0; t < w_.plan.tasks.size() && !w_.plan.close_cancels; ++t) drop(w_, t);
   if (!w_.plan.drops_runtime) {
     const std::int64_t limit = is_sim ? 2'000'000'000 : 60'000'000'000;
-    const status code = r.close(limit, w_.plan.close_cancels);
+    const status code =
+        w_.plan.close_ends ? r.close(0, true, true) : r.close(limit, w_.plan.close_cancels);
     if (code != status::ok) w_.blame(std::string("close() ended with ") + status_name(code));
     for (std::uint32_t t = 0; t < w_.plan.tasks.size(); ++t) drop(w_, t);
     w_.deaths = r.count().deaths;

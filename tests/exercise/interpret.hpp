@@ -45,7 +45,7 @@ void do_wait_any(const frame& f, const step& s);
 void do_wait_all(const frame& f, const step& s);
 
 // Steps that are about other runtimes and processes.
-void open_twin(world& w);
+void open_twin(world& w, const char* pool);
 void do_visit(const frame& f, const step& s);
 void do_split(const frame& f, const step& s);
 

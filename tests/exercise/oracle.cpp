@@ -93,7 +93,7 @@ class verdict {
   bool predecessor_failed() const {
     for (std::uint64_t left = r_.after; left != 0; left &= left - 1) {
       const auto other = static_cast<std::uint32_t>(__builtin_ctzll(left));
-      if (!verdict(w_, other).is_good()) return true;
+      if (!verdict(w_, other).is_good() || w_.may_be_ended(other)) return true;
     }
     return false;
   }
@@ -119,7 +119,8 @@ class verdict {
     } else if (code == status::cancelled) {
       if (!may_be_cancelled()) blame("was cancelled, though nobody asked for it");
       // One that was to be run again, as its worker had died, may be cancelled then.
-      const bool may_have_begun = spec_.what != shape::plain || (is_remote_ && any_dies());
+      const bool may_have_begun =
+          spec_.what != shape::plain || (is_remote_ && any_dies()) || w_.may_be_ended(task_);
       if (begun != 0 && !may_have_begun) blame("was cancelled, but ran");
     } else if (code == status::poison) {
       const bool is_deadly = spec_.end == ending::scribble ||

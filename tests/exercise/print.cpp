@@ -290,9 +290,9 @@ class printer {
       case verb::poll:
         return line(t + ".done();");
       case verb::cancel:
-        return line(t + ".cancel();");
+      case verb::end:
       case verb::release:
-        return line(t + ".release();");
+        return line(t + "." + verb_name(s.what) + "();");
       case verb::keep:
         return line("kept.push_back(std::move(" + t + "));");
       case verb::then:
@@ -306,6 +306,8 @@ class printer {
         return line("shown[" + str(s.b) + "] = " + t + ".id();");
       case verb::cancel_shown:
         return line("lev::detail::cancel(home->core(), shown[" + str(s.b) + "]);");
+      case verb::end_shown:
+        return line("lev::detail::end(home->core(), shown[" + str(s.b) + "]);");
       case verb::poll_shown:
         return line("lev::detail::peek(home->core(), shown[" + str(s.b) + "]);");
       case verb::set_flag:
@@ -319,9 +321,8 @@ class printer {
       case verb::filters:
         return print_filters(s);
       case verb::begin_phase:
-        return line("home->begin_submit();");
       case verb::end_phase:
-        return line("home->end_submit();");
+        return line(s.what == verb::begin_phase ? "home->begin_submit();" : "home->end_submit();");
       case verb::complete:
         return line("home->wait_for_completion(" + std::to_string(s.timeout_ns) + ");");
       case verb::start:
@@ -418,8 +419,11 @@ class printer {
     const std::string release = "for (lev::ticket* t : {" + tickets + "}) t->release();";
     if (!p_.close_cancels) line(release);
     if (!p_.drops_runtime)
-      line(std::string("tell(\"close\", r.close(lev::forever, ") +
-           (p_.close_cancels ? "true" : "false") + "));");
+      line(std::string("tell(\"close\", r.close(") +
+           (p_.close_ends      ? "0, true, true"
+            : p_.close_cancels ? "lev::forever, true"
+                               : "lev::forever") +
+           "));");
     if (p_.close_cancels) line(release);
     out_ += "}\n";
   }

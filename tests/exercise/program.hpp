@@ -104,6 +104,7 @@ enum class verb : std::uint8_t {
   wait_all,      // list: tasks
   poll,          // a: task
   cancel,        // a: task
+  end,           // a: task; also one that runs, in a worker process
   release,       // a: task
   keep,          // a: task; its ticket is released when the thread ends
   await_done,    // a: task; looks at its ticket until it is done, in a task or on a host
@@ -112,6 +113,7 @@ enum class verb : std::uint8_t {
   loop,          // parallel_for: list: the blocks of its indices, or nobody
   share,         // a: task, b: place; its ticket's number is shown to other threads
   cancel_shown,  // b: place
+  end_shown,     // b: place
   poll_shown,    // b: place
   set_flag,      // a: flag
   await_flag,    // a: flag; yields, in a task only
@@ -126,7 +128,8 @@ enum class verb : std::uint8_t {
   nap,    // a: microseconds
   spawn,  // list: blocks that run on contexts of their own, then are joined
   visit,  // a: tasks that another runtime (b is 0), or the same from a new thread each, runs
-  split,  // forks; the child does what it may, a: opens a runtime of its own, and ends
+  split,  // forks, also in a body or a callback; the child does what it may, a: opens a runtime of
+          // its own, and ends
   verb_count
 };
 const char* verb_name(verb v) noexcept;
@@ -160,6 +163,7 @@ struct program {
   std::vector<block> blocks;
   std::vector<std::uint32_t> hosts;  // blocks; the first is the main thread's
   bool close_cancels = false;
+  bool close_ends = false;     // with close_cancels, on worker processes: what runs, too, at once
   bool drops_runtime = false;  // the destructor in place of close()
   bool is_opened_in_c = false;
   bool operator==(const program&) const = default;

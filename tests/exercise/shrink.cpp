@@ -185,7 +185,8 @@ class shrinker {
   bool simplify_settings() {
     const settings plain;
     bool any = false;
-    any |= attempt([&](program& p) { p.close_cancels = false; });
+    any |= attempt([&](program& p) { p.close_cancels = p.close_ends = false; });
+    any |= attempt([&](program& p) { p.close_ends = false; });
     any |= attempt([&](program& p) { p.drops_runtime = false; });
     if (f_.machine != place::pool) {
       any |= attempt([&](program& p) { p.config.workers = 1; });

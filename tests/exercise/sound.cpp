@@ -8,6 +8,11 @@ namespace lev::exercise {
 
 namespace {
 
+bool is_cancel(const step& s) {
+  return s.what == verb::cancel || s.what == verb::cancel_shown || s.what == verb::end ||
+         s.what == verb::end_shown;
+}
+
 bool holds_blocks(verb v) {
   return v == verb::loop || v == verb::spawn;
 }
@@ -99,7 +104,7 @@ bool flags_are_sound(const program& p) {
   for (const block& b : p.blocks) {
     if (!ends_its_spinners(p, b)) return false;
     for (const step& s : b) {
-      if (s.what == verb::cancel || s.what == verb::cancel_shown) return false;
+      if (is_cancel(s)) return false;
     }
   }
   return is_local(p.config.machine) ? waiters(p) < (workers - spinners(p)) * contexts : true;
@@ -219,8 +224,7 @@ static bool reads_are_ordered(const program& p) {
 void spare_flags(program& p) {
   if (!uses_flags(p)) return;
   for (block& b : p.blocks) {
-    std::erase_if(
-        b, [](const step& s) { return s.what == verb::cancel || s.what == verb::cancel_shown; });
+    std::erase_if(b, is_cancel);
   }
 }
 
@@ -314,6 +318,7 @@ struct names {
       case verb::await_done:
       case verb::poll:
       case verb::cancel:
+      case verb::end:
       case verb::release:
       case verb::keep:
       case verb::share:

@@ -54,17 +54,22 @@ int be_child(world& w, bool opens_own) {
 
 }  // namespace
 
-// Where tasks run in other processes it has threads: what is asked is how a thread tells its
-// runtimes apart.
-void open_twin(world& w) {
+// In a shared pool it shares the workers. Where they are processes of one runtime it has threads:
+// what is asked is how a thread tells its runtimes apart.
+void open_twin(world& w, const char* pool) {
   bool is_visited = false;
   for (const block& b : w.plan.blocks) {
     for (const step& s : b) is_visited |= s.what == verb::visit && s.b == 0;
   }
   if (!is_visited) return;
   config c;
-  c.machine = w.plan.config.machine == place::sim ? "sim" : "threads";
-  c.workers = 1 + static_cast<int>(w.plan.config.seed % 2);
+  c.machine = w.plan.config.machine == place::sim ? "sim"
+              : pool != nullptr                   ? "processes"
+                                                  : "threads";
+  c.pool = pool;
+  c.workers =
+      pool != nullptr ? w.plan.config.workers : 1 + static_cast<int>(w.plan.config.seed % 2);
+  c.local_store_bytes = std::size_t{w.plan.config.local_store_kib} << 10;
   c.tickets = 16;
   c.wait = w.plan.config.wait;
   c.seed = w.plan.config.seed;

@@ -138,7 +138,7 @@ void world::check_own(std::uint32_t task) {
   const bool is_whole =
       spec.what == shape::sliced ? r.items.load() == spec.pieces : r.good.load() != 0;
   // In place, what a body that failed has written is there.
-  if (begun != 0 && !is_whole) return;
+  if (begun != 0 && (!is_whole || may_be_ended(task))) return;
   for (std::uint32_t i = 0; i < spec.own.rows * spec.own.words; ++i) {
     const std::uint32_t row = i / spec.own.words;
     const std::uint64_t word = r.own[row * (spec.own.words + spec.own.gap) + i % spec.own.words];
@@ -158,6 +158,17 @@ void world::check_own(std::uint32_t task) {
                    std::to_string(i));
     }
   }
+}
+
+void world::check_result(std::uint32_t task) {
+  const record& r = shared->tasks[task];
+  const std::uint64_t before = make_word(word_kind::before, task, 0xffff);
+  const bool is_assigned = r.good.load() != 0 && !plan.tasks[task].leaves_result;
+  const std::uint64_t wanted = is_assigned ? make_word(word_kind::after, task, 0xffff) : before;
+  const bool is_open = r.begun.load() != 0 && (r.good.load() == 0 || may_be_ended(task));
+  if (*r.result != wanted && !is_open)
+    blame("task " + std::to_string(task) + ": its result is " +
+          (is_assigned ? "not what it assigned" : "changed, though it did not assign it"));
 }
 
 void world::check_memory() {
@@ -182,15 +193,7 @@ void world::check_memory() {
           blame("task " + std::to_string(t) + ": its input was written");
       }
     }
-    if (spec.has_result) {
-      const std::uint64_t before = make_word(word_kind::before, t, 0xffff);
-      const bool is_assigned = r.good.load() != 0 && !spec.leaves_result;
-      const std::uint64_t wanted = is_assigned ? make_word(word_kind::after, t, 0xffff) : before;
-      const bool is_open = r.begun.load() != 0 && r.good.load() == 0;
-      if (*r.result != wanted && !is_open)
-        blame("task " + std::to_string(t) + ": its result is " +
-              (is_assigned ? "not what it assigned" : "changed, though it did not assign it"));
-    }
+    if (spec.has_result) check_result(t);
   }
 }
 

@@ -75,6 +75,7 @@ struct sighting {
   outcome seen;
   std::string text;  // of the exception
   std::atomic<bool> cancel_asked{false};
+  std::atomic<bool> end_asked{false};
   std::atomic<std::uint32_t> called_back{0};
   bool wants_call = false;
 };
@@ -94,6 +95,12 @@ struct world {
   bool is_blamed() const { return is_blamed_.load(); }
   std::string blames();
 
+  // Whether a task may have been ended while it ran: what its body says of itself is not to be
+  // trusted, as nobody may have seen its end.
+  bool may_be_ended(std::uint32_t task) const noexcept {
+    const bool is_asked = seen[task].end_asked.load() || (plan.close_ends && is_closing.load());
+    return is_asked && shared->is_remote != 0 && seen[task].seen.code != status::ok;
+  }
   // The arguments' memory, as it was before and has to be now.
   std::uint64_t first_word(std::uint32_t task, std::uint32_t at) const noexcept;
   void check_memory();
@@ -129,6 +136,7 @@ struct world {
   std::uint64_t* make_cell(std::uint32_t words, bool is_shared);
   void make_memory(std::uint32_t task);
   void check_own(std::uint32_t task);
+  void check_result(std::uint32_t task);
 
   std::vector<cell> cells_;
   std::mutex lock_;
