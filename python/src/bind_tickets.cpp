@@ -1,4 +1,5 @@
 // Binds Ticket and the waits for several.
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
 #include "bindings.hpp"
@@ -43,6 +44,12 @@ raises Cancelled, or tells that the task was quicker. What it has written in pla
 Unavailable on machines without worker processes: a running task goes on there, a waiting one does
 not run. Returns at once; any thread. The ticket is done 1 to 3 ms later.)";
 
+constexpr const char* await_doc =
+    R"(Awaits the task on an event loop of asyncio, and gives what result() does.
+
+When whoever awaits it is cancelled, so is the task; on 'processes' one that runs is ended. To keep
+it, await asyncio.shield(ticket). Cost: a system call of the thread that completes the task.)";
+
 constexpr const char* wait_any_doc = R"(Waits until one of the tickets is complete and returns it.
 
 Its failure is not raised: its wait() or result() does that. A ticket given twice counts once.
@@ -67,6 +74,17 @@ void bind_tickets(nb::module_& m) {
       .def("done", &ticket_object::done, "Whether a wait would return at once. Never blocks.")
       .def("cancel", &ticket_object::cancel, cancel_doc)
       .def("end", &ticket_object::end, end_doc)
+      .def(
+          "_ring", &ticket_object::ring, nb::arg("bell"),
+          "Has a bell rung when the task is complete. False: it is, or is run by its waiter alone.")
+      .def(
+          "__await__",
+          [](nb::handle self) {
+            return nb::module_::import_("leveret.awaiting")
+                .attr("outcome")(self)
+                .attr("__await__")();
+          },
+          nb::sig("def __await__(self) -> Generator[Any, None, Any]"), await_doc)
       .def_prop_ro(
           "status_code", [](ticket_object& t) { return static_cast<int>(t.code()); },
           "Outcome as a number of leveret.Status, or pending when it was not waited for yet.")

@@ -13,6 +13,8 @@ void bind_machines(nanobind::module_& m);
 void bind_shared(nanobind::module_& m);
 void bind_worker(nanobind::module_& m);
 void bind_calls(nanobind::module_& m);
+void bind_replies(nanobind::module_& m);
+void bind_bell(nanobind::module_& m);
 void bind_look(nanobind::module_& m);
 void bind_interleave(nanobind::module_& m);
 void bind_obituaries(nanobind::module_& m);

@@ -11,6 +11,7 @@
 #include "bindings.hpp"
 #include "errors.hpp"
 #include "obituaries.hpp"
+#include "replies.hpp"
 #include "shared.hpp"
 #include "worker.hpp"
 
@@ -267,7 +268,10 @@ void call_port::add_to(nb::list& batch, port_call& c) {
   c.block = nb::none();
   const int code = static_cast<int>(c.how.code);
   try {
-    if (reply.is_none()) reply = nb::bytes(c.reply, port_call::reply_bytes);
+    if (reply.is_none() && c.how.code == status::ok) {
+      reply = plain_reply(c.reply, port_call::reply_bytes);
+      if (!reply.is_valid()) reply = nb::bytes(c.reply, port_call::reply_bytes);
+    }
     batch.append(nb::make_tuple(c.cookie, code, c.how.task_code,
                                 python_text(thrown_text(c.how.exception)), std::move(reply)));
   } catch (nb::python_error& e) {  // no memory for it: the call has an end all the same

@@ -58,7 +58,8 @@ struct port_call {
 
 class call_port {
  public:
-  // `deliver` gets a list of (cookie, status, code, text, reply) for each batch of finished calls.
+  // `deliver` gets a list of (cookie, status, code, text, reply) for each batch of finished calls:
+  // a plain reply as replies.hpp reads it, any other as bytes or as its block.
   // `deaths`: obituaries, or none; `deliver` is called when there are some, too. `call_back` is
   // called on the courier, after each delivery there and after hurry().
   call_port(nb::object runtime, nb::object deliver, nb::object call_back, bool may_rerun,

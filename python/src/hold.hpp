@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "bell.hpp"
 #include "buffers.hpp"
 
 namespace lev::python {
@@ -57,6 +58,7 @@ class hold {
   bool is_empty() const noexcept { return buffers_.empty() && offsets_.empty(); }
 
   session* owner() noexcept { return owner_; }
+  chimes& awaited() noexcept { return awaited_; }
   void add_user() noexcept { ++users_; }
   void drop_user() noexcept {
     if (--users_ == 0) delete this;
@@ -67,7 +69,8 @@ class hold {
 
  private:
   session* owner_;
-  int users_ = 0;  // the ticket, the completion and result arrays
+  chimes awaited_;  // by coroutines
+  int users_ = 0;   // the ticket, the completion and result arrays
   std::vector<Py_buffer> buffers_;
   std::vector<std::size_t> offsets_;
   std::unique_ptr<std::uint64_t[]> results_;

@@ -52,6 +52,7 @@ NB_MODULE(_core, m) {
   remember_main_thread();
   bind_machines(m);
   bind_procedures(m);
+  bind_bell(m);
   bind_tickets(m);
   bind_runtime(m);
   bind_shared(m);
@@ -59,6 +60,7 @@ NB_MODULE(_core, m) {
   bind_obituaries(m);
   bind_last_words(m);
   bind_calls(m);
+  bind_replies(m);
   bind_look(m);
   bind_interleave(m);
 #ifdef LEVERET_PYTHON_APPS

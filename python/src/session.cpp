@@ -81,6 +81,7 @@ lev::runtime& session::runtime() {
 
 void session::on_complete(void* context) noexcept {
   hold* h = static_cast<hold*>(context);
+  h->awaited().strike();  // from the push below on it may be gone
   std::atomic<hold*>& finished = h->owner()->finished_;
   h->next = finished.load(std::memory_order_relaxed);
   // Pairs with the acquire in collect_finished: publishes h->next.
@@ -93,6 +94,13 @@ void session::keep_until_complete(lev::ticket& t, hold* h) {
   h->add_user();
   if (t.then(&session::on_complete, h) == status::ok) return;
   until_idle_.push_back(h);
+}
+
+bool session::watch(lev::ticket& t, hold* h) {
+  h->add_user();
+  if (t.then(&session::on_complete, h) == status::ok) return true;
+  h->drop_user();
+  return false;
 }
 
 void session::keep_until_idle(hold* h) {

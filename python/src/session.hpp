@@ -30,6 +30,9 @@ class session {
   // after the submit.
   void keep_until_complete(lev::ticket& t, hold* h);
 
+  // watch() is the same for a hold that a ticket gets later, to be awaited; false: it is too late.
+  bool watch(lev::ticket& t, hold* h);
+
   // keep_until_idle() keeps `h` until no task is left: for tasks accepted from a bulk that was
   // refused half-way.
   void keep_until_idle(hold* h);

@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <string_view>
 
 #include "choices.hpp"
 #include "errors.hpp"
@@ -215,6 +216,22 @@ bool ticket_object::cancel() {
   if (is_finished()) return code_ == status::cancelled;
   const auto ask = [](lev::ticket& t) { return t.cancel() == status::ok; };
   return with_borrowed(owner_->runtime(), id_, ask);
+}
+
+bool ticket_object::ring(std::shared_ptr<bell> b) {
+  if (done()) return false;
+  if (std::string_view(owner_->runtime().machine()) == "sim") return false;  // nobody else runs it
+  if (held_ == nullptr) {
+    auto* made = new hold(owner_.get(), 0);
+    made->add_user();
+    const auto watch = [&](lev::ticket& t) { return owner_->watch(t, made); };
+    if (!with_borrowed(owner_->runtime(), id_, watch)) {
+      made->drop_user();
+      return false;
+    }
+    held_ = made;
+  }
+  return held_->awaited().add(std::move(b));
 }
 
 bool ticket_object::end() {

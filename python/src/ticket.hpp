@@ -36,6 +36,9 @@ class ticket_object {
   bool done();
   bool cancel();
   bool end();
+  // ring() has a bell rung when the task is complete; false: it is, or completes as this thread
+  // waits for it.
+  bool ring(std::shared_ptr<bell> b);
   // collect() notes that a wait has seen the outcome.
   void collect() noexcept { is_uncollected_ = false; }
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,3 +63,97 @@ def test_a_call_is_ended_with_the_task_that_awaits_it(tmp_path: Path) -> None:
             return await executor.run(pow, 2, 5)  # on the process that replaces it
 
     assert asyncio.run(check()) == 32
+
+
+def test_a_stream_gives_outcomes_as_they_come(tmp_path: Path) -> None:
+    async def check() -> None:
+        flag = tmp_path / "flag"
+        with ProcessExecutor(2) as executor:
+            found = {}
+            async for index, outcome in executor.stream(held, [str(flag), "", "", "no"]):
+                found[index] = outcome
+                if len(found) == 3:
+                    flag.touch()
+            assert list(found)[-1] == 0 and found[0] == "held"
+            assert found[1] == found[2] == "" and isinstance(found[3], ValueError)
+            async for index, outcome in executor.stream(
+                pow, itertools.count(), itertools.repeat(2)
+            ):
+                assert outcome == index**2
+                if index == 500:
+                    break
+            found = {i: each async for i, each in executor.stream(os._exit, [3])}
+            assert isinstance(found[0], leveret.Poison)
+            view = executor.options(timeout=0.05)
+            found = {i: each async for i, each in view.stream(never_end, [str(tmp_path / "mark")])}
+            assert isinstance(found[0], leveret.Overran)
+            assert [each async for each in executor.stream(abs, [])] == []
+
+    asyncio.run(check())
+
+
+def held(text: str) -> str:
+    if text == "no":
+        raise ValueError(text)
+    if text:
+        while not Path(text).exists():
+            rest(0.001)
+        return "held"
+    return ""
+
+
+def test_a_stream_is_ended_with_its_loop(tmp_path: Path) -> None:
+    async def look(executor: ProcessExecutor, marks: list[str]) -> None:
+        async for _ in executor.stream(never_end, marks):
+            raise AssertionError
+
+    async def check() -> Any:
+        with ProcessExecutor(2) as executor:
+            marks = [tmp_path / str(i) for i in range(50)]
+            task = asyncio.ensure_future(look(executor, [str(each) for each in marks]))
+            await begun(marks[0])
+            await begun(marks[1])
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            marks[0].unlink()
+            assert await executor.run(pow, 2, 5) == 32
+            stream = executor.stream(slow_first, [0] * 3, [str(marks[0])] * 3)
+            async for _, outcome in stream:
+                assert outcome == 0
+                break
+            await stream.aclose()  # type: ignore[attr-defined]
+            return await executor.run(pow, 2, 6)
+
+    assert asyncio.run(check()) == 64
+
+
+def slow_first(i: int, mark: str) -> int:
+    if Path(mark).exists():
+        never_end(mark)
+    Path(mark).touch()
+    return i
+
+
+def test_what_a_stream_is_given_wrongly(tmp_path: Path) -> None:
+    def broken() -> Iterator[int]:
+        yield 1
+        raise OSError("of the iterable")
+
+    async def check() -> None:
+        with ProcessExecutor(1) as executor:
+            with pytest.raises(ValueError, match="buffersize"):
+                executor.stream(abs, [1], buffersize=0)
+            found = []
+            with pytest.raises(OSError, match="of the iterable"):
+                async for _, outcome in executor.stream(abs, broken()):
+                    found.append(outcome)
+            assert found in ([], [1])
+            with pytest.raises(TypeError):
+                async for _ in executor.stream(abs, 1):  # type: ignore[arg-type]
+                    pass
+        with pytest.raises(leveret.Closed):
+            async for _ in executor.stream(abs, [1]):
+                pass
+
+    asyncio.run(check())

@@ -329,3 +329,20 @@ def test_a_broken_executor_ends_maps() -> None:
             list(pool.map(abs, range(10), return_exceptions=True))
         with pytest.raises(leveret.executor.BrokenExecutor):
             list(pool.submit_many(abs, range(10)))
+
+
+def test_what_ends_while_calls_are_handed_over_is_delivered() -> None:
+    """A wait delivers a call, and so hands over more, which may end before that is done."""
+
+    def fail_early(item: int) -> None:
+        if item == 1:
+            raise ValueError(item)
+
+    for _ in range(6):
+        pool = ProcessExecutor(2)
+        for size in (1, 2, 3) * 7:
+            results = pool.map(fail_early, range(10), chunksize=size)
+            with pytest.raises(ValueError):
+                list(results)  # the others are left to whoever is there
+        pool.shutdown(wait=False)
+        assert pool._pool.idle.wait(30)

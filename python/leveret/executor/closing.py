@@ -20,7 +20,10 @@ pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
 class Exit:
+    """What ends the use of executors that are open in this process."""
+
     has_begun = False
+    forks = 0  # how many lie between it and the first process
 
 
 def _at_exit() -> None:
@@ -33,6 +36,11 @@ def _at_exit() -> None:
             pool.shut_down(True, False)
 
 
-os.register_at_fork(after_in_child=pools.clear)
+def _after_fork() -> None:
+    Exit.forks += 1
+    pools.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 # Before threads are joined, while new ones can be started: as concurrent.futures, which is older.
 getattr(threading, "_register_atexit")(_at_exit)  # noqa: B009

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .. import _core
+    from .mapping import Mapping
     from .pool import Pool
 
 
@@ -37,6 +38,18 @@ def end_all(pool: Pool, cancels: bool) -> None:
             work.future._end(work.call)
         else:
             end_call(pool, work.call)
+
+
+def end_mapping(pool: Pool, mapping: Mapping) -> None:
+    """Takes back what a mapping has not begun, and ends what of it runs; it must be closed."""
+    if not pool.pid_is_own():
+        return
+    with pool.lock:
+        works = [*pool.waiting, *pool.running]
+    for work in works:
+        part = work.future
+        if getattr(part, "mapping", None) is mapping and not part.cancel():
+            part._end(work.call)
 
 
 def is_interrupted() -> bool:

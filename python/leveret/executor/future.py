@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 class Future(futures.Future[Any]):
     """A future whose waiter looks after the runtime itself, which is quicker than to be woken."""
 
+    # Of the base.
+    _condition: Any
+    _state: str
+    _result: Any
+    _exception: BaseException | None
+    _waiters: list[Any]
+    _done_callbacks: list[Any]
+
     _call: _core.Call | None = None
     _pool: Pool | None = None
     _is_withdrawn = False
@@ -59,8 +67,25 @@ class Future(futures.Future[Any]):
         if call is not None:
             call.set_urgent()
 
+    def _settle(self, value: Any, error: BaseException | None) -> None:
+        """As set_result() or set_exception(), but for a future that is done, which stays so."""
+        condition: Any = self._condition
+        condition.acquire()
+        try:
+            if self._state not in ("RUNNING", "PENDING"):
+                return
+            self._result, self._exception = value, error
+            self._state = "FINISHED"
+            for waiter in self._waiters:
+                (waiter.add_result if error is None else waiter.add_exception)(self)
+            if condition._waiters:
+                condition.notify_all()
+        finally:
+            condition.release()
+        self._invoke_callbacks()
+
     def _invoke_callbacks(self) -> None:
-        if not self._has_callbacks():
+        if not self._done_callbacks:
             return
         pool = self._pool
         if pool is not None and (self._state == "FINISHED" or self._is_withdrawn):
@@ -68,8 +93,9 @@ class Future(futures.Future[Any]):
         else:
             self._run_callbacks()
 
-    def _has_callbacks(self) -> bool:
-        return bool(self._done_callbacks)  # type: ignore[attr-defined]
+    def _is_awaited(self) -> bool:
+        """Whether the call's end is to be told to somebody who is not in the runtime."""
+        return bool(self._done_callbacks)
 
     def _run_callbacks(self) -> None:
         super()._invoke_callbacks()  # type: ignore[misc]
@@ -94,6 +120,8 @@ class Future(futures.Future[Any]):
         return max(0.0, end - time.monotonic())
 
     def result(self, timeout: float | None = None) -> Any:
+        if self._state == "FINISHED" and self._exception is None:
+            return self._result
         return super().result(self._look_after(timeout))
 
     def exception(self, timeout: float | None = None) -> BaseException | None:

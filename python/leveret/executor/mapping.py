@@ -51,7 +51,7 @@ class Part(Future):
         self.is_chunk = is_chunk
         self.rest: list[Part] = []  # for the items that it did not come to
 
-    def _has_callbacks(self) -> bool:
+    def _is_awaited(self) -> bool:
         return self.mapping.tell is not None
 
     def _invoke_callbacks(self) -> None:

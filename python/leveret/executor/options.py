@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from concurrent import futures
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -160,6 +160,17 @@ class ExecutorView(futures.Executor):
         """As ProcessExecutor.submit_many(), likewise."""
         asked, fn = self._asked, self._limited(fn)
         return self._executor._submit_many(asked, fn, iterables, timeout, chunksize, buffersize)
+
+    def stream(
+        self,
+        fn: Callable[..., Any],
+        *iterables: Iterable[Any],
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+    ) -> AsyncIterator[tuple[int, Any]]:
+        """As ProcessExecutor.stream(), likewise."""
+        asked, fn = self._asked, self._limited(fn)
+        return self._executor._stream(asked, fn, iterables, chunksize, buffersize)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._executor.shutdown(wait, cancel_futures=cancel_futures)

@@ -24,7 +24,7 @@ class Pace:
 
     def has_room(self, under_way: int, work: Work) -> bool:
         """Whether a call may be handed over beside those under way."""
-        return self.has_room_for(under_way, work.key, work.count)
+        return under_way < self.window_min or self.has_room_for(under_way, work.key, work.count)
 
     def has_room_for(self, under_way: int, key: bytes, count: int) -> bool:
         if under_way < self.window_min:
@@ -36,12 +36,14 @@ class Pace:
 
     def note(self, work: Work, ns: float) -> None:
         """Learns from a call that ended, or from one of a chunk."""
-        if len(self.times) > 1024:
-            self.times.clear()
-        key = work.key
-        before = self.times.get(key)
+        key, times = work.key, self.times
+        before = times.get(key)
+        if before is None and len(times) >= 1024:
+            times.clear()
         # One long call counts at once, short ones after some.
-        self.times[key] = ns if before is None or ns > before else before + (ns - before) / 8
-        ahead = min(AHEAD_MAX, int(AHEAD_NS // max(1.0, self.times[key]))) * self.workers
-        is_short = self.times[key] < SHORT_NS
-        self.window = max(ahead, self.window_min) if is_short else self.window_min
+        now = times[key] = ns if before is None or ns > before else before + (ns - before) / 8
+        if now < SHORT_NS:
+            ahead = AHEAD_MAX if now * AHEAD_MAX <= AHEAD_NS else int(AHEAD_NS / now)
+            self.window = max(self.window_min, ahead * self.workers)
+        else:
+            self.window = self.window_min

@@ -18,9 +18,7 @@ from typing import Any, cast
 
 from .. import _core
 from ..errors import Closed, OutOfMemory, PoolDown, Status, WorkerDied
-from ..launch import worker_command
-from ..runtime import Runtime
-from ..wire.pickling import BROKEN, ERROR, IN_FILE, Overwritten, dumps, read_reply
+from ..wire.pickling import BROKEN, IN_FILE, VALUE, Overwritten, dumps, read_reply
 from ..wire.setup import HostSetup, Setup, about_this_process
 from . import closing, notes
 from .environment import Zygote
@@ -35,43 +33,17 @@ from .future import Future
 from .mapping import Part
 from .mortem import Death, Mortem, how_it_ended
 from .pace import AHEAD_MAX, Pace
-from .replies import Gone, ReplyFiles, ReplySpace
+from .python_runtime import SPIN_NS, PythonRuntime
+from .replies import STAGED_BYTES_MAX, Gone, ReplyFiles, ReplySpace, in_shared
 from .search_path import SearchPath
 from .sources import Sources
 from .telling import Telling
 from .work import Work
 
-# Python needs its cores for itself. (bench python-function: best of 0, 5, 20 and 50 us.)
-SPIN_NS = 20_000
-STAGED_BYTES_MAX = 16 << 20  # a quarter of the local store
 _AGAIN = object()
 # A call that was hit by what others left behind is run again without counting an attempt, but not
 # for ever: who is always hit is no bystander.
 HITS_MAX = 8
-
-
-class PythonRuntime(Runtime):
-    """A runtime whose workers run Python functions."""
-
-    def __init__(
-        self, zygote: Zygote, deaths: _core.Obituaries, *args: Any, **options: Any
-    ) -> None:
-        self._zygote = zygote
-        self._obituaries = deaths
-        super().__init__(*args, **options)
-
-    def _command(self, machine: str) -> list[str]:
-        return worker_command(("cloudpickle", *self._zygote.preload), True, self._zygote.env)
-
-
-def _in_shared(data: Any) -> Any:
-    """Larger data does not go through a worker's local store, where all of a call must fit."""
-    if len(data) < STAGED_BYTES_MAX // 64:
-        return data
-    view = memoryview(data)
-    place = memoryview(_core.SharedBlock(view.nbytes, False))[: view.nbytes]
-    place[:] = view
-    return place
 
 
 class Pool:
@@ -110,6 +82,7 @@ class Pool:
         self.closed = threading.Event()
         self.closer = threading.Lock()
         self.pid = os.getpid()
+        self.forks = closing.Exit.forks
         self.telling = telling
         self.counts = telling.on_progress is not None
         with contextlib.ExitStack() as undo:
@@ -150,13 +123,20 @@ class Pool:
     # Handing over.
 
     def add(self, work: Work) -> None:
+        """Takes a call whose future nobody has seen yet."""
         work.future._pool = self
         with self.lock:
             self.check_open()
-            self.queue(work)
             if self.counts:
                 self.telling.add(1)
-            self.pump()
+            if self.waiting or self.sources.queue or not self.pace.has_room(self.under_way, work):
+                self.queue(work)
+                self.pump()
+            else:  # nothing is in its way
+                work.future._state = "RUNNING"
+                if not self.try_start(work):
+                    work.future._state = "PENDING"
+                    self.waiting.append(work)
             last = self.last
         self.sources.feed()
         if self.waiting and last is not None:
@@ -180,7 +160,7 @@ class Pool:
             raise Closed("cannot schedule new futures after shutdown", Status.CLOSED)
         if closing.Exit.has_begun:
             raise Closed("cannot schedule new futures after interpreter shutdown", Status.CLOSED)
-        if self.pid != os.getpid():
+        if self.forks != closing.Exit.forks:
             text = "this executor was made before os.fork(); make one in this process"
             raise Closed(text, Status.CLOSED)
 
@@ -195,17 +175,20 @@ class Pool:
             if not future.set_running_or_notify_cancel():
                 future._pool = None
                 continue
-            try:
-                started = self.start(work)
-            except BaseException as error:
-                future.set_exception(self.translate(error))
-                if isinstance(error, KeyboardInterrupt):
-                    raise
-                continue
-            if not started:
+            if not self.try_start(work):
                 waiting.appendleft(work)  # all tickets in use: the next end hands it over
                 return
             sources.is_due = True
+
+    def try_start(self, work: Work) -> bool:
+        """Hands over a call, or fails it; False when all tickets are in use. With the lock."""
+        try:
+            return self.start(work)
+        except BaseException as error:
+            work.future.set_exception(self.translate(error))
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            return True
 
     def take_in(self, work: Work) -> None:
         """Puts the call of a mapping into the queue, and hands it over if there is room."""
@@ -222,7 +205,7 @@ class Pool:
         block = self.space.reserve(work)
         request, buffers = work.request, work.buffers
         if len(request) > STAGED_BYTES_MAX or (buffers and work.size() > STAGED_BYTES_MAX):
-            request, buffers = _in_shared(request), [_in_shared(each) for each in buffers]
+            request, buffers = in_shared(request), [in_shared(each) for each in buffers]
         # A Ctrl-C comes between any two steps: what is done first is done for nothing at worst.
         asked = work.asked
         work.call = None
@@ -242,8 +225,9 @@ class Pool:
         call = work.call
         if call is None:
             return False
-        self.last = work.future._call = call
-        if work.future._has_callbacks():
+        future = work.future
+        self.last = future._call = call
+        if future._is_awaited():
             call.set_urgent()
         return True
 
@@ -265,7 +249,8 @@ class Pool:
                 ends.append((work, *self.read(work, code, task_code, text, reply)))
             if self.files.here and not self.under_way:
                 self.files.forget()
-            self.pump()
+            if self.waiting:
+                self.pump()
         for death, victim in dead:
             notes.tell(death.notes, death.worker)
             self.telling.tell_death(death, victim)
@@ -275,7 +260,8 @@ class Pool:
             self.finish(work, value, error)
         del batch, ends
         self.sources.feed()
-        self.look_for_end()
+        if self.is_shut_down:
+            self.look_for_end()
 
     def bury(self) -> list[tuple[Death, Work | None]]:
         """Reads what dead workers have left, with the calls that they were in. With the lock."""
@@ -296,6 +282,13 @@ class Pool:
 
         The value is _AGAIN when the call was handed over again.
         """
+        if type(reply) is tuple:  # the port has read it
+            kind, pickled, ns, size = reply
+            try:
+                value = pickle.loads(pickled)
+            except BaseException as error:  # an unpickler may raise what it likes
+                return None, unreadable(work.name(), error), None
+            return (*self.take(work, kind, value, ns, size), None)
         if code != Status.OK:
             self.files.receive()
             if self.was_hit(work, Status(code)) and self.start_again(work):
@@ -324,31 +317,28 @@ class Pool:
         """What a reply says."""
         self.pace.note(work, ns / work.count)
         self.space.note(work, size)
+        if kind == VALUE:
+            return value, None
         if kind == BROKEN:
             return None, self.break_down(value[1])
-        if kind == ERROR:
-            thrown, trace = value
-            thrown.__cause__ = RemoteTraceback(trace)
-            return None, cast(BaseException, thrown)
-        return value, None
+        thrown, trace = value
+        thrown.__cause__ = RemoteTraceback(trace)
+        return None, cast(BaseException, thrown)
 
     def finish(self, work: Work, value: Any, error: BaseException | None) -> None:
         if value is _AGAIN:
             return
         future = work.future
-        done, failed = 1, int(error is not None)
-        if isinstance(future, Part):
-            value, error = future.mapping.settle(work, value, error)
-            done, failed = future.counts(value, error)
+        part = future if isinstance(future, Part) else None
+        if part is not None:
+            value, error = part.mapping.settle(work, value, error)
         if self.counts:
-            self.telling.end(done, failed)
-        with contextlib.suppress(futures.InvalidStateError):
-            if work.was_ended and not isinstance(future, Part):
-                future._note_end()
-            elif error is not None:
-                future.set_exception(error)
-            else:
-                future.set_result(value)
+            is_failed = int(error is not None)
+            self.telling.end(*((1, is_failed) if part is None else part.counts(value, error)))
+        if work.was_ended and part is None:
+            future._note_end()
+        else:
+            future._settle(value, error)
         future._call = future._pool = None  # it may be kept, but not what it came from
 
     def hand_over(self, future: Future) -> None:

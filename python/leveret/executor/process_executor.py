@@ -6,7 +6,7 @@ import itertools
 import os
 import queue
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from concurrent import futures
 from typing import Any, Callable
 
@@ -15,6 +15,7 @@ from ..mpi import worker_environment
 from ..runtime import nanoseconds
 from ..wire.pickling import CHUNK, SEEDED
 from ..wire.setup import Setup
+from . import streaming
 from .ending import end_all, leave
 from .environment import (
     GivenEnvironment,
@@ -176,7 +177,8 @@ class ProcessExecutor(futures.Executor):
         self, future: Future, fn: Callable[..., Any], flags: int, args: Any, seed: int
     ) -> Work:
         path = self._pool.path.news()
-        ns_max = future._asked.ns_max(self._ns_max)
+        asked = future._asked
+        ns_max = self._ns_max if asked is DEFAULTS else asked.ns_max(self._ns_max)
         return Work(future, fn, flags | self._flags, args, path, ns_max, seed)
 
     def _mapping(
@@ -280,6 +282,38 @@ class ProcessExecutor(futures.Executor):
         mapping = self._mapping(asked, fn, items, chunksize, finished.put)
         mapping.start()
         return as_they_come(mapping, finished, time_left(timeout))
+
+    def stream(
+        self,
+        fn: Callable[..., Any],
+        *iterables: Iterable[Any],
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+    ) -> AsyncIterator[tuple[int, Any]]:
+        """submit_many() for an event loop: `async for index, outcome in executor.stream(f, items)`.
+
+        When the loop is left, or the task that it runs in is cancelled, calls that wait are taken
+        back and those that run are ended with their processes; a `break` is noticed when the
+        iterator is dropped, or by contextlib.aclosing(). The iterables are taken on the loop's
+        thread. Raises what submit_many() raises, at the first step.
+        """
+        return self._stream(DEFAULTS, fn, iterables, chunksize, buffersize)
+
+    def _stream(
+        self,
+        asked: CallOptions,
+        fn: Callable[..., Any],
+        iterables: Iterable[Iterable[Any]],
+        chunksize: int | None,
+        buffersize: int | None,
+    ) -> AsyncIterator[tuple[int, Any]]:
+        check_sizes(chunksize, buffersize)
+
+        def make(tell: Callable[[Part | None], object]) -> Mapping:
+            items = Items(tuple(iterables), buffersize, self._max_workers, True)
+            return self._mapping(asked, fn, items, chunksize, tell)
+
+        return streaming.as_they_come(self._pool, make)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._pool.shut_down(wait, cancel_futures)

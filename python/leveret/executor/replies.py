@@ -9,6 +9,7 @@ import fcntl
 import mmap
 import os
 from collections.abc import Iterable
+from typing import Any
 
 from .. import _core
 from .work import Work
@@ -17,12 +18,23 @@ REPLY_BYTES_MAX = 16 << 20  # larger results come in a file of their own
 REPLIES_BYTES_MAX = 64 << 20  # shared memory kept for results of calls under way
 BYTES_AT_HAND = 1024  # a call has room for so much
 FILES_MAX = 1024
+STAGED_BYTES_MAX = 16 << 20  # of a call's arguments: a quarter of a worker's local store
 _SEALS = 2 | 4 | 8  # SHRINK, GROW, WRITE
 _F_GET_SEALS = 1034
 
 
 class Gone(Exception):
     """The process that has a large result is no more."""
+
+
+def in_shared(data: Any) -> Any:
+    """Larger data does not go through a worker's local store, where all of a call must fit."""
+    if len(data) < STAGED_BYTES_MAX // 64:
+        return data
+    view = memoryview(data)
+    place = memoryview(_core.SharedBlock(view.nbytes, False))[: view.nbytes]
+    place[:] = view
+    return place
 
 
 class ReplySpace:
@@ -35,6 +47,8 @@ class ReplySpace:
     def reserve(self, work: Work) -> _core.SharedBlock | None:
         """Shared memory for the result, as large as the function's last one."""
         size = self.sizes.get(work.key, 0) * work.count
+        if not size:
+            return None
         size += size // 8
         if not BYTES_AT_HAND < size <= REPLY_BYTES_MAX or self.reserved + size > REPLIES_BYTES_MAX:
             return None
@@ -51,6 +65,8 @@ class ReplySpace:
 
     def note(self, work: Work, size: int) -> None:
         """Learns from a result of so many bytes."""
+        if size <= BYTES_AT_HAND and work.count == 1 and work.key not in self.sizes:
+            return
         if len(self.sizes) > 1024:
             self.sizes.clear()
         self.sizes[work.key] = size // work.count + 1

@@ -52,6 +52,8 @@ class Sources:
 
     def next_maker(self, forced: Mapping | None) -> Mapping | None:
         """Whom this thread is to have a call made."""
+        if forced is None and not self.queue:  # the usual case
+            return None
         pool = self.pool
         me = threading.get_ident()
         with pool.lock:

@@ -21,24 +21,15 @@ class Work:
     Its address is its number: a worker that is in it says so.
     """
 
-    __slots__ = (
-        "args",
-        "asked",
-        "blind",
-        "buffers",
-        "call",
-        "count",
-        "deaths",
-        "function",
-        "future",
-        "hits",
-        "is_back",
-        "key",
-        "request",
-        "reserved",
-        "retries",
-        "was_ended",
-    )
+    call: _core.Call | None = None  # set by the port when it has been handed over
+    is_back = False  # its end has been counted
+    reserved = 0
+    retries = 0
+    deaths: tuple[Death, ...] = ()  # of workers that were in it
+    blind = 0
+    was_ended = False  # somebody had it ended
+    hits = 0  # how often it was run again for what others had left behind
+    count = 1  # calls of the function
 
     def __init__(
         self,
@@ -53,29 +44,22 @@ class Work:
         """path: the pickle of sys.path, when workers do not know it. ns_max: see REQUEST."""
         self.future = future
         self.asked = future._asked
-        self.call: _core.Call | None = None  # set by the port when it has been handed over
         self.function = function
         self.args = args
-        self.count = len(args) if flags & CHUNK else 1  # calls of the function
-        self.is_back = False  # its end has been counted
-        self.reserved = 0
-        self.retries = 0
-        self.deaths: tuple[Death, ...] = ()  # of workers that were in it
-        self.blind = 0
-        self.was_ended = False  # somebody had it ended
-        self.hits = 0  # how often it was run again for what others had left behind
         known = known_function(function)
         pickled = b"" if known is None else known.pickled
         # Under this, how long calls of the function take and how large results are is known.
         self.key = pickled or key_of(function)
         if flags & CHUNK:
+            self.count = len(args)
             carried = function if known is None else None
             more, data, self.buffers = chunks.dump_chunk(carried, args)
             flags |= more
         elif known is None:
             data, self.buffers = dumps((function, *args), CALL_BUFFERS_MAX)
         else:
-            data, self.buffers = dump_arguments(args)
+            plain, data, self.buffers = dump_arguments(args)
+            flags |= plain
         head = REQUEST.pack(flags, len(pickled), len(path), id(self), ns_max, seed)
         self.request = head + pickled + path + data
 

@@ -41,6 +41,14 @@ class Contestant:
     def submit(self, function: Callable[..., Any], *args: Any) -> Any:
         return self.executor.submit(function, *args)
 
+    def submit_killable(self, function: Callable[..., Any], *args: Any) -> Any:
+        """A call that cancel() may end, where that is to be asked for."""
+        return self.submit(function, *args)
+
+    def cancel(self, future: Any) -> bool:
+        """Asks for the end of a call that runs; False: it was refused, or cannot be asked for."""
+        return future.cancel() is not False if hasattr(future, "cancel") else False
+
     def result(self, future: Any, seconds: float) -> Any:
         return future.result(timeout=seconds)
 
@@ -53,6 +61,9 @@ class _Leveret(Contestant):
         from ..executor import ProcessExecutor
 
         return ProcessExecutor(workers, timeout=self.seconds, worker_memory=memory)
+
+    def submit_killable(self, function: Callable[..., Any], *args: Any) -> Any:
+        return self.executor.options(cancel="kill").submit(function, *args)
 
 
 class _Ppe(Contestant):
@@ -130,6 +141,10 @@ class _Ray(Contestant):
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Any:
         return self.executor.remote(function).remote(*args)
+
+    def cancel(self, future: Any) -> bool:
+        self.executor.cancel(future, force=True)
+        return True
 
     def result(self, future: Any, seconds: float) -> Any:
         return self.executor.get(future, timeout=seconds)

@@ -39,6 +39,7 @@ PLAIN_ITEMS_MAX = 64  # to look through larger containers costs more than is gai
 REQUEST = struct.Struct("<III4xQQQ")
 CHUNK, APART = 1, 2
 SEEDED = 4  # random numbers are seeded for this call
+PLAIN = 8  # in the rest there is nothing of the host's own making
 
 # A reply: its check, kind, number of buffers, bytes of the pickle, nanoseconds, bytes in all. Then
 # the buffers' sizes, the pickle, and the buffers, each at a multiple of 64. The check is over all
@@ -181,17 +182,17 @@ def dump_result(value: Any) -> tuple[bytes, list[memoryview]]:
     return dumps(value, RESULT_BUFFERS_MAX, _ReplyPickler)
 
 
-def dump_arguments(args: Any) -> tuple[bytes, list[memoryview]]:
-    """The same for (args, kwargs) of a call."""
-    if not args[1]:
+def dump_arguments(args: Any) -> tuple[int, bytes, list[memoryview]]:
+    """(flag, pickle, buffers) for (args, kwargs) of a call."""
+    given, named = args
+    if not named:
+        if ATOMS.issuperset(map(type, given)):
+            return PLAIN, pickle.dumps(args, 5), []
         if not arrays.reducers:
             arrays.watch_for_numpy()
-        for each in args[0]:
-            if type(each) not in ATOMS and not _is_plain(each):
-                break
-        else:
-            return _dump_plain(args, CALL_BUFFERS_MAX)
-    return _dump_any(args, CALL_BUFFERS_MAX, _Pickler)
+        if all(map(_is_plain, given)):
+            return PLAIN, *_dump_plain(args, CALL_BUFFERS_MAX)
+    return 0, *_dump_any(args, CALL_BUFFERS_MAX, _Pickler)
 
 
 class Overwritten(Exception):

@@ -23,6 +23,7 @@ from ..wire.pickling import (
     ERROR,
     IN_FILE,
     NOTED,
+    PLAIN,
     REQUEST,
     SEEDED,
     VALUE,
@@ -176,13 +177,13 @@ def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview])
     if path_length:
         _follow(bytes(request[at : at + path_length]))
     data = request[at + path_length :]
-    pickled = bytes(request[REQUEST.size : at])
+    pickled = request[REQUEST.size : at].tobytes()
     if flags & CHUNK:
         given = pickle.loads(data, buffers=buffers)
         carried, items = given if flags & APART else (None, given)
         return _run_chunk(pickled, carried, items, bool(flags & APART))
     own = [bytearray(each) for each in buffers] if buffers else None
-    given = functions.load(data, own)[0]
+    given = pickle.loads(data, buffers=own) if flags & PLAIN else functions.load(data, own)[0]
     if length:
         return _call_kept(pickled, *given)
     function, args, kwargs = given
@@ -198,7 +199,10 @@ def _dump_error(error: BaseException) -> bytes:
 def _reply(
     reply: memoryview, kind: int, pickled: bytes, buffers: list[memoryview], ns: int
 ) -> None:
-    if notes.has_any():
+    has_notes = notes.has_any()
+    if not (buffers or has_notes) and _core.write_plain_reply(reply, kind, pickled, ns):
+        return
+    if has_notes:
         kind |= NOTED
         buffers = [*buffers, memoryview(notes.take())]
     size = reply_size(len(pickled), buffers)

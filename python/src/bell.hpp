@@ -1,0 +1,60 @@
+// bell: how completed tasks wake an event loop of Python's: a descriptor that the loop watches.
+//
+// A loop has one bell. A ticket that a coroutine awaits has a `chime` for it in its hold; the
+// thread that completes the task strikes it, without the GIL. Whichever is first, coroutine or
+// completion, one exchange of a pointer decides: a chime that comes too late is refused.
+#ifndef LEVERET_PYTHON_BELL_HPP
+#define LEVERET_PYTHON_BELL_HPP
+
+#include <atomic>
+#include <memory>
+
+namespace lev::python {
+
+class bell {
+ public:
+  // Raises OSError when there is no descriptor.
+  bell();
+  ~bell();
+  bell(const bell&) = delete;
+  bell& operator=(const bell&) = delete;
+
+  int fileno() const noexcept { return file_; }
+  void ring() noexcept;
+  // clear() forgets the rings so far.
+  void clear() noexcept;
+
+ private:
+  int file_;
+};
+
+// What a completion rings.
+class chimes {
+ public:
+  chimes() = default;
+  ~chimes() { drop(struck()); }
+  chimes(const chimes&) = delete;
+  chimes& operator=(const chimes&) = delete;
+
+  // add() has `b` rung by strike(); false: that has been already.
+  bool add(std::shared_ptr<bell> b);
+  // strike() rings all bells, once.
+  void strike() noexcept;
+
+ private:
+  struct chime {
+    std::shared_ptr<bell> where;
+    chime* next;
+  };
+
+  chime* struck() noexcept;
+  static void drop(chime* list) noexcept;
+
+  // The chimes, or over() when they were struck. Written by coroutines, with the GIL, and by the
+  // completing thread; publishes the chimes to that.
+  std::atomic<chime*> first_{nullptr};
+};
+
+}  // namespace lev::python
+
+#endif
