@@ -47,6 +47,7 @@ constexpr entry benches[] = {
     {"get-compute-put", "random blocks: looking ahead, contexts, buffers by hand",
      bench::get_compute_put},
     {"host-wait", "hosts that share cores offload and wait: by policy", bench::host_wait},
+    {"sim-speed", "events of a simulated Cell in a second, 16 and 1024 SPEs", bench::sim_speed},
     {"include-time", "compile time of the header", bench::include_time},
 };
 

@@ -37,6 +37,7 @@ void list_ranking(const settings&, report&);
 void nested(const settings&, report&);
 void hash_probe(const settings&, report&);
 void btree(const settings&, report&);
+void sim_speed(const settings&, report&);
 void process_null(const settings&, report&);
 void kill_storm(const settings&, report&);
 void recovery(const settings&, report&);

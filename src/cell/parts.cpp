@@ -41,7 +41,8 @@ spe_parts::spe_parts(machine_parts& m, unsigned i)
       proxy(m, i, m.numbers.number(fact::proxy_entries)) {
   in.entries = 4;
   store_end = static_cast<ls_t>(m.numbers.whole(fact::store_kib) << 10);
-  bytes = std::make_unique<std::byte[]>(store_end + line_bytes);
+  bytes.reset(static_cast<std::byte*>(std::calloc(store_end + line_bytes, 1)));
+  if (!bytes) throw std::bad_alloc();
   void* begin = bytes.get();
   std::size_t room = store_end + line_bytes;
   store = static_cast<std::byte*>(std::align(line_bytes, store_end, begin, room));

@@ -4,6 +4,7 @@
 
 #include <leveret/cell.hpp>
 
+#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <string>
@@ -53,7 +54,10 @@ struct spe_parts {
   std::string name;
   std::function<void(spe&)> program;
 
-  std::unique_ptr<std::byte[]> bytes;
+  struct give_back {
+    void operator()(std::byte* all) const { std::free(all); }
+  };
+  std::unique_ptr<std::byte, give_back> bytes;  // pages that nobody touches take no memory
   std::byte* store = nullptr;
   ls_t store_end = 0;
   ls_t free_from = 0;  // behind the kernel and what was allocated
