@@ -25,3 +25,8 @@ def rest(seconds: float) -> None:
 
 def sum_below(x: int) -> int:
     return sum(range(x))
+
+
+def node_pid() -> int:
+    """Of a Dask worker, by Client.run()."""
+    return os.getpid()

@@ -47,6 +47,7 @@ _OWN = {
     "time-out": ("end_bench.measure_time_out", "milliseconds from a call's limit to its end"),
     "mpi": ("mpi_bench.measure", "MPI ranks that share the workers of a node; calls that abort"),
     "start": ("start_bench.measure", f"import, help, first result of an executor, {_POOL}"),
+    "cluster": ("cluster_bench.measure", "slices and calls on Dask, whose workers are killed"),
 }
 # The benches whose figures can be drawn: those of report.plots, which takes a second to load.
 DRAWN = ("get-compute-put", "host-wait")

@@ -31,6 +31,12 @@ def told_of(report: Any) -> Any:
     return report._replace(outputs=())
 
 
+def lost_data() -> LeveretError:
+    return unavailable(
+        "data that was scattered, or left on its node, went with that node; scatter it again"
+    )
+
+
 class DaskEngine:
     """A distributed.Client as the engine: Dask's workers are the nodes."""
 
@@ -156,29 +162,29 @@ class DaskEngine:
         ]
 
     def _without_result(self, key: str, future: Any, error: Any = None) -> Told:
+        """A piece that Dask gives no result of. What it merely lost track of is sent again."""
         error = error or getattr(future._state, "exception", None)
         name = type(error).__name__
         self.staying.pop(key, None)
-        if name == "KilledWorker":
+        if name == "KilledWorker" or future.status == "pending":
             return Told(key, error=error, is_lost=True)
         if future.status in ("cancelled", "lost") or "Cancelled" in name:
-            reason = getattr(error, "reason", None) or ""
-            return Told(key, error=self._cancelled(str(reason)))
+            told = self._cancelled(str(getattr(error, "reason", None) or ""))
+            return Told(key, error=told, is_lost=told is None)
         return Told(key, error=error or RuntimeError(f"the engine lost {key}"))
 
-    def _cancelled(self, reason: str) -> LeveretError:
+    def _cancelled(self, reason: str) -> LeveretError | None:
+        """Why Dask has cancelled a key that nobody here has; None: for nothing that lasts."""
         if "lost dependencies" in reason:
-            return unavailable(
-                "data that was scattered, or left on its node, went with that node; scatter it "
-                "again"
-            )
+            return lost_data()
         if "connection" in reason or self.client.status != "running":
             return unavailable(
                 f"the connection to {self.name()} was lost, and with its scheduler all that was "
                 "under way; make a new Client and a new Cluster, and submit again"
             )
-        why = reason or "a restart"
-        return unavailable(f"{self.name()} has cancelled what was under way ({why}); submit again")
+        if "restart" in reason:
+            return unavailable(f"{self.name()} was told to restart its workers; submit again")
+        return None
 
     def take_back(self, keys: Iterable[str]) -> None:
         found = [self.futures.pop(key) for key in list(keys) if key in self.futures]
@@ -218,10 +224,8 @@ class DaskEngine:
         try:
             return list(self.client.gather(handles))
         except Exception as error:
-            name = type(error).__name__
-            if "Cancelled" in name or "lost" in str(error):
-                reason = getattr(error, "reason", None) or "lost dependencies"
-                raise self._cancelled(str(reason)) from error
+            if "Cancelled" in type(error).__name__:
+                raise (self._cancelled(str(getattr(error, "reason", ""))) or lost_data()) from error
             raise
 
     def close(self) -> None:

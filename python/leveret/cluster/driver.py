@@ -10,15 +10,16 @@ So jobs need no lock: only this thread touches them.
 from __future__ import annotations
 
 import contextlib
+import pickle
 import queue
 import threading
 import time
-from typing import Callable
+from typing import Any, Callable
 
 from ..errors import Closed, Status, WorkerDied
 from .engine import Engine, Sent, Told
 from .job import Job, Piece, cancelled
-from .names import NodeSettings, unavailable, versions
+from .names import SMALL_BYTES, NodeSettings, unavailable, versions
 
 TICK_SECONDS = 0.2  # how often a driver that has work looks whether there are nodes
 LOSSES_MAX = 20  # nodes that may die with one piece; who is always there is no bystander
@@ -113,7 +114,7 @@ class Driver:
             if not job.is_ready():
                 self._settle(job)
                 continue
-            room = job.pace.ahead(slots) - len(self.pieces)
+            room = job.pace.room(len(self.pieces), slots, job.piece_bytes())
             sent: list[Sent] = []
             try:
                 while len(sent) < room and (piece := job.take(nodes, slots)) is not None:
@@ -130,8 +131,11 @@ class Driver:
         parcels = {**job.parcels, **piece.parcels}
         piece.parcels = {}
         bounds = piece.begin, piece.end
-        about = self.versions, tuple(self.settings), job.key, bounds, parcels
-        return Sent(piece.key, (*about, *job.arrays(piece)), job.priority, job.stays)
+        arrays = job.arrays(piece)
+        small = tuple(each if _is_small(each) else None for each in arrays)
+        about = self.versions, tuple(self.settings), job.key, bounds, parcels, small, job.stays
+        large = [each for each, there in zip(arrays, small) if there is None]
+        return Sent(piece.key, (pickle.dumps(about, 5), *large), job.priority, job.stays)
 
     def _look_for_nodes(self) -> None:
         if not self.jobs or time.monotonic() - self.reached < self.wait_for_nodes:
@@ -177,6 +181,8 @@ class Driver:
         job, report = piece.job, told.report
         if report is None:
             return self._without_report(piece, told)
+        if isinstance(report, bytes):
+            report = pickle.loads(report)
         if report.kind == "done":
             return job.land(piece, report, told.handle)
         if report.kind == "missing":
@@ -204,3 +210,10 @@ class Driver:
             return job.again.append(piece)
         text = f"elements [{piece.begin}, {piece.end}) were on {LOSSES_MAX} nodes that died"
         return self._cancel(job, WorkerDied(text, Status.WORKER_DIED))
+
+
+def _is_small(array: Any) -> bool:
+    """Whether it travels in the note; what an engine keeps, its future, does not."""
+    if isinstance(array, (tuple, bytes)):
+        return len(array) <= SMALL_BYTES
+    return bool(getattr(array, "nbytes", SMALL_BYTES + 1) <= SMALL_BYTES)

@@ -70,6 +70,10 @@ class Job:
         """The next elements, and what else the piece has; None: there are none now."""
         raise NotImplementedError
 
+    def piece_bytes(self) -> int:
+        """What a piece brings along, about."""
+        return 0
+
     def arrays(self, piece: Piece) -> tuple[Any, ...]:
         """What the piece brings along."""
         raise NotImplementedError

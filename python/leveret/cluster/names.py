@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from .. import _core
 from ..errors import Status, Unavailable
 
+SMALL_BYTES = 16 << 10  # arrays up to this size travel within a note or a pickled report
+
 
 class Versions(NamedTuple):
     """What driver and nodes must have alike, so that code and data mean the same."""
@@ -74,6 +76,22 @@ class Head:
     arguments: tuple[tuple[str, Any], ...] = ()
     options: tuple[tuple[str, Any], ...] = ()
     function: bytes = b""
+
+
+class Note(NamedTuple):
+    """What a piece brings along, pickled: engines look into objects, and not into bytes.
+
+    It is plain tuples, so that a node of another version can read it. small: its arrays, with None
+    for those that are arguments of their own, and (shape, type) for those that are no input.
+    """
+
+    versions: tuple[str, ...]
+    settings: tuple[Any, ...]
+    job: str
+    piece: tuple[int, int]
+    parcels: dict[str, bytes]
+    small: tuple[Any, ...]
+    stays: bool
 
 
 class Failure(NamedTuple):

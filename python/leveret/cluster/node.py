@@ -9,6 +9,7 @@ it lacks it asks for by a report that says so.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pickle
 import socket
@@ -25,7 +26,17 @@ from ..executor import ProcessExecutor
 from ..runtime import Runtime
 from . import libraries
 from .batches import run_calls
-from .names import Head, NodeSettings, Report, Versions, difference, unavailable, versions
+from .names import (
+    SMALL_BYTES,
+    Head,
+    NodeSettings,
+    Note,
+    Report,
+    Versions,
+    difference,
+    unavailable,
+    versions,
+)
 from .pieces import Slice
 
 HEADS_MAX = 256  # jobs whose head a node keeps
@@ -49,7 +60,12 @@ def engine_worker() -> Any:
 
 def address_here(worker: Any) -> str:
     """The name of this node: the Dask worker's address, or computer and process."""
-    return str(worker.address) if worker is not None else f"{socket.gethostname()}:{os.getpid()}"
+    return str(worker.address) if worker is not None else f"{_computer()}:{os.getpid()}"
+
+
+@functools.lru_cache
+def _computer() -> str:
+    return socket.gethostname()
 
 
 class Node:
@@ -183,7 +199,8 @@ class Node:
             why = f"library of '{head.procedure.name}' cannot be used on {self.address}: {error}"
             return Report("refused", self.address, why=why)
         begin, end = piece
-        slice_ = Slice(head, procedure, begin, end, arrays, self._submitter(key))
+        run = functools.partial(self._run_task, key, self.runtime)
+        slice_ = Slice(head, procedure, begin, end, arrays, run)
         start = time.perf_counter()
         slice_.run()
         seconds = time.perf_counter() - start
@@ -203,18 +220,11 @@ class Node:
             self.failed += failures
             self.seconds += seconds
 
-    def _submitter(self, key: str) -> Any:
-        runtime = self.runtime
-
-        class Watched:
-            def __init__(ticket, *args: Any, **options: Any) -> None:  # noqa: N805
-                ticket.one = runtime.submit(*args, **options)
-
-            def wait(ticket) -> None:  # noqa: N805
-                with self.watched(key, ticket.one):
-                    ticket.one.wait()
-
-        return Watched
+    def _run_task(self, key: str, runtime: Runtime, args: Any, options: Any) -> None:
+        """Runs a task of a job and waits for it, so that end() finds it."""
+        ticket = runtime.submit(*args, **options)
+        with self.watched(key, ticket):
+            ticket.wait()
 
 
 def _end(one: Any) -> None:
@@ -245,31 +255,40 @@ def known_node(cluster: str, worker: Any) -> Node | None:
     return _nodes.get((cluster, address_here(worker)))
 
 
-def perform(
-    wanted: tuple[str, str, str],
-    settings: tuple[Any, ...],
-    job: str,
-    piece: tuple[int, int],
-    parcels: dict[str, bytes],
-    *arrays: Any,
-) -> Report:
-    """What the engine runs for a piece. Failures of the piece itself are in the report."""
+def perform(note: bytes, *arrays: Any) -> Any:
+    """What the engine runs for a piece; see names.Note. Failures of the piece are in the report.
+
+    A small report is given pickled, as engines spend more on objects than on bytes.
+    """
+    told = pickle.loads(note)
+    report = _perform(Note(*told), arrays)
+    if (
+        told[-1]
+        or sum(getattr(each, "nbytes", SMALL_BYTES) for each in report.outputs) > SMALL_BYTES
+    ):
+        return report
+    return pickle.dumps(report, 5)
+
+
+def _perform(note: Note, arrays: tuple[Any, ...]) -> Report:
     worker = engine_worker()
     address = address_here(worker)
     if _core.worker_index() is not None:
         why = f"{address} runs Dask's tasks in processes of Leveret (register(default=True))"
         return Report("refused", address, why=f"{why}; a Cluster needs its threads")
-    differs = difference(Versions(*wanted), versions(), address)
+    differs = difference(Versions(*note.versions), versions(), address)
     if differs is not None:
         return Report("refused", address, why=differs)
-    node = node_of(NodeSettings(*settings), worker)
+    node = node_of(NodeSettings(*note.settings), worker)
     folder = worker.local_directory if worker is not None else None
     try:
-        node.learn(parcels, folder)
-        lacks = node.lacks(job)
+        node.learn(note.parcels, folder)
+        lacks = node.lacks(note.job)
         if lacks:
             return Report("missing", address, lacks=lacks)
-        return node.run(job, piece, arrays)
+        rest = iter(arrays)
+        given = tuple(next(rest) if each is None else each for each in note.small)
+        return node.run(note.job, note.piece, given)
     except (Cancelled, Closed, PoolDown, CancelledError) as error:
         return Report("again", address, why=str(error))
 

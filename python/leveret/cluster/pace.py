@@ -11,7 +11,8 @@ FIRST_SHARE = 8  # while nothing is known: pieces for each slot, of the whole
 SMALLEST = 0.05  # of the aim: what comes last is not cut finer
 NEWEST = 0.3  # what the latest piece counts in the average
 AHEAD_SECONDS = 0.25  # of work that each slot has waiting, while others are on their way
-AHEAD_MIN, AHEAD_MAX = 2, 24  # pieces for each slot
+AHEAD_MIN, AHEAD_MAX = 2, 128  # pieces for each slot
+AHEAD_BYTES = 64 << 20  # of arguments for each slot, but AHEAD_MIN pieces in any case
 
 
 class Pace:
@@ -41,9 +42,14 @@ class Pace:
             tail = max(tail, int(SMALLEST * self.aim / self.seconds))
         return max(1, min(wanted, share, tail, most, left))
 
-    def ahead(self, slots: int) -> int:
-        """How many pieces may be under way on all nodes together."""
-        if not self.piece_seconds:
-            return AHEAD_MIN * slots
-        each = int(AHEAD_SECONDS / self.piece_seconds)
-        return slots * max(AHEAD_MIN, min(AHEAD_MAX, each))
+    def room(self, under_way: int, slots: int, piece_bytes: int) -> int:
+        """How many more pieces may be sent beside those that are under way on all nodes.
+
+        None while most of them are: engines take many pieces at once for less than one by one.
+        """
+        each = AHEAD_MIN
+        if self.piece_seconds:
+            wanted = min(AHEAD_SECONDS / self.piece_seconds, AHEAD_BYTES / max(1, piece_bytes))
+            each = max(AHEAD_MIN, min(AHEAD_MAX, int(wanted)))
+        most = each * slots
+        return 0 if under_way > most * 3 // 4 else most - under_way

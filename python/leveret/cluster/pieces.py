@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 # Past so many failures of one slice what is left of it fails as a whole: each costs deaths.
 FAILURES_MAX = 64
 
-Submit = Callable[..., "_core.Ticket"]
+# Runs a task, given the arguments and options of Runtime.submit(), to its end.
+RunTask = Callable[[tuple[Any, ...], dict[str, Any]], None]
 
 
 class Slice:
@@ -33,10 +34,10 @@ class Slice:
         begin: int,
         end: int,
         arrays: tuple[Any, ...],
-        submit: Submit,
+        run_task: RunTask,
     ) -> None:
         self.begin, self.end = begin, end
-        self.submit = submit
+        self.run_task = run_task
         self.procedure = procedure
         self.options = dict(head.options)
         self.failures: list[Failure] = []
@@ -107,7 +108,7 @@ class Slice:
             else:
                 arguments.append(given)
         try:
-            self.submit(self.procedure, *arguments, **self.options).wait()
+            self.run_task((self.procedure, *arguments), self.options)
         except (Cancelled, Closed, PoolDown):
             raise
         except TaskFailed as error:

@@ -56,8 +56,8 @@ class TaskJob(Job):
         lying = [each.array for each in cuts if isinstance(each.array, ClusterArray)]
         self.bounds: list[int] | None = list(lying[0].bounds) if lying else None
         self.stays = any(isinstance(c.array, ClusterArray) and c.kind != "in" for c in cuts)
-        row_bytes = sum(_row_bytes(each.array) for each in cuts)
-        self.most = max(1, SLICE_BYTES_MAX // max(1, row_bytes))
+        self.row_bytes = sum(_row_bytes(each.array) for each in cuts)
+        self.most = max(1, SLICE_BYTES_MAX // max(1, self.row_bytes))
         head = Head(self.key, settings, procedure, arguments, tuple(options.items()))
         self.pack(head)
 
@@ -72,6 +72,9 @@ class TaskJob(Job):
             end = min(total, begin + max(size, self.grain))
         self.next = end
         return begin, end, None
+
+    def piece_bytes(self) -> int:
+        return self.row_bytes * (self.next // max(1, self.formed))
 
     def arrays(self, piece: Piece) -> tuple[Any, ...]:
         return tuple(self._part(each, piece) for each in self.cuts)

@@ -305,6 +305,8 @@ class Mapping:
         while not self.calls:
             if self.is_over():
                 return None
+            if self.is_closed:  # by another thread: no more are made
+                raise futures.CancelledError
             self.pool.sources.feed(self)  # also when workers have no room: to wait for
             if self.pool.port.has_finished:
                 self.pool.port.drain()

@@ -59,7 +59,8 @@ class Killer:
     def __init__(self, local: Any, kills: int, slices: int, seed: int) -> None:
         self.local = local
         self.random = random.Random(seed)
-        self.due = [slices * (i + 1) // (kills + 1) for i in range(kills)]
+        # Within the first half: workers that start anew take a second, and slices much less.
+        self.due = [slices * (i + 1) // (2 * kills) for i in range(kills)]
         self.killed: list[int] = []
 
     def look(self, landed: int) -> None:

@@ -1,0 +1,231 @@
+"""leveret.Cluster: nodes that die, join, leave, are slow, or were never there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+from cluster_functions import node_pid, rest
+from conftest import DEEP, needs_processes
+
+import leveret
+from leveret import Cluster, sliced
+
+pytestmark = needs_processes
+
+
+@contextlib.contextmanager
+def local_cluster(workers: int, **options: Any) -> Iterator[tuple[Any, Any]]:
+    """A LocalCluster of its own, for tests that spoil it, and a client of it."""
+    distributed = pytest.importorskip("distributed")
+    given = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50, **options}
+    with (
+        distributed.LocalCluster(n_workers=workers, **given) as local,
+        distributed.Client(local) as client,
+    ):
+        yield local, client
+
+
+def wait_until(happens: Callable[[], object], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < end
+        rest(0.01)
+
+
+def end_workers(client: Any, number: int = signal.SIGKILL, most: int = 99) -> list[str]:
+    """Sends a signal to Dask's workers; their addresses."""
+    found = client.run(node_pid)
+    for pid in list(found.values())[:most]:
+        os.kill(pid, number)
+    return list(found)[:most]
+
+
+def path_argument(path: Path) -> Any:
+    return np.frombuffer(str(path).encode() + b"\0", np.uint8)
+
+
+def load_wait(cluster: Cluster, library: Path) -> leveret.Procedure:
+    return cluster.load(library, "wait_for_file", "in u1, inout f8, count(1) -> int")
+
+
+def test_workers_killed_at_random() -> None:
+    pytest.importorskip("distributed")
+    from leveret.report.cluster_bench import kill_storm
+
+    for seed in range(10 if DEEP else 1):
+        found = kill_storm(*((1000, 50) if DEEP else (30, 3)), seed=seed)
+        assert (found["lost"], found["wrong"], found["twice_visible"]) == (0, 0, 0), seed
+        assert found["killed"] > 0
+
+
+def test_every_worker_killed_in_a_slice(library: Path, tmp_path: Path) -> None:
+    """All run a slice when they die; the slices run on those that are started in their place.
+
+    The processes of Leveret end with their Dask worker.
+    """
+    y = np.zeros(8)
+    with local_cluster(2) as (_, client), Cluster(client, processes=1) as cluster:
+        ticket = cluster.submit(
+            load_wait(cluster, library), path_argument(tmp_path / "go"), sliced(y), max_attempts=1
+        )
+        wait_until(lambda: sum(client.processing().values(), ()) != ())
+        wait_until(lambda: all(v["running"] for v in running(client)))
+        pools = [pool for pid in client.run(node_pid).values() for pool in pools_of(pid)]
+        assert len(pools) == 2  # that `leveret top` shows, too
+        end_workers(client)
+        processes = [Path(f"/proc/{each['pid']}") for pool in pools for each in pool["workers"]]
+        wait_until(lambda: not any(each.exists() for each in processes))
+        (tmp_path / "go").touch()
+        ticket.wait(60)
+    assert (y == 1).all()
+
+
+def running(client: Any) -> list[dict[str, Any]]:
+    """What the nodes tell Dask's scheduler with each heartbeat."""
+    info = client.scheduler_info()["workers"]
+    return [each.get("metrics", {}).get("leveret", {"running": 0}) for each in info.values()]
+
+
+def test_a_worker_killed_with_its_result_unfetched(library: Path, tmp_path: Path) -> None:
+    """Results that lie on a node go with it, and are made again before they land."""
+    (tmp_path / "go").touch()
+    x = np.arange(1.0, 101)
+    with local_cluster(2) as (_, client), Cluster(client, processes=1) as cluster:
+        add = cluster.load(library, "add_one", "inout f8, count(0)")
+        engine = cluster._driver.engine
+        gathered: list[Any] = []
+        genuine = engine._gathered  # type: ignore[attr-defined]
+
+        async def late(done: Any) -> Any:
+            if not gathered:
+                gathered.append(done)
+                for pid in (await client.run(node_pid)).values():
+                    os.kill(pid, signal.SIGKILL)
+            return await genuine(done)
+
+        engine._gathered = late  # type: ignore[attr-defined]
+        cluster.submit(add, sliced(x)).wait(60)
+        assert gathered
+    assert (x == np.arange(2.0, 102)).all()
+
+
+def test_one_joins_and_one_leaves(library: Path, tmp_path: Path) -> None:
+    """The one that joins is sent the library; the one that leaves hands over what it has."""
+    y = np.zeros(64)
+    with local_cluster(1) as (local, client), Cluster(client, processes=1) as cluster:
+        wait = load_wait(cluster, library)
+        ticket = cluster.submit(wait, path_argument(tmp_path / "go"), sliced(y), grain=2)
+        first = cluster.nodes()
+        local.scale(2)
+        wait_until(lambda: len(cluster.nodes()) == 2)
+        joined = set(cluster.nodes()) - set(first)
+        (tmp_path / "go").touch()
+        ticket.wait(60)
+        assert (y == 1).all()
+        (tmp_path / "go").unlink()
+        ticket = cluster.submit(wait, path_argument(tmp_path / "go"), sliced(y), grain=2)
+        client.retire_workers(first)
+        (tmp_path / "go").touch()
+        ticket.wait(60)
+        assert (y == 2).all() and joined & set(ticket.progress().nodes)
+
+
+def test_a_slow_node_does_less(library: Path) -> None:
+    """One that is stopped for a while keeps its slices, and nobody else waits for it."""
+    y = np.zeros(4000)
+    with local_cluster(2) as (_, client), Cluster(client, slice_seconds=1e-6) as cluster:
+        add = cluster.load(library, "add_one", "inout f8, count(0)")
+        cluster.submit(add, sliced(y), grain=100).wait(60)
+        stopped = next(iter(client.run(node_pid).values()))
+        os.kill(stopped, signal.SIGSTOP)
+        try:
+            ticket = cluster.submit(add, sliced(y), grain=20)
+            wait_until(lambda: ticket.progress().pieces >= 20)
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+        ticket.wait(60)
+    assert (y == 2).all()
+
+
+def test_without_nannies_the_others_go_on(library: Path) -> None:
+    y = np.zeros(1000)
+    with local_cluster(2, processes=False) as (_, client), Cluster(client) as cluster:
+        add = cluster.load(library, "add_one", "inout f8, count(0)")
+        assert len(cluster.nodes()) == 2
+        cluster.submit(add, sliced(y), grain=10).wait(60)
+        client.retire_workers(cluster.nodes()[:1])
+        cluster.submit(add, sliced(y), grain=10).wait(60)
+    assert (y == 2).all()
+
+
+def test_no_worker_has_come(library: Path) -> None:
+    with local_cluster(0) as (local, client), Cluster(client, wait_for_nodes=0.5) as cluster:
+        add = cluster.load(library, "add_one", "inout f8, count(0)")
+        y = np.zeros(4)
+        with pytest.raises(leveret.Unavailable, match=r"no worker has come to tcp.*dask worker"):
+            cluster.submit(add, sliced(y)).wait(60)
+        with pytest.raises(leveret.Unavailable, match="no worker has come"):
+            cluster.scatter(y)
+        local.scale(1)
+        client.wait_for_workers(1)
+        cluster.submit(add, sliced(y)).wait(60)
+    assert (y == 1).all()
+
+
+def test_chunks_that_went_with_their_node_and_a_restart(library: Path, tmp_path: Path) -> None:
+    with local_cluster(1) as (_, client), Cluster(client, processes=1) as cluster:
+        add = cluster.load(library, "add_one", "inout f8, count(0)")
+        data = cluster.scatter(np.zeros(10), 2)
+        end_workers(client)
+        with pytest.raises(leveret.Unavailable, match="scatter it again"):
+            cluster.submit(add, sliced(data)).wait(60)
+        with pytest.raises(leveret.Unavailable, match="scatter it again"):
+            data.gather()
+        wait = load_wait(cluster, library)
+        y = np.zeros(4)
+        ticket = cluster.submit(wait, path_argument(tmp_path / "go"), sliced(y))
+        client.restart()
+        with pytest.raises(leveret.Unavailable, match="submit again"):
+            ticket.wait(60)
+        (tmp_path / "go").touch()
+        cluster.submit(wait, path_argument(tmp_path / "go"), sliced(y)).wait(60)
+    assert (y == 1).all()
+
+
+def test_the_scheduler_dies(library: Path, tmp_path: Path) -> None:
+    """Its death is told, and what has landed stays."""
+    distributed = pytest.importorskip("distributed")
+    import subprocess
+    import sys
+
+    port_file = tmp_path / "scheduler.json"
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0"]
+    command += ["--dashboard-address", ":0", "--scheduler-file", str(port_file)]
+    scheduler = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(port_file.exists)
+        client = distributed.Client(scheduler_file=str(port_file))
+        cluster = Cluster(client, processes=1)
+        add = cluster.load(library, "add_one", "inout f8, count(0)")
+        ticket = cluster.submit(add, sliced(np.zeros(4)))  # waits: there is no worker
+        wait_until(lambda: ticket.progress().under_way)
+        scheduler.kill()
+        with pytest.raises(leveret.Unavailable, match=r"the connection to tcp.* was lost"):
+            ticket.wait(60)
+        cluster.close()
+        client.close(timeout=1)
+    finally:
+        scheduler.kill()
+        scheduler.wait()
+
+
+def pools_of(pid: int) -> Any:
+    return leveret._core.look_at_pools(pid)
