@@ -213,6 +213,24 @@ def test_the_benches_of_processes(name: str, figure: str) -> None:
         assert figures["results"]["value"] == 193 and figures["culprits"]["value"] == 7
 
 
+def test_the_bench_of_programs_at_random(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    says = {
+        "leveret-exercise": {"programs": 10, "failures": 1, "seconds": 0.5},
+        "leveret-exercise-planted": {"planted": 3, "planted_found": 2},
+    }
+    for name, report in says.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\necho '{json.dumps(report)}'\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    figures = invoke_json("bench", "exercise")["figures"]
+    values = {name: figure["value"] for name, figure in figures.items() if name != "seconds"}
+    assert values == {"programs": 40, "failures": 4, "planted_found": 2, "planted": 3}
+    assert figures["planted_found"]["goal"] == "= 3"
+    assert "planted" not in invoke_json("bench", "exercise", "--quick")["figures"]
+    (tmp_path / "leveret-exercise").write_text("#!/bin/sh\nexit 2\n")
+    assert invoke("bench", "exercise", code=common.ENVIRONMENT) == ""
+
+
 def test_the_bench_of_python_itself() -> None:
     done = command_line("bench", "python", "--quick", "--json")
     assert done.returncode == 0, done.stderr

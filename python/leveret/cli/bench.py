@@ -46,6 +46,7 @@ _OWN = {
     ),
     "time-out": ("end_bench.measure_time_out", "milliseconds from a call's limit to its end"),
     "mpi": ("mpi_bench.measure", "MPI ranks that share the workers of a node; calls that abort"),
+    "exercise": ("exercise_bench.measure", "programs at random: failures; planted faults found"),
     "start": ("start_bench.measure", f"import, help, first result of an executor, {_POOL}"),
     "cluster": ("cluster_bench.measure", "slices and calls on Dask, whose workers are killed"),
 }
