@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 #include "bindings.hpp"
@@ -30,6 +31,7 @@ pid_t owner = 0;
 int words_file = -1;
 bool writes_frames = false;
 volatile std::uint32_t* signal_mark = nullptr;
+const volatile std::uint64_t* call_mark = nullptr;
 timer_t timer{};
 bool has_timer = false;
 
@@ -63,10 +65,30 @@ void write_frames() noexcept {
   raise(number);
 }
 
+// exit() in a call: native code, mostly, that gives up. Python's frames are written as before a
+// time limit, then those of C.
+[[gnu::noinline]] void on_exit() {
+  struct sigaction now{};
+  if (getpid() != owner || *call_mark == 0) return;
+  if (sigaction(overrun_signal(), nullptr, &now) != 0 || now.sa_handler == SIG_DFL) return;
+  signal(SIGALRM, SIG_DFL);
+  alarm(walk_seconds_max);
+  raise(overrun_signal());
+  if (writes_frames) {
+    void* frames[frames_max];
+    const int count = backtrace(frames, frames_max);
+    write_text("\nC stack (most recent call first):\n");
+    if (count > 1) backtrace_symbols_fd(frames + 1, count - 1, words_file);  // from here on
+  }
+  alarm(0);
+}
+
 void watch_signals(int file, nb::object own_page, bool frames) {
   static Py_buffer view;  // as long as the process lives
-  if (view.obj == nullptr && PyObject_GetBuffer(own_page.ptr(), &view, PyBUF_WRITABLE) != 0)
-    throw nb::python_error();
+  if (view.obj == nullptr) {
+    if (PyObject_GetBuffer(own_page.ptr(), &view, PyBUF_WRITABLE) != 0) throw nb::python_error();
+    std::atexit(&on_exit);
+  }
   void* frame;
   backtrace(&frame, 1);  // loads what it needs
   owner = getpid();
@@ -74,6 +96,8 @@ void watch_signals(int file, nb::object own_page, bool frames) {
   writes_frames = frames;
   signal_mark =
       reinterpret_cast<volatile std::uint32_t*>(static_cast<char*>(view.buf) + page::signal_at);
+  call_mark =
+      reinterpret_cast<volatile std::uint64_t*>(static_cast<char*>(view.buf) + page::call_at);
   struct sigaction act{};
   act.sa_handler = &on_fatal_signal;
   act.sa_flags = SA_ONSTACK | SA_NODEFER;

@@ -116,6 +116,26 @@ def test_what_was_written_of_a_call_that_ended_in_time_is_taken_back() -> None:
     assert "in solve" in str(crashed.traceback) and "nearly" not in str(crashed.traceback)
 
 
+def test_a_library_that_calls_exit_is_found() -> None:
+    def give_up(code: int) -> None:
+        ctypes.CDLL(None).exit(code)
+
+    def fork_and_give_up() -> int:
+        pid = os.fork()
+        if pid == 0:
+            give_up(5)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    with ProcessExecutor(1, max_tasks_per_child=2) as pool:
+        error = pool.submit(give_up, 3).exception(60)
+        assert isinstance(error, leveret.Poison) and "exit(3)" in str(error)
+        assert "in give_up" in str(error.traceback) and "libc" in str(error.traceback)
+        assert pool.submit(fork_and_give_up).result(60) == 5
+        assert pool.submit(abs, -1).result(60) == 1  # the last one of its process
+        other = pool.submit(os._exit, 4).exception(60)
+        assert isinstance(other, leveret.Poison) and not other.traceback
+
+
 def test_ways_to_die_are_named() -> None:
     def raise_signal(number: int) -> None:
         os.kill(os.getpid(), number)
@@ -196,6 +216,7 @@ def test_the_layout_of_a_page_is_the_same_in_c() -> None:
     assert f"kept_bytes = {page.KEPT_BYTES};" in text
     assert f"signal_at = {8 * page.SIGNAL};" in text
     assert f"used_at = {8 * page.USED};" in text
+    assert f"call_at = {8 * page.CALL};" in text
     assert f"text_at = {page.TEXT_AT >> 10} << 10;" in text
     assert f" bytes = {page.BYTES >> 10} << 10;" in text
 
