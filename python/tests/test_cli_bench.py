@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from cli_runner import command_line, invoke, invoke_json, runner
+from conftest import DEEP
 from matplotlib.figure import Figure
 
 import leveret
@@ -198,9 +199,12 @@ def test_the_bench_is_built_from_a_checkout(
         ("ctrl-c", "seconds_to_exit"),
         ("time-out", "overrun_ms"),
         ("start", "first_result_over_ppe"),
+        ("cluster", "slice_overhead"),
     ],
 )
 def test_the_benches_of_processes(name: str, figure: str) -> None:
+    if name == "cluster" and not DEEP:
+        pytest.skip("starts four clusters: LEVERET_DEEP=1 runs it")
     if all(m.name != "processes" or m.unavailable for m in leveret.machines()):
         pytest.skip("processes do not work here")
     done = command_line("bench", name, "--quick", "--json")
