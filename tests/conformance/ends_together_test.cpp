@@ -246,6 +246,24 @@ TEST_P(in_hand_test, is_begun_before_another_task_is_taken) {
   }
 }
 
+TEST_P(in_hand_test, is_waited_for_by_what_fails_with_the_bulk_before_it) {
+  runtime& r = open(parked(1));
+  for (int turn = 0; turn < 20; ++turn) {
+    std::vector<ticket> t;
+    gate g(r, 1);
+    t.push_back(r.submit_bulk(5, [](std::size_t, descriptor& d) { d = pack(throw_error, 1); }));
+    t.push_back(r.submit(nothing));
+    t.push_back(r.submit(options().after(t[0]), nothing));
+    circle calls(t, wait_limit_ns(), 2);
+    g.open();
+    EXPECT_NE(r.wait_for_completion(wait_limit_ns()).code, status::timed_out);
+    calls.await();
+    EXPECT_EQ(calls.code_of(0), status::task_failed);
+    EXPECT_EQ(calls.code_of(1), status::ok);
+    EXPECT_EQ(calls.code_of(2), status::dependency_failed);
+  }
+}
+
 // Too big for the store, and not to be cut: a pass of the scheduler finds several of them.
 const auto uncut = define(
     "together.uncut", [](inout<std::uint64_t>) {},
