@@ -25,6 +25,23 @@ print("passed", flush=True)
 """
 
 PROGRAMS = {
+    "context_variables_are_as_the_module_made_them": """
+from contextvars import ContextVar
+request = ContextVar("request", default="none")
+unset = ContextVar("unset")
+def get(): return request.get(), unset.get(7), request.name
+def put(value):
+    before = request.get()
+    request.set(value)
+    return before, request.get()
+def check():
+    request.set("of the host")
+    unset.set(1)
+    assert run(get) == ("none", 7, "request")
+    assert run(put, "other")[1] == "other"
+    assert list(executor.map(lambda i: request.name, range(3))) == ["request"] * 3
+    assert request.get() == "of the host"
+""",
     "what_is_loaded_lazily_is_loaded_once": """
 library = None
 cache = {}

@@ -9,6 +9,7 @@ digest, however many functions name it.
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import hashlib
 import io
@@ -113,11 +114,27 @@ def _local() -> threading.local:
     return threading.local()
 
 
+def _context_variable(name: str, *default: Any) -> contextvars.ContextVar[Any]:
+    if default:
+        return contextvars.ContextVar(name, default=default[0])
+    return contextvars.ContextVar(name)
+
+
+def _reduce_context_variable(variable: contextvars.ContextVar[Any]) -> Any:
+    """As the module made it: what it is in the caller's context stays there."""
+    try:
+        default = contextvars.Context().run(variable.get)
+    except LookupError:
+        return _context_variable, (variable.name,)
+    return _context_variable, (variable.name, default)
+
+
 # What a module has for its own process: another process makes its own.
 OWN: Any = {
     type(threading.Lock()): lambda _: (_lock, ()),
     type(threading.RLock()): lambda _: (_recursive_lock, ()),
     threading.local: lambda _: (_local, ()),
+    contextvars.ContextVar: _reduce_context_variable,
 }
 
 
