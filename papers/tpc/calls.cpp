@@ -25,6 +25,22 @@ struct calls {
   tpc_calls what;
   cell::machine& m;
   std::vector<side> sides;
+  std::vector<std::uint32_t> ends{};  // of the steps: the number of the first task behind each
+
+  // The step of a task, by its number among all.
+  const tpc_step& step_of(std::uint32_t index) const {
+    const auto found = std::upper_bound(ends.begin(), ends.end(), index);
+    return what.steps[static_cast<std::size_t>(found - ends.begin())];
+  }
+  bool is_first_of_step(std::uint32_t index) const {
+    return std::binary_search(ends.begin(), ends.end(), index);
+  }
+  // The largest of the steps: what a slot must hold.
+  std::uint32_t slot_bytes() const {
+    std::uint32_t most = 128;
+    for (const tpc_step& s : what.steps) most = std::max({most, s.bytes_in, s.bytes_out});
+    return most;
+  }
   std::uint32_t tasks_of(unsigned spe) const {
     return what.tasks / what.spes + (spe < what.tasks % what.spes ? 1 : 0);
   }
@@ -47,7 +63,10 @@ struct worker {
     return {flags.at(at), flags.data + at, 1};
   }
   std::uint32_t data_at(std::uint32_t task) const {
-    return data.ls + slot_of(task) * std::max(c.what.bytes_in, c.what.bytes_out);
+    return data.ls + slot_of(task) * c.slot_bytes();
+  }
+  const tpc_step& step_of(std::uint32_t task) const {
+    return c.step_of((task - 1) * c.what.spes + s.index());
   }
 
   void transfer(std::uint32_t task, bool is_get, std::uint32_t bytes) {
@@ -65,17 +84,19 @@ struct worker {
   void fetch(std::uint32_t task) {
     const cycles issue(static_cast<std::int64_t>(c.w.constant(c.m.file(), "mfc.issue")));
     s.compute(c.w.cost_of("tpc.serve") - issue);  // which is the completion's
-    if (c.what.arguments > 0)
+    const tpc_step& step = step_of(task);
+    if (step.arguments > 0)
       s.compute(c.w.cost_of("tpc.list_first") +
-                c.w.cost_of("tpc.list_more") * (c.what.arguments - 1));
-    transfer(task, true, c.what.bytes_in);
+                c.w.cost_of("tpc.list_more") * (step.arguments - 1));
+    transfer(task, true, step.bytes_in);
   }
 
   void finish(std::uint32_t task) {
-    s.compute(cycles(c.what.work));
+    const tpc_step& step = step_of(task);
+    s.compute(cycles(step.work));
     const unsigned tag = slot_of(task);
-    transfer(task, false, c.what.bytes_out);
-    if (c.what.bytes_out > 0) s.wait_all(1u << tag);
+    transfer(task, false, step.bytes_out);
+    if (step.bytes_out > 0) s.wait_all(1u << tag);
     const std::uint32_t at = slot_of(task) * words_of_line;
     end[at] = task;
     if (c.what.ends_by_dma)
@@ -93,7 +114,8 @@ struct worker {
       } else if (fetched == finished) {
         const line f = flag(fetched + 1);
         s.spin(f, f[0], look);
-      } else if (c.what.bytes_in == 0 || s.tags_done(1u << slot_of(finished + 1)) != 0) {
+      } else if (step_of(finished + 1).bytes_in == 0 ||
+                 s.tags_done(1u << slot_of(finished + 1)) != 0) {
         finish(++finished);
       }
     }
@@ -102,7 +124,7 @@ struct worker {
 };
 
 // The PPE's side. What is stored over MMIO is a part of the cost of a call.
-void initiate(cell::ppe& p, calls& c, unsigned spe, std::uint32_t task) {
+void initiate(cell::ppe& p, calls& c, unsigned spe, std::uint32_t task, unsigned arguments) {
   side& to = c.sides[spe];
   const unsigned slot = (task - 1) % c.what.queue;
   const cycles store(static_cast<std::int64_t>(c.w.constant(c.m.file(), "ppe.mmio_store")));
@@ -118,8 +140,8 @@ void initiate(cell::ppe& p, calls& c, unsigned spe, std::uint32_t task) {
   }
   // The generic call was measured whole, with the look at the slot.
   const cycles glance(static_cast<std::int64_t>(c.w.constant(c.m.file(), "ppe.cached_load")));
-  p.compute(c.what.is_generic ? all - store * (1 + c.what.arguments) - glance : all - store);
-  for (unsigned i = 0; i < c.what.arguments; ++i) p.mmio_store(flag + 16 * (1 + i % 7), words, 16);
+  p.compute(c.what.is_generic ? all - store * (1 + arguments) - glance : all - store);
+  for (unsigned i = 0; i < arguments; ++i) p.mmio_store(flag + 16 * (1 + i % 7), words, 16);
   p.mmio_store(flag, words, 16);
 }
 
@@ -130,16 +152,25 @@ void wait_for(cell::ppe& p, calls& c, unsigned spe, std::uint32_t task) {
     found = p.spin(word, found);
 }
 
+// Of those before the one of that number.
+void wait_for_all(cell::ppe& p, calls& c, std::uint32_t index) {
+  for (unsigned spe = 0; spe < c.what.spes; ++spe) {
+    const std::uint32_t task = index / c.what.spes + (spe < index % c.what.spes ? 1 : 0);
+    if (task > 0) wait_for(p, c, spe, task);
+  }
+}
+
 void submit_all(cell::ppe& p, calls& c) {
   for (std::uint32_t i = 0; i < c.what.tasks; ++i) {
+    if (c.is_first_of_step(i)) wait_for_all(p, c, i);
     const unsigned spe = i % c.what.spes;
     const std::uint32_t task = i / c.what.spes + 1;
     const bool is_known_free = c.what.waits_for_each || task <= c.what.queue;
     if (!is_known_free) wait_for(p, c, spe, task - c.what.queue);  // a stall of the queue
-    initiate(p, c, spe, task);
+    initiate(p, c, spe, task, c.step_of(i).arguments);
     if (c.what.waits_for_each) wait_for(p, c, spe, task);
   }
-  for (unsigned spe = 0; spe < c.what.spes; ++spe) wait_for(p, c, spe, c.tasks_of(spe));
+  wait_for_all(p, c, c.what.tasks);
 }
 
 void prepare(calls& c, unsigned spe) {
@@ -147,7 +178,7 @@ void prepare(calls& c, unsigned spe) {
   const std::size_t words = c.what.queue * words_of_line;
   s.ends = c.m.memory<std::uint32_t>(words);
   s.descriptors = c.m.memory<std::uint32_t>(words);
-  s.data = c.m.memory<char>(std::max({c.what.bytes_in, c.what.bytes_out, 128u})).ea;
+  s.data = c.m.memory<char>(c.slot_bytes()).ea;
   s.sent.assign(c.what.queue, 0);
   s.flags = 0x8000;  // the first that is allocated, at a place that both sides know
 }
@@ -159,6 +190,14 @@ tpc_outcome run_tpc(world& w, const tpc_calls& what) {
   o.poison = false;
   cell::machine m(w.file("cell-ps3"), o);
   calls c{w, what, m, std::vector<side>(what.spes)};
+  if (what.steps.empty())
+    c.what.steps = {{what.tasks, what.arguments, what.bytes_in, what.bytes_out, what.work}};
+  c.what.tasks = 0;
+  double bytes = 0;
+  for (const tpc_step& step : c.what.steps) {
+    c.ends.push_back(c.what.tasks += step.tasks);
+    bytes += double(step.bytes_in + step.bytes_out) * step.tasks;
+  }
   for (unsigned i = 0; i < what.spes; ++i) prepare(c, i);
   for (unsigned i = 0; i < what.spes; ++i)
     m.spe_program(i, [&, i](cell::spe& s) {
@@ -170,16 +209,15 @@ tpc_outcome run_tpc(world& w, const tpc_calls& what) {
                 c.sides[i],
                 flags,
                 s.allocate<std::uint32_t>(what.queue * words_of_line),
-                s.allocate<char>(std::max<std::size_t>(
-                    128, what.queue * std::max(what.bytes_in, what.bytes_out)))};
+                s.allocate<char>(what.queue * c.slot_bytes())};
       me.run(c.tasks_of(i));
     });
   m.ppe_program([&](cell::ppe& p) { submit_all(p, c); });
   tpc_outcome out;
   const cell::report r = w.run(m);
   out.seconds = lev::seconds_of(r.time);
-  out.cycles_each = static_cast<double>(m.clock().cycles_in(r.time).count) / what.tasks;
-  out.bytes_per_second = double(what.bytes_in + what.bytes_out) * what.tasks / out.seconds;
+  out.cycles_each = static_cast<double>(m.clock().cycles_in(r.time).count) / c.what.tasks;
+  out.bytes_per_second = bytes / out.seconds;
   return out;
 }
 

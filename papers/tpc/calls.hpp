@@ -14,6 +14,15 @@
 
 namespace leveret_papers {
 
+// Tasks that may run in any order; the next step begins when all have ended.
+struct tpc_step {
+  std::uint32_t tasks = 0;
+  unsigned arguments = 0;
+  std::uint32_t bytes_in = 0;
+  std::uint32_t bytes_out = 0;
+  std::int64_t work = 0;
+};
+
 struct tpc_calls {
   unsigned spes = 6;
   unsigned queue = 1;
@@ -26,6 +35,7 @@ struct tpc_calls {
   bool starts_by_dma = false;
   bool ends_by_dma = false;
   bool waits_for_each = false;
+  std::vector<tpc_step> steps{};  // in place of the one that the fields above are
 };
 
 struct tpc_outcome {

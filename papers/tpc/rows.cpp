@@ -117,6 +117,50 @@ double transpose_gain(world& w) {
   return rate(6) / rate(1);
 }
 
+// LU of a 4096 x 4096 matrix by blocks, eight of its outer steps: perimeter, then inner. As long as
+// all of them would take.
+double lu_seconds(world& w, unsigned spes, unsigned block) {
+  constexpr unsigned steps = 8;
+  const unsigned rows = 4096 / block;
+  const std::uint32_t bytes = block * block * 4;
+  const double flops = 2.0 * block * block * block;
+  const auto inner = static_cast<std::int64_t>(flops / w.number("tpc.lu_rate"));
+  tpc_calls c;
+  c.spes = spes;
+  c.queue = block > 32 ? 2 : 4;
+  for (unsigned k = 0; k + 1 < rows; k += rows / steps) {
+    const std::uint32_t left = rows - k - 1;
+    c.steps.push_back({2 * left, 2, 2 * bytes, bytes, inner / 2});
+    c.steps.push_back({left * left, 3, 3 * bytes, bytes, inner});
+  }
+  return run_tpc(w, c).seconds * rows / steps;
+}
+
+double fine_over_coarse(world& w) {
+  return lu_seconds(w, 1, 16) / lu_seconds(w, 1, 64);
+}
+double lu_of_16(world& w) {
+  return lu_seconds(w, 1, 16) / lu_seconds(w, 6, 16);
+}
+double lu_of_64(world& w) {
+  return lu_seconds(w, 1, 64) / lu_seconds(w, 6, 64);
+}
+
+// SAXPY of blocks of 4 KB: the fewest SPEs that do nine tenths of what six do.
+double saxpy_spes(world& w) {
+  const auto rate = [&](unsigned spes) {
+    tpc_calls c;
+    c.spes = spes;
+    c.queue = 4;
+    c.steps = {{400, 2, 8192, 4096, static_cast<std::int64_t>(1024 * w.number("tpc.saxpy"))}};
+    return run_tpc(w, c).bytes_per_second;
+  };
+  const double all = rate(6);
+  for (unsigned spes = 1; spes < 6; ++spes)
+    if (rate(spes) >= reached * all) return spes;
+  return 6;
+}
+
 double peak_of_memory(world& w) {
   return w.constant(w.file("cell-ps3"), "memory.rate") * 1e-9;
 }
@@ -135,7 +179,11 @@ constexpr std::array rows{
     row{"T5.10", four_kib},
     row{"T5.11", one_kib},
     row{"T5.12", longer_queue_of_data},
+    row{"T5.13 16x16", lu_of_16},
+    row{"T5.13 64x64", lu_of_64},
+    row{"T5.14", fine_over_coarse},
     row{"T5.16", transpose_gain},
+    row{"T5.19", saxpy_spes},
     row{"T8.1", peak_of_memory},
     row{"T8.4", order_of_ways},
 };
