@@ -26,7 +26,7 @@ struct core : engine {
   std::unique_ptr<doorbell<>::flag*[]> flags;
   std::unique_ptr<data_hint[]> hints;
   std::unique_ptr<job[]> frames;
-  std::unique_ptr<event[]> events;
+  std::unique_ptr<kept_event[]> events;
   std::unique_ptr<remote_line[]> remote_lines;
   const char* machine_name = "";
   bool is_started = false;

@@ -178,7 +178,7 @@ void open_people(core& c) {
     c.hints.reset(new data_hint[std::size_t{inbox_capacity} * c.people_count]);
   // up to the first host thread
   const std::size_t traced = c.settings.trace_events == 0 ? 0 : c.first_host + 1;
-  if (traced != 0) c.events.reset(new event[traced * c.settings.trace_events]);
+  if (traced != 0) c.events.reset(new kept_event[traced * c.settings.trace_events]);
   for (std::uint32_t i = 0; i < c.people_count; ++i) {
     participant& p = c.people[i];
     p.home = &c;

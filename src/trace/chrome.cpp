@@ -64,7 +64,7 @@ void chrome_writer::write_lanes(std::uint32_t lane, const char* name,
   std::uint32_t named = 1;  // one bit a context
   const std::uint32_t kept = events.kept();
   for (std::uint32_t i = 0; i < kept; ++i) {
-    const event& e = events.at(i);
+    const event e = events.at(i);
     const std::uint32_t own_lane = lane + e.context * lanes_per_context;
     if ((named & 1u << e.context) == 0) {
       char own_name[48];

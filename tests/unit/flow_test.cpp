@@ -2,9 +2,11 @@
 // mutexes, the pass lock, the parker, and the ring of trace events.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "flow/dependants.hpp"
@@ -255,7 +257,7 @@ TEST(parker, a_token_saves_one_sleep) {
 }
 
 TEST(event_ring, keeps_the_last_events_and_hashes_all) {
-  event kept[4];
+  kept_event kept[4];
   event_ring ring;
   EXPECT_FALSE(ring.is_open());
   ring.open(kept, 4);
@@ -267,6 +269,28 @@ TEST(event_ring, keeps_the_last_events_and_hashes_all) {
   EXPECT_EQ(ring.written(), 10u);
   ASSERT_EQ(ring.kept(), 4u);
   for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(ring.at(i).task, 6 + i);
+}
+
+TEST(event_ring, may_be_read_while_it_is_written) {
+  kept_event kept[2];
+  event_ring ring;
+  ring.open(kept, 2);
+  std::atomic<bool> is_over{false};
+  std::thread reader([&] {
+    while (!is_over.load(std::memory_order_relaxed)) {
+      for (std::uint32_t i = 0; i < ring.kept(); ++i) {
+        const event e = ring.at(i);
+        EXPECT_LE(e.begin_ns, e.end_ns);
+        EXPECT_EQ(e.procedure, 7);
+        EXPECT_EQ(e.context, 3);
+      }
+    }
+  });
+  for (std::uint32_t i = 1; i < 20'000; ++i) {
+    ring.record({i, i + 1, i, 7, i % 2 == 0 ? step::execute : step::park, 3});
+  }
+  is_over.store(true, std::memory_order_relaxed);
+  reader.join();
 }
 
 }  // namespace
