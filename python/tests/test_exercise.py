@@ -12,6 +12,8 @@ import gc
 import os
 import random
 import re
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -251,12 +253,30 @@ def nothing_left(machine: str) -> Iterator[None]:
     assert not left() - before, "of what there is more"
 
 
+def run_alone(request: pytest.FixtureRequest) -> None:
+    """Runs the test in a process of its own: what other tests keep would count as left."""
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    command = [sys.executable, "-m", "pytest", *options, f"{__file__}::{request.node.name}"]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    done = subprocess.run(
+        command,
+        check=False,
+        env={**environment, "LEVERET_ALONE": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(("machine", "programs"), PROGRAMS)
 def test_exercise(
     machine: str, programs: int, library: Path, request: pytest.FixtureRequest
 ) -> None:
     if not works(machine):
         pytest.skip(f"the machine {machine} does not work here")
+    if "LEVERET_ALONE" not in os.environ:
+        return run_alone(request)
     number = int(os.environ.get("LEVERET_SEED", random.SystemRandom().randrange(1 << 32)))
     print(f"LEVERET_SEED={number}")
     kept: dict[int, World] = {}

@@ -31,7 +31,8 @@ def test_lists_are_walked(far: Path, machine: str, contexts: int) -> None:
 
 
 def test_far_memory_is_written(far: Path) -> None:
-    add_one = leveret.load(far, "add_one", "task, far inout f8, count(1), u8, u8 -> int")
+    signature = "task, far inout f8, count(1), u8, u8 -> int"
+    add_one = leveret.load(far, "add_one", signature, name="far.add_one")
     x = np.zeros((10, 10))
     with leveret.Runtime("sim", workers=2) as runtime:
         for row in range(0, 10, 2):
