@@ -205,6 +205,8 @@ def test_the_bench_is_built_from_a_checkout(
 def test_the_benches_of_processes(name: str, figure: str) -> None:
     if name == "cluster" and not DEEP:
         pytest.skip("starts four clusters: LEVERET_DEEP=1 runs it")
+    if name == "ctrl-c" and not DEEP:
+        pytest.skip("rivals may hang when they are interrupted: LEVERET_DEEP=1 runs it")
     if all(m.name != "processes" or m.unavailable for m in leveret.machines()):
         pytest.skip("processes do not work here")
     done = command_line("bench", name, "--quick", "--json")
