@@ -244,9 +244,14 @@ void tell_before_wait(engine& e, participant& self) noexcept {
 
 void run_if_last(engine& e, participant& self, std::uint32_t task) noexcept {
   std::uint32_t popped = 0;
-  if (!self.box.ends_with(task) || !self.box.try_pop(&popped)) return;
+  if (!self.box.ends_with(task)) return;
+  if (owes_ends(self)) {
+    // Before it is in hand: a callback may wait for it, or for what it keeps a mutex from.
+    tell_before_wait(e, self);
+    if (!self.box.ends_with(task)) return;
+  }
+  if (!self.box.try_pop(&popped)) return;
   LEV_DCHECK(popped == task);
-  if (owes_ends(self)) tell_ends(e, self);
   const mode_of_waiter m(self);
   run_on_top(e, self, task);
 }

@@ -264,6 +264,49 @@ TEST_P(in_hand_test, is_waited_for_by_what_fails_with_the_bulk_before_it) {
   }
 }
 
+// Its worker takes the child that a task waits for, and which has a mutex; the pieces before it are
+// told of first, and the callback waits for the mutex.
+struct locked_family {
+  runtime* home;
+  mutex_id m;
+  std::int64_t limit_ns;
+  std::atomic<status> code{status::pending};
+};
+void wait_for_mutex(void* context) {
+  auto& f = *static_cast<locked_family*>(context);
+  ticket t = f.home->submit(options().locks(f.m), nothing);
+  f.code = t.wait_outcome(f.limit_ns).code;
+}
+const auto has_locked_child = define("together.has_locked_child", [](ref<locked_family> f) {
+  runtime& home = *f.to->home;
+  ticket bulk = home.submit_bulk(12, [](std::size_t, descriptor& d) { d = pack(nothing); });
+  bulk.then(&wait_for_mutex, f.to);
+  {
+    task_context task = this_task();
+    auto thread = task.spawn([&] {
+      home.post(nothing);
+      home.submit(options().locks(f.to->m), nothing).wait();
+    });
+  }
+  bulk.wait();
+});
+
+TEST_P(in_hand_test, has_a_mutex_that_a_callback_waits_for) {
+  config c = parked(1);
+  c.wait = wait_policy::help;
+  c.contexts = 2;
+  runtime& r = open(c);
+  mutex_id m = 0;
+  ASSERT_EQ(r.make_mutex(&m), status::ok);
+  for (int turn = 0; turn < 30; ++turn) {
+    locked_family f{&r, m, wait_limit_ns()};
+    ticket t = r.submit(has_locked_child, ref{&f});
+    expect_ok(t);
+    expect_all_done();
+    ASSERT_EQ(f.code, status::ok);
+  }
+}
+
 // Too big for the store, and not to be cut: a pass of the scheduler finds several of them.
 const auto uncut = define(
     "together.uncut", [](inout<std::uint64_t>) {},
