@@ -142,8 +142,8 @@ bool is_there_soon(core& c, participant& self, await_ticket& what) noexcept {
 bool await_one(core& c, participant& self, await_ticket& what, std::uint64_t deadline_ns,
                wait_policy how) noexcept {
   LEV_DCHECK(runs_here(self) && how != wait_policy::of_runtime);
-  flush_notices(c, self);
   if (waits_inside(c, self)) return wait_in_task(c, self, what, deadline_ns);
+  flush_notices(c, self);
   // A task that is in a queue is better run here than waited for.
   const bool is_sent = how != wait_policy::help || c.pool.at(what.task).mailbox != 0;
   if (c.remote == nullptr && is_sent && polls_first(how)) poll_first(c, what, deadline_ns);

@@ -135,6 +135,8 @@ class idling {
 // wait: what they wait for is to be armed, too, so the caller begins anew.
 bool settles_with_company(engine& e, participant& self) noexcept {
   const bool owed = owes_ends(self);
+  if (owed && self.running != nullptr && e.remote == nullptr && tell_tails_aside(e, self))
+    return true;
   settle(e, self);
   if (e.pool.flush(self.free_slots)) tell_space(e);
   return owed && has_company(self);
@@ -232,7 +234,8 @@ void idle_blocked(engine& e, participant& self, awaited& what, std::uint64_t dea
 void idle_for_company(engine& e, participant& self) noexcept {
   nothing_awaited none;
   whichever any(self, none);
-  while (self.held->live == 1) {
+  // The last of them may end while a callback waits that is called here before the sleep.
+  while (self.held->live == 1 && has_company(self)) {
     idle_blocked(e, self, any, any.deadline_ns(no_deadline));
     if (self.held->waiting != nullptr) wake_waiters(*self.held);
   }

@@ -233,14 +233,22 @@ bool idle_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
   return !e.place->is_stuck();
 }
 
-void tell_before_wait(engine& e, participant& self) noexcept {
+}  // namespace
+
+bool tell_tails_aside(engine& e, participant& self) noexcept {
+  LEV_DCHECK(self.running != nullptr && e.remote == nullptr);
   const bool has_tails = (self.draining != nullptr && has_tail(e, *self.draining)) ||
-                         (self.notice_count != 0 && has_callback(e, self.notice_join));
-  if (has_tails && contexts_of(self) != nullptr) tell_ends_aside(*self.held);
-  if (owes_ends(self)) tell_ends(e, self);
+                         (self.notice_count != 0 && has_callback(e, self.notice_join)) ||
+                         owes_failures(self);
+  if (!has_tails || contexts_of(self) == nullptr) return false;
+  tell_ends_aside(*self.held);
+  return true;
 }
 
-}  // namespace
+static void tell_before_wait(engine& e, participant& self) noexcept {
+  tell_tails_aside(e, self);
+  if (owes_ends(self)) tell_ends(e, self);
+}
 
 void run_if_last(engine& e, participant& self, std::uint32_t task) noexcept {
   std::uint32_t popped = 0;
@@ -278,7 +286,7 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
     if (!idle_in_task(e, self, what, deadline_ns, quiet, how)) break;
   }
   LEV_DCHECK(self.running == waits);
-  if (self.notice_count != 0) flush_notices(e, self);  // the task may take long now
+  if (self.notice_count != 0) tell_before_wait(e, self);  // the task may take long now
   pass_watch(e, self);
   return is_there;
 }

@@ -36,6 +36,9 @@ inline bool has_callback(engine& e, std::uint32_t task) noexcept {
 }
 bool has_tail(engine& e, const job& j) noexcept;
 void settle(engine& e, participant& self) noexcept;
+// tell_tails_aside() is for a task that waits, or has waited: callbacks that are due are called on
+// another stack, as they may wait for this task, or for its mutex. False: none is due.
+bool tell_tails_aside(engine& e, participant& self) noexcept;
 void give_back_ahead(engine& e, participant& self) noexcept;
 // pass_watch() is for one that looked for work as the last of all: it wakes another if there is
 // more.

@@ -291,6 +291,34 @@ const auto has_locked_child = define("together.has_locked_child", [](ref<locked_
   bulk.wait();
 });
 
+// The task itself has the mutex, and waits for its pieces: they are told on another stack than its
+// own.
+const auto has_mutex_and_pieces = define("together.has_mutex_and_pieces", [](ref<locked_family> f) {
+  runtime& home = *f.to->home;
+  for (int i = 0; i < 3; ++i) {
+    ticket bulk = home.submit_bulk(4, [](std::size_t, descriptor& d) { d = pack(nothing); });
+    if (i == 0) bulk.then(&wait_for_mutex, f.to);
+    ticket other = home.submit(nothing);
+    if (i != 1) other.wait();
+    bulk.wait();
+  }
+});
+
+TEST_P(in_hand_test, or_waits_has_a_mutex_that_a_callback_waits_for) {
+  for (const int workers : {1, 2}) {
+    runtime& r = open(parked(workers));
+    mutex_id m = 0;
+    ASSERT_EQ(r.make_mutex(&m), status::ok);
+    for (int turn = 0; turn < 30; ++turn) {
+      locked_family f{&r, m, wait_limit_ns()};
+      ticket t = r.submit(options().locks(m), has_mutex_and_pieces, ref{&f});
+      expect_ok(t);
+      expect_all_done();
+      ASSERT_EQ(f.code, status::ok);
+    }
+  }
+}
+
 TEST_P(in_hand_test, has_a_mutex_that_a_callback_waits_for) {
   config c = parked(1);
   c.wait = wait_policy::help;
