@@ -321,9 +321,9 @@ def close_nodes(cluster: str, address: str | None = None) -> None:
         node.close()
 
 
-def about(dask_worker: Any = None) -> tuple[str, str, str]:
+def about(dask_worker: Any = None) -> tuple[str, ...]:
     """The versions here, for Dask's Client.run()."""
-    return tuple(versions())  # type: ignore[return-value]
+    return tuple(versions())
 
 
 def check_versions(wanted: Versions, found: dict[str, Any]) -> None:

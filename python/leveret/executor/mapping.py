@@ -308,8 +308,6 @@ class Mapping:
             if self.is_closed:  # by another thread: no more are made
                 raise futures.CancelledError
             self.pool.sources.feed(self)  # also when workers have no room: to wait for
-            if self.pool.port.has_finished:
-                self.pool.port.drain()
         self.asked = part = self.calls.popleft()
         if self.is_closed:  # by another thread: what has not begun never will
             part.cancel()
