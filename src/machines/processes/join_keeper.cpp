@@ -142,11 +142,20 @@ bool pool::is_crowded() const noexcept {
   return page_ != nullptr && page_->members.load(memory_order_relaxed) >= cores_;
 }
 
+// Tasks that were taken back are not: the worker passes them by, when it comes to them.
+bool pool::has_task_under_way(std::uint32_t worker) const noexcept {
+  const seat& s = at(worker);
+  for (std::uint32_t n = s.collected.load(memory_order_relaxed); n != s.posted;) {
+    if ((s.taken_back & bit_of(++n)) == 0) return true;
+  }
+  return false;
+}
+
 // The keeper sees the end of the socket, and takes this host out of all workers. It kills those
 // that are in its tasks, if there may be such: of a runtime that is down.
 void pool::leave_keeper() noexcept {
   bool is_idle = true;
-  for (std::uint32_t i = 0; i < workers_; ++i) is_idle &= seats_[i].collected == seats_[i].posted;
+  for (std::uint32_t i = 0; i < workers_; ++i) is_idle &= !has_task_under_way(i);
   const order o{order::leave, 0, 0};
   if (is_idle) send_message(socket_, &o, sizeof o, nullptr, 0, MSG_DONTWAIT);
   shutdown(socket_, SHUT_RDWR);  // also if a child of this process holds it, too

@@ -30,7 +30,7 @@ namespace lev::processes {
 
 constexpr std::uint32_t lane_records = 16;
 static_assert((lane_records & (lane_records - 1)) == 0);  // numbers of tasks wrap at 2^32
-static_assert(lane_records <= 32);                        // bits of pool::seat::skipped
+static_assert(lane_records <= 32);                        // pool::bit_of()
 // Words are shared by processes: no lock of one process protects them, and futexes are 32 bits.
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free &&
               sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));

@@ -171,18 +171,15 @@ void process_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expec
   sleep_while(word, expected, deadline_ns, sleepers::here);
 }
 
-// A task's place in pool::seat::skipped.
-constexpr std::uint32_t bit_of(std::uint32_t number) noexcept {
-  return 1u << (number % processes::lane_records);
-}
-
 // That the worker serves another host now is no proof: it may come back before it sees the wish.
 bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept {
   pool::seat& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;
   LEV_DCHECK(n < s.posted - s.collected.load(memory_order_relaxed));
-  s.skipped |= bit_of(number);
-  return s.desk->take_back(number);
+  s.skipped |= pool::bit_of(number);
+  if (!s.desk->take_back(number)) return false;
+  s.taken_back |= pool::bit_of(number);
+  return true;
 }
 
 void process_machine::post(std::uint32_t worker, const remote_call& c) noexcept {
@@ -191,7 +188,8 @@ void process_machine::post(std::uint32_t worker, const remote_call& c) noexcept 
   LEV_DCHECK(c.argument_count <= argument_count_max && c.attempt != 0);
   LEV_DCHECK(pool_.procedures().has(c.procedure));
   const std::uint32_t number = ++s.posted;
-  s.skipped &= ~bit_of(number);
+  s.skipped &= ~pool::bit_of(number);
+  s.taken_back &= ~pool::bit_of(number);
   lane<>::record& r = s.desk->record_of(number);
   r.procedure = c.procedure;
   r.argument_count = static_cast<std::uint8_t>(c.argument_count);
@@ -218,7 +216,7 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   const volatile processes::ending& how = s.desk->ending_of(number);
   const std::uint8_t code = how.code;
   const std::size_t bytes = smaller<std::size_t>(how.text_bytes, processes::ending::text_max);
-  end->result = checked_result(code, (s.skipped & bit_of(number)) != 0);
+  end->result = checked_result(code, (s.skipped & pool::bit_of(number)) != 0);
   end->task_code = how.task_code;
   char text[processes::ending::text_max];
   for (std::size_t i = 0; i < bytes; ++i) text[i] = how.text[i];

@@ -39,9 +39,10 @@ class pool {
   struct alignas(line_pair_bytes) seat {
     lane<>* desk = nullptr;
     int file = -1;
-    std::uint32_t posted = 0;   // the last number given out
-    std::uint32_t first = 1;    // the number of the present worker's first task
-    std::uint32_t skipped = 0;  // by number modulo lane_records: skip() was called for it
+    std::uint32_t posted = 0;      // the last number given out
+    std::uint32_t first = 1;       // the number of the present worker's first task
+    std::uint32_t skipped = 0;     // bit_of() each that take_back() was called for,
+    std::uint32_t taken_back = 0;  // and of those the ones that the worker will not begin
     // Written by who has the turn, read by any host thread: the last number taken back. Publishes
     // nothing.
     atomic<std::uint32_t> collected{0};
@@ -56,6 +57,10 @@ class pool {
     std::uint32_t kills = 0;   // orders to a keeper: its answer names the one that it is for
     std::uint32_t roused = 0;  // the task that it was woken for once more; see revisit()
   };
+  // A task's place in seat::skipped and seat::taken_back.
+  static constexpr std::uint32_t bit_of(std::uint32_t number) noexcept {
+    return 1u << (number % lane_records);
+  }
   seat& at(std::uint32_t worker) noexcept {
     LEV_DCHECK(worker < workers_);
     return seats_[worker];
@@ -97,6 +102,7 @@ class pool {
   bool knock() noexcept;
   bool map_page(int* file) noexcept;
   void leave_keeper() noexcept;
+  bool has_task_under_way(std::uint32_t worker) const noexcept;
   std::uint64_t program_mark() const noexcept;
   bool introduce() noexcept;
   bool await_ready() noexcept;

@@ -1,0 +1,104 @@
+// A host that leaves a shared pool when its tasks are done: none of the pool's workers is killed for
+// it, also if one has not passed by yet what was posted to it and taken back.
+#include <gtest/gtest.h>
+#include <leveret/leveret.hpp>
+
+#include <poll.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <new>
+#include <optional>
+#include <string>
+
+#include "share/faults.hpp"
+#include "sync/futex.hpp"
+
+namespace lev::test {
+namespace {
+
+constexpr int limit_ms = 20'000;
+
+// In memory that host and workers share.
+struct shared_words {
+  std::atomic<int> has_begun{0};
+  std::atomic<int> may_end{0};
+  fault_plan plan;
+};
+
+struct words_of {
+  shared_words* all;
+};
+// Its worker stops when the task's end is published, before it looks at what comes next.
+const auto stop_behind = define("leaving.stop_behind", [](words_of w) {
+  w.all->has_begun = 1;
+  while (w.all->may_end == 0) sched_yield();
+  w.all->plan.passes = 0;
+});
+const auto nothing = define("leaving.nothing", [] {});
+const auto tell_process = define("leaving.tell_process", [](result<int> pid) { pid = getpid(); });
+
+template <class Condition>
+bool comes(Condition&& is_there) {
+  for (int ms = 0; ms < limit_ms; ++ms) {
+    if (is_there()) return true;
+    poll(nullptr, 0, 1);
+  }
+  return false;
+}
+
+class leaving_host : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!can_watch_many()) GTEST_SKIP() << "needs Linux 5.16 (futex_waitv)";
+    words_ = new (shared_allocate(sizeof(shared_words))) shared_words;
+    words_->plan.point = fault_name("worker.finished").index;
+    words_->plan.action = fault_action::stop;
+    words_->plan.passes = fault_plan::never;
+  }
+  void TearDown() override {
+    if (words_ != nullptr) shared_free(words_);
+  }
+  config at_pool() const {
+    config c;
+    c.machine = "processes";
+    c.pool = name_.c_str();
+    c.workers = 2;
+    return c;
+  }
+  // Runs tasks behind one that ends last, on a worker that then stands still.
+  void work_and_leave() {
+    arm_faults(nullptr, &words_->plan);
+    std::optional<runtime> r(at_pool());
+    arm_faults(nullptr, nullptr);
+    ticket last = r->submit(stop_behind, words_of{words_});
+    ASSERT_TRUE(comes([&] { return words_->has_begun != 0; }));
+    // So many that some are posted behind the one that runs; they are taken back.
+    ticket others = r->submit_bulk(64, [](std::size_t, descriptor& d) { d = pack(nothing); });
+    ASSERT_EQ(others.wait_outcome().code, status::ok);
+    words_->may_end = 1;
+    ASSERT_EQ(last.wait_outcome().code, status::ok);
+    ASSERT_TRUE(comes([&] { return words_->plan.stopped != 0; }));
+    r.reset();
+    kill(words_->plan.stopped, SIGCONT);
+  }
+
+  const std::string name_ = "leaving-" + std::to_string(getpid());
+  shared_words* words_ = nullptr;
+};
+
+TEST_F(leaving_host, kills_no_worker_that_others_use) {
+  runtime stays(at_pool());
+  ASSERT_NO_FATAL_FAILURE(work_and_leave());
+  EXPECT_TRUE(comes([&] {
+    int pid = 0;
+    stays.submit(tell_process, pid).wait();
+    return pid == words_->plan.stopped || stays.count().deaths != 0;
+  }));
+  EXPECT_EQ(stays.count().deaths, 0u);
+}
+
+}  // namespace
+}  // namespace lev::test
