@@ -1,5 +1,5 @@
-// A host that leaves a shared pool when its tasks are done: none of the pool's workers is killed for
-// it, also if one has not passed by yet what was posted to it and taken back.
+// A host that leaves a shared pool when its tasks are done: no worker is killed for it, also if one
+// has not passed by yet what was posted to it and taken back.
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
 
