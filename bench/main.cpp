@@ -48,6 +48,8 @@ constexpr entry benches[] = {
      bench::get_compute_put},
     {"host-wait", "hosts that share cores offload and wait: by policy", bench::host_wait},
     {"sim-speed", "events of a simulated Cell in a second, 16 and 1024 SPEs", bench::sim_speed},
+    {"instructions", "instructions of a task, from submit to collect, on both sides",
+     bench::instructions},
     {"include-time", "compile time of the header", bench::include_time},
 };
 

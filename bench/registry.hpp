@@ -42,6 +42,7 @@ void process_null(const settings&, report&);
 void kill_storm(const settings&, report&);
 void recovery(const settings&, report&);
 void shared_pool(const settings&, report&);
+void instructions(const settings&, report&);
 
 // Null when the applications are not built.
 [[gnu::weak]] void imbalance(const settings&, report&);

@@ -113,6 +113,23 @@ void report::add(const figure_spec& spec, const samples& rounds, std::string riv
   figures_.push_back(std::move(f));
 }
 
+void report::add_part(const std::string& key, const std::string& name, double value) {
+  parts_.push_back({key, name, value});
+}
+
+// One JSON object by figure, of the parts of each.
+void report::print_parts(std::FILE* file) const {
+  std::fprintf(file, " \"parts\": {");
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const bool is_first = i == 0 || parts_[i - 1].key != parts_[i].key;
+    if (is_first)
+      std::fprintf(file, "%s\n  %s: {", i == 0 ? "" : "},", quoted(parts_[i].key).c_str());
+    std::fprintf(file, "%s\n    %s: %.6g", is_first ? "" : ",", quoted(parts_[i].name).c_str(),
+                 parts_[i].value);
+  }
+  std::fprintf(file, "}},\n");
+}
+
 void report::print_json(std::FILE* file) const {
   std::fprintf(file, "{\"bench\": %s,\n \"figures\": {", quoted(name_).c_str());
   const char* separator = "\n";
@@ -128,8 +145,10 @@ void report::print_json(std::FILE* file) const {
     separator = ",\n";
   }
   const machine_facts machine = read_machine();
+  std::fprintf(file, "},\n");
+  if (!parts_.empty()) print_parts(file);
   std::fprintf(file,
-               "},\n \"machine\": {\"cpu\": %s, \"cores\": %zu, \"kernel\": %s, \"compiler\": %s, "
+               " \"machine\": {\"cpu\": %s, \"cores\": %zu, \"kernel\": %s, \"compiler\": %s, "
                "\"flags\": %s},\n \"commit\": %s}\n",
                quoted(machine.cpu).c_str(), machine.cores, quoted(machine.kernel).c_str(),
                quoted(LEV_BENCH_COMPILER).c_str(), quoted(LEV_BENCH_FLAGS).c_str(),
@@ -148,6 +167,8 @@ void report::print_table(std::FILE* file) const {
     std::fprintf(file, "%-24s %10s %-6s %-23s %-9s %-7s %s\n", f.key.c_str(), value.c_str(), f.unit,
                  spread.c_str(), f.goal, f.value ? verdict(*f.value, f.goal) : "", f.rival.c_str());
   }
+  for (const part& p : parts_)
+    std::fprintf(file, "%-14s %8.1f  %s\n", p.key.c_str(), p.value, p.name.c_str());
 }
 
 }  // namespace bench

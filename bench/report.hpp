@@ -52,6 +52,9 @@ class report {
   // Without samples the figure has no value, and `rival` says why.
   void add(const figure_spec& spec, const samples& rounds, std::string rival = {});
 
+  // add_part() says what a figure consists of: how much of it `part` is.
+  void add_part(const std::string& key, const std::string& part, double value);
+
   void print_json(std::FILE* file) const;
   void print_table(std::FILE* file) const;
 
@@ -67,7 +70,14 @@ class report {
     std::string rival;
   };
   std::string name_;
+  struct part {
+    std::string key;
+    std::string name;
+    double value;
+  };
+  void print_parts(std::FILE* file) const;
   std::vector<figure> figures_;
+  std::vector<part> parts_;
 };
 
 }  // namespace bench

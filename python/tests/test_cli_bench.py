@@ -58,6 +58,18 @@ def fake_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str
     return install
 
 
+def test_parts_of_a_figure_are_a_table_of_their_own(
+    fake_bench: Callable[[str], None],
+) -> None:
+    parts = {"ratio": {"the host": 30.0, "the worker": 12.5}}
+    fake_bench(f"echo '{json.dumps({**REPORT, 'parts': parts})}'")
+    shown = invoke("bench", "null-task")
+    assert "of ratio" in shown
+    assert "the worker" in shown
+    assert "12.5" in shown
+    assert invoke_json("bench", "null-task")["parts"] == parts
+
+
 def test_bench(fake_bench: Callable[[str], None]) -> None:
     fake_bench(f"cat <<'END'\n{json.dumps(REPORT)}\nEND")
     assert invoke_json("bench", "null-task") == REPORT

@@ -64,11 +64,11 @@ missing_packages() {
   command -v spin >/dev/null || echo spin
 }
 
-# Packages that make more to compare with; everything builds and passes without them.
+# Packages that make more to compare with, or to count; everything builds and passes without them.
 missing_optional_packages() {
   local name
   for name in libbenchmark-dev libtbb-dev libhwloc-dev shellcheck clang libstarpu-dev \
-    libboost-fiber-dev libssl-dev openmpi-bin libopenmpi-dev; do
+    libboost-fiber-dev libssl-dev openmpi-bin libopenmpi-dev valgrind; do
     dpkg-query -W -f '${Status}' "$name" 2>/dev/null | grep -q '^install ok' || echo "$name"
   done
 }

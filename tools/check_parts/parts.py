@@ -133,6 +133,18 @@ def model(steps):
         ctest(steps, "model", env={"LEVERET_MODEL_FACTOR": MODEL_FACTOR} if steps.deep else None)
 
 
+def instructions(steps):
+    """What a task takes, in instructions, beside the budgets of bench/budgets.toml."""
+    if not configure(steps, "release"):
+        return
+    build_it = ["cmake", "--build", "--preset", "release", "-j", steps.jobs]
+    if not steps.run("build", [*build_it, "--target", "leveret_counted"]):
+        return
+    program = steps.root / "build/release/bench/leveret-counted"
+    budgets = [sys.executable, "-B", "tools/check_parts/budgets.py", program]
+    steps.run("budgets", budgets, read=read_counts)
+
+
 def spin(steps):
     """What processes agree on, in Promela: every order of steps, kills, planted faults."""
     steps.run("run", ["tests/spin/run", "-j", steps.jobs], read=read_counts)
@@ -288,7 +300,7 @@ def cross(steps):
         steps.run("app", [*app, "lu-blocks", "--n", "128", "--check"])
 
 
-IN_ORDER = (tidy, dev, asan, tsan, model, spin, package, python, docs)
+IN_ORDER = (tidy, dev, asan, tsan, model, spin, instructions, package, python, docs)
 ASKED_FOR = (
     quick,
     site,

@@ -130,6 +130,11 @@ def print_figures(report: dict[str, Any], peers: bool) -> None:
         ]
         table.add_row(*row, *([figure.get("rival") or ""] if peers else []))
     tables().print(table)
+    for key, parts in report.get("parts", {}).items():
+        within = Table(f"of {key}", report["figures"][key].get("unit") or "")
+        for part, value in parts.items():
+            within.add_row(part, _figure_text(value))
+        tables().print(within)
 
 
 def run_bench(arguments: list[str], timeout: Optional[float] = None) -> str:

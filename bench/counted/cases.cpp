@@ -1,0 +1,114 @@
+// The programs that callgrind counts; see cases.hpp.
+#include "counted/cases.hpp"
+
+#include <leveret/leveret.hpp>
+
+#include <atomic>
+#include <cstring>
+#include <stdexcept>
+
+namespace bench::counted {
+namespace {
+
+constexpr std::size_t batch = 32;  // tickets that are waited for together
+
+lev::runtime* tasks_runtime = nullptr;  // what tasks submit to
+std::atomic<int> is_held{0};            // written by the held worker, read by the host
+std::atomic<int> may_go{0};             // written by the host, read by the held worker
+
+void hold() {
+  is_held.store(1);
+  is_held.notify_all();
+  may_go.wait(0);
+}
+void nothing() {}
+void nothing_with_memory(lev::in<double>, lev::in<double>, lev::inout<double>) {}
+
+using fib_procedure = lev::procedure<void(std::uint32_t, lev::result<std::uint64_t>)>;
+fib_procedure fib_of_tasks;
+
+std::uint64_t fib(std::uint32_t n) {
+  if (n < 2) return n;
+  std::uint64_t first = 0;
+  lev::ticket child = tasks_runtime->submit(fib_of_tasks, n - 1, first);
+  const std::uint64_t second = fib(n - 2);
+  child.wait();
+  return first + second;
+}
+void fib_task(std::uint32_t n, lev::result<std::uint64_t> value) {
+  value = fib(n);
+}
+std::uint64_t plain_fib(unsigned n) {
+  std::uint64_t a = 0, b = 1;
+  for (; n != 0; --n) b += a, a = b - a;
+  return a;
+}
+
+void expect(bool right) {
+  if (!right) throw std::runtime_error("wrong answer in a counted program");
+}
+
+struct line {
+  alignas(64) double values[8];
+  double* data() noexcept { return values; }
+  std::size_t size() const noexcept { return 8; }
+};
+
+template <class Submit>
+void in_batches(unsigned count, Submit&& submit) {
+  for (unsigned i = 0; i < count / batch; ++i) {
+    lev::ticket tickets[batch];
+    for (lev::ticket& t : tickets) t = submit();
+    expect(lev::wait_all(tickets, batch).code == lev::status::ok);
+  }
+}
+
+void run_empty(lev::runtime& runtime, unsigned count) {
+  const auto p = lev::define("bench.counted_nothing", nothing);
+  in_batches(count, [&] { return runtime.submit(p); });
+}
+void run_three_arrays(lev::runtime& runtime, unsigned count) {
+  static line a{}, b{}, c{};
+  const auto p = lev::define("bench.counted_memory", nothing_with_memory);
+  in_batches(count, [&] { return runtime.submit(p, a, b, c); });
+}
+void run_fib(lev::runtime& runtime, unsigned n) {
+  std::uint64_t value = 0;
+  runtime.submit(fib_of_tasks, n, value).wait();
+  expect(value == plain_fib(n));
+}
+void run_bulk(lev::runtime& runtime, unsigned count) {
+  const auto p = lev::define("bench.counted_nothing", nothing);
+  runtime.submit_bulk(count, [p](std::size_t, lev::descriptor& d) { d.procedure = p.id; }).wait();
+}
+
+using program = void (*)(lev::runtime&, unsigned);
+constexpr program programs[] = {run_empty, run_three_arrays, run_fib, run_bulk};
+static_assert(std::size(programs) == std::size(cases));
+
+}  // namespace
+
+// Known to callgrind by name.
+extern "C" [[gnu::noinline, gnu::used]] void lev_bench_counted(program p, lev::runtime& runtime,
+                                                               unsigned amount) {
+  p(runtime, amount);
+}
+
+void run(const counted_case& which) {
+  lev::config settings;
+  settings.workers = 1;
+  settings.wait = lev::wait_policy::help;
+  lev::runtime runtime(settings);
+  tasks_runtime = &runtime;
+  fib_of_tasks = lev::define("bench.counted_fib", fib_task);
+  runtime.post(lev::define("bench.counted_hold", hold));
+  is_held.wait(0);
+  const program p = programs[&which - cases];
+  p(runtime, which.less);  // what is done once only
+  lev_bench_counted(p, runtime, which.less);
+  lev_bench_counted(p, runtime, which.more);
+  may_go.store(1);
+  may_go.notify_all();
+}
+
+}  // namespace bench::counted
