@@ -102,8 +102,9 @@ bool end_in_line(engine& e, std::uint32_t worker) noexcept {
   for (std::uint32_t n = line.posted; n-- != line.collected;) {
     job& j = line.job_at(n);
     if (j.task == no_slot || !is_to_end(e, j)) continue;
-    if (!line.was_asked(n) && ask_back(e, worker, n)) {
-      leave_ended(e, line, std::exchange(j.task, no_slot));
+    const std::uint32_t back = line.was_asked(n) ? no_slot : ask_back(e, worker, n);
+    if (back != no_slot) {
+      leave_ended(e, line, back);
       continue;
     }
     is_one_left = true;
@@ -139,6 +140,7 @@ void reopen(engine& e, std::uint32_t worker) noexcept {
     line.limited &= ~remote_line::bit_of(line.collected);
     line.is_full.store(0, memory_order_relaxed);
     leave_ended(e, line, std::exchange(oldest.task, no_slot));
+    line.note_spare();
   }
   end_turn(line);
 }

@@ -27,11 +27,11 @@ inline void free_room(engine& e, std::uint32_t worker, job& j) noexcept {
   if ((j.flags & task_staged) != 0) release_room(e.people[worker], j);
 }
 
-// ask_back() asks a worker not to begin a task. True: it will not, and the task has left the line:
-// it is the caller's, who sets job::task to no_slot. False: its end will tell. take_back() puts it
-// into the ready queue, now or then.
-bool ask_back(engine& e, std::uint32_t worker, std::uint32_t n) noexcept;
-void take_back(engine& e, std::uint32_t worker, std::uint32_t n) noexcept;
+// ask_back() asks a worker not to begin a task, perhaps not for the first time. It returns the task
+// if it is certain that the worker will not: it has left the line then, and is the caller's. If not
+// (no_slot), its end will tell. take_back() puts it into the ready queue, now (true) or then.
+std::uint32_t ask_back(engine& e, std::uint32_t worker, std::uint32_t n) noexcept;
+bool take_back(engine& e, std::uint32_t worker, std::uint32_t n) noexcept;
 
 // The state of the task that a ticket may name: the one in the line, or that which it is a piece
 // of. Both slots are theirs as long as the task is there: so it is this task that was asked for.

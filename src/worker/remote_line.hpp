@@ -87,11 +87,12 @@ struct alignas(line_pair_bytes) remote_line {
   void note_spare() noexcept {
     LEV_DCHECK(turn.is_held() && posted - collected <= line_jobs_max);
     LEV_DCHECK(static_cast<std::uint32_t>(std::popcount(asked)) <= posted - collected);
-    const std::uint32_t jobs_left =
-        posted - collected - static_cast<std::uint32_t>(std::popcount(asked));
-    const std::uint32_t oldest = posted != collected && !was_asked(collected) ? 1 : 0;
-    LEV_DCHECK(oldest <= jobs_left);
-    spare.store((jobs_left - oldest) * 2 + oldest, memory_order_relaxed);
+    const bool is_empty = posted == collected;
+    const auto unasked = posted - collected - static_cast<std::uint32_t>(std::popcount(asked));
+    const std::uint32_t behind = unasked - (is_empty || was_asked(collected) ? 0 : 1);
+    // Also one that was asked for: where that was not certain, it can be asked for once more.
+    const std::uint32_t oldest = is_empty || job_at(collected).task == no_slot ? 0 : 1;
+    spare.store(behind * 2 + oldest, memory_order_relaxed);
   }
   // leave() puts the end of a task that was in the line where whoever tends it takes it: one after
   // the other, as the callback of each may wait for any of the others.

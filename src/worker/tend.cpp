@@ -261,15 +261,19 @@ bool level(engine& e) noexcept {
   remote_line& line = e.lines[worker];
   if (!line.turn.try_hold()) return true;  // whoever holds it looks for the same
   LEV_DCHECK(line.spare_tasks(true) <= line.posted - line.collected);
-  std::uint32_t wanted = (line.spare_tasks(is_away(e, worker)) + 1) / 2;
+  const bool has_oldest = is_away(e, worker);
+  bool has_asked = false;
+  std::uint32_t wanted = (line.spare_tasks(has_oldest) + 1) / 2;
   for (std::uint32_t n = line.posted; wanted != 0 && n-- != line.collected;) {
-    if (line.was_asked(n)) continue;
-    take_back(e, worker, n);
+    const bool was_asked = line.was_asked(n);
+    const bool is_again = has_oldest && n == line.collected && line.job_at(n).task != no_slot;
+    if (was_asked && !is_again) continue;
+    has_asked |= take_back(e, worker, n) || !was_asked;
     --wanted;
   }
   while (!line.turn.release_hold()) {  // somebody asked meanwhile: the next turn serves him
   }
-  return true;
+  return has_asked;
 }
 
 }  // namespace
@@ -282,23 +286,27 @@ bool has_remote_work(engine& e) noexcept {
   return find_uneven(e) != none;
 }
 
-// A task of the line that its worker will not begin.
-bool ask_back(engine& e, std::uint32_t worker, std::uint32_t n) noexcept {
+std::uint32_t ask_back(engine& e, std::uint32_t worker, std::uint32_t n) noexcept {
   remote_line& line = e.lines[worker];
   job& j = line.job_at(n);
-  LEV_DCHECK(line.turn.is_held() && !line.was_asked(n) && j.task != no_slot);
+  LEV_DCHECK(line.turn.is_held() && j.task != no_slot);
   LEV_DCHECK(n - line.collected < line.posted - line.collected);
+  std::uint32_t task = no_slot;
   line.asked |= remote_line::bit_of(n);
+  if (e.remote->take_back(worker, n - line.collected)) {
+    free_room(e, worker, j);
+    line.limited &= ~remote_line::bit_of(n);
+    line.is_full.store(0, memory_order_relaxed);
+    task = std::exchange(j.task, no_slot);
+  }
   line.note_spare();
-  if (!e.remote->take_back(worker, n - line.collected)) return false;
-  free_room(e, worker, j);
-  line.limited &= ~remote_line::bit_of(n);
-  line.is_full.store(0, memory_order_relaxed);
-  return true;
+  return task;
 }
 
-void take_back(engine& e, std::uint32_t worker, std::uint32_t n) noexcept {
-  if (ask_back(e, worker, n)) push_ready(e, std::exchange(e.lines[worker].job_at(n).task, no_slot));
+bool take_back(engine& e, std::uint32_t worker, std::uint32_t n) noexcept {
+  const std::uint32_t task = ask_back(e, worker, n);
+  if (task != no_slot) push_ready(e, task);
+  return task != no_slot;
 }
 
 // They end as cancelled when they are taken from the ready queue.

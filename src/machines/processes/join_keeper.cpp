@@ -136,6 +136,13 @@ bool pool::is_away(std::uint32_t worker) const noexcept {
   return page_ != nullptr && page_->berths[worker].is_away_from(member_.load(memory_order_relaxed));
 }
 
+bool pool::has_left_us(std::uint32_t worker) const noexcept {
+  LEV_DCHECK(worker < workers_);
+  const std::uint32_t process = shared_->shown.seats[worker].pid.load(memory_order_relaxed);
+  return page_ != nullptr && process != 0 &&
+         page_->berths[worker].is_away_from(member_.load(memory_order_relaxed), process);
+}
+
 // Two cores, tasks of 30 us, one by one: two hosts that poll for 50 us before they sleep take 31 to
 // 80 us a task, those that sleep at once 44; six hosts 52 and 28.
 bool pool::is_crowded() const noexcept {

@@ -19,6 +19,18 @@
 // compare-exchange: so whoever is killed for a member serves no other, and begins nothing for
 // another. Both sides store first and look then: a worker that the keeper did not find serving the
 // member sees the note before it begins.
+//
+// A member may take back a task that it has posted, if its worker serves another one:
+//
+//   member                                     worker
+//   the task's `skip`                          serving: another -> member
+//   serving: another? and the same process?    skip: set? then it passes the task by
+//   the task's end: none? then it is back      runs it, publishes its end
+//                                              serving: member -> another
+//
+// A worker that runs the task has looked at `skip` before it was set, so it serves the member, or
+// has published the end. It may have died in the task, and the worker that was started in its place
+// serve another: so the number of the process is compared.
 #ifndef LEVERET_MACHINES_PROCESSES_KEEPER_HPP
 #define LEVERET_MACHINES_PROCESSES_KEEPER_HPP
 
@@ -58,15 +70,25 @@ struct berth {
   }
   // For anybody: whether the worker serves another member.
   bool is_away_from(std::uint32_t member) const noexcept {
-    // Pairs with turn(). Sequentially consistent: a member that has taken a task back looks after
-    // that, and the worker looks for what was taken back when it has turned.
+    // Pairs with turn(). Sequentially consistent: a member that takes a task back looks after it
+    // has said so, and the worker looks at what is to be skipped when it has turned.
     const std::uint32_t now = serving.load(memory_order_seq_cst) & ~doomed;
     return now != 0 && now != member + 1;
   }
+  // The same of one process. That of the worker there now is looked at last: it was told first.
+  bool is_away_from(std::uint32_t member, std::uint32_t worker_process) const noexcept {
+    return is_away_from(member) && process.load(memory_order_relaxed) == worker_process;
+  }
+  // The worker's first act.
+  void tell_process(std::uint32_t number) noexcept { process.store(number, memory_order_relaxed); }
 
   // Written by the worker (whom it serves, plus 1; 0: nobody) and the keeper (doomed), read by
-  // both, and by members. Publishes what tasks of whom it served before have written.
+  // both, and by members. Publishes what tasks of whom it served before have written, and whose
+  // word this is.
   alignas(line_pair_bytes) word serving{0};
+  // Written by the worker before its first turn, read by members after a look at `serving`, which
+  // publishes it: the number of its process.
+  word process{0};
   // Written by the worker, 1 when it begins its first task, and by the keeper before it starts one;
   // read by the keeper after its death. Publishes nothing.
   word has_worked{0};

@@ -90,6 +90,7 @@ bool keeper_process::is_running(std::uint32_t worker) {
 [[noreturn]] void keeper_process::begin_worker(std::uint32_t worker, pid_t parent, int notes) {
   become_worker(rule_, parent);
   take_worker_number(static_cast<int>(worker));
+  page_->berths[worker].tell_process(static_cast<std::uint32_t>(getpid()));
   close(listener_);
   close(signals_);
   close(page_file_);

@@ -171,15 +171,17 @@ void process_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expec
   sleep_while(word, expected, deadline_ns, sleepers::here);
 }
 
-// That the worker serves another host now is no proof: it may come back before it sees the wish.
+// Behind a task without an end none was begun; nor was any by a worker that serves another host
+// (keeper.hpp).
 bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept {
   pool::seat& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;
   LEV_DCHECK(n < s.posted - s.collected.load(memory_order_relaxed));
   s.skipped |= pool::bit_of(number);
-  if (!s.desk->take_back(number)) return false;
-  s.taken_back |= pool::bit_of(number);
-  return true;
+  const bool is_back =
+      s.desk->take_back(number) || (pool_.has_left_us(worker) && !s.desk->has_end(number));
+  if (is_back) s.taken_back |= pool::bit_of(number);
+  return is_back;
 }
 
 void process_machine::post(std::uint32_t worker, const remote_call& c) noexcept {

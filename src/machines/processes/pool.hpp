@@ -86,6 +86,9 @@ class pool {
   }
   // is_away(), of a shared pool: the worker serves another host now.
   bool is_away(std::uint32_t worker) const noexcept;
+  // has_left_us() is more than a hint: the process that has the line's tasks serves another host,
+  // so it is in none of them, and has published the ends of those that it ran.
+  bool has_left_us(std::uint32_t worker) const noexcept;
   // is_crowded(): it has as many hosts as there are cores, or more.
   bool is_crowded() const noexcept;
 

@@ -1,5 +1,5 @@
-// A host that leaves a shared pool when its tasks are done: no worker is killed for it, also if one
-// has not passed by yet what was posted to it and taken back.
+// Two runtimes at one pool of workers, which meet at moments that tests with many hosts seldom come
+// upon: one leaves while a worker stands still, or waits for a worker that has turned to the other.
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
 
@@ -32,13 +32,25 @@ struct words_of {
   shared_words* all;
 };
 // Its worker stops when the task's end is published, before it looks at what comes next.
-const auto stop_behind = define("leaving.stop_behind", [](words_of w) {
+const auto stop_behind = define("two_hosts.stop_behind", [](words_of w) {
   w.all->has_begun = 1;
   while (w.all->may_end == 0) sched_yield();
   w.all->plan.passes = 0;
 });
-const auto nothing = define("leaving.nothing", [] {});
-const auto tell_process = define("leaving.tell_process", [](result<int> pid) { pid = getpid(); });
+// Keeps its worker until it may end.
+struct gate_words {
+  std::atomic<int> has_begun{0};
+  std::atomic<int> may_end{0};
+};
+struct gate_of {
+  gate_words* words;
+};
+const auto hold = define("two_hosts.hold", [](gate_of g) {
+  g.words->has_begun = 1;
+  while (g.words->may_end == 0) sched_yield();
+});
+const auto nothing = define("two_hosts.nothing", [] {});
+const auto tell_process = define("two_hosts.tell_process", [](result<int> pid) { pid = getpid(); });
 
 template <class Condition>
 bool comes(Condition&& is_there) {
@@ -49,7 +61,7 @@ bool comes(Condition&& is_there) {
   return false;
 }
 
-class leaving_host : public testing::Test {
+class two_hosts : public testing::Test {
  protected:
   void SetUp() override {
     if (!can_watch_many()) GTEST_SKIP() << "needs Linux 5.16 (futex_waitv)";
@@ -85,11 +97,13 @@ class leaving_host : public testing::Test {
     kill(words_->plan.stopped, SIGCONT);
   }
 
-  const std::string name_ = "leaving-" + std::to_string(getpid());
+  const std::string name_ = "two-hosts-" + std::to_string(getpid());
   shared_words* words_ = nullptr;
 };
 
-TEST_F(leaving_host, kills_no_worker_that_others_use) {
+// No worker is killed for it, also if one has not passed by yet what was posted to it and taken
+// back.
+TEST_F(two_hosts, one_leaves_and_kills_no_worker) {
   runtime stays(at_pool());
   ASSERT_NO_FATAL_FAILURE(work_and_leave());
   EXPECT_TRUE(comes([&] {
@@ -98,6 +112,25 @@ TEST_F(leaving_host, kills_no_worker_that_others_use) {
     return pid == words_->plan.stopped || stays.count().deaths != 0;
   }));
   EXPECT_EQ(stays.count().deaths, 0u);
+}
+
+// A task that was posted while both workers were busy for the other host does not wait for the one
+// that stays busy when the other one is free.
+TEST_F(two_hosts, no_task_waits_for_a_worker_that_is_away) {
+  for (int free = 0; free < 2; ++free) {
+    shared_array<gate_words> gates(2);
+    runtime other(at_pool());
+    runtime waits(at_pool());
+    ticket held[2];
+    for (int i = 0; i < 2; ++i) held[i] = other.submit(hold, gate_of{&gates[i]});
+    ASSERT_TRUE(comes([&] { return gates[0].has_begun != 0 && gates[1].has_begun != 0; }));
+    ticket t = waits.submit(nothing);
+    EXPECT_FALSE(t.done());
+    gates[free].may_end = 1;
+    EXPECT_EQ(t.wait_outcome(std::int64_t{limit_ms} * 1'000'000).code, status::ok);
+    gates[1 - free].may_end = 1;
+    for (ticket& h : held) EXPECT_EQ(h.wait_outcome().code, status::ok);
+  }
 }
 
 }  // namespace

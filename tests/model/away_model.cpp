@@ -1,0 +1,98 @@
+// away: a host takes back the oldest task that it has posted to a worker of a shared pool, when
+// that worker serves another host. The task runs once, by the worker or, when the host was certain,
+// somewhere else; also if the worker dies in it and another process takes its place.
+//
+// The two sides are run_shared() and serve_only() of machines/processes/serve.cpp with the worker's
+// run() of client.cpp, and take_back() of machine.cpp with pool::has_left_us() of join_keeper.cpp,
+// without what does not concern the task.
+#include "explore.hpp"
+
+#include "machines/processes/keeper.hpp"
+#include "machines/processes/lane.hpp"
+
+namespace {
+
+using namespace model;
+
+constexpr fault_name any_process = "take_back: the word of any process will do";
+constexpr fault_name looks_first = "take_back: looks whom the worker serves before it asks";
+constexpr fault_name early_end = "take_back: looks for the end before it looks whom it serves";
+constexpr fault_name idle_will_do = "take_back: a worker that serves nobody is away, too";
+constexpr fault_name late_end = "run_shared: turns to another host before the end is published";
+constexpr fault_name late_turn = "run_shared: looks at what is to be skipped before it turns";
+
+constexpr std::uint32_t us = 0;
+constexpr std::uint32_t other = 1;
+constexpr std::uint32_t task = 1;
+enum : std::uint32_t { first_process = 7, next_process = 8 };
+
+template <bool Dies>
+struct take_back : scenario<take_back<Dies>, 2> {
+  void before() {
+    desk->record_of(task).number.store(task, std::memory_order_relaxed);
+    desk->end_of(0).number.store(0, std::memory_order_relaxed);
+    place->tell_process(first_process);
+    require(place->turn(0, other + 1), "nobody is doomed here");
+  }
+  void thread(unsigned index) { index == 0 ? work() : host(); }
+  void after() {
+    require(!(has_begun_ && is_back_), "what was taken back for certain is never begun");
+  }
+
+  void turn(std::uint32_t from, std::uint32_t to) {
+    require(place->turn(from, to), "nobody is doomed here");
+  }
+  void work() {
+    bool is_skipped = fault(late_turn) && desk->is_skipped(task);
+    turn(other + 1, us + 1);
+    if (!fault(late_turn)) is_skipped = desk->is_skipped(task);
+    has_begun_ = has_begun_ || !is_skipped;
+    if (Dies && !is_skipped) return be_replaced();
+    if (fault(late_end)) turn(us + 1, other + 1);
+    desk->finish(task);
+    if (!fault(late_end)) turn(us + 1, other + 1);
+    turn(other + 1, 0);
+  }
+  // What its keeper and the next worker do.
+  void be_replaced() {
+    place->serving.store(0, std::memory_order_relaxed);
+    place->tell_process(next_process);
+    turn(0, other + 1);
+  }
+
+  bool is_away() {
+    if (fault(any_process)) return place->is_away_from(us);
+    if (!fault(idle_will_do)) return place->is_away_from(us, first_process);
+    return place->serving.load(std::memory_order_seq_cst) != us + 1;
+  }
+  void host() {
+    const bool was_away = fault(looks_first) && is_away();
+    const bool had_end = fault(early_end) && desk->has_end(task);
+    require(!desk->take_back(task), "the oldest is not certain by itself");
+    if (fault(looks_first) ? !was_away : !is_away()) return;
+    is_back_ = fault(early_end) ? !had_end : !desk->has_end(task);
+  }
+
+  boxed<lev::processes::lane<env>> desk;
+  boxed<lev::processes::berth<env>> place;
+
+ private:
+  // What is really so, for the check.
+  bool has_begun_ = false;
+  bool is_back_ = false;
+};
+
+}  // namespace
+
+int main() {
+  return explorer("away", {}, {"machines/processes/keeper.hpp"})
+      .check<take_back<false>>("take back")
+      .plant(looks_first)
+      .plant(early_end)
+      .plant(late_end)
+      .plant(late_turn)
+      .check<take_back<true>>("take back, and the worker dies")
+      .plant(any_process)
+      .plant(idle_will_do)
+      .end();
+}
