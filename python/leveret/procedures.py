@@ -16,7 +16,11 @@ from .errors import InvalidArgument
 if TYPE_CHECKING:
     from .signature import Parsed, Signature
 
-_lock = threading.Lock()
+_lock = threading.RLock()
+# In a child the tables below are whole, and no thread that is not there has the lock.
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
 _defined: dict[tuple[int, str], _core.Procedure] = {}  # by address and signature
 _named: dict[tuple[int, str, str], _core.Procedure] = {}  # and those with other names, by these too
 _kept: list[object] = []  # functions and libraries: procedures live as long as the process

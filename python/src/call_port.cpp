@@ -85,17 +85,18 @@ call_port::call_port(nb::object runtime, nb::object deliver, nb::object call_bac
       setup_(nb::cast<std::pair<std::uint64_t, std::uint64_t>>(setup)),
       deaths_(std::move(deaths)),
       may_rerun_(may_rerun),
-      owner_(getpid()) {
+      owner_(getpid()),
+      courier_(std::make_unique<courier>()) {
   if (!nb::isinstance<runtime_object>(runtime_)) raise_type_error("runtime must be a Runtime");
   if (!deaths_.is_none()) nb::cast<obituaries&>(deaths_).tell(this);
-  courier_ = std::thread([this] { run_courier(); });
+  courier_->thread = std::thread([this] { run_courier(); });
 }
 
 call_port::~call_port() {
   if (!deaths_.is_none() && owner_ == getpid()) nb::cast<obituaries&>(deaths_).tell(nullptr);
   close();
-  if (!courier_.joinable()) return;
-  courier_.detach();
+  if (courier_ == nullptr || !courier_->thread.joinable()) return;
+  courier_->thread.detach();
   is_port_gone = true;
 }
 
@@ -107,25 +108,31 @@ void call_port::close() {
 }
 
 void call_port::end_courier() {
-  if (!courier_.joinable()) return;
-  if (owner_ != getpid()) return courier_.detach();  // a fork has no such thread
-  if (is_own_thread()) return;                       // it ends with the port
+  if (owner_ != getpid()) return forget_courier();
+  if (!courier_->thread.joinable() || is_own_thread()) return;  // that one ends with the port
   const nb::gil_scoped_release released;
   {
-    const std::lock_guard lock(mutex_);
-    is_closing_ = true;
+    const std::lock_guard lock(courier_->mutex);
+    courier_->is_closing = true;
   }
-  called_.notify_one();
-  courier_.join();
+  courier_->called.notify_one();
+  courier_->thread.join();
+}
+
+// A fork has no such thread. Its handle may be one of another thread by now, the mutex may be
+// taken, and the end of a condition variable would wait for its waiters: all is left as it is.
+void call_port::forget_courier() noexcept {
+  static_cast<void>(courier_.release());
 }
 
 void call_port::call_courier(bool is_hurried) noexcept {
+  if (courier_ == nullptr) return;
   {
-    const std::lock_guard lock(mutex_);
-    is_called_ = true;
-    is_hurried_ |= is_hurried;
+    const std::lock_guard lock(courier_->mutex);
+    courier_->is_called = true;
+    courier_->is_hurried |= is_hurried;
   }
-  called_.notify_one();
+  courier_->called.notify_one();
 }
 
 void call_port::note_use() noexcept {
@@ -137,17 +144,20 @@ bool call_port::is_looked_after() const noexcept {
 }
 
 void call_port::run_courier() {
-  std::unique_lock lock(mutex_);
+  courier& me = *courier_;
+  const pid_t owner = owner_;
+  std::unique_lock lock(me.mutex);
   while (true) {
-    called_.wait(lock, [this] { return is_called_ || is_closing_; });
-    if (!is_called_) return;
-    is_called_ = false;
-    const auto may_not_wait = [this] { return is_hurried_ || is_closing_; };
+    me.called.wait(lock, [&me] { return me.is_called || me.is_closing; });
+    if (!me.is_called) return;
+    me.is_called = false;
+    const auto may_not_wait = [&me] { return me.is_hurried || me.is_closing; };
     while (!may_not_wait() && has_finished() && is_looked_after())
-      called_.wait_for(lock, look_time, may_not_wait);
-    const bool is_hurried = std::exchange(is_hurried_, false);
+      me.called.wait_for(lock, look_time, may_not_wait);
+    const bool is_hurried = std::exchange(me.is_hurried, false);
     lock.unlock();
     if (is_hurried || has_finished() || has_deaths()) serve();
+    if (getpid() != owner) _exit(0);  // a callback has forked: its child has come back from it
     if (is_port_gone) return;
     lock.lock();
   }

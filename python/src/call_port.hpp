@@ -18,6 +18,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -56,6 +57,16 @@ struct port_call {
   alignas(16) char reply[reply_bytes];
 };
 
+// A port's own thread, and what it waits for.
+struct courier {
+  std::mutex mutex;
+  std::condition_variable called;
+  bool is_called = false;   // guarded by mutex
+  bool is_hurried = false;  // guarded by mutex
+  bool is_closing = false;  // guarded by mutex
+  std::thread thread;
+};
+
 class call_port {
  public:
   // `deliver` gets a list of (cookie, status, code, text, reply) for each batch of finished calls:
@@ -90,7 +101,9 @@ class call_port {
   void hurry() noexcept { call_courier(true); }
   // close() ends the courier; the runtime must be closed. A second call does nothing.
   void close();
-  bool is_own_thread() const noexcept { return courier_.get_id() == std::this_thread::get_id(); }
+  bool is_own_thread() const noexcept {
+    return courier_ != nullptr && courier_->thread.get_id() == std::this_thread::get_id();
+  }
   bool has_finished() const noexcept {
     return finished_.load(std::memory_order_relaxed) != nullptr;
   }
@@ -103,6 +116,7 @@ class call_port {
  private:
   static void on_complete(void* context) noexcept;
   void end_courier();
+  void forget_courier() noexcept;
   bool push(port_call* c) noexcept;
   bool has_deaths() const noexcept;
   void run_courier();
@@ -126,13 +140,8 @@ class call_port {
   // publishes nothing.
   std::atomic<std::int64_t> used_ns_{0};
 
-  std::mutex mutex_;
-  std::condition_variable called_;
-  bool is_called_ = false;   // guarded by mutex_
-  bool is_hurried_ = false;  // guarded by mutex_
-  bool is_closing_ = false;  // guarded by mutex_
   pid_t owner_;
-  std::thread courier_;
+  std::unique_ptr<courier> courier_;  // null in a child of fork(), see forget_courier()
 };
 
 }  // namespace lev::python

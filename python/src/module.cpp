@@ -4,6 +4,7 @@
 
 #include "bindings.hpp"
 #include "errors.hpp"
+#include "session.hpp"
 #include "waiting.hpp"
 
 namespace lev::python {
@@ -50,6 +51,7 @@ NB_MODULE(_core, m) {
   nanobind::set_leak_warnings(false);  // tickets may live as long as the interpreter
   nanobind::register_exception_translator(&translate);
   remember_main_thread();
+  watch_forks();
   bind_machines(m);
   bind_procedures(m);
   bind_bell(m);

@@ -9,6 +9,9 @@
 #include <pthread.h>
 
 #include "obituaries.hpp"
+#include "shared.hpp"
+#include "ticket.hpp"
+#include "waiting.hpp"
 
 namespace lev::python {
 
@@ -16,13 +19,13 @@ namespace {
 
 // Counts forks of this process, in the child. Written by the child's only thread right after the
 // fork, read by everyone.
-std::atomic<unsigned> fork_count{0};
+std::atomic<unsigned> forks{0};
 
-unsigned watch_forks() {
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, [] { fork_count.fetch_add(1, std::memory_order_relaxed); });
-  (void)registered;
-  return fork_count.load(std::memory_order_relaxed);
+void in_child() {
+  forks.fetch_add(1, std::memory_order_relaxed);
+  forget_kept_blocks();
+  forget_other_waiters();
+  become_main_thread();
 }
 
 std::vector<const char*> words_of(const std::vector<std::string>& command) {
@@ -52,7 +55,15 @@ session::session(config c, std::vector<std::string> command, nb::object obituari
       command_(std::move(command)),
       command_words_(words_of(command_)),
       runtime_(open(c, command_words_, obituaries_)),
-      fork_count_(watch_forks()) {}
+      fork_count_(fork_count()) {}
+
+unsigned fork_count() noexcept {
+  return forks.load(std::memory_order_relaxed);
+}
+
+void watch_forks() {
+  pthread_atfork(nullptr, nullptr, &in_child);
+}
 
 session::~session() {
   if (is_forked()) {  // the workers and their locks are the parent's: leak, rather than hang
@@ -68,7 +79,7 @@ session::~session() {
 }
 
 bool session::is_forked() const noexcept {
-  return fork_count_ != fork_count.load(std::memory_order_relaxed);
+  return fork_count_ != fork_count();
 }
 
 lev::runtime& session::runtime() {

@@ -11,6 +11,11 @@
 
 namespace lev::python {
 
+// watch_forks() is called at import. fork_count() says how many forks lie between this process and
+// that one.
+void watch_forks();
+unsigned fork_count() noexcept;
+
 class session {
  public:
   // Raises; starts the workers without the GIL. `command` is config::worker_command, empty for

@@ -9,6 +9,7 @@
 
 #include "bindings.hpp"
 #include "errors.hpp"
+#include "session.hpp"
 
 namespace lev::python {
 
@@ -47,7 +48,13 @@ PyType_Slot block_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buff
 
 }  // namespace
 
-shared_block::shared_block(std::size_t bytes, bool is_cleared) : data_(nullptr), bytes_(bytes) {
+void forget_kept_blocks() noexcept {
+  for (std::vector<void*>& each : kept().of) each.clear();
+  kept().bytes = 0;
+}
+
+shared_block::shared_block(std::size_t bytes, bool is_cleared)
+    : data_(nullptr), bytes_(bytes), forks_(fork_count()) {
   if (bytes == 0) bytes_ = bytes = 1;
   const std::size_t size = rounded(bytes);
   if (size <= kept_bytes_max) {
@@ -70,6 +77,7 @@ shared_block::shared_block(std::size_t bytes, bool is_cleared) : data_(nullptr),
 }
 
 shared_block::~shared_block() {
+  if (forks_ != fork_count()) return;  // the parent's
   const std::size_t size = rounded(bytes_);
   if (size <= kept_bytes_max && kept().bytes + size <= kept_bytes_max) {
     kept().of[class_of(size)].push_back(data_);

@@ -23,7 +23,12 @@ class shared_block {
  private:
   void* data_;
   std::size_t bytes_;
+  unsigned forks_;  // fork_count() of the process whose heap it is in
 };
+
+// forget_kept_blocks() is for a child of fork(): they are in the parent's heap, which goes on using
+// them.
+void forget_kept_blocks() noexcept;
 
 }  // namespace lev::python
 

@@ -29,9 +29,10 @@ struct waiter_news {
   }
 };
 
+waiter_news* the_news = new waiter_news;  // replaced in a child of fork()
+
 waiter_news& news() {
-  static waiter_news* const it = new waiter_news;
-  return *it;
+  return *the_news;
 }
 
 // Lends the core's ticket to calls that may come from a second thread, without owning it.
@@ -59,6 +60,10 @@ nb::object result_array(hold& held, std::size_t index, scalar type, std::size_t 
 }
 
 }  // namespace
+
+void forget_other_waiters() {
+  the_news = new waiter_news;
+}
 
 void await_other_waiter(const deadline& end) {
   waiter_news& n = news();

@@ -89,6 +89,9 @@ class claim {
 // await_other_waiter() returns when some thread stopped waiting for a ticket, or the time is over.
 void await_other_waiter(const deadline& end);
 
+// forget_other_waiters() is for a child of fork(): a thread that is not there may have had a lock.
+void forget_other_waiters();
+
 }  // namespace lev::python
 
 #endif

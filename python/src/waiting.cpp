@@ -12,13 +12,17 @@ constexpr double seconds_max =
 constexpr std::int64_t signal_slice_ns =
     50'000'000;  // a person does not notice 50 ms; 20 wake-ups a second cost nothing
 
-unsigned long main_thread = 0;  // written once at import
+unsigned long main_thread = 0;  // written at import, and after a fork()
 
 }  // namespace
 
 void remember_main_thread() {
   const nb::object thread = nb::module_::import_("threading").attr("main_thread")();
   main_thread = nb::cast<unsigned long>(thread.attr("ident"));
+}
+
+void become_main_thread() noexcept {
+  main_thread = PyThread_get_thread_ident();
 }
 
 std::uint64_t task_ns(const char* option, nb::handle timeout) {

@@ -35,8 +35,10 @@ class deadline {
   std::chrono::steady_clock::time_point end_;
 };
 
-// remember_main_thread() is called at import.
+// remember_main_thread() is called at import; become_main_thread() in a child of fork(), by the one
+// thread that is there.
 void remember_main_thread();
+void become_main_thread() noexcept;
 
 // wait_in_slices() calls step(timeout_ns) without the GIL until its outcome is not timed_out or the
 // deadline is over. Raises KeyboardInterrupt, or what another signal handler raises; nothing is

@@ -370,7 +370,9 @@ bool is_shared(const void* data, std::size_t bytes) noexcept {
   heap& h = the_heap();
   const sleep_guard held(h.lock);
   const auto address = reinterpret_cast<std::uintptr_t>(data);
-  return h.here.holds(address, bytes) || h.adopted.holds(address, bytes);
+  // In a child of fork() the heap may be the parent's still, which no worker of the child's has.
+  const bool is_here = h.here.holds(address, bytes) && h.owner == getpid();
+  return is_here || h.adopted.holds(address, bytes);
 }
 
 }  // namespace lev

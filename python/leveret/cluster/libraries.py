@@ -26,6 +26,7 @@ _contents: dict[str, bytes] = {}  # of libraries that were read here, by hash
 _paths: dict[str, str] = {}  # where a content lies, by hash
 _made: dict[ProcedureName, _core.Procedure] = {}
 _folders: list[str] = []
+os.register_at_fork(after_in_child=_folders.clear)  # they are the parent's to remove
 
 
 def content_of(key: str) -> bytes | None:

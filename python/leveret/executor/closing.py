@@ -9,6 +9,7 @@ import contextlib
 import os
 import threading
 import weakref
+from collections import deque
 from typing import TYPE_CHECKING
 
 from .ending import end_all, is_interrupted
@@ -37,8 +38,29 @@ def _at_exit() -> None:
 
 
 def _after_fork() -> None:
+    """In the child: what is open is the parent's."""
     Exit.forks += 1
+    for pool in list(pools):
+        _leave(pool)
     pools.clear()
+
+
+def _leave(pool: Pool) -> None:
+    """Leaves a pool to the parent: whoever waits here is told, and the locks are new ones.
+
+    Threads that are not here may have had them. Where this thread has one, it keeps the old.
+    """
+    pool.lock = threading.RLock()
+    pool.sources.renew()
+    pool.idle, pool.closed = threading.Event(), threading.Event()
+    pool.idle.set()
+    pool.closed.set()
+    pool.is_shut_down = True  # so that submit() comes to check_open()
+    left = [*pool.running, *pool.waiting]
+    pool.running, pool.waiting = set(), deque()
+    pool.last = None
+    for work in left:
+        work.future._leave_to_parent()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -6,6 +6,7 @@ from concurrent import futures
 from typing import TYPE_CHECKING
 
 from ..errors import (
+    Closed,
     LeveretError,
     Overran,
     PoolDown,
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
 
 class BrokenExecutor(PoolDown, futures.BrokenExecutor):
     """The executor runs no more calls: its initializer failed, or its workers die at once."""
+
+
+def closed_by_fork() -> Closed:
+    """What an executor of the parent answers in a child of os.fork()."""
+    text = "this executor was made before os.fork(); make one in this process"
+    return Closed(text, Status.CLOSED)
 
 
 def failure_of(

@@ -7,12 +7,15 @@ cancel() calls, run on their caller's, as concurrent.futures has it.
 
 from __future__ import annotations
 
+import threading
 import time
 from concurrent import futures
+from concurrent.futures._base import LOGGER
 from typing import TYPE_CHECKING, Any, Callable
 
 from .. import _core
 from .ending import end_call
+from .failures import closed_by_fork
 from .options import DEFAULTS, CallOptions
 
 if TYPE_CHECKING:
@@ -100,15 +103,39 @@ class Future(futures.Future[Any]):
     def _run_callbacks(self) -> None:
         super()._invoke_callbacks()  # type: ignore[misc]
 
+    def _call_back(self, is_left: Callable[[], bool]) -> None:
+        """_run_callbacks() on the executor's own thread: not in a child that one of them forks."""
+        for each in self._done_callbacks:
+            try:
+                each(self)
+            except Exception:
+                LOGGER.exception("exception calling callback for %r", self)
+            if is_left():
+                return
+
     def _withdraw(self) -> None:
         """Cancels a call on behalf of the executor."""
         self._is_withdrawn = True
         self.cancel()
         self.set_running_or_notify_cancel()
 
+    def _leave_to_parent(self) -> None:
+        """In a child of os.fork(), where the call's end is never told: this one ends."""
+        self._condition = threading.Condition()  # another thread may have had its lock
+        if self._state not in ("PENDING", "RUNNING"):
+            return
+        self._exception, self._state = closed_by_fork(), "FINISHED"
+        self._call = self._pool = None
+        self._done_callbacks = []  # of the parent
+        for waiter in self._waiters:  # an as_completed() under way
+            waiter.lock, waiter.event = threading.Lock(), threading.Event()
+            waiter.add_exception(self)
+
     def _look_after(self, timeout: float | None) -> float | None:
         """Waits for a call that is under way; returns what is left of the time."""
         pool, call = self._pool, self._call
+        if pool is not None and pool.is_left():
+            self._leave_to_parent()
         if call is None or pool is None or self._state != "RUNNING":
             return timeout
         if timeout is None:

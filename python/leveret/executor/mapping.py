@@ -300,6 +300,7 @@ class Mapping:
 
     def next_part(self, left: Callable[[], float | None]) -> Part | None:
         """The next one in order, when it is done; None: that was all."""
+        self.pool.check_here()
         self.is_asked = True
         self.refill(lambda: bool(self.calls) and self.calls[0].done())
         while not self.calls:
@@ -366,6 +367,7 @@ def as_they_come(
     """(index, result or exception) of each item."""
     try:
         while True:
+            mapping.pool.check_here()
             mapping.refill(lambda: not finished.empty())
             if mapping.is_over():
                 return

@@ -25,6 +25,7 @@ from .environment import Zygote
 from .failures import (
     BrokenExecutor,
     RemoteTraceback,
+    closed_by_fork,
     failure_of,
     overwritten,
     unreadable,
@@ -153,16 +154,22 @@ class Pool:
     def pid_is_own(self) -> bool:
         return self.pid == os.getpid()
 
+    def is_left(self) -> bool:
+        """Whether it is the parent's, in a child of os.fork()."""
+        return self.forks != closing.Exit.forks
+
+    def check_here(self) -> None:
+        if self.is_left():
+            raise closed_by_fork()
+
     def check_open(self) -> None:
+        self.check_here()
         if self.broken is not None:
             raise BrokenExecutor(str(self.broken), Status.POOL_DOWN) from self.broken.__cause__
         if self.is_shut_down:
             raise Closed("cannot schedule new futures after shutdown", Status.CLOSED)
         if closing.Exit.has_begun:
             raise Closed("cannot schedule new futures after interpreter shutdown", Status.CLOSED)
-        if self.forks != closing.Exit.forks:
-            text = "this executor was made before os.fork(); make one in this process"
-            raise Closed(text, Status.CLOSED)
 
     def pump(self) -> None:
         """Hands calls over while workers have room. With the lock."""
@@ -352,8 +359,8 @@ class Pool:
 
     def call_back(self) -> None:
         """What the port's own thread calls."""
-        while self.called_back:
-            self.called_back.popleft()._run_callbacks()
+        while self.called_back and not self.is_left():
+            self.called_back.popleft()._call_back(self.is_left)
 
     def run_again(self, work: Work) -> tuple[Any, BaseException | None]:
         """For a large result whose worker died before it was fetched."""

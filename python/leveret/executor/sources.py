@@ -31,6 +31,13 @@ class Sources:
         # Those whose iterable was not taken to its end, as nobody has asked for a result.
         self.unasked: list[Mapping] = []
 
+    def renew(self) -> None:
+        """In a child of os.fork(), where nothing is made any more."""
+        self.queue.clear()
+        self.unasked.clear()
+        self.maker = None
+        self.made = threading.Condition(self.pool.lock)
+
     def enlist(self, mapping: Mapping) -> None:
         with self.pool.lock:
             if not mapping.is_enlisted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Callable, Optional
@@ -36,6 +37,7 @@ class Telling:
         self.has_progress = False
         self.is_closing = False
         self.thread: threading.Thread | None = None
+        self.pid = os.getpid()
 
     def add(self, calls: int) -> None:
         """So many calls, or items, were given. With the pool's lock."""
@@ -86,6 +88,8 @@ class Telling:
             callback(*args)
         except BaseException as error:
             report_error(error, callback)
+        if os.getpid() != self.pid:
+            os._exit(0)  # a child that the callback has forked comes back: nobody is here
 
     def close(self) -> None:
         """Waits until everything was told, but not for ever."""
