@@ -72,7 +72,8 @@ const std::vector<expected_row>& expected_rows() {
   return all;
 }
 
-outcome simulate_row(const std::string& id, const std::map<std::string, double>& changed) {
+outcome simulate_row(const std::string& id, const std::map<std::string, double>& changed,
+                     bool is_full) {
   const row* r = find_row(id);
   if (r == nullptr) {
     std::vector<std::string> names;
@@ -83,7 +84,7 @@ outcome simulate_row(const std::string& id, const std::map<std::string, double>&
         "there is no row '" + id + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
   }
   const auto begin = std::chrono::steady_clock::now();
-  world w(changed);
+  world w(changed, is_full);
   outcome o;
   o.value = r->simulate(w);
   o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

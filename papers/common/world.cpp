@@ -1,6 +1,7 @@
 // Machines and costs of rows, and what was read of them; see world.hpp.
 #include <leveret_papers/world.hpp>
 
+#include <array>
 #include <cmath>
 
 #include "base/toml.hpp"
@@ -88,15 +89,22 @@ virtual_time world::time_of(const std::string& name) {
   return virtual_time(static_cast<std::int64_t>(std::llround(number(name) * 1e9)));
 }
 
+namespace {
+
+std::array<std::span<const row>, 5> papers_of_rows() {
+  return {jack_rabbit_rows(), cellmt_rows(), tpc_rows(), gcell_rows(), sled_rows()};
+}
+
+}  // namespace
+
 std::vector<row> all_rows() {
   std::vector<row> all;
-  for (const auto rows : {cellmt_rows(), tpc_rows(), gcell_rows(), sled_rows()})
-    all.insert(all.end(), rows.begin(), rows.end());
+  for (const auto rows : papers_of_rows()) all.insert(all.end(), rows.begin(), rows.end());
   return all;
 }
 
 const row* find_row(const std::string& id) {
-  for (const auto rows : {cellmt_rows(), tpc_rows(), gcell_rows(), sled_rows()})
+  for (const auto rows : papers_of_rows())
     for (const row& r : rows)
       if (id == r.id) return &r;
   return nullptr;

@@ -15,8 +15,14 @@ from . import _core
 from .records import PaperConstantDict
 
 ROLES = ("prediction", "calibration", "exact", "shape", "conflict")
+# What `leveret repro` knows by name beside the papers: (paper, the first row's name).
+APPLICATIONS = {
+    "lu": ("jack_rabbit", "T1"),
+    "barnes-hut": ("jack_rabbit", "T2"),
+    "mandelbrot": ("jack_rabbit", "T3"),
+}
 # Of all constants, when they were frozen. docs/papers/constants.md lists the changes since.
-FROZEN = "97b08a103f3dd4f0"
+FROZEN = "7b8129cb7ac894e1"
 
 
 @dataclass(frozen=True)
@@ -72,17 +78,18 @@ def _near(name: str, names: Sequence[str]) -> str:
 
 
 def choose(paper: str | None = None, row: str | None = None) -> list[Row]:
-    """The rows of a paper, or those whose name begins with that of a row, as "T4.5".
+    """The rows of a paper or application, or those whose name begins with that of a row, as "T4.5".
 
     ValueError, with the nearest name and what there is, when there is none.
     """
     chosen = rows()
-    papers = list(dict.fromkeys(each.paper for each in chosen))
+    names = [*APPLICATIONS, *dict.fromkeys(each.paper for each in chosen)]
     if paper is not None:
-        if paper not in papers:
-            there = ", ".join(papers)
-            raise ValueError(f"no paper {paper!r}: {_near(paper, papers)}There are {there}")
-        chosen = [each for each in chosen if each.paper == paper]
+        if paper not in names:
+            there = ", ".join(names)
+            raise ValueError(f"no paper {paper!r}: {_near(paper, names)}There are {there}")
+        of, table = APPLICATIONS.get(paper, (paper, "T"))
+        chosen = [each for each in chosen if each.paper == of and each.id.startswith(table)]
     if row is not None:
         names = [each.id for each in chosen]
         chosen = [each for each in chosen if each.id == row or each.id.startswith(row + " ")]
@@ -92,12 +99,15 @@ def choose(paper: str | None = None, row: str | None = None) -> list[Row]:
     return chosen
 
 
-def simulate(row: Row, changed: Mapping[str, float] | None = None) -> Outcome:
+def simulate(
+    row: Row, changed: Mapping[str, float] | None = None, *, full: bool = False
+) -> Outcome:
     """One row on the simulated Cell; constants that `changed` names are replaced.
 
+    full: all outer steps of an LU, not four that stand for all; minutes for 4096 columns.
     ValueError for a constant that is not there, or outside of its bounds. Takes up to some seconds.
     """
-    got = _core.paper_simulate(row.id, dict(changed or {}))
+    got = _core.paper_simulate(row.id, dict(changed or {}), full)
     return Outcome(
         row, got["value"], got["seconds"], got["events"], got["hash"], tuple(got["read"])
     )

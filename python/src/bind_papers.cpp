@@ -36,13 +36,14 @@ nb::list rows() {
 }
 
 // An error of a simulated Cell becomes a ValueError: what was asked for is not there or not legal.
-nb::dict simulate(const std::string& id, const std::map<std::string, double>& changed) {
+nb::dict simulate(const std::string& id, const std::map<std::string, double>& changed,
+                  bool is_full) {
   leveret_papers::outcome o;
   std::string wrong;
   {
     const nb::gil_scoped_release released;
     try {
-      o = leveret_papers::simulate_row(id, changed);
+      o = leveret_papers::simulate_row(id, changed, is_full);
     } catch (const lev::cell::error& e) {
       wrong = e.what();
     }
@@ -89,8 +90,9 @@ void bind_papers(nb::module_& m) {
   m.def("paper_rows", &rows, nb::sig("def paper_rows() -> list[PaperRowDict]"),
         "The rows of the papers' results, in order: what was printed, and the band.");
   m.def(
-      "paper_simulate", &simulate, nb::arg("id"), nb::arg("changed"),
-      nb::sig("def paper_simulate(id: str, changed: dict[str, float]) -> PaperOutcomeDict"),
+      "paper_simulate", &simulate, nb::arg("id"), nb::arg("changed"), nb::arg("full"),
+      nb::sig("def paper_simulate(id: str, changed: dict[str, float], full: bool) -> "
+              "PaperOutcomeDict"),
       "One row by the paper's own algorithm on the simulated Cell. Constants that `changed` names\n"
       "are replaced. ValueError for a row or a constant that is not there.");
   m.def("paper_constants", &constants, nb::sig("def paper_constants() -> list[PaperConstantDict]"),

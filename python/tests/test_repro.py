@@ -43,11 +43,35 @@ def test_json_has_a_key_for_each_row() -> None:
     assert not row["in_band"] and row["role"] == "prediction" and row["leveret"] is None
 
 
+def test_applications_of_jack_rabbit_have_names() -> None:
+    assert {row.id.split(".")[0] for row in papers.choose("lu")} == {"T1"}
+    assert {row.id.split(".")[0] for row in papers.choose("jack_rabbit")} == {"T1", "T2", "T3"}
+    report = invoke_json("repro", "mandelbrot", "--row", "T3.6")
+    assert report["rows"]["T3.6"]["simulated"] == 32
+
+
+def test_a_full_simulation_is_near_the_samples() -> None:
+    (row,) = papers.choose("lu", "T1.2 1k DB 1")
+    sampled = papers.simulate(row)
+    full = papers.simulate(row, full=True)
+    assert full.events > 20 * sampled.events
+    assert sampled.value == pytest.approx(full.value, rel=0.01)
+
+
+def test_cells_of_a_table_count_as_one(outcomes: list[papers.Outcome]) -> None:
+    some = [each for each in outcomes if each.row.id.startswith(("T7.2007 ", "T5.2"))]
+    seven = [each.in_band for each in some if each.row.id.startswith("T7.2007 ")]
+    assert len(seven) == 13 and len(some) == 14
+    assert repro.share_of_tables(some) == pytest.approx((sum(seven) / 13 + 1) / 2)
+    assert repro.share_of_tables([]) is None
+
+
 def test_papers_and_rows_that_are_not_there_are_told() -> None:
     said = refusal("cellmtt", code=2)
     assert "did you mean 'cellmt'?" in said and "gcell" in said
     assert "There are" in refusal("--row", "T99", code=2)
     assert "T7.0" in refusal("gcell", "--row", "T5.2", code=2)
+    assert "T2.1" in refusal("barnes-hut", "--row", "T1.3", code=2)
     assert "--timeout" in refusal("--timeout", "-1", code=2)
 
 
@@ -91,8 +115,9 @@ def test_sensitivity_moves_what_the_row_rests_on() -> None:
 
 def test_no_prediction_is_circular(outcomes: list[papers.Outcome]) -> None:
     assert not [each.row.id for each in outcomes if papers.circular(each)]
-    rigged = papers.Outcome(outcomes[0].row, 1, 0, 0, 0, ("spe.thread_switch",))
-    assert rigged.row.id == "T4.1" and rigged.row.role == "calibration"
+    (yields,) = papers.choose("cellmt", "T4.1")
+    rigged = papers.Outcome(yields, 1, 0, 0, 0, ("spe.thread_switch",))
+    assert rigged.row.role == "calibration"
     row = papers.Row(**{**vars(rigged.row), "role": "prediction"})
     assert papers.circular(papers.Outcome(row, 1, 0, 0, 0, rigged.read)) == ["spe.thread_switch"]
 

@@ -92,7 +92,7 @@ ea_t machine::allocate(std::size_t bytes, unsigned chip) {
 }
 
 void* machine::host(ea_t ea) const {
-  parts_->check_range(ea, 1, "host()");
+  parts_->check_range(ea, 1, [] { return std::string("host()"); });
   return parts_->host_of(ea);
 }
 

@@ -107,25 +107,33 @@ void* machine_parts::host_of(ea_t ea) const {
   return memory + (ea - memory_begin);
 }
 
-void machine_parts::check_range(ea_t ea, std::uint64_t bytes, const std::string& who) const {
+bool machine_parts::has_range(ea_t ea, std::uint64_t bytes) const {
   const ea_t end = memory_begin + chip_bytes * used.size();
-  if (ea >= memory_begin && ea < end && bytes <= end - ea) return;
-  if (ea >= stores_begin) {
-    const std::uint64_t index = (ea - stores_begin) / store_span;
-    const std::uint64_t inside = (ea - stores_begin) % store_span;
-    if (index < spes.size() && inside + bytes <= spes[index]->store_end) return;
-  }
+  if (ea >= memory_begin && ea < end && bytes <= end - ea) return true;
+  if (ea < stores_begin) return false;
+  const std::uint64_t index = (ea - stores_begin) / store_span;
+  const std::uint64_t inside = (ea - stores_begin) % store_span;
+  return index < spes.size() && inside + bytes <= spes[index]->store_end;
+}
+
+void machine_parts::refuse_range(ea_t ea, std::uint64_t bytes, const std::string& who) const {
+  const ea_t end = memory_begin + chip_bytes * used.size();
   throw error(error_kind::bad_address, who + ": there is nothing at address " + hex(ea) + " for " +
                                            std::to_string(bytes) + " bytes; main memory is " +
                                            hex(memory_begin) + " to " + hex(end) +
                                            ", and store_ea() tells where local stores are");
 }
 
-void machine_parts::check_store(unsigned spe_index, ls_t ls, std::uint64_t bytes,
-                                const std::string& who) const {
+bool machine_parts::has_in_store(unsigned spe_index, ls_t ls, std::uint64_t bytes) const {
   const spe_parts& s = *spes[spe_index];
   const auto kernel = static_cast<ls_t>(numbers.whole(fact::kernel_kib) << 10);
-  if (ls >= kernel && ls <= s.free_to && bytes <= s.free_to - ls) return;
+  return ls >= kernel && ls <= s.free_to && bytes <= s.free_to - ls;
+}
+
+void machine_parts::refuse_store(unsigned spe_index, ls_t ls, std::uint64_t bytes,
+                                 const std::string& who) const {
+  const spe_parts& s = *spes[spe_index];
+  const auto kernel = static_cast<ls_t>(numbers.whole(fact::kernel_kib) << 10);
   throw error(error_kind::bad_address,
               who + ": local store " + hex(ls) + " for " + std::to_string(bytes) +
                   " bytes is not the program's: that is " + hex(kernel) + " to " + hex(s.free_to) +
@@ -134,9 +142,9 @@ void machine_parts::check_store(unsigned spe_index, ls_t ls, std::uint64_t bytes
 
 void machine_parts::check_list_element(unsigned spe_index, ls_t ls, ea_t ea,
                                        std::uint32_t bytes) const {
-  const std::string who = name_of(*spes[spe_index]) + ": element of a list";
+  const auto who = [&] { return name_of(*spes[spe_index]) + ": element of a list"; };
   const std::string wrong = why_illegal(ls, ea, bytes);
-  if (!wrong.empty()) throw error(error_kind::illegal_transfer, who + " of " + wrong);
+  if (!wrong.empty()) throw error(error_kind::illegal_transfer, who() + " of " + wrong);
   check_range(ea, bytes, who);
   check_store(spe_index, ls, bytes, who);
 }

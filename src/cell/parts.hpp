@@ -130,9 +130,21 @@ struct machine_parts {
   // What has a place at an effective address. Throws error (bad_address).
   bus_target target_of(ea_t ea) const;
   void* host_of(ea_t ea) const;
-  void check_range(ea_t ea, std::uint64_t bytes, const std::string& who) const;
+  bool has_range(ea_t ea, std::uint64_t bytes) const;
+  bool has_in_store(unsigned spe_index, ls_t ls, std::uint64_t bytes) const;
+  [[noreturn]] void refuse_range(ea_t ea, std::uint64_t bytes, const std::string& who) const;
+  [[noreturn]] void refuse_store(unsigned spe_index, ls_t ls, std::uint64_t bytes,
+                                 const std::string& who) const;
+  // `who` makes the beginning of the error's text: no text is made where nothing is wrong.
+  template <class Who>
+  void check_range(ea_t ea, std::uint64_t bytes, const Who& who) const {
+    if (!has_range(ea, bytes)) refuse_range(ea, bytes, who());
+  }
   void* store_of(unsigned spe_index, ls_t ls) const { return spes[spe_index]->store + ls; }
-  void check_store(unsigned spe_index, ls_t ls, std::uint64_t bytes, const std::string& who) const;
+  template <class Who>
+  void check_store(unsigned spe_index, ls_t ls, std::uint64_t bytes, const Who& who) const {
+    if (!has_in_store(spe_index, ls, bytes)) refuse_store(spe_index, ls, bytes, who());
+  }
   void check_list_element(unsigned spe_index, ls_t ls, ea_t ea, std::uint32_t bytes) const;
 
   // Bytes have changed: reservations are lost, caches have the line or not, watchers look.

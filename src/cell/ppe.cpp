@@ -23,7 +23,7 @@ virtual_time there_and_back(const machine_parts& m) {
 }
 
 void check_word(const ppe_parts& p, ea_t ea, std::size_t bytes, const char* what) {
-  p.home.check_range(ea, bytes, p.name + ": " + what);
+  p.home.check_range(ea, bytes, [&] { return p.name + ": " + what; });
   if (ea % bytes != 0)
     throw error(error_kind::bad_address, p.name + ": " + what + " of " + std::to_string(bytes) +
                                              " bytes at " + hex(ea) +
@@ -66,11 +66,11 @@ void start_proxy(ppe_parts& p, command::kind k, unsigned index, ls_t ls, ea_t ea
                  std::uint32_t bytes, unsigned tag) {
   machine_parts& m = p.home;
   spe_parts& s = spe_of(p, index);
-  const std::string who = p.name + ": transfer for SPE " + std::to_string(index);
+  const auto who = [&] { return p.name + ": transfer for SPE " + std::to_string(index); };
   const std::string bad_tag = why_bad_tag(tag);
-  if (!bad_tag.empty()) throw error(error_kind::bad_tag, who + ": " + bad_tag);
+  if (!bad_tag.empty()) throw error(error_kind::bad_tag, who() + ": " + bad_tag);
   const std::string wrong = why_illegal(ls, ea, bytes);
-  if (!wrong.empty()) throw error(error_kind::illegal_transfer, who + " of " + wrong);
+  if (!wrong.empty()) throw error(error_kind::illegal_transfer, who() + " of " + wrong);
   m.check_range(ea, bytes, who);
   m.check_store(index, ls, bytes, who);
   constexpr int stores = 5;
@@ -150,7 +150,7 @@ std::uint32_t ppe::spin(ea_t ea, std::uint32_t value) {
 
 void ppe::mmio_store(ea_t store_ea, const void* from, std::uint32_t count) {
   machine_parts& m = parts_.home;
-  m.check_range(store_ea, count, parts_.name + ": MMIO store");
+  m.check_range(store_ea, count, [&] { return parts_.name + ": MMIO store"; });
   if (store_ea < stores_begin || count > 16)
     throw error(error_kind::bad_address, parts_.name + ": MMIO store of " + std::to_string(count) +
                                              " bytes at " + hex(store_ea) +

@@ -33,8 +33,8 @@ void transfer(spe_parts& s, command::kind k, ls_t ls, ea_t ea, std::uint32_t byt
   check_tag(s, tag);
   const std::string wrong = why_illegal(ls, ea, bytes);
   if (!wrong.empty()) throw error(error_kind::illegal_transfer, what(s, k) + " of " + wrong);
-  s.home.check_range(ea, bytes, what(s, k));
-  s.home.check_store(s.index, ls, bytes, what(s, k));
+  s.home.check_range(ea, bytes, [&] { return what(s, k); });
+  s.home.check_store(s.index, ls, bytes, [&] { return what(s, k); });
   issue(s, {k, o, tag, ls, ea, bytes});
 }
 
@@ -43,7 +43,7 @@ void transfer_list(spe_parts& s, command::kind k, ls_t ls, ea_t ea, const local<
   check_tag(s, tag);
   const std::string wrong = why_illegal_list(list.ls, list.bytes());
   if (!wrong.empty()) throw error(error_kind::illegal_transfer, what(s, k) + ": " + wrong);
-  s.home.check_store(s.index, list.ls, list.bytes(), what(s, k));
+  s.home.check_store(s.index, list.ls, list.bytes(), [&] { return what(s, k); });
   ls_t at = ls;
   for (std::size_t i = 0; i < list.size; ++i) {
     const ea_t target = (ea & ~ea_t{0xffffffff}) | list[i].low;

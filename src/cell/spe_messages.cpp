@@ -11,12 +11,13 @@ namespace lev::cell {
 namespace {
 
 void check_line(const spe_parts& s, ls_t ls, ea_t ea, const char* name) {
-  const std::string who = name_of(s) + ": " + name;
+  const auto who = [&] { return name_of(s) + ": " + name; };
   if (ls % line_bytes != 0 || ea % line_bytes != 0)
-    throw error(error_kind::illegal_transfer, who + " of local store " + hex(ls) + " and address " +
-                                                  hex(ea) + ": both must be multiples of 128");
+    throw error(error_kind::illegal_transfer, who() + " of local store " + hex(ls) +
+                                                  " and address " + hex(ea) +
+                                                  ": both must be multiples of 128");
   if (ea >= stores_begin)
-    throw error(error_kind::bad_address, who + " of a local store: lines are in main memory");
+    throw error(error_kind::bad_address, who() + " of a local store: lines are in main memory");
   s.home.check_range(ea, line_bytes, who);
   s.home.check_store(s.index, ls, line_bytes, who);
 }

@@ -20,20 +20,20 @@ bool is_small(std::uint32_t bytes) {
 }  // namespace
 
 std::string why_illegal(ls_t ls, ea_t ea, std::uint32_t bytes) {
+  const std::uint64_t unit = bytes < 16 ? bytes : 16;
+  const bool is_size = is_small(bytes) || (bytes > 0 && bytes % 16 == 0);
+  if (is_size && bytes <= largest_transfer && (ls & 15) == (ea & 15) && ls % unit == 0) return {};
   const std::string what = std::to_string(bytes) + " bytes";
   if (bytes == 0 || (!is_small(bytes) && bytes % 16 != 0))
     return what + ": a size must be 1, 2, 4, 8 or a multiple of 16; round up to " +
            std::to_string((bytes / 16 + 1) * 16);
   if (bytes > largest_transfer)
     return what + ": one transfer is 16384 bytes at most; use several, or a list";
-  const std::uint64_t unit = bytes < 16 ? bytes : 16;
   if ((ls & 15) != (ea & 15))
     return what + " between local store " + hex(ls) + " and address " + hex(ea) +
            ": both must have the same last four bits";
-  if (ls % unit != 0)
-    return what + " at local store " + hex(ls) + ": the address must be a multiple of " +
-           std::to_string(unit);
-  return {};
+  return what + " at local store " + hex(ls) + ": the address must be a multiple of " +
+         std::to_string(unit);
 }
 
 std::string why_bad_tag(unsigned tag) {

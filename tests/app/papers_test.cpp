@@ -76,7 +76,8 @@ TEST(papers, a_miss_is_explained_and_nothing_else_is) {
 }
 
 TEST(papers, rows_repeat) {
-  for (const char* id : {"T4.4 MT3", "T5.2", "T5.10", "T7.1 efficiency", "T7.4", "T6.4"}) {
+  for (const char* id :
+       {"T1.2 1k DB 6", "T4.4 MT3", "T5.2", "T5.10", "T7.1 efficiency", "T7.4", "T6.4"}) {
     EXPECT_EQ(simulate_row(id).hash, all().at(id).hash) << id;
     EXPECT_EQ(simulate_row(id).value, all().at(id).value) << id;
   }

@@ -39,7 +39,9 @@ struct outcome {
 };
 
 // Throws lev::cell::error (bad_call) for a row that is not there.
-outcome simulate_row(const std::string& id, const std::map<std::string, double>& changed = {});
+// is_full: see world.
+outcome simulate_row(const std::string& id, const std::map<std::string, double>& changed = {},
+                     bool is_full = false);
 
 }  // namespace leveret_papers
 

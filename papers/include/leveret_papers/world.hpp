@@ -37,7 +37,11 @@ const std::map<std::string, cost>& built_in_costs();
 class world {
  public:
   // `changed` replaces constants of machine files and costs by name, for studies of sensitivity.
-  explicit world(std::map<std::string, double> changed = {}) : changed_(std::move(changed)) {}
+  // is_full: nothing stands for more of its kind; LU of 4096 columns takes minutes then.
+  explicit world(std::map<std::string, double> changed = {}, bool is_full = false)
+      : changed_(std::move(changed)), is_full_(is_full) {}
+
+  bool is_full() const { return is_full_; }
 
   // A constant of a machine; noted as read.
   double constant(const cell::machine_file& f, const std::string& name);
@@ -56,6 +60,7 @@ class world {
 
  private:
   std::map<std::string, double> changed_;
+  bool is_full_;
   std::set<std::string> read_;
   std::uint64_t events_ = 0;
   std::uint64_t hash_ = 0;
@@ -66,6 +71,7 @@ struct row {
   double (*simulate)(world&);
 };
 
+std::span<const row> jack_rabbit_rows();
 std::span<const row> cellmt_rows();
 std::span<const row> tpc_rows();
 std::span<const row> gcell_rows();

@@ -25,6 +25,8 @@ from .common import (
 )
 from .missing import is_missing
 
+_PAPERS = "jack_rabbit, lu, barnes-hut, mandelbrot, cellmt, tpc, gcell or sled; all without."
+
 
 def _check_out(out: Path) -> None:
     """Ends the command when nothing can be written there: before the work, not after."""
@@ -35,7 +37,7 @@ def _check_out(out: Path) -> None:
         stop(ENVIRONMENT, f"--out {out}: nothing can be written there; name another folder")
 
 
-def _run(chosen: Sequence[papers.Row], quiet: bool) -> list[papers.Outcome]:
+def _run(chosen: Sequence[papers.Row], quiet: bool, full: bool) -> list[papers.Outcome]:
     from rich.progress import Progress
 
     outcomes = []
@@ -43,7 +45,7 @@ def _run(chosen: Sequence[papers.Row], quiet: bool) -> list[papers.Outcome]:
         bar = progress.add_task("rows", total=len(chosen))
         for row in chosen:
             progress.update(bar, description=f"{row.id}: {row.what}"[:70])
-            outcomes.append(papers.simulate(row))
+            outcomes.append(papers.simulate(row, full=full))
             progress.advance(bar)
     return outcomes
 
@@ -52,6 +54,7 @@ def _as_json(outcomes: Sequence[papers.Outcome], moved: report.Sensitivities) ->
     good, count = report.share_in_band(outcomes)
     return {
         "share_in_band": good / count if count else None,
+        "share_of_tables": report.share_of_tables(outcomes),
         "predictions": count,
         "seconds": sum(each.seconds for each in outcomes),
         "constants": papers.constants_hash(),
@@ -99,11 +102,12 @@ def _print(outcomes: Sequence[papers.Outcome], moved: report.Sensitivities) -> N
 
 @reporting
 def repro(
-    paper: Optional[str] = typer.Argument(None, help="cellmt, tpc, gcell or sled; all without."),
+    paper: Optional[str] = typer.Argument(None, help=_PAPERS),
     row: Optional[str] = typer.Option(None, "--row", help="Only that row, as T4.5."),
     sensitivity: bool = typer.Option(
         False, "--sensitivity", help="Also with each soft constant 20 % lower and higher."
     ),
+    full: bool = typer.Option(False, "--full", help="LU with all its outer steps: minutes."),
     out: Optional[Path] = typer.Option(None, "--out", help="Write a report into this folder."),
     timeout: Optional[float] = typer.Option(None, help="Give up after that many seconds."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
@@ -114,7 +118,7 @@ def repro(
     if out is not None:
         _check_out(out)
     with time_limit(timeout), interruptible():
-        outcomes = _run(chosen, as_json)
+        outcomes = _run(chosen, as_json, full)
         moved: dict[str, list[tuple[str, float, float]]] = {}
         if sensitivity:
             for each in outcomes:

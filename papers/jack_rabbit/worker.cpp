@@ -1,0 +1,237 @@
+// A worker of Jack Rabbit: Figures 4.3 to 4.5, double buffering, the workers' gate. See pool.hpp.
+#include <algorithm>
+#include <deque>
+
+#include "jack_rabbit/queues.hpp"
+
+namespace leveret_papers {
+
+namespace {
+
+constexpr unsigned own_tag = 31;  // of the kernel's own transfers, each waited for at once
+
+// Room for a task and its data; two of them with double buffering.
+struct place {
+  cell::local<char> object;
+  cell::local<char> arguments;
+  std::array<cell::local<char>, 2> data;
+  unsigned tag = 0;
+};
+
+struct worker {
+  cell::spe& s;
+  rabbit_run& r;
+  std::uint32_t inbox_most = 0;
+  cell::local<std::uint32_t> words{};  // of a line: a lock, the counter, a gate
+  cell::local<rabbit_buffer> ready{};
+  cell::local<rabbit_buffer> rob{};
+  cell::local<char> program{};
+  std::vector<place> places{};
+  std::deque<std::uint32_t> inbox{};
+  std::uint32_t fetched = 0;  // tasks of the inbox, from its front, whose data is on its way
+  std::uint32_t turn = 0;     // the place of the inbox's front
+  std::uint32_t program_there = ~0u;
+
+  void dma_get(cell::ls_t to, cell::ea_t from, std::uint32_t bytes) {
+    s.get(to, from, bytes, own_tag);
+    s.wait_all(1u << own_tag);
+  }
+  void dma_put(cell::ls_t from, cell::ea_t to, std::uint32_t bytes) {
+    s.put(from, to, bytes, own_tag);
+    s.wait_all(1u << own_tag);
+  }
+
+  // A lap is never quite as long as the one before: laps of equal length would keep step with each
+  // other, and one worker would find a lock taken for ever.
+  void look_again(cell::ea_t at, std::uint32_t bytes) {
+    const auto most = static_cast<std::uint32_t>(r.w.number("jack_rabbit.lap"));
+    s.compute(cycles(s.random(most)));
+    dma_get(words.ls, at, bytes);
+  }
+
+  void acquire(cell::ea_t lock) {
+    for (;;) {
+      s.getllar(words.ls, lock);
+      if (words[0] == 1) {
+        words[0] = 0;
+        if (s.putllc(words.ls, lock)) return;
+      } else {
+        while (words[0] == 0) look_again(lock, 8);
+      }
+    }
+  }
+  void release(cell::ea_t lock) {
+    words[0] = 1;
+    s.putlluc(words.ls, lock);
+  }
+
+  // A subset of the ROB: what the inboxes of all hold. The rest stays where it can be diced.
+  bool fill_ready() {
+    const std::uint32_t count = std::min(rob[0].length, inbox_most * r.what.spes);
+    s.compute(r.w.cost_of("jack_rabbit.pointer") * count);
+    for (std::uint32_t i = 0; i < count; ++i) ready[0].push_back(rob[0].pop_front());
+    return count > 0;
+  }
+
+  void fill_inbox() {
+    std::uint32_t count = inbox_most - static_cast<std::uint32_t>(inbox.size());
+    if (ready[0].length < count) count = std::max(ready[0].length / r.what.spes, 1u);
+    s.compute(r.w.cost_of("jack_rabbit.pointer") * count);
+    for (std::uint32_t i = 0; i < count; ++i) inbox.push_back(ready[0].pop_front());
+  }
+
+  bool checkout() {
+    acquire(r.q.fetch_lock.ea);
+    dma_get(ready.ls, r.q.ready.ea, sizeof(rabbit_buffer));
+    if (ready[0].length == 0) {
+      acquire(r.q.rob_lock.ea);
+      dma_get(rob.ls, r.q.rob.ea, sizeof(rabbit_buffer));
+      const bool is_filled = fill_ready();
+      if (is_filled) dma_put(rob.ls, r.q.rob.ea, sizeof(rabbit_buffer));
+      release(r.q.rob_lock.ea);
+      if (!is_filled) {
+        release(r.q.fetch_lock.ea);
+        return false;
+      }
+    }
+    fill_inbox();
+    dma_put(ready.ls, r.q.ready.ea, sizeof(rabbit_buffer));
+    release(r.q.fetch_lock.ea);
+    return true;
+  }
+
+  const rabbit_task& task_at(std::size_t index) const { return r.tasks[inbox[index]]; }
+  place& place_of(std::size_t index) { return places[(turn + index) % places.size()]; }
+
+  // Figure 4.5.
+  void get_object(std::size_t index) {
+    const std::uint32_t object = inbox[index] % object_count;
+    dma_get(place_of(index).object.ls, r.q.objects.at(object * object_bytes), object_bytes);
+    const std::uint32_t kind = task_at(index).kind;
+    if (kind == program_there) return;
+    program_there = kind;
+    dma_get(program.ls, r.q.program.ea, program.bytes());
+  }
+
+  // Begins the transfers of a task's buffers; behind those that still leave its place.
+  void begin_fetch(std::size_t index) {
+    get_object(index);
+    const place& p = place_of(index);
+    const rabbit_task& t = task_at(index);
+    for (std::size_t i = 0; i < t.in.size(); ++i)
+      if (t.in[i].bytes > 0)
+        s.get(p.data[i].ls, t.in[i].ea, t.in[i].bytes, p.tag, cell::order::fence);
+  }
+
+  void execute(place& p, const rabbit_task& t) {
+    s.compute(r.w.cost_of("jack_rabbit.task"));
+    if (r.what.body) r.what.body(t, p.data[0].data, p.data[1].data);
+    s.compute(cycles(t.work));
+    ++r.out.executed;
+  }
+  static const cell::local<char>& source_of(const place& p, const rabbit_task& t) {
+    return p.data[t.in[1].bytes > 0 ? 1 : 0];
+  }
+  // A diced task writes piece by piece.
+  void put_results(place& p, const rabbit_task& t) {
+    const cell::local<char>& from = source_of(p, t);
+    for (std::uint32_t i = 0; t.out.bytes > 0 && i < t.count; ++i)
+      s.put(from.ls, t.out.ea, t.out.bytes, p.tag);
+  }
+
+  void run_plain() {
+    get_object(0);
+    place& p = place_of(0);
+    const rabbit_task& t = task_at(0);
+    dma_get(p.arguments.ls, r.q.arguments.ea, argument_bytes);
+    for (std::size_t i = 0; i < t.in.size(); ++i)
+      if (t.in[i].bytes > 0) dma_get(p.data[i].ls, t.in[i].ea, t.in[i].bytes);
+    execute(p, t);
+    put_results(p, t);
+    s.wait_all(1u << p.tag);
+  }
+
+  void run_double_buffered() {
+    const auto two = std::min<std::size_t>(inbox.size(), 2);
+    for (; fetched < two; ++fetched) begin_fetch(fetched);
+    place& p = place_of(0);
+    const rabbit_task& t = task_at(0);
+    dma_get(p.arguments.ls, r.q.arguments.ea, argument_bytes);
+    s.wait_all(1u << p.tag);
+    execute(p, t);
+    put_results(p, t);
+    --fetched;
+    ++turn;
+  }
+
+  void close_gate() {
+    do {
+      s.getllar(words.ls, r.q.gate.ea);
+      if (words[0] % 2 == 1) return;
+      ++words[0];
+    } while (!s.putllc(words.ls, r.q.gate.ea));
+  }
+
+  void count_down() {
+    bool is_last = false;
+    do {
+      s.getllar(words.ls, r.q.jobs.ea);
+      --words[0];
+      is_last = words[0] == 0 && words[1] == 1;
+    } while (!s.putllc(words.ls, r.q.jobs.ea));
+    if (is_last) close_gate();
+  }
+
+  // False at the end of all batches.
+  bool pass_gate() {
+    dma_get(words.ls, r.q.gate.ea, 16);
+    const std::uint32_t seen = words[0];
+    if (seen == over) return false;
+    if (seen % 2 == 0) return true;
+    s.wait_all(3);  // what double buffering has not waited for
+    std::uint32_t entered = 0;
+    do {
+      s.getllar(words.ls, r.q.gate.ea);
+      entered = ++words[1];
+    } while (!s.putllc(words.ls, r.q.gate.ea));
+    if (entered == r.what.spes) {
+      words[0] = 1;
+      s.putlluc(words.ls, r.q.completion.ea);
+    }
+    do look_again(r.q.gate.ea, 16);
+    while (words[0] == seen);
+    return words[0] != over;
+  }
+
+  void run() {
+    const std::size_t wanted = r.what.is_double_buffered ? 2 : 1;
+    for (;;) {
+      if (inbox.size() < wanted && !checkout() && inbox.empty()) {
+        if (!pass_gate()) return;
+        continue;
+      }
+      r.what.is_double_buffered ? run_double_buffered() : run_plain();
+      inbox.pop_front();
+      count_down();
+    }
+  }
+};
+
+}  // namespace
+
+void work(cell::spe& s, rabbit_run& r) {
+  worker me{s, r};
+  me.inbox_most = static_cast<std::uint32_t>(r.w.number("jack_rabbit.inbox"));
+  me.words = s.allocate<std::uint32_t>(32);
+  me.ready = s.allocate<rabbit_buffer>(1);
+  me.rob = s.allocate<rabbit_buffer>(1);
+  me.program = s.allocate<char>(r.q.program.size);
+  for (unsigned i = 0; i < (r.what.is_double_buffered ? 2u : 1u); ++i)
+    me.places.push_back({s.allocate<char>(object_bytes),
+                         s.allocate<char>(argument_bytes),
+                         {s.allocate<char>(16384), s.allocate<char>(16384)},
+                         i});
+  me.run();
+}
+
+}  // namespace leveret_papers
