@@ -25,6 +25,7 @@ struct calls {
   tpc_calls what;
   cell::machine& m;
   std::vector<side> sides;
+  virtual_time waited{};              // of all SPEs, for arguments
   std::vector<std::uint32_t> ends{};  // of the steps: the number of the first task behind each
 
   // The step of a task, by its number among all.
@@ -105,6 +106,15 @@ struct worker {
       s.putqlluc(end.at(at), mine.ends.at(at), 31);
   }
 
+  // A look that finds nothing is time spent waiting.
+  bool is_there(std::uint32_t task) {
+    if (step_of(task).bytes_in == 0) return true;
+    const virtual_time begin = s.now();
+    if (s.tags_done(1u << slot_of(task)) != 0) return true;
+    c.waited += s.now() - begin;
+    return false;
+  }
+
   void run(std::uint32_t count) {
     std::uint32_t fetched = 0;
     std::uint32_t finished = 0;
@@ -114,8 +124,7 @@ struct worker {
       } else if (fetched == finished) {
         const line f = flag(fetched + 1);
         s.spin(f, f[0], look);
-      } else if (step_of(finished + 1).bytes_in == 0 ||
-                 s.tags_done(1u << slot_of(finished + 1)) != 0) {
+      } else if (is_there(finished + 1)) {
         finish(++finished);
       }
     }
@@ -218,6 +227,9 @@ tpc_outcome run_tpc(world& w, const tpc_calls& what) {
   out.seconds = lev::seconds_of(r.time);
   out.cycles_each = static_cast<double>(m.clock().cycles_in(r.time).count) / c.what.tasks;
   out.bytes_per_second = bytes / out.seconds;
+  virtual_time waits = c.waited;
+  for (const cell::spe_counts& s : r.spes) waits += s.transfer_waits;
+  out.waiting_share = lev::seconds_of(waits) / (out.seconds * what.spes);
   return out;
 }
 

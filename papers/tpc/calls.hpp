@@ -42,6 +42,7 @@ struct tpc_outcome {
   double seconds = 0;
   double cycles_each = 0;       // of a task
   double bytes_per_second = 0;  // in and out
+  double waiting_share = 0;     // of the SPEs' time: for arguments that are not there, or not gone
 };
 
 tpc_outcome run_tpc(world& w, const tpc_calls& what);

@@ -22,7 +22,7 @@ APPLICATIONS = {
     "mandelbrot": ("jack_rabbit", "T3"),
 }
 # Of all constants, when they were frozen. docs/papers/constants.md lists the changes since.
-FROZEN = "7b8129cb7ac894e1"
+FROZEN = "df4053a3e00b9dd1"
 
 
 @dataclass(frozen=True)
