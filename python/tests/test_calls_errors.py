@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -207,3 +208,21 @@ def test_files_whose_replies_never_came_are_dropped() -> None:
         os.close(orphan)
         assert executor.submit(large, 1).result(60)[0] == 1
         assert not files.here and files_of_replies() == 0
+
+
+def test_what_cannot_be_pickled_is_told_apart(pool: ProcessExecutor) -> None:
+    def take(lock: Any, *, at: int = 0) -> Any:
+        return (i for i in range(3))
+
+    lock = threading.Lock()
+    told = str(pool.submit(take, lock, at=5).exception(30))
+    assert re.search(r"take\(<unlocked .*>, at=5\): cannot pickle '_thread.lock' object", told), (
+        told
+    )
+    with pytest.raises(TypeError, match=r"take\(<unlocked .*>\): cannot pickle '_thread.lock'"):
+        list(pool.map(take, [lock]))
+    result = "^the result, of type 'generator': cannot pickle 'generator' object$"
+    with pytest.raises(TypeError, match=result):
+        pool.submit(take, 1).result(30)
+    with pytest.raises(TypeError, match=result):
+        list(pool.map(take, range(4), chunksize=2))

@@ -136,6 +136,25 @@ def odd(n): return n != 0 and even(n - 1)
 def check():
     assert run(same) and run(same) and run(even, 10) and not run(even, 7)
 """,
+    "caches_by_weak_references": """
+import weakref
+@functools.singledispatch
+def kind(x): return "any"
+@kind.register
+def _(x: int): return "int"
+@kind.register
+def _(x: list): return [kind(each) for each in x]
+class Key: pass
+key = Key()
+def sizes(weak, key): return [len(each) for each in weak], weak[0][key], weak[1]["k"] is key
+def check():
+    assert run(kind, [1, ["x"]]) == ["int", ["any"]] == kind([1, ["x"]])
+    assert run(lambda x: kind(x), 1) == "int"
+    assert list(executor.map(kind, [1, "x"])) == ["int", "any"]
+    weak = [weakref.WeakKeyDictionary({key: 5}), weakref.WeakValueDictionary(k=key)]
+    weak.append(weakref.WeakSet([key]))
+    assert run(sizes, weak, key) == ([1, 1, 1], 5, True)
+""",
     "how_much_travels": """
 for i in range(30):  # each class names all others, each of them an object
     exec(f"class C{i}:\\n def f(self): return " + ", ".join(f"C{j}, o{j}" for j in range(30)))

@@ -14,6 +14,7 @@ import tempfile
 import threading
 import types
 import warnings
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -328,7 +329,8 @@ def test_files_are_written_and_folders_removed(tmp_path: Path) -> None:
         folder = tempfile.TemporaryDirectory(dir=tmp_path)
         file = open(tmp_path / "left", "w")  # noqa: SIM115, PTH123
         file.write("all of it")
-        vars(sys)["_leveret_kept"] = (folder, file)
+        gone = threading.Event()
+        vars(sys)["_leveret_kept"] = (folder, file, weakref.proxy(gone))
         return folder.name
 
     with ProcessExecutor(1) as pool:

@@ -22,6 +22,7 @@ from concurrent import futures
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..wire.chunks import Unreadable, outcomes_of
+from ..wire.pickling import say_of_what
 from .failures import BrokenExecutor, unreadable
 from .future import Future
 from .items import AHEAD_ITEMS_MIN, SLICE, Item, Items
@@ -186,6 +187,7 @@ class Mapping:
                     self.part_with(part, 0)
                     part.set_result(([], {}, None))
                 elif part.set_running_or_notify_cancel():
+                    say_of_what(error, call_name(self.fn, part.items[0], {}))
                     part.set_exception(error)
         return None
 

@@ -13,7 +13,7 @@ from typing import Any, Callable
 from .. import _core
 from ..mpi import worker_environment
 from ..runtime import nanoseconds
-from ..wire.pickling import CHUNK, SEEDED
+from ..wire.pickling import CHUNK, SEEDED, say_of_what
 from ..wire.setup import Setup
 from . import streaming
 from .ending import end_all, leave
@@ -30,6 +30,7 @@ from .environment import (
 from .future import Future
 from .items import Items
 from .mapping import Mapping, Part, as_they_come, check_sizes, in_order, time_left
+from .names import call_name
 from .notes import levels
 from .options import DEFAULTS, CallOptions, ExecutorView, awaited, changed, policy
 from .pool import Pool
@@ -167,6 +168,7 @@ class ProcessExecutor(futures.Executor):
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # as the standard library: what cannot be pickled fails
+            say_of_what(error, call_name(fn, *args))
             future.set_running_or_notify_cancel()
             future.set_exception(error)
             return future

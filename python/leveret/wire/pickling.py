@@ -13,6 +13,7 @@ import pickle
 import struct
 import sys
 import types
+import weakref
 import zlib
 from collections import ChainMap
 from typing import Any, Callable, ClassVar
@@ -56,11 +57,28 @@ CHECK = struct.Struct("<I")
 copyreg.pickle(type(_core.version), lambda function: function.__name__)
 
 
+# Caches by weak references, as functools.singledispatch has one: what only they hold is dropped
+# where they arrive.
+_WEAK: dict[type, Callable[[Any], Any]] = {
+    weakref.WeakKeyDictionary: lambda weak: (type(weak), (), None, None, iter(list(weak.items()))),
+    weakref.WeakValueDictionary: lambda weak: (
+        type(weak),
+        (),
+        None,
+        None,
+        iter(list(weak.items())),
+    ),
+    weakref.WeakSet: lambda weak: (type(weak), (list(weak),)),
+}
+
+
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Writes what goes to a worker."""
 
     is_reply = False
-    dispatch_table: ClassVar[Any] = ChainMap(arrays.reducers, cloudpickle.Pickler.dispatch_table)
+    dispatch_table: ClassVar[Any] = ChainMap(
+        arrays.reducers, _WEAK, cloudpickle.Pickler.dispatch_table
+    )
     root: Any = None  # a global that is pickled by itself
 
     def __init__(self, file: Any, needed: spaces.Needed, **options: Any) -> None:
@@ -179,7 +197,20 @@ def dump_result(value: Any) -> tuple[bytes, list[memoryview]]:
     """The same for what a worker gives back."""
     if type(value) in ATOMS:
         return pickle.dumps(value, 5), []
-    return dumps(value, RESULT_BUFFERS_MAX, _ReplyPickler)
+    try:
+        return dumps(value, RESULT_BUFFERS_MAX, _ReplyPickler)
+    except BaseException as error:
+        say_of_what(error, f"the result, of type {type(value).__qualname__!r}")
+        raise
+
+
+def say_of_what(error: BaseException, what: str) -> None:
+    """Has an error of pickle's own say what could not be pickled."""
+    if type(error) not in (TypeError, AttributeError, pickle.PicklingError):
+        return
+    text = error.args[0] if len(error.args) == 1 else None
+    if isinstance(text, str) and "pickle" in text:
+        error.args = (f"{what}: {text}",)
 
 
 def dump_arguments(args: Any) -> tuple[int, bytes, list[memoryview]]:

@@ -22,7 +22,8 @@ def forget() -> None:
 def end() -> None:
     """Runs what calls have registered with atexit, and writes what files still hold."""
     atexit._run_exitfuncs()
-    files = [each for each in gc.get_objects() if isinstance(each, io.IOBase)]
+    # By their types: what is asked for its class may be a proxy, and run code of the program's.
+    files = [each for each in gc.get_objects() if issubclass(type(each), io.IOBase)]
     # Those that write text first: what they hold goes through others.
     files.sort(key=lambda each: not isinstance(each, io.TextIOBase))
     for each in files:
