@@ -226,3 +226,26 @@ def test_what_cannot_be_pickled_is_told_apart(pool: ProcessExecutor) -> None:
         pool.submit(take, 1).result(30)
     with pytest.raises(TypeError, match=result):
         list(pool.map(take, range(4), chunksize=2))
+
+
+class Engine:
+    """As users have it: an executor beside what calls need."""
+
+    def __init__(self, pool: ProcessExecutor) -> None:
+        self.pool = pool
+
+    def step(self, i: int) -> int:
+        return i
+
+    def __repr__(self) -> str:
+        return "<Engine>"
+
+
+def test_executors_and_futures_that_are_sent_along(pool: ProcessExecutor) -> None:
+    told = (
+        r"step\(1\): cannot pickle a leveret.ProcessExecutor, which belongs to this process: leave"
+    )
+    with pytest.raises(TypeError, match=told):
+        list(pool.map(Engine(pool).step, [1, 2]))
+    with pytest.raises(TypeError, match=r"cannot pickle a future, .* send its result\(\)"):
+        pool.submit(abs, pool.submit(abs, -1)).result(30)

@@ -64,6 +64,9 @@ class Future(futures.Future[Any]):
         self.set_running_or_notify_cancel()
         self._invoke_callbacks()
 
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a future, which belongs to this process: send its result()")
+
     def add_done_callback(self, fn: Callable[[futures.Future[Any]], object]) -> None:
         super().add_done_callback(fn)
         call = self._call

@@ -334,6 +334,12 @@ class ProcessExecutor(futures.Executor):
         """Waits for all calls; when the block is left by Ctrl-C, ends those that run."""
         leave(self._pool, error[0] if error else None)
 
+    def __reduce__(self) -> Any:
+        text = (
+            "cannot pickle a leveret.ProcessExecutor, which belongs to this process: leave it out "
+        )
+        raise TypeError(text + "of what is sent (__getstate__ of its owner), or open one there")
+
     def worker_count(self) -> int:
         """Processes that run calls."""
         return self._max_workers
