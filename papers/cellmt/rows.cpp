@@ -204,10 +204,56 @@ constexpr std::array rows{
     row{"T4.16", yield_by_ticks},
 };
 
+constexpr std::array block_sizes{16u, 32u, 64u, 128u, 256u, 512u, 1024u, 2048u, 4096u};
+
+std::vector<line_of_points> by_block_size(world& w, bool is_put_back) {
+  std::vector<line_of_points> lines{
+      {"one buffer", {}}, {"two buffers", {}}, {"3 threads", {}}, {"15 threads", {}}};
+  for (const std::uint32_t bytes : block_sizes) {
+    const double one = rate(w, buffering::single, 1, bytes, 0, is_put_back);
+    const double two = rate(w, buffering::twofold, 1, bytes, 0, is_put_back);
+    const double three = rate(w, buffering::threads, 3, bytes, 0, is_put_back);
+    const double all = rate(w, buffering::threads, threads_for(w, bytes), bytes, 0, is_put_back);
+    std::size_t i = 0;
+    for (const double y : {one, two, three, all})
+      lines[i++].points.push_back({double(bytes), y * 1e-9});
+  }
+  return lines;
+}
+std::vector<line_of_points> reads_by_block_size(world& w) {
+  return by_block_size(w, false);
+}
+std::vector<line_of_points> updates_by_block_size(world& w) {
+  return by_block_size(w, true);
+}
+
+std::vector<line_of_points> aes_by_block_size(world& w) {
+  std::vector<line_of_points> lines{{"one buffer", {}}, {"two buffers", {}}, {"15 threads", {}}};
+  for (const std::uint32_t bytes : {16u, 32u, 64u, 128u, 256u, 512u, 1024u}) {
+    std::size_t i = 0;
+    for (const buffering how : {buffering::single, buffering::twofold, buffering::threads})
+      lines[i++].points.push_back({double(bytes), aes(w, how, bytes) * 1e-9});
+  }
+  return lines;
+}
+
+constexpr std::array figures{
+    figure{"cellmt", "S1 figure 3", "blocks that are read, sixteen SPEs", "bytes of a block",
+           "GB/s", reads_by_block_size},
+    figure{"cellmt", "S1 figures 5 to 7", "blocks that are read and written, sixteen SPEs",
+           "bytes of a block", "GB/s", updates_by_block_size},
+    figure{"cellmt", "S1 figure 10", "AES, sixteen SPEs", "bytes of a block", "GB/s",
+           aes_by_block_size},
+};
+
 }  // namespace
 
 std::span<const row> cellmt_rows() {
   return rows;
+}
+
+std::span<const figure> cellmt_figures() {
+  return figures;
 }
 
 }  // namespace leveret_papers

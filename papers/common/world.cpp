@@ -103,6 +103,28 @@ std::vector<row> all_rows() {
   return all;
 }
 
+std::vector<figure> all_figures() {
+  std::vector<figure> all;
+  for (const auto some :
+       {jack_rabbit_figures(), cellmt_figures(), tpc_figures(), gcell_figures(), sled_figures()})
+    all.insert(all.end(), some.begin(), some.end());
+  return all;
+}
+
+std::vector<line_of_points> look_at_figure(const std::string& id) {
+  std::vector<std::string> names;
+  for (const figure& f : all_figures()) {
+    names.emplace_back(f.id);
+    if (id != f.id) continue;
+    world w;
+    return f.look(w);
+  }
+  const std::string near = lev::nearest_name(id, names);
+  throw cell::error(
+      cell::error_kind::bad_call,
+      "there is no figure '" + id + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
+}
+
 const row* find_row(const std::string& id) {
   for (const auto rows : papers_of_rows())
     for (const row& r : rows)

@@ -90,10 +90,29 @@ constexpr std::array rows{
     row{"T7.6", aligned_over_not},
 };
 
+std::vector<line_of_points> speed_ups(world& w) {
+  std::vector<line_of_points> lines;
+  for (const double us : {10.0, 50.0, 100.0, 200.0, 500.0}) {
+    lines.push_back({std::to_string(static_cast<int>(us)) + " us", {}});
+    for (const unsigned spes : {1u, 2u, 4u, 6u, 8u, 10u, 12u, 14u, 16u})
+      lines.back().points.push_back({double(spes), spes * of_qs21(w, spes, us)});
+  }
+  return lines;
+}
+
+constexpr std::array figures{
+    figure{"gcell", "S4 figure 2", "speed-up by the length of a job, QS21", "SPEs", "speed-up",
+           speed_ups},
+};
+
 }  // namespace
 
 std::span<const row> gcell_rows() {
   return rows;
+}
+
+std::span<const figure> gcell_figures() {
+  return figures;
 }
 
 }  // namespace leveret_papers

@@ -225,10 +225,28 @@ constexpr std::array all{
     row{"T8.3", values_are_equal},
 };
 
+std::vector<line_of_points> frames_by_tasks(world& w) {
+  std::vector<line_of_points> lines{{"with the dicer", {}}, {"without dicer", {}}};
+  for (const unsigned tasks : {1u, 6u, 12u, 24u, 40u, 64u, 96u, 128u, 160u, 200u, 256u}) {
+    lines[0].points.push_back({double(tasks), frames_seconds(w, tasks, true)});
+    lines[1].points.push_back({double(tasks), frames_seconds(w, tasks, false)});
+  }
+  return lines;
+}
+
+constexpr std::array figures{
+    figure{"jack_rabbit", "S0 figure 5.7", "1000 frames of the Mandelbrot set, six SPEs", "tasks",
+           "seconds", frames_by_tasks},
+};
+
 }  // namespace
 
 std::span<const row> jack_rabbit_rows() {
   return all;
+}
+
+std::span<const figure> jack_rabbit_figures() {
+  return figures;
 }
 
 }  // namespace leveret_papers

@@ -174,10 +174,46 @@ constexpr std::array rows{
     row{"T6.14", spread_of_passes},
 };
 
+std::vector<line_of_points> idle_by_length(world& w) {
+  std::vector<line_of_points> lines{
+      {"YNR", {}}, {"SLED", {}}, {"SLED, polling in the kernel", {}}, {"interrupt mailbox", {}}};
+  for (const double us : {5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 100.0, 200.0, 300.0}) {
+    std::size_t i = 0;
+    for (const waiting how :
+         {waiting::yield, waiting::sled, waiting::sled_in_kernel, waiting::interrupt})
+      lines[i++].points.push_back({us, idle_us(w, {how, us})});
+  }
+  return lines;
+}
+
+std::vector<line_of_points> idle_by_passes(world& w) {
+  std::vector<line_of_points> lines{{"in the process", {}}, {"in the kernel", {}}};
+  for (const unsigned passes : {10u, 25u, 50u, 75u, 100u, 200u, 400u}) {
+    std::size_t i = 0;
+    for (const waiting how : {waiting::sled, waiting::sled_in_kernel}) {
+      offloads o{how, 100};
+      o.passes = passes;
+      lines[i++].points.push_back({double(passes), idle_us(w, o)});
+    }
+  }
+  return lines;
+}
+
+constexpr std::array figures{
+    figure{"sled", "S3 figure 7", "idle time of an SPE for each task", "us of a task", "us",
+           idle_by_length},
+    figure{"sled", "S3 figure 10", "idle time with SLED, tasks of 100 us", "passes", "us",
+           idle_by_passes},
+};
+
 }  // namespace
 
 std::span<const row> sled_rows() {
   return rows;
+}
+
+std::span<const figure> sled_figures() {
+  return figures;
 }
 
 }  // namespace leveret_papers

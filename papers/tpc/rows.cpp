@@ -274,10 +274,52 @@ constexpr std::array rows{
     row{"T8.4", order_of_ways},
 };
 
+std::vector<line_of_points> rates_by_spes(world& w) {
+  std::vector<line_of_points> lines;
+  for (const std::uint32_t bytes : {1024u, 4096u, 8192u, 16384u}) {
+    lines.push_back({std::to_string(bytes) + " bytes", {}});
+    for (unsigned spes = 1; spes <= 6; ++spes)
+      lines.back().points.push_back(
+          {double(spes), flow(w, spes, 4, bytes).bytes_per_second * 1e-9});
+  }
+  return lines;
+}
+
+std::vector<line_of_points> null_tasks_by_spes(world& w) {
+  std::vector<line_of_points> lines;
+  for (const unsigned queue : {1u, 2u, 4u, 8u}) {
+    lines.push_back({std::to_string(queue) + " slots", {}});
+    for (unsigned spes = 1; spes <= 6; ++spes)
+      lines.back().points.push_back({double(spes), flow(w, spes, queue, 0).cycles_each});
+  }
+  return lines;
+}
+
+std::vector<line_of_points> lu_by_spes(world& w) {
+  std::vector<line_of_points> lines;
+  for (const unsigned block : {16u, 64u}) {
+    lines.push_back({"blocks of " + std::to_string(block), {}});
+    for (const unsigned spes : {1u, 2u, 4u, 6u})
+      lines.back().points.push_back({double(spes), lu_seconds(w, spes, block)});
+  }
+  return lines;
+}
+
+constexpr std::array figures{
+    figure{"tpc", "S2 figure 2 data", "throughput of tasks with one argument, four slots", "SPEs",
+           "GB/s", rates_by_spes},
+    figure{"tpc", "S2 figure 2 null", "time of a null task", "SPEs", "cycles", null_tasks_by_spes},
+    figure{"tpc", "S2 figure 3", "LU of 4096 x 4096", "SPEs", "seconds", lu_by_spes},
+};
+
 }  // namespace
 
 std::span<const row> tpc_rows() {
   return rows;
+}
+
+std::span<const figure> tpc_figures() {
+  return figures;
 }
 
 }  // namespace leveret_papers

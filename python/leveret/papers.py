@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from . import _core
-from .records import PaperConstantDict
+from .records import PaperConstantDict, PaperFigureDict
 
 ROLES = ("prediction", "calibration", "exact", "shape", "conflict")
 # What `leveret repro` knows by name beside the papers: (paper, the first row's name).
@@ -111,6 +111,46 @@ def simulate(
     return Outcome(
         row, got["value"], got["seconds"], got["events"], got["hash"], tuple(got["read"])
     )
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A figure like one of a paper's: its lines, each with points (x, y)."""
+
+    id: str
+    title: str
+    x: str
+    y: str
+    lines: Mapping[str, Sequence[tuple[float, float]]]
+
+
+def figures() -> list[PaperFigureDict]:
+    """Which figures can be simulated."""
+    return _core.paper_figures()
+
+
+def curves(figure: PaperFigureDict) -> Curves:
+    """A figure, simulated. Takes up to some seconds. ValueError for one that is not there."""
+    lines = _core.paper_look(figure["id"])
+    return Curves(figure["id"], figure["title"], figure["x"], figure["y"], lines)
+
+
+def lu_curves(outcomes: Sequence[Outcome]) -> list[Curves]:
+    """Jack Rabbit's figures 5.2 to 5.5, of rows that were simulated: by SPEs, and as printed."""
+    found = []
+    for number, kilo in enumerate((4, 3, 2, 1), start=2):
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for each in outcomes:
+            words = each.row.id.split(" ")
+            if words[0] not in ("T1.1", "T1.2") or words[1] != f"{kilo}k":
+                continue
+            mode = "one buffer" if words[2] == "plain" else "two buffers"
+            lines.setdefault(mode, []).append((float(words[3]), each.value))
+            lines.setdefault(f"{mode}, printed", []).append((float(words[3]), each.row.printed))
+        if lines:
+            title = f"LU by columns, {kilo * 1024} x {kilo * 1024}"
+            found.append(Curves(f"S0 figure 5.{number}", title, "SPEs", "seconds", lines))
+    return found
 
 
 def constants() -> list[PaperConstantDict]:

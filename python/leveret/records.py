@@ -161,6 +161,16 @@ class PaperOutcomeDict(TypedDict):
     read: list[str]
 
 
+class PaperFigureDict(TypedDict):
+    """A figure like one of a paper's. id: as "S1 figure 3". x, y: what the axes are."""
+
+    paper: str
+    id: str
+    title: str
+    x: str
+    y: str
+
+
 class PaperConstantDict(TypedDict):
     """A number of a machine file, or of the costs of the papers' software."""
 

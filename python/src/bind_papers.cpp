@@ -58,6 +58,41 @@ nb::dict simulate(const std::string& id, const std::map<std::string, double>& ch
   return d;
 }
 
+nb::list figures() {
+  nb::list all;
+  for (const leveret_papers::figure& f : leveret_papers::all_figures()) {
+    nb::dict d;
+    d["paper"] = f.paper;
+    d["id"] = f.id;
+    d["title"] = f.title;
+    d["x"] = f.x;
+    d["y"] = f.y;
+    all.append(d);
+  }
+  return all;
+}
+
+nb::dict look_at(const std::string& id) {
+  std::vector<leveret_papers::line_of_points> lines;
+  std::string wrong;
+  {
+    const nb::gil_scoped_release released;
+    try {
+      lines = leveret_papers::look_at_figure(id);
+    } catch (const lev::cell::error& e) {
+      wrong = e.what();
+    }
+  }
+  if (!wrong.empty()) throw nb::value_error(wrong.c_str());
+  nb::dict found;
+  for (const leveret_papers::line_of_points& l : lines) {
+    nb::list points;
+    for (const leveret_papers::point& p : l.points) points.append(nb::make_tuple(p.x, p.y));
+    found[l.name.c_str()] = points;
+  }
+  return found;
+}
+
 nb::dict constant(const std::string& file, const std::string& name, double value,
                   const std::string& unit, const std::string& source, const std::string& from,
                   const std::string& calibrated_on) {
@@ -89,6 +124,11 @@ nb::list constants() {
 void bind_papers(nb::module_& m) {
   m.def("paper_rows", &rows, nb::sig("def paper_rows() -> list[PaperRowDict]"),
         "The rows of the papers' results, in order: what was printed, and the band.");
+  m.def("paper_figures", &figures, nb::sig("def paper_figures() -> list[PaperFigureDict]"),
+        "Figures like the papers': which there are.");
+  m.def("paper_look", &look_at, nb::arg("id"),
+        nb::sig("def paper_look(id: str) -> dict[str, list[tuple[float, float]]]"),
+        "The lines of a figure, simulated.");
   m.def(
       "paper_simulate", &simulate, nb::arg("id"), nb::arg("changed"), nb::arg("full"),
       nb::sig("def paper_simulate(id: str, changed: dict[str, float], full: bool) -> "

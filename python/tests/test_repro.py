@@ -94,6 +94,28 @@ def test_reports_are_written(tmp_path: Path) -> None:
     page = (tmp_path / "out" / "results.html").read_text()
     assert "results.png" in page and "T5.10" in page and 'class="out"' in page
     assert (tmp_path / "out" / "results.png").stat().st_size > 1000
+    figures = json.loads((tmp_path / "out" / "figures.json").read_text())
+    assert set(figures) == {"S2 figure 2 data", "S2 figure 2 null", "S2 figure 3"}
+    for name in figures:
+        picture = name.replace(" ", "-") + ".png"
+        assert (tmp_path / "out" / picture).stat().st_size > 1000 and picture in page
+    assert [x for x, _ in figures["S2 figure 3"]["blocks of 64"]] == [1, 2, 4, 6]
+
+
+def test_figures_of_lu_have_what_was_printed(outcomes: list[papers.Outcome]) -> None:
+    found = papers.lu_curves(outcomes)
+    assert [each.id for each in found] == [f"S0 figure 5.{n}" for n in (2, 3, 4, 5)]
+    assert found[0].lines["two buffers, printed"][5] == (6, 58.89)
+    for each in found:
+        assert [[x for x, _ in points] for points in each.lines.values()] == [
+            [1, 2, 3, 4, 5, 6]
+        ] * 4
+
+
+def test_a_figure_that_is_not_there_names_the_nearest() -> None:
+    figure = {**papers.figures()[0], "id": "S4 figure 22"}
+    with pytest.raises(ValueError, match="did you mean 'S4 figure 2'"):
+        papers.curves(figure)  # type: ignore[arg-type]
 
 
 def test_changed_constants_are_told_and_fail(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,11 +71,38 @@ struct row {
   double (*simulate)(world&);
 };
 
+// A figure like one of a paper's: lines over x. `look` simulates them.
+struct point {
+  double x = 0;
+  double y = 0;
+};
+struct line_of_points {
+  std::string name;
+  std::vector<point> points;
+};
+struct figure {
+  const char* paper;
+  const char* id;  // as "S1 figure 4"
+  const char* title;
+  const char* x;
+  const char* y;
+  std::vector<line_of_points> (*look)(world&);
+};
+
 std::span<const row> jack_rabbit_rows();
 std::span<const row> cellmt_rows();
 std::span<const row> tpc_rows();
 std::span<const row> gcell_rows();
 std::span<const row> sled_rows();
+
+std::span<const figure> jack_rabbit_figures();
+std::span<const figure> cellmt_figures();
+std::span<const figure> tpc_figures();
+std::span<const figure> gcell_figures();
+std::span<const figure> sled_figures();
+// All of them. Throws cell::error (bad_call) for a figure that is not there.
+std::vector<figure> all_figures();
+std::vector<line_of_points> look_at_figure(const std::string& id);
 
 // All rows, in the order of the papers' tables; null when there is none of that name.
 std::vector<row> all_rows();

@@ -50,6 +50,22 @@ def _run(chosen: Sequence[papers.Row], quiet: bool, full: bool) -> list[papers.O
     return outcomes
 
 
+def _figures(outcomes: Sequence[papers.Outcome], quiet: bool) -> list[papers.Curves]:
+    """The figures of the papers whose rows were simulated."""
+    from rich.progress import Progress
+
+    shown = {each.row.paper for each in outcomes}
+    chosen = [each for each in papers.figures() if each["paper"] in shown]
+    found = papers.lu_curves(outcomes)
+    with Progress(console=notes(), transient=True, disable=quiet) as progress:
+        bar = progress.add_task("figures", total=len(chosen))
+        for each in chosen:
+            progress.update(bar, description=f"{each['id']}: {each['title']}"[:70])
+            found.append(papers.curves(each))
+            progress.advance(bar)
+    return found
+
+
 def _as_json(outcomes: Sequence[papers.Outcome], moved: report.Sensitivities) -> dict[str, Any]:
     good, count = report.share_in_band(outcomes)
     return {
@@ -124,8 +140,10 @@ def repro(
             for each in outcomes:
                 if each.row.role == "prediction":
                     moved[each.row.id] = papers.sensitivity(each)
+        # Figures belong to whole tables.
+        figures = _figures(outcomes, as_json) if out is not None and row is None else []
     if out is not None:
-        report.write(outcomes, moved, out, draws=not is_missing("matplotlib"))
+        report.write(outcomes, moved, out, not is_missing("matplotlib"), figures)
     print_json(_as_json(outcomes, moved)) if as_json else _print(outcomes, moved)
     if report.changed_note():
         stop(FAILED, report.changed_note())

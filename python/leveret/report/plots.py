@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 
-from ..papers import Outcome
+from ..papers import Curves, Outcome
 
 
 def save_mandelbrot(counts: npt.NDArray[np.uint16], iterations: int, path: Path) -> None:
@@ -169,6 +169,30 @@ def save_bench(report: dict[str, Any], path: Path) -> None:
     if save is None:
         raise ValueError(f"the bench {report.get('bench')} has no plot")
     save(report, path)
+
+
+def save_curves(curves: Curves, path: Path) -> None:
+    """Lines with their points; what was printed dashed. Wide ranges of x are logarithmic."""
+    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    axes = figure.subplots()
+    colours: dict[str, Any] = {}
+    for name, points in curves.lines.items():
+        of = name.removesuffix(", printed")
+        style = "--" if of != name else "-"
+        xs, ys = [x for x, _ in points], [y for _, y in points]
+        (drawn,) = axes.plot(xs, ys, style, marker="o", markersize=3.5, color=colours.get(of))
+        drawn.set_label(name)
+        colours.setdefault(of, drawn.get_color())
+    all_x = [x for points in curves.lines.values() for x, _ in points]
+    if max(all_x) > 32 * min(all_x):
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(curves.x)
+    axes.set_ylabel(curves.y)
+    axes.set_title(f"{curves.id}: {curves.title}", fontsize=10)
+    axes.legend(fontsize=8)
+    figure.savefig(path, dpi=110)
 
 
 def save_bands(outcomes: Sequence[Outcome], path: Path) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import html
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from .. import papers
-from ..papers import Outcome
+from ..papers import Curves, Outcome
 from ..records import PaperConstantDict
 
 TITLES = {
@@ -183,7 +184,12 @@ table{border-collapse:collapse;margin:1em 0}td,th{border-bottom:1px solid #ccc;p
 text-align:left;vertical-align:top}.out{color:#b00020;font-weight:bold}"""
 
 
-def page(outcomes: Sequence[Outcome], moved: Sensitivities, picture: str) -> str:
+def page(
+    outcomes: Sequence[Outcome],
+    moved: Sensitivities,
+    picture: str,
+    drawn: Sequence[tuple[Curves, str]] = (),
+) -> str:
     """The same as one HTML page."""
     parts = ["<!doctype html><meta charset=utf-8><title>The papers' results</title>"]
     parts.append(f"<style>{_STYLE}</style><h1>The papers' results</h1>")
@@ -199,17 +205,35 @@ def page(outcomes: Sequence[Outcome], moved: Sensitivities, picture: str) -> str
             inside = "".join(f"<td>{html.escape(word)}</td>" for word in line)
             parts.append(f"<tr{mark}>{inside}")
         parts.append("</table>")
+    if drawn:
+        parts.append("<h2>Figures like the papers'</h2>")
+    for curves, name in drawn:
+        text = html.escape(f"{curves.id}: {curves.title}", quote=True)
+        parts.append(f'<img src="{name}" alt="{text}" width="640">')
     return "\n".join(parts) + "\n"
 
 
-def write(outcomes: Sequence[Outcome], moved: Sensitivities, folder: Path, draws: bool) -> None:
-    """results.md, results.html and, when it can be drawn, results.png into a folder."""
+def write(
+    outcomes: Sequence[Outcome],
+    moved: Sensitivities,
+    folder: Path,
+    draws: bool,
+    figures: Sequence[Curves] = (),
+) -> None:
+    """results.md, results.html, the figures' points, and pictures when they can be drawn."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.md").write_text(markdown(outcomes, moved), encoding="utf-8")
+    points = {each.id: dict(each.lines) for each in figures}
+    (folder / "figures.json").write_text(json.dumps(points, indent=1) + "\n", encoding="utf-8")
     picture = ""
+    drawn = []
     if draws:
-        from .plots import save_bands
+        from .plots import save_bands, save_curves
 
         picture = "results.png"
         save_bands(outcomes, folder / picture)
-    (folder / "results.html").write_text(page(outcomes, moved, picture), encoding="utf-8")
+        for each in figures:
+            name = each.id.replace(" ", "-").replace(".", "-") + ".png"
+            save_curves(each, folder / name)
+            drawn.append((each, name))
+    (folder / "results.html").write_text(page(outcomes, moved, picture, drawn), encoding="utf-8")
