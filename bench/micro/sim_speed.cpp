@@ -1,6 +1,6 @@
 // sim-speed: events of a simulated Cell in a second of this computer. Every SPE gets lines with two
 // buffers and computes on each; an event is a change of what goes on: an actor's wait that ends, a
-// transfer that does.
+// transfer that does. And how long a row of the papers takes, where they were built.
 #include "registry.hpp"
 #include "timing.hpp"
 
@@ -8,11 +8,19 @@
 
 #include <functional>
 
+#ifdef LEV_BENCH_PAPERS
+#include <leveret_papers/expected.hpp>
+#endif
+
 namespace bench {
 namespace {
 
 constexpr figure_spec events_16{"events_16", "events/s", ">= 8e6"};
 constexpr figure_spec events_1024{"events_1024", "events/s", ">= 2e6"};
+#ifdef LEV_BENCH_PAPERS
+// Jack Rabbit's LU of 4096 columns on six SPEs, four of its outer steps for all.
+constexpr figure_spec lu4k{"lu4k_seconds", "s", "<= 60"};
+#endif
 
 void stream(lev::cell::spe& s, const lev::cell::array<char>& lines, unsigned count) {
   const lev::cell::local<char> buffers[] = {s.allocate<char>(128), s.allocate<char>(128)};
@@ -46,6 +54,11 @@ void sim_speed(const settings& how, report& figures) {
                                                 [&] { return events_per_second(1024, blocks); }});
   figures.add(events_16, rounds[0]);
   figures.add(events_1024, rounds[1]);
+#ifdef LEV_BENCH_PAPERS
+  figures.add(lu4k, interleave(how.rounds(), {[] {
+                                 return leveret_papers::simulate_row("T1.1 4k plain 6").seconds;
+                               }})[0]);
+#endif
 }
 
 }  // namespace bench
