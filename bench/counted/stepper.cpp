@@ -9,8 +9,8 @@
 //
 // Nobody polls while it is stepped: the worker has its second task, and the host its ends.
 #include "counted/cases.hpp"
+#include "remote/remote_crew.hpp"
 #include "runtime/core.hpp"
-#include "worker/await_ends.hpp"
 
 #include <leveret/leveret.hpp>
 #include <leveret/shared.hpp>
@@ -64,7 +64,9 @@ void stop_here() {
   lev::shared_array<int> number(1);
   runtime.submit(number_of, number).wait();
   auto& core = *runtime.core();
-  const lev::watching nobody_else(core, *lev::detail::here(core));
+  auto& crew = static_cast<lev::remote_crew&>(*core.crew);
+  crew.remote->watch();  // so that no end is told to the service
+  crew.tender_of(*lev::detail::here(core)).is_watching = true;
   tell(worker_is, number.data()[0]);
   for (unsigned i = 0; i < rounds; ++i) {
     lev::ticket tickets[2];

@@ -15,8 +15,11 @@
 
 #include <leveret/runtime.hpp>
 
+#include "store/arena.hpp"
 #include "sync/env.hpp"
 #include "sync/futex.hpp"
+
+#include <cstdlib>
 
 namespace lev {
 
@@ -26,7 +29,6 @@ struct capability {
   bool async_copies;  // get and put proceed while the worker runs: staging ahead pays
   bool virtual_time;  // now_ns() is simulated, and cost() is to be told
   bool many_hosts;    // more than one host thread may call in
-  bool remote;        // tasks run in other processes: see remote_workers
 };
 
 // A task on its way to a worker in another process. Addresses mean the same there as here.
@@ -58,16 +60,19 @@ enum class chaos_step : std::uint32_t {
 // The death of a worker, confirmed by the kernel.
 struct remote_death {
   std::uint32_t worker = 0;
-  int how = 0;               // as waitpid() says; -1 when nobody could tell
-  std::uint32_t step = 0;    // where config::chaos killed it; 0: it was something else
-  bool had_work = false;     // it had begun a task, some time in its life
-  bool was_ordered = false;  // kill() was called for it
+  int how = 0;                // as waitpid() says, for config::on_death; -1: nobody could tell
+  char text[48] = "";         // the same in words: "signal 11 (SIGSEGV)"
+  int task_code = 0;          // of the task that it ended: the signal, negative, or the exit code
+  bool is_violation = false;  // it asked for what it may not have, and would ask again
+  std::uint32_t step = 0;     // where config::chaos killed it; 0: it was something else
+  bool had_work = false;      // it had begun a task, some time in its life
+  bool was_ordered = false;   // kill() was called for it
 };
 
 // remote_workers: workers in other processes. Each has a line of tasks that were posted to it,
 // which it runs in order. Calls for one worker come from one caller at a time, unless they say
 // otherwise; who that is, and what becomes of the tasks, is the pipeline's business
-// (worker/tend.cpp).
+// (remote/tend.cpp).
 class remote_workers {
  public:
   // open() starts the processes; false leaves machine::why_not(). Before machine::start().
@@ -168,6 +173,12 @@ class machine {
   // A local store for one participant; null when memory is short.
   virtual void* open_store(std::size_t bytes) noexcept = 0;
   virtual void close_store(void* store, std::size_t bytes) noexcept = 0;
+  // Memory for one task that finds no room in its store, aligned as all in there; null when memory
+  // is short. `bytes` is a multiple of that alignment.
+  virtual void* open_spill(std::size_t bytes) noexcept {
+    return std::aligned_alloc(arena::alignment, bytes);
+  }
+  virtual void close_spill(void* spill) noexcept { std::free(spill); }
 
   // The copy engine. get() packs the rows of `remote` into `local`; put() is the way back. A
   // transfer is over when wait_tag() of its tag returned; tags are small numbers chosen by the

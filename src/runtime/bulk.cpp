@@ -18,7 +18,7 @@ class bulk {
   bool add(draft d, refusal* why) noexcept {
     std::uint8_t flags = task_detached | task_is_piece;
     draft_facts facts;
-    if (!validate(d, &facts, why) || !check_remote(core_, d, facts, why)) return false;
+    if (!validate(d, &facts, why) || !check_crew(core_, d, facts, why)) return false;
     if (facts.is_sliced && d.grain == 0) choose_grain(core_, d, &flags);
     if (has_size(core_, facts) && !check_size(core_, d, facts, &flags, why)) return false;
     std::uint32_t task = core_.pool.try_take(self_.free_slots);
@@ -45,7 +45,7 @@ class bulk {
   void flush() noexcept {
     if (count_ == 0) return;
     self_.counters.submitted.add(count_);
-    if (self_.running == nullptr || core_.remote != nullptr) {
+    if (self_.running == nullptr || self_.running->task == no_slot) {
       while (!core_.sched.ready().try_push_all(batch_, count_)) real_env::pause();
     } else {
       // A task's own: it runs them on top of itself, the first one first.
@@ -54,8 +54,7 @@ class bulk {
       }
     }
     count_ = 0;
-    if (core_.remote != nullptr) return post_ready(core_, self_);
-    ring(core_, self_.index + 1);
+    ring(core_, self_);
   }
 
  private:
@@ -156,7 +155,7 @@ procedure_id loop_procedure() {
 // In a task that is too deep to wait, or when all tickets are in use, the caller runs the whole
 // loop: that needs neither.
 void run_loop(core* c, range r, std::uint32_t grain, void (*run)(void*, range), void* context) {
-  if (c->remote != nullptr) {
+  if (!c->crew->can_do_closures()) {
     throw error(status::not_supported, -1,
                 "parallel_for: a loop's body refers to this process's memory, and the workers are "
                 "other processes; submit a procedure with a lev::range instead");

@@ -1,9 +1,9 @@
 // cancel and end: what becomes of a task that is not wanted any more. Both mark its state word,
-// which whoever has the task looks at: the one who takes it from a queue, tends the line that it is
-// in (worker/tend.cpp), or ends worker processes (worker/attend.cpp).
+// which the holder of the task looks at: the participant that takes it from a queue, tends the line
+// that it is in (remote/tend.cpp), or ends worker processes (remote/attend.cpp).
 #include "runtime/core.hpp"
 #include "runtime/wait.hpp"
-#include "worker/tend.hpp"
+#include "worker/crew.hpp"
 
 namespace lev::detail {
 
@@ -12,8 +12,8 @@ status cancel(core* c, std::uint64_t id) noexcept {
   if (c->why_absent != nullptr) return status::closed;
   task_state<>& state = c->pool.at(ticket_task(id)).state;
   if (state.announce(ticket_generation(id), state_bits::cancel_asked)) {
-    participant* self = c->remote == nullptr ? nullptr : here(*c);
-    if (self != nullptr) cancel_posted(*c, *self);
+    participant* self = c->crew->holds_tasks() ? here(*c) : nullptr;
+    if (self != nullptr) c->crew->recall(*self);
     return status::ok;
   }
   return state.peek(ticket_generation(id)) == status::stale_ticket ? status::stale_ticket
@@ -27,9 +27,8 @@ status end(core* c, std::uint64_t id) noexcept {
   if (!state.announce(ticket_generation(id), state_bits::end_asked))
     return state.peek(ticket_generation(id)) == status::stale_ticket ? status::stale_ticket
                                                                      : status::too_late;
-  if (c->remote == nullptr) return status::not_supported;
-  end_posted(*c);
-  if (participant* self = here(*c); self != nullptr) cancel_posted(*c, *self);
+  if (!c->crew->end_running(false)) return status::not_supported;
+  if (participant* self = here(*c); self != nullptr) c->crew->recall(*self);
   return status::ok;
 }
 

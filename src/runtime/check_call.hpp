@@ -1,4 +1,4 @@
-// What is checked of a task that its arguments alone do not tell: workers of another process,
+// What is checked of a task that its arguments alone do not tell: what only some crews can do,
 // tickets, mutexes. The arguments are validate()'s (task/validate.hpp).
 #ifndef LEVERET_RUNTIME_CHECK_CALL_HPP
 #define LEVERET_RUNTIME_CHECK_CALL_HPP
@@ -9,30 +9,15 @@
 
 namespace lev::detail {
 
-// Whether the workers of another process can find the procedure and what it is called with.
-inline bool check_remote(core& c, const draft& d, const draft_facts& facts, refusal* why) noexcept {
-  if (c.remote == nullptr) return true;
-  if (facts.is_far) {
-    return refuse(
-        why, status::not_supported, -1,
-        "tasks of worker processes cannot get far memory themselves; declare what the task "
-        "reads as lev::in, or take the machine threads");
-  }
-  if (c.is_down.load(memory_order_relaxed) != 0) {
-    return refuse(why, status::pool_down, -1,
-                  "worker processes die as soon as they start; see what they print, and open a new "
-                  "runtime");
-  }
-  const char* reason = c.remote->can_run(d.procedure);
-  return reason == nullptr || refuse(why, status::not_supported, -1,
-                                     "procedure '%.60s' cannot run in a worker process: %s",
-                                     procedure_name(d.procedure), reason);
+// Whether those who get the tasks done can do this one.
+inline bool check_crew(core& c, const draft& d, const draft_facts& facts, refusal* why) noexcept {
+  return !c.asks_crew || c.crew->can_do(d, facts, why);
 }
 
 // What a task asks for in place of the runtime's settings.
 inline bool check_limits(const core& c, std::uint64_t task_ns_max, std::uint32_t max_attempts,
                          refusal* why) noexcept {
-  if (task_ns_max != 0 && task_ns_max != no_time_limit && c.remote == nullptr) {
+  if (task_ns_max != 0 && task_ns_max != no_time_limit && !c.crew->has_time_limits()) {
     return refuse(why, status::not_supported, -1,
                   "task_ns_max(): a task of the machine %s cannot be ended while it runs; take the "
                   "machine processes, or no time limit",

@@ -15,7 +15,6 @@
 #include "runtime/open.hpp"
 #include "runtime/wait.hpp"
 #include "worker/contexts.hpp"
-#include "worker/tend.hpp"
 
 namespace lev::detail {
 
@@ -44,7 +43,7 @@ status close_within(core* c, std::int64_t timeout_ns, bool cancel_waiting) noexc
   real_env::heavy_fence();
   if (cancel_waiting) {
     c->cancelling.store(1, memory_order_relaxed);
-    if (c->remote != nullptr) cancel_posted(*c, *self);
+    c->crew->recall(*self);
   }
   c->phase_open.store(0, memory_order_relaxed);
   if (!wait_quiescent(*c, *self, deadline_after(*c, timeout_ns))) return status::timed_out;
@@ -56,9 +55,7 @@ status close_by_force(core* c, std::int64_t timeout_ns) noexcept {
   // Deaths are told within milliseconds, but a process in a call of the kernel may be late.
   constexpr std::int64_t grace_ns = 10'000'000'000;
   const status s = close_within(c, timeout_ns, true);
-  if (s != status::timed_out || c->remote == nullptr) return s;
-  c->ends_all.store(1, memory_order_relaxed);
-  end_posted(*c);
+  if (s != status::timed_out || !c->crew->end_running(true)) return s;
   return close_within(c, grace_ns, true);
 }
 
@@ -78,8 +75,7 @@ void close(core* c) noexcept {
     participant& p = c->people[i];
     LEV_DCHECK(is_at_rest(p) && p.box.looks_empty());
     close_contexts(p);
-    if (p.store != nullptr && c->remote == nullptr)
-      c->place->close_store(p.store, c->settings.local_store_bytes);
+    if (p.store != nullptr) c->place->close_store(p.store, c->settings.local_store_bytes);
   }
   announce_close(*c);
   delete c;

@@ -3,8 +3,9 @@
 #ifndef LEVERET_RUNTIME_CORE_HPP
 #define LEVERET_RUNTIME_CORE_HPP
 
+#include "worker/crew.hpp"
 #include "worker/engine.hpp"
-#include "worker/worker.hpp"
+#include "worker/serve.hpp"
 
 #include <unistd.h>
 
@@ -27,7 +28,7 @@ struct core : engine {
   std::unique_ptr<data_hint[]> hints;
   std::unique_ptr<job[]> frames;
   std::unique_ptr<kept_event[]> events;
-  std::unique_ptr<remote_line[]> remote_lines;
+  std::unique_ptr<lev::crew> crew_owner;
   const char* machine_name = "";
   bool is_started = false;
   bool is_closed = false;
@@ -74,13 +75,6 @@ constexpr std::uint32_t ticket_generation(std::uint64_t id) noexcept {
 
 // Whether `id` can be a ticket of this runtime: ok, or bad_ticket.
 status check_ticket(const core* c, std::uint64_t id) noexcept;
-
-constexpr bool helps(const core& c) noexcept {
-  return c.settings.wait == wait_policy::help;
-}
-
-// A point in time `timeout_ns` from now.
-std::uint64_t deadline_after(core& c, std::int64_t timeout_ns) noexcept;
 
 }  // namespace lev::detail
 

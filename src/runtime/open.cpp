@@ -2,8 +2,8 @@
 #include "runtime/open.hpp"
 
 #include "base/numbers.hpp"
+#include "remote/remote_crew.hpp"
 #include "share/role.hpp"
-#include "share/zone.hpp"
 
 #include <cctype>
 #include <cstdio>
@@ -174,7 +174,7 @@ void open_people(core& c) {
   const bool frames = c.caps.async_copies && c.depth > 1;
   const std::size_t frames_each = frames_of(c);
   if (frames) c.frames.reset(new job[frames_each * c.people_count]);
-  if (c.depth > 1 && !c.caps.remote)
+  if (c.depth > 1 && c.has_contexts)
     c.hints.reset(new data_hint[std::size_t{inbox_capacity} * c.people_count]);
   // up to the first host thread
   const std::size_t traced = c.settings.trace_events == 0 ? 0 : c.first_host + 1;
@@ -202,42 +202,6 @@ void open_people(core& c) {
   c.people_used.store(c.first_host, memory_order_relaxed);
   c.bell.open(c.flags.get(), c.people_count);
   c.hosts_by_core.open(c.people_count - c.first_host);
-}
-
-// Where memory arguments are used. A worker in another process reaches shared memory only.
-copy_rule copies_on(const capability& caps, const config& settings) {
-  const staging how = settings.staging;
-  copy_rule rule;
-  rule.all = how == staging::copy || !caps.in_place;
-  if (!caps.remote || how == staging::copy) return rule;
-  const zone* z = open_zone();
-  if (z == nullptr)
-    throw error(status::out_of_memory, -1,
-                "no address space for shared memory; raise the limit on memory (ulimit -v)");
-  rule.shared_begin = z->heap_begin;
-  rule.shared_end = z->heap_end;
-  rule.shared_inout = how == staging::in_place;
-  rule.shared_is_read_only = settings.isolation == isolation::confined;
-  return rule;
-}
-
-// Each remote worker has a line, and a local store that both sides see.
-bool open_lines(core& c) {
-  if (!c.caps.remote) return true;
-  remote_workers* remote = c.place->remote();
-  if (!remote->open(c.workers)) return false;
-  c.remote_lines.reset(new remote_line[c.workers]);
-  c.lines = c.remote_lines.get();
-  c.depth = smaller(c.depth, smaller(remote->line_max(), line_jobs_max));
-  for (std::uint32_t i = 0; i < c.workers; ++i) {
-    participant& hull = c.people[i];
-    hull.store = static_cast<char*>(remote->store_of(i));
-    hull.store_map.open(c.settings.local_store_bytes);
-    LEV_ASSERT(hull.store != nullptr && hull.is_worker);
-  }
-  c.remote = remote;
-  c.shares_workers = c.settings.pool != nullptr;
-  return true;
 }
 
 void run_worker(void* context, std::uint32_t worker) {
@@ -274,22 +238,18 @@ std::unique_ptr<core> make_core(const config& given) {
   c->place = c->machine_owner.get();
   if (c->place == nullptr) throw error(status::out_of_memory, -1, "no memory for the machine");
   c->caps = c->place->capabilities();
+  c->crew_owner = hire(*c);
+  c->crew = c->crew_owner.get();
   c->workers = static_cast<std::uint32_t>(settings.workers);
   return c;
 }
 
 std::unique_ptr<core> build(const config& given) {
   std::unique_ptr<core> c = make_core(given);
-  const config& settings = c->settings;
   c->cores = available_cores();
-  c->takers = c->workers + (helps(*c) && !c->caps.remote ? 1 : 0);
-  c->first_actor = c->caps.remote ? c->workers : 0;
-  c->first_host = c->workers + (c->caps.remote ? 1 : 0);
-  c->copies = copies_on(c->caps, settings);
+  c->crew->plan();
   c->has_heavy_fence = real_env::asymmetric();
   if (!c->caps.virtual_time) c->turns_per_look = measure_turns(*c->place);
-  const std::uint32_t own_depth = c->caps.remote ? 8 : c->caps.async_copies ? 2 : 4;
-  c->depth = settings.depth != 0 ? settings.depth : own_depth;
   LEV_ASSERT(c->depth <= ahead_max && c->takers != 0 && c->first_actor < c->first_host);
   open_shared(*c);
   open_people(*c);
@@ -324,7 +284,7 @@ core* open(const config& given) try {
   }
   std::unique_ptr<core> c = build(given);
   announced in_list(*c);
-  if (!open_lines(*c) || !c->place->start(c->workers, &run_worker, c.get())) {
+  if (!c->crew->open() || !c->place->start(c->workers, &run_worker, c.get())) {
     c->stopping.store(1, memory_order_relaxed);
     for (std::uint32_t i = c->first_actor; i < c->first_host; ++i) unpark(*c, i);
     c->place->join();

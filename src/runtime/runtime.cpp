@@ -54,7 +54,7 @@ status runtime::set_filters(const filter* chain, std::size_t count) noexcept {
   core_->sched.set_filters(chain, count, self->free_slots, report);
   end_pass(*core_, *self, report);
   run_pass(*core_, *self);
-  ring(*core_, 0);
+  ring(*core_, *self);
   return status::ok;
 }
 
@@ -91,8 +91,8 @@ counters runtime::count() const noexcept {
     sum.reruns += own.reruns.read();
     if (core_->people[i].is_worker) {
       sum.parks += own.parks.read();
-    } else if (core_->remote == nullptr) {
-      sum.helped += own.completed.read();
+    } else {
+      sum.helped += core_->crew->done_by(core_->people[i]);
     }
   }
   return sum;
@@ -102,12 +102,11 @@ worker_counters runtime::count_worker(unsigned index) const noexcept {
   worker_counters w{};
   if (core_->people == nullptr) return w;
   if (index < core_->workers) {
-    const own_counters& own = core_->people[index].counters;
-    w.completed = core_->remote == nullptr ? own.completed.read() : own.executed.read();
+    w.completed = core_->crew->done_by(core_->people[index]);
     w.busy_ns = core_->people[index].counters.busy_ns.read();
-  } else if (index == core_->workers && core_->remote == nullptr) {
+  } else if (index == core_->workers) {
     for (std::uint32_t i = core_->workers; i < core_->people_used.load(memory_order_relaxed); ++i) {
-      w.completed += core_->people[i].counters.completed.read();
+      w.completed += core_->crew->done_by(core_->people[i]);
       w.busy_ns += core_->people[i].counters.busy_ns.read();
     }
   }

@@ -17,15 +17,11 @@ namespace lev::detail {
 
 namespace {
 
-constexpr std::uint32_t direct_workers_max = 64;  // looked at for the direct path
-static_assert(direct_workers_max < 0xff);         // slot::mailbox is a byte
-
 // Sends the task to a worker that polls for it. False: there is none. One that sleeps takes long to
 // wake, and a letter is for it alone: then the ready queue is better, where a host that waits finds
 // the task itself.
 bool try_direct(core& c, participant& self, std::uint32_t task, const draft& d) noexcept {
-  const std::uint32_t n = smaller(c.workers, direct_workers_max);
-  for (std::uint32_t w = 0; w < n; ++w) {
+  for (std::uint32_t w = 0; w < c.mailboxes; ++w) {
     participant& worker = c.people[w];
     // A hint first: it costs no transfer of a line while nothing changes.
     if (worker.is_polling.load(memory_order_relaxed) == 0 || !worker.mail.try_lease(self.index + 1))
@@ -107,30 +103,12 @@ void sort_locks(slot_extra& extra, const mutex_id* locks, std::uint32_t count) n
   }
 }
 
-// Kept where only those look who find that some task has limits of its own.
-void note_limits(core& c, std::uint32_t task, std::uint64_t task_ns_max,
-                 std::uint32_t max_attempts) noexcept {
-  if (c.remote == nullptr || (task_ns_max == 0 && max_attempts == 0)) return;
-  slot_extra& extra = c.pool.extra(task);
-  extra.limits_of = c.pool.at(task).state.generation();
-  extra.task_ns_max = task_ns_max;
-  extra.max_attempts = max_attempts;
-  // Less than `no_deadline`, which says that no task has limits of its own.
-  const std::uint64_t limit =
-      smaller(task_ns_max == 0 ? no_deadline : task_ns_max, no_deadline - 1);
-  std::uint64_t least = c.least_limit_ns.load(memory_order_relaxed);
-  while (limit < least && !c.least_limit_ns.compare_exchange_strong(
-                              least, limit, memory_order_relaxed, memory_order_relaxed)) {
-  }
-}
-
 inline void route(core& c, participant& self, std::uint32_t task, const draft& d) noexcept {
   const std::uint8_t flags = c.pool.at(task).flags;
   LEV_DCHECK((flags & (task_is_piece | task_is_join | task_has_locks)) == 0);
   const bool plain =
       (flags & (task_detached | task_diceable | task_too_big)) == 0 && self.running == nullptr;
-  if (plain && c.remote == nullptr && !c.sched.has_filters() && try_direct(c, self, task, d))
-    return;
+  if (plain && !c.sched.has_filters() && try_direct(c, self, task, d)) return;
   enqueue(c, self, task);
 }
 
@@ -142,7 +120,7 @@ struct admission {
                              refusal* why) noexcept {
     participant* self = here(c);
     draft_facts facts;
-    if (!check_open(c, self, why) || !validate(d, &facts, why) || !check_remote(c, d, facts, why))
+    if (!check_open(c, self, why) || !validate(d, &facts, why) || !check_crew(c, d, facts, why))
       return 0;
     if (o != nullptr) {
       if (!check_after(c, o->after_, o->after_count_, o->is_foreign_to(&c), why) ||
@@ -168,11 +146,12 @@ struct admission {
     write_slot(c, *self, task, d, flags);
     const std::uint64_t id = ticket_id(task, c.pool.at(task).state.generation());
     if (o == nullptr) return route(c, *self, task, d), id;
-    note_limits(c, task, o->task_ns_max_, o->max_attempts_);
+    if (o->task_ns_max_ != 0 || o->max_attempts_ != 0)
+      c.crew->limit(task, o->task_ns_max_, o->max_attempts_);
     if (o->after_count_ == 0 && o->lock_count_ == 0) {
       route(c, *self, task, d);
     } else {
-      want_ends_told(c);
+      c.crew->want_ends();
       sort_locks(c.pool.extra(task), o->locks_, o->lock_count_);
       if (o->lock_count_ != 0) c.pool.at(task).flags |= task_has_locks;
       const bool is_accepted = start_after(c, *self, task, o->after_, edges, why);

@@ -5,7 +5,7 @@
 #include "runtime/awaits.hpp"
 #include "runtime/open.hpp"
 #include "worker/contexts.hpp"
-#include "worker/tend.hpp"
+#include "worker/wait_in_task.hpp"
 
 #include <cstdio>
 #include <memory>
@@ -78,12 +78,6 @@ status check_waiter(const core& c, const participant* self) noexcept {
   return is_too_deep ? status::too_deep : status::ok;
 }
 
-// Inside a task or a callback; where workers are remote, tasks do not run here, and callbacks wait
-// like a host.
-bool waits_inside(const core& c, const participant& self) noexcept {
-  return self.running != nullptr && c.remote == nullptr;
-}
-
 // How a participant waits that was asked to do it by `how`. One that waits inside a task must help,
 // or a single worker would wait for ever.
 wait_policy policy_now(const core& c, const participant& self, wait_policy how) noexcept {
@@ -135,19 +129,21 @@ namespace {
 
 // What nobody has taken yet runs here at once, on top of the task that waits for it.
 bool is_there_soon(core& c, participant& self, await_ticket& what) noexcept {
-  if (waits_inside(c, self) && self.nest < c.settings.nest_max) run_if_last(c, self, what.task);
+  if (self.running != nullptr && self.nest < c.settings.nest_max) run_if_last(c, self, what.task);
   return what.is_there();
 }
 
 bool await_one(core& c, participant& self, await_ticket& what, std::uint64_t deadline_ns,
                wait_policy how) noexcept {
   LEV_DCHECK(runs_here(self) && how != wait_policy::of_runtime);
-  if (waits_inside(c, self)) return wait_in_task(c, self, what, deadline_ns);
-  flush_notices(c, self);
-  // A task that is in a queue is better run here than waited for.
-  const bool is_sent = how != wait_policy::help || c.pool.at(what.task).mailbox != 0;
-  if (c.remote == nullptr && is_sent && polls_first(how)) poll_first(c, what, deadline_ns);
-  return what.is_there() || serve_until(c, self, what, deadline_ns, how);
+  if (self.running == nullptr) {
+    flush_notices(c, self);
+    // A task that is in a queue is better run here than waited for.
+    const bool is_sent = how != wait_policy::help || c.pool.at(what.task).mailbox != 0;
+    if (c.mailboxes != 0 && is_sent && polls_first(how)) poll_first(c, what, deadline_ns);
+    if (what.is_there()) return true;
+  }
+  return c.crew->await(self, what, deadline_ns, how);
 }
 
 }  // namespace
@@ -248,7 +244,7 @@ status on_complete(core* c, std::uint64_t id, void (*run)(void*), void* context)
   const std::uint32_t generation = ticket_generation(id);
   task_state<>& state = c->pool.at(task).state;
   if (state.peek(generation) == status::pending) {
-    want_ends_told(*c);
+    c->crew->want_ends();
     const status s = announce_callback(state, generation, c->pool.extra(task), run, context);
     if (s != status::stale_ticket) return s;
   }
@@ -276,28 +272,19 @@ bool is_held_by_caller(core& c, const participant& self) noexcept {
 
 bool wait_quiescent(core& c, participant& self, std::uint64_t deadline_ns) noexcept {
   await_quiescent what(c, self);
-  return serve_until(c, self, what, deadline_ns, c.settings.wait);
+  return c.crew->await(self, what, deadline_ns, c.settings.wait);
 }
 
 void wait_space(core& c, participant& self, bool helps, std::uint32_t edges) noexcept {
   await_space what(c, self, edges);
   const wait_policy idly =
       c.settings.wait == wait_policy::help ? wait_policy::park : c.settings.wait;
-  serve_until(c, self, what, no_deadline, helps ? wait_policy::help : idly);
+  c.crew->await(self, what, no_deadline, helps ? wait_policy::help : idly);
 }
 
 bool wait_space_inside(core& c, participant& self, std::uint32_t edges) noexcept {
   await_space what(c, self, edges);
-  if (c.remote == nullptr) return wait_in_task(c, self, what, no_deadline, giving_up::when_still);
-  constexpr std::int64_t patience_ns = 10'000'000;
-  for (;;) {
-    if (serve_until(c, self, what, deadline_after(c, patience_ns), wait_policy::help)) return true;
-    std::uint32_t on_their_way = 0;
-    LEV_DCHECK(self.nest != 0);  // in a callback: tasks run elsewhere
-    for (std::uint32_t w = 0; w < c.workers; ++w)
-      on_their_way += c.lines[w].load.load(memory_order_relaxed);
-    if (on_their_way == 0) return false;
-  }
+  return c.crew->await(self, what, no_deadline, wait_policy::help, giving_up::when_still);
 }
 
 void throw_outcome(const outcome& o) {
@@ -341,11 +328,7 @@ outcome wait_any_id(core* c, std::uint64_t* ids, std::size_t count, std::size_t*
     return failed_with(status::would_deadlock);
   if (!what.is_there() && timeout_ns != 0) {
     if (const status s = check_waiter(*c, self); s != status::ok) return failed_with(s);
-    if (waits_inside(*c, *self)) {
-      wait_in_task(*c, *self, what, deadline);
-    } else {
-      serve_until(*c, *self, what, deadline, policy_now(*c, *self, how));
-    }
+    c->crew->await(*self, what, deadline, policy_now(*c, *self, how));
   }
   const std::size_t done = what.first_done();
   if (done == none_ready)

@@ -6,6 +6,9 @@
 
 namespace lev::detail {
 
+// A point in time `timeout_ns` from now.
+std::uint64_t deadline_after(core& c, std::int64_t timeout_ns) noexcept;
+
 // wait_quiescent() waits until every task is complete and no submit phase is open. False: the
 // deadline passed.
 bool wait_quiescent(core& c, participant& self, std::uint64_t deadline_ns) noexcept;

@@ -6,7 +6,7 @@
 
 namespace lev {
 
-const char* step_name(step s) noexcept {
+static const char* step_name(step s) noexcept {
   static const char* const names[] = {"pass", "stage", "execute", "write_back", "park"};
   return names[static_cast<unsigned>(s)];
 }

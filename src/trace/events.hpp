@@ -11,7 +11,6 @@
 namespace lev {
 
 enum class step : std::uint8_t { pass, stage, execute, write_back, park };
-const char* step_name(step s) noexcept;
 
 struct event {
   std::uint64_t begin_ns;

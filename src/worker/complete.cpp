@@ -13,20 +13,24 @@ namespace lev {
 
 namespace {
 
+// What was queued while an end was told.
+void tell_late(engine& e, participant& self) noexcept {
+  self.queues_late = false;
+  e.crew->queued(self);
+}
+
 // While one end is told, what it makes ready is not sent off, and what fails with it not told: both
-// may run the callback of another task, which may wait for what this end has still to say.
+// may run the callback of another task, which may wait for what this end has still to say. It is
+// put aside, for the outermost caller.
 class telling {
  public:
   telling(engine& e, participant& self) noexcept
-      : engine_(e),
-        self_(self),
-        was_tending_(std::exchange(self.is_tending, true)),
-        was_failing_(std::exchange(self.is_failing, true)) {}
+      : engine_(e), self_(self), was_telling_(std::exchange(self.is_telling, true)) {}
   ~telling() {
-    self_.is_tending = was_tending_;
-    self_.is_failing = was_failing_;
-    if (!was_failing_ && self_.failing != no_slot) fail_rest(engine_, self_);
-    if (engine_.remote != nullptr) post_ready(engine_, self_);
+    self_.is_telling = was_telling_;
+    if (was_telling_) return;
+    if (self_.failing != no_slot) fail_rest(engine_, self_);
+    if (self_.queues_late) tell_late(engine_, self_);
   }
   telling(const telling&) = delete;
   telling& operator=(const telling&) = delete;
@@ -34,8 +38,7 @@ class telling {
  private:
   engine& engine_;
   participant& self_;
-  bool was_tending_;
-  bool was_failing_;
+  bool was_telling_;
 };
 
 void release_mutexes(engine& e, participant& self, std::uint32_t task) noexcept {
@@ -115,14 +118,14 @@ void run_tail(engine& e, participant& self, const served& s) noexcept {
   job tail;
   tail.below = self.running;
   self.running = &tail;
-  const bool was_failing = std::exchange(self.is_failing, false);
+  const bool was_telling = std::exchange(self.is_telling, false);
   const std::uint32_t nest = ++self.nest;
   call_back(e, s.callback, s.context);
   LEV_DCHECK(self.running == &tail && self.nest == nest);  // on whatever stack it waited
-  LEV_DCHECK(!self.is_failing);
+  LEV_DCHECK(!self.is_telling);
   if (tail.transfers != nullptr) end_transfers(self, tail);
   --self.nest;
-  self.is_failing = was_failing;
+  self.is_telling = was_telling;
   self.running = tail.below;
 }
 
@@ -246,7 +249,7 @@ void end_bulk(engine& e, participant& self, std::uint32_t join) noexcept {
 }
 
 void flush_notices(engine& e, participant& self) noexcept {
-  // Completing a join starts its dependants, and where workers are remote that may bring more ends.
+  // Completing a join starts its dependants, and where they run elsewhere that may bring more ends.
   while (self.notice_count != 0) {
     LEV_DCHECK(self.notice_join != no_slot);
     const std::uint32_t count = std::exchange(self.notice_count, 0);
@@ -262,12 +265,12 @@ void fail_unrun(engine& e, participant& self, std::uint32_t task, status code) n
   extra.first_failure.store(static_cast<std::uint32_t>(code), memory_order_relaxed);
   extra.lock_next = self.failing;
   self.failing = task;
-  if (!self.is_failing) fail_rest(e, self);
+  if (!self.is_telling) fail_rest(e, self);
 }
 
 void fail_rest(engine& e, participant& self) noexcept {
-  LEV_DCHECK(!self.is_failing);
-  self.is_failing = true;
+  LEV_DCHECK(!self.is_telling);
+  self.is_telling = true;
   while (self.failing != no_slot) {
     const std::uint32_t next = self.failing;
     slot& s = e.pool.at(next);
@@ -276,27 +279,8 @@ void fail_rest(engine& e, participant& self) noexcept {
     self.failing = e.pool.extra(next).lock_next;
     complete(e, self, next, s.state.word(), s.flags, why, 0);
   }
-  self.is_failing = false;
-}
-
-// A callback may wait for the task that submits, and has come upon these; or for one in hand.
-void fail_undiced(engine& e, participant& self, std::uint32_t chain) noexcept {
-  const bool was_failing = std::exchange(self.is_failing, true);
-  bool has_tails = false;
-  while (chain != no_slot) {
-    const slot_extra& extra = e.pool.extra(chain);
-    const std::uint32_t next = extra.lock_next;
-    has_tails |= has_callback(e, chain);
-    fail_unrun(e, self, chain, static_cast<status>(extra.first_failure.load(memory_order_relaxed)));
-    chain = next;
-  }
-  self.is_failing = was_failing;
-  if (was_failing) return;
-  if (!has_tails || e.remote != nullptr) return fail_rest(e, self);
-  if (self.running != nullptr && contexts_of(self) != nullptr) return tell_ends_aside(*self.held);
-  const bool is_staging =
-      self.frames != nullptr && self.doing.load(memory_order_relaxed) == activity::serves;
-  if (!is_staging) fail_rest(e, self);  // or run_ahead() does it
+  self.is_telling = false;
+  if (self.queues_late) tell_late(e, self);
 }
 
 void start(engine& e, participant& self, std::uint32_t task) noexcept {

@@ -41,6 +41,9 @@ void end_bulk(engine& e, participant& self, std::uint32_t join) noexcept;
 // a predecessor failed, and frees one whose submit was refused.
 void start(engine& e, participant& self, std::uint32_t task) noexcept;
 
+// fail_unrun() fails a task that will not run: now, or, while an end is told, afterwards.
+void fail_unrun(engine& e, participant& self, std::uint32_t task, status code) noexcept;
+
 // fail_rest() completes the tasks that are still to be failed here.
 void fail_rest(engine& e, participant& self) noexcept;
 

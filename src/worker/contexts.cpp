@@ -157,7 +157,7 @@ bool is_consistent(const contexts& c, const held_context& in_ring) noexcept {
 }
 
 contexts* contexts_of(participant& self) noexcept {
-  if (self.held != nullptr) return self.held;
+  if (self.held != nullptr || !self.home->has_contexts) return self.held;
   auto* c = new (std::nothrow) contexts;
   if (c == nullptr) return nullptr;
   c->home = self.home;

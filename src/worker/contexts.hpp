@@ -20,8 +20,7 @@
 #define LEVERET_WORKER_CONTEXTS_HPP
 
 #include "context/context.hpp"
-#include "worker/engine.hpp"
-#include "worker/worker.hpp"
+#include "worker/complete.hpp"
 
 #include <leveret/this_task.hpp>
 
@@ -87,7 +86,7 @@ struct contexts {
 };
 
 // contexts_of() returns the participant's contexts, made at the first call; null when there is no
-// memory for them.
+// memory for them, or tasks run elsewhere.
 contexts* contexts_of(participant& self) noexcept;
 void close_contexts(participant& self) noexcept;
 
@@ -160,8 +159,6 @@ inline void give_way(contexts& c) noexcept {
   if (c.live < c.limit) start_company(c);
   pass_turn(c);
 }
-
-void flush_notices(engine& e, participant& self) noexcept;  // complete.cpp
 
 // take_turns() is for a context between two tasks: those whose wait is over, and those that yield,
 // go on first.

@@ -12,11 +12,12 @@
 #include "sync/core_list.hpp"
 #include "task/procedure_table.hpp"
 #include "worker/participant.hpp"
-#include "worker/remote_line.hpp"
 
 #include <unistd.h>
 
 namespace lev {
+
+class crew;
 
 // The core lists; cores whose numbers are further apart than there are lists share them.
 class core_lists {
@@ -39,10 +40,13 @@ struct engine {
   // one thread: by a fork(), in the child, and before the runtime is there.
   const char* why_absent = nullptr;
   std::uint32_t workers = 0;
-  std::uint32_t people_count = 0;  // workers, the service if they are remote, then host threads
+  std::uint32_t people_count = 0;  // workers, what else the machine runs, then host threads
   std::uint32_t takers = 1;        // workers, plus one if hosts help
   std::uint32_t cores = 1;         // that this process may use
   std::uint32_t depth = 1;
+  std::uint32_t mailboxes = 0;  // workers that a submitter may send a task to
+  bool has_contexts = false;    // tasks run here, and another goes on where one waits
+  bool asks_crew = false;       // of each task, whether it can be done
   copy_rule copies;
   std::uint32_t first_actor = 0;     // of the participants that the machine runs
   std::uint32_t first_host = 0;      // of the participants that host threads are bound to
@@ -58,35 +62,7 @@ struct engine {
   doorbell<> bell;
   core_lists hosts_by_core;
   participant* people = nullptr;
-
-  // Workers in other processes; null on machines that have none. See tend.hpp.
-  remote_workers* remote = nullptr;
-  bool shares_workers = false;    // with other host processes
-  remote_line* lines = nullptr;   // one for each worker
-  std::uint32_t idle_deaths = 0;  // the service's own: workers in a row that died without a task
-  std::uint64_t first_idle_death_ns = 0;
-  // Written by the service, read by submitters and tenders: 1 once worker processes cannot be kept
-  // alive. Publishes nothing.
-  atomic<std::uint32_t> is_down{0};
-  // Written by the service, read by tenders: 1 from the first time that a task is run again.
-  // Publishes nothing.
-  atomic<std::uint32_t> has_rerun{0};
-  // Written by the first who wants to be told of ends at once, read by the others: 1 from then on.
-  // Publishes nothing.
-  atomic<std::uint32_t> is_eager{0};
-  // Written by the service and by who posts a task, read by the latter: whether the service looks
-  // at time limits now and then. Publishes nothing.
-  atomic<std::uint32_t> is_timing{0};
-  // Written by the service and by who posts a task, read by the latter: whether the service looks
-  // at lines that do not move, now and then. Publishes nothing.
-  atomic<std::uint32_t> is_patrolled{0};
-  std::uint64_t patrol_ns = 0;  // the service's own: when it does so next
-  // Written by submitters, read by tenders and the service: the least time limit that a task has
-  // asked for; no_deadline until one has asked for limits of its own. Publishes nothing.
-  atomic<std::uint64_t> least_limit_ns{no_deadline};
-  // Written by who ends a task, and by the service; read by the service: 1 when a line may have a
-  // task that is to be ended. Publishes that its ticket says so.
-  atomic<std::uint32_t> is_ending{0};
+  lev::crew* crew = nullptr;
 
   // Written by host threads that bind for the first time, read by thieves and wakers: participants
   // in use. Publishes nothing: participants are ready from the start.
@@ -104,9 +80,6 @@ struct engine {
   // Written by close(), read by workers: 1 when waiting tasks are to be cancelled. Publishes
   // nothing.
   atomic<std::uint32_t> cancelling{0};
-  // Written by close(), read by the service: 1 when tasks that run in other processes are to end.
-  // Publishes nothing: is_ending does.
-  atomic<std::uint32_t> ends_all{0};
   // Written by close(), read by workers: 1 when they are to return. Publishes nothing.
   atomic<std::uint32_t> stopping{0};
 

@@ -11,12 +11,12 @@
 #define LEVERET_WORKER_ENQUEUE_HPP
 
 #include "task/arguments.hpp"
-#include "worker/tend.hpp"
 #include "worker/wake.hpp"
 
 namespace lev {
 
-void fail_undiced(engine& e, participant& self, std::uint32_t chain) noexcept;  // complete.cpp
+// fail_undiced() fails the tasks of a chain, which a pass could not dice.
+void fail_undiced(engine& e, participant& self, std::uint32_t chain) noexcept;
 
 // What follows a pass: its counts, and the tasks it could not dice.
 inline void end_pass(engine& e, participant& self, const pass_report& r) noexcept {
@@ -54,7 +54,7 @@ inline data_hint hint_of(engine& e, std::uint32_t task) noexcept {
 
 // push_own() puts a task into the participant's own inbox; false when it is full.
 inline bool push_own(engine& e, participant& self, std::uint32_t task) noexcept {
-  LEV_DCHECK(runs_here(self) && e.remote == nullptr);
+  LEV_DCHECK(runs_here(self));
   if (e.depth > 1) self.hints[self.box.bottom() & (inbox_capacity - 1)] = hint_of(e, task);
   const bool heard = e.bell.someone_sleeps();
   if (!self.box.try_push(task, heard)) return false;
@@ -69,17 +69,9 @@ inline void push_ready(engine& e, std::uint32_t task) noexcept {
   while (!e.sched.ready().try_push(task)) real_env::pause();
 }
 
-// On machines with remote workers whoever has queued a task sends it off, if a worker has room.
-inline void post_ready(engine& e, participant& self) noexcept {
-  if (!self.is_tending) return tend_all(e, self);
-  // Who completes a task looks at the lines again, but for a callback.
-  if (self.running != nullptr) send_ready(e);
-}
-
 // Whether the task that runs here submitted this one, or that of which it is a piece. What became
 // ready by the end of another one could not be run on top of it. Precondition: a task runs here.
 inline bool is_own_child(engine& e, const participant& self, const slot& s) noexcept {
-  if (e.remote != nullptr) return false;
   return is_child(*self.running, (s.flags & task_is_piece) != 0 ? e.pool.at(s.parent) : s);
 }
 
@@ -117,8 +109,7 @@ inline void enqueue(engine& e, participant& self, std::uint32_t task) noexcept {
       push_ready(e, task);
     }
   }
-  if (e.remote != nullptr) return post_ready(e, self);
-  ring(e, self.index + 1);
+  ring(e, self);
 }
 
 }  // namespace lev

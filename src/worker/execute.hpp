@@ -3,11 +3,9 @@
 #ifndef LEVERET_WORKER_EXECUTE_HPP
 #define LEVERET_WORKER_EXECUTE_HPP
 
-#include "worker/engine.hpp"
+#include "worker/contexts.hpp"
 
 namespace lev {
-
-void end_transfers(participant& self, job& j) noexcept;  // contexts.cpp
 
 // The floating-point control word is restored after a body that changed it (rounding, flush to
 // zero): it would change the results of every later task of this worker. Signal masks, working

@@ -2,16 +2,16 @@
 // sleep. See idle.hpp; why no wake-up is lost: sync/README.md.
 #include "worker/idle.hpp"
 
-#include "worker/await_ends.hpp"
 #include "worker/complete.hpp"
 #include "worker/share_core.hpp"
 #include "worker/take.hpp"
 #include "worker/traced.hpp"
+#include "worker/wait_in_task.hpp"
+#include "worker/worker.hpp"
 
 namespace lev {
 
 bool has_work(engine& e, participant& self) noexcept {
-  if (e.remote != nullptr) return has_remote_work(e);
   if (self.mail.has_letter(self.mail_seen) || !e.sched.ready().looks_empty() ||
       e.sched.has_waiting())
     return true;
@@ -76,16 +76,6 @@ bool spin(engine& e, participant& self, awaited& what, bool helps,
   }
 }
 
-void idle_remote(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
-                 bool sleeps) noexcept {
-  const std::uint64_t spin_ns = e.remote->is_crowded() ? 0 : e.settings.spin_ns;
-  const std::uint64_t spin_end_ns =
-      sleeps ? smaller(e.place->now_ns() + spin_ns, deadline_ns) : deadline_ns;
-  if (spin_remote(e, self, what, spin_end_ns) || !sleeps) return;
-  if (linger_remote(e, self, what, lingerer::span_ns(spin_ns), deadline_ns)) return;
-  sleep_remote(e, self, what, deadline_ns);
-}
-
 void park(engine& e, participant& self, std::uint64_t deadline_ns) noexcept {
   LEV_DCHECK(runs_here(self) && self.notice_count == 0 && self.draining == nullptr);
   self.counters.parks.add(1);
@@ -114,31 +104,12 @@ bool is_crowded(engine& e) noexcept {
   return e.workers + larger(waiting, 1u) > e.cores;
 }
 
-// For as long as it lives the participant is known to do nothing.
-class idling {
- public:
-  idling(participant& self, std::uint64_t deadline_ns) noexcept
-      : self_(self), before_(self.doing.load(memory_order_relaxed)) {
-    const std::uint32_t now = deadline_ns == no_deadline ? activity::waits : activity::waits_until;
-    self_.doing.store(now, memory_order_relaxed);
-  }
-  ~idling() { self_.doing.store(before_, memory_order_relaxed); }
-  idling(const idling&) = delete;
-  idling& operator=(const idling&) = delete;
-
- private:
-  participant& self_;
-  std::uint32_t before_;
-};
-
 // Lets go of everything. True: a callback was called, and may have left contexts that go on or
 // wait: what they wait for is to be armed, too, so the caller begins anew.
 bool settles_with_company(engine& e, participant& self) noexcept {
   const bool owed = owes_ends(self);
-  if (owed && self.running != nullptr && e.remote == nullptr && tell_tails_aside(e, self))
-    return true;
-  settle(e, self);
-  if (e.pool.flush(self.free_slots)) tell_space(e);
+  if (owed && self.running != nullptr && tell_tails_aside(e, self)) return true;
+  settle_to_idle(e, self);
   return owed && has_company(self);
 }
 
@@ -149,6 +120,11 @@ struct nothing_awaited final : awaited {
 };
 
 }  // namespace
+
+void settle_to_idle(engine& e, participant& self) noexcept {
+  settle(e, self);
+  if (e.pool.flush(self.free_slots)) tell_space(e);
+}
 
 bool whichever::is_there() noexcept {
   if (own_.is_there()) return true;
@@ -193,7 +169,6 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
   if (how == wait_policy::yield) return idle_yielding(e, what, deadline_ns);
   if (how == wait_policy::directed) return idle_directed(e, self, what, deadline_ns);
   const bool sleeps = how != wait_policy::spin;
-  if (e.remote != nullptr) return idle_remote(e, self, what, deadline_ns, sleeps);
   const bool helps = how == wait_policy::help;
   self.hands_over = false;
   if (helps) {

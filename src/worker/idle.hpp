@@ -2,13 +2,33 @@
 #ifndef LEVERET_WORKER_IDLE_HPP
 #define LEVERET_WORKER_IDLE_HPP
 
+#include "worker/awaited.hpp"
 #include "worker/contexts.hpp"
-#include "worker/worker.hpp"
 
 namespace lev {
 
 // has_work() tells whether this participant would find a task somewhere, as far as it can be seen.
 bool has_work(engine& e, participant& self) noexcept;
+
+// For as long as it lives the participant is known to do nothing.
+class idling {
+ public:
+  idling(participant& self, std::uint64_t deadline_ns) noexcept
+      : self_(self), before_(self.doing.load(memory_order_relaxed)) {
+    const std::uint32_t now = deadline_ns == no_deadline ? activity::waits : activity::waits_until;
+    self_.doing.store(now, memory_order_relaxed);
+  }
+  ~idling() { self_.doing.store(before_, memory_order_relaxed); }
+  idling(const idling&) = delete;
+  idling& operator=(const idling&) = delete;
+
+ private:
+  participant& self_;
+  std::uint32_t before_;
+};
+
+// settle_to_idle() leaves nothing with a participant that others wait for, free slots included.
+void settle_to_idle(engine& e, participant& self) noexcept;
 
 // What a participant waits for: what its present context waits for, or any of those that wait. It
 // is armed for all of them, so that it may sleep.

@@ -26,7 +26,6 @@
 #include "sync/doorbell.hpp"
 #include "sync/parker.hpp"
 #include "trace/events.hpp"
-#include "worker/linger.hpp"
 
 namespace lev {
 
@@ -95,7 +94,7 @@ struct job {
   bool is_shown = false;  // staged ahead, where a thief may take it
   std::uint32_t tag = 0;  // of its transfers
   std::size_t store_offset = arena::none;
-  std::uint64_t posted_ns = 0;  // to a remote worker; for the trace
+  std::uint64_t posted_ns = 0;  // to a worker that runs it elsewhere; for the trace
   void* spill = nullptr;        // local store of a nested task that found the arena full
   status result = status::ok;
   int task_code = 0;
@@ -126,7 +125,8 @@ constexpr std::uint32_t frames_max = 33;  // ahead_max, one that drains, and one
 struct own_counters {
   owned_counter submitted, completed, failed, direct, stolen, diced, passes, parks, staged_bytes,
       bad_filters, busy_ns;
-  // Of a remote worker: tasks it ran, its deaths, and the tasks that were run again after those.
+  // Of a worker in another process: tasks it ran, its deaths, and the tasks that were run again
+  // after those.
   owned_counter executed, deaths, reruns;
   // By chaos_step.
   owned_counter chaos[static_cast<std::size_t>(chaos_step::count)];
@@ -177,16 +177,14 @@ struct alignas(line_pair_bytes) participant {
   std::int32_t small_catches = 0;  // few tasks were ready, that often in a row: count_ready()
   bool hands_over = false;         // was the last spinner: wakes another if there is more work
   random_source random;
-  lingerer linger;  // where workers are remote
   // Pieces of `notice_join` completed here and not yet counted there (gcell's batched notification,
   // GC-10).
   std::uint32_t notice_join = no_slot;
   std::uint32_t notice_count = 0;
   std::uint32_t open_joins = 0;     // of bulks that it is submitting
   std::uint32_t failing = no_slot;  // tasks to be failed without running, see fail_unrun()
-  bool is_failing = false;
-  bool is_tending = false;   // it is in tend(): a task that it completes makes others ready
-  bool is_watching = false;  // it is counted as one that watches remote workers' ends
+  bool is_telling = false;          // an end: what follows from it waits until it is told
+  bool queues_late = false;         // the crew is to be told then of what was queued meanwhile
   std::uint32_t nest = 0;
   // what every task starts with: the mode of whoever serves, see serve_until()
   std::uint64_t float_mode = 0;
@@ -223,7 +221,7 @@ inline bool runs_here(const participant& self) noexcept {
 // is_at_rest() is for assertions: nothing that it took or owes is left with a participant.
 inline bool is_at_rest(const participant& p) noexcept {
   return p.running == nullptr && p.nest == 0 && p.notice_count == 0 && p.draining == nullptr &&
-         p.ahead_count == 0 && !p.is_failing;
+         p.ahead_count == 0 && !p.is_telling && !p.queues_late;
 }
 
 enum : std::uint32_t { want_nothing = 0, want_space = 1, want_barrier = 2, want_any = 4 };

@@ -14,7 +14,7 @@ inline void forward_letter(engine& e, participant& self) noexcept {
     letter l;
     if (self.mail.try_receive(&self.mail_seen, &l)) {
       push_ready(e, l.task);
-      ring(e, self.index + 1);
+      ring(e, self);
       return;
     }
     e.place->relax();  // it is being written, or retracted

@@ -1,7 +1,9 @@
 // Serving: a participant that runs tasks until something is there. A worker's life is one long
 // serving, a host's wait a short one. A task that waits inside a task: wait_in_task.cpp.
-#include "worker/await_ends.hpp"
+#include "worker/serve.hpp"
+
 #include "worker/complete.hpp"
+#include "worker/crew.hpp"
 #include "worker/execute.hpp"
 #include "worker/idle.hpp"
 #include "worker/polling.hpp"
@@ -48,7 +50,7 @@ void return_inbox(engine& e, participant& self) noexcept {
   std::uint32_t task = 0;
   while (self.box.try_pop(&task)) {
     push_ready(e, task);
-    ring(e, self.index + 1);
+    ring(e, self);
   }
 }
 
@@ -56,7 +58,7 @@ void return_inbox(engine& e, participant& self) noexcept {
 
 bool help(engine& e, participant& self) noexcept {
   const serving s(self);
-  const bool ran = run_one(e, self);
+  const bool ran = e.crew->run_one(self);
   take_turns(self);
   return ran;
 }
@@ -77,8 +79,8 @@ void leave(engine& e, participant& self) noexcept {
 
 // One turn: a task, if there is one, and a turn for the other contexts. False: there is nothing to
 // do, here or there.
-static bool serve_one(engine& e, participant& self, bool runs) noexcept {
-  const bool ran = runs && run_one(e, self);
+static bool serve_one(engine& e, participant& self, turn_of_work work) noexcept {
+  const bool ran = work != nullptr && work(e, self);
   if (!has_company(self)) return ran;
   // Another context goes on with its task, for as long as that takes: no letter waits behind it.
   stop_polling(e, self);
@@ -89,22 +91,19 @@ static bool serve_one(engine& e, participant& self, bool runs) noexcept {
 }
 
 bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
-                 wait_policy how) noexcept {
-  LEV_DCHECK(self.running == nullptr || e.remote != nullptr);
-  const bool helps = how == wait_policy::help;
+                 wait_policy how, turn_of_work work) noexcept {
+  LEV_DCHECK(self.running == nullptr || self.running->task == no_slot);
   tell_ends(e, self);
-  const watching w(e, self);
   const serving s(self);
   // A waiter that runs nothing meanwhile must not sit on what it took before.
-  if (!helps) leave(e, self);
+  if (how != wait_policy::help) leave(e, self);
   bool is_there = false;
   while (!(is_there = what.is_there())) {
-    // Tending remote workers' lines is no task, and somebody must do it.
-    const bool ran = serve_one(e, self, helps || e.remote != nullptr);
+    const bool ran = serve_one(e, self, work);
     if (deadline_ns != no_deadline && e.place->now_ns() >= deadline_ns) break;
     if (ran) continue;
     whichever any(self, what);
-    idle(e, self, any, any.deadline_ns(deadline_ns), how);
+    e.crew->idle(self, any, any.deadline_ns(deadline_ns), how);
     if (e.place->is_stuck()) break;
   }
   stop_polling(e, self);
@@ -120,7 +119,7 @@ void work(engine& e, participant& self) noexcept {
     bool arm() noexcept override { return true; }
     engine& e;
   } until(e);
-  serve_until(e, self, until, no_deadline, wait_policy::help);
+  e.crew->await(self, until, no_deadline, wait_policy::help);
 }
 
 }  // namespace lev

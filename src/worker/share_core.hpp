@@ -7,9 +7,8 @@
 #ifndef LEVERET_WORKER_SHARE_CORE_HPP
 #define LEVERET_WORKER_SHARE_CORE_HPP
 
-#include "worker/tend.hpp"
+#include "worker/awaited.hpp"
 #include "worker/wake.hpp"
-#include "worker/worker.hpp"
 
 namespace lev {
 
@@ -17,14 +16,9 @@ inline bool is_over(engine& e, std::uint64_t deadline_ns) noexcept {
   return deadline_ns != no_deadline && e.place->now_ns() >= deadline_ns;
 }
 
-// Something that the loop around idle() must look at.
-inline bool is_news(engine& e, awaited& what) noexcept {
-  return what.is_there() || (e.remote != nullptr && has_remote_work(e));
-}
-
 // One turn of waiting by `yield`.
 inline void idle_yielding(engine& e, awaited& what, std::uint64_t deadline_ns) noexcept {
-  while (!is_news(e, what) && !is_over(e, deadline_ns)) e.place->yield_core();
+  while (!what.is_there() && !is_over(e, deadline_ns)) e.place->yield_core();
 }
 
 // A poller's find: news, somebody to hand the core to, or that somebody else may poll.
@@ -43,7 +37,7 @@ inline core_find look_around(engine& e, const participant& self, core_list<>& li
                              std::uint64_t deadline_ns) noexcept {
   for (;;) {
     for (std::uint32_t pass = 0; pass < passes_max; ++pass) {
-      if (is_news(e, what)) return {};
+      if (what.is_there()) return {};
       const std::uint32_t host = list.take(self.index);
       if (host != core_list<>::nobody && host != self.index) return {core_find::named, host};
       e.place->relax();
@@ -66,12 +60,8 @@ inline void idle_directed(engine& e, participant& self, awaited& what,
   LEV_DCHECK(found.what != core_find::named ||
              (found.host < e.people_count && found.host != self.index));
   if (found.what == core_find::news) return;
-  if (e.remote != nullptr) {
-    e.remote->want_ends(true);
-    e.remote->unwatch();
-  }
   self.directed_core.store(core + 1, memory_order_relaxed);
-  const bool sleeps = what.arm() && !is_news(e, what);
+  const bool sleeps = what.arm() && !what.is_there();
   if (found.what == core_find::named) unpark(e, found.host);
   if (sleeps) {
     self.counters.parks.add(1);
@@ -79,10 +69,6 @@ inline void idle_directed(engine& e, participant& self, awaited& what,
   }
   what.disarm();
   self.directed_core.store(0, memory_order_relaxed);
-  if (e.remote != nullptr) {
-    e.remote->watch();
-    e.remote->want_ends(false);
-  }
 }
 
 }  // namespace lev

@@ -7,10 +7,8 @@
 
 #include "worker/engine.hpp"
 
-#include "share/zone.hpp"
 #include "task/arguments.hpp"
 
-#include <cstdlib>
 #include <cstring>
 
 namespace lev {
@@ -26,8 +24,7 @@ inline bool open_local_store(engine& e, participant& self) noexcept {
 
 // Finds room for `bytes`. A task that runs while another waits below it, or while others are staged
 // ahead, may find the store full of their data: if it `must` have room now it gets memory of its
-// own, or they would wait for each other (bounded by config::nest_max stores). A remote worker's
-// task that is larger than the store, and found no tickets to be split into, gets shared memory.
+// own, or they would wait for each other (bounded by config::nest_max stores).
 inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes,
                        bool must) noexcept {
   LEV_DCHECK(bytes != 0 && j.store_offset == arena::none && j.spill == nullptr);
@@ -41,9 +38,7 @@ inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes,
   if (j.store_offset != arena::none) return self.store + j.store_offset;
   if (!must) return nullptr;
   if (aligned > arena::alignment) bytes += aligned;
-  j.spill = e.remote != nullptr
-                ? shared_allocate_for_overwrite(bytes)
-                : std::aligned_alloc(arena::alignment, round_up(bytes, arena::alignment));
+  j.spill = e.place->open_spill(round_up(bytes, arena::alignment));
   return reinterpret_cast<char*>(round_up(reinterpret_cast<std::uintptr_t>(j.spill), aligned));
 }
 

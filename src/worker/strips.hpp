@@ -24,7 +24,7 @@ inline void run_strip(engine& e, participant& self, job& j, const descriptor& st
   execute(e, self, j);
   write_back(e, j, [&strip](unsigned i) -> const argument& { return strip.arguments[i]; });
   e.place->wait_tag(j.tag);
-  release_room(self, j);
+  release_room(e, self, j);
 }
 
 // run_strips() leaves the first failure in j.result and stops there.

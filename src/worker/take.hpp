@@ -127,7 +127,7 @@ inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
     if (!push_own(e, self, batch[i])) push_ready(e, batch[i]);
   }
   // Between the two queues they were nobody's: a sleeper's last look may have missed them.
-  if (n > 1) ring(e, self.index + 1);
+  if (n > 1) ring(e, self);
   return true;
 }
 
@@ -176,7 +176,7 @@ inline bool take_queued(engine& e, participant& self, job& j) noexcept {
   if (take_own(e, self, j) || take_ready(e, self, j)) return true;
   if (!e.sched.has_waiting()) return false;
   run_pass(e, self);
-  ring(e, self.index + 1);
+  ring(e, self);
   return take_ready(e, self, j);
 }
 
@@ -185,7 +185,7 @@ inline bool take_queued(engine& e, participant& self, job& j) noexcept {
   if (take_own(e, self, j)) return true;
   if (e.sched.has_waiting() && e.sched.ready().size() < e.takers) {
     run_pass(e, self);
-    ring(e, self.index + 1);
+    ring(e, self);
   }
   return take_ready(e, self, j) || take_stolen(e, self, j);
 }

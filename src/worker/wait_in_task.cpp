@@ -13,11 +13,14 @@
 //
 // Papers: CellMT section 3 (another thread runs while one waits); 2 is the usual stack discipline
 // of fork and join (Blumofe and Leiserson, JACM 1999), 4 OpenMP's task scheduling constraint.
+#include "worker/wait_in_task.hpp"
+
 #include "worker/complete.hpp"
 #include "worker/execute.hpp"
 #include "worker/idle.hpp"
 #include "worker/polling.hpp"
 #include "worker/take.hpp"
+#include "worker/worker.hpp"
 
 namespace lev {
 
@@ -123,7 +126,7 @@ bool run_own(engine& e, participant& self, const awaited& what) noexcept {
   if (may_run_on_top(e, self, what, task)) return run_on_top(e, self, task), true;
   // Between the two it was nobody's: a sleeper's last look may have missed it.
   if (!push_own(e, self, task)) push_ready(e, task);
-  ring(e, self.index + 1);
+  ring(e, self);
   return false;
 }
 
@@ -160,7 +163,7 @@ class taken_away {
  public:
   taken_away(engine& e, participant& self) noexcept : engine_(e), self_(self) {}
   ~taken_away() {
-    if (count_ != 0) ring(engine_, self_.index + 1);
+    if (count_ != 0) ring(engine_, self_);
   }
   taken_away(const taken_away&) = delete;
   taken_away& operator=(const taken_away&) = delete;
@@ -236,7 +239,7 @@ bool idle_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
 }  // namespace
 
 bool tell_tails_aside(engine& e, participant& self) noexcept {
-  LEV_DCHECK(self.running != nullptr && e.remote == nullptr);
+  LEV_DCHECK(self.running != nullptr);
   const bool has_tails = (self.draining != nullptr && has_tail(e, *self.draining)) ||
                          (self.notice_count != 0 && has_callback(e, self.notice_join)) ||
                          owes_failures(self);
@@ -266,7 +269,7 @@ void run_if_last(engine& e, participant& self, std::uint32_t task) noexcept {
 
 bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                   giving_up how) noexcept {
-  LEV_DCHECK(self.running != nullptr && e.remote == nullptr);
+  LEV_DCHECK(self.running != nullptr);
   const job* const waits = self.running;
   const mode_of_waiter m(self);
   tell_before_wait(e, self);

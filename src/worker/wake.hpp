@@ -3,6 +3,7 @@
 #ifndef LEVERET_WORKER_WAKE_HPP
 #define LEVERET_WORKER_WAKE_HPP
 
+#include "worker/crew.hpp"
 #include "worker/engine.hpp"
 
 namespace lev {
@@ -22,10 +23,8 @@ inline void tell_waiter(engine& e, std::uint32_t who) noexcept {
 }
 
 // ring() makes sure that somebody looks for work; call it after a task was queued.
-inline void ring(engine& e, std::uint32_t near) noexcept {
-  if (!e.bell.someone_needed()) return;
-  const std::uint32_t who = e.bell.wake_one(near < e.people_count ? near : 0);
-  if (who != no_one) unpark(e, who);
+inline void ring(engine& e, participant& self) noexcept {
+  if (e.bell.someone_needed()) e.crew->queued(self);
 }
 
 // wake_wanting() wakes every participant that sleeps for `want`.

@@ -67,7 +67,7 @@ inline void await_staged(engine& e, participant& self, std::uint32_t tag) noexce
 
 // A callback may wait for the task that is in hand.
 [[gnu::noinline]] void tell_before_work(engine& e, participant& self) noexcept {
-  if (e.remote == nullptr && has_callback(e, self.notice_join) && contexts_of(self) != nullptr)
+  if (has_callback(e, self.notice_join) && contexts_of(self) != nullptr)
     return tell_ends_aside(*self.held);
   flush_notices(e, self);
 }
@@ -96,7 +96,7 @@ inline void await_staged(engine& e, participant& self, std::uint32_t tag) noexce
 [[gnu::always_inline]] inline void complete_job(engine& e, participant& self, job& j) noexcept {
   if ((j.flags & task_staged) != 0) {
     e.place->wait_tag(j.tag);
-    release_room(self, j);
+    release_room(e, self, j);
   }
   complete(e, self, j.task, j.seen, j.flags, j.result, j.task_code);
 }
@@ -104,7 +104,7 @@ inline void await_staged(engine& e, participant& self, std::uint32_t tag) noexce
 // A task whose data found no room waits for its turn in the queue, where others may take it.
 void put_back(engine& e, participant& self, std::uint32_t task) noexcept {
   push_ready(e, task);
-  ring(e, self.index + 1);
+  ring(e, self);
 }
 
 [[gnu::always_inline]] inline void run_job(engine& e, participant& self, job& j) noexcept {
@@ -165,7 +165,7 @@ void settle(engine& e, participant& self) noexcept {
 
 void pass_watch(engine& e, participant& self) noexcept {
   if (!std::exchange(self.hands_over, false)) return;
-  if (!looks_idle(e, self)) ring(e, self.index + 1);
+  if (!looks_idle(e, self)) ring(e, self);
 }
 
 namespace {
@@ -183,13 +183,13 @@ void show_staged(engine& e, participant& self, job& j) noexcept {
   // Pairs with shows_staged() and try_steal_staged(). Sequentially consistent: the look at the
   // doorbell comes after it.
   self.staged[j.tag].exchange(j.task, memory_order_seq_cst);
-  ring(e, self.index + 1);
+  ring(e, self);
 }
 
 // Gives the room and the frame of a staged task back.
 void drop_staged(engine& e, participant& self, job& j) noexcept {
   e.place->wait_tag(j.tag);
-  release_room(self, j);
+  release_room(e, self, j);
   free_frame(self, &j);
 }
 
@@ -266,12 +266,6 @@ bool run_ahead(engine& e, participant& self) noexcept {
   return true;
 }
 
-// The service looks after the processes, too.
-bool run_one_remote(engine& e, participant& self) noexcept {
-  if (is_service(e, self)) attend(e, self);
-  return tend(e, self);
-}
-
 }  // namespace
 
 void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept {
@@ -290,9 +284,9 @@ void give_back_ahead(engine& e, participant& self) noexcept {
   }
 }
 
+// One task, from beginning to end, or one turn of those that are on their way.
 bool run_one(engine& e, participant& self) noexcept {
   LEV_DCHECK(runs_here(self));
-  if (e.remote != nullptr) return run_one_remote(e, self);
   if (self.frames != nullptr) return run_ahead(e, self);
   job j;
   if (self.held != nullptr) j.tag = self.held->current->number;

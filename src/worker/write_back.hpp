@@ -6,10 +6,7 @@
 
 #include "worker/engine.hpp"
 
-#include "share/zone.hpp"
 #include "task/arguments.hpp"
-
-#include <cstdlib>
 
 namespace lev {
 
@@ -26,9 +23,9 @@ void write_back(engine& e, job& j, CallerView&& caller_view) noexcept {
   }
 }
 
-inline void release_room(participant& self, job& j) noexcept {
+inline void release_room(engine& e, participant& self, job& j) noexcept {
   if (j.store_offset != arena::none) self.store_map.release(j.store_offset);
-  if (j.spill != nullptr) is_shared(j.spill, 1) ? shared_free(j.spill) : std::free(j.spill);
+  if (j.spill != nullptr) e.place->close_spill(j.spill);
   j.store_offset = arena::none;
   j.spill = nullptr;
 }

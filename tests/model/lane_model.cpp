@@ -4,7 +4,7 @@
 // no other one is hit, whenever that comes.
 //
 // The two sides are client::run() of machines/processes/client.cpp, and take_back() and
-// collect_end() of worker/tend.cpp and kill_in_task() of worker/attend.cpp, without what does not
+// collect_end() of remote/tend.cpp and kill_in_task() of remote/attend.cpp, without what does not
 // concern the lane.
 #include "explore.hpp"
 

@@ -1,10 +1,8 @@
 // The models have no workers in other processes, and no contexts: what the pipeline would call for
-// them, and never does, ends the program.
-#include "worker/contexts.hpp"
-#include "worker/tend.hpp"
-
+// contexts, and never does, ends the program.
+#include "remote/remote_crew.hpp"
 #include "share/role.hpp"
-#include "share/zone.hpp"
+#include "worker/contexts.hpp"
 
 #include <cstdlib>
 
@@ -49,40 +47,9 @@ void end_transfers(participant&, job&) noexcept {
   std::abort();
 }
 void close_contexts(participant&) noexcept {}
-bool tend(engine&, participant&) noexcept {
-  std::abort();
+std::unique_ptr<crew> hire(engine& e) {
+  return std::make_unique<crew>(e);
 }
-void send_ready(engine&) noexcept {
-  std::abort();
-}
-void tend_all(engine&, participant&) noexcept {
-  std::abort();
-}
-bool has_remote_work(engine&) noexcept {
-  std::abort();
-}
-void cancel_posted(engine&, participant&) noexcept {
-  std::abort();
-}
-void end_posted(engine&) noexcept {
-  std::abort();
-}
-void attend(engine&, participant&) noexcept {
-  std::abort();
-}
-std::uint64_t service_deadline(engine&) noexcept {
-  std::abort();
-}
-const zone* open_zone() noexcept {
-  return nullptr;
-}
-bool is_shared(const void*, std::size_t) noexcept {
-  return false;
-}
-void* shared_allocate_for_overwrite(std::size_t) noexcept {
-  return nullptr;
-}
-void shared_free(void*) noexcept {}
 void* current_actor() noexcept {
   return nullptr;
 }

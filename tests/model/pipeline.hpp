@@ -24,11 +24,8 @@ inline bool copies_ahead = false;  // chosen by each scenario
 class place final : public lev::machine {
  public:
   lev::capability capabilities() const noexcept override {
-    return {.in_place = true,
-            .async_copies = copies_ahead,
-            .virtual_time = true,
-            .many_hosts = true,
-            .remote = false};
+    return {
+        .in_place = true, .async_copies = copies_ahead, .virtual_time = true, .many_hosts = true};
   }
   bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept override {
     workers_ = workers;

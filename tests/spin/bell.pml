@@ -6,9 +6,9 @@
  *   post, finish, asleep, rung           src/machines/processes/lane.hpp
  *   await, ring_if_unwatched, sleep      src/machines/processes/serve.cpp
  *   the bell, a death, replace           src/machines/processes/pool.cpp
- *   tend, tend_line, fill_line           src/worker/tend.cpp
- *   bury                                 src/worker/bury.cpp
- *   serve_until, sleep_remote            src/worker/serve.cpp, await_ends.hpp
+ *   tend, tend_line, fill_line           src/remote/tend.cpp
+ *   bury                                 src/remote/bury.cpp
+ *   serve_until; sleep                   src/worker/serve.cpp; src/remote/idle.cpp
  *   turn                                 src/sync/pass_lock.hpp
  *
  * Checks: no lost wake-up. Every task is completed and every host returns, for every order of

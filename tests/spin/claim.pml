@@ -6,8 +6,8 @@
  *   records, ends (here: outcomes), claimed     src/machines/processes/lane.hpp
  *   post, collect, was_begun, start_worker      src/machines/processes/machine.cpp, pool.cpp
  *   the worker's loop                           src/machines/processes/serve.cpp
- *   collect_end, fill_line, turn                src/worker/tend.cpp
- *   bury, judge (here: reap)                    src/worker/bury.cpp
+ *   collect_end, fill_line, turn                src/remote/tend.cpp
+ *   bury, judge (here: reap)                    src/remote/bury.cpp
  *
  * Checks, for every order of steps and every place of every kill:
  *   a task reports exactly one outcome; nothing writes to a task's memory after it;

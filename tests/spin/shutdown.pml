@@ -8,7 +8,7 @@
  *   the drain, stop                      src/runtime/close.cpp
  *   join, orders, a worker's start       src/machines/processes/machine.cpp, pool.cpp
  *   the worker's end                     src/machines/processes/serve.cpp
- *   bury                                 src/worker/bury.cpp
+ *   bury                                 src/remote/bury.cpp
  *
  * Checks: everything ends: every submit returns, accepted or refused; every accepted task is
  * completed, though the worker dies at any step, also while closing; the service leaves, then the

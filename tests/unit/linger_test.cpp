@@ -1,5 +1,5 @@
 // linger: offers that nobody takes go on, those that are taken end it, for longer and longer.
-#include "worker/linger.hpp"
+#include "sync/linger.hpp"
 
 #include <gtest/gtest.h>
 

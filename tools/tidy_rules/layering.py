@@ -4,27 +4,15 @@
 2. A machine never includes another machine nor runtime; runtime never includes a machine.
 3. Public headers include neither src/ nor the operating system.
 4. Applications, examples, peers and Python see <leveret/...> and their own files only.
+5. A function of src/ is declared in the header beside its source, so that every call follows an
+   include: a prototype elsewhere would hide that two files call each other.
 """
 
 import re
 
 ROOMS = [
-    *(
-        "base",
-        "sync",
-        "share",
-        "task",
-        "store",
-        "queue",
-        "flow",
-        "context",
-        "virtual",
-        "cell",
-        "trace",
-        "machine",
-        "worker",
-    ),
-    *("machines", "runtime"),
+    *("base", "sync", "share", "task", "store", "queue", "flow", "context", "virtual", "cell"),
+    *("trace", "machine", "worker", "remote", "machines", "runtime"),
 ]
 NARROW = {
     "context": ("base", "context"),
@@ -34,6 +22,14 @@ NARROW = {
 OUTSIDE = {"apps": "apps", "examples": "examples", "bench/peers": "bench", "python": "python"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^">\n]+)[">]', re.MULTILINE)
+HEAD = (
+    r"^(?:\[\[[\w:]+\]\] )?(?!(?:static|extern|using|namespace|template)\b)"
+    r"[A-Za-z_][\w:<>,&* \t]*[ *&](\w+)"
+)
+FUNCTION = {
+    ";": re.compile(HEAD + r"\([^;{}]*\)\s*(?:noexcept)?\s*;", re.MULTILINE),
+    "{": re.compile(HEAD + r"\([^;{}]*\)\s*(?:noexcept)?\s*(?:try\s*)?\{", re.MULTILINE),
+}
 OS_HEADER = re.compile(
     r"^(sys|linux|asm|arpa|netinet|x86_64-linux-gnu)/|^(cuda|mpi|numa|hwloc)\w*\.h$"
     r"|^(pthread|unistd|sched|fcntl|poll|semaphore|signal|ucontext|dlfcn|errno|spawn)\.h$"
@@ -120,4 +116,58 @@ def users_see_public_headers(tree):
                 yield file.fault(line, "layering", message)
 
 
-RULES = [rooms_look_up, public_headers_stand_alone, users_see_public_headers]
+def _hidden(code):
+    """(begin, end) of every unnamed namespace, which clang-format ends with a } in column 0."""
+    for match in re.finditer(r"^namespace \{$", code, re.MULTILINE):
+        end = re.compile(r"^\}", re.MULTILINE).search(code, match.end())
+        depth, place = 1, match.end()
+        while depth and place < len(code):
+            depth += {"{": 1, "}": -1}.get(code[place], 0)
+            place += 1
+        yield match.start(), place if end else len(code)
+
+
+def _functions(file, ending):
+    """(offset, name) of what others see: prototypes (";") or definitions ("{") in column 0."""
+    hidden = list(_hidden(file.code))
+    for match in FUNCTION[ending].finditer(file.code):
+        if not any(begin <= match.start() < end for begin, end in hidden):
+            yield match.start(1), match[1]
+
+
+def functions_are_declared_beside_their_source(tree):
+    files = {f.path: f for f in tree.of_kind("cpp") if f.under("src")}
+    sources = {
+        path: {name for _, name in _functions(f, "{")}
+        for path, f in files.items()
+        if path.endswith(".cpp")
+    }
+    for path, file in files.items():
+        own = path[: path.rindex(".")] + ".cpp"
+        for offset, name in _functions(file, ";"):
+            if path == own:
+                yield file.fault(
+                    file.line_of(offset),
+                    "prototype",
+                    f"declare {name}() in a header, beside the source that defines it",
+                )
+                continue
+            if name in sources.get(own, ()):
+                continue
+            folder = path[: path.rindex("/") + 1]
+            for source, names in sources.items():
+                header = source[:-4] + ".hpp"
+                if source.startswith(folder) and name in names and header in files:
+                    yield file.fault(
+                        file.line_of(offset),
+                        "prototype",
+                        f"{name}() is defined in {source}: declare it in {header}",
+                    )
+
+
+RULES = [
+    functions_are_declared_beside_their_source,
+    rooms_look_up,
+    public_headers_stand_alone,
+    users_see_public_headers,
+]

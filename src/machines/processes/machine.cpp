@@ -3,11 +3,12 @@
 #include "base/numbers.hpp"
 #include "machines/processes/pool.hpp"
 #include "machines/processes/text.hpp"
+#include "remote/remote_line.hpp"
 #include "share/faults.hpp"
 #include "share/role.hpp"
+#include "share/zone.hpp"
 #include "sync/elsewhere.hpp"
 #include "sync/futex.hpp"
-#include "worker/remote_line.hpp"
 
 #include <pthread.h>
 #include <sched.h>
@@ -33,7 +34,7 @@ class process_machine final : public machine, public remote_workers {
  public:
   explicit process_machine(const config& c) noexcept : pool_(c), start_ns_(monotonic_ns()) {}
 
-  capability capabilities() const noexcept override { return {false, false, false, true, true}; }
+  capability capabilities() const noexcept override { return {false, false, false, true}; }
   remote_workers* remote() noexcept override { return this; }
   const char* why_not() const noexcept override { return pool_.why(); }
   status why_status() const noexcept override { return pool_.why_status(); }
@@ -69,6 +70,10 @@ class process_machine final : public machine, public remote_workers {
   // The stores are the lanes': see store_of().
   void* open_store(std::size_t) noexcept override { return nullptr; }
   void close_store(void*, std::size_t) noexcept override {}
+  void* open_spill(std::size_t bytes) noexcept override {
+    return shared_allocate_for_overwrite(bytes);
+  }
+  void close_spill(void* spill) noexcept override { shared_free(spill); }
   void get(std::uint32_t, void* local, const argument& remote) noexcept override {
     fault_at("host.copy_in");
     copy_rows(local, remote, true);

@@ -3,6 +3,7 @@
 
 #include "base/kernel_numbers.hpp"
 #include "base/numbers.hpp"
+#include "machines/processes/death.hpp"
 #include "share/faults.hpp"
 #include "share/role.hpp"
 #include "share/zone.hpp"
@@ -14,7 +15,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -316,7 +316,7 @@ void pool::bury(std::uint32_t worker, int how, const report* told) {
   close_file(&s.pidfd);
   remote_death d;
   d.worker = worker;
-  d.how = how;
+  explain(how, settings_.isolation == lev::isolation::confined, d);
   d.step = s.desk->died_at.load(memory_order_relaxed);
   // Confined workers are not asked: a body that hides its begin must not bring the pool down.
   d.had_work = settings_.isolation == lev::isolation::confined

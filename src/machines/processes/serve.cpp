@@ -6,8 +6,8 @@
 #include "share/role.hpp"
 #include "share/zone.hpp"
 #include "sync/futex.hpp"
+#include "sync/linger.hpp"
 #include "worker/execute.hpp"
-#include "worker/linger.hpp"
 
 #include <sched.h>
 #include <sys/mman.h>

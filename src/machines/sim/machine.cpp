@@ -48,7 +48,7 @@ class sim_machine final : public machine {
  public:
   explicit sim_machine(const config& c) noexcept : random_(c.seed) {}
 
-  capability capabilities() const noexcept override { return {false, true, true, false, false}; }
+  capability capabilities() const noexcept override { return {false, true, true, false}; }
 
   bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept override;
   void join() noexcept override {

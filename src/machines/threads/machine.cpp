@@ -20,7 +20,7 @@ class thread_machine final : public machine {
  public:
   explicit thread_machine(const config& c) noexcept : pin_(c.pin), start_ns_(monotonic_ns()) {}
 
-  capability capabilities() const noexcept override { return {true, false, false, true, false}; }
+  capability capabilities() const noexcept override { return {true, false, false, true}; }
 
   bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept override;
   void join() noexcept override {

@@ -18,8 +18,7 @@
 // Time limits are looked at now and then as long as it is not known when a task begins, which
 // workers do not tell; once all that have limits were seen running, when the first limit is over.
 #include "base/numbers.hpp"
-#include "worker/complete.hpp"
-#include "worker/line_turn.hpp"
+#include "remote/line_turn.hpp"
 
 #include <utility>
 
@@ -40,30 +39,30 @@ constexpr std::uint64_t tick_ns_max = 5'000'000;
 constexpr std::uint64_t patrol_ns = 500'000'000;
 
 // Kills the worker in its oldest task, unless that has ended. In the line's turn.
-void kill_in_task(engine& e, std::uint32_t worker) noexcept {
-  remote_line& line = e.lines[worker];
+void kill_in_task(remote_crew& r, std::uint32_t worker) noexcept {
+  remote_line& line = r.lines[worker];
   LEV_DCHECK(line.turn.is_held() && line.posted != line.collected);
   if (line.is_ending || !line.is_up) return;
   for (std::uint32_t n = line.posted; --n != line.collected;) {
-    if (!line.was_asked(n)) take_back(e, worker, n);
+    if (!line.was_asked(n)) take_back(r, worker, n);
   }
   // The worker publishes an end before it looks whether it may begin the next task. So if there is
   // none by now, it sees all wishes.
-  if (e.remote->has_end(worker) || !e.remote->kill(worker)) return;
+  if (r.remote->has_end(worker) || !r.remote->kill(worker)) return;
   line.is_up = false;
   line.is_ending = true;
 }
 
 // Kills the worker whose task has been running for too long, and says when to look again.
-void check_time(engine& e, std::uint32_t worker, std::uint64_t now) noexcept {
-  remote_line& line = e.lines[worker];
+void check_time(remote_crew& r, std::uint32_t worker, std::uint64_t now) noexcept {
+  remote_line& line = r.lines[worker];
   LEV_DCHECK(line.turn.is_held());
   line.limits_seen = line.limits_posted.load(memory_order_relaxed);
   line.look_ns = no_deadline;
   if (line.limited == 0 || line.is_ending) return;
   line.look_ns = 0;
   if (!line.is_limited(line.collected)) return;
-  const bool was_begun = e.remote->was_begun(worker);
+  const bool was_begun = r.remote->was_begun(worker);
   // The time begins once when the task is next, and once more when the worker says that it begins.
   if (line.timed != line.collected + 1 || (was_begun && !line.timed_is_begun)) {
     line.timed = line.collected + 1;
@@ -75,17 +74,17 @@ void check_time(engine& e, std::uint32_t worker, std::uint64_t now) noexcept {
   const std::uint64_t silence = line.timed_is_begun ? 0 : silence_ns_max;
   if (!checked_add(line.timed_since_ns, limit, &due) || !checked_add(due, silence, &due))
     due = no_deadline;
-  if (now > due && !e.remote->has_end(worker)) return kill_in_task(e, worker);
+  if (now > due && !r.remote->has_end(worker)) return kill_in_task(r, worker);
   const bool is_only = line.limited == remote_line::bit_of(line.collected);
   if (is_only && line.timed_is_begun) line.look_ns = due;
 }
 
 // A task that the worker was asked not to begin, and has no end: whether it may be in it all the
 // same. If it is asleep, or serves another host, it comes to see the wish, but when?
-bool may_be_in_it(engine& e, std::uint32_t worker) noexcept {
-  remote_line& line = e.lines[worker];
-  if (e.remote->was_begun(worker) || e.remote->is_away(worker)) return true;
-  const std::uint64_t now = e.place->now_ns();
+bool may_be_in_it(remote_crew& r, std::uint32_t worker) noexcept {
+  remote_line& line = r.lines[worker];
+  if (r.remote->was_begun(worker) || r.remote->is_away(worker)) return true;
+  const std::uint64_t now = r.e.place->now_ns();
   if (line.hushed != line.collected + 1) {
     line.hushed = line.collected + 1;
     line.hushed_since_ns = now;
@@ -95,38 +94,38 @@ bool may_be_in_it(engine& e, std::uint32_t worker) noexcept {
 
 // The tasks of a line that are to be ended: those that were not begun leave it, and for one that
 // was its worker is killed. True: one of them is still to be seen to.
-bool end_in_line(engine& e, std::uint32_t worker) noexcept {
-  remote_line& line = e.lines[worker];
+bool end_in_line(remote_crew& r, std::uint32_t worker) noexcept {
+  remote_line& line = r.lines[worker];
   bool is_one_left = false;
   hold(line);
   for (std::uint32_t n = line.posted; n-- != line.collected;) {
     job& j = line.job_at(n);
-    if (j.task == no_slot || !is_to_end(e, j)) continue;
-    const std::uint32_t back = line.was_asked(n) ? no_slot : ask_back(e, worker, n);
+    if (j.task == no_slot || !is_to_end(r, j)) continue;
+    const std::uint32_t back = line.was_asked(n) ? no_slot : ask_back(r, worker, n);
     if (back != no_slot) {
-      leave_ended(e, line, back);
+      leave_ended(r, line, back);
       continue;
     }
     is_one_left = true;
-    if (n == line.collected && may_be_in_it(e, worker)) kill_in_task(e, worker);
+    if (n == line.collected && may_be_in_it(r, worker)) kill_in_task(r, worker);
   }
   is_one_left = is_one_left && !line.is_ending;
   end_turn(line);
   return is_one_left;
 }
 
-void end_tasks(engine& e) noexcept {
-  // Pairs with end_posted(): the tickets that say so are seen.
-  if (e.is_ending.exchange(0, memory_order_acq_rel) == 0) return;
+void end_tasks(remote_crew& r) noexcept {
+  // Pairs with end_running(): the tickets that say so are seen.
+  if (r.is_ending.exchange(0, memory_order_acq_rel) == 0) return;
   bool is_one_left = false;
-  for (std::uint32_t w = 0; w < e.workers; ++w) is_one_left |= end_in_line(e, w);
-  if (is_one_left) e.is_ending.store(1, memory_order_relaxed);
+  for (std::uint32_t w = 0; w < r.e.workers; ++w) is_one_left |= end_in_line(r, w);
+  if (is_one_left) r.is_ending.store(1, memory_order_relaxed);
 }
 
 // The worker served another host when it was to be killed: what it was asked not to begin before
 // that it has not begun, and will not.
-void reopen(engine& e, std::uint32_t worker) noexcept {
-  remote_line& line = e.lines[worker];
+void reopen(remote_crew& r, std::uint32_t worker) noexcept {
+  remote_line& line = r.lines[worker];
   hold(line);
   LEV_DCHECK(line.is_ending && !line.is_up);
   line.is_up = true;
@@ -134,20 +133,20 @@ void reopen(engine& e, std::uint32_t worker) noexcept {
   line.timed = line.collected;  // no task: that of the oldest begins anew
   job& oldest = line.job_at(line.collected);
   const bool is_here = line.posted != line.collected && oldest.task != no_slot;
-  if (is_here && line.was_asked(line.collected) && is_to_end(e, oldest) &&
-      !e.remote->has_end(worker)) {
-    free_room(e, worker, oldest);
+  if (is_here && line.was_asked(line.collected) && is_to_end(r, oldest) &&
+      !r.remote->has_end(worker)) {
+    free_room(r, worker, oldest);
     line.limited &= ~remote_line::bit_of(line.collected);
     line.is_full.store(0, memory_order_relaxed);
-    leave_ended(e, line, std::exchange(oldest.task, no_slot));
+    leave_ended(r, line, std::exchange(oldest.task, no_slot));
     line.note_spare();
   }
   end_turn(line);
 }
 
 // True: the line has tasks, or had some since the last look.
-bool patrol_line(engine& e, std::uint32_t worker) noexcept {
-  remote_line& line = e.lines[worker];
+bool patrol_line(remote_crew& r, std::uint32_t worker) noexcept {
+  remote_line& line = r.lines[worker];
   if (!line.turn.try_hold()) return true;  // somebody moves it
   const bool has_moved =
       line.posted != line.patrolled_posted || line.collected != line.patrolled_collected;
@@ -157,99 +156,103 @@ bool patrol_line(engine& e, std::uint32_t worker) noexcept {
   line.patrolled_posted = line.posted;
   line.patrolled_collected = line.collected;
   const bool has_tasks = line.posted != line.collected;
-  if (is_stuck && line.is_up && !e.remote->revisit(worker)) kill_in_task(e, worker);
+  if (is_stuck && line.is_up && !r.remote->revisit(worker)) kill_in_task(r, worker);
   end_turn(line);
   return has_moved || has_tasks;
 }
 
-void patrol(engine& e) noexcept {
-  if (e.is_patrolled.load(memory_order_relaxed) == 0) return;
-  const std::uint64_t now = e.place->now_ns();
-  if (now < e.patrol_ns) return;
-  e.patrol_ns = now + patrol_ns;
+void patrol(remote_crew& r) noexcept {
+  if (r.is_patrolled.load(memory_order_relaxed) == 0) return;
+  const std::uint64_t now = r.e.place->now_ns();
+  if (now < r.patrol_ns) return;
+  r.patrol_ns = now + patrol_ns;
   bool goes_on = false;
-  for (std::uint32_t w = 0; w < e.workers; ++w) goes_on |= patrol_line(e, w);
+  for (std::uint32_t w = 0; w < r.e.workers; ++w) goes_on |= patrol_line(r, w);
   if (goes_on) return;
-  e.is_patrolled.store(0, memory_order_relaxed);
+  r.is_patrolled.store(0, memory_order_relaxed);
   // Pairs with post_job(): a post that finds the patrol still there is seen here. (Where there is
   // no such fence, with the next post.)
   real_env::heavy_fence();
-  for (std::uint32_t w = 0; w < e.workers; ++w) {
-    if (e.lines[w].load.load(memory_order_relaxed) != 0)
-      e.is_patrolled.store(1, memory_order_relaxed);
+  for (std::uint32_t w = 0; w < r.e.workers; ++w) {
+    if (r.lines[w].load.load(memory_order_relaxed) != 0)
+      r.is_patrolled.store(1, memory_order_relaxed);
   }
 }
 
-bool has_limits(engine& e) noexcept {
-  return e.settings.task_ns_max != 0 || e.least_limit_ns.load(memory_order_relaxed) != no_deadline;
+bool has_limits(remote_crew& r) noexcept {
+  return r.e.settings.task_ns_max != 0 ||
+         r.least_limit_ns.load(memory_order_relaxed) != no_deadline;
 }
 
 // When the service must look at limits again.
-std::uint64_t next_look(engine& e) noexcept {
+std::uint64_t next_look(remote_crew& r) noexcept {
   // Pairs with start_timing(): a task is posted, and then the flag looked at; here the other way
   // round, so one of the two sees the other.
-  e.is_timing.store(0, memory_order_seq_cst);
+  r.is_timing.store(0, memory_order_seq_cst);
   std::uint64_t next = no_deadline;
   bool is_one_unknown = false;
-  for (std::uint32_t w = 0; w < e.workers; ++w) {
-    const remote_line& line = e.lines[w];
+  for (std::uint32_t w = 0; w < r.e.workers; ++w) {
+    const remote_line& line = r.lines[w];
     // Pairs with note_limit(), as above.
     const bool is_new = line.limits_posted.load(memory_order_seq_cst) != line.limits_seen;
     is_one_unknown |= is_new || line.look_ns == 0;
     next = smaller(next, line.look_ns);
   }
   if (!is_one_unknown) return next;
-  e.is_timing.store(1, memory_order_relaxed);
-  const std::uint64_t own = e.settings.task_ns_max == 0 ? no_deadline : e.settings.task_ns_max;
-  const std::uint64_t least = smaller(own, e.least_limit_ns.load(memory_order_relaxed));
-  return e.place->now_ns() + smaller(least / 4 + 1, tick_ns_max);
+  r.is_timing.store(1, memory_order_relaxed);
+  const std::uint64_t own = r.e.settings.task_ns_max == 0 ? no_deadline : r.e.settings.task_ns_max;
+  const std::uint64_t least = smaller(own, r.least_limit_ns.load(memory_order_relaxed));
+  return r.e.place->now_ns() + smaller(least / 4 + 1, tick_ns_max);
 }
 
-void attend_all(engine& e, participant& self) noexcept {
+void attend_all(remote_crew& r, participant& self) noexcept {
   remote_death d;
-  while (e.remote->next_death(&d)) {
-    bury(e, self, d);
-    while (tend(e, self)) {
+  while (r.remote->next_death(&d)) {
+    bury(r, self, d);
+    while (tend(r, self)) {
     }
   }
-  for (std::uint32_t w = 0; e.shares_workers && w < e.workers; ++w) {
-    if (e.lines[w].is_ending && e.remote->spared(w)) reopen(e, w);
+  for (std::uint32_t w = 0; r.shares_workers && w < r.e.workers; ++w) {
+    if (r.lines[w].is_ending && r.remote->spared(w)) reopen(r, w);
   }
-  end_tasks(e);
-  patrol(e);
-  if (!has_limits(e)) return;
-  const std::uint64_t now = e.place->now_ns();
-  for (std::uint32_t w = 0; w < e.workers; ++w) {
-    remote_line& line = e.lines[w];
+  end_tasks(r);
+  patrol(r);
+  if (!has_limits(r)) return;
+  const std::uint64_t now = r.e.place->now_ns();
+  for (std::uint32_t w = 0; w < r.e.workers; ++w) {
+    remote_line& line = r.lines[w];
     line.look_ns = 0;
     if (!line.turn.try_hold()) continue;
-    check_time(e, w, now);
-    let_go(e, self, line);
+    check_time(r, w, now);
+    let_go(r, self, line);
   }
 }
 
 }  // namespace
 
-void end_posted(engine& e) noexcept {
+bool remote_crew::end_running(bool all) noexcept {
+  if (all) ends_all.store(1, memory_order_relaxed);
   // Pairs with end_tasks(): publishes that the ticket says so.
-  e.is_ending.store(1, memory_order_release);
-  e.remote->ring_service();
+  is_ending.store(1, memory_order_release);
+  remote->ring_service();
+  return true;
 }
 
-void attend(engine& e, participant& self) noexcept {
-  LEV_DCHECK(is_service(e, self) && runs_here(self));
+void attend(remote_crew& r, participant& self) noexcept {
+  LEV_DCHECK(is_service(r, self) && runs_here(self));
   // The caller tends the lines afterwards.
-  const bool was_tending = std::exchange(self.is_tending, true);
-  attend_all(e, self);
-  self.is_tending = was_tending;
+  bool& is_tending = r.tender_of(self).is_tending;
+  const bool was_tending = std::exchange(is_tending, true);
+  attend_all(r, self);
+  is_tending = was_tending;
 }
 
-std::uint64_t service_deadline(engine& e) noexcept {
-  std::uint64_t look = has_limits(e) ? next_look(e) : no_deadline;
-  if (e.is_patrolled.load(memory_order_relaxed) != 0) look = smaller(look, e.patrol_ns);
-  if (e.is_ending.load(memory_order_relaxed) == 0) return look;
+std::uint64_t service_deadline(remote_crew& r) noexcept {
+  std::uint64_t look = has_limits(r) ? next_look(r) : no_deadline;
+  if (r.is_patrolled.load(memory_order_relaxed) != 0) look = smaller(look, r.patrol_ns);
+  if (r.is_ending.load(memory_order_relaxed) == 0) return look;
   constexpr std::uint64_t again_ns = 1'000'000;
-  return smaller(look, e.place->now_ns() + again_ns);
+  return smaller(look, r.e.place->now_ns() + again_ns);
 }
 
 }  // namespace lev

@@ -3,6 +3,8 @@
 #include <leveret/status.hpp>
 
 #include "worker/contexts.hpp"
+#include "worker/wait_in_task.hpp"
+#include "worker/worker.hpp"
 
 #include <unistd.h>
 

@@ -7,8 +7,8 @@
 // the lingering, and after each of them more and more waits in a row go without.
 //
 // One thread's own; it reads no clock and makes no call but those it is given.
-#ifndef LEVERET_WORKER_LINGER_HPP
-#define LEVERET_WORKER_LINGER_HPP
+#ifndef LEVERET_SYNC_LINGER_HPP
+#define LEVERET_SYNC_LINGER_HPP
 
 #include "base/numbers.hpp"
 

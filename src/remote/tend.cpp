@@ -1,8 +1,6 @@
 // Tending the lines of workers in other processes.
-#include "worker/tend.hpp"
-
+#include "remote/line_turn.hpp"
 #include "worker/complete.hpp"
-#include "worker/line_turn.hpp"
 #include "worker/stage.hpp"
 #include "worker/take.hpp"
 #include "worker/write_back.hpp"
@@ -17,15 +15,15 @@ void note_end(ended& over, const job& j) noexcept {
   over = {true, j.task, j.seen, j.flags, j.result, j.task_code};
 }
 
-void keep_text(engine& e, const job& j, const char* text) noexcept try {
+void keep_text(remote_crew& r, const job& j, const char* text) noexcept try {
   if (text[0] == 0) return;
-  e.pool.extra(j.task).exception = std::make_exception_ptr(error(j.result, -1, text));
+  r.e.pool.extra(j.task).exception = std::make_exception_ptr(error(j.result, -1, text));
 } catch (...) {  // no memory for the text: the status says enough
 }
 
-void trace_end(engine& e, participant& hull, remote_line& line, const job& j) noexcept {
+void trace_end(remote_crew& r, participant& hull, remote_line& line, const job& j) noexcept {
   if (!hull.events.is_open()) return;
-  const std::uint64_t now = e.place->now_ns();
+  const std::uint64_t now = r.e.place->now_ns();
   const std::uint64_t begin = larger(j.posted_ns, line.last_end_ns);
   line.last_end_ns = now;
   hull.events.record({begin, now, j.task, j.procedure, step::execute});
@@ -33,26 +31,27 @@ void trace_end(engine& e, participant& hull, remote_line& line, const job& j) no
 }
 
 // Whether somebody has asked for the end of a task in a line.
-bool is_unwanted(engine& e, const job& j) noexcept {
-  if (e.cancelling.load(memory_order_relaxed) != 0) return true;
-  const std::uint64_t w = word_of_whole(e, j);
+bool is_unwanted(remote_crew& r, const job& j) noexcept {
+  if (r.e.cancelling.load(memory_order_relaxed) != 0) return true;
+  const std::uint64_t w = word_of_whole(r, j);
   return (w & state_bits::cancel_asked) != 0 && state_bits::phase(w) == state_bits::live;
 }
 
 // What the worker did not begin, as it was asked, is somebody else's, or cancelled. One that did
 // not begin a task though nobody asked lies.
-bool is_returned(engine& e, const job& j, bool was_asked, remote_end& how) noexcept {
+bool is_returned(remote_crew& r, const job& j, bool was_asked, remote_end& how) noexcept {
   if (how.result != status::cancelled) return false;
   if (!was_asked) how.result = status::task_failed;
-  return was_asked && !is_unwanted(e, j);
+  return was_asked && !is_unwanted(r, j);
 }
 
 // Takes the oldest end that the worker has written, if there is one. In the line's turn.
-bool collect_written(engine& e, std::uint32_t worker, ended& over) noexcept {
-  remote_line& line = e.lines[worker];
+bool collect_written(remote_crew& r, std::uint32_t worker, ended& over) noexcept {
+  engine& e = r.e;
+  remote_line& line = r.lines[worker];
   LEV_DCHECK(line.turn.is_held() && !over.is_there);
   remote_end how;
-  if (line.posted == line.collected || !e.remote->collect(worker, &how)) return false;
+  if (line.posted == line.collected || !r.remote->collect(worker, &how)) return false;
   participant& hull = e.people[worker];
   const bool was_asked = line.was_asked(line.collected);
   line.asked &= ~remote_line::bit_of(line.collected);
@@ -62,19 +61,19 @@ bool collect_written(engine& e, std::uint32_t worker, ended& over) noexcept {
   line.is_full.store(0, memory_order_relaxed);
   line.note_spare();
   if (j.task == no_slot) return true;
-  if (is_returned(e, j, was_asked, how)) {
-    free_room(e, worker, j);
+  if (is_returned(r, j, was_asked, how)) {
+    free_room(r, worker, j);
     push_ready(e, j.task);
     return true;
   }
   LEV_DCHECK(how.result != status::pending);
   j.result = how.result;
   j.task_code = how.task_code;
-  if (j.result != status::ok) keep_text(e, j, how.text);
-  trace_end(e, hull, line, j);
+  if (j.result != status::ok) keep_text(r, j, how.text);
+  trace_end(r, hull, line, j);
   if ((j.flags & task_staged) != 0) {
     write_back(e, j, [&](unsigned i) -> const argument& { return e.pool.argument_at(j.task, i); });
-    release_room(hull, j);
+    release_room(e, hull, j);
   }
   hull.counters.executed.add(1);
   note_end(over, j);
@@ -82,10 +81,10 @@ bool collect_written(engine& e, std::uint32_t worker, ended& over) noexcept {
 }
 
 // The same, of those that a dead worker has left as well.
-bool collect_end(engine& e, std::uint32_t worker, ended& over) noexcept {
-  remote_line& line = e.lines[worker];
+bool collect_end(remote_crew& r, std::uint32_t worker, ended& over) noexcept {
+  remote_line& line = r.lines[worker];
   const std::uint32_t left = line.left.load(memory_order_relaxed);
-  if (left == 0) return collect_written(e, worker, over);
+  if (left == 0) return collect_written(r, worker, over);
   over = line.left_ends[left - 1];
   line.left.store(left - 1, memory_order_relaxed);
   return true;
@@ -94,95 +93,98 @@ bool collect_end(engine& e, std::uint32_t worker, ended& over) noexcept {
 // How many tasks a line should have: the one that runs, and its share of those that are ready, so
 // that none is stuck behind a long one while another worker is idle. Filters want as few as can be:
 // what is in a line cannot be put into another order.
-std::uint32_t line_target(engine& e) noexcept {
+std::uint32_t line_target(remote_crew& r) noexcept {
+  engine& e = r.e;
   if (e.sched.has_filters()) return 1;
   return smaller(e.depth, 1 + e.sched.ready().size() / e.workers);
 }
 
 // Why a task that is ready will not run after all; ok when it will.
-status refused(engine& e, const job& j) noexcept {
-  if (e.is_down.load(memory_order_relaxed) != 0) return status::pool_down;
-  if (is_cancelled(e, j)) return status::cancelled;
+status refused(remote_crew& r, const job& j) noexcept {
+  if (r.is_down.load(memory_order_relaxed) != 0) return status::pool_down;
+  if (is_cancelled(r.e, j)) return status::cancelled;
   // It was to be split, to find the element that kills its worker, and no tickets were free for the
   // pieces.
-  const slot_extra& extra = e.pool.extra(j.task);
+  const slot_extra& extra = r.e.pool.extra(j.task);
   const bool is_poison = (j.flags & task_too_big) != 0 &&
-                         extra.attempts >= attempts_max_of(e, j.task) &&
-                         extra.attempts_of == e.pool.at(j.task).state.generation();
+                         extra.attempts >= attempts_max_of(r, j.task) &&
+                         extra.attempts_of == r.e.pool.at(j.task).state.generation();
   return is_poison ? status::poison : status::ok;
 }
 
-void start_timing(engine& e) noexcept {
+void start_timing(remote_crew& r) noexcept {
   // Pairs with service_deadline(): the post was counted before.
-  if (e.is_timing.load(memory_order_seq_cst) == 0 &&
-      e.is_timing.exchange(1, memory_order_seq_cst) == 0)  // Pairs with service_deadline() too
-    e.remote->ring_service();
+  if (r.is_timing.load(memory_order_seq_cst) == 0 &&
+      r.is_timing.exchange(1, memory_order_seq_cst) == 0)  // Pairs with service_deadline() too
+    r.remote->ring_service();
 }
 
 // The service begins to look whether lines move, and goes on as long as they have tasks.
-[[gnu::cold, gnu::noinline]] void start_patrol(engine& e) noexcept {
-  if (e.is_patrolled.exchange(1, memory_order_relaxed) == 0) e.remote->ring_service();
+[[gnu::cold, gnu::noinline]] void start_patrol(remote_crew& r) noexcept {
+  if (r.is_patrolled.exchange(1, memory_order_relaxed) == 0) r.remote->ring_service();
 }
 
 // At the task, from 1. As long as no task of the runtime was run again, nothing is looked up.
-std::uint16_t attempt_of(engine& e, const job& j) noexcept {
-  if (e.has_rerun.load(memory_order_relaxed) == 0) return 1;
-  const slot_extra& extra = e.pool.extra(j.task);
-  const bool is_told = extra.attempts_of == e.pool.at(j.task).state.generation();
+std::uint16_t attempt_of(remote_crew& r, const job& j) noexcept {
+  if (r.has_rerun.load(memory_order_relaxed) == 0) return 1;
+  const slot_extra& extra = r.e.pool.extra(j.task);
+  const bool is_told = extra.attempts_of == r.e.pool.at(j.task).state.generation();
   return static_cast<std::uint16_t>(1 + (is_told ? extra.attempts : 0));
 }
 
 // Before the line's load is raised.
-void note_limit(engine& e, remote_line& line, std::uint64_t limit_ns) noexcept {
+void note_limit(remote_crew& r, remote_line& line, std::uint64_t limit_ns) noexcept {
   const std::uint32_t bit = remote_line::bit_of(line.posted);
   line.limited = limit_ns == 0 ? line.limited & ~bit : line.limited | bit;
   if (limit_ns == 0) return;
   line.limit_ns[line.posted % line_jobs_max] = limit_ns;
   // Pairs with service_deadline(). Sequentially consistent: the look at is_timing comes after it.
   line.limits_posted.fetch_add(1, memory_order_seq_cst);
-  start_timing(e);
+  start_timing(r);
 }
 
-void post_job(engine& e, std::uint32_t worker, job& j) noexcept {
-  remote_line& line = e.lines[worker];
+void post_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
+  engine& e = r.e;
+  remote_line& line = r.lines[worker];
   if (e.people[worker].events.is_open()) j.posted_ns = e.place->now_ns();
   LEV_DCHECK(line.turn.is_held() && line.is_up && !line.was_asked(line.posted));
   LEV_DCHECK(line.posted - line.collected < line_jobs_max && &j == &line.job_at(line.posted));
-  note_limit(e, line, time_limit_of(e, j.task));
+  note_limit(r, line, time_limit_of(r, j.task));
   ++line.posted;
   line.load.store(line.posted - line.collected, memory_order_relaxed);
   line.note_spare();
-  e.remote->post(worker, {j.procedure, j.argument_count, j.arguments.data(), attempt_of(e, j)});
+  r.remote->post(worker, {j.procedure, j.argument_count, j.arguments.data(), attempt_of(r, j)});
   // The service's side has the heavy fence, see patrol().
-  if (e.is_patrolled.load(memory_order_relaxed) == 0) [[unlikely]]
-    start_patrol(e);
+  if (r.is_patrolled.load(memory_order_relaxed) == 0) [[unlikely]]
+    start_patrol(r);
 }
 
 // One that is larger than the store, as there were no tickets to split it, gets shared memory.
-bool stage_job(engine& e, std::uint32_t worker, job& j) noexcept {
+bool stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   return (j.flags & task_staged) == 0 ||
-         stage(e, e.people[worker], j, (j.flags & task_too_big) != 0);
+         stage(r.e, r.e.people[worker], j, (j.flags & task_too_big) != 0);
 }
 
 // Posts ready tasks while the line has room. In the line's turn. One that is not to run any more
 // ends here, and the turn with it.
-bool fill_line(engine& e, std::uint32_t worker, ended& over) noexcept {
-  remote_line& line = e.lines[worker];
+bool fill_line(remote_crew& r, std::uint32_t worker, ended& over) noexcept {
+  engine& e = r.e;
+  remote_line& line = r.lines[worker];
   bool has_posted = false;
   LEV_DCHECK(line.turn.is_held() && e.depth <= line_jobs_max);
   if (line.left.load(memory_order_relaxed) != 0) return false;
-  while (!over.is_there && line.posted - line.collected < line_target(e)) {
-    const bool is_down = e.is_down.load(memory_order_relaxed) != 0;
+  while (!over.is_there && line.posted - line.collected < line_target(r)) {
+    const bool is_down = r.is_down.load(memory_order_relaxed) != 0;
     std::uint32_t task = no_slot;
     if ((!line.is_up && !is_down) || e.sched.ready().try_pop_some(&task, 1) == 0) break;
     job& j = line.job_at(line.posted);
     load_job(e, j, task);
     j.store_offset = arena::none;
     j.spill = nullptr;
-    j.result = refused(e, j);
+    j.result = refused(r, j);
     if (j.result != status::ok) {
       note_end(over, j);
-    } else if (!stage_job(e, worker, j)) {
+    } else if (!stage_job(r, worker, j)) {
       if ((j.flags & task_too_big) == 0) {
         line.is_full.store(line.posted != line.collected, memory_order_relaxed);
         push_ready(e, task);  // the store is full of the tasks before it
@@ -191,47 +193,47 @@ bool fill_line(engine& e, std::uint32_t worker, ended& over) noexcept {
       j.result = status::out_of_memory;
       note_end(over, j);
     } else {
-      post_job(e, worker, j);
+      post_job(r, worker, j);
       has_posted = true;
     }
   }
   return has_posted;
 }
 
-bool has_room(engine& e, std::uint32_t worker) noexcept {
-  const remote_line& line = e.lines[worker];
+bool has_room(remote_crew& r, std::uint32_t worker) noexcept {
+  const remote_line& line = r.lines[worker];
   return line.is_full.load(memory_order_relaxed) == 0 &&
-         line.load.load(memory_order_relaxed) < line_target(e);
+         line.load.load(memory_order_relaxed) < line_target(r);
 }
 
 // One line, one turn: at most one end is taken, and the line filled. False: nothing to do.
-bool tend_line(engine& e, participant& self, std::uint32_t worker) noexcept {
+bool tend_line(remote_crew& r, participant& self, std::uint32_t worker) noexcept {
   ended over;
   bool has_moved = false;
-  e.lines[worker].turn.run([&]() noexcept {
-    if (!over.is_there) has_moved |= collect_end(e, worker, over);
-    has_moved |= fill_line(e, worker, over);
+  r.lines[worker].turn.run([&]() noexcept {
+    if (!over.is_there) has_moved |= collect_end(r, worker, over);
+    has_moved |= fill_line(r, worker, over);
   });
   if (over.is_there)
-    complete(e, self, over.task, over.seen, over.flags, over.result, over.task_code);
+    complete(r.e, self, over.task, over.seen, over.flags, over.result, over.task_code);
   return over.is_there || has_moved;
 }
 
-bool line_wants(engine& e, std::uint32_t worker) noexcept {
-  const bool is_loaded = e.lines[worker].load.load(memory_order_relaxed) != 0;
-  return e.lines[worker].left.load(memory_order_relaxed) != 0 ||
-         (is_loaded && e.remote->has_end(worker)) ||
-         (!e.sched.ready().looks_empty() && has_room(e, worker));
+bool line_wants(remote_crew& r, std::uint32_t worker) noexcept {
+  const bool is_loaded = r.lines[worker].load.load(memory_order_relaxed) != 0;
+  return r.lines[worker].left.load(memory_order_relaxed) != 0 ||
+         (is_loaded && r.remote->has_end(worker)) ||
+         (!r.e.sched.ready().looks_empty() && has_room(r, worker));
 }
 
-bool is_away(engine& e, std::uint32_t worker) noexcept {
-  return e.shares_workers && e.remote->is_away(worker);
+bool is_away(remote_crew& r, std::uint32_t worker) noexcept {
+  return r.shares_workers && r.remote->is_away(worker);
 }
 
 // Whether a worker has nothing to do, for nobody.
-bool is_one_idle(engine& e) noexcept {
-  for (std::uint32_t w = 0; w < e.workers; ++w) {
-    if (e.lines[w].load.load(memory_order_relaxed) == 0 && !is_away(e, w)) return true;
+bool is_one_idle(remote_crew& r) noexcept {
+  for (std::uint32_t w = 0; w < r.e.workers; ++w) {
+    if (r.lines[w].load.load(memory_order_relaxed) == 0 && !is_away(r, w)) return true;
   }
   return false;
 }
@@ -239,62 +241,63 @@ bool is_one_idle(engine& e) noexcept {
 // The worker with the most tasks that an idle one could run; none when there is no such pair, or
 // tasks are ready.
 constexpr std::uint32_t none = 0xffffffffu;
-std::uint32_t find_uneven(engine& e) noexcept {
+std::uint32_t find_uneven(remote_crew& r) noexcept {
+  engine& e = r.e;
   std::uint32_t most = 0;
   std::uint32_t found = none;
   for (std::uint32_t w = 0; w < e.workers; ++w) {
-    const remote_line& line = e.lines[w];
+    const remote_line& line = r.lines[w];
     if (line.spare.load(memory_order_relaxed) == 0) continue;
-    const std::uint32_t spare = line.spare_tasks(is_away(e, w));
+    const std::uint32_t spare = line.spare_tasks(is_away(r, w));
     if (spare <= most) continue;
     most = spare;
     found = w;
   }
-  return found != none && e.sched.ready().looks_empty() && is_one_idle(e) ? found : none;
+  return found != none && e.sched.ready().looks_empty() && is_one_idle(r) ? found : none;
 }
 
 // Takes half of its spare tasks back from the worker that has the most, the last ones first, when
 // another has none. False: nothing to do.
-bool level(engine& e) noexcept {
-  const std::uint32_t worker = find_uneven(e);
+bool level(remote_crew& r) noexcept {
+  const std::uint32_t worker = find_uneven(r);
   if (worker == none) return false;
-  remote_line& line = e.lines[worker];
+  remote_line& line = r.lines[worker];
   if (!line.turn.try_hold()) return true;  // whoever holds it looks for the same
   LEV_DCHECK(line.spare_tasks(true) <= line.posted - line.collected);
-  const bool has_oldest = is_away(e, worker);
+  const bool has_oldest = is_away(r, worker);
   bool has_asked = false;
   std::uint32_t wanted = (line.spare_tasks(has_oldest) + 1) / 2;
   for (std::uint32_t n = line.posted; wanted != 0 && n-- != line.collected;) {
     const bool was_asked = line.was_asked(n);
     const bool is_again = has_oldest && n == line.collected && line.job_at(n).task != no_slot;
     if (was_asked && !is_again) continue;
-    has_asked |= take_back(e, worker, n) || !was_asked;
+    has_asked |= take_back(r, worker, n) || !was_asked;
     --wanted;
   }
-  while (!line.turn.release_hold()) {  // somebody asked meanwhile: the next turn serves him
-  }
+  end_turn(line);  // the next turn serves the participant that asked meanwhile
   return has_asked;
 }
 
 }  // namespace
 
-bool has_remote_work(engine& e) noexcept {
+bool has_remote_work(remote_crew& r) noexcept {
+  engine& e = r.e;
   if (e.sched.has_waiting() && e.sched.ready().size() < e.takers) return true;
   for (std::uint32_t w = 0; w < e.workers; ++w) {
-    if (line_wants(e, w)) return true;
+    if (line_wants(r, w)) return true;
   }
-  return find_uneven(e) != none;
+  return find_uneven(r) != none;
 }
 
-std::uint32_t ask_back(engine& e, std::uint32_t worker, std::uint32_t n) noexcept {
-  remote_line& line = e.lines[worker];
+std::uint32_t ask_back(remote_crew& r, std::uint32_t worker, std::uint32_t n) noexcept {
+  remote_line& line = r.lines[worker];
   job& j = line.job_at(n);
   LEV_DCHECK(line.turn.is_held() && j.task != no_slot);
   LEV_DCHECK(n - line.collected < line.posted - line.collected);
   std::uint32_t task = no_slot;
   line.asked |= remote_line::bit_of(n);
-  if (e.remote->take_back(worker, n - line.collected)) {
-    free_room(e, worker, j);
+  if (r.remote->take_back(worker, n - line.collected)) {
+    free_room(r, worker, j);
     line.limited &= ~remote_line::bit_of(n);
     line.is_full.store(0, memory_order_relaxed);
     task = std::exchange(j.task, no_slot);
@@ -303,86 +306,103 @@ std::uint32_t ask_back(engine& e, std::uint32_t worker, std::uint32_t n) noexcep
   return task;
 }
 
-bool take_back(engine& e, std::uint32_t worker, std::uint32_t n) noexcept {
-  const std::uint32_t task = ask_back(e, worker, n);
-  if (task != no_slot) push_ready(e, task);
+bool take_back(remote_crew& r, std::uint32_t worker, std::uint32_t n) noexcept {
+  const std::uint32_t task = ask_back(r, worker, n);
+  if (task != no_slot) push_ready(r.e, task);
   return task != no_slot;
 }
 
 // They end as cancelled when they are taken from the ready queue.
-void cancel_posted(engine& e, participant& self) noexcept {
+void remote_crew::recall(participant& self) noexcept {
   for (std::uint32_t w = 0; w < e.workers; ++w) {
-    remote_line& line = e.lines[w];
-    while (!line.turn.try_hold()) real_env::pause();
+    remote_line& line = lines[w];
+    hold(line);
     for (std::uint32_t n = line.collected; n != line.posted; ++n) {
-      if (!line.was_asked(n) && is_unwanted(e, line.job_at(n))) take_back(e, w, n);
+      if (!line.was_asked(n) && is_unwanted(*this, line.job_at(n))) take_back(*this, w, n);
     }
-    while (!line.turn.release_hold()) {  // somebody asked meanwhile: tend() below serves him
-    }
+    end_turn(line);  // tend_all() serves whoever asked meanwhile
   }
-  tend_all(e, self);
+  tend_all(*this, self);
 }
 
-void send_ready(engine& e) noexcept {
-  for (std::uint32_t w = 0; w < e.workers && !e.sched.ready().looks_empty(); ++w) {
-    if (!has_room(e, w)) continue;
-    remote_line& line = e.lines[w];
+// Posts what is ready, and takes no ends: for a callback, which is itself the end of a task, and
+// may take long.
+static void send_ready(remote_crew& r) noexcept {
+  for (std::uint32_t w = 0; w < r.e.workers && !r.e.sched.ready().looks_empty(); ++w) {
+    if (!has_room(r, w)) continue;
+    remote_line& line = r.lines[w];
     ended over;
     hold(line);
-    fill_line(e, w, over);
+    fill_line(r, w, over);
     if (over.is_there) line.leave(over);
     // Whoever asked meanwhile may be gone; there may be ends.
-    if (end_turn(line)) e.remote->ring_service();
+    if (end_turn(line)) r.remote->ring_service();
   }
 }
 
-void keep_ends(engine& e, std::uint32_t worker) noexcept {
-  remote_line& line = e.lines[worker];
+// The participant that has queued a task sends it off, if a worker has room: at once, in a
+// callback; else when all that it is about to tell, or to tend, is done.
+void remote_crew::queued(participant& self) noexcept {
+  if (self.running != nullptr) {
+    send_ready(*this);
+  } else if (self.is_telling) {
+    self.queues_late = true;
+  } else if (!tender_of(self).is_tending) {
+    tend_all(*this, self);
+  }
+}
+
+void keep_ends(remote_crew& r, std::uint32_t worker) noexcept {
+  remote_line& line = r.lines[worker];
   LEV_DCHECK(line.turn.is_held() && !line.is_up);
   ended over;
-  while (collect_written(e, worker, over)) {
+  while (collect_written(r, worker, over)) {
     if (over.is_there) line.leave(std::exchange(over, ended{}));
   }
 }
 
-void leave_ended(engine& e, remote_line& line, std::uint32_t task) noexcept {
-  const slot& s = e.pool.at(task);
+void leave_ended(remote_crew& r, remote_line& line, std::uint32_t task) noexcept {
+  const slot& s = r.e.pool.at(task);
   line.leave({true, task, s.state.word(), s.flags, status::cancelled, 0});
 }
 
-void tend_all(engine& e, participant& self) noexcept {
+void tend_all(remote_crew& r, participant& self) noexcept {
+  engine& e = r.e;
   for (;;) {
     const std::uint64_t before = self.counters.completed.read();
-    while (tend(e, self)) {
+    while (tend(r, self)) {
     }
     if (self.counters.completed.read() == before) return;
     // What that makes ready is sent off by the next turn of the loop, not by a call within a call.
-    const bool was_tending = std::exchange(self.is_tending, true);
+    bool& is_tending = r.tender_of(self).is_tending;
+    const bool was_tending = std::exchange(is_tending, true);
     flush_notices(e, self);
-    self.is_tending = was_tending;
+    is_tending = was_tending;
     tell_barrier(e);
   }
 }
 
-bool tend(engine& e, participant& self) noexcept {
-  const bool was_tending = std::exchange(self.is_tending, true);
+bool tend(remote_crew& r, participant& self) noexcept {
+  engine& e = r.e;
+  bool& is_tending = r.tender_of(self).is_tending;
+  const bool was_tending = std::exchange(is_tending, true);
   if (e.sched.has_waiting() && e.sched.ready().size() < e.takers) run_pass(e, self);
   bool has_worked = false;
   bool is_one_away = false;
   for (std::uint32_t i = 0; i < e.workers; ++i) {
-    if (!line_wants(e, i)) continue;
-    if (is_away(e, i)) {
+    if (!line_wants(r, i)) continue;
+    if (is_away(r, i)) {
       is_one_away = true;
     } else {
-      has_worked |= tend_line(e, self, i);
+      has_worked |= tend_line(r, self, i);
     }
   }
   // A worker that is busy for another host process gets what the others have no room for.
   for (std::uint32_t i = 0; is_one_away && i < e.workers; ++i) {
-    if (line_wants(e, i)) has_worked |= tend_line(e, self, i);
+    if (line_wants(r, i)) has_worked |= tend_line(r, self, i);
   }
-  has_worked = has_worked || level(e);
-  self.is_tending = was_tending;
+  has_worked = has_worked || level(r);
+  is_tending = was_tending;
   return has_worked;
 }
 

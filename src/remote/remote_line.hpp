@@ -1,8 +1,8 @@
 // remote_line: the tasks on their way to and from one worker in another process, as the host keeps
 // them. Whoever tends the line (tend.hpp) has its turn; what the worker process can write to is the
 // machine's business and nothing of it is trusted here.
-#ifndef LEVERET_WORKER_REMOTE_LINE_HPP
-#define LEVERET_WORKER_REMOTE_LINE_HPP
+#ifndef LEVERET_REMOTE_REMOTE_LINE_HPP
+#define LEVERET_REMOTE_REMOTE_LINE_HPP
 
 #include "sync/pass_lock.hpp"
 #include "worker/participant.hpp"

@@ -1,0 +1,28 @@
+// What waitpid() says of a worker, decoded; see death.hpp.
+#include "machines/processes/death.hpp"
+
+#include "base/signal_name.hpp"
+
+#include <sys/wait.h>
+
+#include <csignal>
+#include <cstdio>
+
+namespace lev::processes {
+
+void explain(int how, bool is_confined, remote_death& d) noexcept {
+  d.how = how;
+  if (how == -1) {
+    std::snprintf(d.text, sizeof d.text, "its process was gone");
+  } else if (WIFSIGNALED(how)) {
+    const int number = WTERMSIG(how);
+    d.task_code = -number;
+    d.is_violation = is_confined && number == SIGSYS;  // the call filter's
+    std::snprintf(d.text, sizeof d.text, "signal %d (SIG%s)", number, signal_name(number));
+  } else {
+    d.task_code = WEXITSTATUS(how);
+    std::snprintf(d.text, sizeof d.text, "it called exit(%d)", d.task_code);
+  }
+}
+
+}  // namespace lev::processes

@@ -1,0 +1,192 @@
+// After the death of a worker process: what it had finished is kept, what it had not begun goes to
+// others, and the task it died in is run again, split, or reported; or it was to end, and has.
+#include "remote/line_turn.hpp"
+#include "task/slice.hpp"
+#include "worker/complete.hpp"
+
+#include <cstdio>
+
+namespace lev {
+
+namespace {
+
+constexpr std::uint64_t budget_ns = 5'000'000'000;  // deaths further apart than that are no loop
+
+// Which elements of the whole call a piece is about: " at elements [17, 18)"; empty when it is not
+// sliced.
+void describe_elements(remote_crew& r, std::uint32_t task, char* text, std::size_t size) noexcept {
+  const slot& s = r.e.pool.at(task);
+  const bool is_piece = (s.flags & task_is_piece) != 0;
+  const std::uint32_t whole = is_piece ? s.parent : task;
+  text[0] = 0;
+  for (unsigned i = 0; i < s.argument_count && i < r.e.pool.at(whole).argument_count; ++i) {
+    const argument& a = r.e.pool.argument_at(task, i);
+    const argument& from = r.e.pool.argument_at(whole, i);
+    if ((a.flags & argument_sliced) == 0 || (from.flags & argument_sliced) == 0) continue;
+    const bool by_rows = from.rows > 1 || (from.flags & argument_rows) != 0;
+    const std::int64_t step = by_rows ? from.stride_bytes : std::int64_t{from.unit_bytes};
+    const std::uint64_t begin =
+        a.what == kind::range ? a.address
+        : step == 0           ? 0
+                              : static_cast<std::uint64_t>(
+                                    static_cast<std::int64_t>(a.address - from.address) / step);
+    std::snprintf(text, size, " at elements [%llu, %llu)", static_cast<unsigned long long>(begin),
+                  static_cast<unsigned long long>(begin + slice_items(a)));
+    return;
+  }
+}
+
+void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status code,
+                 std::uint32_t attempts, const remote_death& d) noexcept {
+  LEV_DCHECK(code != status::ok && attempts != 0);
+  const slot& s = r.e.pool.at(task);
+  char where[64];
+  char text[255];
+  describe_elements(r, task, where, sizeof where);
+  const char* name = procedure_name(s.procedure);
+  if (code == status::overran) {
+    std::snprintf(text, sizeof text,
+                  "procedure '%s'%s ran longer than its task_ns_max of %.9g s, and its worker was "
+                  "killed",
+                  name, where, static_cast<double>(time_limit_of(r, task)) / 1e9);
+  } else {
+    std::snprintf(text, sizeof text,
+                  "procedure '%s'%s ended its worker process by %s, attempt %u%s", name, where,
+                  d.text, attempts,
+                  code == status::worker_died ? "; it must not be run again" : "; given up");
+  }
+  try {
+    r.e.pool.extra(task).exception = std::make_exception_ptr(error(code, -1, text));
+  } catch (...) {  // no memory for the text: the status says enough
+  }
+  complete(r.e, self, task, s.state.word(), s.flags, code, d.task_code);
+}
+
+// The number of times the task's worker died, this one included. Kept with the slot's generation:
+// another task starts at 0 without anybody having to clear it.
+slot_extra& history_of(remote_crew& r, std::uint32_t task) noexcept {
+  slot_extra& extra = r.e.pool.extra(task);
+  const std::uint32_t generation = r.e.pool.at(task).state.generation();
+  if (extra.attempts_of != generation) extra.attempts = extra.suspected = 0;
+  extra.attempts_of = generation;
+  return extra;
+}
+std::uint32_t count_attempt(remote_crew& r, std::uint32_t task) noexcept {
+  return ++history_of(r, task).attempts;
+}
+
+// A task that was next when its worker died, and not begun if the worker can be believed. A body
+// that hides its begin would be run again for ever: too many such deaths are no coincidence. (Each
+// worker may leave such a task once for a library it has not loaded.)
+bool is_suspect(remote_crew& r, std::uint32_t task) noexcept {
+  constexpr std::uint32_t coincidences_max = 8;
+  return ++history_of(r, task).suspected >
+         coincidences_max * r.e.settings.max_attempts + r.e.workers;
+}
+
+bool can_split(remote_crew& r, std::uint32_t task) noexcept {
+  descriptor whole;
+  read_descriptor(r.e.pool, task, whole);
+  return r.e.pool.at(task).dice_depth < dice_depth_max &&
+         procedure_at(whole.procedure).info.dice == nullptr && task_items(whole) >= 2;
+}
+
+// Into the staged path with the order to be split: the pieces' own deaths find the element at
+// fault.
+void split_victim(remote_crew& r, participant& self, std::uint32_t task) noexcept {
+  slot& s = r.e.pool.at(task);
+  s.grain = 1;
+  s.flags |= task_diceable | task_too_big;
+  r.e.sched.post(task);
+  run_pass(r.e, self);
+}
+
+void judge(remote_crew& r, participant& self, std::uint32_t task, const remote_death& d,
+           bool has_overrun) noexcept {
+  const std::uint32_t attempts = count_attempt(r, task);
+  const slot& s = r.e.pool.at(task);
+  if (has_overrun) return fail_victim(r, self, task, status::overran, attempts, d);
+  if (d.is_violation) return fail_victim(r, self, task, status::poison, attempts, d);
+  if (!procedure_at(s.procedure).info.may_rerun)
+    return fail_victim(r, self, task, status::worker_died, attempts, d);
+  if (attempts < attempts_max_of(r, task)) {
+    r.e.people[d.worker].counters.reruns.add(1);
+    r.has_rerun.store(1, memory_order_relaxed);
+    return push_ready(r.e, task);
+  }
+  if (can_split(r, task)) return split_victim(r, self, task);
+  fail_victim(r, self, task, status::poison, attempts, d);
+}
+
+// Whether workers die faster than they do anything. Those that were killed here do not count.
+bool is_loop(remote_crew& r, const remote_death& d) noexcept {
+  if (d.was_ordered && !d.had_work) return false;
+  const std::uint64_t now = r.e.place->now_ns();
+  if (d.had_work || r.idle_deaths == 0 || now - r.first_idle_death_ns > budget_ns) {
+    r.idle_deaths = 0;
+    r.first_idle_death_ns = now;
+  }
+  if (!d.had_work) ++r.idle_deaths;
+  return r.idle_deaths > r.e.settings.restarts_max;
+}
+
+// What becomes of the tasks in a dead worker's line. Returns the one it died in, or no_slot. In the
+// line's turn.
+std::uint32_t empty_line(remote_crew& r, std::uint32_t worker, bool is_timed) noexcept {
+  remote_line& line = r.lines[worker];
+  LEV_DCHECK(line.turn.is_held() && !line.is_up);  // nobody posts to it meanwhile
+  const bool was_begun = is_timed || r.remote->was_begun(worker);
+  std::uint32_t victim = no_slot;
+  for (bool is_first = true; line.collected != line.posted; is_first = false) {
+    job& j = line.job_at(line.collected++);
+    if (j.task == no_slot) continue;  // it was taken back
+    free_room(r, worker, j);
+    if (is_to_end(r, j)) {
+      leave_ended(r, line, j.task);
+    } else if (is_first && (was_begun || is_suspect(r, j.task))) {
+      victim = j.task;
+    } else {
+      push_ready(r.e, j.task);
+    }
+  }
+  LEV_DCHECK(r.e.people[worker].store_map.blocks() == 0);
+  line.asked = line.limited = 0;
+  line.load.store(0, memory_order_relaxed);
+  line.is_full.store(0, memory_order_relaxed);
+  line.note_spare();
+  return victim;
+}
+
+}  // namespace
+
+void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
+  LEV_DCHECK(is_service(r, self) && d.worker < r.e.workers);
+  remote_line& line = r.lines[d.worker];
+  hold(line);
+  line.is_up = line.is_ending = false;
+  // What it had finished. It is completed when there is a worker again: a callback may wait for a
+  // task.
+  keep_ends(r, d.worker);
+  end_turn(line);
+  if (const death_hook& told = r.e.settings.on_death; told.call != nullptr)
+    told.call(told.context, static_cast<int>(d.worker), d.how);
+  hold(line);
+  // Killed because it said nothing: an attempt like others.
+  const bool is_timed =
+      d.was_ordered && line.is_limited(line.collected) && line.timed == line.collected + 1;
+  const std::uint32_t victim = empty_line(r, d.worker, is_timed);
+  own_counters& told = r.e.people[d.worker].counters;
+  told.deaths.add(1);
+  if (d.step < static_cast<std::uint32_t>(chaos_step::count)) told.chaos[d.step].add(1);
+  if (is_loop(r, d) || !r.remote->replace(d.worker)) {
+    r.is_down.store(1, memory_order_relaxed);
+  } else {
+    line.is_up = true;
+  }
+  // Last of all, and nothing is tended before: whatever runs then may wait for this one.
+  const bool was_begun = is_timed && line.timed_is_begun;
+  end_turn(line);
+  if (victim != no_slot) judge(r, self, victim, d, was_begun);
+}
+
+}  // namespace lev

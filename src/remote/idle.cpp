@@ -1,0 +1,148 @@
+// How a participant waits where workers are processes: it looks at the lines, lingers, then sleeps.
+#include "worker/idle.hpp"
+#include "base/numbers.hpp"
+#include "remote/remote_crew.hpp"
+#include "worker/serve.hpp"
+#include "worker/share_core.hpp"
+#include "worker/worker.hpp"
+
+#include <utility>
+
+namespace lev {
+
+namespace {
+
+// What is waited for, or an end to be taken meanwhile. A host that sleeps wants to be told of ends;
+// while it does, it watches none, and workers tell the service.
+class or_an_end final : public awaited {
+ public:
+  or_an_end(remote_crew& r, const participant& self, awaited& own, bool is_patient) noexcept
+      : crew_(r), own_(own), is_host_(!is_service(r, self)), is_patient_(is_patient) {}
+  bool is_there() noexcept override { return own_.is_there() || has_remote_work(crew_); }
+  bool arm() noexcept override {
+    if (is_host_) crew_.remote->want_ends(true, is_patient_);
+    crew_.remote->unwatch();
+    return own_.arm();
+  }
+  void disarm() noexcept override {
+    own_.disarm();
+    crew_.remote->watch();
+    if (is_host_) crew_.remote->want_ends(false, is_patient_);
+  }
+
+ private:
+  remote_crew& crew_;
+  awaited& own_;
+  bool is_host_;
+  bool is_patient_;
+};
+
+// The service is no other thread's hope: it looks once.
+bool spin(remote_crew& r, const participant& self, awaited& what, std::uint64_t until_ns) noexcept {
+  constexpr std::uint32_t turns_per_clock = 32;
+  if (is_service(r, self)) return has_remote_work(r);
+  for (std::uint32_t turn = 1;; ++turn) {
+    if (what.is_there()) return true;
+    if (turn % turns_per_clock == 0 && r.e.place->now_ns() >= until_ns) return false;
+    r.e.place->relax();
+  }
+}
+
+// Looks on, and offers the core meanwhile. False: it is time to sleep.
+bool linger(remote_crew& r, participant& self, awaited& what, std::uint64_t span_ns,
+            std::uint64_t deadline_ns) noexcept {
+  lingerer& own = r.tender_of(self).linger;
+  if (is_service(r, self) || !own.begin()) return false;
+  const auto now_ns = [&]() noexcept { return r.e.place->now_ns(); };
+  const std::uint64_t until_ns = smaller(now_ns() + span_ns, deadline_ns);
+  for (bool is_free = true; is_free && now_ns() < until_ns;) {
+    is_free = own.offer(now_ns, [&]() noexcept { r.e.place->yield_core(); });
+    if (!what.is_there()) continue;
+    if (is_free) own.end();
+    return true;
+  }
+  return false;
+}
+
+void sleep(remote_crew& r, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept {
+  if (is_service(r, self)) deadline_ns = smaller(deadline_ns, service_deadline(r));
+  if (what.arm() && !what.is_there()) {
+    self.counters.parks.add(1);
+    self.park.park(*r.e.place, deadline_ns);
+  }
+  what.disarm();
+}
+
+// A participant that serves is counted as one that watches the ends, once: a callback that waits
+// does so on top of another wait, and must not sleep while that one is counted. Ends that came
+// meanwhile were not told to the service: the participant looks once more when it has stopped.
+class watching {
+ public:
+  watching(remote_crew& r, participant& self) noexcept
+      : crew_(r), self_(self), own_(r.tender_of(self)) {
+    if (!was_watching_) crew_.remote->watch();
+  }
+  ~watching() {
+    own_.is_watching = was_watching_;  // the callback of such an end may wait, too
+    if (!was_watching_) {
+      crew_.remote->unwatch();
+      if (has_remote_work(crew_)) tend_all(crew_, self_);
+    }
+    own_.is_tending = was_tending_;
+  }
+  watching(const watching&) = delete;
+  watching& operator=(const watching&) = delete;
+
+ private:
+  remote_crew& crew_;
+  participant& self_;
+  tender& own_;
+  bool was_tending_ = std::exchange(own_.is_tending, false);  // the wait is that of a callback
+  bool was_watching_ = std::exchange(own_.is_watching, true);
+};
+
+bool run_turn(engine& e, participant& self) noexcept {
+  return static_cast<remote_crew&>(*e.crew).run_one(self);
+}
+
+}  // namespace
+
+void remote_crew::idle(participant& self, awaited& what, std::uint64_t deadline_ns,
+                       wait_policy how) noexcept {
+  settle_to_idle(e, self);
+  const idling i(self, deadline_ns);
+  or_an_end any(*this, self, what, how != wait_policy::directed && what.is_patient());
+  if (how == wait_policy::yield) return idle_yielding(e, any, deadline_ns);
+  if (how == wait_policy::directed) return idle_directed(e, self, any, deadline_ns);
+  const bool sleeps = how != wait_policy::spin;
+  const std::uint64_t spin_ns = remote->is_crowded() ? 0 : e.settings.spin_ns;
+  const std::uint64_t spin_end_ns =
+      sleeps ? smaller(e.place->now_ns() + spin_ns, deadline_ns) : deadline_ns;
+  if (spin(*this, self, any, spin_end_ns) || !sleeps) return;
+  if (linger(*this, self, any, lingerer::span_ns(spin_ns), deadline_ns)) return;
+  sleep(*this, self, any, deadline_ns);
+}
+
+// A callback waits like a host: no task runs here, so none is below it. What waits for room in a
+// callback gives up when nothing is on its way to or from a worker.
+bool remote_crew::await(participant& self, awaited& what, std::uint64_t deadline_ns,
+                        wait_policy how, giving_up when) noexcept {
+  constexpr std::uint64_t patience_ns = 10'000'000;
+  for (;;) {
+    const bool may_give_up = when == giving_up::when_still;
+    const std::uint64_t until_ns =
+        may_give_up ? smaller(e.place->now_ns() + patience_ns, deadline_ns) : deadline_ns;
+    tell_ends(e, self);
+    {
+      const watching w(*this, self);
+      if (serve_until(e, self, what, until_ns, how, &run_turn)) return true;
+    }
+    if (!may_give_up) return false;
+    std::uint32_t on_their_way = 0;
+    for (std::uint32_t w = 0; w < e.workers; ++w)
+      on_their_way += lines[w].load.load(memory_order_relaxed);
+    if (on_their_way == 0) return false;
+  }
+}
+
+}  // namespace lev

@@ -1,0 +1,82 @@
+// line_turn: what is done in the turn of a remote worker's line (remote_line.hpp), for those who
+// tend it (tend.cpp), for the service that keeps the time and ends tasks (attend.cpp), and after a
+// death (bury.cpp).
+#ifndef LEVERET_REMOTE_LINE_TURN_HPP
+#define LEVERET_REMOTE_LINE_TURN_HPP
+
+#include "remote/remote_crew.hpp"
+#include "worker/write_back.hpp"
+
+namespace lev {
+
+inline void hold(remote_line& line) noexcept {
+  while (!line.turn.try_hold()) real_env::pause();
+}
+
+// The turn may have been asked for meanwhile: whoever asked left it to us.
+inline bool end_turn(remote_line& line) noexcept {
+  bool was_asked = false;
+  while (!line.turn.release_hold()) was_asked = true;
+  return was_asked;
+}
+inline void let_go(remote_crew& r, participant& self, remote_line& line) noexcept {
+  if (end_turn(line)) tend(r, self);
+}
+
+inline void free_room(remote_crew& r, std::uint32_t worker, job& j) noexcept {
+  if ((j.flags & task_staged) != 0) release_room(r.e, r.e.people[worker], j);
+}
+
+// ask_back() asks a worker not to begin a task, perhaps not for the first time. It returns the task
+// if it is certain that the worker will not: it has left the line then, and is the caller's. If not
+// (no_slot), its end will tell. take_back() puts it into the ready queue, now (true) or then.
+std::uint32_t ask_back(remote_crew& r, std::uint32_t worker, std::uint32_t n) noexcept;
+bool take_back(remote_crew& r, std::uint32_t worker, std::uint32_t n) noexcept;
+
+// The state of the task that a ticket may name: the one in the line, or that which it is a piece
+// of. Both slots are theirs as long as the task is there: so it is this task that was asked for.
+inline std::uint64_t word_of_whole(remote_crew& r, const job& j) noexcept {
+  return r.e.pool.at((j.flags & task_is_piece) != 0 ? j.parent : j.task).state.word();
+}
+
+// Whether somebody wants the task to end though it runs.
+inline bool is_to_end(remote_crew& r, const job& j) noexcept {
+  if (r.ends_all.load(memory_order_relaxed) != 0) return true;
+  const std::uint64_t w = word_of_whole(r, j);
+  return (w & state_bits::end_asked) == state_bits::end_asked &&
+         state_bits::phase(w) == state_bits::live;
+}
+
+// What the task, or that which it is a piece of, has asked for beside the runtime's settings; null:
+// nothing.
+inline const slot_extra* limits_of(remote_crew& r, std::uint32_t task) noexcept {
+  if (r.least_limit_ns.load(memory_order_relaxed) == no_deadline) return nullptr;
+  const slot& s = r.e.pool.at(task);
+  const std::uint32_t whole = (s.flags & task_is_piece) != 0 ? s.parent : task;
+  const slot_extra& extra = r.e.pool.extra(whole);
+  return extra.limits_of == r.e.pool.at(whole).state.generation() ? &extra : nullptr;
+}
+
+// How long a task may run; 0: for ever.
+inline std::uint64_t time_limit_of(remote_crew& r, std::uint32_t task) noexcept {
+  const slot_extra* own = limits_of(r, task);
+  const std::uint64_t limit =
+      own != nullptr && own->task_ns_max != 0 ? own->task_ns_max : r.e.settings.task_ns_max;
+  return limit == no_time_limit ? 0 : limit;
+}
+
+inline std::uint32_t attempts_max_of(remote_crew& r, std::uint32_t task) noexcept {
+  const slot_extra* own = limits_of(r, task);
+  return own != nullptr && own->max_attempts != 0 ? own->max_attempts : r.e.settings.max_attempts;
+}
+
+// leave_ended() is for a task that was to end, and is in the line no more: tend() completes it. In
+// the line's turn.
+void leave_ended(remote_crew& r, remote_line& line, std::uint32_t task) noexcept;
+
+// bury() is what becomes of the tasks of a worker that has died. The service's.
+void bury(remote_crew& r, participant& self, const remote_death& d) noexcept;
+
+}  // namespace lev
+
+#endif

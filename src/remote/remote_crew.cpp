@@ -1,0 +1,112 @@
+// What a runtime asks of workers in other processes, but for their pipeline (tend.cpp) and for
+// waiting (idle.cpp).
+#include "remote/remote_crew.hpp"
+
+#include "base/numbers.hpp"
+#include "share/zone.hpp"
+#include "task/arguments.hpp"
+
+namespace lev {
+
+namespace {
+
+// A worker process reaches shared memory only.
+void reach_shared_memory(const config& settings, copy_rule& rule) {
+  if (settings.staging == staging::copy) return;
+  const zone* z = open_zone();
+  if (z == nullptr)
+    throw error(status::out_of_memory, -1,
+                "no address space for shared memory; raise the limit on memory (ulimit -v)");
+  rule.shared_begin = z->heap_begin;
+  rule.shared_end = z->heap_end;
+  rule.shared_inout = settings.staging == staging::in_place;
+  rule.shared_is_read_only = settings.isolation == isolation::confined;
+}
+
+}  // namespace
+
+std::unique_ptr<crew> hire(engine& e) {
+  remote_workers* remote = e.place->remote();
+  if (remote == nullptr) return std::make_unique<crew>(e);
+  return std::make_unique<remote_crew>(e, *remote);
+}
+
+void remote_crew::plan() {
+  constexpr std::uint32_t own_depth = 8;
+  e.takers = e.workers;
+  e.first_actor = e.workers;  // the service
+  e.first_host = e.workers + 1;
+  e.asks_crew = true;
+  e.copies.all = true;
+  reach_shared_memory(e.settings, e.copies);
+  e.depth = e.settings.depth != 0 ? e.settings.depth : own_depth;
+}
+
+bool remote_crew::open() {
+  if (!remote->open(e.workers)) return false;
+  lines.reset(new remote_line[e.workers]);
+  tenders.reset(new tender[e.people_count]);
+  e.depth = smaller(e.depth, smaller(remote->line_max(), line_jobs_max));
+  for (std::uint32_t i = 0; i < e.workers; ++i) {
+    participant& hull = e.people[i];
+    hull.store = static_cast<char*>(remote->store_of(i));
+    hull.store_map.open(e.settings.local_store_bytes);
+    LEV_ASSERT(hull.store != nullptr && hull.is_worker);
+  }
+  shares_workers = e.settings.pool != nullptr;
+  // Nobody looks for tasks, and the service counts as one that sleeps: so every ring is heard.
+  e.bell.start_spinning();
+  e.bell.start_sleeping(e.workers);
+  return true;
+}
+
+// The service looks after the processes, too.
+bool remote_crew::run_one(participant& self) noexcept {
+  if (is_service(*this, self)) attend(*this, self);
+  return tend(*this, self);
+}
+
+std::uint64_t remote_crew::done_by(const participant& p) const noexcept {
+  return p.counters.executed.read();
+}
+
+bool remote_crew::can_do(const detail::draft& d, const draft_facts& facts, refusal* why) noexcept {
+  if (facts.is_far) {
+    return refuse(
+        why, status::not_supported, -1,
+        "tasks of worker processes cannot get far memory themselves; declare what the task "
+        "reads as lev::in, or take the machine threads");
+  }
+  if (is_down.load(memory_order_relaxed) != 0) {
+    return refuse(why, status::pool_down, -1,
+                  "worker processes die as soon as they start; see what they print, and open a new "
+                  "runtime");
+  }
+  const char* reason = remote->can_run(d.procedure);
+  return reason == nullptr || refuse(why, status::not_supported, -1,
+                                     "procedure '%.60s' cannot run in a worker process: %s",
+                                     procedure_name(d.procedure), reason);
+}
+
+// Kept where only those look who find that some task has limits of its own.
+void remote_crew::limit(std::uint32_t task, std::uint64_t task_ns_max,
+                        std::uint32_t max_attempts) noexcept {
+  slot_extra& extra = e.pool.extra(task);
+  extra.limits_of = e.pool.at(task).state.generation();
+  extra.task_ns_max = task_ns_max;
+  extra.max_attempts = max_attempts;
+  // Less than `no_deadline`, which says that no task has limits of its own.
+  const std::uint64_t limit =
+      smaller(task_ns_max == 0 ? no_deadline : task_ns_max, no_deadline - 1);
+  std::uint64_t least = least_limit_ns.load(memory_order_relaxed);
+  while (limit < least && !least_limit_ns.compare_exchange_strong(
+                              least, limit, memory_order_relaxed, memory_order_relaxed)) {
+  }
+}
+
+void remote_crew::want_ends() noexcept {
+  if (is_eager.load(memory_order_relaxed) == 0 && is_eager.exchange(1, memory_order_relaxed) == 0)
+    remote->want_ends(true);
+}
+
+}  // namespace lev

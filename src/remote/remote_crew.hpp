@@ -1,0 +1,127 @@
+// remote_crew: workers in other processes, and the pipeline that serves them. Everything but the
+// body is done by the thread of the host that is in the runtime: one that submits, one that waits,
+// or, when there is none, the service. So a round trip costs the two line transfers it must, and no
+// thread of the host runs that does not have to.
+//
+//   take         a task from the ready queue
+//   stage        copy its inputs to the worker's local store
+//   (execute)    post it to the worker's line; the process runs it
+//   write_back   collect its end, copy its outputs to the caller's memory
+//   complete     as everywhere
+//
+// Where a worker has nothing to do and nothing is ready, tasks that another worker has not begun
+// are taken back from its line (level()): so none waits behind a long one, or one without an end,
+// while a worker idles. A worker that runs out of tasks rings if nobody looks, so nobody has to
+// look now and then.
+//
+// A task whose worker died is run again: nothing outside the worker's store has changed, and the
+// store's next user starts anew (docs/reference/promises.md, I1 and I2; the proof is in
+// machines/processes/README.md).
+#ifndef LEVERET_REMOTE_REMOTE_CREW_HPP
+#define LEVERET_REMOTE_REMOTE_CREW_HPP
+
+#include "remote/remote_line.hpp"
+#include "sync/linger.hpp"
+#include "worker/crew.hpp"
+#include "worker/engine.hpp"
+
+#include <memory>
+
+namespace lev {
+
+// hire() makes the crew of a runtime: this one, if its machine has workers in other processes.
+std::unique_ptr<crew> hire(engine& e);
+
+// What a participant keeps of its own for tending lines.
+struct tender {
+  bool is_tending = false;   // what it completes may make others ready: they are posted afterwards
+  bool is_watching = false;  // it is counted as one that watches the ends
+  lingerer linger;
+};
+
+// A worker's participant is what the host keeps for it, its *hull*: store, counters, trace. The
+// lines are tended by the others: host threads, and the service, which comes after the workers.
+class remote_crew final : public crew {
+ public:
+  remote_crew(engine& home, remote_workers& processes) noexcept : crew(home), remote(&processes) {}
+
+  void plan() override;
+  bool open() override;
+  bool run_one(participant& self) noexcept override;
+  void queued(participant& self) noexcept override;
+  void idle(participant& self, awaited& what, std::uint64_t deadline_ns,
+            wait_policy how) noexcept override;
+  bool await(participant& self, awaited& what, std::uint64_t deadline_ns, wait_policy how,
+             giving_up when) noexcept override;
+  std::uint64_t done_by(const participant& p) const noexcept override;
+  bool can_do(const detail::draft& d, const draft_facts& facts, refusal* why) noexcept override;
+  bool can_do_closures() const noexcept override { return false; }
+  bool has_time_limits() const noexcept override { return true; }
+  void limit(std::uint32_t task, std::uint64_t task_ns_max,
+             std::uint32_t max_attempts) noexcept override;
+  void want_ends() noexcept override;
+  bool holds_tasks() const noexcept override { return true; }
+  void recall(participant& self) noexcept override;
+  bool end_running(bool all) noexcept override;
+
+  tender& tender_of(const participant& self) noexcept { return tenders[self.index]; }
+
+  remote_workers* const remote;
+  bool shares_workers = false;           // with other host processes
+  std::unique_ptr<remote_line[]> lines;  // one for each worker
+  std::unique_ptr<tender[]> tenders;     // one for each participant
+  std::uint32_t idle_deaths = 0;  // the service's own: workers in a row that died without a task
+  std::uint64_t first_idle_death_ns = 0;
+  // Written by the service, read by submitters and tenders: 1 once worker processes cannot be kept
+  // alive. Publishes nothing.
+  atomic<std::uint32_t> is_down{0};
+  // Written by the service, read by tenders: 1 from the first time that a task is run again.
+  // Publishes nothing.
+  atomic<std::uint32_t> has_rerun{0};
+  // Written by the first who wants to be told of ends at once, read by the others: 1 from then on.
+  // Publishes nothing.
+  atomic<std::uint32_t> is_eager{0};
+  // Written by the service and by who posts a task, read by the latter: whether the service looks
+  // at time limits now and then. Publishes nothing.
+  atomic<std::uint32_t> is_timing{0};
+  // Written by the service and by who posts a task, read by the latter: whether the service looks
+  // at lines that do not move, now and then. Publishes nothing.
+  atomic<std::uint32_t> is_patrolled{0};
+  std::uint64_t patrol_ns = 0;  // the service's own: when it does so next
+  // Written by submitters, read by tenders and the service: the least time limit that a task has
+  // asked for; no_deadline until one has asked for limits of its own. Publishes nothing.
+  atomic<std::uint64_t> least_limit_ns{no_deadline};
+  // Written by who ends a task, and by the service; read by the service: 1 when a line may have a
+  // task that is to be ended. Publishes that its ticket says so.
+  atomic<std::uint32_t> is_ending{0};
+  // Written by close(), read by the service: 1 when tasks that run in other processes are to end.
+  // Publishes nothing: is_ending does.
+  atomic<std::uint32_t> ends_all{0};
+};
+
+inline bool is_service(const remote_crew& r, const participant& self) noexcept {
+  return self.index == r.e.workers;
+}
+
+// tend() moves every line on as far as it goes now; false when there was nothing to do.
+bool tend(remote_crew& r, participant& self) noexcept;
+
+// tend_all() does that until there is nothing to do, and tells of what it has completed: for
+// callers who leave the runtime then.
+void tend_all(remote_crew& r, participant& self) noexcept;
+
+// has_remote_work() tells whether tend() would find something.
+bool has_remote_work(remote_crew& r) noexcept;
+
+// keep_ends() takes the ends of a dead worker out of its line, before the line is emptied; tend()
+// completes them. In the line's turn.
+void keep_ends(remote_crew& r, std::uint32_t worker) noexcept;
+
+// attend() is the service's: deaths (bury.cpp), time limits, and tasks that are to be ended
+// (attend.cpp). service_deadline() is when it must look again.
+void attend(remote_crew& r, participant& self) noexcept;
+std::uint64_t service_deadline(remote_crew& r) noexcept;
+
+}  // namespace lev
+
+#endif

@@ -1,0 +1,33 @@
+// awaited: what a participant waits for.
+#ifndef LEVERET_WORKER_AWAITED_HPP
+#define LEVERET_WORKER_AWAITED_HPP
+
+#include <cstdint>
+
+namespace lev {
+
+// is_there() is asked again and again; arm() arranges for a wake-up, and returns false if there is
+// no need to sleep any more.
+struct awaited {
+  virtual bool is_there() noexcept = 0;
+  virtual bool arm() noexcept = 0;
+  virtual void disarm() noexcept {}
+  // Whether the end of `task` is what is waited for, or one such end.
+  virtual bool awaits(std::uint32_t) const noexcept { return false; }
+  // It takes many tasks, or any: no single end is to be told at once.
+  virtual bool is_patient() const noexcept { return false; }
+
+ protected:
+  awaited() = default;
+  awaited(const awaited&) = default;
+  awaited& operator=(const awaited&) = default;
+  ~awaited() = default;
+};
+
+// When a wait inside a task gives up: when every context of every participant waits, or when nobody
+// has run anything for 10 ms.
+enum class giving_up : std::uint8_t { when_all_wait, when_still };
+
+}  // namespace lev
+
+#endif

@@ -1,0 +1,32 @@
+// What a pass could not dice; see enqueue.hpp.
+#include "worker/enqueue.hpp"
+
+#include "worker/complete.hpp"
+#include "worker/contexts.hpp"
+#include "worker/worker.hpp"
+
+#include <utility>
+
+namespace lev {
+
+// A callback may wait for the task that submits, and has come upon these; or for one in hand.
+void fail_undiced(engine& e, participant& self, std::uint32_t chain) noexcept {
+  const bool was_telling = std::exchange(self.is_telling, true);
+  bool has_tails = false;
+  while (chain != no_slot) {
+    const slot_extra& extra = e.pool.extra(chain);
+    const std::uint32_t next = extra.lock_next;
+    has_tails |= has_callback(e, chain);
+    fail_unrun(e, self, chain, static_cast<status>(extra.first_failure.load(memory_order_relaxed)));
+    chain = next;
+  }
+  self.is_telling = was_telling;
+  if (was_telling) return;
+  if (!has_tails) return fail_rest(e, self);
+  if (self.running != nullptr && contexts_of(self) != nullptr) return tell_ends_aside(*self.held);
+  const bool is_staging =
+      self.frames != nullptr && self.doing.load(memory_order_relaxed) == activity::serves;
+  if (!is_staging) fail_rest(e, self);  // or run_ahead() does it
+}
+
+}  // namespace lev

@@ -1,0 +1,31 @@
+// serve: a participant that runs tasks, or sees to those that run elsewhere, until what it waits
+// for is there.
+#ifndef LEVERET_WORKER_SERVE_HPP
+#define LEVERET_WORKER_SERVE_HPP
+
+#include "worker/awaited.hpp"
+#include "worker/engine.hpp"
+
+namespace lev {
+
+// serve_until() waits for `what` as `how` says. Meanwhile it does what its crew has to do, a turn
+// of `work` after the other: it runs tasks, or tends those that run elsewhere; null: nothing.
+// False: the deadline passed first. Precondition: no task runs below.
+using turn_of_work = bool (*)(engine& e, participant& self) noexcept;
+bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+                 wait_policy how, turn_of_work work) noexcept;
+
+// help() takes a task and brings it to its end, in the middle of something else. False: there was
+// none.
+bool help(engine& e, participant& self) noexcept;
+
+// leave() is for a host that goes back to its own program after help(), or after completing tasks:
+// what it has taken goes back, what it has completed is told. No effect inside a task.
+void leave(engine& e, participant& self) noexcept;
+
+// work() runs tasks until the engine stops.
+void work(engine& e, participant& self) noexcept;
+
+}  // namespace lev
+
+#endif

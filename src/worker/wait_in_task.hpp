@@ -1,0 +1,27 @@
+// wait_in_task: how a task waits, or a callback.
+#ifndef LEVERET_WORKER_WAIT_IN_TASK_HPP
+#define LEVERET_WORKER_WAIT_IN_TASK_HPP
+
+#include "worker/awaited.hpp"
+#include "worker/engine.hpp"
+
+namespace lev {
+
+// wait_in_task() waits inside a task or a callback: its own children run on top of it, or its
+// worker goes on in another context. False: the deadline passed first; or nothing will come of
+// waiting on: every context of every participant waits, or, with when_still, nobody has run
+// anything for 10 ms.
+bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+                  giving_up how = giving_up::when_all_wait) noexcept;
+
+// run_if_last() runs `task`, which a task waits for, if it is the youngest of the own inbox: fork
+// and join, where nobody has taken it yet.
+void run_if_last(engine& e, participant& self, std::uint32_t task) noexcept;
+
+// tell_tails_aside() is for a task that waits, or has waited: callbacks that are due are called on
+// another stack, as they may wait for this task, or for its mutex. False: none is due.
+bool tell_tails_aside(engine& e, participant& self) noexcept;
+
+}  // namespace lev
+
+#endif
