@@ -222,8 +222,7 @@ argument memory_argument(const extent& e, bool is_sliced, const place& where) {
     return a;
   }
   set_rows(a, e, row_bytes, where);
-  if (a.rows == 1)
-    a.flags &= ~argument_sliced;  // dicing would cut the elements of the row, not the rows
+  if (is_sliced) a.flags |= argument_rows;  // one row is not cut by its elements
   return a;
 }
 

@@ -192,7 +192,7 @@ void load(registers& words, const step& s, const argument& a) {
     case source::count:
       return words.add(a.row_bytes / s.type.bytes * a.rows);
     case source::rows:
-      return words.add(a.rows);
+      return words.add(a.row_bytes == 0 ? 0 : a.rows);  // an empty array has none
     case source::stride:
       return words.add(static_cast<std::uint64_t>(a.stride_bytes / s.type.bytes));
     case source::far:  // an argument is the same in C

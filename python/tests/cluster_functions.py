@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import select
+import time
+from pathlib import Path
+from typing import Any
 
 
 def crash_at_7(x: int) -> int:
@@ -30,3 +33,27 @@ def sum_below(x: int) -> int:
 def node_pid() -> int:
     """Of a Dask worker, by Client.run()."""
     return os.getpid()
+
+
+def pools_here() -> Any:
+    """What `leveret top` shows of a Dask worker, by Client.run()."""
+    import leveret
+
+    try:
+        return leveret._core.look_at_pools(os.getpid())
+    except leveret.Unavailable:
+        return []
+
+
+def names_of_executors(dask_worker: Any) -> list[str]:
+    """Of a Dask worker, by Client.run()."""
+    return list(dask_worker.executors)
+
+
+def come_and_wait(here: str, go: str) -> str:
+    """A call that says that it runs, and runs until it may end."""
+    Path(here).touch()
+    end = time.monotonic() + 300
+    while not Path(go).exists() and time.monotonic() < end:
+        rest(0.01)
+    return go

@@ -8,9 +8,10 @@ import select
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +63,17 @@ def rest(seconds: float) -> None:
     select.select([], [], [], seconds)
 
 
+LIMIT = 300.0  # seconds after which a test hangs, and is not merely on a machine full of others
+
+
+def wait_until(happens: Callable[[], object], seconds: float = LIMIT) -> None:
+    """Waits for a state."""
+    end = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < end
+        rest(0.01)
+
+
 def pid_of(_: object = None) -> int:
     """A call that says where it runs."""
     return os.getpid()
@@ -75,14 +87,20 @@ def descriptors() -> int:
 @pytest.fixture(scope="session")
 def dask_client() -> Iterator[Any]:
     """A client of two Dask workers over TCP, for tests that leave both as they were."""
+    with local_cluster(2) as (_, client):
+        yield client
+
+
+@contextlib.contextmanager
+def local_cluster(workers: int, **options: Any) -> Iterator[tuple[Any, Any]]:
+    """A LocalCluster of its own, for tests that spoil it, and a client of it."""
     distributed = pytest.importorskip("distributed")
+    given = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50, **options}
     with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
-        ) as local,
+        distributed.LocalCluster(n_workers=workers, **given) as local,
         distributed.Client(local) as client,
     ):
-        yield client
+        yield local, client
 
 
 @pytest.fixture(params=["threads", "sim", "processes"])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import needs_processes
+from conftest import LIMIT, needs_processes
 
 import leveret
 from leveret import Cluster, sliced
@@ -36,7 +36,7 @@ def test_the_call_of_runtime_submit(cluster: Cluster, library: Path) -> None:
     root = cluster.load(library, "root_or_crash", ROOT)
     x, y = np.arange(10_000.0), np.zeros(10_000)
     ticket = cluster.submit(root, sliced(x), sliced(y))
-    ticket.wait(60)
+    ticket.wait(LIMIT)
     assert (y == 2 * x).all()
     assert ticket.done() and ticket.status_code == 0 and ticket.procedure is root
     progress = ticket.progress()
@@ -47,18 +47,18 @@ def test_the_call_of_runtime_submit(cluster: Cluster, library: Path) -> None:
 def test_values_ranges_whole_arrays_and_rows(cluster: Cluster, library: Path) -> None:
     square = cluster.load(library, "square_range", "range, out u8")
     squares = np.zeros(500, np.uint64)
-    cluster.submit(square, range(100, 600), sliced(squares)).wait(60)
+    cluster.submit(square, range(100, 600), sliced(squares)).wait(LIMIT)
     assert (squares == np.arange(100, 600, dtype=np.uint64) ** 2).all()
 
     axpy = leveret.builtin("axpy")
     a, b = np.arange(300.0), np.ones(300)
-    cluster.submit(axpy, 2.0, sliced(a), sliced(b)).wait(60)
+    cluster.submit(axpy, 2.0, sliced(a), sliced(b)).wait(LIMIT)
     assert (b == 1 + 2 * a).all()
 
     sums = np.zeros(100)
     rows = cluster.load(library, "sum_rows", "in f8, rows(0), count(0), out f8[rows(0)]")
     matrix = np.arange(500.0).reshape(100, 5)
-    cluster.submit(rows, sliced(matrix), sliced(sums)).wait(60)
+    cluster.submit(rows, sliced(matrix), sliced(sums)).wait(LIMIT)
     assert (sums == matrix.sum(axis=1)).all()
 
 
@@ -70,9 +70,9 @@ def test_poison_names_the_element_of_the_whole_and_the_node(
     x[3123] = -1
     ticket = cluster.submit(root, sliced(x), sliced(y))
     with pytest.raises(leveret.Poison, match=r"'root_or_crash' at elements \[3123, 3124\) on"):
-        ticket.wait(60)
+        ticket.wait(LIMIT)
     with pytest.raises(leveret.Poison, match="all others are done") as again:
-        ticket.wait(60)
+        ticket.wait(LIMIT)
     assert again.value.elements == (3123, 3124) and again.value.node in ticket.progress().nodes
     x[3123] = 0
     assert (y == 2 * x).all()
@@ -85,7 +85,7 @@ def test_several_failures_have_their_places(cluster: Cluster, library: Path) -> 
     x[bad] = -1
     ticket = cluster.submit(root, sliced(x), sliced(y), max_attempts=1)
     with pytest.raises(leveret.Poison, match=r"the first of \d failures"):
-        ticket.wait(60)
+        ticket.wait(LIMIT)
     places = sorted(getattr(each, "elements", None) or (0, 0) for each in ticket.failures)
     assert places == [(i, i + 1) for i in bad]
     assert (y[bad] == -5).all() and (np.delete(y, bad) == 2 * np.delete(x, bad)).all()
@@ -97,7 +97,7 @@ def test_a_slice_whose_task_fails_leaves_no_trace(cluster: Cluster, library: Pat
     x[500] = np.inf
     ticket = cluster.submit(root, sliced(x), sliced(y), grain=10)
     with pytest.raises(leveret.TaskFailed, match="returned 7") as failure:
-        ticket.wait(60)
+        ticket.wait(LIMIT)
     assert failure.value.code == 7
     begin, end = failure.value.elements or (0, 0)
     assert begin <= 500 < end and (y[begin:end] == -5).all()
@@ -108,7 +108,7 @@ def test_inout_is_visible_once(cluster: Cluster, library: Path) -> None:
     add = cluster.load(library, "add_one", "inout f8, count(0)")
     y = np.arange(1000.0)
     first = cluster.submit(add, sliced(y))
-    cluster.submit(add, sliced(y), after=first).wait(60)
+    cluster.submit(add, sliced(y), after=first).wait(LIMIT)
     assert (y == np.arange(1000.0) + 2).all()
 
 
@@ -118,9 +118,9 @@ def test_what_comes_after_a_failure_does_not_run(cluster: Cluster, library: Path
     first = cluster.submit(root, sliced(x), sliced(y))
     second = cluster.submit(root, sliced(np.ones(8)), sliced(y), after=[first])
     with pytest.raises(leveret.DependencyFailed, match="returned 7"):
-        second.wait(60)
+        second.wait(LIMIT)
     with pytest.raises(leveret.TaskFailed):
-        first.wait(60)
+        first.wait(LIMIT)
     assert (y == 0).all()
 
 
@@ -131,8 +131,8 @@ def test_arrays_stay_on_their_nodes(cluster: Cluster, library: Path) -> None:
     data = cluster.scatter(x)
     made = cluster.empty_like(data)
     assert len(data) == 1000 and made.nbytes == 8000 and (made.gather() == 0).all()
-    cluster.submit(root, sliced(data), sliced(made)).wait(60)
-    cluster.submit(add, sliced(made)).wait(60)
+    cluster.submit(root, sliced(data), sliced(made)).wait(LIMIT)
+    cluster.submit(add, sliced(made)).wait(LIMIT)
     assert (made.gather() == 2 * x + 1).all() and (cluster.gather(data) == x).all()
 
 
@@ -142,7 +142,7 @@ def test_failures_on_the_nodes_leave_what_was_there(cluster: Cluster, library: P
     x[33] = -1
     data, made = cluster.scatter(x, 4), cluster.scatter(np.full(100, -5.0), 4)
     with pytest.raises(leveret.Poison, match=r"elements \[33, 34\)"):
-        cluster.submit(root, sliced(data), sliced(made)).wait(60)
+        cluster.submit(root, sliced(data), sliced(made)).wait(LIMIT)
     x[33] = -2.5
     assert (made.gather() == 2 * x).all()
 
@@ -152,14 +152,14 @@ def test_as_completed_and_progress(cluster: Cluster, library: Path) -> None:
     arrays = [np.zeros(10) for _ in range(4)]
     tickets = [cluster.submit(add, sliced(each), priority=i) for i, each in enumerate(arrays)]
     assert cluster.progress().total == 40
-    assert set(cluster.as_completed(tickets, 60)) == set(tickets)
+    assert set(cluster.as_completed(tickets, LIMIT)) == set(tickets)
     assert all((each == 1).all() for each in arrays)
     assert list(cluster.as_completed([])) == []
 
 
 def test_nothing_at_all(cluster: Cluster, library: Path) -> None:
     add = cluster.load(library, "add_one", "inout f8, count(0)")
-    cluster.submit(add, sliced(np.zeros(0))).wait(60)
+    cluster.submit(add, sliced(np.zeros(0))).wait(LIMIT)
 
 
 def test_two_versions_of_a_library(cluster: Cluster, library: Path, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_two_versions_of_a_library(cluster: Cluster, library: Path, tmp_path: Pa
         subprocess.run(["cc", "-shared", "-fPIC", "-o", str(path), str(source)], check=True)
         which = cluster.load(path, "which", "out f8, count(0)", name=f"which-{id(path)}")
         y = np.zeros(100)
-        cluster.submit(which, sliced(y)).wait(60)
+        cluster.submit(which, sliced(y)).wait(LIMIT)
         results.append(set(y))
     assert results == [{1.0}, {2.0}]
 
@@ -188,10 +188,10 @@ def test_cancel_ends_what_runs(cluster: Cluster, library: Path, tmp_path: Path) 
         ticket.wait(0.2)
     assert ticket.cancel()
     with pytest.raises(leveret.Cancelled):
-        ticket.wait(60)
+        ticket.wait(LIMIT)
     assert not ticket.cancel() and ticket.status_code == leveret.Status.CANCELLED
     add = cluster.load(library, "add_one", "inout f8, count(0)")
-    cluster.submit(add, sliced(y)).wait(8)  # its node is free, long before the file could come
+    cluster.submit(add, sliced(y)).wait(LIMIT)  # its node is free, long before the file could come
     assert (y == 1).all()
 
 
@@ -205,7 +205,7 @@ def test_leaving_the_block_by_an_error_ends_what_runs(
         ticket = cluster.submit(wait, path, sliced(y))
         raise KeyboardInterrupt
     assert ticket.status_code == leveret.Status.CANCELLED
-    assert cluster.closed and dask_client.submit(pow, 2, 3).result(60) == 8
+    assert cluster.closed and dask_client.submit(pow, 2, 3).result(LIMIT) == 8
 
 
 def test_the_end_of_the_block_tells_what_nobody_waited_for(library: Path) -> None:

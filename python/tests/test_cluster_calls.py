@@ -9,16 +9,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cluster_functions import crash_at_7, fail_at_3, rest, sum_below
-from conftest import needs_processes
+from conftest import LIMIT, needs_processes
 
 import leveret
 from leveret import Cluster, ProcessExecutor
+from leveret.cluster.batches import Calls
 
 pytestmark = needs_processes
 
@@ -29,7 +30,8 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
         with Cluster(request.getfixturevalue("dask_client"), processes=1) as opened:
             yield opened
         return
-    with ThreadPoolExecutor(2) as threads, Cluster(threads, processes=1) as opened:
+    # As many processes as threads: with fewer, the second batch may come before the first.
+    with ThreadPoolExecutor(2) as threads, Cluster(threads, processes=2) as opened:
         yield opened
 
 
@@ -80,16 +82,33 @@ def test_what_an_iterable_raises(cluster: Cluster) -> None:
 
 
 def test_leaving_early_ends_what_runs(cluster: Cluster) -> None:
-    for value in cluster.map(rest, [0.0] + [60.0] * 8, chunksize=1):
+    for value in cluster.map(rest, [0.0] + [600.0] * 8, chunksize=1):
         assert value is None
         break
-    assert list(cluster.map(abs, [-1])) == [1]  # long before the others' minute
+    assert list(cluster.map(abs, [-1])) == [1]  # long before the others are done
 
 
 def test_time_out(cluster: Cluster) -> None:
     with pytest.raises(TimeoutError):
-        list(cluster.map(rest, [60.0], timeout=0.3))
+        list(cluster.map(rest, [600.0], timeout=0.3))
     assert list(cluster.map(abs, [-1])) == [1]
+
+
+def test_calls_that_are_made_while_they_are_ended(pool: ProcessExecutor) -> None:
+    """The thread that ends them cannot see the one that was just taken."""
+    calls = Calls(pool, rest, [(600.0,)])
+    items = calls.mapping.items
+    genuine = items.take
+
+    def take(count: int) -> Any:
+        found = genuine(count)
+        calls.cancel()
+        return found
+
+    items.take = take  # type: ignore[method-assign]
+    with pytest.raises(CancelledError):
+        calls.outcomes("here")
+    assert pool.submit(abs, -1).result(LIMIT) == 1
 
 
 def test_maps_of_several_threads(pool: ProcessExecutor) -> None:
@@ -104,53 +123,9 @@ def test_maps_of_several_threads(pool: ProcessExecutor) -> None:
     for each in threads:
         each.start()
     for each in threads:
-        each.join(60)
+        each.join(LIMIT)
         assert not each.is_alive()
     assert found == [True] * 160
-
-
-# Dask's own tasks.
-
-
-def test_annotated_tasks_are_crash_safe(dask_client: Any) -> None:
-    import dask
-
-    import leveret.dask
-
-    leveret.dask.register(dask_client, max_attempts=2)
-    with dask.annotate(executor="leveret"):
-        found = dask_client.map(crash_at_7, range(9))
-        worker = sorted(dask_client.nthreads())[0]
-        there = dask_client.submit(crash_at_7, 8, workers=[worker], pure=False)
-        delayed = dask.delayed(crash_at_7)(7)
-        with pytest.raises(leveret.Poison, match=r"crash_at_7\(7\)"):
-            delayed.compute(scheduler=dask_client)
-    assert there.result(60) == 64
-    with pytest.raises(leveret.Poison, match=r"^crash_at_7\(7\) ended its worker process"):
-        found[7].result(60)
-    del found[7]
-    assert [each.result(60) for each in found] == [0, 1, 4, 9, 16, 25, 36, 64]
-    pids = set(dask_client.run(os.getpid).values())
-    with dask.annotate(executor="leveret"):
-        assert dask_client.submit(os.getpid, pure=False).result(60) not in pids
-    assert set(dask_client.run(os.getpid).values()) == pids
-
-
-@pytest.mark.parametrize(
-    ("given", "options", "error", "text"),
-    [
-        ("client", {"max_worker": 2}, TypeError, "did you mean 'max_workers'"),
-        ("client", {"name": "default"}, ValueError, "Dask's own"),
-        ("nothing", {}, TypeError, "must be a distributed.Client, not NoneType"),
-    ],
-)
-def test_register_refuses(
-    dask_client: Any, given: str, options: dict[str, Any], error: type[Exception], text: str
-) -> None:
-    import leveret.dask
-
-    with pytest.raises(error, match=text):
-        leveret.dask.register(dask_client if given == "client" else None, **options)
 
 
 def test_any_executor_of_processes(library: Path) -> None:
@@ -165,7 +140,7 @@ def test_any_executor_of_processes(library: Path) -> None:
     with processes, Cluster(processes, processes=1) as cluster:
         add = cluster.load(library, "add_one", "inout f8, count(0)")
         y = np.zeros(100)
-        cluster.submit(add, leveret.sliced(y)).wait(60)
+        cluster.submit(add, leveret.sliced(y)).wait(LIMIT)
         assert (y == 1).all() and cluster.progress().failed == 0
         assert list(cluster.map(abs, range(10))) == list(range(10))
 
@@ -194,7 +169,7 @@ def test_mpi4py_futures(library: Path, tmp_path: Path) -> None:
         "        with leveret.Cluster(executor, processes=1) as cluster:\n"
         f"            add = cluster.load({str(library)!r}, 'add_one', 'inout f8, count(0)')\n"
         "            y = np.zeros(100)\n"
-        "            cluster.submit(add, leveret.sliced(y)).wait(60)\n"
+        "            cluster.submit(add, leveret.sliced(y)).wait(300)\n"
         "            assert (y == 1).all()\n"
         "            print('done', list(cluster.map(abs, [-1, 2])), flush=True)\n"
     )
@@ -203,7 +178,7 @@ def test_mpi4py_futures(library: Path, tmp_path: Path) -> None:
         command = [launcher, "-n", "2", sys.executable, str(program), *args]
         env = {**os.environ, **MPI}
         return subprocess.run(
-            command, capture_output=True, text=True, timeout=100, check=False, env=env
+            command, capture_output=True, text=True, timeout=LIMIT, check=False, env=env
         )
 
     launcher = next((each for each in mpi_launchers() if run(each, "try").returncode == 0), None)

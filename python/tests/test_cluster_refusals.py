@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
-from conftest import needs_processes
+from conftest import LIMIT, needs_processes
 
 import leveret
 from leveret import Cluster, sliced
@@ -52,6 +52,12 @@ CALLS: list[tuple[str, Callable[[Cluster], tuple[Any, ...]], type[Exception], st
         lambda c: (sliced(ones()), sliced(np.ones(4, "f4"))),
         TypeError,
         r"argument 1 \(out f8\): the array holds f4.*astype\('f8'\)",
+    ),
+    (
+        "copy",
+        lambda c: (sliced(ones().astype(">f8")), sliced(ones())),
+        TypeError,
+        r"argument 0 \(in f8\): the array holds f8 in the byte order of other.*astype\('f8'\)",
     ),
     ("copy", lambda c: (sliced([1]), sliced(ones())), TypeError, "expected an array, got list"),
     ("copy", lambda c: (sliced(ones()), sliced(read_only())), BufferError, "argument 1.*read-only"),
@@ -168,7 +174,7 @@ def test_an_executor_that_is_shut_down_meanwhile() -> None:
         threads.shutdown()
         ticket = cluster.submit(leveret.builtin("scale"), 2.0, sliced(ones()))
         with pytest.raises(leveret.Closed, match="takes no more work"):
-            ticket.wait(30)
+            ticket.wait(LIMIT)
 
 
 def test_a_closed_client(dask_client: Any) -> None:
@@ -179,7 +185,7 @@ def test_a_closed_client(dask_client: Any) -> None:
     client.close()
     ticket = cluster.submit(leveret.builtin("scale"), 2.0, sliced(ones()))
     with pytest.raises(leveret.Closed, match=r"it is closed; make a new distributed\.Client"):
-        ticket.wait(30)
+        ticket.wait(LIMIT)
     cluster.close()
     with pytest.raises(leveret.Closed, match=r"make a new distributed\.Client"):
         Cluster(client)
@@ -204,7 +210,7 @@ def test_a_node_of_another_version_is_left_out(
     with Cluster(dask_client) as cluster:
         ticket = cluster.submit(leveret.builtin("scale"), 2.0, sliced(ones()))
         with pytest.raises(leveret.Unavailable, match=r"has leveret .* driver has 9\.9\.9"):
-            ticket.wait(30)
+            ticket.wait(LIMIT)
     monkeypatch.setattr(plugin, "versions", lambda: other)
     with pytest.raises(leveret.Unavailable, match="install the same on every node"):
         Cluster(dask_client)

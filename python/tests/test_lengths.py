@@ -102,3 +102,13 @@ def test_a_fixed_length_is_not_cut(threads: leveret.Runtime, library: Path) -> N
         threads.submit(table, (0, 1), 1.0, np.ones(2), np.ones(1))
     with pytest.raises(ValueError, match=r"argument 2 .* fewer"):
         threads.parallel(table, 8, 1.0, np.ones(8), leveret.sliced(np.ones(8)))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_few_rows_that_are_sliced(runtime: leveret.Runtime, library: Path, rows: int) -> None:
+    """One row is one slice, and an array without elements has no rows."""
+    sum_rows = leveret.load(library, "sum_rows", "in f8, rows(0), count(0), out f8[rows(0)]")
+    matrix, sums = np.ones((3, 5)), np.full(3, -1.0)
+    sliced = leveret.sliced
+    runtime.submit(sum_rows, sliced(matrix[:rows]), sliced(sums[:rows])).wait()
+    assert (sums[:rows] == 5).all() and (sums[rows:] == -1).all()

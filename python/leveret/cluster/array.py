@@ -6,20 +6,24 @@ import bisect
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Closed, Status
+from .here import StaysHere
 
 if TYPE_CHECKING:
     from .cluster import Cluster
 
 
-class ClusterArray:
+class ClusterArray(StaysHere):
     """An array whose chunks are on the nodes of a Cluster; made by its scatter() and empty_like().
 
     It is an argument of Cluster.submit(), wrapped in leveret.sliced(): each slice is one chunk, and
     runs where that is. What a slice writes takes the chunk's place when it is done, on the node.
 
     shape, dtype: as of a NumPy array. bounds: where chunks begin, and the length. Thread safety:
-    any thread; not gather() while a task that writes it is under way.
+    any thread; not gather() while a task that writes it is under way. For NumPy it is what
+    gather() gives: a copy.
     """
+
+    _instead = "pass array.gather(), or leveret.sliced(array) to Cluster.submit()"
 
     def __init__(
         self, cluster: Cluster, shape: tuple[int, ...], dtype: Any, bounds: list[int]
@@ -61,6 +65,12 @@ class ClusterArray:
         for i, chunk in zip(places, found):
             made[self.bounds[i] : self.bounds[i + 1]] = chunk
         return made
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if copy is False:
+            raise ValueError("an array that lies on nodes cannot be had without a copy")
+        made = self.gather()
+        return made if dtype is None else made.astype(dtype, copy=False)
 
     # For the driver.
 

@@ -7,9 +7,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TaskFailed
-from ..executor.ending import end_call
+from ..executor.ending import end_mapping
 from ..executor.items import Items
-from ..executor.mapping import Part, in_order
+from ..executor.mapping import in_order
 from ..executor.options import DEFAULTS
 from ..wire.errors import dump_error, load_error
 from .names import Head, Report
@@ -56,13 +56,7 @@ class Calls:
     def cancel(self) -> None:
         """Ends them: what waits is not begun, what runs ends with its process."""
         self.mapping.close()
-        with self.pool.lock:
-            found = [each.call for each in self.pool.running if self._is_mine(each.future)]
-        for call in found:
-            end_call(self.pool, call)
-
-    def _is_mine(self, future: Any) -> bool:
-        return isinstance(future, Part) and future.mapping is self.mapping
+        end_mapping(self.pool, self.mapping)
 
 
 def run_calls(node: Node, head: Head, pickled: bytes) -> Report:

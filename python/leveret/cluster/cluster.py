@@ -25,6 +25,7 @@ from . import libraries
 from .array import ClusterArray
 from .driver import Driver
 from .engine import Engine, ExecutorEngine
+from .here import StaysHere
 from .map_job import MapJob, Results
 from .names import NodeSettings
 from .options import checked_settings, checked_submit
@@ -54,7 +55,7 @@ def engine_of(client: Any) -> Engine:
     )
 
 
-class Cluster:
+class Cluster(StaysHere):
     """Runs tasks and Python calls on the nodes of a Dask cluster, in processes that may crash.
 
     Use it as a context manager: the end of the block waits for all tasks; when the block is left by
@@ -76,6 +77,7 @@ class Cluster:
     """
 
     _driver: Driver
+    _instead = "let the function that a node calls do without it"
 
     def __init__(
         self,
@@ -123,7 +125,8 @@ class Cluster:
 
         chunks: how many; by default four for each node, or more for large arrays. Chunks that are
         neighbours lie on the same node. A chunk goes with its node if that dies: scatter again.
-        Raises Unavailable when there is no node. Cost: moves all of it.
+        Waits for a node when there is none, `wait_for_nodes` seconds, and raises Unavailable when
+        none has come; Closed when the client is. Cost: moves all of it.
         """
         import numpy as np
 
@@ -136,6 +139,7 @@ class Cluster:
         if chunks is not None and chunks < 1:
             raise ValueError(f"chunks must be >= 1, not {chunks}")
         engine = self._driver.engine
+        engine.wait_for_nodes(self._driver.wait_for_nodes)
         wanted = chunks or max(4 * len(engine.nodes()), whole.nbytes // CHUNK_BYTES)
         count = max(1, min(wanted, len(whole)))
         bounds = [len(whole) * i // count for i in range(count + 1)]
@@ -188,7 +192,7 @@ class Cluster:
         """
         self._check_open()
         name = libraries.name_of(procedure)
-        planned = plan(procedure, args)
+        planned = plan(procedure, args, self._driver.engine)
         earlier, options = checked_submit(after, priority, grain, task_timeout, max_attempts)
         job = TaskJob(
             self._new_key(),
@@ -300,6 +304,7 @@ class Cluster:
         if driver is not None and not driver.is_stopped and self._pid == os.getpid():
             text = f"{self!r} was not closed; use it in a `with` block"
             warnings.warn(text, warn, stacklevel=2, source=self)
+            driver.abandon()
 
     def __repr__(self) -> str:
         if "_driver" not in self.__dict__:

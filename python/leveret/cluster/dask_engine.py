@@ -14,16 +14,21 @@ import asyncio
 import contextlib
 import functools
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+import dask.config
 
 from ..errors import Closed, LeveretError, Status
 from . import node
-from .engine import Sent, Tell, Told, kept
-from .names import NodeSettings, unavailable, versions
-from .plugin import NodePlugin, check_nodes
+from .engine import Engine, Sent, Tell, Told, kept
+from .names import NodeSettings, no_nodes, unavailable, versions
+from .plugin import DriverPlugin, NodePlugin, check_nodes
 
 POLL_SECONDS = 0.5  # how often the number of workers is asked for
+LARGE_BYTES = 1 << 20  # far less than Dask warns of, which is 10 MB
+
+_warning = threading.Lock()  # held while Dask does not warn, so that it does again afterwards
 
 
 def told_of(report: Any) -> Any:
@@ -49,6 +54,7 @@ class DaskEngine:
         self.is_collecting = False
         self.refused: set[str] = set()
         self.threads: dict[str, int] = {}
+        self.address = "the scheduler"
         self.is_closed = False
 
     def open(self, settings: NodeSettings, tell: Tell) -> None:
@@ -59,26 +65,35 @@ class DaskEngine:
                 "was made without asynchronous=True"
             )
         self.check_open()
+        self.address = str(client.scheduler.address)  # a client that is closed has forgotten it
         self.cluster, self.tell = settings.cluster, tell
         self.threads = dict(client.nthreads())
         check_nodes(client)
         self.plugin = NodePlugin(settings, versions())
         client.register_plugin(self.plugin)
+        self.watch = DriverPlugin(client.id, self.plugin.name)
+        with contextlib.suppress(Exception):  # a scheduler may lack leveret, or refuse plugins
+            client.register_plugin(self.watch)
         client.loop.add_callback(self._watch)
 
     def check_open(self) -> None:
-        if self.client.status not in ("running", "connecting"):
-            state = self.client.status
-            text = f"client: it is {state}; make a new distributed.Client, and a Cluster with it"
-            raise Closed(text, Status.CLOSED)
+        if self._is_client_closed():
+            raise self._client_closed()
+
+    def _is_client_closed(self) -> bool:
+        return self.client.status not in ("running", "connecting")
+
+    def _client_closed(self) -> LeveretError:
+        state = self.client.status
+        text = f"client: it is {state}; make a new distributed.Client, and a Cluster with it"
+        return Closed(text, Status.CLOSED)
 
     def name(self) -> str:
-        scheduler = getattr(self.client, "scheduler", None)
-        return str(getattr(scheduler, "address", "") or "the scheduler")
+        return self.address
 
     async def _watch(self) -> None:
         """Keeps the number of workers up to date."""
-        while not self.is_closed and self.client.status in ("running", "connecting"):
+        while not (self.is_closed or self._is_client_closed()):
             with contextlib.suppress(Exception):
                 self.threads = dict(await self.client.nthreads())
             await asyncio.sleep(POLL_SECONDS)
@@ -110,9 +125,10 @@ class DaskEngine:
         where = {"workers": self.nodes()} if self.refused else {}
         keys = [piece.key for piece in pieces]
         columns = list(zip(*(piece.arguments for piece in pieces)))
-        found = self.client.map(
-            node.perform, *columns, key=keys, pure=False, priority=first.priority, **where
-        )
+        with _unwarned(pieces):
+            found = self.client.map(
+                node.perform, *columns, key=keys, pure=False, priority=first.priority, **where
+            )
         if first.stays:
             self.staying.update(zip(keys, found))
             names = [f"{key}-told" for key in keys]
@@ -167,21 +183,23 @@ class DaskEngine:
         name = type(error).__name__
         self.staying.pop(key, None)
         if name == "KilledWorker" or future.status == "pending":
-            return Told(key, error=error, is_lost=True)
+            return Told(key, error=error, deaths=getattr(error, "allowed_failures", 0) + 1)
         if future.status in ("cancelled", "lost") or "Cancelled" in name:
             told = self._cancelled(str(getattr(error, "reason", None) or ""))
-            return Told(key, error=told, is_lost=told is None)
+            return Told(key, error=told, deaths=int(told is None))
         return Told(key, error=error or RuntimeError(f"the engine lost {key}"))
 
     def _cancelled(self, reason: str) -> LeveretError | None:
         """Why Dask has cancelled a key that nobody here has; None: for nothing that lasts."""
         if "lost dependencies" in reason:
             return lost_data()
-        if "connection" in reason or self.client.status != "running":
+        if "connection" in reason or self.client.status == "connecting":
             return unavailable(
                 f"the connection to {self.name()} was lost, and with its scheduler all that was "
                 "under way; make a new Client and a new Cluster, and submit again"
             )
+        if self._is_client_closed():
+            return self._client_closed()
         if "restart" in reason:
             return unavailable(f"{self.name()} was told to restart its workers; submit again")
         return None
@@ -205,11 +223,30 @@ class DaskEngine:
 
     # Data.
 
+    def wait_for_nodes(self, seconds: float) -> None:
+        """An engine that starts nodes for work must see some: a task that does nothing."""
+        self.check_open()
+        if self.nodes():
+            return
+        asked = self.client.submit(node.about, pure=False)
+        try:
+            asked.result(timeout=seconds)
+            self.threads = dict(self.client.nthreads())
+        except Exception as error:
+            self.check_open()
+            raise no_nodes(self.name(), seconds) from error
+        finally:
+            asked.release()
+
+    def shares_data(self, other: Engine) -> bool:
+        return isinstance(other, DaskEngine) and other.client is self.client
+
     def scatter(self, parts: list[Any]) -> list[Any]:
         """Neighbours go to the same node."""
+        self.check_open()
         nodes = sorted(self.nodes())
         if not nodes:
-            raise unavailable(f"no worker has come to {self.name()} that data could be sent to")
+            raise unavailable(f"the last worker of {self.name()} has left meanwhile; scatter again")
         made: list[Any] = []
         for index, worker in enumerate(nodes):
             first, last = (len(parts) * i // len(nodes) for i in (index, index + 1))
@@ -221,6 +258,7 @@ class DaskEngine:
         return self.client.submit(kept, handle, index, pure=False)
 
     def gather(self, handles: list[Any]) -> list[Any]:
+        self.check_open()
         try:
             return list(self.client.gather(handles))
         except Exception as error:
@@ -233,6 +271,23 @@ class DaskEngine:
         if self.client.status == "running":
             with contextlib.suppress(Exception):
                 self.client.unregister_worker_plugin(self.plugin.name)
+            with contextlib.suppress(Exception):
+                self.client.unregister_scheduler_plugin(self.watch.name)
+
+
+@contextlib.contextmanager
+def _unwarned(pieces: list[Sent]) -> Iterator[None]:
+    """Sends large pieces without Dask's advice to scatter them: where they run is not known yet."""
+    size = sum(_bytes_of(each) for piece in pieces for each in piece.arguments)
+    if size < LARGE_BYTES:
+        yield
+        return
+    with _warning, dask.config.set({"distributed.admin.large-graph-warning-threshold": 1 << 60}):
+        yield
+
+
+def _bytes_of(argument: Any) -> int:
+    return len(argument) if isinstance(argument, bytes) else int(getattr(argument, "nbytes", 0))
 
 
 def _is_done(future: Any) -> bool:

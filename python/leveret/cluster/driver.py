@@ -19,7 +19,7 @@ from typing import Any, Callable
 from ..errors import Closed, Status, WorkerDied
 from .engine import Engine, Sent, Told
 from .job import Job, Piece, cancelled
-from .names import SMALL_BYTES, NodeSettings, unavailable, versions
+from .names import SMALL_BYTES, NodeSettings, no_nodes, unavailable, versions
 
 TICK_SECONDS = 0.2  # how often a driver that has work looks whether there are nodes
 LOSSES_MAX = 20  # nodes that may die with one piece; who is always there is no bystander
@@ -40,6 +40,7 @@ class Driver:
         self.why_refused = ""
         self.versions = tuple(versions())
         self.is_stopped = False
+        self.is_abandoned = False
         engine.open(settings, self.tell)
         self.thread = threading.Thread(target=self._run, name="leveret-cluster", daemon=True)
         self.thread.start()
@@ -64,7 +65,14 @@ class Driver:
         self.inbox.put(None)
         self.thread.join()
 
+    def abandon(self) -> None:
+        """Ends the thread when it has no work, as nobody can give it more. From a finalizer."""
+        self.inbox.put(self._let_go)
+
     # The driver's own thread.
+
+    def _let_go(self) -> None:
+        self.is_abandoned = True
 
     def _run(self) -> None:
         while not self.is_stopped:
@@ -74,6 +82,9 @@ class Driver:
                     self._do(self.inbox.get_nowait())
             if not self.is_stopped:
                 self._fill()
+            if self.is_abandoned and not self.jobs:
+                self.is_stopped = True
+                self.engine.close()
         for job in list(self.jobs):
             self._cancel(job, Closed("the Cluster was closed", Status.CLOSED))
 
@@ -143,11 +154,7 @@ class Driver:
         if self.why_refused:
             text = f"no node can take part: {self.why_refused}"
         else:
-            name = self.engine.name()
-            text = (
-                f"no worker has come to {name} in {self.wait_for_nodes:g} s; start one, for "
-                f"example: dask worker {name}"
-            )
+            text = str(no_nodes(self.engine.name(), self.wait_for_nodes))
         for job in list(self.jobs):
             self._cancel(job, unavailable(text))
 
@@ -200,15 +207,20 @@ class Driver:
 
     def _without_report(self, piece: Piece, told: Told) -> None:
         job = piece.job
-        if not told.is_lost:
+        if not told.deaths:
             error = told.error
             assert error is not None
             return self._cancel(job, error)
-        piece.losses += 1
+        self.reached = time.monotonic()  # there was a node, if not for long
+        piece.losses += told.deaths
         job.lost += 1
         if piece.losses < LOSSES_MAX:
             return job.again.append(piece)
-        text = f"elements [{piece.begin}, {piece.end}) were on {LOSSES_MAX} nodes that died"
+        text = (
+            f"elements [{piece.begin}, {piece.end}) were on {piece.losses} nodes that died; see "
+            f"the log of a worker of {self.engine.name()}: one that Dask ends for its memory needs "
+            "a higher limit, or smaller slices and batches"
+        )
         return self._cancel(job, WorkerDied(text, Status.WORKER_DIED))
 
 

@@ -29,14 +29,14 @@ class Sent(NamedTuple):
 class Told(NamedTuple):
     """What became of a piece: a report, or why there is none.
 
-    is_lost: the node went with it, and it may run again. handle: what stands for the outputs that
+    deaths: nodes that went with it; it may run again then. handle: what stands for the outputs that
     stay there.
     """
 
     key: str
     report: Any = None
     error: BaseException | None = None
-    is_lost: bool = False
+    deaths: int = 0
     handle: Any = None
 
 
@@ -63,6 +63,12 @@ class Engine(Protocol):
 
     def refuse(self, node: str) -> bool:
         """Sends nothing more to a node; False: the engine cannot tell nodes apart."""
+
+    def wait_for_nodes(self, seconds: float) -> None:
+        """Returns when there is a node. Raises Unavailable after so many seconds."""
+
+    def shares_data(self, other: Engine) -> bool:
+        """Whether what scatter() gives here means the same to another engine."""
 
     def scatter(self, parts: list[Any]) -> list[Any]: ...
 
@@ -145,6 +151,12 @@ class ExecutorEngine:
 
     def refuse(self, node: str) -> bool:
         return False
+
+    def wait_for_nodes(self, seconds: float) -> None:
+        """They come with the executor."""
+
+    def shares_data(self, other: Engine) -> bool:
+        return isinstance(other, ExecutorEngine)  # it is the driver's
 
     def scatter(self, parts: list[Any]) -> list[Any]:
         return parts

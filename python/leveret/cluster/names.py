@@ -119,5 +119,12 @@ class Report(NamedTuple):
     why: str = ""
 
 
+def no_nodes(engine: str, seconds: float) -> Unavailable:
+    return unavailable(
+        f"no worker has come to {engine} in {seconds:g} s; start one, for example: dask worker "
+        f"{engine}"
+    )
+
+
 def unavailable(text: str) -> Unavailable:
     return Unavailable(text, Status.UNAVAILABLE)

@@ -21,7 +21,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from .. import _core
-from ..errors import Cancelled, Closed, InvalidArgument, LeveretError, PoolDown
+from ..errors import Cancelled, Closed, InvalidArgument, LeveretError, PoolDown, Status
 from ..executor import ProcessExecutor
 from ..runtime import Runtime
 from . import libraries
@@ -41,9 +41,12 @@ from .pieces import Slice
 
 HEADS_MAX = 256  # jobs whose head a node keeps
 ENDED_MAX = 4096  # jobs that were ended: what comes of them later is not begun
+CLOSED_MAX = 4096  # nodes that were closed: what comes to them later opens no other
 
 _lock = threading.Lock()
 _nodes: dict[tuple[str, str], Node] = {}  # by cluster and address
+# By cluster and address; None: all of them in this process.
+_closed: OrderedDict[tuple[str, str | None], None] = OrderedDict()
 
 
 def engine_worker() -> Any:
@@ -234,9 +237,11 @@ def _end(one: Any) -> None:
 
 
 def node_of(settings: NodeSettings, worker: Any) -> Node:
-    """The node of this cluster here; opened if there is none."""
+    """The node of this cluster here; opened if there is none. Raises Closed if it was closed."""
     key = settings.cluster, address_here(worker)
     with _lock:
+        if key in _closed or (settings.cluster, None) in _closed:
+            raise Closed(f"the node {key[1]} is closed", Status.CLOSED)
         node = _nodes.get(key)
         if node is None or node.is_closed or node.pid != os.getpid():
             share, memory = share_of(worker)
@@ -279,9 +284,9 @@ def _perform(note: Note, arrays: tuple[Any, ...]) -> Report:
     differs = difference(Versions(*note.versions), versions(), address)
     if differs is not None:
         return Report("refused", address, why=differs)
-    node = node_of(NodeSettings(*note.settings), worker)
     folder = worker.local_directory if worker is not None else None
     try:
+        node = node_of(NodeSettings(*note.settings), worker)
         node.learn(note.parcels, folder)
         lacks = node.lacks(note.job)
         if lacks:
@@ -305,6 +310,11 @@ def counters(address: str) -> dict[str, Any]:
     }
 
 
+def has_node(cluster: str, dask_worker: Any = None) -> bool:
+    """Whether a node of this cluster is open here, for Dask's Client.run()."""
+    return any(key[0] == cluster for key in list(_nodes))
+
+
 def end_job(cluster: str, job: str, dask_worker: Any = None) -> None:
     """Ends what runs of a job on this node. dask_worker: given by Dask's Client.run()."""
     for (name, _), node in list(_nodes.items()):
@@ -312,9 +322,22 @@ def end_job(cluster: str, job: str, dask_worker: Any = None) -> None:
             node.end(job)
 
 
-def close_nodes(cluster: str, address: str | None = None) -> None:
-    """Closes the nodes of a cluster in this process: all, or the one with this address."""
+def open_node(settings: NodeSettings, worker: Any) -> None:
+    """Opens the node of a worker that starts, as pieces do that come before."""
     with _lock:
+        _closed.pop((settings.cluster, address_here(worker)), None)
+    node_of(settings, worker)
+
+
+def close_nodes(cluster: str, address: str | None = None) -> None:
+    """Closes the nodes of a cluster in this process: all, or the one with this address.
+
+    A piece that its engine had begun already opens no other in its place.
+    """
+    with _lock:
+        _closed[cluster, address] = None
+        while len(_closed) > CLOSED_MAX:
+            _closed.popitem(last=False)
         keys = [key for key in _nodes if key[0] == cluster and address in (None, key[1])]
         found = [_nodes.pop(key) for key in keys]
     for node in found:

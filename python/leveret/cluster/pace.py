@@ -1,14 +1,15 @@
 """How large pieces are: by what their elements took before.
 
 A piece should take about `aim` seconds, so that what the engine spends on it does not count. Each
-node gets four or more, and what comes last is smaller, so that all nodes end at the same time.
+node gets four or more, and what comes last is smaller, so that all nodes end at the same time; what
+takes so little that its pieces would be mostly the engine's is cut into fewer.
 """
 
 from __future__ import annotations
 
 PER_NODE = 4  # pieces of a job for each node, at least
 FIRST_SHARE = 8  # while nothing is known: pieces for each slot, of the whole
-SMALLEST = 0.05  # of the aim: what comes last is not cut finer
+SMALLEST = 0.05  # of the aim: nothing is cut finer
 NEWEST = 0.3  # what the latest piece counts in the average
 AHEAD_SECONDS = 0.25  # of work that each slot has waiting, while others are on their way
 AHEAD_MIN, AHEAD_MAX = 2, 128  # pieces for each slot
@@ -39,7 +40,8 @@ class Pace:
             wanted = -(-total // (FIRST_SHARE * slots))
         else:
             wanted = int(self.aim / self.seconds)
-            tail = max(tail, int(SMALLEST * self.aim / self.seconds))
+            smallest = int(SMALLEST * self.aim / self.seconds)
+            share, tail = max(share, smallest), max(tail, smallest)
         return max(1, min(wanted, share, tail, most, left))
 
     def room(self, under_way: int, slots: int, piece_bytes: int) -> int:

@@ -12,6 +12,7 @@ from .._core import Procedure, Sliced
 from ..errors import InvalidArgument, Status
 from ..signature import FAR, MEMORY, Parameter, parse
 from .array import ClusterArray
+from .engine import Engine
 from .task_job import Cut
 
 GIVEN = ("value", "range", *MEMORY)
@@ -26,7 +27,7 @@ class Plan(NamedTuple):
     length: int
 
 
-def plan(procedure: Procedure, args: tuple[Any, ...]) -> Plan:
+def plan(procedure: Procedure, args: tuple[Any, ...], engine: Engine) -> Plan:
     """Checks a call. Raises TypeError, ValueError and InvalidArgument that name the argument."""
     parameters = _given(procedure)
     if len(args) != len(parameters):
@@ -46,12 +47,12 @@ def plan(procedure: Procedure, args: tuple[Any, ...]) -> Plan:
             arguments.append(("range", begin))
             counts[index] = end - begin
         elif isinstance(given, Sliced):
-            array = _array(where, parameter, given.array)
+            array = _array(where, parameter, given.array, engine)
             arguments.append((parameter.what, None))
             cuts.append(Cut(parameter.what, array, index))
             counts[index] = array.shape[0]
         else:
-            arguments.append(("whole", _whole(index, where, parameter, given)))
+            arguments.append(("whole", _whole(index, where, parameter, given, engine)))
     _check_counts(counts)
     _check_places(cuts)
     return Plan(tuple(arguments), cuts, next(iter(counts.values())))
@@ -100,7 +101,7 @@ def _range(where: str, given: Any) -> tuple[int, int]:
     return given
 
 
-def _array(where: str, parameter: Parameter, given: Any) -> Any:
+def _array(where: str, parameter: Parameter, given: Any, engine: Engine) -> Any:
     """The memory of an argument; raises for what the procedure cannot take."""
     import numpy as np
 
@@ -109,6 +110,11 @@ def _array(where: str, parameter: Parameter, given: Any) -> Any:
         array: Any = given
         if given.cluster.closed:
             raise InvalidArgument(f"{where}: the Cluster that has this array is closed")
+        if not given.cluster._driver.engine.shares_data(engine):
+            raise InvalidArgument(
+                f"{where}: the array lies with another client; pass array.gather(), or scatter it "
+                "with this Cluster"
+            )
     elif isinstance(given, np.ndarray):
         array = given
     elif hasattr(given, "__array__") or hasattr(given, "__dlpack__"):
@@ -122,9 +128,10 @@ def _array(where: str, parameter: Parameter, given: Any) -> Any:
         )
     held = f"{array.dtype.kind}{array.dtype.itemsize}"
     if held != parameter.code or not array.dtype.isnative:
+        order = "" if array.dtype.isnative else " in the byte order of other processors"
         raise TypeError(
-            f"{where}: the array holds {held}, the procedure takes {parameter.code}; convert it "
-            f"with a.astype('{parameter.code}')"
+            f"{where}: the array holds {held}{order}, the procedure takes {parameter.code}; "
+            f"convert it with a.astype('{parameter.code}')"
         )
     if not array.shape:
         raise ValueError(f"{where}: the array has no axis along which it could be cut")
@@ -133,7 +140,7 @@ def _array(where: str, parameter: Parameter, given: Any) -> Any:
     return array
 
 
-def _whole(index: int, where: str, parameter: Parameter, given: Any) -> Any:
+def _whole(index: int, where: str, parameter: Parameter, given: Any, engine: Engine) -> Any:
     if parameter.what != "in":
         raise InvalidArgument(
             f"argument {index}: an output of a task on a Cluster must be sliced, or its slices "
@@ -144,7 +151,7 @@ def _whole(index: int, where: str, parameter: Parameter, given: Any) -> Any:
             f"argument {index}: an array that lies on the nodes is in chunks; pass "
             "leveret.sliced(a), or a.gather() to send all of it to each"
         )
-    return _array(where, parameter, given)
+    return _array(where, parameter, given, engine)
 
 
 def _check_counts(counts: dict[int, int]) -> None:

@@ -1,11 +1,13 @@
-"""What Leveret leaves on each of Dask's workers, also on those that join later."""
+"""What Leveret leaves on Dask's scheduler, and on each worker, also on those that join later."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import inspect
 from typing import Any
 
-from distributed.diagnostics.plugin import WorkerPlugin
+from distributed.diagnostics.plugin import SchedulerPlugin, WorkerPlugin
 
 from ..executor import ProcessExecutor
 from ..executor.options import nearest
@@ -35,7 +37,7 @@ class NodePlugin(WorkerPlugin):  # type: ignore[misc]
 
     def setup(self, worker: Any) -> None:
         if difference(Versions(*self.wanted), versions(), "") is None:  # else pieces are refused
-            node.node_of(NodeSettings(*self.settings), worker)
+            node.open_node(NodeSettings(*self.settings), worker)
             worker.metrics["leveret"] = _metrics
 
     def teardown(self, worker: Any) -> None:
@@ -48,6 +50,34 @@ async def _metrics(worker: Any) -> dict[str, Any]:
     return node.counters(worker.address)
 
 
+class DriverPlugin(SchedulerPlugin):  # type: ignore[misc]
+    """On the scheduler: closes a cluster's nodes when its driver has gone without a word."""
+
+    def __init__(self, client: str, nodes: str) -> None:
+        """client: the id of the driver's client. nodes: the name of the nodes' plugin."""
+        self.name = f"{nodes}-driver"
+        self.client = client
+        self.nodes = nodes
+        self.under_way: set[Any] = set()
+
+    def remove_client(self, scheduler: Any, client: str) -> None:
+        if client == self.client:
+            leaving = asyncio.ensure_future(self._leave(scheduler))
+            self.under_way.add(leaving)
+            leaving.add_done_callback(self.under_way.discard)
+
+    async def _leave(self, scheduler: Any) -> None:
+        with contextlib.suppress(Exception):  # the driver may have closed them, or all may end
+            await scheduler.unregister_worker_plugin(None, name=self.nodes)
+        with contextlib.suppress(Exception):
+            scheduler.remove_plugin(name=self.name)
+
+
+def plugin_name(name: str) -> str:
+    """What Dask knows the plugin by whose executor is called `name`."""
+    return f"leveret-executor-{name}"
+
+
 class ExecutorPlugin(WorkerPlugin):  # type: ignore[misc]
     """A ProcessExecutor under a name among the worker's executors."""
 
@@ -56,7 +86,7 @@ class ExecutorPlugin(WorkerPlugin):  # type: ignore[misc]
         for each in options:
             if each not in known:
                 raise TypeError(f"register() has no option {each!r}{nearest(each, known)}")
-        self.name = f"leveret-executor-{name}"
+        self.name = plugin_name(name)
         self.names = (name, "default") if is_default else (name,)
         self.options = options
         self.wanted = tuple(versions())
@@ -70,15 +100,30 @@ class ExecutorPlugin(WorkerPlugin):  # type: ignore[misc]
         made = ProcessExecutor(
             **{"max_workers": count, "worker_memory": memory // count, **self.options}
         )
-        self.before = {each: worker.executors.get(each) for each in self.names}
-        worker.executors.update(dict.fromkeys(self.names, made))
+        self.made = made
+        for each in self.names:
+            _given_to(worker, each).append(made)
+            worker.executors[each] = made
 
     def teardown(self, worker: Any) -> None:
-        made = worker.executors.get(self.names[0])
-        for each, before in self.before.items():
-            if before is None:
+        """Takes it away. What runs on it goes on to its end, unless the worker itself ends."""
+        made: ProcessExecutor | None = getattr(self, "made", None)
+        if made is None:  # it was refused
+            return
+        for each in self.names:
+            given = _given_to(worker, each)
+            given.remove(made)
+            if given[-1] is None:
                 worker.executors.pop(each, None)
             else:
-                worker.executors[each] = before
-        if isinstance(made, ProcessExecutor):
+                worker.executors[each] = given[-1]
+        if worker.status.name in ("running", "paused"):
+            made.shutdown(wait=False)
+        else:
             made.terminate_workers()
+
+
+def _given_to(worker: Any, name: str) -> list[Any]:
+    """What executors have had this name on a worker, one above the other; first Dask's, or None."""
+    given: dict[str, list[Any]] = worker.__dict__.setdefault("leveret_executors", {})
+    return given.setdefault(name, [worker.executors.get(name)])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import functools
 import queue
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import LeveretError, Status, TaskFailed, TimeoutError
+from .here import StaysHere
 
 if TYPE_CHECKING:
     from .._core import Procedure
@@ -32,12 +35,15 @@ class Progress(NamedTuple):
     nodes: tuple[str, ...]
 
 
-class ClusterTicket:
+class ClusterTicket(StaysHere):
     """The handle of a task on a Cluster, with the manners of a Ticket.
 
     It remembers its outcome: wait for it again and again, on any thread. The arrays of the task are
-    kept alive until it is done.
+    kept alive until it is done. `await ticket` waits for it in a coroutine; one that is cancelled
+    meanwhile cancels the task.
     """
+
+    _instead = "wait for it here"
 
     def __init__(self, driver: Driver, job: Job, procedure: Procedure) -> None:
         self._driver = driver
@@ -73,6 +79,29 @@ class ClusterTicket:
     def result(self, timeout: float | None = None) -> None:
         """As wait(): what a task on a Cluster makes is in its arrays."""
         self.wait(timeout)
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._outcome().__await__()
+
+    async def _outcome(self) -> None:
+        loop = asyncio.get_running_loop()
+        woken = loop.create_future()
+
+        def wake() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        def tell(_: Job) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop was closed, and nobody waits there
+                loop.call_soon_threadsafe(wake)
+
+        self._job.call_back(tell)
+        try:
+            await woken
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        self.wait()
 
     def _told(self) -> BaseException | None:
         """The outcome, as a new exception: each wait() raises one of its own."""

@@ -48,12 +48,16 @@ class Sources:
         """Has calls made while workers have room, or one at least for `forced`."""
         while (mapping := self.next_maker(forced)) is not None:
             forced = None
-            work = None
+            work = late = None
             try:
                 work = mapping.make()
             finally:
                 with self.pool.lock:
+                    if mapping.is_closed:  # meanwhile, by a thread that has not seen this call
+                        work, late = None, work
                     self.take_in(mapping, work)
+            if late is not None:
+                late.future.cancel()
         if self.pool.port.has_finished:  # calls that ended while others were handed over here
             self.pool.port.drain()
 
