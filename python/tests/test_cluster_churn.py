@@ -42,7 +42,7 @@ def test_nodes_come_and_go(library: Path, seed: int, processes: bool) -> None:
     changes = sorted(chance.randrange(400) for _ in range(8))
     with (
         local_cluster(1, processes=processes) as (local, client),
-        Cluster(client, processes=1, slice_seconds=0.01) as cluster,
+        Cluster(client, processes=1, slice_seconds=0.01, wait_for_nodes=LIMIT) as cluster,
     ):
         ticket = cluster.submit(add_slowly(cluster, library), sliced(y))
         results = cluster.map(abs, range(-300, 0), chunksize=5)
@@ -100,7 +100,7 @@ def test_nodes_that_die_at_named_moments(library: Path) -> None:
 
         def opened() -> Cluster:
             client.wait_for_workers(1)
-            return Cluster(client, processes=1, slice_seconds=0.01)
+            return Cluster(client, processes=1, slice_seconds=0.01, wait_for_nodes=LIMIT)
 
         y = np.zeros(40)
         with opened() as cluster:  # when it asks for the library, which none has yet

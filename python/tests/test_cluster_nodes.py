@@ -51,7 +51,10 @@ def test_every_worker_killed_in_a_slice(library: Path, tmp_path: Path) -> None:
     The processes of Leveret end with their Dask worker.
     """
     y = np.zeros(8)
-    with local_cluster(2) as (_, client), Cluster(client, processes=1) as cluster:
+    with (
+        local_cluster(2) as (_, client),
+        Cluster(client, processes=1, wait_for_nodes=LIMIT) as cluster,
+    ):
         ticket = cluster.submit(
             load_wait(cluster, library), path_argument(tmp_path / "go"), sliced(y), max_attempts=1
         )
@@ -79,7 +82,10 @@ def test_a_worker_killed_with_its_result_unfetched(library: Path, tmp_path: Path
     """Results that lie on a node go with it, and are made again before they land."""
     (tmp_path / "go").touch()
     x = np.arange(1.0, 101)
-    with local_cluster(2) as (_, client), Cluster(client, processes=1) as cluster:
+    with (
+        local_cluster(2) as (_, client),
+        Cluster(client, processes=1, wait_for_nodes=LIMIT) as cluster,
+    ):
         add = cluster.load(library, "add_one", "inout f8, count(0)")
         engine = cluster._driver.engine
         gathered: list[Any] = []
@@ -103,7 +109,7 @@ def test_one_joins_and_one_leaves(library: Path, tmp_path: Path) -> None:
     y = np.zeros(64)
     with (
         local_cluster(1) as (local, client),
-        Cluster(client, processes=1, slice_seconds=1e-6) as cluster,
+        Cluster(client, processes=1, slice_seconds=1e-6, wait_for_nodes=LIMIT) as cluster,
     ):
         wait = load_wait(cluster, library)
         ticket = cluster.submit(wait, path_argument(tmp_path / "go"), sliced(y), grain=2)
@@ -128,7 +134,10 @@ def test_one_joins_and_one_leaves(library: Path, tmp_path: Path) -> None:
 def test_a_slow_node_does_less(library: Path) -> None:
     """One that is stopped for a while keeps its slices, and nobody else waits for it."""
     y = np.zeros(4000)
-    with local_cluster(2) as (_, client), Cluster(client, slice_seconds=1e-6) as cluster:
+    with (
+        local_cluster(2) as (_, client),
+        Cluster(client, slice_seconds=1e-6, wait_for_nodes=LIMIT) as cluster,
+    ):
         add = cluster.load(library, "add_one", "inout f8, count(0)")
         cluster.submit(add, sliced(y), grain=100).wait(LIMIT)
         stopped = next(iter(client.run(node_pid).values()))
@@ -168,7 +177,10 @@ def test_no_worker_has_come(library: Path) -> None:
 
 
 def test_chunks_that_went_with_their_node_and_a_restart(library: Path, tmp_path: Path) -> None:
-    with local_cluster(1) as (_, client), Cluster(client, processes=1) as cluster:
+    with (
+        local_cluster(1) as (_, client),
+        Cluster(client, processes=1, wait_for_nodes=LIMIT) as cluster,
+    ):
         add = cluster.load(library, "add_one", "inout f8, count(0)")
         data = cluster.scatter(np.zeros(10), 2)
         end_workers(client)
