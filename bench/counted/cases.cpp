@@ -79,11 +79,16 @@ void run_fib(lev::runtime& runtime, unsigned n) {
 }
 void run_bulk(lev::runtime& runtime, unsigned count) {
   const auto p = lev::define("bench.counted_nothing", nothing);
+  const auto make = [p](std::size_t, lev::descriptor& d) { d.procedure = p.id; };
+  runtime.submit_bulk(lev::from_any_thread, count, make).wait();
+}
+void run_bulk_in_order(lev::runtime& runtime, unsigned count) {
+  const auto p = lev::define("bench.counted_nothing", nothing);
   runtime.submit_bulk(count, [p](std::size_t, lev::descriptor& d) { d.procedure = p.id; }).wait();
 }
 
 using program = void (*)(lev::runtime&, unsigned);
-constexpr program programs[] = {run_empty, run_three_arrays, run_fib, run_bulk};
+constexpr program programs[] = {run_empty, run_three_arrays, run_fib, run_bulk, run_bulk_in_order};
 static_assert(std::size(programs) == std::size(cases));
 
 }  // namespace

@@ -185,14 +185,8 @@ void in_child() noexcept {
 
 }  // namespace
 
-participant* here(core& c) noexcept {
-  if (auto* actor = static_cast<participant*>(current_actor());
-      actor != nullptr && actor->home == &c)
-    return actor;
-  // A runtime that was never open has the number of none.
-  LEV_DCHECK(last_used.runtime_id != c.id || last_used.self == nullptr ||
-             last_used.self->home == &c);
-  if (last_used.runtime_id == c.id) return last_used.self;
+// The first call of a thread, or one after it was in another runtime.
+[[gnu::noinline]] static participant* find_binding(core& c) noexcept {
   if (this_thread != nullptr) {
     for (const binding& b : *this_thread) {
       if (b.runtime_id != c.id) continue;
@@ -203,6 +197,16 @@ participant* here(core& c) noexcept {
   participant* self = bind(c);
   if (self != nullptr) last_used = {c.id, self};
   return self;
+}
+
+participant* here(core& c) noexcept {
+  if (auto* actor = static_cast<participant*>(current_actor());
+      actor != nullptr && actor->home == &c)
+    return actor;
+  // A runtime that was never open has the number of none.
+  LEV_DCHECK(last_used.runtime_id != c.id || last_used.self == nullptr ||
+             last_used.self->home == &c);
+  return last_used.runtime_id == c.id ? last_used.self : find_binding(c);
 }
 
 participant* closer(core& c) noexcept {

@@ -249,6 +249,7 @@ std::unique_ptr<core> build(const config& given) {
   c->cores = available_cores();
   c->crew->plan();
   c->has_heavy_fence = real_env::asymmetric();
+  c->is_straight = c->crew->can_do_closures() && !c->caps.virtual_time && !c->copies.all;
   if (!c->caps.virtual_time) c->turns_per_look = measure_turns(*c->place);
   LEV_ASSERT(c->depth <= ahead_max && c->takers != 0 && c->first_actor < c->first_host);
   open_shared(*c);

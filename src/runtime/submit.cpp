@@ -7,10 +7,15 @@
 //   4. predecessors and mutexes, if any: the last one to end starts the task
 //   5. an idle worker: straight into its mailbox; else enqueue (worker/enqueue.hpp)
 //
+// A task that asks for nothing, with plain arguments (task/plain.hpp), takes the same steps in one
+// straight line, submit_plainly(): what could be different was decided when the runtime was opened
+// and the procedure defined.
+//
 // Papers: gcell 3.2 (submit_job: sanity check, then append), TPC 3.2 (direct path).
 #include "runtime/admit.hpp"
 #include "runtime/check_call.hpp"
 #include "task/arguments.hpp"
+#include "task/plain.hpp"
 #include "worker/contexts.hpp"
 
 namespace lev::detail {
@@ -114,11 +119,41 @@ inline void route(core& c, participant& self, std::uint32_t task, const draft& d
 
 }  // namespace
 
+namespace {
+
+inline void route_plainly(core& c, participant& self, std::uint32_t task, const draft& d,
+                          bool detached) noexcept {
+  if (c.sched.has_filters()) return enqueue(c, self, task);
+  const bool is_child = self.running != nullptr && self.running->task != no_slot;
+  if (self.running == nullptr && !detached && try_direct(c, self, task, d)) return;
+  if (!is_child || !push_own(c, self, task)) push_ready(c, task);
+  ring(c, self);
+}
+
+// The straight path. 0: the task is not one for it, and nothing was done.
+inline std::uint64_t submit_plainly(core& c, participant* self, const draft& d,
+                                    bool detached) noexcept {
+  const procedure_entry* p = find_procedure(d.procedure);
+  if (!c.is_straight || self == nullptr || p == nullptr || !passes_plainly(d, *p)) return 0;
+  if (self->running == nullptr && (c.closing.load(memory_order_relaxed) != 0 || owes_others(*self)))
+    return 0;
+  const std::uint32_t task = c.pool.try_take(self->free_slots);
+  if (task == no_slot) return 0;
+  refusal unused;
+  if (!count_in(c, *self, task, &unused)) return 0;
+  write_slot(c, *self, task, d, detached ? task_detached : 0);
+  const std::uint64_t id = ticket_id(task, c.pool.at(task).state.generation());
+  route_plainly(c, *self, task, d, detached);
+  return id;
+}
+
+}  // namespace
+
 // Friend of lev::options.
 struct admission {
-  static std::uint64_t admit(core& c, draft d, const options* o, bool detached,
-                             refusal* why) noexcept {
-    participant* self = here(c);
+  [[gnu::noinline]] static std::uint64_t admit(core& c, participant* self, draft d,
+                                               const options* o, bool detached,
+                                               refusal* why) noexcept {
     draft_facts facts;
     if (!check_open(c, self, why) || !validate(d, &facts, why) || !check_crew(c, d, facts, why))
       return 0;
@@ -169,15 +204,29 @@ status check_ticket(const core* c, std::uint64_t id) noexcept {
 
 std::uint64_t try_submit(core* c, const draft& d, const options* o, bool detached,
                          refusal* why) noexcept {
+  participant* self = here(*c);
+  if (o == nullptr) {
+    if (const std::uint64_t id = submit_plainly(*c, self, d, detached); id != 0) return id;
+  }
   refusal local;
-  return admission::admit(*c, d, o, detached, why == nullptr ? &local : why);
+  return admission::admit(*c, self, d, o, detached, why == nullptr ? &local : why);
+}
+
+// Throws, so that the submit that is accepted has no room for a message.
+[[gnu::noinline]] static std::uint64_t submit_any(core& c, participant* self, const draft& d,
+                                                  const options* o, bool detached) {
+  refusal why;
+  const std::uint64_t id = admission::admit(c, self, d, o, detached, &why);
+  if (id == 0) throw error(why.code, why.argument, why.message);
+  return id;
 }
 
 std::uint64_t submit(core* c, const draft& d, const options* o, bool detached) {
-  refusal why;
-  const std::uint64_t id = admission::admit(*c, d, o, detached, &why);
-  if (id == 0) throw error(why.code, why.argument, why.message);
-  return id;
+  participant* self = here(*c);
+  if (o == nullptr) {
+    if (const std::uint64_t id = submit_plainly(*c, self, d, detached); id != 0) return id;
+  }
+  return submit_any(*c, self, d, o, detached);
 }
 
 }  // namespace lev::detail

@@ -64,6 +64,21 @@ outcome collect(core& c, participant* self, std::uint64_t id) noexcept {
   return o;
 }
 
+// Consumes a ticket whose task has succeeded. False: it is no such ticket, or nobody is bound here.
+inline bool collect_success(core* c, participant* self, std::uint64_t id) noexcept {
+  const std::uint32_t task = static_cast<std::uint32_t>(id) - 1;  // beyond all slots if it is none
+  if (self == nullptr || task >= c->pool.count()) return false;
+  slot& s = c->pool.at(task);
+  const std::uint32_t generation = ticket_generation(id);
+  if (s.state.word() != state_bits::make(generation, state_bits::done)) return false;
+  if (s.state.collect(generation) != status::ok) return false;
+  LEV_DCHECK(s.mailbox <= c->workers && (s.flags & (task_detached | task_is_piece)) == 0);
+  if (s.mailbox != 0) c->people[s.mailbox - 1].mail.release_lease();
+  s.state.retire();
+  if (c->pool.give(self->free_slots, task)) tell_space(*c);
+  return true;
+}
+
 status check_wait(std::int64_t timeout_ns, wait_policy how) noexcept {
   const bool is_good = timeout_ns >= forever && how <= wait_policy::of_runtime;
   return is_good ? status::ok : status::bad_argument;
@@ -148,10 +163,10 @@ bool await_one(core& c, participant& self, await_ticket& what, std::uint64_t dea
 
 }  // namespace
 
-outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns, wait_policy asked) noexcept {
-  if (const status s = check_ticket(c, id); s != status::ok) return failed_with(s);
-  if (const status s = check_wait(timeout_ns, asked); s != status::ok) return failed_with(s);
-  participant* self = here(*c);
+namespace {
+
+outcome wait_any_way(core* c, participant* self, std::uint64_t id, std::int64_t timeout_ns,
+                     wait_policy asked) noexcept {
   if (self == nullptr && c->why_absent != nullptr) return failed_with(status::closed);
   if (self == nullptr) {  // it can be collected all the same
     const outcome o = collect(*c, nullptr, id);
@@ -170,6 +185,16 @@ outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns, wait_policy
       return failed_with(gave_up(deadline));
   }
   return collect(*c, self, id);
+}
+
+}  // namespace
+
+outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns, wait_policy asked) noexcept {
+  if (const status s = check_ticket(c, id); s != status::ok) return failed_with(s);
+  if (const status s = check_wait(timeout_ns, asked); s != status::ok) return failed_with(s);
+  participant* self = here(*c);
+  if (collect_success(c, self, id)) return failed_with(status::ok);
+  return wait_any_way(c, self, id, timeout_ns, asked);
 }
 
 outcome wait_surely(core* c, std::uint64_t id) noexcept {
@@ -370,10 +395,19 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
   all.code = status::ok;
   std::uint64_t deadline = no_deadline;
   bool is_late = false;
+  const bool is_good = detail::check_wait(timeout_ns, how) == status::ok;
   // From the last one on: tasks mostly end in order, and who sleeps until the last has ended is
   // woken once, not for each (a wake-up costs the worker as much as a task of 10 us).
+  detail::core* home = nullptr;
+  participant* self = nullptr;
   for (std::size_t i = count; i-- > 0;) {
     if (!tickets[i]) continue;
+    if (tickets[i].home() != home && (home = tickets[i].home()) != nullptr)
+      self = detail::here(*home);
+    if (is_good && home != nullptr && detail::collect_success(home, self, tickets[i].id())) {
+      tickets[i].forget();
+      continue;
+    }
     if (timeout_ns > 0 && deadline == no_deadline)
       deadline = detail::deadline_after(*tickets[i].home(), timeout_ns);
     const outcome o = tickets[i].wait_outcome(

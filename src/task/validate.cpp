@@ -3,6 +3,7 @@
 
 #include "base/numbers.hpp"
 #include "task/arguments.hpp"
+#include "task/plain.hpp"
 #include "task/slice.hpp"
 
 #include <bit>
@@ -50,9 +51,6 @@ bool check_small(const argument& a, int i, refusal* why) noexcept {
   }
   return true;
 }
-
-constexpr std::uint64_t payload_max = std::uint64_t{1}
-                                      << 57;  // the largest virtual address space there is
 
 // Far memory is one row, and pieces of a task share it.
 bool check_far(const argument& a, int i, refusal* why) noexcept {
@@ -114,19 +112,6 @@ bool check_memory(const argument& a, int i, refusal* why) noexcept {
   return true;
 }
 
-// The common argument, told from all others by a few comparisons: of the declared kind, not sliced,
-// a value, a result or one row of memory. check_one() looks at the others.
-inline bool is_plain(const argument& a, kind declared) noexcept {
-  if (a.what != declared || a.flags != 0) return false;
-  const std::uint64_t unit = a.unit_bytes;
-  if (a.what == kind::value) return unit <= value_bytes_max;
-  if (a.rows != 1 || a.address == 0) return false;
-  if (a.what == kind::result) return unit <= value_bytes_max && a.row_bytes == unit;
-  const bool is_power = (unit & (unit - 1)) == 0 && unit != 0;
-  return is_memory(a.what) && is_power && (a.row_bytes & (unit - 1)) == 0 &&
-         a.row_bytes <= payload_max && a.address < a.address + a.row_bytes;
-}
-
 [[gnu::noinline]] bool check_one(const argument& a, kind declared, int i, refusal* why) noexcept {
   constexpr int known =
       argument_sliced | argument_rows | argument_far | argument_alignment | argument_packed;
@@ -145,12 +130,6 @@ inline bool is_plain(const argument& a, kind declared) noexcept {
   }
   if (is_far(a) && !check_far(a, i, why)) return false;
   return is_memory(a.what) ? check_memory(a, i, why) : check_small(a, i, why);
-}
-
-// Two arguments of one row each that share no byte. Of others, do_overlap() knows.
-inline bool are_apart(const argument& a, const argument& b) noexcept {
-  return a.rows == 1 && b.rows == 1 &&
-         (a.address + a.row_bytes <= b.address || b.address + b.row_bytes <= a.address);
 }
 
 // Each output against everything else that names memory; of two outputs, the first is compared.

@@ -48,9 +48,12 @@ struct engine {
   bool has_contexts = false;    // tasks run here, and another goes on where one waits
   bool asks_crew = false;       // of each task, whether it can be done
   copy_rule copies;
-  std::uint32_t first_actor = 0;     // of the participants that the machine runs
-  std::uint32_t first_host = 0;      // of the participants that host threads are bound to
-  bool has_heavy_fence = false;      // see sync/fence.hpp
+  std::uint32_t first_actor = 0;  // of the participants that the machine runs
+  std::uint32_t first_host = 0;   // of the participants that host threads are bound to
+  bool has_heavy_fence = false;   // see sync/fence.hpp
+  // Tasks run in this process, with their memory in place, and in real time: a plain one may take
+  // the straight path. Filters and traces come and go, and are looked at on it.
+  bool is_straight = false;
   std::uint32_t turns_per_look = 1;  // idle polling: turns between looks at the shared queues
   std::uint64_t id = 0;              // unique in the process
 

@@ -38,8 +38,8 @@ inline void run_pass(engine& e, participant& self) noexcept {
   end_pass(e, self, report);
 }
 
-inline data_hint hint_of(engine& e, std::uint32_t task) noexcept {
-  data_hint h;
+inline void note_hint(engine& e, std::uint32_t task, data_hint& h) noexcept {
+  h.count = 0;
   const slot& s = e.pool.at(task);
   for (unsigned i = 0; i < s.argument_count && h.count < data_hint::places_max; ++i) {
     const argument& a = e.pool.argument_at(task, i);
@@ -49,13 +49,12 @@ inline data_hint hint_of(engine& e, std::uint32_t task) noexcept {
         a.row_bytes > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(a.row_bytes);
     ++h.count;
   }
-  return h;
 }
 
 // push_own() puts a task into the participant's own inbox; false when it is full.
 inline bool push_own(engine& e, participant& self, std::uint32_t task) noexcept {
   LEV_DCHECK(runs_here(self));
-  if (e.depth > 1) self.hints[self.box.bottom() & (inbox_capacity - 1)] = hint_of(e, task);
+  if (e.depth > 1) note_hint(e, task, self.hints[self.box.bottom() & (inbox_capacity - 1)]);
   const bool heard = e.bell.someone_sleeps();
   if (!self.box.try_push(task, heard)) return false;
   // Somebody fell asleep meanwhile: the push must be visible before the doorbell is looked at.

@@ -123,8 +123,11 @@ inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
   load_job(e, j, batch[0]);
   // Backwards, so that popping gives the order of the queue.
   for (std::uint32_t i = n; i-- > 1;) {
-    if (e.depth > 1 && i < e.depth) prefetch(hint_of(e, batch[i]));
-    if (!push_own(e, self, batch[i])) push_ready(e, batch[i]);
+    const std::uint32_t place = self.box.bottom() & (inbox_capacity - 1);
+    if (!push_own(e, self, batch[i]))
+      push_ready(e, batch[i]);
+    else if (e.depth > 1 && i < e.depth)
+      prefetch(self.hints[place]);
   }
   // Between the two queues they were nobody's: a sleeper's last look may have missed them.
   if (n > 1) ring(e, self);

@@ -1,0 +1,77 @@
+// plain: most tasks have nothing but values, results and rows of memory that share no byte. They
+// are told from all others by a few comparisons with what is known of their procedure; validate()
+// looks at the others.
+#ifndef LEVERET_TASK_PLAIN_HPP
+#define LEVERET_TASK_PLAIN_HPP
+
+#include <leveret/runtime.hpp>
+
+#include "task/arguments.hpp"
+#include "task/procedure_table.hpp"
+
+#include <bit>
+#include <cstddef>
+#include <cstring>
+
+namespace lev {
+
+// The largest virtual address space there is.
+constexpr std::uint64_t payload_max = std::uint64_t{1} << 57;
+
+// The last word of an argument: rows, element size, kind and flags, as they lie in memory.
+inline std::uint64_t head_of(const argument& a) noexcept {
+  static_assert(offsetof(argument, rows) == 24 && offsetof(argument, unit_bytes) == 28 &&
+                offsetof(argument, what) == 30 && offsetof(argument, flags) == 31);
+  static_assert(std::endian::native == std::endian::little);
+  std::uint64_t head = 0;
+  std::memcpy(&head, reinterpret_cast<const char*>(&a) + offsetof(argument, rows), sizeof head);
+  return head;
+}
+
+// One row of memory of the declared kind, not empty, whose elements' size is a power of two.
+inline bool is_plain_row(const argument& a, kind declared) noexcept {
+  constexpr std::uint64_t one_row = 1;
+  constexpr std::uint64_t all_but_unit = ~(std::uint64_t{0xffff} << 32);
+  const std::uint64_t wanted = one_row | std::uint64_t{static_cast<std::uint8_t>(declared)} << 48;
+  const std::uint64_t below = std::uint64_t{a.unit_bytes} - 1;  // all ones where it is 0
+  return (head_of(a) & all_but_unit) == wanted && ((a.unit_bytes | a.row_bytes) & below) == 0 &&
+         a.row_bytes - 1 < payload_max && a.address - 1 < ~a.row_bytes;
+}
+
+// Of the declared kind, not sliced, a value, a result or one row of memory.
+inline bool is_plain(const argument& a, kind declared) noexcept {
+  if (is_memory(declared)) return is_plain_row(a, declared);
+  if (a.what != declared || a.flags != 0 || a.unit_bytes > value_bytes_max) return false;
+  if (a.what == kind::value) return true;
+  return a.what == kind::result && a.rows == 1 && a.address != 0 && a.row_bytes == a.unit_bytes;
+}
+
+// Two rows that share no byte.
+inline bool are_rows_apart(const argument& a, const argument& b) noexcept {
+  return a.address + a.row_bytes <= b.address || b.address + b.row_bytes <= a.address;
+}
+inline bool are_apart(const argument& a, const argument& b) noexcept {
+  return a.rows == 1 && b.rows == 1 && are_rows_apart(a, b);
+}
+
+// passes_plainly(): validate() would accept the draft, and see none of what draft_facts tells but
+// addresses. False: ask it.
+inline bool passes_plainly(const detail::draft& d, const procedure_entry& p) noexcept {
+  if (d.flags != 0 || d.argument_count != p.info.kind_count || p.diceable) return false;
+  for (unsigned i = 0; i < d.argument_count; ++i) {
+    if (!is_plain(d.arguments[i], p.kinds[i])) return false;
+  }
+  std::uint32_t others = p.addresses;
+  for (std::uint32_t outputs = p.outputs; outputs != 0; outputs &= outputs - 1) {
+    const argument& a = d.arguments[std::countr_zero(outputs)];
+    others &= ~(outputs & -outputs);
+    for (std::uint32_t rest = others; rest != 0; rest &= rest - 1) {
+      if (!are_rows_apart(a, d.arguments[std::countr_zero(rest)])) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace lev
+
+#endif

@@ -1,0 +1,123 @@
+// Conformance: submit_bulk() whose generator may be called from any thread. Each task runs once,
+// failures name their index, and what is no plain task runs all the same.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class bulk_range_test : public machine_test {};
+LEV_ON_EVERY_MACHINE(bulk_range_test);
+
+using words = std::vector<std::uint64_t>;
+
+TEST_P(bulk_range_test, of_every_size_runs_each_task_once) {
+  config c = settings();
+  c.tickets = 64;
+  runtime& r = open(c);
+  for (const std::size_t count : {0u, 1u, 2u, 31u, 33u, 64u, 65u, 10'000u}) {
+    words x(count, 5);
+    const auto make = [&](std::size_t i, descriptor& d) { d = pack(increment, view(&x[i], 1)); };
+    expect_ok(r.submit_bulk(from_any_thread, count, make));
+    ASSERT_EQ(x, words(count, 6)) << count;
+  }
+}
+
+TEST_P(bulk_range_test, failures_are_counted_and_keep_no_other_from_running) {
+  runtime& r = open();
+  counter n = 0;
+  const auto make = [&](std::size_t i, descriptor& d) {
+    d = i % 10 == 7 ? pack(throw_error, static_cast<int>(i)) : pack(count_one, ref{&n});
+  };
+  ticket t = r.submit_bulk(from_any_thread, 100, make);
+  const outcome o = wait(t);
+  EXPECT_EQ(o.code, status::task_failed);
+  EXPECT_EQ(o.failures, 10u);
+  EXPECT_EQ(n, 90);
+}
+
+// What a failed wait says, or a submit that was refused.
+std::string said_of(runtime& r, std::size_t bad, void (*spoil)(descriptor&), counter& n) {
+  const auto make = [&](std::size_t i, descriptor& d) {
+    d = pack(count_one, ref{&n});
+    if (i == bad) spoil(d);
+  };
+  try {
+    r.submit_bulk(from_any_thread, 100, make).wait();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "nothing";
+}
+
+TEST_P(bulk_range_test, a_refused_task_is_named) {
+  runtime& r = open();
+  counter n = 0;
+  const auto kind_wrong = [](descriptor& d) { d.arguments[0].what = kind::in; };
+  EXPECT_EQ(said_of(r, 57, kind_wrong, n).rfind("task 57 of the bulk: argument 0: ", 0), 0u);
+  const auto unknown = [](descriptor& d) { d.procedure = procedure_count_max; };
+  EXPECT_EQ(said_of(r, 3, unknown, n).rfind("task 3 of the bulk: no procedure ", 0), 0u);
+}
+
+TEST_P(bulk_range_test, a_task_of_other_than_plain_memory_runs) {
+  runtime& r = open();
+  words x(100 * 16, 0);
+  const auto make = [&](std::size_t i, descriptor& d) {
+    std::uint64_t* mine = &x[i * 16];
+    d = i % 2 == 0 ? pack(increment, strided(mine, 2, 4, 8))
+                   : pack(increment, sliced(view(mine, 16)));
+  };
+  expect_ok(r.submit_bulk(from_any_thread, 100, make));
+  for (std::size_t i = 0; i < 100; ++i) {
+    for (std::size_t k = 0; k < 16; ++k)
+      ASSERT_EQ(x[i * 16 + k], i % 2 == 0 && k % 8 >= 4 ? 0u : 1u) << i << ' ' << k;
+  }
+}
+
+TEST_P(bulk_range_test, tasks_may_submit_and_wait) {
+  if (is_remote()) GTEST_SKIP() << "bodies refer to the runtime";
+  static runtime* within;
+  static const auto nest = define("test.bulk_range_nest", [](ref<counter> n) {
+    within->submit(count_one, n).wait();
+    ++*n.to;
+  });
+  runtime& r = open();
+  within = &r;
+  counter n = 0;
+  const auto make = [&](std::size_t, descriptor& d) { d = pack(nest, ref{&n}); };
+  expect_ok(r.submit_bulk(from_any_thread, 200, make));
+  EXPECT_EQ(n, 400);
+}
+
+// The only worker is in the first task when the others are cancelled.
+TEST(bulk_range, what_has_not_begun_is_cancelled) {
+  static std::atomic<int> begun, may_end;
+  begun = may_end = 0;
+  static const auto hold = define("test.bulk_range_hold", [] {
+    if (begun.fetch_add(1) != 0) return;
+    begun.notify_all();
+    may_end.wait(0);
+  });
+  config c;
+  c.workers = 1;
+  c.wait = wait_policy::park;
+  runtime r(c);
+  const auto make = [](std::size_t, descriptor& d) { d = pack(hold); };
+  ticket t = r.submit_bulk(from_any_thread, 10'000, make);
+  begun.wait(0);
+  EXPECT_EQ(t.cancel(), status::ok);
+  may_end = 1;
+  may_end.notify_all();
+  EXPECT_EQ(t.wait_outcome().code, status::cancelled);
+  EXPECT_LT(begun.load(), 10'000);
+}
+
+}  // namespace
+}  // namespace lev::test
