@@ -36,11 +36,11 @@ TEST_P(bulk_range_test, failures_are_counted_and_keep_no_other_from_running) {
   const auto make = [&](std::size_t i, descriptor& d) {
     d = i % 10 == 7 ? pack(throw_error, static_cast<int>(i)) : pack(count_one, ref{&n});
   };
-  ticket t = r.submit_bulk(from_any_thread, 100, make);
+  ticket t = r.submit_bulk(from_any_thread, 2'000, make);  // some to a piece
   const outcome o = wait(t);
   EXPECT_EQ(o.code, status::task_failed);
-  EXPECT_EQ(o.failures, 10u);
-  EXPECT_EQ(n, 90);
+  EXPECT_EQ(o.failures, 200u);
+  EXPECT_EQ(n, 1'800);
 }
 
 // What a failed wait says, or a submit that was refused.
