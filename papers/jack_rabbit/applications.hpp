@@ -18,7 +18,7 @@ double lu_seconds(world& w, const rabbit_lu& what);
 double lu_difference(world& w, const rabbit_lu& what);
 
 // Barnes-Hut: sets of 512 bodies rotate over as many pieces of the tree, a barrier after each
-// turn; then the bodies are moved. Some of the turns stand for all unless the world is full.
+// turn; then the bodies are moved. Some of the turns stand for all.
 struct rabbit_bodies {
   unsigned bodies = 10000;
   unsigned steps = 100;

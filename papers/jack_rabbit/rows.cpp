@@ -92,7 +92,7 @@ double fine_is_not_slower(world& w) {
   return 1;
 }
 double middle_is_not_faster(world& w) {
-  for (const unsigned tasks : {40u, 64u, 128u})
+  for (const unsigned tasks : {32u, 40u, 64u, 96u, 128u})
     if (!is_between(frames_seconds(w, tasks, true) / frames_seconds(w, tasks, false), 1, 1.06))
       return 0;
   return 1;

@@ -135,7 +135,7 @@ int wait_for_file(const uint8_t* path, double* y, size_t n) {
 }
 
 /* As add_one, a millisecond for each element. */
-void add_one_slowly(double *y, size_t n) {
+void add_one_slowly(double* y, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     poll(NULL, 0, 1);
     y[i] += 1;

@@ -37,7 +37,7 @@ const std::map<std::string, cost>& built_in_costs();
 class world {
  public:
   // `changed` replaces constants of machine files and costs by name, for studies of sensitivity.
-  // is_full: nothing stands for more of its kind; LU of 4096 columns takes minutes then.
+  // is_full: no outer steps of LU stand for more of them; 4096 columns take minutes then.
   explicit world(std::map<std::string, double> changed = {}, bool is_full = false)
       : changed_(std::move(changed)), is_full_(is_full) {}
 

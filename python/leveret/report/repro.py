@@ -19,14 +19,15 @@ TITLES = {
     "conflict": "Conflicts",
 }
 _NOTES = {
-    "prediction": "Their bands were set when answers of prototypes were known; none was moved. The "
-    "constant eib.way, calibrated on T5.1, had its last digits chosen with T5.2 in view, and some "
-    "steps of the papers' algorithms, where their texts leave a choice, were written anew after a "
-    "first run: the order in which gcell takes letters, what TPC's caller counts, SLED's idle "
-    "time, how much Jack Rabbit's ready buffer takes at once and when its scheduler passes. "
-    "Forty-five of the rows are one table of Jack Rabbit, of which three other cells chose three "
-    "constants, fifteen another, and thirteen are one table of gcell. What is out of its band "
-    "stays out.",
+    "prediction": "Their bands were set when answers of prototypes were known; none was moved. "
+    "The constant eib.way, calibrated on T5.1, had its last digits chosen with T5.2 in view, "
+    "and some steps of the papers' algorithms, where their texts leave a choice, were written "
+    "anew after a first run: the order in which gcell takes letters, what TPC's caller counts, "
+    "SLED's idle time, how much Jack Rabbit's ready buffer takes at once, when its scheduler "
+    "passes, how long its workers turn before they look again, and how many arguments CONV2D "
+    "has. Forty-five of the rows are one table of Jack Rabbit, of which three other cells chose "
+    "three constants, fifteen another, and thirteen are one table of gcell. What is out of its "
+    "band stays out.",
     "calibration": "Constants were chosen with these rows in view: that they are met says nothing.",
     "exact": "Arithmetic on what the papers print; they check no model.",
     "shape": "Whether something holds, or an order: too little was printed for a number.",
