@@ -392,7 +392,7 @@ TEST_P(end_running_test, time_limits_begin_with_the_body) {
 TEST_P(end_running_test, a_time_limit_goes_with_the_pieces) {
   runtime& r = open_parked();
   counter begun = 0;
-  const options o = options().grain(1).task_ns_max(30 * ms);
+  const options o = options().grain(1).task_ns_max(300 * ms);
   ticket t = r.submit(o, bad_piece, range{0, 16}, ref{&begun}, std::uint64_t{14});
   const outcome out = wait(t);
   EXPECT_EQ(out.code, status::overran);

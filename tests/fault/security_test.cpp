@@ -297,7 +297,7 @@ const auto spin_procedure = define("fault.spin", [] {
 
 TEST_P(hostile_test, time_is_limited) {
   config c = settings();
-  c.task_ns_max = 50'000'000;
+  c.task_ns_max = 500'000'000;
   runtime r(c);
   EXPECT_EQ(r.submit(spin_procedure).wait_outcome(wait_limit_ns).code, status::overran);
   EXPECT_TRUE(is_usable(r));
