@@ -109,7 +109,7 @@ def test_no_retry(tmp_path: Path) -> None:
 
 
 def test_timeout() -> None:
-    with ProcessExecutor(1, timeout=0.3) as pool:
+    with ProcessExecutor(1, timeout=1) as pool:
         with pytest.raises(leveret.Overran, match=r"rest\(60\) ran longer"):
             pool.submit(rest, 60).result(30)
         assert pool.submit(abs, -1).result(30) == 1

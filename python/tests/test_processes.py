@@ -108,7 +108,7 @@ def test_max_attempts(crashing: Path) -> None:
 
 def test_a_task_that_takes_too_long(crashing: Path) -> None:
     forever = leveret.load(crashing, "forever", "")
-    with leveret.Runtime("processes", workers=1, task_timeout=0.1) as runtime:
+    with leveret.Runtime("processes", workers=1, task_timeout=0.5) as runtime:
         with pytest.raises(leveret.Overran, match="forever"):
             runtime.submit(forever).wait(30)
         runtime.submit(leveret.builtin("null")).wait(30)

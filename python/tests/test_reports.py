@@ -64,7 +64,7 @@ def test_it_counts_with_others_that_failed(
 def test_the_end_of_a_worker_is_told_in_pythons_words() -> None:
     abort = leveret.procedure(ctypes.CDLL(None).abort, "", name="abort")
     spin = leveret.builtin("spin")
-    with leveret.Runtime("processes", workers=1, max_attempts=1, task_timeout=0.05) as runtime:
+    with leveret.Runtime("processes", workers=1, max_attempts=1, task_timeout=0.5) as runtime:
         with pytest.raises(leveret.Poison) as died:
             runtime.submit(abort).wait(30)
         with pytest.raises(leveret.Overran) as overran:
