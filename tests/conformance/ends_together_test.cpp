@@ -286,12 +286,16 @@ const auto has_locked_child = define("together.has_locked_child", [](ref<locked_
   runtime& home = *f.to->home;
   ticket bulk = home.submit_bulk(12, [](std::size_t, descriptor& d) { d = pack(nothing); });
   bulk.then(&wait_for_mutex, f.to);
-  {
+  const auto wait_for_child = [&] {
+    home.post(nothing);
+    home.submit(options().locks(f.to->m), nothing).wait();
+  };
+  try {
     task_context task = this_task();
-    auto thread = task.spawn([&] {
-      home.post(nothing);
-      home.submit(options().locks(f.to->m), nothing).wait();
-    });
+    auto thread = task.spawn(wait_for_child);
+  } catch (const error& e) {
+    if (e.code() != status::too_many_contexts) throw;
+    wait_for_child();  // a callback has the other context already
   }
   bulk.wait();
 });
