@@ -2,6 +2,8 @@
 #ifndef LEVERET_WORKER_PROGRAM_HPP
 #define LEVERET_WORKER_PROGRAM_HPP
 
+#include <cstdint>
+
 namespace lev {
 
 // run_worker_program() makes the calling process the source of worker processes and does not
@@ -22,6 +24,11 @@ void run_worker_program(const fork_hooks& hooks = {}) noexcept;
 // retire_worker() asks, from inside a task in a worker process, that this process ends when the
 // task is complete, and a fresh one takes its place. No effect elsewhere.
 void retire_worker() noexcept;
+
+// retire_worker_after() asks, from inside a task in a worker process, that this process ends, and a
+// fresh one takes its place, when it had no task for `idle_ns` nanoseconds; 0 takes that back.
+// Costs nothing while there are tasks. No effect in a shared pool, nor elsewhere.
+void retire_worker_after(std::uint64_t idle_ns) noexcept;
 
 // worker_index() returns, in a worker process, which of its pool's workers it is, from 0; its
 // replacement has the same number. -1 elsewhere. Thread safe; costs a load.

@@ -9,17 +9,18 @@ from types import TracebackType
 from typing import Literal
 
 from . import _core, launch
+from .nearest import names_options
 from .records import WaitPolicy
 
 
-def nanoseconds(timeout: float | None) -> int:
+def nanoseconds(timeout: float | None, name: str) -> int:
     """A time limit as the core has it: 0 is none."""
     if timeout is None:
         return 0
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
-        raise TypeError(f"a time limit must be None or a number of seconds, not {timeout!r}")
+        raise TypeError(f"{name} must be None or a number of seconds, not {timeout!r}")
     if not 0 < timeout < 9e9:
-        raise ValueError(f"a time limit must be None or a number of seconds > 0, not {timeout!r}")
+        raise ValueError(f"{name} must be None or a number of seconds > 0, not {timeout!r}")
     return max(1, int(timeout * 1e9))
 
 
@@ -28,6 +29,7 @@ class Runtime(_core.Runtime):
     _is_open = False  # until the constructor succeeded
     _obituaries: _core.Obituaries | None = None  # what is told of deaths of worker processes
 
+    @names_options("Runtime")
     def __init__(
         self,
         machine: str = "threads",
@@ -79,7 +81,7 @@ class Runtime(_core.Runtime):
             isolation=isolation,
             max_attempts=max_attempts,
             restarts_max=restarts_max,
-            task_ns_max=nanoseconds(task_timeout),
+            task_ns_max=nanoseconds(task_timeout, "task_timeout"),
             worker_memory=worker_memory,
             worker_cpu_seconds=worker_cpu_seconds,
             pool=pool,

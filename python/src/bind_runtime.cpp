@@ -182,8 +182,8 @@ void bind_refusal(nb::class_<runtime_object>& c, const char* method, std::size_t
                   const char* known) {
   c.def(
       method,
-      [=](runtime_object&, nb::args given, nb::kwargs) -> ticket_object* {
-        refuse_call(method, given.size(), wanted, known);
+      [=](runtime_object&, nb::args given, nb::kwargs options) -> ticket_object* {
+        refuse_call(method, given.size(), options, wanted, known);
       },
       nb::arg("args"), nb::arg("options"), "Any other call raises TypeError.");
 }

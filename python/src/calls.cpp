@@ -24,13 +24,23 @@ long long integer_in(const char* option, nb::handle value, long long low, long l
   throw nb::python_error();
 }
 
-void refuse_call(const char* method, std::size_t given, std::size_t wanted, const char* options) {
+void refuse_call(const char* method, std::size_t given, const nb::dict& options, std::size_t wanted,
+                 const char* known) {
   const std::string who = std::string(method) + "()";
   if (given < wanted)
     raise_type_error(who + (wanted == 1 ? " needs a procedure, then the task's arguments"
                                         : " needs a procedure and n, then the task's arguments"));
-  raise_type_error(
-      who + " takes the task's arguments by position, and these options by name: " + options);
+  const std::string listed = std::string(", ") + known + ",";
+  for (nb::handle each : options.keys()) {
+    const std::string name = nb::str(each).c_str();
+    if (listed.find(", " + name + ",") != std::string::npos) continue;
+    const nb::object names = nb::str(known).attr("split")(", ");
+    const nb::str hint(nb::module_::import_("leveret.nearest").attr("nearest")(each, names));
+    raise_type_error(who + " has no option '" + name + "'" + hint.c_str() +
+                     ". The task's arguments are given by position");
+  }
+  raise_type_error(who +
+                   " takes the task's arguments by position, and these options by name: " + known);
 }
 
 }  // namespace lev::python

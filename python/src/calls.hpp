@@ -23,8 +23,8 @@ Number number_in(const char* option, nb::handle value) {
 
 // refuse_call() raises TypeError for a call of a method that takes the named options when a
 // positional argument is missing or an option is unknown.
-[[noreturn]] void refuse_call(const char* method, std::size_t given, std::size_t wanted,
-                              const char* options);
+[[noreturn]] void refuse_call(const char* method, std::size_t given, const nb::dict& options,
+                              std::size_t wanted, const char* known);
 
 }  // namespace lev::python
 

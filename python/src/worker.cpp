@@ -123,6 +123,8 @@ void bind_worker(nb::module_& m) {
         nb::arg("end").none() = nb::none(),
         "Becomes the source of worker processes; see leveret.worker.program.");
   m.def("retire_worker", &retire_worker, "In a worker: ends the process after the present task.");
+  m.def("retire_worker_after", &retire_worker_after, nb::arg("idle_ns"),
+        "In a worker: ends the process when it had no task for so long; 0: not any more.");
   m.def(
       "worker_index",
       []() -> nb::object {

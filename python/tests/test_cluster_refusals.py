@@ -108,7 +108,7 @@ def test_submit_refuses(
         ({"after": [1]}, TypeError, "after must be tickets of a Cluster, not int"),
         ({"grain": -1}, ValueError, "grain must be >= 0"),
         ({"priority": 1.5}, TypeError, "priority must be an integer"),
-        ({"task_timeout": -1}, ValueError, "time limit"),
+        ({"task_timeout": -1}, ValueError, "task_timeout must be"),
     ],
 )
 def test_options_of_submit(

@@ -83,7 +83,7 @@ def test_wrong_calls() -> None:
         ProcessExecutor(1, initializer=3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="max_tasks_per_child"):
         ProcessExecutor(1, max_tasks_per_child=0)
-    with pytest.raises(ValueError, match="time limit"):
+    with pytest.raises(ValueError, match="timeout must be None or a number"):
         ProcessExecutor(1, timeout=-1)
     with ProcessExecutor(1) as pool, pytest.raises(ValueError, match="chunksize"):
         pool.map(abs, [1], chunksize=0)

@@ -23,10 +23,10 @@ def any_of(thing: Any) -> Any:
 WRONG_CALLS: list[tuple[Call, type[Exception], str]] = [
     (lambda r: r.submit(any_of("sum")), TypeError, r"procedure must be .* leveret\.load\(\).* str"),
     (lambda r: any_of(r).submit(), TypeError, r"submit\(\) needs a procedure"),
-    (lambda r: any_of(r).submit(NULL, prio=1), TypeError, "by name: after, locks, priority, key"),
+    (lambda r: any_of(r).submit(NULL, prio=1), TypeError, "did you mean 'priority'"),
     (lambda r: any_of(r).parallel(NULL), TypeError, "needs a procedure and n"),
     (lambda r: r.parallel(NULL, -1), OverflowError, "n must be from 0"),
-    (lambda r: any_of(r).submit_bulk(NULL, number=3), TypeError, "by name: count"),
+    (lambda r: any_of(r).submit_bulk(NULL, number=3), TypeError, "there are count"),
     (lambda r: r.submit_bulk(any_of(3)), TypeError, "procedure must be a Procedure"),
     (lambda r: r.submit(NULL, priority=2**31), OverflowError, "priority must be from -2147483648"),
     (lambda r: r.submit(NULL, priority=any_of(1.0)), TypeError, "priority must be an integer"),

@@ -361,5 +361,27 @@ TEST_F(death_test, a_retired_worker_is_replaced_and_no_task_counts_it) {
   EXPECT_EQ(r.count().reruns, 0u);
 }
 
+TEST_F(death_test, an_idle_worker_is_replaced_and_no_task_counts_it) {
+  static const auto work = define("death.work_then_idle", [](std::uint64_t ns, result<int> pid) {
+    pid = getpid();
+    retire_worker_after(ns);
+  });
+  runtime r(settings(1));
+  int first = 0;
+  r.submit(work, std::uint64_t{1'000'000}, first).wait();
+  EXPECT_TRUE(becomes_gone(first));
+  // Whether the worker ends before, beside or after a post: each task is run once.
+  for (int i = 0; i < 200; ++i) {
+    int pid = 0;
+    r.submit(work, std::uint64_t{1000}, pid).wait();
+    EXPECT_NE(pid, 0);
+    pass_time(std::chrono::microseconds(i % 100));
+  }
+  int last = 0;
+  r.submit(work, std::uint64_t{0}, last).wait();
+  EXPECT_EQ(r.count().reruns, 0u);
+  EXPECT_FALSE(is_gone(last));
+}
+
 }  // namespace
 }  // namespace lev::test

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..executor import ProcessExecutor
-from ..executor.options import nearest
+from ..nearest import nearest
 from ..runtime import nanoseconds
 from .job import Job
 from .names import NodeSettings
@@ -67,6 +67,6 @@ def checked_submit(
     _check_integer("priority", priority, -(2**31))
     _check_integer("grain", grain, 0)
     _check_integer("max_attempts", max_attempts, 0)
-    nanoseconds(task_timeout)
+    nanoseconds(task_timeout, "task_timeout")
     given = {"task_timeout": task_timeout, "max_attempts": max_attempts}
     return tuple(each._job for each in earlier), {k: v for k, v in given.items() if v}

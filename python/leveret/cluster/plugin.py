@@ -10,7 +10,7 @@ from typing import Any
 from distributed.diagnostics.plugin import SchedulerPlugin, WorkerPlugin
 
 from ..executor import ProcessExecutor
-from ..executor.options import nearest
+from ..nearest import nearest
 from . import node
 from .names import NodeSettings, Versions, difference, unavailable, versions
 

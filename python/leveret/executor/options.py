@@ -7,13 +7,13 @@ for, so that the function keeps all keyword arguments for itself.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 from collections.abc import AsyncIterator, Iterable, Iterator
 from concurrent import futures
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..errors import Overran, Poison, WorkerDied
+from ..nearest import names_options, nearest
 from ..worker.memory import Limited
 
 if TYPE_CHECKING:
@@ -60,12 +60,6 @@ def _check_number(name: str, value: Any, low: float, high: float, kind: type[Any
         if kind is float:
             raise ValueError(f"{name} must be None or above 0, not {value!r}")
         raise ValueError(f"{name} must be {low:g} to {high:g}, not {value!r}")
-
-
-def nearest(value: str, known: tuple[str, ...]) -> str:
-    """The end of a message about a name that is not known."""
-    found = difflib.get_close_matches(str(value), known, 1)
-    return f"; did you mean {found[0]!r}?" if found else f"; there are {', '.join(known)}"
 
 
 def changed(before: CallOptions, given: dict[str, Any]) -> CallOptions:
@@ -134,6 +128,7 @@ class ExecutorView(futures.Executor):
         submit = self._executor._submit
         return await awaited(submit, self._asked, self._limited(fn), (args, kwargs))
 
+    @names_options("map")
     def map(
         self,
         fn: Callable[..., Any],
@@ -149,6 +144,7 @@ class ExecutorView(futures.Executor):
         asked, fn = self._asked, self._limited(fn)
         return self._executor._map(asked, fn, iterables, timeout, chunksize, buffersize, keeps)
 
+    @names_options("submit_many")
     def submit_many(
         self,
         fn: Callable[..., Any],
@@ -161,6 +157,7 @@ class ExecutorView(futures.Executor):
         asked, fn = self._asked, self._limited(fn)
         return self._executor._submit_many(asked, fn, iterables, timeout, chunksize, buffersize)
 
+    @names_options("stream")
     def stream(
         self,
         fn: Callable[..., Any],
@@ -172,6 +169,7 @@ class ExecutorView(futures.Executor):
         asked, fn = self._asked, self._limited(fn)
         return self._executor._stream(asked, fn, iterables, chunksize, buffersize)
 
+    @names_options("shutdown")
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._executor.shutdown(wait, cancel_futures=cancel_futures)
 

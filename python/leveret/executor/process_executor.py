@@ -12,6 +12,7 @@ from typing import Any, Callable
 
 from .. import _core
 from ..mpi import worker_environment
+from ..nearest import names_options
 from ..runtime import nanoseconds
 from ..wire.pickling import CHUNK, SEEDED, say_of_what
 from ..wire.setup import Setup
@@ -52,8 +53,9 @@ class ProcessExecutor(futures.Executor):
     max_tasks_per_child: calls after which a process is replaced. timeout: seconds; a call that runs
     longer is killed (leveret.Overran). retry: False for functions that must not run twice; then a
     call whose process dies fails with leveret.WorkerDied. worker_memory: private bytes of a process
-    at most. preload: modules that all processes share from their start; by default NumPy, if it is
-    imported here.
+    at most. idle_worker_timeout: seconds without a call after which a process is replaced by a
+    fresh one of about a megabyte, so that what calls have left in memory goes back. preload:
+    modules that all processes share from their start; by default NumPy, if it is imported here.
 
     env: variables of the processes, a dict (None: not there) or a function that makes one from a
     worker's number, see leveret.worker_index(). cwd: their folder. threads_per_worker: how many
@@ -70,6 +72,7 @@ class ProcessExecutor(futures.Executor):
     sense. Thread safety: any thread.
     """
 
+    @names_options("ProcessExecutor")
     def __init__(
         self,
         max_workers: int | None = None,
@@ -81,6 +84,7 @@ class ProcessExecutor(futures.Executor):
         retry: bool = True,
         max_attempts: int = 3,
         worker_memory: int = 0,
+        idle_worker_timeout: float | None = None,
         preload: Iterable[str] | str | None = None,
         env: GivenEnvironment = None,
         cwd: str | os.PathLike[str] | None = None,
@@ -108,7 +112,7 @@ class ProcessExecutor(futures.Executor):
         # Where each item must be a call of its own its neighbours may not run again with it.
         may_run_again = retry and max_attempts > 1
         self._has_chunks = may_run_again and timeout is None and not seed_calls
-        self._ns_max = nanoseconds(timeout)
+        self._ns_max = nanoseconds(timeout, "timeout")
         self._flags = SEEDED if seed_calls else 0
         self._calls = itertools.count()
         envs = environments(env, max_workers)
@@ -117,6 +121,7 @@ class ProcessExecutor(futures.Executor):
         zygote = Zygote(modules(preload), around)
         setup = Setup(
             calls_max=max_tasks_per_child or -1,
+            idle_ns_max=nanoseconds(idle_worker_timeout, "idle_worker_timeout"),
             env=envs,
             cwd=checked_folder(cwd),
             seed=checked_seed(seed),
@@ -205,6 +210,7 @@ class ProcessExecutor(futures.Executor):
         has_chunks = self._has_chunks and asked == DEFAULTS
         return Mapping(self._pool, fn, items, chunksize, has_chunks, make, tell)
 
+    @names_options("map")
     def map(
         self,
         fn: Callable[..., Any],
@@ -252,6 +258,7 @@ class ProcessExecutor(futures.Executor):
         mapping.start()
         return in_order(mapping, left, keeps)
 
+    @names_options("submit_many")
     def submit_many(
         self,
         fn: Callable[..., Any],
@@ -285,6 +292,7 @@ class ProcessExecutor(futures.Executor):
         mapping.start()
         return as_they_come(mapping, finished, time_left(timeout))
 
+    @names_options("stream")
     def stream(
         self,
         fn: Callable[..., Any],
@@ -317,6 +325,7 @@ class ProcessExecutor(futures.Executor):
 
         return streaming.as_they_come(self._pool, make)
 
+    @names_options("shutdown")
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._pool.shut_down(wait, cancel_futures)
 

@@ -115,6 +115,7 @@ class Setup:
 
     initializer: bytes = b""  # pickled (initializer, initargs); empty: none
     calls_max: int = -1  # until a process is replaced; below 0: for ever
+    idle_ns_max: int = 0  # without a call, until a process is replaced; 0: for ever
     about: About = field(default_factory=lambda: About(0, b""))
     pages: list[int] = field(default_factory=list)  # the host's numbers of their files, by worker
     env: list[dict[str, str | None]] = field(default_factory=list)  # by worker; empty: the host's

@@ -88,6 +88,7 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
             Own.words[page.IN_SETUP] = 0
         own_page.watch()
         _Process.calls_left = setup.calls_max
+        _core.retire_worker_after(setup.idle_ns_max)
         _Process.seed = setup.seed
         _Process.threads = _thread._count()
     except BaseException as error:

@@ -26,7 +26,8 @@ namespace {
 
 constexpr std::uint32_t looks_per_clock = 64;
 
-bool is_retiring = false;  // retire_worker() was called in this process
+bool is_retiring = false;                 // retire_worker() was called in this process
+std::uint64_t idle_ns_max = no_deadline;  // retire_worker_after()
 
 void (*at_end)() = nullptr;
 
@@ -97,7 +98,7 @@ class worker_process {
     return nullptr;
   }
   client& await() noexcept;
-  void sleep() noexcept;
+  void sleep(std::uint64_t until_ns) noexcept;
 
   void be_free() noexcept;
   void read_notes() noexcept;
@@ -146,12 +147,14 @@ client& worker_process::await() noexcept {
       c->tell_idle(waited_ns);
       spin_ns = larger<std::uint64_t>(spin_ns, c->about().spin_ns);
     }
+    // What the host may have posted since the last look goes to the next process, as not begun.
+    if (waited_ns >= idle_ns_max && place_ == nullptr) leave();
     if (waited_ns < spin_ns) continue;
     if (now == polling) now = linger_.begin() ? lingering : sleeping;
     const bool is_over = waited_ns >= spin_ns + lingerer::span_ns(spin_ns);
     if (now == lingering && (is_over || !linger_.offer(&monotonic_ns, &sched_yield)))
       now = sleeping;
-    if (now == sleeping) sleep();
+    if (now == sleeping) sleep(idle_ns_max == no_deadline ? no_deadline : begin_ns + idle_ns_max);
   }
 }
 
@@ -161,7 +164,7 @@ void worker_process::be_free() noexcept {
   read_notes();
 }
 
-void worker_process::sleep() noexcept {
+void worker_process::sleep(std::uint64_t until_ns) noexcept {
   for (const auto& c : clients_) c->desk().fall_asleep();
   fault_at("worker.fall_asleep");
   LEV_DCHECK(clients_.size() <= members_max);
@@ -173,7 +176,11 @@ void worker_process::sleep() noexcept {
     may_sleep = c->may_sleep() && may_sleep;
   }
   if (place_ != nullptr) words[count++] = {&place_->notes, notes_seen_};
-  if (may_sleep) sleep_while_all(words, count);
+  if (may_sleep && place_ == nullptr) {
+    sleep_while(*words[0].word, words[0].expected, until_ns, sleepers::anywhere);
+  } else if (may_sleep) {
+    sleep_while_all(words, count);
+  }
   fault_at("worker.woken");
   for (const auto& c : clients_) c->desk().wake_up();
 }
@@ -295,12 +302,21 @@ void retire() noexcept {
   is_retiring = true;
 }
 
+void retire_after(std::uint64_t idle_ns) noexcept {
+  constexpr std::uint64_t years_30 = 1'000'000'000'000'000'000;  // added to a clock's time
+  idle_ns_max = idle_ns == 0 ? no_deadline : smaller(idle_ns, years_30);
+}
+
 }  // namespace lev::processes
 
 namespace lev {
 
 void retire_worker() noexcept {
   processes::retire();
+}
+
+void retire_worker_after(std::uint64_t idle_ns) noexcept {
+  processes::retire_after(idle_ns);
 }
 
 int worker_index() noexcept {
