@@ -27,7 +27,7 @@ void retire_worker() noexcept;
 
 // retire_worker_after() asks, from inside a task in a worker process, that this process ends, and a
 // fresh one takes its place, when it had no task for `idle_ns` nanoseconds; 0 takes that back.
-// Costs nothing while there are tasks. No effect in a shared pool, nor elsewhere.
+// Costs nothing while there are tasks; in a shared pool, of any host. No effect elsewhere.
 void retire_worker_after(std::uint64_t idle_ns) noexcept;
 
 // worker_index() returns, in a worker process, which of its pool's workers it is, from 0; its

@@ -88,7 +88,7 @@ REFUSED = {
     "membarrier": {},
     "pidfd_open": dict.fromkeys(("processes", "confined", "pool", "executor"), "Linux 5.3"),
     "close_range": {},
-    "futex_waitv": {"pool": "Linux 5.16"},
+    "futex_waitv": {},  # a worker of a shared pool sleeps on one word
 }
 
 

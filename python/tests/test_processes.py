@@ -245,16 +245,6 @@ def test_no_process_is_left() -> None:
             assert state == "Z", f"process {pid} is left"
 
 
-def _can_share() -> bool:
-    try:
-        leveret.Runtime("processes", workers=1, pool=f"test-python-any-{os.getpid()}").close()
-    except leveret.Unavailable:
-        return False
-    return True
-
-
-needs_shared_pools = pytest.mark.skipif("not _can_share()", reason="needs Linux 5.16")
-
 _MEMBER = """
 import sys
 import numpy as np
@@ -287,7 +277,6 @@ def _hear(member: subprocess.Popen[str]) -> str:
     return member.stdout.readline().strip()
 
 
-@needs_shared_pools
 def test_hosts_share_a_pool_and_one_is_killed() -> None:
     first, second = _members(f"test-python-{os.getpid()}", 2)
     try:
@@ -302,7 +291,6 @@ def test_hosts_share_a_pool_and_one_is_killed() -> None:
             each.communicate()
 
 
-@needs_shared_pools
 def test_two_runtimes_share_a_pool() -> None:
     pool = f"test-python-two-{os.getpid()}"
     with (
@@ -314,7 +302,6 @@ def test_two_runtimes_share_a_pool() -> None:
         assert other.submit(total, leveret.shared_array(4)).result() == 0
 
 
-@needs_shared_pools
 def test_hosts_with_other_search_paths_share_a_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = f"test-python-path-{os.getpid()}"
     with leveret.Runtime("processes", workers=1, pool=pool) as one:
@@ -324,7 +311,6 @@ def test_hosts_with_other_search_paths_share_a_pool(monkeypatch: pytest.MonkeyPa
             assert [each.submit(total, np.ones(3)).result() for each in (one, other)] == [3, 3]
 
 
-@needs_shared_pools
 def test_a_pool_of_another_program_is_refused_and_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = f"test-python-other-{os.getpid()}"
     with leveret.Runtime("processes", workers=1, pool=pool):

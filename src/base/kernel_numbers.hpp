@@ -11,19 +11,9 @@ namespace lev::kernel {
 constexpr long pidfd_send_signal = 424;  // Linux 5.1
 constexpr long pidfd_open = 434;         // 5.3
 constexpr long close_range = 436;        // 5.9
-constexpr long futex_waitv = 449;        // 5.16
 
 constexpr int seal_future_write = 0x10;  // F_SEAL_FUTURE_WRITE, 5.1
 constexpr int peer_pidfd = 77;           // SO_PEERPIDFD, 6.5
-
-// A word that futex_waitv() watches.
-struct watched_futex {
-  std::uint64_t value;
-  std::uint64_t address;
-  std::uint32_t flags;
-  std::uint32_t reserved;
-};
-constexpr std::uint32_t futex_of_32_bits = 2;  // FUTEX_32
 
 }  // namespace lev::kernel
 

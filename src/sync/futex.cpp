@@ -1,14 +1,10 @@
 // The system calls behind sleep_while() and wake_sleeper().
 #include "sync/futex.hpp"
 
-#include "base/kernel_numbers.hpp"
-
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cerrno>
 
 namespace lev {
 
@@ -38,25 +34,6 @@ void sleep_while(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
     syscall(SYS_futex, &word, operation(FUTEX_WAIT_BITSET, who), expected,
             is_limited ? &until : nullptr, nullptr, FUTEX_BITSET_MATCH_ANY);
   }
-}
-
-void sleep_while_all(const watched_word* words, unsigned count) noexcept {
-  if (count == 1)
-    return sleep_while(*words[0].word, words[0].expected, no_deadline, sleepers::anywhere);
-  kernel::watched_futex watched[watched_words_max] = {};
-  for (unsigned i = 0; i < count; ++i) {
-    // Pairs with the waker's store, as in sleep_while().
-    if (words[i].word->load(memory_order_acquire) != words[i].expected) return;
-    watched[i].address = reinterpret_cast<std::uintptr_t>(words[i].word);
-    watched[i].value = words[i].expected;
-    watched[i].flags = kernel::futex_of_32_bits;
-  }
-  syscall(kernel::futex_waitv, watched, count, 0, nullptr, CLOCK_MONOTONIC);
-}
-
-bool can_watch_many() noexcept {
-  return syscall(kernel::futex_waitv, nullptr, 0, 0, nullptr, CLOCK_MONOTONIC) < 0 &&
-         errno != ENOSYS;
 }
 
 void wake_sleeper(const std::atomic<std::uint32_t>& word, sleepers who) noexcept {

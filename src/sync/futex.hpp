@@ -19,17 +19,6 @@ std::uint64_t monotonic_ns() noexcept;
 void sleep_while(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                  std::uint64_t deadline_ns, sleepers who) noexcept;
 
-// sleep_while_all() returns when one of the words is no longer what it is expected to be, or for no
-// reason; in between it sleeps, for wakers of any process. At most watched_words_max words; more
-// than one need Linux 5.16 (can_watch_many()).
-struct watched_word {
-  const std::atomic<std::uint32_t>* word;
-  std::uint32_t expected;
-};
-constexpr unsigned watched_words_max = 128;
-void sleep_while_all(const watched_word* words, unsigned count) noexcept;
-bool can_watch_many() noexcept;
-
 // wake_sleeper() wakes one who sleeps on the word, if there is one.
 void wake_sleeper(const std::atomic<std::uint32_t>& word, sleepers who) noexcept;
 

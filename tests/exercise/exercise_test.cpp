@@ -2,7 +2,6 @@
 // LEVERET_DEEP=1 goes on for twenty minutes on each machine. See README.md.
 #include "exercise/drive.hpp"
 #include "support/environment.hpp"
-#include "sync/futex.hpp"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +20,6 @@ using test::is_deep;
 void run(place machine, std::uint64_t programs) {
   if (const char* why = machine_unavailable(is_local(machine) ? place_name(machine) : "processes"))
     GTEST_SKIP() << why;
-  if (machine == place::pool && !can_watch_many()) GTEST_SKIP() << "needs Linux 5.16 (futex_waitv)";
   plan p;
   p.machines = {machine};
   p.seed = base_seed() * 1'000'000'000;

@@ -26,7 +26,6 @@
 
 #include "fault/injected_host.hpp"
 #include "support/environment.hpp"
-#include "sync/futex.hpp"
 
 namespace lev::test {
 
@@ -169,7 +168,6 @@ class injection_test : public testing::TestWithParam<place> {
 };
 
 TEST_P(injection_test, is_survived) {
-  if (GetParam().is_pool_shared && !can_watch_many()) GTEST_SKIP() << "needs Linux 5.16";
   const fault_point& point = fault_points[GetParam().point];
   const bool is_brief = GetParam().is_pool_shared && !is_deep();
   for (const fault_action action :

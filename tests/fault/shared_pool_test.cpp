@@ -24,8 +24,6 @@
 #include <string>
 #include <vector>
 
-#include "sync/futex.hpp"
-
 extern char** environ;
 
 namespace lev::test {
@@ -157,9 +155,6 @@ bool are_among(const std::set<pid_t>& some, const std::set<pid_t>& all) {
 
 class shared_pool : public testing::Test {
  protected:
-  void SetUp() override {
-    if (!can_watch_many()) GTEST_SKIP() << "needs Linux 5.16 (futex_waitv)";
-  }
   // A pool of its own for each test.
   std::vector<std::string> at_pool(const std::string& workers = "2",
                                    const std::string& task_ns_max = "0") const {

@@ -14,7 +14,6 @@
 #include <string>
 
 #include "share/faults.hpp"
-#include "sync/futex.hpp"
 
 namespace lev::test {
 namespace {
@@ -64,7 +63,6 @@ bool comes(Condition&& is_there) {
 class two_hosts : public testing::Test {
  protected:
   void SetUp() override {
-    if (!can_watch_many()) GTEST_SKIP() << "needs Linux 5.16 (futex_waitv)";
     words_ = new (shared_allocate(sizeof(shared_words))) shared_words;
     words_->plan.point = fault_name("worker.finished").index;
     words_->plan.action = fault_action::stop;

@@ -1,12 +1,13 @@
 // A worker of a shared pool sleeps until any of its hosts posts a task or gives an order, or its
-// keeper sends a note: it sleeps on a word of each lane and on the count of notes. Whatever comes
-// while it falls asleep, and whoever else comes then, it is woken.
+// keeper sends a note: it says on each lane that it sleeps, and sleeps on one word, its alarm.
+// Whatever comes while it falls asleep, and whoever else comes then, it is woken.
 //
 // The worker is await(), sleep() and read_notes() of machines/processes/serve.cpp and may_sleep()
-// of client.hpp; the others are give_order() of pool.cpp, post() of its callers and send_note() of
-// keeper.cpp.
+// of client.hpp; the others are give_order() and wake() of pool.cpp, post() of its callers and
+// send_note() of keeper_workers.cpp.
 #include "explore.hpp"
 
+#include "machines/processes/alarm.hpp"
 #include "machines/processes/keeper.hpp"
 #include "machines/processes/lane.hpp"
 
@@ -18,14 +19,15 @@ using lane = lev::processes::lane<env>;
 constexpr fault_name one_look = "sleep: looks at the first lane only";
 constexpr fault_name last_decides = "sleep: the last lane alone says whether to sleep";
 constexpr fault_name early_look = "sleep: looks at the lanes before it says that it sleeps";
-constexpr fault_name notes_anew = "sleep: waits for another number of notes than now";
-constexpr fault_name notes_unwatched = "sleep: does not watch the notes";
-constexpr fault_name one_lane_watched = "sleep: watches the first lane only";
+constexpr fault_name late_alarm = "sleep: sets the alarm when it has looked at everything";
+constexpr fault_name notes_unseen = "sleep: does not look at the notes";
+constexpr fault_name one_lane_told = "sleep: says on the first lane only that it sleeps";
 constexpr fault_name orders_unseen = "may_sleep: does not look at the orders";
 constexpr fault_name note_unwoken = "send_note: wakes nobody";
 constexpr fault_name note_woken_early = "send_note: wakes, and counts the note then";
 constexpr fault_name order_unwoken = "give_order: wakes nobody";
-constexpr fault_name other_woken = "post: wakes at the word of another lane";
+constexpr fault_name unrung = "wake: wakes, and does not ring";
+constexpr fault_name late_ring = "wake: wakes before it rings";
 
 constexpr std::uint32_t lane_count = 2;
 
@@ -37,20 +39,24 @@ struct hall {
   // The hosts' side.
   void post(std::uint32_t host, std::uint32_t number) {
     contents[host].set(static_cast<int>(number));
-    if (lanes[host].post(number)) wake(fault(other_woken) ? 1 - host : host);
+    if (lanes[host].post(number)) wake();
   }
   void give_order(std::uint32_t host, std::uint32_t order) {
     lanes[host].orders.store(order, std::memory_order_seq_cst);
-    if (lanes[host].wake() && !fault(order_unwoken)) wake(host);
+    if (lanes[host].wake() && !fault(order_unwoken)) wake();
   }
-  void wake(std::uint32_t host) { kernel.wake_word(lanes[host].asleep); }
+  void wake() {
+    if (!fault(unrung) && !fault(late_ring)) alarm.ring();
+    kernel.wake_word(alarm.rings);
+    if (fault(late_ring)) alarm.ring();
+  }
 
   // The keeper's side.
   void send_note() {
     sent.fetch_add(1, std::memory_order_acq_rel);
-    if (fault(note_woken_early)) kernel.wake_word(place.notes);
+    if (fault(note_woken_early)) wake();
     place.tell();
-    if (!fault(note_unwoken) && !fault(note_woken_early)) kernel.wake_word(place.notes);
+    if (!fault(note_unwoken) && !fault(note_woken_early)) wake();
   }
 
   // The worker's side: it goes on until it has had so many tasks of each host and so many notes.
@@ -85,7 +91,7 @@ struct hall {
     return now != lane::order_stop && !lanes[host].has_record(next[host]);
   }
   bool may_sleep() {
-    bool may = true;
+    bool may = fault(notes_unseen) || !place.has_news(notes_seen);
     for (std::uint32_t i = 0; i < (fault(one_look) ? 1 : lane_count); ++i)
       may = may_sleep(i) && (may || fault(last_decides));
     return may;
@@ -93,24 +99,23 @@ struct hall {
   void sleep() {
     for (std::uint32_t i = 0; i < lane_count; ++i) is_ordered_before[i] = is_ordered(i);
     const bool early = fault(early_look) && may_sleep();
-    for (lane& l : lanes) l.fall_asleep();
-    const std::uint32_t expected =
-        fault(notes_anew) ? place.notes.load(std::memory_order_seq_cst) : notes_seen;
-    const sleeper::watched words[] = {
-        {&lanes[0].asleep, 1}, {&place.notes, expected}, {&lanes[1].asleep, 1}};
-    if (fault(early_look) ? early : may_sleep()) {
-      if (fault(notes_unwatched)) {
-        const sleeper::watched of_hosts[] = {words[0], words[2]};
-        kernel.wait_words(of_hosts, 2);
-      } else {
-        kernel.wait_words(words, fault(one_lane_watched) ? 2 : 3);
-      }
+    std::uint32_t rings = alarm.set();
+    for (lane& l : lanes) {
+      if (&l == &lanes[0] || !fault(one_lane_told)) l.fall_asleep();
+    }
+    const bool may = fault(early_look) ? early : may_sleep();
+    if (fault(late_alarm)) rings = alarm.set();
+    if (may) {
+      kernel.wait_word(alarm.rings, rings, sleeper::never);
+      // What the kernel sees, the worker sees from then on.
+      alarm.rings.fetch_add(0, std::memory_order_relaxed);
     }
     for (lane& l : lanes) l.wake_up();
   }
 
   lane lanes[lane_count];
   lev::processes::berth<env> place;
+  lev::processes::alarm<env> alarm;
   atomic<std::uint32_t> sent;
   sleeper kernel;
   plain<int> contents[lane_count];
@@ -157,30 +162,33 @@ struct all_of_them : scenario<all_of_them, 4> {
   boxed<hall> h;
 };
 
+constexpr const char* in_order = "no store is moved before the count of the note here";
 constexpr const char* picks_one = "the load before it has looked; it picks one of several wakers";
 
 }  // namespace
 
 int main() {
   return explorer("pool_sleep", {.random = 20'000, .random_planted = 8'000},
-                  {"machines/processes/lane.hpp"})
+                  {"machines/processes/alarm.hpp", "machines/processes/lane.hpp"})
       .check<two_hosts>("two hosts")
       .check<host_and_keeper>("host and keeper")
       .check<order_to_work>("order to work")
       .check<all_of_them>("all of them")
-      .plant("lane: wake() leaves the word as it is")
       .plant("lane: post() wakes before the record is there")
       .plant(one_look)
       .plant(last_decides)
       .plant(early_look)
-      .plant(notes_anew)
-      .plant(notes_unwatched)
-      .plant(one_lane_watched)
+      .plant(late_alarm)
+      .plant(notes_unseen)
+      .plant(one_lane_told)
       .plant(orders_unseen)
       .plant(note_unwoken)
       .plant(note_woken_early)
       .plant(order_unwoken)
-      .plant(other_woken)
+      .plant(unrung)
+      .plant(late_ring)
+      .spare("set load acquire -> relaxed", in_order)
+      .spare("ring change release -> relaxed", in_order)
       .spare("wake change seq_cst -> acq_rel", picks_one)
       .spare("wake change seq_cst -> relaxed", picks_one)
       .end();

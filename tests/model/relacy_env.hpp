@@ -236,56 +236,23 @@ class sleeper {
   void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t deadline) {
     rl::ctx().sched();
     if (word.newest() != expected) return;
-    enter(&word);
-    park(deadline);
-  }
-  // Several words, as futex_waitv: the kernel looks at one after the other, and who is woken before
-  // it has seen the last does not sleep. What it sees, the thread sees from then on.
-  struct watched {
-    atomic<std::uint32_t>* word;
-    std::uint32_t expected;
-  };
-  void wait_words(const watched* words, unsigned count) {
-    const int self = rl::ctx().current_thread();
-    unsigned entered = 0;
-    for (; entered < count; ++entered) {
-      rl::ctx().sched();
-      if (entries_of(self) != entered) break;
-      if (words[entered].word->newest() != words[entered].expected) {
-        words[entered].word->fetch_add(0, std::memory_order_relaxed);
-        break;
-      }
-      enter(words[entered].word);
-    }
-    if (entered == count) return park(never);
-    remove(self);
+    asleep_[count_++] = {&word, rl::ctx().current_thread()};
+    const rl::unpark_reason why =
+        rl::ctx().park_current_thread(deadline != never, false, false, info(where::current()));
+    if (why != rl::unpark_reason_normal) remove(rl::ctx().current_thread());
   }
   void wake_word(atomic<std::uint32_t>& word) {
     rl::ctx().sched();
     for (unsigned i = 0; i < count_; ++i) {
       if (asleep_[i].word != &word) continue;
       const int thread = asleep_[i].thread;
-      const bool is_parked = asleep_[i].is_parked;
       remove(thread);
-      if (is_parked) rl::ctx().unpark_thread(thread, false, info(where::current()));
+      rl::ctx().unpark_thread(thread, false, info(where::current()));
       return;
     }
   }
 
  private:
-  void enter(const void* word) { asleep_[count_++] = {word, rl::ctx().current_thread(), false}; }
-  void park(std::uint64_t deadline) {
-    const int self = rl::ctx().current_thread();
-    for (unsigned i = 0; i < count_; ++i) asleep_[i].is_parked |= asleep_[i].thread == self;
-    const rl::unpark_reason why =
-        rl::ctx().park_current_thread(deadline != never, false, false, info(where::current()));
-    if (why != rl::unpark_reason_normal) remove(self);
-  }
-  unsigned entries_of(int thread) const {
-    unsigned found = 0;
-    for (unsigned i = 0; i < count_; ++i) found += asleep_[i].thread == thread;
-    return found;
-  }
   void remove(int thread) {
     for (unsigned i = 0; i < count_; ++i) {
       if (asleep_[i].thread == thread) asleep_[i--] = asleep_[--count_];
@@ -294,7 +261,6 @@ class sleeper {
   struct entry {
     const void* word;
     int thread;
-    bool is_parked;
   };
   entry asleep_[8];
   unsigned count_ = 0;

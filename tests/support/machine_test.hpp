@@ -23,7 +23,6 @@
 
 #include "support/environment.hpp"
 #include "support/leaks.hpp"
-#include "sync/futex.hpp"
 
 namespace lev::test {
 
@@ -141,7 +140,6 @@ class machine_test : public testing::TestWithParam<machine_case> {
  protected:
   void SetUp() override {
     if (const char* why = machine_unavailable(GetParam().machine)) GTEST_SKIP() << why;
-    if (GetParam().is_shared && !can_watch_many()) GTEST_SKIP() << "needs Linux 5.16 (futex_waitv)";
     start_alarm();
   }
   void TearDown() override {

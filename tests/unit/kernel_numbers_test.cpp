@@ -5,11 +5,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/futex.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include <cstddef>
 #include <cstring>
 
 namespace lev {
@@ -31,15 +29,6 @@ TEST(kernel_numbers, are_those_of_the_headers) {
 #ifdef SO_PEERPIDFD
   EXPECT_EQ(kernel::peer_pidfd, SO_PEERPIDFD);
 #endif
-#ifdef SYS_futex_waitv
-  EXPECT_EQ(kernel::futex_waitv, SYS_futex_waitv);
-  EXPECT_EQ(kernel::futex_of_32_bits, FUTEX_32);
-  EXPECT_EQ(sizeof(kernel::watched_futex), sizeof(::futex_waitv));
-  EXPECT_EQ(offsetof(kernel::watched_futex, value), offsetof(::futex_waitv, val));
-  EXPECT_EQ(offsetof(kernel::watched_futex, address), offsetof(::futex_waitv, uaddr));
-  EXPECT_EQ(offsetof(kernel::watched_futex, flags), offsetof(::futex_waitv, flags));
-#endif
-  EXPECT_EQ(sizeof(kernel::watched_futex), 24u);
 }
 
 TEST(signal_name, is_without_sig) {

@@ -93,10 +93,6 @@ bool pool::knock() noexcept {
 }
 
 bool pool::join_keeper() {
-  if (!can_watch_many()) {
-    errno = 0;
-    return fail("a pool that is shared needs Linux 5.16 or later (futex_waitv)");
-  }
   why_[0] = 0;  // what kept an earlier call from it
   constexpr int keepers_max = 3;
   const std::uint64_t deadline_ns = monotonic_ns() + std::uint64_t{start_ms_max} * 1'000'000;
@@ -121,14 +117,20 @@ bool pool::join_keeper() {
 
 // The page of the next keeper takes the place of the last one's, which other threads may be looking
 // at.
-bool pool::map_page(int* file) noexcept {
-  const int how = page_ == nullptr ? MAP_SHARED : MAP_SHARED | MAP_FIXED;
-  void* place = const_cast<pool_page*>(page_);
-  void* p = *file < 0 ? MAP_FAILED : mmap(place, sizeof(pool_page), PROT_READ, how, *file, 0);
+template <class Page>
+bool pool::map_page(int* file, int rights, Page** page) noexcept {
+  const int how = *page == nullptr ? MAP_SHARED : MAP_SHARED | MAP_FIXED;
+  auto* place = const_cast<std::remove_const_t<Page>*>(*page);
+  void* p = *file < 0 ? MAP_FAILED : mmap(place, sizeof(Page), rights, how, *file, 0);
   close_file(file);
   if (p == MAP_FAILED) return fail("mapping the pool's page");
-  page_ = static_cast<const pool_page*>(p);
+  *page = static_cast<Page*>(p);
   return true;
+}
+
+bool pool::map_pages(int (&files)[2]) noexcept {
+  const bool is_there = map_page(&files[0], PROT_READ, &page_);
+  return map_page(&files[1], PROT_READ | PROT_WRITE, &alarms_) && is_there;
 }
 
 bool pool::is_away(std::uint32_t worker) const noexcept {

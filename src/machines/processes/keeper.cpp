@@ -30,13 +30,17 @@ constexpr int first_visitor_ms_max = 20'000;
 bool keeper_process::open() noexcept {
   if (fcntl(listener_, F_SETFL, O_NONBLOCK) != 0) return false;
   signals_ = listen_for_deaths();
+  LEV_ASSERT(page_ == nullptr && alarms_ == nullptr);
   page_file_ = make_memory_file("leveret-pool", sizeof(pool_page));
-  if (signals_ < 0 || page_file_ < 0) return false;
-  void* p = mmap(nullptr, sizeof(pool_page), PROT_READ | PROT_WRITE, MAP_SHARED, page_file_, 0);
-  if (p == MAP_FAILED) return false;
-  LEV_ASSERT(page_ == nullptr);
-  page_ = new (p) pool_page;
-  return seal_memory_file(page_file_, true);
+  alarms_file_ = make_memory_file("leveret-alarms", sizeof(pool_alarms));
+  if (signals_ < 0 || page_file_ < 0 || alarms_file_ < 0) return false;
+  void* page = mmap(nullptr, sizeof(pool_page), PROT_READ | PROT_WRITE, MAP_SHARED, page_file_, 0);
+  void* alarms =
+      mmap(nullptr, sizeof(pool_alarms), PROT_READ | PROT_WRITE, MAP_SHARED, alarms_file_, 0);
+  if (page == MAP_FAILED || alarms == MAP_FAILED) return false;
+  page_ = new (page) pool_page;
+  alarms_ = new (alarms) pool_alarms;
+  return seal_memory_file(page_file_, true) && seal_memory_file(alarms_file_, false);
 }
 
 // Those who wait at the door. A program of another user does not get in.
@@ -141,7 +145,7 @@ void keeper_process::meet(std::uint32_t m) noexcept {
   report r;
   r.member = m;
   fault_at("zygote.ready");
-  tell(m, r, page_file_);
+  tell(m, r);
 }
 
 // Its socket has something to say, or its end is gone.
@@ -180,27 +184,29 @@ void keeper_process::part(std::uint32_t m) noexcept {
 }
 
 // A member that is stopped, or busy, must not keep the others waiting.
-void keeper_process::tell(std::uint32_t m, const report& r, int file, bool is_full) {
+bool keeper_process::send(std::uint32_t m, const report& r, int pidfd) noexcept {
+  const int files[] = {r.what == report::ready ? page_file_ : pidfd, alarms_file_};
+  const unsigned count = r.what == report::ready ? 2 : pidfd < 0 ? 0 : 1;
+  return send_message(members_[m].socket, &r, sizeof r, files, count, MSG_DONTWAIT);
+}
+
+void keeper_process::tell(std::uint32_t m, const report& r, int pidfd, bool is_full) {
   member& it = members_[m];
   LEV_ASSERT(it.socket >= 0 && it.is_met);  // or the report would go to the next one
-  if (!is_full && it.untold.empty() &&
-      send_message(it.socket, &r, sizeof r, &file, file < 0 ? 0 : 1, MSG_DONTWAIT))
-    return;
-  it.untold.push_back(r);
+  if (is_full || !it.untold.empty() || !send(m, r, pidfd)) it.untold.push_back(r);
 }
 
 void keeper_process::tell_untold(std::uint32_t m) {
   member& it = members_[m];
   while (!it.untold.empty()) {
     const report& r = it.untold.front();
-    int file = r.what == report::ready ? fcntl(page_file_, F_DUPFD_CLOEXEC, 0) : -1;
+    int pidfd = -1;
     // Who died since is reported by what follows.
     const bool is_old = r.what == report::started && workers_[r.worker].pid != r.pid;
     if (r.what == report::started && !is_old)
-      file = static_cast<int>(syscall(kernel::pidfd_open, r.pid, 0));
-    const bool is_told =
-        is_old || send_message(it.socket, &r, sizeof r, &file, file < 0 ? 0 : 1, MSG_DONTWAIT);
-    close_file(&file);
+      pidfd = static_cast<int>(syscall(kernel::pidfd_open, r.pid, 0));
+    const bool is_told = is_old || send(m, r, pidfd);
+    close_file(&pidfd);
     if (!is_told) return;
     it.untold.pop_front();
   }

@@ -34,6 +34,7 @@
 #ifndef LEVERET_MACHINES_PROCESSES_KEEPER_HPP
 #define LEVERET_MACHINES_PROCESSES_KEEPER_HPP
 
+#include "machines/processes/alarm.hpp"
 #include "machines/processes/zygote.hpp"
 
 namespace lev::processes {
@@ -92,12 +93,15 @@ struct berth {
   // Written by the worker, 1 when it begins its first task, and by the keeper before it starts one;
   // read by the keeper after its death. Publishes nothing.
   word has_worked{0};
-  // Written by the keeper, read by the worker, which also sleeps on it: the number of notes sent.
-  // Publishes that they are there.
+  // Written by the keeper, read by the worker: the number of notes sent. Publishes that they are
+  // there.
   alignas(line_pair_bytes) word notes{0};
 };
 
-// The file that a keeper's `ready` brings.
+// The files that a keeper's `ready` brings. Members read the first, and write to the second.
+struct pool_alarms {
+  alarm<> of[workers_max];
+};
 struct pool_page {
   // Written by the keeper, read by members: how many there are. Publishes nothing.
   alignas(line_pair_bytes) atomic<std::uint32_t> members{0};
@@ -118,7 +122,7 @@ static_assert(std::is_trivially_copyable_v<note> && sizeof(note) != sizeof(repor
 [[noreturn]] void run_keeper(int listener, const fork_hooks& hooks) noexcept;
 
 // serve_members() is the life of one of its workers; notes come from `notes`.
-[[noreturn]] void serve_members(berth<>& place, int notes) noexcept;
+[[noreturn]] void serve_members(berth<>& place, const alarm<>& wakes, int notes) noexcept;
 
 }  // namespace lev::processes
 

@@ -61,7 +61,8 @@ class keeper_process {
   void bury(std::uint32_t m);
   void reap();
   void report_death(std::uint32_t worker, int how);
-  void tell(std::uint32_t m, const report& r, int file = -1, bool is_full = false);
+  bool send(std::uint32_t m, const report& r, int pidfd) noexcept;
+  void tell(std::uint32_t m, const report& r, int pidfd = -1, bool is_full = false);
   void tell_untold(std::uint32_t m);
   void end_if_alone() noexcept;
   [[noreturn]] void begin_worker(std::uint32_t worker, pid_t parent, int notes);
@@ -70,7 +71,9 @@ class keeper_process {
   fork_hooks hooks_;
   int signals_ = -1;
   int page_file_ = -1;
+  int alarms_file_ = -1;
   pool_page* page_ = nullptr;
+  pool_alarms* alarms_ = nullptr;
   member members_[members_max];
   worker_seat workers_[workers_max];
   std::uint32_t present_ = 0;

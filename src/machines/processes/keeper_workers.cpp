@@ -94,6 +94,8 @@ bool keeper_process::is_running(std::uint32_t worker) {
   close(listener_);
   close(signals_);
   close(page_file_);
+  close(alarms_file_);
+  mprotect(alarms_, sizeof *alarms_, PROT_READ);  // what bodies write by mistake wakes nobody
   for (worker_seat& w : workers_) close_file(&w.notes);
   for (member& m : members_) {
     close_file(&m.socket);
@@ -106,7 +108,7 @@ bool keeper_process::is_running(std::uint32_t worker) {
     if (m.about.faults != 0)
       munmap(reinterpret_cast<void*>(m.about.heap_begin), m.about.heap_bytes);
   }
-  serve_members(page_->berths[worker], notes);
+  serve_members(page_->berths[worker], alarms_->of[worker], notes);
 }
 
 // A worker that does not read its notes any more is of no use: its death starts it anew.
@@ -116,7 +118,8 @@ void keeper_process::send_note(std::uint32_t worker, const note& n, const int* f
   LEV_ASSERT(w.pid > 0 && w.notes >= 0);  // kill() of 0 or -1 would reach others
   if (!send_message(w.notes, &n, sizeof n, files, count, MSG_DONTWAIT)) kill(w.pid, SIGKILL);
   page_->berths[worker].tell();
-  wake_sleeper(page_->berths[worker].notes, sleepers::anywhere);
+  alarms_->of[worker].ring();
+  wake_sleeper(alarms_->of[worker].rings, sleepers::anywhere);
 }
 
 void keeper_process::attach(std::uint32_t m, std::uint32_t worker, int lane_file) noexcept {

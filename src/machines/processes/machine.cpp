@@ -203,7 +203,7 @@ void process_machine::post(std::uint32_t worker, const remote_call& c) noexcept 
   r.attempt = c.attempt;
   for (unsigned i = 0; i < c.argument_count; ++i) r.arguments[i] = c.arguments[i];
   fault_at("host.post");
-  if (s.desk->post(number)) pool::wake(*s.desk);
+  if (s.desk->post(number)) pool_.wake(worker);
 }
 
 // What a worker may say of a task; anything else is a failure. Nobody else than the host cancels.
@@ -261,7 +261,7 @@ bool process_machine::revisit(std::uint32_t worker) noexcept {
     return true;
   }
   const bool is_asleep = desk.wake();
-  pool::wake(desk);  // also one that only seems to be awake
+  pool_.wake(worker);  // also one that only seems to be awake
   if (!is_whole || has_later_end) return false;
   if (is_asleep && s.roused == oldest) return false;
   if (is_asleep) s.roused = oldest;

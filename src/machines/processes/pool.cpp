@@ -63,6 +63,7 @@ pool::~pool() {
   close();
   // Not before: while a runtime closes, threads whose submit it refuses may still look at it.
   if (page_ != nullptr) munmap(const_cast<pool_page*>(page_), sizeof(pool_page));
+  if (alarms_ != nullptr) munmap(alarms_, sizeof(pool_alarms));
   for (std::uint32_t i = 0; i < workers_; ++i) {
     if (seats_[i].desk != nullptr) munmap(seats_[i].desk, lane_bytes_);
     close_file(&seats_[i].file);
@@ -253,9 +254,11 @@ void* pool::store_of(std::uint32_t worker) noexcept {
   return reinterpret_cast<char*>(seats_[worker].desk) + desk_bytes;
 }
 
-void pool::wake(lane<>& desk) noexcept {
+void pool::wake(std::uint32_t worker) noexcept {
   fault_at("host.wake");
-  wake_sleeper(desk.asleep, sleepers::anywhere);
+  if (alarms_ == nullptr) return wake_sleeper(at(worker).desk->asleep, sleepers::anywhere);
+  alarms_->of[worker].ring();
+  wake_sleeper(alarms_->of[worker].rings, sleepers::anywhere);
 }
 
 void pool::give_order(std::uint32_t worker, std::uint32_t order) noexcept {
@@ -263,7 +266,7 @@ void pool::give_order(std::uint32_t worker, std::uint32_t order) noexcept {
   lane<>& desk = *at(worker).desk;
   // Pairs with the worker's last look before it sleeps.
   desk.orders.store(order, memory_order_seq_cst);
-  if (desk.wake()) wake(desk);
+  if (desk.wake()) wake(worker);
 }
 
 void pool::ring() noexcept {

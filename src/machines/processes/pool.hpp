@@ -74,7 +74,7 @@ class pool {
   book_writer& procedures() noexcept { return procedures_; }
 
   void give_order(std::uint32_t worker, std::uint32_t order) noexcept;
-  static void wake(lane<>& desk) noexcept;
+  void wake(std::uint32_t worker) noexcept;
   void ring() noexcept;
   // wait() sleeps until a worker rings, the zygote reports, or `timeout_ns` is over.
   void wait(std::uint64_t timeout_ns) noexcept;
@@ -103,7 +103,9 @@ class pool {
   bool join_keeper();
   bool start_keeper();
   bool knock() noexcept;
-  bool map_page(int* file) noexcept;
+  template <class Page>
+  bool map_page(int* file, int rights, Page** page) noexcept;
+  bool map_pages(int (&files)[2]) noexcept;
   void leave_keeper() noexcept;
   bool has_task_under_way(std::uint32_t worker) const noexcept;
   std::uint64_t program_mark() const noexcept;
@@ -136,6 +138,7 @@ class pool {
   // Written by the service, read by any host thread as a hint. Publishes nothing.
   atomic<std::uint32_t> member_{0};  // this host's number, of a shared pool
   const pool_page* page_ = nullptr;
+  pool_alarms* alarms_ = nullptr;
   unsigned cores_ = available_cores();
   common* shared_ = nullptr;
   int shared_file_ = -1;

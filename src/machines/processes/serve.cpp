@@ -54,7 +54,8 @@ class worker_process {
     current_->forbid(why);
   }
   // Of a shared pool, whose members come by notes.
-  worker_process(berth<>& place, int notes) noexcept : place_(&place), notes_(notes) {}
+  worker_process(berth<>& place, const alarm<>& wakes, int notes) noexcept
+      : place_(&place), wakes_(&wakes), notes_(notes) {}
 
   [[noreturn]] void run() noexcept {
     float_mode_ = float_mode();
@@ -123,6 +124,7 @@ class worker_process {
   lingerer linger_;
   // In a shared pool only.
   berth<>* place_ = nullptr;
+  const alarm<>* wakes_ = nullptr;
   int notes_ = -1;
   std::uint32_t notes_seen_ = 0;
   std::uint32_t served_ = 0;  // what berth::serving says
@@ -148,7 +150,7 @@ client& worker_process::await() noexcept {
       spin_ns = larger<std::uint64_t>(spin_ns, c->about().spin_ns);
     }
     // What the host may have posted since the last look goes to the next process, as not begun.
-    if (waited_ns >= idle_ns_max && place_ == nullptr) leave();
+    if (waited_ns >= idle_ns_max) leave();
     if (waited_ns < spin_ns) continue;
     if (now == polling) now = linger_.begin() ? lingering : sleeping;
     const bool is_over = waited_ns >= spin_ns + lingerer::span_ns(spin_ns);
@@ -165,22 +167,14 @@ void worker_process::be_free() noexcept {
 }
 
 void worker_process::sleep(std::uint64_t until_ns) noexcept {
+  const std::uint32_t rings = wakes_ == nullptr ? 0 : wakes_->set();
   for (const auto& c : clients_) c->desk().fall_asleep();
   fault_at("worker.fall_asleep");
   LEV_DCHECK(clients_.size() <= members_max);
-  watched_word words[members_max + 1];
-  unsigned count = 0;
-  bool may_sleep = true;
-  for (const auto& c : clients_) {
-    words[count++] = {&c->desk().asleep, 1};
-    may_sleep = c->may_sleep() && may_sleep;
-  }
-  if (place_ != nullptr) words[count++] = {&place_->notes, notes_seen_};
-  if (may_sleep && place_ == nullptr) {
-    sleep_while(*words[0].word, words[0].expected, until_ns, sleepers::anywhere);
-  } else if (may_sleep) {
-    sleep_while_all(words, count);
-  }
+  bool may_sleep = place_ == nullptr || !place_->has_news(notes_seen_);
+  for (const auto& c : clients_) may_sleep = c->may_sleep() && may_sleep;
+  const auto& word = wakes_ == nullptr ? only_->desk().asleep : wakes_->rings;
+  if (may_sleep) sleep_while(word, wakes_ == nullptr ? 1 : rings, until_ns, sleepers::anywhere);
   fault_at("worker.woken");
   for (const auto& c : clients_) c->desk().wake_up();
 }
@@ -289,8 +283,8 @@ void worker_process::detach(std::uint32_t member) noexcept {
   self->run();
 }
 
-[[noreturn]] void serve_members(berth<>& place, int notes) noexcept {
-  static worker_process* self = new worker_process(place, notes);
+[[noreturn]] void serve_members(berth<>& place, const alarm<>& wakes, int notes) noexcept {
+  static worker_process* self = new worker_process(place, wakes, notes);
   self->run();
 }
 

@@ -114,17 +114,17 @@ bool pool::await_ready() noexcept {
   }
   report r;
   r.what = report::refused;
-  int file = -1;
+  int files[2] = {-1, -1};
   errno = ETIMEDOUT;
   if (ready > 0 && !fault_at("host.receive_ready")) {
-    const ssize_t got = receive_message(socket_, &r, sizeof r, &file, 1, MSG_DONTWAIT);
+    const ssize_t got = receive_message(socket_, &r, sizeof r, files, 2, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno == EAGAIN)) errno = EPIPE;
   }
   if (r.what == report::ready) {
     member_.store(r.member, memory_order_relaxed);
-    return !is_shared() || map_page(&file);
+    return !is_shared() || map_pages(files);
   }
-  close_file(&file);
+  for (int& f : files) close_file(&f);
   if (is_shared() && (errno == EPIPE || errno == ECONNRESET)) return false;  // it was about to end
   if (r.text[0] == 0) return fail(is_shared() ? no_keeper : no_zygote);
   r.text[sizeof r.text - 1] = 0;
