@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "bindings.hpp"
 #include "errors.hpp"
@@ -83,21 +84,29 @@ void write_frames() noexcept {
   alarm(0);
 }
 
+template <class Word>
+volatile Word* mark_at(const Py_buffer& page, std::size_t offset) noexcept {
+  return reinterpret_cast<volatile Word*>(static_cast<char*>(page.buf) + offset);
+}
+
 void watch_signals(int file, nb::object own_page, bool frames) {
-  static Py_buffer view;  // as long as the process lives
-  if (view.obj == nullptr) {
-    if (PyObject_GetBuffer(own_page.ptr(), &view, PyBUF_WRITABLE) != 0) throw nb::python_error();
-    std::atexit(&on_exit);
+  static Py_buffer view;  // of the page in use: a worker of several hosts has one for each
+  static bool has_handler = false;
+  if (view.obj != own_page.ptr()) {
+    Py_buffer next{};
+    if (PyObject_GetBuffer(own_page.ptr(), &next, PyBUF_WRITABLE) != 0) throw nb::python_error();
+    std::swap(view, next);
+    if (!has_handler) std::atexit(&on_exit);
+    has_handler = true;
+    signal_mark = mark_at<std::uint32_t>(view, page::signal_at);
+    call_mark = mark_at<std::uint64_t>(view, page::call_at);
+    if (next.obj != nullptr) PyBuffer_Release(&next);
   }
   void* frame;
   backtrace(&frame, 1);  // loads what it needs
   owner = getpid();
   words_file = file;
   writes_frames = frames;
-  signal_mark =
-      reinterpret_cast<volatile std::uint32_t*>(static_cast<char*>(view.buf) + page::signal_at);
-  call_mark =
-      reinterpret_cast<volatile std::uint64_t*>(static_cast<char*>(view.buf) + page::call_at);
   struct sigaction act{};
   act.sa_handler = &on_fatal_signal;
   act.sa_flags = SA_ONSTACK | SA_NODEFER;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import tempfile
@@ -19,11 +20,15 @@ from leveret import ProcessExecutor, _core
 pytestmark = needs_processes
 
 kept: list[Any] = []
+others: set[int] = set()
 
 
 @pytest.fixture
 def brief() -> Iterator[ProcessExecutor]:
     gc.collect()
+    others.clear()
+    with contextlib.suppress(leveret.Unavailable):  # none is open
+        others.update(pid for pid in workers_here() if pid)
     with ProcessExecutor(2, idle_worker_timeout=0.02, preload=()) as made:
         yield made
 
@@ -43,8 +48,10 @@ def private_bytes(pid: int) -> int:
 
 
 def workers_here() -> list[int]:
-    """Processes of this process's pools."""
-    return [each["pid"] for seen in _core.look_at_pools(os.getpid()) for each in seen["workers"]]
+    """Processes of this process's pools, but for those that other tests have left open."""
+    pools = _core.look_at_pools(os.getpid())
+    pids = [each["pid"] for seen in pools for each in seen["workers"]]
+    return [pid for pid in pids if pid not in others]
 
 
 def await_gone(pid: int) -> None:

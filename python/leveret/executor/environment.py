@@ -85,6 +85,13 @@ def checked_folder(cwd: str | os.PathLike[str] | None) -> str | None:
     return path
 
 
+def check_shared(pool: str | None, seed: int | None, seed_calls: bool) -> None:
+    """What an executor cannot have whose processes run calls of other programs, too."""
+    if pool is not None and seed is not None and not seed_calls:
+        text = "seed: processes of a shared pool draw numbers for the calls of all its programs"
+        raise ValueError(f"{text}; add seed_calls=True, which seeds each call by its number")
+
+
 def checked_seed(seed: int | None) -> int:
     """The seed of all workers; one that nobody else has when none is given."""
     if seed is None:

@@ -21,6 +21,7 @@ from .ending import end_all, leave
 from .environment import (
     GivenEnvironment,
     Zygote,
+    check_shared,
     checked_folder,
     checked_seed,
     common_environment,
@@ -64,8 +65,10 @@ class ProcessExecutor(futures.Executor):
     call is seeded by its number. on_death(call, signal, attempt, traceback) is called for each
     process that died, on_progress(done, failed, total) when calls end, both on a thread of their
     own. forward_logs: log records and warnings come to this process's handlers with the call's
-    result, at this process's levels. forward_output: what calls print, too. mp_context: accepted
-    and not used: workers are forked from a small process of their own, never from this one.
+    result, at this process's levels. forward_output: what calls print, too. pool: a name; programs
+    that give the same one share their processes, and must have the same preload, worker_memory,
+    search path and caps on threads. mp_context: accepted and not used: workers are forked from a
+    small process of their own, never from this one.
 
     Arguments must not be changed until the call is done. Results are unpickled here, as with every
     process pool: run what you trust. Raises ValueError and TypeError for options that make no
@@ -95,6 +98,7 @@ class ProcessExecutor(futures.Executor):
         on_progress: OnProgress | None = None,
         forward_logs: bool = True,
         forward_output: bool = False,
+        pool: str | None = None,
         mp_context: object = None,
     ) -> None:
         if max_workers is None:
@@ -117,7 +121,9 @@ class ProcessExecutor(futures.Executor):
         self._calls = itertools.count()
         envs = environments(env, max_workers)
         caps = thread_caps(max_workers, threads_per_worker)
-        around = {**caps, **worker_environment(), **common_environment(envs)}
+        common = common_environment(envs) if pool is None else {}  # each host has its own there
+        check_shared(pool, seed, seed_calls)
+        around = {**caps, **worker_environment(), **common}
         zygote = Zygote(modules(preload), around)
         setup = Setup(
             calls_max=max_tasks_per_child or -1,
@@ -130,7 +136,7 @@ class ProcessExecutor(futures.Executor):
             forwards_logs=forward_logs,
             forwards_output=forward_output,
         )
-        limits = {"task_timeout": timeout, "worker_memory": worker_memory}
+        limits = {"task_timeout": timeout, "worker_memory": worker_memory, "pool": pool}
         telling = Telling(on_death, on_progress)
         given = (initializer, initargs)
         self._pool = Pool(max_workers, given, setup, limits, retry, max_attempts, zygote, telling)

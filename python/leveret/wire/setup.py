@@ -22,6 +22,7 @@ _HEAD = struct.Struct("<QQQ")  # address of the marks, their token, bytes of the
 _MARK = struct.Struct("<Q")
 _MARKS = 512
 _IN_BLOCK = 1 << 63  # with the size: what is given is the address of shared memory
+_SIZE = (1 << 32) - 1  # above it: a number by which workers tell this setup from others
 _ADD_SEALS, _ALL_SEALS = 1033, 1 | 2 | 4 | 8  # SEAL, SHRINK, GROW, WRITE
 
 
@@ -51,7 +52,10 @@ def _shows_files() -> bool:
 
 
 class HostSetup:
-    """The host's side. `place` is what a worker needs to find it: two integers."""
+    """The host's side. `place` is what a worker needs to find it: two integers.
+
+    No two of them are the same, whatever process or file has a number again.
+    """
 
     def __init__(self, setup: bytes) -> None:
         self._file = -1
@@ -59,13 +63,14 @@ class HostSetup:
         self._token = int.from_bytes(os.urandom(8), "little")
         content = _HEAD.pack(self._marks.address, self._token, len(setup)) + setup
         self._block: _core.SharedBlock | None = None
+        number = len(content) | int.from_bytes(os.urandom(3), "little") << 32
         if _shows_files():
             self._make_file(content)
-            self.place = (os.getpid() << 32 | self._file, len(content))
+            self.place = (os.getpid() << 32 | self._file, number)
         else:
             self._block = _core.SharedBlock(len(content))
             memoryview(self._block)[: len(content)] = content
-            self.place = (self._block.address, len(content) | _IN_BLOCK)
+            self.place = (self._block.address, number | _IN_BLOCK)
 
     def _make_file(self, content: bytes) -> None:
         self._file = os.memfd_create("leveret-setup", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
@@ -93,10 +98,10 @@ class WorkerSetup:
 
     def __init__(self, place: int, size: int) -> None:
         if size & _IN_BLOCK:
-            content = bytes(_core.memory_at(place, size & ~_IN_BLOCK))
+            content = bytes(_core.memory_at(place, size & _SIZE))
         else:
             path = Path(f"/proc/{place >> 32}/fd/{place & 0xFFFFFFFF}")
-            content = path.read_bytes()[:size]
+            content = path.read_bytes()[: size & _SIZE]
         address, token, length = _HEAD.unpack_from(content)
         self.pickled = content[_HEAD.size : _HEAD.size + length]
         if len(self.pickled) != length:

@@ -51,4 +51,4 @@ def run_batch(batch: Any, first: int, last: int, mark: int) -> list[Any]:
 def is_worker() -> bool:
     """Whether this process runs calls of an executor."""
     calls = sys.modules.get(f"{__package__}.calls")
-    return calls is not None and calls._Process.is_set_up
+    return calls is not None and calls.is_set_up()

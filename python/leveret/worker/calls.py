@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import contextlib
-import os
 import pickle
 import sys
 import time
@@ -31,9 +30,10 @@ from ..wire.pickling import (
     reply_size,
     write_reply,
 )
-from ..wire.setup import About, Setup, WorkerSetup
+from ..wire.setup import Setup, WorkerSetup
 from . import ending, multiprocess, notes, own_page, seeding
 from .functions import functions
+from .hosts import Host, hosts, turn_to
 from .large_replies import make_file
 from .own_page import Own
 
@@ -49,12 +49,12 @@ _HERE = __name__.rpartition(".")[0]  # the package
 class _Process:
     """What is known of this worker process."""
 
-    is_set_up = False
-    calls_left = -1  # until it is replaced; below 0: for ever
-    about = About(0, b"")
-    path = b""  # the host's search path, as it was sent last
-    seed = 0  # of the executor
+    host: Host  # whose calls it runs now
     threads = 0  # beside the main one when the last call was over
+
+
+def is_set_up() -> bool:
+    return hasattr(_Process, "host") and _Process.host.is_set_up
 
 
 class Broken(Exception):
@@ -70,15 +70,17 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
     """Makes this process what the executor wants, and runs its initializer; once."""
     given.mark(True)
     try:
-        _Process.about = setup.about
+        host = _Process.host
+        host.receive(setup)
         multiprocess.set_up(setup.about)  # before what it may have to do with is loaded
         index = _core.worker_index() or 0
         own_page.watch()
-        ending.forget()
-        _set_environment(setup, index)
+        if len(hosts) == 1:
+            ending.forget()
+        host.surround()
         lives = int(Own.words[page.LIVES])
         seeding.seed_all(setup.seed, index, lives, is_given=setup.is_seed_given)
-        notes.begin(setup)
+        host.begin_notes()
         for each in preload_failures:
             warnings.warn(each, RuntimeWarning, stacklevel=1)
         if setup.initializer:
@@ -87,25 +89,13 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
             initializer(*initargs)
             Own.words[page.IN_SETUP] = 0
         own_page.watch()
-        _Process.calls_left = setup.calls_max
         _core.retire_worker_after(setup.idle_ns_max)
-        _Process.seed = setup.seed
         _Process.threads = _thread._count()
     except BaseException as error:
         raise Broken(describe(error)) from error
     finally:
         given.mark(False)
-    _Process.is_set_up = True
-
-
-def _set_environment(setup: Setup, index: int) -> None:
-    for name, value in setup.env[index].items() if setup.env else ():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
-    if setup.cwd is not None:
-        os.chdir(setup.cwd)
+    host.is_set_up = True
 
 
 def describe(error: BaseException) -> str:
@@ -164,8 +154,8 @@ def _own(part: tuple[Any, list[Any]]) -> tuple[Any, Any]:
 
 def _follow(path: bytes) -> None:
     """Searches for modules where the host does."""
-    if path != _Process.path:
-        _Process.path = path
+    if path != _Process.host.path:
+        _Process.host.path = path
         sys.path[:] = pickle.loads(path)
         by_value.forget_searches()
 
@@ -173,7 +163,7 @@ def _follow(path: bytes) -> None:
 def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview]) -> Any:
     flags, length, path_length, _, _, seed = head
     if flags & SEEDED:
-        seeding.seed_all(_Process.seed, "call", seed, is_given=True)
+        seeding.seed_all(_Process.host.seed, "call", seed, is_given=True)
     at = REQUEST.size + length
     if path_length:
         _follow(bytes(request[at : at + path_length]))
@@ -208,7 +198,7 @@ def _reply(
         buffers = [*buffers, memoryview(notes.take())]
     size = reply_size(len(pickled), buffers)
     if size > len(reply):
-        where = make_file(_Process.about.replies, kind, pickled, buffers, ns, size)
+        where = make_file(_Process.host.about.replies, kind, pickled, buffers, ns, size)
         write_reply(reply, IN_FILE, where, [], ns, size)
     else:
         write_reply(reply, kind, pickled, buffers, ns, size)
@@ -231,7 +221,9 @@ def run(
     buffers: list[memoryview],
 ) -> None:
     """Runs one call, which is marked in the page from its begin until nothing is left of it."""
-    is_first = not _Process.is_set_up
+    if not hasattr(_Process, "host") or (setup, setup_bytes) != _Process.host.place:
+        _Process.host = turn_to((setup, setup_bytes))
+    is_first = not _Process.host.is_set_up
     if is_first and Own.place is None:
         with contextlib.suppress(Exception):  # told when it is read again
             own_page.open_page(_meet(setup, setup_bytes)[1], _core.worker_index() or 0)
@@ -273,7 +265,7 @@ def _run(
     views: list[memoryview] = []
     value: Any = None
     try:
-        if not _Process.is_set_up:
+        if not _Process.host.is_set_up:
             _set_up(*_meet(*place))
         value = _call(head, request, buffers)
         pickled, views = dump_result(value)
@@ -287,7 +279,8 @@ def _run(
         _reply(reply, kind, pickled, views, time.perf_counter_ns() - begin)
     except BaseException as error:  # no memory for it, say
         _reply(reply, ERROR, _dump_error(error), [], time.perf_counter_ns() - begin)
-    if _Process.calls_left > 0:
-        _Process.calls_left -= 1
-        if _Process.calls_left == 0:
+    host = _Process.host
+    if host.calls_left > 0:
+        host.calls_left -= 1
+        if host.calls_left == 0:
             _core.retire_worker()

@@ -23,28 +23,31 @@ from ..wire.setup import About
 _TRACKER = "from multiprocessing.resource_tracker import main;main("
 
 
+class _Now:
+    """The host whose calls this process runs."""
+
+    about = About(0, b"")
+
+
 def set_up(about: About) -> None:
-    """Tells multiprocessing now, or when it is imported."""
-    changes: dict[str, Callable[[Any], None]] = {
-        "multiprocessing.process": lambda module: _become_child(module, about),
-        "multiprocessing.resource_tracker": lambda module: _share_tracker(module, about.pid),
-    }
-    for name in [name for name in changes if name in sys.modules]:
-        changes.pop(name)(sys.modules[name])
-    if changes:
-        sys.meta_path.insert(0, _Finder(changes))
+    """Tells multiprocessing now, and when it is imported; again when the host is another one."""
+    if about == _Now.about:
+        return
+    is_first = _Now.about.pid == 0
+    _Now.about = about
+    for name in [name for name in _CHANGES if name in sys.modules]:
+        _CHANGES[name](sys.modules[name])
+    if is_first:
+        sys.meta_path.insert(0, _Finder())
 
 
 class _Finder(importlib.abc.MetaPathFinder):
     """Changes modules after they were imported."""
 
-    def __init__(self, changes: dict[str, Callable[[Any], None]]) -> None:
-        self.changes = changes
-
     def find_spec(
         self, name: str, path: Any, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        change = self.changes.get(name)
+        change = _CHANGES.get(name)
         if change is None:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
@@ -61,28 +64,39 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
-def _become_child(process: Any, about: About) -> None:
-    me = process.current_process()
+def _become_child(process: Any) -> None:
+    me, about = process.current_process(), _Now.about
     me._name = f"LeveretWorker-{_core.worker_index()}"
     if about.authkey:
         me.authkey = about.authkey
+    before = process._parent_process
     with contextlib.suppress(OSError):
         ends = os.pidfd_open(about.pid)  # ready when the host has ended
         process._parent_process = process._ParentProcess(about.name, about.pid, ends)
+        if before is not None:
+            os.close(before._sentinel)
 
 
-def _share_tracker(module: Any, host: int) -> None:
+def _share_tracker(module: Any) -> None:
+    known = module._resource_tracker
+    if hasattr(type(known), "is_of_host"):  # another one's
+        file, known._fd = known._fd, None
+        if file is not None:
+            os.close(file)
+        return
     base: Any = module.ResourceTracker
 
     class Tracker(base):  # type: ignore[misc]
         """The host's; or none, while the host has none."""
 
+        is_of_host = True
+
         def ensure_running(self) -> None:
             if getattr(self, "_fd", None) is None:
-                self._fd = _open_tracker(host)
+                self._fd = _open_tracker(_Now.about.pid)
 
-    module._resource_tracker.__class__ = Tracker
-    module.ensure_running = module._resource_tracker.ensure_running
+    known.__class__ = Tracker
+    module.ensure_running = known.ensure_running
 
 
 def _open_tracker(host: int) -> int:
@@ -96,3 +110,9 @@ def _open_tracker(host: int) -> int:
                     end = f"/proc/{child}/fd/{int(rest.partition(')')[0])}"
                     return os.open(end, os.O_WRONLY | os.O_CLOEXEC)
     return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+
+
+_CHANGES: dict[str, Callable[[Any], None]] = {
+    "multiprocessing.process": _become_child,
+    "multiprocessing.resource_tracker": _share_tracker,
+}

@@ -15,7 +15,7 @@ import sys
 import threading
 import warnings
 from collections import deque
-from typing import Any, Callable, ClassVar, TextIO
+from typing import Any, ClassVar, TextIO
 
 from .. import _core
 from ..wire import page
@@ -122,44 +122,57 @@ class _Output(io.TextIOBase):
         return True
 
 
-def _forward_records(setup: Setup) -> Callable[[], None]:
-    """Returns what undoes it."""
-    root, forwarder, configure = logging.getLogger(), _Forwarder(), logging.basicConfig
+class Forwarding:
+    """What one executor wants to be told; begin() and end() take turns."""
 
-    def make_way(**options: Any) -> None:
-        root.removeHandler(forwarder)
-        configure(**options)
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.forwarder = _Forwarder() if setup.forwards_logs else None
+        self.has_begun = False
+        os.register_at_fork(after_in_child=self.give_back)
 
-    for name, level in setup.levels.items():
-        logging.getLogger(name or None).setLevel(level)
-    root.addHandler(forwarder)
-    # It does nothing if there is a handler.
-    functools.update_wrapper(make_way, configure)
-    logging.basicConfig = make_way
-    return functools.partial(root.removeHandler, forwarder)
+    def begin(self) -> None:
+        """Has notes kept, as the executor was told."""
+        self.before = (warnings.showwarning, sys.stdout, sys.stderr, logging.basicConfig)
+        self.has_begun = True
+        if self.forwarder is not None:
+            self.forward_records(self.forwarder)
+            warnings.showwarning = _forward_warning
+        if self.setup.forwards_output:
+            sys.stdout = _Output(OUTPUT)
+            sys.stderr = _Output(ERRORS)
 
+    def forward_records(self, forwarder: _Forwarder) -> None:
+        root, configure = logging.getLogger(), logging.basicConfig
 
-def _give_back(
-    undo: Callable[[], None] | None, show: Callable[..., Any], out: Any, errors: Any
-) -> None:
-    """In a process that a call has forked: nobody takes its notes."""
-    _Kept.lock = threading.RLock()
-    if undo is not None:
-        undo()
-    warnings.showwarning = show
-    if isinstance(sys.stdout, _Output):
-        sys.stdout = out
-    if isinstance(sys.stderr, _Output):
-        sys.stderr = errors
+        def make_way(**options: Any) -> None:
+            root.removeHandler(forwarder)
+            self.forwarder = None
+            configure(**options)
 
+        for name, level in self.setup.levels.items():
+            logging.getLogger(name or None).setLevel(level)
+        root.addHandler(forwarder)
+        # It does nothing if there is a handler.
+        functools.update_wrapper(make_way, configure)
+        logging.basicConfig = make_way
 
-def begin(setup: Setup) -> None:
-    """Has notes kept, as the executor was told."""
-    before = (warnings.showwarning, sys.stdout, sys.stderr)
-    undo = _forward_records(setup) if setup.forwards_logs else None
-    os.register_at_fork(after_in_child=lambda: _give_back(undo, *before))
-    if setup.forwards_logs:
-        warnings.showwarning = _forward_warning
-    if setup.forwards_output:
-        sys.stdout = _Output(OUTPUT)
-        sys.stderr = _Output(ERRORS)
+    def end(self) -> None:
+        """Gives back what is still as begin() has left it."""
+        self.has_begun = False
+        show, out, errors, configure = self.before
+        if self.forwarder is not None:
+            logging.getLogger().removeHandler(self.forwarder)
+            logging.basicConfig = configure
+        if self.setup.forwards_logs:
+            warnings.showwarning = show
+        if isinstance(sys.stdout, _Output):
+            sys.stdout = out
+        if isinstance(sys.stderr, _Output):
+            sys.stderr = errors
+
+    def give_back(self) -> None:
+        """In a process that a call has forked: nobody takes its notes."""
+        if self.has_begun:
+            _Kept.lock = threading.RLock()
+            self.end()

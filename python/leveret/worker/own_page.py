@@ -10,7 +10,7 @@ import mmap
 import os
 import sys
 import threading
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from .. import _core
 from ..wire import page
@@ -52,6 +52,35 @@ def open_page(setup: Setup, index: int) -> None:
     os.register_at_fork(after_in_child=_give_up)
 
 
+class PutAway(NamedTuple):
+    """The page that this process has of another host's."""
+
+    place: mmap.mmap | None
+    words: memoryview
+    file: int
+    inode: int
+
+    def close(self) -> None:
+        if self.place is not None:
+            self.words.release()
+            with contextlib.suppress(BufferError):  # fatal signals are still marked there
+                self.place.close()
+            os.close(self.file)
+
+
+def put_away() -> PutAway:
+    """Leaves the page of a host to which this process may come back."""
+    put = PutAway(Own.place, Own.words, Own.file, Own.inode)
+    _drop()
+    return put
+
+
+def take_back(put: PutAway) -> None:
+    Own.place, Own.words, Own.file, Own.inode = put
+    watch()
+    _write_threads()
+
+
 def watch() -> None:
     """Has fatal signals and the end of a call's time written to the page.
 
@@ -90,9 +119,13 @@ def note_threads(function: str) -> None:
     alive.discard(threading.main_thread().ident or 0)
     left = {ident: Own.left.get(ident, function) for ident in alive}
     Own.left = left
+    _write_threads()
+
+
+def _write_threads() -> None:
     if Own.place is None:
         return
-    entries = list(left.items())[-page.THREADS_MAX :]
+    entries = list(Own.left.items())[-page.THREADS_MAX :]
     for i, (ident, name) in enumerate(entries):
         at = page.THREADS_AT + i * page.THREAD.size
         page.THREAD.pack_into(Own.place, at, ident, name.encode("utf-8", "replace")[:48])
@@ -103,5 +136,9 @@ def _give_up() -> None:
     """In a process that a call has forked: the page is the worker's."""
     faulthandler.unregister(_core.overrun_signal())
     faulthandler.disable()
+    _drop()
+
+
+def _drop() -> None:
     Own.words = memoryview(array.array("Q", [0] * page.WORDS))
     Own.place = None

@@ -1,0 +1,111 @@
+"""The executors whose calls a worker runs: one, or, in a shared pool, several in turn.
+
+What an executor has set up in this process is its own: its page, environment, folder, search path
+and notes are put away when the worker turns to a call of another one, and are back for its next
+call. What calls leave in modules is not: that is the process's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import sys
+
+from .. import _core
+from ..wire import by_value
+from ..wire.setup import About, Setup
+from . import multiprocess, notes, own_page
+
+_HOSTS_MAX = 64  # of a pool; one that has left makes room for the next
+
+
+class Host:
+    """One executor, as a worker process knows it."""
+
+    def __init__(self, place: tuple[int, int]) -> None:
+        self.place = place  # of its setup
+        self.is_set_up = False
+        self.calls_left = -1  # until the process is replaced; below 0: for ever
+        self.idle_ns_max = 0
+        self.about = About(0, b"")
+        self.path = b""  # its search path, as it was sent last
+        self.seed = 0
+        self.env: dict[str, str | None] = {}
+        self.cwd: str | None = None
+        self.replaced: dict[str, str | None] = {}  # what was there before its variables
+        self.came_from = ""  # the folder before its own
+        self.notes: notes.Forwarding | None = None
+        self.page: own_page.PutAway | None = None
+
+    def receive(self, setup: Setup) -> None:
+        self.about, self.seed, self.cwd = setup.about, setup.seed, setup.cwd
+        self.calls_left, self.idle_ns_max = setup.calls_max, setup.idle_ns_max
+        self.env = setup.env[_core.worker_index() or 0] if setup.env else {}
+        self.notes = notes.Forwarding(setup)
+
+    def surround(self) -> None:
+        """Sets its variables, and goes to its folder."""
+        self.replaced = {name: os.environ.get(name) for name in self.env}
+        _set(self.env)
+        if self.cwd is not None:
+            self.came_from = os.getcwd()  # noqa: PTH109
+            os.chdir(self.cwd)
+
+    def begin_notes(self) -> None:
+        if self.notes is not None:
+            self.notes.begin()
+
+    def leave(self) -> None:
+        """Puts away what is its own."""
+        self.page = own_page.put_away()
+        if self.notes is not None and self.notes.has_begun:
+            self.notes.end()
+        _set(self.replaced)
+        if self.came_from:
+            with contextlib.suppress(OSError):  # it may be gone
+                os.chdir(self.came_from)
+
+    def come_back(self, before: Host) -> None:
+        if self.page is not None:
+            own_page.take_back(self.page)
+            self.page = None
+        if self.path != before.path:
+            sys.path[:] = pickle.loads(self.path) if self.path else _own_path
+            by_value.forget_searches()
+        if not self.is_set_up:
+            return
+        multiprocess.set_up(self.about)
+        self.surround()
+        self.begin_notes()
+        _core.retire_worker_after(self.idle_ns_max)
+
+
+def _set(variables: dict[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+hosts: dict[tuple[int, int], Host] = {}  # the last one is that of now
+_own_path: list[str] = []
+
+
+def turn_to(place: tuple[int, int]) -> Host:
+    """The executor whose setup is there: its calls follow."""
+    before = next(reversed(hosts.values()), None)
+    if before is None:
+        _own_path[:] = sys.path
+    else:
+        before.leave()
+    host = hosts.pop(place, None) or Host(place)
+    hosts[place] = host
+    if before is not None:
+        host.come_back(before)
+    while len(hosts) > _HOSTS_MAX:
+        oldest = hosts.pop(next(iter(hosts)))
+        if oldest.page is not None:
+            oldest.page.close()
+    return host
