@@ -78,6 +78,12 @@ struct config {
   std::uint32_t spin_ns = 50'000;  // how long an idle worker or waiting host polls before it sleeps
   std::uint32_t trace_events = 0;  // events kept per worker; 0: no trace
   std::uint64_t seed = 1;          // of every random choice; on `sim` it picks the schedule
+  // For `sim`; other machines pass it over. The machine that is simulated: cell-ps3, cell-qs20,
+  // cell-qs21, or the path of a machine file (cell_file.hpp). It gives the prices of all steps, the
+  // number of workers where `workers` is 0, and the largest local store; where its ppe.runs_tasks
+  // is 0, hosts that wait run no tasks. Null: the prices of cell-ps3, and nothing else of it. Read
+  // when the runtime opens.
+  const char* sim_machine = nullptr;
 
   // For workers that are processes; other machines pass them over.
   lev::isolation isolation = lev::isolation::crash;

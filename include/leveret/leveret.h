@@ -146,6 +146,9 @@ typedef struct lev_options {
   /* For machine "processes": host processes that name the same pool share its workers. NULL:
    * workers of its own. Read when the runtime opens. */
   const char* pool;
+  /* For machine "sim": cell-ps3, cell-qs20, cell-qs21 or the path of a machine file; see
+   * config.hpp. NULL: the prices of cell-ps3. Read when the runtime opens. */
+  const char* sim_machine;
 } lev_options;
 
 /* What has happened since lev_open; see struct counters in runtime.hpp. */

@@ -343,8 +343,11 @@ class runtime {
 
   // now_ns() reads the machine's clock: virtual time on `sim`.
   std::uint64_t now_ns() const noexcept;
-  // trace_hash() is a hash over all trace events of a `sim` runtime: equal for equal seeds. 0 when
-  // nothing was traced.
+  // pass_time() lets the time of the caller's own work pass on a machine with virtual time, in
+  // cycles; on others it does nothing. For a host thread; a task has this_task().pass_time().
+  void pass_time(std::uint64_t cycles) noexcept;
+  // trace_hash() is a hash over all turns of a `sim` runtime, who had them and when, and over its
+  // trace events, if it has a trace: equal for equal seeds. 0 on other machines without a trace.
   std::uint64_t trace_hash() const noexcept;
   // write_trace() writes what the trace rings hold as Chrome/Perfetto JSON. Errors: unavailable
   // (file), not_supported (no trace).

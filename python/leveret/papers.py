@@ -22,7 +22,7 @@ APPLICATIONS = {
     "mandelbrot": ("jack_rabbit", "T3"),
 }
 # Of all constants, when they were frozen. docs/papers/constants.md lists the changes since.
-FROZEN = "df4053a3e00b9dd1"
+FROZEN = "110e863e3754fd7f"
 
 
 @dataclass(frozen=True)

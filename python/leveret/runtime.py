@@ -56,6 +56,7 @@ class Runtime(_core.Runtime):
         worker_memory: int = 0,
         worker_cpu_seconds: int = 0,
         pool: str | None = None,
+        sim_machine: str | os.PathLike[str] | None = None,
     ) -> None:
         if not isinstance(machine, str):
             raise TypeError(f"machine must be a name such as 'threads', not {machine!r}")
@@ -85,6 +86,7 @@ class Runtime(_core.Runtime):
             worker_memory=worker_memory,
             worker_cpu_seconds=worker_cpu_seconds,
             pool=pool,
+            sim_machine=None if sim_machine is None else os.fspath(sim_machine),
             worker_command=self._command(machine),
             obituaries=self._obituaries,
         )

@@ -9,6 +9,7 @@
 #include <leveret_papers/expected.hpp>
 #include <leveret_papers/world.hpp>
 #include "bindings.hpp"
+#include "errors.hpp"
 
 namespace lev::python {
 
@@ -119,6 +120,15 @@ nb::list constants() {
   return all;
 }
 
+// A machine file that is built in.
+std::string machine_file_text(const std::string& name) {
+  try {
+    return lev::cell::machine_file::text_of(name);
+  } catch (const lev::cell::error& e) {
+    raise_value_error(e.what());
+  }
+}
+
 }  // namespace
 
 void bind_papers(nb::module_& m) {
@@ -138,6 +148,9 @@ void bind_papers(nb::module_& m) {
   m.def("paper_constants", &constants, nb::sig("def paper_constants() -> list[PaperConstantDict]"),
         "The constants of the machine files that are built in and the costs of the papers' "
         "software.");
+  m.def("machine_file_text", &machine_file_text, nb::arg("name"),
+        nb::sig("def machine_file_text(name: str) -> str"),
+        "A machine file that is built in, to be copied and changed. ValueError for another name.");
 }
 
 }  // namespace lev::python

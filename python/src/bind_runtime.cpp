@@ -36,6 +36,10 @@ time. pool: host processes that name the same one share its workers (same interp
 sys.path); None: workers of its own. local_store_bytes is 64 MiB there by default: it is no memory
 until a task uses it.
 
+For machine='sim': sim_machine: 'cell-ps3', 'cell-qs20', 'cell-qs21' or the path of a machine file,
+which gives the prices of all steps, how many workers there are if `workers` is 0, how large a local
+store can be, and whether hosts that wait run tasks; None: the prices of 'cell-ps3' alone.
+
 Raises ValueError for values that make no sense, Unavailable when the machine does not work here.
 Thread safety: every method from any thread.)";
 
@@ -133,6 +137,12 @@ void open(runtime_object* self, const std::string& machine, nb::kwargs o) {
     raise_type_error("pool must be a name or None, not " + text_of(nb::repr(pool)));
   const std::string pool_name = pool.is_none() ? "" : text_of(pool);
   if (!pool.is_none()) c.pool = pool_name.c_str();
+  const nb::object simulated = o["sim_machine"];
+  if (!simulated.is_none() && !nb::isinstance<nb::str>(simulated))
+    raise_type_error("sim_machine must be a name, a path or None, not " +
+                     text_of(nb::repr(simulated)));
+  const std::string simulated_name = simulated.is_none() ? "" : text_of(simulated);
+  if (!simulated.is_none()) c.sim_machine = simulated_name.c_str();
   const nb::object pin = o["pin"];
   if (!nb::isinstance<nb::bool_>(pin))
     raise_type_error("pin must be True or False, not " + text_of(nb::repr(pin)));
@@ -255,7 +265,16 @@ void bind_rest(nb::class_<runtime_object>& c) {
       "The machine's clock in nanoseconds: virtual time on `sim`.");
   c.def(
       "trace_hash", [](runtime_object& r) { return r.runtime().trace_hash(); },
-      "Hash over the trace events of a `sim` runtime: equal for equal seeds.");
+      "Hash over all turns of a `sim` runtime, and its trace events: equal for equal seeds.");
+  c.def(
+      "pass_time",
+      [](runtime_object& r, nb::object cycles) {
+        constexpr long long most = std::numeric_limits<long long>::max();
+        const long long count = integer_in("cycles", cycles, 0, most);
+        r.runtime().pass_time(static_cast<std::uint64_t>(count));
+      },
+      nb::arg("cycles"), nb::sig("def pass_time(self, cycles: int) -> None"),
+      "Lets the time of the caller's own work pass on `sim`, in cycles; nothing on others.");
 }
 
 }  // namespace

@@ -64,6 +64,12 @@ def test_the_list_of_commands_says_what_they_say() -> None:
         ("run", "mandelbrot", "--machine", "processes", "--pool", "a b"),
         ("run", "mandelbrot", "--pool", "a"),
         ("run", "mandelbrot", "--machine", "sim", "--pool", "a"),
+        ("run", "mandelbrot", "--sim-machine", "cell-ps3"),
+        ("run", "mandelbrot", "--machine", "sim", "--sim-machine", "cell-ps4"),
+        ("run", "mandelbrot", "--machine", "sim", "--sim-machine", "missing.toml"),
+        ("run", "mandelbrot", "--machine", "sim", "--sim-machine", "/tmp"),
+        ("run", "mandelbrot", "--machine", "sim", "--workers", "1025"),
+        ("info", "--machine-file", "cell-ps4"),
         ("run", "mandelbrot", "--colour"),
         ("trace",),
         ("trace", "missing.json"),
@@ -77,6 +83,48 @@ def test_the_list_of_commands_says_what_they_say() -> None:
 )
 def test_wrong_usage(arguments: tuple[str, ...]) -> None:
     assert invoke(*arguments, code=common.USAGE) == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("issue =", "isue =", "did you mean 'mfc.issue'?"),
+        ("read_latency =", "# read_latency =", "dma.read_latency is missing"),
+        ("poll = { value = 40", "poll = { value = 0", "spe.poll is 0: it must be above 0"),
+        ("poll = { value = 40", "poll = { value = -3", "spe.poll is -3: it must be above 0"),
+        ("poll = { value = 40", "poll = { value = nan", "spe.poll is not a number"),
+        ('unit = "Hz"', 'unit = "GHz"', "clock.rate is in 'GHz': it must be in 'Hz'"),
+        ("spes = { value = 6", "spes = { value = 0", "machine.spes is 0"),
+        ("spes = { value = 6", "spes = { value = 1025", "from 1 to 1024"),
+        ("store = { value = 256", "store = { value = 20", "which spe.kernel and spe.stack need"),
+        ('source = "assumed"', 'source = "known"', "must be published, derived, measured or"),
+    ],
+)
+def test_a_machine_file_that_is_wrong_is_told(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    text = invoke("info", "--machine-file", "cell-ps3")
+    assert old in text
+    path = tmp_path / "mine.toml"
+    path.write_text(text.replace(old, new, 1))
+    arguments = ("run", "lu", "--n", "32", "--machine", "sim", "--sim-machine", str(path))
+    result = runner.invoke(app, list(arguments))
+    assert result.exit_code == common.USAGE
+    assert said in result.stderr and "mine.toml" in result.stderr
+
+
+def test_a_machine_file_that_was_changed_is_run() -> None:
+    def seconds(*arguments: str) -> float:
+        report = invoke_json("run", "lu", "--n", "64", "--machine", "sim", *arguments)
+        assert report["correct"] and report["machine"] == "sim"
+        return float(report["seconds"])
+
+    six, sixteen = seconds("--sim-machine", "cell-ps3"), seconds("--sim-machine", "cell-qs20")
+    assert six == seconds("--sim-machine", "cell-ps3") != sixteen
+    assert (
+        invoke_json("run", "saxpy", "--machine", "sim", "--sim-machine", "cell-qs21")["workers"]
+        == 16
+    )
 
 
 def test_info() -> None:

@@ -47,6 +47,12 @@ virtual_time bus::transfer(unsigned spe_index, bool is_get, ls_t ls, ea_t ea, st
   return end + (takes - takes / 2);
 }
 
+void bus::rest() {
+  commands_.rest();
+  for (auto* links : {&in_, &out_, &stream_, &memory_})
+    for (virt::link& l : *links) l.rest();
+}
+
 std::int64_t lines_of(ls_t ls, ea_t ea, std::uint32_t bytes) {
   const auto first = static_cast<std::int64_t>(ea / line_bytes);
   const auto last = static_cast<std::int64_t>((ea + bytes - 1) / line_bytes);

@@ -33,6 +33,10 @@ class bus {
   // MFCs with something under way.
   void begin() { ++active_; }
   void end() { --active_; }
+  void set_active(unsigned mfcs) { active_ = mfcs; }
+
+  // Nothing is under way, and time begins at 0 again.
+  void rest();
 
   virtual_time memory_busy(unsigned chip) const { return memory_[chip].busy(); }
 

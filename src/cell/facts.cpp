@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
 
@@ -18,48 +18,53 @@ namespace lev::cell {
 
 namespace {
 
+// Of bytes in a second, and of cycles: with them no sum of times comes near the end of what 63 bits
+// of femtoseconds hold.
 constexpr double most = 1e18;
+constexpr double cycles_most = 1e6;
+constexpr std::size_t file_bytes_max = 1 << 20;
 
 // In the order of enum fact.
 constexpr std::array<fact_rule, fact_count> schema{{
-    {"clock.rate", "Hz", 1e6, 1e12, true},
+    {"clock.rate", "Hz", 1e8, 1e12, true},
     {"machine.chips", "chips", 1, 16, true},
     {"machine.spes", "SPEs", 1, 1024, true},
     {"machine.memory", "MiB", 1, 65536, true},
     {"ppe.contexts", "contexts", 1, 64, true},
+    {"ppe.runs_tasks", "1: yes, 0: no", 0, 1, true},
     {"ppe.quantum", "us", 1, 1e7, false},
     {"ppe.switch", "us", 0.001, 1e6, false},
     {"ppe.yield_to", "of a switch", 0.01, 100, false},
     {"ppe.empty_yield", "us", 0.001, 1e6, false},
     {"ppe.interrupt", "us", 0.001, 1e6, false},
-    {"ppe.cached_load", "cycles", 1, most, true},
-    {"ppe.missed_load", "cycles", 1, most, true},
-    {"ppe.store", "cycles", 1, most, true},
-    {"ppe.mmio_store", "cycles", 1, most, true},
+    {"ppe.cached_load", "cycles", 1, cycles_most, true},
+    {"ppe.missed_load", "cycles", 1, cycles_most, true},
+    {"ppe.store", "cycles", 1, cycles_most, true},
+    {"ppe.mmio_store", "cycles", 1, cycles_most, true},
     {"spe.store", "KiB", 1, 1 << 20, true},
     {"spe.kernel", "KiB", 1, 1 << 20, true},
     {"spe.stack", "KiB", 1, 1 << 20, true},
-    {"spe.stream", "bytes/s", 1e3, most, false},
-    {"spe.thread_switch", "cycles", 1, most, true},
-    {"spe.poll", "cycles", 1, most, true},
-    {"spe.channel", "cycles", 1, most, true},
+    {"spe.stream", "bytes/s", 1e6, most, false},
+    {"spe.thread_switch", "cycles", 1, cycles_most, true},
+    {"spe.poll", "cycles", 1, cycles_most, true},
+    {"spe.channel", "cycles", 1, cycles_most, true},
     {"mfc.queue", "entries", 1, 1024, true},
     {"mfc.proxy_queue", "entries", 1, 1024, true},
-    {"mfc.issue", "cycles", 1, most, true},
-    {"mfc.list_element", "cycles", 1, most, true},
-    {"dma.read_latency", "cycles", 1, most, true},
-    {"dma.read_latency_loaded", "cycles", 1, most, true},
-    {"dma.write_latency", "cycles", 1, most, true},
-    {"dma.write_latency_loaded", "cycles", 1, most, true},
-    {"dma.store_latency", "cycles", 1, most, true},
+    {"mfc.issue", "cycles", 1, cycles_most, true},
+    {"mfc.list_element", "cycles", 1, cycles_most, true},
+    {"dma.read_latency", "cycles", 1, cycles_most, true},
+    {"dma.read_latency_loaded", "cycles", 1, cycles_most, true},
+    {"dma.write_latency", "cycles", 1, cycles_most, true},
+    {"dma.write_latency_loaded", "cycles", 1, cycles_most, true},
+    {"dma.store_latency", "cycles", 1, cycles_most, true},
     {"dma.loaded_spes", "SPEs", 2, 1024, true},
-    {"memory.rate", "bytes/s", 1e3, most, false},
+    {"memory.rate", "bytes/s", 1e6, most, false},
     {"memory.efficiency", "of the rate", 0.01, 1, false},
-    {"eib.port", "bytes/s", 1e3, most, false},
-    {"eib.command", "cycles", 1, most, true},
-    {"eib.way", "cycles", 1, most, true},
-    {"atomic.remote", "cycles", 1, most, true},
-    {"atomic.own", "cycles", 1, most, true},
+    {"eib.port", "bytes/s", 1e6, most, false},
+    {"eib.command", "cycles", 1, 1e4, true},
+    {"eib.way", "cycles", 1, cycles_most, true},
+    {"atomic.remote", "cycles", 1, cycles_most, true},
+    {"atomic.own", "cycles", 1, cycles_most, true},
     {"atomic.lines", "lines", 1, 1024, true},
 }};
 
@@ -76,7 +81,8 @@ std::string told(double value) {
 void check_value(const std::string& file, const fact_rule& rule, double value) {
   const std::string name = rule.name;
   if (std::isnan(value)) refuse(file, name + " is not a number");
-  if (value <= 0) refuse(file, name + " is " + told(value) + ": it must be above 0");
+  if (value <= 0 && rule.min > 0)
+    refuse(file, name + " is " + told(value) + ": it must be above 0");
   if (value < rule.min || value > rule.max)
     refuse(file, name + " is " + told(value) + ": it must be from " + told(rule.min) + " to " +
                      told(rule.max) + " " + rule.unit);
@@ -217,9 +223,16 @@ std::string machine_file::text_of(const std::string& name) {
 
 machine_file machine_file::named(const std::string& name_or_path) {
   if (has(names(), name_or_path)) return parse(text_of(name_or_path), name_or_path);
+  std::error_code unknown;
+  if (std::filesystem::is_directory(name_or_path, unknown))
+    refuse(name_or_path, "it is a folder; name a file in it");
   std::ifstream in(name_or_path);
   if (!in) return parse(text_of(name_or_path), name_or_path);  // says what there is
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  std::string text(file_bytes_max + 1, ' ');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > file_bytes_max)
+    refuse(name_or_path, "over a MiB long: this is no machine file");
   return parse(text, name_or_path);
 }
 

@@ -22,6 +22,7 @@ enum class fact : unsigned {
   spes,
   memory_mib,
   ppe_contexts,
+  ppe_runs_tasks,
   ppe_quantum,
   ppe_switch,
   ppe_yield_to,

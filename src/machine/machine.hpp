@@ -25,10 +25,11 @@ namespace lev {
 
 // What a machine can do. The pipeline asks this, never the machine's name.
 struct capability {
-  bool in_place;      // tasks may use the caller's memory where it is
-  bool async_copies;  // get and put proceed while the worker runs: staging ahead pays
-  bool virtual_time;  // now_ns() is simulated, and cost() is to be told
-  bool many_hosts;    // more than one host thread may call in
+  bool in_place;              // tasks may use the caller's memory where it is
+  bool async_copies;          // get and put proceed while the worker runs: staging ahead pays
+  bool virtual_time;          // now_ns() is simulated, and cost() is to be told
+  bool many_hosts;            // more than one host thread may call in
+  bool working_hosts = true;  // host threads that wait may run tasks
 };
 
 // A task on its way to a worker in another process. Addresses mean the same there as here.
@@ -188,8 +189,11 @@ class machine {
   virtual void wait_tag(std::uint32_t tag) noexcept = 0;
   virtual bool is_tag_done(std::uint32_t tag) noexcept = 0;  // wait_tag() would not wait
 
-  // cost() passes the time a procedure takes, on machines with virtual time.
+  // On machines with virtual time: cost() passes the time a procedure takes, pay_switch() that of a
+  // switch between contexts of a worker; schedule_hash() is over all turns so far: who, and when.
   virtual void cost(std::uint64_t cycles) noexcept = 0;
+  virtual void pay_switch() noexcept {}
+  virtual std::uint64_t schedule_hash() const noexcept { return 0; }
 };
 
 // copy_rows() moves the rows of `remote` to (to_local) or from packed memory: the data part of any
@@ -202,6 +206,9 @@ struct machine_kind {
   const char* (*unavailable)() noexcept;  // null when it works here, else why not and what to do
   machine* (*make)(const config& c) noexcept;  // null when memory is short
   bool is_remote = false;                      // the host's cores run no tasks
+  // What the machine itself makes of a configuration, before it is checked; throws lev::error.
+  // Null: it takes it as it is.
+  void (*settle)(config& c) = nullptr;
 };
 
 // The machines of this library, in the order they are listed; null at the end.

@@ -265,6 +265,7 @@ lev_status lev_open(const lev_options* options, lev_runtime** runtime) {
       c.trace_events = options->trace_events;
       if (options->local_store_bytes != 0) c.local_store_bytes = options->local_store_bytes;
       if (options->seed != 0) c.seed = options->seed;
+      c.sim_machine = options->sim_machine;
       c.contexts = options->contexts;
       if (options->context_stack_bytes != 0) c.context_stack_bytes = options->context_stack_bytes;
       if (!is_up_to(options->staging, LEV_STAGING_COPY) ||

@@ -230,6 +230,7 @@ std::uint32_t measure_turns(machine& m) noexcept {
 std::unique_ptr<core> make_core(const config& given) {
   config settings = given;
   const machine_kind& kind = choose_machine(settings);
+  if (kind.settle != nullptr) kind.settle(settings);
   settle_config(settings, kind.is_remote);
   check_pool(settings, kind.is_remote);
   auto c = std::make_unique<core>(settings);

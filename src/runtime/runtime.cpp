@@ -73,6 +73,10 @@ std::uint64_t runtime::now_ns() const noexcept {
   return core_->place->now_ns();
 }
 
+void runtime::pass_time(std::uint64_t cycles) noexcept {
+  if (core_->caps.virtual_time && here(*core_) != nullptr) core_->place->cost(cycles);
+}
+
 counters runtime::count() const noexcept {
   counters sum{};
   const std::uint32_t used = core_->people_used.load(memory_order_relaxed);
@@ -114,7 +118,7 @@ worker_counters runtime::count_worker(unsigned index) const noexcept {
 }
 
 std::uint64_t runtime::trace_hash() const noexcept {
-  std::uint64_t h = 0;
+  std::uint64_t h = core_->place == nullptr ? 0 : core_->place->schedule_hash();
   for (std::uint32_t i = 0; i < core_->people_used.load(memory_order_relaxed); ++i) {
     const event_ring& events = core_->people[i].events;
     if (events.is_open() && events.written() != 0) h = mix64(h ^ events.hash()) + i;

@@ -97,7 +97,8 @@ status check_waiter(const core& c, const participant* self) noexcept {
 // or a single worker would wait for ever.
 wait_policy policy_now(const core& c, const participant& self, wait_policy how) noexcept {
   if (self.running != nullptr) return wait_policy::help;
-  return how == wait_policy::of_runtime ? c.settings.wait : how;
+  if (how == wait_policy::of_runtime) return c.settings.wait;
+  return how == wait_policy::help && !c.caps.working_hosts ? wait_policy::park : how;
 }
 
 // Those who share a core look for its other hosts in place of polling alone.

@@ -24,7 +24,12 @@ class link {
     return free_;
   }
 
-  virtual_time time_of(std::int64_t bytes) const { return virtual_time(bytes * kib_fs_ / 1024); }
+  // Nothing passes, and time begins at 0 again.
+  void rest() { free_ = virtual_time(0); }
+
+  virtual_time time_of(std::int64_t bytes) const {
+    return virtual_time(bytes / 1024 * kib_fs_ + bytes % 1024 * kib_fs_ / 1024);
+  }
   virtual_time free_at() const { return free_; }
   virtual_time busy() const { return busy_; }
 

@@ -14,9 +14,6 @@ namespace lev {
 
 namespace {
 
-// What a switch costs on a machine with virtual time (CellMT section 5.1: 170 to 180 cycles).
-constexpr std::uint64_t switch_cycles = 175;
-
 // Of the machine's tags the first are the pipeline's.
 constexpr std::uint32_t first_task_tag = 64;
 static_assert(ahead_max + contexts_max <= first_task_tag);  // a frame's number is its tag
@@ -193,7 +190,7 @@ void close_contexts(participant& self) noexcept {
 }
 
 void pay_switch(contexts& c) noexcept {
-  c.home->place->cost(switch_cycles);
+  c.home->place->pay_switch();
 }
 
 bool start_tasks(contexts& c) noexcept {

@@ -199,7 +199,7 @@ TEST_P(report_test, without_a_trace_there_is_none_to_write) {
   runtime& r = open();
   expect_ok(r.submit(nothing));
   EXPECT_EQ(r.write_trace(trace_path().c_str()), status::not_supported);
-  EXPECT_EQ(r.trace_hash(), 0u);
+  EXPECT_EQ(r.trace_hash() != 0, is_sim());  // which hashes its turns
 }
 
 TEST_P(report_test, a_trace_that_cannot_be_written_is_told) {

@@ -9,15 +9,25 @@ import tables
 ROOT = Path(__file__).resolve().parents[2]
 
 
-SIM, SIM_SOURCE = "src/machines/sim/README.md", "src/machines/sim/machine.cpp"
+# (number of a machine file, what docs/how-to/simulate.md says of cell-ps3)
+PRICES = [
+    ("atomic.remote", r"(\d+) to \d+ cycles"),
+    ("ppe.missed_load", r"(\d+) to \d+ cycles"),
+    ("ppe.switch", r"([\d.]+) us"),
+    ("eib.way", r"(\d+) cycles"),
+    ("mfc.issue", r"(\d+) cycles"),
+    ("dma.read_latency", r"(\d+) cycles"),
+    ("spe.thread_switch", r"(\d+) cycles"),
+]
 # Constants of the code that a page says again: page, sentence, source, name, what one of it is.
 REPEATED = [
-    (SIM, r"a stack of (\d+) MiB", SIM_SOURCE, "stack_bytes", 1 << 20),
-    (SIM, r"`relax` takes (\d+) cycles", SIM_SOURCE, "poll_cycles", 1),
-    (SIM, r"woken, (\d+) cycles after", SIM_SOURCE, "wake_cycles", 1),
-    (SIM, r"done (\d+) cycles later", SIM_SOURCE, "copy_latency_cycles", 1),
-    (SIM, r"a cycle for each (\d+) bytes", SIM_SOURCE, "copy_bytes_per_cycle", 1),
-    (SIM, r"Starting takes (\d+) cycles", SIM_SOURCE, "copy_issue_cycles", 1),
+    (
+        "src/machines/sim/README.md",
+        r"a stack of (\d+) MiB",
+        "src/machines/sim/machine.cpp",
+        "stack_bytes",
+        1 << 20,
+    ),
     ("src/store/README.md", r"multiples of (\d+) bytes", "src/store/arena.hpp", "alignment", 1),
     ("src/store/README.md", r"At most (\d+) blocks", "src/store/arena.hpp", "blocks_max", 1),
     ("src/share/README.md", r"each (\d+) KiB", "src/share/committed.hpp", "chunk_bytes", 1 << 10),
@@ -107,6 +117,18 @@ class Tables(unittest.TestCase):
                 (value,) = tables.constants(ROOT, source, name)
                 shown = tables.WORDS.get(found[1]) or int(found[1].replace(",", ""))
                 self.assertEqual(shown * scale, value, f"{name} of {source}")
+
+    def test_prices_of_the_simulated_machine(self):
+        text = tables.read(ROOT, "src/cell/files/cell-ps3.toml")
+        found = tables.page_rows(ROOT, "docs/how-to/simulate.md")
+        for name, said in PRICES:
+            with self.subTest(name):
+                group, key = name.split(".")
+                part = text.split(f"[{group}]\n")[1].split("\n[")[0]
+                value = re.search(rf"^{key} = \{{ value = ([\d.]+),", part, re.MULTILINE)[1]
+                words = [row for row in found if f"`{name}`" in row[1] or "latency" in row[1]]
+                shown = [re.search(said, row[2]) for row in words]
+                self.assertIn(f"{float(value):.3g}", [f"{float(m[1]):.3g}" for m in shown if m])
 
     def test_names_are_where_pages_say(self):
         for page, text in tables.pages(ROOT).items():

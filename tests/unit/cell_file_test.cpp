@@ -39,7 +39,7 @@ TEST(cell_file, the_built_in_ones_are_taken_and_name_their_sources) {
   for (const std::string& name : machine_file::names()) {
     const machine_file file = machine_file::named(name);
     for (const constant& c : file.constants()) {
-      EXPECT_GT(c.value, 0) << c.name;
+      EXPECT_TRUE(c.value > 0 || c.name == "ppe.runs_tasks") << c.name;
       EXPECT_FALSE(c.from.empty()) << c.name;
     }
   }
@@ -68,6 +68,9 @@ TEST(cell_file, bad_values_are_refused_by_name) {
   expect_refusal(changed(rate, "rate = { value = \"fast\""), "its value must be a number");
   expect_refusal(changed("spes = { value = 6", "spes = { value = 1025"), "machine.spes is 1025");
   expect_refusal(changed("spes = { value = 6", "spes = { value = 2.5"), "a whole number");
+  expect_refusal(changed("runs_tasks = { value = 0", "runs_tasks = { value = 2"),
+                 "ppe.runs_tasks is 2: it must be from 0 to 1");
+  expect_refusal(changed("runs_tasks = { value = 0", "runs_tasks = { value = -1"), "is -1");
   expect_refusal(changed("unit = \"Hz\"", "unit = \"GHz\""),
                  "clock.rate is in 'GHz': it must be in 'Hz'");
   expect_refusal(changed("source = \"published\"", "source = \"known\""), "the source 'known'");
@@ -88,6 +91,8 @@ TEST(cell_file, names_that_are_missing_or_unknown_are_told) {
                  "clock.rate must be { value");
   expect_refusal("", "clock.rate is missing");
   EXPECT_THROW(machine_file::named("cell-ps4"), error);
+  EXPECT_THROW(machine_file::named("/tmp"), error);
+  EXPECT_THROW(machine_file::named("/dev/zero"), error);  // and is not read to its end
   EXPECT_THROW(machine_file::named("cell-ps3").value("dma.latency"), error);
 }
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import platform
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import typer
 from rich.table import Table
 
-from .. import __version__, available_cores, machines
+from .. import __version__, _core, available_cores, machines
 from .common import print_json, reporting, tables
 
 _SYSTEM = Path("/sys/devices/system/cpu")
@@ -64,9 +64,15 @@ def collect() -> dict[str, Any]:
 
 @reporting
 def info(
+    machine_file: Optional[str] = typer.Option(
+        None, "--machine-file", help="Print a machine file of `sim`, as cell-ps3, to be changed."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Show the version, machines, cores and caches."""
+    if machine_file is not None:
+        typer.echo(_core.machine_file_text(machine_file), nl=False)
+        return
     facts = collect()
     if as_json:
         print_json(facts)

@@ -29,6 +29,7 @@ from .missing import need_plot
 
 ARRAYS = ("fft", "saxpy", "sgemv", "conv2d")
 APPS = ("mandelbrot", "lu", "barnes-hut", "likelihood", "aes", "list-ranking", *ARRAYS)
+_SIM_MACHINE = "What `sim` simulates: cell-ps3, cell-qs20, cell-qs21, or a machine file."
 TRACE_EVENTS = 1 << 16  # per worker: a run of some seconds with tasks of 100 us
 
 
@@ -213,6 +214,7 @@ def print_advice(report: apps.Report) -> None:
 def run(
     app: str = typer.Argument(help=f"One of {', '.join(APPS)}."),
     machine: str = typer.Option("threads", help="See `leveret info`."),
+    sim_machine: Optional[str] = typer.Option(None, help=_SIM_MACHINE),
     workers: int = typer.Option(0, help="0: one less than the cores."),
     tasks: Optional[int] = typer.Option(None, help="Tasks a step is handed over as."),
     dice: bool = typer.Option(True, help="Let Leveret cut tasks further."),
@@ -237,6 +239,8 @@ def run(
         stop(USAGE, f"there is no application '{app}'; there are: {', '.join(APPS)}")
     if pool is not None and machine != "processes":
         raise ValueError(f"--pool shares worker processes: add --machine processes, not {machine}")
+    if sim_machine is not None and machine != "sim":
+        raise ValueError(f"--sim-machine is simulated: add --machine sim, not {machine}")
     if out is not None and app != "mandelbrot":
         raise ValueError(f"--out is the picture of mandelbrot; {app} has none")
     if species is not None and app != "likelihood":
@@ -249,6 +253,7 @@ def run(
         "depth": depth,
         "contexts": contexts,
         "pool": pool,
+        "sim_machine": sim_machine,
         "local_store_bytes": local_store,
         "trace_events": TRACE_EVENTS if trace is not None else 0,
         "tickets": 1 << 16 if app == "lu" else 4096,

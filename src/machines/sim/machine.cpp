@@ -1,9 +1,9 @@
 // The machine `sim`: virtual time on one thread. See README.md beside this file.
 //
 // Every worker is a context, the host program is the thread's own. An actor runs until it polls,
-// waits, copies or passes the cost of a task; then the one with the earliest time goes on. Times
-// have unit costs plus a little seeded jitter, so that a seed is a schedule; equal times are
-// ordered by a seeded number. Nothing else decides, so equal seeds give equal runs.
+// waits, copies or passes the cost of a task; then the one with the earliest time goes on. Prices
+// are those of a machine file, polls have a little seeded jitter, so that a seed is a schedule;
+// equal times are ordered by a seeded number. Nothing else decides, so equal seeds give equal runs.
 //
 // If every actor sleeps and none has a deadline, nothing will ever happen: the host waits for what
 // cannot come, or a wake-up was lost. On real threads that would hang, here the host's wait ends
@@ -13,57 +13,48 @@
 
 #include "base/assert.hpp"
 #include "base/numbers.hpp"
-#include "base/random.hpp"
-#include "context/context.hpp"
+#include "machines/sim/actors.hpp"
+#include "machines/sim/prices.hpp"
 
+#include <leveret/status.hpp>
+
+#include <cstdio>
 #include <memory>
 #include <new>
 
 namespace lev::sim {
 
-// Unit costs in cycles of one nanosecond. The parameters of a Cell come later; these only have its
-// order of magnitude.
-constexpr std::uint64_t poll_cycles = 100;
-constexpr std::uint64_t poll_jitter_cycles = 32;
-constexpr std::uint64_t yield_cycles = 4'670;        // a switch of the host (SLED: 14 us for 3)
-constexpr std::uint64_t wake_cycles = 400;           // PPE to local store: half of TPC's 800
-constexpr std::uint64_t copy_issue_cycles = 60;      // MFC issue
-constexpr std::uint64_t copy_latency_cycles = 1000;  // CellMT Figure 2: 312 ns for 1 KB
-constexpr std::uint64_t copy_bytes_per_cycle = 8;    // 25.6 GB/s of a chip at 3.2 GHz
-constexpr std::uint32_t tags = 512;                  // of the pipeline and of tasks; a Cell has 32
-constexpr std::size_t stack_bytes = 8 << 20;         // as a thread has; committed as it is used
-
-struct actor {
-  enum class condition { ready, asleep, finished };
-  context flow;
-  condition now = condition::ready;
-  std::uint64_t time = 0;      // when it goes on; asleep: its deadline
-  std::uint64_t order = 0;     // among equal times
-  const void* word = nullptr;  // asleep: what it waits for
-  void* bound = nullptr;       // current_actor() while it runs
-  std::uint64_t tag_done[tags] = {};
-};
+constexpr std::size_t stack_bytes = 8 << 20;  // as a thread has; committed as it is used
 
 class sim_machine final : public machine {
  public:
-  explicit sim_machine(const config& c) noexcept : random_(c.seed) {}
+  explicit sim_machine(const config& c) : prices_(c), seed_(c.seed) {}
 
-  capability capabilities() const noexcept override { return {false, true, true, false}; }
+  capability capabilities() const noexcept override {
+    return {false, true, true, false, prices_.hosts_work()};
+  }
 
   bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept override;
   void join() noexcept override {
-    for (std::uint32_t i = 1; i < count_; ++i) {
-      while (actors_[i].now != actor::condition::finished) relax();
+    for (std::uint32_t i = 1; i < all_.count(); ++i) {
+      while (!all_[i].is_finished) relax();
     }
   }
 
-  std::uint64_t now_ns() noexcept override { return count_ == 0 ? 0 : me().time; }
+  std::uint64_t now_ns() noexcept override {
+    return all_.count() == 0 ? 0 : prices_.ns_of(me().time);
+  }
   bool is_stuck() noexcept override { return is_stuck_; }
-  void relax() noexcept override { pass_time(poll_cycles + random_.below(poll_jitter_cycles)); }
-  void yield_core() noexcept override { pass_time(yield_cycles); }
+  void relax() noexcept override {
+    const cycle_count turn = prices_.poll(current_ == 0);
+    pass_time(turn + me().random.below(static_cast<std::uint32_t>(turn / 4 + 1)));
+  }
+  void yield_core() noexcept override { pass_time(prices_.offer_core()); }
   void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
                  std::uint64_t deadline_ns) noexcept override;
-  void wake_word(atomic<std::uint32_t>& word) noexcept override;
+  void wake_word(atomic<std::uint32_t>& word) noexcept override {
+    if (all_.count() != 0) all_.wake(&word, me().time + prices_.wake());
+  }
 
   void* open_store(std::size_t bytes) noexcept override { return map_store(bytes); }
   void close_store(void* store, std::size_t bytes) noexcept override { unmap_store(store, bytes); }
@@ -75,13 +66,15 @@ class sim_machine final : public machine {
     copy(tag, const_cast<void*>(local), remote, false);
   }
   void wait_tag(std::uint32_t tag) noexcept override {
-    const std::uint64_t done = me().tag_done[tag % tags];
+    const cycle_count done = me().tag_done[tag % tags];
     if (done > me().time) pass_time(done - me().time);
   }
   bool is_tag_done(std::uint32_t tag) noexcept override {
     return me().tag_done[tag % tags] <= me().time;
   }
-  void cost(std::uint64_t cycles) noexcept override { pass_time(cycles); }
+  void cost(std::uint64_t cycles) noexcept override { pass_time(smaller(cycles, cost_max)); }
+  void pay_switch() noexcept override { pass_time(prices_.context_switch()); }
+  std::uint64_t schedule_hash() const noexcept override { return hash_; }
 
  private:
   struct launch {
@@ -91,121 +84,169 @@ class sim_machine final : public machine {
   static void run(void* argument) {
     const launch l = *static_cast<launch*>(argument);
     l.home->entry_(l.home->context_, l.worker);
-    l.home->me().now = actor::condition::finished;
     actor& from = l.home->me();
-    actor& to = l.home->choose();
-    l.home->current_ = static_cast<std::uint32_t>(&to - l.home->actors_.get());
+    from.is_finished = true;
+    actor& to = l.home->take_next();
     set_current_actor(to.bound);
     context::finish_to(from.flow, to.flow);
   }
 
-  actor& me() noexcept { return actors_[current_]; }
+  actor& me() noexcept { return all_[current_]; }
   void copy(std::uint32_t tag, void* local, const argument& remote, bool to_local) noexcept;
-  void pass_time(std::uint64_t cycles) noexcept {
-    me().time += cycles;
-    me().order = random_.next();
-    yield();
-  }
-  actor& choose() noexcept;
-  void yield() noexcept;
+  unsigned engines_at_work(cycle_count at) noexcept;
+  void pass_time(cycle_count cycles) noexcept;
+  actor& take_next() noexcept;
+  void go_on(actor& a) noexcept;
+  void switch_to(actor& from, actor& to) noexcept;
 
-  random_source random_;
-  std::unique_ptr<actor[]> actors_;  // the host, then the workers
+  prices prices_;
+  const std::uint64_t seed_;
+  actors all_;  // the host, then the workers; who runs is not in the heap
   std::unique_ptr<launch[]> launches_;
-  std::uint32_t count_ = 0;
   std::uint32_t current_ = 0;
-  std::uint64_t now_ = 0;  // the time of the actor that ran last
+  cycle_count now_ = 0;  // the time of the actor that ran last
+  std::uint64_t hash_ = 0;
   bool is_stuck_ = false;
   worker_entry entry_ = nullptr;
   void* context_ = nullptr;
 };
 
 bool sim_machine::start(std::uint32_t workers, worker_entry entry, void* context) noexcept {
-  actors_.reset(new (std::nothrow) actor[workers + 1]);
   launches_.reset(new (std::nothrow) launch[workers]);
-  if (actors_ == nullptr || launches_ == nullptr) return false;
+  if (launches_ == nullptr || !all_.open(workers + 1, seed_)) return false;
   entry_ = entry;
   context_ = context;
   for (std::uint32_t i = 0; i < workers; ++i) {
     launches_[i] = {this, i};
-    if (!actors_[i + 1].flow.open(stack_bytes, &run, &launches_[i])) return false;
-    actors_[i + 1].order = random_.next();
+    actor& a = all_[i + 1];
+    if (!a.flow.open(stack_bytes, &run, &launches_[i])) {
+      for (std::uint32_t k = i + 1; k <= workers; ++k) all_[k].is_finished = true;
+      return false;
+    }
+    a.order = a.random.next();
+    all_.insert(a);
   }
-  count_ = workers + 1;
   return true;
 }
 
-// The actor that goes on: the earliest, a sleeper counting from its deadline.
-actor& sim_machine::choose() noexcept {
-  actor* best = nullptr;
-  for (std::uint32_t i = 0; i < count_; ++i) {
-    actor& a = actors_[i];
-    if (a.now == actor::condition::finished ||
-        (a.now == actor::condition::asleep && a.time == no_deadline))
-      continue;
-    if (best == nullptr || a.time < best->time || (a.time == best->time && a.order < best->order))
-      best = &a;
-  }
-  is_stuck_ = best == nullptr;
-  if (is_stuck_) {
-    best = &actors_[0];  // the host
-    best->time = now_;
-  }
-  best->now = actor::condition::ready;
-  now_ = larger(now_, best->time);
-  return *best;
+// The turn of an actor begins.
+void sim_machine::go_on(actor& a) noexcept {
+  is_stuck_ = false;
+  current_ = a.index;
+  now_ = larger(now_, a.time);
+  hash_ = (hash_ ^ (a.time + (std::uint64_t{a.index} << 48))) * 0x9e3779b97f4a7c15u;
+  hash_ ^= hash_ >> 29;
 }
 
-void sim_machine::yield() noexcept {
-  actor& from = me();
-  actor& to = choose();
+// The actor that goes on: the earliest, a sleeper counting from its deadline. The host, where there
+// is none.
+actor& sim_machine::take_next() noexcept {
+  const bool is_stuck = all_.is_empty();
+  actor& to = is_stuck ? all_[0] : all_.pop();
+  if (is_stuck) to.time = now_;
+  go_on(to);
+  is_stuck_ = is_stuck;
+  return to;
+}
+
+void sim_machine::switch_to(actor& from, actor& to) noexcept {
   if (&from == &to) return;
   from.bound = current_actor();
-  current_ = static_cast<std::uint32_t>(&to - actors_.get());
   set_current_actor(to.bound);
   context::switch_to(from.flow, to.flow);
+}
+
+void sim_machine::pass_time(cycle_count cycles) noexcept {
+  actor& self = me();
+  self.time = smaller(self.time + cycles, time_max);
+  self.order = self.random.next();
+  if (all_.is_empty() || actors::before(self, all_.first())) return go_on(self);
+  actor& to = all_.exchange_first(self);
+  go_on(to);
+  switch_to(self, to);
 }
 
 void sim_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
                             std::uint64_t deadline_ns) noexcept {
   if (word.load(memory_order_relaxed) != expected) return;
   actor& self = me();
-  const std::uint64_t started = self.time;
-  self.word = &word;
-  self.now = actor::condition::asleep;
-  self.time = deadline_ns == no_deadline ? no_deadline : larger(deadline_ns, started);
-  self.order = random_.next();
-  yield();
-  self.word = nullptr;
+  all_.begin_sleep(self, &word);
+  self.order = self.random.next();
+  if (deadline_ns == no_deadline) {
+    self.time = never;
+  } else {
+    self.time = larger(prices_.cycles_of(deadline_ns), self.time);
+    all_.insert(self);
+  }
+  switch_to(self, take_next());
+  all_.end_sleep(self);
 }
 
-void sim_machine::wake_word(atomic<std::uint32_t>& word) noexcept {
-  const std::uint64_t at = me().time + wake_cycles;
-  for (std::uint32_t i = 0; i < count_; ++i) {
-    actor& a = actors_[i];
-    if (a.now != actor::condition::asleep || a.word != &word) continue;
-    a.now = actor::condition::ready;
-    a.time = smaller(a.time, at);
-  }
+unsigned sim_machine::engines_at_work(cycle_count at) noexcept {
+  unsigned count = 1;
+  for (std::uint32_t i = 0; i < all_.count(); ++i)
+    if (i != current_ && all_[i].engine_done > at) ++count;
+  return count;
 }
 
 void sim_machine::copy(std::uint32_t tag, void* local, const argument& remote,
                        bool to_local) noexcept {
   copy_rows(local, remote, to_local);
   actor& self = me();
-  const std::uint64_t bytes = remote.row_bytes * remote.rows;
-  std::uint64_t& done = self.tag_done[tag % tags];
-  done = larger(done, self.time + copy_latency_cycles) + bytes / copy_bytes_per_cycle;
-  pass_time(copy_issue_cycles);
+  cycle_count& tag_done = self.tag_done[tag % tags];
+  const cycle_count at = self.time;
+  const unsigned engine = current_ == 0 ? all_.count() - 1 : current_ - 1;
+  const prices::copied c = prices_.copy(engine, to_local, remote, at, engines_at_work(at));
+  // Transfers of one tag follow each other.
+  const cycle_count behind = tag_done > c.issued ? tag_done - c.issued : 0;
+  tag_done = c.done + behind;
+  self.engine_done = larger(self.engine_done, tag_done);
+  pass_time(c.issued - at);
 }
 
 }  // namespace lev::sim
 
 namespace lev {
 
+namespace {
+
+[[noreturn]] void refuse_file(const char* what) {
+  char message[256];
+  std::snprintf(message, sizeof message, "config.sim_machine: %s", what);
+  throw error(status::bad_config, -1, message);
+}
+
+// What the file says of how many workers there are, of their stores, and whether the host is one of
+// them. A configuration that names none is as it was.
+void settle_sim(config& c) {
+  if (c.sim_machine == nullptr) return;
+  try {
+    const cell::facts facts(sim::file_of(c));
+    using cell::fact;
+    if (c.workers == 0) c.workers = static_cast<int>(facts.number(fact::spes));
+    const std::int64_t reserved = facts.whole(fact::kernel_kib) + facts.whole(fact::stack_kib);
+    const std::int64_t store_kib = facts.whole(fact::store_kib) - reserved;
+    c.local_store_bytes = smaller(c.local_store_bytes, static_cast<std::size_t>(store_kib) << 10);
+    if (facts.number(fact::ppe_runs_tasks) != 0) return;
+    if (c.wait == wait_policy::help) c.wait = wait_policy::park;
+    if (c.full == when_full::help) c.full = when_full::wait;
+  } catch (const cell::error& e) {
+    refuse_file(e.what());
+  }
+}
+
+machine* make_sim(const config& c) noexcept {
+  try {
+    return new sim::sim_machine(c);
+  } catch (...) {
+    return nullptr;  // the file was read once already
+  }
+}
+
+}  // namespace
+
 extern const machine_kind sim_kind;
-const machine_kind sim_kind = {
-    "sim", []() noexcept -> const char* { return nullptr; },
-    [](const config& c) noexcept -> machine* { return new (std::nothrow) sim::sim_machine(c); }};
+const machine_kind sim_kind = {"sim", []() noexcept -> const char* { return nullptr; }, &make_sim,
+                               false, &settle_sim};
 
 }  // namespace lev
