@@ -24,6 +24,8 @@ struct seen_worker {
   std::uint32_t waiting = 0;  // of those, the ones behind the task that runs
   std::uint32_t attempt = 0;  // at the task that runs, from 1; 0: none runs
   char procedure[procedure_name_bytes_max + 1] = {};  // of the task that runs, else empty
+  // The procedure that the last process died in that died in a task; empty: none.
+  char died_in[procedure_name_bytes_max + 1] = {};
 };
 
 // The worker processes of one runtime.

@@ -43,6 +43,7 @@ class SeenWorker(TypedDict):
     """A worker process of some program. deaths: of its predecessors. attempt: 0 when it is idle.
 
     posted: tasks sent to it; done: those that are over; waiting: those behind the one that runs.
+    died_in: which procedure the last of its predecessors was in that died in one.
     """
 
     pid: int
@@ -52,6 +53,7 @@ class SeenWorker(TypedDict):
     waiting: int
     attempt: int
     procedure: str
+    died_in: str
 
 
 class SeenPool(TypedDict):

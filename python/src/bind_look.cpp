@@ -17,6 +17,7 @@ nb::dict facts_of(const seen_worker& worker) {
   d["waiting"] = worker.waiting;
   d["attempt"] = worker.attempt;
   d["procedure"] = python_text(worker.procedure);
+  d["died_in"] = python_text(worker.died_in);
   return d;
 }
 

@@ -24,11 +24,11 @@ class call_port;
 
 // The layout of a page; wire/page.py has the same numbers, and a test compares them.
 struct page {
-  static constexpr std::size_t head_bytes = 1024;
-  static constexpr std::size_t kept_bytes = 64;  // of the head: what a successor goes on with
-  static constexpr std::size_t signal_at = 64;   // 4 bytes: written by a signal handler
-  static constexpr std::size_t used_at = 72;     // 8 bytes: of the notes
-  static constexpr std::size_t call_at = 80;     // 8 bytes: the call that the worker is in, or 0
+  static constexpr std::size_t head_bytes = 2048;
+  static constexpr std::size_t kept_bytes = 512;  // of the head: what a successor goes on with
+  static constexpr std::size_t signal_at = 512;   // 4 bytes: written by a signal handler
+  static constexpr std::size_t used_at = 520;     // 8 bytes: of the notes
+  static constexpr std::size_t call_at = 528;     // 8 bytes: the call that the worker is in, or 0
   static constexpr std::size_t text_at = 64 << 10;
   static constexpr std::size_t bytes = 128 << 10;
   static_assert(head_bytes < text_at && text_at < bytes && used_at + 8 <= head_bytes);

@@ -69,7 +69,10 @@ TEST(Look, SeesTheTaskAndItsAttempts) {
   ASSERT_EQ(kill(before.pid, SIGKILL), 0);
   at = await_attempt(2);
   std::uint32_t deaths = 0;
-  for (const seen_worker& w : look_here().workers) deaths += w.deaths;
+  for (const seen_worker& w : look_here().workers) {
+    deaths += w.deaths;
+    EXPECT_STREQ(w.died_in, w.deaths != 0 ? before.procedure : "");
+  }
   EXPECT_EQ(deaths, 1u);
   EXPECT_NE(look_here().workers[at].pid, before.pid);
   __atomic_store_n(&set[0], 1, __ATOMIC_SEQ_CST);

@@ -18,6 +18,7 @@ from .. import _core
 from ..errors import Unavailable
 from ..records import SeenPool, SeenWorker
 from .common import ENVIRONMENT, check_timeout, print_json, reporting, stop, tables
+from .seen_calls import name_calls
 
 NONE = "no runtime is open on the machine `processes`"
 
@@ -30,13 +31,14 @@ def plain(text: str) -> Text:
 def cells(place: int, worker: SeenWorker) -> list[RenderableType]:
     """One line of a pool's table."""
     task = worker["procedure"]
-    numbers = (worker["deaths"], worker["waiting"], worker["posted"], worker["done"])
+    numbers = (worker["waiting"], worker["posted"], worker["done"], worker["deaths"])
     return [
         str(place),
         str(worker["pid"] or "none"),
         plain(task) if worker["attempt"] else "",
         str(worker["attempt"] or ""),
         *map(str, numbers),
+        plain(worker["died_in"]),
     ]
 
 
@@ -47,7 +49,17 @@ def show(pools: list[SeenPool]) -> RenderableType:
     shown = []
     for pool in pools:
         title = Text.assemble(plain(pool["program"]), f", process {pool['pid']}")
-        heads = ("worker", "pid", "task", "attempt", "deaths", "waiting", "posted", "done")
+        heads = (
+            "worker",
+            "pid",
+            "task",
+            "attempt",
+            "waiting",
+            "posted",
+            "done",
+            "deaths",
+            "died in",
+        )
         table = Table(*heads, title=title, title_justify="left")
         for place, worker in enumerate(pool["workers"]):
             table.add_row(*cells(place, worker))
@@ -55,14 +67,19 @@ def show(pools: list[SeenPool]) -> RenderableType:
     return Group(*shown)
 
 
+def look(pid: int) -> list[SeenPool]:
+    """What there is now, with the names of Python functions."""
+    return name_calls(_core.look_at_pools(pid))
+
+
 def watch(pid: int, interval: float, limit: Optional[float]) -> None:
     """Looks again and again, until the time is over or the process has no pool any more."""
     end = None if limit is None else time.monotonic() + limit
-    with Live(show(_core.look_at_pools(pid)), console=tables(), auto_refresh=False) as live:
+    with Live(show(look(pid)), console=tables(), auto_refresh=False) as live:
         while end is None or time.monotonic() < end:
             time.sleep(interval)
             try:
-                live.update(show(_core.look_at_pools(pid)), refresh=True)
+                live.update(show(look(pid)), refresh=True)
             except Unavailable:  # it was there: its program has closed it
                 live.console.print(f"the pool of process {pid} has ended", highlight=False)
                 return
@@ -87,7 +104,7 @@ def top(
     if not once:
         watch(pid or 0, interval, timeout)
         return
-    pools = _core.look_at_pools(pid or 0)
+    pools = look(pid or 0)
     if as_json:
         print_json({"pools": pools})
     elif pools:

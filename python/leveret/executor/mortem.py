@@ -7,10 +7,12 @@ earlier calls had left behind, and holds what faulthandler wrote.
 from __future__ import annotations
 
 import fcntl
+import itertools
 import mmap
 import os
 import re
 import signal
+import struct
 from typing import Any
 
 from .. import _core
@@ -33,11 +35,15 @@ _MODULES = re.compile(r"^Extension modules: .*\n?", re.MULTILINE)
 _CURRENT = re.compile(r"^Current thread 0x([0-9a-f]+)[^\n]*\n(  Garbage-collecting\n)?", re.M)
 
 
+_numbers = itertools.count(1)  # of this process's executors
+
+
 class Pages:
     """The pages of an executor's workers."""
 
     def __init__(self, workers: int) -> None:
         self.files: list[int] = []
+        number = next(_numbers)
         self.deaths: _core.Obituaries
         self.places: list[mmap.mmap] = []
         try:
@@ -47,6 +53,8 @@ class Pages:
                 os.ftruncate(self.files[-1], page.BYTES)
                 fcntl.fcntl(self.files[-1], _F_ADD_SEALS, _SEALS)
                 self.places.append(mmap.mmap(self.files[-1], page.BYTES))
+                mark = struct.pack("<Q", number << 16 | index)
+                self.places[-1][8 * page.POOL : 8 * page.POOL + 8] = mark
             self.deaths = _core.Obituaries(self.places)
         except BaseException:
             self.close()
@@ -132,6 +140,13 @@ class Mortem:
         made = [Death(*each) for each in found]
         self.blind += sum(each.is_blind for each in made)
         return made
+
+    def show_culprit(self, death: Death, call: str) -> None:
+        """For `leveret top`. With the pool's lock."""
+        if self.pages.places:
+            place = self.pages.places[death.worker]
+            text = f"{call}: {death.how_it_ended()}"
+            page.write_text(place, page.CULPRIT_AT, page.CULPRIT_BYTES, text)
 
     def close(self) -> None:
         self.deaths.close()

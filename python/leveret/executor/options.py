@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from ..errors import Overran, Poison, WorkerDied
 from ..nearest import names_options, nearest
+from ..wire.page import NAME_BYTES
 from ..worker.memory import Limited
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ class CallOptions:
         if self.timeout is None:
             return of_executor
         return 0 if self.timeout > 1e9 else int(self.timeout * 1e9)
+
+    def sent_name(self) -> bytes:
+        """The name, for those who look at workers from outside."""
+        return b"" if self.name is None else self.name[:NAME_BYTES].encode("utf-8", "replace")
 
     @property
     def kills(self) -> bool:

@@ -278,6 +278,7 @@ class Pool:
             victim = next(found, None)
             if victim is not None:
                 victim.deaths = (*victim.deaths, death)
+                self.mortem.show_culprit(death, victim.name())
             if victim is not None or death.how != 0:  # else it was told to end
                 dead.append((death, victim))
         return dead

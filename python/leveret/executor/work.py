@@ -10,6 +10,7 @@ from ..wire.functions import known_function
 from ..wire.pickling import CALL_BUFFERS_MAX, CHUNK, REQUEST, dump_arguments, dumps
 from .future import Future
 from .names import call_name
+from .options import DEFAULTS
 
 if TYPE_CHECKING:
     from .mortem import Death
@@ -60,8 +61,10 @@ class Work:
         else:
             plain, data, self.buffers = dump_arguments(args)
             flags |= plain
-        head = REQUEST.pack(flags, len(pickled), len(path), id(self), ns_max, seed)
-        self.request = head + pickled + path + data
+        name = b"" if self.asked is DEFAULTS else self.asked.sent_name()
+        sizes = (len(pickled), len(path), len(name))
+        head = REQUEST.pack(flags, *sizes, id(self), ns_max, seed)
+        self.request = head + pickled + path + name + data
 
     def size(self) -> int:
         return len(self.request) + sum(each.nbytes for each in self.buffers)

@@ -30,14 +30,15 @@ RESULT_BUFFERS_MAX = 4096
 BUFFER_BYTES_MIN = 4096  # smaller buffers are pickled: copying them costs less than a view
 PLAIN_ITEMS_MAX = 64  # to look through larger containers costs more than is gained
 
-# A request: flags, bytes of the function, bytes of the search path, the call's mark, after how many
-# nanoseconds it is killed (0: never), and what seeds it; then the function, if it is one that
-# workers keep, the path, if it has changed, and the rest, which is one of
+# A request: flags, bytes of the function, bytes of the search path, bytes of the call's name, its
+# mark, after how many nanoseconds it is killed (0: never), and what seeds it; then the function, if
+# it is one that workers keep, the path, if it has changed, the name, if it was given one, and the
+# rest, which is one of
 #   (args, kwargs)            of a function that workers keep
 #   (function, args, kwargs)  of another
 #   [args ...]                with CHUNK: for each call of the function, when these are atoms
 #   a chunk's parts           with CHUNK and APART: see chunks.py
-REQUEST = struct.Struct("<III4xQQQ")
+REQUEST = struct.Struct("<IIIIQQQ")
 CHUNK, APART = 1, 2
 SEEDED = 4  # random numbers are seeded for this call
 PLAIN = 8  # in the rest there is nothing of the host's own making

@@ -136,7 +136,9 @@ def _run_chunk(
             if carried is None:
                 results.add(_call_kept(pickled, args, {}))
             else:
-                results.add(functions.load(*_own(carried))[0](*args))
+                function = functions.load(*_own(carried))[0]
+                own_page.name_call(b"", function)
+                results.add(function(*args))
             if time.perf_counter_ns() >= end:
                 break
     except BaseException as error:
@@ -161,14 +163,19 @@ def _follow(path: bytes) -> None:
 
 
 def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview]) -> Any:
-    flags, length, path_length, _, _, seed = head
+    flags, length, path_length, name_length, _, _, seed = head
     if flags & SEEDED:
         seeding.seed_all(_Process.host.seed, "call", seed, is_given=True)
     at = REQUEST.size + length
     if path_length:
         _follow(bytes(request[at : at + path_length]))
-    data = request[at + path_length :]
-    pickled = request[REQUEST.size : at].tobytes()
+    at += path_length
+    data = request[at + name_length :]
+    pickled = request[REQUEST.size : REQUEST.size + length].tobytes()
+    if name_length:
+        own_page.name_call(b"", str(request[at : at + name_length], "utf-8", "replace"))
+    elif length and Own.named != pickled:
+        own_page.name_call(pickled, functions.keep(pickled).function)
     if flags & CHUNK:
         given = pickle.loads(data, buffers=buffers)
         carried, items = given if flags & APART else (None, given)
@@ -178,6 +185,8 @@ def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview])
     if length:
         return _call_kept(pickled, *given)
     function, args, kwargs = given
+    if not name_length:
+        own_page.name_call(b"", function)
     return function(*args, **kwargs)
 
 
@@ -228,8 +237,8 @@ def run(
         with contextlib.suppress(Exception):  # told when it is read again
             own_page.open_page(_meet(setup, setup_bytes)[1], _core.worker_index() or 0)
     head = REQUEST.unpack_from(request)
-    ns_max = head[4]
-    Own.words[CALL] = head[3]
+    ns_max = head[5]
+    Own.words[CALL] = head[4]
     if ns_max:
         own_page.rewind()
         _core.set_timer(max(1, ns_max - min(ns_max // 4, _OVERRUN_NS_MAX)))

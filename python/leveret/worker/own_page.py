@@ -6,11 +6,12 @@ import array
 import contextlib
 import faulthandler
 import fcntl
+import functools
 import mmap
 import os
 import sys
 import threading
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from .. import _core
 from ..wire import page
@@ -26,6 +27,7 @@ class Own:
     words: memoryview = memoryview(array.array("Q", [0] * page.WORDS))
     file = -1
     inode = 0  # of the file
+    named = b""  # by what the call's name was found that stands in the page
     left: ClassVar[
         dict[int, str]
     ] = {}  # threads that calls have left behind, and by which function
@@ -49,6 +51,7 @@ def open_page(setup: Setup, index: int) -> None:
     Own.words = memoryview(Own.place).cast("Q")[: page.HEAD_BYTES // 8]
     Own.words[page.LIVES] += 1
     Own.words[page.IS_OPEN] = 1
+    Own.words[page.PROCESS] = os.getpid()
     os.register_at_fork(after_in_child=_give_up)
 
 
@@ -77,6 +80,7 @@ def put_away() -> PutAway:
 
 def take_back(put: PutAway) -> None:
     Own.place, Own.words, Own.file, Own.inode = put
+    Own.named = b""
     watch()
     _write_threads()
 
@@ -95,6 +99,21 @@ def watch() -> None:
     _core.watch_signals(Own.file, Own.place, sys.version_info < (3, 14))
     faulthandler.enable(file=Own.file, all_threads=True)
     faulthandler.register(_core.overrun_signal(), file=Own.file, all_threads=True, chain=False)
+
+
+def name_call(key: bytes, function: Any) -> None:
+    """Writes what the function is called for those who look from outside.
+
+    key: what stands for the name; empty: nothing does.
+    """
+    Own.named = key
+    if Own.place is None:
+        return
+    while type(function) is functools.partial:
+        function = function.func
+    name = function if type(function) is str else getattr(function, "__qualname__", None)
+    name = name if type(name) is str else type(function).__qualname__
+    page.write_text(Own.place, page.NAME_AT, page.NAME_BYTES, name)
 
 
 def rewind() -> None:

@@ -141,9 +141,6 @@ class process_files {
   folder files_;
 };
 
-// A name of the book's fits, with its end.
-static_assert(sizeof(book_entry::name) <= sizeof(seen_worker::procedure));
-
 // A board that a newer or older Leveret made, or nobody, is passed over.
 bool is_known(const sign& s, const struct stat& about) noexcept {
   // Pairs with pool::show_pool(), as far as a copy of another process's memory can.
@@ -183,16 +180,16 @@ procedure_id sum_up(const lane<>& desk, std::uint32_t returned, seen_worker& wor
   return task.procedure;
 }
 
-void read_name(const file& board, procedure_id id, seen_worker& worker) noexcept {
-  if (worker.attempt == 0) return;
-  char* name = worker.procedure;
+template <std::size_t Size>
+void read_name(const file& board, procedure_id id, char (&name)[Size]) noexcept {
+  // A name of the book's fits, with its end.
+  static_assert(sizeof(book_entry::name) <= Size);
   const std::size_t entry =
       offsetof(common, procedures) + offsetof(book, entries) + std::size_t{id} * sizeof(book_entry);
-  const bool is_there =
-      id != 0 && id <= procedure_count_max &&
-      board.read_at(entry + offsetof(book_entry, name), name, sizeof worker.procedure);
-  if (!is_there || name[0] == 0) std::snprintf(name, sizeof worker.procedure, "?");
-  name[sizeof worker.procedure - 1] = 0;
+  const bool is_there = id != 0 && id <= procedure_count_max &&
+                        board.read_at(entry + offsetof(book_entry, name), name, Size);
+  if (!is_there || name[0] == 0) std::snprintf(name, Size, "?");
+  name[Size - 1] = 0;
   make_printable(name);
 }
 
@@ -226,7 +223,9 @@ void process_files::look(const char* name, std::vector<seen_pool>& pools) const 
     worker.deaths = seat.deaths.load(memory_order_relaxed);
     if (!look_at_lane(seat, desk.get())) return;  // the pool ends
     const procedure_id id = sum_up(*desk, seat.returned.load(memory_order_relaxed), worker);
-    read_name(board, id, worker);
+    if (worker.attempt != 0) read_name(board, id, worker.procedure);
+    const procedure_id died_in = seat.died_in.load(memory_order_relaxed);
+    if (died_in != 0) read_name(board, died_in, worker.died_in);
     pool.workers.push_back(worker);
   }
   pools.push_back(std::move(pool));

@@ -305,6 +305,17 @@ void pool::welcome(std::uint32_t worker) noexcept {
   give_order(worker, lane<>::order_work);
 }
 
+// Shows what the worker died in, if it was in a task. It may have written over its lane: who looks
+// checks the number.
+void pool::show_victim(std::uint32_t worker) noexcept {
+  const seat& s = seats_[worker];
+  const std::uint32_t claimed = s.desk->claimed.load(memory_order_relaxed);
+  const std::uint32_t after = claimed - (s.first - 1);
+  if (after == 0 || after > s.posted - (s.first - 1) || s.desk->has_end(claimed)) return;
+  shared_->shown.seats[worker].died_in.store(s.desk->record_of(claimed).procedure,
+                                             memory_order_relaxed);
+}
+
 void pool::bury(std::uint32_t worker, int how, const report* told) {
   seat& s = seats_[worker];
   if (!s.is_alive) return;
@@ -316,6 +327,7 @@ void pool::bury(std::uint32_t worker, int how, const report* told) {
   s.pid = 0;
   shared_->shown.seats[worker].pid.store(0, memory_order_relaxed);
   shared_->shown.seats[worker].deaths.fetch_add(1, memory_order_relaxed);
+  show_victim(worker);
   close_file(&s.pidfd);
   remote_death d;
   d.worker = worker;

@@ -97,6 +97,7 @@ class pool {
   bool open_files(std::uint32_t workers);
   void show_lane(std::uint32_t worker) noexcept;
   void show_pool() noexcept;
+  void show_victim(std::uint32_t worker) noexcept;
   bool start_zygote();
   bool spawn_zygote(int socket);
   // Of a shared pool, in place of the zygote's start and end.

@@ -24,11 +24,15 @@ struct seat_sign {
   atomic<std::uint32_t> returned{0};
   std::int32_t file = -1;  // the lane's, in the host
   std::uint64_t inode = 0;
+  // Written by the service, read by who looks: the procedure that the last process died in; 0: none
+  // yet. Publishes nothing.
+  atomic<procedure_id> died_in{0};
+  std::uint32_t unused = 0;
 };
 
 struct sign {
   static constexpr std::uint64_t open_pool = 0x6c65766572657431;
-  static constexpr std::uint32_t this_version = 1;
+  static constexpr std::uint32_t this_version = 2;
   // Written by the host, read by who looks: open_pool from the pool's opening to its end. Publishes
   // the rest.
   atomic<std::uint64_t> magic{0};
@@ -40,7 +44,7 @@ struct sign {
   seat_sign seats[workers_max];
 };
 // A looker of another build reads it: whoever moves something counts this_version up.
-static_assert(std::is_standard_layout_v<sign> && sizeof(seat_sign) == 24);
+static_assert(std::is_standard_layout_v<sign> && sizeof(seat_sign) == 32);
 static_assert(offsetof(sign, magic) == 0 && offsetof(sign, version) == 8 &&
               offsetof(sign, seats) == 32);
 
