@@ -27,6 +27,8 @@ void throughput(const settings&, report&);
 void efficiency(const settings&, report&);
 void saxpy(const settings&, report&);
 void fork_join(const settings&, report&);
+void irregular_tasks(const settings&, report&);
+void loop_step(const settings&, report&);
 void buffering(const settings&, report&);
 void idle(const settings&, report&);
 void get_compute_put(const settings&, report&);

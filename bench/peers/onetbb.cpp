@@ -1,6 +1,7 @@
 // oneTBB: one task_group, its default arena of one thread per core.
 #include "peers/peers.hpp"
 
+#include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_group.h>
 
 namespace bench {
@@ -28,10 +29,26 @@ std::uint64_t fib(unsigned n) {
   return first + second;
 }
 
+void loop(std::size_t count, void (*work)(std::uint64_t), std::uint64_t value) {
+  tbb::parallel_for(std::size_t{0}, count, [=](std::size_t) { work(value); });
+}
+
+struct group_fork {
+  template <auto body, class Node>
+  static void all(Node* nodes, std::size_t count) {
+    tbb::task_group group;
+    for (std::size_t i = 0; i + 1 < count; ++i) group.run([node = nodes + i] { body(*node); });
+    body(nodes[count - 1]);
+    group.wait();
+  }
+};
+
+constexpr irregular_programs programs = irregular_of<group_fork>();
+
 }  // namespace
 
 const peer* onetbb_peer() {
-  static constexpr peer table{"oneTBB", stream, null_stream, fib};
+  static constexpr peer table{"oneTBB", stream, null_stream, fib, loop, &programs};
   return &table;
 }
 

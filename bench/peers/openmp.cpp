@@ -40,10 +40,53 @@ std::uint64_t fib(unsigned n) {
   return value;
 }
 
+void loop(std::size_t count, void (*work)(std::uint64_t), std::uint64_t value) {
+#pragma omp parallel for schedule(static)
+  for (std::size_t i = 0; i < count; ++i) work(value);
+}
+
+struct task_fork {
+  template <auto body, class Node>
+  static void all(Node* nodes, std::size_t count) {
+    for (std::size_t i = 0; i + 1 < count; ++i) {
+      Node* const node = nodes + i;
+#pragma omp task firstprivate(node)
+      body(*node);
+    }
+    body(nodes[count - 1]);
+#pragma omp taskwait
+  }
+};
+
+// A program is run by the single thread of a parallel region; the others take its tasks.
+std::uint64_t queens(unsigned size) {
+  std::uint64_t solutions = 0;
+#pragma omp parallel
+#pragma omp single
+  solutions = irregular<task_fork>::queens(size);
+  return solutions;
+}
+
+void sort(std::uint64_t* data, std::size_t count) {
+#pragma omp parallel
+#pragma omp single
+  irregular<task_fork>::sort(data, count);
+}
+
+std::uint64_t tree(unsigned branches, std::uint64_t seed) {
+  std::uint64_t nodes = 0;
+#pragma omp parallel
+#pragma omp single
+  nodes = irregular<task_fork>::tree(branches, seed);
+  return nodes;
+}
+
+constexpr irregular_programs programs{queens, sort, tree};
+
 }  // namespace
 
 const peer* openmp_peer() {
-  static constexpr peer table{"OpenMP", stream, null_stream, fib};
+  static constexpr peer table{"OpenMP", stream, null_stream, fib, loop, &programs};
   return &table;
 }
 

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "peers/irregular.hpp"
+
 namespace bench {
 
 struct peer {
@@ -23,6 +25,13 @@ struct peer {
   // fib(n) with one task per call of n >= 2: spawn fib(n - 1), compute fib(n - 2) in place, wait.
   // Null where tasks cannot wait for tasks.
   std::uint64_t (*fib)(unsigned n);
+
+  // A loop of `count` calls of work(value), one piece for each, and a wait; null where there is
+  // none.
+  void (*loop)(std::size_t count, void (*work)(std::uint64_t), std::uint64_t value);
+
+  // Null where tasks cannot wait for tasks.
+  const irregular_programs* programs;
 };
 
 [[gnu::weak]] const peer* onetbb_peer();

@@ -77,7 +77,7 @@ void null_stream(std::size_t count) {
 }  // namespace
 
 const peer* starpu_peer() {
-  static constexpr peer table{"StarPU", stream, null_stream, nullptr};
+  static constexpr peer table{"StarPU", stream, null_stream, nullptr, nullptr, nullptr};
   return &table;
 }
 
