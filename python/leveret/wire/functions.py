@@ -90,6 +90,8 @@ class Watch:
             return all(map(self.takes, value))
         if kind is types.ModuleType:
             return self.takes_module(value)
+        if kind.__module__ == "numpy" and kind.__name__ == "ufunc":  # before 2.2 it knows no module
+            return getattr(sys.modules["numpy"], value.__name__, None) is value
         return goes_by_name(value)
 
     def takes_module(self, module: Any) -> bool:

@@ -21,7 +21,7 @@ from typing import Any, Callable, ClassVar
 import cloudpickle
 
 from .. import _core
-from . import arrays, by_value, sharing, spaces
+from . import arrays, by_value, sharing, spaces, tensors
 from .arrays import lent as lent
 
 ATOMS = frozenset({int, float, bool, complex, str, bytes, type(None)})  # pickle needs no help
@@ -94,6 +94,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             return by_value.reduce_function(self, value, self.is_reply)
         if isinstance(value, type):
             return by_value.reduce_class(value, self.is_reply)
+        if tensors.is_tensor(kind):
+            return tensors.reduce_tensor(value)
         if by_value.goes_by_value(kind, self.is_reply):
             return by_value.reduce_other(value, kind, self.is_reply)
         numpy = sys.modules.get("numpy")

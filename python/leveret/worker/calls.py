@@ -7,7 +7,6 @@ import contextlib
 import pickle
 import sys
 import time
-import traceback
 import warnings
 from typing import Any
 
@@ -36,14 +35,13 @@ from .functions import functions
 from .hosts import Host, hosts, turn_to
 from .large_replies import make_file
 from .own_page import Own
+from .tracebacks import describe
 
 # The kill comes when the time is over. What is written of the call is written before, by so much
 # that a busy machine finds time for it.
 _OVERRUN_NS_MAX = 250_000_000
 
 preload_failures: list[str] = []  # of the program that this process was forked from
-
-_HERE = __name__.rpartition(".")[0]  # the package
 
 
 class _Process:
@@ -96,17 +94,6 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
     finally:
         given.mark(False)
     host.is_set_up = True
-
-
-def describe(error: BaseException) -> str:
-    """The traceback as text, without the frames of this package."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith(_HERE):
-        trace = trace.tb_next
-    try:
-        return "".join(traceback.format_exception(type(error), error, trace))
-    except BaseException as other:  # a __str__ may raise what it likes
-        return f"{type(error).__qualname__} (its traceback cannot be written: {other!r})\n"
 
 
 def _call_kept(pickled: bytes, args: Any, kwargs: Any) -> Any:

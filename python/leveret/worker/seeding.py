@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.abc
+import importlib.util
 import struct
 import sys
+import types
+from importlib.machinery import ModuleSpec
+from typing import Any, Callable
 
 _NUMPY_WORDS = struct.Struct("<16I")
+
+
+def _seed_numpy(digest: bytes) -> None:
+    # Not by its name in numpy: while it is imported it is not there.
+    sys.modules["numpy.random"].seed(_NUMPY_WORDS.unpack(digest))
+
+
+def _seed_torch(digest: bytes) -> None:
+    torch = sys.modules["torch"]
+    if hasattr(torch, "manual_seed"):
+        torch.manual_seed(int.from_bytes(digest[:8], "little") >> 1)
+
+
+_SEEDERS: dict[str, Callable[[bytes], None]] = {"numpy.random": _seed_numpy, "torch": _seed_torch}
 
 
 def seed_all(*origin: object, is_given: bool) -> None:
     """Seeds the global generators by what `origin` names.
 
-    is_given: by a seed of the user's: then also a generator that was not imported yet. Others seed
+    is_given: by a seed of the user's: then also a generator that is imported later. Others seed
     themselves when they are imported.
     """
     digest = hashlib.sha512(repr(origin).encode()).digest()
@@ -20,10 +39,55 @@ def seed_all(*origin: object, is_given: bool) -> None:
         import random
 
         random.seed(int.from_bytes(digest, "little"))
-    if "numpy.random" in sys.modules or (is_given and "numpy" in sys.modules):
-        import numpy.random
+    for name, seed in _SEEDERS.items():
+        if name in sys.modules:
+            seed(digest)
+    if is_given:
+        _watcher.digest = digest
+        if _watcher not in sys.meta_path:
+            sys.meta_path.insert(0, _watcher)
 
-        numpy.random.seed(_NUMPY_WORDS.unpack(digest))
-    torch = sys.modules.get("torch")
-    if torch is not None and hasattr(torch, "manual_seed"):
-        torch.manual_seed(int.from_bytes(digest[:8], "little") >> 1)
+
+class _Watcher(importlib.abc.MetaPathFinder):
+    """Seeds generators of modules that are imported after all."""
+
+    digest = b""
+    name = ""  # of the module that is looked for
+
+    def find_spec(
+        self, name: str, path: Any = None, target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name not in _SEEDERS or self.name:
+            return None
+        self.name = name
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self.name = ""
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+class _Loader(importlib.abc.Loader):
+    """A module's loader; what is loaded is seeded."""
+
+    def __init__(self, loader: Any) -> None:
+        self._own = loader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    def create_module(self, spec: ModuleSpec) -> Any:
+        return self._own.create_module(spec)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        spec = module.__spec__
+        module.__loader__ = self._own
+        if spec is not None:
+            spec.loader = self._own
+        self._own.exec_module(module)
+        _SEEDERS[module.__name__](_watcher.digest)
+
+
+_watcher = _Watcher()
