@@ -44,17 +44,17 @@ double yield_cycles(world& w) {
   return static_cast<double>(took);
 }
 
-// dmabench: one transfer of 128 bytes at a time.
-double latency(world& w, unsigned spes) {
+// dmabench: one transfer at a time.
+double latency(world& w, unsigned spes, std::uint32_t bytes = 128) {
   cell::machine m(w.file("cell-qs20"));
   const auto there = m.memory<char>(1 << 20);
   std::int64_t took = 0;
   for (unsigned i = 0; i < spes; ++i)
     m.spe_program(i, [&, i](cell::spe& s) {
-      const auto b = s.allocate<char>(128);
+      const auto b = s.allocate<char>(bytes);
       const cycles begin = s.now_cycles();
       for (int k = 0; k < 100; ++k) {
-        s.get(b, there.at(128 * i), 0);
+        s.get(b, there.at(std::size_t{bytes < 128 ? 128 : bytes} * i), 0);
         s.wait_all(1);
       }
       if (i == 0) took = (s.now_cycles() - begin).count / 100;
@@ -237,7 +237,60 @@ std::vector<line_of_points> aes_by_block_size(world& w) {
   return lines;
 }
 
+std::vector<line_of_points> latencies_by_size(world& w) {
+  std::vector<line_of_points> lines;
+  for (const unsigned spes : {1u, 8u, 16u}) {
+    lines.push_back({std::to_string(spes) + (spes == 1 ? " SPE" : " SPEs"), {}});
+    for (std::uint32_t bytes = 8; bytes <= 16384; bytes *= 2)
+      lines.back().points.push_back({double(bytes), latency(w, spes, bytes)});
+  }
+  return lines;
+}
+
+std::vector<line_of_points> read_gains_by_size(world& w) {
+  std::vector<line_of_points> lines;
+  for (const unsigned threads : {1u, 2u, 3u, 4u, 8u, 15u}) {
+    lines.push_back({std::to_string(threads) + (threads == 1 ? " thread" : " threads"), {}});
+    for (const std::uint32_t bytes : block_sizes)
+      lines.back().points.push_back({double(bytes), read_gain(w, threads, bytes)});
+  }
+  return lines;
+}
+
+constexpr std::array works{0u, 4u, 16u, 64u};
+
+// One line for each amount of work.
+template <class Ratio>
+std::vector<line_of_points> by_size_and_work(const Ratio& ratio) {
+  std::vector<line_of_points> lines;
+  for (const unsigned work : works) {
+    lines.push_back({std::to_string(work) + " cycles for each byte", {}});
+    for (const std::uint32_t bytes : block_sizes)
+      lines.back().points.push_back({double(bytes), ratio(bytes, work)});
+  }
+  return lines;
+}
+std::vector<line_of_points> two_buffers_over_one(world& w) {
+  return by_size_and_work([&](std::uint32_t bytes, unsigned work) {
+    return rate(w, buffering::twofold, 1, bytes, work, true) /
+           rate(w, buffering::single, 1, bytes, work, true);
+  });
+}
+std::vector<line_of_points> threads_over_two_buffers(world& w) {
+  return by_size_and_work([&](std::uint32_t bytes, unsigned work) {
+    return update_gain(w, buffering::twofold, bytes, work);
+  });
+}
+
 constexpr std::array figures{
+    figure{"cellmt", "S1 figure 2", "a transfer, one at a time", "bytes", "cycles",
+           latencies_by_size},
+    figure{"cellmt", "S1 figure 4", "threads over two buffers, read only, sixteen SPEs",
+           "bytes of a block", "times as fast", read_gains_by_size},
+    figure{"cellmt", "S1 figure 8", "two buffers over one, read and written, sixteen SPEs",
+           "bytes of a block", "times as fast", two_buffers_over_one},
+    figure{"cellmt", "S1 figure 9", "15 threads over two buffers, read and written, sixteen SPEs",
+           "bytes of a block", "times as fast", threads_over_two_buffers},
     figure{"cellmt", "S1 figure 3", "blocks that are read, sixteen SPEs", "bytes of a block",
            "GB/s", reads_by_block_size},
     figure{"cellmt", "S1 figures 5 to 7", "blocks that are read and written, sixteen SPEs",

@@ -100,7 +100,20 @@ std::vector<line_of_points> speed_ups(world& w) {
   return lines;
 }
 
+std::vector<line_of_points> speed_ups_by_length(world& w) {
+  std::vector<line_of_points> lines{{"6 SPEs, PS3", {}}, {"16 SPEs, QS21", {}}};
+  for (const double us : {10.0, 20.0, 50.0, 100.0, 200.0, 500.0}) {
+    gcell_jobs six{"cell-ps3", 6};
+    six.delay_us = us;
+    lines[0].points.push_back({us, 6 * efficiency(w, six)});
+    lines[1].points.push_back({us, 16 * of_qs21(w, 16, us)});
+  }
+  return lines;
+}
+
 constexpr std::array figures{
+    figure{"gcell", "S4 figure 2 by length", "speed-up by the length of a job", "us", "speed-up",
+           speed_ups_by_length},
     figure{"gcell", "S4 figure 2", "speed-up by the length of a job, QS21", "SPEs", "speed-up",
            speed_ups},
 };

@@ -128,14 +128,28 @@ void serve_all(cell::ppe& p, state& st, unsigned me) {
   }
 }
 
+// One process, six SPEs: each task is handled once, sent to all of them, and over when all are.
+void split_each(cell::ppe& p, state& st) {
+  for (std::uint32_t task = 1; task <= st.what.tasks + 1; ++task) {
+    p.compute(st.w.time_of("sled.handle"));
+    const bool is_over = task > st.what.tasks;
+    for (unsigned spe = 0; spe < processes; ++spe) send(p, st, spe, is_over ? stop : task);
+    for (unsigned spe = 0; spe < processes && !is_over; ++spe)
+      for (auto found = p.load<std::uint32_t>(st.ends[spe].ea); found != task;)
+        found = p.spin(st.ends[spe].ea, found);
+  }
+}
+
 }  // namespace
 
 double idle_us(world& w, const offloads& what) {
   cell::machine m(w.file("cell-ps3"));
   state st{w, what, m};
   for (auto& e : st.ends) e = m.memory<std::uint32_t>(32);
+  if (what.how == waiting::one_of_six) m.ppe_program([&](cell::ppe& p) { split_each(p, st); });
   for (unsigned i = 0; i < processes; ++i) {
     m.spe_program(i, [&](cell::spe& s) { serve(s, st); });
+    if (what.how == waiting::one_of_six) continue;
     m.ppe_program(
         [&, i](cell::ppe& p) {
           what.how == waiting::work_stealing ? serve_all(p, st, i) : own_one(p, st, i);

@@ -14,6 +14,7 @@ enum class waiting {
   sled_in_kernel,  // the same from inside the kernel, which is entered for each wait
   work_stealing,   // whoever runs serves any SPE that is ready
   interrupt,       // blocks on the interrupt mailbox
+  one_of_six,      // one process, whose every task is split over all SPEs
 };
 
 struct offloads {

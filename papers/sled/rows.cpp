@@ -91,14 +91,17 @@ double of_300(world&) {
 }
 
 // Speed of six processes that yield over six that look until their quantum ends.
-double yield_over_busy(world& w) {
-  constexpr double us = 100;
+double yield_over_busy(world& w, double us) {
   const auto rate = [&](waiting how) {
     offloads o{how, us};
     o.tasks = 600;
     return us + idle_us(w, o);
   };
   return rate(waiting::busy) / rate(waiting::yield);
+}
+
+double yield_over_busy(world& w) {
+  return yield_over_busy(w, 100);
 }
 
 double spread_of_passes(world& w) {
@@ -142,6 +145,34 @@ double raxml_by_sled(world& w) {
   return gain_over_yield(w, waiting::sled, of_raxml);
 }
 
+// The most of those lengths, each alone.
+template <std::size_t Count>
+double most_over_yield(world& w, waiting how, const std::array<double, Count>& lengths) {
+  double most = -100;
+  for (const double us : lengths) most = std::max(most, gain_over_yield(w, how, std::array{us}));
+  return most;
+}
+
+double pbpi_by_stealing_at_most(world& w) {
+  return most_over_yield(w, waiting::work_stealing, of_pbpi);
+}
+double pbpi_by_sled_at_most(world& w) {
+  return most_over_yield(w, waiting::sled, of_pbpi);
+}
+double raxml_by_sled_at_most(world& w) {
+  return most_over_yield(w, waiting::sled, of_raxml);
+}
+
+// Six processes with an SPE each over one that splits its tasks among six.
+double six_over_one(world& w, double us) {
+  const double six = (us + idle_us(w, {waiting::yield, us})) / 6;
+  const double part = us / 6;
+  return (part + idle_us(w, {waiting::one_of_six, part})) / six;
+}
+double six_over_one(world& w) {
+  return six_over_one(w, 100);
+}
+
 double idle_saved(world& w) {
   double with = 0;
   double without = 0;
@@ -167,9 +198,13 @@ constexpr std::array rows{
     row{"T6.9 30us", of_30},
     row{"T6.9 300us", of_300},
     row{"T6.10", yield_over_busy},
+    row{"T6.11", six_over_one},
     row{"T6.12 PBPI stealing", pbpi_by_stealing},
+    row{"T6.12 PBPI stealing most", pbpi_by_stealing_at_most},
     row{"T6.12 PBPI SLED", pbpi_by_sled},
+    row{"T6.12 PBPI SLED most", pbpi_by_sled_at_most},
     row{"T6.12 RAxML SLED", raxml_by_sled},
+    row{"T6.12 RAxML SLED most", raxml_by_sled_at_most},
     row{"T6.13", idle_saved},
     row{"T6.14", spread_of_passes},
 };
@@ -199,7 +234,65 @@ std::vector<line_of_points> idle_by_passes(world& w) {
   return lines;
 }
 
+constexpr std::array lengths_of_figures{10.0, 20.0, 30.0, 60.0, 100.0, 200.0, 300.0};
+
+std::vector<line_of_points> gains_by_length(world& w) {
+  std::vector<line_of_points> lines{{"YNR over busy waiting", {}}};
+  for (const double us : lengths_of_figures)
+    lines[0].points.push_back({us, yield_over_busy(w, us)});
+  return lines;
+}
+
+std::vector<line_of_points> six_over_one_by_length(world& w) {
+  std::vector<line_of_points> lines{{"six processes over one", {}}};
+  for (const double us : lengths_of_figures) lines[0].points.push_back({us, six_over_one(w, us)});
+  return lines;
+}
+
+// Of the mean idle times, as the paper's.
+std::vector<line_of_points> expected_utilization(world& w) {
+  std::vector<line_of_points> lines;
+  const std::array<std::pair<const char*, waiting>, 4> ways{
+      {{"work stealing", waiting::work_stealing},
+       {"SLED", waiting::sled},
+       {"YNR", waiting::yield},
+       {"interrupt mailbox", waiting::interrupt}}};
+  for (const auto& [name, how] : ways) {
+    lines.push_back({name, {}});
+    const double idle = idle_of(w, how);
+    for (const double us : lengths_of_figures)
+      lines.back().points.push_back({us, 100 * us / (us + idle)});
+  }
+  return lines;
+}
+
+// Time over the shortest of all passes, for each length of a task.
+std::vector<line_of_points> kernel_by_passes(world& w) {
+  constexpr std::array passes{10u, 25u, 50u, 100u, 200u, 400u};
+  std::vector<line_of_points> lines;
+  for (const double us : {15.0, 30.0, 100.0, 300.0}) {
+    lines.push_back({std::to_string(static_cast<int>(us)) + " us", {}});
+    double least = 1e9;
+    for (const unsigned count : passes) {
+      offloads o{waiting::sled_in_kernel, us};
+      o.passes = count;
+      lines.back().points.push_back({double(count), us + idle_us(w, o)});
+      least = std::min(least, lines.back().points.back().y);
+    }
+    for (point& p : lines.back().points) p.y /= least;
+  }
+  return lines;
+}
+
 constexpr std::array figures{
+    figure{"sled", "S3 figure 2", "six processes that yield over six that look", "us of a task",
+           "times as fast", gains_by_length},
+    figure{"sled", "S3 figure 3", "six processes with an SPE each over one with six",
+           "us of a task", "times as fast", six_over_one_by_length},
+    figure{"sled", "S3 figure 8", "expected utilization, from mean idle times", "us of a task", "%",
+           expected_utilization},
+    figure{"sled", "S3 figure 9", "SLED, polling in the kernel: time over the shortest", "passes",
+           "times as long", kernel_by_passes},
     figure{"sled", "S3 figure 7", "idle time of an SPE for each task", "us of a task", "us",
            idle_by_length},
     figure{"sled", "S3 figure 10", "idle time with SLED, tasks of 100 us", "passes", "us",

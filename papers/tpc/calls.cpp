@@ -92,12 +92,15 @@ struct worker {
     transfer(task, true, step.bytes_in);
   }
 
-  void finish(std::uint32_t task) {
+  // Its results begin their way back.
+  void execute(std::uint32_t task) {
     const tpc_step& step = step_of(task);
     s.compute(cycles(step.work));
-    const unsigned tag = slot_of(task);
     transfer(task, false, step.bytes_out);
-    if (step.bytes_out > 0) s.wait_all(1u << tag);
+  }
+
+  // They are there: the PPE may know, and the slot is free.
+  void complete(std::uint32_t task) {
     const std::uint32_t at = slot_of(task) * words_of_line;
     end[at] = task;
     if (c.what.ends_by_dma)
@@ -107,25 +110,31 @@ struct worker {
   }
 
   // A look that finds nothing is time spent waiting.
-  bool is_there(std::uint32_t task) {
-    if (step_of(task).bytes_in == 0) return true;
+  bool has_ended(std::uint32_t task, std::uint32_t bytes) {
+    if (bytes == 0) return true;
     const virtual_time begin = s.now();
     if (s.tags_done(1u << slot_of(task)) != 0) return true;
     c.waited += s.now() - begin;
     return false;
   }
 
+  // The paper's states: a task is active, fetched (until its arguments are there), executed (until
+  // its results are), complete. While some are on their way, others get theirs, or run.
   void run(std::uint32_t count) {
     std::uint32_t fetched = 0;
-    std::uint32_t finished = 0;
-    while (finished < count) {
-      if (fetched < count && fetched - finished < c.what.queue && is_active(fetched + 1)) {
+    std::uint32_t executed = 0;
+    std::uint32_t completed = 0;
+    while (completed < count) {
+      const std::uint32_t next = executed + 1;
+      if (completed < executed && has_ended(completed + 1, step_of(completed + 1).bytes_out)) {
+        complete(++completed);
+      } else if (fetched < count && fetched - completed < c.what.queue && is_active(fetched + 1)) {
         fetch(++fetched);
-      } else if (fetched == finished) {
+      } else if (executed < fetched && has_ended(next, step_of(next).bytes_in)) {
+        execute(++executed);
+      } else if (fetched == completed) {
         const line f = flag(fetched + 1);
         s.spin(f, f[0], look);
-      } else if (is_there(finished + 1)) {
-        finish(++finished);
       }
     }
     s.wait_all(1u << 31);

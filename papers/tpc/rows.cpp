@@ -99,22 +99,22 @@ double one_kib(world& w) {
 }
 
 // A transpose: each block of the matrix is got and put, no work.
+double transpose_rate(world& w, unsigned spes) {
+  cell::machine m(w.file("cell-ps3"));
+  const auto there = m.memory<char>(1 << 20);
+  for (unsigned i = 0; i < spes; ++i)
+    m.spe_program(i, [&](cell::spe& s) {
+      const cell::local<char> b[] = {s.allocate<char>(16384), s.allocate<char>(16384)};
+      for (unsigned k = 0; k < 60; ++k) {
+        s.get(b[k % 2], there.at(16384 * (k % 60)), k % 2, cell::order::barrier);
+        s.put(b[k % 2], there.at(16384 * (k % 60)), k % 2, cell::order::fence);
+      }
+      s.wait_all(3);
+    });
+  return spes / lev::seconds_of(w.run(m).time);
+}
 double transpose_gain(world& w) {
-  const auto rate = [&](unsigned spes) {
-    cell::machine m(w.file("cell-ps3"));
-    const auto there = m.memory<char>(1 << 20);
-    for (unsigned i = 0; i < spes; ++i)
-      m.spe_program(i, [&](cell::spe& s) {
-        const cell::local<char> b[] = {s.allocate<char>(16384), s.allocate<char>(16384)};
-        for (unsigned k = 0; k < 60; ++k) {
-          s.get(b[k % 2], there.at(16384 * (k % 60)), k % 2, cell::order::barrier);
-          s.put(b[k % 2], there.at(16384 * (k % 60)), k % 2, cell::order::fence);
-        }
-        s.wait_all(3);
-      });
-    return spes / lev::seconds_of(w.run(m).time);
-  };
-  return rate(6) / rate(1);
+  return transpose_rate(w, 6) / transpose_rate(w, 1);
 }
 
 // LU of a 4096 x 4096 matrix by blocks, eight of its outer steps: perimeter, then inner. As long as
@@ -147,17 +147,17 @@ double lu_of_64(world& w) {
 }
 
 // SAXPY of blocks of 4 KB: the fewest SPEs that do nine tenths of what six do.
+double saxpy_rate(world& w, unsigned spes) {
+  tpc_calls c;
+  c.spes = spes;
+  c.queue = 4;
+  c.steps = {{400, 2, 8192, 4096, static_cast<std::int64_t>(1024 * w.number("tpc.saxpy"))}};
+  return run_tpc(w, c).bytes_per_second;
+}
 double saxpy_spes(world& w) {
-  const auto rate = [&](unsigned spes) {
-    tpc_calls c;
-    c.spes = spes;
-    c.queue = 4;
-    c.steps = {{400, 2, 8192, 4096, static_cast<std::int64_t>(1024 * w.number("tpc.saxpy"))}};
-    return run_tpc(w, c).bytes_per_second;
-  };
-  const double all = rate(6);
+  const double all = saxpy_rate(w, 6);
   for (unsigned spes = 1; spes < 6; ++spes)
-    if (rate(spes) >= reached * all) return spes;
+    if (saxpy_rate(w, spes) >= reached * all) return spes;
   return 6;
 }
 
@@ -177,11 +177,14 @@ tpc_outcome fft(world& w, unsigned spes, const std::vector<tpc_step>& steps) {
   return run_tpc(w, c);
 }
 
-double fft_of_64k(world& w) {
+double seconds_of_64k(world& w, unsigned spes) {
   constexpr unsigned rows = 256;
   const tpc_step turn{rows * rows / 1024, 2, 8192, 8192, 0};
   const std::vector<tpc_step> steps{turn, transforms(w, rows), turn, transforms(w, rows), turn};
-  return fft(w, 1, steps).seconds / fft(w, 6, steps).seconds;
+  return fft(w, spes, steps).seconds;
+}
+double fft_of_64k(world& w) {
+  return seconds_of_64k(w, 1) / seconds_of_64k(w, 6);
 }
 
 // Table 1: 8.8 % of one SPE's time are transposes, which gain 1.93, the rest 5.98.
@@ -305,7 +308,66 @@ std::vector<line_of_points> lu_by_spes(world& w) {
   return lines;
 }
 
+std::vector<line_of_points> ways_by_arguments(world& w) {
+  std::vector<line_of_points> lines;
+  for (const bool starts_by_dma : {false, true})
+    for (const bool ends_by_dma : {false, true}) {
+      lines.push_back({std::string(starts_by_dma ? "DMA" : "MMIO") +
+                           (ends_by_dma ? ", plain DMA" : ", atomic DMA"),
+                       {}});
+      for (unsigned k = 0; k <= 8; ++k)
+        lines.back().points.push_back({double(k), null_task(w, k, starts_by_dma, ends_by_dma)});
+    }
+  return lines;
+}
+
+// The costs that the row T5.4 adds up, and what the run of all takes.
+std::vector<line_of_points> parts_by_arguments(world& w) {
+  std::vector<line_of_points> lines{{"PPE", {}}, {"SPE, list", {}}, {"SPE, rest", {}}, {"all", {}}};
+  const double store = w.constant(w.file("cell-ps3"), "ppe.mmio_store");
+  for (unsigned k = 0; k <= 8; ++k) {
+    const double list =
+        k == 0 ? 0 : w.number("tpc.list_first") + (k - 1) * w.number("tpc.list_more");
+    const std::array parts{w.number("tpc.initiate") + k * store, list, w.number("tpc.serve"),
+                           null_task(w, k, false, false)};
+    for (std::size_t i = 0; i < parts.size(); ++i) lines[i].points.push_back({double(k), parts[i]});
+  }
+  return lines;
+}
+
+std::vector<line_of_points> fft_by_spes(world& w) {
+  std::vector<line_of_points> lines{{"transforms", {}}, {"transposes", {}}};
+  const std::vector<tpc_step> steps{transforms(w, 2048)};
+  for (unsigned spes = 1; spes <= 6; ++spes) {
+    lines[0].points.push_back(
+        {double(spes), fft(w, 1, steps).seconds / fft(w, spes, steps).seconds});
+    lines[1].points.push_back({double(spes), transpose_rate(w, spes) / transpose_rate(w, 1)});
+  }
+  return lines;
+}
+
+std::vector<line_of_points> fft_of_64k_by_spes(world& w) {
+  std::vector<line_of_points> lines{{"64K elements", {}}};
+  for (unsigned spes = 1; spes <= 6; ++spes)
+    lines[0].points.push_back({double(spes), seconds_of_64k(w, spes) * 1e3});
+  return lines;
+}
+
+std::vector<line_of_points> saxpy_by_spes(world& w) {
+  std::vector<line_of_points> lines{{"SAXPY", {}}};
+  for (unsigned spes = 1; spes <= 6; ++spes)
+    lines[0].points.push_back({double(spes), saxpy_rate(w, spes) * 1e-9});
+  return lines;
+}
+
 constexpr std::array figures{
+    figure{"tpc", "S2 figure 1b", "a null task, by its start and its end", "arguments", "cycles",
+           ways_by_arguments},
+    figure{"tpc", "S2 figure 1c", "parts of a null task by MMIO and atomic DMA", "arguments",
+           "cycles", parts_by_arguments},
+    figure{"tpc", "S2 figure 3 FFT", "FFT", "SPEs", "ms", fft_of_64k_by_spes},
+    figure{"tpc", "S2 figure 5", "SAXPY in blocks of 4 KB", "SPEs", "GB/s", saxpy_by_spes},
+    figure{"tpc", "S2 table 1", "parts of an FFT of 4M", "SPEs", "speed-up", fft_by_spes},
     figure{"tpc", "S2 figure 2 data", "throughput of tasks with one argument, four slots", "SPEs",
            "GB/s", rates_by_spes},
     figure{"tpc", "S2 figure 2 null", "time of a null task", "SPEs", "cycles", null_tasks_by_spes},

@@ -22,7 +22,7 @@ APPLICATIONS = {
     "mandelbrot": ("jack_rabbit", "T3"),
 }
 # Of all constants, when they were frozen. docs/papers/constants.md lists the changes since.
-FROZEN = "110e863e3754fd7f"
+FROZEN = "18d9439251c39268"
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,8 @@ def test_reports_are_written(tmp_path: Path) -> None:
     assert "results.png" in page and "T5.10" in page and 'class="out"' in page
     assert (tmp_path / "out" / "results.png").stat().st_size > 1000
     figures = json.loads((tmp_path / "out" / "figures.json").read_text())
-    assert set(figures) == {"S2 figure 2 data", "S2 figure 2 null", "S2 figure 3"}
+    numbers = ("1b", "1c", "2 data", "2 null", "3", "3 FFT", "5")
+    assert set(figures) == {"S2 table 1", *(f"S2 figure {each}" for each in numbers)}
     for name in figures:
         picture = name.replace(" ", "-") + ".png"
         assert (tmp_path / "out" / picture).stat().st_size > 1000 and picture in page

@@ -1,7 +1,8 @@
 // event_heap: what is to happen, earliest first; of equal times the one with the lowest order.
 //
 // A heap with four children to a node: half as deep as one with two, and the children of a node
-// lie in two cache lines.
+// lie in two cache lines. What happens mostly posts something else: pop() leaves a hole at the top,
+// which the next push() fills.
 #ifndef LEVERET_VIRTUAL_EVENT_HEAP_HPP
 #define LEVERET_VIRTUAL_EVENT_HEAP_HPP
 
@@ -29,18 +30,34 @@ struct event {
   target* to;
   std::uint64_t note;
 
+  // Without a branch, which nobody could foretell. Times are not negative.
   bool before(const event& other) const {
-    return at_fs != other.at_fs ? at_fs < other.at_fs : order < other.order;
+    __extension__ using key = unsigned __int128;
+    const key mine = key{static_cast<std::uint64_t>(at_fs)} << 64 | order;
+    const key others = key{static_cast<std::uint64_t>(other.at_fs)} << 64 | other.order;
+    return mine < others;
   }
 };
 
 class event_heap {
  public:
-  bool is_empty() const { return events_.empty(); }
-  std::size_t size() const { return events_.size(); }
-  const event& top() const { return events_.front(); }
+  bool is_empty() const { return size() == 0; }
+  std::size_t size() const { return events_.size() - (has_hole_ ? 1 : 0); }
+  // The time of the earliest. Precondition of this and of pop(): not empty.
+  std::int64_t first_at_fs() const {
+    if (!has_hole_) return events_.front().at_fs;
+    std::int64_t first = events_[1].at_fs;
+    const std::size_t end = events_.size() < 5 ? events_.size() : 5;
+    for (std::size_t child = 2; child < end; ++child)
+      first = events_[child].at_fs < first ? events_[child].at_fs : first;
+    return first;
+  }
 
   void push(const event& e) {
+    if (has_hole_) {
+      has_hole_ = false;
+      return sink(e);
+    }
     std::size_t hole = events_.size();
     events_.push_back(e);
     while (hole > 0) {
@@ -53,15 +70,21 @@ class event_heap {
   }
 
   event pop() {
-    LEV_DCHECK(!events_.empty());
-    const event first = events_.front();
-    const event last = events_.back();
-    events_.pop_back();
-    if (!events_.empty()) sink(last);
-    return first;
+    LEV_DCHECK(!is_empty());
+    fill_hole();
+    has_hole_ = true;
+    return events_.front();
   }
 
  private:
+  void fill_hole() {
+    if (!has_hole_) return;
+    has_hole_ = false;
+    const event last = events_.back();
+    events_.pop_back();
+    if (!events_.empty()) sink(last);
+  }
+
   void sink(const event& e) {
     const std::size_t size = events_.size();
     std::size_t hole = 0;
@@ -71,7 +94,7 @@ class event_heap {
       const std::size_t end = first + 4 < size ? first + 4 : size;
       std::size_t least = first;
       for (std::size_t child = first + 1; child < end; ++child)
-        if (events_[child].before(events_[least])) least = child;
+        least = events_[child].before(events_[least]) ? child : least;
       if (!events_[least].before(e)) break;
       events_[hole] = events_[least];
       hole = least;
@@ -80,6 +103,7 @@ class event_heap {
   }
 
   std::vector<event> events_;
+  bool has_hole_ = false;  // the first of events_ has been taken
 };
 
 }  // namespace lev::virt

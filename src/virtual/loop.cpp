@@ -154,7 +154,7 @@ void loop::pass(virtual_time d, unsigned is_work) {
   const std::int64_t at = now_fs_ + (d.count() > 0 ? d.count() : 0);
   if (is_over_) return refuse_if_over();
   // Nothing happens before that: no need to go through the heap.
-  if ((heap_.is_empty() || heap_.top().at_fs > at) && !is_late(at)) {
+  if ((heap_.is_empty() || heap_.first_at_fs() > at) && !is_late(at)) {
     happen(at, self.number + 1, is_work != 0);
     return refuse_if_over();
   }

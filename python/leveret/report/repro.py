@@ -24,10 +24,10 @@ _NOTES = {
     "and some steps of the papers' algorithms, where their texts leave a choice, were written "
     "anew after a first run: the order in which gcell takes letters, what TPC's caller counts, "
     "SLED's idle time, how much Jack Rabbit's ready buffer takes at once, when its scheduler "
-    "passes, how long its workers turn before they look again, and how many arguments CONV2D "
-    "has. Forty-five of the rows are one table of Jack Rabbit, of which three other cells chose "
-    "three constants, fifteen another, and thirteen are one table of gcell. What is out of its "
-    "band stays out.",
+    "passes, how long its workers turn before they look again, how many arguments CONV2D has, "
+    "and that TPC goes on while results are on their way, as its text says. Forty-five of the "
+    "rows are one table of Jack Rabbit, of which three other cells chose three constants, fifteen "
+    "another, and thirteen are one table of gcell. What is out of its band stays out.",
     "calibration": "Constants were chosen with these rows in view: that they are met says nothing.",
     "exact": "Arithmetic on what the papers print; they check no model.",
     "shape": "Whether something holds, or an order: too little was printed for a number.",
