@@ -361,10 +361,15 @@ class runtime {
                              Arguments&&... arguments) {
     static_assert(sizeof...(Parameters) == sizeof...(Arguments),
                   "the procedure takes another number of arguments");
-    const argument packed[sizeof...(Parameters) + 1] = {
-        detail::parameter<Parameters>::pack(static_cast<Arguments&&>(arguments))..., argument{}};
-    detail::draft d{p.id, sizeof...(Parameters), 0, 0, 0, 0, packed};
-    return detail::submit(core_, d, o, detached);
+    if constexpr (sizeof...(Parameters) == 0) {
+      const detail::draft d{p.id, 0, 0, 0, 0, 0, nullptr};
+      return detail::submit(core_, d, o, detached);
+    } else {
+      const argument packed[] = {
+          detail::parameter<Parameters>::pack(static_cast<Arguments&&>(arguments))...};
+      const detail::draft d{p.id, sizeof...(Parameters), 0, 0, 0, 0, packed};
+      return detail::submit(core_, d, o, detached);
+    }
   }
   static detail::draft draft_of(const descriptor& d) noexcept {
     return {d.procedure, d.argument_count, d.flags, d.grain, d.priority, d.key, d.arguments};

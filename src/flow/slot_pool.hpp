@@ -78,7 +78,7 @@ class slot_pool {
   }
   argument& argument_at(std::uint32_t i, unsigned n) noexcept {
     LEV_DCHECK(i < count_ && n < argument_count_max);
-    return n == 0 ? slots_[i].first : tails_[i].rest[n - 1];
+    return n < near_arguments ? slots_[i].arguments[n] : tails_[i].rest[n - near_arguments];
   }
 
   // try_take() returns a free slot, or no_slot.

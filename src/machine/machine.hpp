@@ -220,6 +220,15 @@ constexpr std::uint32_t workers_max = 1024;  // of one runtime
 // current_actor(): the participant the running code belongs to, null on a host thread that does not
 // run tasks at the moment. A machine that switches actors on one thread sets it at every switch.
 void* current_actor() noexcept;
+// What a thread knows of itself, in one place, as each look for a place may be a call: the actor,
+// and the runtime that it called into last with what it is there. For code in which no switch can
+// come between the look for the place and its use.
+struct thread_notes {
+  void* actor = nullptr;
+  std::uint64_t runtime_id = 0;
+  void* self = nullptr;
+};
+extern constinit thread_local thread_notes this_thread_notes;
 void set_current_actor(void* actor) noexcept;
 
 }  // namespace lev

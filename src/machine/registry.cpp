@@ -47,17 +47,15 @@ void copy_rows(void* local, const argument& remote, bool to_local) noexcept {
   }
 }
 
-namespace {
-thread_local void* actor_of_this_thread = nullptr;
-}
+constinit thread_local thread_notes this_thread_notes;
 
 // Not inlined: an actor may move between threads at a switch, and a cached address of thread-local
 // data would then be wrong.
 __attribute__((noinline)) void* current_actor() noexcept {
-  return actor_of_this_thread;
+  return this_thread_notes.actor;
 }
 __attribute__((noinline)) void set_current_actor(void* actor) noexcept {
-  actor_of_this_thread = actor;
+  this_thread_notes.actor = actor;
 }
 
 }  // namespace lev

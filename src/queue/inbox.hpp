@@ -19,21 +19,26 @@ class inbox {
  public:
   static_assert((Capacity & (Capacity - 1)) == 0);
 
-  // push() is the owner's. `heard` says that somebody sleeps: the push is then a locked
+  // try_push() is the owner's. `heard` says that somebody sleeps: the push is then a locked
   // instruction, so that it is visible before the owner looks at the doorbell (a sleeper that was
   // not yet heard of looks again after its heavy fence).
-  bool try_push(std::uint32_t value, bool heard) noexcept {
+  bool try_push(std::uint32_t value, bool heard) noexcept { return try_push_all(&value, 1, heard); }
+
+  // try_push_all() pushes `count` values or none, the first one last: so they are popped in the
+  // order that they have here.
+  bool try_push_all(const std::uint32_t* values, std::uint32_t count, bool heard) noexcept {
     const std::int64_t bottom = bottom_.load(memory_order_relaxed);
-    // Pairs with try_steal(): the place a thief has left may be used again.
-    if (bottom - top_.load(memory_order_acquire) >= Capacity) return false;
-    cells_[bottom & (Capacity - 1)].store(value, memory_order_relaxed);
+    // Pairs with try_steal(): the places thieves have left may be used again.
+    if (bottom + count - top_.load(memory_order_acquire) > Capacity) return false;
+    for (std::uint32_t i = 0; i < count; ++i)
+      cells_[(bottom + i) & (Capacity - 1)].store(values[count - 1 - i], memory_order_relaxed);
     if (heard || !Env::asymmetric()) {
       // Pairs with try_steal() and looks_empty(). Sequentially consistent: the owner's look at the
       // doorbell comes after it.
-      bottom_.exchange(bottom + 1, memory_order_seq_cst);
+      bottom_.exchange(bottom + count, memory_order_seq_cst);
     } else {
-      // Pairs with try_steal(): publishes the cell and the slot's contents.
-      bottom_.store(bottom + 1, memory_order_release);
+      // Pairs with try_steal(): publishes the cells and the slots' contents.
+      bottom_.store(bottom + count, memory_order_release);
     }
     return true;
   }

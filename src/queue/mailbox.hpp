@@ -55,14 +55,14 @@ class mailbox {
     lease_.store(lease_.load(memory_order_relaxed) & 0xffff0000u, memory_order_release);
   }
 
-  // try_receive() is the worker's. `seen` is its own count of letters, 0 at first.
-  bool try_receive(std::uint32_t* seen, Letter* letter) const noexcept {
+  // try_receive() is the worker's: the letter, or null. `seen` is its own count of letters, 0 at
+  // first. The letter stays as it is as long as its holder has the lease.
+  const Letter* try_receive(std::uint32_t* seen) const noexcept {
     // Pairs with deliver().
     const std::uint32_t now = received_.load(memory_order_acquire);
-    if (now == *seen) return false;
-    *letter = letter_;
+    if (now == *seen) return nullptr;
     *seen = now;
-    return true;
+    return &letter_;
   }
   // has_letter() is the worker's poll. It asks for the second line with the first, so that reading
   // a longer letter does not wait for one transfer after the other. Always inlined, or GCC 12 would

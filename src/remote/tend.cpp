@@ -153,7 +153,7 @@ void post_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   ++line.posted;
   line.load.store(line.posted - line.collected, memory_order_relaxed);
   line.note_spare();
-  r.remote->post(worker, {j.procedure, j.argument_count, j.arguments.data(), attempt_of(r, j)});
+  r.remote->post(worker, {j.procedure, j.argument_count, j.views, attempt_of(r, j)});
   // The service's side has the heavy fence, see patrol().
   if (r.is_patrolled.load(memory_order_relaxed) == 0) [[unlikely]]
     start_patrol(r);
@@ -179,8 +179,6 @@ bool fill_line(remote_crew& r, std::uint32_t worker, ended& over) noexcept {
     if ((!line.is_up && !is_down) || e.sched.ready().try_pop_some(&task, 1) == 0) break;
     job& j = line.job_at(line.posted);
     load_job(e, j, task);
-    j.store_offset = arena::none;
-    j.spill = nullptr;
     j.result = refused(r, j);
     if (j.result != status::ok) {
       note_end(over, j);

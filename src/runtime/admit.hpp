@@ -56,26 +56,38 @@ inline void write_slot(core& c, const participant& self, std::uint32_t task, con
                        std::uint8_t flags) noexcept {
   LEV_DCHECK(d.argument_count <= argument_count_max);
   slot& s = c.pool.at(task);
-  const job* by = self.running;
   s.state.open((flags & task_detached) != 0 ? std::uint64_t{state_bits::released} : 0);
   s.procedure = d.procedure;
   s.argument_count = d.argument_count;
   s.flags = flags;
-  s.parent = by == nullptr ? no_slot : by->task;
-  s.parent_generation =
-      by == nullptr ? 0 : static_cast<std::uint16_t>(state_bits::generation(by->seen));
+  s.grain = d.grain;
   s.priority = d.priority;
   s.key = d.key;
-  s.grain = d.grain;
+  s.parent = no_slot;
+  s.parent_generation = 0;
   s.dice_depth = 0;
   s.mailbox = 0;
-  for (unsigned i = 0; i < d.argument_count; ++i) c.pool.argument_at(task, i) = d.arguments[i];
+  if (const job* by = self.running; by != nullptr) {
+    s.parent = by->task;
+    s.parent_generation = static_cast<std::uint16_t>(state_bits::generation(by->seen));
+  }
+  const unsigned near = smaller(unsigned{d.argument_count}, near_arguments);
+  for (unsigned i = 0; i < near; ++i) s.arguments[i] = d.arguments[i];
+  for (unsigned i = near; i < d.argument_count; ++i) c.pool.argument_at(task, i) = d.arguments[i];
 }
 
 // count_out() is for a task that was counted after all: it gives its slot back and takes it out of
 // the count.
 [[gnu::noinline]] bool count_out(core& c, participant& self, std::uint32_t task,
                                  refusal* why) noexcept;
+
+// is_closing() is the look of a host that has counted its task.
+inline bool is_closing(core& c) noexcept {
+  // Pairs with close_within(). Where there is no heavy fence, a change of the word that adds
+  // nothing comes either before close()'s and shows it the count, or after it.
+  return c.has_heavy_fence ? c.closing.load(memory_order_seq_cst) != 0
+                           : c.closing.fetch_add(0, memory_order_seq_cst) != 0;
+}
 
 // count_in() counts a task as submitted, unless close() came between the look in check_open() and
 // here: it must not drain the runtime and miss the task. Here: count, then look at `closing`.
@@ -84,11 +96,7 @@ inline void write_slot(core& c, const participant& self, std::uint32_t task, con
 inline bool count_in(core& c, participant& self, std::uint32_t task, refusal* why) noexcept {
   self.counters.submitted.add(1);
   if (self.running != nullptr) return true;  // the drain waits for its parent
-  // Pairs with close_within(). Where there is no heavy fence, a change of the word that adds
-  // nothing comes either before close()'s and shows it the count, or after it.
-  const bool is_closing = c.has_heavy_fence ? c.closing.load(memory_order_seq_cst) != 0
-                                            : c.closing.fetch_add(0, memory_order_seq_cst) != 0;
-  return !is_closing || count_out(c, self, task, why);
+  return !is_closing(c) || count_out(c, self, task, why);
 }
 
 }  // namespace lev::detail

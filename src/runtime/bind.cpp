@@ -66,16 +66,20 @@ class locked {
   open_runtimes& runtimes_;
 };
 
-// This thread's. Neither has a destructor: they are there as long as the thread is.
+// This thread's, like its notes. They have no destructor: they are there as long as the thread is.
 thread_local bindings* this_thread = nullptr;
-thread_local binding last_used{0, nullptr};
+
+void note_last(std::uint64_t runtime_id, participant* self) noexcept {
+  this_thread_notes.runtime_id = runtime_id;
+  this_thread_notes.self = self;
+}
 
 // A key's destructor, with the thread's bindings. Should another key's destructor call in later,
 // the thread is bound anew, and comes here again.
 void leave_all(void* mine) noexcept {
   auto* leaving = static_cast<bindings*>(mine);
   this_thread = nullptr;
-  last_used = {0, nullptr};
+  note_last(0, nullptr);
   open_runtimes& o = opened();
   const locked l(o);
   for (const binding& b : *leaving) {
@@ -168,7 +172,7 @@ void in_child() noexcept {
   if (auto* self = static_cast<participant*>(current_actor()); self != nullptr)
     part_from_others(*self);
   set_current_actor(nullptr);
-  last_used = {0, nullptr};
+  note_last(0, nullptr);
   if (this_thread != nullptr) this_thread->clear();
   for (core* c : o.all) {
     if (c->why_absent == nullptr) c->place->abandon();
@@ -190,23 +194,23 @@ void in_child() noexcept {
   if (this_thread != nullptr) {
     for (const binding& b : *this_thread) {
       if (b.runtime_id != c.id) continue;
-      last_used = b;
+      note_last(b.runtime_id, b.self);
       return b.self;
     }
   }
   participant* self = bind(c);
-  if (self != nullptr) last_used = {c.id, self};
+  if (self != nullptr) note_last(c.id, self);
   return self;
 }
 
-participant* here(core& c) noexcept {
-  if (auto* actor = static_cast<participant*>(current_actor());
-      actor != nullptr && actor->home == &c)
+[[gnu::noinline]] participant* here(core& c) noexcept {
+  const thread_notes& notes = this_thread_notes;
+  if (auto* actor = static_cast<participant*>(notes.actor); actor != nullptr && actor->home == &c)
     return actor;
+  auto* last = static_cast<participant*>(notes.self);
   // A runtime that was never open has the number of none.
-  LEV_DCHECK(last_used.runtime_id != c.id || last_used.self == nullptr ||
-             last_used.self->home == &c);
-  return last_used.runtime_id == c.id ? last_used.self : find_binding(c);
+  LEV_DCHECK(notes.runtime_id != c.id || last == nullptr || last->home == &c);
+  return notes.runtime_id == c.id ? last : find_binding(c);
 }
 
 participant* closer(core& c) noexcept {

@@ -22,34 +22,40 @@ namespace lev::detail {
 
 namespace {
 
+// Sends the task to a worker that seems to poll for it. False: it does not, or has a letter.
+[[gnu::noinline]] bool send_direct(core& c, participant& self, std::uint32_t task, const draft& d,
+                                   participant& worker) noexcept {
+  if (!worker.mail.try_lease(self.index + 1)) return false;
+  // Pairs with the worker's turn to other work, and with its going to sleep. Sequentially
+  // consistent: comes after the lease.
+  if (c.bell.sleeps(worker.index) || worker.is_polling.load(memory_order_seq_cst) == 0) {
+    worker.mail.retract();
+    return false;
+  }
+  slot& s = c.pool.at(task);
+  LEV_DCHECK(s.mailbox == 0 && (s.flags & (task_detached | task_is_piece)) == 0);
+  s.mailbox = static_cast<std::uint8_t>(worker.index + 1);
+  letter l;
+  l.task = task;
+  l.generation = s.state.generation();
+  l.procedure = d.procedure;
+  l.argument_count = d.argument_count;
+  l.flags = s.flags;
+  for (unsigned i = 0; i < l.carried(); ++i) l.arguments[i] = d.arguments[i];
+  worker.mail.deliver(l);
+  self.counters.direct.add(1);
+  return true;
+}
+
 // Sends the task to a worker that polls for it. False: there is none. One that sleeps takes long to
 // wake, and a letter is for it alone: then the ready queue is better, where a host that waits finds
 // the task itself.
-bool try_direct(core& c, participant& self, std::uint32_t task, const draft& d) noexcept {
-  for (std::uint32_t w = 0; w < c.mailboxes; ++w) {
-    participant& worker = c.people[w];
-    // A hint first: it costs no transfer of a line while nothing changes.
-    if (worker.is_polling.load(memory_order_relaxed) == 0 || !worker.mail.try_lease(self.index + 1))
-      continue;
-    // Pairs with the worker's turn to other work, and with its going to sleep. Sequentially
-    // consistent: comes after the lease.
-    if (c.bell.sleeps(w) || worker.is_polling.load(memory_order_seq_cst) == 0) {
-      worker.mail.retract();
-      continue;
-    }
-    slot& s = c.pool.at(task);
-    LEV_DCHECK(s.mailbox == 0 && (s.flags & (task_detached | task_is_piece)) == 0);
-    s.mailbox = static_cast<std::uint8_t>(w + 1);
-    letter l;
-    l.task = task;
-    l.generation = s.state.generation();
-    l.procedure = d.procedure;
-    l.argument_count = d.argument_count;
-    l.flags = s.flags;
-    for (unsigned i = 0; i < l.carried(); ++i) l.arguments[i] = d.arguments[i];
-    worker.mail.deliver(l);
-    self.counters.direct.add(1);
-    return true;
+inline bool try_direct(core& c, participant& self, std::uint32_t task, const draft& d) noexcept {
+  participant* const end = c.people + c.mailboxes;
+  for (participant* p = c.people; p != end; ++p) {
+    // A hint: it costs no transfer of a line while nothing changes.
+    if (p->is_polling.load(memory_order_relaxed) != 0 && send_direct(c, self, task, d, *p))
+      return true;
   }
   return false;
 }
@@ -121,26 +127,42 @@ inline void route(core& c, participant& self, std::uint32_t task, const draft& d
 
 namespace {
 
-inline void route_plainly(core& c, participant& self, std::uint32_t task, const draft& d,
-                          bool detached) noexcept {
-  if (c.sched.has_filters()) return enqueue(c, self, task);
-  const bool is_child = self.running != nullptr && self.running->task != no_slot;
-  if (self.running == nullptr && !detached && try_direct(c, self, task, d)) return;
-  if (!is_child || !push_own(c, self, task)) push_ready(c, task);
+// A host has no task that it would run first: its tasks are for whoever is there soonest.
+[[gnu::always_inline]] inline void route_plainly(core& c, participant& self, std::uint32_t task,
+                                                 const draft& d, bool detached) noexcept {
+  if (c.sched.has_filters()) [[unlikely]]
+    return enqueue(c, self, task);
+  if (self.running == nullptr) {
+    if (!detached && try_direct(c, self, task, d)) return;
+    push_ready(c, task);
+  } else if (self.running->task == no_slot || !push_own(c, self, task)) {
+    push_ready(c, task);
+  }
   ring(c, self);
 }
 
-// The straight path. 0: the task is not one for it, and nothing was done.
-inline std::uint64_t submit_plainly(core& c, participant* self, const draft& d,
-                                    bool detached) noexcept {
+[[gnu::cold, gnu::noinline]] void refuse_late(core& c, participant& self,
+                                              std::uint32_t task) noexcept {
+  refusal unused;
+  count_out(c, self, task, &unused);
+}
+
+// The straight path. 0: the task is not one for it, and nothing was done. On such an engine no task
+// is staged ahead, and none drains.
+[[gnu::always_inline]] inline std::uint64_t submit_plainly(core& c, participant* self,
+                                                           const draft& d, bool detached) noexcept {
   const procedure_entry* p = find_procedure(d.procedure);
   if (!c.is_straight || self == nullptr || p == nullptr || !passes_plainly(d, *p)) return 0;
-  if (self->running == nullptr && (c.closing.load(memory_order_relaxed) != 0 || owes_others(*self)))
+  const bool is_host = self->running == nullptr;
+  if (is_host &&
+      (c.closing.load(memory_order_relaxed) != 0 || self->notice_count != 0 || has_company(*self)))
     return 0;
   const std::uint32_t task = c.pool.try_take(self->free_slots);
-  if (task == no_slot) return 0;
-  refusal unused;
-  if (!count_in(c, *self, task, &unused)) return 0;
+  if (task == no_slot) [[unlikely]]
+    return 0;
+  self->counters.submitted.add(1);
+  if (is_host && is_closing(c)) [[unlikely]]
+    return refuse_late(c, *self, task), 0;
   write_slot(c, *self, task, d, detached ? task_detached : 0);
   const std::uint64_t id = ticket_id(task, c.pool.at(task).state.generation());
   route_plainly(c, *self, task, d, detached);
@@ -223,8 +245,9 @@ std::uint64_t try_submit(core* c, const draft& d, const options* o, bool detache
 
 std::uint64_t submit(core* c, const draft& d, const options* o, bool detached) {
   participant* self = here(*c);
-  if (o == nullptr) {
-    if (const std::uint64_t id = submit_plainly(*c, self, d, detached); id != 0) return id;
+  if (o == nullptr) [[likely]] {
+    if (const std::uint64_t id = submit_plainly(*c, self, d, detached); id != 0) [[likely]]
+      return id;
   }
   return submit_any(*c, self, d, o, detached);
 }

@@ -5,7 +5,7 @@
 #include "runtime/awaits.hpp"
 #include "runtime/open.hpp"
 #include "worker/contexts.hpp"
-#include "worker/wait_in_task.hpp"
+#include "worker/worker.hpp"
 
 #include <cstdio>
 #include <memory>
@@ -65,18 +65,26 @@ outcome collect(core& c, participant* self, std::uint64_t id) noexcept {
 }
 
 // Consumes a ticket whose task has succeeded. False: it is no such ticket, or nobody is bound here.
-inline bool collect_success(core* c, participant* self, std::uint64_t id) noexcept {
+inline bool collect_success(core& c, participant& self, std::uint64_t id) noexcept {
   const std::uint32_t task = static_cast<std::uint32_t>(id) - 1;  // beyond all slots if it is none
-  if (self == nullptr || task >= c->pool.count()) return false;
-  slot& s = c->pool.at(task);
+  if (task >= c.pool.count()) return false;
+  slot& s = c.pool.at(task);
   const std::uint32_t generation = ticket_generation(id);
-  if (s.state.word() != state_bits::make(generation, state_bits::done)) return false;
-  if (s.state.collect(generation) != status::ok) return false;
-  LEV_DCHECK(s.mailbox <= c->workers && (s.flags & (task_detached | task_is_piece)) == 0);
-  if (s.mailbox != 0) c->people[s.mailbox - 1].mail.release_lease();
-  s.state.retire();
-  if (c->pool.give(self->free_slots, task)) tell_space(*c);
+  if (!s.state.try_collect_success(generation)) return false;
+  LEV_DCHECK(s.mailbox <= c.workers && (s.flags & (task_detached | task_is_piece)) == 0);
+  if (s.mailbox != 0) c.people[s.mailbox - 1].mail.release_lease();
+  s.state.retire_taken(generation);
+  if (c.pool.give(self.free_slots, task)) tell_space(c);
   return true;
+}
+
+// A child that nobody has taken is called like a function, on top of the task that waits for it:
+// it is the youngest of the own inbox.
+[[gnu::always_inline]] inline bool collect_child(core& c, participant& self,
+                                                 std::uint64_t id) noexcept {
+  if (self.running == nullptr || self.nest >= c.settings.nest_max) return false;
+  const std::uint32_t task = static_cast<std::uint32_t>(id) - 1;
+  return run_if_last(c, self, task) && collect_success(c, self, id);
 }
 
 status check_wait(std::int64_t timeout_ns, wait_policy how) noexcept {
@@ -166,8 +174,10 @@ bool await_one(core& c, participant& self, await_ticket& what, std::uint64_t dea
 
 namespace {
 
-outcome wait_any_way(core* c, participant* self, std::uint64_t id, std::int64_t timeout_ns,
-                     wait_policy asked) noexcept {
+[[gnu::noinline]] outcome wait_any_way(core* c, participant* self, std::uint64_t id,
+                                       std::int64_t timeout_ns, wait_policy asked) noexcept {
+  if (const status s = check_ticket(c, id); s != status::ok) return failed_with(s);
+  if (const status s = check_wait(timeout_ns, asked); s != status::ok) return failed_with(s);
   if (self == nullptr && c->why_absent != nullptr) return failed_with(status::closed);
   if (self == nullptr) {  // it can be collected all the same
     const outcome o = collect(*c, nullptr, id);
@@ -191,10 +201,10 @@ outcome wait_any_way(core* c, participant* self, std::uint64_t id, std::int64_t 
 }  // namespace
 
 outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns, wait_policy asked) noexcept {
-  if (const status s = check_ticket(c, id); s != status::ok) return failed_with(s);
-  if (const status s = check_wait(timeout_ns, asked); s != status::ok) return failed_with(s);
-  participant* self = here(*c);
-  if (collect_success(c, self, id)) return failed_with(status::ok);
+  participant* const self = c == nullptr ? nullptr : here(*c);
+  if (self != nullptr && check_wait(timeout_ns, asked) == status::ok &&
+      (collect_success(*c, *self, id) || collect_child(*c, *self, id)))
+    return failed_with(status::ok);
   return wait_any_way(c, self, id, timeout_ns, asked);
 }
 
@@ -403,9 +413,11 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
   participant* self = nullptr;
   for (std::size_t i = count; i-- > 0;) {
     if (!tickets[i]) continue;
-    if (tickets[i].home() != home && (home = tickets[i].home()) != nullptr)
-      self = detail::here(*home);
-    if (is_good && home != nullptr && detail::collect_success(home, self, tickets[i].id())) {
+    if (tickets[i].home() != home) {
+      home = tickets[i].home();
+      self = home == nullptr ? nullptr : detail::here(*home);
+    }
+    if (is_good && self != nullptr && detail::collect_success(*home, *self, tickets[i].id())) {
       tickets[i].forget();
       continue;
     }

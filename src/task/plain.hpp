@@ -18,6 +18,9 @@ namespace lev {
 // The largest virtual address space there is.
 constexpr std::uint64_t payload_max = std::uint64_t{1} << 57;
 
+// A head, of a task's number of arguments and flags, that no task has.
+constexpr std::uint32_t plain_head_never = 0xffffffffu;
+
 // The last word of an argument: rows, element size, kind and flags, as they lie in memory.
 inline std::uint64_t head_of(const argument& a) noexcept {
   static_assert(offsetof(argument, rows) == 24 && offsetof(argument, unit_bytes) == 28 &&
@@ -28,22 +31,35 @@ inline std::uint64_t head_of(const argument& a) noexcept {
   return head;
 }
 
-// One row of memory of the declared kind, not empty, whose elements' size is a power of two.
-inline bool is_plain_row(const argument& a, kind declared) noexcept {
-  constexpr std::uint64_t one_row = 1;
+// plan_plain() notes what the heads and the arguments' last words of a procedure's plain tasks are.
+// A range is not plain, nor is a task that may be diced.
+inline void plan_plain(procedure_entry& e) noexcept {
   constexpr std::uint64_t all_but_unit = ~(std::uint64_t{0xffff} << 32);
-  const std::uint64_t wanted = one_row | std::uint64_t{static_cast<std::uint8_t>(declared)} << 48;
+  constexpr std::uint64_t kind_and_flags = std::uint64_t{0xffff} << 48;
+  constexpr std::uint64_t one_row = 1;
+  e.plain_head = e.diceable ? plain_head_never : e.info.kind_count;
+  for (unsigned i = 0; i < e.info.kind_count; ++i) {
+    const std::uint64_t what = std::uint64_t{static_cast<std::uint8_t>(e.kinds[i])} << 48;
+    if (e.kinds[i] == kind::range) e.plain_head = plain_head_never;
+    const bool has_rows = e.kinds[i] != kind::value;
+    e.plain_words[i] = has_rows ? what | one_row : what;
+    e.plain_masks[i] = e.kinds[i] == kind::range ? 0 : has_rows ? all_but_unit : kind_and_flags;
+  }
+}
+
+// One row of memory, not empty, whose elements' size is a power of two.
+inline bool is_plain_row(const argument& a) noexcept {
   const std::uint64_t below = std::uint64_t{a.unit_bytes} - 1;  // all ones where it is 0
-  return (head_of(a) & all_but_unit) == wanted && ((a.unit_bytes | a.row_bytes) & below) == 0 &&
-         a.row_bytes - 1 < payload_max && a.address - 1 < ~a.row_bytes;
+  return ((a.unit_bytes | a.row_bytes) & below) == 0 && a.row_bytes - 1 < payload_max &&
+         a.address - 1 < ~a.row_bytes;
 }
 
 // Of the declared kind, not sliced, a value, a result or one row of memory.
-inline bool is_plain(const argument& a, kind declared) noexcept {
-  if (is_memory(declared)) return is_plain_row(a, declared);
-  if (a.what != declared || a.flags != 0 || a.unit_bytes > value_bytes_max) return false;
-  if (a.what == kind::value) return true;
-  return a.what == kind::result && a.rows == 1 && a.address != 0 && a.row_bytes == a.unit_bytes;
+inline bool is_plain(const argument& a, const procedure_entry& p, unsigned i) noexcept {
+  if ((head_of(a) & p.plain_masks[i]) != p.plain_words[i]) return false;
+  if ((p.memory >> i & 1) != 0) return is_plain_row(a);
+  if (a.unit_bytes > value_bytes_max) return false;
+  return (p.addresses >> i & 1) == 0 || (a.address != 0 && a.row_bytes == a.unit_bytes);
 }
 
 // Two rows that share no byte.
@@ -57,9 +73,11 @@ inline bool are_apart(const argument& a, const argument& b) noexcept {
 // passes_plainly(): validate() would accept the draft, and see none of what draft_facts tells but
 // addresses. False: ask it.
 inline bool passes_plainly(const detail::draft& d, const procedure_entry& p) noexcept {
-  if (d.flags != 0 || d.argument_count != p.info.kind_count || p.diceable) return false;
+  const std::uint32_t head = d.argument_count | std::uint32_t{d.flags} << 8;
+  if (head != p.plain_head) return false;
+  if (d.argument_count == 0) return true;
   for (unsigned i = 0; i < d.argument_count; ++i) {
-    if (!is_plain(d.arguments[i], p.kinds[i])) return false;
+    if (!is_plain(d.arguments[i], p, i)) return false;
   }
   std::uint32_t others = p.addresses;
   for (std::uint32_t outputs = p.outputs; outputs != 0; outputs &= outputs - 1) {

@@ -3,6 +3,7 @@
 
 #include "sync/spin_lock.hpp"
 #include "task/arguments.hpp"
+#include "task/plain.hpp"
 
 #include <pthread.h>
 
@@ -48,17 +49,19 @@ status check(const procedure_info& info) noexcept {
 
 void fill(procedure_entry& e, const procedure_info& info) noexcept {
   std::strcpy(e.name, info.name);
-  e.addresses = e.outputs = 0;
+  e.addresses = e.memory = e.outputs = 0;
   for (unsigned i = 0; i < info.kind_count; ++i) {
     argument a;
     a.what = e.kinds[i] = info.kinds[i];
     if (has_address(a)) e.addresses |= 1u << i;
+    if (is_memory(a.what)) e.memory |= 1u << i;
     if (is_output(a)) e.outputs |= 1u << i;
   }
   e.info = info;
   e.info.name = e.name;
   e.info.kinds = e.kinds;
   e.diceable = info.dice != nullptr;
+  plan_plain(e);
 }
 
 }  // namespace

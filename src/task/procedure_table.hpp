@@ -11,9 +11,16 @@ namespace lev {
 struct procedure_entry {
   procedure_info info;    // info.name points to `name`
   bool diceable = false;  // has a dice hook
-  // One bit an argument: those that name memory, and those that the task writes.
+  // One bit an argument: those that name memory, those of them that are no results, and those that
+  // the task writes.
   std::uint32_t addresses = 0;
+  std::uint32_t memory = 0;
   std::uint32_t outputs = 0;
+  // What the head of a plain task is, and the last word of each argument where the mask has bits
+  // (task/plain.hpp); a head that no task has: none is plain.
+  std::uint32_t plain_head = 0;
+  std::uint64_t plain_words[argument_count_max] = {};
+  std::uint64_t plain_masks[argument_count_max] = {};
   kind kinds[argument_count_max] = {};
   char name[procedure_name_bytes_max + 1] = {};
 };

@@ -1,10 +1,10 @@
 // slot: where one task in flight lives, from its submit until its outcome is collected. Slots are
 // recycled; a ticket is the slot's number and the generation it was handed out with.
 //
-// A slot is spread over three arrays, so that a task without memory arguments touches one cache
-// line:
-//   slot        64 bytes  state word, fixed part, first argument
-//   slot_tail   the other 17 arguments
+// A slot is spread over three arrays, so that a task with one argument touches one cache line, and
+// one with three, which are read where they lie, two that travel together:
+//   slot        128 bytes  state word, fixed part, the first three arguments
+//   slot_tail   the other 15 arguments
 //   slot_extra  what only some tasks need: waiting for others, being waited for, failing,
 //               mutexes, pieces
 //
@@ -37,26 +37,29 @@ enum : std::uint8_t {
   task_timed = 128,     // sliced, and Leveret chooses the grain: it learns from the time this takes
 };
 
-struct alignas(line_bytes) slot {
+constexpr unsigned near_arguments = 3;  // of a task, that lie in the slot itself
+
+struct alignas(line_pair_bytes) slot {
   task_state<> state;
-  procedure_id procedure = 0;
-  std::uint8_t argument_count = 0;
-  std::uint8_t flags = 0;
   // The join that counts this piece; of others, the task that submitted it, if one did, with half
   // of its generation.
   std::uint32_t parent = no_slot;
-  std::int32_t priority = 0;
-  std::uint32_t key = 0;
-  std::uint32_t grain = 0;
   std::uint16_t parent_generation = 0;
   std::uint8_t dice_depth = 0;  // how often it has been split
   std::uint8_t mailbox = 0;     // direct path: 1 + worker whose mailbox the ticket's owner holds
-  argument first;
+  // In the order of a descriptor's.
+  procedure_id procedure = 0;
+  std::uint8_t argument_count = 0;
+  std::uint8_t flags = 0;
+  std::uint32_t grain = 0;
+  std::int32_t priority = 0;
+  std::uint32_t key = 0;
+  argument arguments[near_arguments];
 };
-static_assert(sizeof(slot) == line_bytes);
+static_assert(sizeof(slot) == line_pair_bytes);
 
 struct slot_tail {
-  argument rest[argument_count_max - 1];
+  argument rest[argument_count_max - near_arguments];
 };
 
 // One who depends on a task: a node of slot_extra::dependants.

@@ -165,11 +165,25 @@ class task_state {
       return status::stale_ticket;
     return bits::outcome(w);
   }
+  // try_collect_success() is the same for a task that has succeeded; false: it is no such ticket,
+  // or another collector was first.
+  bool try_collect_success(std::uint32_t generation) noexcept {
+    std::uint64_t w = bits::make(generation, bits::done);
+    if (word_.load(memory_order_relaxed) != w) return false;
+    // Pairs with try_finish(), and with another collector, as in collect().
+    return word_.compare_exchange_strong(w, bits::make(generation, bits::taken),
+                                         memory_order_acquire, memory_order_relaxed);
+  }
   // retire() makes the slot free for the next generation; its caller puts it into a free list.
   void retire() noexcept {
     const std::uint64_t w = word_.load(memory_order_relaxed);
     LEV_DCHECK(bits::phase(w) == bits::taken || bits::phase(w) == bits::live);
     word_.store(bits::make(bits::generation(w) + 1, bits::free), memory_order_relaxed);
+  }
+  // retire_taken() is the same for the collector of a ticket with that generation.
+  void retire_taken(std::uint32_t generation) noexcept {
+    LEV_DCHECK(word_.load(memory_order_relaxed) == bits::make(generation, bits::taken));
+    word_.store(bits::make(generation + 1, bits::free), memory_order_relaxed);
   }
 
   // release() gives up the ticket. freed: the task was done with the outcome stored in `result`,

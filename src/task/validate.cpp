@@ -207,7 +207,7 @@ bool validate(const detail::draft& d, draft_facts* facts, refusal* why) noexcept
   bool has_far = false;
   for (int i = 0; i < d.argument_count; ++i) {
     const argument& a = d.arguments[i];
-    if (is_plain(a, p->kinds[i])) continue;
+    if (is_plain(a, *p, i)) continue;
     if (!check_one(a, p->kinds[i], i, why)) return false;
     is_sliced |= (a.flags & argument_sliced) != 0;
     has_far |= is_far(a);

@@ -13,6 +13,8 @@
 #include "task/arguments.hpp"
 #include "worker/wake.hpp"
 
+#include <bit>
+
 namespace lev {
 
 // fail_undiced() fails the tasks of a chain, which a pass could not dice.
@@ -40,10 +42,10 @@ inline void run_pass(engine& e, participant& self) noexcept {
 
 inline void note_hint(engine& e, std::uint32_t task, data_hint& h) noexcept {
   h.count = 0;
-  const slot& s = e.pool.at(task);
-  for (unsigned i = 0; i < s.argument_count && h.count < data_hint::places_max; ++i) {
-    const argument& a = e.pool.argument_at(task, i);
-    if (!is_memory(a.what) || is_empty(a) || is_far(a)) continue;
+  std::uint32_t rest = procedure_at(e.pool.at(task).procedure).memory;
+  for (; rest != 0 && h.count < data_hint::places_max; rest &= rest - 1) {
+    const argument& a = e.pool.argument_at(task, static_cast<unsigned>(std::countr_zero(rest)));
+    if (is_empty(a) || is_far(a)) continue;
     h.address[h.count] = a.address;
     h.bytes[h.count] =
         a.row_bytes > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(a.row_bytes);
@@ -51,15 +53,24 @@ inline void note_hint(engine& e, std::uint32_t task, data_hint& h) noexcept {
   }
 }
 
-// push_own() puts a task into the participant's own inbox; false when it is full.
-inline bool push_own(engine& e, participant& self, std::uint32_t task) noexcept {
+// push_all_own() puts tasks into the participant's own inbox, so that the first one is popped
+// first; false when there is no room for all. push_own() is for one.
+inline bool push_all_own(engine& e, participant& self, const std::uint32_t* tasks,
+                         std::uint32_t count) noexcept {
   LEV_DCHECK(runs_here(self));
-  if (e.depth > 1) note_hint(e, task, self.hints[self.box.bottom() & (inbox_capacity - 1)]);
+  if (e.depth > 1) {
+    const std::uint32_t bottom = self.box.bottom();
+    for (std::uint32_t i = 0; i < count; ++i)
+      note_hint(e, tasks[count - 1 - i], self.hints[(bottom + i) & (inbox_capacity - 1)]);
+  }
   const bool heard = e.bell.someone_sleeps();
-  if (!self.box.try_push(task, heard)) return false;
+  if (!self.box.try_push_all(tasks, count, heard)) return false;
   // Somebody fell asleep meanwhile: the push must be visible before the doorbell is looked at.
   if (!heard && e.bell.someone_sleeps()) self.box.confirm();
   return true;
+}
+inline bool push_own(engine& e, participant& self, std::uint32_t task) noexcept {
+  return push_all_own(e, self, &task, 1);
 }
 
 inline void push_ready(engine& e, std::uint32_t task) noexcept {

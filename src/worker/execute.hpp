@@ -65,6 +65,24 @@ inline std::uint64_t float_mode() noexcept {
 inline void set_float_mode(std::uint64_t) noexcept {}
 #endif
 
+// What runs while a task waits starts with the server's floating-point mode; the task finds its own
+// again.
+class mode_of_waiter {
+ public:
+  explicit mode_of_waiter(participant& self) noexcept : self_(self), own_(float_mode()) {
+    if (own_ != self.float_mode) set_float_mode(self.float_mode);
+  }
+  ~mode_of_waiter() {
+    if (own_ != self_.float_mode) set_float_mode(own_);
+  }
+  mode_of_waiter(const mode_of_waiter&) = delete;
+  mode_of_waiter& operator=(const mode_of_waiter&) = delete;
+
+ private:
+  participant& self_;
+  std::uint64_t own_;
+};
+
 // What the task costs in virtual time, as its procedure says; one that throws says nothing.
 inline std::uint64_t cost_of(const procedure_info& p, const descriptor& d) noexcept {
   // cycles; until a procedure says more. About a TPC null task (1230).
@@ -82,15 +100,13 @@ inline std::uint64_t cost_of(const procedure_info& p, const descriptor& d) noexc
   e.place->cost(cost_of(p, d));
 }
 
-inline void execute(engine& e, participant& self, job& j) noexcept {
-  const procedure_info& p = procedure_at(j.procedure).info;
-  if (e.caps.virtual_time) charge(e, p, j);
+inline void execute_body(engine& e, participant& self, job& j, const procedure_info& p) noexcept {
   j.below = self.running;
   self.running = &j;
   const std::uint32_t nest = ++self.nest;
   LEV_DCHECK(j.below != &j && j.result == status::ok);
   try {
-    j.task_code = p.run(call{j.arguments.data(), j.argument_count, p.context});
+    j.task_code = p.run(call{j.views, j.argument_count, p.context});
     if (j.task_code != 0) j.result = status::task_failed;
   } catch (...) {
     j.result = status::task_failed;
@@ -103,6 +119,12 @@ inline void execute(engine& e, participant& self, job& j) noexcept {
   if (float_mode() != self.float_mode) set_float_mode(self.float_mode);
   --self.nest;
   self.running = j.below;
+}
+
+inline void execute(engine& e, participant& self, job& j) noexcept {
+  const procedure_info& p = procedure_at(j.procedure).info;
+  if (e.caps.virtual_time) charge(e, p, j);
+  execute_body(e, self, j, p);
 }
 
 }  // namespace lev

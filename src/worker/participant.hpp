@@ -84,23 +84,49 @@ class argument_room {
 
 // One task in a worker's hands, from take to complete.
 struct job {
-  std::uint32_t task = no_slot;
-  std::uint32_t parent = no_slot;
-  std::uint64_t seen = 0;  // the state word, as complete() expects it
-  procedure_id procedure = 0;
-  std::uint8_t argument_count = 0;
-  std::uint8_t flags = 0;
-  bool is_direct = false;
-  bool is_shown = false;  // staged ahead, where a thief may take it
-  std::uint32_t tag = 0;  // of its transfers
-  std::size_t store_offset = arena::none;
-  std::uint64_t posted_ns = 0;  // to a worker that runs it elsewhere; for the trace
-  void* spill = nullptr;        // local store of a nested task that found the arena full
-  status result = status::ok;
-  int task_code = 0;
-  transfer_set* transfers = nullptr;  // what it gets and puts itself
-  job* below = nullptr;               // the task that waits for this one, on the same participant
-  argument_room arguments;            // local views
+  job() noexcept
+      : task(no_slot),
+        parent(no_slot),
+        seen(0),
+        procedure(0),
+        argument_count(0),
+        flags(0),
+        is_direct(false),
+        result(status::ok),
+        task_code(0),
+        transfers(nullptr),
+        views(nullptr),
+        tag(0),
+        store_offset(arena::none),
+        spill(nullptr),
+        below(nullptr),
+        is_shown(false),
+        posted_ns(0) {}
+  // For one that is run at once: load_job() or take_mail(), and execute(), set what it uses.
+  struct to_be_taken {};
+  explicit job(to_be_taken) noexcept {}
+
+  std::uint32_t task;
+  std::uint32_t parent;
+  std::uint64_t seen;  // the state word, as complete() expects it
+  procedure_id procedure;
+  std::uint8_t argument_count;
+  std::uint8_t flags;
+  bool is_direct;
+  status result;
+  int task_code;
+  transfer_set* transfers;  // what it gets and puts itself
+  // Local views: where they lie, in the slot or the letter, or in `arguments`, as long as the task
+  // is in hand.
+  const argument* views;
+  std::uint32_t tag;  // of its transfers
+  // These two are of tasks whose memory is copied only.
+  std::size_t store_offset;
+  void* spill;              // local store of a nested task that found the arena full
+  job* below;               // the task that waits for this one, on the same participant
+  bool is_shown;            // staged ahead, where a thief may take it
+  std::uint64_t posted_ns;  // to a worker that runs it elsewhere; for the trace
+  argument_room arguments;
 };
 
 // Whether `child`, which is no piece, was submitted by the task `of`.

@@ -11,9 +11,8 @@ namespace lev {
 // A letter that arrives while its worker turns to other work goes to the ready queue.
 inline void forward_letter(engine& e, participant& self) noexcept {
   while (self.mail.letter_announced(self.mail_seen)) {
-    letter l;
-    if (self.mail.try_receive(&self.mail_seen, &l)) {
-      push_ready(e, l.task);
+    if (const letter* l = self.mail.try_receive(&self.mail_seen); l != nullptr) {
+      push_ready(e, l->task);
       ring(e, self);
       return;
     }

@@ -15,21 +15,36 @@ namespace lev {
 // tasks moved from the ready queue at once: one line of cells, twice
 constexpr std::uint32_t checkout_max = 16;
 
-inline void load_job(engine& e, job& j, std::uint32_t task) noexcept {
-  const slot& s = e.pool.at(task);
+// Arguments that do not lie one behind the other, or will be changed.
+[[gnu::noinline]] inline void copy_arguments(engine& e, job& j) noexcept {
+  for (unsigned i = 0; i < j.argument_count; ++i) j.arguments[i] = e.pool.argument_at(j.task, i);
+  j.views = j.arguments.data();
+  j.store_offset = arena::none;
+  j.spill = nullptr;
+}
+
+// What a task in a queue is, as its slot says. `seen` is its state word.
+inline void read_job(const slot& s, job& j, std::uint32_t task, std::uint64_t seen) noexcept {
   j.task = task;
   j.parent = s.parent;
-  j.seen = s.state.word();
+  j.seen = seen;
   j.procedure = s.procedure;
   j.argument_count = s.argument_count;
   j.flags = s.flags;
   j.is_direct = false;
   j.result = status::ok;
+  j.task_code = 0;
   j.transfers = nullptr;
+  j.views = s.arguments;
   // In a queue it is nobody else's, and a join is in none.
-  LEV_DCHECK(state_bits::phase(j.seen) == state_bits::live && (j.flags & task_is_join) == 0);
+  LEV_DCHECK(state_bits::phase(seen) == state_bits::live && (j.flags & task_is_join) == 0);
+}
+
+inline void load_job(engine& e, job& j, std::uint32_t task) noexcept {
+  const slot& s = e.pool.at(task);
+  read_job(s, j, task, s.state.word());
   LEV_DCHECK((j.flags & task_is_piece) == 0 || j.parent < e.pool.count());
-  for (unsigned i = 0; i < s.argument_count; ++i) j.arguments[i] = e.pool.argument_at(task, i);
+  if (s.argument_count > near_arguments || (s.flags & task_staged) != 0) copy_arguments(e, j);
 }
 
 // Whether the task is not to run any more: it, or the task it is a piece of, was cancelled, or the
@@ -42,9 +57,11 @@ inline bool is_cancelled(engine& e, const job& j) noexcept {
   return (w & state_bits::cancel_asked) != 0 && state_bits::phase(w) == state_bits::live;
 }
 
+// The letter stays as it is until the task's outcome has been collected.
 inline bool take_mail(engine& e, participant& self, job& j) noexcept {
-  letter l;
-  if (!self.mail.try_receive(&self.mail_seen, &l)) return false;
+  const letter* const there = self.mail.try_receive(&self.mail_seen);
+  if (there == nullptr) return false;
+  const letter& l = *there;
   LEV_DCHECK(self.is_worker && runs_here(self));
   LEV_DCHECK_LOOK(e.pool.at(l.task).state.generation() == l.generation);
   LEV_DCHECK_LOOK(e.pool.at(l.task).state.is_live());
@@ -56,10 +73,10 @@ inline bool take_mail(engine& e, participant& self, job& j) noexcept {
   j.flags = l.flags;
   j.is_direct = true;
   j.result = status::ok;
+  j.task_code = 0;
   j.transfers = nullptr;
-  for (unsigned i = 0; i < l.argument_count; ++i) {
-    j.arguments[i] = i < l.carried() ? l.arguments[i] : e.pool.argument_at(l.task, i);
-  }
+  j.views = l.arguments;
+  if (l.argument_count > l.arguments_max || (l.flags & task_staged) != 0) copy_arguments(e, j);
   return true;
 }
 
@@ -75,16 +92,15 @@ inline bool take_mail(engine& e, participant& self, job& j) noexcept {
   }
 }
 
-inline bool take_own(engine& e, participant& self, job& j) noexcept {
+inline std::uint32_t take_own(engine& e, participant& self) noexcept {
   LEV_DCHECK(runs_here(self));
   std::uint32_t task = 0;
-  if (!self.box.try_pop(&task)) return false;
+  if (!self.box.try_pop(&task)) return no_slot;
   if (e.depth > 1) {
     // The place `depth - 1` tasks from now; whatever stands there, prefetching it does no harm.
     prefetch(self.hints[(self.box.bottom() - (e.depth - 1)) & (inbox_capacity - 1)]);
   }
-  load_job(e, j, task);
-  return true;
+  return task;
 }
 
 // How many tasks are ready. A worker on the heels of a submitter takes its lines away at every
@@ -106,32 +122,29 @@ inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
   return now;
 }
 
-// Moves a fair share of the ready queue into the inbox; one task goes straight into `j`.
-[[gnu::noinline]] inline bool take_ready(engine& e, participant& self, job& j) noexcept {
+// Moves a fair share of the ready queue into the inbox, but for the first task, which is returned.
+[[gnu::noinline]] inline std::uint32_t take_ready(engine& e, participant& self) noexcept {
   index_ring<>& ready = e.sched.ready();
   const std::uint32_t waiting = count_ready(e, self);
-  if (waiting == 0) return false;
+  if (waiting == 0) return no_slot;
   // A short queue in front of waiting tasks is taken one by one: what is behind may still be split.
   const bool is_short = e.sched.has_waiting() && waiting <= checkout_max * e.takers;
   std::uint32_t share = is_short ? 1 : smaller(waiting / e.takers, checkout_max);
   share = larger(smaller(share, self.box.room()), 1u);
   std::uint32_t batch[checkout_max];
   const std::uint32_t n = ready.try_pop_some(batch, share);
-  if (n == 0) return false;
+  if (n == 0) return no_slot;
   LEV_DCHECK(n <= share && share <= checkout_max);
   for (std::uint32_t i = 1; i < n; ++i) __builtin_prefetch(&e.pool.at(batch[i]), 1, 3);
-  load_job(e, j, batch[0]);
-  // Backwards, so that popping gives the order of the queue.
-  for (std::uint32_t i = n; i-- > 1;) {
-    const std::uint32_t place = self.box.bottom() & (inbox_capacity - 1);
-    if (!push_own(e, self, batch[i]))
-      push_ready(e, batch[i]);
-    else if (e.depth > 1 && i < e.depth)
-      prefetch(self.hints[place]);
-  }
+  if (n == 1) return batch[0];
+  // There is room, which only this participant uses up.
+  const bool is_in = push_all_own(e, self, batch + 1, n - 1);
+  LEV_ASSERT(is_in);
+  for (std::uint32_t i = 1; i < n && i < e.depth; ++i)
+    prefetch(self.hints[(self.box.bottom() - i) & (inbox_capacity - 1)]);
   // Between the two queues they were nobody's: a sleeper's last look may have missed them.
-  if (n > 1) ring(e, self);
-  return true;
+  ring(e, self);
+  return batch[0];
 }
 
 // Whether a participant has staged a task that it has not begun.
@@ -156,9 +169,9 @@ inline bool try_steal_staged(engine& e, participant& from, std::uint32_t* task) 
   return false;
 }
 
-[[gnu::noinline]] inline bool take_stolen(engine& e, participant& self, job& j) noexcept {
+[[gnu::noinline]] inline std::uint32_t take_stolen(engine& e, participant& self) noexcept {
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
-  if (used < 2) return false;
+  if (used < 2) return no_slot;
   LEV_DCHECK(used <= e.people_count && self.index < used);
   const std::uint32_t first = self.random.below(used);
   for (std::uint32_t i = 0; i < used; ++i) {
@@ -168,29 +181,42 @@ inline bool try_steal_staged(engine& e, participant& from, std::uint32_t* task) 
     if (victim == self.index || (!from.box.try_steal(&task) && !try_steal_staged(e, from, &task)))
       continue;
     self.counters.stolen.add(1);
-    load_job(e, j, task);
-    return true;
+    return task;
   }
-  return false;
+  return no_slot;
 }
 
 // take_queued() takes a task that any participant could take: no mail, no theft. For staging ahead.
 inline bool take_queued(engine& e, participant& self, job& j) noexcept {
-  if (take_own(e, self, j) || take_ready(e, self, j)) return true;
-  if (!e.sched.has_waiting()) return false;
-  run_pass(e, self);
-  ring(e, self);
-  return take_ready(e, self, j);
+  std::uint32_t task = take_own(e, self);
+  if (task == no_slot) task = take_ready(e, self);
+  if (task == no_slot && e.sched.has_waiting()) {
+    run_pass(e, self);
+    ring(e, self);
+    task = take_ready(e, self);
+  }
+  if (task != no_slot) load_job(e, j, task);
+  return task != no_slot;
 }
 
-[[gnu::always_inline]] inline bool take(engine& e, participant& self, job& j) noexcept {
-  if (take_mail(e, self, j)) return true;
-  if (take_own(e, self, j)) return true;
+// take_task() takes one from the queues, and take() from the mailbox, too; no_slot, or false: there
+// is none.
+[[gnu::always_inline]] inline std::uint32_t take_task(engine& e, participant& self) noexcept {
+  std::uint32_t task = take_own(e, self);
+  if (task != no_slot) return task;
   if (e.sched.has_waiting() && e.sched.ready().size() < e.takers) {
     run_pass(e, self);
     ring(e, self);
   }
-  return take_ready(e, self, j) || take_stolen(e, self, j);
+  task = take_ready(e, self);
+  return task != no_slot ? task : take_stolen(e, self);
+}
+
+inline bool take(engine& e, participant& self, job& j) noexcept {
+  if (take_mail(e, self, j)) return true;
+  const std::uint32_t task = take_task(e, self);
+  if (task != no_slot) load_job(e, j, task);
+  return task != no_slot;
 }
 
 // looks_idle(): nothing to take anywhere. A sleeper's last look, after it announced its sleep.

@@ -26,24 +26,6 @@ namespace lev {
 
 namespace {
 
-// What runs while a task waits starts with the server's floating-point mode; the task finds its own
-// again.
-class mode_of_waiter {
- public:
-  explicit mode_of_waiter(participant& self) noexcept : self_(self), own_(float_mode()) {
-    if (own_ != self.float_mode) set_float_mode(self.float_mode);
-  }
-  ~mode_of_waiter() {
-    if (own_ != self_.float_mode) set_float_mode(own_);
-  }
-  mode_of_waiter(const mode_of_waiter&) = delete;
-  mode_of_waiter& operator=(const mode_of_waiter&) = delete;
-
- private:
-  participant& self_;
-  std::uint64_t own_;
-};
-
 bool does_another_work(engine& e, const participant& self) noexcept {
   for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i) {
     const participant& p = e.people[i];
@@ -248,23 +230,9 @@ bool tell_tails_aside(engine& e, participant& self) noexcept {
   return true;
 }
 
-static void tell_before_wait(engine& e, participant& self) noexcept {
+void tell_before_wait(engine& e, participant& self) noexcept {
   tell_tails_aside(e, self);
   if (owes_ends(self)) tell_ends(e, self);
-}
-
-void run_if_last(engine& e, participant& self, std::uint32_t task) noexcept {
-  std::uint32_t popped = 0;
-  if (!self.box.ends_with(task)) return;
-  if (owes_ends(self)) {
-    // Before it is in hand: a callback may wait for it, or for what it keeps a mutex from.
-    tell_before_wait(e, self);
-    if (!self.box.ends_with(task)) return;
-  }
-  if (!self.box.try_pop(&popped)) return;
-  LEV_DCHECK(popped == task);
-  const mode_of_waiter m(self);
-  run_on_top(e, self, task);
 }
 
 bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,

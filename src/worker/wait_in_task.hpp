@@ -14,9 +14,8 @@ namespace lev {
 bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                   giving_up how = giving_up::when_all_wait) noexcept;
 
-// run_if_last() runs `task`, which a task waits for, if it is the youngest of the own inbox: fork
-// and join, where nobody has taken it yet.
-void run_if_last(engine& e, participant& self, std::uint32_t task) noexcept;
+// tell_before_wait() tells what has ended here, which others may wait for.
+void tell_before_wait(engine& e, participant& self) noexcept;
 
 // tell_tails_aside() is for a task that waits, or has waited: callbacks that are due are called on
 // another stack, as they may wait for this task, or for its mutex. False: none is due.

@@ -16,6 +16,7 @@
 #include "worker/strips.hpp"
 #include "worker/take.hpp"
 #include "worker/traced.hpp"
+#include "worker/wait_in_task.hpp"
 #include "worker/write_back.hpp"
 
 #include <utility>
@@ -49,11 +50,10 @@ namespace {
 [[gnu::noinline]] void execute_timed(engine& e, participant& self, job& j) noexcept {
   std::uint64_t items = 0;
   for (unsigned i = 0; i < j.argument_count && items == 0; ++i) {
-    if ((j.arguments[i].flags & argument_sliced) != 0) items = slice_items(j.arguments[i]);
+    if ((j.views[i].flags & argument_sliced) != 0) items = slice_items(j.views[i]);
   }
   if (items == 0 || e.caps.virtual_time) return execute(e, self, j);
-  const std::uint32_t place =
-      item_costs::place_of(j.procedure, j.arguments.data(), j.argument_count);
+  const std::uint32_t place = item_costs::place_of(j.procedure, j.views, j.argument_count);
   const std::uint64_t begin_ns = e.place->now_ns();
   execute(e, self, j);
   e.costs.note(place, items, e.place->now_ns() - begin_ns);
@@ -107,20 +107,31 @@ void put_back(engine& e, participant& self, std::uint32_t task) noexcept {
   ring(e, self);
 }
 
-// Executes a task that has its memory in place, is not timed, and holds nothing: most of them.
-// False: it is another, or there is something to be done or noted beside it.
-[[gnu::always_inline]] inline bool run_plainly(engine& e, participant& self, job& j) noexcept {
+// The number of the context that runs, which is that of its task's transfers.
+inline std::uint32_t tag_here(const participant& self) noexcept {
+  return self.held == nullptr ? 0 : self.held->current->number;
+}
+
+// Whether such a task has its memory in place, is not timed, and holds nothing, and there is
+// nothing to be done or noted beside it: most of them.
+inline bool is_run_plainly(const engine& e, const participant& self, std::uint64_t seen,
+                           std::uint8_t flags) noexcept {
   constexpr std::uint8_t plain = task_detached;
-  if (!e.is_straight || (j.flags & ~plain) != 0 || self.notice_count != 0 ||
-      self.events.is_open() || is_cancelled(e, j))
-    return false;
-  execute(e, self, j);
-  complete(e, self, j.task, j.seen, j.flags, j.result, j.task_code);
-  return true;
+  return e.is_straight && (flags & ~plain) == 0 && self.notice_count == 0 &&
+         !self.events.is_open() && e.cancelling.load(memory_order_relaxed) == 0 &&
+         (seen & state_bits::cancel_asked) == 0;
+}
+
+[[gnu::always_inline]] inline void execute_plainly(engine& e, participant& self, job& j,
+                                                   std::uint32_t task, std::uint64_t seen,
+                                                   std::uint8_t flags) noexcept {
+  execute_body(e, self, j, procedure_at(j.procedure).info);
+  complete(e, self, task, seen, flags, j.result, j.task_code);
 }
 
 [[gnu::always_inline]] inline void run_job(engine& e, participant& self, job& j) noexcept {
-  if (run_plainly(e, self, j)) return;
+  if (is_run_plainly(e, self, j.seen, j.flags))
+    return execute_plainly(e, self, j, j.task, j.seen, j.flags);
   if (!stage_job(e, self, j, true)) {
     j.result = status::out_of_memory;
     complete(e, self, j.task, j.seen, j.flags, j.result, 0);
@@ -128,6 +139,27 @@ void put_back(engine& e, participant& self, std::uint32_t task) noexcept {
   }
   execute_job(e, self, j);
   complete_job(e, self, j);
+}
+
+[[gnu::noinline]] void run_with_care(engine& e, participant& self, std::uint32_t task) noexcept {
+  job j{job::to_be_taken{}};
+  load_job(e, j, task);
+  j.tag = tag_here(self);
+  run_job(e, self, j);
+}
+
+// Runs a task that was taken from a queue.
+[[gnu::always_inline]] inline void run_taken(engine& e, participant& self,
+                                             std::uint32_t task) noexcept {
+  const slot& s = e.pool.at(task);
+  const std::uint64_t seen = s.state.word();
+  const std::uint8_t flags = s.flags;
+  if (s.argument_count > near_arguments || !is_run_plainly(e, self, seen, flags))
+    return run_with_care(e, self, task);
+  job j{job::to_be_taken{}};
+  read_job(s, j, task, seen);
+  j.tag = tag_here(self);
+  execute_plainly(e, self, j, task, seen, flags);
 }
 
 job* new_frame(engine& e, participant& self) noexcept {
@@ -183,10 +215,10 @@ void pass_watch(engine& e, participant& self) noexcept {
 
 namespace {
 
-// After a task was taken: it is no letter, so the mailbox is not polled for a while; and somebody
+// After a task was taken: if it is no letter, the mailbox is not polled for a while; and somebody
 // else may have to watch.
-inline void turn_to_work(engine& e, participant& self, const job& j) noexcept {
-  if (!j.is_direct) stop_polling(e, self);
+inline void turn_to_work(engine& e, participant& self, bool is_direct) noexcept {
+  if (!is_direct) stop_polling(e, self);
   if (self.hands_over) pass_watch(e, self);
 }
 
@@ -214,7 +246,7 @@ bool take_ahead(engine& e, participant& self, bool is_next) noexcept {
     free_frame(self, j);
     return false;
   }
-  turn_to_work(e, self, *j);
+  turn_to_work(e, self, j->is_direct);
   // The next one must get room, if need be that of the task before; those behind it only if there
   // is some.
   bool is_staged = stage_job(e, self, *j, false);
@@ -281,12 +313,37 @@ bool run_ahead(engine& e, participant& self) noexcept {
 
 }  // namespace
 
-void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept {
+namespace {
+
+[[gnu::always_inline]] inline void run_above(engine& e, participant& self,
+                                             std::uint32_t task) noexcept {
   LEV_DCHECK(self.running != nullptr && self.running->task != task);
-  job j;
-  load_job(e, j, task);
-  turn_to_work(e, self, j);
-  run_job(e, self, j);
+  turn_to_work(e, self, false);
+  run_taken(e, self, task);
+}
+
+// A callback may wait for the task, or for what it keeps a mutex from: before it is in hand.
+[[gnu::noinline]] bool is_last_when_told(engine& e, participant& self,
+                                         std::uint32_t task) noexcept {
+  tell_before_wait(e, self);
+  return self.box.ends_with(task);
+}
+
+}  // namespace
+
+void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept {
+  run_above(e, self, task);
+}
+
+bool run_if_last(engine& e, participant& self, std::uint32_t task) noexcept {
+  std::uint32_t popped = 0;
+  if (!self.box.ends_with(task)) return false;
+  if (owes_ends(self) && !is_last_when_told(e, self, task)) return false;
+  if (!self.box.try_pop(&popped)) return false;
+  LEV_DCHECK(popped == task);
+  const mode_of_waiter m(self);
+  run_above(e, self, task);
+  return true;
 }
 
 void give_back_ahead(engine& e, participant& self) noexcept {
@@ -297,15 +354,28 @@ void give_back_ahead(engine& e, participant& self) noexcept {
   }
 }
 
+namespace {
+
+[[gnu::noinline]] bool run_letter(engine& e, participant& self) noexcept {
+  job j{job::to_be_taken{}};
+  if (!take_mail(e, self, j)) return false;
+  j.tag = tag_here(self);
+  turn_to_work(e, self, true);
+  run_job(e, self, j);
+  return true;
+}
+
+}  // namespace
+
 // One task, from beginning to end, or one turn of those that are on their way.
 bool run_one(engine& e, participant& self) noexcept {
   LEV_DCHECK(runs_here(self));
   if (self.frames != nullptr) return run_ahead(e, self);
-  job j;
-  if (self.held != nullptr) j.tag = self.held->current->number;
-  if (!take(e, self, j)) return false;
-  turn_to_work(e, self, j);
-  run_job(e, self, j);
+  if (self.mail.has_letter(self.mail_seen) && run_letter(e, self)) return true;
+  const std::uint32_t task = take_task(e, self);
+  if (task == no_slot) return false;
+  turn_to_work(e, self, false);
+  run_taken(e, self, task);
   return true;
 }
 

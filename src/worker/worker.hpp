@@ -11,6 +11,9 @@ namespace lev {
 bool run_one(engine& e, participant& self) noexcept;
 // run_on_top() runs a task that the caller has taken from a queue on top of the one that waits.
 void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept;
+// run_if_last() does that with `task`, which the task that calls waits for, if it is the youngest
+// of the own inbox: fork and join, where nobody has taken it yet. False: it is not.
+bool run_if_last(engine& e, participant& self, std::uint32_t task) noexcept;
 // drain() completes the task whose outputs are on their way, if there is one; tell_ends() leaves
 // nothing untold that has ended here, and settle() nothing that others wait for. give_back_ahead()
 // lets others have what is staged here.

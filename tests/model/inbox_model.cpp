@@ -83,6 +83,31 @@ struct two_thieves : scenario<two_thieves, 3> {
   boxed<inbox_of_two> s;
 };
 
+// The owner pushes two at once, twice, and pops the first of each first; a thief takes the others.
+template <bool Heard>
+struct two_at_once : scenario<two_at_once<Heard>, 2> {
+  static constexpr bool is_asymmetric = !Heard;
+  void before() { s->heard = Heard; }
+  void thread(unsigned index) {
+    if (index == 1) {
+      s->steal();
+      s->steal();
+      return;
+    }
+    for (std::uint32_t first = 0; first < 4; first += 2) {
+      const std::uint32_t both[] = {first, first + 1};
+      for (const std::uint32_t value : both) s->contents[value].set(value + 10);
+      while (!s->box.try_push_all(both, 2, Heard)) s->pop();
+      std::uint32_t value = 0;
+      if (!s->box.try_pop(&value)) continue;
+      require(value % 2 == 0, "the first one, or it is the older one of the two that is left");
+      s->took(value);
+    }
+  }
+  void after() { s->expect_all(4); }
+  boxed<inbox_of_two> s;
+};
+
 // The owner pushes until there is room: what a thief has read is not overwritten.
 struct full : scenario<full, 2> {
   void thread(unsigned index) {
@@ -141,8 +166,11 @@ int main() {
       .check<last_value<true>>("last value")
       .check<last_value<false>>("last value, plain push")
       .check<two_thieves>("two thieves")
+      .check<two_at_once<true>>("two at once")
+      .check<two_at_once<false>>("two at once, plain push")
       .check<full>("full")
       .plant("inbox: a full inbox is written to")
+      .plant("inbox: several are published before they are there")
       .plant("inbox: the owner takes the last value without a race")
       .plant("inbox: a thief does not claim")
       .plant("inbox: a lost race leaves the bottom low")
@@ -154,6 +182,6 @@ int main() {
       .spare("try_steal#1 load seq_cst -> acquire",
              "the claim orders the loads in the total order, too")
       .spare("try_steal#1 load seq_cst -> relaxed", in_order)
-      .spare("try_push load acquire -> relaxed", in_order)
+      .spare("try_push_all load acquire -> relaxed", in_order)
       .end();
 }

@@ -62,31 +62,34 @@ struct office {
   void serve(unsigned count) {
     while (count != 0) {
       std::uint32_t task = 0;
-      letter l;
-      if (mail.try_receive(&seen, &l)) {
-        run(l.task.get());
+      if (const letter* l = mail.try_receive(&seen); l != nullptr) {
+        run(l->task);
         --count;
       } else if (ready.try_pop(&task)) {
         stop_polling();
-        run(task);
+        plain<std::uint32_t> own;
+        own.set(task);
+        run(own);
         --count;
       } else {
         idle();
       }
     }
   }
-  void run(std::uint32_t task) {
+  // The body reads what it was sent where it lies, to its end.
+  void run(const plain<std::uint32_t>& sent) {
+    const std::uint32_t task = sent.get();
     require(task < 2 && contents[task].get() == task + 10, "a task that was submitted, once");
     contents[task].set(task + 20);
+    require(sent.get() == task, "the letter stays until its task has run");
     parks[task].unpark(place);
   }
   void stop_polling() {
     if (is_polling.load(std::memory_order_relaxed) == 0) return;
     is_polling.exchange(0, std::memory_order_seq_cst);
     while (!fault(no_forward) && mail.letter_announced(seen)) {
-      letter l;
-      if (mail.try_receive(&seen, &l)) {
-        while (!ready.try_push(l.task.get())) env::pause();
+      if (const letter* l = mail.try_receive(&seen); l != nullptr) {
+        while (!ready.try_push(l->task.get())) env::pause();
         return;
       }
       env::pause();

@@ -12,6 +12,7 @@
 #include "runtime/core.hpp"
 #include "runtime/open.hpp"
 #include "runtime/wait.hpp"
+#include "task/plain.hpp"
 
 #include <memory>
 
@@ -223,6 +224,7 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
     e.info.kinds = e.kinds;
     e.info.kind_count = 1;
     e.info.run = run;
+    lev::plan_plain(e);
   }
 };
 

@@ -80,6 +80,15 @@ struct task {
     free();
     return true;
   }
+  // The same in a hurry: false also if it is not there yet.
+  bool collect_success() {
+    if (!state.try_collect_success(0)) return false;
+    require(output.get() == 7, "the outputs are there");
+    output.set(0);
+    state.retire_taken(0);
+    free();
+    return true;
+  }
   void release() {
     if (state.release(0) != lev::task_state<env>::release_result::freed) return;
     require(output.get() == 7, "the outputs are there");
@@ -119,6 +128,17 @@ struct two_waiters : scenario<two_waiters, 3> {
     t->collect();
   }
   void after() { require(t->freed.get() == 1, "collected once"); }
+  boxed<task> t;
+};
+
+// Two that do not sleep, and one that lets go of the ticket if it does not get the outcome.
+struct hurried : scenario<hurried, 3> {
+  void thread(unsigned index) {
+    if (index == 0) return t->complete();
+    if (t->collect_success() || index == 1) return;
+    t->release();
+  }
+  void after() { require(t->freed.get() == 1 && t->state.generation() == 1, "freed once"); }
   boxed<task> t;
 };
 
@@ -196,6 +216,7 @@ int main() {
   return explorer("task_state", {}, {"task/task_state.hpp"})
       .check<one_waiter>("one waiter")
       .check<two_waiters>("two waiters")
+      .check<hurried>("hurried collectors")
       .check<waiter_and_canceller>("waiter and canceller")
       .check<releaser>("releaser")
       .check<waiter_and_releaser>("waiter and releaser")
@@ -206,6 +227,7 @@ int main() {
       .plant("task_state: done is stored without a look at the flags")
       .plant("task_state: a second waiter replaces the first")
       .plant("task_state: two may collect")
+      .plant("task_state: two may collect a success")
       .plant("task_state: release() gives up when the task is done")
       .plant(flag_stays)
       .spare("collect load acquire -> relaxed", both)
