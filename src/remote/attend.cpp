@@ -63,8 +63,10 @@ void check_time(remote_crew& r, std::uint32_t worker, std::uint64_t now) noexcep
   line.look_ns = 0;
   if (!line.is_limited(line.collected)) return;
   const bool was_begun = r.remote->was_begun(worker);
-  // The time begins once when the task is next, and once more when the worker says that it begins.
-  if (line.timed != line.collected + 1 || (was_begun && !line.timed_is_begun)) {
+  // The time begins once when the task is next, and once more when the worker says that it begins;
+  // in between it does not go on while the worker's place is another host's.
+  const bool is_away = r.shares_workers && !was_begun && r.remote->is_away(worker);
+  if (line.timed != line.collected + 1 || (was_begun && !line.timed_is_begun) || is_away) {
     line.timed = line.collected + 1;
     line.timed_is_begun = was_begun;
     line.timed_since_ns = now;

@@ -101,9 +101,6 @@ void check_pool(const config& c, bool is_remote) {
   if (!is_good)
     throw error(status::bad_config, -1,
                 "config.pool: must be 1 to 60 letters, digits, '.', '-' or '_'");
-  if (c.isolation != isolation::crash)
-    throw error(status::bad_config, -1,
-                "config.pool: confined workers serve one host; use isolation::crash, or no pool");
 }
 
 const machine_kind& choose_machine(const config& c) {

@@ -139,11 +139,10 @@ const char* name_of(fault_action action) {
   return names[static_cast<std::size_t>(action)];
 }
 
-// A keeper has no board of its own and opens its files before it knows of a test; it is not its
-// host's child, and its workers do not leave: they are killed when the last host has left.
+// The keeper of a shared pool is not its host's child, and its workers do not leave: they are
+// killed when the last host has left.
 bool has_keeper(const fault_point& point) {
-  constexpr const char* others[] = {"host.pidfd_open", "host.wait_zygote", "zygote.map_board",
-                                    "zygote.signalfd", "worker.leave"};
+  constexpr const char* others[] = {"host.pidfd_open", "host.wait_zygote", "worker.leave"};
   return std::none_of(std::begin(others), std::end(others),
                       [&](const char* name) { return std::strcmp(name, point.name) == 0; });
 }

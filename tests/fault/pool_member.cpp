@@ -3,6 +3,7 @@
 //
 //   limited             a limit that its workers have
 //   sleepy              threads that wait sleep at once
+//   confined            its workers are confined
 //
 // Commands:
 //
@@ -197,6 +198,7 @@ int main(int count, char** arguments) try {
     const std::string option = arguments[i];
     if (option == "limited") c.worker_bytes_max = std::size_t{4} << 30;
     if (option == "sleepy") c.spin_ns = 0;
+    if (option == "confined") c.isolation = lev::isolation::confined;
   }
   member m(c);
   std::cout << "there" << std::endl;

@@ -22,6 +22,8 @@
 #include <cstring>
 #include <new>
 #include <span>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "fault/hostile.hpp"
@@ -135,7 +137,8 @@ const auto attack_procedure =
       got[1] = errno;
     });
 
-class confined_test : public testing::TestWithParam<int> {
+// In a pool of the host's own, and in one that it would share.
+class confined_test : public testing::TestWithParam<std::tuple<int, bool>> {
  protected:
   void SetUp() override { start_alarm(); }
   void TearDown() override { alarm(0); }
@@ -144,10 +147,14 @@ class confined_test : public testing::TestWithParam<int> {
 volatile int untouched = 7;
 
 TEST_P(confined_test, cannot) {
-  const auto what = static_cast<attack>(GetParam());
-  runtime r(settings_at(isolation::confined));
+  const auto [number, is_pool_shared] = GetParam();
+  const auto what = static_cast<attack>(number);
+  config c = settings_at(isolation::confined);
+  const std::string pool = "security-" + std::to_string(getpid());
+  if (is_pool_shared) c.pool = pool.c_str();
+  runtime r(c);
   std::int64_t got[2] = {-1, -1};
-  const outcome o = r.submit(attack_procedure, GetParam(), static_cast<int>(getpid()),
+  const outcome o = r.submit(attack_procedure, number, static_cast<int>(getpid()),
                              reinterpret_cast<std::uint64_t>(&untouched), got)
                         .wait_outcome(wait_limit_ns);
   if (what == attack::stat_file) {  // refused instead: C libraries ask about their streams
@@ -166,9 +173,12 @@ TEST_P(confined_test, cannot) {
   close_and_check(r);
 }
 
-INSTANTIATE_TEST_SUITE_P(attack, confined_test, testing::Range(0, static_cast<int>(attack::count)),
-                         [](const testing::TestParamInfo<int>& i) {
-                           return attack_names[i.param];
+INSTANTIATE_TEST_SUITE_P(attack, confined_test,
+                         testing::Combine(testing::Range(0, static_cast<int>(attack::count)),
+                                          testing::Bool()),
+                         [](const testing::TestParamInfo<std::tuple<int, bool>>& i) {
+                           const std::string name = attack_names[std::get<0>(i.param)];
+                           return std::get<1>(i.param) ? name + "_of_a_shared_pool" : name;
                          });
 
 // System calls, all that there are and some more: those that are in none of these lists end the

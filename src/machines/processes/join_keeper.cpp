@@ -120,6 +120,7 @@ bool pool::join_keeper() {
 template <class Page>
 bool pool::map_page(int* file, int rights, Page** page) noexcept {
   const int how = *page == nullptr ? MAP_SHARED : MAP_SHARED | MAP_FIXED;
+  if (*file < 0) errno = EMFILE;  // no number was free for it
   auto* place = const_cast<std::remove_const_t<Page>*>(*page);
   void* p = *file < 0 ? MAP_FAILED : mmap(place, sizeof(Page), rights, how, *file, 0);
   close_file(file);

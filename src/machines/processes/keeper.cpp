@@ -3,6 +3,7 @@
 #include "machines/processes/keeper_process.hpp"
 #include "machines/processes/output.hpp"
 #include "share/faults.hpp"
+#include "share/role.hpp"
 #include "share/zone.hpp"
 
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #include <csignal>
 #include <cstdio>
 #include <new>
+#include <utility>
 
 namespace lev::processes {
 
@@ -28,19 +30,32 @@ constexpr int first_visitor_ms_max = 20'000;
 }  // namespace
 
 bool keeper_process::open() noexcept {
-  if (fcntl(listener_, F_SETFL, O_NONBLOCK) != 0) return false;
-  signals_ = listen_for_deaths();
+  if (listener_ >= 0 && fcntl(listener_, F_SETFL, O_NONBLOCK) != 0) return false;
   LEV_ASSERT(page_ == nullptr && alarms_ == nullptr);
   page_file_ = make_memory_file("leveret-pool", sizeof(pool_page));
   alarms_file_ = make_memory_file("leveret-alarms", sizeof(pool_alarms));
-  if (signals_ < 0 || page_file_ < 0 || alarms_file_ < 0) return false;
+  if (page_file_ < 0 || alarms_file_ < 0) return false;
   void* page = mmap(nullptr, sizeof(pool_page), PROT_READ | PROT_WRITE, MAP_SHARED, page_file_, 0);
   void* alarms =
       mmap(nullptr, sizeof(pool_alarms), PROT_READ | PROT_WRITE, MAP_SHARED, alarms_file_, 0);
   if (page == MAP_FAILED || alarms == MAP_FAILED) return false;
   page_ = new (page) pool_page;
   alarms_ = new (alarms) pool_alarms;
-  return seal_memory_file(page_file_, true) && seal_memory_file(alarms_file_, false);
+  if (!seal_memory_file(page_file_, true) || !seal_memory_file(alarms_file_, false)) return false;
+  if (only_ < 0) return true;
+  const int host = open_host(only_);  // -1: it cannot be watched
+  if (host < 0 && errno == ESRCH) return false;
+  take_in(0, std::exchange(only_, -1), 0, host);
+  return true;
+}
+
+void keeper_process::take_in(std::uint32_t m, int socket, pid_t pid, int pidfd) noexcept {
+  members_[m].socket = socket;
+  members_[m].pid = pid;
+  members_[m].pidfd = pidfd;
+  had_visitors_ = true;
+  page_->members.store(++present_, memory_order_relaxed);
+  LEV_ASSERT(present_ <= members_max && !members_[m].is_met && members_[m].lanes.empty());
 }
 
 // Those who wait at the door. A program of another user does not get in.
@@ -69,14 +84,7 @@ void keeper_process::welcome(int socket) noexcept {
     const int pidfd = static_cast<int>(syscall(kernel::pidfd_open, who.pid, 0));
     r.number = errno;
     std::snprintf(r.text, sizeof r.text, "watching the host process");
-    if (pidfd >= 0) {
-      members_[m].socket = socket;
-      members_[m].pid = who.pid;
-      members_[m].pidfd = pidfd;
-      page_->members.store(++present_, memory_order_relaxed);
-      LEV_ASSERT(present_ <= members_max && !members_[m].is_met && members_[m].lanes.empty());
-      return;
-    }
+    if (pidfd >= 0) return take_in(m, socket, who.pid, pidfd);
   }
   send_message(socket, &r, sizeof r, nullptr, 0, MSG_DONTWAIT);
   close(socket);
@@ -114,13 +122,38 @@ const char* keeper_process::objection(const introduction& about) const noexcept 
   return nullptr;
 }
 
-void keeper_process::refuse(std::uint32_t m, const char* why, int code) noexcept {
+void keeper_process::refuse(std::uint32_t m, const char* why, int code,
+                            std::uint32_t how) noexcept {
   report r;
-  r.what = report::refused;
+  r.what = how;
   r.number = code;
   std::snprintf(r.text, sizeof r.text, "%s", why);
   send_message(members_[m].socket, &r, sizeof r, nullptr, 0, MSG_DONTWAIT);
   part(m);
+}
+
+// Null, or what the system refused, with the reason in errno. A member's heap is mapped only to see
+// that it can be, and where it has a test's plan.
+const char* keeper_process::map_memory(member& it) noexcept {
+  const introduction& a = it.about;
+  auto* plan = reinterpret_cast<fault_plan*>(a.faults);
+  bool is_there = plan_of_.heap_begin == a.heap_begin;
+  if (!is_there && (has_own_workers() || plan != nullptr)) {
+    const bool is_writable = a.level != lev::isolation::confined;
+    is_there = map_at(a.heap_begin, it.files[0], a.heap_bytes, is_writable);
+    if (!is_there && has_own_workers()) return "the shared memory's place is taken";
+  }
+  if (plan != nullptr && is_there) {
+    plan_of_ = a;
+    arm_faults(plan, plan);
+  }
+  fault_at("zygote.met");
+  void* shared = fault_at("zygote.map_board")
+                     ? MAP_FAILED
+                     : mmap(nullptr, sizeof(common), PROT_READ, MAP_SHARED, it.files[1], 0);
+  if (shared == MAP_FAILED) return "mapping the book of procedures";
+  it.shared = static_cast<const common*>(shared);
+  return nullptr;
 }
 
 void keeper_process::meet(std::uint32_t m) noexcept {
@@ -130,16 +163,17 @@ void keeper_process::meet(std::uint32_t m) noexcept {
   if (got < 0 && errno == EAGAIN) return;
   if (got == 0) return part(m);
   if (got != sizeof it.about || it.about.tag != introduction::magic ||
-      it.about.version != introduction().version || it.files[member_files - 1] < 0)
-    return refuse(m, "the pool's first host uses another version of Leveret", 0);
+      it.about.version != introduction().version ||
+      it.files[(listener_ < 0 ? own_files : member_files) - 1] < 0)
+    return refuse(m, "the first message is not one of this version of Leveret", 0);
   if (!had_members_) rule_ = it.about;
   if (const char* why = objection(it.about)) return refuse(m, why, 0);
   if (is_taken(m, it.about.heap_begin, it.about.heap_bytes))
     return refuse(m, "another host of the pool has its shared memory at the same place", 0);
-  auto* plan = reinterpret_cast<fault_plan*>(it.about.faults);
-  if (plan != nullptr && map_at(it.about.heap_begin, it.files[0], it.about.heap_bytes, true))
-    arm_faults(plan, plan);
-  fault_at("zygote.met");
+  if (const char* why = map_memory(it)) return refuse(m, why, errno);
+  if (signals_ < 0) signals_ = listen_for_deaths();
+  if (signals_ < 0) return refuse(m, "signalfd", errno);
+  if (const char* why = try_out(it)) return refuse(m, why, errno, report::unavailable);
   LEV_ASSERT(!it.is_met && it.untold.empty());
   had_members_ = it.is_met = true;
   report r;
@@ -174,9 +208,13 @@ void keeper_process::part(std::uint32_t m) noexcept {
       if (!it.is_leaving) kill_if_serving(m, w);
     }
   }
+  end_own(m);
+  if (it.shared != nullptr) munmap(const_cast<common*>(it.shared), sizeof(common));
+  it.shared = nullptr;
   close_file(&it.socket);
   close_file(&it.pidfd);
   for (int& f : it.files) close_file(&f);
+  it.known.clear();
   it.lanes.clear();
   it.untold.clear();
   it.is_met = it.is_leaving = false;
@@ -186,7 +224,8 @@ void keeper_process::part(std::uint32_t m) noexcept {
 // A member that is stopped, or busy, must not keep the others waiting.
 bool keeper_process::send(std::uint32_t m, const report& r, int pidfd) noexcept {
   const int files[] = {r.what == report::ready ? page_file_ : pidfd, alarms_file_};
-  const unsigned count = r.what == report::ready ? 2 : pidfd < 0 ? 0 : 1;
+  const bool brings_page = r.what == report::ready && listener_ >= 0;
+  const unsigned count = brings_page ? 2 : pidfd < 0 ? 0 : 1;
   return send_message(members_[m].socket, &r, sizeof r, files, count, MSG_DONTWAIT);
 }
 
@@ -202,7 +241,8 @@ void keeper_process::tell_untold(std::uint32_t m) {
     const report& r = it.untold.front();
     int pidfd = -1;
     // Who died since is reported by what follows.
-    const bool is_old = r.what == report::started && workers_[r.worker].pid != r.pid;
+    const pid_t now = has_own_workers() ? it.lanes[r.worker].own.pid : workers_[r.worker].pid;
+    const bool is_old = r.what == report::started && now != r.pid;
     if (r.what == report::started && !is_old)
       pidfd = static_cast<int>(syscall(kernel::pidfd_open, r.pid, 0));
     const bool is_told = is_old || send(m, r, pidfd);
@@ -229,7 +269,7 @@ void keeper_process::bury(std::uint32_t m) {
 void keeper_process::end_if_alone() noexcept {
   if (present_ != 0) return;
   fault_at("zygote.end");
-  close(listener_);
+  close_file(&listener_);
   for (worker_seat& w : workers_) {
     if (w.pid > 0) kill(w.pid, SIGKILL);
   }
@@ -289,10 +329,10 @@ void become_orphan(const fork_hooks& hooks) noexcept {
 
 }  // namespace
 
-[[noreturn]] void run_keeper(int listener, const fork_hooks& hooks) noexcept {
-  become_orphan(hooks);
-  prctl(PR_SET_NAME, "leveret-keeper");
-  static keeper_process* self = new keeper_process(listener, hooks);
+[[noreturn]] void run_keeper(int socket, bool is_door, const fork_hooks& hooks) noexcept {
+  if (is_door) become_orphan(hooks);
+  prctl(PR_SET_NAME, is_door ? "leveret-keeper" : "leveret-zygote");
+  static keeper_process* self = new keeper_process(socket, is_door, hooks);
   self->run();
 }
 

@@ -1,8 +1,13 @@
-// keeper: the zygote of a pool that several host processes share (config::pool). It belongs to none
-// of them: whoever needs it first starts it, and it ends when the last of them has left. The hosts
-// are its members. Each has lanes, heap, board and bell of its own, as on a pool that is not
-// shared; a worker serves one lane of each member, in turn, and learns of them by notes from the
-// keeper.
+// keeper: what a zygote is, from its first message on: the parent of a pool's workers. The hosts of
+// the pool are its members. One that is not shared has one, at the other end of a pair of sockets,
+// and ends with it. One that several host processes share (config::pool) belongs to none of them:
+// whoever needs it first starts it, and it ends when the last of them has left.
+//
+// Each member has lanes, heap, board and bell of its own. A worker of a shared pool serves one lane
+// of each member, in turn, and learns of them by notes from the keeper. But a worker of a pool that
+// is not shared, and a confined one, which can be given nothing later, is forked for one member and
+// dies with it. Confined workers of the same number take turns by the word `serving`, so that
+// there are no more tasks at work than the pool has workers.
 //
 // A member that dies is taken out of all workers: none begins a task of its from then on, and a
 // worker that is in one is killed, as nobody wants its outcome. That is no attempt of any other
@@ -37,17 +42,23 @@
 #include "machines/processes/alarm.hpp"
 #include "machines/processes/zygote.hpp"
 
+#include <string>
+#include <vector>
+
 namespace lev::processes {
 
 constexpr std::uint32_t members_max = 64;
 constexpr unsigned member_files = 5;  // heap, common, bell, output, error
+constexpr unsigned own_files = 3;     // the first of them: what one that shares with nobody sends
+constexpr std::size_t berth_bytes = 4096;  // a page each: a confined worker has its own only
 
 // Where a worker of a shared pool says what it does. In memory that members see read-only.
 template <class Env = real_env>
-struct berth {
+struct alignas(berth_bytes) berth {
   using word = typename Env::template atomic<std::uint32_t>;
   static constexpr std::uint32_t doomed = 1u << 31;
-  static_assert(members_max < doomed);
+  static constexpr std::uint32_t wanted = 1u << 30;
+  static_assert(members_max < wanted);
 
   // The worker's part. turn() says whom it serves from now on, a member plus 1, or 0 for nobody, in
   // place of whom it served. False: it will be killed, and must do nothing more.
@@ -69,11 +80,38 @@ struct berth {
     // Pairs with turn().
     return serving.compare_exchange_strong(expected, expected | doomed, memory_order_seq_cst);
   }
+  // The part of one of several workers that have the berth in turn: try_take() when it has a task,
+  // then leave(). One that finds it taken says so, and waits until `serving` is not what it has
+  // seen then; 0: it is free. leave() returns whether one waits.
+  [[nodiscard]] bool try_take(std::uint32_t member, bool others_wait) noexcept {
+    std::uint32_t nobody = 0;
+    // Pairs with leave(): what was done in the turn before is seen.
+    return serving.compare_exchange_strong(nobody, (member + 1) | (others_wait ? wanted : 0),
+                                           memory_order_seq_cst);
+  }
+  std::uint32_t want() noexcept {
+    std::uint32_t now = serving.load(memory_order_relaxed);
+    // Pairs with leave(), which sees it or is seen.
+    while (now != 0 && (now & wanted) == 0 &&
+           !serving.compare_exchange_strong(now, now | wanted, memory_order_seq_cst)) {
+    }
+    return now == 0 ? 0 : now | wanted;
+  }
+  bool is_free() const noexcept { return serving.load(memory_order_relaxed) == 0; }
+  bool is_wanted() const noexcept { return (serving.load(memory_order_relaxed) & wanted) != 0; }
+  bool leave() noexcept {
+    return (serving.exchange(0, memory_order_seq_cst) & wanted) != 0;  // Pairs with try_take()
+  }
+  // leave() in place of one that has died, if it had its turn.
+  bool leave_for(std::uint32_t member) noexcept {
+    return (serving.load(memory_order_relaxed) & ~wanted) == member + 1 && leave();
+  }
+
   // For anybody: whether the worker serves another member.
   bool is_away_from(std::uint32_t member) const noexcept {
     // Pairs with turn(). Sequentially consistent: a member that takes a task back looks after it
     // has said so, and the worker looks at what is to be skipped when it has turned.
-    const std::uint32_t now = serving.load(memory_order_seq_cst) & ~doomed;
+    const std::uint32_t now = serving.load(memory_order_seq_cst) & ~(doomed | wanted);
     return now != 0 && now != member + 1;
   }
   // The same of one process. That of the worker there now is looked at last: it was told first.
@@ -83,9 +121,9 @@ struct berth {
   // The worker's first act.
   void tell_process(std::uint32_t number) noexcept { process.store(number, memory_order_relaxed); }
 
-  // Written by the worker (whom it serves, plus 1; 0: nobody) and the keeper (doomed), read by
-  // both, and by members. Publishes what tasks of whom it served before have written, and whose
-  // word this is.
+  // Written by the worker (whom it serves, plus 1; 0: nobody), the keeper (doomed) and workers that
+  // wait for their turn (wanted), read by all of them, and by members. Publishes what tasks of whom
+  // it served before have written, and whose word this is.
   alignas(line_pair_bytes) word serving{0};
   // Written by the worker before its first turn, read by members after a look at `serving`, which
   // publishes it: the number of its process.
@@ -118,11 +156,23 @@ struct note {
 };
 static_assert(std::is_trivially_copyable_v<note> && sizeof(note) != sizeof(report));
 
-// run_keeper() is the life of a keeper; hosts come to `listener`.
-[[noreturn]] void run_keeper(int listener, const fork_hooks& hooks) noexcept;
+// run_keeper() is the life of a keeper. Its hosts come to `socket`, or its only one is at the other
+// end.
+[[noreturn]] void run_keeper(int socket, bool is_door, const fork_hooks& hooks) noexcept;
 
-// serve_members() is the life of one of its workers; notes come from `notes`.
+// serve_members() is the life of a worker that learns of its members by `notes`.
 [[noreturn]] void serve_members(berth<>& place, const alarm<>& wakes, int notes) noexcept;
+
+// serve_one() is that of one that has one member, whose files are those of an attach; `turns` when
+// there are others of its number. `known`: what is known of the book's libraries, for confined
+// workers.
+struct own_start {
+  berth<>* turns;
+  const note* about;
+  int* files;
+  const std::vector<std::string>* known;
+};
+[[noreturn]] void serve_one(const own_start& start) noexcept;
 
 }  // namespace lev::processes
 

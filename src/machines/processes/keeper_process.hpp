@@ -4,16 +4,24 @@
 #define LEVERET_MACHINES_PROCESSES_KEEPER_PROCESS_HPP
 
 #include "machines/processes/keeper.hpp"
+#include "machines/processes/trial.hpp"
 
 #include <deque>
 #include <vector>
 
 namespace lev::processes {
 
+struct worker_seat {
+  pid_t pid = 0;
+  int notes = -1;
+  std::uint32_t killed_for = 0;  // the member that wanted it, plus 1; 0: none
+};
+
 // Where one member's lane to one worker is: 0, nowhere yet.
 struct lane_place {
   std::uint64_t begin = 0;
   bool is_attached = false;
+  worker_seat own;  // where a worker serves one member
 };
 
 struct member {
@@ -24,20 +32,16 @@ struct member {
   bool is_leaving = false;  // and has nothing under way
   introduction about;
   int files[member_files] = {-1, -1, -1, -1, -1};
-  std::vector<lane_place> lanes;  // by worker
-  std::deque<report> untold;      // its socket was full
-};
-
-struct worker_seat {
-  pid_t pid = 0;
-  int notes = -1;
-  std::uint32_t killed_for = 0;  // the member that wanted it, plus 1; 0: none
+  const common* shared = nullptr;  // its board
+  verdicts known;                  // of its book's libraries, for confined workers
+  std::vector<lane_place> lanes;   // by worker
+  std::deque<report> untold;       // its socket was full
 };
 
 class keeper_process {
  public:
-  keeper_process(int listener, const fork_hooks& hooks) noexcept
-      : listener_(listener), hooks_(hooks) {}
+  keeper_process(int socket, bool is_door, const fork_hooks& hooks) noexcept
+      : listener_(is_door ? socket : -1), only_(is_door ? -1 : socket), hooks_(hooks) {}
 
   [[noreturn]] void run();
 
@@ -45,11 +49,15 @@ class keeper_process {
   bool open() noexcept;
   void admit();
   void welcome(int socket) noexcept;
+  void take_in(std::uint32_t m, int socket, pid_t pid, int pidfd) noexcept;
   void hear(std::uint32_t m);
   void meet(std::uint32_t m) noexcept;
   const char* objection(const introduction& about) const noexcept;
   bool is_taken(std::uint32_t m, std::uint64_t begin, std::uint64_t bytes) const noexcept;
-  void refuse(std::uint32_t m, const char* why, int code) noexcept;
+  void refuse(std::uint32_t m, const char* why, int code,
+              std::uint32_t how = report::refused) noexcept;
+  const char* map_memory(member& it) noexcept;
+  const char* try_out(const member& it) noexcept;
   void take_order(std::uint32_t m, const order& o, int file);
   void start(std::uint32_t m, const order& o, int file);
   bool is_running(std::uint32_t worker);
@@ -61,13 +69,23 @@ class keeper_process {
   void bury(std::uint32_t m);
   void reap();
   void report_death(std::uint32_t worker, int how);
+  // Of workers that serve one member: of a pool that is not shared, and confined ones.
+  bool has_own_workers() const noexcept {
+    return listener_ < 0 || rule_.level == lev::isolation::confined;
+  }
+  void start_own(std::uint32_t m, const order& o, int file);
+  [[noreturn]] void begin_own(std::uint32_t m, const order& o, pid_t parent, int lane_file);
+  void leave_files() noexcept;
+  bool report_own_death(pid_t pid, int how);
+  void end_own(std::uint32_t m) noexcept;
   bool send(std::uint32_t m, const report& r, int pidfd) noexcept;
   void tell(std::uint32_t m, const report& r, int pidfd = -1, bool is_full = false);
   void tell_untold(std::uint32_t m);
   void end_if_alone() noexcept;
   [[noreturn]] void begin_worker(std::uint32_t worker, pid_t parent, int notes);
 
-  int listener_;
+  int listener_;  // -1: the pool is not shared
+  int only_;      // the socket of its only member, until that is met
   fork_hooks hooks_;
   int signals_ = -1;
   int page_file_ = -1;
@@ -79,7 +97,8 @@ class keeper_process {
   std::uint32_t present_ = 0;
   bool had_visitors_ = false;  // hosts at the door, that have become members or not
   bool had_members_ = false;
-  introduction rule_;  // the first member's: others must agree with it
+  introduction plan_of_;  // whose heap is mapped, as a test's plan is in it; heap_begin 0: nobody's
+  introduction rule_;     // the first member's: others must agree with it
 };
 
 }  // namespace lev::processes

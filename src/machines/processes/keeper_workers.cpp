@@ -18,7 +18,7 @@
 namespace lev::processes {
 
 void keeper_process::take_order(std::uint32_t m, const order& o, int file) {
-  if (o.what == order::start) return start(m, o, file);
+  if (o.what == order::start) return has_own_workers() ? start_own(m, o, file) : start(m, o, file);
   close_file(&file);
   if (o.what == order::kill) end_task(m, o);
   if (o.what == order::leave) members_[m].is_leaving = true;
@@ -39,7 +39,7 @@ void keeper_process::start(std::uint32_t m, const order& o, int file) {
   member& it = members_[m];
   LEV_ASSERT(workers_[o.worker].pid > 0 && o.worker < workers_max);
   if (it.lanes.size() <= o.worker) it.lanes.resize(o.worker + 1);
-  it.lanes[o.worker] = {o.lane_begin, true};
+  it.lanes[o.worker] = {o.lane_begin, true, {}};
   r.what = report::started;
   r.pid = workers_[o.worker].pid;
   int pidfd = static_cast<int>(syscall(kernel::pidfd_open, r.pid, 0));
@@ -91,22 +91,9 @@ bool keeper_process::is_running(std::uint32_t worker) {
   become_worker(rule_, parent);
   take_worker_number(static_cast<int>(worker));
   page_->berths[worker].tell_process(static_cast<std::uint32_t>(getpid()));
-  close(listener_);
-  close(signals_);
-  close(page_file_);
-  close(alarms_file_);
-  mprotect(alarms_, sizeof *alarms_, PROT_READ);  // what bodies write by mistake wakes nobody
-  for (worker_seat& w : workers_) close_file(&w.notes);
+  leave_files();
   for (member& m : members_) {
-    close_file(&m.socket);
-    close_file(&m.pidfd);
     for (int& f : m.files) close_file(&f);
-  }
-  fault_at("worker.begin");
-  arm_faults(nullptr, nullptr);  // until a member comes that has a plan
-  for (const member& m : members_) {
-    if (m.about.faults != 0)
-      munmap(reinterpret_cast<void*>(m.about.heap_begin), m.about.heap_bytes);
   }
   serve_members(page_->berths[worker], alarms_->of[worker], notes);
 }
@@ -144,6 +131,24 @@ bool keeper_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noex
   return true;
 }
 
+// What a worker has no use for, and keeps alive or shows it of others: sockets, and memory.
+void keeper_process::leave_files() noexcept {
+  for (int* f : {&listener_, &signals_, &page_file_, &alarms_file_}) close_file(f);
+  mprotect(alarms_, sizeof *alarms_, PROT_READ);  // what bodies write by mistake wakes nobody
+  for (worker_seat& w : workers_) close_file(&w.notes);
+  for (member& m : members_) {
+    close_file(&m.socket);
+    close_file(&m.pidfd);
+  }
+  fault_at("worker.begin");
+  arm_faults(nullptr, nullptr);  // until a member comes that has a plan
+  if (plan_of_.heap_begin != 0)
+    munmap(reinterpret_cast<void*>(plan_of_.heap_begin), plan_of_.heap_bytes);
+  for (member& m : members_) {
+    if (m.shared != nullptr) munmap(const_cast<common*>(m.shared), sizeof(common));
+  }
+}
+
 // The member posts nothing to the worker until it has heard of its death, or this.
 void keeper_process::end_task(std::uint32_t m, const order& o) {
   if (kill_if_serving(m, o.worker)) return;
@@ -162,6 +167,7 @@ void keeper_process::reap() {
   int how = 0;
   pid_t pid;
   while ((pid = waitpid(-1, &how, WNOHANG)) > 0) {
+    if (report_own_death(pid, how)) continue;
     for (std::uint32_t i = 0; i < workers_max; ++i) {
       if (workers_[i].pid == pid) report_death(i, how);
     }

@@ -256,7 +256,7 @@ void* pool::store_of(std::uint32_t worker) noexcept {
 
 void pool::wake(std::uint32_t worker) noexcept {
   fault_at("host.wake");
-  if (alarms_ == nullptr) return wake_sleeper(at(worker).desk->asleep, sleepers::anywhere);
+  if (!shares_workers()) return wake_sleeper(at(worker).desk->asleep, sleepers::anywhere);
   alarms_->of[worker].ring();
   wake_sleeper(alarms_->of[worker].rings, sleepers::anywhere);
 }
@@ -338,7 +338,8 @@ void pool::bury(std::uint32_t worker, int how, const report* told) {
                    ? s.has_arrived && s.posted + 1 != s.first
                    : s.desk->claimed.load(memory_order_relaxed) + 1 != s.first;
   d.was_ordered = s.was_ordered;
-  if (is_shared() && told != nullptr) {  // it may have worked, and been killed, for other hosts
+  if (shares_workers() &&
+      told != nullptr) {  // it may have worked, and been killed, for other hosts
     d.had_work = told->had_work;
     d.was_ordered = told->was_ordered;
   }
@@ -416,7 +417,7 @@ bool pool::replace(std::uint32_t worker) noexcept {
 bool pool::kill(std::uint32_t worker) noexcept {
   seat& s = seats_[worker];
   if (!s.is_alive || s.pidfd < 0 || !s.has_arrived) return false;
-  if (is_shared()) {  // the keeper knows whose task it is in
+  if (shares_workers()) {  // the keeper knows whose task it is in
     const order o{order::kill, worker, ++s.kills};
     return send_message(socket_, &o, sizeof o, nullptr, 0, MSG_DONTWAIT);
   }
@@ -428,7 +429,12 @@ bool pool::kill(std::uint32_t worker) noexcept {
 void pool::close() noexcept {
   fault_at("host.close");
   if (shared_ != nullptr) shared_->shown.magic.store(0, memory_order_relaxed);
+  if (!shares_workers()) end_workers();
   if (is_shared()) return leave_keeper();
+  end_zygote();
+}
+
+void pool::end_workers() noexcept {
   for (std::uint32_t i = 0; i < workers_; ++i) {
     if (seats_[i].desk != nullptr) give_order(i, lane<>::order_stop);
   }
@@ -445,7 +451,6 @@ void pool::close() noexcept {
     if (s.pidfd >= 0) syscall(kernel::pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
     close_file(&s.pidfd);
   }
-  end_zygote();
 }
 
 }  // namespace lev::processes

@@ -94,6 +94,10 @@ class pool {
 
  private:
   bool is_shared() const noexcept { return settings_.pool != nullptr; }
+  // Not so confined ones: each is one host's.
+  bool shares_workers() const noexcept {
+    return is_shared() && settings_.isolation != lev::isolation::confined;
+  }
   bool open_files(std::uint32_t workers);
   void show_lane(std::uint32_t worker) noexcept;
   void show_pool() noexcept;
@@ -115,6 +119,7 @@ class pool {
   bool start_worker(std::uint32_t worker) noexcept;
   bool take_start_reports(int wait_ms);
   ssize_t receive_report(report* r, int* file) noexcept;
+  void end_workers() noexcept;
   void end_zygote() noexcept;
   void drop_zygote() noexcept;
   void hang_up() noexcept;

@@ -18,6 +18,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace lev::processes {
@@ -40,22 +41,11 @@ void (*at_end)() = nullptr;
 
 class worker_process {
  public:
-  // Of one host, whose lane is there.
-  explicit worker_process(const worker_start& start) {
-    clients_.push_back(std::make_unique<client>(start, 0));
-    only_ = current_ = clients_.front().get();
-    current_->pass(chaos_step::started, "worker.started");
-    if (!current_->is_confined()) return;
-    const introduction& a = *start.about;
-    kept_output own;
-    const char* why = current_->load_all(*start.known);
-    own.put_back();
-    if (why == nullptr) why = confine({start.bell, a.heap_begin, a.heap_bytes, a.data_bytes_max});
-    current_->forbid(why);
-  }
-  // Of a shared pool, whose members come by notes.
+  // Of one host.
+  explicit worker_process(const own_start& start);
+  // Of several, which come by notes.
   worker_process(berth<>& place, const alarm<>& wakes, int notes) noexcept
-      : place_(&place), wakes_(&wakes), notes_(notes) {}
+      : place_(&place), notes_(notes), wakes_(&wakes) {}
 
   [[noreturn]] void run() noexcept {
     float_mode_ = float_mode();
@@ -66,8 +56,10 @@ class worker_process {
       c.pass(chaos_step::received, "worker.received");
       if (place_ == nullptr) {
         run_task(c);
-      } else {
+      } else if (has_notes()) {
         run_shared(c);
+      } else {
+        run_in_turn(c);
       }
     }
   }
@@ -81,6 +73,11 @@ class worker_process {
     c.go_on();
   }
   void run_shared(client& c) noexcept;
+  void run_in_turn(client& c) noexcept;
+  void wait_for_turn() noexcept;
+  void end_turn() noexcept;
+  void turn_to(client& c) noexcept;
+  bool has_notes() const noexcept { return notes_ >= 0; }
 
   // The next client that has a task, in turn; null when none has.
   client* next_client() noexcept {
@@ -111,7 +108,7 @@ class worker_process {
     }
     return false;
   }
-  void attach(const note& n, int* files);
+  client& attach(const note& n, int* files);
   void detach(std::uint32_t member) noexcept;
   void serve_only(std::uint32_t served) noexcept;
 
@@ -122,17 +119,32 @@ class worker_process {
   output::mark prints_to_[2];
   std::uint64_t float_mode_ = 0;
   lingerer linger_;
-  // In a shared pool only.
+  // In a shared pool only: the place; and where members come by notes, what they come by, and what
+  // wakes this worker.
   berth<>* place_ = nullptr;
-  const alarm<>* wakes_ = nullptr;
   int notes_ = -1;
+  const alarm<>* wakes_ = nullptr;
   std::uint32_t notes_seen_ = 0;
   std::uint32_t served_ = 0;  // what berth::serving says
+  std::uint64_t turn_since_ns_ = 0;
 };
+
+worker_process::worker_process(const own_start& start) : place_(start.turns) {
+  const introduction& a = start.about->about;
+  client& c = attach(*start.about, start.files);
+  turn_to(c);
+  c.pass(chaos_step::started, "worker.started");
+  if (!c.is_confined()) return;
+  kept_output own;
+  const char* why = c.load_all(*start.known);
+  own.put_back();
+  if (why == nullptr) why = confine({c.bell(), a.heap_begin, a.heap_bytes, a.data_bytes_max});
+  c.forbid(why);
+}
 
 // Returns when there is a record.
 client& worker_process::await() noexcept {
-  if (place_ != nullptr) read_notes();
+  if (has_notes()) read_notes();
   if (client* c = next_client()) return *c;
   const std::uint64_t begin_ns = monotonic_ns();
   enum { polling, lingering, sleeping } now = polling;
@@ -162,19 +174,20 @@ client& worker_process::await() noexcept {
 
 // A worker of a shared pool that had nothing to do for a while.
 void worker_process::be_free() noexcept {
+  if (!has_notes()) return end_turn();
   serve_only(0);
   read_notes();
 }
 
 void worker_process::sleep(std::uint64_t until_ns) noexcept {
-  const std::uint32_t rings = wakes_ == nullptr ? 0 : wakes_->set();
+  const std::uint32_t rings = has_notes() ? wakes_->set() : 0;
   for (const auto& c : clients_) c->desk().fall_asleep();
   fault_at("worker.fall_asleep");
   LEV_DCHECK(clients_.size() <= members_max);
-  bool may_sleep = place_ == nullptr || !place_->has_news(notes_seen_);
+  bool may_sleep = !has_notes() || !place_->has_news(notes_seen_);
   for (const auto& c : clients_) may_sleep = c->may_sleep() && may_sleep;
-  const auto& word = wakes_ == nullptr ? only_->desk().asleep : wakes_->rings;
-  if (may_sleep) sleep_while(word, wakes_ == nullptr ? 1 : rings, until_ns, sleepers::anywhere);
+  const auto& word = has_notes() ? wakes_->rings : only_->desk().asleep;
+  if (may_sleep) sleep_while(word, has_notes() ? rings : 1, until_ns, sleepers::anywhere);
   fault_at("worker.woken");
   for (const auto& c : clients_) c->desk().wake_up();
 }
@@ -187,12 +200,46 @@ void worker_process::run_shared(client& c) noexcept {
     place_->has_worked.store(1, memory_order_relaxed);
   if (&c != current_) {
     if (current_ != nullptr) current_->turn_away();
-    const introduction& about = c.about();
-    adopt_zone(about.heap_begin, about.heap_begin + about.heap_bytes);
-    c.prints().use(prints_to_);
-    current_ = &c;
+    turn_to(c);
   }
   run_task(c);
+}
+
+void worker_process::turn_to(client& c) noexcept {
+  const introduction& about = c.about();
+  adopt_zone(about.heap_begin, about.heap_begin + about.heap_bytes);
+  c.prints().use(prints_to_);
+  current_ = &c;
+}
+
+// One of several workers of its number. A turn that another one waits for lasts so long: it costs
+// two switches of processes.
+void worker_process::run_in_turn(client& c) noexcept {
+  constexpr std::uint64_t turn_ns = 1'000'000;
+  if (served_ == 0) wait_for_turn();
+  run_task(c);
+  if (place_->is_wanted() && monotonic_ns() - turn_since_ns_ >= turn_ns) end_turn();
+}
+
+void worker_process::wait_for_turn() noexcept {
+  const std::uint32_t member = current_->number();
+  for (bool others_wait = false; !place_->try_take(member, others_wait);) {
+    const std::uint32_t now = place_->want();
+    current_->turn_away();
+    if (now != 0) sleep_while(place_->serving, now, no_deadline, sleepers::anywhere);
+    others_wait = true;  // who is woken cannot know
+  }
+  served_ = member + 1;
+  turn_since_ns_ = monotonic_ns();
+}
+
+// The one that waited gets a moment to take its turn: it must wake up first.
+void worker_process::end_turn() noexcept {
+  constexpr std::uint64_t moment_ns = 100'000;
+  if (std::exchange(served_, 0) == 0 || !place_->leave()) return;
+  wake_sleeper(place_->serving, sleepers::anywhere);
+  const std::uint64_t end_ns = monotonic_ns() + moment_ns;
+  while (place_->is_free() && monotonic_ns() < end_ns) sched_yield();
 }
 
 // Whoever cannot turn is doomed: its keeper is about to kill this process.
@@ -214,7 +261,9 @@ void worker_process::read_notes() noexcept try {
     if (got == 0) leave();
     if (got != sizeof n) break;
     if (n.what == note::attach) {
-      attach(n, files);
+      client& c = attach(n, files);
+      c.pass(chaos_step::started, "worker.started");
+      c.arrive();
     } else {
       detach(n.member);
     }
@@ -224,16 +273,18 @@ void worker_process::read_notes() noexcept try {
   leave(1);  // no memory: another process may have more luck
 }
 
-void worker_process::attach(const note& n, int* files) {
+client& worker_process::attach(const note& n, int* files) {
   detach(n.member);  // its lane before, should it have had one
   const introduction& a = n.about;
   enum { heap, board, bell, out, error, desk, count };
   static_assert(count == member_files + 1);
-  const bool has_files = std::find(files, files + count, -1) == files + count;
+  const bool has_output = has_notes() || files[out] >= 0;  // or it prints where its keeper does
+  const bool has_files = std::find(files, files + out, -1) == files + out && files[desk] >= 0 &&
+                         (!has_output || (files[out] >= 0 && files[error] >= 0));
   void* shared = has_files ? mmap(nullptr, sizeof(common), PROT_READ, MAP_SHARED, files[board], 0)
                            : MAP_FAILED;
-  if (shared == MAP_FAILED ||
-      (!has_heap(a) && !map_at(a.heap_begin, files[heap], a.heap_bytes, true)))
+  if (shared == MAP_FAILED || (!has_heap(a) && !map_at(a.heap_begin, files[heap], a.heap_bytes,
+                                                       a.level != lev::isolation::confined)))
     leave(1);
   auto* plan = reinterpret_cast<fault_plan*>(a.faults);
   if (plan != nullptr) arm_faults(plan, plan);
@@ -246,8 +297,7 @@ void worker_process::attach(const note& n, int* files) {
                            reinterpret_cast<lane<>*>(n.lane_begin), files[bell]};
   clients_.push_back(std::make_unique<client>(start, n.member, files[out], files[error]));
   note_only();
-  clients_.back()->pass(chaos_step::started, "worker.started");
-  clients_.back()->arrive();
+  return *clients_.back();
 }
 
 void worker_process::detach(std::uint32_t member) noexcept {
@@ -278,7 +328,7 @@ void worker_process::detach(std::uint32_t member) noexcept {
 
 }  // namespace
 
-[[noreturn]] void serve(const worker_start& start) noexcept {
+[[noreturn]] void serve_one(const own_start& start) noexcept {
   static worker_process* self = new worker_process(start);  // outlives atexit handlers
   self->run();
 }

@@ -101,7 +101,7 @@ bool send_message(int socket, const void* data, std::size_t bytes, const int* fi
 ssize_t receive_message(int socket, void* data, std::size_t bytes, int* files, unsigned file_max,
                         int flags) noexcept;
 
-// run_zygote() is the life of a zygote, whose socket may be one that listens: see keeper.hpp.
+// run_zygote() is the life of a zygote; what it does is in keeper.hpp.
 [[noreturn]] void run_zygote(int socket, const fork_hooks& hooks) noexcept;
 
 // Steps in the life of a zygote and of its workers.
@@ -115,20 +115,15 @@ void become_worker(const introduction& about, pid_t parent) noexcept;
 // What a task forks is not the worker: it must not go on in its place, nor write after its death.
 void keep_from_forks(std::uintptr_t begin, std::size_t bytes) noexcept;
 
-// What a worker gets from its zygote.
+// What a worker has of one host.
 struct worker_start {
   const introduction* about;
   const common* shared;
   lane<>* desk;
   int bell;
-  // What the zygote knows of the book's libraries, for confined workers: empty, or why one is
-  // refused. Others have none.
-  const std::vector<std::string>* known = nullptr;
 };
 // call_at_end() sets what a worker calls that ends in order; see fork_hooks.
 void call_at_end(void (*hook)()) noexcept;
-// serve() is the life of a worker process of one host.
-[[noreturn]] void serve(const worker_start& start) noexcept;
 
 // How a worker ends that is confined and was given a task of a library that it has not loaded. It
 // has not begun the task; its successor loads the library first.

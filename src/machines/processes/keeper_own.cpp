@@ -1,0 +1,171 @@
+// The keeper's workers that serve one member: starting them, and their deaths. What confined ones
+// must not have is found out and forgotten before the first is forked.
+#include "machines/processes/confine.hpp"
+#include "machines/processes/keeper_process.hpp"
+#include "machines/processes/start_strings.hpp"
+#include "share/faults.hpp"
+#include "share/role.hpp"
+#include "sync/futex.hpp"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <new>
+
+namespace lev::processes {
+
+namespace {
+
+// Confines a process that does nothing else: workers that get less than was promised are not
+// started. Null, or what failed, with the reason in errno.
+const char* try_confining(const introduction& about, int bell) noexcept {
+  struct answer {
+    const char* why = nullptr;  // the same address in parent and child
+    int number = 0;
+  };
+  void* page =
+      mmap(nullptr, sizeof(answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return "mapping a page";
+  const auto* got = new (page) answer;
+  const pid_t pid = fork();
+  if (pid < 0) return "starting a process";
+  if (pid == 0) {
+    become_worker(about, getppid());
+    const char* why = confine({bell, about.heap_begin, about.heap_bytes, about.data_bytes_max});
+    if (why != nullptr) *static_cast<answer*>(page) = {why, errno};
+    _exit(0);
+  }
+  int how = 0;
+  while (waitpid(pid, &how, 0) < 0 && errno == EINTR) {
+  }
+  const answer said = *got;
+  munmap(page, sizeof(answer));
+  errno = said.number;
+  if (said.why != nullptr || how == 0) return said.why;
+  errno = ENOSYS;
+  return "confined workers: the process that tried it died";
+}
+
+}  // namespace
+
+const char* keeper_process::try_out(const member& it) noexcept {
+  const introduction& a = it.about;
+  const char* why = nullptr;
+  if (a.level == lev::isolation::confined) {
+    if (!had_members_ && !forget_start()) why = "confined workers need /proc";
+    if (why == nullptr) why = try_confining(a, it.files[2]);
+  }
+  const int code = errno;
+  if (has_own_workers() && plan_of_.heap_begin != a.heap_begin)
+    munmap(reinterpret_cast<void*>(a.heap_begin), a.heap_bytes);
+  errno = code;
+  return why;
+}
+
+void keeper_process::start_own(std::uint32_t m, const order& o, int file) {
+  member& it = members_[m];
+  report r;
+  r.worker = o.worker;
+  r.number = EMFILE;  // no number was free for the lane's file
+  const bool has_lane = !fault_at("zygote.receive_lane") && file >= 0;
+  if (it.lanes.size() <= o.worker) it.lanes.resize(o.worker + 1);
+  lane_place& l = it.lanes[o.worker];
+  const bool is_free = l.own.pid == 0 && !is_taken(m, o.lane_begin, it.about.lane_bytes);
+  if (has_lane) r.number = EADDRINUSE;
+  if (it.about.level == lev::isolation::confined)
+    try_libraries(it.shared->procedures, it.about, hooks_, it.socket, it.known);
+  struct child {
+    keeper_process* self;
+    std::uint32_t m;
+    const order& o;
+    int lane_file;
+  } context{this, m, o, file};
+  int pidfd = -1;
+  if (has_lane && is_free) {
+    const auto begin = [](void* c, pid_t parent) {
+      const auto& [self, number, what, lane] = *static_cast<child*>(c);
+      self->begin_own(number, what, parent, lane);
+    };
+    pidfd = fork_worker(hooks_, &r.pid, begin, &context);
+    r.number = errno;
+  }
+  r.what = pidfd < 0 ? report::not_started : report::started;
+  LEV_ASSERT(pidfd < 0 || r.pid > 0);
+  close_file(&file);
+  if (pidfd >= 0) l = {o.lane_begin, true, {r.pid, -1, 0}};
+  tell(m, r, pidfd, fault_at("zygote.tell_started"));
+  fault_at("zygote.told_started");
+  close_file(&pidfd);
+}
+
+// The child's part of a start. It waits for the host's word before it takes a task: if the keeper
+// dies before it has told the host of this process, nobody will wait for it, and it must not work.
+void keeper_process::begin_own(std::uint32_t m, const order& o, pid_t parent, int lane_file) {
+  member& it = members_[m];
+  become_worker(it.about, parent);
+  take_worker_number(static_cast<int>(o.worker));
+  berth<>& place = page_->berths[o.worker];
+  const bool has_turns = listener_ >= 0;
+  leave_files();
+  for (member& other : members_) {
+    for (int& f : other.files) {
+      if (&other != &it) close_file(&f);
+    }
+  }
+  // Of what a shared pool's workers have in common it keeps its berth, if that.
+  munmap(alarms_, sizeof *alarms_);
+  auto* begin = reinterpret_cast<char*>(page_);
+  auto* own = reinterpret_cast<char*>(&place);
+  if (has_turns) munmap(begin, static_cast<std::size_t>(own - begin));
+  if (has_turns) begin = own + sizeof place;
+  munmap(begin, static_cast<std::size_t>(reinterpret_cast<char*>(page_ + 1) - begin));
+  note n;
+  n.member = m;
+  n.lane_begin = o.lane_begin;
+  n.about = it.about;
+  int files[member_files + 1];
+  std::copy_n(it.files, member_files, files);
+  files[member_files] = lane_file;
+  serve_one({has_turns ? &place : nullptr, &n, files, &it.known});
+}
+
+bool keeper_process::report_own_death(pid_t pid, int how) {
+  for (std::uint32_t m = 0; m < members_max; ++m) {
+    for (std::uint32_t w = 0; w < members_[m].lanes.size(); ++w) {
+      lane_place& l = members_[m].lanes[w];
+      if (l.own.pid != pid) continue;
+      report r;
+      r.what = report::died;
+      r.worker = w;
+      r.pid = pid;
+      r.number = how;
+      l = {};
+      if (page_->berths[w].leave_for(m)) wake_sleeper(page_->berths[w].serving, sleepers::anywhere);
+      tell(m, r, -1, fault_at("zygote.tell_died"));
+      fault_at("zygote.told_died");
+      return true;
+    }
+  }
+  return false;
+}
+
+// Their number is free for others when they are gone.
+void keeper_process::end_own(std::uint32_t m) noexcept {
+  for (std::uint32_t w = 0; w < members_[m].lanes.size(); ++w) {
+    const pid_t pid = members_[m].lanes[w].own.pid;
+    if (pid > 0) kill(pid, SIGKILL);
+  }
+  for (std::uint32_t w = 0; w < members_[m].lanes.size(); ++w) {
+    const pid_t pid = members_[m].lanes[w].own.pid;
+    if (pid <= 0) continue;
+    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    if (page_->berths[w].leave_for(m)) wake_sleeper(page_->berths[w].serving, sleepers::anywhere);
+  }
+}
+
+}  // namespace lev::processes

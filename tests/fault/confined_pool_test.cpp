@@ -1,0 +1,90 @@
+// Several host processes at one pool of confined workers: each has processes of its own, which take
+// turns.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "fault/pool_hosts.hpp"
+
+namespace lev::test {
+namespace {
+
+class confined_pool : public shared_pool {
+ protected:
+  std::vector<std::string> at_confined(const std::string& workers,
+                                       const std::string& task_ns_max = "0") const {
+    std::vector<std::string> all = at_pool(workers, task_ns_max);
+    all.emplace_back("confined");
+    return all;
+  }
+};
+
+TEST_F(confined_pool, hosts_have_their_own_processes_and_come_and_go) {
+  member a(at_confined("2")), b(at_confined("2"));
+  ASSERT_EQ(a.hear(), "there");
+  ASSERT_EQ(b.hear(), "there");
+  for (int i = 0; i < 3; ++i) {
+    a.say("run 300 50");
+    b.say("run 300 50");
+    const answer of_a = parse(a.hear());
+    const answer of_b = parse(b.hear());
+    EXPECT_TRUE(of_a.is_right && of_b.is_right);
+    for (const pid_t worker : of_a.workers) EXPECT_EQ(of_b.workers.count(worker), 0u);
+    EXPECT_EQ(parent_of(*of_a.workers.begin()), parent_of(*of_b.workers.begin())) << "one keeper";
+    EXPECT_EQ(a.ask("share 100"), "right");
+    EXPECT_EQ(b.ask("leave"), "left");
+    for (const pid_t worker : of_b.workers) EXPECT_TRUE(ends(worker));
+    EXPECT_EQ(b.ask("join"), "joined");
+  }
+}
+
+TEST_F(confined_pool, a_task_without_end_ends_with_its_host) {
+  member a(at_confined("1"));
+  ASSERT_EQ(a.hear(), "there");
+  member b(at_confined("1"));
+  ASSERT_EQ(b.hear(), "there");
+  EXPECT_TRUE(parse(b.ask("run 10 10")).is_right);
+  ASSERT_EQ(b.ask("post_hang"), "posted");
+  a.say("run 20 100");
+  b.die();
+  EXPECT_TRUE(parse(a.hear()).is_right);
+}
+
+TEST_F(confined_pool, no_host_pays_for_the_tasks_of_another) {
+  member a(at_confined("1", "50000000"));  // 50 ms
+  member b(at_confined("1"));
+  ASSERT_EQ(a.hear(), "there");
+  ASSERT_EQ(b.hear(), "there");
+  for (int i = 0; i < 3; ++i) {
+    b.say("run 200 50");
+    EXPECT_EQ(a.ask(i == 1 ? "crash" : "overrun"), i == 1 ? "poison" : "overran");
+    const answer of_b = parse(b.hear());
+    EXPECT_TRUE(of_b.is_right);
+    EXPECT_EQ(of_b.reruns, 0);
+  }
+}
+
+TEST_F(confined_pool, a_keeper_that_dies_is_replaced) {
+  member a(at_confined("2")), b(at_confined("2"));
+  ASSERT_EQ(a.hear(), "there");
+  ASSERT_EQ(b.hear(), "there");
+  const pid_t keeper = parent_of(*parse(a.ask("run 100 50")).workers.begin());
+  a.say("run 500 50");
+  b.say("run 500 50");
+  kill(keeper, SIGKILL);
+  EXPECT_TRUE(parse(a.hear()).is_right);
+  EXPECT_TRUE(parse(b.hear()).is_right);
+}
+
+TEST_F(confined_pool, hosts_at_different_levels_share_no_pool) {
+  member a(at_confined("1"));
+  ASSERT_EQ(a.hear(), "there");
+  member b(at_pool("1"));
+  const std::string why = b.hear();
+  EXPECT_NE(why.find("config.isolation"), std::string::npos) << why;
+}
+
+}  // namespace
+}  // namespace lev::test
