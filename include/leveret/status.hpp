@@ -68,6 +68,15 @@ class error : public std::exception {
   char message_[256];
 };
 
+// Refused bad input of one submit: what, which argument (or -1), and a sentence. No allocation.
+struct refusal {
+  status code = status::ok;
+  int argument = -1;
+  char message[160];
+
+  refusal() noexcept { message[0] = 0; }
+};
+
 }  // namespace lev
 
 #endif

@@ -100,6 +100,20 @@ struct range {
   constexpr std::uint64_t size() const noexcept { return end - begin; }
 };
 
+namespace detail {
+
+// A task's fixed part and its arguments, as the typed front leaves them on the caller's stack.
+struct draft {
+  procedure_id procedure;
+  std::uint8_t argument_count;
+  std::uint8_t flags;
+  std::uint32_t grain;
+  std::int32_t priority;
+  std::uint32_t key;
+  const argument* arguments;
+};
+
+}  // namespace detail
 }  // namespace lev
 
 #endif

@@ -8,7 +8,7 @@
 #ifndef LEVERET_FLOW_MUTEX_TABLE_HPP
 #define LEVERET_FLOW_MUTEX_TABLE_HPP
 
-#include <leveret/runtime.hpp>
+#include <leveret/options.hpp>
 
 #include "flow/slot_pool.hpp"
 #include "sync/spin_lock.hpp"

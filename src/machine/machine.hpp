@@ -13,7 +13,9 @@
 #ifndef LEVERET_MACHINE_MACHINE_HPP
 #define LEVERET_MACHINE_MACHINE_HPP
 
-#include <leveret/runtime.hpp>
+#include <leveret/config.hpp>
+#include <leveret/status.hpp>
+#include <leveret/task.hpp>
 
 #include "store/arena.hpp"
 #include "sync/env.hpp"

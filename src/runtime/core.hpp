@@ -3,6 +3,8 @@
 #ifndef LEVERET_RUNTIME_CORE_HPP
 #define LEVERET_RUNTIME_CORE_HPP
 
+#include <leveret/runtime.hpp>
+
 #include "worker/crew.hpp"
 #include "worker/engine.hpp"
 #include "worker/serve.hpp"

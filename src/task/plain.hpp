@@ -4,7 +4,7 @@
 #ifndef LEVERET_TASK_PLAIN_HPP
 #define LEVERET_TASK_PLAIN_HPP
 
-#include <leveret/runtime.hpp>
+#include <leveret/task.hpp>
 
 #include "task/arguments.hpp"
 #include "task/procedure_table.hpp"

@@ -3,7 +3,8 @@
 #ifndef LEVERET_TASK_VALIDATE_HPP
 #define LEVERET_TASK_VALIDATE_HPP
 
-#include <leveret/runtime.hpp>
+#include <leveret/status.hpp>
+#include <leveret/task.hpp>
 
 #include "task/procedure_table.hpp"
 

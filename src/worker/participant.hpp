@@ -14,7 +14,8 @@
 #ifndef LEVERET_WORKER_PARTICIPANT_HPP
 #define LEVERET_WORKER_PARTICIPANT_HPP
 
-#include <leveret/runtime.hpp>
+#include <leveret/counters.hpp>
+#include <leveret/task.hpp>
 
 #include "base/assert.hpp"
 #include "base/random.hpp"

@@ -72,7 +72,7 @@ class Tables(unittest.TestCase):
     def test_counters_are_explained(self):
         text = tables.read(ROOT, "docs/how-to/look-at-what-happened.md")
         written = {tables.code_of(row[0]) for row in tables.rows(text)}
-        header = tables.read(ROOT, "include/leveret/runtime.hpp")
+        header = tables.read(ROOT, "include/leveret/counters.hpp")
         for struct in ("counters", "worker_counters"):
             body = header.split(f"\nstruct {struct} {{\n")[1].split("\n};")[0]
             for line in body.split("\n"):

@@ -82,6 +82,7 @@ CASES = [
     ("layering", 2, "src/sync/x.hpp", '#include "../base/assert.hpp"', ""),
     ("layering", 2, "src/sync/x.hpp", '#include "cellar/x.hpp"', ""),
     ("layering", 2, "src/sync/x.hpp", '#include "leveret/task.hpp"', "#include <leveret/task.hpp>"),
+    ("layering", 2, "src/worker/x.hpp", "#include <leveret/runtime.hpp>", ""),
     ("layering", 2, "src/sync/x.hpp", "#include <base/assert.hpp>", '#include "base/assert.hpp"'),
     ("layering", 2, "src/context/x.hpp", '#include "sync/gate.hpp"', '#include "base/assert.hpp"'),
     ("layering", 2, "src/machines/sim/x.hpp", '#include "machines/threads/start.hpp"', ""),

@@ -2,9 +2,10 @@
 
 1. A room of src/ includes itself and the rooms before it in ROOMS.
 2. A machine never includes another machine nor runtime; runtime never includes a machine.
-3. Public headers include neither src/ nor the operating system.
-4. Applications, examples, peers and Python see <leveret/...> and their own files only.
-5. A function of src/ is declared in the header beside its source, so that every call follows an
+3. Below runtime no room includes the facade: FACADE needs what they are made of.
+4. Public headers include neither src/ nor the operating system.
+5. Applications, examples, peers and Python see <leveret/...> and their own files only.
+6. A function of src/ is declared in the header beside its source, so that every call follows an
    include: a prototype elsewhere would hide that two files call each other.
 """
 
@@ -19,6 +20,7 @@ NARROW = {
     "virtual": ("base", "context", "virtual"),
     "cell": ("base", "context", "virtual", "cell"),
 }  # rooms that may see less than the order allows
+FACADE = ("leveret/runtime.hpp", "leveret/leveret.hpp")
 OUTSIDE = {"apps": "apps", "examples": "examples", "bench/peers": "bench", "python": "python"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^">\n]+)[">]', re.MULTILINE)
@@ -83,6 +85,8 @@ def rooms_look_up(tree):
             continue
         for line, quoted, included in includes(file):
             message = _private_include_fault(file, included) if quoted else None
+            if included in FACADE and file.path.split("/")[1] != "runtime":
+                message = f"<{included}> stands on this room: include the public header it needs"
             if not quoted and f"src/{included}" in tree.paths:
                 message = f'private includes are quoted: write "{included}"'
             if message:
