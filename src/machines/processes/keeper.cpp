@@ -17,7 +17,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <new>
 #include <utility>
 
 namespace lev::processes {
@@ -30,7 +29,17 @@ constexpr int first_visitor_ms_max = 20'000;
 }  // namespace
 
 bool keeper_process::open() noexcept {
-  if (listener_ >= 0 && fcntl(listener_, F_SETFL, O_NONBLOCK) != 0) return false;
+  if (listener_ >= 0) return open_door();
+  const int host = open_host(only_);  // -1: it cannot be watched
+  if (host < 0 && errno == ESRCH) return false;
+  take_in(0, std::exchange(only_, -1), 0, host);
+  return true;
+}
+
+// What hosts that share have in common. The files are not written to: fresh memory is zero, as all
+// words begin, and a page takes longer to be there than a worker to start.
+bool keeper_process::open_door() noexcept {
+  if (fcntl(listener_, F_SETFL, O_NONBLOCK) != 0) return false;
   LEV_ASSERT(page_ == nullptr && alarms_ == nullptr);
   page_file_ = make_memory_file("leveret-pool", sizeof(pool_page));
   alarms_file_ = make_memory_file("leveret-alarms", sizeof(pool_alarms));
@@ -39,14 +48,9 @@ bool keeper_process::open() noexcept {
   void* alarms =
       mmap(nullptr, sizeof(pool_alarms), PROT_READ | PROT_WRITE, MAP_SHARED, alarms_file_, 0);
   if (page == MAP_FAILED || alarms == MAP_FAILED) return false;
-  page_ = new (page) pool_page;
-  alarms_ = new (alarms) pool_alarms;
-  if (!seal_memory_file(page_file_, true) || !seal_memory_file(alarms_file_, false)) return false;
-  if (only_ < 0) return true;
-  const int host = open_host(only_);  // -1: it cannot be watched
-  if (host < 0 && errno == ESRCH) return false;
-  take_in(0, std::exchange(only_, -1), 0, host);
-  return true;
+  page_ = static_cast<pool_page*>(page);
+  alarms_ = static_cast<pool_alarms*>(alarms);
+  return seal_memory_file(page_file_, true) && seal_memory_file(alarms_file_, false);
 }
 
 void keeper_process::take_in(std::uint32_t m, int socket, pid_t pid, int pidfd) noexcept {
@@ -54,7 +58,8 @@ void keeper_process::take_in(std::uint32_t m, int socket, pid_t pid, int pidfd) 
   members_[m].pid = pid;
   members_[m].pidfd = pidfd;
   had_visitors_ = true;
-  page_->members.store(++present_, memory_order_relaxed);
+  ++present_;
+  if (page_ != nullptr) page_->members.store(present_, memory_order_relaxed);
   LEV_ASSERT(present_ <= members_max && !members_[m].is_met && members_[m].lanes.empty());
 }
 
@@ -218,7 +223,8 @@ void keeper_process::part(std::uint32_t m) noexcept {
   it.lanes.clear();
   it.untold.clear();
   it.is_met = it.is_leaving = false;
-  page_->members.store(--present_, memory_order_relaxed);
+  --present_;
+  if (page_ != nullptr) page_->members.store(present_, memory_order_relaxed);
 }
 
 // A member that is stopped, or busy, must not keep the others waiting.

@@ -108,21 +108,12 @@ void keeper_process::begin_own(std::uint32_t m, const order& o, pid_t parent, in
   member& it = members_[m];
   become_worker(it.about, parent);
   take_worker_number(static_cast<int>(o.worker));
-  berth<>& place = page_->berths[o.worker];
-  const bool has_turns = listener_ >= 0;
   leave_files();
   for (member& other : members_) {
     for (int& f : other.files) {
       if (&other != &it) close_file(&f);
     }
   }
-  // Of what a shared pool's workers have in common it keeps its berth, if that.
-  munmap(alarms_, sizeof *alarms_);
-  auto* begin = reinterpret_cast<char*>(page_);
-  auto* own = reinterpret_cast<char*>(&place);
-  if (has_turns) munmap(begin, static_cast<std::size_t>(own - begin));
-  if (has_turns) begin = own + sizeof place;
-  munmap(begin, static_cast<std::size_t>(reinterpret_cast<char*>(page_ + 1) - begin));
   note n;
   n.member = m;
   n.lane_begin = o.lane_begin;
@@ -130,7 +121,25 @@ void keeper_process::begin_own(std::uint32_t m, const order& o, pid_t parent, in
   int files[member_files + 1];
   std::copy_n(it.files, member_files, files);
   files[member_files] = lane_file;
-  serve_one({has_turns ? &place : nullptr, &n, files, &it.known});
+  serve_one({leave_common(o.worker), &n, files, &it.known});
+}
+
+// Of what a shared pool's workers have in common this one keeps its berth.
+berth<>* keeper_process::leave_common(std::uint32_t worker) noexcept {
+  if (page_ == nullptr) return nullptr;
+  berth<>* own = &page_->berths[worker];
+  auto* begin = reinterpret_cast<char*>(page_);
+  auto* after = reinterpret_cast<char*>(own + 1);
+  munmap(alarms_, sizeof *alarms_);
+  munmap(begin, static_cast<std::size_t>(reinterpret_cast<char*>(own) - begin));
+  munmap(after, static_cast<std::size_t>(reinterpret_cast<char*>(page_ + 1) - after));
+  return own;
+}
+
+void keeper_process::end_turn_of(std::uint32_t m, std::uint32_t worker) noexcept {
+  if (page_ == nullptr) return;
+  berth<>& place = page_->berths[worker];
+  if (place.leave_for(m)) wake_sleeper(place.serving, sleepers::anywhere);
 }
 
 bool keeper_process::report_own_death(pid_t pid, int how) {
@@ -144,7 +153,7 @@ bool keeper_process::report_own_death(pid_t pid, int how) {
       r.pid = pid;
       r.number = how;
       l = {};
-      if (page_->berths[w].leave_for(m)) wake_sleeper(page_->berths[w].serving, sleepers::anywhere);
+      end_turn_of(m, w);
       tell(m, r, -1, fault_at("zygote.tell_died"));
       fault_at("zygote.told_died");
       return true;
@@ -164,7 +173,7 @@ void keeper_process::end_own(std::uint32_t m) noexcept {
     if (pid <= 0) continue;
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
-    if (page_->berths[w].leave_for(m)) wake_sleeper(page_->berths[w].serving, sleepers::anywhere);
+    end_turn_of(m, w);
   }
 }
 

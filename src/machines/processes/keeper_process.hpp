@@ -47,6 +47,7 @@ class keeper_process {
 
  private:
   bool open() noexcept;
+  bool open_door() noexcept;
   void admit();
   void welcome(int socket) noexcept;
   void take_in(std::uint32_t m, int socket, pid_t pid, int pidfd) noexcept;
@@ -78,6 +79,8 @@ class keeper_process {
   void leave_files() noexcept;
   bool report_own_death(pid_t pid, int how);
   void end_own(std::uint32_t m) noexcept;
+  void end_turn_of(std::uint32_t m, std::uint32_t worker) noexcept;
+  berth<>* leave_common(std::uint32_t worker) noexcept;
   bool send(std::uint32_t m, const report& r, int pidfd) noexcept;
   void tell(std::uint32_t m, const report& r, int pidfd = -1, bool is_full = false);
   void tell_untold(std::uint32_t m);
@@ -90,7 +93,7 @@ class keeper_process {
   int signals_ = -1;
   int page_file_ = -1;
   int alarms_file_ = -1;
-  pool_page* page_ = nullptr;
+  pool_page* page_ = nullptr;  // of a shared pool, as the next
   pool_alarms* alarms_ = nullptr;
   member members_[members_max];
   worker_seat workers_[workers_max];

@@ -134,7 +134,8 @@ bool keeper_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noex
 // What a worker has no use for, and keeps alive or shows it of others: sockets, and memory.
 void keeper_process::leave_files() noexcept {
   for (int* f : {&listener_, &signals_, &page_file_, &alarms_file_}) close_file(f);
-  mprotect(alarms_, sizeof *alarms_, PROT_READ);  // what bodies write by mistake wakes nobody
+  if (alarms_ != nullptr)
+    mprotect(alarms_, sizeof *alarms_, PROT_READ);  // what bodies write by mistake wakes nobody
   for (worker_seat& w : workers_) close_file(&w.notes);
   for (member& m : members_) {
     close_file(&m.socket);
