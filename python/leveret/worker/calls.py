@@ -75,6 +75,7 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
         own_page.watch()
         if len(hosts) == 1:
             ending.forget()
+            own_page.watch_exit()
         host.surround()
         lives = int(Own.words[page.LIVES])
         seeding.seed_all(setup.seed, index, lives, is_given=setup.is_seed_given)

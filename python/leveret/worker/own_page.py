@@ -8,10 +8,11 @@ import faulthandler
 import fcntl
 import functools
 import mmap
+import operator
 import os
 import sys
 import threading
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from .. import _core
 from ..wire import page
@@ -27,6 +28,7 @@ class Own:
     words: memoryview = memoryview(array.array("Q", [0] * page.WORDS))
     file = -1
     inode = 0  # of the file
+    owner = 0  # the process that may write there
     named = b""  # by what the call's name was found that stands in the page
     left: ClassVar[
         dict[int, str]
@@ -51,7 +53,7 @@ def open_page(setup: Setup, index: int) -> None:
     Own.words = memoryview(Own.place).cast("Q")[: page.HEAD_BYTES // 8]
     Own.words[page.LIVES] += 1
     Own.words[page.IS_OPEN] = 1
-    Own.words[page.PROCESS] = os.getpid()
+    Own.words[page.PROCESS] = Own.owner = os.getpid()
     os.register_at_fork(after_in_child=_give_up)
 
 
@@ -99,6 +101,24 @@ def watch() -> None:
     _core.watch_signals(Own.file, Own.place, sys.version_info < (3, 14))
     faulthandler.enable(file=Own.file, all_threads=True)
     faulthandler.register(_core.overrun_signal(), file=Own.file, all_threads=True, chain=False)
+
+
+_real_exit = os._exit
+
+
+def _exit(status: int) -> NoReturn:
+    """os._exit() in a call: says where, and in which thread: it may be an earlier one's."""
+    status = operator.index(status)
+    if Own.owner == os.getpid() and Own.words[page.CALL]:
+        rewind()
+        with contextlib.suppress(Exception):
+            faulthandler.dump_traceback(Own.file, all_threads=True)
+    _real_exit(status)
+
+
+def watch_exit() -> None:
+    _exit.__module__ = "os"  # it is pickled by that name
+    os._exit = _exit
 
 
 def name_call(key: bytes, function: Any) -> None:
