@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -172,7 +173,7 @@ def test_two_versions_of_a_library(cluster: Cluster, library: Path, tmp_path: Pa
             f"  for (size_t i = 0; i < n; ++i) y[i] = {number};\n}}\n"
         )
         subprocess.run(["cc", "-shared", "-fPIC", "-o", str(path), str(source)], check=True)
-        which = cluster.load(path, "which", "out f8, count(0)", name=f"which-{id(path)}")
+        which = cluster.load(path, "which", "out f8, count(0)", name=f"which-{uuid.uuid4()}")
         y = np.zeros(100)
         cluster.submit(which, sliced(y)).wait(LIMIT)
         results.append(set(y))

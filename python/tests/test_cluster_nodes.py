@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +40,13 @@ def test_workers_killed_at_random() -> None:
     pytest.importorskip("distributed")
     from leveret.report.cluster_bench import kill_storm
 
-    for seed in range(10 if DEEP else 1):
-        found = kill_storm(*((1000, 50) if DEEP else (30, 3)), seed=seed)
-        assert (found["lost"], found["wrong"], found["twice_visible"]) == (0, 0, 0), seed
-        assert found["killed"] > 0
+    killed, storms, end = 0, 0, time.monotonic() + LIMIT
+    while storms < (10 if DEEP else 1) or not killed:  # a storm may find all work done
+        found = kill_storm(*((1000, 50) if DEEP else (30, 3)), seed=storms)
+        assert (found["lost"], found["wrong"], found["twice_visible"]) == (0, 0, 0), storms
+        killed += found["killed"]
+        storms += 1
+        assert killed or time.monotonic() < end
 
 
 def test_every_worker_killed_in_a_slice(library: Path, tmp_path: Path) -> None:
