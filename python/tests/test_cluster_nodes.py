@@ -195,6 +195,7 @@ def test_chunks_that_went_with_their_node_and_a_restart(library: Path, tmp_path:
         wait = load_wait(cluster, library)
         y = np.zeros(4)
         ticket = cluster.submit(wait, path_argument(tmp_path / "go"), sliced(y))
+        wait_until(lambda: any(each["running"] for each in running(client)))
         client.restart(wait_for_workers=False)
         with pytest.raises(leveret.Unavailable, match="submit again"):
             ticket.wait(LIMIT)

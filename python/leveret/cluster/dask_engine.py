@@ -1,8 +1,9 @@
 """Dask distributed as the engine.
 
 1. Pieces are tasks of Client.map(); Dask chooses the worker, where the data is if there is some.
-2. When one is done, Dask's callback thread notes it; all that are noted are gathered at once by a
-   coroutine on the client's loop. So nothing here waits for one piece.
+2. A coroutine on the client's loop follows each piece and notes when it is done; all that are noted
+   are gathered at once, and not all the time: a question to every node costs more than a piece
+   does. So nothing here waits for one piece.
 3. A worker that dies takes its pieces with it. Dask runs them elsewhere; those that it gives up
    (KilledWorker) are told as lost, and the driver sends them again.
 4. A cancelled key that nobody here has cancelled: the scheduler is gone, or was restarted.
@@ -12,12 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import dask.config
+import distributed
 
 from ..errors import Closed, LeveretError, Status
 from . import node
@@ -27,6 +29,9 @@ from .plugin import DriverPlugin, NodePlugin, check_nodes
 
 POLL_SECONDS = 0.5  # how often the number of workers is asked for
 LARGE_BYTES = 1 << 20  # far less than Dask warns of, which is 10 MB
+# Between two gathers passes so much more time than one takes, while other pieces are under way. By
+# bench cluster, slice_overhead: of 0, a node spends twice the CPU time of an empty task on a slice.
+PAUSE_SHARE, PAUSE_MAX = 4.0, 0.05
 
 _warning = threading.Lock()  # held while Dask does not warn, so that it does again afterwards
 
@@ -47,11 +52,15 @@ class DaskEngine:
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self.lock = threading.Lock()
         self.futures: dict[str, Any] = {}
         self.staying: dict[str, Any] = {}
+        self.needs: dict[str, list[Any]] = {}  # data on nodes that a piece is made of
+        # Of the client's loop alone.
         self.noted: list[tuple[str, Any]] = []
-        self.is_collecting = False
+        self.gathering = 0
+        self.following: set[asyncio.Task[None]] = set()
+        self.collector: asyncio.Task[None] | None = None
+        self.news: asyncio.Event | None = None  # while there is a collector
         self.refused: set[str] = set()
         self.threads: dict[str, int] = {}
         self.address = "the scheduler"
@@ -70,7 +79,8 @@ class DaskEngine:
         self.threads = dict(client.nthreads())
         check_nodes(client)
         self.plugin = NodePlugin(settings, versions())
-        client.register_plugin(self.plugin)
+        with contextlib.suppress(OSError):  # of a worker that leaves; the scheduler has it then
+            client.register_plugin(self.plugin)
         self.watch = DriverPlugin(client.id, self.plugin.name)
         with contextlib.suppress(Exception):  # a scheduler may lack leveret, or refuse plugins
             client.register_plugin(self.watch)
@@ -121,53 +131,73 @@ class DaskEngine:
 
     def _send(self, pieces: list[Sent]) -> None:
         """Pieces with equally many arguments and one priority."""
-        first = pieces[0]
+        client, first = self.client, pieces[0]
         where = {"workers": self.nodes()} if self.refused else {}
         keys = [piece.key for piece in pieces]
         columns = list(zip(*(piece.arguments for piece in pieces)))
         with _unwarned(pieces):
-            found = self.client.map(
+            found = client.map(
                 node.perform, *columns, key=keys, pure=False, priority=first.priority, **where
             )
         if first.stays:
             self.staying.update(zip(keys, found))
             names = [f"{key}-told" for key in keys]
-            found = self.client.map(
+            found = client.map(
                 told_of, found, key=names, pure=False, priority=first.priority, **where
             )
-        for key, future in zip(keys, found):
-            self.futures[key] = future
-            future.add_done_callback(functools.partial(self._note, key))
+        for piece in pieces:
+            needed = [each for each in piece.arguments if isinstance(each, distributed.Future)]
+            if needed:
+                self.needs[piece.key] = needed
+        self.futures.update(zip(keys, found))
+        client.loop.add_callback(self._follow_all, list(zip(keys, found)))
 
-    def _note(self, key: str, future: Any) -> None:
-        """On Dask's callback thread."""
-        with self.lock:
-            self.noted.append((key, future))
-            if self.is_collecting:
-                return
-            self.is_collecting = True
-        self.client.loop.add_callback(self._collect)
+    async def _follow_all(self, found: list[tuple[str, Any]]) -> None:
+        for key, future in found:
+            self.following.add(task := asyncio.ensure_future(self._follow(key, future)))
+            task.add_done_callback(self.following.discard)
 
-    async def _collect(self) -> None:
-        while True:
-            with self.lock:
-                noted, self.noted = self.noted, []
-                if not noted:
-                    self.is_collecting = False
-                    return
-            told = [self._without_result(key, each) for key, each in noted if not _is_done(each)]
-            done = [(key, each) for key, each in noted if _is_done(each)]
-            told += await self._gathered(done)
-            for each in told:
-                self.futures.pop(each.key, None)
-            self.tell(told)
+    async def _follow(self, key: str, future: Any) -> None:
+        """What Future.add_done_callback() does, without its thread."""
+        while future.status == "pending":
+            await future._state.wait()
+        self.noted.append((key, future))
+        if self.news is None:
+            self.news = asyncio.Event()
+            self.collector = asyncio.ensure_future(self._collect(self.news))
+        elif len(self.noted) + self.gathering >= len(self.futures):
+            self.news.set()  # there is nothing more to wait for
+
+    async def _collect(self, news: asyncio.Event) -> None:
+        try:
+            while self.noted:
+                start = time.monotonic()
+                news.clear()
+                await self._collect_noted()
+                pause = min(PAUSE_MAX, PAUSE_SHARE * (time.monotonic() - start))
+                if len(self.noted) < len(self.futures):
+                    with contextlib.suppress(asyncio.TimeoutError):
+                        await asyncio.wait_for(news.wait(), pause)
+        finally:
+            self.news = self.collector = None
+
+    async def _collect_noted(self) -> None:
+        noted, self.noted = self.noted, []
+        self.gathering = len(noted)
+        told = [self._without_result(key, each) for key, each in noted if not _is_done(each)]
+        told += await self._gathered([(key, each) for key, each in noted if _is_done(each)])
+        for each in told:
+            self.futures.pop(each.key, None)
+            self.needs.pop(each.key, None)
+        self.gathering = 0
+        self.tell(told)
 
     async def _gathered(self, done: list[tuple[str, Any]]) -> list[Told]:
         if not done:
             return []
         try:
             reports = await self.client.gather([each for _, each in done], asynchronous=True)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             if len(done) > 1:  # one of them: its worker died with the result, say
                 return [told for each in done for told in await self._gathered([each])]
             key, future = done[0]
@@ -185,6 +215,8 @@ class DaskEngine:
         if name == "KilledWorker" or future.status == "pending":
             return Told(key, error=error, deaths=getattr(error, "allowed_failures", 0) + 1)
         if future.status in ("cancelled", "lost") or "Cancelled" in name:
+            if any(each.status == "cancelled" for each in self.needs.get(key, ())):
+                return Told(key, error=lost_data())  # Dask of 2024 gives no reasons
             told = self._cancelled(str(getattr(error, "reason", None) or ""))
             return Told(key, error=told, deaths=int(told is None))
         return Told(key, error=error or RuntimeError(f"the engine lost {key}"))
@@ -205,7 +237,10 @@ class DaskEngine:
         return None
 
     def take_back(self, keys: Iterable[str]) -> None:
-        found = [self.futures.pop(key) for key in list(keys) if key in self.futures]
+        keys = list(keys)
+        for key in keys:
+            self.needs.pop(key, None)
+        found = [self.futures.pop(key) for key in keys if key in self.futures]
         if found and self.client.status == "running":
             self.client.loop.add_callback(self._cancel, found)
 

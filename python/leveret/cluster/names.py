@@ -6,6 +6,7 @@ Everything here is pickled by the engine, and must mean the same on all computer
 from __future__ import annotations
 
 import dataclasses
+import functools
 import platform
 import sys
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ class Versions(NamedTuple):
     processor: str
 
 
+@functools.lru_cache
 def versions() -> Versions:
     """Those of this process."""
     python = f"{sys.version_info[0]}.{sys.version_info[1]}"

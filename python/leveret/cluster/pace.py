@@ -21,6 +21,7 @@ class Pace:
 
     def __init__(self, aim: float) -> None:
         self.aim = aim
+        self.ahead_max = AHEAD_MAX
         self.seconds = 0.0  # of one element; 0: not known
         self.piece_seconds = 0.0
 
@@ -52,6 +53,6 @@ class Pace:
         each = AHEAD_MIN
         if self.piece_seconds:
             wanted = min(AHEAD_SECONDS / self.piece_seconds, AHEAD_BYTES / max(1, piece_bytes))
-            each = max(AHEAD_MIN, min(AHEAD_MAX, int(wanted)))
+            each = max(AHEAD_MIN, min(self.ahead_max, int(wanted)))
         most = each * slots
         return 0 if under_way > most * 3 // 4 else most - under_way

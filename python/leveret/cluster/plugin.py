@@ -16,15 +16,18 @@ from .names import NodeSettings, Versions, difference, unavailable, versions
 
 
 def check_nodes(client: Any) -> None:
-    """Raises Unavailable with a sentence about a worker that cannot take part."""
-    try:
-        found = client.run(node.about)
-    except ImportError as error:
-        raise unavailable(
-            f"a worker of {client.scheduler.address} cannot import leveret ({error}); install the "
-            "same version on every node"
-        ) from error
-    node.check_versions(versions(), {key: Versions(*each) for key, each in found.items()})
+    """Raises Unavailable with a sentence about a worker that cannot take part.
+
+    One that is leaving just now gives no answer, and is not asked again.
+    """
+    found = client.run(node.about, on_error="return")
+    for address, each in sorted(found.items()):
+        if isinstance(each, ImportError):
+            raise unavailable(
+                f"{address} cannot import leveret ({each}); install the same version on every node"
+            ) from each
+    told = {k: Versions(*v) for k, v in found.items() if not isinstance(v, BaseException)}
+    node.check_versions(versions(), told)
 
 
 class NodePlugin(WorkerPlugin):  # type: ignore[misc]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
 import queue
@@ -84,6 +83,8 @@ class ClusterTicket(StaysHere):
         return self._outcome().__await__()
 
     async def _outcome(self) -> None:
+        import asyncio  # here: it takes longer to import than all of leveret
+
         loop = asyncio.get_running_loop()
         woken = loop.create_future()
 

@@ -16,7 +16,6 @@ from ..nearest import names_options
 from ..runtime import nanoseconds
 from ..wire.pickling import CHUNK, SEEDED, say_of_what
 from ..wire.setup import Setup
-from . import streaming
 from .ending import end_all, leave
 from .environment import (
     GivenEnvironment,
@@ -328,6 +327,8 @@ class ProcessExecutor(futures.Executor):
         def make(tell: Callable[[Part | None], object]) -> Mapping:
             items = Items(tuple(iterables), buffersize, self._max_workers, True)
             return self._mapping(asked, fn, items, chunksize, tell)
+
+        from . import streaming  # here: asyncio takes longer to import than all of leveret
 
         return streaming.as_they_come(self._pool, make)
 

@@ -3,15 +3,14 @@
 lost, wrong, twice_visible  elements of 1,000 slices, on 3 workers that come and go by adapt(0, 3),
                             50 of which are killed (SIGKILL): not done, done wrong, done twice
 slice_overhead              a slice of a null task's size over an empty task of Dask's own map()
-map_over_dask               calls of 10 us through Cluster.map(), over Client.map() with its
-                            batches (batch_size); a call is a task of Dask's there. It runs fewer
-                            calls than Leveret, as each costs it a millisecond
-map_over_hand               the same, over Client.map() of a function that takes a list, which
-                            somebody has cut by hand, on workers with a thread for each core
-map_over_hand_processes     as before, on as many workers of one thread as there are cores
+map_over_dask               calls of 10 us through Cluster.map(), over Client.map() of a function
+                            that takes a list, which somebody has cut by hand; on the same workers,
+                            with a thread for each core
+map_over_dask_processes     the same, on as many workers of one thread as there are cores
+map_over_batches            as map_over_dask, over Client.map(batch_size=1000); a call is a task of
+                            Dask's there. It runs fewer calls, as each costs it a millisecond
 
-Workers are killed when so many slices have landed, one at a time, and each kill is of a worker that
-has something to do.
+Workers are killed when so many slices have landed, one at a time; what lands next waits for it.
 """
 
 from __future__ import annotations
@@ -24,10 +23,13 @@ import time
 from typing import Any, Callable
 
 from .. import Cluster, available_cores, builtin, sliced
+from ..cluster.libraries import name_of
 from .python_bench import figure, machine
 
 WORKERS = 3
 CALL_US = 10
+AHEAD = 8  # slices under way for each worker of a storm
+WORKER_SECONDS = 120.0  # that a worker may take to start
 
 
 def _local(workers: int, threads: int) -> Any:
@@ -48,9 +50,12 @@ def _local(workers: int, threads: int) -> Any:
 
 
 def worker_pids(local: Any) -> list[int]:
-    """The processes of a LocalCluster's workers, by their nannies."""
-    found = (getattr(each, "pid", None) for each in list(local.workers.values()))
-    return [pid for pid in found if pid]
+    """The processes of a LocalCluster's workers that have started, by their nannies.
+
+    One that dies before its nanny knows that it has started is not replaced.
+    """
+    nannies = [each for each in list(local.workers.values()) if each.process is not None]
+    return [each.pid for each in nannies if each.process.status.name == "running"]
 
 
 class Killer:
@@ -59,20 +64,31 @@ class Killer:
     def __init__(self, local: Any, kills: int, slices: int, seed: int) -> None:
         self.local = local
         self.random = random.Random(seed)
-        # Within the first half: workers that start anew take a second, and slices much less.
-        self.due = [slices * (i + 1) // (2 * kills) for i in range(kills)]
+        self.due = [slices * (i + 1) // (kills + 1) for i in range(kills)]
         self.killed: list[int] = []
 
-    def look(self, landed: int) -> None:
-        """Called again and again."""
-        if len(self.killed) == len(self.due) or landed < self.due[len(self.killed)]:
-            return
-        pids = [pid for pid in worker_pids(self.local) if pid not in self.killed]
-        if pids:
-            pid = self.random.choice(pids)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-                self.killed.append(pid)
+    def watch(self, job: Any) -> None:
+        """Looks on at each slice that lands, on the driver's thread."""
+        land = job.land
+
+        def look(*landing: Any) -> None:
+            land(*landing)
+            while len(self.killed) < len(self.due) and job.pieces >= self.due[len(self.killed)]:
+                self.kill()
+
+        job.land = look
+
+    def kill(self) -> None:
+        """Kills a worker, when there is one."""
+        end = time.monotonic() + WORKER_SECONDS
+        while not (pids := [pid for pid in worker_pids(self.local) if pid not in self.killed]):
+            if time.monotonic() > end:
+                raise RuntimeError("no worker was started in place of those that were killed")
+            time.sleep(0.002)
+        pid = self.random.choice(pids)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            self.killed.append(pid)
 
 
 def kill_storm(slices: int, kills: int, seed: int) -> dict[str, int]:
@@ -87,17 +103,18 @@ def kill_storm(slices: int, kills: int, seed: int) -> dict[str, int]:
         local.adapt(minimum=0, maximum=WORKERS, interval="100ms", target_duration="1ms")
         with Cluster(client, slice_seconds=1e-6, processes=1, wait_for_nodes=120) as cluster:
             axpy = builtin("axpy")
+            pace = cluster._pace(name_of(axpy))
+            pace.seconds, pace.ahead_max = 1.0, AHEAD  # small slices at once, and not all of them
             ticket = cluster.submit(axpy, 1.0, sliced(x), sliced(y), grain=grain)
             killer = Killer(local, kills, slices, seed)
-            while not ticket.done():
-                killer.look(ticket.progress().pieces)
-                time.sleep(0.002)
+            killer.watch(ticket._job)
             ticket.wait()
-            resent = ticket.progress().lost
+            progress = ticket.progress()
     lost, twice = int((y == 0).sum()), int((y == 2 * x).sum())
     wrong = int((y != x).sum()) - lost - twice
     found = {"lost": lost, "wrong": wrong, "twice_visible": twice}
-    return {**found, "killed": len(killer.killed), "resent": resent}
+    landed = {"slices": progress.pieces, "resent": progress.lost}
+    return {**found, **landed, "killed": len(killer.killed)}
 
 
 def _empty(_: int) -> None:
@@ -181,16 +198,16 @@ def map_ratios(calls: int, batched: int) -> dict[str, float]:
         with Cluster(client) as cluster:
             list(cluster.map(function, range(1000)))
             own = _seconds(lambda: list(cluster.map(function, range(calls)))) / calls
-        rivals["map_over_hand"] = by_hand(client)
+        rivals["map_over_dask"] = by_hand(client)
 
         def own_map() -> None:
             client.gather(client.map(function, range(batched), pure=False, batch_size=1000))
 
-        rivals["map_over_dask"] = _seconds(own_map) / batched
+        rivals["map_over_batches"] = _seconds(own_map) / batched
     stack, _, client = _local(cores, 1)
     with stack:
         client.gather(client.map(_empty, range(100), pure=False))
-        rivals["map_over_hand_processes"] = by_hand(client)
+        rivals["map_over_dask_processes"] = by_hand(client)
     return {key: own / value for key, value in rivals.items()}
 
 
@@ -202,14 +219,15 @@ def measure(quick: bool) -> dict[str, Any]:
     for key in ("lost", "wrong", "twice_visible"):
         figures[key] = figure([max(each[key] for each in found)], "elements", "= 0")
     figures["killed"] = figure([float(each["killed"]) for each in found], "workers")
+    figures["slices"] = figure([float(each["slices"]) for each in found], "slices")
     figures["resent"] = figure([float(each["resent"]) for each in found], "slices")
     overhead = slice_overhead(1 if quick else 5, 50 if quick else 1000)
     figures["slice_overhead"] = figure(overhead, "", "<= 1.3", "an empty task of Dask's own map()")
     rounds = [map_ratios(*((2000, 100) if quick else (1_000_000, 5000)))]
     rivals = {
-        "map_over_dask": "distributed.Client.map(batch_size=1000)",
-        "map_over_hand": "Client.map() of lists cut by hand, a worker with a thread for each core",
-        "map_over_hand_processes": "the same, a worker of one thread for each core",
+        "map_over_dask": "Client.map() of lists cut by hand, a worker with a thread for each core",
+        "map_over_dask_processes": "the same, a worker of one thread for each core",
+        "map_over_batches": "distributed.Client.map(batch_size=1000)",
     }
     for key, rival in rivals.items():
         goal = "<= 0.5" if key == "map_over_dask" else ""
