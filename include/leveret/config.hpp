@@ -101,8 +101,8 @@ struct config {
   // constructors run, not main().
   const char* const* worker_command = nullptr;
   // Host processes of one user that name the same pool share its worker processes: 1 to 60 letters,
-  // digits, '.', '-' or '_'. They run the same program; isolation is crash. Null: workers of its
-  // own. Read when the runtime opens.
+  // digits, '.', '-' or '_'. They run the same program at the same isolation. Null: workers of
+  // its own. Read when the runtime opens.
   const char* pool = nullptr;
   lev::death_hook on_death = {};  // nobody hears of deaths by default
 };

@@ -67,13 +67,6 @@ const config_row bad_configs[] = {
        c.pool = "a-name-of-sixty-one-letters-is-one-letter-longer-than-allowed";
      },
      status::bad_config, "1 to 60"},
-    {0, "a_pool_of_confined_workers",
-     [](config& c) {
-       c.machine = "processes";
-       c.pool = "test";
-       c.isolation = isolation::confined;
-     },
-     status::bad_config, "confined"},
     {0, "unknown_machine", [](config& c) { c.machine = "abacus"; }, status::unavailable, "abacus"},
     {0, "no_machine", [](config& c) { c.machine = nullptr; }, status::unavailable, "threads"},
     {0, "machine_without_a_name", [](config& c) { c.machine = ""; }, status::unavailable, "sim"},
