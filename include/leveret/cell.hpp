@@ -86,7 +86,7 @@ struct options {
   // Fill targets of gets until they are there.
   bool poison = true;
   // The run ends with an error after that much virtual time.
-  virtual_time time_max = virtual_time::max();
+  virtual_time time_max = virtual_time::max() / 2;
   std::size_t stack_bytes = std::size_t{256} << 10;
   // Nothing but so many polls: no progress.
   std::uint64_t polls_max = 2'000'000;
@@ -136,7 +136,7 @@ class machine {
   template <class T>
   array<T> memory(std::size_t count, unsigned chip = 0) {
     static_assert(std::is_trivially_copyable_v<T>);
-    const ea_t ea = allocate(count * sizeof(T), chip);
+    const ea_t ea = allocate(count, sizeof(T), chip);
     return {ea, static_cast<T*>(host(ea)), count};
   }
   // The bytes of this process behind an effective address of memory or of a local store.
@@ -160,7 +160,7 @@ class machine {
   machine_parts& parts() { return *parts_; }
 
  private:
-  ea_t allocate(std::size_t bytes, unsigned chip);
+  ea_t allocate(std::size_t count, std::size_t each, unsigned chip);
   std::unique_ptr<machine_parts> parts_;
 };
 
@@ -177,17 +177,20 @@ class spe {
   // A number in [0, bound) from this program's own source.
   std::uint32_t random(std::uint32_t bound);
 
-  // A piece of the local store, until the program ends. Throws error (store_overflow).
+  // A piece of the local store, until the program ends; `align` is a power of two. Throws error
+  // (store_overflow, bad_call).
   template <class T>
   local<T> allocate(std::size_t count, std::size_t align = line_bytes) {
     static_assert(std::is_trivially_copyable_v<T>);
-    const ls_t ls = allocate_bytes(count * sizeof(T), align);
+    const ls_t ls = allocate_bytes(count, sizeof(T), align);
     return {ls, static_cast<T*>(at(ls)), count};
   }
   std::size_t store_left() const;
   void* at(ls_t ls) const;
 
-  // Time that the program's own work takes; polls say that it only looks for a change.
+  // Time that the program's own work takes; polls say that it only looks for a change. Throws
+  // error (bad_call) for a time below 0 or above an hour. Looks, also by getllar, yields and tests
+  // of mailboxes and tags, are polls: a run of nothing else makes no progress (options::polls_max).
   void compute(cycles n);
   void poll(cycles n);
 
@@ -248,7 +251,7 @@ class spe {
   void join(unsigned thread);
 
  private:
-  ls_t allocate_bytes(std::size_t bytes, std::size_t align);
+  ls_t allocate_bytes(std::size_t count, std::size_t each, std::size_t align);
   spe_parts& parts_;
 };
 

@@ -75,8 +75,10 @@ std::vector<std::string> machine::constants_read() const {
   return parts_->numbers.names_read();
 }
 
-ea_t machine::allocate(std::size_t bytes, unsigned chip) {
+ea_t machine::allocate(std::size_t count, std::size_t each, unsigned chip) {
   machine_parts& m = *parts_;
+  std::uint64_t bytes = 0;
+  if (!checked_multiply(count, each, &bytes)) bytes = ~std::uint64_t{0};
   if (chip >= m.used.size())
     throw error(error_kind::bad_call, "memory of chip " + std::to_string(chip) + ": there are " +
                                           std::to_string(m.used.size()) + " chips");
@@ -106,6 +108,8 @@ void machine::spe_program(unsigned index, std::function<void(spe&)> program, std
                                           std::to_string(spe_count()) + ", counted from 0");
   spe_parts& s = *parts_->spes[index];
   if (s.program) throw error(error_kind::bad_call, name_of(s) + " has a program already");
+  if (!program)
+    throw error(error_kind::bad_call, name_of(s) + ": its program is an empty function");
   s.program = std::move(program);
   s.name = std::move(name);
   parts_->loop.start(name_of(s), [&s] { run_spe(s); });
@@ -120,6 +124,7 @@ void machine::ppe_program(std::function<void(ppe&)> program, std::string name, i
                                           " of chip " + std::to_string(chip) + ": there are " +
                                           std::to_string(contexts) + " contexts on each of " +
                                           std::to_string(chip_count()) + " chips");
+  if (!program) throw error(error_kind::bad_call, "PPE program: it is an empty function");
   if (name.empty()) name = "thread " + std::to_string(m.threads.size());
   m.threads.push_back(std::unique_ptr<ppe_parts>(
       new ppe_parts{m, chip, "PPE " + name, context, std::move(program)}));
@@ -129,6 +134,9 @@ void machine::ppe_program(std::function<void(ppe&)> program, std::string name, i
 
 report machine::run() {
   machine_parts& m = *parts_;
+  if (m.loop.current() != nullptr)
+    throw error(error_kind::bad_call, "run() by " + m.loop.current()->name +
+                                          ": a program is a part of a run, and cannot begin one");
   if (m.has_failed)
     throw error(error_kind::bad_call, "this machine was stopped by an error: make another one");
   const virtual_time begin = m.loop.now();

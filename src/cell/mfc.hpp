@@ -22,9 +22,15 @@ class mfc final : public virt::target {
   mfc(machine_parts& home, unsigned spe_index, unsigned entries)
       : home_(home), spe_index_(spe_index), entries_(entries) {}
 
-  bool is_full() const { return commands_.size() >= entries_; }
+  bool is_full() const { return commands_.size() + expected_ >= entries_; }
   // Precondition: the command is legal and there is room.
   void add(command c);
+  // An entry is kept for a command that is on its way; it has come.
+  void expect() { ++expected_; }
+  void add_expected(command c) {
+    --expected_;
+    add(std::move(c));
+  }
   // The tag groups of the mask that have nothing in the queue.
   std::uint32_t done(std::uint32_t mask) const;
   // The calling actor waits until the queue changes: for room, or for tags.
@@ -43,6 +49,7 @@ class mfc final : public virt::target {
   const unsigned spe_index_;
   const std::size_t entries_;
   std::vector<command> commands_;
+  std::size_t expected_ = 0;  // commands on their way over the EIB
   std::uint64_t numbers_ = 0;
   unsigned running_ = 0;
   virt::actor* waiter_ = nullptr;

@@ -24,6 +24,10 @@ std::uint64_t memory_bytes(const facts& numbers) {
 }
 
 virt::loop_options loop_options_of(const options& o) {
+  constexpr std::size_t stack_min = 16 << 10;
+  if (o.stack_bytes < stack_min)
+    throw error(error_kind::bad_call, "options::stack_bytes is " + std::to_string(o.stack_bytes) +
+                                          ": a program needs 16 KiB and more");
   return {o.seed, o.stack_bytes, o.polls_max, o.time_max};
 }
 
@@ -48,6 +52,19 @@ spe_parts::spe_parts(machine_parts& m, unsigned i)
   store = static_cast<std::byte*>(std::align(line_bytes, store_end, begin, room));
   free_from = static_cast<ls_t>(m.numbers.whole(fact::kernel_kib) << 10);
   free_to = store_end - static_cast<ls_t>(m.numbers.whole(fact::stack_kib) << 10);
+}
+
+virtual_time checked_time(virtual_time d, const std::string& who) {
+  if (d >= virtual_time(0) && d <= std::chrono::hours(1)) return d;
+  throw error(error_kind::bad_call, who + ": a time of " + std::to_string(d.count() / 1'000'000) +
+                                        " ns: it must be from 0 to an hour");
+}
+
+virtual_time checked_time(const machine_parts& m, cycles n, const std::string& who) {
+  const std::int64_t most = m.clock.cycles_in(std::chrono::hours(1)).count;
+  if (n.count >= 0 && n.count <= most) return m.clock.time_of(n);
+  throw error(error_kind::bad_call, who + ": a time of " + std::to_string(n.count) +
+                                        " cycles: it must be from 0 to an hour");
 }
 
 virt::processor& ppe_parts::processor() const {

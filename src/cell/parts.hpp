@@ -31,9 +31,11 @@ struct mailbox {
   std::deque<std::uint32_t> letters{};
   virt::actor* reader = nullptr;  // an SPE that waits for a letter
   virt::actor* writer = nullptr;  // an SPE that waits for room
-  ppe_parts* sleeper = nullptr;   // a PPE thread that waits for an interrupt
+  std::size_t claimed = 0;        // letters, from the front, that PPE threads are about to take
+  std::vector<ppe_parts*> sleepers{};  // PPE threads that wait for an interrupt
 
   bool has_room() const { return letters.size() + coming < entries; }
+  bool has_letter() const { return letters.size() > claimed; }
 };
 
 // A word that somebody looks at until it changes.
@@ -122,8 +124,8 @@ struct machine_parts {
   std::vector<std::unique_ptr<virt::processor>> processors;
   std::vector<watcher*> watchers;
   arrival later{*this};
-  std::deque<unsigned> interrupts;   // SPEs whose letters are not read yet, in order
-  ppe_parts* any_sleeper = nullptr;  // waits for an interrupt of any SPE
+  std::deque<unsigned> interrupts;         // SPEs whose letters are not read yet, in order
+  std::vector<ppe_parts*> any_sleepers{};  // wait for an interrupt of any SPE
   bool has_failed = false;
 
   virtual_time time_of(fact f) const { return clock.time_of(numbers.cycles(f)); }
@@ -165,6 +167,10 @@ struct machine_parts {
 };
 
 std::string name_of(const spe_parts& s);
+
+// What a program may let pass at once; `who` says whose it is. Throws error (bad_call).
+virtual_time checked_time(const machine_parts& m, cycles n, const std::string& who);
+virtual_time checked_time(virtual_time d, const std::string& who);
 
 }  // namespace lev::cell
 

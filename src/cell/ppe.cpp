@@ -30,12 +30,13 @@ void check_word(const ppe_parts& p, ea_t ea, std::size_t bytes, const char* what
                                              ": a word lies at a multiple of its size");
 }
 
-// The time of a load, then the line is in the PPE's caches.
+// The time of a load, which is a look; then the line is in the PPE's caches.
 void fetch(ppe_parts& p, ea_t ea) {
   machine_parts& m = p.home;
-  if (ea >= stores_begin) return spend(p, there_and_back(m));
+  const auto look = [&p](virtual_time d) { p.processor().poll(*p.thread, d); };
+  if (ea >= stores_begin) return look(there_and_back(m));
   const bool is_near = m.lines.holds(ea, m.ppe_agent(p.chip));
-  spend(p, m.time_of(is_near ? fact::ppe_cached_load : fact::ppe_missed_load));
+  look(m.time_of(is_near ? fact::ppe_cached_load : fact::ppe_missed_load));
   m.lines.read(ea, m.ppe_agent(p.chip));
 }
 
@@ -48,6 +49,11 @@ void stored(ppe_parts& p, ea_t ea, std::uint32_t bytes) {
   m.loop.note(ea);
 }
 
+void check_thread(const ppe_parts& p, ppe_thread which) {
+  if (which == nullptr)
+    throw error(error_kind::bad_call, p.name + ": a thread that is null; self() tells one");
+}
+
 spe_parts& spe_of(ppe_parts& p, unsigned index) {
   if (index >= p.home.spes.size())
     throw error(error_kind::bad_call, p.name + ": SPE " + std::to_string(index) + ": there are " +
@@ -55,7 +61,12 @@ spe_parts& spe_of(ppe_parts& p, unsigned index) {
   return *p.home.spes[index];
 }
 
+// The letter is this thread's from now on; it has it when it has come over the EIB.
 std::uint32_t take_letter(ppe_parts& p, mailbox& box) {
+  LEV_DCHECK(box.has_letter());
+  ++box.claimed;
+  spend(p, there_and_back(p.home));
+  --box.claimed;
   const std::uint32_t value = box.letters.front();
   box.letters.pop_front();
   if (box.writer != nullptr) p.home.loop.wake(*std::exchange(box.writer, nullptr));
@@ -76,8 +87,10 @@ void start_proxy(ppe_parts& p, command::kind k, unsigned index, ls_t ls, ea_t ea
   constexpr int stores = 5;
   spend(p, m.time_of(fact::ppe_mmio_store) * stores);
   while (s.proxy.is_full()) p.processor().poll(*p.thread, there_and_back(m));
-  m.after(m.time_of(fact::way),
-          [&s, k, tag, ls, ea, bytes] { s.proxy.add({k, order::none, tag, ls, ea, bytes}); });
+  s.proxy.expect();
+  m.after(m.time_of(fact::way), [&s, k, tag, ls, ea, bytes] {
+    s.proxy.add_expected({k, order::none, tag, ls, ea, bytes});
+  });
 }
 
 }  // namespace
@@ -96,10 +109,10 @@ int ppe::context() const {
 }
 
 void ppe::compute(cycles n) {
-  spend(parts_, parts_.home.clock.time_of(n));
+  spend(parts_, checked_time(parts_.home, n, parts_.name));
 }
 void ppe::compute(virtual_time d) {
-  spend(parts_, d);
+  spend(parts_, checked_time(d, parts_.name));
 }
 
 void ppe::load_bytes(ea_t ea, void* to, std::size_t bytes) {
@@ -188,8 +201,7 @@ bool ppe::try_read_mailbox(unsigned spe_index, std::uint32_t* value) {
   machine_parts& m = parts_.home;
   spe_parts& s = spe_of(parts_, spe_index);
   parts_.processor().poll(*parts_.thread, there_and_back(m));
-  if (s.out.letters.empty()) return false;
-  spend(parts_, there_and_back(m));
+  if (!s.out.has_letter()) return false;
   *value = take_letter(parts_, s.out);
   return true;
 }
@@ -203,20 +215,20 @@ std::uint32_t ppe::read_mailbox(unsigned spe_index) {
 
 std::uint32_t ppe::read_interrupt_mailbox(unsigned spe_index) {
   spe_parts& s = spe_of(parts_, spe_index);
-  while (s.interrupt.letters.empty()) {
-    s.interrupt.sleeper = &parts_;
+  while (!s.interrupt.has_letter()) {
+    s.interrupt.sleepers.push_back(&parts_);
     parts_.processor().sleep(*parts_.thread, "an interrupt of an SPE's mailbox");
   }
-  spend(parts_, there_and_back(parts_.home));
+  const std::uint32_t value = take_letter(parts_, s.interrupt);
   auto& told = parts_.home.interrupts;
   told.erase(std::find(told.begin(), told.end(), spe_index));
-  return take_letter(parts_, s.interrupt);
+  return value;
 }
 
 unsigned ppe::wait_interrupt() {
   machine_parts& m = parts_.home;
   while (m.interrupts.empty()) {
-    m.any_sleeper = &parts_;
+    m.any_sleepers.push_back(&parts_);
     parts_.processor().sleep(*parts_.thread, "an interrupt of any SPE's mailbox");
   }
   return m.interrupts.front();
@@ -253,6 +265,7 @@ bool ppe::yield() {
 }
 
 bool ppe::yield_to(ppe_thread to) {
+  check_thread(parts_, to);
   if (to->thread == nullptr || to->chip != parts_.chip) return yield();
   return parts_.processor().yield_to(*parts_.thread, *to->thread);
 }
@@ -262,6 +275,7 @@ void ppe::sleep(const char* why) {
 }
 
 void ppe::wake(ppe_thread whom) {
+  check_thread(parts_, whom);
   if (whom->thread != nullptr) whom->processor().wake(*whom->thread);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/numbers.hpp"
 #include "cell/parts.hpp"
 
 namespace lev::cell {
@@ -41,14 +42,17 @@ void transfer(spe_parts& s, command::kind k, ls_t ls, ea_t ea, std::uint32_t byt
 void transfer_list(spe_parts& s, command::kind k, ls_t ls, ea_t ea, const local<list_element>& list,
                    unsigned tag, order o) {
   check_tag(s, tag);
-  const std::string wrong = why_illegal_list(list.ls, list.bytes());
+  const bool is_long = list.size > largest_transfer / sizeof(list_element);
+  const std::string wrong =
+      why_illegal_list(list.ls, is_long ? largest_transfer + 8 : list.bytes());
   if (!wrong.empty()) throw error(error_kind::illegal_transfer, what(s, k) + ": " + wrong);
   s.home.check_store(s.index, list.ls, list.bytes(), [&] { return what(s, k); });
   ls_t at = ls;
+  const auto* elements = static_cast<const list_element*>(s.home.store_of(s.index, list.ls));
   for (std::size_t i = 0; i < list.size; ++i) {
-    const ea_t target = (ea & ~ea_t{0xffffffff}) | list[i].low;
-    s.home.check_list_element(s.index, at, target, list[i].bytes);
-    at = (at + list[i].bytes + 15) & ~ls_t{15};
+    const ea_t target = (ea & ~ea_t{0xffffffff}) | elements[i].low;
+    s.home.check_list_element(s.index, at, target, elements[i].bytes);
+    at = (at + elements[i].bytes + 15) & ~ls_t{15};
   }
   command c{k, o, tag, ls, ea, list.bytes()};
   c.list = list.ls;
@@ -80,7 +84,12 @@ std::size_t spe::store_left() const {
   return parts_.free_to - parts_.free_from;
 }
 
-ls_t spe::allocate_bytes(std::size_t bytes, std::size_t align) {
+ls_t spe::allocate_bytes(std::size_t count, std::size_t each, std::size_t align) {
+  if (align == 0 || (align & (align - 1)) != 0)
+    throw error(error_kind::bad_call, name_of(parts_) + ": an alignment of " +
+                                          std::to_string(align) + ": it must be a power of two");
+  std::uint64_t bytes = 0;
+  if (!checked_multiply(count, each, &bytes)) bytes = ~std::uint64_t{0};
   const std::size_t begin = (parts_.free_from + align - 1) / align * align;
   if (begin > parts_.free_to || bytes > parts_.free_to - begin)
     throw error(error_kind::store_overflow,
@@ -93,13 +102,13 @@ ls_t spe::allocate_bytes(std::size_t bytes, std::size_t align) {
 }
 
 void spe::compute(cycles n) {
-  const virtual_time d = parts_.home.clock.time_of(n);
+  const virtual_time d = checked_time(parts_.home, n, name_of(parts_));
   parts_.counts.computed += d;
   parts_.home.loop.wait(d);
 }
 
 void spe::poll(cycles n) {
-  parts_.home.loop.poll(parts_.home.clock.time_of(n));
+  parts_.home.loop.poll(checked_time(parts_.home, n, name_of(parts_)));
 }
 
 void spe::get(ls_t ls, ea_t ea, std::uint32_t bytes, unsigned tag, order o) {
@@ -141,23 +150,32 @@ std::uint32_t spe::tags_done(std::uint32_t mask) {
 
 std::uint32_t spe::spin(const local<std::uint32_t>& word, std::uint32_t value, cycles lap) {
   machine_parts& m = parts_.home;
+  const auto who = [&] { return name_of(parts_) + ": spin"; };
+  m.check_store(parts_.index, word.ls, sizeof(std::uint32_t), who);
+  if (word.ls % sizeof(std::uint32_t) != 0 || lap < cycles(1))
+    throw error(error_kind::bad_call, who() + " on local store " + hex(word.ls) + ", a lap of " +
+                                          std::to_string(lap.count) +
+                                          " cycles: words lie at multiples of 4, and a lap takes "
+                                          "a cycle or more");
+  const auto& looked_at = *static_cast<const std::uint32_t*>(m.store_of(parts_.index, word.ls));
+  const std::int64_t each = checked_time(m, lap, who()).count();
   const virtual_time begin = m.loop.now();
   watcher w{word.ls, sizeof(std::uint32_t), m.loop.current()};
-  while (word[0] == value) {
+  while (looked_at == value) {
     parts_.watchers.push_back(&w);
     m.loop.block("a change of a word in its local store");
     std::erase(parts_.watchers, &w);
   }
   // The change is seen by the first look after it.
-  const std::int64_t each = m.clock.time_of(lap).count();
   const std::int64_t since = (m.loop.now() - begin).count();
   m.loop.wait(virtual_time((since / each + 1) * each - since));
-  return word[0];
+  return looked_at;
 }
 
 unsigned spe::spawn(std::function<void()> body) {
   machine_parts& m = parts_.home;
   spe_parts& s = parts_;
+  if (!body) throw error(error_kind::bad_call, name_of(s) + ": spawn() of an empty function");
   const auto stack = static_cast<ls_t>(m.numbers.whole(fact::stack_kib) << 10);
   if (store_left() < stack)
     throw error(error_kind::store_overflow,
@@ -183,7 +201,7 @@ unsigned spe::spawn(std::function<void()> body) {
 
 void spe::yield() {
   machine_parts& m = parts_.home;
-  m.loop.wait(m.time_of(fact::thread_switch));
+  m.loop.poll(m.time_of(fact::thread_switch));
   virt::actor* me = m.loop.current();
   const auto mine = std::find(parts_.turns.begin(), parts_.turns.end(), me);
   if (mine == parts_.turns.end() || parts_.turns.size() == 1) return;
@@ -196,6 +214,9 @@ void spe::join(unsigned thread) {
     throw error(error_kind::bad_call, name_of(parts_) + ": there is no thread " +
                                           std::to_string(thread) + "; spawn() tells the number");
   virt::actor* whom = parts_.threads[thread];
+  if (whom == parts_.home.loop.current())
+    throw error(error_kind::bad_call,
+                name_of(parts_) + ": thread " + std::to_string(thread) + " cannot join itself");
   while (std::find(parts_.turns.begin(), parts_.turns.end(), whom) != parts_.turns.end()) yield();
 }
 

@@ -24,10 +24,11 @@ void check_line(const spe_parts& s, ls_t ls, ea_t ea, const char* name) {
 
 // The time for a line that the atomic unit holds, or for one that comes from elsewhere; then it
 // holds it.
-void fetch(spe_parts& s, ea_t ea) {
+void fetch(spe_parts& s, ea_t ea, bool is_look = false) {
   machine_parts& m = s.home;
   const bool is_own = m.lines.holds(ea, m.spe_agent(s.index));
-  m.loop.wait(m.time_of(is_own ? fact::atomic_own : fact::atomic_remote));
+  const virtual_time d = m.time_of(is_own ? fact::atomic_own : fact::atomic_remote);
+  is_look ? m.loop.poll(d) : m.loop.wait(d);
 }
 
 void keep(spe_parts& s, ea_t ea) {
@@ -62,11 +63,13 @@ void deliver(spe_parts& s, mailbox& box, std::uint32_t value) {
   box.letters.push_back(value);
   if (&box != &s.interrupt) return;
   m.interrupts.push_back(s.index);
-  ppe_parts* sleeper = std::exchange(box.sleeper, nullptr);
-  if (sleeper == nullptr) sleeper = std::exchange(m.any_sleeper, nullptr);
-  if (sleeper == nullptr) return;
-  m.after(m.numbers.micros(fact::ppe_interrupt),
-          [sleeper] { sleeper->processor().wake(*sleeper->thread); });
+  // All that wait for it look; the first that comes takes it.
+  for (std::vector<ppe_parts*>* some : {&box.sleepers, &m.any_sleepers}) {
+    for (ppe_parts* each : *some)
+      m.after(m.numbers.micros(fact::ppe_interrupt),
+              [each] { each->processor().wake(*each->thread); });
+    if (!some->empty()) return some->clear();
+  }
 }
 
 void wait_for_room(spe_parts& s, mailbox& box, const char* why) {
@@ -83,7 +86,7 @@ void wait_for_room(spe_parts& s, mailbox& box, const char* why) {
 void spe::getllar(ls_t ls, ea_t ea) {
   spe_parts& s = parts_;
   check_line(s, ls, ea, "getllar");
-  fetch(s, ea);
+  fetch(s, ea, true);
   std::memcpy(s.home.store_of(s.index, ls), s.home.host_of(ea), line_bytes);
   s.home.lines.read(ea, s.home.spe_agent(s.index));
   keep(s, ea);
@@ -156,7 +159,7 @@ void spe::write_interrupt_mailbox(std::uint32_t value) {
 }
 
 bool spe::try_write_interrupt_mailbox(std::uint32_t value) {
-  parts_.home.loop.wait(parts_.home.time_of(fact::channel));
+  parts_.home.loop.poll(parts_.home.time_of(fact::channel));
   if (!parts_.interrupt.has_room()) return false;
   deliver(parts_, parts_.interrupt, value);
   return true;

@@ -1,6 +1,8 @@
 // The turns of a loop: which event is next, who goes on, and how a run ends; see loop.hpp.
 #include "virtual/loop.hpp"
 
+#include <algorithm>
+#include <limits>
 #include <new>
 
 namespace lev::virt {
@@ -151,7 +153,9 @@ void loop::refuse_if_over() {
 void loop::pass(virtual_time d, unsigned is_work) {
   LEV_DCHECK(current_ != nullptr);
   actor& self = *current_;
-  const std::int64_t at = now_fs_ + (d.count() > 0 ? d.count() : 0);
+  // Behind the end of what 63 bits hold is the end of the run.
+  const std::int64_t left = std::numeric_limits<std::int64_t>::max() - now_fs_;
+  const std::int64_t at = now_fs_ + std::clamp<std::int64_t>(d.count(), 0, left);
   if (is_over_) return refuse_if_over();
   // Nothing happens before that: no need to go through the heap.
   if ((heap_.is_empty() || heap_.first_at_fs() > at) && !is_late(at)) {
@@ -182,11 +186,11 @@ bool loop::block_until(virtual_time until, const char* why) {
   return self.was_woken_;
 }
 
-void loop::wake_at(actor& a, virtual_time at) {
+void loop::wake_at(actor& a, virtual_time at, bool is_poll) {
   if (!a.is_waiting_) return;
   a.is_waiting_ = false;
   a.was_woken_ = true;
-  push(at.count() > now_fs_ ? at.count() : now_fs_, a, a.turn_, 1);
+  push(at.count() > now_fs_ ? at.count() : now_fs_, a, a.turn_, is_poll ? 0 : 1);
 }
 
 void loop::hand_to(actor& to, const char* why) {
@@ -198,7 +202,7 @@ void loop::hand_to(actor& to, const char* why) {
   self.is_waiting_ = true;
   self.why_ = why;
   self.describe_ = nullptr;
-  happen(now_fs_, to.number + 1, true);
+  happen(now_fs_, to.number + 1, false);
   switch_from(self, is_over_ ? nullptr : &to);
   ++self.turn_;
   self.is_waiting_ = false;

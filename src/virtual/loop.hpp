@@ -83,7 +83,7 @@ struct loop_options {
   std::size_t stack_bytes = std::size_t{256} << 10;
   // Polls in a row with nothing else to come, until a run is said to make no progress.
   std::uint64_t polls_max = 2'000'000;
-  virtual_time time_max = virtual_time::max();
+  virtual_time time_max = virtual_time::max() / 2;
 };
 
 class loop {
@@ -120,7 +120,8 @@ class loop {
   bool block_until(virtual_time until, const char* why);
   // Wakes an actor that blocks; no effect on another. It goes on at `at`, or now.
   void wake(actor& a) { wake_at(a, now()); }
-  void wake_at(actor& a, virtual_time at);
+  // is_poll: it was waiting for its turn to look.
+  void wake_at(actor& a, virtual_time at, bool is_poll = false);
   bool is_blocked(const actor& a) const { return a.is_waiting_; }
 
   // For an actor: the other, which blocks, goes on in its place and at once; this one blocks.

@@ -57,12 +57,12 @@ bool processor::yield(thread& t) {
   LEV_DCHECK(t.is_on_context());
   const auto context = static_cast<unsigned>(t.context_);
   if (first_for(context) == nullptr) {
-    run(t, settings_.empty_yield_time);
+    poll(t, settings_.empty_yield_time);
     return false;
   }
   unseat(t);
   queue_.push_back(&t);
-  seat_next(context, settings_.switch_time);
+  seat_next(context, settings_.switch_time, true);
   wait_for_seat(t);
   return true;
 }
@@ -72,13 +72,13 @@ bool processor::yield_to(thread& t, thread& to) {
   const auto context = static_cast<unsigned>(t.context_);
   const auto found = std::find(queue_.begin(), queue_.end(), &to);
   if (&t == &to || found == queue_.end() || !may_run(to, context)) {
-    run(t, settings_.empty_yield_time);
+    poll(t, settings_.empty_yield_time);
     return false;
   }
   queue_.erase(found);
   unseat(t);
   queue_.push_back(&t);
-  seat_thread(to, context, settings_.yield_to_time);
+  seat_thread(to, context, settings_.yield_to_time, true);
   wait_for_seat(t);
   return true;
 }
@@ -126,21 +126,21 @@ void processor::queue_up(thread& t) {
       loop_.wake_at(*s.held_by->actor_, s.held_by->quantum_end_);
 }
 
-void processor::seat_next(unsigned context, virtual_time price) {
+void processor::seat_next(unsigned context, virtual_time price, bool is_poll) {
   thread* t = first_for(context);
   if (t == nullptr) return;
   queue_.erase(std::find(queue_.begin(), queue_.end(), t));
-  seat_thread(*t, context, price);
+  seat_thread(*t, context, price, is_poll);
 }
 
-void processor::seat_thread(thread& t, unsigned context, virtual_time price) {
+void processor::seat_thread(thread& t, unsigned context, virtual_time price, bool is_poll) {
   LEV_DCHECK(contexts_[context].held_by == nullptr && !t.is_on_context());
   contexts_[context].held_by = &t;
   contexts_[context].since = loop_.now();
   t.context_ = static_cast<int>(context);
   t.quantum_end_ = loop_.now() + price + settings_.quantum;
   ++switches_;
-  if (loop_.current() != t.actor_) loop_.wake_at(*t.actor_, loop_.now() + price);
+  if (loop_.current() != t.actor_) loop_.wake_at(*t.actor_, loop_.now() + price, is_poll);
 }
 
 void processor::unseat(thread& t) {

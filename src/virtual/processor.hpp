@@ -93,8 +93,8 @@ class processor {
   thread* first_for(unsigned context) const;
   void pass(thread& t, virtual_time d, bool is_poll);
   void queue_up(thread& t);
-  void seat_next(unsigned context, virtual_time price);
-  void seat_thread(thread& t, unsigned context, virtual_time price);
+  void seat_next(unsigned context, virtual_time price, bool is_poll = false);
+  void seat_thread(thread& t, unsigned context, virtual_time price, bool is_poll = false);
   void unseat(thread& t);
   void wait_for_seat(thread& t);
   void end_quantum(thread& t);
