@@ -2,6 +2,8 @@
 // turns.
 #include <gtest/gtest.h>
 
+#include <poll.h>
+
 #include <csignal>
 #include <string>
 #include <vector>
@@ -64,6 +66,24 @@ TEST_F(confined_pool, no_host_pays_for_the_tasks_of_another) {
     EXPECT_TRUE(of_b.is_right);
     EXPECT_EQ(of_b.reruns, 0);
   }
+}
+
+// A worker that waits for its turn is not one that hides that it has begun: see attend.cpp.
+TEST_F(confined_pool, a_time_limit_does_not_run_while_the_worker_waits) {
+  constexpr int long_enough_ms = 2'400;
+  member a(at_confined("1", "50000000"));  // 50 ms
+  member b(at_confined("1"));
+  ASSERT_EQ(a.hear(), "there");
+  ASSERT_EQ(b.hear(), "there");
+  const int before = parse(a.ask("run 10 10")).reruns;
+  ASSERT_EQ(b.ask("post_hang"), "posted");
+  poll(nullptr, 0, 100);
+  a.say("run 1 10");
+  poll(nullptr, 0, long_enough_ms);
+  b.die();
+  const answer of_a = parse(a.hear());
+  EXPECT_TRUE(of_a.is_right);
+  EXPECT_EQ(of_a.reruns, before);
 }
 
 TEST_F(confined_pool, a_keeper_that_dies_is_replaced) {
