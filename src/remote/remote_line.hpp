@@ -88,6 +88,10 @@ struct alignas(line_pair_bytes) remote_line {
     LEV_DCHECK(turn.is_held() && posted - collected <= line_jobs_max);
     LEV_DCHECK(static_cast<std::uint32_t>(std::popcount(asked)) <= posted - collected);
     const bool is_empty = posted == collected;
+    if (asked == 0) [[likely]] {  // then all have their task
+      spare.store(is_empty ? 0 : (posted - collected - 1) * 2 + 1, memory_order_relaxed);
+      return;
+    }
     const auto unasked = posted - collected - static_cast<std::uint32_t>(std::popcount(asked));
     const std::uint32_t behind = unasked - (is_empty || was_asked(collected) ? 0 : 1);
     // Also one that was asked for: where that was not certain, it can be asked for once more.

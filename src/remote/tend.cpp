@@ -96,7 +96,8 @@ bool collect_end(remote_crew& r, std::uint32_t worker, ended& over) noexcept {
 std::uint32_t line_target(remote_crew& r) noexcept {
   engine& e = r.e;
   if (e.sched.has_filters()) return 1;
-  return smaller(e.depth, 1 + e.sched.ready().size() / e.workers);
+  const std::uint32_t ready = e.sched.ready().size();
+  return smaller(e.depth, 1 + (e.workers == 1 ? ready : ready / e.workers));
 }
 
 // Why a task that is ready will not run after all; ok when it will.
@@ -204,17 +205,22 @@ bool has_room(remote_crew& r, std::uint32_t worker) noexcept {
          line.load.load(memory_order_relaxed) < line_target(r);
 }
 
-// One line, one turn: at most one end is taken, and the line filled. False: nothing to do.
-bool tend_line(remote_crew& r, participant& self, std::uint32_t worker) noexcept {
+// What a turn of a line came to.
+enum class turn_result { nothing, posted, more };
+
+// One line, one turn: at most one end is taken, and the line filled.
+turn_result tend_line(remote_crew& r, participant& self, std::uint32_t worker) noexcept {
   ended over;
-  bool has_moved = false;
+  bool has_end = false;
+  bool has_posted = false;
   r.lines[worker].turn.run([&]() noexcept {
-    if (!over.is_there) has_moved |= collect_end(r, worker, over);
-    has_moved |= fill_line(r, worker, over);
+    if (!over.is_there) has_end |= collect_end(r, worker, over);
+    has_posted |= fill_line(r, worker, over);
   });
   if (over.is_there)
     complete(r.e, self, over.task, over.seen, over.flags, over.result, over.task_code);
-  return over.is_there || has_moved;
+  if (over.is_there || has_end) return turn_result::more;
+  return has_posted ? turn_result::posted : turn_result::nothing;
 }
 
 bool line_wants(remote_crew& r, std::uint32_t worker) noexcept {
@@ -241,6 +247,7 @@ bool is_one_idle(remote_crew& r) noexcept {
 constexpr std::uint32_t none = 0xffffffffu;
 std::uint32_t find_uneven(remote_crew& r) noexcept {
   engine& e = r.e;
+  if (e.workers < 2) return none;
   std::uint32_t most = 0;
   std::uint32_t found = none;
   for (std::uint32_t w = 0; w < e.workers; ++w) {
@@ -364,12 +371,44 @@ void leave_ended(remote_crew& r, remote_line& line, std::uint32_t task) noexcept
   line.leave({true, task, s.state.word(), s.flags, status::cancelled, 0});
 }
 
+namespace {
+
+turn_result tend_once(remote_crew& r, participant& self) noexcept {
+  engine& e = r.e;
+  bool& is_tending = r.tender_of(self).is_tending;
+  const bool was_tending = std::exchange(is_tending, true);
+  if (e.sched.has_waiting() && e.sched.ready().size() < e.takers) run_pass(e, self);
+  turn_result found = turn_result::nothing;
+  bool is_one_away = false;
+  for (std::uint32_t i = 0; i < e.workers; ++i) {
+    if (!line_wants(r, i)) continue;
+    if (is_away(r, i)) {
+      is_one_away = true;
+    } else {
+      found = larger(found, tend_line(r, self, i));
+    }
+  }
+  // A worker that is busy for another host process gets what the others have no room for.
+  for (std::uint32_t i = 0; is_one_away && i < e.workers; ++i) {
+    if (line_wants(r, i)) found = larger(found, tend_line(r, self, i));
+  }
+  if (found != turn_result::more && level(r)) found = turn_result::more;
+  is_tending = was_tending;
+  return found;
+}
+
+}  // namespace
+
+// After a round that has only posted there is nothing to do, unless a pass has more: an end that
+// has come meanwhile is for whoever watches, or the worker has rung.
 void tend_all(remote_crew& r, participant& self) noexcept {
   engine& e = r.e;
   for (;;) {
     const std::uint64_t before = self.counters.completed.read();
-    while (tend(r, self)) {
-    }
+    turn_result found;
+    do {
+      found = tend_once(r, self);
+    } while (found == turn_result::more || (found == turn_result::posted && e.sched.has_waiting()));
     if (self.counters.completed.read() == before) return;
     // What that makes ready is sent off by the next turn of the loop, not by a call within a call.
     bool& is_tending = r.tender_of(self).is_tending;
@@ -381,27 +420,7 @@ void tend_all(remote_crew& r, participant& self) noexcept {
 }
 
 bool tend(remote_crew& r, participant& self) noexcept {
-  engine& e = r.e;
-  bool& is_tending = r.tender_of(self).is_tending;
-  const bool was_tending = std::exchange(is_tending, true);
-  if (e.sched.has_waiting() && e.sched.ready().size() < e.takers) run_pass(e, self);
-  bool has_worked = false;
-  bool is_one_away = false;
-  for (std::uint32_t i = 0; i < e.workers; ++i) {
-    if (!line_wants(r, i)) continue;
-    if (is_away(r, i)) {
-      is_one_away = true;
-    } else {
-      has_worked |= tend_line(r, self, i);
-    }
-  }
-  // A worker that is busy for another host process gets what the others have no room for.
-  for (std::uint32_t i = 0; is_one_away && i < e.workers; ++i) {
-    if (line_wants(r, i)) has_worked |= tend_line(r, self, i);
-  }
-  has_worked = has_worked || level(r);
-  is_tending = was_tending;
-  return has_worked;
+  return tend_once(r, self) != turn_result::nothing;
 }
 
 }  // namespace lev

@@ -227,7 +227,7 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   end->task_code = how.task_code;
   char text[processes::ending::text_max];
   for (std::size_t i = 0; i < bytes; ++i) text[i] = how.text[i];
-  const std::size_t kept = processes::make_printable(text, bytes, end->text);
+  const std::size_t kept = bytes == 0 ? 0 : processes::make_printable(text, bytes, end->text);
   LEV_DCHECK(kept <= bytes && end->result != status::pending);
   end->text[kept] = 0;
   s.collected.store(number, memory_order_relaxed);
