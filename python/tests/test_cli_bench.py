@@ -249,6 +249,14 @@ def test_the_bench_of_programs_at_random(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert invoke("bench", "exercise", code=common.ENVIRONMENT) == ""
 
 
+def test_the_bench_of_the_papers_has_a_key_for_each_row() -> None:
+    figures = invoke_json("bench", "repro", "--quick")["figures"]
+    rows = {"T5.2", "T5.3_start", "T5.3_end", "T6.8_SLED"}
+    assert set(figures) == {"share_in_band", "predictions", "seconds", *rows}
+    assert figures["T5.3_end"]["unit"] == "cycles" and figures["predictions"]["value"] == 3
+    assert figures["share_in_band"]["value"] == pytest.approx(2 / 3)
+
+
 def test_the_bench_of_python_itself() -> None:
     done = command_line("bench", "python", "--quick", "--json")
     assert done.returncode == 0, done.stderr

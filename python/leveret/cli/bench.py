@@ -48,6 +48,7 @@ _OWN = {
     "mpi": ("mpi_bench.measure", "MPI ranks that share the workers of a node; calls that abort"),
     "exercise": ("exercise_bench.measure", "programs at random: failures; planted faults found"),
     "start": ("start_bench.measure", f"import, help, first result of an executor, {_POOL}"),
+    "repro": ("repro_bench.measure", "the papers' results: share in band, seconds, each row"),
     "cluster": ("cluster_bench.measure", "slices and calls on Dask, whose workers are killed"),
 }
 # The benches whose figures can be drawn: those of report.plots, which takes a second to load.
