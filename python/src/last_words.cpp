@@ -75,12 +75,10 @@ void write_frames() noexcept {
   signal(SIGALRM, SIG_DFL);
   alarm(walk_seconds_max);
   raise(overrun_signal());
-  if (writes_frames) {
-    void* frames[frames_max];
-    const int count = backtrace(frames, frames_max);
-    write_text("\nC stack (most recent call first):\n");
-    if (count > 1) backtrace_symbols_fd(frames + 1, count - 1, words_file);  // from here on
-  }
+  void* frames[frames_max];
+  const int count = backtrace(frames, frames_max);
+  write_text("\nC stack (most recent call first):\n");
+  if (count > 1) backtrace_symbols_fd(frames + 1, count - 1, words_file);  // from here on
   alarm(0);
 }
 

@@ -32,6 +32,10 @@ def wait_for(flag: Path) -> int:
     return os.getpid()
 
 
+def pids() -> list[int]:
+    return [each["pid"] for pool in look(os.getpid()) for each in pool["workers"]]
+
+
 def died_in() -> Counter[str]:
     """Of all workers here, those of other tests' pools, too."""
     return Counter(each["died_in"] for pool in look(os.getpid()) for each in pool["workers"])
@@ -90,6 +94,7 @@ def test_what_a_worker_died_in(two: ProcessExecutor) -> None:
     before = died_in()
     with pytest.raises(leveret.Poison):
         two.submit(die, signal.SIGSEGV.value).result()
+    wait_until(lambda: 0 not in pids())  # another one is there, which has run nothing
     told = CliRunner().invoke(app, ["top", str(os.getpid()), "--once", "--json"])
     assert "die(11): signal 11 (SIGSEGV)" in json.dumps(json.loads(told.stdout))
     assert died_in() - before == {"die(11): signal 11 (SIGSEGV)": 1}

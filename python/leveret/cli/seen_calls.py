@@ -30,7 +30,7 @@ def name_calls(pools: list[SeenPool]) -> list[SeenPool]:
     for pid, of_it in by_process.items():
         executors = _executors(pid)
         for pool in of_it:
-            pages = _own(pool, executors, len(of_it) == 1)
+            pages = _own(pool, executors)
             for index, worker in enumerate(pool["workers"]):
                 if index in pages:
                     _name(worker, pages[index])
@@ -69,16 +69,22 @@ def _executors(pid: int) -> dict[int, dict[int, bytes]]:
     return found
 
 
-def _own(
-    pool: SeenPool, executors: dict[int, dict[int, bytes]], is_alone: bool
-) -> dict[int, bytes]:
-    """The pages of a pool's workers: those that its processes have opened, or the only ones."""
+def _parent(pid: int) -> int:
+    """0: it is gone."""
+    with contextlib.suppress(OSError, ValueError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
+
+
+def _own(pool: SeenPool, executors: dict[int, dict[int, bytes]]) -> dict[int, bytes]:
+    """The pages of a pool's workers: those that its processes have opened, or that were opened by
+    others of the same parent."""
     pids = {worker["pid"] for worker in pool["workers"]} - {0}
-    for pages in executors.values():
-        if any(_word(head, page.PROCESS) in pids for head in pages.values()):
-            return pages
-    if is_alone and len(executors) == 1:
-        return next(iter(executors.values()))
+    wanted = ((page.PROCESS, pids), (page.PARENT, set(map(_parent, pids)) - {0}))
+    for word, numbers in wanted:
+        for pages in executors.values():
+            if any(_word(head, word) in numbers for head in pages.values()):
+                return pages
     return {}
 
 

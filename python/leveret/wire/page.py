@@ -23,9 +23,9 @@ TEXT_AT = 64 << 10
 BYTES = 128 << 10
 NOTES_BYTES = TEXT_AT - HEAD_BYTES
 
-# Words of the head. LIVES is kept: how many processes have had this page. POOL is kept, and written
-# by the host: the number of its executor and the worker's.
-LIVES, POOL = 0, 1
+# Words of the head. Three are kept. LIVES: how many processes have had this page; POOL, written by
+# the host: the number of its executor and the worker's; PARENT: what the worker was forked from.
+LIVES, POOL, PARENT = 0, 1, 2
 SIGNAL, USED, CALL, HAS_RUN, IS_OPEN, THREADS, IN_SETUP, PROCESS = range(64, 72)
 WORDS = 72
 # PROCESS: the worker's. CALL: the call that the worker is in, 0 between calls; HAS_RUN: one has

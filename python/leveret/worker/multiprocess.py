@@ -93,7 +93,10 @@ def _share_tracker(module: Any) -> None:
 
         def ensure_running(self) -> None:
             if getattr(self, "_fd", None) is None:
-                self._fd = _open_tracker(_Now.about.pid)
+                self._launch()
+
+        def _launch(self) -> None:  # what Python 3.14 calls when it writes
+            self._fd = _open_tracker(_Now.about.pid)
 
     known.__class__ = Tracker
     module.ensure_running = known.ensure_running

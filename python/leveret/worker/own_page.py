@@ -54,6 +54,7 @@ def open_page(setup: Setup, index: int) -> None:
     Own.words[page.LIVES] += 1
     Own.words[page.IS_OPEN] = 1
     Own.words[page.PROCESS] = Own.owner = os.getpid()
+    Own.words[page.PARENT] = os.getppid()
     os.register_at_fork(after_in_child=_give_up)
 
 
