@@ -20,7 +20,8 @@
 namespace lev::processes {
 
 // What a runtime's workers have in common; the first message, with three files: heap, common, bell.
-// To a keeper two more, standard output and error: what a task prints goes where its host prints.
+// For a shared pool two more, standard output and error: what a task prints goes where its host
+// prints.
 // All fields are set, and the settings compared, as it is sent to other programs as well.
 struct introduction {
   static constexpr std::uint32_t magic = 0x6c657672;
@@ -51,8 +52,8 @@ struct common {
 };
 static_assert(std::is_standard_layout_v<common> && offsetof(common, shown) == 0);
 
-// From the host: start a worker on a lane, whose file comes along. To a keeper also: kill a worker
-// if it serves this host; or, this host leaves, and has no task under way.
+// From a host: start a worker on a lane, whose file comes along. In a shared pool also: kill a
+// worker if it serves this host; or, this host leaves, and has no task under way.
 struct order {
   enum : std::uint32_t { start = 0, kill = 1, leave = 2 };
   std::uint32_t what = start;
@@ -69,15 +70,15 @@ struct report {
     not_started = 3,
     died = 4,
     unavailable = 5,  // refused: the system lacks something, and no other number of workers helps
-    spared = 6        // of a keeper: the worker was to be killed, and did not serve this host
+    spared = 6        // of shared workers: the one to be killed did not serve this host
   };
   std::uint32_t what = ready;
   std::uint32_t worker = 0;
   std::int32_t pid = 0;
   // died: the status of waitpid(); refused, not_started: errno or 0; spared: the order's number
   std::int32_t number = 0;
-  // Of a keeper. ready: the host's number; died: whether the worker had ever begun a task of any
-  // host, and whether this host had it killed.
+  // Of a shared pool. ready: the host's number; died: whether the worker had ever begun a task of
+  // any host, and whether this host had it killed.
   std::uint32_t member = 0;
   bool had_work = false;
   bool was_ordered = false;
