@@ -279,8 +279,9 @@ def _perform(note: Note, arrays: tuple[Any, ...]) -> Report:
     worker = engine_worker()
     address = address_here(worker)
     if _core.worker_index() is not None:
-        why = f"{address} runs Dask's tasks in processes of Leveret (register(default=True))"
-        return Report("refused", address, why=f"{why}; a Cluster needs its threads")
+        why = f"{address} is a worker process of Leveret, which starts no others (Dask's are that "
+        why += "after register(default=True), and a Cluster needs its threads)"
+        return Report("refused", address, why=why)
     differs = difference(Versions(*note.versions), versions(), address)
     if differs is not None:
         return Report("refused", address, why=differs)

@@ -145,6 +145,7 @@ class ClusterTicket(StaysHere):
         """
         if self.done():
             return False
+        self._is_told = True  # the end of a block need not tell what was asked for
         self._driver.cancel(self._job)
         return True
 
