@@ -11,6 +11,27 @@ def _from_dlpack(value: Any) -> Any:
     return np.from_dlpack(value)
 
 
+def refuse_masked(where: str, array: Any) -> None:
+    """A mask is beside the memory that a task would see: TypeError says what to pass instead."""
+    import numpy as np
+
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(
+            f"{where}: the array has a mask, which a task does not see; pass a.filled(value), or "
+            "a.data and a.mask as two arrays"
+        )
+
+
+def overlaps_itself(array: Any) -> bool:
+    """Whether two elements may lie in the same memory: broadcast arrays, windows that slide."""
+    reach = array.itemsize
+    for stride, count in sorted((abs(s), n) for s, n in zip(array.strides, array.shape) if n > 1):
+        if stride < reach:
+            return True
+        reach += stride * (count - 1)
+    return False
+
+
 def memory_of(value: Any, needs_write: bool) -> Any:
     """The memory of `value` as a NumPy array, without a copy where it can be had so.
 

@@ -28,6 +28,14 @@ def ones(count: int = 4) -> Any:
     return np.ones(count)
 
 
+def masked() -> Any:
+    return np.ma.masked_less(np.arange(8.0), 4)
+
+
+def repeated() -> Any:
+    return np.lib.stride_tricks.as_strided(np.ones(1), (8,), (0,))
+
+
 def read_only() -> Any:
     made = ones()
     made.flags.writeable = False
@@ -61,6 +69,8 @@ CALLS: list[tuple[str, Callable[[Cluster], tuple[Any, ...]], type[Exception], st
     ),
     ("copy", lambda c: (sliced([1]), sliced(ones())), TypeError, "expected an array, got list"),
     ("copy", lambda c: (sliced(ones()), sliced(read_only())), BufferError, "argument 1.*read-only"),
+    ("copy", lambda c: (sliced(masked()), sliced(ones())), TypeError, "argument 0.*a.filled"),
+    ("copy", lambda c: (sliced(ones()), sliced(repeated())), ValueError, "the same memory.*a.copy"),
     ("copy", lambda c: (sliced(np.ones(())), sliced(ones())), ValueError, "no axis"),
     (
         "copy",
@@ -101,6 +111,11 @@ def test_submit_refuses(
     with pytest.raises(error, match=text):
         opened.submit(opened.load(library, *made, name=name), *args(opened))
     assert opened.progress().under_way == 0
+
+
+def test_scatter_refuses_a_mask(opened: Cluster) -> None:
+    with pytest.raises(TypeError, match=r"array: the array has a mask.*a.filled"):
+        opened.scatter(masked())
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Callable
 import cloudpickle
 
 from .. import procedures
+from ..arrays import refuse_masked
 from ..errors import Closed, Status
 from ..executor.mapping import check_sizes
 from ..executor.options import policy
@@ -131,6 +132,7 @@ class Cluster(StaysHere):
         import numpy as np
 
         self._check_open()
+        refuse_masked("array", array)
         whole = np.asarray(array)
         if not whole.shape or whole.dtype.hasobject:
             raise TypeError(f"array: expected one of numbers with an axis, got {whole.dtype}")

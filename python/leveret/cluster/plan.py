@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .._core import Procedure, Sliced
+from ..arrays import memory_of, overlaps_itself, refuse_masked
 from ..errors import InvalidArgument, Status
 from ..signature import FAR, MEMORY, Parameter, parse
 from .array import ClusterArray
@@ -116,10 +117,9 @@ def _array(where: str, parameter: Parameter, given: Any, engine: Engine) -> Any:
                 "with this Cluster"
             )
     elif isinstance(given, np.ndarray):
+        refuse_masked(where, given)
         array = given
     elif hasattr(given, "__array__") or hasattr(given, "__dlpack__"):
-        from ..arrays import memory_of
-
         array = memory_of(given, writes)
     else:
         kind = type(given).__name__
@@ -137,6 +137,11 @@ def _array(where: str, parameter: Parameter, given: Any, engine: Engine) -> Any:
         raise ValueError(f"{where}: the array has no axis along which it could be cut")
     if writes and isinstance(array, np.ndarray) and not array.flags.writeable:
         raise BufferError(f"{where}: the array is read-only, and the procedure writes it")
+    if writes and isinstance(array, np.ndarray) and overlaps_itself(array):
+        raise ValueError(
+            f"{where}: elements of the array lie in the same memory (strides {array.strides}), and "
+            "the procedure writes it; pass a.copy()"
+        )
     return array
 
 
