@@ -65,6 +65,27 @@ def test_a_client_that_is_closed_meanwhile(dask_client: Any, library: Path, tmp_
     cluster.close()
 
 
+def test_a_client_whose_loop_ends_with_it(
+    dask_client: Any, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the loop was to tell of is lost then."""
+    client = another_client(dask_client)
+    cluster = Cluster(client, processes=1)
+
+    async def nothing(*_: object) -> None:
+        pass
+
+    monkeypatch.setattr(cluster._driver.engine, "_follow_all", nothing)
+    path = np.frombuffer(str(tmp_path / "never").encode() + b"\0", np.uint8)
+    wait = cluster.load(library, "wait_for_file", "in u1, inout f8, count(1) -> int")
+    ticket = cluster.submit(wait, path, sliced(np.zeros(4)))
+    wait_until(lambda: ticket.progress().under_way)
+    client.close()
+    with pytest.raises(leveret.Closed, match=r"make a new distributed\.Client"):
+        ticket.wait(LIMIT)
+    cluster.close()
+
+
 def test_a_node_that_was_closed_is_not_opened_again(library: Path) -> None:
     """By a piece that its engine had begun before."""
     settings = names.NodeSettings("closed-early", 1)

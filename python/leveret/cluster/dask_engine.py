@@ -90,6 +90,10 @@ class DaskEngine:
         if self._is_client_closed():
             raise self._client_closed()
 
+    def gone(self) -> LeveretError | None:
+        """A client that is closed may stop its loop, with notes of pieces on their way."""
+        return self._client_closed() if self._is_client_closed() else None
+
     def _is_client_closed(self) -> bool:
         return self.client.status not in ("running", "connecting")
 

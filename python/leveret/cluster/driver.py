@@ -22,6 +22,7 @@ from .job import Job, Piece, cancelled
 from .names import SMALL_BYTES, NodeSettings, no_nodes, unavailable, versions
 
 TICK_SECONDS = 0.2  # how often a driver that has work looks whether there are nodes
+GONE_SECONDS = 2.0  # what an engine that was closed may take to tell of what was under way
 LOSSES_MAX = 20  # nodes that may die with one piece; who is always there is no bystander
 TRIES_MAX = 1000  # a piece that is asked for again so often gets nowhere
 
@@ -37,6 +38,7 @@ class Driver:
         self.jobs: list[Job] = []
         self.pieces: dict[str, Piece] = {}  # under way, by key
         self.reached = time.monotonic()  # when there was a node last
+        self.there = time.monotonic()  # when there was an engine last
         self.why_refused = ""
         self.versions = tuple(versions())
         self.is_stopped = False
@@ -82,6 +84,7 @@ class Driver:
                     self._do(self.inbox.get_nowait())
             if not self.is_stopped:
                 self._fill()
+                self._look_for_engine()
             if self.is_abandoned and not self.jobs:
                 self.is_stopped = True
                 self.engine.close()
@@ -147,6 +150,15 @@ class Driver:
         about = self.versions, tuple(self.settings), job.key, bounds, parcels, small, job.stays
         large = [each for each, there in zip(arrays, small) if there is None]
         return Sent(piece.key, (pickle.dumps(about, 5), *large), job.priority, job.stays)
+
+    def _look_for_engine(self) -> None:
+        """Or a job whose engine is closed at a bad moment would wait for ever."""
+        error = self.engine.gone() if self.jobs else None
+        if error is None:
+            self.there = time.monotonic()
+        elif time.monotonic() - self.there > GONE_SECONDS:
+            for job in list(self.jobs):
+                self._cancel(job, error)
 
     def _look_for_nodes(self) -> None:
         if not self.jobs or time.monotonic() - self.reached < self.wait_for_nodes:

@@ -12,7 +12,7 @@ from concurrent import futures
 from typing import Any, Callable, NamedTuple, Protocol
 
 from .. import _core
-from ..errors import Closed, Status
+from ..errors import Closed, LeveretError, Status
 from . import node
 from .names import NodeSettings
 
@@ -78,6 +78,9 @@ class Engine(Protocol):
     def gather(self, handles: list[Any]) -> list[Any]: ...
 
     def close(self) -> None: ...
+
+    def gone(self) -> LeveretError | None:
+        """Why it will tell nothing any more, as somebody has closed what it works with."""
 
     def name(self) -> str: ...
 
@@ -166,6 +169,9 @@ class ExecutorEngine:
 
     def gather(self, handles: list[Any]) -> list[Any]:
         return handles
+
+    def gone(self) -> LeveretError | None:
+        return None  # a Future is always told how it ended
 
     def close(self) -> None:
         node.close_nodes(self.cluster)
