@@ -172,7 +172,7 @@ void open_people(core& c) {
   const std::size_t frames_each = frames_of(c);
   if (frames) c.frames.reset(new job[frames_each * c.people_count]);
   if (c.depth > 1 && c.has_contexts)
-    c.hints.reset(new data_hint[std::size_t{inbox_capacity} * c.people_count]);
+    c.hints.reset(new data_hint[std::size_t{hint_count} * c.people_count]);
   // up to the first host thread
   const std::size_t traced = c.settings.trace_events == 0 ? 0 : c.first_host + 1;
   if (traced != 0) c.events.reset(new kept_event[traced * c.settings.trace_events]);
@@ -190,7 +190,7 @@ void open_people(core& c) {
     LEV_ASSERT(p.free_slots.limit <= slot_cache::size_max);
     if (frames) p.frames = c.frames.get() + frames_each * i;
     for (atomic<std::uint32_t>& s : p.staged) s.store(no_slot, memory_order_relaxed);
-    if (c.hints != nullptr) p.hints = c.hints.get() + std::size_t{inbox_capacity} * i;
+    if (c.hints != nullptr) p.hints = c.hints.get() + std::size_t{hint_count} * i;
     if (i < traced)
       p.events.open(c.events.get() + std::size_t{c.settings.trace_events} * i,
                     c.settings.trace_events);

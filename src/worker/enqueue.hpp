@@ -61,7 +61,7 @@ inline bool push_all_own(engine& e, participant& self, const std::uint32_t* task
   if (e.depth > 1) {
     const std::uint32_t bottom = self.box.bottom();
     for (std::uint32_t i = 0; i < count; ++i)
-      note_hint(e, tasks[count - 1 - i], self.hints[(bottom + i) & (inbox_capacity - 1)]);
+      note_hint(e, tasks[count - 1 - i], self.hints[(bottom + i) & (hint_count - 1)]);
   }
   const bool heard = e.bell.someone_sleeps();
   if (!self.box.try_push_all(tasks, count, heard)) return false;

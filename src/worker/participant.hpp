@@ -159,9 +159,14 @@ struct own_counters {
   owned_counter chaos[static_cast<std::size_t>(chaos_step::count)];
 };
 
-constexpr std::uint32_t inbox_capacity = 256;
-static_assert((inbox_capacity & (inbox_capacity - 1)) == 0);  // hints are found by a mask
-constexpr std::uint32_t ahead_max = 16;  // Jack Rabbit section 4.5: up to 16 buffers
+// Room for what a recursion leaves waiting: config::nest_max tasks on top of each other with seven
+// children to come. One that finds no room queues behind everybody's, and its parent waits for that
+// long: an unbalanced tree took 40 times as long with 256 (bench irregular).
+constexpr std::uint32_t inbox_capacity = 2048;
+// By place in the inbox. Older ones are written over: only the next few tasks are looked ahead to.
+constexpr std::uint32_t hint_count = 256;
+static_assert((hint_count & (hint_count - 1)) == 0);  // found by a mask
+constexpr std::uint32_t ahead_max = 16;               // Jack Rabbit section 4.5: up to 16 buffers
 
 // What a participant does, as others see it: whether anything may come of waiting for it.
 struct activity {
@@ -231,7 +236,7 @@ struct alignas(line_pair_bytes) participant {
   event_ring events;
   std::uint32_t executing = 0;  // of its contexts, while it is traced
   std::uint64_t busy_since_ns = 0;
-  data_hint* hints = nullptr;  // inbox_capacity of them, by place in the inbox
+  data_hint* hints = nullptr;  // hint_count of them
 };
 
 // runs_here() is for assertions: what only the owner of a participant may do is done by it. A host

@@ -98,7 +98,7 @@ inline std::uint32_t take_own(engine& e, participant& self) noexcept {
   if (!self.box.try_pop(&task)) return no_slot;
   if (e.depth > 1) {
     // The place `depth - 1` tasks from now; whatever stands there, prefetching it does no harm.
-    prefetch(self.hints[(self.box.bottom() - (e.depth - 1)) & (inbox_capacity - 1)]);
+    prefetch(self.hints[(self.box.bottom() - (e.depth - 1)) & (hint_count - 1)]);
   }
   return task;
 }
@@ -141,7 +141,7 @@ inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
   const bool is_in = push_all_own(e, self, batch + 1, n - 1);
   LEV_ASSERT(is_in);
   for (std::uint32_t i = 1; i < n && i < e.depth; ++i)
-    prefetch(self.hints[(self.box.bottom() - i) & (inbox_capacity - 1)]);
+    prefetch(self.hints[(self.box.bottom() - i) & (hint_count - 1)]);
   // Between the two queues they were nobody's: a sleeper's last look may have missed them.
   ring(e, self);
   return batch[0];

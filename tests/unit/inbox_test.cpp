@@ -1,12 +1,14 @@
 // Tests of inbox by one thread: youngest first for the owner, oldest first for thieves, and its
 // bound. What threads do to each other is the business of tests/model and tests/stress.
 #include <gtest/gtest.h>
+#include <leveret/config.hpp>
 
 #include <cstdint>
 #include <deque>
 
 #include "base/random.hpp"
 #include "queue/inbox.hpp"
+#include "worker/participant.hpp"
 
 namespace lev {
 namespace {
@@ -72,6 +74,12 @@ TEST(inbox, random_use_agrees_with_a_deque) {
       ASSERT_EQ(box.room(), 16 - expected.size());
     }
   }
+}
+
+// One that finds no room queues behind everybody's tasks, and its parent waits for that long.
+TEST(inbox, a_participants_own_holds_what_a_deep_recursion_leaves_waiting) {
+  constexpr std::uint32_t children_to_come = 7;
+  EXPECT_GE(inbox_capacity, children_to_come * config{}.nest_max);
 }
 
 }  // namespace
