@@ -15,9 +15,7 @@ inline void hold(remote_line& line) noexcept {
 
 // The turn may have been asked for meanwhile: whoever asked left it to us.
 inline bool end_turn(remote_line& line) noexcept {
-  bool was_asked = false;
-  while (!line.turn.release_hold()) was_asked = true;
-  return was_asked;
+  return line.turn.end_hold();
 }
 inline void let_go(remote_crew& r, participant& self, remote_line& line) noexcept {
   if (end_turn(line)) tend(r, self);

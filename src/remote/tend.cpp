@@ -208,14 +208,16 @@ bool has_room(remote_crew& r, std::uint32_t worker) noexcept {
 // What a turn of a line came to.
 enum class turn_result { nothing, posted, more };
 
-// One line, one turn: at most one end is taken, and the line filled.
+// One line, one turn: at most one end is taken, and the line filled. With an end in hand another
+// round would do nothing: there will be another turn when it is told.
 turn_result tend_line(remote_crew& r, participant& self, std::uint32_t worker) noexcept {
   ended over;
   bool has_end = false;
   bool has_posted = false;
-  r.lines[worker].turn.run([&]() noexcept {
-    if (!over.is_there) has_end |= collect_end(r, worker, over);
+  r.lines[worker].turn.run_while([&]() noexcept {
+    has_end |= collect_end(r, worker, over);
     has_posted |= fill_line(r, worker, over);
+    return !over.is_there;
   });
   if (over.is_there)
     complete(r.e, self, over.task, over.seen, over.flags, over.result, over.task_code);

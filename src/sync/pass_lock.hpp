@@ -9,7 +9,8 @@
 // Proof sketch. A caller's work is visible before its exchange/increment on the word. (a) It found
 // 0: it does the job itself. (b) It found 1 or 2: the holder's final compare-exchange 1 -> 0 fails
 // or has not happened, so the holder goes round again after reading the caller's increment, hence
-// after its work. Model test: tests/model/pass_lock_model.cpp.
+// after its work. (c) A holder that leaves without a look (end_hold) reads the request in the same
+// exchange, and comes again. Model test: tests/model/pass_lock_model.cpp.
 #ifndef LEVERET_SYNC_PASS_LOCK_HPP
 #define LEVERET_SYNC_PASS_LOCK_HPP
 
@@ -24,13 +25,20 @@ class pass_lock {
   // it.
   template <class Job>
   void run(Job&& job) noexcept(noexcept(job())) {
+    run_while([&]() noexcept(noexcept(job())) { return job(), true; });
+  }
+  // The same for a job() that returns false when another round would find nothing to do yet: the
+  // caller is to come again then, also for whoever asked meanwhile. (Without that, a caller that
+  // asks without a pause can keep the holder from leaving.)
+  template <class Job>
+  void run_while(Job&& job) noexcept(noexcept(job())) {
     // Pairs with the exchanges below and the release in finish(): the holder sees the work this
     // caller has made.
     if (word_.exchange(asked, memory_order_acq_rel) != idle) return;
     do {
-      // Pairs with run() of whoever asks again: its work is visible to the round that follows.
+      // Pairs with run_while() of whoever asks again: its work is visible to the round that follows.
       word_.exchange(busy, memory_order_acq_rel);
-      job();
+      if (!job()) return static_cast<void>(end_hold());
     } while (!finish());
   }
 
@@ -45,9 +53,15 @@ class pass_lock {
   // caller must do it and try again.
   bool release_hold() noexcept {
     if (finish()) return true;
-    // Pairs with run(): the work it was called for is visible to the round that follows.
+    // Pairs with run_while(): the work it was called for is visible to the round that follows.
     word_.exchange(busy, memory_order_acq_rel);
     return false;
+  }
+  // end_hold() ends try_hold() at once. Returns true when somebody asked for the job meanwhile: it
+  // is left to the caller, who may do other things first.
+  bool end_hold() noexcept {
+    // Pairs with run_while(): its work is visible here, and what was done here to the next holder.
+    return word_.exchange(idle, memory_order_acq_rel) == asked;
   }
 
   // is_held() is for assertions: somebody holds it, or does the job.
@@ -58,7 +72,7 @@ class pass_lock {
 
   bool finish() noexcept {
     std::uint32_t expected = busy;
-    // Pairs with run(): publishes what the job did to the next holder.
+    // Pairs with run_while(): publishes what the job did to the next holder.
     return word_.compare_exchange_strong(expected, idle, memory_order_release,
                                          memory_order_relaxed);
   }

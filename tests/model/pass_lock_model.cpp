@@ -12,12 +12,21 @@ struct posts {
   void post(unsigned index) { posted[index].store(1, std::memory_order_relaxed); }
   // Counts what is new. `served` is no atomic: two rounds at once, or a round that does not see the
   // last one, are a race.
-  void round() {
-    for (unsigned i = 0; i < 3; ++i) {
+  bool round(unsigned most = 3) {
+    unsigned found = 0;
+    for (unsigned i = 0; i < 3 && found < most; ++i) {
       if (posted[i].load(std::memory_order_relaxed) == 0) continue;
       posted[i].store(0, std::memory_order_relaxed);
       served.set(served.get() + 1);
+      ++found;
     }
+    return found != 0;
+  }
+  bool wants() {
+    for (atomic<std::uint32_t>& each : posted) {
+      if (each.load(std::memory_order_relaxed) != 0) return true;
+    }
+    return false;
   }
   lev::pass_lock<env> lock;
   atomic<std::uint32_t> posted[3];
@@ -31,6 +40,37 @@ struct all_served : scenario<all_served<Threads>, Threads> {
     s->lock.run([&] { s->round(); });
   }
   void after() { require(s->served.get() == Threads, "every post was served"); }
+  boxed<posts> s;
+};
+
+// A turn serves one post only, and whoever served one comes again, as for the line of a worker.
+template <unsigned Threads>
+struct one_a_turn : scenario<one_a_turn<Threads>, Threads> {
+  void thread(unsigned index) {
+    s->post(index);
+    for (bool has_served = true; has_served;) {
+      has_served = false;
+      s->lock.run_while([&] { return !(has_served = s->round(1)); });
+    }
+  }
+  void after() { require(s->served.get() == Threads, "every post was served"); }
+  boxed<posts> s;
+};
+
+// One that holds the lock leaves at once, and serves later whoever asked meanwhile. It looks first
+// whether there is anything to do.
+struct with_short_holder : scenario<with_short_holder, 3> {
+  void thread(unsigned index) {
+    if (index != 0) {
+      s->post(index);
+      s->lock.run([&] { s->round(); });
+      return;
+    }
+    while (!s->lock.try_hold()) env::pause();
+    s->served.set(s->served.get() + 10);
+    if (s->lock.end_hold() && s->wants()) s->lock.run([&] { s->round(); });
+  }
+  void after() { require(s->served.get() == 12, "every post was served"); }
   boxed<posts> s;
 };
 
@@ -59,11 +99,16 @@ int main() {
       .check<all_served<2>>("two callers")
       .check<all_served<3>>("three callers")
       .check<with_holder>("a holder")
+      .check<one_a_turn<2>>("two callers, one post a turn")
+      .check<one_a_turn<3>>("three callers, one post a turn")
+      .check<with_short_holder>("a holder that leaves at once")
       .plant("pass_lock: leaves when the job is being done, without asking")
       .plant("pass_lock: the word is set to idle without a look")
+      .plant("pass_lock: end_hold() does not tell of the request")
       .plant("pass_lock: release_hold() does not take the request")
-      .spare("run#1 change acq_rel -> release", "run#2 acquires from the same chain of changes")
-      .spare("run#2 change acq_rel -> acquire", no_news)
+      .spare("run_while#1 change acq_rel -> release",
+             "run_while#2 acquires from the same chain of changes")
+      .spare("run_while#2 change acq_rel -> acquire", no_news)
       .spare("release_hold change acq_rel -> acquire", no_news)
       .end();
 }

@@ -54,8 +54,10 @@ def worker_pids(local: Any) -> list[int]:
 
     One that dies before its nanny knows that it has started is not replaced.
     """
-    nannies = [each for each in list(local.workers.values()) if each.process is not None]
-    return [each.pid for each in nannies if each.process.status.name == "running"]
+    processes = [each.process for each in list(local.workers.values())]
+    running = [each for each in processes if each is not None and each.status.name == "running"]
+    pids = [each.pid for each in running]  # a nanny takes it back when the process is gone
+    return [pid for pid in pids if pid is not None]
 
 
 class Killer:
