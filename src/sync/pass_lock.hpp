@@ -36,7 +36,7 @@ class pass_lock {
     // caller has made.
     if (word_.exchange(asked, memory_order_acq_rel) != idle) return;
     do {
-      // Pairs with run_while() of whoever asks again: its work is visible to the round that follows.
+      // Pairs with run_while() of a later caller: its work is visible to the round that follows.
       word_.exchange(busy, memory_order_acq_rel);
       if (!job()) return static_cast<void>(end_hold());
     } while (!finish());
