@@ -164,6 +164,71 @@ def check():
     assert len(dumps(use, 0)[0]) < 2_000_000
     assert run(use) == 60
 """,
+    "what_globals_have_in_common": """
+class Model:
+    def __init__(self): self.weights = [0]
+class Optimizer:
+    def __init__(self, weights): self.weights = weights
+    def step(self): self.weights[0] += 1
+model = Model()
+optimizer = Optimizer(model.weights)
+nodes = [Model(), Model()]
+index, alias = {"a": nodes[0]}, nodes
+handlers = []
+class Plugin:
+    def __init__(self): handlers.append(self)
+plugin, cache = Plugin(), {}
+other = Model()
+def train():
+    optimizer.step()
+    return model.weights[0]
+def trained(): return model.weights[0]
+def same():
+    alias.append(1)
+    return index["a"] is nodes[0] and alias is nodes and handlers[0] is plugin
+def fill(): cache[len(cache)] = other; return len(cache)
+def check():
+    global model
+    assert [run(train), run(train), run(trained)] == [1, 2, 2] and run(same) and run(same)
+    assert [run(fill), run(fill)] == [1, 2]
+    optimizer.weights[0] = 5  # both are set again, and nothing else
+    assert [run(train), run(trained), run(fill)] == [6, 6, 3]
+    optimizer.weights = [5]  # the same values, but no longer the same list
+    assert [run(train), run(trained)] == [5, 5]
+    model, handlers[0] = Model(), 7
+    assert [run(train), run(trained)] == [0, 0]
+    assert list(executor.map(lambda i: train() and False, range(4), chunksize=2)) == [0] * 4
+""",
+    "marks_of_what_was_not_given": """
+MISSING = NONE = object()
+COUNTS = {}
+class Registry:
+    counts = COUNTS
+    def add(self, key): self.counts[key] = 1; return len(COUNTS)
+def default(x=MISSING, *, y=MISSING): return x is MISSING and y is NONE
+def within(given): return given["x"] is MISSING
+def count(key, counts=COUNTS): counts[key] = 1; return len(COUNTS)
+def closure(mark): return lambda: mark is MISSING
+def give(): return [MISSING, object()]
+@functools.lru_cache(None)
+def cached(x, y=MISSING): return y is MISSING
+table = [cached]
+def by_table(): return table[0](1)
+def check():
+    assert run(default) and run(within, {"x": MISSING}) and run(closure(MISSING))
+    assert list(executor.map(within, [{"x": NONE}, {"x": object()}])) == [True, False]
+    assert [run(count, 1), run(count, 2), run(Registry().add, 3)] == [1, 2, 3] and COUNTS == {}
+    given = run(give)
+    assert given[0] is MISSING and type(given[1]) is object and given[1] is not MISSING
+    assert run(by_table) and run(cached, 2) and cached.cache_info().misses == 0
+""",
+    "a_default_that_cannot_be_pickled": """
+handle = (each for each in "ab")
+def read(it=handle): return list(it), handle
+def check():
+    error = executor.submit(read).exception(60)
+    assert type(error) is NameError and "generator" in str(error) and "initializer" in str(error)
+""",
     "a_pool_in_a_pool": """
 counts = []
 def inner(i):

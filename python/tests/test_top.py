@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cli_runner import runner
 from conftest import DEEP, needs_processes
-from typer.testing import CliRunner
 
 import leveret
 from leveret import _core, apps
@@ -66,7 +66,7 @@ def leveret_top(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def invoke(*arguments: str) -> Any:
-    return CliRunner().invoke(app, list(arguments))
+    return runner.invoke(app, list(arguments))
 
 
 def look(pid: int) -> list[SeenPool]:

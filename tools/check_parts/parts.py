@@ -224,6 +224,15 @@ def package_python(steps):
     return inside
 
 
+def pytest_parts(folder):
+    """What pytest is asked for, by step.
+
+    What Dask keeps for itself, threads and sockets, is not to be taken for what Leveret left.
+    """
+    clusters = sorted(folder.glob("test_cluster*.py"))
+    return {"pytest": [folder, f"--ignore-glob={folder}/test_cluster*"], "pytest-cluster": clusters}
+
+
 def python(steps):
     """Installs the Python package as a user would, into an empty environment, and tests it."""
     inside = package_python(steps)
@@ -236,11 +245,7 @@ def python(steps):
             "sys.exit(not leveret.__file__.startswith(sys.prefix))"
         )
         steps.run("import", [inside, "-c", where], cwd=folder)
-        # What Dask keeps for itself, threads and sockets, is not to be taken for what Leveret left.
-        folder_of_tests = steps.root / "python/tests"
-        clusters = sorted(folder_of_tests.glob("test_cluster*.py"))
-        others = [folder_of_tests, f"--ignore-glob={folder_of_tests}/test_cluster*"]
-        for step, tests in (("pytest", others), ("pytest-cluster", clusters)):
+        for step, tests in pytest_parts(steps.root / "python/tests").items():
             results = folder / f"{step}.xml"
             # Most tests wait for processes: several at once take half the time.
             options = ["-n", steps.jobs, "--dist", "loadfile", "-p", "no:cacheprovider"]

@@ -50,6 +50,7 @@ loading = Loading()
 _absent: dict[str, bool] = {}  # by file: whether workers cannot import the module
 ordinary: set[type] = set()  # whose instances are pickled as they themselves say
 _tried: set[str] = set()  # modules that were not imported, as pickle would
+absent_names = {"__main__"}  # modules that were found to be absent
 
 
 def is_absent(name: Any) -> bool:
@@ -73,6 +74,8 @@ def is_absent(name: Any) -> bool:
     known: bool | None = _absent.get(file)
     if known is None:
         known = _absent[file] = not _can_be_found(name)
+    if known:
+        absent_names.add(name)
     return known
 
 
@@ -96,6 +99,7 @@ def _can_be_found(name: str) -> bool:
 def forget_searches() -> None:
     """After sys.path changed."""
     _absent.clear()
+    absent_names.intersection_update({"__main__"})
     ordinary.clear()
 
 
@@ -140,13 +144,27 @@ def reduce_function(pickler: Any, function: types.FunctionType, is_reply: bool) 
     except (AttributeError, TypeError):
         is_at_home = False
     made = pickler._dynamic_function_reduce(function)
+    own, slots = made[2]
     goes_to_worker = not is_reply and is_absent(function.__module__)
     key = spaces.key_of(function.__globals__) if goes_to_worker else None
     if key is not None:
-        slots = made[2][1]
-        slots["__globals__"] = key, spaces.split(key, slots["__globals__"], pickler.needed)
+        names = slots["__globals__"]
+        if slots["__defaults__"] or slots["__kwdefaults__"]:
+            _join_defaults(slots, pickler.aliases(key, names))
+        slots["__globals__"] = key, spaces.split(key, names, pickler.needed)
+    # Copies of what is the function's alone, so that it is in common to no two globals.
+    slots["__annotations__"] = dict(slots["__annotations__"])
     how = (home if is_at_home else None, key)
-    return (_make_function, (how, *made[1]), made[2], None, None, _set_function)
+    return (_make_function, (how, *made[1]), (dict(own), slots), None, None, _set_function)
+
+
+def _join_defaults(slots: dict[str, Any], aliases: spaces.Aliases) -> None:
+    """Lets defaults be the globals that they are."""
+    if slots["__defaults__"]:
+        slots["__defaults__"] = tuple(map(aliases.of, slots["__defaults__"]))
+    if slots["__kwdefaults__"]:
+        by_name = {name: aliases.of(value) for name, value in slots["__kwdefaults__"].items()}
+        slots["__kwdefaults__"] = by_name
 
 
 def _make_function(
@@ -176,7 +194,7 @@ def _set_function(function: types.FunctionType, state: Any) -> None:
     cloudpickle._function_setstate(function, state)
 
 
-def reduce_class(kind: type, is_reply: bool) -> Any:
+def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
     if is_reply and kind in _classes:
         number = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_CLASS.get(kind)
         return _host_class, (number, kind.__module__, kind.__qualname__)
@@ -186,6 +204,11 @@ def reduce_class(kind: type, is_reply: bool) -> Any:
         made = cloudpickle._dynamic_class_reduce(kind)
     if made is NotImplemented or len(made) < 3:
         return made
+    if not is_reply and is_elsewhere:
+        names = vars(sys.modules[kind.__module__])
+        aliases = pickler.aliases(spaces.key_of(names), names)
+        attributes = {name: aliases.of(value) for name, value in made[2][0].items()}
+        made = (*made[:2], (attributes, *made[2][1:]), *made[3:])
     return (_make_class, made[:2], *made[2:])
 
 

@@ -21,7 +21,7 @@ from typing import Any, Callable, ClassVar
 import cloudpickle
 
 from .. import _core
-from . import arrays, by_value, sharing, spaces, tensors
+from . import arrays, by_value, sharing, spaces, tables, tensors
 from .arrays import lent as lent
 
 ATOMS = frozenset({int, float, bool, complex, str, bytes, type(None)})  # pickle needs no help
@@ -80,7 +80,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     dispatch_table: ClassVar[Any] = ChainMap(
         arrays.reducers, _WEAK, cloudpickle.Pickler.dispatch_table
     )
-    root: Any = None  # a global that is pickled by itself
+    is_row = False  # whether it writes globals
 
     def __init__(self, file: Any, needed: spaces.Needed, **options: Any) -> None:
         super().__init__(file, protocol=5, **options)
@@ -93,7 +93,9 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         if kind is types.FunctionType:
             return by_value.reduce_function(self, value, self.is_reply)
         if isinstance(value, type):
-            return by_value.reduce_class(value, self.is_reply)
+            return by_value.reduce_class(self, value, self.is_reply)
+        if kind is object:
+            return self.reduce_mark(value)
         if tensors.is_tensor(kind):
             return tensors.reduce_tensor(value)
         if by_value.goes_by_value(kind, self.is_reply):
@@ -102,22 +104,27 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         if numpy is not None and isinstance(value, numpy.ndarray) and kind is not numpy.ndarray:
             return arrays.reduce_subclass(value, kind)
         if spaces.is_cached(kind) and not self.is_reply and by_value.is_absent(value.__module__):
-            return spaces.reduce_cached(value, self.root, self.needed)
+            return spaces.reduce_cached(value, self.needed, self.is_row)
         made = sharing.reduce_shared(value, kind)
         may_differ = spaces.is_cached(kind) or sharing.may_be_shared(kind)
         if made is NotImplemented and not may_differ:
             by_value.note_ordinary(kind)
         return made
 
+    def reduce_mark(self, mark: object) -> Any:
+        if self.is_reply:
+            return spaces.reduce_mark_of_reply(mark)
+        return spaces.reduce_mark(mark, by_value.absent_names, self.needed)
+
+    def aliases(self, key: str, names: dict[str, Any]) -> spaces.Aliases:
+        return spaces.Aliases(key, names, self.needed, self.is_row)
+
 
 class _GlobalPickler(_Pickler):
-    """Writes a global, in front of what needs it."""
+    """Writes globals, in front of what needs them."""
 
     dispatch_table: ClassVar[Any] = spaces.with_own(_Pickler.dispatch_table)
-
-    def __init__(self, file: Any, root: Any, needed: spaces.Needed) -> None:
-        super().__init__(file, needed)
-        self.root = root
+    is_row = True
 
 
 class _ReplyPickler(_Pickler):
@@ -180,7 +187,7 @@ def _dump_any(
 
 def globals_in_front(needed: spaces.Needed) -> bytes:
     """What goes in front of a pickle that needs these globals."""
-    return spaces.dump_table(needed, _GlobalPickler) if needed else b""
+    return tables.dump_table(needed, _GlobalPickler) if needed else b""
 
 
 def dumps(

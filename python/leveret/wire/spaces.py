@@ -3,23 +3,21 @@
 As in a process pool of the standard library, what a call or an initializer does to such a global
 stays in its process: caches fill, what is loaded lazily is loaded once. A global is set again when
 it has changed in the host since it was sent. Constants, functions and classes go with the functions
-that name them; every other value goes once in front of the pickle, as a pickle of its own with a
-digest, however many functions name it.
+that name them; every other value goes once in front of the pickle, in a table (tables.py), however
+many functions name it. A default or an attribute of a class that is such a global, too, is the same
+object there, and so is an object() that marks what was not given.
 """
 
 from __future__ import annotations
 
 import contextvars
 import functools
-import hashlib
-import io
-import pickle
-import struct
 import sys
 import threading
 import types
 from collections import ChainMap
-from typing import Any, Callable
+from collections.abc import Iterable
+from typing import Any
 
 _CACHED = type(functools.lru_cache(None)(len))
 _INLINE = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
@@ -27,7 +25,8 @@ SPACES_MAX = 1024
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), range)
 _MISSING = object()
 
-Needed = dict[tuple[str, str], Any]  # by module and name: a value that goes in front
+Home = tuple[str, str]  # a module and a name in it
+Needed = dict[Home, Any]  # values that go in front
 
 
 # In the host.
@@ -45,61 +44,88 @@ def key_of(names: dict[str, Any]) -> str:
     return f"{name}#{id(names)}"
 
 
+def names_of(key: str) -> dict[str, Any]:
+    """The globals of a module that is loaded here."""
+    module = sys.modules.get(key)
+    return {} if module is None else vars(module)
+
+
 def is_constant(value: Any) -> bool:
     return type(value) in _ATOMS or (
         type(value) in (tuple, frozenset) and all(map(is_constant, value))
     )
 
 
+def goes_inline(value: Any) -> bool:
+    """Whether a global goes with the functions that name it."""
+    return isinstance(value, _INLINE) or is_constant(value)
+
+
 def split(key: str, names: dict[str, Any], needed: Needed) -> dict[str, Any]:
     """What of these globals goes with the function; notes the rest."""
     inline = {}
     for name, value in names.items():
-        if isinstance(value, _INLINE) or is_constant(value):
+        if goes_inline(value):
             inline[name] = value
         else:
             needed[key, name] = value
     return inline
 
 
-_SIZES = struct.Struct("<qq")
+class Ref:
+    """Stands for a global: what is there in the worker."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+
+    def __reduce__(self) -> Any:
+        return from_space, self.home
 
 
-class Table:
-    """Stands in front of a pickle, and says where the values of globals are, and the pickle."""
+class Aliases:
+    """What stands for values that are globals of a module, too.
 
-    def __init__(self, sizes: bytes) -> None:
-        self.sizes = sizes
+    is_row: in the pickle of a global, where what is one object goes as one (tables.py).
+    """
 
-    def parts(self, data: memoryview) -> tuple[memoryview, memoryview]:
-        """The values and the pickle."""
-        own, values = _SIZES.unpack(self.sizes)
-        return data[own : own + values], data[own + values :]
+    def __init__(self, key: str, names: dict[str, Any], needed: Needed, is_row: bool) -> None:
+        self.key = key
+        self.names = names
+        self.needed = needed
+        self.is_row = is_row
+
+    def of(self, value: Any) -> Any:
+        if goes_inline(value):
+            return value
+        name = next((name for name, each in self.names.items() if each is value), None)
+        if name is None:
+            return value
+        self.needed[self.key, name] = value
+        return value if self.is_row else Ref((self.key, name))
 
 
-_TABLE_BYTES = len(pickle.dumps(Table(_SIZES.pack(0, 0)), 5))
+def reduce_mark(mark: object, modules: Iterable[str], needed: Needed) -> Any:
+    """For an object(), whose identity is all that it has, if it is a global of such a module."""
+    for key in modules:
+        for name, value in names_of(key).items():
+            if value is mark:
+                needed[key, name] = mark
+                return from_space, (key, name)
+    return NotImplemented
 
-# A value: module, name, digest and pickle; without a digest, why there is none.
-Row = tuple[str, str, bytes, Any]
+
+def reduce_mark_of_reply(mark: object) -> Any:
+    """The same in a worker, on its way back."""
+    for key, space in _spaces.items():
+        for name, value in space.names.items():
+            if value is mark:
+                return _mark_here, (key, name)
+    return NotImplemented
 
 
-def dump_table(needed: Needed, make: Callable[[io.BytesIO, Any, Needed], Any]) -> bytes:
-    """A table and its values. make: a pickler for one value, which may find more that is needed."""
-    rows: list[Row] = []
-    done: set[tuple[str, str]] = set()
-    while len(done) < len(needed):
-        for home in [each for each in needed if each not in done]:
-            done.add(home)
-            file = io.BytesIO()
-            try:
-                make(file, needed[home], needed).dump(needed[home])
-            except Exception as error:  # a call that needs it says so
-                rows.append((*home, b"", f"{type(error).__qualname__}: {error}"))
-                continue
-            data = file.getvalue()
-            rows.append((*home, hashlib.blake2b(data, digest_size=16).digest(), data))
-    values = pickle.dumps(rows, 5)
-    return pickle.dumps(Table(_SIZES.pack(_TABLE_BYTES, len(values))), 5) + values
+def _mark_here(key: str, name: str) -> object:
+    found = names_of(key).get(name)
+    return found if type(found) is object else object()
 
 
 def _lock() -> Any:
@@ -150,12 +176,13 @@ def is_cached(kind: type) -> bool:
     return kind is _CACHED
 
 
-def reduce_cached(value: Any, root: Any, needed: Needed) -> Any:
+def reduce_cached(value: Any, needed: Needed, is_row: bool) -> Any:
     """For a function with functools.lru_cache: a worker has one, and a cache of its own."""
     home = (value.__module__, value.__qualname__)
-    if value is not root and vars(sys.modules[home[0]]).get(home[1]) is value:
+    if vars(sys.modules[home[0]]).get(home[1]) is value:
         needed[home] = value
-        return from_space, home
+        if not is_row:
+            return from_space, home
     return _cached, (value.cache_parameters(), value.__wrapped__)
 
 
@@ -175,6 +202,7 @@ class Space:
         self.names = {"__builtins__": __builtins__, **names}
         self.sent: dict[str, Any] = {}  # as the host had it; what is there now may be another
         self.missing: dict[str, str] = {}  # why the host could not send it
+        self.together: dict[str, tuple[Home, ...]] = {}  # with what it was read from one pickle
 
     def receive(self, names: dict[str, Any]) -> None:
         """Takes what came with a function."""
@@ -186,6 +214,7 @@ class Space:
         self.names[name] = value
         self.sent[name] = sent
         self.missing.pop(name, None)
+        self.together.pop(name, None)
         Changes.count += 1
 
 
@@ -209,18 +238,11 @@ def space_of(key: str, names: dict[str, Any]) -> Space:
     return space
 
 
-def take_values(rows: list[Row]) -> None:
-    """Sets what has changed in the host."""
-    for key, name, digest, data in rows:
-        space = space_of(key, {"__name__": key})
-        if not digest:
-            space.missing[name] = data
-        elif space.sent.get(name) != digest:
-            space.take(name, pickle.loads(data), digest)
-
-
 def from_space(key: str, name: str) -> Any:
-    return _spaces[key].names[name]
+    names = _spaces[key].names
+    if name not in names:
+        raise NameError(f"name {name!r} is not defined")
+    return names[name]
 
 
 def explain(error: NameError) -> None:

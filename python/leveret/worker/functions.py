@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-from ..wire import by_value, spaces
+from ..wire import by_value, spaces, tables
 
 KEPT_BYTES_MAX = 4 << 20  # of their pickles; the oldest are dropped
 
@@ -51,9 +51,9 @@ class Functions:
         before, loading.made = loading.made, made
         try:
             value = pickle.loads(pickled, buffers=buffers)
-            if type(value) is spaces.Table:
+            if type(value) is tables.Table:
                 rows, rest = value.parts(memoryview(pickled))
-                spaces.take_values(pickle.loads(rows))
+                tables.take_values(pickle.loads(rows))
                 value = pickle.loads(rest, buffers=buffers)
         finally:
             loading.made = before

@@ -1,0 +1,212 @@
+"""The table in front of a pickle: the values of globals that it needs.
+
+1. Each value is pickled by itself. The digest of that tells a worker whether it has changed in the
+   host since it was sent.
+2. Values may have objects in common: an optimizer and the parameters of its model, a list and an
+   index of it. The picklers' memos show it, and such values are pickled again, together, so that
+   they have them in common in the worker as well.
+3. What has once had something in common is sent together from then on: a worker that was given one
+   of them anew must be given all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import hashlib
+import io
+import logging
+import pickle
+import re
+import struct
+import sys
+import types
+from typing import Any, Callable
+
+from .spaces import Home, Needed, goes_inline, names_of, space_of
+
+_SIZES = struct.Struct("<qq")
+COMPANIONS_MAX = 4096
+
+# What is as good as a copy of it, and by what rows are not held together.
+_FIXED = (
+    bool, int, float, complex, str, bytes, type(None), range, tuple, frozenset, type, property,
+    classmethod, staticmethod, types.FunctionType, types.BuiltinFunctionType, types.ModuleType,
+    types.CodeType, types.MethodDescriptorType, types.WrapperDescriptorType,
+    types.GetSetDescriptorType, types.MemberDescriptorType, re.Pattern, enum.Enum, logging.Logger,
+)  # fmt: skip
+
+# By global: those that have had an object in common with it.
+_companions: dict[Home, frozenset[Home]] = {}
+
+# Globals that share something, their digests, and the pickle of the tuple of their values; without
+# digests, why the one could not be pickled.
+Row = tuple[tuple[Home, ...], tuple[bytes, ...], Any]
+Memo = dict[int, tuple[int, Any]]
+Make = Callable[[io.BytesIO, Needed], Any]
+
+
+class Table:
+    """Stands in front of a pickle, and says where the values of globals are, and the pickle."""
+
+    def __init__(self, sizes: bytes) -> None:
+        self.sizes = sizes
+
+    def parts(self, data: memoryview) -> tuple[memoryview, memoryview]:
+        """The values and the pickle."""
+        own, values = _SIZES.unpack(self.sizes)
+        return data[own : own + values], data[own + values :]
+
+
+_TABLE_BYTES = len(pickle.dumps(Table(_SIZES.pack(0, 0)), 5))
+
+
+# In the host.
+
+
+def dump_table(needed: Needed, make: Make) -> bytes:
+    """A table and its values. make: a pickler for values, which may find more that is needed."""
+    failed: list[Row] = []
+    digests: dict[Home, bytes] = {}
+    pickles: dict[Home, bytes] = {}
+    memos: dict[Home, Memo] = {}
+    done: set[Home] = set()
+    while len(done) < len(needed):
+        for home in [each for each in needed if each not in done]:
+            done.add(home)
+            try:
+                pickles[home], memos[home] = _dump((needed[home],), needed, make)
+            except Exception as error:  # a call that needs it says so
+                failed.append(((home,), (), f"{type(error).__qualname__}: {error}"))
+                continue
+            digests[home] = hashlib.blake2b(pickles[home], digest_size=16).digest()
+            _call_companions(home, needed)
+    rows = []
+    for homes in _groups(needed, memos, make):
+        data = pickles[homes[0]]
+        if len(homes) > 1:
+            data = _dump(tuple(needed[each] for each in homes), needed, make)[0]
+        rows.append((homes, tuple(digests[each] for each in homes), data))
+    # Others may refer to an object() that is a global.
+    rows.sort(key=lambda row: type(needed[row[0][0]]) is not object)
+    values = pickle.dumps(failed + rows, 5)
+    return pickle.dumps(Table(_SIZES.pack(_TABLE_BYTES, len(values))), 5) + values
+
+
+def _dump(values: tuple[Any, ...], needed: Needed, make: Make) -> tuple[bytes, Memo]:
+    if type(values[0]) is object:  # it is what others refer to
+        return pickle.dumps(values, 5), {}
+    file = io.BytesIO()
+    pickler = make(file, needed)
+    pickler.dump(values)
+    return file.getvalue(), pickler.memo.copy()
+
+
+def _call_companions(home: Home, needed: Needed) -> None:
+    for key, name in _companions.get(home, ()):
+        names = names_of(key)
+        if name in names and not goes_inline(names[name]):
+            needed.setdefault((key, name), names[name])
+
+
+def _groups(needed: Needed, memos: dict[Home, Memo], make: Make) -> list[tuple[Home, ...]]:
+    """The globals, those together that have an object in common."""
+    group = {home: [home] for home in memos}
+    if len(memos) > 1:
+        for home, other in _pairs(needed, memos, make):
+            if group[home] is not group[other]:
+                group[home] += group[other]
+                for each in group[other]:
+                    group[each] = group[home]
+    made = {id(homes): tuple(sorted(homes)) for homes in group.values()}
+    for homes in made.values():
+        if len(homes) > 1 and not all("#" in key for key, _ in homes):
+            _note_companions(homes)
+    return list(made.values())
+
+
+def _note_companions(homes: tuple[Home, ...]) -> None:
+    if len(_companions) >= COMPANIONS_MAX:
+        _companions.clear()
+    together = frozenset(homes).union(*(_companions.get(each, ()) for each in homes))
+    if _companions.get(homes[0]) != together:
+        _companions.update(dict.fromkeys(together, together))
+
+
+def _pairs(needed: Needed, memos: dict[Home, Memo], make: Make) -> list[tuple[Home, Home]]:
+    """Globals that have an object in common."""
+    roots = {id(needed[home]) for home in memos}
+    owners: dict[int, Home] = {}
+    marks: dict[int, Home] = {}
+    shared: list[tuple[Home, Home, int, Any]] = []
+    by_size = sorted(memos.items(), key=lambda each: len(each[1]))
+    for home, memo in by_size:
+        common = owners.keys() & memo.keys()
+        shared += [(home, owners[number], number, memo[number][1]) for number in common]
+        if home != by_size[-1][0]:
+            owners.update(dict.fromkeys(memo, home))
+    kinds = {id(each): each for *_, each in shared if isinstance(each, type)}
+    of_classes = _reached(list(kinds.values()), make) if kinds else {}
+    pairs = [
+        (home, marks.setdefault(id(needed[home]), home))
+        for home in memos
+        if type(needed[home]) is object
+    ]
+    pairs += [
+        (home, other)
+        for home, other, number, each in shared
+        if _is_one(each) and (number in roots or number not in of_classes)
+    ]
+    return pairs
+
+
+def _is_one(value: Any) -> bool:
+    """Whether it matters that it is one object, and not two that are equal."""
+    if isinstance(value, types.CellType):
+        return not isinstance(value.cell_contents, _FIXED)
+    if type(value) is object or isinstance(value, _FIXED):
+        return False
+    numpy = sys.modules.get("numpy")
+    return numpy is None or not isinstance(value, numpy.dtype)
+
+
+def _reached(kinds: list[type], make: Make) -> Memo:
+    """What belongs to classes alone: of no global that has instances of them."""
+    pickler = make(io.BytesIO(), {})
+    for kind in kinds:
+        for name, value in list(vars(kind).items()):
+            if name.startswith("__") or hasattr(type(value), "__get__"):
+                with contextlib.suppress(Exception):
+                    pickler.dump(value)
+    memo: Memo = pickler.memo.copy()
+    return memo
+
+
+# In a worker.
+
+
+def take_values(rows: list[Row]) -> None:
+    """Sets what has changed in the host."""
+    for homes, digests, data in rows:
+        if not digests:
+            ((key, name),) = homes
+            space_of(key, {"__name__": key}).missing[name] = data
+        elif not _has(homes, digests):
+            for (key, name), digest, value in zip(homes, digests, pickle.loads(data)):
+                space = space_of(key, {"__name__": key})
+                space.take(name, value, digest)
+                space.together[name] = homes
+
+
+def _has(homes: tuple[Home, ...], digests: tuple[bytes, ...]) -> bool:
+    """Whether they were read from one pickle, with nothing else, and have not changed since."""
+    last = None
+    for (key, name), digest in zip(homes, digests):
+        space = space_of(key, {"__name__": key})
+        together = space.together.get(name)
+        if together != homes or space.sent.get(name) != digest:
+            return False
+        if last not in (None, id(together)):
+            return False
+        last = id(together)
+    return True
