@@ -222,7 +222,8 @@ class spe {
   std::uint32_t tags_done(std::uint32_t mask);
 
   // A line of memory, 128 bytes on both sides. getllar reads it and reserves it; putllc writes it
-  // if nobody else has since, and says so; putlluc writes it anyhow; putqlluc in the queue.
+  // if nobody else has since, and says so; putlluc writes it anyhow; putqlluc from the queue, when
+  // all before it in its tag group have ended.
   void getllar(ls_t ls, ea_t ea);
   bool putllc(ls_t ls, ea_t ea);
   void putlluc(ls_t ls, ea_t ea);

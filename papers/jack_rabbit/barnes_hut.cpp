@@ -15,7 +15,8 @@ namespace {
 constexpr unsigned of_set = 512;
 constexpr std::uint32_t bytes_of_body = 32;
 constexpr std::uint32_t bytes_of_node = 32;
-constexpr unsigned depth_most = 20;  // coordinates have so many bits
+constexpr unsigned depth_most = 20;                      // coordinates have so many bits
+constexpr std::uint64_t second_level_bytes = 512 << 10;  // S0, section 3.1: the PPE's L2
 
 struct point {
   std::int64_t x;
@@ -35,7 +36,10 @@ struct node {
 struct tree {
   std::vector<point> bodies;  // as drawn
   std::vector<node> nodes;    // depth first
-  std::uint64_t placed = 0;   // bodies of all nodes: each is looked at once on each level
+  // Bodies of all nodes: each is looked at once on each level. In nodes whose bodies the PPE's
+  // second-level cache holds, and in larger ones.
+  std::uint64_t placed_near = 0;
+  std::uint64_t placed_far = 0;
 };
 
 std::uint64_t key_of(std::uint64_t x, std::uint64_t y) {
@@ -60,7 +64,8 @@ void build(tree& t, const std::vector<point>& sorted, std::size_t first, std::si
   }
   n.x /= n.bodies;
   n.y /= n.bodies;
-  t.placed += n.bodies;
+  const bool is_near = n.bodies * std::uint64_t{bytes_of_body} <= second_level_bytes;
+  (is_near ? t.placed_near : t.placed_far) += n.bodies;
   t.nodes.push_back(n);
   const unsigned shift = n.is_leaf ? 0 : 2 * (depth_most - depth - 1);
   for (std::size_t at = first; !n.is_leaf && at < last;) {
@@ -107,7 +112,8 @@ std::uint64_t interactions(const tree& t, const point& b, std::uint32_t from, st
 // The tasks of some turns: how much more or less than the mean each has to do.
 struct turns {
   std::vector<std::vector<double>> shares;
-  std::uint64_t placed = 0;
+  std::uint64_t placed_near = 0;
+  std::uint64_t placed_far = 0;
   std::uint32_t nodes_of_piece = 0;
 };
 
@@ -116,7 +122,8 @@ turns count_turns(unsigned bodies, unsigned leaf, unsigned sampled) {
   const unsigned sets = sets_of(bodies);
   const auto nodes = static_cast<std::uint32_t>(t.nodes.size());
   turns found;
-  found.placed = t.placed;
+  found.placed_near = t.placed_near;
+  found.placed_far = t.placed_far;
   found.nodes_of_piece = nodes / sets + 1;
   double sum = 0;
   for (unsigned turn = 0; turn < sampled; ++turn) {
@@ -170,6 +177,17 @@ rabbit_batch moves(unsigned sets, std::int64_t work, const cell::array<char>& me
   return b;
 }
 
+// The tree is built by the PPE: on each level it reads the bodies in order, a line with several of
+// them at a time, and writes each.
+double build_cycles(world& w, const cell::machine_file& file, const turns& t) {
+  constexpr double of_line = double(cell::line_bytes) / bytes_of_body;
+  const double lines_near = double(t.placed_near) / of_line;
+  const double lines_far = double(t.placed_far) / of_line;
+  return lines_near * w.constant(file, "ppe.cached_load") +
+         lines_far * w.constant(file, "ppe.missed_load") +
+         double(t.placed_near + t.placed_far) * w.constant(file, "ppe.store");
+}
+
 }  // namespace
 
 unsigned sets_of(unsigned bodies) {
@@ -178,7 +196,7 @@ unsigned sets_of(unsigned bodies) {
 
 double bodies_seconds(world& w, const rabbit_bodies& what) {
   const unsigned sets = sets_of(what.bodies);
-  const unsigned sampled = std::min(sets, what.bodies > 500000 ? 1u : 8u);
+  const unsigned sampled = std::min(sets, what.bodies > 500000 ? 2u : 8u);
   const turns& t =
       known_turns(what.bodies, static_cast<unsigned>(w.number("jack_rabbit.leaf")), sampled);
   const cell::machine_file file = w.file("cell-ps3");
@@ -192,17 +210,18 @@ double bodies_seconds(world& w, const rabbit_bodies& what) {
     const std::uint32_t tree_bytes =
         std::min<std::uint32_t>(16384, (t.nodes_of_piece * bytes_of_node + 15) / 16 * 16);
     std::vector<rabbit_batch> batches;
-    for (const auto& shares : t.shares)
+    for (const auto& shares : t.shares) {
       batches.push_back(turn_of(shares, mean, tree_bytes, memory));
+      batches.back().is_relaunch = batches.size() > 1;
+    }
     batches.push_back(moves(sets, w.cost_of("jack_rabbit.move").count * of_set, memory));
     return batches;
   });
+  // The first turn makes the tasks, the others launch them again.
   double turn = 0;
-  for (unsigned i = 0; i < sampled; ++i) turn += o.seconds[i] / sampled;
-  // The tree is built by the PPE: each body is read and written once on each level.
-  const double build = double(t.placed) *
-                       (w.constant(file, "ppe.cached_load") + w.constant(file, "ppe.store")) / rate;
-  return what.steps * (build + turn * sets + o.seconds.back());
+  for (unsigned i = 1; i < sampled; ++i) turn += o.seconds[i] / (sampled - 1);
+  const double build = build_cycles(w, file, t) / rate;
+  return what.steps * (build + o.seconds.front() + turn * (sets - 1) + o.seconds.back());
 }
 
 }  // namespace leveret_papers

@@ -52,14 +52,24 @@ void add_jobs(cell::ppe& p, rabbit_run& r, std::uint32_t count) {
   while (!p.store_conditional(r.q.jobs.ea, there + count));
 }
 
-std::uint32_t make_task(cell::ppe& p, rabbit_run& r, const rabbit_task& task) {
-  p.compute(r.w.cost_of("jack_rabbit.post"));
+std::uint32_t number_of(rabbit_run& r, const rabbit_task& task) {
   r.tasks.push_back(task);
   return static_cast<std::uint32_t>(r.tasks.size() - 1);
 }
+std::uint32_t make_task(cell::ppe& p, rabbit_run& r, const rabbit_task& task) {
+  p.compute(r.w.cost_of("jack_rabbit.post"));
+  return number_of(r, task);
+}
+// Section 5.2: the task before it hands on its set of bodies, an address and a size.
+std::uint32_t relaunch(cell::ppe& p, rabbit_run& r, const rabbit_task& task) {
+  const std::uint32_t number = number_of(r, task);
+  const cell::ea_t object = r.q.objects.at(std::size_t{number % object_count} * object_bytes);
+  p.store<std::uint64_t>(object, task.in[1].ea);
+  p.store<std::uint64_t>(object + 8, task.in[1].bytes);
+  return number;
+}
 
-void post(cell::ppe& p, rabbit_run& r, const rabbit_task& task) {
-  const std::uint32_t number = make_task(p, r, task);
+void post(cell::ppe& p, rabbit_run& r, std::uint32_t number) {
   const view prefilter{p, r.q.prefilter.ea};
   add_jobs(p, r, 1);
   acquire(p, r.q.prefilter_lock);
@@ -164,7 +174,8 @@ void post_all(cell::ppe& p, rabbit_run& r) {
     const virtual_time begin = p.now();
     if (b.serial > 0) p.compute(cycles(b.serial));
     begin_submit(p, r, number++);
-    for (const rabbit_task& t : b.tasks) post(p, r, t);
+    for (const rabbit_task& t : b.tasks)
+      post(p, r, b.is_relaunch ? relaunch(p, r, t) : make_task(p, r, t));
     end_submit(p, r);
     r.out.seconds.push_back(lev::seconds_of(p.now() - begin));
   }

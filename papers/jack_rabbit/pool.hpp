@@ -35,10 +35,12 @@ struct rabbit_task {
   std::uint32_t count = 1;  // pieces that it may be diced into: first, first + 1, ...
 };
 
-// Tasks until a barrier. serial: cycles of the PPE before them.
+// Tasks until a barrier. serial: cycles of the PPE before them. is_relaunch: the caller has these
+// tasks from the batch before, and posts them again.
 struct rabbit_batch {
   std::vector<rabbit_task> tasks;
   std::int64_t serial = 0;
+  bool is_relaunch = false;
 };
 
 struct rabbit_pool {

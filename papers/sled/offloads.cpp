@@ -24,6 +24,9 @@ struct state {
   cell::ls_t flag = 0x8000;
   std::array<bool, processes> is_held{};  // somebody serves it
   unsigned open = processes;              // SPEs that have tasks left
+  unsigned started = 0;                   // processes
+  cell::array<std::uint32_t> kernel{};    // 1: a process polls in the kernel
+  cell::array<std::uint32_t> arrived{};   // processes at their exchanges, of all tasks
   double idle_seconds = 0;                // of all SPEs, each from its first task to its last
 };
 
@@ -69,19 +72,50 @@ void offload_again(cell::ppe& p, state& st, unsigned spe) {
   send(p, st, spe, is_last ? stop : st.begun[spe]);
 }
 
-// Figure 6 of the paper: passes over the entries of this context, then a yield to the ready one.
-void wait_by_sled(cell::ppe& p, state& st, unsigned me) {
+// Section 3.1: the kernel chooses the next process inside a critical section. Where that is how
+// processes wait, a system call of another finds the section taken.
+bool has_section(const state& st) {
+  return st.what.how == waiting::sled_in_kernel;
+}
+void enter_kernel(cell::ppe& p, state& st) {
+  if (!has_section(st)) return;
+  for (;;) {
+    if (p.load_reserved(st.kernel.ea) != 0)
+      (void)p.spin(st.kernel.ea, 1);
+    else if (p.store_conditional(st.kernel.ea, 1))
+      return;
+  }
+}
+void leave_section(cell::ppe& p, state& st) {
+  if (has_section(st)) p.store<std::uint32_t>(st.kernel.ea, 0);
+}
+void yield(cell::ppe& p, state& st) {
+  enter_kernel(p, st);
+  leave_section(p, st);
+  p.yield();
+}
+
+// Figure 6 of the paper: passes over the entries of this context. Whom to yield to: a process that
+// is ready, the caller where it is itself, or none.
+cell::ppe_thread next_to_run(cell::ppe& p, state& st, unsigned me) {
   const unsigned first = me / of_context * of_context;
-  if (st.what.how == waiting::sled_in_kernel) p.yield_to(p.self());  // the way into the kernel
+  for (unsigned pass = 0; pass < st.what.passes; ++pass) {
+    p.compute(st.w.time_of("sled.look"));
+    for (unsigned other = first; other < first + of_context; ++other)
+      if (other != me && is_ready(p, st, other)) return st.parents[other];
+    if (is_ready(p, st, me)) return p.self();
+  }
+  return nullptr;
+}
+
+void wait_by_sled(cell::ppe& p, state& st, unsigned me) {
+  if (has_section(st)) p.yield_to(p.self());  // the way into the kernel
   while (!is_ready(p, st, me)) {
-    bool has_yielded = false;
-    for (unsigned pass = 0; pass < st.what.passes && !has_yielded; ++pass) {
-      p.compute(st.w.time_of("sled.look"));
-      for (unsigned other = first; other < first + of_context && !has_yielded; ++other)
-        if (other != me && is_ready(p, st, other)) has_yielded = p.yield_to(st.parents[other]);
-      if (is_ready(p, st, me)) return;
-    }
-    if (!has_yielded) p.yield();
+    enter_kernel(p, st);
+    cell::ppe_thread next = next_to_run(p, st, me);
+    leave_section(p, st);
+    if (next == p.self()) return;
+    if (next == nullptr || !p.yield_to(next)) p.yield();
   }
 }
 
@@ -92,7 +126,7 @@ void wait_for_mine(cell::ppe& p, state& st, unsigned me) {
         found = p.spin(st.ends[me].ea, found);
       return;
     case waiting::yield:
-      while (!is_ready(p, st, me)) p.yield();
+      while (!is_ready(p, st, me)) yield(p, st);
       return;
     case waiting::interrupt:
       (void)p.read_interrupt_mailbox(me);
@@ -102,11 +136,27 @@ void wait_for_mine(cell::ppe& p, state& st, unsigned me) {
   }
 }
 
+// The processes of a program start together: none measures while others have not run yet.
+void start_together(cell::ppe& p, state& st) {
+  ++st.started;
+  while (st.started < processes) p.yield();
+}
+
+// MPI_Allreduce, over a counter in memory: a process that is early yields until all are there.
+void exchange(cell::ppe& p, state& st, unsigned me) {
+  std::uint32_t before = 0;
+  do before = p.load_reserved(st.arrived.ea);
+  while (!p.store_conditional(st.arrived.ea, before + 1));
+  while (p.load<std::uint32_t>(st.arrived.ea) < processes * st.begun[me]) yield(p, st);
+}
+
 void own_one(cell::ppe& p, state& st, unsigned me) {
   st.parents[me] = p.self();
   offload_again(p, st, me);
+  start_together(p, st);
   while (st.begun[me] <= st.what.tasks) {
     wait_for_mine(p, st, me);
+    if (st.what.reduces) exchange(p, st, me);
     offload_again(p, st, me);
   }
 }
@@ -142,10 +192,17 @@ void split_each(cell::ppe& p, state& st) {
 
 }  // namespace
 
-double idle_us(world& w, const offloads& what) {
+namespace {
+
+struct measured {
+  double idle_seconds;
+  double seconds;
+};
+measured run_offloads(world& w, const offloads& what) {
   cell::machine m(w.file("cell-ps3"));
   state st{w, what, m};
   for (auto& e : st.ends) e = m.memory<std::uint32_t>(32);
+  for (auto* words : {&st.kernel, &st.arrived}) *words = m.memory<std::uint32_t>(32);
   if (what.how == waiting::one_of_six) m.ppe_program([&](cell::ppe& p) { split_each(p, st); });
   for (unsigned i = 0; i < processes; ++i) {
     m.spe_program(i, [&](cell::spe& s) { serve(s, st); });
@@ -156,8 +213,18 @@ double idle_us(world& w, const offloads& what) {
         },
         "process " + std::to_string(i), static_cast<int>(i / of_context));
   }
-  w.run(m);
-  return st.idle_seconds * 1e6 / (processes * (what.tasks - 1));
+  const double seconds = lev::seconds_of(w.run(m).time);
+  return {st.idle_seconds, seconds};
+}
+
+}  // namespace
+
+double idle_us(world& w, const offloads& what) {
+  return run_offloads(w, what).idle_seconds * 1e6 / (processes * (what.tasks - 1));
+}
+
+double stage_us(world& w, const offloads& what) {
+  return run_offloads(w, what).seconds * 1e6 / what.tasks;
 }
 
 }  // namespace leveret_papers

@@ -64,11 +64,14 @@ double kernel_is_slower(world& w) {
   return by_sled_in_kernel(w) > by_sled(w) ? 1 : 0;
 }
 
-// The shortest tasks for which SLED keeps SPEs idle for less time than YNR.
+// The length from which on, for all longer ones, SLED keeps SPEs idle for less time than YNR.
 double crossover(world& w) {
-  for (const double us : {5.0, 8.0, 10.0, 12.0, 15.0, 20.0, 25.0, 30.0, 50.0})
-    if (idle_us(w, {waiting::sled, us}) < idle_us(w, {waiting::yield, us})) return us;
-  return 100;
+  double from = 100;
+  for (const double us : {50.0, 30.0, 25.0, 20.0, 15.0, 12.0, 10.0, 8.0, 5.0}) {
+    if (idle_us(w, {waiting::sled, us}) >= idle_us(w, {waiting::yield, us})) return from;
+    from = us;
+  }
+  return from;
 }
 
 double yield_is_ahead_of_short(world& w) {
@@ -102,6 +105,20 @@ double yield_over_busy(world& w, double us) {
 
 double yield_over_busy(world& w) {
   return yield_over_busy(w, 100);
+}
+
+// PBPI, whose every task is followed by an exchange of all processes: polling in the kernel over
+// polling in the process, by passes.
+double kernel_over_user(world& w, unsigned passes) {
+  offloads o{waiting::sled_in_kernel, 60};
+  o.passes = passes;
+  o.reduces = true;
+  const double in_kernel = stage_us(w, o);
+  o.how = waiting::sled;
+  return in_kernel / stage_us(w, o);
+}
+double exchange_in_kernel(world& w) {
+  return kernel_over_user(w, 100);
 }
 
 double spread_of_passes(world& w) {
@@ -207,6 +224,7 @@ constexpr std::array rows{
     row{"T6.12 RAxML SLED most", raxml_by_sled_at_most},
     row{"T6.13", idle_saved},
     row{"T6.14", spread_of_passes},
+    row{"T6.15", exchange_in_kernel},
 };
 
 std::vector<line_of_points> idle_by_length(world& w) {
@@ -284,7 +302,23 @@ std::vector<line_of_points> kernel_by_passes(world& w) {
   return lines;
 }
 
+std::vector<line_of_points> exchanges_by_passes(world& w) {
+  std::vector<line_of_points> lines{{"in the process", {}}, {"in the kernel", {}}};
+  for (const unsigned passes : {10u, 25u, 50u, 100u, 200u, 400u, 1000u}) {
+    std::size_t i = 0;
+    for (const waiting how : {waiting::sled, waiting::sled_in_kernel}) {
+      offloads o{how, 60};
+      o.passes = passes;
+      o.reduces = true;
+      lines[i++].points.push_back({double(passes), stage_us(w, o)});
+    }
+  }
+  return lines;
+}
+
 constexpr std::array figures{
+    figure{"sled", "S3 figure 14", "SLED, all processes exchange after each task of 60 us",
+           "passes", "us of a task and its exchange", exchanges_by_passes},
     figure{"sled", "S3 figure 2", "six processes that yield over six that look", "us of a task",
            "times as fast", gains_by_length},
     figure{"sled", "S3 figure 3", "six processes with an SPE each over one with six",

@@ -10,6 +10,9 @@ namespace {
 
 constexpr unsigned words_of_line = 32;
 constexpr cycles look{20};  // at a word of the local store
+// The first that is allocated behind the kernel, at a place that both sides know.
+constexpr cell::ls_t flags_at = 0x6000;
+constexpr std::size_t flags_align = 0x2000;
 
 // What both sides know of one SPE.
 struct side {
@@ -92,26 +95,23 @@ struct worker {
     transfer(task, true, step.bytes_in);
   }
 
-  // Its results begin their way back.
+  // Its results begin their way back, and its completion behind them, in the same tag group: the
+  // MFC keeps that order, the SPE need not wait.
   void execute(std::uint32_t task) {
     const tpc_step& step = step_of(task);
     s.compute(cycles(step.work));
     transfer(task, false, step.bytes_out);
-  }
-
-  // They are there: the PPE may know, and the slot is free.
-  void complete(std::uint32_t task) {
     const std::uint32_t at = slot_of(task) * words_of_line;
     end[at] = task;
     if (c.what.ends_by_dma)
-      s.put(end.at(at), mine.ends.at(at), 128, 31);
+      s.put(end.at(at), mine.ends.at(at), 128, slot_of(task), cell::order::fence);
     else
-      s.putqlluc(end.at(at), mine.ends.at(at), 31);
+      s.putqlluc(end.at(at), mine.ends.at(at), slot_of(task));
   }
 
   // A look that finds nothing is time spent waiting.
-  bool has_ended(std::uint32_t task, std::uint32_t bytes) {
-    if (bytes == 0) return true;
+  bool is_fetched(std::uint32_t task) {
+    if (step_of(task).bytes_in == 0) return true;
     const virtual_time begin = s.now();
     if (s.tags_done(1u << slot_of(task)) != 0) return true;
     c.waited += s.now() - begin;
@@ -119,25 +119,21 @@ struct worker {
   }
 
   // The paper's states: a task is active, fetched (until its arguments are there), executed (until
-  // its results are), complete. While some are on their way, others get theirs, or run.
+  // its results are), complete. As many as are active are fetched before one is executed.
   void run(std::uint32_t count) {
     std::uint32_t fetched = 0;
     std::uint32_t executed = 0;
-    std::uint32_t completed = 0;
-    while (completed < count) {
-      const std::uint32_t next = executed + 1;
-      if (completed < executed && has_ended(completed + 1, step_of(completed + 1).bytes_out)) {
-        complete(++completed);
-      } else if (fetched < count && fetched - completed < c.what.queue && is_active(fetched + 1)) {
+    while (executed < count) {
+      if (fetched < count && is_active(fetched + 1)) {
         fetch(++fetched);
-      } else if (executed < fetched && has_ended(next, step_of(next).bytes_in)) {
-        execute(++executed);
-      } else if (fetched == completed) {
+      } else if (executed == fetched) {
         const line f = flag(fetched + 1);
         s.spin(f, f[0], look);
+      } else if (is_fetched(executed + 1)) {
+        execute(++executed);
       }
     }
-    s.wait_all(1u << 31);
+    s.wait_all((1u << c.what.queue) - 1);
   }
 };
 
@@ -198,7 +194,7 @@ void prepare(calls& c, unsigned spe) {
   s.descriptors = c.m.memory<std::uint32_t>(words);
   s.data = c.m.memory<char>(c.slot_bytes()).ea;
   s.sent.assign(c.what.queue, 0);
-  s.flags = 0x8000;  // the first that is allocated, at a place that both sides know
+  s.flags = flags_at;
 }
 
 }  // namespace
@@ -219,9 +215,7 @@ tpc_outcome run_tpc(world& w, const tpc_calls& what) {
   for (unsigned i = 0; i < what.spes; ++i) prepare(c, i);
   for (unsigned i = 0; i < what.spes; ++i)
     m.spe_program(i, [&, i](cell::spe& s) {
-      const auto block = s.allocate<char>(0x8000, 0x8000);
-      const line flags{block.ls, reinterpret_cast<std::uint32_t*>(block.data),
-                       what.queue * words_of_line};
+      const line flags = s.allocate<std::uint32_t>(what.queue * words_of_line, flags_align);
       worker me{s,
                 c,
                 c.sides[i],

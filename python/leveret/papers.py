@@ -22,7 +22,7 @@ APPLICATIONS = {
     "mandelbrot": ("jack_rabbit", "T3"),
 }
 # Of all constants, when they were frozen. docs/papers/constants.md lists the changes since.
-FROZEN = "18d9439251c39268"
+FROZEN = "b71fa0e0f56c8954"
 
 
 @dataclass(frozen=True)

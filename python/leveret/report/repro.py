@@ -25,7 +25,10 @@ _NOTES = {
     "anew after a first run: the order in which gcell takes letters, what TPC's caller counts, "
     "SLED's idle time, how much Jack Rabbit's ready buffer takes at once, when its scheduler "
     "passes, how long its workers turn before they look again, how many arguments CONV2D has, "
-    "and that TPC goes on while results are on their way, as its text says. Forty-five of the "
+    "that TPC goes on while results are on their way, as its text says, and that they come before "
+    "a task's end, that LU has four slots in blocks of 64 x 64 as well, that Barnes-Hut launches "
+    "its tasks again and reads bodies line by line, that SLED's processes start together, and "
+    "that its crossover is where it is ahead from then on. Forty-five of the "
     "rows are one table of Jack Rabbit, of which three other cells chose three constants, fifteen "
     "another, and thirteen are one table of gcell. What is out of its band stays out.",
     "calibration": "Constants were chosen with these rows in view: that they are met says nothing.",
