@@ -87,8 +87,17 @@ void run_bulk_in_order(lev::runtime& runtime, unsigned count) {
   runtime.submit_bulk(count, [p](std::size_t, lev::descriptor& d) { d.procedure = p.id; }).wait();
 }
 
+// A column of values, as any of what a bulk may have.
+void nothing_with_value(std::uint32_t) {}
+void run_bulk_columns(lev::runtime& runtime, unsigned count) {
+  static std::uint32_t column[1 << 17];
+  const auto p = lev::define("bench.counted_value", nothing_with_value);
+  runtime.submit_bulk(count, p, lev::each(column, 1)).wait();
+}
+
 using program = void (*)(lev::runtime&, unsigned);
-constexpr program programs[] = {run_empty, run_three_arrays, run_fib, run_bulk, run_bulk_in_order};
+constexpr program programs[] = {run_empty, run_three_arrays,  run_fib,
+                                run_bulk,  run_bulk_in_order, run_bulk_columns};
 static_assert(std::size(programs) == std::size(cases));
 
 }  // namespace

@@ -16,9 +16,12 @@ struct counted_case {
   unsigned tasks;
 };
 inline constexpr counted_case cases[] = {
-    {"empty", "<= 300", 320, 640, 320},          {"three_arrays", "<= 550", 320, 640, 320},
-    {"fib_spawn", "<= 350", 12, 16, 1596 - 232}, {"bulk", "<= 60", 1 << 16, 1 << 17, 1 << 16},
+    {"empty", "<= 300", 320, 640, 320},
+    {"three_arrays", "<= 550", 320, 640, 320},
+    {"fib_spawn", "<= 350", 12, 16, 1596 - 232},
+    {"bulk", "<= 60", 1 << 16, 1 << 17, 1 << 16},
     {"bulk_in_order", "", 1000, 3000, 2000},
+    {"bulk_columns", "<= 60", 1 << 16, 1 << 17, 1 << 16},
 };
 
 // run() does both calls of a case in a runtime whose one worker is held in a task: the host, which

@@ -24,6 +24,9 @@ constexpr figure_spec process_ns{"rtt_processes_ns", "ns", ""};
 constexpr figure_spec thread_ns{"rtt_threads_ns", "ns", ""};
 constexpr figure_spec stream_over_threads{"stream_over_threads", "ratio", ""};
 
+constexpr figure_spec bulk_over_threads{"bulk_over_threads", "ratio", "<= 1.5"};
+constexpr figure_spec bulk_ns{"bulk_processes_ns", "ns", ""};
+
 constexpr figure_spec kills{"kills", "", ">= 20000"};
 constexpr figure_spec lost{"lost", "", "<= 0"};
 constexpr figure_spec duplicated{"duplicated", "", "<= 0"};
@@ -36,6 +39,7 @@ constexpr figure_spec p99_ms{"p99_ms", "ms", "<= 5"};
 constexpr figure_spec median_ms{"median_ms", "ms", ""};
 
 void nothing() {}
+void nothing_with_value(std::uint32_t) {}
 void count_up(std::uint64_t n, lev::inout<std::uint64_t> x) {
   x[0] += n;
 }
@@ -69,15 +73,27 @@ void process_null(const settings& how, report& figures) {
     check(r.wait_for_completion().code == lev::status::ok, "wait_for_completion");
     return static_cast<double>(now_ns() - start) / static_cast<double>(trips);
   };
-  const auto rounds = interleave(
-      how.rounds(), {[&] { return trip(threads); }, [&] { return trip(processes); },
-                     [&] { return stream(threads); }, [&] { return stream(processes); }});
+  const auto value = lev::define("bench.process_value", nothing_with_value);
+  const std::vector<std::uint32_t> column(trips * 5);
+  const auto bulk = [&](lev::runtime& r) {
+    wait_until_quiet();
+    const std::uint64_t start = now_ns();
+    r.submit_bulk(column.size(), value, lev::each(column)).wait();
+    return static_cast<double>(now_ns() - start) / static_cast<double>(column.size());
+  };
+  const auto rounds =
+      interleave(how.rounds(), {[&] { return trip(threads); }, [&] { return trip(processes); },
+                                [&] { return stream(threads); }, [&] { return stream(processes); },
+                                [&] { return bulk(threads); }, [&] { return bulk(processes); }});
   figures.add(rtt_over_threads, ratio(rounds[1], rounds[0]),
               text("machine threads: %.0f ns", median(rounds[0])));
   figures.add(thread_ns, rounds[0]);
   figures.add(process_ns, rounds[1]);
   figures.add(stream_over_threads, ratio(rounds[3], rounds[2]),
               text("machine threads: %.0f ns a task", median(rounds[2])));
+  figures.add(bulk_over_threads, ratio(rounds[5], rounds[4]),
+              text("machine threads: %.1f ns a task", median(rounds[4])));
+  figures.add(bulk_ns, rounds[5]);
 }
 
 // Workers that died between the claim of a task and its ending: so many are to be run again.

@@ -52,14 +52,17 @@ class memory_view {
 
 template <class T>
 struct in : memory_view<const T> {
+  using element_type = T;
   using memory_view<const T>::memory_view;
 };
 template <class T>
 struct out : memory_view<T> {
+  using element_type = T;
   using memory_view<T>::memory_view;
 };
 template <class T>
 struct inout : memory_view<T> {
+  using element_type = T;
   using memory_view<T>::memory_view;
 };
 
@@ -68,6 +71,7 @@ struct inout : memory_view<T> {
 template <class T>
 class result {
  public:
+  using element_type = T;
   explicit result(T* place) noexcept : place_(place) {}
   const result& operator=(const T& value) const noexcept {
     *place_ = value;
@@ -101,6 +105,30 @@ template <class T>
 constexpr memory<T> strided(T* data, std::size_t rows, std::size_t row_size,
                             std::ptrdiff_t stride) noexcept {
   return {data, row_size, rows, stride * static_cast<std::ptrdiff_t>(sizeof(T)), false, true};
+}
+
+// A column: memory of which each task of a bulk gets its own part.
+template <class T>
+struct column {
+  T* data;                      // of task 0
+  std::size_t row_size;         // elements of a task
+  std::ptrdiff_t stride_bytes;  // from task to task
+};
+
+// each() names a column of a bulk (runtime::submit_bulk): task i gets the `row_size` elements at
+// `data + i * stride`; for a value or a result, one element. Without a stride they follow each
+// other. Of a container it is one element a task.
+template <class T>
+constexpr column<T> each(T* data, std::size_t row_size, std::ptrdiff_t stride) noexcept {
+  return {data, row_size, stride * static_cast<std::ptrdiff_t>(sizeof(T))};
+}
+template <class T>
+constexpr column<T> each(T* data, std::size_t row_size = 1) noexcept {
+  return each(data, row_size, static_cast<std::ptrdiff_t>(row_size));
+}
+template <class Container>
+constexpr auto each(Container& c) noexcept -> decltype(each(c.data(), c.size())) {
+  return each(c.data(), 1);
 }
 
 // Far memory: declared, but not staged, as it is large and the task needs little of it, and knows
@@ -203,6 +231,16 @@ struct parameter {
   }
 };
 
+// A column as an argument of kind `what`: that of task 0, and how far the next one is.
+template <class T>
+argument column_argument(kind what, const column<T>& c) noexcept {
+  memory<T> first = view(c.data, c.row_size);
+  first.stride_bytes = c.stride_bytes;
+  argument a = memory_argument(what, first);
+  a.flags |= argument_each;
+  return a;
+}
+
 template <>
 struct parameter<range> {
   static constexpr kind what = kind::range;
@@ -288,6 +326,42 @@ template <class T>
 struct parameter<out<T>> : memory_parameter<out<T>, T, kind::out> {};
 template <class T>
 struct parameter<inout<T>> : memory_parameter<inout<T>, T, kind::inout> {};
+
+template <class T>
+struct element_of {
+  using type = T;
+};
+template <class T>
+  requires requires { typename T::element_type; }
+struct element_of<T> {
+  using type = typename T::element_type;
+};
+
+// pack_part() is parameter<P>::pack() for the description of a bulk, where it may be a column.
+template <class P, class Argument>
+argument pack_part(Argument&& value) noexcept {
+  return parameter<P>::pack(static_cast<Argument&&>(value));
+}
+template <class P, class T>
+argument pack_part(const column<T>& c) noexcept {
+  using element = typename element_of<P>::type;
+  constexpr kind what = parameter<P>::what;
+  static_assert(what != kind::range,
+                "a bulk has no columns of ranges; pass begins and ends as values");
+  static_assert(std::is_same_v<std::remove_const_t<T>, element>,
+                "the column's elements have another type than the procedure's");
+  static_assert(what == kind::value || what == kind::in || !std::is_const_v<T>,
+                "an output column needs memory that is not const");
+  return column_argument(what, c);
+}
+template <class P, class T>
+argument pack_part(column<T>&& c) noexcept {
+  return pack_part<P, T>(static_cast<const column<T>&>(c));
+}
+template <class P, class T>
+argument pack_part(column<T>& c) noexcept {
+  return pack_part<P, T>(static_cast<const column<T>&>(c));
+}
 
 }  // namespace detail
 

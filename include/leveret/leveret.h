@@ -76,6 +76,7 @@ typedef enum lev_kind {
 #define LEV_ALIGN_2048 40
 #define LEV_ALIGN_4096 48
 #define LEV_PACKED 64 /* memory that always goes through the local store: not aligned, say */
+#define LEV_EACH 128  /* a column of a bulk: lev_each */
 
 typedef struct lev_runtime lev_runtime;
 typedef uint64_t lev_ticket; /* 0 is no ticket */
@@ -187,6 +188,11 @@ lev_argument lev_memory(lev_kind kind, const void* address, size_t element_bytes
 lev_argument lev_strided(lev_kind kind, const void* address, size_t element_bytes, size_t rows,
                          size_t row_count, ptrdiff_t stride_bytes);
 
+/* A column of a bulk (lev_submit_bulk): task i gets the `count` elements at
+ * address + i * stride_bytes; of a LEV_VALUE or LEV_RESULT one, of at most 16 bytes. */
+lev_argument lev_each(lev_kind kind, const void* address, size_t element_bytes, size_t count,
+                      ptrdiff_t stride_bytes);
+
 /* Machine "processes" finds `body` by its place in the program or library; `context` must be NULL
  * there, or in shared memory. */
 lev_status lev_register(const char* name, lev_body body, void* context, const lev_kind* kinds,
@@ -207,6 +213,14 @@ lev_status lev_submit_after(lev_runtime* runtime, lev_procedure_id procedure,
 /* lev_submit without a ticket, for tasks that only lev_wait_for_completion waits for. Cheaper. */
 lev_status lev_post(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments,
                     unsigned count);
+
+/* Submits `tasks` tasks of one procedure behind one ticket. What was made by lev_each is a column,
+ * of which each task gets its own part; the other arguments are every task's, and no outputs. Task
+ * i that fails keeps no other from running: the outcome has their number, and its message names the
+ * first. See runtime::submit_bulk. The columns must stay as they are until the ticket is done. A
+ * few dozen instructions a task. */
+lev_status lev_submit_bulk(lev_runtime* runtime, size_t tasks, lev_procedure_id procedure,
+                           const lev_argument* arguments, unsigned count, lev_ticket* ticket);
 
 /* What a task may ask for beyond its arguments: see class options in runtime.hpp. Zero-initialise,
  * then set what differs from the default. */

@@ -46,6 +46,7 @@ std::uint64_t try_submit(core* runtime, const draft& d, const options* o, bool d
 using fill = void (*)(void* context, std::size_t index, descriptor& task);
 std::uint64_t submit_bulk(core* runtime, std::size_t count, fill make, void* context);
 std::uint64_t submit_bulk_range(core* runtime, std::size_t count, fill make, void* context);
+std::uint64_t submit_columns(core* runtime, std::size_t count, const draft& all);
 void run_loop(core* runtime, range r, std::uint32_t grain, void (*run)(void*, range),
               void* context);
 
@@ -140,6 +141,7 @@ class runtime {
   // is handed to it again). All tasks are checked like single ones. On a refusal the error names
   // the task, and is thrown when the tasks before it have completed.
   template <class Make>
+    requires std::is_invocable_v<Make&, std::size_t, descriptor&>
   ticket submit_bulk(std::size_t count, Make&& make) {
     auto call = [](void* context, std::size_t i, descriptor& d) {
       (*static_cast<std::remove_reference_t<Make>*>(context))(i, d);
@@ -162,6 +164,29 @@ class runtime {
     };
     return {core_, detail::submit_bulk_range(core_, count, call,
                                              const_cast<void*>(static_cast<const void*>(&make)))};
+  }
+
+  // The same for tasks of one procedure whose arguments are columns: submit_bulk(count, p, 2.0f,
+  // lev::each(x), lev::each(y)) has task i work with x[i] and y[i], and all with 2.0f. Arguments
+  // that are no column are every task's; an output is one, or tasks would share it. Whoever runs a
+  // piece of the bulk calls the procedure for each of its tasks, also in another process. What is
+  // said above of pieces holds here, but that a task which fails leaves its outputs as they were
+  // where arguments are copied. A task whose worker process dies is run again alone; those of its
+  // piece that were over are not. Throws lev::error naming the argument when the input is refused.
+  // Cost: a few dozen instructions a task, on every machine.
+  template <class... Parameters, class... Arguments>
+  ticket submit_bulk(std::size_t count, procedure<void(Parameters...)> p,
+                     Arguments&&... arguments) {
+    static_assert(sizeof...(Parameters) == sizeof...(Arguments),
+                  "the procedure takes another number of arguments");
+    const argument packed[sizeof...(Parameters) + 1] = {
+        detail::pack_part<Parameters>(static_cast<Arguments&&>(arguments))..., argument{}};
+    const detail::draft d{p.id, sizeof...(Parameters), 0, 0, 0, 0, packed};
+    return {core_, detail::submit_columns(core_, count, d)};
+  }
+  // The same for a descriptor, whose columns have argument_each.
+  ticket submit_bulk(std::size_t count, const descriptor& all) {
+    return {core_, detail::submit_columns(core_, count, draft_of(all))};
   }
 
   // parallel_for() runs piece_body(range) over disjoint pieces of `r`, on workers and on this

@@ -45,6 +45,9 @@ constexpr std::uint8_t argument_alignment = 7 << 3;
 // Memory that always goes through the local store, also where others are used in place: its
 // elements are not aligned, say.
 constexpr std::uint8_t argument_packed = 64;
+// In the description of a bulk: a column, of which each task gets its own row. `address` is that of
+// task 0, also of a value, and `stride_bytes` is from task to task (runtime::submit_bulk).
+constexpr std::uint8_t argument_each = 128;
 constexpr std::size_t copied_alignment = 64;
 constexpr std::size_t alignment_max = 4096;
 constexpr std::size_t far_alignment_max = 128;  // that of a get()'s buffer

@@ -18,13 +18,14 @@ namespace lev {
 
 class item_costs {
  public:
-  // A procedure is known by its id; the body of a loop, which are all one procedure, by its
-  // address.
+  // A procedure is known by its id; what loops and bulks have as one procedure by its address, or
+  // by the procedure that each task calls: the value before the range.
   static std::uint32_t place_of(procedure_id procedure, const argument* arguments,
                                 unsigned count) noexcept {
-    const bool is_loop = count == 2 && arguments[0].what == kind::value &&
-                         arguments[0].unit_bytes == 2 * sizeof(void*);
-    const std::uint64_t which = is_loop ? mix64(arguments[0].address) : 0;
+    const argument* before = count < 2 ? nullptr : &arguments[count - 2];
+    const bool is_loop =
+        before != nullptr && before->what == kind::value && before->unit_bytes == 2 * sizeof(void*);
+    const std::uint64_t which = is_loop ? mix64(before->address) : 0;
     return static_cast<std::uint32_t>(procedure ^ which) & (places - 1);
   }
 

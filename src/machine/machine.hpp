@@ -46,7 +46,8 @@ struct remote_call {
 struct remote_end {
   status result = status::ok;
   int task_code = 0;
-  char text[224];  // of an exception, terminated; empty when there was none
+  std::uint32_t stopped_at = 0;  // of a piece of columns that has failed, or was not to go on
+  char text[224];                // of an exception, terminated; empty when there was none
 };
 
 // Where config::chaos may kill a worker. Between `claimed` and `executed` its task is run again.
@@ -120,6 +121,9 @@ class remote_workers {
   // spared() says so, once. Nothing may be posted to it until then.
   virtual bool next_death(remote_death* death) noexcept = 0;
   virtual bool was_begun(std::uint32_t worker) noexcept = 0;
+  // index_begun() is the index of a piece of columns, its oldest task, that the worker says it has
+  // begun; no_index: none.
+  virtual std::uint32_t index_begun(std::uint32_t worker) noexcept = 0;
   virtual bool replace(std::uint32_t worker) noexcept = 0;
   virtual bool kill(std::uint32_t worker) noexcept = 0;
   virtual bool spared(std::uint32_t worker) noexcept = 0;

@@ -2,6 +2,7 @@
 // others, and the task it died in is run again, split, or reported; or it was to end, and has.
 #include "remote/line_turn.hpp"
 #include "task/slice.hpp"
+#include "worker/columns.hpp"
 #include "worker/complete.hpp"
 
 #include <cstdio>
@@ -12,10 +13,20 @@ namespace {
 
 constexpr std::uint64_t budget_ns = 5'000'000'000;  // deaths further apart than that are no loop
 
+// At which index a piece of columns goes on.
+std::uint32_t first_index(remote_crew& r, std::uint32_t task) noexcept {
+  const unsigned count = r.e.pool.at(task).argument_count;
+  return static_cast<std::uint32_t>(r.e.pool.argument_at(task, count - 1).address);
+}
+
 // Which elements of the whole call a piece is about: " at elements [17, 18)"; empty when it is not
 // sliced.
 void describe_elements(remote_crew& r, std::uint32_t task, char* text, std::size_t size) noexcept {
   const slot& s = r.e.pool.at(task);
+  if (is_of_columns(s.procedure)) {
+    std::snprintf(text, size, ", task %u of the bulk,", first_index(r, task));
+    return;
+  }
   const bool is_piece = (s.flags & task_is_piece) != 0;
   const std::uint32_t whole = is_piece ? s.parent : task;
   text[0] = 0;
@@ -36,6 +47,15 @@ void describe_elements(remote_crew& r, std::uint32_t task, char* text, std::size
   }
 }
 
+// The number of times the task's worker died, this one included. Kept with the slot's generation:
+// another task starts at 0 without anybody having to clear it.
+slot_extra& history_of(remote_crew& r, std::uint32_t task) noexcept {
+  slot_extra& extra = r.e.pool.extra(task);
+  const std::uint32_t generation = r.e.pool.at(task).state.generation();
+  if (extra.attempts_of != generation) extra.attempts = extra.suspected = 0;
+  extra.attempts_of = generation;
+  return extra;
+}
 void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status code,
                  std::uint32_t attempts, const remote_death& d) noexcept {
   LEV_DCHECK(code != status::ok && attempts != 0);
@@ -43,7 +63,7 @@ void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status c
   char where[64];
   char text[255];
   describe_elements(r, task, where, sizeof where);
-  const char* name = procedure_name(s.procedure);
+  const char* name = procedure_name(own_procedure(r.e, task));
   if (code == status::overran) {
     std::snprintf(text, sizeof text,
                   "procedure '%s'%s ran longer than its task_ns_max of %.9g s, and its worker was "
@@ -59,18 +79,15 @@ void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status c
     r.e.pool.extra(task).exception = std::make_exception_ptr(error(code, -1, text));
   } catch (...) {  // no memory for the text: the status says enough
   }
+  if (is_of_columns(s.procedure)) stop_at(r.e, task, first_index(r, task));
+  if (is_of_columns(s.procedure) && go_on_behind(r.e, task)) {
+    fail_part(r.e, self, task, code, d.task_code);
+    history_of(r, task).attempts = 0;  // those were of the one that has failed
+    return push_ready(r.e, task);
+  }
   complete(r.e, self, task, s.state.word(), s.flags, code, d.task_code);
 }
 
-// The number of times the task's worker died, this one included. Kept with the slot's generation:
-// another task starts at 0 without anybody having to clear it.
-slot_extra& history_of(remote_crew& r, std::uint32_t task) noexcept {
-  slot_extra& extra = r.e.pool.extra(task);
-  const std::uint32_t generation = r.e.pool.at(task).state.generation();
-  if (extra.attempts_of != generation) extra.attempts = extra.suspected = 0;
-  extra.attempts_of = generation;
-  return extra;
-}
 std::uint32_t count_attempt(remote_crew& r, std::uint32_t task) noexcept {
   return ++history_of(r, task).attempts;
 }
@@ -87,7 +104,7 @@ bool is_suspect(remote_crew& r, std::uint32_t task) noexcept {
 bool can_split(remote_crew& r, std::uint32_t task) noexcept {
   descriptor whole;
   read_descriptor(r.e.pool, task, whole);
-  return r.e.pool.at(task).dice_depth < dice_depth_max &&
+  return r.e.pool.at(task).dice_depth < dice_depth_max && !is_of_columns(whole.procedure) &&
          procedure_at(whole.procedure).info.dice == nullptr && task_items(whole) >= 2;
 }
 
@@ -104,10 +121,9 @@ void split_victim(remote_crew& r, participant& self, std::uint32_t task) noexcep
 void judge(remote_crew& r, participant& self, std::uint32_t task, const remote_death& d,
            bool has_overrun) noexcept {
   const std::uint32_t attempts = count_attempt(r, task);
-  const slot& s = r.e.pool.at(task);
   if (has_overrun) return fail_victim(r, self, task, status::overran, attempts, d);
   if (d.is_violation) return fail_victim(r, self, task, status::poison, attempts, d);
-  if (!procedure_at(s.procedure).info.may_rerun)
+  if (!procedure_at(own_procedure(r.e, task)).info.may_rerun)
     return fail_victim(r, self, task, status::worker_died, attempts, d);
   if (attempts < attempts_max_of(r, task)) {
     r.e.people[d.worker].counters.reruns.add(1);
@@ -130,6 +146,19 @@ bool is_loop(remote_crew& r, const remote_death& d) noexcept {
   return r.idle_deaths > r.e.settings.restarts_max;
 }
 
+// A piece of columns whose worker has died: what was over is written back, and what is left begins
+// with the task in which it died. Before its room is freed.
+void keep_done(remote_crew& r, std::uint32_t worker, job& j) noexcept {
+  engine& e = r.e;
+  stop_at(e, j.task, r.remote->index_begun(worker));
+  if (e.pool.extra(j.task).stopped_at == first_index(r, j.task)) return;
+  j.result = status::worker_died;
+  if ((j.flags & task_staged) != 0)
+    write_back(e, j, [&](unsigned i) -> const argument& { return e.pool.argument_at(j.task, i); });
+  go_on_at(e, j.task);
+  history_of(r, j.task).attempts = 0;  // those were of another one
+}
+
 // What becomes of the tasks in a dead worker's line. Returns the one it died in, or no_slot. In the
 // line's turn.
 std::uint32_t empty_line(remote_crew& r, std::uint32_t worker, bool is_timed) noexcept {
@@ -140,6 +169,7 @@ std::uint32_t empty_line(remote_crew& r, std::uint32_t worker, bool is_timed) no
   for (bool is_first = true; line.collected != line.posted; is_first = false) {
     job& j = line.job_at(line.collected++);
     if (j.task == no_slot) continue;  // it was taken back
+    if (is_first && is_of_columns(j.procedure)) keep_done(r, worker, j);
     free_room(r, worker, j);
     if (is_to_end(r, j)) {
       leave_ended(r, line, j.task);

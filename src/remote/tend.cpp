@@ -45,6 +45,30 @@ bool is_returned(remote_crew& r, const job& j, bool was_asked, remote_end& how) 
   return was_asked && !is_unwanted(r, j);
 }
 
+// Writes back what a piece of columns has done before it stopped, and frees its room. True: what is
+// behind goes on as a task of its own.
+[[gnu::noinline]] bool goes_on(remote_crew& r, std::uint32_t worker, job& j, const remote_end& how,
+                               bool is_returned) noexcept {
+  engine& e = r.e;
+  stop_at(e, j.task, how.stopped_at);
+  j.result = how.result;
+  write_back(e, j, [&](unsigned i) -> const argument& { return e.pool.argument_at(j.task, i); });
+  free_room(r, worker, j);
+  j.flags &= static_cast<std::uint8_t>(~task_staged);  // it is done
+  e.pool.extra(j.task).attempts = 0;                   // those were of a task before
+  if (is_returned) {
+    go_on_at(e, j.task);
+  } else if (how.result != status::task_failed || !go_on_behind(e, j.task)) {
+    return false;
+  } else {
+    j.task_code = how.task_code;
+    keep_text(r, j, how.text);
+    fail_part(e, e.people[worker], j.task, j.result, j.task_code);
+  }
+  push_ready(e, j.task);
+  return true;
+}
+
 // Takes the oldest end that the worker has written, if there is one. In the line's turn.
 bool collect_written(remote_crew& r, std::uint32_t worker, ended& over) noexcept {
   engine& e = r.e;
@@ -61,7 +85,10 @@ bool collect_written(remote_crew& r, std::uint32_t worker, ended& over) noexcept
   line.is_full.store(0, memory_order_relaxed);
   line.note_spare();
   if (j.task == no_slot) return true;
-  if (is_returned(r, j, was_asked, how)) {
+  const bool is_back = is_returned(r, j, was_asked, how);
+  if (how.result != status::ok && is_of_columns(j.procedure)) {
+    if (goes_on(r, worker, j, how, is_back)) return true;
+  } else if (is_back) {
     free_room(r, worker, j);
     push_ready(e, j.task);
     return true;

@@ -88,21 +88,30 @@ lev_status report(const lev::outcome& o, lev_outcome* out) noexcept {
   return to.code;
 }
 
-// Without `ticket`, nobody will wait for the task by name.
-lev_status submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments,
-                  unsigned count, const lev::options* o, lev_ticket* ticket) noexcept {
-  if (ticket != nullptr) *ticket = 0;
+lev_status check_arguments(const lev_argument* arguments, unsigned count) noexcept {
   if (count > LEV_ARGUMENTS_MAX)
     return fail(lev::status::too_big, "lev_submit: more than 18 arguments");
   if (count != 0 && arguments == nullptr)
     return fail(lev::status::bad_address, "lev_submit: arguments is NULL, count is not 0");
-  const lev::detail::draft d{procedure,
-                             static_cast<std::uint8_t>(count),
-                             0,
-                             0,
-                             0,
-                             0,
-                             reinterpret_cast<const lev::argument*>(arguments)};
+  return LEV_OK;
+}
+lev::detail::draft draft_of(lev_procedure_id procedure, const lev_argument* arguments,
+                            unsigned count) noexcept {
+  return {procedure,
+          static_cast<std::uint8_t>(count),
+          0,
+          0,
+          0,
+          0,
+          reinterpret_cast<const lev::argument*>(arguments)};
+}
+
+// Without `ticket`, nobody will wait for the task by name.
+lev_status submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments,
+                  unsigned count, const lev::options* o, lev_ticket* ticket) noexcept {
+  if (ticket != nullptr) *ticket = 0;
+  if (const lev_status s = check_arguments(arguments, count); s != LEV_OK) return s;
+  const lev::detail::draft d = draft_of(procedure, arguments, count);
   lev::refusal why;
   const bool detached = ticket == nullptr;
   const lev_ticket made = lev::detail::try_submit(runtime->runtime.core(), d, o, detached, &why);
@@ -223,6 +232,14 @@ lev_argument lev_strided(lev_kind kind, const void* address, size_t element_byte
   return a;
 }
 
+lev_argument lev_each(lev_kind kind, const void* address, size_t element_bytes, size_t count,
+                      ptrdiff_t stride_bytes) {
+  lev_argument a = lev_memory(kind, address, element_bytes, count);
+  a.stride_bytes = stride_bytes;
+  a.flags = LEV_EACH;
+  return a;
+}
+
 lev_status lev_register(const char* name, lev_body body, void* context, const lev_kind* kinds,
                         unsigned count, lev_procedure_id* id) {
   lev::kind converted[LEV_ARGUMENTS_MAX];
@@ -306,6 +323,18 @@ lev_status lev_post(lev_runtime* runtime, lev_procedure_id procedure, const lev_
   if (runtime == nullptr)
     return fail(lev::status::bad_argument, "lev_post: runtime must not be NULL");
   return submit(runtime, procedure, arguments, count, nullptr, nullptr);
+}
+
+lev_status lev_submit_bulk(lev_runtime* runtime, size_t tasks, lev_procedure_id procedure,
+                           const lev_argument* arguments, unsigned count, lev_ticket* ticket) {
+  if (const lev_status s = check_given(runtime, ticket); s != LEV_OK) return s;
+  *ticket = 0;
+  if (const lev_status s = check_arguments(arguments, count); s != LEV_OK) return s;
+  return lev::guarded([&] {
+    *ticket = lev::detail::submit_columns(runtime->runtime.core(), tasks,
+                                          draft_of(procedure, arguments, count));
+    return LEV_OK;
+  });
 }
 
 lev_status lev_submit_after(lev_runtime* runtime, lev_procedure_id procedure,

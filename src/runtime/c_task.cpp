@@ -9,7 +9,8 @@
 
 static_assert(LEV_FAR == lev::argument_far && LEV_TASK_TAGS == lev::task_tags);
 static_assert(LEV_ALIGN_128 == lev::align_flags(128) && LEV_ALIGN_4096 == lev::align_flags(4096) &&
-              lev::align_flags(64) == 0 && LEV_PACKED == lev::argument_packed);
+              lev::align_flags(64) == 0 && LEV_PACKED == lev::argument_packed &&
+              LEV_EACH == lev::argument_each);
 
 namespace {
 

@@ -24,6 +24,7 @@
 namespace lev {
 
 constexpr std::uint32_t no_slot = 0xffffffffu;
+constexpr std::uint32_t no_index = 0xffffffffu;  // of a bulk
 
 // Flags of a task, fixed before it is queued.
 enum : std::uint8_t {
@@ -100,6 +101,9 @@ struct alignas(line_pair_bytes) slot_extra {
   std::uint8_t lock_count = 0;
   std::uint8_t locks_held = 0;
   std::uint32_t lock_next = no_slot;  // next in a mutex's queue
+  // At which index a piece of columns that has failed has stopped (worker/columns.hpp); no_index:
+  // at none. Its participant's own.
+  std::uint32_t stopped_at = no_index;
   // How often the task's worker process died in it, and how often it died when the task was next,
   // for the generation `attempts_of` of the slot. The service's own.
   std::uint32_t attempts = 0;

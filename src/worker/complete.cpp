@@ -2,6 +2,7 @@
 // with a ticket gets its state word set, and whoever announced himself there is served.
 #include "worker/complete.hpp"
 
+#include "worker/columns.hpp"
 #include "worker/contexts.hpp"
 #include "worker/execute.hpp"
 #include "worker/polling.hpp"
@@ -225,17 +226,45 @@ namespace {
 
 }  // namespace
 
+namespace {
+
+// What a piece of columns that stopped at a task has behind it goes on as a task of its own. False:
+// there is nothing.
+bool goes_on(engine& e, participant& self, std::uint32_t task, std::uint8_t flags,
+             int task_code) noexcept {
+  if ((flags & task_is_piece) == 0 || !is_of_columns(e.pool.at(task).procedure) ||
+      !go_on_behind(e, task))
+    return false;
+  fail_join(e, e.pool.at(task).parent, task, status::task_failed, task_code);
+  push_ready(e, task);
+  ring(e, self);
+  return true;
+}
+
+}  // namespace
+
 void complete_any(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,
                   std::uint8_t flags, status result, int task_code) noexcept {
   if ((flags & task_has_locks) != 0)
     return complete_holder(e, self, task, seen, flags, result, task_code);
-  if (result != status::ok) self.counters.failed.add(1);
+  if (result != status::ok) {
+    self.counters.failed.add(1);
+    if (result == status::task_failed && goes_on(e, self, task, flags, task_code)) return;
+  }
   if ((flags & task_is_piece) != 0) {
     end_piece(e, self, task, result, task_code);
   } else {
     finish(e, self, task, seen, flags, result, task_code);
   }
   self.counters.completed.add(1);
+}
+
+void fail_part(engine& e, participant& self, std::uint32_t piece, status result,
+               int task_code) noexcept {
+  const slot& s = e.pool.at(piece);
+  LEV_DCHECK((s.flags & task_is_piece) != 0);
+  fail_join(e, s.parent, piece, result, task_code);
+  self.counters.failed.add(1);
 }
 
 void end_bulk(engine& e, participant& self, std::uint32_t join) noexcept {

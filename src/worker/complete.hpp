@@ -34,6 +34,11 @@ inline void complete(engine& e, participant& self, std::uint32_t task, std::uint
 // long.
 void flush_notices(engine& e, participant& self) noexcept;
 
+// fail_part() counts a failure of a piece that is not over: tasks of a bulk behind the one that
+// failed are still to be run.
+void fail_part(engine& e, participant& self, std::uint32_t piece, status result,
+               int task_code) noexcept;
+
 // end_bulk() lets go of a join on behalf of the submitter, who held it open while it added pieces.
 void end_bulk(engine& e, participant& self, std::uint32_t join) noexcept;
 

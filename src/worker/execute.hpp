@@ -100,6 +100,9 @@ inline std::uint64_t cost_of(const procedure_info& p, const descriptor& d) noexc
   e.place->cost(cost_of(p, d));
 }
 
+// In a handler.
+[[gnu::noinline, gnu::cold]] void note_thrown(engine& e, job& j) noexcept;
+
 inline void execute_body(engine& e, participant& self, job& j, const procedure_info& p) noexcept {
   j.below = self.running;
   self.running = &j;
@@ -109,9 +112,7 @@ inline void execute_body(engine& e, participant& self, job& j, const procedure_i
     j.task_code = p.run(call{j.views, j.argument_count, p.context});
     if (j.task_code != 0) j.result = status::task_failed;
   } catch (...) {
-    j.result = status::task_failed;
-    j.task_code = 0;
-    e.pool.extra(j.task).exception = std::current_exception();
+    note_thrown(e, j);
   }
   end_if_forked(e, j.result != status::ok);
   LEV_DCHECK(self.running == &j && self.nest == nest);  // on whatever stack it waited

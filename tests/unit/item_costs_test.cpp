@@ -74,6 +74,10 @@ TEST(item_costs, bodies_of_loops_are_told_apart) {
   a[0].address = 0x1040;
   EXPECT_NE(item_costs::place_of(3, a, 2), first);
   EXPECT_EQ(item_costs::place_of(3, a, 1), 3u);
+  argument b[3];  // the procedure that the tasks of a bulk call comes after their arguments
+  b[1] = a[0];
+  EXPECT_NE(item_costs::place_of(3, b, 3), first);
+  EXPECT_EQ(item_costs::place_of(3, b, 3), item_costs::place_of(3, a, 2));
 }
 
 }  // namespace

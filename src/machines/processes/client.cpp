@@ -16,6 +16,7 @@ namespace {
 
 void fail(ending& how, status code, const char* text) noexcept {
   how.code = static_cast<std::uint8_t>(code);
+  how.stopped_at = no_index;
   const std::size_t bytes = whole_characters(text, std::strlen(text), ending::text_max);
   LEV_DCHECK(bytes <= ending::text_max && code != status::ok);
   std::memcpy(how.text, text, bytes);
@@ -49,6 +50,7 @@ void client::run() noexcept {
   how.text_bytes = 0;
   if (desk_.is_skipped(number)) {
     how.code = static_cast<std::uint8_t>(status::cancelled);
+    how.stopped_at = no_index;  // none was begun
   } else {
     pass(chaos_step::claimed, "worker.claimed");
     run_body(task, how);
@@ -67,12 +69,35 @@ void client::run_body(const lane<>::record& task, ending& how) noexcept {
   try {
     pass(chaos_step::resolved, "worker.resolved");
     how.task_code = procedure.run(call{task.arguments, task.argument_count, procedure.context});
-    if (how.task_code != 0) how.code = static_cast<std::uint8_t>(status::task_failed);
+    if (how.task_code == 0) return;
+    how.code = static_cast<std::uint8_t>(status::task_failed);
+    how.stopped_at = no_index;
+  } catch (const stopped_range& s) {
+    fail(how, s.code(), s.what());
+    how.task_code = s.task_code();
+    how.stopped_at = s.at();
   } catch (const std::exception& e) {
     fail(how, status::task_failed, e.what());
   } catch (...) {
     fail(how, status::task_failed, "an exception that is no std::exception");
   }
+}
+
+const char* client::find(procedure_id id, callee* found) {
+  resolved procedure;
+  const char* why = procedures_.find(id, &procedure);
+  if (why == nullptr) *found = {procedure.run, procedure.context};
+  return why;
+}
+
+// Libraries of the procedure that a piece of columns calls count as its own.
+bool client::lacks_library_of_next() noexcept {
+  const lane<>::record& task = desk_.record_of(next_);
+  if (!procedures_.has_all_of(task.procedure)) return true;
+  resolved procedure;
+  if (procedures_.find(task.procedure, &procedure) != nullptr || procedure.run != &run_columns)
+    return false;
+  return !procedures_.has_all_of(each_task_of(task.arguments, task.argument_count).procedure);
 }
 
 void client::tell_idle(std::uint64_t waited_ns) noexcept {

@@ -8,10 +8,11 @@
 #include "machines/processes/output.hpp"
 #include "machines/processes/zygote.hpp"
 #include "share/faults.hpp"
+#include "worker/columns.hpp"
 
 namespace lev::processes {
 
-class client {
+class client final : public column_watch {
  public:
   client(const worker_start& start, std::uint32_t number, int out = -1, int error = -1) noexcept
       : number_(number),
@@ -42,9 +43,7 @@ class client {
   void arrive() noexcept;
 
   bool has_task() noexcept { return desk_.has_record(next_) && is_ordered(); }
-  bool lacks_library() const noexcept {
-    return is_confined() && !procedures_.has_all_of(desk_.record_of(next_).procedure);
-  }
+  bool lacks_library() noexcept { return is_confined() && lacks_library_of_next(); }
   // run() does the lane's next task, from its claim to the publication of its end.
   void run() noexcept;
   // After its end: the host is told at once if it wants that and more is to do here.
@@ -61,6 +60,13 @@ class client {
     if (is_tested_) pass_test(step, point);
   }
 
+  // For a piece of columns.
+  const char* find(procedure_id id, callee* found) override;
+  bool begin(std::uint32_t index) noexcept override {
+    desk_.begin_index(next_, index);
+    return !desk_.is_skipped(next_);
+  }
+
   // While there is nothing to do. is_stopped(): the host wants the worker's end. tell_idle() is
   // called again and again, and rings once, when it is time.
   bool is_stopped() const noexcept { return order() == lane<>::order_stop; }
@@ -73,6 +79,7 @@ class client {
   }
 
  private:
+  bool lacks_library_of_next() noexcept;
   // How long an idle worker waits before it tells the host of an end that nobody seems to look for:
   // a host that submits without a pause comes back sooner, and would only be disturbed.
   static constexpr std::uint64_t patience_ns = 5'000;

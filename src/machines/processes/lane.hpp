@@ -5,6 +5,7 @@
 //   records        host           worker: tasks posted to it, in a ring
 //   ends           worker         host: how they ended, in a ring
 //   arrived        worker         host, before the first task: whether the worker is ready
+//   index_begun    worker         host, after the worker's death: how far it is in a bulk's piece
 //   claimed        worker         host, after the worker's death: the task it has begun
 //   asleep         both           both: the futex the worker sleeps on
 //   rung           both           worker: whether the host has been told of an end since it looked
@@ -41,7 +42,8 @@ struct ending {
   std::uint8_t code = 0;  // a lev::status
   std::uint16_t text_bytes = 0;
   std::int32_t task_code = 0;
-  char text[text_max + 1];  // of an exception; not terminated, `text_bytes` count
+  std::uint32_t stopped_at = 0;  // of a piece of columns that is not ok
+  char text[text_max + 1];       // of an exception; not terminated, `text_bytes` count
 };
 static_assert(ending::text_max <= 0xffff && std::is_trivially_copyable_v<ending>);
 
@@ -115,6 +117,11 @@ struct lane {
     // Read when the kernel says that the worker is dead: then every store it made is there.
     claimed.store(number, memory_order_relaxed);
   }
+  void begin_index(std::uint32_t number, std::uint32_t index) noexcept {
+    // Pairs with the kernel's word that the worker is dead. A release keeps the outputs of the task
+    // before from coming after it.
+    index_begun.store(std::uint64_t{number} << 32 | index, memory_order_release);
+  }
   // is_skipped() is the look before a task is begun.
   bool is_skipped(std::uint32_t number) const noexcept {
     // Pairs with take_back(). Sequentially consistent: it comes after finish() of the task before,
@@ -147,6 +154,9 @@ struct lane {
   // Written by the worker, read by the host after its death: the task it has begun last; before its
   // first one the number before that. Publishes nothing.
   alignas(line_pair_bytes) word claimed{0};
+  // Written by the worker, read by the host after its death: the number of the piece of columns it
+  // is in, above, and the index that it begins, below. Publishes that the ones before are over.
+  typename Env::template atomic<std::uint64_t> index_begun{0};
   // Written by the worker before config::chaos kills it, read by the host after that: at which
   // step.
   word died_at{0};
@@ -173,6 +183,7 @@ void lane<Env>::reset(std::uint32_t first_number) noexcept {
   first = first_number;
   for (word* w : {&arrived, &died_at, &asleep, &rung}) w->store(0, memory_order_relaxed);
   claimed.store(before, memory_order_relaxed);
+  index_begun.store(std::uint64_t{before} << 32, memory_order_relaxed);
   for (record& r : records) {
     r.number.store(before, memory_order_relaxed);
     r.skip.store(before, memory_order_relaxed);
@@ -185,6 +196,7 @@ void lane<Env>::reset(std::uint32_t first_number) noexcept {
     e.number.store(before, memory_order_relaxed);
     e.how.code = 0;
     e.how.task_code = 0;
+    e.how.stopped_at = 0;
     e.how.text_bytes = 0;
     std::memset(e.how.text, 0, sizeof e.how.text);
   }

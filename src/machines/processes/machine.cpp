@@ -122,6 +122,7 @@ class process_machine final : public machine, public remote_workers {
 
   bool next_death(remote_death* death) noexcept override { return pool_.next_death(death); }
   bool was_begun(std::uint32_t worker) noexcept override;
+  std::uint32_t index_begun(std::uint32_t worker) noexcept override;
   bool replace(std::uint32_t worker) noexcept override { return pool_.replace(worker); }
   bool kill(std::uint32_t worker) noexcept override { return pool_.kill(worker); }
   bool spared(std::uint32_t worker) noexcept override { return pool_.spared(worker); }
@@ -225,6 +226,7 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   const std::size_t bytes = smaller<std::size_t>(how.text_bytes, processes::ending::text_max);
   end->result = checked_result(code, (s.skipped & pool::bit_of(number)) != 0);
   end->task_code = how.task_code;
+  end->stopped_at = how.stopped_at;
   char text[processes::ending::text_max];
   for (std::size_t i = 0; i < bytes; ++i) text[i] = how.text[i];
   const std::size_t kept = bytes == 0 ? 0 : processes::make_printable(text, bytes, end->text);
@@ -241,6 +243,13 @@ bool process_machine::was_begun(std::uint32_t worker) noexcept {
   const std::uint32_t oldest = s.collected.load(memory_order_relaxed) + 1;
   const std::uint32_t said = s.desk->claimed.load(memory_order_relaxed);
   return said + 1 != oldest;
+}
+
+std::uint32_t process_machine::index_begun(std::uint32_t worker) noexcept {
+  const pool::seat& s = pool_.at(worker);
+  const std::uint32_t oldest = s.collected.load(memory_order_relaxed) + 1;
+  const std::uint64_t said = s.desk->index_begun.load(memory_order_relaxed);
+  return said >> 32 == oldest ? static_cast<std::uint32_t>(said) : no_index;
 }
 
 // What only the host writes is as it was; a worker publishes ends in order, and is not asleep twice

@@ -210,6 +210,7 @@ void worker_process::turn_to(client& c) noexcept {
   adopt_zone(about.heap_begin, about.heap_begin + about.heap_bytes);
   c.prints().use(prints_to_);
   current_ = &c;
+  worker_columns = &c;
 }
 
 // One of several workers of its number. A turn that another one waits for lasts so long: it costs
@@ -317,6 +318,7 @@ void worker_process::detach(std::uint32_t member) noexcept {
     drop_output();
     prints_to_[0] = prints_to_[1] = {};
     current_ = nullptr;
+    worker_columns = nullptr;
   }
   if (a.faults != 0) arm_faults(nullptr, nullptr);
   close(gone->bell());

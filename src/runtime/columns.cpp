@@ -1,0 +1,201 @@
+// submit_bulk() over columns: checked as task 0 and as a whole, then one task over a range of
+// indices (worker/columns.hpp). Where that is not to be had, each task is one of its own.
+#include "worker/columns.hpp"
+#include "runtime/admit.hpp"
+#include "runtime/check_call.hpp"
+#include "task/arguments.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+namespace lev::detail {
+
+namespace {
+
+constexpr bool is_column(const argument& a) noexcept {
+  return (a.flags & argument_each) != 0;
+}
+
+// Argument `a` of task `i`.
+argument argument_of(const argument& a, std::size_t i) noexcept {
+  if (!is_column(a)) return a;
+  argument one = a;
+  one.flags &= static_cast<std::uint8_t>(~argument_each);
+  const std::uint64_t place =
+      a.address + static_cast<std::uint64_t>(a.stride_bytes) * static_cast<std::uint64_t>(i);
+  if (a.what == kind::value) {
+    one = argument{};
+    one.unit_bytes = a.unit_bytes;
+    std::uint64_t both[2] = {0, 0};
+    std::memcpy(both, reinterpret_cast<const void*>(place), a.unit_bytes);
+    one.address = both[0];
+    one.row_bytes = both[1];
+    return one;
+  }
+  one.address = place;
+  one.stride_bytes = static_cast<std::int64_t>(a.row_bytes);
+  return one;
+}
+
+void make_task(const draft& all, std::size_t i, descriptor& d) noexcept {
+  d.procedure = all.procedure;
+  d.argument_count = all.argument_count;
+  d.flags = all.flags;
+  d.grain = all.grain;
+  d.priority = all.priority;
+  d.key = all.key;
+  for (unsigned k = 0; k < all.argument_count; ++k)
+    d.arguments[k] = argument_of(all.arguments[k], i);
+}
+
+draft draft_of(const descriptor& d) noexcept {
+  return {d.procedure, d.argument_count, d.flags, d.grain, d.priority, d.key, d.arguments};
+}
+
+// What would keep task 0 from being made, and what tasks would share.
+bool check_columns(const draft& all, std::size_t count, refusal* why) noexcept {
+  if (all.argument_count > argument_count_max)
+    return refuse(why, status::too_big, -1, "%u arguments; at most 18 are possible",
+                  all.argument_count);
+  for (int i = 0; i < all.argument_count; ++i) {
+    const argument& a = all.arguments[i];
+    if (!is_column(a)) {
+      if (!is_output(a) || count <= 1 || (a.flags & argument_far) != 0) continue;
+      return refuse(why, status::bad_argument, i,
+                    "argument %d: an output of a bulk must be a column, or its tasks would share "
+                    "it; pass each(...)",
+                    i);
+    }
+    if (a.what == kind::range || (a.flags & (argument_sliced | argument_far)) != 0 || a.rows != 1)
+      return refuse(why, status::bad_argument, i,
+                    "argument %d: a column has one value, one result or one row of memory a task",
+                    i);
+    if (a.what != kind::value) continue;
+    if (a.unit_bytes > value_bytes_max)
+      return refuse(why, status::too_big, i,
+                    "argument %d: a value has at most 16 bytes, not %u; pass it as memory", i,
+                    static_cast<unsigned>(a.unit_bytes));
+    if (a.address == 0 && count != 0)
+      return refuse(why, status::bad_address, i,
+                    "argument %d: a column of values at a null address; pass memory", i);
+  }
+  return true;
+}
+
+// The bulk as one task.
+struct whole_bulk {
+  descriptor task;
+  char name[procedure_name_bytes_max + 1];
+};
+
+void append_column(const argument& a, std::uint32_t count, argument& to) noexcept {
+  to = a;
+  to.flags =
+      static_cast<std::uint8_t>((a.flags & ~argument_each) | argument_sliced | argument_rows);
+  to.rows = count;
+  if (a.what == kind::value) {
+    to.what = kind::in;
+    to.row_bytes = a.unit_bytes;
+  } else if (a.what == kind::result) {
+    to.what = kind::inout;  // one that is not assigned keeps its value
+  }
+}
+
+// The procedure of such tasks, of which there is one for each row of kinds.
+bool find_bulk_procedure(whole_bulk& w, refusal* why) noexcept {
+  kind kinds[argument_count_max];
+  char* end = w.name + std::snprintf(w.name, sizeof w.name, "leveret.columns.");
+  for (unsigned i = 0; i < w.task.argument_count; ++i) {
+    kinds[i] = w.task.arguments[i].what;
+    *end++ = "?vrioxn"[static_cast<unsigned>(kinds[i])];
+  }
+  *end = 0;
+  procedure_info info;
+  info.name = w.name;
+  info.run = &run_columns;
+  info.kinds = kinds;
+  info.kind_count = w.task.argument_count;
+  info.cost = &cost_of_columns;
+  const status code = register_procedure(info, &w.task.procedure);
+  if (code == status::ok) return true;
+  if (code == status::exists && is_of_columns(w.task.procedure)) return true;
+  return refuse(why, code, -1, "'%s': %s", w.name, refusal_text(info, code));
+}
+
+bool make_whole(const draft& all, std::size_t count, whole_bulk& w, refusal* why) noexcept {
+  each_task of;
+  of.procedure = all.procedure;
+  for (unsigned i = 0; i < all.argument_count; ++i) {
+    const argument& a = all.arguments[i];
+    w.task.arguments[i] = a;
+    if (!is_column(a)) continue;
+    append_column(a, static_cast<std::uint32_t>(count), w.task.arguments[i]);
+    if (a.what == kind::value) of.values |= 1u << i;
+    if (a.what == kind::result) of.results |= 1u << i;
+  }
+  w.task.arguments[all.argument_count] = parameter<each_task>::pack(of);
+  w.task.arguments[all.argument_count + 1u] = parameter<range>::pack({0, count});
+  w.task.argument_count = static_cast<std::uint8_t>(all.argument_count + 2);
+  w.task.grain = all.grain;
+  w.task.priority = all.priority;
+  w.task.key = all.key;
+  return find_bulk_procedure(w, why);
+}
+
+// Whether the tasks can be one: what they have for themselves is not sliced, goes forwards, and one
+// of them fits a local store; and their time is not limited one by one.
+bool can_be_one(const core& c, const draft& all, std::size_t count) noexcept {
+  if (all.argument_count > column_arguments_max || count >= no_index ||
+      c.settings.task_ns_max != 0 || procedure_at(all.procedure).diceable)
+    return false;
+  for (unsigned i = 0; i < all.argument_count; ++i) {
+    const argument& a = all.arguments[i];
+    if (is_column(a) ? a.stride_bytes < 0 : (a.flags & (argument_sliced | argument_far)) != 0)
+      return false;
+  }
+  return true;
+}
+bool has_room_for_one(const core& c, const whole_bulk& w) noexcept {
+  descriptor one = w.task;
+  for (unsigned i = 0; i < one.argument_count; ++i) {
+    if ((one.arguments[i].flags & argument_sliced) != 0) cut(one.arguments[i], 0, 1);
+  }
+  return staged_bytes(one.arguments, one.argument_count, c.copies) <= c.settings.local_store_bytes;
+}
+
+bool check_all(core& c, const draft& all, std::size_t count, whole_bulk& w, bool* is_one,
+               refusal* why) noexcept {
+  if (!check_columns(all, count, why)) return false;
+  *is_one = false;
+  if (count == 0) return true;
+  descriptor first;
+  draft_facts facts;
+  make_task(all, 0, first);
+  if (!validate(draft_of(first), &facts, why) || !check_crew(c, draft_of(first), facts, why))
+    return false;
+  if (!can_be_one(c, all, count)) return true;
+  if (!make_whole(all, count, w, why) || !validate(draft_of(w.task), &facts, why)) return false;
+  *is_one = has_room_for_one(c, w);
+  return true;
+}
+
+}  // namespace
+
+std::uint64_t submit_columns(core* c, std::size_t count, const draft& all) {
+  refusal why;
+  whole_bulk whole;
+  bool is_one = false;
+  if (!check_all(*c, all, count, whole, &is_one, &why))
+    throw error(why.code, why.argument, why.message);
+  if (is_one) {
+    return submit_bulk(
+        c, 1, [](void* w, std::size_t, descriptor& d) { d = static_cast<whole_bulk*>(w)->task; },
+        &whole);
+  }
+  const auto make = [](void* of, std::size_t i, descriptor& d) {
+    make_task(*static_cast<const draft*>(of), i, d);
+  };
+  return submit_bulk(c, count, make, const_cast<draft*>(&all));
+}
+
+}  // namespace lev::detail

@@ -1,0 +1,260 @@
+// The body of a bulk over columns, and what becomes of a piece that has stopped.
+#include "worker/columns.hpp"
+
+#include "worker/execute.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+namespace lev {
+
+column_watch* worker_columns = nullptr;
+
+namespace {
+
+// Steps one argument of the procedure from task to task.
+struct stepper {
+  argument* to;
+  std::uint64_t place;
+  std::int64_t step;
+  std::uint16_t value_bytes;  // 0: it is memory
+};
+
+inline void load_value(argument& a, std::uint64_t place, std::uint16_t bytes) noexcept {
+  const auto* from = reinterpret_cast<const void*>(place);
+  switch (bytes) {
+    case 4: {
+      std::uint32_t word;
+      std::memcpy(&word, from, 4);
+      a.address = word;
+      return;
+    }
+    case 8:
+      std::memcpy(&a.address, from, 8);
+      return;
+    default: {
+      std::uint64_t both[2] = {0, 0};
+      std::memcpy(both, from, bytes);
+      a.address = both[0];
+      a.row_bytes = both[1];
+    }
+  }
+}
+
+// One piece of a bulk: its tasks one after the other.
+class tasks_of_columns {
+ public:
+  explicit tasks_of_columns(const call& c) noexcept
+      : own_(each_task_of(c.arguments, c.argument_count)),
+        indices_(detail::parameter<range>::unpack(c.arguments[c.argument_count - 1])),
+        count_(c.argument_count - 2) {
+    for (unsigned i = 0; i < count_; ++i) open(i, c.arguments[i]);
+  }
+  template <class Watch>
+  void run(Watch& watch) {
+    column_watch::callee p;
+    if (const char* why = watch.find(own_.procedure, &p)) stop(status::bad_procedure, 0, why);
+    for (at_ = indices_.begin; at_ != indices_.end; ++at_) {
+      if (!watch.begin(index())) stop(status::cancelled, 0, "");
+      load();
+      call_one(p);
+      watch.end();
+    }
+  }
+
+ private:
+  std::uint32_t index() const noexcept { return static_cast<std::uint32_t>(at_); }
+  void open(unsigned i, const argument& from) noexcept {
+    argument& to = arguments_[i];
+    to = from;
+    if ((from.flags & argument_sliced) == 0) return;
+    to.rows = 1;
+    to.flags &= static_cast<std::uint8_t>(~(argument_sliced | argument_rows | argument_packed));
+    to.stride_bytes = static_cast<std::int64_t>(to.row_bytes);
+    std::uint16_t value_bytes = 0;
+    if ((own_.values >> i & 1) != 0) {
+      value_bytes = to.unit_bytes;
+      to = argument{};
+      to.unit_bytes = value_bytes;
+    } else if ((own_.results >> i & 1) != 0) {
+      to.what = kind::result;
+    }
+    steppers_[stepper_count_++] = {&to, from.address, from.stride_bytes, value_bytes};
+  }
+  void load() noexcept {
+    for (unsigned i = 0; i < stepper_count_; ++i) {
+      stepper& s = steppers_[i];
+      if (s.value_bytes != 0) {
+        load_value(*s.to, s.place, s.value_bytes);
+      } else {
+        s.to->address = s.place;
+      }
+      s.place += static_cast<std::uint64_t>(s.step);
+    }
+  }
+  void call_one(const column_watch::callee& p) {
+    int code = 0;
+    try {
+      code = p.run(call{arguments_, count_, p.context});
+    } catch (const std::exception& e) {
+      stop(status::task_failed, 0, e.what());
+    } catch (...) {
+      stop(status::task_failed, 0, "it threw what is no std::exception");
+    }
+    if (code == 0) return;
+    char text[64];
+    std::snprintf(text, sizeof text, "its procedure returned %d", code);
+    stop(status::task_failed, code, text);
+  }
+  [[noreturn]] void stop(status code, int task_code, const char* why) const {
+    char text[256];
+    std::snprintf(text, sizeof text, "task %u of the bulk: %.200s", index(), why);
+    throw stopped_range(code, index(), task_code, text);
+  }
+
+  each_task own_;
+  range indices_;
+  std::uint64_t at_ = indices_.begin;
+  unsigned count_;
+  unsigned stepper_count_ = 0;
+  argument arguments_[argument_count_max];
+  stepper steppers_[argument_count_max];
+};
+
+// In a thread of the host.
+class host_watch {
+ public:
+  explicit host_watch(participant& self) noexcept : self_(self) {}
+  const char* find(procedure_id id, column_watch::callee* found) noexcept {
+    const procedure_entry* p = find_procedure(id);
+    if (p == nullptr) return "no procedure has its id";
+    *found = {p->info.run, p->info.context};
+    return nullptr;
+  }
+  bool begin(std::uint32_t index) noexcept {
+    constexpr std::uint32_t tasks_per_look = 16;
+    if (index % tasks_per_look != 0) return true;
+    const engine& e = *self_.home;
+    const job& j = *self_.running;
+    const std::uint32_t whole = (j.flags & task_is_piece) != 0 ? j.parent : j.task;
+    return e.cancelling.load(memory_order_relaxed) == 0 &&
+           (self_.home->pool.at(whole).state.word() & state_bits::cancel_asked) == 0;
+  }
+  void end() noexcept {
+    end_if_forked(*self_.home);
+    if (float_mode() != self_.float_mode) set_float_mode(self_.float_mode);
+  }
+
+ private:
+  participant& self_;
+};
+
+// In a worker process.
+class process_watch {
+ public:
+  const char* find(procedure_id id, column_watch::callee* found) {
+    return worker_columns->find(id, found);
+  }
+  bool begin(std::uint32_t index) noexcept { return worker_columns->begin(index); }
+  void end() noexcept {
+    if (float_mode() != float_mode_) set_float_mode(float_mode_);
+  }
+
+ private:
+  std::uint64_t float_mode_ = float_mode();
+};
+
+}  // namespace
+
+int run_columns(const call& c) {
+  tasks_of_columns tasks(c);
+  if (worker_columns != nullptr) {
+    process_watch here;
+    tasks.run(here);
+  } else {
+    host_watch here(*static_cast<participant*>(current_actor()));
+    tasks.run(here);
+  }
+  return 0;
+}
+
+// As if each were a task of its own.
+std::uint64_t cost_of_columns(const descriptor& piece) {
+  constexpr std::uint64_t unit_cost = 1000;  // as that of any task
+  const std::uint64_t items = task_items(piece);
+  const procedure_entry* p =
+      find_procedure(each_task_of(piece.arguments, piece.argument_count).procedure);
+  if (p == nullptr || p->info.cost == nullptr) return unit_cost * items;
+  descriptor first = piece;
+  first.procedure = each_task_of(piece.arguments, piece.argument_count).procedure;
+  first.argument_count = static_cast<std::uint8_t>(piece.argument_count - 2);
+  for (unsigned i = 0; i < first.argument_count; ++i) {
+    argument& a = first.arguments[i];
+    if ((a.flags & argument_sliced) == 0) continue;
+    cut(a, 0, 1);
+    a.flags &= static_cast<std::uint8_t>(~(argument_sliced | argument_rows));
+  }
+  return p->info.cost(first) * items;
+}
+
+procedure_id own_procedure(engine& e, std::uint32_t task) noexcept {
+  const slot& s = e.pool.at(task);
+  if (!is_of_columns(s.procedure)) return s.procedure;
+  return detail::parameter<each_task>::unpack(e.pool.argument_at(task, s.argument_count - 2u))
+      .procedure;
+}
+
+// What a body has thrown: that of a bulk over columns says where it has stopped.
+void note_thrown(engine& e, job& j) noexcept {
+  slot_extra& extra = e.pool.extra(j.task);
+  j.result = status::task_failed;
+  j.task_code = 0;
+  extra.stopped_at = no_index;
+  try {
+    throw;
+  } catch (const stopped_range& s) {
+    extra.stopped_at = s.at();
+    j.result = s.code();
+    j.task_code = s.task_code();
+    if (j.result != status::cancelled)
+      extra.exception = std::make_exception_ptr(error(s.code(), -1, s.what()));
+  } catch (...) {
+    extra.exception = std::current_exception();
+  }
+}
+
+void stop_at(engine& e, std::uint32_t task, std::uint32_t at) noexcept {
+  const argument& indices = e.pool.argument_at(task, e.pool.at(task).argument_count - 1u);
+  LEV_DCHECK(indices.what == kind::range);
+  const bool is_within = at >= indices.address && at < indices.row_bytes;
+  e.pool.extra(task).stopped_at = is_within ? at : static_cast<std::uint32_t>(indices.address);
+}
+
+namespace {
+
+void keep_from(engine& e, std::uint32_t task, std::uint64_t index) noexcept {
+  const unsigned count = e.pool.at(task).argument_count;
+  const argument indices = e.pool.argument_at(task, count - 1);
+  LEV_DCHECK(indices.what == kind::range && index >= indices.address && index < indices.row_bytes);
+  for (unsigned i = 0; i < count; ++i) {
+    argument& a = e.pool.argument_at(task, i);
+    if ((a.flags & argument_sliced) != 0)
+      cut(a, index - indices.address, indices.row_bytes - indices.address);
+  }
+}
+
+}  // namespace
+
+bool go_on_behind(engine& e, std::uint32_t task) noexcept {
+  const std::uint64_t next = std::uint64_t{e.pool.extra(task).stopped_at} + 1;
+  const argument& indices = e.pool.argument_at(task, e.pool.at(task).argument_count - 1u);
+  if (next <= indices.address || next >= indices.row_bytes) return false;
+  keep_from(e, task, next);
+  return true;
+}
+
+void go_on_at(engine& e, std::uint32_t task) noexcept {
+  keep_from(e, task, e.pool.extra(task).stopped_at);
+}
+
+}  // namespace lev

@@ -1,0 +1,93 @@
+// columns: a bulk of one procedure whose arguments are columns. It is one task over a range of
+// indices, sliced like any: its body calls the procedure for each index of its piece, in whatever
+// thread or process it runs.
+//
+//   the bulk's procedure     takes the arguments of the procedure, each a column (rows of memory,
+//                            one a task) or the same for all; then each_task; then the range
+//   run_columns              its body: steps through the columns and calls the procedure
+//   stopped_range            what the body throws at a task that fails: at which index
+//   go_on_behind             what was before it is written back; what is behind it goes on as a
+//                            task of its own, in the same slot
+//
+// So a task that fails costs one turn more, keeps no other from running, and its outputs are not
+// written back. A worker process tells which index it begins: after its death the same is done.
+#ifndef LEVERET_WORKER_COLUMNS_HPP
+#define LEVERET_WORKER_COLUMNS_HPP
+
+#include "task/slice.hpp"
+#include "worker/engine.hpp"
+
+namespace lev {
+
+// The value argument before the range: which procedure, and which of its arguments are values and
+// results, whose columns are memory for the bulk.
+struct each_task {
+  procedure_id procedure = 0;
+  std::uint32_t values = 0;   // one bit an argument: a column of values
+  std::uint32_t results = 0;  // a column of results
+  std::uint32_t none = 0;
+};
+static_assert(sizeof(each_task) == 16);  // item_costs::place_of() knows it by that
+constexpr unsigned column_arguments_max = argument_count_max - 2;
+
+int run_columns(const call& c);
+std::uint64_t cost_of_columns(const descriptor& piece);
+
+inline bool is_of_columns(procedure_id id) noexcept {
+  return procedure_at(id).info.run == &run_columns;
+}
+inline each_task each_task_of(const argument* arguments, unsigned count) noexcept {
+  LEV_DCHECK(count >= 2 && arguments[count - 1].what == kind::range);
+  return detail::parameter<each_task>::unpack(arguments[count - 2]);
+}
+// The user's procedure: that of the task, or that which it calls for each index.
+procedure_id own_procedure(engine& e, std::uint32_t task) noexcept;
+
+// The body stops at a task that fails, or is not to begin.
+class stopped_range : public error {
+ public:
+  stopped_range(status code, std::uint32_t at, int task_code, const char* text) noexcept
+      : error(code, -1, text), at_(at), task_code_(task_code) {}
+  std::uint32_t at() const noexcept { return at_; }
+  int task_code() const noexcept { return task_code_; }
+
+ private:
+  std::uint32_t at_;
+  int task_code_;
+};
+
+// What a body asks of the process it runs in, where that is a worker process.
+class column_watch {
+ public:
+  struct callee {
+    body run = nullptr;
+    void* context = nullptr;
+  };
+  // find() returns null, or why the procedure cannot be had.
+  virtual const char* find(procedure_id id, callee* found) = 0;
+  // begin() comes before each task; false: it is not to begin.
+  virtual bool begin(std::uint32_t index) noexcept = 0;
+
+ protected:
+  ~column_watch() = default;
+};
+// Null in the host.
+extern column_watch* worker_columns;
+
+// stop_at() notes where the piece has stopped that another process has run; `at` is not trusted. In
+// a thread of the host execute() does.
+void stop_at(engine& e, std::uint32_t task, std::uint32_t at) noexcept;
+
+// How many tasks of a piece, of which `arguments` are the caller's, are over when it stops.
+inline std::uint64_t items_before(std::uint32_t at, const argument& indices) noexcept {
+  return at >= indices.address && at < indices.row_bytes ? at - indices.address : 0;
+}
+
+// go_on_at() cuts the piece in the slot to the index at which it has stopped and what comes behind
+// it, go_on_behind() to the latter. False: there is nothing.
+void go_on_at(engine& e, std::uint32_t task) noexcept;
+bool go_on_behind(engine& e, std::uint32_t task) noexcept;
+
+}  // namespace lev
+
+#endif
