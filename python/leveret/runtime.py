@@ -17,7 +17,7 @@ def nanoseconds(timeout: float | None, name: str) -> int:
     """A time limit as the core has it: 0 is none."""
     if timeout is None:
         return 0
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+    if isinstance(timeout, (bool, str, bytes)) or not hasattr(type(timeout), "__float__"):
         raise TypeError(f"{name} must be None or a number of seconds, not {timeout!r}")
     if not 0 < timeout < 9e9:
         raise ValueError(f"{name} must be None or a number of seconds > 0, not {timeout!r}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Gate, descriptors, needs_processes
+from conftest import Gate, descriptors, needs_processes, wait_until
 
 import leveret
 from leveret import Runtime, builtin
@@ -137,4 +137,4 @@ def test_loops_that_end_leave_nothing(threads: Runtime, gate: Gate) -> None:
     held.wait(60)
     threads.wait_for_completion(60)
     gc.collect()
-    assert descriptors() <= before
+    wait_until(lambda: descriptors() <= before)

@@ -16,9 +16,12 @@ from pickle import PicklingError
 from typing import Any
 
 import pytest
-from conftest import needs_processes, pid_of, rest
+from conftest import needs_processes, pid_of, rest, wait_until
 
 import leveret
+from leveret import _core
+from leveret.cli import demo_kill
+from leveret.executor.joblib_pools import is_down, pools
 from leveret.executor.names import call_name
 
 joblib = pytest.importorskip("joblib")
@@ -75,6 +78,24 @@ def test_processes_stay_from_call_to_call() -> None:
         assert len(first | pids()) <= 2
     with Parallel() as parallel:
         assert len(first | set(parallel(delayed(pid_of)() for _ in range(4)))) <= 2
+
+
+def test_processes_that_were_killed_while_idle_are_no_loss() -> None:
+    """So often that their executor starts no others."""
+    assert Parallel()(delayed(abs)(-i) for i in range(4)) == [0, 1, 2, 3]
+    kept = max(pools().all.values(), key=lambda each: each.idle_since)
+    runtime = kept.executor._pool.runtime
+
+    def are_gone() -> bool:
+        for _ in range(20):
+            for pool in _core.look_at_pools(os.getpid()):
+                for each in pool["workers"]:
+                    demo_kill.kill_worker(each["pid"])
+            rest(0.005)
+        return is_down(runtime)
+
+    wait_until(are_gone)
+    assert Parallel()(delayed(abs)(-i) for i in range(4)) == [0, 1, 2, 3]
 
 
 def test_what_workers_are_made_of_opens_others(monkeypatch: pytest.MonkeyPatch) -> None:

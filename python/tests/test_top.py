@@ -348,7 +348,11 @@ def test_names_are_shown_as_they_are() -> None:
 
 def test_demo_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo_kill, "QUICK", demo_kill.Plan(96, 72, 36, 0.002, 5))
-    done = invoke("demo", "--kill", "--quick", "--out", str(tmp_path), "--json", "--timeout", "100")
+    with leveret.ProcessExecutor(1) as other:
+        before = other.submit(os.getpid).result()
+        args = "demo", "--kill", "--quick", "--out", str(tmp_path), "--json", "--timeout", "100"
+        done = invoke(*args)
+        assert other.submit(os.getpid).result() == before
     assert done.exit_code == 0, (done.output, done.exception)
     facts = json.loads(done.stdout)
     assert facts["correct"] is True and facts["deaths"] >= 5 and facts["frames"] >= 1

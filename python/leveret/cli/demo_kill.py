@@ -80,17 +80,22 @@ def kill_worker(pid: int) -> None:
             os.close(handle)
 
 
+def own_workers() -> list[int]:
+    """The worker processes of this program's runtimes."""
+    pools = _core.look_at_pools(os.getpid())
+    return [each["pid"] for pool in pools for each in pool["workers"] if each["pid"]]
+
+
 @contextlib.contextmanager
-def killing(every_seconds: float, seed: int) -> Iterator[None]:
-    """While the block runs, workers of this program die one after the other."""
+def killing(every_seconds: float, seed: int, spared: set[int]) -> Iterator[None]:
+    """While the block runs, workers die one after the other, but for those of `spared` parents."""
     over = threading.Event()
     chance = random.Random(seed)
 
     def kill() -> None:
         while not over.wait(every_seconds):
             with contextlib.suppress(Unavailable):  # there is no runtime
-                pools = _core.look_at_pools(os.getpid())
-                workers = [w["pid"] for pool in pools for w in pool["workers"] if w["pid"]]
+                workers = [pid for pid in own_workers() if parent_of(pid) not in spared]
                 if workers:
                     kill_worker(chance.choice(workers))
 
@@ -141,13 +146,16 @@ def draw(plan: Plan, workers: int, progress: Progress) -> tuple[Result, npt.NDAr
     serial_seconds = perf_counter() - start
     expected = reference.tobytes()
     frames, seconds, correct = 0, 0.0, True
+    spared: set[int] = set()
+    with contextlib.suppress(Unavailable):  # there is no other runtime
+        spared.update(map(parent_of, own_workers()))
     with Runtime(
         "processes", workers=workers, max_attempts=ATTEMPTS, restarts_max=RESTARTS
     ) as runtime:
-        _core.look_at_pools(os.getpid())  # raises where it cannot be done: nobody would be killed
+        own_workers()  # raises where it cannot be done: nobody would be killed
         while correct and runtime.counters()["deaths"] < plan.deaths:
             frames += 1
-            with showing(runtime, progress, frames), killing(plan.kill_seconds, frames):
+            with showing(runtime, progress, frames), killing(plan.kill_seconds, frames, spared):
                 start = perf_counter()
                 picture = apps.mandelbrot_picture(
                     runtime, width=width, height=height, tasks=plan.tasks

@@ -20,7 +20,7 @@ import cloudpickle
 from .. import procedures
 from ..arrays import refuse_masked
 from ..errors import Closed, Status
-from ..executor.mapping import check_sizes
+from ..executor import checking
 from ..executor.options import policy
 from . import libraries
 from .array import ClusterArray
@@ -235,7 +235,7 @@ class Cluster(StaysHere):
         """
         self._check_open()
         keeps = policy(on_poison, return_exceptions)
-        check_sizes(chunksize, buffersize)
+        chunksize, buffersize = checking.sizes(chunksize, buffersize)
         if not callable(fn):
             raise TypeError(f"fn must be callable, not {type(fn).__name__}")
         if not iterables:

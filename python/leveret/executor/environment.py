@@ -76,15 +76,6 @@ def common_environment(environments: list[dict[str, str | None]]) -> dict[str, s
     return {k: v for k, v in first.items() if all(k in e and e[k] == v for e in environments)}
 
 
-def checked_folder(cwd: str | os.PathLike[str] | None) -> str | None:
-    if cwd is None:
-        return None
-    path = os.path.realpath(os.fsdecode(cwd))
-    if not os.path.isdir(path):  # noqa: PTH112
-        raise NotADirectoryError(f"cwd: there is no folder {path!r}")
-    return path
-
-
 def check_shared(pool: str | None, seed: int | None, seed_calls: bool) -> None:
     """What an executor cannot have whose processes run calls of other programs, too."""
     if pool is not None and seed is not None and not seed_calls:

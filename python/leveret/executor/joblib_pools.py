@@ -12,7 +12,21 @@ import threading
 import time
 from typing import Any, Callable
 
+from ..errors import LeveretError, PoolDown
+from ..procedures import builtin
+from ..runtime import Runtime
 from .process_executor import ProcessExecutor
+
+
+def is_down(runtime: Runtime) -> bool:
+    """Whether its workers have died so often that there are none any more."""
+    try:
+        runtime.submit(builtin("null"))
+    except PoolDown:
+        return True
+    except LeveretError:  # all tickets are in use, say
+        return False
+    return False
 
 
 class Kept:
@@ -25,8 +39,9 @@ class Kept:
         self.idle_since = 0.0
 
     def is_usable(self) -> bool:
+        """Whether it runs calls: what kills processes may have killed those that were idle."""
         pool = self.executor._pool
-        return pool.broken is None and not pool.is_shut_down
+        return pool.broken is None and not pool.is_shut_down and not is_down(pool.runtime)
 
     def ends(self) -> float:
         """When it is closed if nobody uses it before."""

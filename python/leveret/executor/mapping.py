@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from ..wire.chunks import Unreadable, outcomes_of
 from ..wire.pickling import say_of_what
+from .checking import seconds
 from .failures import BrokenExecutor, unreadable
 from .future import Future
 from .items import AHEAD_ITEMS_MIN, SLICE, Item, Items
@@ -334,7 +335,7 @@ class Mapping:
 def time_left(timeout: float | None) -> Callable[[], float | None]:
     if timeout is None:
         return lambda: None
-    end = time.monotonic() + timeout
+    end = time.monotonic() + seconds("timeout", timeout)
     return lambda: max(0.0, end - time.monotonic())
 
 
@@ -382,14 +383,3 @@ def as_they_come(
                 yield from part.numbered()
     finally:
         mapping.close()
-
-
-def check_sizes(chunksize: int | None, buffersize: int | None) -> None:
-    if chunksize is not None and chunksize < 1:
-        raise ValueError("chunksize must be >= 1.")
-    if buffersize is None:
-        return
-    if not isinstance(buffersize, int):
-        raise TypeError("buffersize must be an integer or None")
-    if buffersize < 1:
-        raise ValueError("buffersize must be None or > 0")

@@ -16,6 +16,7 @@ from ..errors import Overran, Poison, WorkerDied
 from ..nearest import names_options, nearest
 from ..wire.page import NAME_BYTES
 from ..worker.memory import Limited
+from . import checking
 
 if TYPE_CHECKING:
     from .future import Future
@@ -57,14 +58,21 @@ NAMES = tuple(field.name for field in dataclasses.fields(CallOptions))
 CANCELS = ("waiting", "kill")
 
 
-def _check_number(name: str, value: Any, low: float, high: float, kind: type[Any]) -> None:
-    wanted = "an int" if kind is int else "a number of seconds"
-    if isinstance(value, bool) or type(value) not in (int, kind):
-        raise TypeError(f"{name} must be {wanted}, not {value!r}")
-    if not low <= value <= high:
-        if kind is float:
-            raise ValueError(f"{name} must be None or above 0, not {value!r}")
-        raise ValueError(f"{name} must be {low:g} to {high:g}, not {value!r}")
+_WHOLE = {
+    "max_attempts": (1, ATTEMPTS_MAX),
+    "memory": (0, 2**62),
+    "priority": (-(2**31), 2**31 - 1),
+}
+
+
+def _seconds(value: Any) -> float:
+    """Of a call: infinite for None."""
+    if value is None:
+        return math.inf
+    number = checking.seconds("timeout", value)
+    if not number >= 1e-9:
+        raise ValueError(f"timeout must be None or above 0, not {value!r}")
+    return number
 
 
 def changed(before: CallOptions, given: dict[str, Any]) -> CallOptions:
@@ -72,22 +80,16 @@ def changed(before: CallOptions, given: dict[str, Any]) -> CallOptions:
     for key, value in given.items():
         if key not in NAMES:
             raise TypeError(f"options() has no option {key!r}{nearest(key, NAMES)}")
-        if key == "timeout" and value is not None:
-            _check_number(key, value, 1e-9, math.inf, float)
-        elif key == "max_attempts":
-            _check_number(key, value, 1, ATTEMPTS_MAX, int)
-        elif key == "memory":
-            _check_number(key, value, 0, 2**62, int)
-        elif key == "priority":
-            _check_number(key, value, -(2**31), 2**31 - 1, int)
-        elif key == "retry" and not isinstance(value, bool):
-            raise TypeError(f"retry must be True or False, not {value!r}")
+        if key == "timeout":
+            given = {**given, key: _seconds(value)}
+        elif key in _WHOLE:
+            given = {**given, key: checking.whole(key, value, *_WHOLE[key])}
+        elif key == "retry":
+            given = {**given, key: checking.yes_or_no(key, value)}
         elif key == "name" and not (value is None or isinstance(value, str)):
             raise TypeError(f"name must be a str or None, not {value!r}")
         elif key == "cancel" and value not in CANCELS:
             raise ValueError(f"cancel: no {value!r}{nearest(value, CANCELS)}")
-    if given.get("timeout", 0) is None:
-        given = {**given, "timeout": math.inf}
     return dataclasses.replace(before, **given)
 
 

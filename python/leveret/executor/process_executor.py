@@ -16,12 +16,12 @@ from ..nearest import names_options
 from ..runtime import nanoseconds
 from ..wire.pickling import CHUNK, SEEDED, say_of_what
 from ..wire.setup import Setup
+from . import checking
 from .ending import end_all, leave
 from .environment import (
     GivenEnvironment,
     Zygote,
     check_shared,
-    checked_folder,
     checked_seed,
     common_environment,
     environments,
@@ -30,10 +30,10 @@ from .environment import (
 )
 from .future import Future
 from .items import Items
-from .mapping import Mapping, Part, as_they_come, check_sizes, in_order, time_left
+from .mapping import Mapping, Part, as_they_come, in_order, time_left
 from .names import call_name
 from .notes import levels
-from .options import DEFAULTS, CallOptions, ExecutorView, awaited, changed, policy
+from .options import ATTEMPTS_MAX, DEFAULTS, CallOptions, ExecutorView, awaited, changed, policy
 from .pool import Pool
 from .telling import OnDeath, OnProgress, Telling
 from .work import Work
@@ -102,15 +102,13 @@ class ProcessExecutor(futures.Executor):
     ) -> None:
         if max_workers is None:
             max_workers = _core.available_cores()
-        if max_workers <= 0:
-            raise ValueError("max_workers must be greater than 0")
+        max_workers = checking.workers(max_workers)
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
         if max_tasks_per_child is not None:
-            if not isinstance(max_tasks_per_child, int):
-                raise TypeError("max_tasks_per_child must be an integer")
-            if max_tasks_per_child <= 0:
-                raise ValueError("max_tasks_per_child must be >= 1")
+            max_tasks_per_child = checking.whole("max_tasks_per_child", max_tasks_per_child, 1)
+        retry = checking.yes_or_no("retry", retry)
+        max_attempts = checking.whole("max_attempts", max_attempts, 1, ATTEMPTS_MAX)
         self._max_workers = max_workers
         # Where each item must be a call of its own its neighbours may not run again with it.
         may_run_again = retry and max_attempts > 1
@@ -128,7 +126,7 @@ class ProcessExecutor(futures.Executor):
             calls_max=max_tasks_per_child or -1,
             idle_ns_max=nanoseconds(idle_worker_timeout, "idle_worker_timeout"),
             env=envs,
-            cwd=checked_folder(cwd),
+            cwd=checking.folder(cwd),
             seed=checked_seed(seed),
             is_seed_given=seed is not None or seed_calls,
             levels=levels() if forward_logs else {},
@@ -137,7 +135,7 @@ class ProcessExecutor(futures.Executor):
         )
         limits = {"task_timeout": timeout, "worker_memory": worker_memory, "pool": pool}
         telling = Telling(on_death, on_progress)
-        given = (initializer, initargs)
+        given = (initializer, checking.arguments("initargs", initargs))
         self._pool = Pool(max_workers, given, setup, limits, retry, max_attempts, zygote, telling)
         self._end = weakref.finalize(self, Pool.shut_down, self._pool, False, False)
         self._end.atexit = False  # see _at_exit()
@@ -255,7 +253,7 @@ class ProcessExecutor(futures.Executor):
         buffersize: int | None,
         keeps: Callable[[BaseException], bool],
     ) -> Iterator[Any]:
-        check_sizes(chunksize, buffersize)
+        chunksize, buffersize = checking.sizes(chunksize, buffersize)
         left = time_left(timeout)
         ahead = None if buffersize is None else buffersize * (chunksize or 1)
         items = Items(tuple(iterables), ahead, self._max_workers, False)
@@ -290,7 +288,7 @@ class ProcessExecutor(futures.Executor):
         chunksize: int | None,
         buffersize: int | None,
     ) -> Iterator[tuple[int, Any]]:
-        check_sizes(chunksize, buffersize)
+        chunksize, buffersize = checking.sizes(chunksize, buffersize)
         finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
         items = Items(tuple(iterables), buffersize, self._max_workers, True)
         mapping = self._mapping(asked, fn, items, chunksize, finished.put)
@@ -322,7 +320,7 @@ class ProcessExecutor(futures.Executor):
         chunksize: int | None,
         buffersize: int | None,
     ) -> AsyncIterator[tuple[int, Any]]:
-        check_sizes(chunksize, buffersize)
+        chunksize, buffersize = checking.sizes(chunksize, buffersize)
 
         def make(tell: Callable[[Part | None], object]) -> Mapping:
             items = Items(tuple(iterables), buffersize, self._max_workers, True)

@@ -23,7 +23,10 @@ def end() -> None:
     """Runs what calls have registered with atexit, and writes what files still hold."""
     atexit._run_exitfuncs()
     # By their types: what is asked for its class may be a proxy, and run code of the program's.
-    files = [each for each in gc.get_objects() if issubclass(type(each), io.IOBase)]
+    try:
+        files = [each for each in gc.get_objects() if issubclass(type(each), io.IOBase)]
+    except MemoryError:  # under a limit
+        return
     # Those that write text first: what they hold goes through others.
     files.sort(key=lambda each: not isinstance(each, io.TextIOBase))
     for each in files:

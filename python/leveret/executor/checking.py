@@ -1,0 +1,85 @@
+"""Options and arguments that make no sense: an error that names them, before anything begins."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Iterable
+from typing import Any
+
+WORKERS_MAX = 1024
+
+
+def whole(name: str, value: Any, low: float = -math.inf, high: float = math.inf) -> int:
+    """An integer, NumPy's too."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an int, not {value!r}") from None
+    if isinstance(value, bool):
+        raise TypeError(f"{name} must be an int, not {value!r}")
+    if not low <= number <= high:
+        limits = f">= {low:g}" if high == math.inf else f"{low:g} to {high:g}"
+        raise ValueError(f"{name} must be {limits}, not {value!r}")
+    return number
+
+
+def seconds(name: str, value: Any) -> float:
+    """A number of seconds, NumPy's too."""
+    is_text = isinstance(value, (str, bytes, bool))  # float() would take them
+    try:
+        if is_text:
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number of seconds, not {value!r}") from None
+
+
+def yes_or_no(name: str, value: Any) -> bool:
+    if type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, not {value!r}")
+
+
+def workers(value: Any) -> int:
+    number = whole("max_workers", value)
+    if number <= 0:
+        raise ValueError("max_workers must be greater than 0")  # as concurrent.futures says it
+    if number > WORKERS_MAX:
+        raise ValueError(f"max_workers must be at most {WORKERS_MAX}, not {value!r}")
+    return number
+
+
+def arguments(name: str, value: Any) -> tuple[Any, ...]:
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        return tuple(value)
+    raise TypeError(f"{name} must be a tuple of arguments, not {value!r}")
+
+
+def folder(cwd: Any) -> str | None:
+    if cwd is None:
+        return None
+    try:
+        path = os.path.realpath(os.fsdecode(cwd))
+    except TypeError:
+        raise TypeError(f"cwd must be a path or None, not {cwd!r}") from None
+    if not os.path.isdir(path):  # noqa: PTH112
+        raise NotADirectoryError(f"cwd: there is no folder {path!r}")
+    return path
+
+
+def sizes(chunksize: Any, buffersize: Any) -> tuple[int | None, int | None]:
+    """Those of map()."""
+    if chunksize is not None:
+        chunksize = whole("chunksize", chunksize)
+        if chunksize < 1:
+            raise ValueError("chunksize must be >= 1.")
+    if buffersize is not None:
+        try:
+            buffersize = whole("buffersize", buffersize)
+        except TypeError:
+            raise TypeError("buffersize must be an integer or None") from None  # as in Python 3.14
+        if buffersize < 1:
+            raise ValueError("buffersize must be None or > 0")
+    return chunksize, buffersize
