@@ -1,6 +1,7 @@
 // The descriptor is an eventfd, whose counter is never read for its value.
 #include "bell.hpp"
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -17,7 +18,21 @@ namespace nb = nanobind;
 
 namespace lev::python {
 
-bell::bell() : file_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+namespace {
+
+// A number that no file of the program gets by itself: one that closes files that are not its own,
+// and opens others, would have those written to. Where the limit on files allows one.
+int out_of_the_way(int file) noexcept {
+  constexpr int first = 640;  // as share/zone.cpp: of the 1,024 that are the usual limit
+  const int moved = file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, first);
+  if (moved < 0) return file;
+  close(file);
+  return moved;
+}
+
+}  // namespace
+
+bell::bell() : file_(out_of_the_way(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))) {
   if (file_ >= 0) return;
   PyErr_SetFromErrno(PyExc_OSError);
   throw nb::python_error();

@@ -85,7 +85,7 @@ int claim_span(unsigned n) noexcept {
   char which[16];
   std::snprintf(which, sizeof which, "%u", n);
   const socket_name name("span", which);
-  const int file = above_stdio(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const int file = out_of_the_way(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (file < 0 || bind(file, name.address(), name.bytes()) == 0) return file;
   close(file);
   return -1;
@@ -243,10 +243,20 @@ void give_block(heap& h, std::uintptr_t begin, std::size_t bytes) {
 
 }  // namespace
 
-int above_stdio(int file) noexcept {
-  if (file < 0 || file > STDERR_FILENO) return file;
-  const int higher = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  const int code = errno;
+int out_of_the_way(int file) noexcept {
+  // Of the 1,024 that are the usual limit. A number is not used again soon: where the program has
+  // closed a file of ours, the next of ours is not taken for it.
+  constexpr int first = 640;
+  constexpr unsigned numbers = 256;
+  // Written and read by all who make files. Publishes nothing.
+  static atomic<unsigned> count{0};
+  if (file < 0 || file >= first) return file;
+  const int before = errno;
+  const unsigned n = count.fetch_add(1, memory_order_relaxed) % numbers;
+  int higher = fcntl(file, F_DUPFD_CLOEXEC, first + static_cast<int>(n));
+  if (higher < 0 && file > STDERR_FILENO) return errno = before, file;
+  if (higher < 0) higher = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int code = higher < 0 ? errno : before;
   close(file);
   errno = code;
   return higher;
@@ -256,7 +266,7 @@ int make_memory_file(const char* name, std::size_t bytes, file_growth growth) no
   const int seals = growth == may_grow ? F_SEAL_SHRINK : F_SEAL_SHRINK | F_SEAL_GROW;
   const int file = fault_at("host.memfd_create")
                        ? -1
-                       : above_stdio(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+                       : out_of_the_way(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (file < 0) return -1;
   if (fault_at("host.ftruncate") || ftruncate(file, static_cast<off_t>(bytes)) != 0 ||
       fault_at("host.add_seals") || fcntl(file, F_ADD_SEALS, seals) != 0) {
@@ -273,7 +283,7 @@ bool seal_memory_file(int file, bool read_only) noexcept {
 int open_to_read(int file) noexcept {
   char path[32];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-  return above_stdio(open(path, O_RDONLY | O_CLOEXEC));
+  return out_of_the_way(open(path, O_RDONLY | O_CLOEXEC));
 }
 
 void* map_near(int file, std::size_t bytes) noexcept {

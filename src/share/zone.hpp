@@ -42,9 +42,11 @@ bool seal_memory_file(int file, bool read_only) noexcept;
 // open_to_read() opens a memory file once more, so that mappings of it cannot be made writable; -1
 // when the system refuses.
 int open_to_read(int file) noexcept;
-// above_stdio() moves a new file whose number is one of standard input, output or error, which a
-// program may have closed: else it would print to the file.
-int above_stdio(int file) noexcept;
+// out_of_the_way() moves a new file to a number that no file of the program gets by itself, as new
+// files get the lowest that is free: a program that closes files that are not its own, as daemons
+// do, and opens others, would have those written to and closed. Where the limit on files allows no
+// such number, it is moved from standard input, output and error only. -1 when it cannot be moved.
+int out_of_the_way(int file) noexcept;
 
 // map_near() maps a memory file at an address that worker processes are likely to have free, null
 // when there is none; map_at() maps it at exactly `address`.

@@ -134,7 +134,7 @@ const auto besiege = define_raw<std::uint64_t, std::uint64_t, int, result<std::u
 // levels.
 const auto find_bell = define("fault.find_bell", [](result<int> number) {
   number = -1;
-  for (int file = 0; file < 64; ++file) {
+  for (int file = 0; file < 1024; ++file) {
     char path[32];
     char target[64] = "";
     std::snprintf(path, sizeof path, "/proc/self/fd/%d", file);

@@ -17,6 +17,7 @@ from typing import Any
 
 from .. import _core
 from ..wire import page
+from ..wire.files import close_file, map_file, memory_file
 
 _SEALS = 1 | 2 | 4  # F_SEAL_SEAL, SHRINK, GROW: what a worker writes there ends where the page does
 _F_ADD_SEALS = 1033
@@ -48,11 +49,10 @@ class Pages:
         self.places: list[mmap.mmap] = []
         try:
             for index in range(workers):
-                flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
-                self.files.append(os.memfd_create(f"leveret-page-{index}", flags))
+                self.files.append(memory_file(f"leveret-page-{index}"))
                 os.ftruncate(self.files[-1], page.BYTES)
                 fcntl.fcntl(self.files[-1], _F_ADD_SEALS, _SEALS)
-                self.places.append(mmap.mmap(self.files[-1], page.BYTES))
+                self.places.append(map_file(self.files[-1], page.BYTES))
                 mark = struct.pack("<Q", number << 16 | index)
                 self.places[-1][8 * page.POOL : 8 * page.POOL + 8] = mark
             self.deaths = _core.Obituaries(self.places)
@@ -65,7 +65,7 @@ class Pages:
         while self.places:
             self.places.pop().close()
         while self.files:
-            os.close(self.files.pop())
+            close_file(self.files.pop())
 
 
 class Death:

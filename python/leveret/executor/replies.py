@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import _core
+from ..wire.files import close_file, out_of_the_way
 from .work import Work
 
 REPLY_BYTES_MAX = 16 << 20  # larger results come in a file of their own
@@ -85,6 +86,7 @@ class ReplyFiles:
         self.socket: _socket.socket | None = None
         with contextlib.suppress(OSError):
             made = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
+            made = _socket.socket(fileno=out_of_the_way(made.detach()))
             made.settimeout(0)
             # A name of no file system: nothing is left behind, whatever happens.
             name = b"\0leveret-" + str(os.getpid()).encode() + b"-" + os.urandom(12).hex().encode()
@@ -108,7 +110,7 @@ class ReplyFiles:
         for file in files:
             inode = os.fstat(file).st_ino
             if inode in self.here or len(self.here) >= FILES_MAX:
-                os.close(file)
+                close_file(file)
             else:
                 self.here[inode] = file
 
@@ -116,7 +118,7 @@ class ReplyFiles:
         """Drops those whose replies never came: their workers died in between."""
         self.receive()
         while self.here:
-            os.close(self.here.popitem()[1])
+            close_file(self.here.popitem()[1])
 
     def open(self, pid: int, number: int, inode: int, size: int) -> memoryview:
         """Maps the file in which a worker has left a large reply."""
@@ -137,7 +139,8 @@ class ReplyFiles:
     def close(self) -> None:
         self.forget()
         if self.socket is not None:
-            self.socket.close()
+            with contextlib.suppress(OSError):  # the program may have closed it
+                self.socket.close()
             self.socket = None
 
 

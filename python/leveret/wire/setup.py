@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import _core
+from .files import close_file, memory_file
 
 _HEAD = struct.Struct("<QQQ")  # address of the marks, their token, bytes of the setup
 _MARK = struct.Struct("<Q")
@@ -73,7 +74,7 @@ class HostSetup:
             self.place = (self._block.address, number | _IN_BLOCK)
 
     def _make_file(self, content: bytes) -> None:
-        self._file = os.memfd_create("leveret-setup", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        self._file = memory_file("leveret-setup")
         with os.fdopen(os.dup(self._file), "wb") as file:
             file.write(content)
         fcntl.fcntl(self._file, _ADD_SEALS, _ALL_SEALS)
@@ -87,7 +88,7 @@ class HostSetup:
     def close(self) -> None:
         file, self._file = self._file, -1
         if file >= 0:
-            os.close(file)
+            close_file(file)
 
     def __del__(self) -> None:
         self.close()

@@ -8,6 +8,7 @@ import mmap
 import os
 from collections import deque
 
+from ..wire.files import close_file, memory_file
 from ..wire.pickling import FILE, write_reply
 
 _KEPT_MAX = 32  # more than the replies that are on their way from one worker
@@ -22,7 +23,7 @@ def make_file(
 
     address: the host's socket. What could not be sent is kept here for the host to open.
     """
-    file = os.memfd_create("leveret-reply", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    file = memory_file("leveret-reply")
     try:
         os.ftruncate(file, size)
         with mmap.mmap(file, size) as place, memoryview(place) as view:
@@ -39,7 +40,7 @@ def make_file(
         return FILE.pack(os.getpid(), -1, inode)
     _kept.append(file)
     while len(_kept) > _KEPT_MAX:
-        os.close(_kept.popleft())
+        close_file(_kept.popleft())
     return FILE.pack(os.getpid(), file, inode)
 
 

@@ -27,7 +27,7 @@ namespace {
 
 int open_socket() noexcept {
   if (fault_at("host.socketpair")) return -1;
-  return above_stdio(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  return out_of_the_way(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 }
 
 // Another user may have taken the name, to be given our memory.

@@ -1,6 +1,7 @@
 // Messages between host and zygote, with files.
 #include "machines/processes/keeper.hpp"
 #include "machines/processes/zygote.hpp"
+#include "share/zone.hpp"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -66,7 +67,7 @@ ssize_t receive_message(int socket, void* data, std::size_t bytes, int* files, u
       int file;
       std::memcpy(&file, CMSG_DATA(head) + i * sizeof(int), sizeof file);
       if (i < file_max) {
-        files[i] = file;
+        files[i] = out_of_the_way(file);
       } else {
         close(file);
       }

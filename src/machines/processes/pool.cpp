@@ -109,7 +109,7 @@ bool pool::open_files(std::uint32_t workers) {
   // From here on nobody can map it to write: not even a worker, which runs as the same user.
   if (fault_at("host.seal_board") || !seal_memory_file(shared_file_, true))
     return fail("sealing a memory file");
-  bell_ = fault_at("host.eventfd") ? -1 : above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  bell_ = fault_at("host.eventfd") ? -1 : out_of_the_way(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (bell_ < 0) return fail("eventfd");
   lane_bytes_ = desk_bytes + settings_.local_store_bytes;
   seats_.reset(new seat[workers]);
@@ -283,7 +283,11 @@ void pool::wait(std::uint64_t timeout_ns) noexcept {
   if (fault_at("host.sleep") ||
       ppoll(watched, count, timeout_ns == no_deadline ? nullptr : &limit, nullptr) <= 0)
     return;
-  is_zygote_over_ |= count == 3 && watched[2].revents != 0;
+  // A program may have closed the files of all its libraries. The zygote is out of reach then.
+  const bool is_deaf = (watched[0].revents & POLLNVAL) != 0;
+  is_zygote_over_ |=
+      count == 3 && (is_deaf || watched[2].revents != 0 || (watched[1].revents & POLLNVAL) != 0);
+  if (is_deaf) poll(nullptr, 0, 1);  // nobody can ring: looks every millisecond
   if (watched[0].revents == 0) return;
   std::uint64_t rings;
   [[maybe_unused]] const ssize_t n = read(bell_, &rings, sizeof rings);

@@ -67,12 +67,13 @@ bool pool::spawn_zygote(int socket) {
   if (code == 0) {
     zygote_file_ = fault_at("host.pidfd_open")
                        ? -1
-                       : above_stdio(static_cast<int>(syscall(kernel::pidfd_open, zygote_, 0)));
+                       : out_of_the_way(static_cast<int>(syscall(kernel::pidfd_open, zygote_, 0)));
     return true;
   }
   zygote_ = 0;
   errno = code;
-  return fail("starting the zygote process");
+  return fail(is_own && code == ENOENT ? "starting the zygote process (is /proc there?)"
+                                       : "starting the zygote process");
 }
 
 bool pool::start_zygote() {
@@ -82,8 +83,8 @@ bool pool::start_zygote() {
   if (fault_at("host.socketpair") ||
       socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return fail("socketpair");
-  socket_ = above_stdio(ends[0]);
-  const int its_end = above_stdio(ends[1]);
+  socket_ = out_of_the_way(ends[0]);
+  const int its_end = out_of_the_way(ends[1]);
   if (its_end < 0) return fail("socketpair");
   const bool spawned = spawn_zygote(its_end);
   ::close(its_end);
