@@ -128,7 +128,7 @@ class machine {
 
   unsigned spe_count() const;
   unsigned chip_count() const;
-  unsigned chip_of(unsigned spe_index) const;
+  unsigned chip_of(unsigned spe_index) const;  // throws error (bad_call) when there is none
   clock_rate clock() const;
   virtual_time now() const;
 
@@ -163,6 +163,11 @@ class machine {
   ea_t allocate(std::size_t count, std::size_t each, unsigned chip);
   std::unique_ptr<machine_parts> parts_;
 };
+
+// Runs a program twice: `run` makes a machine, runs it and returns its report, which both must be.
+// Throws error (unrepeatable) where they differ: what the program computes may be right, but
+// something outside of the machine decides what happens, as an address or a clock of the host.
+report run_twice(const std::function<report()>& run);
 
 // What an SPE program is given. All calls are for the program itself and the threads it spawned.
 class spe {

@@ -21,6 +21,7 @@ enum class error_kind {
   deadlock,
   no_progress,
   time_over,
+  unrepeatable,
 };
 
 class error : public std::runtime_error {

@@ -141,6 +141,17 @@ def test_sensitivity_moves_what_the_row_rests_on() -> None:
     assert "clock.rate" not in moves
 
 
+def test_sensitivity_is_counted_by_constant(tmp_path: Path, outcomes: list[papers.Outcome]) -> None:
+    some = [each for each in outcomes if each.row.id in ("T5.2", "T5.3 end", "T5.1 eight")]
+    # The one prediction in band leaves it with less, the other is out with both.
+    moved = {"T5.2": [("eib.way", 100.0, 1200.0)], "T5.3 end": [("eib.way", 900.0, 950.0)]}
+    assert repro.shares_by_constant(some, moved) == [["eib.way", "2", "0", "1"]]
+    printed = invoke("repro", "--row", "T5.2", "--sensitivity", "--out", str(tmp_path / "out"))
+    assert "Predictions in band" in printed
+    text = (tmp_path / "out" / "results.md").read_text()
+    assert "## Predictions in band, by constant" in text and "| eib.way | 1 | " in text
+
+
 def test_no_prediction_is_circular(outcomes: list[papers.Outcome]) -> None:
     assert not [each.row.id for each in outcomes if papers.circular(each)]
     (yields,) = papers.choose("cellmt", "T4.1")

@@ -60,7 +60,10 @@ unsigned machine::chip_count() const {
   return static_cast<unsigned>(parts_->processors.size());
 }
 unsigned machine::chip_of(unsigned spe_index) const {
-  return parts_->spes.at(spe_index)->chip;
+  if (spe_index >= spe_count())
+    throw error(error_kind::bad_call, "chip of SPE " + std::to_string(spe_index) + ": there are " +
+                                          std::to_string(spe_count()) + ", counted from 0");
+  return parts_->spes[spe_index]->chip;
 }
 clock_rate machine::clock() const {
   return parts_->clock;
@@ -155,6 +158,24 @@ report machine::run() {
   for (const auto& s : m.spes) r.spes.push_back(s->counts);
   forget(m);
   return r;
+}
+
+report run_twice(const std::function<report()>& run) {
+  if (!run) throw error(error_kind::bad_call, "run_twice() of an empty function");
+  const report first = run();
+  const report second = run();
+  if (first.hash == second.hash && first.time == second.time && first.events == second.events)
+    return second;
+  const auto told = [](const report& r) {
+    return std::to_string(r.time.count() / 1'000'000) + " ns and " + std::to_string(r.events) +
+           " events, hash " + hex(r.hash);
+  };
+  throw error(
+      error_kind::unrepeatable,
+      "the program is unrepeatable, which is not to say wrong: with equal seeds a run took " +
+          told(first) + ", and another " + told(second) +
+          "; look for addresses, clocks, threads or memory of the host that decide "
+          "something");
 }
 
 }  // namespace lev::cell

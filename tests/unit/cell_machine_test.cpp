@@ -136,6 +136,7 @@ TEST(cell_machine, programs_are_for_what_is_there) {
   EXPECT_THROW(cell.ppe_program([](ppe&) {}, "p", 2), error);
   EXPECT_THROW(cell.memory<char>(std::size_t{257} << 20), error);
   EXPECT_THROW(cell.memory<char>(16, 1), error);
+  EXPECT_THROW(cell.chip_of(6), error);
 }
 
 TEST(cell_machine, two_runs_follow_each_other) {
@@ -156,6 +157,27 @@ TEST(cell_machine, two_runs_follow_each_other) {
     EXPECT_EQ(r.spes[9].transfers, 2u);
     EXPECT_EQ(r.spes[9].bytes, 256u);
   }
+}
+
+TEST(cell_machine, a_program_whose_equal_seeds_differ_is_unrepeatable) {
+  std::int64_t of_the_host = 0;
+  const auto run = [&](std::int64_t step) {
+    return run_twice([&, step] {
+      machine cell(machine_file::named("cell-ps3"));
+      cell.spe_program(0, [&, step](spe& s) { s.compute(cycles(of_the_host += step)); });
+      return cell.run();
+    });
+  };
+  EXPECT_EQ(run(0).events, run(0).events);
+  try {
+    run(1);
+    FAIL();
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind, error_kind::unrepeatable);
+    EXPECT_NE(std::string(e.what()).find("unrepeatable, which is not to say wrong"),
+              std::string::npos);
+  }
+  EXPECT_THROW(run_twice({}), error);
 }
 
 TEST(cell_machine, an_interrupt_wakes_a_thread_and_an_offload_comes_back) {

@@ -50,6 +50,21 @@ def _run(chosen: Sequence[papers.Row], quiet: bool, full: bool) -> list[papers.O
     return outcomes
 
 
+def _moved(outcomes: Sequence[papers.Outcome], quiet: bool) -> report.Sensitivities:
+    """What each calibrated or assumed constant does to the predictions that read it."""
+    from rich.progress import Progress
+
+    chosen = [each for each in outcomes if each.row.role == "prediction"]
+    moved = {}
+    with Progress(console=notes(), transient=True, disable=quiet) as progress:
+        bar = progress.add_task("sensitivity", total=len(chosen))
+        for each in chosen:
+            progress.update(bar, description=f"sensitivity of {each.row.id}")
+            moved[each.row.id] = papers.sensitivity(each)
+            progress.advance(bar)
+    return moved
+
+
 def _figures(outcomes: Sequence[papers.Outcome], quiet: bool) -> list[papers.Curves]:
     """The figures of the papers whose rows were simulated."""
     from rich.progress import Progress
@@ -111,6 +126,11 @@ def _print(outcomes: Sequence[papers.Outcome], moved: report.Sensitivities) -> N
         for name, low, high in changes:
             told = f"{report.number(low)} with 20 % less, {report.number(high)} with 20 % more"
             tables().print(f"{row}: {name}: {told}", highlight=False)
+    if moved:
+        table = Table(*report.SHARES_HEAD, title="Predictions in band", title_justify="left")
+        for line in report.shares_by_constant(outcomes, moved):
+            table.add_row(*line)
+        tables().print(table)
     if len(outcomes) == 1:
         tables().print("rests on: " + ", ".join(outcomes[0].read), highlight=False)
     tables().print(report.summary(outcomes), highlight=False)
@@ -135,11 +155,7 @@ def repro(
         _check_out(out)
     with time_limit(timeout), interruptible():
         outcomes = _run(chosen, as_json, full)
-        moved: dict[str, list[tuple[str, float, float]]] = {}
-        if sensitivity:
-            for each in outcomes:
-                if each.row.role == "prediction":
-                    moved[each.row.id] = papers.sensitivity(each)
+        moved = _moved(outcomes, as_json) if sensitivity else {}
         # Figures belong to whole tables.
         figures = _figures(outcomes, as_json) if out is not None and row is None else []
     if out is not None:

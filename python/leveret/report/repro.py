@@ -38,6 +38,7 @@ _NOTES = {
 }
 _HEAD = ("row", "what", "configuration", "printed", "simulated", "Leveret", "deviation", "band", "")
 NOT_PRICED = "not priced yet"
+SHARES_HEAD = ("constant", "predictions that read it", "in band with 20 % less", "with 20 % more")
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # the head, and the lines
 Sensitivities = Mapping[str, Sequence[tuple[str, float, float]]]
@@ -101,6 +102,24 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     return f"{told}; {as_one:.0%} when the cells of a table count as one"
 
 
+def shares_by_constant(outcomes: Iterable[Outcome], moved: Sensitivities) -> list[list[str]]:
+    """How many of all predictions are in band when one constant alone is lower or higher."""
+    rows = {each.row.id: each for each in outcomes if each.row.role == "prediction"}
+    gained: dict[str, list[int]] = {}
+    for name, changes in moved.items():
+        each = rows[name]
+        for constant, low, high in changes:
+            counts = gained.setdefault(constant, [0, 0, 0])
+            counts[0] += 1
+            counts[1] += each.row.holds(low) - each.in_band
+            counts[2] += each.row.holds(high) - each.in_band
+    good = sum(each.in_band for each in rows.values())
+    return [
+        [constant, str(readers), str(good + less), str(good + more)]
+        for constant, (readers, less, more) in sorted(gained.items())
+    ]
+
+
 def changed_note() -> str:
     """What to say when the constants are not those that were frozen; empty when they are."""
     if papers.constants_hash() == papers.FROZEN:
@@ -140,6 +159,8 @@ def _sections(outcomes: Sequence[Outcome], moved: Sensitivities) -> list[tuple[s
             for name, low, high in changes
         ]
         words = ("row", "constant", "simulated with 20 % less", "with 20 % more")
+        shares = (SHARES_HEAD, shares_by_constant(outcomes, moved))
+        parts.append(("Predictions in band, by constant", "One constant alone changed.", shares))
         parts.append(("Sensitivity", "Calibrated and assumed constants alone.", (words, lines)))
     read = [
         [
