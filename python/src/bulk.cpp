@@ -181,6 +181,54 @@ void bulk::agree(Py_ssize_t length, const place& where) {
   is_counted_ = true;
 }
 
+namespace {
+
+// Rows that the runtime can cut by itself.
+bool is_plain(const column& c, const argument& a) {
+  if (c.how == column::change::listed_range) return false;
+  return c.how != column::change::address || (a.rows == 1 && c.step_bytes >= 0);
+}
+
+std::uint64_t* copy_values(const column& c, std::size_t count, hold* held) {
+  std::uint64_t* const words = held->make_words(count);
+  if (c.how == column::change::listed_value) {
+    std::copy_n(c.listed.data(), count, words);
+  } else {
+    for (std::size_t i = 0; i < count; ++i)
+      words[i] = load_scalar(c.data + static_cast<std::int64_t>(i) * c.step_bytes, c.type);
+  }
+  return words;
+}
+
+}  // namespace
+
+bool bulk::describe(descriptor& all) const {
+  if (!packed_.empty()) return false;
+  bool is_changed[argument_count_max] = {};
+  for (const column& c : columns_) {
+    if (!is_plain(c, first_.arguments[c.index])) return false;
+    is_changed[c.index] = true;
+  }
+  for (unsigned i = 0; i < first_.argument_count; ++i) {
+    const argument& a = first_.arguments[i];
+    const bool is_output = writes_memory(a.what) || a.what == kind::result;
+    if (is_output && !is_changed[i] && count_ > 1) return false;
+  }
+  all = first_;
+  for (const column& c : columns_) {
+    argument& a = all.arguments[c.index];
+    a.flags |= argument_each;
+    if (c.how == column::change::address) {
+      a.stride_bytes = c.step_bytes;
+      continue;
+    }
+    a.address = reinterpret_cast<std::uintptr_t>(copy_values(c, count_, held()));
+    a.unit_bytes = sizeof(std::uint64_t);
+    a.stride_bytes = sizeof(std::uint64_t);
+  }
+  return true;
+}
+
 void bulk::fill(std::size_t i, descriptor& task) const noexcept {
   if (!packed_.empty()) {
     if (i == 0) task = first_;

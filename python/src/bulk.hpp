@@ -28,6 +28,10 @@ class bulk {
   std::size_t count() const noexcept { return count_; }
   hold* held() const noexcept { return held_.get(); }
 
+  // describe() sets what submit_bulk() takes of a bulk over columns, whose values it copies: they
+  // may change when the call is over. False: each task must be filled in. Without the GIL.
+  bool describe(descriptor& all) const;
+
   // fill() sets the i-th task; called without the GIL, in order, always with the same descriptor.
   void fill(std::size_t i, descriptor& task) const noexcept;
 

@@ -55,7 +55,13 @@ class hold {
     return reinterpret_cast<char*>(results_.get() + offsets_[index]);
   }
 
-  bool is_empty() const noexcept { return buffers_.empty() && offsets_.empty(); }
+  // make_words() reserves a column of values, which stays as it is while the tasks run.
+  std::uint64_t* make_words(std::size_t count) {
+    words_.push_back(std::make_unique_for_overwrite<std::uint64_t[]>(count));
+    return words_.back().get();
+  }
+
+  bool is_empty() const noexcept { return buffers_.empty() && offsets_.empty() && words_.empty(); }
 
   session* owner() noexcept { return owner_; }
   chimes& awaited() noexcept { return awaited_; }
@@ -74,6 +80,7 @@ class hold {
   std::vector<Py_buffer> buffers_;
   std::vector<std::size_t> offsets_;
   std::unique_ptr<std::uint64_t[]> results_;
+  std::vector<std::unique_ptr<std::uint64_t[]>> words_;
 };
 
 }  // namespace lev::python

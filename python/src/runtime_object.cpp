@@ -162,20 +162,24 @@ ticket_object* runtime_object::submit_bulk(const plan& p, nb::tuple values, nb::
   const bulk tasks = is_task_list(p, values)
                          ? bulk(p, nb::borrow<nb::list>(values[0]), session_.get())
                          : bulk(p, values, count, session_.get());
-  hold* held = tasks.held()->is_empty() ? nullptr : tasks.held();
   if (tasks.count() == 0) return new ticket_object(session_, p, status::ok, true);
   status code = status::ok;
   std::string message;
   lev::ticket t;
   {
     const nb::gil_scoped_release released;
+    descriptor all;
     try {
-      t = r.submit_bulk(tasks.count(), [&](std::size_t i, descriptor& d) { tasks.fill(i, d); });
+      t = tasks.describe(all) ? r.submit_bulk(tasks.count(), all)
+                              : r.submit_bulk(tasks.count(), [&](std::size_t i, descriptor& d) {
+                                  tasks.fill(i, d);
+                                });
     } catch (const error& e) {
       code = e.code();
       message = e.what();
     }
   }
+  hold* held = tasks.held()->is_empty() ? nullptr : tasks.held();
   if (code != status::ok) {
     if (held != nullptr) session_->keep_until_idle(held);  // tasks before the refused one run
     raise_status(code, in_python(message));

@@ -158,7 +158,7 @@ def test_counters(runtime: leveret.Runtime) -> None:
 def test_write_trace(machine: str, tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     with leveret.Runtime(machine, workers=2, trace_events=4096) as runtime:
-        runtime.submit_bulk(SPIN, 1000, count=50).wait(60)
+        runtime.submit_bulk(SPIN, [(1000,)] * 50).wait(60)
         runtime.write_trace(path)
         with pytest.raises(leveret.LeveretError, match="cannot write"):
             runtime.write_trace(tmp_path / "missing" / "trace.json")

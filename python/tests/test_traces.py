@@ -69,7 +69,7 @@ def test_summary() -> None:
 def test_a_trace_of_the_runtime(machine: str, tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     with leveret.Runtime(machine, workers=2, trace_events=1024) as runtime:
-        runtime.submit_bulk(leveret.builtin("spin"), 20_000, count=40).wait(60)
+        runtime.submit_bulk(leveret.builtin("spin"), [(20_000,)] * 40).wait(60)
         runtime.write_trace(path)
     trace = read_trace(path)
     summary = summarise(trace)

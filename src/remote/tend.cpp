@@ -26,7 +26,7 @@ void trace_end(remote_crew& r, participant& hull, remote_line& line, const job& 
   const std::uint64_t now = r.e.place->now_ns();
   const std::uint64_t begin = larger(j.posted_ns, line.last_end_ns);
   line.last_end_ns = now;
-  hull.events.record({begin, now, j.task, j.procedure, step::execute});
+  hull.events.record({begin, now, j.task, own_procedure(r.e, j.task), step::execute});
   hull.counters.busy_ns.add(now - begin);
 }
 

@@ -2,6 +2,7 @@
 #ifndef LEVERET_WORKER_TRACED_HPP
 #define LEVERET_WORKER_TRACED_HPP
 
+#include "worker/columns.hpp"
 #include "worker/contexts.hpp"
 
 namespace lev {
@@ -21,8 +22,10 @@ class traced {
     if (!self_.events.is_open()) return;
     const std::uint64_t end_ns = engine_.place->now_ns();
     const std::uint32_t context = self_.held == nullptr ? 0 : self_.held->current->number;
+    const procedure_id shown =
+        is_of_columns(job_.procedure) ? own_procedure(engine_, job_.task) : job_.procedure;
     self_.events.record(
-        {begin_ns_, end_ns, job_.task, job_.procedure, what_, static_cast<std::uint8_t>(context)});
+        {begin_ns_, end_ns, job_.task, shown, what_, static_cast<std::uint8_t>(context)});
     LEV_DCHECK(!is_busy() || self_.executing != 0);
     // Tasks of several contexts overlap: their time is counted once.
     if (is_busy() && --self_.executing == 0)

@@ -38,6 +38,8 @@ constexpr planted_fault planted_faults[] = {
     {"submit: tasks have no spare tickets", place::sim, 60,
      "would_block only when every ticket is held"},
     {"bulk: its submitter waits for its own join", place::sim, 60, "waits that can end do"},
+    {"columns: a failure ends its piece", place::processes, 60, "each task of a bulk runs"},
+    {"columns: each task gets the first row", place::threads, 30, "each task runs once"},
     {"callback: a letter waits behind it", place::threads, 60,
      "no task waits behind another while a worker idles"},
     {"callback: the task behind it is in hand", place::sim, 60, "waits that can end do"},

@@ -74,6 +74,7 @@ std::uint32_t maker::add_task(std::uint32_t depth, std::uint32_t locks, bool is_
     t.what = shape::bulk;
     t.pieces = 1 + random_.below(12);
     t.bad_pieces = static_cast<std::uint32_t>(random_.next());
+    t.by_columns = chance(2);
   } else if (form == 1) {
     t.what = shape::sliced;
     t.pieces = 1 + random_.below(pieces_max);

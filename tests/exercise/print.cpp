@@ -193,6 +193,16 @@ class printer {
   void print_submit(const step& s) {
     const task_spec& t = p_.tasks[s.a];
     const std::string n = str(s.a);
+    if (t.what == shape::bulk && t.by_columns) {
+      line("attempt(" + name(s.a) + ", [] {");
+      line("  static std::uint32_t pieces[" + str(t.pieces) + "];");
+      line("  for (std::uint32_t i = 0; i < " + str(t.pieces) + "; ++i) pieces[i] = i;");
+      line("  " + ticket(s.a) + " = home->submit_bulk(" + str(t.pieces) +
+           ", lev::detail::procedure_of<task_" + n + ">::get(), " +
+           (needs_board(t) ? "board, " : "") + "lev::each(pieces, 1));");
+      line("});");
+      return;
+    }
     if (t.what == shape::bulk) {
       line("attempt(" + name(s.a) + ", [] {");
       line("  " + ticket(s.a) + " = home->submit_bulk(" + str(t.pieces) +

@@ -133,9 +133,28 @@ status submit_in_c(const frame& f, std::uint32_t task, const step& s) {
   return code;
 }
 
+// Each piece is told where it belongs by its row of a column.
+void submit_columns(world& w, std::uint32_t task) {
+  const std::uint32_t pieces = w.plan.tasks[task].pieces;
+  descriptor all = describe(w, task, 0);
+  argument& a = all.arguments[0];
+  const auto column = std::make_shared<std::vector<std::uint64_t>>(2 * pieces);
+  w.keep_alive(column);
+  for (std::uint32_t i = 0; i < pieces; ++i) {
+    const argument own = describe(w, task, i).arguments[0];
+    (*column)[2 * i] = own.address;
+    (*column)[2 * i + 1] = own.row_bytes;
+  }
+  a.address = reinterpret_cast<std::uintptr_t>(column->data());
+  a.stride_bytes = 2 * sizeof(std::uint64_t);
+  a.flags = argument_each;
+  w.tickets[task] = w.home->submit_bulk(pieces, all);
+}
+
 void submit_any_shape(const frame& f, std::uint32_t task, const step& s) {
   world& w = f.w;
   const task_spec& t = w.plan.tasks[task];
+  if (t.what == shape::bulk && t.by_columns) return submit_columns(w, task);
   if (t.what == shape::bulk) {
     w.tickets[task] = w.home->submit_bulk(t.pieces, [&](std::size_t i, descriptor& d) {
       d = describe(w, task, static_cast<std::uint32_t>(i));
