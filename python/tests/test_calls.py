@@ -203,7 +203,7 @@ def test_what_the_host_keeps_goes_with_the_function() -> None:
     before = len(functions._kept.functions), functions._kept.bytes
     for i in range(50):
         assert known_function(main_like(f"def f(): return {i}")["f"]) is not None
-        gc.collect()
+    gc.collect()
     assert len(functions._kept.functions) <= before[0] + 1
     assert functions._kept.bytes <= before[1] + 1000
 
@@ -391,7 +391,7 @@ def test_executors_that_were_closed_leave_nothing() -> None:
     gc.disable()
     try:
         before = descriptors()
-        use(300 if DEEP else 12)
+        use(300 if DEEP else 6)
         end = time.monotonic() + 30  # the thread that closes an executor may be at its last lines
         while descriptors() > before and time.monotonic() < end:
             rest(0.01)

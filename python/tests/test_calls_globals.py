@@ -230,16 +230,23 @@ def check():
     assert type(error) is NameError and "generator" in str(error) and "initializer" in str(error)
 """,
     "a_pool_in_a_pool": """
-counts = []
-def inner(i):
+counts, MARK = [], object()
+last = [counts]
+class Counter:
+    counts = counts
+    def count(self): return len(self.counts), self.counts is last[0]
+def inner(i, mark=MARK):
     counts.append(i)
-    return len(counts)
+    return len(counts), mark is MARK
+def give(mark): return mark
 def outer():
     counts.append(0)
     with leveret.ProcessExecutor(1) as nested:
-        return [nested.submit(inner, i).result() for i in range(2)]
+        found = [nested.submit(inner, i, MARK).result() for i in range(2)]
+        found.append(nested.submit(Counter().count).result())
+        return found, nested.submit(give, MARK).result() is MARK
 def check():
-    assert run(outer) == [2, 3]
+    assert run(outer) == ([(2, True), (3, True), (1, True)], True)
 """,
 }
 

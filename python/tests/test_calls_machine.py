@@ -62,6 +62,9 @@ def f(i, seen=[]):
     seen.append(i)
     return (n, len(seen), g(i))
 def g(i): return K * i
+M, w = object(), [0]
+o = {"w": w}
+def h(i, mark=M, *, table=o): return (i, o["w"] is w, mark is M, table is o)
 """
 
 
@@ -104,6 +107,8 @@ class Machine(RuleBasedStateMachine):
         k, count = self.space["K"], self.space["n"]
         total = int(self.array.sum())
         held = [n]
+        is_one = self.space["o"]["w"] is self.space["w"]
+        is_table = self.space["h"].__kwdefaults__["table"] is self.space["o"]
 
         def closure(i: int) -> int:
             held[0] += i
@@ -117,13 +122,14 @@ class Machine(RuleBasedStateMachine):
             (functools.partial(fill, self.array), lambda i: total + 3000 * i),
             (self.space["f"], lambda i: Counted(self, count + 1, k * i)),
             (self.space["g"], lambda i: k * i),
+            (self.space["h"], lambda i: (i, is_one, True, is_table)),
             (abs, lambda i: i),
         ]
 
     open_only = precondition(lambda self: self.is_open)
 
     @open_only
-    @rule(which=st.integers(0, 7), i=small, count=st.integers(1, 3))
+    @rule(which=st.integers(0, 8), i=small, count=st.integers(1, 3))
     def submit(self, which: int, i: int, count: int) -> None:
         function, expected = self.functions()[which]
         self.calls_of_f += count if which == 5 else 0
@@ -132,7 +138,7 @@ class Machine(RuleBasedStateMachine):
 
     @open_only
     @rule(
-        which=st.integers(0, 7), count=st.integers(0, 40), chunksize=st.sampled_from([None, 1, 6])
+        which=st.integers(0, 8), count=st.integers(0, 40), chunksize=st.sampled_from([None, 1, 6])
     )
     def map(self, which: int, count: int, chunksize: int | None) -> None:
         function, expected = self.functions()[which]
@@ -172,6 +178,16 @@ class Machine(RuleBasedStateMachine):
         self.array[0] += value
         self.space["K"] = value
         self.space["n"] += 1
+
+    @rule(value=small, is_one=st.booleans(), is_new=st.booleans())
+    def relate(self, value: int, is_one: bool, is_new: bool) -> None:
+        """Globals that have a list in common, or two that are equal."""
+        self.space["w"] = [value]
+        table = {"w": self.space["w"] if is_one else [value]}
+        if is_new:
+            self.space["o"] = table
+        else:
+            self.space["o"].update(table)
 
     @rule(value=small)
     def define_again(self, value: int) -> None:

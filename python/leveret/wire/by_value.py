@@ -205,7 +205,7 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
     if made is NotImplemented or len(made) < 3:
         return made
     if not is_reply and is_elsewhere:
-        names = vars(sys.modules[kind.__module__])
+        names = spaces.names_of(kind.__module__)
         aliases = pickler.aliases(spaces.key_of(names), names)
         attributes = {name: aliases.of(value) for name, value in made[2][0].items()}
         made = (*made[:2], (attributes, *made[2][1:]), *made[3:])

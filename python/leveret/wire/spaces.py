@@ -45,7 +45,10 @@ def key_of(names: dict[str, Any]) -> str:
 
 
 def names_of(key: str) -> dict[str, Any]:
-    """The globals of a module that is loaded here."""
+    """The globals of a module that is loaded here, or of one of the host's."""
+    space = _spaces.get(key)
+    if space is not None:
+        return space.names
     module = sys.modules.get(key)
     return {} if module is None else vars(module)
 
