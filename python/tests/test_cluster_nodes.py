@@ -16,6 +16,7 @@ from conftest import DEEP, LIMIT, local_cluster, needs_processes, wait_until
 
 import leveret
 from leveret import Cluster, sliced
+from leveret.cluster import node
 
 pytestmark = needs_processes
 
@@ -95,12 +96,12 @@ def test_a_worker_killed_with_its_result_unfetched(library: Path, tmp_path: Path
         gathered: list[Any] = []
         genuine = engine._gathered  # type: ignore[attr-defined]
 
-        async def late(done: Any) -> Any:
+        async def late(done: Any, *seconds: float) -> Any:
             if not gathered:
                 gathered.append(done)
                 for pid in (await client.run(node_pid)).values():
                     os.kill(pid, signal.SIGKILL)
-            return await genuine(done)
+            return await genuine(done, *seconds)
 
         engine._gathered = late  # type: ignore[attr-defined]
         cluster.submit(add, sliced(x)).wait(LIMIT)
@@ -204,16 +205,20 @@ def test_chunks_that_went_with_their_node_and_a_restart(library: Path, tmp_path:
     assert (y == 1).all()
 
 
-def test_the_scheduler_dies(library: Path, tmp_path: Path) -> None:
-    """Its death is told, and what has landed stays."""
+def test_the_scheduler_dies_and_is_started_anew(library: Path, tmp_path: Path) -> None:
+    """Its death is told at once; what is asked for when there is one again, is done."""
     distributed = pytest.importorskip("distributed")
     import subprocess
     import sys
 
     port_file = tmp_path / "scheduler.json"
-    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0"]
-    command += ["--dashboard-address", ":0", "--scheduler-file", str(port_file)]
-    scheduler = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+
+    def start(module: str, *words: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", f"distributed.cli.{module}", "--no-dashboard", *words]
+        return subprocess.Popen(command, stderr=subprocess.DEVNULL, cwd=tmp_path)
+
+    started = [start("dask_scheduler", "--port", "0", "--scheduler-file", str(port_file))]
+    scheduler = started[0]
     try:
         wait_until(port_file.exists)
         client = distributed.Client(scheduler_file=str(port_file))
@@ -221,14 +226,35 @@ def test_the_scheduler_dies(library: Path, tmp_path: Path) -> None:
         add = cluster.load(library, "add_one", "inout f8, count(0)")
         ticket = cluster.submit(add, sliced(np.zeros(4)))  # waits: there is no worker
         wait_until(lambda: ticket.progress().under_way)
+        results = cluster.map(abs, range(-100_000, 0))
         scheduler.kill()
-        with pytest.raises(leveret.Unavailable, match=r"the connection to tcp.* was lost"):
-            ticket.wait(LIMIT)
+        for refused in (
+            lambda: ticket.wait(LIMIT),
+            lambda: list(results),
+            lambda: cluster.submit(add, sliced(np.zeros(4))).wait(LIMIT),
+            lambda: cluster.scatter(np.zeros(4)),
+            lambda: Cluster(client),
+        ):
+            with pytest.raises(leveret.Unavailable, match=r"the connection to .* was lost"):
+                refused()
+        address = client.scheduler.address
+        started.append(start("dask_scheduler", "--port", address.rpartition(":")[2]))
+        started.append(start("dask_worker", address, "--nthreads", "1", "--no-nanny"))
+        wait_until(lambda: client.status == "running" and client.nthreads())
+        y = np.zeros(4)
+        cluster.submit(add, sliced(y)).wait(LIMIT)
+        assert (y == 1).all() and any(client.run(node.has_node, name(cluster)).values())
         cluster.close()
-        client.close(timeout=1)
+        assert not any(client.run(node.has_node, name(cluster)).values())
+        client.close()
     finally:
-        scheduler.kill()
-        scheduler.wait()
+        for each in started:
+            each.kill()
+            each.wait()
+
+
+def name(cluster: Cluster) -> str:
+    return cluster._settings.cluster
 
 
 def pools_of(pid: int) -> Any:

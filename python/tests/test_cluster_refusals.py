@@ -118,9 +118,47 @@ def test_scatter_refuses_a_mask(opened: Cluster) -> None:
         opened.scatter(masked())
 
 
+WRONG: list[tuple[Callable[[Any], object], type[Exception], str]] = [
+    (
+        lambda c: c.empty_like(ones()),
+        TypeError,
+        r"array must be one of .*empty_like\(\), not ndarr",
+    ),
+    (
+        lambda c: c.empty_like(c.scatter(ones()), object),
+        TypeError,
+        "dtype: expected one of numbers",
+    ),
+    (lambda c: c.empty_like(c.scatter(ones()), dtyp="f4"), TypeError, "did you mean 'dtype'"),
+    (lambda c: c.gather(ones()), TypeError, "array must be one of Cluster.scatter"),
+    (lambda c: c.scatter("abc"), TypeError, "array: expected one of numbers"),
+    (lambda c: c.scatter(ones(), chunk=2), TypeError, "did you mean 'chunks'"),
+    (lambda c: c.scatter(ones(), 0), ValueError, "chunks must be >= 1"),
+    (lambda c: c.map(abs), TypeError, "needs at least one iterable"),
+    (lambda c: c.map(abs, [1], chunk_size=2), TypeError, "did you mean 'chunksize'"),
+    (lambda c: c.map(abs, [1], chunksize=1.5), TypeError, "chunksize must be an int"),
+    (lambda c: c.map(abs, [1], on_poison="retrun"), ValueError, "did you mean 'return'"),
+    (lambda c: c.map(3, [1]), TypeError, "fn must be callable, not int"),
+    (lambda c: list(c.as_completed(3)), TypeError, "tickets must be a ticket .*, not int"),
+    (lambda c: list(c.as_completed([3])), TypeError, "tickets must be tickets of a Cluster, not"),
+    (lambda c: c.wait_for_completion("x"), TypeError, "timeout must be None or a number of sec"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "text"), WRONG)
+def test_other_methods_refuse(
+    opened: Cluster, call: Callable[[Any], object], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        call(opened)
+    assert list(opened.map(abs, [-1])) == [1]
+
+
 @pytest.mark.parametrize(
     ("given", "error", "text"),
     [
+        ({"piority": 1}, TypeError, r"submit\(\) has no option 'piority'; did you mean 'priority'"),
+        ({"after": 1}, TypeError, "after must be tickets of a Cluster, not int"),
         ({"after": [1]}, TypeError, "after must be tickets of a Cluster, not int"),
         ({"grain": -1}, ValueError, "grain must be >= 0"),
         ({"priority": 1.5}, TypeError, "priority must be an integer"),
@@ -138,6 +176,13 @@ def test_options_of_submit(
     ("given", "error", "text"),
     [
         ({"process": 1}, TypeError, "no option 'process'; did you mean 'processes'"),
+        ({"max_workers": 2}, TypeError, "no option 'max_workers'.*processes"),
+        (
+            {"wait_for_nodes": float("nan")},
+            ValueError,
+            "wait_for_nodes must be a number of seconds",
+        ),
+        ({"worker_memory": -1}, ValueError, "worker_memory must be >= 0"),
         ({"processes": -1}, ValueError, "processes must be >= 0"),
         ({"processes": 1.5}, TypeError, "processes must be an integer"),
         ({"slice_seconds": 0}, ValueError, "slice_seconds must be a number of seconds > 0"),

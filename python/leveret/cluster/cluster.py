@@ -22,6 +22,7 @@ from ..arrays import refuse_masked
 from ..errors import Closed, Status
 from ..executor import checking
 from ..executor.options import policy
+from ..nearest import names_options
 from . import libraries
 from .array import ClusterArray
 from .driver import Driver
@@ -121,6 +122,7 @@ class Cluster(StaysHere):
         libraries.name_of(made)
         return made
 
+    @names_options("scatter")
     def scatter(self, array: Any, chunks: int | None = None) -> ClusterArray:
         """Cuts an array along its first axis and leaves the chunks on the nodes.
 
@@ -150,6 +152,7 @@ class Cluster(StaysHere):
         made._handles = engine.scatter(parts)
         return made
 
+    @names_options("empty_like")
     def empty_like(self, array: ClusterArray, dtype: Any = None) -> ClusterArray:
         """An array of zeros in the same chunks, for a task to write. Takes no memory until then."""
         import numpy as np
@@ -159,14 +162,20 @@ class Cluster(StaysHere):
             kind = type(array).__name__
             raise TypeError(f"array must be one of Cluster.scatter() or empty_like(), not {kind}")
         kind = array.dtype if dtype is None else np.dtype(dtype)
+        if kind.hasobject:
+            raise TypeError(f"dtype: expected one of numbers, got {kind}")
         return ClusterArray(self, array.shape, kind, array.bounds)
 
     def gather(self, array: ClusterArray) -> Any:
         """The array's chunks as one NumPy array here; see ClusterArray.gather()."""
+        if not isinstance(array, ClusterArray):
+            kind = type(array).__name__
+            raise TypeError(f"array must be one of Cluster.scatter() or empty_like(), not {kind}")
         return array.gather()
 
     # Work.
 
+    @names_options("submit")
     def submit(
         self,
         procedure: Procedure,
@@ -215,6 +224,7 @@ class Cluster(StaysHere):
         self._driver.add(job)
         return ticket
 
+    @names_options("map")
     def map(
         self,
         fn: Callable[..., Any],

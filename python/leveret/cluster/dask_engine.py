@@ -7,6 +7,8 @@
 3. A worker that dies takes its pieces with it. Dask runs them elsewhere; those that it gives up
    (KilledWorker) are told as lost, and the driver sends them again.
 4. A cancelled key that nobody here has cancelled: the scheduler is gone, or was restarted.
+5. A piece that some nodes must not have is for those that there are else. Dask keeps it for these,
+   also when the last of them has gone: it is told as lost then.
 """
 
 from __future__ import annotations
@@ -15,15 +17,16 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from typing import Any
 
 import dask.config
 import distributed
+from distributed.utils import sync
 
 from ..errors import Closed, LeveretError, Status
 from . import node
-from .engine import Engine, Sent, Tell, Told, kept
+from .engine import Engine, Found, Sent, Tell, Told, kept
 from .names import NodeSettings, no_nodes, unavailable, versions
 from .plugin import DriverPlugin, NodePlugin, check_nodes
 
@@ -32,6 +35,9 @@ LARGE_BYTES = 1 << 20  # far less than Dask warns of, which is 10 MB
 # Between two gathers passes so much more time than one takes, while other pieces are under way. By
 # bench cluster, slice_overhead: of 0, a node spends twice the CPU time of an empty task on a slice.
 PAUSE_SHARE, PAUSE_MAX = 4.0, 0.05
+# A gather that takes longer than this, and than others did by far, waits for a node that stopped.
+GATHER_SECONDS, GATHER_TIMES = 2.0, 8.0
+CLOSE_SECONDS = 10.0  # in which the nodes are closed, or those of them that answer
 
 _warning = threading.Lock()  # held while Dask does not warn, so that it does again afterwards
 
@@ -50,14 +56,18 @@ def lost_data() -> LeveretError:
 class DaskEngine:
     """A distributed.Client as the engine: Dask's workers are the nodes."""
 
+    knows_nodes = True
+
     def __init__(self, client: Any) -> None:
         self.client = client
         self.futures: dict[str, Any] = {}
         self.staying: dict[str, Any] = {}
         self.needs: dict[str, list[Any]] = {}  # data on nodes that a piece is made of
+        self.bound: dict[str, frozenset[str]] = {}  # the only nodes that may have a piece
         # Of the client's loop alone.
         self.noted: list[tuple[str, Any]] = []
         self.gathering = 0
+        self.gather_seconds = GATHER_SECONDS
         self.following: set[asyncio.Task[None]] = set()
         self.collector: asyncio.Task[None] | None = None
         self.news: asyncio.Event | None = None  # while there is a collector
@@ -87,12 +97,22 @@ class DaskEngine:
         client.loop.add_callback(self._watch)
 
     def check_open(self) -> None:
-        if self._is_client_closed():
-            raise self._client_closed()
+        error = self.gone()
+        if error is not None:
+            raise error
 
     def gone(self) -> LeveretError | None:
-        """A client that is closed may stop its loop, with notes of pieces on their way."""
-        return self._client_closed() if self._is_client_closed() else None
+        """A client that is closed may stop its loop, with notes of pieces on their way; one that
+        looks for its scheduler keeps what it is given until there is one again."""
+        if self._is_client_closed():
+            return self._client_closed()
+        return self._unconnected() if self.client.status == "connecting" else None
+
+    def _unconnected(self) -> LeveretError:
+        return unavailable(
+            f"the connection to {self.name()} was lost, and with its scheduler all that was "
+            "under way; make a new Client and a new Cluster, and submit again"
+        )
 
     def _is_client_closed(self) -> bool:
         return self.client.status not in ("running", "connecting")
@@ -110,7 +130,16 @@ class DaskEngine:
         while not (self.is_closed or self._is_client_closed()):
             with contextlib.suppress(Exception):
                 self.threads = dict(await self.client.nthreads())
+                self._give_up_bound()
             await asyncio.sleep(POLL_SECONDS)
+
+    def _give_up_bound(self) -> None:
+        """Dask would keep a piece for a node that has gone, whoever else has come."""
+        gone = [k for k, nodes in list(self.bound.items()) if nodes.isdisjoint(self.threads)]
+        gone = [key for key in gone if key in self.futures]
+        if gone:
+            self.take_back(gone)
+            self.tell([Told(key, deaths=1) for key in gone])
 
     def slots(self) -> int:
         return sum(n for each, n in dict(self.threads).items() if each not in self.refused)
@@ -121,6 +150,21 @@ class DaskEngine:
     def refuse(self, node: str) -> bool:
         self.refused.add(node)
         return node in self.threads
+
+    def locate(self, keys: list[str], found: Found) -> None:
+        if self.client.status == "running":
+            self.client.loop.add_callback(self._locate, frozenset(keys), found)
+
+    async def _locate(self, keys: frozenset[str], found: Found) -> None:
+        with contextlib.suppress(Exception):
+            there = await self.client.processing()
+            where = {key: node for node, some in there.items() for key in some if key in keys}
+            rest = {f.key: k for k, f in list(self.futures.items()) if k in keys - where.keys()}
+            lying = await self.client.who_has([self.futures[key] for key in rest.values()])
+            where.update((rest[key], node) for key, nodes in lying.items() for node in nodes)
+            threads = {node: self.threads.get(node, 0) for node in self.nodes()}
+            idle = sum(max(0, n - len(there.get(node, ()))) for node, n in threads.items())
+            found(where, idle)
 
     # Pieces.
 
@@ -134,10 +178,10 @@ class DaskEngine:
             self._send(alike)
 
     def _send(self, pieces: list[Sent]) -> None:
-        """Pieces with equally many arguments and one priority."""
+        """Pieces with equally many arguments, one priority, and the same nodes."""
         client, first = self.client, pieces[0]
-        where = {"workers": self.nodes()} if self.refused else {}
         keys = [piece.key for piece in pieces]
+        where = self._where(keys, first.avoid)
         columns = list(zip(*(piece.arguments for piece in pieces)))
         with _unwarned(pieces):
             found = client.map(
@@ -156,10 +200,18 @@ class DaskEngine:
         self.futures.update(zip(keys, found))
         client.loop.add_callback(self._follow_all, list(zip(keys, found)))
 
+    def _where(self, keys: list[str], avoid: frozenset[str]) -> dict[str, list[str]]:
+        """Of Client.map(): the nodes that may have these pieces, when some may not."""
+        if not (self.refused or avoid):
+            return {}
+        nodes = [each for each in self.nodes() if each not in avoid]
+        if nodes:
+            self.bound.update(dict.fromkeys(keys, frozenset(nodes)))
+        return {"workers": nodes}
+
     async def _follow_all(self, found: list[tuple[str, Any]]) -> None:
         for key, future in found:
-            self.following.add(task := asyncio.ensure_future(self._follow(key, future)))
-            task.add_done_callback(self.following.discard)
+            self._spawn(self._follow(key, future))
 
     async def _follow(self, key: str, future: Any) -> None:
         """What Future.add_done_callback() does, without its thread."""
@@ -188,22 +240,65 @@ class DaskEngine:
     async def _collect_noted(self) -> None:
         noted, self.noted = self.noted, []
         self.gathering = len(noted)
-        told = [self._without_result(key, each) for key, each in noted if not _is_done(each)]
-        told += await self._gathered([(key, each) for key, each in noted if _is_done(each)])
+        self._report([self._without_result(k, each) for k, each in noted if not _is_done(each)])
+        done = [(key, each) for key, each in noted if _is_done(each)]
+        start = time.monotonic()
+        told = await self._gathered(done, self.gather_seconds)
+        if told is None:
+            await self._gather_by_node(done)
+        else:
+            longest = GATHER_TIMES * (time.monotonic() - start)
+            self.gather_seconds = max(self.gather_seconds, longest)
+            self._report(told)
+        self.gathering = 0
+
+    async def _gather_by_node(self, done: list[tuple[str, Any]]) -> None:
+        """A node that has some of them gives no answer: the others' go on without it.
+
+        One after the other: the client would make one question of what is asked at the same time.
+        """
+        groups: dict[str, list[tuple[str, Any]]] = {}
+        where: dict[str, Any] = {}
+        with contextlib.suppress(Exception):  # all in one group then
+            where = await self.client.who_has([each for _, each in done])
+        for key, future in done:
+            groups.setdefault(next(iter(where.get(future.key, ())), ""), []).append((key, future))
+        for group in groups.values():
+            gathering = self._spawn(self._gather(group))
+            await asyncio.wait([gathering], timeout=self.gather_seconds)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        self.following.add(task := asyncio.ensure_future(work))
+        task.add_done_callback(self.following.discard)
+        return task
+
+    async def _gather(self, done: list[tuple[str, Any]]) -> None:
+        self._report(await self._gathered(done) or [])
+
+    def _report(self, told: list[Told]) -> None:
         for each in told:
             self.futures.pop(each.key, None)
             self.needs.pop(each.key, None)
-        self.gathering = 0
-        self.tell(told)
+            self.bound.pop(each.key, None)
+        if told:
+            self.tell(told)
 
-    async def _gathered(self, done: list[tuple[str, Any]]) -> list[Told]:
+    async def _gathered(
+        self, done: list[tuple[str, Any]], seconds: float | None = None
+    ) -> list[Told] | None:
+        """None: it takes longer than that."""
         if not done:
             return []
+        asked = self.client.gather([each for _, each in done], asynchronous=True)
+        gathering = asyncio.ensure_future(asked)
+        if not (await asyncio.wait([gathering], timeout=seconds))[0]:
+            gathering.cancel()
+            return None
         try:
-            reports = await self.client.gather([each for _, each in done], asynchronous=True)
+            reports = gathering.result()
         except (Exception, asyncio.CancelledError) as error:
             if len(done) > 1:  # one of them: its worker died with the result, say
-                return [told for each in done for told in await self._gathered([each])]
+                return [told for each in done for told in await self._gathered([each]) or ()]
             key, future = done[0]
             return [self._without_result(key, future, error)]
         return [
@@ -230,10 +325,7 @@ class DaskEngine:
         if "lost dependencies" in reason:
             return lost_data()
         if "connection" in reason or self.client.status == "connecting":
-            return unavailable(
-                f"the connection to {self.name()} was lost, and with its scheduler all that was "
-                "under way; make a new Client and a new Cluster, and submit again"
-            )
+            return self._unconnected()
         if self._is_client_closed():
             return self._client_closed()
         if "restart" in reason:
@@ -244,6 +336,8 @@ class DaskEngine:
         keys = list(keys)
         for key in keys:
             self.needs.pop(key, None)
+            self.bound.pop(key, None)
+            self.staying.pop(key, None)
         found = [self.futures.pop(key) for key in keys if key in self.futures]
         if found and self.client.status == "running":
             self.client.loop.add_callback(self._cancel, found)
@@ -309,9 +403,16 @@ class DaskEngine:
         self.is_closed = True
         if self.client.status == "running":
             with contextlib.suppress(Exception):
-                self.client.unregister_worker_plugin(self.plugin.name)
+                sync(self.client.loop, self._leave, callback_timeout=CLOSE_SECONDS)
+
+    async def _leave(self) -> None:
+        try:
+            await self.client.unregister_worker_plugin(self.plugin.name)
+        except Exception:  # a scheduler that was started anew has none
             with contextlib.suppress(Exception):
-                self.client.unregister_scheduler_plugin(self.watch.name)
+                await self.client.run(node.close_nodes, self.cluster, on_error="ignore")
+        with contextlib.suppress(Exception):
+            await self.client.unregister_scheduler_plugin(self.watch.name)
 
 
 @contextlib.contextmanager
@@ -335,8 +436,8 @@ def _is_done(future: Any) -> bool:
 
 def _alike(pieces: list[Sent]) -> Iterable[list[Sent]]:
     """Groups that one Client.map() can take."""
-    groups: dict[tuple[int, int, bool], list[Sent]] = {}
+    groups: dict[tuple[Any, ...], list[Sent]] = {}
     for piece in pieces:
-        about = len(piece.arguments), piece.priority, piece.stays
+        about = len(piece.arguments), piece.priority, piece.stays, piece.avoid
         groups.setdefault(about, []).append(piece)
     return groups.values()

@@ -21,6 +21,7 @@ from .engine import Engine, Sent, Told
 from .job import Job, Piece, cancelled
 from .names import SMALL_BYTES, NodeSettings, no_nodes, unavailable, versions
 
+LOOK_SECONDS = 0.5  # between two looks for late pieces, which ask the engine where they are
 TICK_SECONDS = 0.2  # how often a driver that has work looks whether there are nodes
 GONE_SECONDS = 2.0  # what an engine that was closed may take to tell of what was under way
 LOSSES_MAX = 20  # nodes that may die with one piece; who is always there is no bystander
@@ -39,6 +40,7 @@ class Driver:
         self.pieces: dict[str, Piece] = {}  # under way, by key
         self.reached = time.monotonic()  # when there was a node last
         self.there = time.monotonic()  # when there was an engine last
+        self.looked = 0.0  # when it looked for late pieces
         self.why_refused = ""
         self.versions = tuple(versions())
         self.is_stopped = False
@@ -84,6 +86,7 @@ class Driver:
                     self._do(self.inbox.get_nowait())
             if not self.is_stopped:
                 self._fill()
+                self._look_for_late()
                 self._look_for_engine()
             if self.is_abandoned and not self.jobs:
                 self.is_stopped = True
@@ -113,6 +116,8 @@ class Driver:
         job.look_for_end()
         if job.finished.is_set() and job in self.jobs:
             self.jobs.remove(job)
+            if job.leaves_copies:
+                self.engine.end(job.key)
 
     def _fill(self) -> None:
         """Sends what the engine may have. A job whose data cannot be had fails alone."""
@@ -149,7 +154,50 @@ class Driver:
         small = tuple(each if _is_small(each) else None for each in arrays)
         about = self.versions, tuple(self.settings), job.key, bounds, parcels, small, job.stays
         large = [each for each, there in zip(arrays, small) if there is None]
-        return Sent(piece.key, (pickle.dumps(about, 5), *large), job.priority, job.stays)
+        avoid = piece.avoid.union(job.unfit)
+        return Sent(piece.key, (pickle.dumps(about, 5), *large), job.priority, job.stays, avoid)
+
+    def _look_for_late(self) -> None:
+        """The last pieces of a job may be on a slow node, while others have nothing to do."""
+        now = time.monotonic()
+        if not self.engine.knows_nodes or now - self.looked < LOOK_SECONDS:
+            return
+        self.looked = now
+        late = [each.key for job in self.jobs for each in job.late(now)]
+        if late:
+            self.engine.locate(late, lambda *found: self.call(lambda: self._copy(*found)))
+
+    def _copy(self, found: dict[str, str], idle: int) -> None:
+        """Sends pieces to a second node. The one that lands first counts."""
+        for key, node in list(found.items())[: max(0, idle)]:
+            piece = self.pieces.get(key)
+            if piece is None or piece.has_copy:
+                continue
+            others = set(self.engine.nodes()) - {node} - piece.job.unfit
+            if not others:
+                continue
+            slow = frozenset(found.values())  # but where all are, there is no choice
+            piece.avoid = slow if others - slow else frozenset({node})
+            piece.has_copy = True
+            piece.job.number(piece)
+            self.pieces[piece.key] = piece
+            try:
+                self.engine.send([self._sent(piece)])
+            except BaseException as error:
+                self._cancel(piece.job, error)
+
+    def _drop_copies(self, piece: Piece) -> None:
+        """One has landed; what the others make is nobody's."""
+        job = piece.job
+        keys = job.copies(piece)
+        for key in keys:
+            self.pieces.pop(key, None)
+            job.under_way.pop(key)
+        if piece in job.again:  # one that was to be sent with what its node lacks
+            job.again.remove(piece)
+        if keys:
+            job.leaves_copies = True
+            self.engine.take_back(keys)
 
     def _look_for_engine(self) -> None:
         """Or a job whose engine is closed at a bad moment would wait for ever."""
@@ -203,7 +251,8 @@ class Driver:
         if isinstance(report, bytes):
             report = pickle.loads(report)
         if report.kind == "done":
-            return job.land(piece, report, told.handle)
+            job.land(piece, report, told.handle)
+            return self._drop_copies(piece)
         if report.kind == "missing":
             for key in report.lacks:
                 data = job.parcel(key)
@@ -211,7 +260,16 @@ class Driver:
                     piece.parcels[key] = data
         elif report.kind == "refused":
             self.why_refused = report.why
-            if not self.engine.refuse(report.node) or not self.engine.slots():
+            is_known = self.engine.refuse(report.node)
+            if job.goes_on(piece):
+                return None
+            if not is_known or not self.engine.slots():
+                return self._cancel(job, unavailable(report.why))
+        elif report.kind == "unfit":
+            job.unfit.add(report.node)
+            if job.goes_on(piece):
+                return None
+            if not self.engine.knows_nodes or job.unfit >= set(self.engine.nodes()):
                 return self._cancel(job, unavailable(report.why))
         if piece.tries > TRIES_MAX:
             return self._cancel(job, unavailable(f"no node runs a piece: {report.why}"))
@@ -222,12 +280,12 @@ class Driver:
         if not told.deaths:
             error = told.error
             assert error is not None
-            return self._cancel(job, error)
+            return None if job.goes_on(piece) else self._cancel(job, error)
         self.reached = time.monotonic()  # there was a node, if not for long
         piece.losses += told.deaths
         job.lost += 1
         if piece.losses < LOSSES_MAX:
-            return job.again.append(piece)
+            return None if job.goes_on(piece) else job.again.append(piece)
         text = (
             f"elements [{piece.begin}, {piece.end}) were on {piece.losses} nodes that died; see "
             f"the log of a worker of {self.engine.name()}: one that Dask ends for its memory needs "

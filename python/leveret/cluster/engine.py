@@ -24,6 +24,7 @@ class Sent(NamedTuple):
     arguments: tuple[Any, ...]
     priority: int = 0
     stays: bool = False  # its outputs stay on the node; the driver gets the rest of the report
+    avoid: frozenset[str] = frozenset()  # nodes that are not to have it
 
 
 class Told(NamedTuple):
@@ -41,6 +42,7 @@ class Told(NamedTuple):
 
 
 Tell = Callable[[list[Told]], None]
+Found = Callable[[dict[str, str], int], object]
 
 
 class Engine(Protocol):
@@ -61,8 +63,14 @@ class Engine(Protocol):
     def end(self, job: str) -> None:
         """Ends what runs of a job, as far as the engine reaches it."""
 
+    knows_nodes: bool  # whether it can tell them apart, and keep a piece from one
+
     def refuse(self, node: str) -> bool:
-        """Sends nothing more to a node; False: the engine cannot tell nodes apart."""
+        """Sends nothing more to a node; False: it knows none of this name."""
+
+    def locate(self, keys: list[str], found: Found) -> None:
+        """Calls `found` with the nodes of those pieces that have one now, and how many more pieces
+        could begin at once; on any thread, or never."""
 
     def wait_for_nodes(self, seconds: float) -> None:
         """Returns when there is a node. Raises Unavailable after so many seconds."""
@@ -96,6 +104,8 @@ class ExecutorEngine:
     What it has no means for: naming nodes, ending what runs in other processes, and keeping arrays
     there, which stay with the driver.
     """
+
+    knows_nodes = False
 
     def __init__(self, executor: futures.Executor) -> None:
         self.executor = executor
@@ -154,6 +164,9 @@ class ExecutorEngine:
 
     def refuse(self, node: str) -> bool:
         return False
+
+    def locate(self, keys: list[str], found: Found) -> None:
+        """It cannot be told where a piece is."""
 
     def wait_for_nodes(self, seconds: float) -> None:
         """They come with the executor."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+import time
 from collections import deque
 from typing import Any, Callable
 
@@ -19,9 +20,25 @@ HEAD_ALWAYS = 4096  # a head up to this size goes with each piece; a larger one 
 
 
 class Piece:
-    """Elements [begin, end) of a job. losses: nodes that died with it."""
+    """Elements [begin, end) of a job. losses: nodes that died with it. sent: when, the last time.
 
-    __slots__ = ("begin", "data", "end", "is_landed", "job", "key", "losses", "parcels", "tries")
+    avoid: nodes that have it already, or are slow. has_copy: whether it was sent to two.
+    """
+
+    __slots__ = (
+        "avoid",
+        "begin",
+        "data",
+        "end",
+        "has_copy",
+        "is_landed",
+        "job",
+        "key",
+        "losses",
+        "parcels",
+        "sent",
+        "tries",
+    )
 
     def __init__(self, job: Job, number: int, begin: int, end: int, data: Any = None) -> None:
         self.job = job
@@ -30,7 +47,9 @@ class Piece:
         self.data = data
         self.losses = self.tries = 0
         self.parcels: dict[str, bytes] = {}
-        self.is_landed = False
+        self.is_landed = self.has_copy = False
+        self.sent = 0.0
+        self.avoid: frozenset[str] = frozenset()
 
 
 class Job:
@@ -40,6 +59,7 @@ class Job:
     """
 
     stays = False
+    may_copy = False  # whether a piece may run on two nodes at a time, when one is slow
 
     def __init__(self, key: str, pace: Pace, priority: int = 0, after: tuple[Job, ...] = ()):
         self.key = f"job:{key}"
@@ -55,6 +75,8 @@ class Job:
         self.failures: list[Failure] = []
         self.error: BaseException | None = None  # of the job as a whole
         self.nodes: set[str] = set()
+        self.unfit: set[str] = set()  # nodes that cannot run it, a library of which they lack
+        self.leaves_copies = False  # some run, and nobody waits for them
         self.finished = threading.Event()
         self.callbacks: list[Callable[[Job], object]] = []
         self.callback_lock = threading.Lock()
@@ -109,11 +131,42 @@ class Job:
                 return None
             piece = Piece(self, self.formed, *found)
             self.formed += 1
+        self.number(piece)
+        return piece
+
+    def number(self, piece: Piece) -> None:
+        """The piece is sent, once more maybe: under another key then."""
         piece.tries += 1
         if piece.tries > 1:
             piece.key = piece.key.partition("+")[0] + f"+{piece.tries}"
+        piece.sent = time.monotonic()
         self.under_way[piece.key] = piece
-        return piece
+
+    def copies(self, piece: Piece) -> list[str]:
+        """The keys under which it is on its way."""
+        if not piece.has_copy:
+            return []
+        return [key for key, each in self.under_way.items() if each is piece]
+
+    def goes_on(self, piece: Piece) -> bool:
+        """Whether it is under way elsewhere, so that this end of it does not count."""
+        keys = self.copies(piece)
+        if not keys:
+            return False
+        piece.key, piece.has_copy = keys[0], len(keys) > 1
+        piece.avoid = frozenset()
+        return True
+
+    def late(self, now: float) -> list[Piece]:
+        """Pieces that are under way for far longer than others took, and are so but once."""
+        if not self.may_copy or self.again or not self.pace.seconds:
+            return []
+        return [
+            piece
+            for piece in self.under_way.values()
+            if not piece.has_copy
+            and now - piece.sent > self.pace.late_seconds(piece.end - piece.begin)
+        ]
 
     def land(self, piece: Piece, report: Report, handle: Any) -> None:
         """Takes in what a piece has made, once."""

@@ -199,16 +199,24 @@ class Node:
         try:
             procedure = libraries.procedure_of(head.procedure)
         except (OSError, InvalidArgument) as error:
-            why = f"library of '{head.procedure.name}' cannot be used on {self.address}: {error}"
-            return Report("refused", self.address, why=why)
+            return self._unfit(head.procedure.name, error)
         begin, end = piece
         run = functools.partial(self._run_task, key, self.runtime)
         slice_ = Slice(head, procedure, begin, end, arrays, run)
         start = time.perf_counter()
-        slice_.run()
+        try:
+            slice_.run()
+        except InvalidArgument as error:
+            if error.status != Status.BAD_PROCEDURE:
+                raise
+            return self._unfit(head.procedure.name, error)
         seconds = time.perf_counter() - start
         self.note(seconds, len(slice_.failures))
         return Report("done", self.address, seconds, tuple(slice_.outputs), tuple(slice_.failures))
+
+    def _unfit(self, procedure: str, error: Exception) -> Report:
+        why = f"library of '{procedure}' cannot be used on {self.address}: {error}"
+        return Report("unfit", self.address, why=why)
 
     def deaths(self) -> int:
         """Worker processes that have died."""

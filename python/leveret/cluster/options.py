@@ -20,7 +20,7 @@ REFUSED = ("max_workers", "on_death", "on_progress", "mp_context", "worker_memor
 def _known() -> tuple[str, ...]:
     found = inspect.signature(ProcessExecutor).parameters
     own = ("processes", "worker_memory", "pool", "slice_seconds", "wait_for_nodes")
-    return (*own, *(name for name in found if name not in REFUSED))
+    return (*own, *(name for name in found if name not in (*own, *REFUSED)))
 
 
 def _check_integer(name: str, value: Any, least: int) -> None:
@@ -60,6 +60,8 @@ def checked_submit(
     max_attempts: int,
 ) -> tuple[tuple[Job, ...], dict[str, Any]]:
     """The jobs that must come before, and what nodes give to Runtime.submit()."""
+    if not isinstance(after, Iterable) and not isinstance(after, ClusterTicket):
+        raise TypeError(f"after must be tickets of a Cluster, not {type(after).__name__}")
     earlier = (after,) if isinstance(after, ClusterTicket) else tuple(after)
     for each in earlier:
         if not isinstance(each, ClusterTicket):

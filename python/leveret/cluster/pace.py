@@ -13,6 +13,10 @@ SMALLEST = 0.05  # of the aim: nothing is cut finer
 NEWEST = 0.3  # what the latest piece counts in the average
 AHEAD_SECONDS = 0.25  # of work that each slot has waiting, while others are on their way
 AHEAD_MIN, AHEAD_MAX = 2, 128  # pieces for each slot
+# A copy costs what the piece does. What waits before it on its node counts: more than
+# AHEAD_SECONDS, therefore.
+LATE_SECONDS, LATE_TIMES = 0.5, 4.0
+STEP = 1.1  # by which the median follows what pieces take
 AHEAD_BYTES = 64 << 20  # of arguments for each slot, but AHEAD_MIN pieces in any case
 
 
@@ -23,6 +27,7 @@ class Pace:
         self.aim = aim
         self.ahead_max = AHEAD_MAX
         self.seconds = 0.0  # of one element; 0: not known
+        self.typical = 0.0  # their median, nearly: what few slow ones take does not count
         self.piece_seconds = 0.0
 
     def note(self, elements: int, seconds: float) -> None:
@@ -30,6 +35,10 @@ class Pace:
             return
         each = max(seconds, 1e-7) / elements
         self.seconds += (each - self.seconds) * (NEWEST if self.seconds else 1.0)
+        if self.typical:
+            self.typical *= STEP if each > self.typical else 1 / STEP
+        else:
+            self.typical = each
         self.piece_seconds += (seconds - self.piece_seconds) * (NEWEST if self.piece_seconds else 1)
 
     def size(self, left: int, total: int, nodes: int, slots: int, most: int) -> int:
@@ -44,6 +53,10 @@ class Pace:
             smallest = int(SMALLEST * self.aim / self.seconds)
             share, tail = max(share, smallest), max(tail, smallest)
         return max(1, min(wanted, share, tail, most, left))
+
+    def late_seconds(self, elements: int) -> float:
+        """After so long a piece is worth a copy on a node that has nothing else to do."""
+        return max(LATE_SECONDS, LATE_TIMES * self.typical * elements)
 
     def room(self, under_way: int, slots: int, piece_bytes: int) -> int:
         """How many more pieces may be sent beside those that are under way on all nodes.

@@ -33,6 +33,8 @@ class TaskJob(Job):
     bounds: where slices must begin, for arrays that lie on nodes; else as the pace says.
     """
 
+    may_copy = True  # a procedure has its arguments, and nothing else
+
     def __init__(
         self,
         key: str,

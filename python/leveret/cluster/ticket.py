@@ -181,6 +181,9 @@ def as_completed(
     tickets: ClusterTicket | Iterable[ClusterTicket], timeout: float | None
 ) -> Iterator[ClusterTicket]:
     """See Cluster.as_completed()."""
+    if not isinstance(tickets, Iterable):
+        kind = type(tickets).__name__
+        raise TypeError(f"tickets must be a ticket of a Cluster or several, not {kind}")
     pending = dict.fromkeys([tickets] if isinstance(tickets, ClusterTicket) else tickets)
     ready: queue.SimpleQueue[ClusterTicket] = queue.SimpleQueue()
     for each in pending:
@@ -208,5 +211,9 @@ def _ready(count: int, ready: Any, ends: float | None) -> Iterator[ClusterTicket
 
 
 def _check_timeout(timeout: float | None) -> None:
-    if timeout is not None and not timeout >= 0:
+    if timeout is None:
+        return
+    if isinstance(timeout, bool) or not hasattr(timeout, "__float__"):
+        raise TypeError(f"timeout must be None or a number of seconds, not {timeout!r}")
+    if not timeout >= 0:
         raise ValueError(f"timeout must be None or a number of seconds >= 0, not {timeout}")
