@@ -232,24 +232,40 @@ bool has_room(remote_crew& r, std::uint32_t worker) noexcept {
          line.load.load(memory_order_relaxed) < line_target(r);
 }
 
-// What a turn of a line came to.
-enum class turn_result { nothing, posted, more };
+// What a turn of a line came to. Tasks that have ended with nobody to be told make none ready.
+enum class turn_result { nothing, posted, ended, more };
 
-// One line, one turn: at most one end is taken, and the line filled. With an end in hand another
-// round would do nothing: there will be another turn when it is told.
+// Takes the ends that are there, and completes those with nobody to be told, which takes no longer
+// than to leave them for another turn. The first other one is kept: user code may run when it is
+// told, and may wait for any other, so the turn must be over. True: a task was put back.
+bool collect_ends(remote_crew& r, participant& self, std::uint32_t worker, ended& over,
+                  turn_result& found) noexcept {
+  bool is_one_back = false;
+  while (!over.is_there && collect_end(r, worker, over)) {
+    if (!over.is_there) {
+      is_one_back = true;
+    } else if (try_complete_plainly(r.e, self, over.task, over.seen, over.flags, over.result)) {
+      over.is_there = false;
+      found = turn_result::ended;
+    }
+  }
+  return is_one_back;
+}
+
+// One line, one turn: ends are taken, and the line filled. With an end in hand another round would
+// do nothing: there will be another turn when it is told.
 turn_result tend_line(remote_crew& r, participant& self, std::uint32_t worker) noexcept {
   ended over;
-  bool has_end = false;
-  bool has_posted = false;
+  turn_result found = turn_result::nothing;
+  bool is_one_back = false;
   r.lines[worker].turn.run_while([&]() noexcept {
-    has_end |= collect_end(r, worker, over);
-    has_posted |= fill_line(r, worker, over);
+    is_one_back |= collect_ends(r, self, worker, over, found);
+    if (fill_line(r, worker, over)) found = larger(found, turn_result::posted);
     return !over.is_there;
   });
   if (over.is_there)
-    complete(r.e, self, over.task, over.seen, over.flags, over.result, over.task_code);
-  if (over.is_there || has_end) return turn_result::more;
-  return has_posted ? turn_result::posted : turn_result::nothing;
+    complete_any(r.e, self, over.task, over.seen, over.flags, over.result, over.task_code);
+  return over.is_there || is_one_back ? turn_result::more : found;
 }
 
 bool line_wants(remote_crew& r, std::uint32_t worker) noexcept {
@@ -428,23 +444,29 @@ turn_result tend_once(remote_crew& r, participant& self) noexcept {
 
 }  // namespace
 
-// After a round that has only posted there is nothing to do, unless a pass has more: an end that
-// has come meanwhile is for whoever watches, or the worker has rung.
+// After a round that has only posted, or ended tasks with nobody to be told, nothing is to be done
+// unless a pass has more: an end that has come meanwhile is for whoever watches, or the worker has
+// rung.
 void tend_all(remote_crew& r, participant& self) noexcept {
   engine& e = r.e;
   for (;;) {
     const std::uint64_t before = self.counters.completed.read();
     turn_result found;
+    bool makes_ready = false;
     do {
       found = tend_once(r, self);
-    } while (found == turn_result::more || (found == turn_result::posted && e.sched.has_waiting()));
+      makes_ready |= found == turn_result::more;
+    } while (found == turn_result::more ||
+             (found != turn_result::nothing && e.sched.has_waiting()));
     if (self.counters.completed.read() == before) return;
+    makes_ready |= self.notice_count != 0;
     // What that makes ready is sent off by the next turn of the loop, not by a call within a call.
     bool& is_tending = r.tender_of(self).is_tending;
     const bool was_tending = std::exchange(is_tending, true);
     flush_notices(e, self);
     is_tending = was_tending;
     tell_barrier(e);
+    if (!makes_ready) return;
   }
 }
 

@@ -11,23 +11,29 @@ namespace lev {
 void complete_any(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,
                   std::uint8_t flags, status result, int task_code) noexcept;
 
-inline void complete(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,
-                     std::uint8_t flags, status result, int task_code) noexcept {
-  // Most tasks succeed and have nobody to be told: those without a ticket, and those whose ticket
-  // nobody has announced anything at.
+// try_complete_plainly() ends a task that succeeded and has nobody to be told, as most; it calls no
+// user code. False: it is for complete_any(), with `seen` as it is now.
+inline bool try_complete_plainly(engine& e, participant& self, std::uint32_t task,
+                                 std::uint64_t& seen, std::uint8_t flags, status result) noexcept {
   constexpr std::uint8_t rare = task_has_locks | task_is_piece | task_is_join;
   task_state<>& state = e.pool.at(task).state;
   LEV_DCHECK(state_bits::phase(seen) == state_bits::live && result != status::pending);
   LEV_DCHECK_LOOK(state.generation() == state_bits::generation(seen));
-  if (result != status::ok || (flags & rare) != 0)
-    return complete_any(e, self, task, seen, flags, result, task_code);
+  if (result != status::ok || (flags & rare) != 0) return false;
   if ((flags & task_detached) != 0) {
     state.retire();
     give_slot(e, self, task);
   } else if ((seen & state_bits::flag_mask) != 0 || !state.try_finish(seen, status::ok)) {
-    return complete_any(e, self, task, seen, flags, result, task_code);
+    return false;
   }
   self.counters.completed.add(1);
+  return true;
+}
+
+inline void complete(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,
+                     std::uint8_t flags, status result, int task_code) noexcept {
+  if (!try_complete_plainly(e, self, task, seen, flags, result))
+    complete_any(e, self, task, seen, flags, result, task_code);
 }
 
 // flush_notices() counts pieces completed here at their join. Before anything that may wait or take
