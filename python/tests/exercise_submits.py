@@ -137,7 +137,10 @@ class Submits(RuleBasedStateMachine):
     def prepare(self, *places: Place, is_alone: bool = False) -> None:
         """Settles what no task can follow, before an effect is made of what is predicted."""
         for place in places:
-            is_hopeless = any(task.outcome not in (None, Status.OK) for task, _ in place.users)
+            is_hopeless = any(
+                task.outcome not in (None, Status.OK) or task.is_forgotten()
+                for task, _ in place.users
+            )
             if is_hopeless or len(place.users) > 8 or is_alone:
                 self.join_threads()
                 self.world.settle(place)

@@ -151,6 +151,10 @@ class Task:
         """Nobody asked what became of it, or it is many tasks."""
         return self.outcome is None or (self.is_many and self.outcome == Status.CANCELLED)
 
+    def is_forgotten(self) -> bool:
+        """Nobody can learn whether it was cancelled, and nothing more can come after it."""
+        return self.ticket is None and self.outcome is None and self.may_be_cancelled
+
     def is_held(self) -> bool:
         """It cannot end before a gate is opened."""
         if self.outcome is not None or self.may_be_cancelled:

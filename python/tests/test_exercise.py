@@ -304,3 +304,25 @@ def test_exercise(
         finally:
             while kept:
                 kept.popitem()[1].runtime.close(LIMIT, True)
+
+
+def test_what_was_cancelled_and_dropped_is_not_predicted(library: Path) -> None:
+    members = {
+        "natives": Natives(library),
+        "machine": "threads",
+        "kept": {},
+        "uncapture": staticmethod(lambda: None),
+    }
+    for _ in range(10):  # whether it was in time for the cancel is the runtime's affair
+        program = type("Directed", (Exercise,), members)()
+        program.open(
+            number=0, workers=1, tickets=16, staging="auto", wait="park", full="help", depth=0,
+            spin_ns=0, dice_threshold=0, contexts=0, nest_max=1,
+        )  # fmt: skip
+        program.make_place(rows=4, columns=4, gap=3, is_shared=False)
+        program.submit_gate()  # what follows waits
+        program.submit_fill(n=0, value=1.0, order={})
+        program.cancel(n=1)
+        program.drop(n=1)
+        program.submit_sum(n=0, order={}, own=False, before=[])
+        program.teardown()
