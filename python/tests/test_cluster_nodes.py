@@ -136,26 +136,6 @@ def test_one_joins_and_one_leaves(library: Path, tmp_path: Path) -> None:
         assert (y == 2).all() and joined & set(ticket.progress().nodes)
 
 
-def test_a_slow_node_does_less(library: Path) -> None:
-    """One that is stopped for a while keeps its slices, and nobody else waits for it."""
-    y = np.zeros(4000)
-    with (
-        local_cluster(2) as (_, client),
-        Cluster(client, slice_seconds=1e-6, wait_for_nodes=LIMIT) as cluster,
-    ):
-        add = cluster.load(library, "add_one", "inout f8, count(0)")
-        cluster.submit(add, sliced(y), grain=100).wait(LIMIT)
-        stopped = next(iter(client.run(node_pid).values()))
-        os.kill(stopped, signal.SIGSTOP)
-        try:
-            ticket = cluster.submit(add, sliced(y), grain=20)
-            wait_until(lambda: ticket.progress().pieces >= 20)
-        finally:
-            os.kill(stopped, signal.SIGCONT)
-        ticket.wait(LIMIT)
-    assert (y == 2).all()
-
-
 def test_without_nannies_the_others_go_on(library: Path) -> None:
     y = np.zeros(1000)
     with local_cluster(2, processes=False) as (_, client), Cluster(client) as cluster:

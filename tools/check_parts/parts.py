@@ -248,7 +248,9 @@ def python(steps):
         for step, tests in pytest_parts(steps.root / "python/tests").items():
             results = folder / f"{step}.xml"
             # Most tests wait for processes: several at once take half the time.
-            options = ["-n", steps.jobs, "--dist", "loadfile", "-p", "no:cacheprovider"]
+            # Files of clusters' tests take unequally long, and need little that tests share.
+            shares = "worksteal" if step == "pytest-cluster" else "loadfile"
+            options = ["-n", steps.jobs, "--dist", shares, "-p", "no:cacheprovider"]
             command = [inside, "-m", "pytest", *options, f"--junitxml={results}", *tests]
             found = {"PATH": f"{steps.root}/build/dev/bench{os.pathsep}{os.environ['PATH']}"}
             steps.run(step, command, read=read_junit(results), cwd=folder, env=found)

@@ -53,13 +53,14 @@ class Slice:
         for kind, given in head.arguments:
             if kind == "range" and not self.places_cut:
                 self.base = given + self.begin  # messages tell the range's own numbers
-            if kind in ("value", "whole", "range"):
+            if kind in ("value", "range"):
                 self.places.append((kind, given))
-                continue
-            array = arrays.pop(0)
-            if kind != "in":
-                array = self._private(np, array)
-            self.places.append(("array", array))
+            elif kind == "whole":
+                self.places.append((kind, _in_rows(np, given)))
+            else:
+                array = arrays.pop(0)
+                made = _in_rows(np, array) if kind == "in" else self._private(np, array)
+                self.places.append(("array", made))
 
     @property
     def places_cut(self) -> bool:
@@ -123,3 +124,11 @@ class Slice:
     def _fail(self, begin: int, end: int, error: LeveretError) -> None:
         self._undo(begin, end)
         self.failures.append(Failure(self.begin + begin, self.begin + end, error))
+
+
+def _in_rows(np: Any, array: Any) -> Any:
+    """An input as a Runtime takes it: an engine moves arrays in whatever order they were."""
+    if isinstance(array, tuple):  # of a chunk that nobody has written
+        return np.zeros(*array)
+    first = array[:1] if array.ndim > 1 else array
+    return array if first.flags.c_contiguous else np.ascontiguousarray(array)
