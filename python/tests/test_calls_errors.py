@@ -249,3 +249,15 @@ def test_executors_and_futures_that_are_sent_along(pool: ProcessExecutor) -> Non
         list(pool.map(Engine(pool).step, [1, 2]))
     with pytest.raises(TypeError, match=r"cannot pickle a future, .* send its result\(\)"):
         pool.submit(abs, pool.submit(abs, -1)).result(30)
+
+
+class NeedsTwo(Exception):
+    def __init__(self, a: int, b: int) -> None:
+        super().__init__(f"{a}/{b}")
+
+
+def test_an_argument_that_cannot_be_unpickled_is_told_apart() -> None:
+    with ProcessExecutor(1) as executor:
+        error = executor.submit(repr, NeedsTwo(1, 2)).exception(60)
+    assert type(error) is TypeError
+    assert re.match(r"the call cannot be unpickled in the worker process: .*missing 1", str(error))

@@ -41,6 +41,8 @@ from .tracebacks import describe
 # that a busy machine finds time for it.
 _OVERRUN_NS_MAX = 250_000_000
 
+_READING = (TypeError, AttributeError, ValueError, ImportError, ModuleNotFoundError)
+
 preload_failures: list[str] = []  # of the program that this process was forked from
 
 
@@ -150,6 +152,16 @@ def _follow(path: bytes) -> None:
         by_value.forget_searches()
 
 
+def _say_where(error: BaseException) -> None:
+    """Has an error of reading a call say so: else it looks like one of the function's own."""
+    text = error.args[0] if len(error.args) == 1 else None
+    if type(error) in _READING and isinstance(text, str):
+        text = f"the call cannot be unpickled in the worker process: {text}"
+        error.args = (text,)
+        if isinstance(error, ImportError):
+            error.msg = text
+
+
 def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview]) -> Any:
     flags, length, path_length, name_length, _, _, seed = head
     if flags & SEEDED:
@@ -169,7 +181,11 @@ def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview])
         carried, items = given if flags & APART else (None, given)
         return _run_chunk(pickled, carried, items, bool(flags & APART))
     own = [bytearray(each) for each in buffers] if buffers else None
-    given = pickle.loads(data, buffers=own) if flags & PLAIN else functions.load(data, own)[0]
+    try:
+        given = pickle.loads(data, buffers=own) if flags & PLAIN else functions.load(data, own)[0]
+    except BaseException as error:
+        _say_where(error)
+        raise
     if length:
         return _call_kept(pickled, *given)
     function, args, kwargs = given
