@@ -256,6 +256,30 @@ def test_a_piece_that_ends_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
         list(cluster.map(abs, [1, 2]))
 
 
+class Deserted(ExecutorEngine):
+    """An engine whose only node leaves with the first piece that it is sent."""
+
+    is_left = False
+
+    def slots(self) -> int:
+        return 0 if self.is_left else 1
+
+    def send(self, pieces: list[Sent]) -> None:
+        self.is_left = True
+
+
+def test_the_last_node_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "engine_of", Deserted)
+    with (
+        ThreadPoolExecutor(1) as threads,
+        Cluster(threads, wait_for_nodes=0.1) as cluster,
+        pytest.raises(
+            leveret.Unavailable, match=r"no worker has come.*were there have died.*limit"
+        ),
+    ):
+        list(cluster.map(abs, [1, 2]))
+
+
 def test_deaths_that_dask_counts() -> None:
     distributed = pytest.importorskip("distributed")
     from leveret.cluster.dask_engine import DaskEngine

@@ -11,29 +11,12 @@ from ..executor.ending import end_mapping
 from ..executor.items import Items
 from ..executor.mapping import in_order
 from ..executor.options import DEFAULTS
-from ..wire.errors import dump_error, load_error
 from .names import Head, Report
+from .raised import Raised
 
 if TYPE_CHECKING:
     from ..executor import ProcessExecutor
     from .node import Node
-
-
-class Raised:
-    """An exception on its way to the driver, with the text of its cause."""
-
-    def __init__(self, error: BaseException, node: str) -> None:
-        if isinstance(error, TaskFailed):
-            error.node = node
-            error.args = (f"{error} (on {node})", *error.args[1:])
-        cause = error.__cause__
-        self.pickled = dump_error(error, "" if cause is None else str(cause).strip('\n"'))
-
-    def error(self) -> BaseException:
-        try:
-            return load_error(self.pickled)
-        except BaseException as why:  # an unpickler may raise what it likes
-            return TaskFailed(f"an exception of a call cannot be unpickled here: {why!r}")
 
 
 class Calls:

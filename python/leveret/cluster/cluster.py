@@ -20,8 +20,6 @@ import cloudpickle
 from .. import procedures
 from ..arrays import refuse_masked
 from ..errors import Closed, Status
-from ..executor import checking
-from ..executor.options import policy
 from ..nearest import names_options
 from . import libraries
 from .array import ClusterArray
@@ -243,6 +241,9 @@ class Cluster(StaysHere):
         place, return_exceptions=True every exception. Otherwise the first one is raised, and the
         rest is ended, as it is when the loop is left early. timeout: seconds from now.
         """
+        from ..executor import checking  # submit() needs none of it
+        from ..executor.options import policy
+
         self._check_open()
         keeps = policy(on_poison, return_exceptions)
         chunksize, buffersize = checking.sizes(chunksize, buffersize)

@@ -41,6 +41,7 @@ class Driver:
         self.reached = time.monotonic()  # when there was a node last
         self.there = time.monotonic()  # when there was an engine last
         self.looked = 0.0  # when it looked for late pieces
+        self.had_nodes = False
         self.why_refused = ""
         self.versions = tuple(versions())
         self.is_stopped = False
@@ -123,7 +124,7 @@ class Driver:
         """Sends what the engine may have. A job whose data cannot be had fails alone."""
         slots = self.engine.slots()
         if slots:
-            self.reached = time.monotonic()
+            self.reached, self.had_nodes = time.monotonic(), True
         else:
             # Some is sent all the same: an engine that starts nodes for work must see it.
             self._look_for_nodes()
@@ -215,6 +216,11 @@ class Driver:
             text = f"no node can take part: {self.why_refused}"
         else:
             text = str(no_nodes(self.engine.name(), self.wait_for_nodes))
+            if self.had_nodes:
+                text += (
+                    "; those that were there have died or left: one that Dask ends for its memory "
+                    "needs a higher limit, or smaller slices and batches"
+                )
         for job in list(self.jobs):
             self._cancel(job, unavailable(text))
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import cloudpickle
 
-from .batches import Raised
 from .job import Job, Piece
 from .names import Head, NodeSettings, Report
 from .pace import Pace
+from .raised import Raised
 
 if TYPE_CHECKING:
     from .driver import Driver

@@ -18,14 +18,12 @@ import threading
 import time
 from collections import OrderedDict
 from concurrent.futures import CancelledError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from ..errors import Cancelled, Closed, InvalidArgument, LeveretError, PoolDown, Status
-from ..executor import ProcessExecutor
 from ..runtime import Runtime
 from . import libraries
-from .batches import run_calls
 from .names import (
     SMALL_BYTES,
     Head,
@@ -38,6 +36,9 @@ from .names import (
     versions,
 )
 from .pieces import Slice
+
+if TYPE_CHECKING:
+    from ..executor import ProcessExecutor
 
 HEADS_MAX = 256  # jobs whose head a node keeps
 ENDED_MAX = 4096  # jobs that were ended: what comes of them later is not begun
@@ -103,6 +104,8 @@ class Node:
                 raise Closed("the node is closed")
             broken = self._executor is not None and self._executor._pool.broken is not None
             if self._executor is None or broken:
+                from ..executor import ProcessExecutor  # a driver imports this module, too
+
                 self._executor = ProcessExecutor(self._processes, **self._options)
             return self._executor
 
@@ -195,6 +198,8 @@ class Node:
         if key in self.ended:
             return Report("again", self.address, why="the job was ended")
         if head.procedure is None:
+            from .batches import run_calls
+
             return run_calls(self, head, arrays[0])
         try:
             procedure = libraries.procedure_of(head.procedure)

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Iterable
 from typing import Any
 
-from ..executor import ProcessExecutor
 from ..nearest import nearest
 from ..runtime import nanoseconds
 from .job import Job
@@ -18,6 +17,8 @@ REFUSED = ("max_workers", "on_death", "on_progress", "mp_context", "worker_memor
 
 
 def _known() -> tuple[str, ...]:
+    from ..executor import ProcessExecutor
+
     found = inspect.signature(ProcessExecutor).parameters
     own = ("processes", "worker_memory", "pool", "slice_seconds", "wait_for_nodes")
     return (*own, *(name for name in found if name not in (*own, *REFUSED)))

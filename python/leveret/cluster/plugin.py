@@ -9,7 +9,6 @@ from typing import Any
 
 from distributed.diagnostics.plugin import SchedulerPlugin, WorkerPlugin
 
-from ..executor import ProcessExecutor
 from ..nearest import nearest
 from . import node
 from .names import NodeSettings, Versions, difference, unavailable, versions
@@ -85,6 +84,8 @@ class ExecutorPlugin(WorkerPlugin):  # type: ignore[misc]
     """A ProcessExecutor under a name among the worker's executors."""
 
     def __init__(self, name: str, is_default: bool, options: dict[str, Any]) -> None:
+        from ..executor import ProcessExecutor
+
         known = tuple(inspect.signature(ProcessExecutor).parameters)
         for each in options:
             if each not in known:
@@ -98,6 +99,8 @@ class ExecutorPlugin(WorkerPlugin):  # type: ignore[misc]
         why = difference(Versions(*self.wanted), versions(), worker.address)
         if why is not None:
             raise unavailable(why)
+        from ..executor import ProcessExecutor
+
         threads, memory = node.share_of(worker)
         count = self.options.get("max_workers") or threads
         made = ProcessExecutor(
@@ -110,7 +113,7 @@ class ExecutorPlugin(WorkerPlugin):  # type: ignore[misc]
 
     def teardown(self, worker: Any) -> None:
         """Takes it away. What runs on it goes on to its end, unless the worker itself ends."""
-        made: ProcessExecutor | None = getattr(self, "made", None)
+        made: Any = getattr(self, "made", None)
         if made is None:  # it was refused
             return
         for each in self.names:
