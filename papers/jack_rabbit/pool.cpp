@@ -32,6 +32,8 @@ rabbit_outcome run_rabbit(world& w, const rabbit_pool& what, const rabbit_batche
                           const std::function<void(cell::machine&)>& look) {
   cell::options o;
   o.poison = false;
+  // Samples take seconds; workers that look for tasks without end are stopped and told.
+  o.time_max = w.is_full() ? std::chrono::seconds(3600) : std::chrono::seconds(30);
   cell::machine m(w.file("cell-ps3"), o);
   rabbit_run r{w, what, m};
   prepare(r);
