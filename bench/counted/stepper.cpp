@@ -10,7 +10,7 @@
 // Nobody polls while it is stepped: the worker has its second task, and the host its ends.
 #include "counted/cases.hpp"
 #include "remote/remote_crew.hpp"
-#include "runtime/core.hpp"
+#include "runtime/runtime_state.hpp"
 
 #include <leveret/leveret.hpp>
 #include <leveret/shared.hpp>

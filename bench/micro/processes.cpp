@@ -5,7 +5,7 @@
 #include "registry.hpp"
 #include "timing.hpp"
 
-#include "runtime/core.hpp"
+#include "runtime/runtime_state.hpp"
 
 #include <leveret/leveret.hpp>
 

@@ -59,7 +59,7 @@ class options {
 
  private:
   friend struct detail::admission;
-  void add_after(std::uint64_t id, const detail::core* home) noexcept {
+  void add_after(std::uint64_t id, const detail::runtime_state* home) noexcept {
     if (id == 0) return;
     if (home != nullptr) {
       is_mixed_ |= home_ != nullptr && home_ != home;
@@ -72,11 +72,11 @@ class options {
     if (lock_count_ < mutexes_per_task_max) locks_[lock_count_] = m;
     ++lock_count_;
   }
-  bool is_foreign_to(const detail::core* runtime) const noexcept {
+  bool is_foreign_to(const detail::runtime_state* runtime) const noexcept {
     return is_mixed_ || (home_ != nullptr && home_ != runtime);
   }
   std::uint64_t after_[after_max];
-  const detail::core* home_ = nullptr;  // of the tickets in after_
+  const detail::runtime_state* home_ = nullptr;  // of the tickets in after_
   bool is_mixed_ = false;
   mutex_id locks_[mutexes_per_task_max];
   std::uint32_t after_count_ = 0;

@@ -34,20 +34,21 @@ descriptor pack(procedure<void(Parameters...)> p, Arguments&&... arguments) {
 
 namespace detail {
 
-core* open(const config& c);
-void close(core* runtime) noexcept;
-status close_within(core* runtime, std::int64_t timeout_ns, bool cancel_waiting) noexcept;
-status close_by_force(core* runtime, std::int64_t timeout_ns) noexcept;
+runtime_state* open(const config& c);
+void close(runtime_state* runtime) noexcept;
+status close_within(runtime_state* runtime, std::int64_t timeout_ns, bool cancel_waiting) noexcept;
+status close_by_force(runtime_state* runtime, std::int64_t timeout_ns) noexcept;
 
-std::uint64_t submit(core* runtime, const draft& d, const options* o,
+std::uint64_t submit(runtime_state* runtime, const draft& d, const options* o,
                      bool detached);  // throws lev::error
-std::uint64_t try_submit(core* runtime, const draft& d, const options* o, bool detached,
+std::uint64_t try_submit(runtime_state* runtime, const draft& d, const options* o, bool detached,
                          refusal* why) noexcept;
 using fill = void (*)(void* context, std::size_t index, descriptor& task);
-std::uint64_t submit_bulk(core* runtime, std::size_t count, fill make, void* context);
-std::uint64_t submit_bulk_range(core* runtime, std::size_t count, fill make, void* context);
-std::uint64_t submit_columns(core* runtime, std::size_t count, const draft& all);
-void run_loop(core* runtime, range r, std::uint32_t grain, void (*run)(void*, range),
+std::uint64_t submit_bulk(runtime_state* runtime, std::size_t count, fill make, void* context);
+std::uint64_t submit_bulk_range(runtime_state* runtime, std::size_t count, fill make,
+                                void* context);
+std::uint64_t submit_columns(runtime_state* runtime, std::size_t count, const draft& all);
+void run_loop(runtime_state* runtime, range r, std::uint32_t grain, void (*run)(void*, range),
               void* context);
 
 template <auto Function>
@@ -247,7 +248,7 @@ class runtime {
   // (file), not_supported (no trace).
   status write_trace(const char* path) const noexcept;
 
-  detail::core* core() noexcept { return core_; }
+  detail::runtime_state* core() noexcept { return core_; }
 
  private:
   template <class... Parameters, class... Arguments>
@@ -269,7 +270,7 @@ class runtime {
     return {d.procedure, d.argument_count, d.flags, d.grain, d.priority, d.key, d.arguments};
   }
 
-  detail::core* core_;
+  detail::runtime_state* core_;
 };
 
 }  // namespace lev

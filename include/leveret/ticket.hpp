@@ -32,23 +32,25 @@ struct outcome {
 };
 
 namespace detail {
-struct core;
-outcome wait_one(core* runtime, std::uint64_t id, std::int64_t timeout_ns,
+struct runtime_state;
+outcome wait_one(runtime_state* runtime, std::uint64_t id, std::int64_t timeout_ns,
                  wait_policy how = wait_policy::of_runtime) noexcept;
-outcome wait_any_id(core* runtime, std::uint64_t* ids, std::size_t count, std::size_t* index,
-                    std::int64_t timeout_ns, wait_policy how = wait_policy::of_runtime) noexcept;
-status peek(core* runtime, std::uint64_t id) noexcept;
-status cancel(core* runtime, std::uint64_t id) noexcept;
-status end(core* runtime, std::uint64_t id) noexcept;
-void release(core* runtime, std::uint64_t id) noexcept;
-status on_complete(core* runtime, std::uint64_t id, void (*run)(void*), void* context) noexcept;
+outcome wait_any_id(runtime_state* runtime, std::uint64_t* ids, std::size_t count,
+                    std::size_t* index, std::int64_t timeout_ns,
+                    wait_policy how = wait_policy::of_runtime) noexcept;
+status peek(runtime_state* runtime, std::uint64_t id) noexcept;
+status cancel(runtime_state* runtime, std::uint64_t id) noexcept;
+status end(runtime_state* runtime, std::uint64_t id) noexcept;
+void release(runtime_state* runtime, std::uint64_t id) noexcept;
+status on_complete(runtime_state* runtime, std::uint64_t id, void (*run)(void*),
+                   void* context) noexcept;
 void throw_outcome(const outcome& o);
 }  // namespace detail
 
 class ticket {
  public:
   ticket() noexcept = default;
-  ticket(detail::core* runtime, std::uint64_t id) noexcept : runtime_(runtime), id_(id) {}
+  ticket(detail::runtime_state* runtime, std::uint64_t id) noexcept : runtime_(runtime), id_(id) {}
   ticket(ticket&& other) noexcept : runtime_(other.runtime_), id_(std::exchange(other.id_, 0)) {}
   ticket& operator=(ticket&& other) noexcept {
     if (this != &other) {
@@ -65,7 +67,7 @@ class ticket {
   // A ticket is empty after a wait that consumed it, after release(), and when made without a task.
   explicit operator bool() const noexcept { return id_ != 0; }
   std::uint64_t id() const noexcept { return id_; }
-  detail::core* home() const noexcept { return runtime_; }
+  detail::runtime_state* home() const noexcept { return runtime_; }
 
   // wait() blocks until the task has its outcome and consumes the ticket. Rethrows what the task
   // threw; throws lev::error for every other outcome than ok. `how` says what a host thread does
@@ -130,7 +132,7 @@ class ticket {
   }
 
  private:
-  detail::core* runtime_ = nullptr;
+  detail::runtime_state* runtime_ = nullptr;
   std::uint64_t id_ = 0;
 };
 

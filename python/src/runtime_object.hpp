@@ -51,7 +51,7 @@ class runtime_object {
     return r;
   }
   // core() is for threads without the GIL.
-  detail::core* core() noexcept { return session_->core(); }
+  detail::runtime_state* core() noexcept { return session_->core(); }
 
  private:
   lev::ticket try_submit(const descriptor& task, const options& o, refusal* why);

@@ -16,7 +16,7 @@ namespace {
 // The thread's flows. A destructor of another thread_local may run later than this one's: it finds
 // `has_ended` set and works with flows of its own.
 thread_local bool has_ended = false;
-struct kept_flows : flow_pool {
+struct kept_flows : strand_stack_pool {
   ~kept_flows() { has_ended = true; }
 };
 thread_local kept_flows kept;
@@ -31,7 +31,7 @@ exception_state& exceptions_of_thread() noexcept {
 }
 
 // Runs items on this flow's stack; the first failure ends the starting of items.
-void work(ring& home, flow& self) noexcept {
+void work(ring& home, strand_stack& self) noexcept {
   try {
     home.run(home.fn, home.items, self);
   } catch (...) {
@@ -41,28 +41,28 @@ void work(ring& home, flow& self) noexcept {
 }
 
 void enter(void* argument) {
-  flow& self = *static_cast<flow*>(argument);
+  strand_stack& self = *static_cast<strand_stack*>(argument);
   ring& home = *self.home;
   work(home, self);
   if (self.is_alone()) context::finish_hop(self.own, home.caller, &home.caller_place);
-  flow& to = *self.next;
+  strand_stack& to = *self.next;
   self.unlink();
   context::finish_hop(self.own, to.own, to.place());
 }
 
 // A flow that is inside a catch block, or in a destructor while an exception is on its way.
-[[gnu::noinline]] void give_way_handling(flow& self) {
+[[gnu::noinline]] void give_way_handling(strand_stack& self) {
   const exception_state mine = std::exchange(*self.exceptions, {});
   context::hop(self.own, self.place(), self.next->own, self.next->place());
   *self.exceptions = mine;
 }
 
-bool run_with(flow_pool& pool, unsigned width, ring& home) {
-  flow* flows[strand_count_max] = {};
+bool run_with(strand_stack_pool& pool, unsigned width, ring& home) {
+  strand_stack* flows[strand_count_max] = {};
   if (!pool.take(width, flows)) return false;
   exception_state& exceptions = exceptions_of_thread();
   for (unsigned i = 0; i < width; ++i) {
-    flow& one = *flows[i];
+    strand_stack& one = *flows[i];
     const bool is_open = one.own.open(strand_stack_bytes, enter, &one);
     LEV_ASSERT(is_open);  // it has a stack, so this cannot fail
     *one.place() = one.own.hop_start();
@@ -80,14 +80,14 @@ bool run_with(flow_pool& pool, unsigned width, ring& home) {
 
 }  // namespace
 
-void flow::link_after(flow& other) noexcept {
+void strand_stack::link_after(strand_stack& other) noexcept {
   next = other.next;
   before = &other;
   next->before = this;
   other.next = this;
 }
 
-void flow::unlink() noexcept {
+void strand_stack::unlink() noexcept {
   before->next = next;
   next->before = before;
   next = before = this;
@@ -96,8 +96,8 @@ void flow::unlink() noexcept {
 // Without a sanitizer the hop is a tail call: one return instruction for the whole. What keeps an
 // item from running ahead of the memory is how many instructions the core holds for 16 turns, so
 // each one here counts (README of this room).
-void flow::give_way(strand* from) {
-  flow& self = static_cast<flow&>(*from);
+void strand_stack::give_way(strand* from) {
+  strand_stack& self = static_cast<strand_stack&>(*from);
   const exception_state& exceptions = *self.exceptions;
   const auto caught = reinterpret_cast<std::uintptr_t>(exceptions.caught);
   if ((caught | exceptions.uncaught_count) != 0) [[unlikely]]
@@ -105,9 +105,9 @@ void flow::give_way(strand* from) {
   context::hop(self.own, self.place(), self.next->own, self.next->place());
 }
 
-bool flow_pool::make_one() noexcept {
+bool strand_stack_pool::make_one() noexcept {
   try {
-    auto made = std::make_unique<flow>();
+    auto made = std::make_unique<strand_stack>();
     if (!made->own.open(strand_stack_bytes, enter, made.get())) return false;
     // Room for those that are out, too: giving back cannot fail.
     idle_.reserve(made_count_ + 1);
@@ -119,7 +119,7 @@ bool flow_pool::make_one() noexcept {
   }
 }
 
-bool flow_pool::take(unsigned count, flow** flows) noexcept {
+bool strand_stack_pool::take(unsigned count, strand_stack** flows) noexcept {
   while (idle_.size() < count) {
     if (!make_one()) return false;
   }
@@ -130,7 +130,7 @@ bool flow_pool::take(unsigned count, flow** flows) noexcept {
   return true;
 }
 
-void flow_pool::give_back(unsigned count, flow** flows) noexcept {
+void strand_stack_pool::give_back(unsigned count, strand_stack** flows) noexcept {
   // In the order in which take() finds the same flow at the same place: its stack is warm.
   for (unsigned i = count; i-- > 0;) idle_.emplace_back(flows[i]);
 }
@@ -142,7 +142,7 @@ bool run_ring(unsigned width, cursor& items, run_items run, void* fn) {
   width = static_cast<unsigned>(std::min<std::size_t>(width, count));
   ring home{.items = items, .run = run, .fn = fn, .caller = {}, .failure = {}};
   if (has_ended) {
-    flow_pool own;
+    strand_stack_pool own;
     if (!run_with(own, width, home)) return false;
   } else if (!run_with(kept, width, home)) {
     return false;

@@ -28,11 +28,11 @@ struct exception_state {
 };
 
 // One context of a ring. The pool owns it while it runs nothing.
-struct flow : strand {
-  flow() noexcept : strand(&flow::give_way) {}
+struct strand_stack : strand {
+  strand_stack() noexcept : strand(&strand_stack::give_way) {}
 
   // Links this flow behind `before`; the opposite is unlink().
-  void link_after(flow& before) noexcept;
+  void link_after(strand_stack& before) noexcept;
   void unlink() noexcept;
   bool is_alone() const noexcept { return next == this; }
 
@@ -41,10 +41,10 @@ struct flow : strand {
   // Goes on with the next flow. Precondition: it runs.
   static void give_way(strand* from);
 
-  flow* next = this;
+  strand_stack* next = this;
   exception_state* exceptions = nullptr;  // the thread's
   context own;
-  flow* before = this;
+  strand_stack* before = this;
   struct ring* home = nullptr;
 };
 
@@ -59,18 +59,18 @@ struct ring {
 };
 
 // Flows with their stacks, for one thread.
-class flow_pool {
+class strand_stack_pool {
  public:
   // take() fills flows[0..count) with flows that have a stack; false when there is no memory, and
   // then none is taken.
-  bool take(unsigned count, flow** flows) noexcept;
-  void give_back(unsigned count, flow** flows) noexcept;
+  bool take(unsigned count, strand_stack** flows) noexcept;
+  void give_back(unsigned count, strand_stack** flows) noexcept;
   std::size_t idle_count() const noexcept { return idle_.size(); }
 
  private:
   bool make_one() noexcept;
 
-  std::vector<std::unique_ptr<flow>> idle_;
+  std::vector<std::unique_ptr<strand_stack>> idle_;
   std::size_t made_count_ = 0;
 };
 

@@ -109,8 +109,8 @@ class remote_workers {
   virtual void watch() noexcept = 0;
   virtual void unwatch() noexcept = 0;
   virtual void want_ends(bool wanted, bool is_patient = false) noexcept = 0;
-  // ring_service() wakes the service. Any thread.
-  virtual void ring_service() noexcept = 0;
+  // notify_service() wakes the service. Any thread.
+  virtual void notify_service() noexcept = 0;
 
   // The service's part. next_death() takes news from the machine; was_begun() says whether the
   // worker has begun its oldest uncollected task, as far as it can be believed: a worker may lie

@@ -86,7 +86,7 @@ void check_time(remote_crew& r, std::uint32_t worker, std::uint64_t now) noexcep
 bool may_be_in_it(remote_crew& r, std::uint32_t worker) noexcept {
   remote_line& line = r.lines[worker];
   if (r.remote->was_begun(worker) || r.remote->is_away(worker)) return true;
-  const std::uint64_t now = r.e.place->now_ns();
+  const std::uint64_t now = r.e.machine->now_ns();
   if (line.hushed != line.collected + 1) {
     line.hushed = line.collected + 1;
     line.hushed_since_ns = now;
@@ -165,7 +165,7 @@ bool patrol_line(remote_crew& r, std::uint32_t worker) noexcept {
 
 void patrol(remote_crew& r) noexcept {
   if (r.is_patrolled.load(memory_order_relaxed) == 0) return;
-  const std::uint64_t now = r.e.place->now_ns();
+  const std::uint64_t now = r.e.machine->now_ns();
   if (now < r.patrol_ns) return;
   r.patrol_ns = now + patrol_ns;
   bool goes_on = false;
@@ -204,7 +204,7 @@ std::uint64_t next_look(remote_crew& r) noexcept {
   r.is_timing.store(1, memory_order_relaxed);
   const std::uint64_t own = r.e.settings.task_ns_max == 0 ? no_deadline : r.e.settings.task_ns_max;
   const std::uint64_t least = smaller(own, r.least_limit_ns.load(memory_order_relaxed));
-  return r.e.place->now_ns() + smaller(least / 4 + 1, tick_ns_max);
+  return r.e.machine->now_ns() + smaller(least / 4 + 1, tick_ns_max);
 }
 
 void attend_all(remote_crew& r, participant& self) noexcept {
@@ -220,7 +220,7 @@ void attend_all(remote_crew& r, participant& self) noexcept {
   end_tasks(r);
   patrol(r);
   if (!has_limits(r)) return;
-  const std::uint64_t now = r.e.place->now_ns();
+  const std::uint64_t now = r.e.machine->now_ns();
   for (std::uint32_t w = 0; w < r.e.workers; ++w) {
     remote_line& line = r.lines[w];
     line.look_ns = 0;
@@ -236,7 +236,7 @@ bool remote_crew::end_running(bool all) noexcept {
   if (all) ends_all.store(1, memory_order_relaxed);
   // Pairs with end_tasks(): publishes that the ticket says so.
   is_ending.store(1, memory_order_release);
-  remote->ring_service();
+  remote->notify_service();
   return true;
 }
 
@@ -254,7 +254,7 @@ std::uint64_t service_deadline(remote_crew& r) noexcept {
   if (r.is_patrolled.load(memory_order_relaxed) != 0) look = smaller(look, r.patrol_ns);
   if (r.is_ending.load(memory_order_relaxed) == 0) return look;
   constexpr std::uint64_t again_ns = 1'000'000;
-  return smaller(look, r.e.place->now_ns() + again_ns);
+  return smaller(look, r.e.machine->now_ns() + again_ns);
 }
 
 }  // namespace lev

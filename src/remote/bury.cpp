@@ -15,14 +15,14 @@ constexpr std::uint64_t budget_ns = 5'000'000'000;  // deaths further apart than
 
 // At which index a piece of columns goes on.
 std::uint32_t first_index(remote_crew& r, std::uint32_t task) noexcept {
-  const unsigned count = r.e.pool.at(task).argument_count;
-  return static_cast<std::uint32_t>(r.e.pool.argument_at(task, count - 1).address);
+  const unsigned count = r.e.task_slots.at(task).argument_count;
+  return static_cast<std::uint32_t>(r.e.task_slots.argument_at(task, count - 1).address);
 }
 
 // Which elements of the whole call a piece is about: " at elements [17, 18)"; empty when it is not
 // sliced.
 void describe_elements(remote_crew& r, std::uint32_t task, char* text, std::size_t size) noexcept {
-  const slot& s = r.e.pool.at(task);
+  const slot& s = r.e.task_slots.at(task);
   if (is_of_columns(s.procedure)) {
     std::snprintf(text, size, ", task %u of the bulk,", first_index(r, task));
     return;
@@ -30,9 +30,9 @@ void describe_elements(remote_crew& r, std::uint32_t task, char* text, std::size
   const bool is_piece = (s.flags & task_is_piece) != 0;
   const std::uint32_t whole = is_piece ? s.parent : task;
   text[0] = 0;
-  for (unsigned i = 0; i < s.argument_count && i < r.e.pool.at(whole).argument_count; ++i) {
-    const argument& a = r.e.pool.argument_at(task, i);
-    const argument& from = r.e.pool.argument_at(whole, i);
+  for (unsigned i = 0; i < s.argument_count && i < r.e.task_slots.at(whole).argument_count; ++i) {
+    const argument& a = r.e.task_slots.argument_at(task, i);
+    const argument& from = r.e.task_slots.argument_at(whole, i);
     if ((a.flags & argument_sliced) == 0 || (from.flags & argument_sliced) == 0) continue;
     const bool by_rows = from.rows > 1 || (from.flags & argument_rows) != 0;
     const std::int64_t step = by_rows ? from.stride_bytes : std::int64_t{from.unit_bytes};
@@ -50,8 +50,8 @@ void describe_elements(remote_crew& r, std::uint32_t task, char* text, std::size
 // The number of times the task's worker died, this one included. Kept with the slot's generation:
 // another task starts at 0 without anybody having to clear it.
 slot_extra& history_of(remote_crew& r, std::uint32_t task) noexcept {
-  slot_extra& extra = r.e.pool.extra(task);
-  const std::uint32_t generation = r.e.pool.at(task).state.generation();
+  slot_extra& extra = r.e.task_slots.extra(task);
+  const std::uint32_t generation = r.e.task_slots.at(task).state.generation();
   if (extra.attempts_of != generation) extra.attempts = extra.suspected = 0;
   extra.attempts_of = generation;
   return extra;
@@ -59,7 +59,7 @@ slot_extra& history_of(remote_crew& r, std::uint32_t task) noexcept {
 void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status code,
                  std::uint32_t attempts, const remote_death& d) noexcept {
   LEV_DCHECK(code != status::ok && attempts != 0);
-  const slot& s = r.e.pool.at(task);
+  const slot& s = r.e.task_slots.at(task);
   char where[64];
   char text[255];
   describe_elements(r, task, where, sizeof where);
@@ -76,7 +76,7 @@ void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status c
                   code == status::worker_died ? "; it must not be run again" : "; given up");
   }
   try {
-    r.e.pool.extra(task).exception = std::make_exception_ptr(error(code, -1, text));
+    r.e.task_slots.extra(task).exception = std::make_exception_ptr(error(code, -1, text));
   } catch (...) {  // no memory for the text: the status says enough
   }
   if (is_of_columns(s.procedure)) stop_at(r.e, task, first_index(r, task));
@@ -103,15 +103,15 @@ bool is_suspect(remote_crew& r, std::uint32_t task) noexcept {
 
 bool can_split(remote_crew& r, std::uint32_t task) noexcept {
   descriptor whole;
-  read_descriptor(r.e.pool, task, whole);
-  return r.e.pool.at(task).dice_depth < dice_depth_max && !is_of_columns(whole.procedure) &&
+  read_descriptor(r.e.task_slots, task, whole);
+  return r.e.task_slots.at(task).dice_depth < dice_depth_max && !is_of_columns(whole.procedure) &&
          procedure_at(whole.procedure).info.dice == nullptr && task_items(whole) >= 2;
 }
 
 // Into the staged path with the order to be split: the pieces' own deaths find the element at
 // fault.
 void split_victim(remote_crew& r, participant& self, std::uint32_t task) noexcept {
-  slot& s = r.e.pool.at(task);
+  slot& s = r.e.task_slots.at(task);
   s.grain = 1;
   s.flags |= task_diceable | task_too_big;
   r.e.sched.post(task);
@@ -137,7 +137,7 @@ void judge(remote_crew& r, participant& self, std::uint32_t task, const remote_d
 // Whether workers die faster than they do anything. Those that were killed here do not count.
 bool is_loop(remote_crew& r, const remote_death& d) noexcept {
   if (d.was_ordered && !d.had_work) return false;
-  const std::uint64_t now = r.e.place->now_ns();
+  const std::uint64_t now = r.e.machine->now_ns();
   if (d.had_work || r.idle_deaths == 0 || now - r.first_idle_death_ns > budget_ns) {
     r.idle_deaths = 0;
     r.first_idle_death_ns = now;
@@ -151,10 +151,11 @@ bool is_loop(remote_crew& r, const remote_death& d) noexcept {
 void keep_done(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   engine& e = r.e;
   stop_at(e, j.task, r.remote->index_begun(worker));
-  if (e.pool.extra(j.task).stopped_at == first_index(r, j.task)) return;
+  if (e.task_slots.extra(j.task).stopped_at == first_index(r, j.task)) return;
   j.result = status::worker_died;
   if ((j.flags & task_staged) != 0)
-    write_back(e, j, [&](unsigned i) -> const argument& { return e.pool.argument_at(j.task, i); });
+    write_back(e, j,
+               [&](unsigned i) -> const argument& { return e.task_slots.argument_at(j.task, i); });
   go_on_at(e, j.task);
   history_of(r, j.task).attempts = 0;  // those were of another one
 }

@@ -43,8 +43,8 @@ bool spin(remote_crew& r, const participant& self, awaited& what, std::uint64_t 
   if (is_service(r, self)) return has_remote_work(r);
   for (std::uint32_t turn = 1;; ++turn) {
     if (what.is_there()) return true;
-    if (turn % turns_per_clock == 0 && r.e.place->now_ns() >= until_ns) return false;
-    r.e.place->relax();
+    if (turn % turns_per_clock == 0 && r.e.machine->now_ns() >= until_ns) return false;
+    r.e.machine->relax();
   }
 }
 
@@ -53,10 +53,10 @@ bool linger(remote_crew& r, participant& self, awaited& what, std::uint64_t span
             std::uint64_t deadline_ns) noexcept {
   lingerer& own = r.tender_of(self).linger;
   if (is_service(r, self) || !own.begin()) return false;
-  const auto now_ns = [&]() noexcept { return r.e.place->now_ns(); };
+  const auto now_ns = [&]() noexcept { return r.e.machine->now_ns(); };
   const std::uint64_t until_ns = smaller(now_ns() + span_ns, deadline_ns);
   for (bool is_free = true; is_free && now_ns() < until_ns;) {
-    is_free = own.offer(now_ns, [&]() noexcept { r.e.place->yield_core(); });
+    is_free = own.offer(now_ns, [&]() noexcept { r.e.machine->yield_core(); });
     if (!what.is_there()) continue;
     if (is_free) own.end();
     return true;
@@ -68,7 +68,7 @@ void sleep(remote_crew& r, participant& self, awaited& what, std::uint64_t deadl
   if (is_service(r, self)) deadline_ns = smaller(deadline_ns, service_deadline(r));
   if (what.arm() && !what.is_there()) {
     self.counters.parks.add(1);
-    self.park.park(*r.e.place, deadline_ns);
+    self.park.park(*r.e.machine, deadline_ns);
   }
   what.disarm();
 }
@@ -117,7 +117,7 @@ void remote_crew::idle(participant& self, awaited& what, std::uint64_t deadline_
   const bool sleeps = how != wait_policy::spin;
   const std::uint64_t spin_ns = remote->is_crowded() ? 0 : e.settings.spin_ns;
   const std::uint64_t spin_end_ns =
-      sleeps ? smaller(e.place->now_ns() + spin_ns, deadline_ns) : deadline_ns;
+      sleeps ? smaller(e.machine->now_ns() + spin_ns, deadline_ns) : deadline_ns;
   if (spin(*this, self, any, spin_end_ns) || !sleeps) return;
   if (linger(*this, self, any, lingerer::span_ns(spin_ns), deadline_ns)) return;
   sleep(*this, self, any, deadline_ns);
@@ -131,7 +131,7 @@ bool remote_crew::await(participant& self, awaited& what, std::uint64_t deadline
   for (;;) {
     const bool may_give_up = when == giving_up::when_still;
     const std::uint64_t until_ns =
-        may_give_up ? smaller(e.place->now_ns() + patience_ns, deadline_ns) : deadline_ns;
+        may_give_up ? smaller(e.machine->now_ns() + patience_ns, deadline_ns) : deadline_ns;
     tell_ends(e, self);
     {
       const watching w(*this, self);

@@ -34,7 +34,7 @@ bool take_back(remote_crew& r, std::uint32_t worker, std::uint32_t n) noexcept;
 // The state of the task that a ticket may name: the one in the line, or that which it is a piece
 // of. Both slots are theirs as long as the task is there: so it is this task that was asked for.
 inline std::uint64_t word_of_whole(remote_crew& r, const job& j) noexcept {
-  return r.e.pool.at((j.flags & task_is_piece) != 0 ? j.parent : j.task).state.word();
+  return r.e.task_slots.at((j.flags & task_is_piece) != 0 ? j.parent : j.task).state.word();
 }
 
 // Whether somebody wants the task to end though it runs.
@@ -49,10 +49,10 @@ inline bool is_to_end(remote_crew& r, const job& j) noexcept {
 // nothing.
 inline const slot_extra* limits_of(remote_crew& r, std::uint32_t task) noexcept {
   if (r.least_limit_ns.load(memory_order_relaxed) == no_deadline) return nullptr;
-  const slot& s = r.e.pool.at(task);
+  const slot& s = r.e.task_slots.at(task);
   const std::uint32_t whole = (s.flags & task_is_piece) != 0 ? s.parent : task;
-  const slot_extra& extra = r.e.pool.extra(whole);
-  return extra.limits_of == r.e.pool.at(whole).state.generation() ? &extra : nullptr;
+  const slot_extra& extra = r.e.task_slots.extra(whole);
+  return extra.limits_of == r.e.task_slots.at(whole).state.generation() ? &extra : nullptr;
 }
 
 // How long a task may run; 0: for ever.

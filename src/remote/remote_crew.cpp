@@ -26,7 +26,7 @@ void reach_shared_memory(const config& settings, copy_rule& rule) {
 }  // namespace
 
 std::unique_ptr<crew> hire(engine& e) {
-  remote_workers* remote = e.place->remote();
+  remote_workers* remote = e.machine->remote();
   if (remote == nullptr) return std::make_unique<crew>(e);
   return std::make_unique<remote_crew>(e, *remote);
 }
@@ -48,10 +48,10 @@ bool remote_crew::open() {
   tenders.reset(new tender[e.people_count]);
   e.depth = smaller(e.depth, smaller(remote->line_max(), line_jobs_max));
   for (std::uint32_t i = 0; i < e.workers; ++i) {
-    participant& hull = e.people[i];
-    hull.store = static_cast<char*>(remote->store_of(i));
-    hull.store_map.open(e.settings.local_store_bytes);
-    LEV_ASSERT(hull.store != nullptr && hull.is_worker);
+    participant& stand_in = e.people[i];
+    stand_in.store = static_cast<char*>(remote->store_of(i));
+    stand_in.store_map.open(e.settings.local_store_bytes);
+    LEV_ASSERT(stand_in.store != nullptr && stand_in.is_worker);
   }
   shares_workers = e.settings.pool != nullptr;
   // Nobody looks for tasks, and the service counts as one that sleeps: so every ring is heard.
@@ -91,8 +91,8 @@ bool remote_crew::can_do(const detail::draft& d, const draft_facts& facts, refus
 // Kept where only those look who find that some task has limits of its own.
 void remote_crew::limit(std::uint32_t task, std::uint64_t task_ns_max,
                         std::uint32_t max_attempts) noexcept {
-  slot_extra& extra = e.pool.extra(task);
-  extra.limits_of = e.pool.at(task).state.generation();
+  slot_extra& extra = e.task_slots.extra(task);
+  extra.limits_of = e.task_slots.at(task).state.generation();
   extra.task_ns_max = task_ns_max;
   extra.max_attempts = max_attempts;
   // Less than `no_deadline`, which says that no task has limits of its own.

@@ -17,17 +17,17 @@ void note_end(ended& over, const job& j) noexcept {
 
 void keep_text(remote_crew& r, const job& j, const char* text) noexcept try {
   if (text[0] == 0) return;
-  r.e.pool.extra(j.task).exception = std::make_exception_ptr(error(j.result, -1, text));
+  r.e.task_slots.extra(j.task).exception = std::make_exception_ptr(error(j.result, -1, text));
 } catch (...) {  // no memory for the text: the status says enough
 }
 
-void trace_end(remote_crew& r, participant& hull, remote_line& line, const job& j) noexcept {
-  if (!hull.events.is_open()) return;
-  const std::uint64_t now = r.e.place->now_ns();
+void trace_end(remote_crew& r, participant& stand_in, remote_line& line, const job& j) noexcept {
+  if (!stand_in.events.is_open()) return;
+  const std::uint64_t now = r.e.machine->now_ns();
   const std::uint64_t begin = larger(j.posted_ns, line.last_end_ns);
   line.last_end_ns = now;
-  hull.events.record({begin, now, j.task, own_procedure(r.e, j.task), step::execute});
-  hull.counters.busy_ns.add(now - begin);
+  stand_in.events.record({begin, now, j.task, own_procedure(r.e, j.task), step::execute});
+  stand_in.counters.busy_ns.add(now - begin);
 }
 
 // Whether somebody has asked for the end of a task in a line.
@@ -52,10 +52,11 @@ bool is_returned(remote_crew& r, const job& j, bool was_asked, remote_end& how) 
   engine& e = r.e;
   stop_at(e, j.task, how.stopped_at);
   j.result = how.result;
-  write_back(e, j, [&](unsigned i) -> const argument& { return e.pool.argument_at(j.task, i); });
+  write_back(e, j,
+             [&](unsigned i) -> const argument& { return e.task_slots.argument_at(j.task, i); });
   free_room(r, worker, j);
   j.flags &= static_cast<std::uint8_t>(~task_staged);  // it is done
-  e.pool.extra(j.task).attempts = 0;                   // those were of a task before
+  e.task_slots.extra(j.task).attempts = 0;             // those were of a task before
   if (is_returned) {
     go_on_at(e, j.task);
   } else if (how.result != status::task_failed || !go_on_behind(e, j.task)) {
@@ -76,7 +77,7 @@ bool collect_written(remote_crew& r, std::uint32_t worker, ended& over) noexcept
   LEV_DCHECK(line.turn.is_held() && !over.is_there);
   remote_end how;
   if (line.posted == line.collected || !r.remote->collect(worker, &how)) return false;
-  participant& hull = e.people[worker];
+  participant& stand_in = e.people[worker];
   const bool was_asked = line.was_asked(line.collected);
   line.asked &= ~remote_line::bit_of(line.collected);
   line.limited &= ~remote_line::bit_of(line.collected);
@@ -97,12 +98,13 @@ bool collect_written(remote_crew& r, std::uint32_t worker, ended& over) noexcept
   j.result = how.result;
   j.task_code = how.task_code;
   if (j.result != status::ok) keep_text(r, j, how.text);
-  trace_end(r, hull, line, j);
+  trace_end(r, stand_in, line, j);
   if ((j.flags & task_staged) != 0) {
-    write_back(e, j, [&](unsigned i) -> const argument& { return e.pool.argument_at(j.task, i); });
-    release_room(e, hull, j);
+    write_back(e, j,
+               [&](unsigned i) -> const argument& { return e.task_slots.argument_at(j.task, i); });
+    release_room(e, stand_in, j);
   }
-  hull.counters.executed.add(1);
+  stand_in.counters.executed.add(1);
   note_end(over, j);
   return true;
 }
@@ -133,10 +135,10 @@ status refused(remote_crew& r, const job& j) noexcept {
   if (is_cancelled(r.e, j)) return status::cancelled;
   // It was to be split, to find the element that kills its worker, and no tickets were free for the
   // pieces.
-  const slot_extra& extra = r.e.pool.extra(j.task);
+  const slot_extra& extra = r.e.task_slots.extra(j.task);
   const bool is_poison = (j.flags & task_too_big) != 0 &&
                          extra.attempts >= attempts_max_of(r, j.task) &&
-                         extra.attempts_of == r.e.pool.at(j.task).state.generation();
+                         extra.attempts_of == r.e.task_slots.at(j.task).state.generation();
   return is_poison ? status::poison : status::ok;
 }
 
@@ -144,19 +146,19 @@ void start_timing(remote_crew& r) noexcept {
   // Pairs with service_deadline(): the post was counted before.
   if (r.is_timing.load(memory_order_seq_cst) == 0 &&
       r.is_timing.exchange(1, memory_order_seq_cst) == 0)  // Pairs with service_deadline() too
-    r.remote->ring_service();
+    r.remote->notify_service();
 }
 
 // The service begins to look whether lines move, and goes on as long as they have tasks.
 [[gnu::cold, gnu::noinline]] void start_patrol(remote_crew& r) noexcept {
-  if (r.is_patrolled.exchange(1, memory_order_relaxed) == 0) r.remote->ring_service();
+  if (r.is_patrolled.exchange(1, memory_order_relaxed) == 0) r.remote->notify_service();
 }
 
 // At the task, from 1. As long as no task of the runtime was run again, nothing is looked up.
 std::uint16_t attempt_of(remote_crew& r, const job& j) noexcept {
   if (r.has_rerun.load(memory_order_relaxed) == 0) return 1;
-  const slot_extra& extra = r.e.pool.extra(j.task);
-  const bool is_told = extra.attempts_of == r.e.pool.at(j.task).state.generation();
+  const slot_extra& extra = r.e.task_slots.extra(j.task);
+  const bool is_told = extra.attempts_of == r.e.task_slots.at(j.task).state.generation();
   return static_cast<std::uint16_t>(1 + (is_told ? extra.attempts : 0));
 }
 
@@ -174,7 +176,7 @@ void note_limit(remote_crew& r, remote_line& line, std::uint64_t limit_ns) noexc
 void post_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   engine& e = r.e;
   remote_line& line = r.lines[worker];
-  if (e.people[worker].events.is_open()) j.posted_ns = e.place->now_ns();
+  if (e.people[worker].events.is_open()) j.posted_ns = e.machine->now_ns();
   LEV_DCHECK(line.turn.is_held() && line.is_up && !line.was_asked(line.posted));
   LEV_DCHECK(line.posted - line.collected < line_jobs_max && &j == &line.job_at(line.posted));
   note_limit(r, line, time_limit_of(r, j.task));
@@ -386,7 +388,7 @@ static void send_ready(remote_crew& r) noexcept {
     fill_line(r, w, over);
     if (over.is_there) line.leave(over);
     // Whoever asked meanwhile may be gone; there may be ends.
-    if (end_turn(line)) r.remote->ring_service();
+    if (end_turn(line)) r.remote->notify_service();
   }
 }
 
@@ -412,7 +414,7 @@ void keep_ends(remote_crew& r, std::uint32_t worker) noexcept {
 }
 
 void leave_ended(remote_crew& r, remote_line& line, std::uint32_t task) noexcept {
-  const slot& s = r.e.pool.at(task);
+  const slot& s = r.e.task_slots.at(task);
   line.leave({true, task, s.state.word(), s.flags, status::cancelled, 0});
 }
 

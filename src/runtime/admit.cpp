@@ -8,7 +8,7 @@ namespace lev::detail {
 
 namespace {
 
-bool is_dice_gain(const core& c, const draft& d) noexcept {
+bool is_dice_gain(const runtime_state& c, const draft& d) noexcept {
   if (procedure_at(d.procedure).diceable) return true;
   for (unsigned i = 0; i < d.argument_count; ++i) {
     const argument& a = d.arguments[i];
@@ -21,7 +21,7 @@ bool is_dice_gain(const core& c, const draft& d) noexcept {
 
 }  // namespace
 
-void choose_grain(const core& c, draft& d, std::uint8_t* flags) noexcept {
+void choose_grain(const runtime_state& c, draft& d, std::uint8_t* flags) noexcept {
   *flags |= task_timed;
   for (unsigned i = 0; i < d.argument_count; ++i) {
     const argument& a = d.arguments[i];
@@ -33,8 +33,8 @@ void choose_grain(const core& c, draft& d, std::uint8_t* flags) noexcept {
   }
 }
 
-bool check_size(const core& c, const draft& d, const draft_facts& facts, std::uint8_t* flags,
-                refusal* why) noexcept {
+bool check_size(const runtime_state& c, const draft& d, const draft_facts& facts,
+                std::uint8_t* flags, refusal* why) noexcept {
   const std::size_t bytes = staged_bytes(d.arguments, d.argument_count, c.copies);
   if (bytes != 0) *flags |= task_staged;
   if (facts.may_dice && is_dice_gain(c, d)) *flags |= task_diceable;
@@ -50,7 +50,7 @@ bool check_size(const core& c, const draft& d, const draft_facts& facts, std::ui
       bytes, c.settings.local_store_bytes);
 }
 
-bool refuse_nobody(const core& c, refusal* why) noexcept {
+bool refuse_nobody(const runtime_state& c, refusal* why) noexcept {
   if (c.why_absent != nullptr) return refuse(why, status::closed, -1, "%s", c.why_absent);
   return refuse(why, status::would_block, -1,
                 c.caps.many_hosts
@@ -63,14 +63,16 @@ bool refuse_closed(refusal* why) noexcept {
 }
 
 // Looks before it takes anything: to give back would wake others, who would do the same.
-std::uint32_t try_take_room(core& c, participant& self, edge_list& edges, bool is_spare) noexcept {
+std::uint32_t try_take_room(runtime_state& c, participant& self, edge_list& edges,
+                            bool is_spare) noexcept {
   const auto take = [&]() noexcept {
-    return is_spare ? c.pool.try_take_spare() : c.pool.try_take(self.free_slots);
+    return is_spare ? c.task_slots.try_take_spare() : c.task_slots.try_take(self.free_slots);
   };
   LEV_DCHECK(edges.count <= options::after_max);
   if (edges.count == 0) return take();
   const bool has_own = !is_spare && self.free_slots.count() != 0;
-  if ((!has_own && c.pool.looks_exhausted(is_spare)) || !c.edges.has(edges.count)) return no_slot;
+  if ((!has_own && c.task_slots.looks_exhausted(is_spare)) || !c.edges.has(edges.count))
+    return no_slot;
   const std::uint32_t got = c.edges.reserve(edges.nodes, edges.count);
   std::uint32_t task = no_slot;
   if (got == edges.count) task = take();
@@ -79,16 +81,16 @@ std::uint32_t try_take_room(core& c, participant& self, edge_list& edges, bool i
 }
 
 // None was found, but one that is given back at this moment is as good as there.
-static std::uint32_t take_last(core& c, participant& self, edge_list& edges) noexcept {
-  while (!c.pool.looks_exhausted() && c.edges.has(edges.count)) {
+static std::uint32_t take_last(runtime_state& c, participant& self, edge_list& edges) noexcept {
+  while (!c.task_slots.looks_exhausted() && c.edges.has(edges.count)) {
     const std::uint32_t task = try_take_room(c, self, edges, false);
     if (task != no_slot) return task;
-    c.place->relax();
+    c.machine->relax();
   }
   return no_slot;
 }
 
-std::uint32_t await_slot(core& c, participant& self, edge_list& edges) noexcept {
+std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges) noexcept {
   if (c.settings.full == when_full::fail) return take_last(c, self, edges);
   std::uint32_t task = no_slot;
   while (self.running != nullptr) {
@@ -108,14 +110,14 @@ std::uint32_t await_slot(core& c, participant& self, edge_list& edges) noexcept 
   return task;
 }
 
-bool count_out(core& c, participant& self, std::uint32_t task, refusal* why) noexcept {
+bool count_out(runtime_state& c, participant& self, std::uint32_t task, refusal* why) noexcept {
   give_slot(c, self, task);
   self.counters.completed.add(1);
   leave(c, self);  // close() may wait for that count
   return refuse_closed(why);
 }
 
-bool refuse_full(core& c, const edge_list& edges, refusal* why) noexcept {
+bool refuse_full(runtime_state& c, const edge_list& edges, refusal* why) noexcept {
   if (edges.count != 0 && !c.edges.has(edges.count)) {
     return refuse(
         why, status::would_block, -1,

@@ -10,22 +10,22 @@
 namespace lev::detail {
 
 // choose_grain() is for a sliced task that says nothing of it.
-void choose_grain(const core& c, draft& d, std::uint8_t* flags) noexcept;
+void choose_grain(const runtime_state& c, draft& d, std::uint8_t* flags) noexcept;
 
 // has_size() tells whether the local store or the dicer has anything to do with the task,
 // check_size() what.
-inline bool has_size(const core& c, const draft_facts& facts) noexcept {
+inline bool has_size(const runtime_state& c, const draft_facts& facts) noexcept {
   return facts.may_dice || facts.is_strided || (facts.has_address && c.copies.all);
 }
-bool check_size(const core& c, const draft& d, const draft_facts& facts, std::uint8_t* flags,
-                refusal* why) noexcept;
+bool check_size(const runtime_state& c, const draft& d, const draft_facts& facts,
+                std::uint8_t* flags, refusal* why) noexcept;
 
-[[gnu::noinline]] bool refuse_nobody(const core& c, refusal* why) noexcept;
+[[gnu::noinline]] bool refuse_nobody(const runtime_state& c, refusal* why) noexcept;
 [[gnu::noinline]] bool refuse_closed(refusal* why) noexcept;
 
 // check_open() refuses what comes from outside of tasks once close() was called: draining includes
 // the children of those that run.
-inline bool check_open(core& c, const participant* self, refusal* why) noexcept {
+inline bool check_open(runtime_state& c, const participant* self, refusal* why) noexcept {
   if (self == nullptr) return refuse_nobody(c, why);
   if (c.closing.load(memory_order_relaxed) != 0 && self->running == nullptr)
     return refuse_closed(why);
@@ -38,24 +38,26 @@ struct edge_list {
   std::uint32_t nodes[options::after_max];
 };
 
-inline void give_edges(core& c, const edge_list& edges, std::uint32_t from,
+inline void give_edges(runtime_state& c, const edge_list& edges, std::uint32_t from,
                        std::uint32_t to) noexcept {
   for (std::uint32_t i = from; i < to; ++i) give_edge(c, edges.nodes[i]);
 }
 
 // try_take_room() takes a slot, of those kept for tasks if `is_spare`, and the edges: all of it, or
 // nothing, so that nobody holds one and waits for the other.
-std::uint32_t try_take_room(core& c, participant& self, edge_list& edges, bool is_spare) noexcept;
+std::uint32_t try_take_room(runtime_state& c, participant& self, edge_list& edges,
+                            bool is_spare) noexcept;
 
 // await_slot() finds a free slot, and edges, where there are none now: by help, waiting or not at
 // all. refuse_full() says why not.
-[[gnu::noinline]] std::uint32_t await_slot(core& c, participant& self, edge_list& edges) noexcept;
-bool refuse_full(core& c, const edge_list& edges, refusal* why) noexcept;
+[[gnu::noinline]] std::uint32_t await_slot(runtime_state& c, participant& self,
+                                           edge_list& edges) noexcept;
+bool refuse_full(runtime_state& c, const edge_list& edges, refusal* why) noexcept;
 
-inline void write_slot(core& c, const participant& self, std::uint32_t task, const draft& d,
-                       std::uint8_t flags) noexcept {
+inline void write_slot(runtime_state& c, const participant& self, std::uint32_t task,
+                       const draft& d, std::uint8_t flags) noexcept {
   LEV_DCHECK(d.argument_count <= argument_count_max);
-  slot& s = c.pool.at(task);
+  slot& s = c.task_slots.at(task);
   s.state.open((flags & task_detached) != 0 ? std::uint64_t{state_bits::released} : 0);
   s.procedure = d.procedure;
   s.argument_count = d.argument_count;
@@ -73,16 +75,17 @@ inline void write_slot(core& c, const participant& self, std::uint32_t task, con
   }
   const unsigned near = smaller(unsigned{d.argument_count}, near_arguments);
   for (unsigned i = 0; i < near; ++i) s.arguments[i] = d.arguments[i];
-  for (unsigned i = near; i < d.argument_count; ++i) c.pool.argument_at(task, i) = d.arguments[i];
+  for (unsigned i = near; i < d.argument_count; ++i)
+    c.task_slots.argument_at(task, i) = d.arguments[i];
 }
 
 // count_out() is for a task that was counted after all: it gives its slot back and takes it out of
 // the count.
-[[gnu::noinline]] bool count_out(core& c, participant& self, std::uint32_t task,
+[[gnu::noinline]] bool count_out(runtime_state& c, participant& self, std::uint32_t task,
                                  refusal* why) noexcept;
 
 // is_closing() is the look of a host that has counted its task.
-inline bool is_closing(core& c) noexcept {
+inline bool is_closing(runtime_state& c) noexcept {
   // Pairs with close_within(). Where there is no heavy fence, a change of the word that adds
   // nothing comes either before close()'s and shows it the count, or after it.
   return c.has_heavy_fence ? c.closing.load(memory_order_seq_cst) != 0
@@ -93,7 +96,8 @@ inline bool is_closing(core& c) noexcept {
 // here: it must not drain the runtime and miss the task. Here: count, then look at `closing`.
 // There: set `closing`, then look at the counts, with the heavy fence between the two that this
 // side has not.
-inline bool count_in(core& c, participant& self, std::uint32_t task, refusal* why) noexcept {
+inline bool count_in(runtime_state& c, participant& self, std::uint32_t task,
+                     refusal* why) noexcept {
   self.counters.submitted.add(1);
   if (self.running != nullptr) return true;  // the drain waits for its parent
   return !is_closing(c) || count_out(c, self, task, why);

@@ -9,8 +9,8 @@
 namespace lev::detail {
 
 struct await_ticket final : awaited {
-  await_ticket(core& home, participant& waiter, std::uint64_t id) noexcept
-      : state(home.pool.at(ticket_task(id)).state),
+  await_ticket(runtime_state& home, participant& waiter, std::uint64_t id) noexcept
+      : state(home.task_slots.at(ticket_task(id)).state),
         task(ticket_task(id)),
         generation(ticket_generation(id)),
         self(waiter) {}
@@ -52,24 +52,25 @@ struct await_shared : awaited {
 };
 
 struct await_quiescent final : await_shared {
-  await_quiescent(core& home, participant& waiter) noexcept
+  await_quiescent(runtime_state& home, participant& waiter) noexcept
       : await_shared(waiter, want_barrier, home.barrier_wanted), c(home) {}
   bool is_there() noexcept override {
     return c.phase_open.load(memory_order_relaxed) == 0 && is_quiescent(c);
   }
-  core& c;
+  runtime_state& c;
 };
 
 // A free slot, and edges; or the end of the last task, after which there may never be one.
 struct await_space final : await_shared {
-  await_space(core& home, participant& waiter, std::uint32_t edges) noexcept
+  await_space(runtime_state& home, participant& waiter, std::uint32_t edges) noexcept
       : await_shared(waiter, want_space | want_barrier, home.space_wanted),
         c(home),
         edge_count(edges) {}
   bool is_there() noexcept override {
     // The counters' lines belong to busy workers: while it polls, it seldom looks at them.
     constexpr std::uint32_t looks_per_count = 64;
-    if (!c.pool.looks_exhausted(self.running != nullptr) && c.edges.has(edge_count)) return true;
+    if (!c.task_slots.looks_exhausted(self.running != nullptr) && c.edges.has(edge_count))
+      return true;
     if (is_armed || ++looks % looks_per_count == 0) is_held = is_held_by_caller(c, self);
     return is_held;
   }
@@ -86,7 +87,7 @@ struct await_space final : await_shared {
     c.barrier_wanted.fetch_sub(1, memory_order_relaxed);
     await_shared::disarm();
   }
-  core& c;
+  runtime_state& c;
   std::uint32_t edge_count;
   bool is_armed = false;
   bool is_held = false;  // as last looked at
@@ -95,13 +96,14 @@ struct await_space final : await_shared {
 
 // One of several tickets, given by their numbers; 0 is passed over.
 struct await_any final : awaited {
-  await_any(core& home, participant& waiter, const std::uint64_t* all, std::size_t n) noexcept
+  await_any(runtime_state& home, participant& waiter, const std::uint64_t* all,
+            std::size_t n) noexcept
       : c(home), self(waiter), ids(all), count(n) {}
   bool is_there() noexcept override { return first_done() != none_ready; }
   bool arm() noexcept override {
     for (std::size_t i = 0; i < count; ++i) {
       if (ids[i] == 0) continue;
-      if (!c.pool.at(ticket_task(ids[i]))
+      if (!c.task_slots.at(ticket_task(ids[i]))
                .state.announce_waiter(ticket_generation(ids[i]), self.index))
         return false;
     }
@@ -116,12 +118,13 @@ struct await_any final : awaited {
   std::size_t first_done() const noexcept {
     for (std::size_t i = 0; i < count; ++i) {
       if (ids[i] == 0) continue;
-      if (c.pool.at(ticket_task(ids[i])).state.peek(ticket_generation(ids[i])) != status::pending)
+      if (c.task_slots.at(ticket_task(ids[i])).state.peek(ticket_generation(ids[i])) !=
+          status::pending)
         return i;
     }
     return none_ready;
   }
-  core& c;
+  runtime_state& c;
   participant& self;
   const std::uint64_t* ids;
   std::size_t count;

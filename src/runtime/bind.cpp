@@ -11,7 +11,7 @@
 // any more: each is marked as absent, and the one thread that is left is bound to none of them.
 // here() then finds nobody, which every function has to cope with anyway; those who are bound pay
 // nothing for it.
-#include "runtime/core.hpp"
+#include "runtime/runtime_state.hpp"
 
 #include "sync/spin_lock.hpp"
 #include "worker/contexts.hpp"
@@ -39,7 +39,7 @@ struct open_runtimes {
   open_runtimes() noexcept : has_key(pthread_key_create(&key, &leave_all) == 0) {}
 
   spin_lock<> lock;
-  std::vector<core*> all;
+  std::vector<runtime_state*> all;
   pthread_key_t key = 0;
   bool has_key;
 };
@@ -83,14 +83,14 @@ void leave_all(void* mine) noexcept {
   open_runtimes& o = opened();
   const locked l(o);
   for (const binding& b : *leaving) {
-    for (core* c : o.all) {
+    for (runtime_state* c : o.all) {
       if (c->id == b.runtime_id) unbind(*c, *b.self);
     }
   }
   delete leaving;
 }
 
-void use(core& c, std::uint32_t index) noexcept {
+void use(runtime_state& c, std::uint32_t index) noexcept {
   LEV_ASSERT(index >= c.first_host && index < c.people_count);
   std::uint32_t used = c.people_used.load(memory_order_relaxed);
   // Pairs with looks_idle(): thieves and sleepers look at this participant's inbox from here on.
@@ -106,7 +106,7 @@ void forget_closed(bindings& all) noexcept {
   const locked l(o);
   for (std::size_t i = all.size(); i-- > 0;) {
     bool is_open = false;
-    for (const core* c : o.all) is_open |= c->id == all[i].runtime_id;
+    for (const runtime_state* c : o.all) is_open |= c->id == all[i].runtime_id;
     if (!is_open) {
       all[i] = all.back();
       all.pop_back();
@@ -127,7 +127,7 @@ bindings* make_room() noexcept try {
   return nullptr;
 }
 
-participant* bind(core& c) noexcept {
+participant* bind(runtime_state& c) noexcept {
   if (c.why_absent != nullptr) return nullptr;
   bindings* mine = make_room();
   if (mine == nullptr) return nullptr;
@@ -174,8 +174,8 @@ void in_child() noexcept {
   set_current_actor(nullptr);
   note_last(0, nullptr);
   if (this_thread != nullptr) this_thread->clear();
-  for (core* c : o.all) {
-    if (c->why_absent == nullptr) c->place->abandon();
+  for (runtime_state* c : o.all) {
+    if (c->why_absent == nullptr) c->machine->abandon();
     c->why_absent = absent_after_fork;
   }
   o.lock.unlock();
@@ -190,7 +190,7 @@ void in_child() noexcept {
 }  // namespace
 
 // The first call of a thread, or one after it was in another runtime.
-[[gnu::noinline]] static participant* find_binding(core& c) noexcept {
+[[gnu::noinline]] static participant* find_binding(runtime_state& c) noexcept {
   if (this_thread != nullptr) {
     for (const binding& b : *this_thread) {
       if (b.runtime_id != c.id) continue;
@@ -203,7 +203,7 @@ void in_child() noexcept {
   return self;
 }
 
-[[gnu::noinline]] participant* here(core& c) noexcept {
+[[gnu::noinline]] participant* here(runtime_state& c) noexcept {
   const thread_notes& notes = this_thread_notes;
   if (auto* actor = static_cast<participant*>(notes.actor); actor != nullptr && actor->home == &c)
     return actor;
@@ -213,13 +213,13 @@ void in_child() noexcept {
   return notes.runtime_id == c.id ? last : find_binding(c);
 }
 
-participant* closer(core& c) noexcept {
+participant* closer(runtime_state& c) noexcept {
   LEV_ASSERT(!c.people[c.people_count - 1].is_worker);
   use(c, c.people_count - 1);
   return &c.people[c.people_count - 1];
 }
 
-void announce_open(core& c) {
+void announce_open(runtime_state& c) {
   open_runtimes& o = opened();
   const locked l(o);
   static std::uint64_t next_id = 1;
@@ -227,7 +227,7 @@ void announce_open(core& c) {
   c.id = next_id++;
 }
 
-void announce_close(core& c) noexcept {
+void announce_close(runtime_state& c) noexcept {
   open_runtimes& o = opened();
   const locked l(o);
   for (std::size_t i = 0; i < o.all.size(); ++i) {

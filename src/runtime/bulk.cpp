@@ -15,7 +15,7 @@ namespace {
 // reservation for many.
 class bulk {
  public:
-  bulk(core& c, participant& self, std::uint32_t join) noexcept
+  bulk(runtime_state& c, participant& self, std::uint32_t join) noexcept
       : core_(c), self_(self), join_(join) {}
 
   bool add(draft d, refusal* why) noexcept {
@@ -24,7 +24,7 @@ class bulk {
     if (!validate(d, &facts, why) || !check_crew(core_, d, facts, why)) return false;
     if (facts.is_sliced && d.grain == 0) choose_grain(core_, d, &flags);
     if (has_size(core_, facts) && !check_size(core_, d, facts, &flags, why)) return false;
-    std::uint32_t task = core_.pool.try_take(self_.free_slots);
+    std::uint32_t task = core_.task_slots.try_take(self_.free_slots);
     edge_list none;
     if (task == no_slot) {
       flush();
@@ -32,8 +32,9 @@ class bulk {
     }
     if (task == no_slot) return refuse_full(core_, none, why);
     write_slot(core_, self_, task, d, flags);
-    core_.pool.at(task).parent = join_;
-    const std::uint32_t before = core_.pool.extra(join_).pieces.fetch_add(1, memory_order_relaxed);
+    core_.task_slots.at(task).parent = join_;
+    const std::uint32_t before =
+        core_.task_slots.extra(join_).pieces.fetch_add(1, memory_order_relaxed);
     LEV_DCHECK(before != 0);  // the submit's own, which keeps the join open
     if ((flags & (task_diceable | task_too_big)) != 0 || core_.sched.has_filters()) {
       self_.counters.submitted.add(1);
@@ -57,12 +58,12 @@ class bulk {
       }
     }
     count_ = 0;
-    ring(core_, self_);
+    wake_worker(core_, self_);
   }
 
  private:
   static constexpr std::uint32_t batch_max = 32;
-  core& core_;
+  runtime_state& core_;
   participant& self_;
   std::uint32_t join_;
   std::uint32_t count_ = 0;
@@ -75,15 +76,15 @@ draft draft_of(const descriptor& d) noexcept {
 
 // The join of a bulk: a task that is never queued. It counts one piece more than there are until
 // the submit is done.
-std::uint32_t open_join(core& c, participant& self, refusal* why) noexcept {
-  std::uint32_t join = c.pool.try_take(self.free_slots);
+std::uint32_t open_join(runtime_state& c, participant& self, refusal* why) noexcept {
+  std::uint32_t join = c.task_slots.try_take(self.free_slots);
   edge_list none;
   if (join == no_slot) join = await_slot(c, self, none);
   if (join == no_slot) return refuse_full(c, none, why), no_slot;
   if (!count_in(c, self, join, why)) return no_slot;
   const draft nothing{0, 0, 0, 0, 0, 0, nullptr};
   write_slot(c, self, join, nothing, task_is_join);
-  slot_extra& extra = c.pool.extra(join);
+  slot_extra& extra = c.task_slots.extra(join);
   LEV_DCHECK_LOOK(extra.pieces.load(memory_order_relaxed) == 0);
   LEV_DCHECK(extra.exception == nullptr);  // the slot's last task's
   extra.pieces.store(1, memory_order_relaxed);
@@ -96,7 +97,7 @@ std::uint32_t open_join(core& c, participant& self, refusal* why) noexcept {
 }
 
 // The submit lets go of the join; the last piece completes it.
-void close_join(core& c, participant& self, std::uint32_t join) noexcept {
+void close_join(runtime_state& c, participant& self, std::uint32_t join) noexcept {
   --self.open_joins;
   c.open_joins.fetch_sub(1, memory_order_relaxed);
   end_bulk(c, self, join);
@@ -104,14 +105,14 @@ void close_join(core& c, participant& self, std::uint32_t join) noexcept {
 
 }  // namespace
 
-std::uint64_t submit_bulk(core* c, std::size_t count, fill make, void* context) {
+std::uint64_t submit_bulk(runtime_state* c, std::size_t count, fill make, void* context) {
   refusal why;
   participant* self = here(*c);
   std::uint32_t join = no_slot;
   if (!check_open(*c, self, &why) || (join = open_join(*c, *self, &why)) == no_slot) {
     throw error(why.code, why.argument, why.message);
   }
-  const std::uint64_t id = ticket_id(join, c->pool.at(join).state.generation());
+  const std::uint64_t id = ticket_id(join, c->task_slots.at(join).state.generation());
   bulk b(*c, *self, join);
   descriptor d;
   std::size_t i = 0;
@@ -153,7 +154,7 @@ static_assert(sizeof(made_tasks) == 2 * sizeof(void*));  // item_costs::place_of
 class made_range {
  public:
   made_range(participant& self, made_tasks tasks) noexcept
-      : core_(static_cast<core&>(*self.home)), self_(self), tasks_(tasks) {
+      : core_(static_cast<runtime_state&>(*self.home)), self_(self), tasks_(tasks) {
     LEV_DCHECK(self.running != nullptr && (self.running->flags & task_is_piece) != 0);
   }
   void run(range r) {
@@ -170,7 +171,7 @@ class made_range {
 
  private:
   bool is_unwanted() noexcept {
-    const std::uint64_t word = core_.pool.at(self_.running->parent).state.word();
+    const std::uint64_t word = core_.task_slots.at(self_.running->parent).state.word();
     return core_.cancelling.load(memory_order_relaxed) != 0 ||
            (word & state_bits::cancel_asked) != 0;
   }
@@ -208,11 +209,12 @@ class made_range {
   }
   // The join counts the piece itself as one.
   [[noreturn]] void tell() {
-    core_.pool.extra(self_.running->parent).failures.fetch_add(failures_ - 1, memory_order_relaxed);
+    core_.task_slots.extra(self_.running->parent)
+        .failures.fetch_add(failures_ - 1, memory_order_relaxed);
     std::rethrow_exception(first_);
   }
 
-  core& core_;
+  runtime_state& core_;
   participant& self_;
   made_tasks tasks_;
   descriptor task_;
@@ -231,7 +233,7 @@ procedure_id range_procedure() {
 }  // namespace
 
 // Where tasks run elsewhere, or their memory is copied, each is one of its own.
-std::uint64_t submit_bulk_range(core* c, std::size_t count, fill make, void* context) {
+std::uint64_t submit_bulk_range(runtime_state* c, std::size_t count, fill make, void* context) {
   if (!c->is_straight) return submit_bulk(c, count, make, context);
   struct whole {
     made_tasks tasks;
@@ -265,7 +267,8 @@ procedure_id loop_procedure() {
 
 // In a task that is too deep to wait, or when all tickets are in use, the caller runs the whole
 // loop: that needs neither.
-void run_loop(core* c, range r, std::uint32_t grain, void (*run)(void*, range), void* context) {
+void run_loop(runtime_state* c, range r, std::uint32_t grain, void (*run)(void*, range),
+              void* context) {
   if (!c->crew->can_do_closures()) {
     throw error(status::not_supported, -1,
                 "parallel_for: a loop's body refers to this process's memory, and the workers are "

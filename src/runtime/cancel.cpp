@@ -1,16 +1,16 @@
 // cancel and end: what becomes of a task that is not wanted any more. Both mark its state word,
 // which the holder of the task looks at: the participant that takes it from a queue, tends the line
 // that it is in (remote/tend.cpp), or ends worker processes (remote/attend.cpp).
-#include "runtime/core.hpp"
+#include "runtime/runtime_state.hpp"
 #include "runtime/wait.hpp"
 #include "worker/crew.hpp"
 
 namespace lev::detail {
 
-status cancel(core* c, std::uint64_t id) noexcept {
+status cancel(runtime_state* c, std::uint64_t id) noexcept {
   if (const status s = check_ticket(c, id); s != status::ok) return s;
   if (c->why_absent != nullptr) return status::closed;
-  task_state<>& state = c->pool.at(ticket_task(id)).state;
+  task_state<>& state = c->task_slots.at(ticket_task(id)).state;
   if (state.announce(ticket_generation(id), state_bits::cancel_asked)) {
     participant* self = c->crew->holds_tasks() ? here(*c) : nullptr;
     if (self != nullptr) c->crew->recall(*self);
@@ -20,10 +20,10 @@ status cancel(core* c, std::uint64_t id) noexcept {
                                                                    : status::ok;
 }
 
-status end(core* c, std::uint64_t id) noexcept {
+status end(runtime_state* c, std::uint64_t id) noexcept {
   if (const status s = check_ticket(c, id); s != status::ok) return s;
   if (c->why_absent != nullptr) return status::closed;
-  task_state<>& state = c->pool.at(ticket_task(id)).state;
+  task_state<>& state = c->task_slots.at(ticket_task(id)).state;
   if (!state.announce(ticket_generation(id), state_bits::end_asked))
     return state.peek(ticket_generation(id)) == status::stale_ticket ? status::stale_ticket
                                                                      : status::too_late;

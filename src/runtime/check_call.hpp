@@ -3,20 +3,21 @@
 #ifndef LEVERET_RUNTIME_CHECK_CALL_HPP
 #define LEVERET_RUNTIME_CHECK_CALL_HPP
 
-#include "runtime/core.hpp"
+#include "runtime/runtime_state.hpp"
 #include "runtime/wait.hpp"
 #include "task/validate.hpp"
 
 namespace lev::detail {
 
 // Whether those who get the tasks done can do this one.
-inline bool check_crew(core& c, const draft& d, const draft_facts& facts, refusal* why) noexcept {
+inline bool check_crew(runtime_state& c, const draft& d, const draft_facts& facts,
+                       refusal* why) noexcept {
   return !c.asks_crew || c.crew->can_do(d, facts, why);
 }
 
 // What a task asks for in place of the runtime's settings.
-inline bool check_limits(const core& c, std::uint64_t task_ns_max, std::uint32_t max_attempts,
-                         refusal* why) noexcept {
+inline bool check_limits(const runtime_state& c, std::uint64_t task_ns_max,
+                         std::uint32_t max_attempts, refusal* why) noexcept {
   if (task_ns_max != 0 && task_ns_max != no_time_limit && !c.crew->has_time_limits()) {
     return refuse(why, status::not_supported, -1,
                   "task_ns_max(): a task of the machine %s cannot be ended while it runs; take the "
@@ -35,8 +36,8 @@ inline bool refuse_after(status s, std::uint32_t i, refusal* why) noexcept {
 }
 
 // Another thread may consume a ticket after this: start_after() then refuses it, too.
-inline bool check_after(core& c, const std::uint64_t* after, std::uint32_t count, bool foreign,
-                        refusal* why) noexcept {
+inline bool check_after(runtime_state& c, const std::uint64_t* after, std::uint32_t count,
+                        bool foreign, refusal* why) noexcept {
   if (foreign) {
     return refuse(why, status::bad_ticket, -1,
                   "after(): a ticket of another runtime; name tickets of this one");
@@ -49,7 +50,7 @@ inline bool check_after(core& c, const std::uint64_t* after, std::uint32_t count
   for (std::uint32_t i = 0; i < count; ++i) {
     status s = check_ticket(&c, after[i]);
     if (s == status::ok &&
-        c.pool.at(ticket_task(after[i])).state.peek(ticket_generation(after[i])) ==
+        c.task_slots.at(ticket_task(after[i])).state.peek(ticket_generation(after[i])) ==
             status::stale_ticket) {
       s = status::stale_ticket;
     }
@@ -58,7 +59,7 @@ inline bool check_after(core& c, const std::uint64_t* after, std::uint32_t count
   return true;
 }
 
-inline bool check_locks(core& c, const mutex_id* locks, std::uint32_t count,
+inline bool check_locks(runtime_state& c, const mutex_id* locks, std::uint32_t count,
                         refusal* why) noexcept {
   if (count > mutexes_per_task_max) {
     return refuse(why, status::too_big, -1, "locks(): %u mutexes, at most %u per task", count,

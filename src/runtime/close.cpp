@@ -20,18 +20,18 @@ namespace lev::detail {
 
 namespace {
 
-void stop_workers(core& c) noexcept {
+void stop_workers(runtime_state& c) noexcept {
   LEV_ASSERT(!c.is_closed && c.closing.load(memory_order_relaxed) == 1);
   c.stopping.store(
       1, memory_order_seq_cst);  // Pairs with work(); sequentially consistent: before the wake-ups
   for (std::uint32_t i = c.first_actor; i < c.first_host; ++i) unpark(c, i);
-  c.place->join();
+  c.machine->join();
   c.is_closed = true;
 }
 
 }  // namespace
 
-status close_within(core* c, std::int64_t timeout_ns, bool cancel_waiting) noexcept {
+status close_within(runtime_state* c, std::int64_t timeout_ns, bool cancel_waiting) noexcept {
   if (c->is_closed || is_absent(*c)) return status::ok;
   if (timeout_ns < forever) return status::bad_argument;
   participant* self = here(*c);
@@ -51,7 +51,7 @@ status close_within(core* c, std::int64_t timeout_ns, bool cancel_waiting) noexc
   return status::ok;
 }
 
-status close_by_force(core* c, std::int64_t timeout_ns) noexcept {
+status close_by_force(runtime_state* c, std::int64_t timeout_ns) noexcept {
   // Deaths are told within milliseconds, but a process in a call of the kernel may be late.
   constexpr std::int64_t grace_ns = 10'000'000'000;
   const status s = close_within(c, timeout_ns, true);
@@ -59,7 +59,7 @@ status close_by_force(core* c, std::int64_t timeout_ns) noexcept {
   return close_within(c, grace_ns, true);
 }
 
-void close(core* c) noexcept {
+void close(runtime_state* c) noexcept {
   // After a fork() the parent's threads have left what they were changing as it was: its memory is
   // not touched.
   if (is_absent(*c)) {
@@ -75,7 +75,7 @@ void close(core* c) noexcept {
     participant& p = c->people[i];
     LEV_DCHECK(is_at_rest(p) && p.box.looks_empty());
     close_contexts(p);
-    if (p.store != nullptr) c->place->close_store(p.store, c->settings.local_store_bytes);
+    if (p.store != nullptr) c->machine->close_store(p.store, c->settings.local_store_bytes);
   }
   announce_close(*c);
   delete c;

@@ -144,7 +144,7 @@ bool make_whole(const draft& all, std::size_t count, whole_bulk& w, refusal* why
 
 // Whether the tasks can be one: what they have for themselves is not sliced, goes forwards, and one
 // of them fits a local store; and their time is not limited one by one.
-bool can_be_one(const core& c, const draft& all, std::size_t count) noexcept {
+bool can_be_one(const runtime_state& c, const draft& all, std::size_t count) noexcept {
   if (all.argument_count > column_arguments_max || count >= no_index ||
       c.settings.task_ns_max != 0 || procedure_at(all.procedure).diceable)
     return false;
@@ -155,7 +155,7 @@ bool can_be_one(const core& c, const draft& all, std::size_t count) noexcept {
   }
   return true;
 }
-bool has_room_for_one(const core& c, const whole_bulk& w) noexcept {
+bool has_room_for_one(const runtime_state& c, const whole_bulk& w) noexcept {
   descriptor one = w.task;
   for (unsigned i = 0; i < one.argument_count; ++i) {
     if ((one.arguments[i].flags & argument_sliced) != 0) cut(one.arguments[i], 0, 1);
@@ -163,7 +163,7 @@ bool has_room_for_one(const core& c, const whole_bulk& w) noexcept {
   return staged_bytes(one.arguments, one.argument_count, c.copies) <= c.settings.local_store_bytes;
 }
 
-bool check_all(core& c, const draft& all, std::size_t count, whole_bulk& w, bool* is_one,
+bool check_all(runtime_state& c, const draft& all, std::size_t count, whole_bulk& w, bool* is_one,
                refusal* why) noexcept {
   if (!check_columns(all, count, why)) return false;
   *is_one = false;
@@ -181,7 +181,7 @@ bool check_all(core& c, const draft& all, std::size_t count, whole_bulk& w, bool
 
 }  // namespace
 
-std::uint64_t submit_columns(core* c, std::size_t count, const draft& all) {
+std::uint64_t submit_columns(runtime_state* c, std::size_t count, const draft& all) {
   refusal why;
   whole_bulk whole;
   bool is_one = false;

@@ -126,7 +126,7 @@ const machine_kind& choose_machine(const config& c) {
 // that wait in queues.
 constexpr std::uint32_t spare_per_taker = 64;
 
-void open_shared(core& c) {
+void open_shared(runtime_state& c) {
   const std::uint32_t n = c.settings.tickets;
   const std::uint32_t spare = power_of_two_above(spare_per_taker * c.takers);
   const std::size_t slots = std::size_t{n} + spare;
@@ -147,7 +147,8 @@ void open_shared(core& c) {
     return cells - count;
   };
   index_ring<>::cell* free = next_cells(n);
-  c.pool.open({c.slots.get(), c.tails.get(), c.extras.get(), free, next_cells(spare)}, n, spare);
+  c.task_slots.open({c.slots.get(), c.tails.get(), c.extras.get(), free, next_cells(spare)}, n,
+                    spare);
   c.edges.open(c.nodes.get(), next_cells(edges), edges);
   scheduler_limits limits;
   limits.takers = c.takers;
@@ -155,13 +156,13 @@ void open_shared(core& c) {
   limits.local_store_bytes = c.settings.local_store_bytes;
   limits.copies = c.copies;
   index_ring<>::cell* prefilter = next_cells(queued);
-  c.sched.open(&c.pool,
+  c.sched.open(&c.task_slots,
                {prefilter, next_cells(queued), c.waiting.get(), c.waiting.get() + queued, queued},
                limits);
   LEV_ASSERT(cells == cells_end);
 }
 
-void open_people(core& c) {
+void open_people(runtime_state& c) {
   // The last one is for whoever closes the runtime when all others are taken.
   c.people_count = c.first_host + (c.caps.many_hosts ? c.settings.host_threads : 1) + 1;
   LEV_ASSERT(c.first_host >= c.workers && c.people_count < 0xffff);
@@ -202,7 +203,7 @@ void open_people(core& c) {
 }
 
 void run_worker(void* context, std::uint32_t worker) {
-  auto& c = *static_cast<core*>(context);
+  auto& c = *static_cast<runtime_state*>(context);
   LEV_ASSERT(worker >= c.first_actor && worker < c.first_host);
   set_current_actor(&c.people[worker]);
   work(c, c.people[worker]);
@@ -224,31 +225,31 @@ std::uint32_t measure_turns(machine& m) noexcept {
 }
 
 // What the configuration alone decides.
-std::unique_ptr<core> make_core(const config& given) {
+std::unique_ptr<runtime_state> make_core(const config& given) {
   config settings = given;
   const machine_kind& kind = choose_machine(settings);
   if (kind.settle != nullptr) kind.settle(settings);
   settle_config(settings, kind.is_remote);
   check_pool(settings, kind.is_remote);
-  auto c = std::make_unique<core>(settings);
+  auto c = std::make_unique<runtime_state>(settings);
   c->machine_name = kind.name;
   c->machine_owner.reset(kind.make(settings));
-  c->place = c->machine_owner.get();
-  if (c->place == nullptr) throw error(status::out_of_memory, -1, "no memory for the machine");
-  c->caps = c->place->capabilities();
+  c->machine = c->machine_owner.get();
+  if (c->machine == nullptr) throw error(status::out_of_memory, -1, "no memory for the machine");
+  c->caps = c->machine->capabilities();
   c->crew_owner = hire(*c);
   c->crew = c->crew_owner.get();
   c->workers = static_cast<std::uint32_t>(settings.workers);
   return c;
 }
 
-std::unique_ptr<core> build(const config& given) {
-  std::unique_ptr<core> c = make_core(given);
+std::unique_ptr<runtime_state> build(const config& given) {
+  std::unique_ptr<runtime_state> c = make_core(given);
   c->cores = available_cores();
   c->crew->plan();
   c->has_heavy_fence = real_env::asymmetric();
   c->is_straight = c->crew->can_do_closures() && !c->caps.virtual_time && !c->copies.all;
-  if (!c->caps.virtual_time) c->turns_per_look = measure_turns(*c->place);
+  if (!c->caps.virtual_time) c->turns_per_look = measure_turns(*c->machine);
   LEV_ASSERT(c->depth <= ahead_max && c->takers != 0 && c->first_actor < c->first_host);
   open_shared(*c);
   open_people(*c);
@@ -258,7 +259,7 @@ std::unique_ptr<core> build(const config& given) {
 // The list of open runtimes has the core, until it could not be opened after all.
 class announced {
  public:
-  explicit announced(core& c) : core_(&c) { announce_open(c); }
+  explicit announced(runtime_state& c) : core_(&c) { announce_open(c); }
   ~announced() {
     if (core_ != nullptr) announce_close(*core_);
   }
@@ -267,34 +268,34 @@ class announced {
   void keep() noexcept { core_ = nullptr; }
 
  private:
-  core* core_;
+  runtime_state* core_;
 };
 
 }  // namespace
 
-core* open(const config& given) try {
+runtime_state* open(const config& given) try {
   asymmetric_fences();  // decided here, not by a worker in the middle of somebody's fork()
   // A static object of a program that is started again as a zygote. It is opened, as its user
   // expects, and takes nothing: workers of its own would start it again.
   if (role() == process_role::starting) {
-    std::unique_ptr<core> absent = make_core(given);
+    std::unique_ptr<runtime_state> absent = make_core(given);
     absent->why_absent = absent_in_zygote;
     return absent.release();
   }
-  std::unique_ptr<core> c = build(given);
+  std::unique_ptr<runtime_state> c = build(given);
   announced in_list(*c);
-  if (!c->crew->open() || !c->place->start(c->workers, &run_worker, c.get())) {
+  if (!c->crew->open() || !c->machine->start(c->workers, &run_worker, c.get())) {
     c->stopping.store(1, memory_order_relaxed);
     for (std::uint32_t i = c->first_actor; i < c->first_host; ++i) unpark(*c, i);
-    c->place->join();
+    c->machine->join();
     char message[240];
-    const char* why = c->place->why_not();
+    const char* why = c->machine->why_not();
     std::snprintf(message, sizeof message, "%s%s",
                   why[0] != 0 ? "workers could not be started: "
                               : "the system refused to start that many workers; ask for fewer "
                                 "(config.workers)",
                   why);
-    throw error(c->place->why_status(), -1, message);
+    throw error(c->machine->why_status(), -1, message);
   }
   c->is_started = true;
   if (!c->caps.many_hosts) here(*c);  // the thread that opens it is its host

@@ -2,14 +2,14 @@
 #ifndef LEVERET_RUNTIME_OPEN_HPP
 #define LEVERET_RUNTIME_OPEN_HPP
 
-#include "runtime/core.hpp"
+#include "runtime/runtime_state.hpp"
 #include "worker/complete.hpp"
 
 namespace lev::detail {
 
 // The list of open runtimes, which ending threads look at (bind.cpp).
-void announce_open(core& c);
-void announce_close(core& c) noexcept;
+void announce_open(runtime_state& c);
+void announce_close(runtime_state& c) noexcept;
 
 }  // namespace lev::detail
 

@@ -24,7 +24,7 @@ void runtime::end_submit() noexcept {
 }
 
 outcome runtime::wait_for_completion(std::int64_t timeout_ns) noexcept {
-  detail::core& c = *core_;
+  detail::runtime_state& c = *core_;
   outcome o;
   participant* self = detail::here(c);
   if (self == nullptr || timeout_ns < forever) {
@@ -54,7 +54,7 @@ status runtime::set_filters(const filter* chain, std::size_t count) noexcept {
   core_->sched.set_filters(chain, count, self->free_slots, report);
   end_pass(*core_, *self, report);
   run_pass(*core_, *self);
-  ring(*core_, *self);
+  wake_worker(*core_, *self);
   return status::ok;
 }
 
@@ -70,11 +70,11 @@ const char* runtime::machine() const noexcept {
   return core_->machine_name;
 }
 std::uint64_t runtime::now_ns() const noexcept {
-  return core_->place->now_ns();
+  return core_->machine->now_ns();
 }
 
 void runtime::pass_time(std::uint64_t cycles) noexcept {
-  if (core_->caps.virtual_time && here(*core_) != nullptr) core_->place->cost(cycles);
+  if (core_->caps.virtual_time && here(*core_) != nullptr) core_->machine->cost(cycles);
 }
 
 counters runtime::count() const noexcept {
@@ -118,7 +118,7 @@ worker_counters runtime::count_worker(unsigned index) const noexcept {
 }
 
 std::uint64_t runtime::trace_hash() const noexcept {
-  std::uint64_t h = core_->place == nullptr ? 0 : core_->place->schedule_hash();
+  std::uint64_t h = core_->machine == nullptr ? 0 : core_->machine->schedule_hash();
   for (std::uint32_t i = 0; i < core_->people_used.load(memory_order_relaxed); ++i) {
     const event_ring& events = core_->people[i].events;
     if (events.is_open() && events.written() != 0) h = mix64(h ^ events.hash()) + i;

@@ -23,8 +23,8 @@ namespace lev::detail {
 namespace {
 
 // Sends the task to a worker that seems to poll for it. False: it does not, or has a letter.
-[[gnu::noinline]] bool send_direct(core& c, participant& self, std::uint32_t task, const draft& d,
-                                   participant& worker) noexcept {
+[[gnu::noinline]] bool send_direct(runtime_state& c, participant& self, std::uint32_t task,
+                                   const draft& d, participant& worker) noexcept {
   if (!worker.mail.try_lease(self.index + 1)) return false;
   // Pairs with the worker's turn to other work, and with its going to sleep. Sequentially
   // consistent: comes after the lease.
@@ -32,7 +32,7 @@ namespace {
     worker.mail.retract();
     return false;
   }
-  slot& s = c.pool.at(task);
+  slot& s = c.task_slots.at(task);
   LEV_DCHECK(s.mailbox == 0 && (s.flags & (task_detached | task_is_piece)) == 0);
   s.mailbox = static_cast<std::uint8_t>(worker.index + 1);
   letter l;
@@ -50,7 +50,8 @@ namespace {
 // Sends the task to a worker that polls for it. False: there is none. One that sleeps takes long to
 // wake, and a letter is for it alone: then the ready queue is better, where a host that waits finds
 // the task itself.
-inline bool try_direct(core& c, participant& self, std::uint32_t task, const draft& d) noexcept {
+inline bool try_direct(runtime_state& c, participant& self, std::uint32_t task,
+                       const draft& d) noexcept {
   participant* const end = c.people + c.mailboxes;
   for (participant* p = c.people; p != end; ++p) {
     // A hint: it costs no transfer of a line while nothing changes.
@@ -63,10 +64,10 @@ inline bool try_direct(core& c, participant& self, std::uint32_t task, const dra
 // Predecessors: the task starts when the last of them, or this submit, lets go of it. False: since
 // check_after() another thread has consumed one of the tickets, and how that task ended is not
 // known here. Then the submit is refused, and whoever lets go last frees the slot.
-bool start_after(core& c, participant& self, std::uint32_t task, const std::uint64_t* after,
-                 const edge_list& edges, refusal* why) noexcept {
+bool start_after(runtime_state& c, participant& self, std::uint32_t task,
+                 const std::uint64_t* after, const edge_list& edges, refusal* why) noexcept {
   const std::uint32_t count = edges.count;
-  slot_extra& extra = c.pool.extra(task);
+  slot_extra& extra = c.task_slots.extra(task);
   extra.first_failure.store(0, memory_order_relaxed);
   extra.predecessors.store(count + 1, memory_order_relaxed);
   extra.is_withdrawn = false;
@@ -75,8 +76,8 @@ bool start_after(core& c, participant& self, std::uint32_t task, const std::uint
   for (; i < count; ++i) {
     const std::uint32_t other = ticket_task(after[i]);
     const std::uint32_t generation = ticket_generation(after[i]);
-    slot& s = c.pool.at(other);
-    if (c.edges.add(s, c.pool.extra(other), generation, edges.nodes[i], task)) continue;
+    slot& s = c.task_slots.at(other);
+    if (c.edges.add(s, c.task_slots.extra(other), generation, edges.nodes[i], task)) continue;
     const status outcome = s.state.peek(generation);
     if (outcome == status::stale_ticket) break;
     if (outcome != status::ok)
@@ -114,8 +115,9 @@ void sort_locks(slot_extra& extra, const mutex_id* locks, std::uint32_t count) n
   }
 }
 
-inline void route(core& c, participant& self, std::uint32_t task, const draft& d) noexcept {
-  const std::uint8_t flags = c.pool.at(task).flags;
+inline void route(runtime_state& c, participant& self, std::uint32_t task,
+                  const draft& d) noexcept {
+  const std::uint8_t flags = c.task_slots.at(task).flags;
   LEV_DCHECK((flags & (task_is_piece | task_is_join | task_has_locks)) == 0);
   const bool plain =
       (flags & (task_detached | task_diceable | task_too_big)) == 0 && self.running == nullptr;
@@ -128,8 +130,9 @@ inline void route(core& c, participant& self, std::uint32_t task, const draft& d
 namespace {
 
 // A host has no task that it would run first: its tasks are for whoever is there soonest.
-[[gnu::always_inline]] inline void route_plainly(core& c, participant& self, std::uint32_t task,
-                                                 const draft& d, bool detached) noexcept {
+[[gnu::always_inline]] inline void route_plainly(runtime_state& c, participant& self,
+                                                 std::uint32_t task, const draft& d,
+                                                 bool detached) noexcept {
   if (c.sched.has_filters()) [[unlikely]]
     return enqueue(c, self, task);
   if (self.running == nullptr) {
@@ -138,10 +141,10 @@ namespace {
   } else if (self.running->task == no_slot || !push_own(c, self, task)) {
     push_ready(c, task);
   }
-  ring(c, self);
+  wake_worker(c, self);
 }
 
-[[gnu::cold, gnu::noinline]] void refuse_late(core& c, participant& self,
+[[gnu::cold, gnu::noinline]] void refuse_late(runtime_state& c, participant& self,
                                               std::uint32_t task) noexcept {
   refusal unused;
   count_out(c, self, task, &unused);
@@ -149,7 +152,7 @@ namespace {
 
 // The straight path. 0: the task is not one for it, and nothing was done. On such an engine no task
 // is staged ahead, and none drains.
-[[gnu::always_inline]] inline std::uint64_t submit_plainly(core& c, participant* self,
+[[gnu::always_inline]] inline std::uint64_t submit_plainly(runtime_state& c, participant* self,
                                                            const draft& d, bool detached) noexcept {
   const procedure_entry* p = find_procedure(d.procedure);
   if (!c.is_straight || self == nullptr || p == nullptr || !passes_plainly(d, *p)) return 0;
@@ -157,14 +160,14 @@ namespace {
   if (is_host &&
       (c.closing.load(memory_order_relaxed) != 0 || self->notice_count != 0 || has_company(*self)))
     return 0;
-  const std::uint32_t task = c.pool.try_take(self->free_slots);
+  const std::uint32_t task = c.task_slots.try_take(self->free_slots);
   if (task == no_slot) [[unlikely]]
     return 0;
   self->counters.submitted.add(1);
   if (is_host && is_closing(c)) [[unlikely]]
     return refuse_late(c, *self, task), 0;
   write_slot(c, *self, task, d, detached ? task_detached : 0);
-  const std::uint64_t id = ticket_id(task, c.pool.at(task).state.generation());
+  const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
   route_plainly(c, *self, task, d, detached);
   return id;
 }
@@ -173,7 +176,7 @@ namespace {
 
 // Friend of lev::options.
 struct admission {
-  [[gnu::noinline]] static std::uint64_t admit(core& c, participant* self, draft d,
+  [[gnu::noinline]] static std::uint64_t admit(runtime_state& c, participant* self, draft d,
                                                const options* o, bool detached,
                                                refusal* why) noexcept {
     draft_facts facts;
@@ -193,7 +196,7 @@ struct admission {
     if (has_size(c, facts) && !check_size(c, d, facts, &flags, why)) return 0;
     edge_list edges;
     if (o != nullptr) edges.count = o->after_count_;
-    std::uint32_t task = edges.count == 0 ? c.pool.try_take(self->free_slots)
+    std::uint32_t task = edges.count == 0 ? c.task_slots.try_take(self->free_slots)
                                           : try_take_room(c, *self, edges, false);
     if (task == no_slot) [[unlikely]]
       task = await_slot(c, *self, edges);
@@ -201,7 +204,7 @@ struct admission {
     if (task == no_slot) return refuse_full(c, edges, why), 0;
     if (!count_in(c, *self, task, why)) return give_edges(c, edges, 0, edges.count), 0;
     write_slot(c, *self, task, d, flags);
-    const std::uint64_t id = ticket_id(task, c.pool.at(task).state.generation());
+    const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
     if (o == nullptr) return route(c, *self, task, d), id;
     if (o->task_ns_max_ != 0 || o->max_attempts_ != 0)
       c.crew->limit(task, o->task_ns_max_, o->max_attempts_);
@@ -209,8 +212,8 @@ struct admission {
       route(c, *self, task, d);
     } else {
       c.crew->want_ends();
-      sort_locks(c.pool.extra(task), o->locks_, o->lock_count_);
-      if (o->lock_count_ != 0) c.pool.at(task).flags |= task_has_locks;
+      sort_locks(c.task_slots.extra(task), o->locks_, o->lock_count_);
+      if (o->lock_count_ != 0) c.task_slots.at(task).flags |= task_has_locks;
       const bool is_accepted = start_after(c, *self, task, o->after_, edges, why);
       leave(c, *self);  // it may have failed at once, and with it others
       if (!is_accepted) return 0;
@@ -219,12 +222,12 @@ struct admission {
   }
 };
 
-status check_ticket(const core* c, std::uint64_t id) noexcept {
+status check_ticket(const runtime_state* c, std::uint64_t id) noexcept {
   if (c == nullptr || id == 0 || static_cast<std::uint32_t>(id) == 0) return status::bad_ticket;
-  return ticket_task(id) < c->pool.count() ? status::ok : status::bad_ticket;
+  return ticket_task(id) < c->task_slots.count() ? status::ok : status::bad_ticket;
 }
 
-std::uint64_t try_submit(core* c, const draft& d, const options* o, bool detached,
+std::uint64_t try_submit(runtime_state* c, const draft& d, const options* o, bool detached,
                          refusal* why) noexcept {
   participant* self = here(*c);
   if (o == nullptr) {
@@ -235,15 +238,15 @@ std::uint64_t try_submit(core* c, const draft& d, const options* o, bool detache
 }
 
 // Throws, so that the submit that is accepted has no room for a message.
-[[gnu::noinline]] static std::uint64_t submit_any(core& c, participant* self, const draft& d,
-                                                  const options* o, bool detached) {
+[[gnu::noinline]] static std::uint64_t submit_any(runtime_state& c, participant* self,
+                                                  const draft& d, const options* o, bool detached) {
   refusal why;
   const std::uint64_t id = admission::admit(c, self, d, o, detached, &why);
   if (id == 0) throw error(why.code, why.argument, why.message);
   return id;
 }
 
-std::uint64_t submit(core* c, const draft& d, const options* o, bool detached) {
+std::uint64_t submit(runtime_state* c, const draft& d, const options* o, bool detached) {
   participant* self = here(*c);
   if (o == nullptr) [[likely]] {
     if (const std::uint64_t id = submit_plainly(*c, self, d, detached); id != 0) [[likely]]

@@ -23,17 +23,17 @@ constexpr std::uint64_t poll_first_ns = 1'000;
 
 // A task that runs on this participant, below the caller, cannot be waited for here; nor can the
 // join of its piece.
-bool waits_for_itself(core& c, const participant& self, std::uint64_t id) noexcept {
+bool waits_for_itself(runtime_state& c, const participant& self, std::uint64_t id) noexcept {
   const std::uint32_t task = ticket_task(id);
   LEV_DCHECK(runs_here(self));
-  if (c.pool.at(task).state.generation() != ticket_generation(id)) return false;
+  if (c.task_slots.at(task).state.generation() != ticket_generation(id)) return false;
   for (const job* j = self.running; j != nullptr; j = j->below) {
     if (j->task == task || (j->parent == task && (j->flags & task_is_piece) != 0)) return true;
   }
   return false;
 }
 
-bool all_wait_for_themselves(core& c, const participant& self, const std::uint64_t* ids,
+bool all_wait_for_themselves(runtime_state& c, const participant& self, const std::uint64_t* ids,
                              std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     if (ids[i] != 0 && !waits_for_itself(c, self, ids[i])) return false;
@@ -42,16 +42,16 @@ bool all_wait_for_themselves(core& c, const participant& self, const std::uint64
 }
 
 // A thread that is bound to no participant collects, too.
-outcome collect(core& c, participant* self, std::uint64_t id) noexcept {
+outcome collect(runtime_state& c, participant* self, std::uint64_t id) noexcept {
   const std::uint32_t task = ticket_task(id);
-  slot& s = c.pool.at(task);
+  slot& s = c.task_slots.at(task);
   outcome o;
   o.code = s.state.collect(ticket_generation(id));
   if (o.code == status::stale_ticket || o.code == status::pending) return o;
   LEV_DCHECK_LOOK(!s.state.is_free() && !s.state.is_live());  // taken, by this caller
   LEV_DCHECK(s.mailbox <= c.workers && (s.flags & (task_detached | task_is_piece)) == 0);
   if (o.code != status::ok) {
-    slot_extra& extra = c.pool.extra(task);
+    slot_extra& extra = c.task_slots.extra(task);
     o.task_code = extra.task_code;
     o.failures = (s.flags & task_is_join) != 0 ? extra.failures.load(memory_order_relaxed) : 1;
     o.exception = std::exchange(extra.exception, nullptr);
@@ -60,27 +60,27 @@ outcome collect(core& c, participant* self, std::uint64_t id) noexcept {
   if (s.mailbox != 0) c.people[s.mailbox - 1].mail.release_lease();
   s.state.retire();
   slot_cache none;
-  if (c.pool.give(self != nullptr ? self->free_slots : none, task)) tell_space(c);
+  if (c.task_slots.give(self != nullptr ? self->free_slots : none, task)) tell_space(c);
   return o;
 }
 
 // Consumes a ticket whose task has succeeded. False: it is no such ticket, or nobody is bound here.
-inline bool collect_success(core& c, participant& self, std::uint64_t id) noexcept {
+inline bool collect_success(runtime_state& c, participant& self, std::uint64_t id) noexcept {
   const std::uint32_t task = static_cast<std::uint32_t>(id) - 1;  // beyond all slots if it is none
-  if (task >= c.pool.count()) return false;
-  slot& s = c.pool.at(task);
+  if (task >= c.task_slots.count()) return false;
+  slot& s = c.task_slots.at(task);
   const std::uint32_t generation = ticket_generation(id);
   if (!s.state.try_collect_success(generation)) return false;
   LEV_DCHECK(s.mailbox <= c.workers && (s.flags & (task_detached | task_is_piece)) == 0);
   if (s.mailbox != 0) c.people[s.mailbox - 1].mail.release_lease();
   s.state.retire_taken(generation);
-  if (c.pool.give(self.free_slots, task)) tell_space(c);
+  if (c.task_slots.give(self.free_slots, task)) tell_space(c);
   return true;
 }
 
 // A child that nobody has taken is called like a function, on top of the task that waits for it:
 // it is the youngest of the own inbox.
-[[gnu::always_inline]] inline bool collect_child(core& c, participant& self,
+[[gnu::always_inline]] inline bool collect_child(runtime_state& c, participant& self,
                                                  std::uint64_t id) noexcept {
   if (self.running == nullptr || self.nest >= c.settings.nest_max) return false;
   const std::uint32_t task = static_cast<std::uint32_t>(id) - 1;
@@ -93,7 +93,7 @@ status check_wait(std::int64_t timeout_ns, wait_policy how) noexcept {
 }
 
 // Whether the caller may wait at all for what is not there yet.
-status check_waiter(const core& c, const participant* self) noexcept {
+status check_waiter(const runtime_state& c, const participant* self) noexcept {
   if (self == nullptr) return status::would_block;
   // A task that waits is set aside where it is too deep, if there is another context to go on in.
   const bool has_context = self->held == nullptr || self->held->free != nullptr;
@@ -103,7 +103,7 @@ status check_waiter(const core& c, const participant* self) noexcept {
 
 // How a participant waits that was asked to do it by `how`. One that waits inside a task must help,
 // or a single worker would wait for ever.
-wait_policy policy_now(const core& c, const participant& self, wait_policy how) noexcept {
+wait_policy policy_now(const runtime_state& c, const participant& self, wait_policy how) noexcept {
   if (self.running != nullptr) return wait_policy::help;
   if (how == wait_policy::of_runtime) return c.settings.wait;
   return how == wait_policy::help && !c.caps.working_hosts ? wait_policy::park : how;
@@ -114,17 +114,17 @@ bool polls_first(wait_policy how) noexcept {
   return how != wait_policy::yield && how != wait_policy::directed;
 }
 
-void poll_first(core& c, await_ticket& what, std::uint64_t deadline_ns) noexcept {
+void poll_first(runtime_state& c, await_ticket& what, std::uint64_t deadline_ns) noexcept {
   // The fastest tasks are back before the clock has been read: look without it, and without
   // relax(), first.
   constexpr std::uint32_t hasty_looks = 100;
   for (std::uint32_t look = 0; look < hasty_looks && !c.caps.virtual_time; ++look) {
     if (what.is_there()) return;
   }
-  const std::uint64_t until = smaller(c.place->now_ns() + poll_first_ns, deadline_ns);
+  const std::uint64_t until = smaller(c.machine->now_ns() + poll_first_ns, deadline_ns);
   for (std::uint32_t turn = 1; !what.is_there(); ++turn) {
-    c.place->relax();
-    if (turn % 16 == 0 && c.place->now_ns() >= until) return;
+    c.machine->relax();
+    if (turn % 16 == 0 && c.machine->now_ns() >= until) return;
   }
 }
 
@@ -142,28 +142,29 @@ outcome failed_with(status code) noexcept {
 
 }  // namespace
 
-std::uint64_t deadline_after(core& c, std::int64_t timeout_ns) noexcept {
+std::uint64_t deadline_after(runtime_state& c, std::int64_t timeout_ns) noexcept {
   if (timeout_ns < 0) return no_deadline;
   std::uint64_t at = 0;
-  return checked_add(c.place->now_ns(), static_cast<std::uint64_t>(timeout_ns), &at) ? at
-                                                                                     : no_deadline;
+  return checked_add(c.machine->now_ns(), static_cast<std::uint64_t>(timeout_ns), &at)
+             ? at
+             : no_deadline;
 }
 
 namespace {
 
 // What nobody has taken yet runs here at once, on top of the task that waits for it.
-bool is_there_soon(core& c, participant& self, await_ticket& what) noexcept {
+bool is_there_soon(runtime_state& c, participant& self, await_ticket& what) noexcept {
   if (self.running != nullptr && self.nest < c.settings.nest_max) run_if_last(c, self, what.task);
   return what.is_there();
 }
 
-bool await_one(core& c, participant& self, await_ticket& what, std::uint64_t deadline_ns,
+bool await_one(runtime_state& c, participant& self, await_ticket& what, std::uint64_t deadline_ns,
                wait_policy how) noexcept {
   LEV_DCHECK(runs_here(self) && how != wait_policy::of_runtime);
   if (self.running == nullptr) {
     flush_notices(c, self);
     // A task that is in a queue is better run here than waited for.
-    const bool is_sent = how != wait_policy::help || c.pool.at(what.task).mailbox != 0;
+    const bool is_sent = how != wait_policy::help || c.task_slots.at(what.task).mailbox != 0;
     if (c.mailboxes != 0 && is_sent && polls_first(how)) poll_first(c, what, deadline_ns);
     if (what.is_there()) return true;
   }
@@ -174,7 +175,7 @@ bool await_one(core& c, participant& self, await_ticket& what, std::uint64_t dea
 
 namespace {
 
-[[gnu::noinline]] outcome wait_any_way(core* c, participant* self, std::uint64_t id,
+[[gnu::noinline]] outcome wait_any_way(runtime_state* c, participant* self, std::uint64_t id,
                                        std::int64_t timeout_ns, wait_policy asked) noexcept {
   if (const status s = check_ticket(c, id); s != status::ok) return failed_with(s);
   if (const status s = check_wait(timeout_ns, asked); s != status::ok) return failed_with(s);
@@ -187,7 +188,7 @@ namespace {
   if (!is_there_soon(*c, *self, what)) {
     if (waits_for_itself(*c, *self, id)) return failed_with(status::would_deadlock);
     if (timeout_ns == 0) {
-      if (c->caps.virtual_time) c->place->relax();  // as peek()
+      if (c->caps.virtual_time) c->machine->relax();  // as peek()
       return failed_with(status::timed_out);
     }
     if (const status s = check_waiter(*c, self); s != status::ok) return failed_with(s);
@@ -200,7 +201,8 @@ namespace {
 
 }  // namespace
 
-outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns, wait_policy asked) noexcept {
+outcome wait_one(runtime_state* c, std::uint64_t id, std::int64_t timeout_ns,
+                 wait_policy asked) noexcept {
   participant* const self = c == nullptr ? nullptr : here(*c);
   if (self != nullptr && check_wait(timeout_ns, asked) == status::ok &&
       (collect_success(*c, *self, id) || collect_child(*c, *self, id)))
@@ -208,7 +210,7 @@ outcome wait_one(core* c, std::uint64_t id, std::int64_t timeout_ns, wait_policy
   return wait_any_way(c, self, id, timeout_ns, asked);
 }
 
-outcome wait_surely(core* c, std::uint64_t id) noexcept {
+outcome wait_surely(runtime_state* c, std::uint64_t id) noexcept {
   participant* self = here(*c);
   await_ticket what(*c, *self, id);
   while (!is_there_soon(*c, *self, what) &&
@@ -217,28 +219,28 @@ outcome wait_surely(core* c, std::uint64_t id) noexcept {
   return collect(*c, self, id);
 }
 
-status peek(core* c, std::uint64_t id) noexcept {
+status peek(runtime_state* c, std::uint64_t id) noexcept {
   if (const status s = check_ticket(c, id); s != status::ok) return s;
-  const status s = c->pool.at(ticket_task(id)).state.peek(ticket_generation(id));
+  const status s = c->task_slots.at(ticket_task(id)).state.peek(ticket_generation(id));
   if (s != status::pending) return s;
   if (c->why_absent != nullptr) return status::closed;  // it stays as it was at the fork()
   // A program that polls must let virtual time pass, or nothing would ever happen.
-  if (c->caps.virtual_time) c->place->relax();
+  if (c->caps.virtual_time) c->machine->relax();
   return s;
 }
 
-void release(core* c, std::uint64_t id) noexcept {
+void release(runtime_state* c, std::uint64_t id) noexcept {
   if (check_ticket(c, id) != status::ok) return;
   participant* self = here(*c);
   if (self == nullptr && c->why_absent != nullptr) return;
   const std::uint32_t task = ticket_task(id);
-  slot& s = c->pool.at(task);
+  slot& s = c->task_slots.at(task);
   status result = status::ok;
   const auto released = s.state.release(ticket_generation(id), &result);
   if (released != task_state<>::release_result::freed) return;
   LEV_DCHECK(s.mailbox <= c->workers && result != status::pending);
   if (result != status::ok) {
-    const slot_extra& extra = c->pool.extra(task);
+    const slot_extra& extra = c->task_slots.extra(task);
     const bool is_join = (s.flags & task_is_join) != 0;
     fail_unclaimed(*c, task, result, extra.task_code,
                    is_join ? extra.failures.load(memory_order_relaxed) : 1);
@@ -246,7 +248,7 @@ void release(core* c, std::uint64_t id) noexcept {
   if (s.mailbox != 0) c->people[s.mailbox - 1].mail.release_lease();
   s.state.retire();
   slot_cache none;
-  if (c->pool.give(self != nullptr ? self->free_slots : none, task)) tell_space(*c);
+  if (c->task_slots.give(self != nullptr ? self->free_slots : none, task)) tell_space(*c);
 }
 
 namespace {
@@ -272,16 +274,16 @@ status announce_callback(task_state<>& state, std::uint32_t generation, slot_ext
 
 }  // namespace
 
-status on_complete(core* c, std::uint64_t id, void (*run)(void*), void* context) noexcept {
+status on_complete(runtime_state* c, std::uint64_t id, void (*run)(void*), void* context) noexcept {
   if (const status s = check_ticket(c, id); s != status::ok) return s;
   if (run == nullptr) return status::bad_argument;
   if (c->why_absent != nullptr) return status::closed;
   const std::uint32_t task = ticket_task(id);
   const std::uint32_t generation = ticket_generation(id);
-  task_state<>& state = c->pool.at(task).state;
+  task_state<>& state = c->task_slots.at(task).state;
   if (state.peek(generation) == status::pending) {
     c->crew->want_ends();
-    const status s = announce_callback(state, generation, c->pool.extra(task), run, context);
+    const status s = announce_callback(state, generation, c->task_slots.extra(task), run, context);
     if (s != status::stale_ticket) return s;
   }
   // It is complete, unless another thread consumes the ticket at this moment.
@@ -292,7 +294,7 @@ status on_complete(core* c, std::uint64_t id, void (*run)(void*), void* context)
 
 // Completions are looked at first, then the participants' own free slots, then the pool's ring: a
 // slot on its way to be free is seen at one of these places.
-bool is_held_by_caller(core& c, const participant& self) noexcept {
+bool is_held_by_caller(runtime_state& c, const participant& self) noexcept {
   for (std::uint32_t i = c.first_host; i < c.people_count; ++i) {
     // Pairs with the end of a bound thread. Sequentially consistent: the last look of a sleeper
     // comes after it has said that it sleeps.
@@ -303,22 +305,22 @@ bool is_held_by_caller(core& c, const participant& self) noexcept {
   for (std::uint32_t i = 0; i < c.people_count; ++i) {
     if (c.people[i].free_slots.count() != 0) return false;
   }
-  return c.pool.looks_exhausted();
+  return c.task_slots.looks_exhausted();
 }
 
-bool wait_quiescent(core& c, participant& self, std::uint64_t deadline_ns) noexcept {
+bool wait_quiescent(runtime_state& c, participant& self, std::uint64_t deadline_ns) noexcept {
   await_quiescent what(c, self);
   return c.crew->await(self, what, deadline_ns, c.settings.wait);
 }
 
-void wait_space(core& c, participant& self, bool helps, std::uint32_t edges) noexcept {
+void wait_space(runtime_state& c, participant& self, bool helps, std::uint32_t edges) noexcept {
   await_space what(c, self, edges);
   const wait_policy idly =
       c.settings.wait == wait_policy::help ? wait_policy::park : c.settings.wait;
   c.crew->await(self, what, no_deadline, helps ? wait_policy::help : idly);
 }
 
-bool wait_space_inside(core& c, participant& self, std::uint32_t edges) noexcept {
+bool wait_space_inside(runtime_state& c, participant& self, std::uint32_t edges) noexcept {
   await_space what(c, self, edges);
   return c.crew->await(self, what, no_deadline, wait_policy::help, giving_up::when_still);
 }
@@ -344,7 +346,7 @@ void throw_outcome(const outcome& o) {
   throw error(o.code, -1, message);
 }
 
-outcome wait_any_id(core* c, std::uint64_t* ids, std::size_t count, std::size_t* index,
+outcome wait_any_id(runtime_state* c, std::uint64_t* ids, std::size_t count, std::size_t* index,
                     std::int64_t timeout_ns, wait_policy how) noexcept {
   *index = none_ready;
   bool is_empty = true;
@@ -382,8 +384,8 @@ namespace {
 
 // The runtime of a set of tickets: all non-empty ones must be of the same. Null: the set is empty
 // or mixed.
-detail::core* home_of(const ticket* tickets, std::size_t count) noexcept {
-  detail::core* home = nullptr;
+detail::runtime_state* home_of(const ticket* tickets, std::size_t count) noexcept {
+  detail::runtime_state* home = nullptr;
   for (std::size_t i = 0; i < count; ++i) {
     if (!tickets[i]) continue;
     if (home != nullptr && tickets[i].home() != home) return nullptr;
@@ -392,9 +394,9 @@ detail::core* home_of(const ticket* tickets, std::size_t count) noexcept {
   return home;
 }
 
-std::int64_t remaining_ns(detail::core& c, std::uint64_t deadline_ns) noexcept {
+std::int64_t remaining_ns(detail::runtime_state& c, std::uint64_t deadline_ns) noexcept {
   if (deadline_ns == no_deadline) return forever;
-  const std::uint64_t now = c.place->now_ns();
+  const std::uint64_t now = c.machine->now_ns();
   return now >= deadline_ns ? 0 : static_cast<std::int64_t>(deadline_ns - now);
 }
 
@@ -409,7 +411,7 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
   const bool is_good = detail::check_wait(timeout_ns, how) == status::ok;
   // From the last one on: tasks mostly end in order, and who sleeps until the last has ended is
   // woken once, not for each (a wake-up costs the worker as much as a task of 10 us).
-  detail::core* home = nullptr;
+  detail::runtime_state* home = nullptr;
   participant* self = nullptr;
   for (std::size_t i = count; i-- > 0;) {
     if (!tickets[i]) continue;
@@ -446,7 +448,7 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
 outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index, std::int64_t timeout_ns,
                  wait_policy how) noexcept {
   *index = none_ready;
-  detail::core* c = home_of(tickets, count);
+  detail::runtime_state* c = home_of(tickets, count);
   if (c == nullptr) return detail::failed_with(status::bad_argument);
   const std::unique_ptr<std::uint64_t[]> ids(new (std::nothrow) std::uint64_t[count]);
   if (ids == nullptr) return detail::failed_with(status::out_of_memory);

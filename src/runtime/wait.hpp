@@ -2,31 +2,31 @@
 #ifndef LEVERET_RUNTIME_WAIT_HPP
 #define LEVERET_RUNTIME_WAIT_HPP
 
-#include "runtime/core.hpp"
+#include "runtime/runtime_state.hpp"
 
 namespace lev::detail {
 
 // A point in time `timeout_ns` from now.
-std::uint64_t deadline_after(core& c, std::int64_t timeout_ns) noexcept;
+std::uint64_t deadline_after(runtime_state& c, std::int64_t timeout_ns) noexcept;
 
 // wait_quiescent() waits until every task is complete and no submit phase is open. False: the
 // deadline passed.
-bool wait_quiescent(core& c, participant& self, std::uint64_t deadline_ns) noexcept;
+bool wait_quiescent(runtime_state& c, participant& self, std::uint64_t deadline_ns) noexcept;
 
 // Whether every slot is held by a ticket of the caller's, the only host thread that is bound now,
 // and nothing runs: who waits for a slot then waits for ever.
-bool is_held_by_caller(core& c, const participant& self) noexcept;
+bool is_held_by_caller(runtime_state& c, const participant& self) noexcept;
 
 // wait_space() waits until a task slot and `edges` edges between tasks may be free, or
 // is_held_by_caller().
-void wait_space(core& c, participant& self, bool helps, std::uint32_t edges) noexcept;
+void wait_space(runtime_state& c, participant& self, bool helps, std::uint32_t edges) noexcept;
 // wait_space_inside() is that for a task or a callback. False: nobody has run anything for 10 ms,
 // so nobody will free one.
-bool wait_space_inside(core& c, participant& self, std::uint32_t edges) noexcept;
+bool wait_space_inside(runtime_state& c, participant& self, std::uint32_t edges) noexcept;
 
 // wait_surely() waits for a task that uses the caller's frame: it returns its outcome, and no
 // refusal.
-outcome wait_surely(core* c, std::uint64_t id) noexcept;
+outcome wait_surely(runtime_state* c, std::uint64_t id) noexcept;
 
 }  // namespace lev::detail
 

@@ -138,7 +138,7 @@ class host_watch {
     const job& j = *self_.running;
     const std::uint32_t whole = (j.flags & task_is_piece) != 0 ? j.parent : j.task;
     return e.cancelling.load(memory_order_relaxed) == 0 &&
-           (self_.home->pool.at(whole).state.word() & state_bits::cancel_asked) == 0;
+           (self_.home->task_slots.at(whole).state.word() & state_bits::cancel_asked) == 0;
   }
   void end() noexcept {
     end_if_forked(*self_.home);
@@ -198,15 +198,15 @@ std::uint64_t cost_of_columns(const descriptor& piece) {
 }
 
 procedure_id own_procedure(engine& e, std::uint32_t task) noexcept {
-  const slot& s = e.pool.at(task);
+  const slot& s = e.task_slots.at(task);
   if (!is_of_columns(s.procedure)) return s.procedure;
-  return detail::parameter<each_task>::unpack(e.pool.argument_at(task, s.argument_count - 2u))
+  return detail::parameter<each_task>::unpack(e.task_slots.argument_at(task, s.argument_count - 2u))
       .procedure;
 }
 
 // What a body has thrown: that of a bulk over columns says where it has stopped.
 void note_thrown(engine& e, job& j) noexcept {
-  slot_extra& extra = e.pool.extra(j.task);
+  slot_extra& extra = e.task_slots.extra(j.task);
   j.result = status::task_failed;
   j.task_code = 0;
   extra.stopped_at = no_index;
@@ -224,20 +224,22 @@ void note_thrown(engine& e, job& j) noexcept {
 }
 
 void stop_at(engine& e, std::uint32_t task, std::uint32_t at) noexcept {
-  const argument& indices = e.pool.argument_at(task, e.pool.at(task).argument_count - 1u);
+  const argument& indices =
+      e.task_slots.argument_at(task, e.task_slots.at(task).argument_count - 1u);
   LEV_DCHECK(indices.what == kind::range);
   const bool is_within = at >= indices.address && at < indices.row_bytes;
-  e.pool.extra(task).stopped_at = is_within ? at : static_cast<std::uint32_t>(indices.address);
+  e.task_slots.extra(task).stopped_at =
+      is_within ? at : static_cast<std::uint32_t>(indices.address);
 }
 
 namespace {
 
 void keep_from(engine& e, std::uint32_t task, std::uint64_t index) noexcept {
-  const unsigned count = e.pool.at(task).argument_count;
-  const argument indices = e.pool.argument_at(task, count - 1);
+  const unsigned count = e.task_slots.at(task).argument_count;
+  const argument indices = e.task_slots.argument_at(task, count - 1);
   LEV_DCHECK(indices.what == kind::range && index >= indices.address && index < indices.row_bytes);
   for (unsigned i = 0; i < count; ++i) {
-    argument& a = e.pool.argument_at(task, i);
+    argument& a = e.task_slots.argument_at(task, i);
     if ((a.flags & argument_sliced) != 0)
       cut(a, index - indices.address, indices.row_bytes - indices.address);
   }
@@ -246,15 +248,16 @@ void keep_from(engine& e, std::uint32_t task, std::uint64_t index) noexcept {
 }  // namespace
 
 bool go_on_behind(engine& e, std::uint32_t task) noexcept {
-  const std::uint64_t next = std::uint64_t{e.pool.extra(task).stopped_at} + 1;
-  const argument& indices = e.pool.argument_at(task, e.pool.at(task).argument_count - 1u);
+  const std::uint64_t next = std::uint64_t{e.task_slots.extra(task).stopped_at} + 1;
+  const argument& indices =
+      e.task_slots.argument_at(task, e.task_slots.at(task).argument_count - 1u);
   if (next <= indices.address || next >= indices.row_bytes) return false;
   keep_from(e, task, next);
   return true;
 }
 
 void go_on_at(engine& e, std::uint32_t task) noexcept {
-  keep_from(e, task, e.pool.extra(task).stopped_at);
+  keep_from(e, task, e.task_slots.extra(task).stopped_at);
 }
 
 }  // namespace lev

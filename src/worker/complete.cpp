@@ -43,11 +43,11 @@ class telling {
 };
 
 void release_mutexes(engine& e, participant& self, std::uint32_t task) noexcept {
-  slot_extra& extra = e.pool.extra(task);
+  slot_extra& extra = e.task_slots.extra(task);
   LEV_DCHECK(extra.locks_held == extra.lock_count);  // or it was queued too soon
   for (std::uint32_t i = 0; i < extra.locks_held; ++i) {
-    const std::uint32_t next = e.mutexes.release(e.pool, extra.locks[i]);
-    if (next != no_slot && e.mutexes.acquire(e.pool, next)) enqueue(e, self, next);
+    const std::uint32_t next = e.mutexes.release(e.task_slots, extra.locks[i]);
+    if (next != no_slot && e.mutexes.acquire(e.task_slots, next)) enqueue(e, self, next);
   }
   extra.locks_held = 0;
   extra.lock_count = 0;
@@ -57,8 +57,8 @@ void release_mutexes(engine& e, participant& self, std::uint32_t task) noexcept 
 void fail_join(engine& e, std::uint32_t join, std::uint32_t piece, status result,
                int task_code) noexcept {
   LEV_DCHECK(result != status::ok && join != piece);
-  slot_extra& to = e.pool.extra(join);
-  slot_extra& from = e.pool.extra(piece);
+  slot_extra& to = e.task_slots.extra(join);
+  slot_extra& from = e.task_slots.extra(piece);
   to.failures.fetch_add(1, memory_order_relaxed);
   std::uint32_t none = 0;
   if (to.first_failure.compare_exchange_strong(none, static_cast<std::uint32_t>(result),
@@ -78,7 +78,7 @@ struct served {
 // Takes what was announced in the slot while it is still ours. Dependants are told one by one only
 // after the outcome is set.
 void serve_flags(engine& e, std::uint32_t task, std::uint64_t& seen, served* s) noexcept {
-  slot_extra& extra = e.pool.extra(task);
+  slot_extra& extra = e.task_slots.extra(task);
   if ((seen & state_bits::called_back) != 0 && s->callback == nullptr) {
     extra.telling.lock([] { real_env::pause(); });
     s->callback = extra.callback;
@@ -86,7 +86,7 @@ void serve_flags(engine& e, std::uint32_t task, std::uint64_t& seen, served* s) 
     extra.telling.unlock();
   }
   if ((seen & state_bits::depended_on) == 0) return;
-  if (!e.pool.at(task).state.retract(seen, state_bits::depended_on)) return;
+  if (!e.task_slots.at(task).state.retract(seen, state_bits::depended_on)) return;
   s->dependants = e.edges.join(e.edges.take(extra), s->dependants);
 }
 
@@ -103,7 +103,7 @@ void wake_waiters(engine& e, std::uint64_t seen) noexcept {
     const std::uint32_t used = e.people_used.load(memory_order_relaxed);
     for (std::uint32_t i = 0; i < used; ++i) unpark(e, i);
   } else if ((seen & state_bits::waited) != 0) {
-    tell_waiter(e, state_bits::waiter(seen));
+    wake_one_waiter(e, state_bits::waiter(seen));
   }
 }
 
@@ -134,9 +134,9 @@ void run_tail(engine& e, participant& self, const served& s) noexcept {
 // and one transfer is enough.
 void finish(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,
             std::uint8_t flags, status result, int task_code) noexcept {
-  slot& s = e.pool.at(task);
+  slot& s = e.task_slots.at(task);
   LEV_DCHECK((flags & task_is_piece) == 0);
-  if (result != status::ok) e.pool.extra(task).task_code = task_code;
+  if (result != status::ok) e.task_slots.extra(task).task_code = task_code;
   served found;
   if ((flags & task_detached) != 0) {
     s.state.retire();  // nobody but us knows it
@@ -150,7 +150,7 @@ void finish(engine& e, participant& self, std::uint32_t task, std::uint64_t seen
     // Nobody holds a ticket: the slot is ours until it is given back.
     const bool is_join = (flags & task_is_join) != 0;
     const std::uint32_t failures =
-        is_join ? e.pool.extra(task).failures.load(memory_order_relaxed) : 1;
+        is_join ? e.task_slots.extra(task).failures.load(memory_order_relaxed) : 1;
     if (result != status::ok) fail_unclaimed(e, task, result, task_code, failures);
     LEV_DCHECK(s.mailbox <= e.workers);
     if (s.mailbox != 0) e.people[s.mailbox - 1].mail.release_lease();
@@ -164,20 +164,20 @@ void finish(engine& e, participant& self, std::uint32_t task, std::uint64_t seen
 
 // Counts `count` pieces at their join and completes it with the last one.
 void count_pieces(engine& e, participant& self, std::uint32_t join, std::uint32_t count) noexcept {
-  slot_extra& extra = e.pool.extra(join);
+  slot_extra& extra = e.task_slots.extra(join);
   // Pairs with the other participants' count-downs: whoever reaches 0 sees all pieces' outputs.
   const std::uint32_t before = extra.pieces.fetch_sub(count, memory_order_acq_rel);
   LEV_DCHECK(count != 0 && before >= count);
   if (before != count) return;
   const auto failure = static_cast<status>(extra.first_failure.load(memory_order_relaxed));
-  const slot& s = e.pool.at(join);
+  const slot& s = e.task_slots.at(join);
   LEV_DCHECK((s.flags & task_is_join) != 0);
   complete(e, self, join, s.state.word(), s.flags, failure, extra.task_code);
 }
 
 void end_piece(engine& e, participant& self, std::uint32_t task, status result,
                int task_code) noexcept {
-  slot& s = e.pool.at(task);
+  slot& s = e.task_slots.at(task);
   const std::uint32_t join = s.parent;
   if (result != status::ok) fail_join(e, join, task, result, task_code);
   s.state.retire();
@@ -197,8 +197,8 @@ void end_piece(engine& e, participant& self, std::uint32_t task, status result,
 // The first failure among tasks without a ticket is kept for wait_for_completion().
 void fail_unclaimed(engine& e, std::uint32_t task, status result, int task_code,
                     std::uint32_t failures) noexcept {
-  keep_failure(e,
-               {result, task_code, failures, std::exchange(e.pool.extra(task).exception, nullptr)});
+  keep_failure(
+      e, {result, task_code, failures, std::exchange(e.task_slots.extra(task).exception, nullptr)});
 }
 
 // The exception has no ticket to go to either.
@@ -232,12 +232,12 @@ namespace {
 // there is nothing.
 bool goes_on(engine& e, participant& self, std::uint32_t task, std::uint8_t flags,
              int task_code) noexcept {
-  if ((flags & task_is_piece) == 0 || !is_of_columns(e.pool.at(task).procedure) ||
+  if ((flags & task_is_piece) == 0 || !is_of_columns(e.task_slots.at(task).procedure) ||
       !go_on_behind(e, task))
     return false;
-  fail_join(e, e.pool.at(task).parent, task, status::task_failed, task_code);
+  fail_join(e, e.task_slots.at(task).parent, task, status::task_failed, task_code);
   push_ready(e, task);
-  ring(e, self);
+  wake_worker(e, self);
   return true;
 }
 
@@ -261,14 +261,14 @@ void complete_any(engine& e, participant& self, std::uint32_t task, std::uint64_
 
 void fail_part(engine& e, participant& self, std::uint32_t piece, status result,
                int task_code) noexcept {
-  const slot& s = e.pool.at(piece);
+  const slot& s = e.task_slots.at(piece);
   LEV_DCHECK((s.flags & task_is_piece) != 0);
   fail_join(e, s.parent, piece, result, task_code);
   self.counters.failed.add(1);
 }
 
 void end_bulk(engine& e, participant& self, std::uint32_t join) noexcept {
-  LEV_DCHECK((e.pool.at(join).flags & task_is_join) != 0);
+  LEV_DCHECK((e.task_slots.at(join).flags & task_is_join) != 0);
   if (self.notice_join == join) {
     ++self.notice_count;
     flush_notices(e, self);
@@ -289,7 +289,7 @@ void flush_notices(engine& e, participant& self) noexcept {
 // Tasks that fail without having run. They are chained and completed one after the other, so that a
 // long chain of dependants takes no stack: each completion may add to the chain.
 void fail_unrun(engine& e, participant& self, std::uint32_t task, status code) noexcept {
-  slot_extra& extra = e.pool.extra(task);
+  slot_extra& extra = e.task_slots.extra(task);
   LEV_DCHECK(code != status::ok && task != self.failing);
   extra.first_failure.store(static_cast<std::uint32_t>(code), memory_order_relaxed);
   extra.lock_next = self.failing;
@@ -302,10 +302,10 @@ void fail_rest(engine& e, participant& self) noexcept {
   self.is_telling = true;
   while (self.failing != no_slot) {
     const std::uint32_t next = self.failing;
-    slot& s = e.pool.at(next);
+    slot& s = e.task_slots.at(next);
     const auto why =
-        static_cast<status>(e.pool.extra(next).first_failure.load(memory_order_relaxed));
-    self.failing = e.pool.extra(next).lock_next;
+        static_cast<status>(e.task_slots.extra(next).first_failure.load(memory_order_relaxed));
+    self.failing = e.task_slots.extra(next).lock_next;
     complete(e, self, next, s.state.word(), s.flags, why, 0);
   }
   self.is_telling = false;
@@ -313,21 +313,21 @@ void fail_rest(engine& e, participant& self) noexcept {
 }
 
 void start(engine& e, participant& self, std::uint32_t task) noexcept {
-  slot& s = e.pool.at(task);
-  LEV_DCHECK_LOOK(e.pool.extra(task).predecessors.load(memory_order_relaxed) == 0);
+  slot& s = e.task_slots.at(task);
+  LEV_DCHECK_LOOK(e.task_slots.extra(task).predecessors.load(memory_order_relaxed) == 0);
   LEV_DCHECK_LOOK(s.state.is_live());
-  if (e.pool.extra(task).is_withdrawn) {
+  if (e.task_slots.extra(task).is_withdrawn) {
     s.state.retire();
     give_slot(e, self, task);
     self.counters.completed.add(1);
     return;
   }
-  if (e.pool.extra(task).first_failure.load(memory_order_relaxed) != 0) {
+  if (e.task_slots.extra(task).first_failure.load(memory_order_relaxed) != 0) {
     s.flags &= static_cast<std::uint8_t>(~task_has_locks);  // it holds none yet
     fail_unrun(e, self, task, status::dependency_failed);
     return;
   }
-  if ((s.flags & task_has_locks) != 0 && !e.mutexes.acquire(e.pool, task)) return;
+  if ((s.flags & task_has_locks) != 0 && !e.mutexes.acquire(e.task_slots, task)) return;
   enqueue(e, self, task);
 }
 
@@ -338,7 +338,7 @@ void serve_dependants(engine& e, participant& self, std::uint32_t list, status o
     const dependant node = e.edges.node(list);
     give_edge(e, list - 1);
     list = node.next;
-    slot_extra& extra = e.pool.extra(node.slot);
+    slot_extra& extra = e.task_slots.extra(node.slot);
     if (outcome != status::ok)
       extra.first_failure.store(static_cast<std::uint32_t>(outcome), memory_order_relaxed);
     // Pairs with the other predecessors' count-downs: whoever reaches 0 sees all their outputs and

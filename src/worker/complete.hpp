@@ -16,7 +16,7 @@ void complete_any(engine& e, participant& self, std::uint32_t task, std::uint64_
 inline bool try_complete_plainly(engine& e, participant& self, std::uint32_t task,
                                  std::uint64_t& seen, std::uint8_t flags, status result) noexcept {
   constexpr std::uint8_t rare = task_has_locks | task_is_piece | task_is_join;
-  task_state<>& state = e.pool.at(task).state;
+  task_state<>& state = e.task_slots.at(task).state;
   LEV_DCHECK(state_bits::phase(seen) == state_bits::live && result != status::pending);
   LEV_DCHECK_LOOK(state.generation() == state_bits::generation(seen));
   if (result != status::ok || (flags & rare) != 0) return false;

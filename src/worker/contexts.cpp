@@ -119,7 +119,7 @@ void end_waiting(contexts& c, held_context& h) noexcept {
 }
 
 bool is_over(contexts& c, const transfer_set& set, unsigned tag) noexcept {
-  return c.home->place->is_tag_done(set.tag_base + tag);
+  return c.home->machine->is_tag_done(set.tag_base + tag);
 }
 
 void free_buffer(participant& self, transfer& t) noexcept {
@@ -190,7 +190,7 @@ void close_contexts(participant& self) noexcept {
 }
 
 void pay_switch(contexts& c) noexcept {
-  c.home->place->pay_switch();
+  c.home->machine->pay_switch();
 }
 
 bool start_tasks(contexts& c) noexcept {
@@ -208,7 +208,7 @@ void start_company(contexts& c) noexcept {
 }
 
 void tell_ends_aside(contexts& c) noexcept {
-  if (start_tasks(c)) return pass_turn(c);
+  if (start_tasks(c)) return let_others_run(c);
   tell_ends(*c.home, *c.self);
 }
 
@@ -225,7 +225,7 @@ bool start_thread(contexts& c, task_thread& t) noexcept {
 }
 
 void wake_waiters(contexts& c) noexcept {
-  const std::uint64_t now_ns = c.timed_count == 0 ? 0 : c.home->place->now_ns();
+  const std::uint64_t now_ns = c.timed_count == 0 ? 0 : c.home->machine->now_ns();
   held_context** link = &c.waiting;
   held_context* before = nullptr;
   while (held_context* h = *link) {
@@ -273,7 +273,7 @@ void finish_company(engine& e, participant& self) noexcept {
   while (has_company(self)) {
     if (c.waiting != nullptr) wake_waiters(c);
     if (c.live == 1) idle_for_company(e, self);
-    pass_turn(c);
+    let_others_run(c);
   }
   c.is_leaving = false;
 }
@@ -281,7 +281,7 @@ void finish_company(engine& e, participant& self) noexcept {
 void await_copies(contexts& c, transfer_set& set, unsigned tag) noexcept {
   give_way(c);
   while (c.live > 1 && !is_over(c, set, tag)) give_way(c);
-  c.home->place->wait_tag(set.tag_base + tag);
+  c.home->machine->wait_tag(set.tag_base + tag);
 }
 
 char* find_buffer(participant& self, transfer& t, std::size_t bytes) noexcept {
@@ -313,7 +313,7 @@ void end_transfers(participant& self, job& j) noexcept {
   transfer_set& set = *j.transfers;
   const bool copies = self.home->copies.all;
   for (unsigned tag = 0; copies && tag < task_tags; ++tag) {
-    if ((set.pending & 1u << tag) != 0) self.home->place->wait_tag(set.tag_base + tag);
+    if ((set.pending & 1u << tag) != 0) self.home->machine->wait_tag(set.tag_base + tag);
     free_buffer(self, set.tags[tag]);
   }
   set.pending = 0;

@@ -144,9 +144,9 @@ void revive(contexts& c) noexcept;
 // Precondition: the ring has others.
 void suspend(contexts& c, awaited& what, std::uint64_t deadline_ns) noexcept;
 
-// pass_turn() lets all others in the ring have their turn; give_way() starts another one before if
-// that may help. Both return when it is this context's turn again.
-inline void pass_turn(contexts& c) noexcept {
+// let_others_run() lets all others in the ring run; give_way() starts another one before, if that
+// may help. Both return when this context is next again.
+inline void let_others_run(contexts& c) noexcept {
   held_context& next = *c.current->next;
   if (&next == c.current) return;
   if (c.virtual_time) [[unlikely]]
@@ -157,7 +157,7 @@ inline void give_way(contexts& c) noexcept {
   if (c.waiting != nullptr) [[unlikely]]
     wake_waiters(c);
   if (c.live < c.limit) start_company(c);
-  pass_turn(c);
+  let_others_run(c);
 }
 
 // take_turns() is for a context between two tasks: those whose wait is over, and those that yield,
@@ -168,7 +168,7 @@ inline void take_turns(participant& self) noexcept {
   if (c.waiting != nullptr) wake_waiters(c);
   // They may take long.
   if (c.live > 1 && self.notice_count != 0) flush_notices(*c.home, self);
-  pass_turn(c);
+  let_others_run(c);
 }
 
 // start_thread() lets a context of this participant run `t`; false when all are in use.

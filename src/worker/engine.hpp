@@ -34,7 +34,7 @@ class core_lists {
 
 struct engine {
   config settings;
-  machine* place = nullptr;
+  lev::machine* machine = nullptr;
   capability caps{};
   // Why this process has no part in the runtime, a sentence; null: it has. Written where there is
   // one thread: by a fork(), in the child, and before the runtime is there.
@@ -57,7 +57,7 @@ struct engine {
   std::uint32_t turns_per_look = 1;  // idle polling: turns between looks at the shared queues
   std::uint64_t id = 0;              // unique in the process
 
-  slot_pool pool;
+  slot_pool task_slots;
   scheduler sched;
   dependants edges;
   mutex_table mutexes;

@@ -10,11 +10,11 @@
 namespace lev {
 
 // A callback may wait for the task that submits, and has come upon these; or for one in hand.
-void fail_undiced(engine& e, participant& self, std::uint32_t chain) noexcept {
+void fail_undivided(engine& e, participant& self, std::uint32_t chain) noexcept {
   const bool was_telling = std::exchange(self.is_telling, true);
   bool has_tails = false;
   while (chain != no_slot) {
-    const slot_extra& extra = e.pool.extra(chain);
+    const slot_extra& extra = e.task_slots.extra(chain);
     const std::uint32_t next = extra.lock_next;
     has_tails |= has_callback(e, chain);
     fail_unrun(e, self, chain, static_cast<status>(extra.first_failure.load(memory_order_relaxed)));

@@ -17,8 +17,8 @@
 
 namespace lev {
 
-// fail_undiced() fails the tasks of a chain, which a pass could not dice.
-void fail_undiced(engine& e, participant& self, std::uint32_t chain) noexcept;
+// fail_undivided() fails the tasks of a chain, which a pass could not dice.
+void fail_undivided(engine& e, participant& self, std::uint32_t chain) noexcept;
 
 // What follows a pass: its counts, and the tasks it could not dice.
 inline void end_pass(engine& e, participant& self, const pass_report& r) noexcept {
@@ -27,24 +27,25 @@ inline void end_pass(engine& e, participant& self, const pass_report& r) noexcep
   self.counters.passes.add(r.passes);
   if (r.has_freed) tell_space(e);
   if (r.diced != 0) self.counters.diced.add(r.diced);
-  if (r.failed != no_slot) fail_undiced(e, self, r.failed);
+  if (r.failed != no_slot) fail_undivided(e, self, r.failed);
   if (r.bad_filters != 0) self.counters.bad_filters.add(r.bad_filters);
 }
 
 inline void run_pass(engine& e, participant& self) noexcept {
   pass_report report(self.counters.submitted);
-  const std::uint64_t begin_ns = self.events.is_open() ? e.place->now_ns() : 0;
+  const std::uint64_t begin_ns = self.events.is_open() ? e.machine->now_ns() : 0;
   e.sched.pass(self.free_slots, report);
   if (self.events.is_open() && report.passes != 0)
-    self.events.record({begin_ns, e.place->now_ns(), no_slot, 0, step::pass});
+    self.events.record({begin_ns, e.machine->now_ns(), no_slot, 0, step::pass});
   end_pass(e, self, report);
 }
 
 inline void note_hint(engine& e, std::uint32_t task, data_hint& h) noexcept {
   h.count = 0;
-  std::uint32_t rest = procedure_at(e.pool.at(task).procedure).memory;
+  std::uint32_t rest = procedure_at(e.task_slots.at(task).procedure).memory;
   for (; rest != 0 && h.count < data_hint::places_max; rest &= rest - 1) {
-    const argument& a = e.pool.argument_at(task, static_cast<unsigned>(std::countr_zero(rest)));
+    const argument& a =
+        e.task_slots.argument_at(task, static_cast<unsigned>(std::countr_zero(rest)));
     if (is_empty(a) || is_far(a)) continue;
     h.address[h.count] = a.address;
     h.bytes[h.count] =
@@ -74,7 +75,7 @@ inline bool push_own(engine& e, participant& self, std::uint32_t task) noexcept 
 }
 
 inline void push_ready(engine& e, std::uint32_t task) noexcept {
-  LEV_DCHECK_LOOK(e.pool.at(task).state.is_live());
+  LEV_DCHECK_LOOK(e.task_slots.at(task).state.is_live());
   // As many cells as slots: full only while a taker is halfway through a pop.
   while (!e.sched.ready().try_push(task)) real_env::pause();
 }
@@ -82,7 +83,7 @@ inline void push_ready(engine& e, std::uint32_t task) noexcept {
 // Whether the task that runs here submitted this one, or that of which it is a piece. What became
 // ready by the end of another one could not be run on top of it. Precondition: a task runs here.
 inline bool is_own_child(engine& e, const participant& self, const slot& s) noexcept {
-  return is_child(*self.running, (s.flags & task_is_piece) != 0 ? e.pool.at(s.parent) : s);
+  return is_child(*self.running, (s.flags & task_is_piece) != 0 ? e.task_slots.at(s.parent) : s);
 }
 
 // dice_own() puts pieces of a task into the own inbox in place of the task; the first one is run
@@ -103,14 +104,14 @@ inline bool dice_own(engine& e, participant& self, std::uint32_t task) noexcept 
 
 // Into the own inbox, whole or in pieces. False: it belongs elsewhere.
 inline bool enqueue_own(engine& e, participant& self, std::uint32_t task) noexcept {
-  const slot& s = e.pool.at(task);
+  const slot& s = e.task_slots.at(task);
   if ((s.flags & task_too_big) != 0 || e.sched.has_filters() || !is_own_child(e, self, s))
     return false;
   return ((s.flags & task_diceable) != 0 && dice_own(e, self, task)) || push_own(e, self, task);
 }
 
 inline void enqueue(engine& e, participant& self, std::uint32_t task) noexcept {
-  const std::uint8_t flags = e.pool.at(task).flags;
+  const std::uint8_t flags = e.task_slots.at(task).flags;
   if (self.running == nullptr || !enqueue_own(e, self, task)) {
     if ((flags & (task_diceable | task_too_big)) != 0 || e.sched.has_filters()) {
       e.sched.post(task);
@@ -119,7 +120,7 @@ inline void enqueue(engine& e, participant& self, std::uint32_t task) noexcept {
       push_ready(e, task);
     }
   }
-  ring(e, self);
+  wake_worker(e, self);
 }
 
 }  // namespace lev

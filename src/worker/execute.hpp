@@ -96,8 +96,8 @@ inline std::uint64_t cost_of(const procedure_info& p, const descriptor& d) noexc
 
 [[gnu::noinline]] inline void charge(engine& e, const procedure_info& p, const job& j) noexcept {
   descriptor d;
-  read_descriptor(e.pool, j.task, d);
-  e.place->cost(cost_of(p, d));
+  read_descriptor(e.task_slots, j.task, d);
+  e.machine->cost(cost_of(p, d));
 }
 
 // In a handler.

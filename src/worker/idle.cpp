@@ -47,7 +47,7 @@ polled poll(engine& e, participant& self, awaited& what, bool helps, std::uint32
       if (self.mail.has_letter(self.mail_seen)) return polled::letter;
     }
     if (what.is_there()) return polled::awaited;
-    e.place->relax();
+    e.machine->relax();
   }
   return polled::nothing;
 }
@@ -72,7 +72,7 @@ bool spin(engine& e, participant& self, awaited& what, bool helps,
       has_served = true;
     }
     if (found == polled::awaited || has_served) return true;
-    if (++looked % looks_per_clock == 0 && e.place->now_ns() >= until_ns) return false;
+    if (++looked % looks_per_clock == 0 && e.machine->now_ns() >= until_ns) return false;
   }
 }
 
@@ -82,7 +82,7 @@ void park(engine& e, participant& self, std::uint64_t deadline_ns) noexcept {
   job none;
   none.task = no_slot;
   const traced t(e, self, step::park, none);
-  self.park.park(*e.place, deadline_ns);
+  self.park.park(*e.machine, deadline_ns);
 }
 
 void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
@@ -123,7 +123,7 @@ struct nothing_awaited final : awaited {
 
 void settle_to_idle(engine& e, participant& self) noexcept {
   settle(e, self);
-  if (e.pool.flush(self.free_slots)) tell_space(e);
+  if (e.task_slots.flush(self.free_slots)) tell_space(e);
 }
 
 bool whichever::is_there() noexcept {
@@ -179,7 +179,7 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
   }
   const std::uint64_t spin_ns = is_crowded(e) ? 0 : e.settings.spin_ns;
   const std::uint64_t spin_end_ns =
-      sleeps ? smaller(e.place->now_ns() + spin_ns, deadline_ns) : deadline_ns;
+      sleeps ? smaller(e.machine->now_ns() + spin_ns, deadline_ns) : deadline_ns;
   if (!spin(e, self, what, helps, spin_end_ns) && sleeps) sleep(e, self, what, deadline_ns, helps);
   if (helps) self.hands_over = e.bell.stop_spinning();
 }
@@ -199,7 +199,7 @@ void idle_blocked(engine& e, participant& self, awaited& what, std::uint64_t dea
   constexpr std::uint32_t looks = 8;
   const bool is_there = poll(e, self, what, false, looks * e.turns_per_look) == polled::awaited;
   if (!is_there && what.arm() && !what.is_there()) {
-    const std::uint64_t slice_end_ns = e.place->now_ns() + slice_ns;
+    const std::uint64_t slice_end_ns = e.machine->now_ns() + slice_ns;
     park(e, self, smaller(deadline_ns, slice_end_ns));
   }
   if (!is_there) what.disarm();

@@ -13,10 +13,10 @@ inline void forward_letter(engine& e, participant& self) noexcept {
   while (self.mail.letter_announced(self.mail_seen)) {
     if (const letter* l = self.mail.try_receive(&self.mail_seen); l != nullptr) {
       push_ready(e, l->task);
-      ring(e, self);
+      wake_worker(e, self);
       return;
     }
-    e.place->relax();  // it is being written, or retracted
+    e.machine->relax();  // it is being written, or retracted
   }
 }
 

@@ -50,7 +50,7 @@ void return_inbox(engine& e, participant& self) noexcept {
   std::uint32_t task = 0;
   while (self.box.try_pop(&task)) {
     push_ready(e, task);
-    ring(e, self);
+    wake_worker(e, self);
   }
 }
 
@@ -86,7 +86,7 @@ static bool serve_one(engine& e, participant& self, turn_of_work work) noexcept 
   stop_polling(e, self);
   take_turns(self);
   if (ran || !has_turns(self)) return ran;
-  e.place->relax();  // they poll, each in its turn
+  e.machine->relax();  // they poll, each in its turn
   return true;
 }
 
@@ -100,11 +100,11 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
   bool is_there = false;
   while (!(is_there = what.is_there())) {
     const bool ran = serve_one(e, self, work);
-    if (deadline_ns != no_deadline && e.place->now_ns() >= deadline_ns) break;
+    if (deadline_ns != no_deadline && e.machine->now_ns() >= deadline_ns) break;
     if (ran) continue;
     whichever any(self, what);
     e.crew->idle(self, any, any.deadline_ns(deadline_ns), how);
-    if (e.place->is_stuck()) break;
+    if (e.machine->is_stuck()) break;
   }
   stop_polling(e, self);
   leave(e, self);

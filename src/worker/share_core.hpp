@@ -13,12 +13,12 @@
 namespace lev {
 
 inline bool is_over(engine& e, std::uint64_t deadline_ns) noexcept {
-  return deadline_ns != no_deadline && e.place->now_ns() >= deadline_ns;
+  return deadline_ns != no_deadline && e.machine->now_ns() >= deadline_ns;
 }
 
 // One turn of waiting by `yield`.
 inline void idle_yielding(engine& e, awaited& what, std::uint64_t deadline_ns) noexcept {
-  while (!what.is_there() && !is_over(e, deadline_ns)) e.place->yield_core();
+  while (!what.is_there() && !is_over(e, deadline_ns)) e.machine->yield_core();
 }
 
 // A poller's find: news, somebody to hand the core to, or that somebody else may poll.
@@ -40,11 +40,11 @@ inline core_find look_around(engine& e, const participant& self, core_list<>& li
       if (what.is_there()) return {};
       const std::uint32_t host = list.take(self.index);
       if (host != core_list<>::nobody && host != self.index) return {core_find::named, host};
-      e.place->relax();
+      e.machine->relax();
     }
     if (is_over(e, deadline_ns)) return {};
     if (list.has_other_pollers() || !e.caps.many_hosts) return {core_find::other_poller, no_one};
-    e.place->yield_core();
+    e.machine->yield_core();
   }
 }
 
@@ -52,7 +52,7 @@ inline core_find look_around(engine& e, const participant& self, core_list<>& li
 // of itself.
 inline void idle_directed(engine& e, participant& self, awaited& what,
                           std::uint64_t deadline_ns) noexcept {
-  const std::uint32_t core = e.place->core_number();
+  const std::uint32_t core = e.machine->core_number();
   core_list<>& list = e.hosts_by_core.of(core);
   list.start_polling();
   const core_find found = look_around(e, self, list, what, deadline_ns);
@@ -65,7 +65,7 @@ inline void idle_directed(engine& e, participant& self, awaited& what,
   if (found.what == core_find::named) unpark(e, found.host);
   if (sleeps) {
     self.counters.parks.add(1);
-    self.park.park(*e.place, deadline_ns);
+    self.park.park(*e.machine, deadline_ns);
   }
   what.disarm();
   self.directed_core.store(0, memory_order_relaxed);

@@ -16,7 +16,7 @@ namespace lev {
 // open_local_store() reserves a participant's store on first use; false when memory is short.
 inline bool open_local_store(engine& e, participant& self) noexcept {
   if (self.store == nullptr) {
-    self.store = static_cast<char*>(e.place->open_store(e.settings.local_store_bytes));
+    self.store = static_cast<char*>(e.machine->open_store(e.settings.local_store_bytes));
     self.store_map.open(e.settings.local_store_bytes);
   }
   return self.store != nullptr;
@@ -38,7 +38,7 @@ inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes,
   if (j.store_offset != arena::none) return self.store + j.store_offset;
   if (!must) return nullptr;
   if (aligned > arena::alignment) bytes += aligned;
-  j.spill = e.place->open_spill(round_up(bytes, arena::alignment));
+  j.spill = e.machine->open_spill(round_up(bytes, arena::alignment));
   return reinterpret_cast<char*>(round_up(reinterpret_cast<std::uintptr_t>(j.spill), aligned));
 }
 
@@ -48,7 +48,7 @@ inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes,
 // is 0.
 inline void start_argument(engine& e, const job& j, const argument& a, char* room) noexcept {
   if (reads_memory(a.what)) {
-    e.place->get(j.tag, room, a);
+    e.machine->get(j.tag, room, a);
   } else if (a.what == kind::result) {
     std::memcpy(room, reinterpret_cast<const void*>(a.address), a.row_bytes);
   } else {

@@ -21,10 +21,10 @@ inline void run_strip(engine& e, participant& self, job& j, const descriptor& st
     j.result = status::out_of_memory;
     return;
   }
-  e.place->wait_tag(j.tag);
+  e.machine->wait_tag(j.tag);
   execute(e, self, j);
   write_back(e, j, [&strip](unsigned i) -> const argument& { return strip.arguments[i]; });
-  e.place->wait_tag(j.tag);
+  e.machine->wait_tag(j.tag);
   release_room(e, self, j);
 }
 

@@ -17,7 +17,8 @@ constexpr std::uint32_t checkout_max = 16;
 
 // Arguments that do not lie one behind the other, or will be changed.
 [[gnu::noinline]] inline void copy_arguments(engine& e, job& j) noexcept {
-  for (unsigned i = 0; i < j.argument_count; ++i) j.arguments[i] = e.pool.argument_at(j.task, i);
+  for (unsigned i = 0; i < j.argument_count; ++i)
+    j.arguments[i] = e.task_slots.argument_at(j.task, i);
   j.views = j.arguments.data();
   j.store_offset = arena::none;
   j.spill = nullptr;
@@ -41,9 +42,9 @@ inline void read_job(const slot& s, job& j, std::uint32_t task, std::uint64_t se
 }
 
 inline void load_job(engine& e, job& j, std::uint32_t task) noexcept {
-  const slot& s = e.pool.at(task);
+  const slot& s = e.task_slots.at(task);
   read_job(s, j, task, s.state.word());
-  LEV_DCHECK((j.flags & task_is_piece) == 0 || j.parent < e.pool.count());
+  LEV_DCHECK((j.flags & task_is_piece) == 0 || j.parent < e.task_slots.count());
   if (s.argument_count > near_arguments || (s.flags & task_staged) != 0) copy_arguments(e, j);
 }
 
@@ -53,7 +54,8 @@ inline bool is_cancelled(engine& e, const job& j) noexcept {
   if (e.cancelling.load(memory_order_relaxed) != 0) return true;
   if (j.is_direct) return false;  // it is at its worker already
   std::uint64_t w = j.seen;
-  if (j.parent != no_slot && (j.flags & task_is_piece) != 0) w = e.pool.at(j.parent).state.word();
+  if (j.parent != no_slot && (j.flags & task_is_piece) != 0)
+    w = e.task_slots.at(j.parent).state.word();
   return (w & state_bits::cancel_asked) != 0 && state_bits::phase(w) == state_bits::live;
 }
 
@@ -63,8 +65,8 @@ inline bool take_mail(engine& e, participant& self, job& j) noexcept {
   if (there == nullptr) return false;
   const letter& l = *there;
   LEV_DCHECK(self.is_worker && runs_here(self));
-  LEV_DCHECK_LOOK(e.pool.at(l.task).state.generation() == l.generation);
-  LEV_DCHECK_LOOK(e.pool.at(l.task).state.is_live());
+  LEV_DCHECK_LOOK(e.task_slots.at(l.task).state.generation() == l.generation);
+  LEV_DCHECK_LOOK(e.task_slots.at(l.task).state.is_live());
   j.task = l.task;
   j.parent = no_slot;
   j.seen = state_bits::make(l.generation, state_bits::live);
@@ -116,7 +118,7 @@ inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
   if (waiting == 0 || !self.is_worker) return waiting;
   if (waiting >= catch_min) return self.small_catches = 0, waiting;
   if (++self.small_catches <= catches_max) return waiting;
-  for (std::uint32_t turn = 0; turn < looks * e.turns_per_look; ++turn) e.place->relax();
+  for (std::uint32_t turn = 0; turn < looks * e.turns_per_look; ++turn) e.machine->relax();
   const std::uint32_t now = e.sched.ready().size();
   if (now <= waiting) self.small_catches = -catches_forgiven;
   return now;
@@ -135,7 +137,7 @@ inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
   const std::uint32_t n = ready.try_pop_some(batch, share);
   if (n == 0) return no_slot;
   LEV_DCHECK(n <= share && share <= checkout_max);
-  for (std::uint32_t i = 1; i < n; ++i) __builtin_prefetch(&e.pool.at(batch[i]), 1, 3);
+  for (std::uint32_t i = 1; i < n; ++i) __builtin_prefetch(&e.task_slots.at(batch[i]), 1, 3);
   if (n == 1) return batch[0];
   // There is room, which only this participant uses up.
   const bool is_in = push_all_own(e, self, batch + 1, n - 1);
@@ -143,7 +145,7 @@ inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
   for (std::uint32_t i = 1; i < n && i < e.depth; ++i)
     prefetch(self.hints[(self.box.bottom() - i) & (hint_count - 1)]);
   // Between the two queues they were nobody's: a sleeper's last look may have missed them.
-  ring(e, self);
+  wake_worker(e, self);
   return batch[0];
 }
 
@@ -192,7 +194,7 @@ inline bool take_queued(engine& e, participant& self, job& j) noexcept {
   if (task == no_slot) task = take_ready(e, self);
   if (task == no_slot && e.sched.has_waiting()) {
     run_pass(e, self);
-    ring(e, self);
+    wake_worker(e, self);
     task = take_ready(e, self);
   }
   if (task != no_slot) load_job(e, j, task);
@@ -206,7 +208,7 @@ inline bool take_queued(engine& e, participant& self, job& j) noexcept {
   if (task != no_slot) return task;
   if (e.sched.has_waiting() && e.sched.ready().size() < e.takers) {
     run_pass(e, self);
-    ring(e, self);
+    wake_worker(e, self);
   }
   task = take_ready(e, self);
   return task != no_slot ? task : take_stolen(e, self);

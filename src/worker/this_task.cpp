@@ -62,8 +62,8 @@ constexpr std::uint32_t yields_per_offer = 256;
   // What is staged ahead here could be just that, and nobody else can take it.
   if (c.live >= c.limit) give_back_ahead(*c.home, *c.self);
   if (owes_ends(*c.self)) tell_ends_aside(c);
-  if (!c.virtual_time) return c.home->place->yield_core();
-  if (c.live == 1) c.home->place->relax();
+  if (!c.virtual_time) return c.home->machine->yield_core();
+  if (c.live == 1) c.home->machine->relax();
 }
 
 [[noreturn]] void refuse_tag(unsigned tag) {
@@ -101,7 +101,7 @@ argument rows_of(const void* address, std::size_t bytes, kind what) noexcept {
                                       const void* from, std::size_t bytes) {
   char* buffer = find_buffer(*c.self, set.tags[tag], bytes);
   if (buffer == nullptr) throw error(status::out_of_memory, -1, "no memory for a get()");
-  c.home->place->get(set.tag_base + tag, buffer, rows_of(from, bytes, kind::in));
+  c.home->machine->get(set.tag_base + tag, buffer, rows_of(from, bytes, kind::in));
   return buffer;
 }
 
@@ -135,7 +135,7 @@ void task_context::start_put(void* to, const void* values, std::size_t bytes, un
   transfer_set& set = set_of(c, tag);
   if (bytes == 0) return;
   set.pending |= 1u << tag;
-  c.home->place->put(set.tag_base + tag, values, rows_of(to, bytes, kind::out));
+  c.home->machine->put(set.tag_base + tag, values, rows_of(to, bytes, kind::out));
 }
 
 void task_context::refuse_range(std::size_t first, std::size_t count, std::size_t size) {
@@ -171,7 +171,7 @@ void task_context::yield() noexcept {
 }
 
 void task_context::pass_time(std::uint64_t cycles) noexcept {
-  home_->home->place->cost(cycles);
+  home_->home->machine->cost(cycles);
 }
 
 void task_context::start(task_thread& t) {

@@ -15,12 +15,12 @@ class traced {
         self_(self),
         job_(j),
         what_(what),
-        begin_ns_(self.events.is_open() ? e.place->now_ns() : 0) {
+        begin_ns_(self.events.is_open() ? e.machine->now_ns() : 0) {
     if (self.events.is_open() && is_busy() && self.executing++ == 0) self.busy_since_ns = begin_ns_;
   }
   ~traced() {
     if (!self_.events.is_open()) return;
-    const std::uint64_t end_ns = engine_.place->now_ns();
+    const std::uint64_t end_ns = engine_.machine->now_ns();
     const std::uint32_t context = self_.held == nullptr ? 0 : self_.held->current->number;
     const procedure_id shown =
         is_of_columns(job_.procedure) ? own_procedure(engine_, job_.task) : job_.procedure;

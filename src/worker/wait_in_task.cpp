@@ -44,7 +44,7 @@ class stillness {
   // that has not looked for long has run something itself, on another context.
   bool lasts(engine& e, const participant& self) noexcept {
     constexpr std::uint64_t patience_ns = 5 * look_ns;
-    const std::uint64_t now_ns = e.place->now_ns();
+    const std::uint64_t now_ns = e.machine->now_ns();
     const bool was_away = now_ns - looked_ns_ > 2 * look_ns;
     looked_ns_ = now_ns;
     std::uint64_t ended = 0;
@@ -75,15 +75,15 @@ bool is_everybody_waiting(engine& e) noexcept {
 }
 
 bool is_awaited(engine& e, const awaited& what, std::uint32_t task) noexcept {
-  const slot& s = e.pool.at(task);
+  const slot& s = e.task_slots.at(task);
   return what.awaits(task) || ((s.flags & task_is_piece) != 0 && what.awaits(s.parent));
 }
 
 // Whether anybody holds the ticket of `task`, or of that of which it is a piece.
 bool has_ticket(engine& e, std::uint32_t task) noexcept {
-  const slot& s = e.pool.at(task);
+  const slot& s = e.task_slots.at(task);
   const std::uint32_t whole = (s.flags & task_is_piece) != 0 ? s.parent : task;
-  return (e.pool.at(whole).state.word() & state_bits::released) == 0;
+  return (e.task_slots.at(whole).state.word() & state_bits::released) == 0;
 }
 
 // Whether `task`, which the caller has taken from the own inbox, may run on top of the one that
@@ -92,13 +92,13 @@ bool has_ticket(engine& e, std::uint32_t task) noexcept {
 bool may_run_on_top(engine& e, const participant& self, const awaited& what,
                     std::uint32_t task) noexcept {
   return is_awaited(e, what, task) ||
-         (is_own_child(e, self, e.pool.at(task)) && has_ticket(e, task));
+         (is_own_child(e, self, e.task_slots.at(task)) && has_ticket(e, task));
 }
 
 // The same where no context is left.
 bool is_related(engine& e, const participant& self, const awaited& what,
                 std::uint32_t task) noexcept {
-  return is_awaited(e, what, task) || is_own_child(e, self, e.pool.at(task));
+  return is_awaited(e, what, task) || is_own_child(e, self, e.task_slots.at(task));
 }
 
 bool run_own(engine& e, participant& self, const awaited& what) noexcept {
@@ -108,7 +108,7 @@ bool run_own(engine& e, participant& self, const awaited& what) noexcept {
   if (may_run_on_top(e, self, what, task)) return run_on_top(e, self, task), true;
   // Between the two it was nobody's: a sleeper's last look may have missed it.
   if (!push_own(e, self, task)) push_ready(e, task);
-  ring(e, self);
+  wake_worker(e, self);
   return false;
 }
 
@@ -135,7 +135,8 @@ bool step_aside(engine& e, participant& self, awaited& what, std::uint64_t deadl
   if (c == nullptr) return false;
   if (c->waiting != nullptr) wake_waiters(*c);
   if (c->live == 1 && !(is_worth_starting(e, self, how) && start_tasks(*c))) return false;
-  if (how == giving_up::when_still) deadline_ns = smaller(deadline_ns, e.place->now_ns() + look_ns);
+  if (how == giving_up::when_still)
+    deadline_ns = smaller(deadline_ns, e.machine->now_ns() + look_ns);
   suspend(*c, what, deadline_ns);
   return true;
 }
@@ -145,7 +146,7 @@ class taken_away {
  public:
   taken_away(engine& e, participant& self) noexcept : engine_(e), self_(self) {}
   ~taken_away() {
-    if (count_ != 0) ring(engine_, self_);
+    if (count_ != 0) wake_worker(engine_, self_);
   }
   taken_away(const taken_away&) = delete;
   taken_away& operator=(const taken_away&) = delete;
@@ -212,10 +213,10 @@ bool idle_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
     idle_blocked(e, self, any, deadline_ns);
   } else {
     if (how == giving_up::when_still)
-      deadline_ns = smaller(deadline_ns, e.place->now_ns() + look_ns);
+      deadline_ns = smaller(deadline_ns, e.machine->now_ns() + look_ns);
     idle(e, self, any, deadline_ns, wait_policy::help);
   }
-  return !e.place->is_stuck();
+  return !e.machine->is_stuck();
 }
 
 }  // namespace
@@ -249,7 +250,7 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
   bool is_there = false;
   while (!(is_there = what.is_there())) {
     const bool ran = may_stack && run_own(e, self, what);
-    if (deadline_ns != no_deadline && e.place->now_ns() >= deadline_ns) break;
+    if (deadline_ns != no_deadline && e.machine->now_ns() >= deadline_ns) break;
     if (ran || (may_stack && is_leaving(self) && run_related(e, self, what))) continue;
     if (how == giving_up::when_still && quiet.lasts(e, self)) break;
     if (step_aside(e, self, what, deadline_ns, how)) continue;

@@ -10,12 +10,12 @@ namespace lev {
 
 inline void unpark(engine& e, std::uint32_t who) noexcept {
   LEV_DCHECK(who < e.people_count);
-  e.people[who].park.unpark(*e.place);
+  e.people[who].park.unpark(*e.machine);
 }
 
-// tell_waiter() tells `who`, who announced himself at a task, that it is complete: wakes him, or
-// names him to the host that polls on his core.
-inline void tell_waiter(engine& e, std::uint32_t who) noexcept {
+// wake_one_waiter() tells participant `who`, which announced itself at a task, that the task is
+// complete: it is woken, or named to the host that polls on its core.
+inline void wake_one_waiter(engine& e, std::uint32_t who) noexcept {
   LEV_DCHECK(who < e.people_count);
   const std::uint32_t core = e.people[who].directed_core.load(memory_order_relaxed);
   if (core == 0) return unpark(e, who);
@@ -23,7 +23,7 @@ inline void tell_waiter(engine& e, std::uint32_t who) noexcept {
 }
 
 // ring() makes sure that somebody looks for work; call it after a task was queued.
-inline void ring(engine& e, participant& self) noexcept {
+inline void wake_worker(engine& e, participant& self) noexcept {
   if (e.bell.someone_needed()) e.crew->queued(self);
 }
 
@@ -43,14 +43,14 @@ inline void tell_space(engine& e) noexcept {
 }
 
 inline void give_slot(engine& e, participant& self, std::uint32_t task) noexcept {
-  if (e.pool.give(self.free_slots, task)) tell_space(e);
+  if (e.task_slots.give(self.free_slots, task)) tell_space(e);
 }
 
 // unbind() is the end of a bound thread. Slots come back, and there may be only one host left.
 inline void unbind(engine& e, participant& self) noexcept {
   LEV_DCHECK(!self.is_worker && is_at_rest(self));
   LEV_DCHECK_LOOK(self.is_bound.load(memory_order_relaxed) == 1);
-  e.pool.flush(self.free_slots);
+  e.task_slots.flush(self.free_slots);
   // Pairs with bind(): the next thread finds the participant as this one left it. And with
   // is_held_by_caller(), sequentially consistent: the look at who sleeps for space comes after it.
   self.is_bound.store(0, memory_order_seq_cst);

@@ -37,13 +37,14 @@ namespace {
   LEV_DCHECK((j.flags & task_staged) != 0 && j.store_offset == arena::none);
   const traced t(e, self, step::execute, j);
   descriptor whole;
-  read_descriptor(e.pool, j.task, whole);
+  read_descriptor(e.task_slots, j.task, whole);
   run_strips(e, self, j, whole, 0);
 }
 
 [[gnu::noinline]] void write_back_job(engine& e, participant& self, job& j) noexcept {
   const traced t(e, self, step::write_back, j);
-  write_back(e, j, [&](unsigned i) -> const argument& { return e.pool.argument_at(j.task, i); });
+  write_back(e, j,
+             [&](unsigned i) -> const argument& { return e.task_slots.argument_at(j.task, i); });
 }
 
 // Times the items of a sliced task, for the grain of the next one. Virtual time has unit costs.
@@ -54,15 +55,15 @@ namespace {
   }
   if (items == 0 || e.caps.virtual_time) return execute(e, self, j);
   const std::uint32_t place = item_costs::place_of(j.procedure, j.views, j.argument_count);
-  const std::uint64_t begin_ns = e.place->now_ns();
+  const std::uint64_t begin_ns = e.machine->now_ns();
   execute(e, self, j);
-  e.costs.note(place, items, e.place->now_ns() - begin_ns);
+  e.costs.note(place, items, e.machine->now_ns() - begin_ns);
 }
 
 // Others run while a task's data is on its way.
 inline void await_staged(engine& e, participant& self, std::uint32_t tag) noexcept {
-  while (has_turns(self) && !e.place->is_tag_done(tag)) pass_turn(*self.held);
-  e.place->wait_tag(tag);
+  while (has_turns(self) && !e.machine->is_tag_done(tag)) let_others_run(*self.held);
+  e.machine->wait_tag(tag);
 }
 
 // A callback may wait for the task that is in hand.
@@ -95,7 +96,7 @@ inline void await_staged(engine& e, participant& self, std::uint32_t tag) noexce
 
 [[gnu::always_inline]] inline void complete_job(engine& e, participant& self, job& j) noexcept {
   if ((j.flags & task_staged) != 0) {
-    e.place->wait_tag(j.tag);
+    e.machine->wait_tag(j.tag);
     release_room(e, self, j);
   }
   complete(e, self, j.task, j.seen, j.flags, j.result, j.task_code);
@@ -104,7 +105,7 @@ inline void await_staged(engine& e, participant& self, std::uint32_t tag) noexce
 // A task whose data found no room waits for its turn in the queue, where others may take it.
 void put_back(engine& e, participant& self, std::uint32_t task) noexcept {
   push_ready(e, task);
-  ring(e, self);
+  wake_worker(e, self);
 }
 
 // The number of the context that runs, which is that of its task's transfers.
@@ -151,7 +152,7 @@ inline bool is_run_plainly(const engine& e, const participant& self, std::uint64
 // Runs a task that was taken from a queue.
 [[gnu::always_inline]] inline void run_taken(engine& e, participant& self,
                                              std::uint32_t task) noexcept {
-  const slot& s = e.pool.at(task);
+  const slot& s = e.task_slots.at(task);
   const std::uint64_t seen = s.state.word();
   const std::uint8_t flags = s.flags;
   if (s.argument_count > near_arguments || !is_run_plainly(e, self, seen, flags))
@@ -210,14 +211,14 @@ void settle(engine& e, participant& self) noexcept {
 
 void pass_watch(engine& e, participant& self) noexcept {
   if (!std::exchange(self.hands_over, false)) return;
-  if (!looks_idle(e, self)) ring(e, self);
+  if (!looks_idle(e, self)) wake_worker(e, self);
 }
 
 namespace {
 
 // After a task was taken: if it is no letter, the mailbox is not polled for a while; and somebody
 // else may have to watch.
-inline void turn_to_work(engine& e, participant& self, bool is_direct) noexcept {
+inline void stop_listening(engine& e, participant& self, bool is_direct) noexcept {
   if (!is_direct) stop_polling(e, self);
   if (self.hands_over) pass_watch(e, self);
 }
@@ -228,12 +229,12 @@ void show_staged(engine& e, participant& self, job& j) noexcept {
   // Pairs with shows_staged() and try_steal_staged(). Sequentially consistent: the look at the
   // doorbell comes after it.
   self.staged[j.tag].exchange(j.task, memory_order_seq_cst);
-  ring(e, self);
+  wake_worker(e, self);
 }
 
 // Gives the room and the frame of a staged task back.
 void drop_staged(engine& e, participant& self, job& j) noexcept {
-  e.place->wait_tag(j.tag);
+  e.machine->wait_tag(j.tag);
   release_room(e, self, j);
   free_frame(self, &j);
 }
@@ -246,7 +247,7 @@ bool take_ahead(engine& e, participant& self, bool is_next) noexcept {
     free_frame(self, j);
     return false;
   }
-  turn_to_work(e, self, j->is_direct);
+  stop_listening(e, self, j->is_direct);
   // The next one must get room, if need be that of the task before; those behind it only if there
   // is some.
   bool is_staged = stage_job(e, self, *j, false);
@@ -318,7 +319,7 @@ namespace {
 [[gnu::always_inline]] inline void run_above(engine& e, participant& self,
                                              std::uint32_t task) noexcept {
   LEV_DCHECK(self.running != nullptr && self.running->task != task);
-  turn_to_work(e, self, false);
+  stop_listening(e, self, false);
   run_taken(e, self, task);
 }
 
@@ -360,7 +361,7 @@ namespace {
   job j{job::to_be_taken{}};
   if (!take_mail(e, self, j)) return false;
   j.tag = tag_here(self);
-  turn_to_work(e, self, true);
+  stop_listening(e, self, true);
   run_job(e, self, j);
   return true;
 }
@@ -374,7 +375,7 @@ bool run_one(engine& e, participant& self) noexcept {
   if (self.mail.has_letter(self.mail_seen) && run_letter(e, self)) return true;
   const std::uint32_t task = take_task(e, self);
   if (task == no_slot) return false;
-  turn_to_work(e, self, false);
+  stop_listening(e, self, false);
   run_taken(e, self, task);
   return true;
 }

@@ -29,7 +29,8 @@ void tell_ends(engine& e, participant& self) noexcept;
 // which it is a piece.
 inline bool has_callback(engine& e, std::uint32_t task) noexcept {
   // A task that comes after it may fail with it, and have one.
-  return (e.pool.at(task).state.word() & (state_bits::called_back | state_bits::depended_on)) != 0;
+  return (e.task_slots.at(task).state.word() &
+          (state_bits::called_back | state_bits::depended_on)) != 0;
 }
 bool has_tail(engine& e, const job& j) noexcept;
 void settle(engine& e, participant& self) noexcept;

@@ -22,7 +22,7 @@ template <class CallerView>
     const bool is_copied = is_output(theirs) && needs_copy(theirs, e.copies);
     if (!is_copied || (theirs.flags & argument_sliced) == 0) continue;
     cut(theirs, 0, items);
-    e.place->put(j.tag, reinterpret_cast<const void*>(j.arguments[i].address), theirs);
+    e.machine->put(j.tag, reinterpret_cast<const void*>(j.arguments[i].address), theirs);
   }
 }
 
@@ -32,21 +32,21 @@ void write_back(engine& e, job& j, CallerView&& caller_view) noexcept {
   if (j.result != status::ok) {
     if (!is_of_columns(j.procedure)) return;
     const argument& indices = caller_view(j.argument_count - 1u);
-    const std::uint32_t at = e.pool.extra(j.task).stopped_at;
+    const std::uint32_t at = e.task_slots.extra(j.task).stopped_at;
     return write_back_items(e, j, caller_view, items_before(at, indices));
   }
   for (unsigned i = 0; i < j.argument_count; ++i) {
     const argument& theirs = caller_view(i);
     if (is_output(theirs) && needs_copy(theirs, e.copies)) {
       LEV_DCHECK(j.arguments[i].address != theirs.address && j.arguments[i].what == theirs.what);
-      e.place->put(j.tag, reinterpret_cast<const void*>(j.arguments[i].address), theirs);
+      e.machine->put(j.tag, reinterpret_cast<const void*>(j.arguments[i].address), theirs);
     }
   }
 }
 
 inline void release_room(engine& e, participant& self, job& j) noexcept {
   if (j.store_offset != arena::none) self.store_map.release(j.store_offset);
-  if (j.spill != nullptr) e.place->close_spill(j.spill);
+  if (j.spill != nullptr) e.machine->close_spill(j.spill);
   j.store_offset = arena::none;
   j.spill = nullptr;
 }

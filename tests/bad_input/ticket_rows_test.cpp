@@ -53,7 +53,7 @@ TEST_P(ticket_rows, row_29_a_dependency_on_an_empty_ticket) {
 
 TEST_P(ticket_rows, row_29_numbers_that_are_no_tickets) {
   runtime& r = open();
-  detail::core* core = r.core();
+  detail::runtime_state* core = r.core();
   for (const std::uint64_t id : {std::uint64_t{0}, std::uint64_t{1} << 32, ~std::uint64_t{0},
                                  std::uint64_t{0xffffffff}, std::uint64_t{0x00100000}}) {
     ticket t(core, id);

@@ -146,7 +146,7 @@ struct own_ticket {
 const auto wait_for_self =
     define("nesting.wait_for_self", [](ref<runtime> home, ref<own_ticket> o) {
       o.to->is_there.wait(false);
-      detail::core* core = home.to->core();
+      detail::runtime_state* core = home.to->core();
       std::size_t index = 0;
       ticket me(core, o.to->id);
       o.to->one = me.wait_outcome().code;

@@ -371,7 +371,7 @@ TEST_P(waiting_threads_test, a_host_runs_what_it_waits_for_when_all_workers_slee
 // More tasks wait than one worker has contexts, for tasks behind one that stands at the end of the
 // queue and is no descendant of theirs.
 struct late_ids {
-  detail::core* core = nullptr;
+  detail::runtime_state* core = nullptr;
   std::array<std::uint64_t, 24> ids{};
   std::atomic<bool> is_there{false};
   std::atomic<int> told{0};

@@ -3,7 +3,7 @@
 #include "exercise/interpret.hpp"
 
 #include "exercise/bodies.hpp"
-#include "runtime/core.hpp"
+#include "runtime/runtime_state.hpp"
 
 #include <leveret/leveret.h>
 

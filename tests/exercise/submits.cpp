@@ -1,7 +1,7 @@
 // Steps that hand in tasks: submit, bulk, post, coroutines, loops. See interpret.hpp.
 #include "exercise/bodies.hpp"
 #include "exercise/interpret.hpp"
-#include "runtime/core.hpp"
+#include "runtime/runtime_state.hpp"
 
 #include <leveret/leveret.h>
 #include <leveret/coroutine.hpp>

@@ -203,7 +203,7 @@ class siege : public testing::TestWithParam<isolation> {
   static std::uint64_t lane_of_worker(runtime& r, std::uint32_t worker) {
     constexpr std::uintptr_t place_step = std::uintptr_t{1} << 22;
     const auto store =
-        reinterpret_cast<std::uintptr_t>(r.core()->place->remote()->store_of(worker));
+        reinterpret_cast<std::uintptr_t>(r.core()->machine->remote()->store_of(worker));
     return store / place_step * place_step;
   }
   static bool is_right(runtime& r, std::uint64_t question, std::uint64_t answer) {

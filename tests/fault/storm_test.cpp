@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "runtime/core.hpp"
+#include "runtime/runtime_state.hpp"
 #include "support/environment.hpp"
 #include "support/leaks.hpp"
 #include "support/machine_test.hpp"

@@ -4,7 +4,7 @@
 // left in a queue while a worker sleeps stops everybody, and the checker reports a deadlock.
 //
 // The two sides are ring() and push_own() of worker/wake.hpp and enqueue.hpp, idle(), sleep() and
-// turn_to_work() of worker/worker.cpp, without what does not concern the doorbell;
+// stop_listening() of worker/worker.cpp, without what does not concern the doorbell;
 // pipeline_model.cpp runs the originals.
 #include "explore.hpp"
 
@@ -20,7 +20,7 @@ using namespace model;
 constexpr fault_name no_last_look = "sleep: no last look";
 constexpr fault_name early_look = "sleep: the last look comes before the announcement";
 constexpr fault_name early_ring = "submit: rings before the task is queued";
-constexpr fault_name no_hand_over = "turn_to_work: does not look for more work";
+constexpr fault_name no_hand_over = "stop_listening: does not look for more work";
 constexpr fault_name no_confirm = "push_own: a plain push is not confirmed";
 constexpr std::uint32_t workers_max = 3;
 constexpr std::uint32_t tasks_max = 3;
@@ -76,10 +76,10 @@ struct hall {
       hands_over = bell.stop_spinning();
       env::pause();
     }
-    turn_to_work(self, hands_over);
+    stop_listening(self, hands_over);
     return task;
   }
-  void turn_to_work(std::uint32_t self, bool hands_over) {
+  void stop_listening(std::uint32_t self, bool hands_over) {
     if (hands_over && !fault(no_hand_over) && !looks_idle()) ring(self + 1);
   }
   void sleep(std::uint32_t self) {
@@ -151,7 +151,7 @@ struct child : scenario<child<Asymmetric>, 3> {
     } else if (index == 1) {
       h->run(h->find(1), 0);
     } else {
-      h->turn_to_work(2, h->bell.stop_spinning());
+      h->stop_listening(2, h->bell.stop_spinning());
       h->run(2, 1);
     }
   }

@@ -9,8 +9,8 @@
 
 #include "explore.hpp"
 
-#include "runtime/core.hpp"
 #include "runtime/open.hpp"
+#include "runtime/runtime_state.hpp"
 #include "runtime/wait.hpp"
 #include "task/plain.hpp"
 
@@ -108,7 +108,7 @@ procedure_id register_or_throw(const procedure_info&) {
 
 // The checker's threads are the workers and then the hosts, in order. A host is bound when it first
 // calls in (bind.cpp).
-participant* here(core& c) noexcept {
+participant* here(runtime_state& c) noexcept {
   const std::uint32_t index = rl::thread_index();
   std::uint32_t used = c.people_used.load(memory_order_relaxed);
   while (used < index + 1 &&
@@ -118,11 +118,11 @@ participant* here(core& c) noexcept {
     c.people[index].is_bound.store(1, memory_order_relaxed);
   return &c.people[index];
 }
-participant* closer(core& c) noexcept {
+participant* closer(runtime_state& c) noexcept {
   return here(c);
 }
-void announce_open(core&) {}
-void announce_close(core&) noexcept {}
+void announce_open(runtime_state&) {}
+void announce_close(runtime_state&) noexcept {}
 
 }  // namespace detail
 }  // namespace lev
@@ -163,7 +163,7 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
     core = detail::open(c);
   }
   void thread(unsigned index) {
-    if (index < Workers) return static_cast<place*>(core->place)->work(index);
+    if (index < Workers) return static_cast<place*>(core->machine)->work(index);
     running->host(index - Workers);
     if (hosts_ended.fetch_add(1) + 1 == Hosts) detail::close(core);
   }
@@ -208,14 +208,14 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
   }
 
   static inline Derived* running;
-  detail::core* core = nullptr;
+  detail::runtime_state* core = nullptr;
   int code = 0;  // what bodies return
   atomic<std::uint32_t> hosts_ended;
   atomic<std::uint32_t> started[3];
   lev::parker<env> bodies[Workers + Hosts];
 
  private:
-  sleeper& place_of() { return static_cast<place*>(core->place)->sleepers(); }
+  sleeper& place_of() { return static_cast<place*>(core->machine)->sleepers(); }
 
   static void describe(unsigned id, lev::kind what, lev::body run) {
     lev::procedure_entry& e = lev::procedures.entries[id];

@@ -4,7 +4,7 @@
  *
  * Models
  *   post, finish, asleep, rung           src/machines/processes/lane.hpp
- *   await, ring_if_unwatched, sleep      src/machines/processes/serve.cpp
+ *   await, notify_if_unwatched, sleep    src/machines/processes/serve.cpp
  *   the bell, a death, replace           src/machines/processes/pool.cpp
  *   tend, tend_line, fill_line           src/remote/tend.cpp
  *   bury                                 src/remote/bury.cpp
@@ -99,7 +99,7 @@ byte hosts_left = HOSTS;
   :: atomic { deaths < DEATHS -> deaths++; goto killed }      \
   fi
 
-inline ring_if_unwatched() {
+inline notify_if_unwatched() {
   if
   :: watchers != 0
   :: else ->
@@ -125,7 +125,7 @@ await:
   :: records != ends -> break
   :: else ->
      if
-     :: !has_rung -> has_rung = true; ring_if_unwatched()
+     :: !has_rung -> has_rung = true; notify_if_unwatched()
 #ifdef SLEEP_UNRUNG
      :: true
 #endif
@@ -155,7 +155,7 @@ await:
      fi;
 #ifndef NOT_EAGER
      if
-     :: eager != 0 -> ring_if_unwatched()
+     :: eager != 0 -> notify_if_unwatched()
      :: else
      fi
 #endif

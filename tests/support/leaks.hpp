@@ -7,11 +7,11 @@
 
 #include <cstdint>
 
-#include "runtime/core.hpp"
+#include "runtime/runtime_state.hpp"
 
 namespace lev::test {
 
-inline void expect_idle(detail::core& c, participant& p) {
+inline void expect_idle(detail::runtime_state& c, participant& p) {
   EXPECT_EQ(p.store_map.blocks(), 0u) << "blocks of a local store in use";
   EXPECT_TRUE(p.box.looks_empty());
   EXPECT_EQ(p.ahead_count, 0u);
@@ -28,36 +28,36 @@ inline void expect_idle(detail::core& c, participant& p) {
   if (is_free) p.mail.retract();
 }
 
-inline void expect_slots_free(detail::core& c) {
+inline void expect_slots_free(detail::runtime_state& c) {
   std::uint32_t cached = 0;
   for (std::uint32_t i = 0; i < c.people_count; ++i) {
     EXPECT_LE(c.people[i].free_slots.count(), c.people[i].free_slots.limit);
     cached += c.people[i].free_slots.count();
   }
-  EXPECT_EQ(c.pool.free_count() + cached, c.pool.count()) << "task slots leaked";
+  EXPECT_EQ(c.task_slots.free_count() + cached, c.task_slots.count()) << "task slots leaked";
   std::uint32_t not_free = 0;
   std::uint32_t exceptions = 0;
-  for (std::uint32_t i = 0; i < c.pool.count(); ++i) {
-    not_free += state_bits::phase(c.pool.at(i).state.word()) != state_bits::free;
-    exceptions += c.pool.extra(i).exception != nullptr;
+  for (std::uint32_t i = 0; i < c.task_slots.count(); ++i) {
+    not_free += state_bits::phase(c.task_slots.at(i).state.word()) != state_bits::free;
+    exceptions += c.task_slots.extra(i).exception != nullptr;
   }
   EXPECT_EQ(not_free, 0u) << "slots whose state is not free";
   EXPECT_EQ(exceptions, 0u) << "exceptions left in slots";
 }
 
-inline void expect_mutexes_free(detail::core& c) {
-  slot_extra& extra = c.pool.extra(0);
+inline void expect_mutexes_free(detail::runtime_state& c) {
+  slot_extra& extra = c.task_slots.extra(0);
   for (unsigned id = 0; id < mutex_count_max && c.mutexes.exists(static_cast<mutex_id>(id)); ++id) {
     extra.locks[0] = static_cast<mutex_id>(id);
     extra.lock_count = 1;
     extra.locks_held = 0;
-    EXPECT_TRUE(c.mutexes.acquire(c.pool, 0)) << "mutex " << id << " is still taken";
-    EXPECT_EQ(c.mutexes.release(c.pool, static_cast<mutex_id>(id)), no_slot);
+    EXPECT_TRUE(c.mutexes.acquire(c.task_slots, 0)) << "mutex " << id << " is still taken";
+    EXPECT_EQ(c.mutexes.release(c.task_slots, static_cast<mutex_id>(id)), no_slot);
   }
 }
 
 inline void expect_nothing_leaked(runtime& r) {
-  detail::core& c = *r.core();
+  detail::runtime_state& c = *r.core();
   const counters n = r.count();
   EXPECT_EQ(n.submitted, n.completed);
   EXPECT_TRUE(c.sched.ready().looks_empty());

@@ -412,17 +412,17 @@ TEST(interleave, without_memory_for_stacks) {
 }
 #endif
 
-// Nested calls come back to the same flows: what is kept does not grow from call to call.
-TEST(interleave, flows_are_kept_and_used_again) {
-  flow_pool pool;
-  std::array<flow*, 8> first{}, second{};
+// Nested calls come back to the same stacks: what is kept does not grow from call to call.
+TEST(interleave, stacks_are_kept_and_used_again) {
+  strand_stack_pool pool;
+  std::array<strand_stack*, 8> first{}, second{};
   ASSERT_TRUE(pool.take(8, first.data()));
   EXPECT_EQ(pool.idle_count(), 0u);
   ASSERT_TRUE(pool.take(4, second.data()));
   pool.give_back(4, second.data());
   pool.give_back(8, first.data());
   EXPECT_EQ(pool.idle_count(), 12u);
-  std::array<flow*, 8> again{};
+  std::array<strand_stack*, 8> again{};
   ASSERT_TRUE(pool.take(8, again.data()));
   EXPECT_EQ(again, first);
   pool.give_back(8, again.data());

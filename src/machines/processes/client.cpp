@@ -28,7 +28,7 @@ void fail(ending& how, status code, const char* text) noexcept {
 void client::arrive() noexcept {
   LEV_DCHECK(!is_ordered_ && next_ == desk_.first);
   desk_.arrived.store(1, memory_order_relaxed);
-  ring();
+  notify();
   fault_at("worker.arrived");
 }
 
@@ -108,16 +108,16 @@ void client::tell_idle(std::uint64_t waited_ns) noexcept {
   tell();
 }
 
-void client::ring_if_unwatched() noexcept {
+void client::notify_if_unwatched() noexcept {
   // Pairs with board: a host that watches takes the end; one that leaves looks once more.
   if (shared_.watch.watchers.load(memory_order_seq_cst) != 0) return;
   if (desk_.rung.load(memory_order_relaxed) != 0 ||
       desk_.rung.exchange(1, memory_order_acq_rel) != 0)  // Pairs with the host's clearing
     return;
-  ring();
+  notify();
 }
 
-void client::ring() noexcept {
+void client::notify() noexcept {
   fault_at("worker.ring");
   const std::uint64_t one = 1;
   // The counter of the bell saturates at 2^64: the write does not fail, and nobody could mend it.

@@ -104,11 +104,11 @@ class client final : public column_watch {
   bool runs_low() const noexcept { return is_patient() && !desk_.has_record(next_ + low); }
   void tell() noexcept {
     has_rung_ = true;
-    ring_if_unwatched();
+    notify_if_unwatched();
   }
   void pass_test(chaos_step step, fault_name point) noexcept;
-  void ring_if_unwatched() noexcept;
-  void ring() noexcept;
+  void notify_if_unwatched() noexcept;
+  void notify() noexcept;
   void run_body(const lane<>::record& task, ending& how) noexcept;
 
   const std::uint32_t number_;

@@ -61,7 +61,7 @@ class process_machine final : public machine, public remote_workers {
                  std::uint64_t deadline_ns) noexcept override;
   void wake_word(atomic<std::uint32_t>& word) noexcept override {
     if (service_sleep_.must_ring(word)) {
-      pool_.ring();
+      pool_.notify();
     } else {
       wake_sleeper(word, sleepers::here);
     }
@@ -118,7 +118,7 @@ class process_machine final : public machine, public remote_workers {
     const std::uint32_t before = wishes.fetch_add(wanted ? 1u : ~0u, memory_order_seq_cst);
     LEV_DCHECK(wanted || before != 0);
   }
-  void ring_service() noexcept override { pool_.ring(); }
+  void notify_service() noexcept override { pool_.notify(); }
 
   bool next_death(remote_death* death) noexcept override { return pool_.next_death(death); }
   bool was_begun(std::uint32_t worker) noexcept override;

@@ -269,7 +269,7 @@ void pool::give_order(std::uint32_t worker, std::uint32_t order) noexcept {
   if (desk.wake()) wake(worker);
 }
 
-void pool::ring() noexcept {
+void pool::notify() noexcept {
   fault_at("host.ring");
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t n = write(bell_, &one, sizeof one);  // full: it rings already

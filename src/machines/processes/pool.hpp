@@ -75,7 +75,7 @@ class pool {
 
   void give_order(std::uint32_t worker, std::uint32_t order) noexcept;
   void wake(std::uint32_t worker) noexcept;
-  void ring() noexcept;
+  void notify() noexcept;
   // wait() sleeps until a worker rings, the zygote reports, or `timeout_ns` is over.
   void wait(std::uint64_t timeout_ns) noexcept;
   bool next_death(remote_death* death);

@@ -1,7 +1,7 @@
-// core: what stands behind a lev::runtime. The engine, and the memory it works in; all of it is
-// reserved by open().
-#ifndef LEVERET_RUNTIME_CORE_HPP
-#define LEVERET_RUNTIME_CORE_HPP
+// runtime_state: what stands behind a lev::runtime. The engine, and the memory that it works
+// in, all of which open() reserves.
+#ifndef LEVERET_RUNTIME_STATE_HPP
+#define LEVERET_RUNTIME_STATE_HPP
 
 #include <leveret/runtime.hpp>
 
@@ -15,10 +15,10 @@
 
 namespace lev::detail {
 
-struct core : engine {
-  explicit core(const config& c) { settings = c; }
+struct runtime_state : engine {
+  explicit runtime_state(const config& c) { settings = c; }
 
-  std::unique_ptr<machine> machine_owner;
+  std::unique_ptr<lev::machine> machine_owner;
   std::unique_ptr<slot[]> slots;
   std::unique_ptr<slot_tail[]> tails;
   std::unique_ptr<slot_extra[]> extras;
@@ -40,7 +40,7 @@ struct core : engine {
 // here() returns the participant of the calling thread, binding it to one if it never called in
 // before. Null when config::host_threads threads are bound already, and in a process that has no
 // part in the runtime (engine::why_absent).
-participant* here(core& c) noexcept;
+participant* here(runtime_state& c) noexcept;
 
 constexpr const char* absent_after_fork =
     "this runtime belongs to the process that opened it; open one of your own after fork()";
@@ -49,18 +49,18 @@ constexpr const char* absent_in_zygote =
     "one in a function that the task calls";
 
 // What a call gets for which here() finds nobody.
-inline status status_of_absence(const core& c) noexcept {
+inline status status_of_absence(const runtime_state& c) noexcept {
   return c.why_absent != nullptr ? status::closed : status::would_block;
 }
 
 // is_absent() is for slow paths: it knows also a process that was made by other means than fork().
-inline bool is_absent(core& c) noexcept {
+inline bool is_absent(runtime_state& c) noexcept {
   if (c.why_absent == nullptr && c.owner != getpid()) c.why_absent = absent_after_fork;
   return c.why_absent != nullptr;
 }
 
 // closer() returns the participant that is kept for close() when all others are bound.
-participant* closer(core& c) noexcept;
+participant* closer(runtime_state& c) noexcept;
 
 // A ticket's number: generation and slot.
 constexpr std::uint64_t ticket_id(std::uint32_t task, std::uint32_t generation) noexcept {
@@ -76,7 +76,7 @@ constexpr std::uint32_t ticket_generation(std::uint64_t id) noexcept {
 }
 
 // Whether `id` can be a ticket of this runtime: ok, or bad_ticket.
-status check_ticket(const core* c, std::uint64_t id) noexcept;
+status check_ticket(const runtime_state* c, std::uint64_t id) noexcept;
 
 }  // namespace lev::detail
 
