@@ -15,7 +15,7 @@
 namespace lev::cell {
 namespace {
 
-constexpr unsigned spes = 4;
+constexpr unsigned sharers = 4;
 constexpr std::uint32_t block_words = 512;
 constexpr unsigned rounds = 8;  // of everything, for each SPE
 constexpr unsigned turns = 6;   // of the lock
@@ -32,8 +32,8 @@ struct common {
 
 common share(machine& cell) {
   common c{cell.memory<std::uint32_t>(32), cell.memory<std::uint32_t>(block_words),
-           cell.memory<std::uint32_t>(32), cell.memory<std::uint32_t>(32 * spes * rounds),
-           cell.memory<std::uint32_t>(32 * spes)};
+           cell.memory<std::uint32_t>(32), cell.memory<std::uint32_t>(32 * sharers * rounds),
+           cell.memory<std::uint32_t>(32 * sharers)};
   c.lock[0] = free_lock;
   return c;
 }
@@ -102,10 +102,10 @@ struct partner {
   void go_round() {
     std::uint32_t bits = 0;
     for (unsigned i = 0; i < rounds; ++i) {
-      s.send_signal((s.index() + 1) % spes, 1 + s.index() % 2, 1u << i, i);
+      s.send_signal((s.index() + 1) % sharers, 1 + s.index() % 2, 1u << i, i);
       rest(2000);
     }
-    const unsigned before = (s.index() + spes - 1) % spes;
+    const unsigned before = (s.index() + sharers - 1) % sharers;
     while (bits != (1u << rounds) - 1) bits |= s.read_signal(1 + before % 2);
   }
 
@@ -161,30 +161,30 @@ void write_to(ppe& p, const common& c, unsigned index, ls_t here) {
   }
 }
 
-struct seen {
+struct shared_outcome {
   std::uint64_t hash;
   virtual_time time;
-  bool operator==(const seen&) const = default;
+  bool operator==(const shared_outcome&) const = default;
 };
 
-seen run_shared(std::uint64_t program, std::uint64_t schedule) {
+shared_outcome run_shared(std::uint64_t program, std::uint64_t schedule) {
   options o;
   o.seed = schedule;
-  machine cell(machine_file::named("cell-ps3").with("machine.spes", spes), o);
+  machine cell(machine_file::named("cell-ps3").with("machine.spes", sharers), o);
   const common c = share(cell);
   std::vector<random_source> sources;
-  for (unsigned i = 0; i < spes; ++i) sources.emplace_back(program * spes + i);
+  for (unsigned i = 0; i < sharers; ++i) sources.emplace_back(program * sharers + i);
   constexpr ls_t of_proxies = 0x20000;  // behind what the programs allocate
-  for (unsigned i = 0; i < spes; ++i) {
+  for (unsigned i = 0; i < sharers; ++i) {
     cell.spe_program(i, [&, i](spe& s) { partner{s, c, sources[i]}.run(); });
     cell.ppe_program([&, i](ppe& p) { write_to(p, c, i, of_proxies); }, std::to_string(i));
   }
   const report r = cell.run();
   EXPECT_EQ(c.lock[0], free_lock) << "program " << program;
-  EXPECT_EQ(c.block[0], spes * turns) << "program " << program;
-  EXPECT_EQ(c.block[block_words - 1], spes * turns) << "program " << program;
-  EXPECT_EQ(c.count[0], 2 * spes * turns) << "program " << program;
-  for (std::uint32_t i = 0; i < spes * rounds; ++i)
+  EXPECT_EQ(c.block[0], sharers * turns) << "program " << program;
+  EXPECT_EQ(c.block[block_words - 1], sharers * turns) << "program " << program;
+  EXPECT_EQ(c.count[0], 2 * sharers * turns) << "program " << program;
+  for (std::uint32_t i = 0; i < sharers * rounds; ++i)
     EXPECT_EQ(c.scattered[std::size_t{32} * i + 31], i + 1) << "program " << program;
   return {r.hash, r.time};
 }
@@ -194,7 +194,7 @@ TEST(cell_shared, nothing_is_lost_or_torn) {
 }
 
 TEST(cell_shared, replays_are_one_run) {
-  const seen first = run_shared(11, 2);
+  const shared_outcome first = run_shared(11, 2);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(run_shared(11, 2), first);
   EXPECT_NE(run_shared(12, 2).hash, first.hash);
 }
