@@ -57,9 +57,10 @@ struct one_a_turn : scenario<one_a_turn<Threads>, Threads> {
   boxed<posts> s;
 };
 
-// One that holds the lock leaves at once, and serves later whoever asked meanwhile. It looks first
-// whether there is anything to do.
-struct with_short_holder : scenario<with_short_holder, 3> {
+// One thread holds the lock to change something, as set_filters() does: until nobody has asked
+// meanwhile, or it leaves at once, and serves later whoever asked, if there is still work.
+template <bool LeavesAtOnce>
+struct with_holder : scenario<with_holder<LeavesAtOnce>, 3> {
   void thread(unsigned index) {
     if (index != 0) {
       s->post(index);
@@ -68,23 +69,11 @@ struct with_short_holder : scenario<with_short_holder, 3> {
     }
     while (!s->lock.try_hold()) env::pause();
     s->served.set(s->served.get() + 10);
-    if (s->lock.end_hold() && s->wants()) s->lock.run([&] { s->round(); });
-  }
-  void after() { require(s->served.get() == 12, "every post was served"); }
-  boxed<posts> s;
-};
-
-// One thread holds the lock to change something, as set_filters() does.
-struct with_holder : scenario<with_holder, 3> {
-  void thread(unsigned index) {
-    if (index != 0) {
-      s->post(index);
+    if (!LeavesAtOnce) {
+      while (!s->lock.release_hold()) s->round();
+    } else if (s->lock.end_hold() && s->wants()) {
       s->lock.run([&] { s->round(); });
-      return;
     }
-    while (!s->lock.try_hold()) env::pause();
-    s->served.set(s->served.get() + 10);
-    while (!s->lock.release_hold()) s->round();
   }
   void after() { require(s->served.get() == 12, "every post was served"); }
   boxed<posts> s;
@@ -98,10 +87,10 @@ int main() {
   return explorer("pass_lock", {}, {"sync/pass_lock.hpp"})
       .check<all_served<2>>("two callers")
       .check<all_served<3>>("three callers")
-      .check<with_holder>("a holder")
+      .check<with_holder<false>>("a holder")
       .check<one_a_turn<2>>("two callers, one post a turn")
       .check<one_a_turn<3>>("three callers, one post a turn")
-      .check<with_short_holder>("a holder that leaves at once")
+      .check<with_holder<true>>("a holder that leaves at once")
       .plant("pass_lock: leaves when the job is being done, without asking")
       .plant("pass_lock: the word is set to idle without a look")
       .plant("pass_lock: end_hold() does not tell of the request")
