@@ -157,7 +157,7 @@ class runtime {
   // the range, and a refused task is one that failed: wait() throws an error that names the first
   // one of a piece that failed, and outcome::failures counts all. Where tasks do not run in this
   // process with their memory in place (sim, processes, staging::copy), it is the form above.
-  // Cost: a seventh of the instructions of an empty submit.
+  // Cost: an eighth of the instructions of an empty submit.
   template <class Make>
   ticket submit_bulk(any_thread, std::size_t count, Make& make) {
     auto call = [](void* context, std::size_t i, descriptor& d) {

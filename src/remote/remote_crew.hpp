@@ -39,7 +39,7 @@ struct tender {
   lingerer linger;
 };
 
-// A worker's participant is what the host keeps for it, its *stand_in*: store, counters, trace. The
+// A worker's participant is what the host keeps for it, its *stand-in*: store, counters, trace. The
 // lines are tended by the others: host threads, and the service, which comes after the workers.
 class remote_crew final : public crew {
  public:
