@@ -107,11 +107,11 @@ class runtime {
   }
   // The same for a descriptor; `o` may be null.
   ticket submit(const descriptor& d, const options* o = nullptr) {
-    return {core_, detail::submit(core_, draft_of(d), o, false)};
+    return {core_, detail::submit(core_, detail::draft_of(d), o, false)};
   }
   // submit() without exceptions: an empty ticket, and `why` says what was refused.
   ticket try_submit(const descriptor& d, const options* o, refusal* why) noexcept {
-    return {core_, detail::try_submit(core_, draft_of(d), o, false, why)};
+    return {core_, detail::try_submit(core_, detail::draft_of(d), o, false, why)};
   }
 
   // post() submits without a ticket: for tasks that only wait_for_completion() waits for. Takes
@@ -134,7 +134,7 @@ class runtime {
     post(o, detail::procedure_of<Function>::get(), static_cast<Arguments&&>(arguments)...);
   }
   void post(const descriptor& d, const options* o = nullptr) {
-    detail::submit(core_, draft_of(d), o, true);
+    detail::submit(core_, detail::draft_of(d), o, true);
   }
 
   // submit_bulk() submits `count` tasks behind one ticket. make(i, task) fills the i-th descriptor;
@@ -187,7 +187,7 @@ class runtime {
   }
   // The same for a descriptor, whose columns have argument_each.
   ticket submit_bulk(std::size_t count, const descriptor& all) {
-    return {core_, detail::submit_columns(core_, count, draft_of(all))};
+    return {core_, detail::submit_columns(core_, count, detail::draft_of(all))};
   }
 
   // parallel_for() runs piece_body(range) over disjoint pieces of `r`, on workers and on this
@@ -265,9 +265,6 @@ class runtime {
       const detail::draft d{p.id, sizeof...(Parameters), 0, 0, 0, 0, packed};
       return detail::submit(core_, d, o, detached);
     }
-  }
-  static detail::draft draft_of(const descriptor& d) noexcept {
-    return {d.procedure, d.argument_count, d.flags, d.grain, d.priority, d.key, d.arguments};
   }
 
   detail::runtime_state* core_;

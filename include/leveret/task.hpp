@@ -115,6 +115,9 @@ struct draft {
   std::uint32_t key;
   const argument* arguments;
 };
+inline draft draft_of(const descriptor& d) noexcept {
+  return {d.procedure, d.argument_count, d.flags, d.grain, d.priority, d.key, d.arguments};
+}
 
 }  // namespace detail
 }  // namespace lev

@@ -59,12 +59,10 @@ std::uint64_t measure(const descriptor& d) noexcept {
 // What a hook made is checked like any task, and must be smaller than what it was made from: or
 // dicing would never end.
 bool is_proper_piece(const descriptor& whole, const descriptor& piece) noexcept {
-  const detail::draft d{piece.procedure, piece.argument_count, piece.flags,
-                        piece.grain,     piece.priority,       piece.key,
-                        piece.arguments};
   draft_facts facts;
   refusal why;
-  if (piece.procedure != whole.procedure || !validate(d, &facts, &why)) return false;
+  if (piece.procedure != whole.procedure || !validate(detail::draft_of(piece), &facts, &why))
+    return false;
   const std::uint64_t size = measure(whole);
   return size == 0 || measure(piece) < size;
 }

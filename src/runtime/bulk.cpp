@@ -70,10 +70,6 @@ class bulk {
   std::uint32_t batch_[batch_max];
 };
 
-draft draft_of(const descriptor& d) noexcept {
-  return {d.procedure, d.argument_count, d.flags, d.grain, d.priority, d.key, d.arguments};
-}
-
 // The join of a bulk: a task that is never queued. It counts one piece more than there are until
 // the submit is done.
 std::uint32_t open_join(runtime_state& c, participant& self, refusal* why) noexcept {

@@ -48,10 +48,6 @@ void make_task(const draft& all, std::size_t i, descriptor& d) noexcept {
     d.arguments[k] = argument_of(all.arguments[k], i);
 }
 
-draft draft_of(const descriptor& d) noexcept {
-  return {d.procedure, d.argument_count, d.flags, d.grain, d.priority, d.key, d.arguments};
-}
-
 // What would keep task 0 from being made, and what tasks would share.
 bool check_columns(const draft& all, std::size_t count, refusal* why) noexcept {
   if (all.argument_count > argument_count_max)
