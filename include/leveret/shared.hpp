@@ -37,6 +37,11 @@ void shared_free(void* block) noexcept;
 // instructions.
 bool is_shared(const void* data, std::size_t bytes) noexcept;
 
+// shared_copy() is memcpy() for a large block that another process reads next: it goes past the
+// caches, where the other process's would have to give up each line first. Null is allowed for no
+// bytes. Thread safe; the blocks must not overlap.
+void shared_copy(void* to, const void* from, std::size_t bytes) noexcept;
+
 // An array of `size` zeroed elements in shared memory. Movable. Throws lev::error (out_of_memory).
 template <class T>
 class shared_array {

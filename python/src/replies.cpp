@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "bindings.hpp"
+#include "view.hpp"
 
 namespace lev::python {
 
@@ -79,25 +80,6 @@ std::size_t write_plain_reply(char* place, std::size_t room, unsigned kind, cons
   write_at<std::uint32_t>(place + at_check, check_of(place + at_kind, place + size));
   return size;
 }
-
-namespace {
-
-class view {
- public:
-  view(nb::handle of, int flags) {
-    if (PyObject_GetBuffer(of.ptr(), &buffer_, flags) != 0) throw nb::python_error();
-  }
-  ~view() { PyBuffer_Release(&buffer_); }
-  view(const view&) = delete;
-  view& operator=(const view&) = delete;
-  char* data() const noexcept { return static_cast<char*>(buffer_.buf); }
-  std::size_t bytes() const noexcept { return static_cast<std::size_t>(buffer_.len); }
-
- private:
-  Py_buffer buffer_;
-};
-
-}  // namespace
 
 void bind_replies(nb::module_& m) {
   m.def(

@@ -10,6 +10,7 @@
 #include "bindings.hpp"
 #include "errors.hpp"
 #include "session.hpp"
+#include "view.hpp"
 
 namespace lev::python {
 
@@ -42,6 +43,19 @@ std::size_t rounded(std::size_t bytes) {
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   const auto& b = *nb::inst_ptr<shared_block>(self);
   return PyBuffer_FillInfo(view, self, b.data(), static_cast<Py_ssize_t>(b.bytes()), 0, flags);
+}
+
+// Whether all of an array lies in shared memory. False, too, for what has no buffer of this kind.
+bool is_array_shared(nb::handle array) {
+  Py_buffer b;
+  if (PyObject_GetBuffer(array.ptr(), &b, PyBUF_STRIDES) != 0) return PyErr_Clear(), false;
+  const char* low = static_cast<const char*>(b.buf);
+  const char* high = low + b.itemsize;
+  for (int i = 0; i < b.ndim; ++i)
+    (b.strides[i] < 0 ? low : high) += (b.shape[i] - 1) * b.strides[i];
+  const bool is_there = b.len != 0 && is_shared(low, static_cast<std::size_t>(high - low));
+  PyBuffer_Release(&b);
+  return is_there;
 }
 
 PyType_Slot block_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)}, {0, nullptr}};
@@ -103,6 +117,19 @@ void bind_shared(nb::module_& m) {
         return is_shared(reinterpret_cast<const void*>(address), size);
       },
       nb::arg("address"), nb::arg("size"), "Whether those bytes lie in shared memory.");
+  m.def(
+      "copy_shared",
+      [](nb::handle to, nb::handle from) {
+        const view target(to, PyBUF_WRITABLE);
+        const view source(from, PyBUF_SIMPLE);
+        if (source.bytes() > target.bytes())
+          raise_value_error("there is no room for so many bytes");
+        shared_copy(target.data(), source.data(), source.bytes());
+      },
+      nb::arg("to"), nb::arg("from_"),
+      "Copies bytes to where another process reads them next; the buffers must not overlap.");
+  m.def("is_array_shared", &is_array_shared, nb::arg("array"),
+        "Whether all bytes of a NumPy array lie in shared memory.");
   m.def(
       "memory_at",
       [](std::uintptr_t address, std::size_t size) {

@@ -160,9 +160,11 @@ class machine {
   // Time since the machine was made.
   virtual std::uint64_t now_ns() noexcept = 0;
   // relax() is one turn of a loop that polls; yield_core() is one that offers the core to other
-  // threads first. core_number() is the core the caller runs on, or has until now.
+  // threads first. core_switches() counts how often another thread has had the caller's core, where
+  // waits linger (sync/linger.hpp). core_number() is the core the caller runs on, or has until now.
   virtual void relax() noexcept = 0;
   virtual void yield_core() noexcept = 0;
+  virtual std::uint64_t core_switches() noexcept { return 0; }
   virtual std::uint32_t core_number() noexcept { return 0; }
   // wait_word() returns when `word` is no longer `expected`, at the deadline, or for no reason;
   // wake_word() ends waits.

@@ -52,11 +52,12 @@ bool spin(remote_crew& r, const participant& self, awaited& what, std::uint64_t 
 bool linger(remote_crew& r, participant& self, awaited& what, std::uint64_t span_ns,
             std::uint64_t deadline_ns) noexcept {
   lingerer& own = r.tender_of(self).linger;
-  if (is_service(r, self) || !own.begin()) return false;
+  const auto switches = [&]() noexcept { return r.e.machine->core_switches(); };
+  if (is_service(r, self) || !own.begin(switches)) return false;
   const auto now_ns = [&]() noexcept { return r.e.machine->now_ns(); };
   const std::uint64_t until_ns = smaller(now_ns() + span_ns, deadline_ns);
   for (bool is_free = true; is_free && now_ns() < until_ns;) {
-    is_free = own.offer(now_ns, [&]() noexcept { r.e.machine->yield_core(); });
+    is_free = own.offer(now_ns, [&]() noexcept { r.e.machine->yield_core(); }, switches);
     if (!what.is_there()) continue;
     if (is_free) own.end();
     return true;

@@ -188,7 +188,7 @@ constexpr long allowed_calls[] = {
     SYS_nanosleep,      SYS_gettimeofday, SYS_sched_yield, SYS_clock_nanosleep, SYS_getrandom,
     SYS_getpid,         SYS_getppid,      SYS_gettid,      SYS_getcpu,          SYS_rt_sigreturn,
     SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_sigaltstack, SYS_restart_syscall, SYS_exit,
-    SYS_exit_group,
+    SYS_exit_group,     SYS_getrusage,
 #if defined(__x86_64__)
     SYS_time,
 #endif

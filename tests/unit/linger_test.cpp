@@ -1,4 +1,5 @@
-// linger: offers that nobody takes go on, those that are taken end it, for longer and longer.
+// linger: offers that nobody takes go on, however long they last; those that are taken end it, for
+// longer and longer.
 #include "sync/linger.hpp"
 
 #include <gtest/gtest.h>
@@ -9,15 +10,25 @@ namespace {
 struct core {
   std::uint64_t now_ns = 0;
   std::uint64_t away_ns = 0;  // how long an offer gives it away
+  bool is_taken = true;       // by another thread
+  std::uint64_t switches = 7;
+
+  bool begin(lingerer& l) {
+    return l.begin([&] { return switches; });
+  }
   bool offer(lingerer& l) {
-    return l.offer([&] { return now_ns; }, [&] { now_ns += away_ns; });
+    const auto give = [&] {
+      now_ns += away_ns;
+      switches += is_taken ? 1 : 0;
+    };
+    return l.offer([&] { return now_ns; }, give, [&] { return switches; });
   }
 };
 
 // How many waits in a row go without.
-unsigned count_skips(lingerer& l) {
+unsigned count_skips(core& c, lingerer& l) {
   unsigned n = 0;
-  while (!l.begin()) ++n;
+  while (!c.begin(l)) ++n;
   return n;
 }
 
@@ -25,31 +36,52 @@ TEST(linger, goes_on_while_nobody_takes_the_core) {
   lingerer l;
   core c{.away_ns = lingerer::taken_ns - 1};
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(l.begin());
+    ASSERT_TRUE(c.begin(l));
     ASSERT_TRUE(c.offer(l));
   }
+}
+
+// An interrupt, or the host of a virtual machine, has had the core.
+TEST(linger, goes_on_when_no_thread_has_had_the_core_however_long_it_was_away) {
+  lingerer l;
+  core c{.away_ns = 1000 * lingerer::taken_ns, .is_taken = false};
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(c.begin(l));
+    ASSERT_TRUE(c.offer(l));
+  }
+}
+
+// What came before, or took no time, is no reason to sleep.
+TEST(linger, goes_on_after_switches_that_were_not_of_its_offers) {
+  lingerer l;
+  core c{.away_ns = lingerer::taken_ns, .is_taken = false};
+  c.switches = 1000;
+  ASSERT_TRUE(c.begin(l));
+  EXPECT_TRUE(c.offer(l));
 }
 
 TEST(linger, who_loses_the_core_goes_without_more_and_more_often) {
   lingerer l;
   core c{.away_ns = lingerer::taken_ns};
   unsigned before = 0;
+  ASSERT_TRUE(c.begin(l));
   for (std::uint32_t i = 1; i <= lingerer::failures_max; ++i) {
     EXPECT_FALSE(c.offer(l));
-    const unsigned skips = count_skips(l);
+    const unsigned skips = count_skips(c, l);
     EXPECT_GT(skips, before);
     before = skips;
   }
   EXPECT_FALSE(c.offer(l));
-  EXPECT_EQ(count_skips(l), before) << "the number has a bound";
+  EXPECT_EQ(count_skips(c, l), before) << "the number has a bound";
 }
 
 TEST(linger, many_successes_make_up_for_a_loss) {
   lingerer l;
   core c{.away_ns = lingerer::taken_ns};
+  ASSERT_TRUE(c.begin(l));
   const auto lose = [&] {
     EXPECT_FALSE(c.offer(l));
-    return count_skips(l);
+    return count_skips(c, l);
   };
   const auto succeed = [&](std::uint32_t times) {
     for (std::uint32_t i = 0; i < times; ++i) l.end();

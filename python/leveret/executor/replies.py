@@ -34,7 +34,7 @@ def in_shared(data: Any) -> Any:
         return data
     view = memoryview(data)
     place = memoryview(_core.SharedBlock(view.nbytes, False))[: view.nbytes]
-    place[:] = view
+    _core.copy_shared(place, view)
     return place
 
 

@@ -37,11 +37,11 @@ def _reach(array: Any) -> tuple[int, int, int]:
 
 def is_shared(array: Any) -> bool:
     """Whether all of an array lies in shared memory that results may refer to."""
-    if not array.size or array.dtype.hasobject:
+    if not _core.is_array_shared(array) or array.dtype.hasobject:
         return False
-    low, _, extent = _reach(array)
-    if not _core.is_shared(low, extent):
-        return False
+    if not lent:
+        return True
+    low = _reach(array)[0]
     return not any(begin <= low < begin + size for begin, size in lent)
 
 
@@ -68,6 +68,14 @@ def watch_for_numpy() -> None:
         reducers.setdefault(numpy.ndarray, _reduce_array)
 
 
+# By their numbers: Python objects, and what has fields. Higher ones are types of the program's.
+_NOT_PLAIN, _NUMBERS_END = (17, 20), 24
+
+
 def is_plain(array: Any) -> bool:
     """Whether pickle itself writes an ndarray as it should be."""
-    return array.dtype.isbuiltin == 1 and not array.dtype.hasobject and not is_shared(array)
+    dtype = array.dtype
+    # Not by isbuiltin, which is 0 for a type that has come out of a pickle.
+    if dtype.num >= _NUMBERS_END or dtype.num in _NOT_PLAIN or dtype.metadata is not None:
+        return False
+    return not is_shared(array)

@@ -264,7 +264,7 @@ def write_reply(
     CHECK.pack_into(place, 0, _check_of(place, at))
     for each in buffers:
         at = (at + 63) // 64 * 64
-        place[at : at + each.nbytes] = each
+        _core.copy_shared(place[at : at + each.nbytes], each)
         at += each.nbytes
 
 

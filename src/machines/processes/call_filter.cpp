@@ -38,6 +38,7 @@ constexpr std::uint32_t harmless_calls[] = {
     SYS_nanosleep,    SYS_gettimeofday, SYS_sched_yield,     SYS_getrandom,    SYS_getpid,
     SYS_getppid,      SYS_gettid,       SYS_getcpu,          SYS_rt_sigreturn, SYS_rt_sigprocmask,
     SYS_rt_sigaction, SYS_sigaltstack,  SYS_restart_syscall, SYS_exit,         SYS_exit_group,
+    SYS_getrusage,
 #if defined(__x86_64__)
     SYS_time,
 #endif

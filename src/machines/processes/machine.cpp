@@ -9,6 +9,7 @@
 #include "share/zone.hpp"
 #include "sync/elsewhere.hpp"
 #include "sync/futex.hpp"
+#include "sync/switches.hpp"
 
 #include <pthread.h>
 #include <sched.h>
@@ -53,6 +54,7 @@ class process_machine final : public machine, public remote_workers {
   std::uint64_t now_ns() noexcept override { return monotonic_ns() - start_ns_; }
   void relax() noexcept override { real_env::pause(); }
   void yield_core() noexcept override { sched_yield(); }
+  std::uint64_t core_switches() noexcept override { return switches_of_thread(); }
   std::uint32_t core_number() noexcept override {
     const int core = sched_getcpu();
     return core < 0 ? 0 : static_cast<std::uint32_t>(core);
@@ -76,7 +78,13 @@ class process_machine final : public machine, public remote_workers {
   void close_spill(void* spill) noexcept override { shared_free(spill); }
   void get(std::uint32_t, void* local, const argument& remote) noexcept override {
     fault_at("host.copy_in");
-    copy_rows(local, remote, true);
+    auto* packed = static_cast<char*>(local);
+    auto* row = reinterpret_cast<const char*>(remote.address);
+    for (std::uint32_t r = 0; r < remote.rows; ++r) {
+      shared_copy(packed, row, remote.row_bytes);
+      packed += remote.row_bytes;
+      row += remote.stride_bytes;
+    }
   }
   void put(std::uint32_t, const void* local, const argument& remote) noexcept override {
     fault_at("host.copy_out");

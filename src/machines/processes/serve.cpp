@@ -7,6 +7,7 @@
 #include "share/zone.hpp"
 #include "sync/futex.hpp"
 #include "sync/linger.hpp"
+#include "sync/switches.hpp"
 #include "worker/execute.hpp"
 
 #include <sched.h>
@@ -164,9 +165,10 @@ client& worker_process::await() noexcept {
     // What the host may have posted since the last look goes to the next process, as not begun.
     if (waited_ns >= idle_ns_max) leave();
     if (waited_ns < spin_ns) continue;
-    if (now == polling) now = linger_.begin() ? lingering : sleeping;
+    if (now == polling) now = linger_.begin(&switches_of_thread) ? lingering : sleeping;
     const bool is_over = waited_ns >= spin_ns + lingerer::span_ns(spin_ns);
-    if (now == lingering && (is_over || !linger_.offer(&monotonic_ns, &sched_yield)))
+    if (now == lingering &&
+        (is_over || !linger_.offer(&monotonic_ns, &sched_yield, &switches_of_thread)))
       now = sleeping;
     if (now == sleeping) sleep(idle_ns_max == no_deadline ? no_deadline : begin_ns + idle_ns_max);
   }
