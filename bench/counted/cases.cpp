@@ -95,9 +95,22 @@ void run_bulk_columns(lev::runtime& runtime, unsigned count) {
   runtime.submit_bulk(count, p, lev::each(column, 1)).wait();
 }
 
+// Tasks that declare memory: the next ones' is asked for while one runs.
+void nothing_with_row(lev::inout<double>) {}
+void run_bulk_ahead(lev::runtime& runtime, unsigned count) {
+  static line rows[256]{};
+  const auto p = lev::define("bench.counted_row", nothing_with_row);
+  const auto make = [p](std::size_t i, lev::descriptor& d) {
+    double* const row = rows[i % 256].values;
+    if (d.argument_count == 0) d = lev::pack(p, lev::view(row, 8));
+    d.arguments[0].address = reinterpret_cast<std::uintptr_t>(row);
+  };
+  runtime.submit_bulk(lev::from_any_thread, count, make).wait();
+}
+
 using program = void (*)(lev::runtime&, unsigned);
-constexpr program programs[] = {run_empty, run_three_arrays,  run_fib,
-                                run_bulk,  run_bulk_in_order, run_bulk_columns};
+constexpr program programs[] = {run_empty,         run_three_arrays, run_fib,       run_bulk,
+                                run_bulk_in_order, run_bulk_columns, run_bulk_ahead};
 static_assert(std::size(programs) == std::size(cases));
 
 }  // namespace

@@ -60,7 +60,7 @@ void loop_step(const settings& how, report& figures) {
   };
   const step by_bulk = [&] {
     const auto fill = [=](std::size_t, lev::descriptor& d) { d = lev::pack(piece, steps); };
-    runtime.submit_bulk(pieces, fill).wait();
+    runtime.submit_bulk(lev::from_any_thread, pieces, fill).wait();
   };
   const step by_posts = [&] {
     for (std::size_t i = 0; i < pieces; ++i) runtime.post(piece, steps);

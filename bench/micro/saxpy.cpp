@@ -56,17 +56,11 @@ struct problem {
 
 double run_tasks(lev::runtime& runtime, saxpy_procedure p, problem& data, std::size_t floats) {
   const std::uint64_t start_ns = now_ns();
-  const auto make = [&](std::size_t i, lev::descriptor& task) {
-    float* const x = data.x.data() + i * floats;
-    float* const y = data.y.data() + i * floats;
-    if (i == 0) {
-      task = lev::pack(p, 1.0f, lev::view(x, floats), lev::view(y, floats));
-    } else {
-      task.arguments[1].address = reinterpret_cast<std::uintptr_t>(x);
-      task.arguments[2].address = reinterpret_cast<std::uintptr_t>(y);
-    }
-  };
-  runtime.submit_bulk(data.x.size() / floats, make).wait();
+  const std::size_t count = data.x.size() / floats;
+  runtime
+      .submit_bulk(count, p, 1.0f, lev::each(data.x.data(), floats),
+                   lev::each(data.y.data(), floats))
+      .wait();
   ++data.passes;
   return data.gbps(start_ns);
 }

@@ -152,12 +152,15 @@ class runtime {
   }
 
   // The same for a `make` that may be called from any thread, by several at once and in any order:
-  // then a bulk is one range of indices, and whoever runs a task makes it first. `make` must
-  // outlive the bulk. No task has a slot of its own, so filters, traces and counters see pieces of
-  // the range, and a refused task is one that failed: wait() throws an error that names the first
-  // one of a piece that failed, and outcome::failures counts all. Where tasks do not run in this
-  // process with their memory in place (sim, processes, staging::copy), it is the form above.
-  // Cost: an eighth of the instructions of an empty submit.
+  // then a bulk is one range of indices, and whoever runs a task makes it first, up to three tasks
+  // ahead (config::depth) where they declare memory, which is prefetched meanwhile. The descriptor
+  // is empty (argument_count 0) or as `make` has left it for another task: what all have in common
+  // need be set only where it is empty. `make` must outlive the bulk. No task has a slot of its
+  // own, so filters, traces and counters see pieces of the range, and a refused task is one that
+  // failed: wait() throws an error that names the first one of a piece that failed, and
+  // outcome::failures counts all. Where tasks do not run in this process with their memory in place
+  // (sim, processes, staging::copy), it is the form above. Cost: an eighth of the instructions of
+  // an empty submit.
   template <class Make>
   ticket submit_bulk(any_thread, std::size_t count, Make& make) {
     auto call = [](void* context, std::size_t i, descriptor& d) {

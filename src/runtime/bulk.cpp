@@ -2,8 +2,7 @@
 // one range of indices, whose pieces make their tasks when they run them.
 #include "runtime/admit.hpp"
 #include "runtime/check_call.hpp"
-#include "task/plain.hpp"
-#include "worker/execute.hpp"
+#include "runtime/made_range.hpp"
 
 #include <cstdio>
 
@@ -138,90 +137,10 @@ std::uint64_t submit_bulk(runtime_state* c, std::size_t count, fill make, void* 
 
 namespace {
 
-// What the range form passes: a function that makes the tasks, as one value argument.
-struct made_tasks {
-  fill make;
-  void* context;
-};
-static_assert(sizeof(made_tasks) == 2 * sizeof(void*));  // item_costs::place_of() knows it by that
-
-// The tasks of one piece of such a range, made and run one after the other. A task that fails keeps
-// none of the others from running. Which one it was is told with the first failure.
-class made_range {
- public:
-  made_range(participant& self, made_tasks tasks) noexcept
-      : core_(static_cast<runtime_state&>(*self.home)), self_(self), tasks_(tasks) {
-    LEV_DCHECK(self.running != nullptr && (self.running->flags & task_is_piece) != 0);
-  }
-  void run(range r) {
-    constexpr std::uint64_t tasks_per_look = 16;
-    for (std::uint64_t i = r.begin; i != r.end; ++i) {
-      if (i % tasks_per_look == 0 && is_unwanted()) {
-        if (failures_ == 0) self_.running->result = status::cancelled;
-        break;
-      }
-      run_one(i);
-    }
-    if (failures_ != 0) tell();
-  }
-
- private:
-  bool is_unwanted() noexcept {
-    const std::uint64_t word = core_.task_slots.at(self_.running->parent).state.word();
-    return core_.cancelling.load(memory_order_relaxed) != 0 ||
-           (word & state_bits::cancel_asked) != 0;
-  }
-  void run_one(std::size_t i) noexcept {
-    try {
-      tasks_.make(tasks_.context, i, task_);
-      const draft d = draft_of(task_);
-      const procedure_entry* p = find_procedure(d.procedure);
-      if (p == nullptr || !passes_plainly(d, *p)) {
-        run_apart(i, d);
-      } else if (p->info.run(call{d.arguments, d.argument_count, p->info.context}) != 0) {
-        note(i, {status::task_failed, -1, "its procedure returned an error"});
-      }
-    } catch (const std::exception& e) {
-      note(i, {status::task_failed, -1, e.what()});
-    } catch (...) {
-      note(i, {status::task_failed, -1, "it threw what is no std::exception"});
-    }
-    end_if_forked(core_, failures_ != 0);
-    if (float_mode() != self_.float_mode) set_float_mode(self_.float_mode);
-  }
-  // One whose memory is strided, sliced or far is a task of its own, and so is one to be refused.
-  void run_apart(std::size_t i, const draft& d) {
-    refusal why;
-    const std::uint64_t id = try_submit(&core_, d, nullptr, false, &why);
-    if (id == 0) return note(i, {why.code, why.argument, why.message});
-    const outcome o = wait_surely(&core_, id);
-    if (o.code != status::ok) throw_outcome(o);
-  }
-  void note(std::size_t i, const error& how) noexcept {
-    if (failures_++ != 0) return;
-    char message[256];
-    std::snprintf(message, sizeof message, "task %zu of the bulk: %.200s", i, how.what());
-    first_ = std::make_exception_ptr(error(how.code(), how.argument(), message));
-  }
-  // The join counts the piece itself as one.
-  [[noreturn]] void tell() {
-    core_.task_slots.extra(self_.running->parent)
-        .failures.fetch_add(failures_ - 1, memory_order_relaxed);
-    std::rethrow_exception(first_);
-  }
-
-  runtime_state& core_;
-  participant& self_;
-  made_tasks tasks_;
-  descriptor task_;
-  std::uint32_t failures_ = 0;
-  std::exception_ptr first_;
-};
-
 procedure_id range_procedure() {
   static const procedure_id id =
       define("leveret.bulk", [](made_tasks tasks, range r) {
-        made_range(*static_cast<participant*>(current_actor()), tasks).run(r);
+        made_range(*static_cast<participant*>(current_actor()), tasks, r).run();
       }).id;
   return id;
 }

@@ -2,6 +2,7 @@
 #include "worker/columns.hpp"
 
 #include "worker/execute.hpp"
+#include "worker/take.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -18,6 +19,12 @@ struct stepper {
   std::uint64_t place;
   std::int64_t step;
   std::uint16_t value_bytes;  // 0: it is memory
+};
+
+// Rows with gaps between them, which the core does not fetch by itself: those of a task to come.
+struct rows_ahead {
+  data_hint next;
+  std::int64_t steps[data_hint::places_max];
 };
 
 inline void load_value(argument& a, std::uint64_t place, std::uint16_t bytes) noexcept {
@@ -54,15 +61,22 @@ class tasks_of_columns {
   void run(Watch& watch) {
     column_watch::callee p;
     if (const char* why = watch.find(own_.procedure, &p)) stop(status::bad_procedure, 0, why);
+    look_ahead(watch.tasks_ahead());
+    if (ahead_.next.count != 0) return run_all<true>(watch, p);
+    run_all<false>(watch, p);
+  }
+
+ private:
+  template <bool looks_ahead, class Watch>
+  void run_all(Watch& watch, const column_watch::callee& p) {
     for (at_ = indices_.begin; at_ != indices_.end; ++at_) {
       if (!watch.begin(index())) stop(status::cancelled, 0, "");
+      if constexpr (looks_ahead) fetch_ahead();
       load();
       call_one(p);
       watch.end();
     }
   }
-
- private:
   std::uint32_t index() const noexcept { return static_cast<std::uint32_t>(at_); }
   void open(unsigned i, const argument& from) noexcept {
     argument& to = arguments_[i];
@@ -80,6 +94,24 @@ class tasks_of_columns {
       to.what = kind::result;
     }
     steppers_[stepper_count_++] = {&to, from.address, from.stride_bytes, value_bytes};
+  }
+  void look_ahead(std::uint32_t tasks) noexcept {
+    for (unsigned i = 0; i < stepper_count_ && tasks != 0; ++i) {
+      const stepper& s = steppers_[i];
+      const auto bytes = static_cast<std::int64_t>(s.to->row_bytes);
+      const bool has_gaps = s.step > bytes || s.step < -bytes;
+      data_hint& next = ahead_.next;
+      if (!is_memory(s.to->what) || !has_gaps || next.count == data_hint::places_max) continue;
+      ahead_.steps[next.count] = s.step;
+      next.address[next.count] = s.place + tasks * static_cast<std::uint64_t>(s.step);
+      next.bytes[next.count++] = hint_bytes(*s.to);
+    }
+  }
+  // Behind the last task it asks for rows in vain, which does no harm.
+  [[gnu::always_inline]] void fetch_ahead() noexcept {
+    prefetch(ahead_.next);
+    for (unsigned i = 0; i < ahead_.next.count; ++i)
+      ahead_.next.address[i] += static_cast<std::uint64_t>(ahead_.steps[i]);
   }
   void load() noexcept {
     for (unsigned i = 0; i < stepper_count_; ++i) {
@@ -119,6 +151,7 @@ class tasks_of_columns {
   unsigned stepper_count_ = 0;
   argument arguments_[argument_count_max];
   stepper steppers_[argument_count_max];
+  rows_ahead ahead_;
 };
 
 // In a thread of the host.
@@ -131,6 +164,7 @@ class host_watch {
     *found = {p->info.run, p->info.context};
     return nullptr;
   }
+  std::uint32_t tasks_ahead() const noexcept { return self_.home->depth - 1; }
   bool begin(std::uint32_t index) noexcept {
     constexpr std::uint32_t tasks_per_look = 16;
     if (index % tasks_per_look != 0) return true;
@@ -155,6 +189,8 @@ class process_watch {
   const char* find(procedure_id id, column_watch::callee* found) {
     return worker_columns->find(id, found);
   }
+  // Its rows are copies, which follow each other.
+  static constexpr std::uint32_t tasks_ahead() noexcept { return 0; }
   bool begin(std::uint32_t index) noexcept { return worker_columns->begin(index); }
   void end() noexcept {
     if (float_mode() != float_mode_) set_float_mode(float_mode_);

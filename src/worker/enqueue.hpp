@@ -48,9 +48,7 @@ inline void note_hint(engine& e, std::uint32_t task, data_hint& h) noexcept {
         e.task_slots.argument_at(task, static_cast<unsigned>(std::countr_zero(rest)));
     if (is_empty(a) || is_far(a)) continue;
     h.address[h.count] = a.address;
-    h.bytes[h.count] =
-        a.row_bytes > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(a.row_bytes);
-    ++h.count;
+    h.bytes[h.count++] = hint_bytes(a);
   }
 }
 

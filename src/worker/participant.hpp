@@ -146,6 +146,9 @@ struct data_hint {
   std::uint32_t bytes[places_max];
   std::uint32_t count = 0;
 };
+inline std::uint32_t hint_bytes(const argument& rows) noexcept {
+  return rows.row_bytes > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(rows.row_bytes);
+}
 
 constexpr std::uint32_t frames_max = 33;  // ahead_max, one that drains, and one for each context
 

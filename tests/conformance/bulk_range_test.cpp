@@ -81,6 +81,37 @@ TEST_P(bulk_range_test, a_task_of_other_than_plain_memory_runs) {
   }
 }
 
+// Where tasks declare memory, some are made before those in front of them have run.
+TEST_P(bulk_range_test, a_task_that_cannot_be_made_is_told_and_keeps_no_other_from_running) {
+  if (copies())
+    GTEST_SKIP() << "each is a task of its own, and the submit ends where make() throws";
+  runtime& r = open();
+  words x(2'000, 5);
+  const auto make = [&](std::size_t i, descriptor& d) {
+    if (i % 10 == 7) throw std::runtime_error("not made");
+    d = pack(increment, view(&x[i], 1));
+  };
+  ticket t = r.submit_bulk(from_any_thread, x.size(), make);
+  const outcome o = wait(t);
+  EXPECT_EQ(o.code, status::task_failed);
+  EXPECT_EQ(o.failures, 200u);
+  for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(x[i], i % 10 == 7 ? 5u : 6u) << i;
+}
+
+TEST_P(bulk_range_test, the_descriptor_is_empty_or_as_it_was_left) {
+  runtime& r = open();
+  words x(10'000, 5);
+  std::atomic<std::size_t> wrong = 0;
+  const auto make = [&](std::size_t i, descriptor& d) {
+    if (d.argument_count == 0) d = pack(increment, view(&x[0], 1));
+    if (d.procedure != increment.id || d.argument_count != 1) ++wrong;
+    d.arguments[0].address = reinterpret_cast<std::uintptr_t>(&x[i]);
+  };
+  expect_ok(r.submit_bulk(from_any_thread, x.size(), make));
+  EXPECT_EQ(x, words(x.size(), 6));
+  EXPECT_EQ(wrong.load(), 0u);
+}
+
 TEST_P(bulk_range_test, tasks_may_submit_and_wait) {
   if (is_remote()) GTEST_SKIP() << "bodies refer to the runtime";
   static runtime* within;
@@ -94,6 +125,37 @@ TEST_P(bulk_range_test, tasks_may_submit_and_wait) {
   const auto make = [&](std::size_t, descriptor& d) { d = pack(nest, ref{&n}); };
   expect_ok(r.submit_bulk(from_any_thread, 200, make));
   EXPECT_EQ(n, 400);
+}
+
+thread_local std::size_t made_last = 0;
+std::atomic<bool> was_ahead{false};
+
+// Whether any of the tasks found one behind it made by its own thread.
+bool looks_ahead(std::uint32_t depth) {
+  static const auto look =
+      define("test.bulk_range_look", [](std::size_t i, inout<std::uint64_t> x) {
+        if (made_last > i) was_ahead = true;
+        ++x[0];
+      });
+  was_ahead = false;
+  config c;
+  c.depth = depth;
+  runtime r(c);
+  words x(10'000, 0);  // some to a piece
+  const auto make = [&](std::size_t i, descriptor& d) {
+    made_last = i;
+    d = pack(look, i, view(&x[i], 1));
+  };
+  r.submit_bulk(from_any_thread, x.size(), make).wait();
+  EXPECT_EQ(x, words(x.size(), 1));
+  return was_ahead;
+}
+
+TEST(bulk_range, tasks_that_declare_memory_are_made_ahead) {
+  EXPECT_TRUE(looks_ahead(0));
+  EXPECT_TRUE(looks_ahead(2));
+  EXPECT_TRUE(looks_ahead(16));
+  EXPECT_FALSE(looks_ahead(1));
 }
 
 // The only worker is in the first task when the others are cancelled.

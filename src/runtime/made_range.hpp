@@ -1,0 +1,210 @@
+// made_range: a piece of a bulk whose tasks a function makes, in whatever thread it runs.
+//
+//   1. The first task is made. Where it declares memory, the piece looks ahead.
+//   2. For each index: those up to `reach` further on are made, and their memory is asked for; then
+//      the task runs, as any plain one, or as one of its own where it is none.
+//   3. What fails is counted, and the first failure names its index.
+#ifndef LEVERET_RUNTIME_MADE_RANGE_HPP
+#define LEVERET_RUNTIME_MADE_RANGE_HPP
+
+#include "runtime/admit.hpp"
+#include "task/plain.hpp"
+#include "worker/execute.hpp"
+#include "worker/take.hpp"
+
+#include <cstdio>
+#include <utility>
+
+namespace lev::detail {
+
+// What the range form passes: a function that makes the tasks, as one value argument.
+struct made_tasks {
+  fill make;
+  void* context;
+};
+static_assert(sizeof(made_tasks) == 2 * sizeof(void*));  // item_costs::place_of() knows it by that
+
+// The tasks of one piece of such a range, made and run one after the other. Where they declare
+// memory, some are made ahead, so that it is on its way while the ones before them run. A task that
+// fails keeps none of the others from running. Which one it was is told with the first failure.
+class made_range {
+ public:
+  made_range(participant& self, made_tasks tasks, range r) noexcept
+      : core_(static_cast<runtime_state&>(*self.home)),
+        self_(self),
+        tasks_(tasks),
+        all_(r),
+        made_(r.begin),
+        makes_to_(r.end) {
+    LEV_DCHECK(self.running != nullptr && (self.running->flags & task_is_piece) != 0);
+  }
+  void run() {
+    ::new (&places_[0].task) descriptor();
+    if (made_ != all_.end) {
+      if (declares_memory(make_next()) && core_.depth > 1) {
+        run_ahead();
+      } else {
+        run_each();
+      }
+    }
+    if (failures_ != 0) tell();
+  }
+
+ private:
+  static constexpr std::uint64_t tasks_per_look = 16;
+  // A piece's stack frame has room for so many: 2.4 KiB, and pieces run on top of each other.
+  static constexpr std::uint32_t places = 4;
+  static_assert((places & (places - 1)) == 0);
+
+  // Each is made right before it runs; the first is made already.
+  void run_each() noexcept {
+    std::uint64_t i = all_.begin;
+    if (is_unwanted()) return cancel();
+    run_one(i, places_[0].task);
+    while (++i != all_.end) {
+      if (i % tasks_per_look == 0 && is_unwanted()) return cancel();
+      try {
+        tasks_.make(tasks_.context, i, places_[0].task);
+        run_plainly(i, places_[0].task);
+      } catch (...) {
+        note_thrown(i);
+      }
+      end_one();
+    }
+  }
+  void run_ahead() noexcept {
+    open_ahead();
+    for (std::uint64_t i = all_.begin; i != all_.end; ++i) {
+      if (i % tasks_per_look == 0 && is_unwanted()) return cancel();
+      while (made_ != makes_to_ && made_ - i < reach_) fetch_memory(make_next());
+      run_one(i, place_of(i));
+    }
+  }
+  void cancel() noexcept {
+    if (failures_ == 0) self_.running->result = status::cancelled;
+  }
+  descriptor& place_of(std::uint64_t i) noexcept { return places_[i & place_mask_].task; }
+  bool is_unwanted() noexcept {
+    const std::uint64_t word = core_.task_slots.at(self_.running->parent).state.word();
+    return core_.cancelling.load(memory_order_relaxed) != 0 ||
+           (word & state_bits::cancel_asked) != 0;
+  }
+  static bool declares_memory(const descriptor& d) noexcept {
+    for (unsigned i = 0; i < d.argument_count && i < argument_count_max; ++i) {
+      if (is_memory(d.arguments[i].what)) return true;
+    }
+    return false;
+  }
+  // The first task of the piece stays where it is.
+  void open_ahead() noexcept {
+    const descriptor first = places_[0].task;
+    reach_ = smaller(core_.depth, places);
+    place_mask_ = places - 1;
+    for (std::uint32_t i = 0; i < places; ++i) ::new (&places_[i].task) descriptor();
+    place_of(all_.begin) = first;
+  }
+  // A task that cannot be made is told when its turn comes, after those before it; until then none
+  // behind it is made.
+  descriptor& make_next() noexcept {
+    const std::uint64_t i = made_++;
+    descriptor& d = place_of(i);
+    try {
+      tasks_.make(tasks_.context, i, d);
+    } catch (...) {
+      unmade_ = std::current_exception();
+      makes_to_ = made_;
+      d = descriptor();
+    }
+    return d;
+  }
+  // As far as a worker's look ahead goes: the beginning of each of the first three.
+  [[gnu::always_inline]] static void fetch_memory(const descriptor& d) noexcept {
+    unsigned rows = 0;
+    for (unsigned i = 0; i < d.argument_count && i < argument_count_max; ++i) {
+      const argument& a = d.arguments[i];
+      if (!is_memory(a.what)) continue;
+      if (++rows > data_hint::places_max) return;
+      prefetch_rows(a.address, hint_bytes(a));
+    }
+  }
+  [[gnu::always_inline]] void run_plainly(std::uint64_t i, const descriptor& task) {
+    const draft d = draft_of(task);
+    const procedure_entry* p = find_procedure(d.procedure);
+    if (p == nullptr || !passes_plainly(d, *p)) {
+      run_apart(i, d);
+    } else if (p->info.run(call{d.arguments, d.argument_count, p->info.context}) != 0) {
+      note_code(i);
+    }
+  }
+  [[gnu::always_inline]] void run_one(std::uint64_t i, const descriptor& task) noexcept {
+    try {
+      run_plainly(i, task);
+    } catch (...) {
+      note_thrown(i);
+    }
+    end_one();
+  }
+  // In a handler.
+  [[gnu::noinline, gnu::cold]] void note_thrown(std::uint64_t i) noexcept {
+    try {
+      throw;
+    } catch (const std::exception& e) {
+      note(i, {status::task_failed, -1, e.what()});
+    } catch (...) {
+      note(i, {status::task_failed, -1, "it threw what is no std::exception"});
+    }
+  }
+  [[gnu::always_inline]] void end_one() noexcept {
+    end_if_forked(core_, failures_ != 0);
+    if (float_mode() != self_.float_mode) set_float_mode(self_.float_mode);
+  }
+  // One whose memory is strided, sliced or far is a task of its own, and so is one to be refused.
+  [[gnu::noinline]] void run_apart(std::uint64_t i, const draft& d) {
+    if (unmade_ != nullptr && i + 1 == makes_to_) {
+      makes_to_ = all_.end;
+      std::rethrow_exception(std::exchange(unmade_, nullptr));
+    }
+    refusal why;
+    const std::uint64_t id = try_submit(&core_, d, nullptr, false, &why);
+    if (id == 0) return note(i, {why.code, why.argument, why.message});
+    const outcome o = wait_surely(&core_, id);
+    if (o.code != status::ok) throw_outcome(o);
+  }
+  [[gnu::noinline, gnu::cold]] void note_code(std::uint64_t i) noexcept {
+    note(i, {status::task_failed, -1, "its procedure returned an error"});
+  }
+  [[gnu::noinline, gnu::cold]] void note(std::uint64_t i, const error& how) noexcept {
+    if (failures_++ != 0) return;
+    char message[256];
+    std::snprintf(message, sizeof message, "task %zu of the bulk: %.200s",
+                  static_cast<std::size_t>(i), how.what());
+    first_ = std::make_exception_ptr(error(how.code(), how.argument(), message));
+  }
+  // The join counts the piece itself as one.
+  [[noreturn]] void tell() {
+    core_.task_slots.extra(self_.running->parent)
+        .failures.fetch_add(failures_ - 1, memory_order_relaxed);
+    std::rethrow_exception(first_);
+  }
+
+  runtime_state& core_;
+  participant& self_;
+  made_tasks tasks_;
+  range all_;
+  std::uint64_t made_;       // those before it are made
+  std::uint64_t makes_to_;   // as far as they may be
+  std::uint32_t reach_ = 1;  // tasks made and not yet run, with the one that runs
+  std::uint32_t place_mask_ = 0;
+  std::uint32_t failures_ = 0;
+  std::exception_ptr first_;
+  std::exception_ptr unmade_;  // that of the task before makes_to_
+  union place {
+    place() noexcept {}
+    descriptor task;
+  };
+  place places_[places];  // without looking ahead only the first is used
+};
+
+}  // namespace lev::detail
+
+#endif
