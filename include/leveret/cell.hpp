@@ -90,6 +90,9 @@ struct options {
   std::size_t stack_bytes = std::size_t{256} << 10;
   // Nothing but so many polls: no progress.
   std::uint64_t polls_max = 2'000'000;
+  // No program has said progress() for so long: no progress. Without it, programs that transfer or
+  // compute while they look for what never comes go on until time_max.
+  virtual_time progress_max = virtual_time::max() / 2;
 };
 
 struct spe_counts {
@@ -151,7 +154,8 @@ class machine {
                    unsigned chip = 0);
 
   // Runs all programs to their ends, then forgets them; memory stays as it is. Throws what a
-  // program threw, and error (deadlock, no_progress, time_over).
+  // program threw, and error (deadlock, no_progress, time_over), which names each program that had
+  // not ended, what it waits for, and what it said by doing() and progress().
   report run();
 
   // The names of the constants of the machine file that were used since the machine was made.
@@ -198,6 +202,12 @@ class spe {
   // of mailboxes and tags, are polls: a run of nothing else makes no progress (options::polls_max).
   void compute(cycles n);
   void poll(cycles n);
+
+  // The program got on: a task was done, not a lock looked at. `ahead`: how long its next step may
+  // take beside options::progress_max. Costs no time.
+  void progress(virtual_time ahead = {});
+  // What the program is at, as "the lock of the queue", for the texts of errors; null: nothing.
+  void doing(const char* what);
 
   // Transfers between the local store and an effective address. Legal sizes are 1, 2, 4, 8 and
   // multiples of 16 to 16 KiB; addresses are multiples of the size, or of 16, and agree in their

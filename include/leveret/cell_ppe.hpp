@@ -23,6 +23,10 @@ class ppe {
   void compute(cycles n);
   void compute(virtual_time d);
 
+  // As an SPE's: the program got on; what it is at.
+  void progress(virtual_time ahead = {});
+  void doing(const char* what);
+
   // Words of memory through the caches: the price depends on which of them has the line. A word of
   // a local store is read past them, there and back over the EIB.
   template <class T>

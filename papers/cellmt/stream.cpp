@@ -36,6 +36,7 @@ void by_one_buffer(cell::spe& s, const plan& p, unsigned first, unsigned step, u
     } else {
       s.wait_all(1u << tag);
     }
+    s.progress();
     s.compute(p.work());
     if (p.what.is_put_back) s.put(b, p.place(i), tag);
   }
@@ -51,6 +52,7 @@ void by_two_buffers(cell::spe& s, const plan& p) {
     const unsigned next = 1 - mine;
     if (i + 1 < p.blocks) s.get(b[next], p.place(i + 1), next, cell::order::barrier);
     s.wait_all(1u << mine);
+    s.progress();
     s.compute(p.work());
     if (p.what.is_put_back) s.put(b[mine], p.place(i), mine);
   }
@@ -69,9 +71,7 @@ void run_threads(cell::spe& s, const plan& p) {
 double bytes_per_second(world& w, const stream& what) {
   constexpr unsigned blocks_each = 40;
   const unsigned blocks = blocks_each * std::max(15u, what.threads);
-  cell::options o;
-  o.poison = false;
-  cell::machine m(w.file("cell-qs20"), o);
+  cell::machine m(w.file("cell-qs20"), world::options(false));
   std::vector<plan> plans;
   for (unsigned i = 0; i < what.spes; ++i)
     plans.push_back({what, m.memory<char>(share_bytes, m.chip_of(i)).ea, blocks});

@@ -2,6 +2,7 @@
 #include <leveret_papers/expected.hpp>
 
 #include <chrono>
+#include <limits>
 #include <set>
 
 #include <leveret_papers/world.hpp>
@@ -72,21 +73,38 @@ const std::vector<expected_row>& expected_rows() {
   return all;
 }
 
+namespace {
+
+bool has_not_ended(cell::error_kind kind) {
+  return kind == cell::error_kind::deadlock || kind == cell::error_kind::no_progress ||
+         kind == cell::error_kind::time_over;
+}
+
+}  // namespace
+
+const row& row_of(const std::string& id) {
+  if (const row* r = find_row(id)) return *r;
+  std::vector<std::string> names;
+  for (const row& each : all_rows()) names.emplace_back(each.id);
+  const std::string near = lev::nearest_name(id, names);
+  throw cell::error(
+      cell::error_kind::bad_call,
+      "there is no row '" + id + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
+}
+
 outcome simulate_row(const std::string& id, const std::map<std::string, double>& changed,
                      bool is_full) {
-  const row* r = find_row(id);
-  if (r == nullptr) {
-    std::vector<std::string> names;
-    for (const row& each : all_rows()) names.emplace_back(each.id);
-    const std::string near = lev::nearest_name(id, names);
-    throw cell::error(
-        cell::error_kind::bad_call,
-        "there is no row '" + id + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
-  }
+  const row& r = row_of(id);
   const auto begin = std::chrono::steady_clock::now();
   world w(changed, is_full);
   outcome o;
-  o.value = r->simulate(w);
+  try {
+    o.value = r.simulate(w);
+  } catch (const cell::error& e) {
+    if (!has_not_ended(e.kind)) throw;
+    o.value = std::numeric_limits<double>::quiet_NaN();
+    o.failure = e.what();
+  }
   o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   o.events = w.events();
   o.hash = w.hash();

@@ -15,6 +15,7 @@ void print(const leveret_papers::expected_row& r) {
   std::printf("%-16s %-11s printed %10.4g simulated %10.4g band %8.4g %8.4g %s  %.2f s %.1f M/s\n",
               r.id.c_str(), r.role.c_str(), r.printed, o.value, r.low, r.high,
               is_in ? "in " : "OUT", o.seconds, double(o.events) / o.seconds * 1e-6);
+  if (!o.failure.empty()) std::printf("%s\n", o.failure.c_str());
   std::fflush(stdout);
 }
 

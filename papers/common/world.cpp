@@ -65,6 +65,13 @@ double world::constant(const cell::machine_file& f, const std::string& name) {
   return f.value(name);
 }
 
+cell::options world::options(bool poison) {
+  cell::options o;
+  o.poison = poison;
+  o.progress_max = std::chrono::seconds(1);
+  return o;
+}
+
 cell::report world::run(cell::machine& m) {
   const cell::report r = m.run();
   for (const std::string& name : m.constants_read()) read_.insert(name);

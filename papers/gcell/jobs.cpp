@@ -1,6 +1,8 @@
 // The queue, the SPEs, the event handler and the client; see jobs.hpp.
 #include "gcell/jobs.hpp"
 
+#include "leveret/by_leveret.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -81,6 +83,7 @@ void serve(cell::spe& s, state& g) {
     const bool is_there = take(s, g, line);
     if (is_there) {
       idle = first_idle[g.what.spes - 1];
+      s.progress(g.m.clock().time_of(cycles(delay)));
       s.compute(cycles(delay));
       ++ended;
     }
@@ -134,7 +137,8 @@ void keep_in_flight(cell::ppe& p, state& g) {
 }  // namespace
 
 double us_of_a_job(world& w, const gcell_jobs& what) {
-  cell::machine m(w.file(what.machine));
+  if (w.is_by_leveret()) return us_of_a_job_by_leveret(w, what);
+  cell::machine m(w.file(what.machine), world::options());
   state g{w, what, m, m.memory<std::uint32_t>(32), m.memory<std::uint32_t>(64 * 32), 0, 0};
   for (unsigned i = 0; i < what.spes; ++i) m.spe_program(i, [&](cell::spe& s) { serve(s, g); });
   m.ppe_program([&](cell::ppe& p) { keep_in_flight(p, g); }, "client", 1);

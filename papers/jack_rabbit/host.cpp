@@ -80,6 +80,7 @@ void post(cell::ppe& p, rabbit_run& r, std::uint32_t number) {
   }
   prefilter.push_back(number);
   release(p, r.q.prefilter_lock);
+  p.progress();
 }
 
 // BeginSubmit: the workers may leave their gate.
@@ -172,6 +173,7 @@ void post_all(cell::ppe& p, rabbit_run& r) {
   std::uint32_t number = 0;
   for (const rabbit_batch& b : r.batches) {
     const virtual_time begin = p.now();
+    p.progress(r.m.clock().time_of(cycles(b.serial)));
     if (b.serial > 0) p.compute(cycles(b.serial));
     begin_submit(p, r, number++);
     for (const rabbit_task& t : b.tasks)

@@ -2,6 +2,7 @@
 #include "jack_rabbit/pool.hpp"
 
 #include "jack_rabbit/queues.hpp"
+#include "leveret/by_leveret.hpp"
 
 namespace leveret_papers {
 
@@ -30,11 +31,8 @@ void prepare(rabbit_run& r) {
 
 rabbit_outcome run_rabbit(world& w, const rabbit_pool& what, const rabbit_batches& make,
                           const std::function<void(cell::machine&)>& look) {
-  cell::options o;
-  o.poison = false;
-  // Samples take seconds; workers that look for tasks without end are stopped and told.
-  o.time_max = w.is_full() ? std::chrono::seconds(3600) : std::chrono::seconds(30);
-  cell::machine m(w.file("cell-ps3"), o);
+  if (w.is_by_leveret()) return run_rabbit_by_leveret(w, what, make);
+  cell::machine m(w.file("cell-ps3"), world::options(false));
   rabbit_run r{w, what, m};
   prepare(r);
   r.batches = make(m);

@@ -42,7 +42,7 @@ struct worker {
   }
 
   // A lap is never quite as long as the one before: laps of equal length would keep step with each
-  // other, and one worker would find a lock taken for ever.
+  // other, and one worker would find a lock taken for ever. The paper names no back-off.
   void look_again(cell::ea_t at, std::uint32_t bytes) {
     const auto most = static_cast<std::uint32_t>(r.w.number("jack_rabbit.lap"));
     s.compute(cycles(s.random(most)));
@@ -81,10 +81,14 @@ struct worker {
   }
 
   bool checkout() {
+    s.doing("the fetch lock");
     acquire(r.q.fetch_lock.ea);
+    s.doing("the ready buffer");
     dma_get(ready.ls, r.q.ready.ea, sizeof(rabbit_buffer));
     if (ready[0].length == 0) {
+      s.doing("the lock of the ROB");
       acquire(r.q.rob_lock.ea);
+      s.doing("the ROB");
       dma_get(rob.ls, r.q.rob.ea, sizeof(rabbit_buffer));
       const bool is_filled = fill_ready();
       if (is_filled) dma_put(rob.ls, r.q.rob.ea, sizeof(rabbit_buffer));
@@ -124,6 +128,7 @@ struct worker {
   }
 
   void execute(place& p, const rabbit_task& t) {
+    s.progress(r.m.clock().time_of(cycles(t.work)));
     s.compute(r.w.cost_of("jack_rabbit.task"));
     if (r.what.body) r.what.body(t, p.data[0].data, p.data[1].data);
     s.compute(cycles(t.work));
@@ -184,6 +189,7 @@ struct worker {
 
   // False at the end of all batches.
   bool pass_gate() {
+    s.doing("the gate");
     dma_get(words.ls, r.q.gate.ea, 16);
     const std::uint32_t seen = words[0];
     if (seen == over) return false;
@@ -210,6 +216,7 @@ struct worker {
         if (!pass_gate()) return;
         continue;
       }
+      s.doing("a task");
       r.what.is_double_buffered ? run_double_buffered() : run_plain();
       inbox.pop_front();
       count_down();

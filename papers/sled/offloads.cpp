@@ -13,6 +13,8 @@ constexpr unsigned processes = 6;
 constexpr unsigned of_context = 3;
 constexpr std::uint32_t stop = ~0u;
 constexpr cycles look{20};
+// The flag is the first that is allocated behind the kernel, where both sides know it to be.
+constexpr std::uint32_t flag_align = 0x8000;
 
 struct state {
   world& w;
@@ -21,7 +23,7 @@ struct state {
   std::array<cell::array<std::uint32_t>, processes> ends{};  // tasks that have ended, by SPE
   std::array<std::uint32_t, processes> begun{};
   std::array<cell::ppe_thread, processes> parents{};
-  cell::ls_t flag = 0x8000;
+  cell::ls_t flag = 0;
   std::array<bool, processes> is_held{};  // somebody serves it
   unsigned open = processes;              // SPEs that have tasks left
   unsigned started = 0;                   // processes
@@ -32,7 +34,7 @@ struct state {
 
 void serve(cell::spe& s, state& st) {
   const unsigned me = s.index();
-  const auto block = s.allocate<std::uint32_t>(32, 0x8000);
+  const auto block = s.allocate<std::uint32_t>(32, flag_align);
   const cell::local<std::uint32_t> flag{block.ls, block.data, 1};
   const auto end = s.allocate<std::uint32_t>(32);
   const double rate = st.w.constant(st.m.file(), "clock.rate");
@@ -65,6 +67,7 @@ bool is_ready(cell::ppe& p, state& st, unsigned spe) {
 
 // Handles what the SPE has computed and offloads again.
 void offload_again(cell::ppe& p, state& st, unsigned spe) {
+  p.progress();
   p.compute(st.w.time_of("sled.handle"));
   const bool is_last = st.begun[spe] == st.what.tasks;
   ++st.begun[spe];
@@ -181,6 +184,7 @@ void serve_all(cell::ppe& p, state& st, unsigned me) {
 // One process, six SPEs: each task is handled once, sent to all of them, and over when all are.
 void split_each(cell::ppe& p, state& st) {
   for (std::uint32_t task = 1; task <= st.what.tasks + 1; ++task) {
+    p.progress();
     p.compute(st.w.time_of("sled.handle"));
     const bool is_over = task > st.what.tasks;
     for (unsigned spe = 0; spe < processes; ++spe) send(p, st, spe, is_over ? stop : task);
@@ -199,8 +203,10 @@ struct measured {
   double seconds;
 };
 measured run_offloads(world& w, const offloads& what) {
-  cell::machine m(w.file("cell-ps3"));
+  cell::machine m(w.file("cell-ps3"), world::options());
   state st{w, what, m};
+  const auto kernel = static_cast<std::uint32_t>(w.constant(m.file(), "spe.kernel")) << 10;
+  st.flag = (kernel + flag_align - 1) / flag_align * flag_align;
   for (auto& e : st.ends) e = m.memory<std::uint32_t>(32);
   for (auto* words : {&st.kernel, &st.arrived}) *words = m.memory<std::uint32_t>(32);
   if (what.how == waiting::one_of_six) m.ppe_program([&](cell::ppe& p) { split_each(p, st); });

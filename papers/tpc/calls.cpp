@@ -4,15 +4,16 @@
 #include <algorithm>
 #include <vector>
 
+#include "leveret/by_leveret.hpp"
+
 namespace leveret_papers {
 
 namespace {
 
 constexpr unsigned words_of_line = 32;
 constexpr cycles look{20};  // at a word of the local store
-// The first that is allocated behind the kernel, at a place that both sides know.
-constexpr cell::ls_t flags_at = 0x6000;
-constexpr std::size_t flags_align = 0x2000;
+// The flags are the first that is allocated behind the kernel, where both sides know them to be.
+constexpr std::uint32_t flags_align = 0x2000;
 
 // What both sides know of one SPE.
 struct side {
@@ -99,6 +100,7 @@ struct worker {
   // MFC keeps that order, the SPE need not wait.
   void execute(std::uint32_t task) {
     const tpc_step& step = step_of(task);
+    s.progress(c.m.clock().time_of(cycles(step.work)));
     s.compute(cycles(step.work));
     transfer(task, false, step.bytes_out);
     const std::uint32_t at = slot_of(task) * words_of_line;
@@ -194,15 +196,15 @@ void prepare(calls& c, unsigned spe) {
   s.descriptors = c.m.memory<std::uint32_t>(words);
   s.data = c.m.memory<char>(c.slot_bytes()).ea;
   s.sent.assign(c.what.queue, 0);
-  s.flags = flags_at;
+  const auto kernel = static_cast<std::uint32_t>(c.w.constant(c.m.file(), "spe.kernel")) << 10;
+  s.flags = (kernel + flags_align - 1) / flags_align * flags_align;
 }
 
 }  // namespace
 
 tpc_outcome run_tpc(world& w, const tpc_calls& what) {
-  cell::options o;
-  o.poison = false;
-  cell::machine m(w.file("cell-ps3"), o);
+  if (w.is_by_leveret()) return run_tpc_by_leveret(w, what);
+  cell::machine m(w.file("cell-ps3"), world::options(false));
   calls c{w, what, m, std::vector<side>(what.spes)};
   if (what.steps.empty())
     c.what.steps = {{what.tasks, what.arguments, what.bytes_in, what.bytes_out, what.work}};

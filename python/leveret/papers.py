@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Mapping, Sequence
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Optional
 
 from . import _core
 from .records import PaperConstantDict, PaperFigureDict
@@ -22,7 +26,7 @@ APPLICATIONS = {
     "mandelbrot": ("jack_rabbit", "T3"),
 }
 # Of all constants, when they were frozen. docs/papers/constants.md lists the changes since.
-FROZEN = "b71fa0e0f56c8954"
+FROZEN = "b2a6805cdcbc723f"
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A row, simulated. read: the constants that it rests on. seconds: of this computer."""
+    """A row, simulated. read: the constants that it rests on. seconds: of this computer.
+
+    failure: empty, or why the simulation did not end; the value is not a number then.
+    """
 
     row: Row
     value: float
@@ -55,6 +62,7 @@ class Outcome:
     events: int
     hash: int
     read: tuple[str, ...]
+    failure: str = ""
 
     @property
     def in_band(self) -> bool:
@@ -63,8 +71,10 @@ class Outcome:
 
     @property
     def deviation(self) -> float | None:
-        """From the printed value, relative; None where 0 was printed."""
-        return self.value / self.row.printed - 1 if self.row.printed else None
+        """From the printed value, relative; None where 0 was printed, or nothing was simulated."""
+        if not self.row.printed or math.isnan(self.value):
+            return None
+        return self.value / self.row.printed - 1
 
 
 def rows() -> list[Row]:
@@ -105,11 +115,18 @@ def simulate(
     """One row on the simulated Cell; constants that `changed` names are replaced.
 
     full: all outer steps of an LU, not four that stand for all; minutes for 4096 columns.
-    ValueError for a constant that is not there, or outside of its bounds. Takes up to some seconds.
+    A simulation that does not end (nobody gets on) is told by the outcome. ValueError for a
+    constant that is not there, or outside of its bounds. Takes up to some seconds.
     """
     got = _core.paper_simulate(row.id, dict(changed or {}), full)
     return Outcome(
-        row, got["value"], got["seconds"], got["events"], got["hash"], tuple(got["read"])
+        row,
+        got["value"],
+        got["seconds"],
+        got["events"],
+        got["hash"],
+        tuple(got["read"]),
+        got["failure"],
     )
 
 
@@ -173,26 +190,62 @@ def circular(outcome: Outcome) -> list[str]:
     return sorted(chosen & set(outcome.read))
 
 
-def sensitivity(outcome: Outcome, share: float = 0.2) -> list[tuple[str, float, float]]:
-    """(constant, value with it lower, value with it higher) by that share.
+# (constant, value with it lower, value with it higher). Not a number: it did not end. None: the
+# machine allows no such constant.
+Move = tuple[str, Optional[float], Optional[float]]
 
-    Of the calibrated and assumed constants that the row read, those that can be changed so far.
+
+def _changed(outcome: Outcome, name: str, value: float) -> float | None:
+    """The row's value with one constant changed; None where the machine allows no such value."""
+    try:
+        return simulate(outcome.row, {name: value}).value
+    except ValueError:
+        return None
+
+
+def sensitivities(
+    outcomes: Sequence[Outcome],
+    share: float = 0.2,
+    *,
+    only: str | None = None,
+    on_done: Callable[[Outcome], None] = lambda outcome: None,
+) -> dict[str, list[Move]]:
+    """What each calibrated or assumed constant that a row read does to it, lower and higher.
+
+    By the row's name: the constants, with the row's value when one alone is lower or higher by that
+    share. only: that constant, of each row. on_done is called for each change of each row, on this
+    thread.
+    Takes as many threads as this process may use cores: all rows are minutes.
     """
     soft = {
         c["name"]: c["value"] for c in constants() if c["calibrated_on"] or c["source"] == "assumed"
     }
-    found = []
-    for name in outcome.read:
-        if name not in soft:
-            continue
-        values = []
-        for factor in (1 - share, 1 + share):
-            value = soft[name] * factor
-            try:
-                value = float(round(value)) if soft[name].is_integer() else value
-                values.append(simulate(outcome.row, {name: value}).value)
-            except ValueError:
-                break
-        if len(values) == 2:
-            found.append((name, values[0], values[1]))
+    found: dict[str, list[Move]] = {}
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        try:
+            asked: list[tuple[Outcome, str, list[Future[float | None]]]] = []
+            for each in outcomes:
+                found[each.row.id] = []
+                for name in each.read:
+                    if name not in soft or only not in (None, name):
+                        continue
+                    whole = soft[name].is_integer()
+                    values = [soft[name] * factor for factor in (1 - share, 1 + share)]
+                    values = [float(round(value)) if whole else value for value in values]
+                    jobs = [pool.submit(_changed, each, name, value) for value in values]
+                    asked.append((each, name, jobs))
+            for each, name, jobs in asked:
+                low, high = (job.result() for job in jobs)
+                if low is not None or high is not None:
+                    found[each.row.id].append((name, low, high))
+                on_done(each)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return found
+
+
+def soft_constants(outcome: Outcome) -> list[str]:
+    """The calibrated and assumed constants that a row read."""
+    soft = {c["name"] for c in constants() if c["calibrated_on"] or c["source"] == "assumed"}
+    return [name for name in outcome.read if name in soft]

@@ -154,9 +154,13 @@ class PaperRowDict(TypedDict):
 
 
 class PaperOutcomeDict(TypedDict):
-    """A row, simulated. seconds: of this computer. read: names of the constants."""
+    """A row, simulated. seconds: of this computer. read: names of the constants.
+
+    failure: why it did not end; its value is not a number then.
+    """
 
     value: float
+    failure: str
     seconds: float
     events: int
     hash: int

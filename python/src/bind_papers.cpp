@@ -52,6 +52,7 @@ nb::dict simulate(const std::string& id, const std::map<std::string, double>& ch
   if (!wrong.empty()) throw nb::value_error(wrong.c_str());
   nb::dict d;
   d["value"] = o.value;
+  d["failure"] = o.failure;
   d["seconds"] = o.seconds;
   d["events"] = o.events;
   d["hash"] = o.hash;
@@ -144,7 +145,8 @@ void bind_papers(nb::module_& m) {
       nb::sig("def paper_simulate(id: str, changed: dict[str, float], full: bool) -> "
               "PaperOutcomeDict"),
       "One row by the paper's own algorithm on the simulated Cell. Constants that `changed` names\n"
-      "are replaced. ValueError for a row or a constant that is not there.");
+      "are replaced. Its value is not a number, and `failure` says why, when it did not end.\n"
+      "ValueError for a row or a constant that is not there.");
   m.def("paper_constants", &constants, nb::sig("def paper_constants() -> list[PaperConstantDict]"),
         "The constants of the machine files that are built in and the costs of the papers' "
         "software.");

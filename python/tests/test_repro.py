@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from cli_runner import invoke, invoke_json, runner
 
-from leveret import papers
+from leveret import _core, papers
 from leveret.cli.commands import app
 from leveret.report import repro
 
@@ -139,6 +141,60 @@ def test_sensitivity_moves_what_the_row_rests_on() -> None:
     low, high = moves["eib.way"]
     assert low < report["rows"]["T5.2"]["simulated"] < high
     assert "clock.rate" not in moves
+
+
+def test_a_row_that_does_not_end_is_red_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    real = _core.paper_simulate
+    why = "no progress: nobody has got on for 1000000 us\n  SPE 0 (worker 0) goes on by itself"
+
+    def stuck(name: str, changed: Mapping[str, float], full: bool) -> dict[str, object]:
+        got = dict(real(name, dict(changed), full))
+        if name == "T5.3 end" or changed.get("eib.way", 0) > 400:
+            got |= {"value": math.nan, "failure": why}
+        return got
+
+    monkeypatch.setattr(_core, "paper_simulate", stuck)
+    out = tmp_path / "out"
+    printed = invoke("repro", "tpc", "--row", "T5.3", "--out", str(out))
+    assert "did not end" in printed and "SPE 0 (worker 0)" in printed
+    text = (out / "results.md").read_text()
+    assert "| did not end |" in text and "SPE 0 (worker 0)" in text
+    assert 'class="out"' in (out / "results.html").read_text()
+    row = invoke_json("repro", "tpc", "--row", "T5.3")["rows"]["T5.3 end"]
+    assert row["simulated"] is None and row["failure"] == why and not row["in_band"]
+    (moves,) = papers.sensitivities([papers.simulate(papers.choose("tpc", "T5.2")[0])]).values()
+    (change,) = [move for move in moves if move[0] == "eib.way"]
+    assert change[1] is not None and change[2] is not None
+    assert change[1] > 0 and math.isnan(change[2])
+    report = invoke_json("repro", "tpc", "--row", "T5.2", "--sensitivity")
+    assert ["eib.way", change[1], None] in report["rows"]["T5.2"]["sensitivity"]
+
+
+def test_a_slice_of_the_sensitivity_says_which_rows_cross_their_bands(
+    outcomes: list[papers.Outcome],
+) -> None:
+    """One constant and the rows of a paper; the page in docs/papers has all."""
+    some = [o for o in outcomes if o.row.paper == "gcell" and o.row.role == "prediction"]
+    told: list[str] = []
+    moved = papers.sensitivities(
+        some, only="gcell.message", on_done=lambda each: told.append(each.row.id)
+    )
+    assert set(told) == {o.row.id for o in some} == set(moved)
+    page = repro.sensitivity_page(some, moved)
+    assert "## gcell.message" in page and "out of band: " in page
+    text = (DOCS / "sensitivity.md").read_text()
+    assert f"Constants: {papers.FROZEN}." in text
+    predictions = [each for each in outcomes if each.row.role == "prediction"]
+    (efficiency,) = [
+        move
+        for moves in papers.sensitivities(predictions[:1], only="memory.efficiency").values()
+        for move in moves
+    ]
+    assert efficiency[1] is not None and efficiency[2] is None  # more than all of the rate
+    soft = {name for each in predictions for name in papers.soft_constants(each)}
+    assert not [name for name in soft if f"\n## {name}\n" not in text]
 
 
 def test_sensitivity_is_counted_by_constant(tmp_path: Path, outcomes: list[papers.Outcome]) -> None:

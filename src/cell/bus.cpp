@@ -7,7 +7,12 @@ namespace lev::cell {
 
 namespace {
 constexpr std::int64_t line = line_bytes;
+
+// What all MFCs ask for is given out by the line, in turns.
+virtual_time shared(virt::link& l, virtual_time from, std::int64_t wire) {
+  return wire == line ? l.pass_line(from, wire) : l.pass(from, wire);
 }
+}  // namespace
 
 bus::bus(const facts& numbers, unsigned spes, unsigned chips)
     : numbers_(numbers),
@@ -36,13 +41,13 @@ virtual_time bus::transfer(unsigned spe_index, bool is_get, ls_t ls, ea_t ea, st
   const virtual_time takes =
       target.is_store ? clock_.time_of(numbers_.cycles(fact::store_latency)) : latency(is_get);
   virtual_time begin = at + takes / 2;
-  begin = commands_.pass(begin, wire) - commands_.time_of(wire);
+  begin = shared(commands_, begin, wire) - commands_.time_of(wire);
   virtual_time end = (is_get ? in_ : out_)[spe_index].pass(begin, wire);
   if (target.is_store) {
     end = std::max(end, (is_get ? out_ : in_)[target.index].pass(begin, wire));
   } else {
     end = std::max(end, stream_[spe_index].pass(begin, wire));
-    end = std::max(end, memory_[target.index].pass(begin, wire));
+    end = std::max(end, shared(memory_[target.index], begin, wire));
   }
   return end + (takes - takes / 2);
 }

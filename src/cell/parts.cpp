@@ -28,7 +28,9 @@ virt::loop_options loop_options_of(const options& o) {
   if (o.stack_bytes < stack_min)
     throw error(error_kind::bad_call, "options::stack_bytes is " + std::to_string(o.stack_bytes) +
                                           ": a program needs 16 KiB and more");
-  return {o.seed, o.stack_bytes, o.polls_max, o.time_max};
+  if (o.progress_max <= virtual_time(0))
+    throw error(error_kind::bad_call, "options::progress_max must be above 0: a step takes time");
+  return {o.seed, o.stack_bytes, o.polls_max, o.time_max, o.progress_max};
 }
 
 }  // namespace

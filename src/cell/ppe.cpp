@@ -115,6 +115,13 @@ void ppe::compute(virtual_time d) {
   spend(parts_, checked_time(d, parts_.name));
 }
 
+void ppe::progress(virtual_time ahead) {
+  parts_.home.loop.progress(checked_time(ahead, parts_.name));
+}
+void ppe::doing(const char* what) {
+  parts_.home.loop.doing(what);
+}
+
 void ppe::load_bytes(ea_t ea, void* to, std::size_t bytes) {
   check_word(parts_, ea, bytes, "load");
   fetch(parts_, ea);

@@ -111,6 +111,13 @@ void spe::poll(cycles n) {
   parts_.home.loop.poll(checked_time(parts_.home, n, name_of(parts_)));
 }
 
+void spe::progress(virtual_time ahead) {
+  parts_.home.loop.progress(checked_time(ahead, name_of(parts_)));
+}
+void spe::doing(const char* what) {
+  parts_.home.loop.doing(what);
+}
+
 void spe::get(ls_t ls, ea_t ea, std::uint32_t bytes, unsigned tag, order o) {
   transfer(parts_, command::kind::get, ls, ea, bytes, tag, o);
 }

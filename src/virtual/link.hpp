@@ -1,4 +1,8 @@
 // link: a server of bytes, one after the other, at a fixed rate. What comes while it is busy waits.
+//
+//   1. pass(): first come, first served, as a whole.
+//   2. pass_line(): a piece as small as what the server hands out turns for. It stands in line with
+//      its like, and goes between two pieces of what came by pass(), which takes as much longer.
 #ifndef LEVERET_VIRTUAL_LINK_HPP
 #define LEVERET_VIRTUAL_LINK_HPP
 
@@ -24,8 +28,24 @@ class link {
     return free_;
   }
 
+  // The same for one piece. It is behind the pieces before it, and behind one of what is under way
+  // as a whole; no more, as a server that gives turns has it.
+  virtual_time pass_line(virtual_time from, std::int64_t bytes) {
+    const virtual_time takes = time_of(bytes);
+    virtual_time begin = from > lines_free_ ? from : lines_free_;
+    busy_ += takes;
+    if (free_ > begin) {
+      begin = free_ < begin + takes ? free_ : begin + takes;
+      free_ += takes;
+    } else {
+      free_ = begin + takes;
+    }
+    lines_free_ = begin + takes;
+    return lines_free_;
+  }
+
   // Nothing passes, and time begins at 0 again.
-  void rest() { free_ = virtual_time(0); }
+  void rest() { free_ = lines_free_ = virtual_time(0); }
 
   virtual_time time_of(std::int64_t bytes) const {
     return virtual_time(bytes / 1024 * kib_fs_ + bytes % 1024 * kib_fs_ / 1024);
@@ -35,7 +55,8 @@ class link {
 
  private:
   std::int64_t kib_fs_;
-  virtual_time free_{0};
+  virtual_time free_{0};        // of everything
+  virtual_time lines_free_{0};  // of pieces; never later
   virtual_time busy_{0};
 };
 

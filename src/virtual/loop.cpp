@@ -19,6 +19,13 @@ std::string actor::waits_for() const {
   return text;
 }
 
+std::string actor::was_doing() const {
+  std::string text = doing_ == nullptr ? "" : std::string(", at ") + doing_;
+  if (got_on_.count() >= 0)
+    text += ", got on last at " + std::to_string(got_on_.count() / 1'000'000) + " ns";
+  return text;
+}
+
 void actor::on_event(std::uint64_t note) {
   if (note != turn_ || has_ended_) return;
   home_.next_ = this;
@@ -36,7 +43,14 @@ void actor::enter(void* self) {
   me.home_.finish(me);
 }
 
-loop::loop(loop_options options) : options_(options) {}
+namespace {
+// The sum, or the end of what 63 bits hold.
+std::int64_t later(std::int64_t fs, virtual_time by) {
+  return fs + std::min(by.count(), std::numeric_limits<std::int64_t>::max() - fs);
+}
+}  // namespace
+
+loop::loop(loop_options options) : options_(options), late_fs_(options.time_max.count()) {}
 
 loop::~loop() = default;
 
@@ -56,6 +70,7 @@ actor& loop::start(std::string name, std::function<void()> body) {
 
 void loop::run() {
   LEV_ASSERT(current_ == nullptr);
+  late_fs_ = std::min(options_.time_max.count(), later(now_fs_, options_.progress_max));
   main_.stand_for_caller();
   if (actor* first = next()) {
     current_ = first;
@@ -101,7 +116,7 @@ actor* loop::next() {
     }
     const event e = heap_.pop();
     if (is_late(e.at_fs)) {
-      get_stuck(stuck::kind::time_over, "the time of this run is over");
+      stop_late(e.at_fs);
       break;
     }
     const bool is_work = (e.order & 1) != 0;
@@ -265,10 +280,25 @@ std::string loop::everybody() const {
   for (const auto& a : actors_) {
     if (a->has_ended_) continue;
     if (++shown > shown_max) continue;
-    text += "\n  " + a->name + " " + a->waits_for();
+    text += "\n  " + a->name + " " + a->waits_for() + a->was_doing();
   }
   if (shown > shown_max) text += "\n  and " + std::to_string(shown - shown_max) + " more";
   return text;
+}
+
+void loop::progress(virtual_time ahead) {
+  LEV_DCHECK(current_ != nullptr);
+  current_->got_on_ = now();
+  const std::int64_t late = later(later(now_fs_, options_.progress_max), ahead);
+  late_fs_ = std::min(options_.time_max.count(), std::max(late_fs_, late));
+}
+
+void loop::stop_late(std::int64_t at_fs) {
+  if (at_fs > options_.time_max.count())
+    return get_stuck(stuck::kind::time_over, "the time of this run is over");
+  const std::int64_t micros = options_.progress_max.count() / 1'000'000'000;
+  get_stuck(stuck::kind::no_progress,
+            "no progress: nobody has got on for " + std::to_string(micros) + " us");
 }
 
 void loop::get_stuck(stuck::kind kind, const std::string& text) {

@@ -5,8 +5,9 @@
 //      or a part of a machine does what was due.
 //   3. An actor goes on until it waits for time (wait, poll) or for somebody (block, wake). It
 //      takes the next event itself, so that a change of actors is one switch of contexts.
-//   4. run() ends when all actors have. When none can go on, or all only poll and nothing else is
-//      to happen, it throws what each one waits for; the others' stacks are unwound.
+//   4. run() ends when all actors have. When none can go on, when all only poll and nothing else is
+//      to happen, or when none has said for too long that it got on, it throws what each one waits
+//      for; the others' stacks are unwound.
 //
 // Every event goes into the trace hash: its time, what it happened to and the order. Equal seeds
 // give equal hashes. With a seed other than 0 the order of events at one time is drawn from it.
@@ -51,8 +52,9 @@ class actor final : public target {
         home_(home),
         body_(std::move(body)) {}
 
-  // What it waits for, in words; "goes on" when it waits for time alone.
+  // What it waits for, in words; "goes on" when it waits for time alone. And what it does.
   std::string waits_for() const;
+  std::string was_doing() const;
   bool has_ended() const { return has_ended_; }
 
   const std::string name;
@@ -71,6 +73,8 @@ class actor final : public target {
   const char* why_ = nullptr;
   describe_function describe_ = nullptr;
   const void* whom_ = nullptr;
+  const char* doing_ = nullptr;
+  virtual_time got_on_{-1};  // when it last said that it got on
   bool is_waiting_ = false;  // in block(), and nobody has woken it
   bool was_woken_ = false;
   bool has_ended_ = false;
@@ -84,6 +88,8 @@ struct loop_options {
   // Polls in a row with nothing else to come, until a run is said to make no progress.
   std::uint64_t polls_max = 2'000'000;
   virtual_time time_max = virtual_time::max() / 2;
+  // How long no actor may say that it got on, until a run is said to make no progress.
+  virtual_time progress_max = virtual_time::max() / 2;
 };
 
 class loop {
@@ -130,6 +136,11 @@ class loop {
   // Something is to happen to `to` at a time, not before now.
   void post(virtual_time at, target& to, std::uint64_t note) { push(at.count(), to, note, 1); }
 
+  // For an actor: it got on, and its next step may take as long as `ahead`.
+  void progress(virtual_time ahead);
+  // For an actor: what it is at, for the text of an error; null for nothing.
+  void doing(const char* what) { current_->doing_ = what; }
+
   // Something changed that the hash should know.
   void note(std::uint64_t what) { hash_ = mix(hash_, what); }
   // Ends the run with an error.
@@ -146,7 +157,8 @@ class loop {
   void push(std::int64_t at_fs, target& to, std::uint64_t note, unsigned is_work);
   void pass(virtual_time d, unsigned is_work);
   void happen(std::int64_t at_fs, std::uint64_t who, bool is_work);
-  bool is_late(std::int64_t at_fs) const { return at_fs > options_.time_max.count(); }
+  bool is_late(std::int64_t at_fs) const { return at_fs > late_fs_; }
+  void stop_late(std::int64_t at_fs);
   actor* next();
   void give_way();
   void switch_from(actor& self, actor* to);
@@ -164,6 +176,7 @@ class loop {
   actor* current_ = nullptr;
   actor* next_ = nullptr;  // set by the event of an actor
   std::int64_t now_fs_ = 0;
+  std::int64_t late_fs_ = 0;  // what happens behind it ends the run
   virtual_time end_{};
   std::uint64_t sequence_ = 0;
   std::uint64_t events_ = 0;

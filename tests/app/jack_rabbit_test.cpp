@@ -91,6 +91,17 @@ TEST(jack_rabbit, the_dicer_asks_as_in_the_paper) {
   EXPECT_EQ(dicer_asks(500, 16, 6), 0u);
 }
 
+// A worker that finds nothing comes back to the locks again and again, and gets whole buffers each
+// time: another's looks must come between, whatever memory takes.
+TEST(jack_rabbit, an_idle_worker_keeps_no_lock_from_another) {
+  for (int percent = 50; percent <= 100; percent += 2) {
+    world w({{"memory.efficiency", percent * 0.01}});
+    EXPECT_GT(lu_seconds(w, {4096, 2, true}), 100) << percent;
+  }
+  world w({{"memory.efficiency", 0.704}});
+  EXPECT_GT(lu_seconds(w, {4096, 2, true}), 100);
+}
+
 TEST(jack_rabbit, six_spes_with_double_buffering_repeat) {
   world first;
   world second;

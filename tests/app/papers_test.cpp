@@ -97,6 +97,16 @@ TEST(papers, a_changed_constant_changes_what_rests_on_it) {
   EXPECT_THROW(simulate_row("T5.2", {{"eib.way", -1}}), cell::error);
 }
 
+// Programs find each other's places whatever else is in a local store.
+TEST(papers, rows_end_with_every_size_of_the_kernel) {
+  for (const char* id : {"T4.7 small", "T5.2", "T5.11", "T6.4", "T7.1 efficiency", "T1.2 1k DB 6"})
+    for (const int kib : {16, 40}) {
+      const outcome o = simulate_row(id, {{"spe.kernel", kib}});
+      EXPECT_EQ(o.failure, "") << id << ", " << kib << " KiB";
+      EXPECT_EQ(o.value, all().at(id).value) << id << ", " << kib << " KiB";
+    }
+}
+
 std::string refusal(const std::string& text) {
   try {
     read_expected(text, "mine");

@@ -109,6 +109,53 @@ TEST(cell_machine, polling_for_ever_is_no_progress) {
   EXPECT_EQ(kind, error_kind::no_progress);
 }
 
+// A lock that nobody opens, looked at by transfers: neither a deadlock nor polls alone.
+TEST(cell_machine, a_live_lock_names_its_programs) {
+  options o;
+  o.progress_max = 1ms;
+  machine cell(machine_file::named("cell-ps3"), o);
+  const auto lock = cell.memory<std::uint32_t>(32);
+  for (unsigned i = 0; i < 2; ++i)
+    cell.spe_program(i, [&](spe& s) {
+      const auto word = s.allocate<std::uint32_t>(32);
+      s.compute(cycles(1000));
+      s.progress();
+      s.doing("the lock of the queue");
+      do {
+        s.get(word.ls, lock.ea, 16, 0);
+        s.wait_all(1);
+      } while (word[0] == 0);
+    });
+  cell.ppe_program([](ppe& p) {
+    p.doing("its own work");
+    for (;;) p.compute(100us);
+  });
+  error_kind kind = error_kind::bad_call;
+  const std::string text = error_of(cell, &kind);
+  EXPECT_EQ(kind, error_kind::no_progress);
+  EXPECT_NE(text.find("nobody has got on for 1000 us"), std::string::npos) << text;
+  for (const char* who : {"SPE 0", "SPE 1"}) EXPECT_NE(text.find(who), std::string::npos);
+  EXPECT_NE(text.find(", at the lock of the queue, got on last at 31"), std::string::npos);
+  EXPECT_NE(text.find("PPE thread 0 goes on by itself, at its own work"), std::string::npos);
+}
+
+TEST(cell_machine, programs_that_get_on_have_as_much_time_as_they_say) {
+  options o;
+  o.progress_max = 1ms;
+  machine cell(machine_file::named("cell-ps3"), o);
+  cell.spe_program(0, [](spe& s) {
+    for (int i = 0; i < 10; ++i) {
+      s.compute(cycles(3'000'000));
+      s.progress();
+    }
+    s.progress(1s);
+    s.compute(cycles(3'200'000'000));
+  });
+  EXPECT_EQ(error_of(cell), "it ended");
+  o.progress_max = virtual_time(0);
+  EXPECT_THROW(machine(machine_file::named("cell-ps3"), o), error);
+}
+
 TEST(cell_machine, a_run_has_a_limit_of_time) {
   options o;
   o.time_max = 1ms;

@@ -123,6 +123,32 @@ TEST(cell_times, memory_is_shared_and_a_port_is_not) {
   EXPECT_EQ(*std::min_element(ends.begin(), ends.end()), 10 + 1000 + 1024);
 }
 
+// The memory gives turns by the line: a look at a word does not wait for another's 16 KiB.
+TEST(cell_times, a_line_goes_between_the_lines_of_long_transfers) {
+  machine cell(simple().with("spe.stream", 1e12));
+  const auto there = cell.memory<char>(1 << 20);
+  std::int64_t look = 0;
+  std::int64_t last = 0;
+  for (unsigned i = 0; i < 3; ++i)
+    cell.spe_program(i, [&](spe& s) {
+      const auto here = s.allocate<char>(16384);
+      s.get(here, there.ea, 0);
+      s.wait_all(1);
+      last = std::max(last, s.now_cycles().count);
+    });
+  cell.spe_program(3, [&](spe& s) {
+    const auto here = s.allocate<char>(128);
+    s.compute(cycles(100));
+    s.get(here.ls, there.ea, 8, 0);
+    s.wait_all(1);
+    look = s.now_cycles().count;
+  });
+  cell.run();
+  // One command and one line of another, then its own.
+  EXPECT_EQ(look, 100 + 10 + 1000 + 1 + 4 + 4);
+  EXPECT_EQ(last, 10 + 1000 + 3 * 512);
+}
+
 TEST(cell_times, latency_grows_with_those_that_have_transfers_under_way) {
   const machine_file loaded = simple()
                                   .with("dma.read_latency_loaded", 1150)

@@ -115,6 +115,40 @@ TEST(virtual_loop, polls_that_something_will_answer_go_on) {
   EXPECT_EQ(stuck_text(l), "it ended");
 }
 
+TEST(virtual_loop, actors_that_do_not_get_on_are_named_with_what_they_do) {
+  loop_options o;
+  o.progress_max = 1us;
+  loop l(o);
+  l.start("busy", [&] {
+    l.progress(0us);
+    l.doing("the lock");
+    for (;;) l.wait(100ns);
+  });
+  l.start("idle", [&] { l.block("a letter"); });
+  const std::string text = stuck_text(l);
+  EXPECT_NE(text.find("no progress: nobody has got on for 1 us"), std::string::npos) << text;
+  EXPECT_NE(text.find("busy goes on by itself, at the lock, got on last at 0 ns"),
+            std::string::npos);
+  EXPECT_NE(text.find("idle waits for a letter"), std::string::npos);
+}
+
+TEST(virtual_loop, actors_that_say_that_they_get_on_go_on) {
+  loop_options o;
+  o.progress_max = 1us;
+  loop l(o);
+  l.start("steady", [&] {
+    for (int i = 0; i < 100; ++i) {
+      l.wait(900ns);
+      l.progress(0us);
+    }
+    l.progress(1ms);  // one long step
+    l.wait(1ms);
+    l.progress(virtual_time::max());
+    l.wait(1s);
+  });
+  EXPECT_EQ(stuck_text(l), "it ended");
+}
+
 TEST(virtual_loop, a_run_stops_when_its_time_is_over) {
   loop_options o;
   o.time_max = 1us;

@@ -149,6 +149,22 @@ TEST(virtual_processor, who_spins_keeps_its_context_for_a_quantum) {
   EXPECT_EQ(seen, 105 + 30 + 5);
 }
 
+TEST(virtual_link, a_piece_goes_between_two_of_what_is_under_way) {
+  link l(1024e6);  // 128 bytes take 125 ns
+  EXPECT_EQ(l.pass(0us, 1024), 1us);
+  EXPECT_EQ(l.pass_line(100ns, 128), 350ns);  // behind one piece of the 1024 bytes
+  EXPECT_EQ(l.pass_line(100ns, 128), 600ns);  // behind the piece before, and another one
+  EXPECT_EQ(l.pass(0us, 1024), 2250ns);       // nothing of the link's time is lost
+  EXPECT_EQ(l.busy(), 2250ns);
+}
+
+TEST(virtual_link, pieces_alone_go_one_after_the_other) {
+  link l(1024e6);
+  for (int i = 1; i <= 8; ++i) EXPECT_EQ(l.pass_line(0us, 128), 125ns * i);
+  EXPECT_EQ(l.pass(0us, 1024), 2us);
+  EXPECT_EQ(l.pass_line(1950ns, 128), 2125ns);  // what is left is less than a piece
+}
+
 TEST(virtual_link, bytes_go_one_after_the_other) {
   link l(1024e6);  // a KiB takes a microsecond
   EXPECT_EQ(l.pass(virtual_time(0us), 1024), virtual_time(1us));

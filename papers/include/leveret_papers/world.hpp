@@ -42,11 +42,22 @@ class world {
       : changed_(std::move(changed)), is_full_(is_full) {}
 
   bool is_full() const { return is_full_; }
+  // Whether Leveret runs the tasks in place of the paper's own algorithm; and how many times the
+  // price of its own work it pays.
+  bool is_by_leveret() const { return is_by_leveret_; }
+  double own_work() const { return own_work_; }
+  void take_leveret(double own_work) {
+    is_by_leveret_ = true;
+    own_work_ = own_work;
+  }
 
   // A constant of a machine; noted as read.
   double constant(const cell::machine_file& f, const std::string& name);
   // A machine file that is built in, with the changes.
   cell::machine_file file(const std::string& name) const;
+  // For a machine: programs that do not get on for a second, as ever looking for what never comes,
+  // end with an error that names them.
+  static cell::options options(bool poison = true);
   // Runs the programs of a machine; remembers what it read.
   cell::report run(cell::machine& m);
 
@@ -61,6 +72,8 @@ class world {
  private:
   std::map<std::string, double> changed_;
   bool is_full_;
+  bool is_by_leveret_ = false;
+  double own_work_ = 1;
   std::set<std::string> read_;
   std::uint64_t events_ = 0;
   std::uint64_t hash_ = 0;
@@ -107,6 +120,8 @@ std::vector<line_of_points> look_at_figure(const std::string& id);
 // All rows, in the order of the papers' tables; null when there is none of that name.
 std::vector<row> all_rows();
 const row* find_row(const std::string& id);
+// The same; throws cell::error (bad_call) with the nearest name.
+const row& row_of(const std::string& id);
 
 // The texts of the papers' expected.toml, by folder.
 struct expected_text {

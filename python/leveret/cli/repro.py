@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,14 +56,14 @@ def _moved(outcomes: Sequence[papers.Outcome], quiet: bool) -> report.Sensitivit
     from rich.progress import Progress
 
     chosen = [each for each in outcomes if each.row.role == "prediction"]
-    moved = {}
     with Progress(console=notes(), transient=True, disable=quiet) as progress:
-        bar = progress.add_task("sensitivity", total=len(chosen))
-        for each in chosen:
-            progress.update(bar, description=f"sensitivity of {each.row.id}")
-            moved[each.row.id] = papers.sensitivity(each)
-            progress.advance(bar)
-    return moved
+        changes = sum(len(papers.soft_constants(each)) for each in chosen)
+        bar = progress.add_task("sensitivity", total=changes)
+
+        def tell(each: papers.Outcome) -> None:
+            progress.update(bar, description=f"sensitivity of {each.row.id}", advance=1)
+
+        return papers.sensitivities(chosen, on_done=tell)
 
 
 def _figures(outcomes: Sequence[papers.Outcome], quiet: bool) -> list[papers.Curves]:
@@ -94,7 +95,8 @@ def _as_json(outcomes: Sequence[papers.Outcome], moved: report.Sensitivities) ->
             each.row.id: {
                 "role": each.row.role,
                 "printed": each.row.printed,
-                "simulated": each.value,
+                "simulated": None if each.failure else each.value,
+                "failure": each.failure or None,
                 "leveret": None,
                 "low": each.row.low,
                 "high": each.row.high,
@@ -102,7 +104,10 @@ def _as_json(outcomes: Sequence[papers.Outcome], moved: report.Sensitivities) ->
                 "unit": each.row.unit,
                 "hash": f"{each.hash:016x}",
                 "constants": list(each.read),
-                "sensitivity": [list(change) for change in moved.get(each.row.id, [])],
+                "sensitivity": [
+                    [name, *(None if v is None or math.isnan(v) else v for v in values)]
+                    for name, *values in moved.get(each.row.id, [])
+                ],
             }
             for each in outcomes
         },
@@ -119,13 +124,12 @@ def _print(outcomes: Sequence[papers.Outcome], moved: report.Sensitivities) -> N
             row, what, _, *rest = report.cells(each)
             table.add_row(row, what, *rest, style=None if each.in_band else "red")
         tables().print(table)
-    for each in outcomes:
-        if each.row.role == "prediction" and not each.in_band:
-            tables().print(f"{each.row.id}: {each.row.miss}", highlight=False)
+    for name, why in report.misses(outcomes):
+        tables().print(f"{name}: {why}", highlight=False)
     for row, changes in moved.items():
-        for name, low, high in changes:
+        for constant, low, high in changes:
             told = f"{report.number(low)} with 20 % less, {report.number(high)} with 20 % more"
-            tables().print(f"{row}: {name}: {told}", highlight=False)
+            tables().print(f"{row}: {constant}: {told}", highlight=False)
     if moved:
         table = Table(*report.SHARES_HEAD, title="Predictions in band", title_justify="left")
         for line in report.shares_by_constant(outcomes, moved):
@@ -141,7 +145,7 @@ def repro(
     paper: Optional[str] = typer.Argument(None, help=_PAPERS),
     row: Optional[str] = typer.Option(None, "--row", help="Only that row, as T4.5."),
     sensitivity: bool = typer.Option(
-        False, "--sensitivity", help="Also with each soft constant 20 % lower and higher."
+        False, "--sensitivity", help="Also with each soft constant 20 % lower and higher: minutes."
     ),
     full: bool = typer.Option(False, "--full", help="LU with all its outer steps: minutes."),
     out: Optional[Path] = typer.Option(None, "--out", help="Write a report into this folder."),

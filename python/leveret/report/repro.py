@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -41,11 +42,13 @@ NOT_PRICED = "not priced yet"
 SHARES_HEAD = ("constant", "predictions that read it", "in band with 20 % less", "with 20 % more")
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # the head, and the lines
-Sensitivities = Mapping[str, Sequence[tuple[str, float, float]]]
+Sensitivities = Mapping[str, Sequence[papers.Move]]
 
 
-def number(value: float) -> str:
-    return f"{value:.4g}"
+def number(value: float | None) -> str:
+    if value is None:
+        return "not allowed"
+    return "did not end" if math.isnan(value) else f"{value:.4g}"
 
 
 def cells(outcome: Outcome) -> list[str]:
@@ -53,7 +56,8 @@ def cells(outcome: Outcome) -> list[str]:
     row = outcome.row
     deviation = outcome.deviation
     if row.unit == "holds":
-        told = ["yes" if row.printed else "no", "yes" if outcome.value else "no"]
+        ended = "did not end" if outcome.failure else "yes" if outcome.value else "no"
+        told = ["yes" if row.printed else "no", ended]
         deviation, band = None, "yes"
     else:
         told = [f"{number(row.printed)} {row.unit}", number(outcome.value)]
@@ -102,6 +106,15 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     return f"{told}; {as_one:.0%} when the cells of a table count as one"
 
 
+def misses(outcomes: Iterable[Outcome]) -> list[list[str]]:
+    """(row, why) of the predictions that are out of their bands, and of rows that did not end."""
+    return [
+        [each.row.id, each.failure or each.row.miss]
+        for each in outcomes
+        if each.failure or (each.row.role == "prediction" and not each.in_band)
+    ]
+
+
 def shares_by_constant(outcomes: Iterable[Outcome], moved: Sensitivities) -> list[list[str]]:
     """How many of all predictions are in band when one constant alone is lower or higher."""
     rows = {each.row.id: each for each in outcomes if each.row.role == "prediction"}
@@ -111,13 +124,65 @@ def shares_by_constant(outcomes: Iterable[Outcome], moved: Sensitivities) -> lis
         for constant, low, high in changes:
             counts = gained.setdefault(constant, [0, 0, 0])
             counts[0] += 1
-            counts[1] += each.row.holds(low) - each.in_band
-            counts[2] += each.row.holds(high) - each.in_band
+            for side, value in ((1, low), (2, high)):
+                if value is not None:
+                    counts[side] += each.row.holds(value) - each.in_band
     good = sum(each.in_band for each in rows.values())
     return [
         [constant, str(readers), str(good + less), str(good + more)]
         for constant, (readers, less, more) in sorted(gained.items())
     ]
+
+
+def _farthest(row: papers.Outcome, *values: float | None) -> float:
+    """The largest change of a row's value, relative; 0 where it was 0."""
+    changes = [value / row.value - 1 for value in values if row.value and value is not None]
+    return max((c for c in changes if not math.isnan(c)), key=abs, default=0.0)
+
+
+def _crossed(
+    rows: Mapping[str, Outcome], changed: Iterable[tuple[str, float | None]], into: bool
+) -> str:
+    """The rows whose changed value is in the band, or is not, and was not before, or was."""
+    return ", ".join(
+        name
+        for name, value in changed
+        if value is not None and rows[name].row.holds(value) == into and rows[name].in_band != into
+    )
+
+
+def sensitivity_page(outcomes: Sequence[Outcome], moved: Sensitivities) -> str:
+    """Which constants move which predictions: a Markdown page."""
+    rows = {each.row.id: each for each in outcomes}
+    readers: dict[str, list[tuple[str, float | None, float | None]]] = {}
+    for row, changes in moved.items():
+        for name, low, high in changes:
+            readers.setdefault(name, []).append((row, low, high))
+    lines = [
+        "# Which constants move which predictions",
+        "",
+        "Each calibrated or assumed constant alone, 20 % lower and higher (whole numbers rounded): "
+        "`leveret repro --sensitivity --out FOLDER`.",
+        "Nothing here was used to choose a constant. Calibration is not done anew, so constants "
+        "that were solved for move what they were solved for.",
+        f"As it is: {summary(outcomes)}. Constants: {papers.constants_hash()}.",
+        "",
+        "| " + " | ".join(SHARES_HEAD) + " |",
+        "|---|---|---|---|",
+    ]
+    lines += ["| " + " | ".join(line) + " |" for line in shares_by_constant(outcomes, moved)]
+    for name, changes in sorted(readers.items()):
+        farthest = max(changes, key=lambda c: abs(_farthest(rows[c[0]], c[1], c[2])))
+        most = _farthest(rows[farthest[0]], farthest[1], farthest[2])
+        told = [f"moves {farthest[0]} most: {most:+.0%}"] if abs(most) >= 0.005 else ["moves none"]
+        lower = [(row, low) for row, low, _ in changes]
+        higher = [(row, high) for row, _, high in changes]
+        for changed, word in ((lower, "less"), (higher, "more")):
+            for into, way in ((False, "out of band"), (True, "into band")):
+                crossed = _crossed(rows, changed, into)
+                told += [f"20 % {word}, {way}: {crossed}"] if crossed else []
+        lines += ["", f"## {name}", "", "; ".join(told) + "."]
+    return "\n".join(lines) + "\n"
 
 
 def changed_note() -> str:
@@ -145,13 +210,8 @@ def _sections(outcomes: Sequence[Outcome], moved: Sensitivities) -> list[tuple[s
     parts: list[tuple[str, str, Table]] = []
     for role, some in by_role(outcomes).items():
         parts.append((TITLES[role], _NOTES[role], (_HEAD, [cells(each) for each in some])))
-    misses = [
-        [each.row.id, each.row.miss]
-        for each in outcomes
-        if each.row.role == "prediction" and not each.in_band
-    ]
-    if misses:
-        parts.append(("Why predictions miss", "", (("row", "why"), misses)))
+    if misses(outcomes):
+        parts.append(("Why predictions miss", "", (("row", "why"), misses(outcomes))))
     if moved:
         lines = [
             [row, name, number(low), number(high)]
@@ -199,7 +259,7 @@ def markdown(outcomes: Sequence[Outcome], moved: Sensitivities) -> str:
         lines += [note, ""] if note else []
         lines.append("| " + " | ".join(head) + " |")
         lines.append("|" + "---|" * len(head))
-        lines += ["| " + " | ".join(line) + " |" for line in body]
+        lines += ["| " + " | ".join(line).replace("\n", "; ") + " |" for line in body]
         lines.append("")
     return "\n".join(lines)
 
@@ -248,6 +308,9 @@ def write(
     """results.md, results.html, the figures' points, and pictures when they can be drawn."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.md").write_text(markdown(outcomes, moved), encoding="utf-8")
+    if moved:
+        text = sensitivity_page(outcomes, moved)
+        (folder / "sensitivity.md").write_text(text, encoding="utf-8")
     points = {each.id: dict(each.lines) for each in figures}
     (folder / "figures.json").write_text(json.dumps(points, indent=1) + "\n", encoding="utf-8")
     picture = ""
