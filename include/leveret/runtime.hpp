@@ -43,6 +43,7 @@ std::uint64_t submit(runtime_state* runtime, const draft& d, const options* o,
                      bool detached);  // throws lev::error
 std::uint64_t try_submit(runtime_state* runtime, const draft& d, const options* o, bool detached,
                          refusal* why) noexcept;
+std::uint64_t submit_at_once(runtime_state* runtime, const draft& d) noexcept;
 using fill = void (*)(void* context, std::size_t index, descriptor& task);
 std::uint64_t submit_bulk(runtime_state* runtime, std::size_t count, fill make, void* context);
 std::uint64_t submit_bulk_range(runtime_state* runtime, std::size_t count, fill make,
@@ -112,6 +113,14 @@ class runtime {
   // submit() without exceptions: an empty ticket, and `why` says what was refused.
   ticket try_submit(const descriptor& d, const options* o, refusal* why) noexcept {
     return {core_, detail::try_submit(core_, detail::draft_of(d), o, false, why)};
+  }
+
+  // submit_at_once() is submit() for a caller that must not wait, run a task or look at a filter
+  // meanwhile, as it holds a lock. An empty ticket: that would have been needed, or the task is
+  // refused, and nothing was done; submit() takes it, or tells.
+  ticket submit_at_once(procedure_id p, const argument* arguments, unsigned count) noexcept {
+    const auto used = static_cast<std::uint8_t>(count);
+    return {core_, detail::submit_at_once(core_, {p, used, 0, 0, 0, 0, arguments})};
   }
 
   // post() submits without a ticket: for tasks that only wait_for_completion() waits for. Takes

@@ -4,6 +4,7 @@
 
 #include "bindings.hpp"
 #include "errors.hpp"
+#include "quick.hpp"
 #include "session.hpp"
 #include "waiting.hpp"
 
@@ -57,6 +58,7 @@ NB_MODULE(_core, m) {
   bind_bell(m);
   bind_tickets(m);
   bind_runtime(m);
+  make_quick(m);
   bind_shared(m);
   bind_worker(m);
   bind_obituaries(m);

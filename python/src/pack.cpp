@@ -71,8 +71,9 @@ static void slice_ranges(const plan& p, bool is_parallel, argument* arguments) n
     if (arguments[i].what == kind::range) arguments[i].flags = argument_sliced;
 }
 
-void pack_task(const plan& p, nb::tuple values, hold* h, std::size_t index, const lev::range* whole,
-               argument* arguments) {
+template <class Values>
+static void pack(const plan& p, const Values& values, hold* h, std::size_t index,
+                 const lev::range* whole, argument* arguments) {
   int next = 0;
   std::size_t result = 0;
   for (std::size_t i = 0; i < p.slots.size(); ++i) {
@@ -93,6 +94,15 @@ void pack_task(const plan& p, nb::tuple values, hold* h, std::size_t index, cons
   }
   check_lengths(p, arguments, whole == nullptr);
   slice_ranges(p, whole != nullptr, arguments);
+}
+
+void pack_task(const plan& p, nb::tuple values, hold* h, std::size_t index, const lev::range* whole,
+               argument* arguments) {
+  pack(p, values, h, index, whole, arguments);
+}
+
+void pack_task(const plan& p, PyObject* const* values, hold* h, argument* arguments) {
+  pack(p, values, h, 0, nullptr, arguments);
 }
 
 int position_of(const plan& p, int index, bool are_ranges_passed) noexcept {

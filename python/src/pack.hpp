@@ -47,6 +47,8 @@ argument pack_memory(const place& where, nb::handle value, hold* h);
 // valid, range parameters are not passed by the caller but stand for that range.
 void pack_task(const plan& p, nb::tuple values, hold* h, std::size_t index, const lev::range* whole,
                argument* arguments);
+// The same for values in a row, of one task that is not parallel.
+void pack_task(const plan& p, PyObject* const* values, hold* h, argument* arguments);
 
 // position_of() tells where a caller passes the task's argument `index`, counted from 0; -1 for
 // what it does not pass.

@@ -9,6 +9,8 @@ namespace lev::python {
 
 namespace {
 
+constexpr std::size_t quick_arguments_max = 6;
+
 [[noreturn]] void refuse_locks(nb::handle given) {
   raise_type_error("locks must be a Mutex or an iterable of them, made with Runtime.mutex(), not " +
                    name_of_type(given));
@@ -155,6 +157,20 @@ ticket_object* runtime_object::submit(const plan& p, nb::tuple values, const sub
   if (!t)
     raise_status(why.code, in_python(why.message), position_of(p, why.argument, whole == nullptr));
   return new ticket_object(session_, p, std::move(t), held.get(), 1, false);
+}
+
+bool runtime_object::submit_at_once(const plan& p, PyObject* const* values, std::size_t count,
+                                    void* place) {
+  lev::runtime& r = runtime();
+  check_argument_count(p, count, true);
+  if (p.slots.size() > quick_arguments_max) return false;
+  const hold_guard held(make_hold(session_.get(), p, 1));
+  argument packed[quick_arguments_max];
+  pack_task(p, values, held.get(), packed);
+  lev::ticket t = r.submit_at_once(p.id, packed, static_cast<unsigned>(p.slots.size()));
+  if (!t) return false;
+  new (place) ticket_object(session_, p, std::move(t), held.get(), 1, false);
+  return true;
 }
 
 ticket_object* runtime_object::submit_bulk(const plan& p, nb::tuple values, nb::object count) {

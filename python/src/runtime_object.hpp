@@ -33,6 +33,9 @@ class runtime_object {
 
   ticket_object* submit(const plan& p, nb::tuple values, const submit_options& o,
                         const lev::range* whole);
+  // submit_at_once() is submit() of a task that asks for nothing and need not wait, with the GIL
+  // held. The Ticket is made in `place`. False: neither was done, and submit() must be asked.
+  bool submit_at_once(const plan& p, PyObject* const* values, std::size_t count, void* place);
   ticket_object* submit_bulk(const plan& p, nb::tuple values, nb::object count);
   void wait_for_completion(nb::object timeout);
   void close(nb::object timeout, bool cancel_waiting, bool end_running);

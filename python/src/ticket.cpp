@@ -136,8 +136,8 @@ outcome ticket_object::poll() {
 }
 
 outcome ticket_object::wait_alone(const deadline& end, wait_policy how) {
+  if (core_.done()) return core_.wait_outcome(0);  // with the GIL: no other thread comes between
   const claim mine(*this);
-  if (core_.done()) return core_.wait_outcome(0);
   const outcome o =
       wait_in_slices(end, [&](std::int64_t ns) { return core_.wait_outcome(ns, how); });
   if (is_finished()) core_.forget();

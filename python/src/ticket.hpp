@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "session.hpp"
 #include "waiting.hpp"
@@ -42,6 +43,9 @@ class ticket_object {
   // collect() notes that a wait has seen the outcome.
   void collect() noexcept { is_uncollected_ = false; }
 
+  // is_marked() tells whether the ticket has this mark, and marks it.
+  bool is_marked(std::uint64_t mark) noexcept { return std::exchange(mark_, mark) == mark; }
+
   bool is_finished() const noexcept { return code_ != status::pending; }
   bool is_waited_for() const noexcept { return waiter_ != std::thread::id(); }
   status code() const noexcept { return code_; }
@@ -68,6 +72,7 @@ class ticket_object {
   bool is_bulk_ = false;
   bool is_uncollected_ = false;
   std::thread::id waiter_;
+  std::uint64_t mark_ = 0;
   status code_ = status::pending;
   int task_code_ = 0;
   unsigned failures_ = 0;

@@ -75,19 +75,33 @@ void check_one_runtime(const std::vector<nb::object>& tickets) {
                    name_of_type(given));
 }
 
+// Of the calls below. With the GIL.
+static std::uint64_t marks = 0;
+
+static std::vector<nb::object> without_repeats(const std::vector<nb::object>& tickets) {
+  std::vector<nb::object> list;
+  const nb::set seen;
+  for (const nb::object& t : tickets) {
+    if (seen.contains(t)) continue;
+    PySet_Add(seen.ptr(), t.ptr());
+    list.push_back(t);
+  }
+  return list;
+}
+
 std::vector<nb::object> tickets_of(nb::handle tickets, const char* what) {
   std::vector<nb::object> list;
   if (is_empty_tuple(tickets)) return list;
   if (nb::isinstance<ticket_object>(tickets)) return list.push_back(nb::borrow(tickets)), list;
   if (!is_iterable(tickets)) refuse_tickets(what, tickets);
-  const nb::set seen;
+  const std::uint64_t mark = ++marks;
   for (nb::handle t : nb::iter(tickets)) {
     if (!nb::isinstance<ticket_object>(t)) refuse_tickets(what, t);
-    if (seen.contains(t)) continue;
-    PySet_Add(seen.ptr(), t.ptr());
+    if (nb::inst_ptr<ticket_object>(t)->is_marked(mark)) continue;
     list.push_back(nb::borrow(t));
   }
-  return list;
+  // The iterator may have called this, or another thread meanwhile.
+  return marks == mark ? list : without_repeats(list);
 }
 
 nb::object wait_any(nb::object tickets, nb::object timeout, nb::object policy) {

@@ -61,6 +61,7 @@ def functions() -> list[tuple[str, ast.FunctionDef, object]]:
         if isinstance(node, ast.ClassDef):
             for method, inner in defined(node.body).items():
                 member = getattr(real, method, None)  # not __buffer__, before Python 3.12
+                member = getattr(_core, "_bound").get(f"{name}.{method}", member)  # noqa: B009
                 if isinstance(inner, ast.FunctionDef) and hasattr(member, "__nb_signature__"):
                     found.append((f"{name}.{method}", inner, member))
     return found

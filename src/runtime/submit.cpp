@@ -237,6 +237,11 @@ std::uint64_t try_submit(runtime_state* c, const draft& d, const options* o, boo
   return admission::admit(*c, self, d, o, detached, why == nullptr ? &local : why);
 }
 
+std::uint64_t submit_at_once(runtime_state* c, const draft& d) noexcept {
+  if (c->sched.has_filters()) return 0;
+  return submit_plainly(*c, here(*c), d, false);
+}
+
 // Throws, so that the submit that is accepted has no room for a message.
 [[gnu::noinline]] static std::uint64_t submit_any(runtime_state& c, participant* self,
                                                   const draft& d, const options* o, bool detached) {

@@ -1,0 +1,68 @@
+// Conformance: submit_at_once() takes a plain task where that takes no wait, or does nothing.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "support/gate.hpp"
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class at_once_test : public machine_test {
+ protected:
+  ticket try_one(counter& n) {
+    const descriptor d = pack(count_one, ref{&n});
+    return open().submit_at_once(d.procedure, d.arguments, d.argument_count);
+  }
+};
+LEV_ON_EVERY_MACHINE(at_once_test);
+
+TEST_P(at_once_test, runs_each_task_that_it_takes_once) {
+  config c = settings();
+  c.tickets = 64;
+  open(c);
+  counter n = 0;
+  int taken = 0;
+  for (int i = 0; i < 5'000; ++i) {
+    ticket t = try_one(n);
+    if (!t) continue;
+    ++taken;
+    if (i % 3 == 0) t.wait();
+  }
+  expect_all_done();
+  EXPECT_EQ(n, taken);
+  if (is_remote() || is_sim()) {
+    EXPECT_EQ(taken, 0) << "it is for the straight way alone";
+  } else if (!copies()) {
+    EXPECT_GT(taken, 0);
+  }
+}
+
+TEST_P(at_once_test, does_nothing_where_it_would_have_to_wait) {
+  config c = settings();
+  c.tickets = 8;
+  open(c);
+  counter n = 0;
+  {
+    gate g(open(), 1);
+    std::vector<ticket> held;
+    for (ticket t; (t = try_one(n));) held.push_back(std::move(t));
+    EXPECT_LT(held.size(), 8u);
+    EXPECT_FALSE(try_one(n));
+    g.open();
+    for (ticket& t : held) t.wait();
+    EXPECT_EQ(n, static_cast<int>(held.size()));
+  }
+  const filter chain[] = {filters::fifo()};
+  ASSERT_EQ(open().set_filters(chain, 1), status::ok);
+  EXPECT_FALSE(try_one(n)) << "a filter would have to be looked at";
+  ASSERT_EQ(open().set_filters(nullptr, 0), status::ok);
+  ASSERT_EQ(open().close(forever), status::ok);
+  EXPECT_FALSE(try_one(n)) << "it is closed";
+}
+
+}  // namespace
+}  // namespace lev::test
