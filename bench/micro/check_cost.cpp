@@ -38,8 +38,7 @@ inline void finish_all() noexcept {
 }
 
 double checks_of(const lev::descriptor& d, std::size_t count) {
-  const lev::detail::draft draft{d.procedure, d.argument_count, d.flags, d.grain, d.priority,
-                                 d.key,       d.arguments};
+  const lev::detail::draft draft = lev::detail::draft_of(d);
   bool is_right = true;
   const double both = typical_ns(count, [&] {
     lev::draft_facts facts;

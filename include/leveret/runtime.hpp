@@ -194,7 +194,7 @@ class runtime {
                   "the procedure takes another number of arguments");
     const argument packed[sizeof...(Parameters) + 1] = {
         detail::pack_part<Parameters>(static_cast<Arguments&&>(arguments))..., argument{}};
-    const detail::draft d{p.id, sizeof...(Parameters), 0, 0, 0, 0, packed};
+    const detail::draft d{{p.id, sizeof...(Parameters)}, packed};
     return {core_, detail::submit_columns(core_, count, d)};
   }
   // The same for a descriptor, whose columns have argument_each.
@@ -269,12 +269,12 @@ class runtime {
     static_assert(sizeof...(Parameters) == sizeof...(Arguments),
                   "the procedure takes another number of arguments");
     if constexpr (sizeof...(Parameters) == 0) {
-      const detail::draft d{p.id, 0, 0, 0, 0, 0, nullptr};
+      const detail::draft d{{p.id}, nullptr};
       return detail::submit(core_, d, o, detached);
     } else {
       const argument packed[] = {
           detail::parameter<Parameters>::pack(static_cast<Arguments&&>(arguments))...};
-      const detail::draft d{p.id, sizeof...(Parameters), 0, 0, 0, 0, packed};
+      const detail::draft d{{p.id, sizeof...(Parameters)}, packed};
       return detail::submit(core_, d, o, detached);
     }
   }

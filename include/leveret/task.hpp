@@ -105,18 +105,34 @@ struct range {
 
 namespace detail {
 
-// A task's fixed part and its arguments, as the typed front leaves them on the caller's stack.
-struct draft {
-  procedure_id procedure;
-  std::uint8_t argument_count;
-  std::uint8_t flags;
-  std::uint32_t grain;
-  std::int32_t priority;
-  std::uint32_t key;
-  const argument* arguments;
+// A descriptor without its arguments. A descriptor has it in its first 16 bytes, and not as its
+// base: it would have no standard layout then.
+struct task_head {
+  procedure_id procedure = 0;
+  std::uint8_t argument_count = 0;
+  std::uint8_t flags = 0;
+  std::uint32_t grain = 0;
+  std::int32_t priority = 0;
+  std::uint32_t key = 0;
+};
+inline task_head head_of(const descriptor& d) noexcept {
+  return {d.procedure, d.argument_count, d.flags, d.grain, d.priority, d.key};
+}
+inline void set_head(descriptor& d, const task_head& head) noexcept {
+  d.procedure = head.procedure;
+  d.argument_count = head.argument_count;
+  d.flags = head.flags;
+  d.grain = head.grain;
+  d.priority = head.priority;
+  d.key = head.key;
+}
+
+// A task as the typed front leaves it on the caller's stack.
+struct draft : task_head {
+  const argument* arguments = nullptr;
 };
 inline draft draft_of(const descriptor& d) noexcept {
-  return {d.procedure, d.argument_count, d.flags, d.grain, d.priority, d.key, d.arguments};
+  return {head_of(d), d.arguments};
 }
 
 }  // namespace detail

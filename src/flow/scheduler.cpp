@@ -71,22 +71,16 @@ bool is_proper_piece(const descriptor& whole, const descriptor& piece) noexcept 
 
 void read_descriptor(slot_pool& pool, std::uint32_t task, descriptor& d) noexcept {
   const slot& s = pool.at(task);
-  d.procedure = s.procedure;
-  d.argument_count = s.argument_count;
+  detail::set_head(d, s);
   d.flags = 0;
-  d.grain = s.grain;
-  d.priority = s.priority;
-  d.key = s.key;
   for (unsigned i = 0; i < s.argument_count; ++i) d.arguments[i] = pool.argument_at(task, i);
 }
 
 void write_task(slot_pool& pool, std::uint32_t task, const descriptor& d) noexcept {
   slot& s = pool.at(task);
-  s.procedure = d.procedure;
-  s.argument_count = d.argument_count;
-  s.grain = d.grain;
-  s.priority = d.priority;
-  s.key = d.key;
+  const std::uint8_t flags = s.flags;
+  static_cast<detail::task_head&>(s) = detail::head_of(d);
+  s.flags = flags;
   for (unsigned i = 0; i < d.argument_count; ++i) pool.argument_at(task, i) = d.arguments[i];
 }
 
@@ -224,7 +218,7 @@ void scheduler::dice_front(slot_cache& cache, pass_report& report) noexcept {
     const status why =
         procedure_at(pool_->at(task).procedure).diceable ? status::dice_loop : status::too_big;
     extra.first_failure.store(static_cast<std::uint32_t>(why), memory_order_relaxed);
-    extra.lock_next = report.failed;
+    extra.next_failing = report.failed;
     report.failed = task;
     return;
   }
@@ -276,8 +270,7 @@ scheduler::split_result scheduler::cut(std::uint32_t task, std::uint32_t share, 
   report.submitted.add(is_piece ? p.made - 1 : p.made);
   report.diced += p.made;
   join_pieces(task, p.made);
-  const origin from{task, is_piece ? s.parent : task, static_cast<std::uint8_t>(s.dice_depth + 1),
-                    s.flags};
+  const origin from{task, whole_of(s, task), static_cast<std::uint8_t>(s.dice_depth + 1), s.flags};
   for (std::uint32_t i = 0; i < p.made; ++i) write_piece(p.slots[i], cuts[i], from);
   return split_result::done;
 }
@@ -368,7 +361,7 @@ void scheduler::write_piece(std::uint32_t task, const descriptor& cut,
   write_task(*pool_, task, cut);
   s.parent = from.parent;
   s.dice_depth = from.depth;
-  s.mailbox = 0;
+  LEV_DCHECK(s.mailbox == 0);
   const std::size_t bytes = staged_bytes(cut.arguments, cut.argument_count, limits_.copies);
   const bool too_big = bytes > limits_.local_store_bytes;
   const bool diceable = too_big || pieces_possible(cut, false) >= 2;

@@ -46,7 +46,7 @@ struct pass_report {
   std::uint64_t bad_filters = 0;
   std::uint64_t passes = 0;
   bool has_freed = false;  // slots went back to the pool's ring: see tell_space()
-  // Tasks that must be diced and cannot be, linked by slot_extra::lock_next with the reason in
+  // Tasks that must be diced and cannot be, linked by slot_extra::next_failing with the reason in
   // first_failure: for the caller to complete, when the lock is no longer held.
   std::uint32_t failed = no_slot;
 };

@@ -27,8 +27,7 @@ void describe_elements(remote_crew& r, std::uint32_t task, char* text, std::size
     std::snprintf(text, size, ", task %u of the bulk,", first_index(r, task));
     return;
   }
-  const bool is_piece = (s.flags & task_is_piece) != 0;
-  const std::uint32_t whole = is_piece ? s.parent : task;
+  const std::uint32_t whole = whole_of(s, task);
   text[0] = 0;
   for (unsigned i = 0; i < s.argument_count && i < r.e.task_slots.at(whole).argument_count; ++i) {
     const argument& a = r.e.task_slots.argument_at(task, i);
@@ -79,13 +78,14 @@ void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status c
     r.e.task_slots.extra(task).exception = std::make_exception_ptr(error(code, -1, text));
   } catch (...) {  // no memory for the text: the status says enough
   }
+  ending how{task, d.task_code, s.state.word(), code, s.flags};
   if (is_of_columns(s.procedure)) stop_at(r.e, task, first_index(r, task));
   if (is_of_columns(s.procedure) && go_on_behind(r.e, task)) {
-    fail_part(r.e, self, task, code, d.task_code);
+    fail_part(r.e, self, how);
     history_of(r, task).attempts = 0;  // those were of the one that has failed
     return push_ready(r.e, task);
   }
-  complete(r.e, self, task, s.state.word(), s.flags, code, d.task_code);
+  complete(r.e, self, how);
 }
 
 std::uint32_t count_attempt(remote_crew& r, std::uint32_t task) noexcept {

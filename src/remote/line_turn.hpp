@@ -50,7 +50,7 @@ inline bool is_to_end(remote_crew& r, const job& j) noexcept {
 inline const slot_extra* limits_of(remote_crew& r, std::uint32_t task) noexcept {
   if (r.least_limit_ns.load(memory_order_relaxed) == no_deadline) return nullptr;
   const slot& s = r.e.task_slots.at(task);
-  const std::uint32_t whole = (s.flags & task_is_piece) != 0 ? s.parent : task;
+  const std::uint32_t whole = whole_of(s, task);
   const slot_extra& extra = r.e.task_slots.extra(whole);
   return extra.limits_of == r.e.task_slots.at(whole).state.generation() ? &extra : nullptr;
 }

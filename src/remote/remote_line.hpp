@@ -15,15 +15,12 @@ constexpr std::uint32_t line_jobs_max = 16;
 static_assert((line_jobs_max & (line_jobs_max - 1)) == 0);  // numbers of jobs wrap at 2^32
 static_assert(line_jobs_max <= 32);                         // bits of remote_line::asked
 
-// A task that is over, between the turn and complete(): user code may run there, and may wait.
-struct ended {
-  bool is_there = false;
-  std::uint32_t task = no_slot;
-  std::uint64_t seen = 0;
-  std::uint8_t flags = 0;
-  status result = status::ok;
-  int task_code = 0;
-};
+// Between the turn and complete() there may be a task that is over: user code may run there, and
+// may wait.
+constexpr ending no_ending{no_slot, 0, 0, status::ok, 0};
+constexpr bool is_there(const ending& over) noexcept {
+  return over.task != no_slot;
+}
 
 struct alignas(line_pair_bytes) remote_line {
   // Held by the participant that tends the line; protects all that follows.
@@ -73,7 +70,7 @@ struct alignas(line_pair_bytes) remote_line {
   // Nothing is posted until all are taken, so there is room for what the line has. Publishes
   // nothing.
   atomic<std::uint32_t> left{0};
-  ended left_ends[line_jobs_max];
+  ending left_ends[line_jobs_max];
   job jobs[line_jobs_max];
 
   job& job_at(std::uint32_t n) noexcept { return jobs[n % line_jobs_max]; }
@@ -100,9 +97,9 @@ struct alignas(line_pair_bytes) remote_line {
   }
   // leave() puts the end of a task that was in the line where whoever tends it takes it: one after
   // the other, as the callback of each may wait for any of the others.
-  void leave(const ended& over) noexcept {
+  void leave(const ending& over) noexcept {
     const std::uint32_t before = left.load(memory_order_relaxed);
-    LEV_DCHECK(turn.is_held() && over.is_there && before < line_jobs_max);
+    LEV_DCHECK(turn.is_held() && is_there(over) && before < line_jobs_max);
     left_ends[before] = over;
     left.store(before + 1, memory_order_relaxed);
   }

@@ -11,10 +11,6 @@ namespace lev {
 
 namespace {
 
-void note_end(ended& over, const job& j) noexcept {
-  over = {true, j.task, j.seen, j.flags, j.result, j.task_code};
-}
-
 void keep_text(remote_crew& r, const job& j, const char* text) noexcept try {
   if (text[0] == 0) return;
   r.e.task_slots.extra(j.task).exception = std::make_exception_ptr(error(j.result, -1, text));
@@ -64,17 +60,17 @@ bool is_returned(remote_crew& r, const job& j, bool was_asked, remote_end& how) 
   } else {
     j.task_code = how.task_code;
     keep_text(r, j, how.text);
-    fail_part(e, e.people[worker], j.task, j.result, j.task_code);
+    fail_part(e, e.people[worker], j);
   }
   push_ready(e, j.task);
   return true;
 }
 
 // Takes the oldest end that the worker has written, if there is one. In the line's turn.
-bool collect_written(remote_crew& r, std::uint32_t worker, ended& over) noexcept {
+bool collect_written(remote_crew& r, std::uint32_t worker, ending& over) noexcept {
   engine& e = r.e;
   remote_line& line = r.lines[worker];
-  LEV_DCHECK(line.turn.is_held() && !over.is_there);
+  LEV_DCHECK(line.turn.is_held() && !is_there(over));
   remote_end how;
   if (line.posted == line.collected || !r.remote->collect(worker, &how)) return false;
   participant& stand_in = e.people[worker];
@@ -105,12 +101,12 @@ bool collect_written(remote_crew& r, std::uint32_t worker, ended& over) noexcept
     release_room(e, stand_in, j);
   }
   stand_in.counters.executed.add(1);
-  note_end(over, j);
+  over = j;
   return true;
 }
 
 // The same, of those that a dead worker has left as well.
-bool collect_end(remote_crew& r, std::uint32_t worker, ended& over) noexcept {
+bool collect_end(remote_crew& r, std::uint32_t worker, ending& over) noexcept {
   remote_line& line = r.lines[worker];
   const std::uint32_t left = line.left.load(memory_order_relaxed);
   if (left == 0) return collect_written(r, worker, over);
@@ -197,13 +193,13 @@ bool stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
 
 // Posts ready tasks while the line has room. In the line's turn. One that is not to run any more
 // ends here, and the turn with it.
-bool fill_line(remote_crew& r, std::uint32_t worker, ended& over) noexcept {
+bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept {
   engine& e = r.e;
   remote_line& line = r.lines[worker];
   bool has_posted = false;
   LEV_DCHECK(line.turn.is_held() && e.depth <= line_jobs_max);
   if (line.left.load(memory_order_relaxed) != 0) return false;
-  while (!over.is_there && line.posted - line.collected < line_target(r)) {
+  while (!is_there(over) && line.posted - line.collected < line_target(r)) {
     const bool is_down = r.is_down.load(memory_order_relaxed) != 0;
     std::uint32_t task = no_slot;
     if ((!line.is_up && !is_down) || e.sched.ready().try_pop_some(&task, 1) == 0) break;
@@ -211,7 +207,7 @@ bool fill_line(remote_crew& r, std::uint32_t worker, ended& over) noexcept {
     load_job(e, j, task);
     j.result = refused(r, j);
     if (j.result != status::ok) {
-      note_end(over, j);
+      over = j;
     } else if (!stage_job(r, worker, j)) {
       if ((j.flags & task_too_big) == 0) {
         line.is_full.store(line.posted != line.collected, memory_order_relaxed);
@@ -219,7 +215,7 @@ bool fill_line(remote_crew& r, std::uint32_t worker, ended& over) noexcept {
         break;
       }
       j.result = status::out_of_memory;
-      note_end(over, j);
+      over = j;
     } else {
       post_job(r, worker, j);
       has_posted = true;
@@ -240,14 +236,14 @@ enum class turn_result { nothing, posted, ended, more };
 // Takes the ends that are there, and completes those with nobody to be told, which takes no longer
 // than to leave them for another turn. The first other one is kept: user code may run when it is
 // told, and may wait for any other, so the turn must be over. True: a task was put back.
-bool collect_ends(remote_crew& r, participant& self, std::uint32_t worker, ended& over,
+bool collect_ends(remote_crew& r, participant& self, std::uint32_t worker, ending& over,
                   turn_result& found) noexcept {
   bool is_one_back = false;
-  while (!over.is_there && collect_end(r, worker, over)) {
-    if (!over.is_there) {
+  while (!is_there(over) && collect_end(r, worker, over)) {
+    if (!is_there(over)) {
       is_one_back = true;
-    } else if (try_complete_plainly(r.e, self, over.task, over.seen, over.flags, over.result)) {
-      over.is_there = false;
+    } else if (try_complete_plainly(r.e, self, over)) {
+      over = no_ending;
       found = turn_result::ended;
     }
   }
@@ -257,17 +253,16 @@ bool collect_ends(remote_crew& r, participant& self, std::uint32_t worker, ended
 // One line, one turn: ends are taken, and the line filled. With an end in hand another round would
 // do nothing: there will be another turn when it is told.
 turn_result tend_line(remote_crew& r, participant& self, std::uint32_t worker) noexcept {
-  ended over;
+  ending over = no_ending;
   turn_result found = turn_result::nothing;
   bool is_one_back = false;
   r.lines[worker].turn.run_while([&]() noexcept {
     is_one_back |= collect_ends(r, self, worker, over, found);
     if (fill_line(r, worker, over)) found = larger(found, turn_result::posted);
-    return !over.is_there;
+    return !is_there(over);
   });
-  if (over.is_there)
-    complete_any(r.e, self, over.task, over.seen, over.flags, over.result, over.task_code);
-  return over.is_there || is_one_back ? turn_result::more : found;
+  if (is_there(over)) complete_any(r.e, self, over);
+  return is_there(over) || is_one_back ? turn_result::more : found;
 }
 
 bool line_wants(remote_crew& r, std::uint32_t worker) noexcept {
@@ -383,10 +378,10 @@ static void send_ready(remote_crew& r) noexcept {
   for (std::uint32_t w = 0; w < r.e.workers && !r.e.sched.ready().looks_empty(); ++w) {
     if (!has_room(r, w)) continue;
     remote_line& line = r.lines[w];
-    ended over;
+    ending over = no_ending;
     hold(line);
     fill_line(r, w, over);
-    if (over.is_there) line.leave(over);
+    if (is_there(over)) line.leave(over);
     // Whoever asked meanwhile may be gone; there may be ends.
     if (end_turn(line)) r.remote->notify_service();
   }
@@ -407,15 +402,15 @@ void remote_crew::queued(participant& self) noexcept {
 void keep_ends(remote_crew& r, std::uint32_t worker) noexcept {
   remote_line& line = r.lines[worker];
   LEV_DCHECK(line.turn.is_held() && !line.is_up);
-  ended over;
+  ending over = no_ending;
   while (collect_written(r, worker, over)) {
-    if (over.is_there) line.leave(std::exchange(over, ended{}));
+    if (is_there(over)) line.leave(std::exchange(over, no_ending));
   }
 }
 
 void leave_ended(remote_crew& r, remote_line& line, std::uint32_t task) noexcept {
   const slot& s = r.e.task_slots.at(task);
-  line.leave({true, task, s.state.word(), s.flags, status::cancelled, 0});
+  line.leave({task, 0, s.state.word(), status::cancelled, s.flags});
 }
 
 namespace {

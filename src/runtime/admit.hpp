@@ -2,6 +2,7 @@
 #ifndef LEVERET_RUNTIME_ADMIT_HPP
 #define LEVERET_RUNTIME_ADMIT_HPP
 
+#include "runtime/check_call.hpp"
 #include "runtime/wait.hpp"
 #include "task/validate.hpp"
 #include "worker/complete.hpp"
@@ -32,6 +33,15 @@ inline bool check_open(runtime_state& c, const participant* self, refusal* why) 
   return true;
 }
 
+// check_draft() says whether the runtime can run the task, chooses its grain where the caller has
+// not, and adds to its flags.
+inline bool check_draft(runtime_state& c, draft& d, std::uint8_t* flags, refusal* why) noexcept {
+  draft_facts facts;
+  if (!validate(d, &facts, why) || !check_crew(c, d, facts, why)) return false;
+  if (facts.is_sliced && d.grain == 0) choose_grain(c, d, flags);
+  return !has_size(c, facts) || check_size(c, d, facts, flags, why);
+}
+
 // The edges that a submit has reserved: one for each predecessor.
 struct edge_list {
   std::uint32_t count = 0;
@@ -59,16 +69,12 @@ inline void write_slot(runtime_state& c, const participant& self, std::uint32_t 
   LEV_DCHECK(d.argument_count <= argument_count_max);
   slot& s = c.task_slots.at(task);
   s.state.open((flags & task_detached) != 0 ? std::uint64_t{state_bits::released} : 0);
-  s.procedure = d.procedure;
-  s.argument_count = d.argument_count;
+  static_cast<task_head&>(s) = d;
   s.flags = flags;
-  s.grain = d.grain;
-  s.priority = d.priority;
-  s.key = d.key;
   s.parent = no_slot;
   s.parent_generation = 0;
   s.dice_depth = 0;
-  s.mailbox = 0;
+  LEV_DCHECK(s.mailbox == 0);
   if (const job* by = self.running; by != nullptr) {
     s.parent = by->task;
     s.parent_generation = static_cast<std::uint16_t>(state_bits::generation(by->seen));

@@ -1,7 +1,6 @@
 // Bulk submits and loops: many tasks behind one ticket. A bulk is a task for each of its tasks, or
 // one range of indices, whose pieces make their tasks when they run them.
 #include "runtime/admit.hpp"
-#include "runtime/check_call.hpp"
 #include "runtime/made_range.hpp"
 
 #include <cstdio>
@@ -19,10 +18,7 @@ class bulk {
 
   bool add(draft d, refusal* why) noexcept {
     std::uint8_t flags = task_detached | task_is_piece;
-    draft_facts facts;
-    if (!validate(d, &facts, why) || !check_crew(core_, d, facts, why)) return false;
-    if (facts.is_sliced && d.grain == 0) choose_grain(core_, d, &flags);
-    if (has_size(core_, facts) && !check_size(core_, d, facts, &flags, why)) return false;
+    if (!check_draft(core_, d, &flags, why)) return false;
     std::uint32_t task = core_.task_slots.try_take(self_.free_slots);
     edge_list none;
     if (task == no_slot) {
@@ -77,8 +73,7 @@ std::uint32_t open_join(runtime_state& c, participant& self, refusal* why) noexc
   if (join == no_slot) join = await_slot(c, self, none);
   if (join == no_slot) return refuse_full(c, none, why), no_slot;
   if (!count_in(c, self, join, why)) return no_slot;
-  const draft nothing{0, 0, 0, 0, 0, 0, nullptr};
-  write_slot(c, self, join, nothing, task_is_join);
+  write_slot(c, self, join, draft{}, task_is_join);
   slot_extra& extra = c.task_slots.extra(join);
   LEV_DCHECK_LOOK(extra.pieces.load(memory_order_relaxed) == 0);
   LEV_DCHECK(extra.exception == nullptr);  // the slot's last task's
@@ -194,7 +189,7 @@ void run_loop(runtime_state* c, range r, std::uint32_t grain, void (*run)(void*,
   const argument arguments[] = {parameter<loop_body>::pack({run, context}),
                                 parameter<range>::pack(r)};
   refusal why;
-  const draft loop{loop_procedure(), 2, 0, grain, 0, 0, arguments};
+  const draft loop{{loop_procedure(), 2, 0, grain}, arguments};
   const std::uint64_t id = try_submit(c, loop, nullptr, false, &why);
   if (id == 0 && why.code == status::would_block && self != nullptr) return run(context, r);
   if (id == 0) throw error(why.code, why.argument, why.message);

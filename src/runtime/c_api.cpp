@@ -97,12 +97,7 @@ lev_status check_arguments(const lev_argument* arguments, unsigned count) noexce
 }
 lev::detail::draft draft_of(lev_procedure_id procedure, const lev_argument* arguments,
                             unsigned count) noexcept {
-  return {procedure,
-          static_cast<std::uint8_t>(count),
-          0,
-          0,
-          0,
-          0,
+  return {{procedure, static_cast<std::uint8_t>(count)},
           reinterpret_cast<const lev::argument*>(arguments)};
 }
 

@@ -38,12 +38,7 @@ argument argument_of(const argument& a, std::size_t i) noexcept {
 }
 
 void make_task(const draft& all, std::size_t i, descriptor& d) noexcept {
-  d.procedure = all.procedure;
-  d.argument_count = all.argument_count;
-  d.flags = all.flags;
-  d.grain = all.grain;
-  d.priority = all.priority;
-  d.key = all.key;
+  set_head(d, all);
   for (unsigned k = 0; k < all.argument_count; ++k)
     d.arguments[k] = argument_of(all.arguments[k], i);
 }
@@ -131,10 +126,8 @@ bool make_whole(const draft& all, std::size_t count, whole_bulk& w, refusal* why
   }
   w.task.arguments[all.argument_count] = parameter<each_task>::pack(of);
   w.task.arguments[all.argument_count + 1u] = parameter<range>::pack({0, count});
-  w.task.argument_count = static_cast<std::uint8_t>(all.argument_count + 2);
-  w.task.grain = all.grain;
-  w.task.priority = all.priority;
-  w.task.key = all.key;
+  set_head(w.task, all);
+  w.task.argument_count += 2;
   return find_bulk_procedure(w, why);
 }
 

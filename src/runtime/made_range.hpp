@@ -124,7 +124,7 @@ class made_range {
       const argument& a = d.arguments[i];
       if (!is_memory(a.what)) continue;
       if (++rows > data_hint::places_max) return;
-      prefetch_rows(a.address, hint_bytes(a));
+      prefetch_rows(rows_to_fetch(a));
     }
   }
   [[gnu::always_inline]] void run_plainly(std::uint64_t i, const descriptor& task) {

@@ -13,7 +13,6 @@
 //
 // Papers: gcell 3.2 (submit_job: sanity check, then append), TPC 3.2 (direct path).
 #include "runtime/admit.hpp"
-#include "runtime/check_call.hpp"
 #include "task/arguments.hpp"
 #include "task/plain.hpp"
 #include "worker/contexts.hpp"
@@ -176,24 +175,21 @@ namespace {
 
 // Friend of lev::options.
 struct admission {
+  static bool take_options(runtime_state& c, draft& d, const options& o, refusal* why) noexcept {
+    if (o.priority_ != 0) d.priority = o.priority_;
+    if (o.key_ != 0) d.key = o.key_;
+    if (o.grain_ != 0) d.grain = o.grain_;
+    return check_after(c, o.after_, o.after_count_, o.is_foreign_to(&c), why) &&
+           check_locks(c, o.locks_, o.lock_count_, why) &&
+           check_limits(c, o.task_ns_max_, o.max_attempts_, why);
+  }
   [[gnu::noinline]] static std::uint64_t admit(runtime_state& c, participant* self, draft d,
                                                const options* o, bool detached,
                                                refusal* why) noexcept {
-    draft_facts facts;
-    if (!check_open(c, self, why) || !validate(d, &facts, why) || !check_crew(c, d, facts, why))
-      return 0;
-    if (o != nullptr) {
-      if (!check_after(c, o->after_, o->after_count_, o->is_foreign_to(&c), why) ||
-          !check_locks(c, o->locks_, o->lock_count_, why) ||
-          !check_limits(c, o->task_ns_max_, o->max_attempts_, why))
-        return 0;
-      if (o->priority_ != 0) d.priority = o->priority_;
-      if (o->key_ != 0) d.key = o->key_;
-      if (o->grain_ != 0) d.grain = o->grain_;
-    }
     std::uint8_t flags = detached ? task_detached : 0;
-    if (facts.is_sliced && d.grain == 0) choose_grain(c, d, &flags);
-    if (has_size(c, facts) && !check_size(c, d, facts, &flags, why)) return 0;
+    if (!check_open(c, self, why) || (o != nullptr && !take_options(c, d, *o, why)) ||
+        !check_draft(c, d, &flags, why))
+      return 0;
     edge_list edges;
     if (o != nullptr) edges.count = o->after_count_;
     std::uint32_t task = edges.count == 0 ? c.task_slots.try_take(self->free_slots)

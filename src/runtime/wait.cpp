@@ -49,18 +49,11 @@ outcome collect(runtime_state& c, participant* self, std::uint64_t id) noexcept 
   o.code = s.state.collect(ticket_generation(id));
   if (o.code == status::stale_ticket || o.code == status::pending) return o;
   LEV_DCHECK_LOOK(!s.state.is_free() && !s.state.is_live());  // taken, by this caller
-  LEV_DCHECK(s.mailbox <= c.workers && (s.flags & (task_detached | task_is_piece)) == 0);
-  if (o.code != status::ok) {
-    slot_extra& extra = c.task_slots.extra(task);
-    o.task_code = extra.task_code;
-    o.failures = (s.flags & task_is_join) != 0 ? extra.failures.load(memory_order_relaxed) : 1;
-    o.exception = std::exchange(extra.exception, nullptr);
-    LEV_DCHECK(o.failures != 0);
-  }
-  if (s.mailbox != 0) c.people[s.mailbox - 1].mail.release_lease();
+  LEV_DCHECK((s.flags & (task_detached | task_is_piece)) == 0);
+  if (o.code != status::ok) o = take_outcome(c, task, o.code);
   s.state.retire();
   slot_cache none;
-  if (c.task_slots.give(self != nullptr ? self->free_slots : none, task)) tell_space(c);
+  give_slot(c, self != nullptr ? self->free_slots : none, task);
   return o;
 }
 
@@ -71,10 +64,9 @@ inline bool collect_success(runtime_state& c, participant& self, std::uint64_t i
   slot& s = c.task_slots.at(task);
   const std::uint32_t generation = ticket_generation(id);
   if (!s.state.try_collect_success(generation)) return false;
-  LEV_DCHECK(s.mailbox <= c.workers && (s.flags & (task_detached | task_is_piece)) == 0);
-  if (s.mailbox != 0) c.people[s.mailbox - 1].mail.release_lease();
+  LEV_DCHECK((s.flags & (task_detached | task_is_piece)) == 0);
   s.state.retire_taken(generation);
-  if (c.task_slots.give(self.free_slots, task)) tell_space(c);
+  give_slot(c, self, task);
   return true;
 }
 
@@ -238,17 +230,11 @@ void release(runtime_state* c, std::uint64_t id) noexcept {
   status result = status::ok;
   const auto released = s.state.release(ticket_generation(id), &result);
   if (released != task_state<>::release_result::freed) return;
-  LEV_DCHECK(s.mailbox <= c->workers && result != status::pending);
-  if (result != status::ok) {
-    const slot_extra& extra = c->task_slots.extra(task);
-    const bool is_join = (s.flags & task_is_join) != 0;
-    fail_unclaimed(*c, task, result, extra.task_code,
-                   is_join ? extra.failures.load(memory_order_relaxed) : 1);
-  }
-  if (s.mailbox != 0) c->people[s.mailbox - 1].mail.release_lease();
+  LEV_DCHECK(result != status::pending);
+  if (result != status::ok) fail_unclaimed(*c, task, result);
   s.state.retire();
   slot_cache none;
-  if (c->task_slots.give(self != nullptr ? self->free_slots : none, task)) tell_space(*c);
+  give_slot(*c, self != nullptr ? self->free_slots : none, task);
 }
 
 namespace {

@@ -40,7 +40,8 @@ enum : std::uint8_t {
 
 constexpr unsigned near_arguments = 3;  // of a task, that lie in the slot itself
 
-struct alignas(line_pair_bytes) slot {
+// `flags` are those above.
+struct alignas(line_pair_bytes) slot : detail::task_head {
   task_state<> state;
   // The join that counts this piece; of others, the task that submitted it, if one did, with half
   // of its generation.
@@ -48,16 +49,15 @@ struct alignas(line_pair_bytes) slot {
   std::uint16_t parent_generation = 0;
   std::uint8_t dice_depth = 0;  // how often it has been split
   std::uint8_t mailbox = 0;     // direct path: 1 + worker whose mailbox the ticket's owner holds
-  // In the order of a descriptor's.
-  procedure_id procedure = 0;
-  std::uint8_t argument_count = 0;
-  std::uint8_t flags = 0;
-  std::uint32_t grain = 0;
-  std::int32_t priority = 0;
-  std::uint32_t key = 0;
   argument arguments[near_arguments];
 };
 static_assert(sizeof(slot) == line_pair_bytes);
+
+// whole_of() is the task that a piece is of; of others, themselves.
+inline std::uint32_t whole_of(const slot& s, std::uint32_t task) noexcept {
+  if ((s.flags & task_is_piece) == 0) return task;
+  return s.parent;
+}
 
 struct slot_tail {
   argument rest[argument_count_max - near_arguments];
@@ -100,7 +100,8 @@ struct alignas(line_pair_bytes) slot_extra {
   std::uint16_t locks[4] = {};
   std::uint8_t lock_count = 0;
   std::uint8_t locks_held = 0;
-  std::uint32_t lock_next = no_slot;  // next in a mutex's queue
+  std::uint32_t lock_next = no_slot;     // next in a mutex's queue
+  std::uint32_t next_failing = no_slot;  // next of those that fail without having run
   // At which index a piece of columns that has failed has stopped (worker/columns.hpp); no_index:
   // at none. Its participant's own.
   std::uint32_t stopped_at = no_index;

@@ -103,15 +103,16 @@ class tasks_of_columns {
       data_hint& next = ahead_.next;
       if (!is_memory(s.to->what) || !has_gaps || next.count == data_hint::places_max) continue;
       ahead_.steps[next.count] = s.step;
-      next.address[next.count] = s.place + tasks * static_cast<std::uint64_t>(s.step);
-      next.bytes[next.count++] = hint_bytes(*s.to);
+      data_hint::place& to = next.places[next.count++];
+      to = rows_to_fetch(*s.to);
+      to.address = s.place + tasks * static_cast<std::uint64_t>(s.step);
     }
   }
   // Behind the last task it asks for rows in vain, which does no harm.
   [[gnu::always_inline]] void fetch_ahead() noexcept {
     prefetch(ahead_.next);
     for (unsigned i = 0; i < ahead_.next.count; ++i)
-      ahead_.next.address[i] += static_cast<std::uint64_t>(ahead_.steps[i]);
+      ahead_.next.places[i].address += static_cast<std::uint64_t>(ahead_.steps[i]);
   }
   void load() noexcept {
     for (unsigned i = 0; i < stepper_count_; ++i) {

@@ -54,17 +54,17 @@ void release_mutexes(engine& e, participant& self, std::uint32_t task) noexcept 
 }
 
 // The first failure of a join's pieces is kept with its exception; the others are counted.
-void fail_join(engine& e, std::uint32_t join, std::uint32_t piece, status result,
-               int task_code) noexcept {
-  LEV_DCHECK(result != status::ok && join != piece);
+void fail_join(engine& e, const ending& piece) noexcept {
+  const std::uint32_t join = e.task_slots.at(piece.task).parent;
+  LEV_DCHECK(piece.result != status::ok && join != piece.task);
   slot_extra& to = e.task_slots.extra(join);
-  slot_extra& from = e.task_slots.extra(piece);
+  slot_extra& from = e.task_slots.extra(piece.task);
   to.failures.fetch_add(1, memory_order_relaxed);
   std::uint32_t none = 0;
-  if (to.first_failure.compare_exchange_strong(none, static_cast<std::uint32_t>(result),
+  if (to.first_failure.compare_exchange_strong(none, static_cast<std::uint32_t>(piece.result),
                                                memory_order_relaxed)) {
     to.exception = std::exchange(from.exception, nullptr);
-    to.task_code = task_code;
+    to.task_code = piece.task_code;
   }
   from.exception = nullptr;
 }
@@ -132,33 +132,29 @@ void run_tail(engine& e, participant& self, const served& s) noexcept {
 
 // The slot's own line is first touched by try_finish(): on the direct path it is the submitter's,
 // and one transfer is enough.
-void finish(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,
-            std::uint8_t flags, status result, int task_code) noexcept {
+void finish(engine& e, participant& self, const ending& how) noexcept {
+  const std::uint32_t task = how.task;
+  std::uint64_t seen = how.seen;
   slot& s = e.task_slots.at(task);
-  LEV_DCHECK((flags & task_is_piece) == 0);
-  if (result != status::ok) e.task_slots.extra(task).task_code = task_code;
+  LEV_DCHECK((how.flags & task_is_piece) == 0);
+  if (how.result != status::ok) e.task_slots.extra(task).task_code = how.task_code;
   served found;
-  if ((flags & task_detached) != 0) {
+  if ((how.flags & task_detached) != 0) {
     s.state.retire();  // nobody but us knows it
     seen = state_bits::released;
   } else {
     do {
       serve_flags(e, task, seen, &found);
-    } while ((seen & state_bits::depended_on) != 0 || !s.state.try_finish(seen, result));
+    } while ((seen & state_bits::depended_on) != 0 || !s.state.try_finish(seen, how.result));
   }
   if ((seen & state_bits::released) != 0) {
     // Nobody holds a ticket: the slot is ours until it is given back.
-    const bool is_join = (flags & task_is_join) != 0;
-    const std::uint32_t failures =
-        is_join ? e.task_slots.extra(task).failures.load(memory_order_relaxed) : 1;
-    if (result != status::ok) fail_unclaimed(e, task, result, task_code, failures);
-    LEV_DCHECK(s.mailbox <= e.workers);
-    if (s.mailbox != 0) e.people[s.mailbox - 1].mail.release_lease();
+    if (how.result != status::ok) fail_unclaimed(e, task, how.result);
     give_slot(e, self, task);
   }
   // The slot may belong to the ticket's owner, or to the next task, after this line.
   if ((seen & (state_bits::waited | state_bits::crowd)) != 0) wake_waiters(e, seen);
-  if (found.dependants != 0) serve_dependants(e, self, found.dependants, result);
+  if (found.dependants != 0) serve_dependants(e, self, found.dependants, how.result);
   if (found.callback != nullptr) run_tail(e, self, found);
 }
 
@@ -172,16 +168,16 @@ void count_pieces(engine& e, participant& self, std::uint32_t join, std::uint32_
   const auto failure = static_cast<status>(extra.first_failure.load(memory_order_relaxed));
   const slot& s = e.task_slots.at(join);
   LEV_DCHECK((s.flags & task_is_join) != 0);
-  complete(e, self, join, s.state.word(), s.flags, failure, extra.task_code);
+  ending how{join, extra.task_code, s.state.word(), failure, s.flags};
+  complete(e, self, how);
 }
 
-void end_piece(engine& e, participant& self, std::uint32_t task, status result,
-               int task_code) noexcept {
-  slot& s = e.task_slots.at(task);
+void end_piece(engine& e, participant& self, const ending& how) noexcept {
+  slot& s = e.task_slots.at(how.task);
   const std::uint32_t join = s.parent;
-  if (result != status::ok) fail_join(e, join, task, result, task_code);
+  if (how.result != status::ok) fail_join(e, how);
   s.state.retire();
-  give_slot(e, self, task);
+  give_slot(e, self, how.task);
   if (self.notice_join == join) {
     ++self.notice_count;
     return;
@@ -194,11 +190,21 @@ void end_piece(engine& e, participant& self, std::uint32_t task, status result,
 
 }  // namespace
 
+outcome take_outcome(engine& e, std::uint32_t task, status result) noexcept {
+  slot_extra& extra = e.task_slots.extra(task);
+  const bool is_join = (e.task_slots.at(task).flags & task_is_join) != 0;
+  outcome o;
+  o.code = result;
+  o.task_code = extra.task_code;
+  o.failures = is_join ? extra.failures.load(memory_order_relaxed) : 1;
+  o.exception = std::exchange(extra.exception, nullptr);
+  LEV_DCHECK(result != status::ok && o.failures != 0);
+  return o;
+}
+
 // The first failure among tasks without a ticket is kept for wait_for_completion().
-void fail_unclaimed(engine& e, std::uint32_t task, status result, int task_code,
-                    std::uint32_t failures) noexcept {
-  keep_failure(
-      e, {result, task_code, failures, std::exchange(e.task_slots.extra(task).exception, nullptr)});
+void fail_unclaimed(engine& e, std::uint32_t task, status result) noexcept {
+  keep_failure(e, take_outcome(e, task, result));
 }
 
 // The exception has no ticket to go to either.
@@ -215,55 +221,44 @@ void call_back(engine& e, void (*run)(void*), void* context) noexcept {
 namespace {
 
 // Its mutexes are free before its end is there, or a submitter could see it still holding them.
-[[gnu::noinline]] void complete_holder(engine& e, participant& self, std::uint32_t task,
-                                       std::uint64_t seen, std::uint8_t flags, status result,
-                                       int task_code) noexcept {
+[[gnu::noinline]] void complete_holder(engine& e, participant& self, ending how) noexcept {
   const telling t(e, self);
-  release_mutexes(e, self, task);
-  complete_any(e, self, task, seen, flags & static_cast<std::uint8_t>(~task_has_locks), result,
-               task_code);
+  release_mutexes(e, self, how.task);
+  how.flags &= static_cast<std::uint8_t>(~task_has_locks);
+  complete_any(e, self, how);
 }
-
-}  // namespace
-
-namespace {
 
 // What a piece of columns that stopped at a task has behind it goes on as a task of its own. False:
 // there is nothing.
-bool goes_on(engine& e, participant& self, std::uint32_t task, std::uint8_t flags,
-             int task_code) noexcept {
-  if ((flags & task_is_piece) == 0 || !is_of_columns(e.task_slots.at(task).procedure) ||
-      !go_on_behind(e, task))
+bool goes_on(engine& e, participant& self, const ending& how) noexcept {
+  if ((how.flags & task_is_piece) == 0 || !is_of_columns(e.task_slots.at(how.task).procedure) ||
+      !go_on_behind(e, how.task))
     return false;
-  fail_join(e, e.task_slots.at(task).parent, task, status::task_failed, task_code);
-  push_ready(e, task);
+  fail_join(e, how);
+  push_ready(e, how.task);
   wake_worker(e, self);
   return true;
 }
 
 }  // namespace
 
-void complete_any(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,
-                  std::uint8_t flags, status result, int task_code) noexcept {
-  if ((flags & task_has_locks) != 0)
-    return complete_holder(e, self, task, seen, flags, result, task_code);
-  if (result != status::ok) {
+void complete_any(engine& e, participant& self, const ending& how) noexcept {
+  if ((how.flags & task_has_locks) != 0) return complete_holder(e, self, how);
+  if (how.result != status::ok) {
     self.counters.failed.add(1);
-    if (result == status::task_failed && goes_on(e, self, task, flags, task_code)) return;
+    if (how.result == status::task_failed && goes_on(e, self, how)) return;
   }
-  if ((flags & task_is_piece) != 0) {
-    end_piece(e, self, task, result, task_code);
+  if ((how.flags & task_is_piece) != 0) {
+    end_piece(e, self, how);
   } else {
-    finish(e, self, task, seen, flags, result, task_code);
+    finish(e, self, how);
   }
   self.counters.completed.add(1);
 }
 
-void fail_part(engine& e, participant& self, std::uint32_t piece, status result,
-               int task_code) noexcept {
-  const slot& s = e.task_slots.at(piece);
-  LEV_DCHECK((s.flags & task_is_piece) != 0);
-  fail_join(e, s.parent, piece, result, task_code);
+void fail_part(engine& e, participant& self, const ending& piece) noexcept {
+  LEV_DCHECK((piece.flags & task_is_piece) != 0);
+  fail_join(e, piece);
   self.counters.failed.add(1);
 }
 
@@ -292,7 +287,7 @@ void fail_unrun(engine& e, participant& self, std::uint32_t task, status code) n
   slot_extra& extra = e.task_slots.extra(task);
   LEV_DCHECK(code != status::ok && task != self.failing);
   extra.first_failure.store(static_cast<std::uint32_t>(code), memory_order_relaxed);
-  extra.lock_next = self.failing;
+  extra.next_failing = self.failing;
   self.failing = task;
   if (!self.is_telling) fail_rest(e, self);
 }
@@ -305,8 +300,9 @@ void fail_rest(engine& e, participant& self) noexcept {
     slot& s = e.task_slots.at(next);
     const auto why =
         static_cast<status>(e.task_slots.extra(next).first_failure.load(memory_order_relaxed));
-    self.failing = e.task_slots.extra(next).lock_next;
-    complete(e, self, next, s.state.word(), s.flags, why, 0);
+    self.failing = e.task_slots.extra(next).next_failing;
+    ending how{next, 0, s.state.word(), why, s.flags};
+    complete(e, self, how);
   }
   self.is_telling = false;
   if (self.queues_late) tell_late(e, self);

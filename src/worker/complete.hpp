@@ -6,34 +6,30 @@
 
 namespace lev {
 
-// complete() ends a task: outcome to ticket, join, dependants, callback and mutexes. `seen` is its
-// state word, or what it is believed to be. The slot may belong to another task when this returns.
-void complete_any(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,
-                  std::uint8_t flags, status result, int task_code) noexcept;
+// complete() ends a task: outcome to ticket, join, dependants, callback and mutexes. The slot may
+// belong to another task when this returns.
+void complete_any(engine& e, participant& self, const ending& how) noexcept;
 
 // try_complete_plainly() ends a task that succeeded and has nobody to be told, as most; it calls no
 // user code. False: it is for complete_any(), with `seen` as it is now.
-inline bool try_complete_plainly(engine& e, participant& self, std::uint32_t task,
-                                 std::uint64_t& seen, std::uint8_t flags, status result) noexcept {
+inline bool try_complete_plainly(engine& e, participant& self, ending& how) noexcept {
   constexpr std::uint8_t rare = task_has_locks | task_is_piece | task_is_join;
-  task_state<>& state = e.task_slots.at(task).state;
-  LEV_DCHECK(state_bits::phase(seen) == state_bits::live && result != status::pending);
-  LEV_DCHECK_LOOK(state.generation() == state_bits::generation(seen));
-  if (result != status::ok || (flags & rare) != 0) return false;
-  if ((flags & task_detached) != 0) {
+  task_state<>& state = e.task_slots.at(how.task).state;
+  LEV_DCHECK(state_bits::phase(how.seen) == state_bits::live && how.result != status::pending);
+  LEV_DCHECK_LOOK(state.generation() == state_bits::generation(how.seen));
+  if (how.result != status::ok || (how.flags & rare) != 0) return false;
+  if ((how.flags & task_detached) != 0) {
     state.retire();
-    give_slot(e, self, task);
-  } else if ((seen & state_bits::flag_mask) != 0 || !state.try_finish(seen, status::ok)) {
+    give_slot(e, self, how.task);
+  } else if ((how.seen & state_bits::flag_mask) != 0 || !state.try_finish(how.seen, status::ok)) {
     return false;
   }
   self.counters.completed.add(1);
   return true;
 }
 
-inline void complete(engine& e, participant& self, std::uint32_t task, std::uint64_t seen,
-                     std::uint8_t flags, status result, int task_code) noexcept {
-  if (!try_complete_plainly(e, self, task, seen, flags, result))
-    complete_any(e, self, task, seen, flags, result, task_code);
+inline void complete(engine& e, participant& self, ending& how) noexcept {
+  if (!try_complete_plainly(e, self, how)) complete_any(e, self, how);
 }
 
 // flush_notices() counts pieces completed here at their join. Before anything that may wait or take
@@ -42,8 +38,7 @@ void flush_notices(engine& e, participant& self) noexcept;
 
 // fail_part() counts a failure of a piece that is not over: tasks of a bulk behind the one that
 // failed are still to be run.
-void fail_part(engine& e, participant& self, std::uint32_t piece, status result,
-               int task_code) noexcept;
+void fail_part(engine& e, participant& self, const ending& piece) noexcept;
 
 // end_bulk() lets go of a join on behalf of the submitter, who held it open while it added pieces.
 void end_bulk(engine& e, participant& self, std::uint32_t join) noexcept;
@@ -61,9 +56,11 @@ void fail_rest(engine& e, participant& self) noexcept;
 // serve_dependants() tells the tasks in a list that a predecessor ended.
 void serve_dependants(engine& e, participant& self, std::uint32_t list, status outcome) noexcept;
 
+// take_outcome() is what there is to tell of a task that failed; whoever is told takes it.
+outcome take_outcome(engine& e, std::uint32_t task, status result) noexcept;
+
 // fail_unclaimed() keeps a failure that no ticket will report, for wait_for_completion().
-void fail_unclaimed(engine& e, std::uint32_t task, status result, int task_code,
-                    std::uint32_t failures) noexcept;
+void fail_unclaimed(engine& e, std::uint32_t task, status result) noexcept;
 
 // call_back() runs a ticket's callback. What it throws is such a failure, too.
 void call_back(engine& e, void (*run)(void*), void* context) noexcept;

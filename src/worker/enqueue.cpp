@@ -15,7 +15,7 @@ void fail_undivided(engine& e, participant& self, std::uint32_t chain) noexcept 
   bool has_tails = false;
   while (chain != no_slot) {
     const slot_extra& extra = e.task_slots.extra(chain);
-    const std::uint32_t next = extra.lock_next;
+    const std::uint32_t next = extra.next_failing;
     has_tails |= has_callback(e, chain);
     fail_unrun(e, self, chain, static_cast<status>(extra.first_failure.load(memory_order_relaxed)));
     chain = next;

@@ -41,15 +41,11 @@ inline void run_pass(engine& e, participant& self) noexcept {
 }
 
 inline void note_hint(engine& e, std::uint32_t task, data_hint& h) noexcept {
-  h.count = 0;
-  std::uint32_t rest = procedure_at(e.task_slots.at(task).procedure).memory;
-  for (; rest != 0 && h.count < data_hint::places_max; rest &= rest - 1) {
-    const argument& a =
-        e.task_slots.argument_at(task, static_cast<unsigned>(std::countr_zero(rest)));
-    if (is_empty(a) || is_far(a)) continue;
-    h.address[h.count] = a.address;
-    h.bytes[h.count++] = hint_bytes(a);
-  }
+  const slot& s = e.task_slots.at(task);
+  std::uint32_t rest = procedure_at(s.procedure).memory & ((1u << near_arguments) - 1);
+  data_hint::place* to = h.places;
+  for (; rest != 0; rest &= rest - 1) *to++ = rows_to_fetch(s.arguments[std::countr_zero(rest)]);
+  h.count = static_cast<std::uint32_t>(to - h.places);
 }
 
 // push_all_own() puts tasks into the participant's own inbox, so that the first one is popped

@@ -26,6 +26,7 @@
 #include "store/arena.hpp"
 #include "sync/doorbell.hpp"
 #include "sync/parker.hpp"
+#include "task/arguments.hpp"
 #include "trace/events.hpp"
 
 namespace lev {
@@ -83,18 +84,23 @@ class argument_room {
   alignas(argument) unsigned char bytes_[argument_count_max * sizeof(argument)];
 };
 
+// How a task ends: what complete() tells everybody.
+struct ending {
+  std::uint32_t task;
+  int task_code;
+  std::uint64_t seen;  // its state word, or what it is believed to be
+  status result;
+  std::uint8_t flags;
+};
+
 // One task in a worker's hands, from take to complete.
-struct job {
+struct job : ending {
   job() noexcept
-      : task(no_slot),
+      : ending{no_slot, 0, 0, status::ok, 0},
         parent(no_slot),
-        seen(0),
         procedure(0),
         argument_count(0),
-        flags(0),
         is_direct(false),
-        result(status::ok),
-        task_code(0),
         transfers(nullptr),
         views(nullptr),
         tag(0),
@@ -107,15 +113,10 @@ struct job {
   struct to_be_taken {};
   explicit job(to_be_taken) noexcept {}
 
-  std::uint32_t task;
   std::uint32_t parent;
-  std::uint64_t seen;  // the state word, as complete() expects it
   procedure_id procedure;
   std::uint8_t argument_count;
-  std::uint8_t flags;
   bool is_direct;
-  status result;
-  int task_code;
   transfer_set* transfers;  // what it gets and puts itself
   // Local views: where they lie, in the slot or the letter, or in `arguments`, as long as the task
   // is in hand.
@@ -139,15 +140,20 @@ inline bool is_child(const job& of, const slot& child) noexcept {
 // A core asks for 8 to 10 lines at once; more stall on its fill buffers.
 constexpr std::uint32_t burst_lines_max = 8;
 
-// Where the next tasks' data is, for prefetching; noted while the task was this worker's alone.
+// Where the next tasks' data is, as far as their slots tell, for prefetching; noted while the task
+// was this worker's alone.
 struct data_hint {
-  static constexpr unsigned places_max = 3;
-  std::uint64_t address[places_max];
-  std::uint32_t bytes[places_max];
+  static constexpr unsigned places_max = near_arguments;
+  struct place {
+    std::uint64_t address;
+    std::uint64_t bytes;  // that are to be prefetched
+  };
+  place places[places_max];
   std::uint32_t count = 0;
 };
-inline std::uint32_t hint_bytes(const argument& rows) noexcept {
-  return rows.row_bytes > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(rows.row_bytes);
+inline data_hint::place rows_to_fetch(const argument& a) noexcept {
+  constexpr std::uint64_t bytes_max = burst_lines_max * line_bytes;
+  return {a.address, is_far(a) || a.rows == 0 ? 0 : smaller(a.row_bytes, bytes_max)};
 }
 
 constexpr std::uint32_t frames_max = 33;  // ahead_max, one that drains, and one for each context

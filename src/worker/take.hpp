@@ -84,16 +84,15 @@ inline bool take_mail(engine& e, participant& self, job& j) noexcept {
 
 // Always inlined: GCC 12 takes a function that only prefetches for one without effects and drops
 // calls to it.
-[[gnu::always_inline]] inline void prefetch_rows(std::uint64_t address,
-                                                 std::uint32_t bytes) noexcept {
-  const auto* p = reinterpret_cast<const char*>(address);
-  bytes = smaller<std::uint32_t>(bytes, burst_lines_max * line_bytes);
-  for (std::uint32_t b = 0; b < bytes; b += line_bytes) __builtin_prefetch(p + b, 0, 3);
-  if (bytes != 0) __builtin_prefetch(p + bytes - 1, 0, 3);
+[[gnu::always_inline]] inline void prefetch_rows(const data_hint::place& rows) noexcept {
+  const auto* p = reinterpret_cast<const char*>(rows.address);
+  const char* const end = p + rows.bytes;
+  for (; p < end; p += line_bytes) __builtin_prefetch(p, 0, 3);
+  __builtin_prefetch(end - 1, 0, 3);  // of nothing it does no harm
 }
 [[gnu::always_inline]] inline void prefetch(const data_hint& h) noexcept {
   LEV_DCHECK(h.count <= data_hint::places_max);
-  for (std::uint32_t i = 0; i < h.count; ++i) prefetch_rows(h.address[i], h.bytes[i]);
+  for (std::uint32_t i = 0; i < h.count; ++i) prefetch_rows(h.places[i]);
 }
 
 inline std::uint32_t take_own(engine& e, participant& self) noexcept {

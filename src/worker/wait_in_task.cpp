@@ -82,7 +82,7 @@ bool is_awaited(engine& e, const awaited& what, std::uint32_t task) noexcept {
 // Whether anybody holds the ticket of `task`, or of that of which it is a piece.
 bool has_ticket(engine& e, std::uint32_t task) noexcept {
   const slot& s = e.task_slots.at(task);
-  const std::uint32_t whole = (s.flags & task_is_piece) != 0 ? s.parent : task;
+  const std::uint32_t whole = whole_of(s, task);
   return (e.task_slots.at(whole).state.word() & state_bits::released) == 0;
 }
 

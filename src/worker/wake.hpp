@@ -6,6 +6,8 @@
 #include "worker/crew.hpp"
 #include "worker/engine.hpp"
 
+#include <utility>
+
 namespace lev {
 
 inline void unpark(engine& e, std::uint32_t who) noexcept {
@@ -42,8 +44,16 @@ inline void tell_space(engine& e) noexcept {
   if (e.space_wanted.load(memory_order_seq_cst) != 0) wake_wanting(e, want_space);
 }
 
+// give_slot() is the end of a slot that nobody knows any more, and of the lease of the mailbox that
+// its task went through.
+inline void give_slot(engine& e, slot_cache& cache, std::uint32_t task) noexcept {
+  slot& s = e.task_slots.at(task);
+  LEV_DCHECK(s.mailbox <= e.workers);
+  if (s.mailbox != 0) e.people[std::exchange(s.mailbox, std::uint8_t{0}) - 1].mail.release_lease();
+  if (e.task_slots.give(cache, task)) tell_space(e);
+}
 inline void give_slot(engine& e, participant& self, std::uint32_t task) noexcept {
-  if (e.task_slots.give(self.free_slots, task)) tell_space(e);
+  give_slot(e, self.free_slots, task);
 }
 
 // unbind() is the end of a bound thread. Slots come back, and there may be only one host left.

@@ -99,7 +99,7 @@ inline void await_staged(engine& e, participant& self, std::uint32_t tag) noexce
     e.machine->wait_tag(j.tag);
     release_room(e, self, j);
   }
-  complete(e, self, j.task, j.seen, j.flags, j.result, j.task_code);
+  complete(e, self, j);
 }
 
 // A task whose data found no room waits for its turn in the queue, where others may take it.
@@ -123,19 +123,17 @@ inline bool is_run_plainly(const engine& e, const participant& self, std::uint64
          (seen & state_bits::cancel_asked) == 0;
 }
 
-[[gnu::always_inline]] inline void execute_plainly(engine& e, participant& self, job& j,
-                                                   std::uint32_t task, std::uint64_t seen,
-                                                   std::uint8_t flags) noexcept {
+[[gnu::always_inline]] inline void execute_plainly(engine& e, participant& self, job& j) noexcept {
   execute_body(e, self, j, procedure_at(j.procedure).info);
-  complete(e, self, task, seen, flags, j.result, j.task_code);
+  complete(e, self, j);
 }
 
 [[gnu::always_inline]] inline void run_job(engine& e, participant& self, job& j) noexcept {
-  if (is_run_plainly(e, self, j.seen, j.flags))
-    return execute_plainly(e, self, j, j.task, j.seen, j.flags);
+  if (is_run_plainly(e, self, j.seen, j.flags)) return execute_plainly(e, self, j);
   if (!stage_job(e, self, j, true)) {
     j.result = status::out_of_memory;
-    complete(e, self, j.task, j.seen, j.flags, j.result, 0);
+    j.task_code = 0;
+    complete(e, self, j);
     return;
   }
   execute_job(e, self, j);
@@ -160,7 +158,7 @@ inline bool is_run_plainly(const engine& e, const participant& self, std::uint64
   job j{job::to_be_taken{}};
   read_job(s, j, task, seen);
   j.tag = tag_here(self);
-  execute_plainly(e, self, j, task, seen, flags);
+  execute_plainly(e, self, j);
 }
 
 job* new_frame(engine& e, participant& self) noexcept {

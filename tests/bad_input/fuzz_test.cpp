@@ -148,7 +148,7 @@ void compare_once(random_source& random, int counts[3]) {
   }
   const verdict expected = judge(all);
   ++counts[static_cast<int>(expected)];
-  const detail::draft d{target.id, target_count, 0, 0, 0, 0, all.data()};
+  const detail::draft d{{target.id, target_count}, all.data()};
   draft_facts facts;
   refusal why;
   const bool accepted = validate(d, &facts, &why);
