@@ -16,7 +16,7 @@ from conftest import needs_processes
 
 import leveret
 from leveret import ProcessExecutor, _core
-from leveret.wire import pickling
+from leveret.wire import arrays, pickling
 
 pytestmark = needs_processes
 
@@ -79,6 +79,7 @@ def test_any_array_comes_back_as_it_was(pool: ProcessExecutor) -> None:
 
 
 def test_an_array_out_of_a_pickle_is_pickled_like_any_other() -> None:
+    arrays.watch_for_numpy()
     for kind in (*KINDS, ">f8"):
         array = pickle.loads(pickle.dumps(np.zeros(5, kind), 5))
         assert pickling._is_plain(np.zeros(5, kind)) and pickling._is_plain(array), kind
