@@ -1,12 +1,15 @@
-// btree: look-ups in a B+ tree of about 1 GiB: one after another, 16 at a time by interleave(), 16
-// at a time by hand.
+// btree: look-ups in a B+ tree of about 1 GiB: one after another, 16 at a time by interleave() with
+// stacks, by coroutines, and by hand.
 #include "micro/latency.hpp"
+
+#include <leveret/interleave_flat.hpp>
 
 namespace bench {
 namespace {
 
 constexpr figure_spec over_naive{"over_naive", "ratio", ">= 3.2"};
-constexpr figure_spec over_amac{"over_amac", "ratio", ">= 0.88"};
+constexpr figure_spec over_amac{"over_amac", "ratio", ">= 0.92"};
+constexpr figure_spec strands_over_amac{"strands_over_amac", "ratio", ""};
 constexpr figure_spec naive_ns{"naive_ns", "ns", ""};
 
 constexpr unsigned width = 16;
@@ -21,6 +24,28 @@ runner interleaved(const search_tree& tree, unsigned n) {
   };
 }
 
+lev::flat find_flat(const search_tree& tree, lev::items& left, std::size_t first,
+                    std::uint64_t& sum) {
+  for (const std::size_t i : left) {
+    const std::uint64_t key = tree.probe_key(first + i);
+    const tree_node* node = tree.root();
+    for (unsigned level = 1; level < tree.levels(); ++level) {
+      node = tree.node(node->links[search_tree::place_of(node, key)]);
+      co_await lev::fetch(node);
+    }
+    sum += node->links[search_tree::place_of(node, key)];
+  }
+}
+
+runner by_coroutines(const search_tree& tree) {
+  return [&tree](std::size_t begin, std::size_t end) {
+    std::uint64_t sum = 0;
+    lev::interleave_flat(width, end - begin,
+                         [&](lev::items& left) { return find_flat(tree, left, begin, sum); });
+    return sum;
+  };
+}
+
 }  // namespace
 
 void btree(const settings& how, report& figures) {
@@ -30,12 +55,14 @@ void btree(const settings& how, report& figures) {
     return amac_find(tree, begin, end, width);
   };
   const std::size_t items = how.scaled(1'000'000);
-  const auto ns = item_ns(how.rounds(), items, 100 * items,
-                          {interleaved(tree, 1), interleaved(tree, width), by_hand});
-  figures.add(over_naive, ratio(ns[0], ns[1]),
-              text("naive %.0f ns, interleaved %.0f ns, tree of %zu MiB", median(ns[0]),
-                   median(ns[1]), tree.bytes() >> 20));
-  figures.add(over_amac, ratio(ns[2], ns[1]), text("by hand %.0f ns", median(ns[2])));
+  const auto ns =
+      item_ns(how.rounds(), items, 100 * items,
+              {interleaved(tree, 1), interleaved(tree, width), by_hand, by_coroutines(tree)});
+  figures.add(over_naive, ratio(ns[0], ns[3]),
+              text("naive %.0f ns, coroutines %.0f ns, tree of %zu MiB", median(ns[0]),
+                   median(ns[3]), tree.bytes() >> 20));
+  figures.add(over_amac, ratio(ns[2], ns[3]), text("by hand %.0f ns", median(ns[2])));
+  figures.add(strands_over_amac, ratio(ns[2], ns[1]), text("stacks %.0f ns", median(ns[1])));
   figures.add(naive_ns, ns[0]);
 }
 

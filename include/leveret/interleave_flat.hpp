@@ -1,10 +1,21 @@
 // interleave() for kernels that are one flat loop, as C++20 coroutines: no stacks, and the compiler
 // saves only what lives across a fetch.
 //
-//   lev::flat walk(const node* n, std::uint64_t& sum) {
-//     for (; n != nullptr; n = n->next) sum += (co_await lev::fetch(n))->value;
+//   lev::flat walk(lev::items& left, const heads_of_lists& heads, std::uint64_t& sum) {
+//     for (const std::size_t i : left) {
+//       for (const node* n = heads[i]; n != nullptr; n = n->next) {
+//         co_await lev::fetch(n);  // asks for the node, and lets the others go on
+//         sum += n->value;
+//       }
+//     }
 //   }
-//   lev::interleave_flat(16, roots.size(), [&](std::size_t i) { return walk(roots[i], sums[i]); });
+//   lev::interleave_flat(16, heads.size(),
+//                        [&](lev::items& left) { return walk(left, heads, sum); });
+//
+// Each of the 16 takes an item, and another one when it has done that: an item costs a few
+// instructions to begin and to end. Where an item is a coroutine of its own, the function takes its
+// index in place of `items`, and 16 of them are in flight as well, for two to three times the price
+// where items are as short as a look-up in a hash table.
 //
 // A co_await is possible in the coroutine itself only, not in what it calls: for that there is
 // interleave().
@@ -63,27 +74,58 @@ class frame_store {
 
 }  // namespace detail
 
-// One item as a coroutine. It starts when interleave_flat() gives it its first turn.
+// The items of a call that nobody has begun yet. A loop over them takes one at a time; the loops
+// of all that are in flight share them.
+class items {
+ public:
+  struct last {};
+  class iterator {
+   public:
+    explicit iterator(detail::cursor& left) noexcept : left_(&left) { ++*this; }
+    std::size_t operator*() const noexcept { return index_; }
+    iterator& operator++() noexcept {
+      index_ = left_->next < left_->end ? left_->next++ : left_->end;
+      return *this;
+    }
+    bool operator!=(last) const noexcept { return index_ != left_->end; }
+
+   private:
+    detail::cursor* left_;
+    std::size_t index_ = 0;
+  };
+
+  explicit items(detail::cursor& left) noexcept : left_(left) {}
+  items(const items&) = delete;
+  items& operator=(const items&) = delete;
+  iterator begin() noexcept { return iterator(left_); }
+  last end() const noexcept { return {}; }
+
+ private:
+  detail::cursor& left_;
+};
+
+// What fetch() returns: the memory is on its way. Awaited, the others in flight have their turns.
+struct [[nodiscard]] fetched {};
+
+// fetch() asks for the memory at p, as strand::fetch() does. In a coroutine that is lev::flat,
+// `co_await fetch(p)` goes on when the others in flight had their turns. p may be any value.
+template <class T>
+inline fetched fetch(T* p) noexcept {
+  detail::prefetch_object(p);
+  return {};
+}
+
+namespace detail {
+class flat_ring;
+}
+
+// A coroutine that runs one item, or one after another. It starts when interleave_flat() gives it
+// its first turn, and goes on with the next one in flight where it fetches: a jump, as in a table
+// of states by hand.
 class [[nodiscard]] flat {
  public:
-  struct promise_type {
-    static void* operator new(std::size_t bytes) {
-      return detail::frame_store::of_thread().take(bytes);
-    }
-    static void operator delete(void* place, std::size_t bytes) noexcept {
-      detail::frame_store::of_thread().give_back(place, bytes);
-    }
-    flat get_return_object() noexcept {
-      return flat(std::coroutine_handle<promise_type>::from_promise(*this));
-    }
-    std::suspend_always initial_suspend() noexcept { return {}; }
-    std::suspend_always final_suspend() noexcept { return {}; }
-    void return_void() noexcept {}
-    void unhandled_exception() noexcept { failure = std::current_exception(); }
-
-    std::exception_ptr failure;
-    bool is_alone = false;
-  };
+  class promise_type;
+  using handle = std::coroutine_handle<promise_type>;
 
   flat() noexcept = default;
   flat(flat&& other) noexcept : frame_(std::exchange(other.frame_, {})) {}
@@ -95,96 +137,160 @@ class [[nodiscard]] flat {
     if (frame_) frame_.destroy();
   }
 
-  // turn() runs to the next fetch; false when the item has ended with this turn.
-  bool turn() const {
-    frame_.resume();
-    return !frame_.done();
-  }
-  promise_type& promise() const noexcept { return frame_.promise(); }
-
  private:
-  explicit flat(std::coroutine_handle<promise_type> frame) noexcept : frame_(frame) {}
-  std::coroutine_handle<promise_type> frame_;
+  friend class detail::flat_ring;
+  explicit flat(handle frame) noexcept : frame_(frame) {}
+  handle frame_;
 };
 
-// co_await fetch(p) asks for the memory at p, as strand::fetch() does, and gives p after the other
-// items in flight had their turns.
-template <class T>
-class fetch {
+class flat::promise_type {
  public:
-  explicit fetch(T* p) noexcept : p_(p) {}
-  bool await_ready() const noexcept { return false; }
-  bool await_suspend(std::coroutine_handle<flat::promise_type> item) const noexcept {
-    if (item.promise().is_alone) return false;
-    detail::prefetch_object(p_);
-    return true;
+  static void* operator new(std::size_t bytes) {
+    return detail::frame_store::of_thread().take(bytes);
   }
-  T* await_resume() const noexcept { return p_; }
+  static void operator delete(void* place, std::size_t bytes) noexcept {
+    detail::frame_store::of_thread().give_back(place, bytes);
+  }
+
+  // A core runs ahead over as many turns as its store queue holds: 64 stores on Zen 4, so each one
+  // here counts, and nothing but the next one's place is kept across a turn (README of the room
+  // context). Alone, there is none.
+  struct turns {
+    std::coroutine_handle<> next;
+    bool await_ready() const noexcept { return next == nullptr; }
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<>) const noexcept { return next; }
+    void await_resume() const noexcept {}
+  };
+  struct end {
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(handle ended) const noexcept;
+    void await_resume() const noexcept {}
+  };
+
+  turns await_transform(fetched) const noexcept { return {next_}; }
+  flat get_return_object() noexcept { return flat(handle::from_promise(*this)); }
+  std::suspend_always initial_suspend() noexcept { return {}; }
+  end final_suspend() noexcept { return {}; }
+  void return_void() noexcept {}
+  void unhandled_exception() noexcept;
 
  private:
-  T* p_;
+  friend class detail::flat_ring;
+
+  std::coroutine_handle<> next_;  // of the last one: back to the call; null: it is alone
+  unsigned at_ = 0;               // place in the ring
+  detail::flat_ring* home_ = nullptr;
 };
 
 namespace detail {
 
-// The items in flight of one call.
-template <class Start>
+// What one call has in flight. Each goes on with the one behind it; after the last one, and when
+// one has ended, control comes back to run(). So the stack does not grow with the number of turns
+// where a compiler that does not optimise makes calls of the jumps.
 class flat_ring {
  public:
-  explicit flat_ring(Start& start) noexcept : start_(start) {}
+  explicit flat_ring(cursor& left) noexcept : left_(left) {}
 
-  // run() returns when all items have ended; after a failure no further one is started.
-  void run(unsigned width, cursor& items) {
-    unsigned used = 0;
-    while (used < width && begin(used, items, width == 1)) ++used;
-    for (unsigned at = 0; used > 0;) {
-      if (!flights_[at].turn()) {
-        note(flights_[at].promise().failure, items);
-        flights_[at] = flat();
-        if (!begin(at, items, width == 1)) {
-          std::swap(flights_[at], flights_[--used]);
-          if (at == used) at = 0;
-          continue;
-        }
-      }
-      if (++at >= used) at = 0;
+  // run() returns when all have ended; after a failure no further one is started. start(flight)
+  // makes one, and is false when there is none to be made.
+  template <class Start>
+  void run(unsigned width, Start&& start) {
+    while (used_ < width && begin(start, used_)) ++used_;
+    for (unsigned i = 0; i < used_; ++i) link(i);
+    for (unsigned at = 0; used_ > 0;) {
+      ended_ = none;
+      flights_[at].frame_.resume();
+      at = ended_ == none ? 0 : follow(start, ended_);
     }
     if (failure_ != nullptr) std::rethrow_exception(std::move(failure_));
   }
+  void note_end(unsigned at) noexcept { ended_ = at; }
+  void note_failure() noexcept {
+    left_.next = left_.end;
+    if (failure_ == nullptr) failure_ = std::current_exception();
+  }
 
  private:
-  bool begin(unsigned at, cursor& items, bool is_alone) noexcept {
-    if (items.next >= items.end) return false;
+  template <class Start>
+  bool begin(Start& start, unsigned at) noexcept {
+    flights_[at] = flat();
     try {
-      flights_[at] = start_(items.next++);
-      flights_[at].promise().is_alone = is_alone;
-      return true;
+      return start(flights_[at]);
     } catch (...) {
-      note(std::current_exception(), items);
+      note_failure();
       return false;
     }
   }
-  void note(std::exception_ptr failure, cursor& items) noexcept {
-    if (failure == nullptr) return;
-    items.next = items.end;
-    if (failure_ == nullptr) failure_ = std::move(failure);
+  flat::promise_type& promise_of(unsigned at) noexcept { return flights_[at].frame_.promise(); }
+  void link(unsigned at) noexcept {
+    flat::promise_type& one = promise_of(at);
+    one.home_ = this;
+    one.at_ = at;
+    one.next_ = {};
+    if (used_ > 1) one.next_ = std::noop_coroutine();
+    if (at + 1 < used_) one.next_ = flights_[at + 1].frame_;
+    if (at != 0) promise_of(at - 1).next_ = flights_[at].frame_;
+  }
+  // Another one takes the place of that which has ended, or the last one does. Returns whose turn
+  // it is.
+  template <class Start>
+  unsigned follow(Start& start, unsigned at) noexcept {
+    if (begin(start, at)) return link(at), at;
+    if (at != --used_) std::swap(flights_[at], flights_[used_]);
+    if (used_ == 0) return 0;
+    link(used_ - 1);
+    if (at == used_) return 0;
+    link(at);
+    return at;
   }
 
-  Start& start_;
+  static constexpr unsigned none = ~0u;
+  cursor& left_;
+  unsigned used_ = 0;
+  unsigned ended_ = none;
   std::exception_ptr failure_;
   flat flights_[strand_count_max];
 };
 
+template <class Start>
+void run_flat(unsigned width, cursor left, Start& start) {
+  flat_ring ring(left);
+  if (left.end - left.next < width) width = static_cast<unsigned>(left.end - left.next);
+  if constexpr (std::is_invocable_v<Start&, std::size_t>) {
+    ring.run(width, [&](flat& flight) {
+      if (left.next >= left.end) return false;
+      flight = start(left.next++);
+      return true;
+    });
+  } else {
+    items all(left);
+    ring.run(width, [&](flat& flight) {
+      if (left.next >= left.end) return false;
+      flight = start(all);
+      return true;
+    });
+  }
+}
+
 }  // namespace detail
 
-// interleave_flat() is interleave() for items that are coroutines: start(i) makes item i. n, errors
-// and thread safety are those of interleave(). Cost: a switch takes about 11 core cycles; a frame
-// is kept for the next item, so that at most n are allocated, once.
+inline void flat::promise_type::end::await_suspend(handle ended) const noexcept {
+  promise_type& self = ended.promise();
+  self.home_->note_end(self.at_);
+}
+inline void flat::promise_type::unhandled_exception() noexcept {
+  home_->note_failure();
+}
+
+// interleave_flat() is interleave() for coroutines: start(lev::items&) makes one that runs items,
+// as many as are in flight; start(i) makes item i. n, errors and thread safety are those of
+// interleave(). Cost: a switch takes about 11 core cycles, with half the instructions of one of
+// interleave(); frames are kept for the next call, so that at most n are allocated, once.
 template <class Start>
 void interleave_flat(unsigned n, std::size_t count, Start&& start) {
   if (n > strand_count_max) detail::refuse_width();
-  const auto run = [&](unsigned width, detail::cursor items) {
-    detail::flat_ring<std::remove_reference_t<Start>>(start).run(width, items);
+  const auto run = [&](unsigned width, detail::cursor left) {
+    detail::run_flat(width, left, start);
     return true;
   };
   if (n == strands_automatic) {

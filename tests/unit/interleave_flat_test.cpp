@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <leveret/interleave_flat.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -13,7 +14,10 @@ namespace {
 constexpr unsigned flat_widths[] = {strands_automatic, 1, 2, 3, 16, 33, 64};
 
 flat count_down(std::size_t from, std::size_t& sum) {
-  for (; from > 0; --from) sum += *co_await fetch(&from);
+  for (; from > 0; --from) {
+    co_await fetch(&from);
+    sum += from;
+  }
 }
 
 TEST(interleave_flat, every_width_runs_every_item_once) {
@@ -72,6 +76,83 @@ TEST(interleave_flat, a_start_that_throws) {
   };
   EXPECT_THROW(interleave_flat(4, 100, start), std::runtime_error);
   EXPECT_EQ(sum, 60u);
+}
+
+flat count_down_all(items& left, std::vector<std::size_t>& sums) {
+  for (const std::size_t i : left) {
+    for (std::size_t from = i % 40; from > 0; --from) {
+      co_await fetch(&from);
+      sums[i] += from;
+    }
+  }
+}
+
+TEST(interleave_flat, one_coroutine_runs_many_items) {
+  for (const unsigned n : flat_widths) {
+    for (const std::size_t count : {0u, 1u, 5u, 1000u}) {
+      std::vector<std::size_t> sums(count, 0);
+      unsigned started = 0;
+      interleave_flat(n, count, [&](items& left) { return ++started, count_down_all(left, sums); });
+      for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(sums[i], (i % 40) * (i % 40 + 1) / 2);
+      if (n == strands_automatic) continue;
+      EXPECT_EQ(started, std::min<std::size_t>(n, count));
+    }
+  }
+}
+
+flat write_all(items& left, std::string& seen) {
+  for (const std::size_t i : left) {
+    for (int step = 0; step < 3; ++step) {
+      seen += static_cast<char>('a' + i);
+      co_await fetch(&i);
+    }
+  }
+}
+
+TEST(interleave_flat, who_ends_an_item_takes_the_next) {
+  std::string seen;
+  interleave_flat(3, 5, [&](items& left) { return write_all(left, seen); });
+  EXPECT_EQ(seen, "abcabcabcdedede");
+  seen.clear();
+  interleave_flat(1, 3, [&](items& left) { return write_all(left, seen); });
+  EXPECT_EQ(seen, "aaabbbccc");
+}
+
+flat fail_among(items& left, std::size_t& ended) {
+  const auto resource = std::make_unique<int>(1);
+  for (const std::size_t i : left) {
+    co_await fetch(&i);
+    if (i == 20) throw std::runtime_error("item 20");
+    co_await fetch(&i);
+    ended += static_cast<std::size_t>(*resource);
+  }
+}
+
+TEST(interleave_flat, after_a_failure_no_item_is_taken) {
+  for (const unsigned n : flat_widths) {
+    std::size_t ended = 0;
+    EXPECT_THROW(interleave_flat(n, 1000, [&](items& left) { return fail_among(left, ended); }),
+                 std::runtime_error)
+        << n;
+    EXPECT_GE(ended, 20u) << n;
+    EXPECT_LE(ended, 20u + 64u) << n;  // those in flight went on
+  }
+}
+
+// Turns are jumps, or calls that come back after each round: none of them is left on the stack.
+TEST(interleave_flat, the_stack_does_not_grow_with_the_turns) {
+  constexpr std::size_t turns = 1'000'000;
+  std::size_t sum = 0;
+  interleave_flat(2, 2, [&](std::size_t) { return count_down(turns, sum); });
+  EXPECT_EQ(sum, turns * (turns + 1));
+}
+
+TEST(interleave_flat, coroutines_that_end_at_once) {
+  std::size_t sum = 0;
+  interleave_flat(64, 1000, [&](std::size_t i) { return count_down(i % 3, sum); });
+  EXPECT_EQ(sum, 333u * 4 + 0u);
+  std::vector<std::size_t> none;
+  interleave_flat(16, 0, [&](items& left) { return count_down_all(left, none); });
 }
 
 TEST(interleave_flat, frames_are_kept_for_the_next_items) {
