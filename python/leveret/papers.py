@@ -1,7 +1,8 @@
 """The papers' results, row by row: what was printed, and what a simulated Cell gives.
 
-The papers' own algorithms run on a simulated Cell/B.E. (docs/how-to/program-a-cell.md); no task of
-Leveret is involved. A row is simulated in virtual time, on one core, and always gives the same.
+The papers' own algorithms run on a simulated Cell/B.E. (docs/how-to/program-a-cell.md), and beside
+them Leveret's pipeline on the machine `sim` with the same hardware. A row is simulated in virtual
+time, on one core, and always gives the same.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional
 
 from . import _core
-from .records import PaperConstantDict, PaperFigureDict
+from .records import PaperAnswerDict, PaperConstantDict, PaperFigureDict
 
 ROLES = ("prediction", "calibration", "exact", "shape", "conflict")
 # What `leveret repro` knows by name beside the papers: (paper, the first row's name).
@@ -54,6 +55,7 @@ class Outcome:
     """A row, simulated. read: the constants that it rests on. seconds: of this computer.
 
     failure: empty, or why the simulation did not end; the value is not a number then.
+    leveret: what Leveret's own pipeline gives there, where that was asked.
     """
 
     row: Row
@@ -63,6 +65,7 @@ class Outcome:
     hash: int
     read: tuple[str, ...]
     failure: str = ""
+    leveret: PaperAnswerDict | None = None
 
     @property
     def in_band(self) -> bool:
@@ -128,6 +131,11 @@ def simulate(
         tuple(got["read"]),
         got["failure"],
     )
+
+
+def with_leveret(outcome: Outcome) -> Outcome:
+    """The same with what Leveret's own pipeline gives on the same hardware, or why nothing."""
+    return replace(outcome, leveret=_core.paper_answer(outcome.row.id))
 
 
 @dataclass(frozen=True)

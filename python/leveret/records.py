@@ -167,6 +167,19 @@ class PaperOutcomeDict(TypedDict):
     read: list[str]
 
 
+class PaperAnswerDict(TypedDict):
+    """A row by Leveret. free, dear: at no and at twice the price of its own work.
+
+    why_not: why there is no answer, or empty; is_unpriced: because that work decides.
+    """
+
+    value: float
+    free: float
+    dear: float
+    why_not: str
+    is_unpriced: bool
+
+
 class PaperFigureDict(TypedDict):
     """A figure like one of a paper's. id: as "S1 figure 3". x, y: what the axes are."""
 

@@ -60,6 +60,27 @@ nb::dict simulate(const std::string& id, const std::map<std::string, double>& ch
   return d;
 }
 
+nb::dict answer(const std::string& id) {
+  leveret_papers::leveret_answer a;
+  std::string wrong;
+  {
+    const nb::gil_scoped_release released;
+    try {
+      a = leveret_papers::answer_by_leveret(id);
+    } catch (const lev::cell::error& e) {
+      wrong = e.what();
+    }
+  }
+  if (!wrong.empty()) throw nb::value_error(wrong.c_str());
+  nb::dict d;
+  d["value"] = a.value;
+  d["free"] = a.free;
+  d["dear"] = a.dear;
+  d["why_not"] = a.why_not;
+  d["is_unpriced"] = a.is_unpriced;
+  return d;
+}
+
 nb::list figures() {
   nb::list all;
   for (const leveret_papers::figure& f : leveret_papers::all_figures()) {
@@ -147,6 +168,10 @@ void bind_papers(nb::module_& m) {
       "One row by the paper's own algorithm on the simulated Cell. Constants that `changed` names\n"
       "are replaced. Its value is not a number, and `failure` says why, when it did not end.\n"
       "ValueError for a row or a constant that is not there.");
+  m.def("paper_answer", &answer, nb::arg("id"),
+        nb::sig("def paper_answer(id: str) -> PaperAnswerDict"),
+        "One row by Leveret's own pipeline on the simulated Cell, or why there is none.\n"
+        "ValueError for a row that is not there.");
   m.def("paper_constants", &constants, nb::sig("def paper_constants() -> list[PaperConstantDict]"),
         "The constants of the machine files that are built in and the costs of the papers' "
         "software.");

@@ -46,7 +46,7 @@ def _run(chosen: Sequence[papers.Row], quiet: bool, full: bool) -> list[papers.O
         bar = progress.add_task("rows", total=len(chosen))
         for row in chosen:
             progress.update(bar, description=f"{row.id}: {row.what}"[:70])
-            outcomes.append(papers.simulate(row, full=full))
+            outcomes.append(papers.with_leveret(papers.simulate(row, full=full)))
             progress.advance(bar)
     return outcomes
 
@@ -82,6 +82,15 @@ def _figures(outcomes: Sequence[papers.Outcome], quiet: bool) -> list[papers.Cur
     return found
 
 
+def _by_leveret(outcome: papers.Outcome) -> dict[str, Any]:
+    answer = outcome.leveret
+    if answer is None or answer["why_not"]:
+        why = None if answer is None else answer["why_not"]
+        return {"leveret": None, "leveret_range": None, "leveret_why_not": why}
+    ends = [answer["free"], answer["dear"]]
+    return {"leveret": answer["value"], "leveret_range": ends, "leveret_why_not": None}
+
+
 def _as_json(outcomes: Sequence[papers.Outcome], moved: report.Sensitivities) -> dict[str, Any]:
     good, count = report.share_in_band(outcomes)
     return {
@@ -97,7 +106,7 @@ def _as_json(outcomes: Sequence[papers.Outcome], moved: report.Sensitivities) ->
                 "printed": each.row.printed,
                 "simulated": None if each.failure else each.value,
                 "failure": each.failure or None,
-                "leveret": None,
+                **_by_leveret(each),
                 "low": each.row.low,
                 "high": each.row.high,
                 "in_band": each.in_band,

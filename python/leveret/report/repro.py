@@ -39,6 +39,7 @@ _NOTES = {
 }
 _HEAD = ("row", "what", "configuration", "printed", "simulated", "Leveret", "deviation", "band", "")
 NOT_PRICED = "not priced yet"
+NOT_RUN = "not run"
 SHARES_HEAD = ("constant", "predictions that read it", "in band with 20 % less", "with 20 % more")
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # the head, and the lines
@@ -49,6 +50,31 @@ def number(value: float | None) -> str:
     if value is None:
         return "not allowed"
     return "did not end" if math.isnan(value) else f"{value:.4g}"
+
+
+def by_leveret(outcome: Outcome) -> str:
+    """Leveret's value, its deviation from the printed one, and between which prices it lies."""
+    answer = outcome.leveret
+    if answer is None or answer["is_unpriced"]:
+        return NOT_PRICED
+    if answer["why_not"]:
+        return NOT_RUN
+    if outcome.row.unit == "holds":
+        return "yes" if answer["value"] else "no"
+    told = number(answer["value"])
+    if outcome.row.printed:
+        told += f" ({answer['value'] / outcome.row.printed - 1:+.1%})"
+    ends = [number(value) for value in (answer["free"], answer["dear"])]
+    return told if ends[0] == ends[1] else f"{told}; {ends[0]} to {ends[1]}"
+
+
+def without_leveret(outcomes: Iterable[Outcome]) -> list[list[str]]:
+    """(why, rows) of those for which Leveret has no number."""
+    found: dict[str, list[str]] = {}
+    for each in outcomes:
+        if each.leveret is not None and each.leveret["why_not"]:
+            found.setdefault(each.leveret["why_not"], []).append(each.row.id)
+    return [[why, ", ".join(rows)] for why, rows in found.items()]
 
 
 def cells(outcome: Outcome) -> list[str]:
@@ -67,7 +93,7 @@ def cells(outcome: Outcome) -> list[str]:
         row.what,
         row.configuration,
         *told,
-        NOT_PRICED,
+        by_leveret(outcome),
         "" if deviation is None else f"{deviation:+.1%}",
         band,
         "in band" if outcome.in_band else "OUT",
@@ -212,6 +238,9 @@ def _sections(outcomes: Sequence[Outcome], moved: Sensitivities) -> list[tuple[s
         parts.append((TITLES[role], _NOTES[role], (_HEAD, [cells(each) for each in some])))
     if misses(outcomes):
         parts.append(("Why predictions miss", "", (("row", "why"), misses(outcomes))))
+    if without_leveret(outcomes):
+        lines = without_leveret(outcomes)
+        parts.append(("Rows without a number of Leveret's", "", (("why", "rows"), lines)))
     if moved:
         lines = [
             [row, name, number(low), number(high)]
@@ -243,7 +272,12 @@ def _opening(outcomes: Sequence[Outcome]) -> list[str]:
     opening = [
         f"{summary(outcomes)}.",
         "Printed: by the paper. Simulated: the paper's own algorithm, written from its text, on a "
-        "simulated Cell. Leveret: its own pipeline there, whose steps have no price yet.",
+        "simulated Cell. Leveret: its own pipeline on the machine `sim` with the same hardware: "
+        "the same tasks with their bodies, arguments and results and nothing of the paper's. "
+        "In brackets the deviation from what was printed, then the values with its own work for "
+        "nothing and at twice the price: what it does beside copies, polls and wake-ups is priced "
+        "by assumption (leveret in costs.toml). Where one of them is over a quarter away, or "
+        "tasks take under 5 us, that work decides, and the row is not priced yet. No band applies.",
     ]
     note = changed_note()
     return [*opening, note] if note else opening
