@@ -40,6 +40,7 @@ constexpr planted_fault planted_faults[] = {
     {"bulk: its submitter waits for its own join", place::sim, 60, "waits that can end do"},
     {"columns: a failure ends its piece", place::processes, 60, "each task of a bulk runs"},
     {"columns: each task gets the first row", place::threads, 30, "each task runs once"},
+    {"made: in the place of one that has not run", place::threads, 30, "each task runs once"},
     {"end: nobody is asked who waits for it", place::processes, 60, "waits that can end do"},
     {"callback: a letter waits behind it", place::threads, 60,
      "no task waits behind another while a worker idles"},

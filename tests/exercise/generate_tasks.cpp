@@ -75,6 +75,9 @@ std::uint32_t maker::add_task(std::uint32_t depth, std::uint32_t locks, bool is_
     t.pieces = 1 + random_.below(12);
     t.bad_pieces = static_cast<std::uint32_t>(random_.next());
     t.by_columns = chance(2);
+    // From bits that no piece has, which are random as well.
+    t.made_anywhere = !t.by_columns && (t.bad_pieces >> 31 & 1) != 0;
+    t.has_input = t.made_anywhere && (t.bad_pieces >> 30 & 1) != 0;  // then some are made ahead
   } else if (form == 1) {
     t.what = shape::sliced;
     t.pieces = 1 + random_.below(pieces_max);

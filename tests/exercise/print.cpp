@@ -205,11 +205,13 @@ class printer {
     }
     if (t.what == shape::bulk) {
       line("attempt(" + name(s.a) + ", [] {");
-      line("  " + ticket(s.a) + " = home->submit_bulk(" + str(t.pieces) +
-           ", [](std::size_t i, lev::descriptor& d) {");
+      line("  static const auto make = [](std::size_t i, lev::descriptor& d) {");
       line("    d = lev::pack(lev::detail::procedure_of<task_" + n + ">::get(), " +
-           (needs_board(t) ? "board, " : "") + "static_cast<std::uint32_t>(i));");
-      line("  });");
+           (needs_board(t) ? "board, " : "") + "static_cast<std::uint32_t>(i)" +
+           (t.has_input ? ", " + memory("input_" + n, t.own, false) : "") + ");");
+      line("  };");
+      line("  " + ticket(s.a) + " = home->submit_bulk(" +
+           (t.made_anywhere ? "lev::from_any_thread, " : "") + str(t.pieces) + ", make);");
       line("});");
       return;
     }

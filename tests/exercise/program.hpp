@@ -85,6 +85,7 @@ struct task_spec {
   std::uint32_t attempts = 0;    // crash: how many of its processes it kills
   std::uint32_t bad_pieces = 0;  // of a bulk, as bits: which do what `end` says
   bool by_columns = false;       // a bulk whose pieces are told by a column
+  bool made_anywhere = false;    // a bulk whose tasks are made where they run
   std::uint32_t turns = 0;       // what the body computes
   memory_spec own;
   bool has_input = false;

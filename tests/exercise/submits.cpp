@@ -151,14 +151,28 @@ void submit_columns(world& w, std::uint32_t task) {
   w.tickets[task] = w.home->submit_bulk(pieces, all);
 }
 
+// Called in whatever thread runs a task, until the bulk is done.
+struct piece_maker {
+  const world& w;
+  std::uint32_t task;
+  void operator()(std::size_t i, descriptor& d) const {
+    d = describe(w, task, static_cast<std::uint32_t>(i));
+  }
+};
+
+void submit_made(world& w, std::uint32_t task) {
+  const auto make = std::make_shared<piece_maker>(piece_maker{w, task});
+  w.keep_alive(make);
+  w.tickets[task] = w.home->submit_bulk(from_any_thread, w.plan.tasks[task].pieces, *make);
+}
+
 void submit_any_shape(const frame& f, std::uint32_t task, const step& s) {
   world& w = f.w;
   const task_spec& t = w.plan.tasks[task];
   if (t.what == shape::bulk && t.by_columns) return submit_columns(w, task);
+  if (t.what == shape::bulk && t.made_anywhere) return submit_made(w, task);
   if (t.what == shape::bulk) {
-    w.tickets[task] = w.home->submit_bulk(t.pieces, [&](std::size_t i, descriptor& d) {
-      d = describe(w, task, static_cast<std::uint32_t>(i));
-    });
+    w.tickets[task] = w.home->submit_bulk(t.pieces, piece_maker{w, task});
     return;
   }
   const options o = options_of(f, task, s);
