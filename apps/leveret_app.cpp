@@ -23,7 +23,7 @@ constexpr const char* usage =
     "usage: leveret-app mandelbrot|lu-columns|lu-blocks|lu-graph|barnes-hut|likelihood|aes|\n"
     "                   list-ranking|fft|saxpy|sgemv|conv2d [option ...]\n"
     "  --machine NAME   threads (default), sim, ...\n"
-    "  --workers N      0: one less than the cores (default)\n"
+    "  --workers N      1 to 1024; without it one less than the cores\n"
     "  --contexts N     tasks that a worker has under way; 0: Leveret chooses (default)\n"
     "  --n N            rows of the picture or matrix, bodies, sites, bytes, nodes, or elements\n"
     "  --tasks N        mandelbrot: tasks of a frame; lu-columns: columns of a task (0: all);\n"
@@ -92,7 +92,7 @@ bool* flag_of(const char* word, command_line& line) {
 
 bool set_number(const char* option, unsigned long number, command_line& line) {
   const auto is = [&](const char* name) { return std::strcmp(option, name) == 0; };
-  if (is("--workers")) {
+  if (is("--workers") && number > 0) {
     line.config.workers = static_cast<int>(number);
   } else if (is("--contexts")) {
     line.config.contexts = static_cast<std::uint32_t>(number);

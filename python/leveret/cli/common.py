@@ -87,6 +87,13 @@ def check_timeout(seconds: Optional[float]) -> None:
         raise ValueError(f"--timeout must be seconds, above 0 and below {most}, not {seconds}")
 
 
+def check_workers(count: Optional[int]) -> int:
+    """What a runtime is told: 0 where nobody said how many. ValueError for less than 1."""
+    if count is not None and count < 1:
+        raise ValueError(f"--workers must be 1 to 1024, not {count}; without it Leveret chooses")
+    return count or 0
+
+
 def check_folder(option: str, path: Optional[Path]) -> None:
     """FileNotFoundError for a file to be written where no folder is: before the work, not after."""
     if path is not None and not path.parent.is_dir():

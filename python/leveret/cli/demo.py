@@ -30,6 +30,7 @@ from ..array_apps import DEFAULT_N, run_arrays
 from ..runtime import Runtime
 from .common import (
     FAILED,
+    check_workers,
     interruptible,
     notes,
     print_json,
@@ -265,16 +266,19 @@ def demo(
     out: Path = typer.Option(Path("leveret-demo"), help="Folder for the pictures and the trace."),
     quick: bool = typer.Option(False, "--quick", help="Small sizes: some seconds in all."),
     kill: bool = typer.Option(False, "--kill", help="Draw while worker processes are killed."),
-    workers: int = typer.Option(0, help="0: one less than the cores; all of them with --kill."),
+    workers: Optional[int] = typer.Option(
+        None, help="Without: one less than the cores; all of them with --kill."
+    ),
     timeout: Optional[float] = typer.Option(None, help="Give up after that many seconds."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Run the papers' applications, checked, with pictures."""
+    count = check_workers(workers)
     need_plot()
     out.mkdir(parents=True, exist_ok=True)
     if kill:
         with time_limit(timeout), interruptible():
-            demo_kill(out, quick, workers, as_json)
+            demo_kill(out, quick, count, as_json)
         return
     columns = (
         TextColumn("{task.description:<28}"),
@@ -282,9 +286,7 @@ def demo(
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    runtime = Runtime(
-        workers=workers, trace_events=TRACE_EVENTS, local_store_bytes=LOCAL_STORE_BYTES
-    )
+    runtime = Runtime(workers=count, trace_events=TRACE_EVENTS, local_store_bytes=LOCAL_STORE_BYTES)
     with time_limit(timeout), runtime:
         with Progress(*columns, console=notes()) as progress:
             made = Demo(runtime, QUICK if quick else FULL, progress)

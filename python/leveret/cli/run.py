@@ -16,6 +16,7 @@ from .common import (
     FAILED,
     USAGE,
     check_folder,
+    check_workers,
     interruptible,
     notes,
     print_json,
@@ -215,7 +216,7 @@ def run(
     app: str = typer.Argument(help=f"One of {', '.join(APPS)}."),
     machine: str = typer.Option("threads", help="See `leveret info`."),
     sim_machine: Optional[str] = typer.Option(None, help=_SIM_MACHINE),
-    workers: int = typer.Option(0, help="0: one less than the cores."),
+    workers: Optional[int] = typer.Option(None, help="Without: one less than the cores."),
     tasks: Optional[int] = typer.Option(None, help="Tasks a step is handed over as."),
     dice: bool = typer.Option(True, help="Let Leveret cut tasks further."),
     staging: str = typer.Option("auto", help="auto, in_place or copy."),
@@ -248,7 +249,7 @@ def run(
     if out is not None:
         need_plot()
     options = {
-        "workers": workers,
+        "workers": check_workers(workers),
         "staging": staging,
         "depth": depth,
         "contexts": contexts,
