@@ -21,9 +21,14 @@
 
 namespace lev {
 
+namespace detail {
+[[noreturn]] void throw_rows_apart();
+}
+
 // Memory as a procedure sees it: `rows()` rows of `row_size()` elements. One row is the usual case;
 // then index it with []. Rows may be apart (in place) or packed (copied to the local store): use
-// row(r) when there is more than one.
+// row(r) when there is more than one. begin() to end() are all elements; where rows are apart,
+// end() throws lev::error (bad_argument), for there is no such thing.
 template <class T>
 class memory_view {
  public:
@@ -41,7 +46,11 @@ class memory_view {
   }
   T& operator[](std::size_t i) const noexcept { return data_[i]; }
   T* begin() const noexcept { return data_; }
-  T* end() const noexcept { return data_ + row_size_; }
+  T* end() const {
+    if (rows_ > 1 && stride_bytes_ != static_cast<std::ptrdiff_t>(row_size_ * sizeof(T)))
+      detail::throw_rows_apart();
+    return data_ + size();
+  }
 
  private:
   T* data_;

@@ -120,7 +120,7 @@ class runtime {
   // refused, and nothing was done; submit() takes it, or tells.
   ticket submit_at_once(procedure_id p, const argument* arguments, unsigned count) noexcept {
     const auto used = static_cast<std::uint8_t>(count);
-    return {core_, detail::submit_at_once(core_, {p, used, 0, 0, 0, 0, arguments})};
+    return {core_, detail::submit_at_once(core_, {{p, used}, arguments})};
   }
 
   // post() submits without a ticket: for tasks that only wait_for_completion() waits for. Takes

@@ -35,6 +35,7 @@ namespace detail {
 struct runtime_state;
 outcome wait_one(runtime_state* runtime, std::uint64_t id, std::int64_t timeout_ns,
                  wait_policy how = wait_policy::of_runtime) noexcept;
+void wait_or_throw(runtime_state* runtime, std::uint64_t& id, wait_policy how);
 outcome wait_any_id(runtime_state* runtime, std::uint64_t* ids, std::size_t count,
                     std::size_t* index, std::int64_t timeout_ns,
                     wait_policy how = wait_policy::of_runtime) noexcept;
@@ -74,8 +75,7 @@ class ticket {
   // meanwhile. Inside a task it has no effect: children run on top, or the worker goes on in
   // another context. A wait for what is done never fails for lack of depth or contexts.
   void wait(wait_policy how = wait_policy::of_runtime) {
-    const outcome o = wait_outcome(forever, how);
-    if (o.code != status::ok) detail::throw_outcome(o);
+    detail::wait_or_throw(runtime_, id_, how);
   }
 
   // wait_outcome() is wait() without exceptions, with a time-out: 0 polls, `forever` waits. The

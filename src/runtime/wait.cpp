@@ -193,13 +193,36 @@ namespace {
 
 }  // namespace
 
+namespace {
+
+// Most waits: for a task that has succeeded, or a child that does so when it is run here.
+[[gnu::always_inline]] inline bool wait_at_once(runtime_state* c, participant* self,
+                                                std::uint64_t id) noexcept {
+  return self != nullptr && (collect_success(*c, *self, id) || collect_child(*c, *self, id));
+}
+
+[[gnu::noinline]] void wait_long(runtime_state* c, participant* self, std::uint64_t& id,
+                                 wait_policy how) {
+  const outcome o = wait_any_way(c, self, id, forever, how);
+  if (ticket::consumes(o.code)) id = 0;
+  if (o.code != status::ok) throw_outcome(o);
+}
+
+}  // namespace
+
 outcome wait_one(runtime_state* c, std::uint64_t id, std::int64_t timeout_ns,
                  wait_policy asked) noexcept {
   participant* const self = c == nullptr ? nullptr : here(*c);
-  if (self != nullptr && check_wait(timeout_ns, asked) == status::ok &&
-      (collect_success(*c, *self, id) || collect_child(*c, *self, id)))
+  if (check_wait(timeout_ns, asked) == status::ok && wait_at_once(c, self, id))
     return failed_with(status::ok);
   return wait_any_way(c, self, id, timeout_ns, asked);
+}
+
+void wait_or_throw(runtime_state* c, std::uint64_t& id, wait_policy how) {
+  participant* const self = c == nullptr ? nullptr : here(*c);
+  if (how > wait_policy::of_runtime || !wait_at_once(c, self, id))
+    return wait_long(c, self, id, how);
+  id = 0;
 }
 
 outcome wait_surely(runtime_state* c, std::uint64_t id) noexcept {

@@ -1,5 +1,8 @@
-// Exact overlap of strided memory.
+// Exact overlap of strided memory; views of it.
 #include "task/arguments.hpp"
+
+#include <leveret/args.hpp>
+#include <leveret/status.hpp>
 
 namespace lev {
 
@@ -41,6 +44,12 @@ bool do_overlap(const argument& a, const argument& b) noexcept {
   const auto stride = static_cast<std::uint64_t>(a.stride_bytes);
   if (!b_has_stride && b.row_bytes > stride) return true;
   return columns_overlap(a, b, stride);
+}
+
+void detail::throw_rows_apart() {
+  throw error(status::bad_argument, -1,
+              "end() of memory whose rows are apart: go through it row by row, with rows(), "
+              "row(r) and row_size()");
 }
 
 }  // namespace lev

@@ -1,5 +1,8 @@
 // Tests of do_overlap() and the sizes of arguments, against sets of bytes: every pair of small
 // strided arguments at every distance.
+#include <leveret/args.hpp>
+#include <leveret/status.hpp>
+
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -124,6 +127,25 @@ TEST(arguments, kinds_are_sorted_into_inputs_and_outputs) {
     a.what = all[i];
     EXPECT_EQ(has_address(a), addressed[i]) << i;
     EXPECT_EQ(is_output(a), output[i]) << i;
+  }
+}
+
+std::vector<int> elements_of(const memory_view<const int>& view) {
+  return {view.begin(), view.end()};
+}
+
+TEST(memory_view, a_loop_sees_all_elements_or_is_refused) {
+  const int all[] = {1, 2, 3, 4, 5, 6};
+  const std::ptrdiff_t row = 2 * sizeof(int);
+  EXPECT_EQ(elements_of({all, 2, 3, row}), (std::vector<int>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(elements_of({all, 2, 1, 0}), (std::vector<int>{1, 2}));
+  EXPECT_EQ(elements_of({all, 2, 0, 0}), (std::vector<int>{}));
+  try {
+    elements_of({all, 2, 2, 2 * row});
+    FAIL() << "rows that are apart were taken for one";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), status::bad_argument);
+    EXPECT_NE(std::string(e.what()).find("row(r)"), std::string::npos);
   }
 }
 
