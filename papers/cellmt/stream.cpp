@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "leveret/by_leveret.hpp"
+
 namespace leveret_papers {
 
 namespace {
@@ -69,6 +71,7 @@ void run_threads(cell::spe& s, const plan& p) {
 }  // namespace
 
 double bytes_per_second(world& w, const stream& what) {
+  if (w.is_by_leveret()) return bytes_per_second_by_leveret(w, what);
   constexpr unsigned blocks_each = 40;
   const unsigned blocks = blocks_each * std::max(15u, what.threads);
   cell::machine m(w.file("cell-qs20"), world::options(false));

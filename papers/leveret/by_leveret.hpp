@@ -2,6 +2,7 @@
 #ifndef LEVERET_PAPERS_LEVERET_BY_LEVERET_HPP
 #define LEVERET_PAPERS_LEVERET_BY_LEVERET_HPP
 
+#include "cellmt/stream.hpp"
 #include "gcell/jobs.hpp"
 #include "jack_rabbit/pool.hpp"
 #include "tpc/calls.hpp"
@@ -17,6 +18,9 @@ tpc_outcome run_tpc_by_leveret(world& w, const tpc_calls& what);
 
 // As many jobs in flight, by a client that waits for any.
 double us_of_a_job_by_leveret(world& w, const gcell_jobs& what);
+
+// Tasks that get and put the blocks themselves; threads are tasks of one worker.
+double bytes_per_second_by_leveret(world& w, const stream& what);
 
 }  // namespace leveret_papers
 

@@ -23,6 +23,8 @@ constexpr const char* of_no_run = "arithmetic or a constant: nothing runs";
 constexpr const char* of_transfers = "transfers by hand, without tasks";
 constexpr const char* of_null_tasks = "a task that does nothing is the runtime's own work";
 constexpr const char* of_short_tasks = "tasks of under 5 us: the runtime's own work decides";
+constexpr const char* of_small_blocks =
+    "blocks of under 1 KiB that a task gets itself: the runtime's own work decides";
 constexpr const char* of_processes = "six processes share a PPE: the machine sim has one host";
 constexpr const char* of_the_twin = "about the twin";
 constexpr std::array refusals{
@@ -32,7 +34,17 @@ constexpr std::array refusals{
     refusal{"T3.4 one", "without dicer its one task writes more than a local store holds"},
     refusal{"T3.5", of_no_run},
     refusal{"T3.6", "the paper's dicer, not Leveret's"},
-    refusal{"T4", "blocks that a task gets itself, by turns or threads: not run by Leveret"},
+    refusal{"T4.1", of_transfers},
+    refusal{"T4.2", of_transfers},
+    refusal{"T4.4", of_small_blocks, true},
+    refusal{"T4.5", of_small_blocks, true},
+    refusal{"T4.6 end", of_small_blocks, true},
+    refusal{"T4.7 small", of_small_blocks, true},
+    refusal{"T4.8", of_small_blocks, true},
+    refusal{"T4.9", of_small_blocks, true},
+    refusal{"T4.13", of_small_blocks, true},
+    refusal{"T4.15", of_no_run},
+    refusal{"T4.16", of_no_run},
     refusal{"T5.1", of_null_tasks, true},
     refusal{"T5.2", of_null_tasks, true},
     refusal{"T5.3", of_null_tasks, true},

@@ -216,6 +216,8 @@ def test_leveret_has_a_column_of_its_own(outcomes: list[papers.Outcome], tmp_pat
     for name in ("T2.2 1m 6", "T5.13 64x64", "T1.5 3k"):
         gain = rows[name].leveret
         assert gain is not None and 5.8 < gain["value"] < 6, name
+    peak = rows["T4.11"].leveret
+    assert peak is not None and 18 < peak["value"] < 22
     refused = dict(repro.without_leveret(outcomes))
     assert "T6.4" in refused["six processes share a PPE: the machine sim has one host"]
     printed = invoke("repro", "gcell", "--row", "T7.2007", "--out", str(tmp_path / "out"))

@@ -80,13 +80,30 @@ TEST(papers_by_leveret, each_piece_of_diced_tasks_is_paid_once) {
   EXPECT_LT(o.seconds[0], 480 * 1e-4 / 6 * 1.15);
 }
 
+TEST(papers_by_leveret, tasks_that_get_their_blocks_give_way_while_they_wait) {
+  const auto rate = [](buffering how, unsigned threads) {
+    stream s;
+    s.how = how;
+    s.threads = threads;
+    s.bytes = 128;
+    s.is_put_back = true;
+    world w;
+    w.take_leveret(0);
+    return bytes_per_second(w, s);
+  };
+  const double one = rate(buffering::single, 1);
+  const double two = rate(buffering::twofold, 1);
+  EXPECT_GT(two, 1.5 * one);
+  EXPECT_GT(rate(buffering::threads, 15), 1.5 * two);
+}
+
 TEST(papers_by_leveret, answers_repeat_and_the_others_say_why) {
   const leveret_answer first = answer_by_leveret("T2.2 10k 6");
   const leveret_answer again = answer_by_leveret("T2.2 10k 6");
   EXPECT_EQ(first.why_not, "");
   EXPECT_EQ(first.value, again.value);
   EXPECT_EQ(first.dear, again.dear);
-  for (const char* unpriced : {"T1.1 1k plain 1", "T5.2", "T5.10", "T5.20", "T8.4"})
+  for (const char* unpriced : {"T1.1 1k plain 1", "T4.5", "T5.2", "T5.10", "T5.20", "T8.4"})
     EXPECT_TRUE(answer_by_leveret(unpriced).is_unpriced) << unpriced;
   for (const char* other : {"T2.4 10k", "T5.15 4M", "T6.10", "T7.6"}) {
     EXPECT_FALSE(answer_by_leveret(other).is_unpriced) << other;
