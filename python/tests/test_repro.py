@@ -220,10 +220,11 @@ def test_leveret_has_a_column_of_its_own(outcomes: list[papers.Outcome], tmp_pat
     assert peak is not None and 18 < peak["value"] < 22
     refused = dict(repro.without_leveret(outcomes))
     assert "T6.4" in refused["six processes share a PPE: the machine sim has one host"]
-    printed = invoke("repro", "gcell", "--row", "T7.2007", "--out", str(tmp_path / "out"))
+    name = "T7.2007 300us 1"
+    printed = invoke("repro", "gcell", "--row", name, "--out", str(tmp_path / "out"))
     assert "322.8 (+0.7%); 320.1 to 325.5" in (tmp_path / "out" / "results.md").read_text()
     assert "322.8" in printed
-    report = invoke_json("repro", "gcell", "--row", "T7.2007")["rows"]["T7.2007 300us 1"]
+    report = invoke_json("repro", "gcell", "--row", name)["rows"][name]
     assert report["leveret"] == jobs["value"]
     assert report["leveret_range"] == [jobs["free"], jobs["dear"]]
     assert "own work" in invoke_json("repro", "--row", "T5.2")["rows"]["T5.2"]["leveret_why_not"]
