@@ -82,7 +82,7 @@ void bulk::add_columns(nb::tuple values) {
 void bulk::add_column(unsigned index, const place& where, nb::handle value) {
   argument& a = first_.arguments[index];
   const kind what = where.declared->what;
-  if (nb::isinstance<whole_array>(value)) {
+  if (is_made<whole_array>(value)) {
     if (!is_memory(what))
       refuse_argument(PyExc_TypeError, where, "whole() is for memory; pass the value itself");
     a = pack_memory(where, nb::inst_ptr<whole_array>(value)->array, held());
@@ -100,7 +100,7 @@ void bulk::add_column(unsigned index, const place& where, nb::handle value) {
 }
 
 void bulk::add_memory(unsigned index, const place& where, nb::handle value) {
-  if (nb::isinstance<sliced_array>(value))
+  if (is_made<sliced_array>(value))
     refuse_argument(PyExc_TypeError, where,
                     "submit_bulk cuts arrays itself; pass the array, or use Runtime.parallel");
   const Py_buffer& view = held()->open(value, where);

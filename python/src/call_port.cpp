@@ -87,7 +87,7 @@ call_port::call_port(nb::object runtime, nb::object deliver, nb::object call_bac
       may_rerun_(may_rerun),
       owner_(getpid()),
       courier_(std::make_unique<courier>()) {
-  if (!nb::isinstance<runtime_object>(runtime_)) raise_type_error("runtime must be a Runtime");
+  if (!is_made<runtime_object>(runtime_)) raise_type_error("runtime must be a Runtime");
   if (!deaths_.is_none()) nb::cast<obituaries&>(deaths_).tell(this);
   courier_->thread = std::thread([this] { run_courier(); });
 }
@@ -431,7 +431,7 @@ int traverse_port(PyObject* self, visitproc visit, void* arg) {
   return nb::inst_ptr<call_port>(self)->traverse(visit, arg);
 }
 int clear_port(PyObject* self) {
-  nb::inst_ptr<call_port>(self)->clear();
+  if (nb::inst_ready(self)) nb::inst_ptr<call_port>(self)->clear();
   return 0;
 }
 PyType_Slot port_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse_port)},

@@ -4,7 +4,7 @@
 namespace lev::python {
 
 const plan& procedure_in(nb::handle value) {
-  if (nb::isinstance<plan>(value)) return *nb::inst_ptr<plan>(value);
+  if (is_made<plan>(value)) return *nb::inst_ptr<plan>(value);
   raise_type_error("procedure must be a Procedure, made with leveret.load(), leveret.procedure() " +
                    ("or leveret.builtin(), not " + name_of_type(value)));
 }

@@ -36,6 +36,13 @@ struct place {
 // raise_type_error() raises TypeError, likewise.
 [[noreturn]] void raise_type_error(const std::string& message);
 
+// is_made() tells whether `value` is a T that its constructor has made: T.__new__() alone gives one
+// without anything in it.
+template <class T>
+bool is_made(nb::handle value) noexcept {
+  return nb::isinstance<T>(value) && nb::inst_ready(value);
+}
+
 // text_of() is str(value); what UTF-8 cannot say (a lone surrogate) as an escape.
 std::string text_of(nb::handle value);
 

@@ -52,7 +52,7 @@ argument pack_result(const slot& s, char* place) noexcept {
 }
 
 argument pack_memory(const place& where, nb::handle value, hold* h) {
-  const bool is_sliced = nb::isinstance<sliced_array>(value);
+  const bool is_sliced = is_made<sliced_array>(value);
   if (is_sliced) value = nb::inst_ptr<sliced_array>(value)->array;
   return memory_argument(whole_extent(h->open(value, where)), is_sliced, where);
 }

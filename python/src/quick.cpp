@@ -51,7 +51,8 @@ PyObject* answer(Call&& call) noexcept {
 }
 
 bool is_plain_submit(PyObject* self, PyObject* const* given, Py_ssize_t count) noexcept {
-  if (count == 0 || !is_a(given[0], procedure_type) || !nb::inst_ready(self)) return false;
+  if (count == 0 || !is_a(given[0], procedure_type)) return false;
+  if (!nb::inst_ready(given[0]) || !nb::inst_ready(self)) return false;
   for (Py_ssize_t i = 1; i < count; ++i) {
     if (Py_TYPE(given[i]) == sliced_type) return false;  // it may be diced
   }

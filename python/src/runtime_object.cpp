@@ -18,12 +18,12 @@ constexpr std::size_t quick_arguments_max = 6;
 
 void add_locks(nb::handle locks, const session* owner, options& o) {
   const auto add = [&](nb::handle lock) {
-    if (!nb::isinstance<task_mutex>(lock)) refuse_locks(lock);
+    if (!is_made<task_mutex>(lock)) refuse_locks(lock);
     const task_mutex& m = *nb::inst_ptr<task_mutex>(lock);
     if (m.owner.get() != owner) raise_value_error("a mutex in locks= is of another runtime");
     o.locks(m.id);
   };
-  if (nb::isinstance<task_mutex>(locks)) return add(locks);
+  if (is_made<task_mutex>(locks)) return add(locks);
   if (is_empty_tuple(locks)) return;
   if (!is_iterable(locks)) refuse_locks(locks);
   for (nb::handle lock : nb::iter(locks)) add(lock);

@@ -41,6 +41,10 @@ std::size_t rounded(std::size_t bytes) {
 }
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  if (!nb::inst_ready(self)) {
+    PyErr_SetString(PyExc_BufferError, "a SharedBlock without memory; make it with SharedBlock()");
+    return -1;
+  }
   const auto& b = *nb::inst_ptr<shared_block>(self);
   return PyBuffer_FillInfo(view, self, b.data(), static_cast<Py_ssize_t>(b.bytes()), 0, flags);
 }

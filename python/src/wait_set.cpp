@@ -92,11 +92,11 @@ static std::vector<nb::object> without_repeats(const std::vector<nb::object>& ti
 std::vector<nb::object> tickets_of(nb::handle tickets, const char* what) {
   std::vector<nb::object> list;
   if (is_empty_tuple(tickets)) return list;
-  if (nb::isinstance<ticket_object>(tickets)) return list.push_back(nb::borrow(tickets)), list;
+  if (is_made<ticket_object>(tickets)) return list.push_back(nb::borrow(tickets)), list;
   if (!is_iterable(tickets)) refuse_tickets(what, tickets);
   const std::uint64_t mark = ++marks;
   for (nb::handle t : nb::iter(tickets)) {
-    if (!nb::isinstance<ticket_object>(t)) refuse_tickets(what, t);
+    if (!is_made<ticket_object>(t)) refuse_tickets(what, t);
     if (nb::inst_ptr<ticket_object>(t)->is_marked(mark)) continue;
     list.push_back(nb::borrow(t));
   }
