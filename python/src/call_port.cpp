@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "bindings.hpp"
@@ -13,6 +14,7 @@
 #include "obituaries.hpp"
 #include "replies.hpp"
 #include "shared.hpp"
+#include "waiting.hpp"
 #include "worker.hpp"
 
 namespace lev::python {
@@ -302,21 +304,21 @@ void call_port::deliver(const nb::list& batch) {
   if (batch.size() == 0 && !has_deaths()) return;
   const nb::object to = deliver_;  // it may close this port
   if (!to.is_valid()) return;
-  // A signal's handler may raise in there, KeyboardInterrupt mostly. What was to be delivered is,
-  // and who pressed Ctrl-C is heard a moment later.
-  bool is_interrupted = false;
+  // A signal's handler may raise in there: KeyboardInterrupt mostly, or a time limit of the
+  // program's. What was to be delivered is, and the program hears of it a moment later.
+  std::optional<nb::python_error> raised;
   constexpr int tries_max = 5;
   for (int i = 0; i < tries_max; ++i) {
     try {
       to(batch);
-      break;
+      if (raised) raise_later(*raised);
+      return;
     } catch (nb::python_error& e) {
-      const bool is_interrupt = e.matches(PyExc_KeyboardInterrupt);
-      is_interrupted |= is_interrupt;
-      if (!is_interrupt || i + 1 == tries_max) e.discard_as_unraisable(to);
+      if (raised && !raised->matches(PyExc_KeyboardInterrupt)) raised->discard_as_unraisable(to);
+      raised.emplace(std::move(e));
     }
   }
-  if (is_interrupted) PyErr_SetInterrupt();
+  raised->discard_as_unraisable(to);
 }
 
 void call_port::drain() {

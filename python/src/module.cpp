@@ -31,6 +31,15 @@ void bind_machines(nb::module_& m) {
       "status_name", [](int code) { return status_name(static_cast<status>(code)); },
       nb::arg("code"), "Name of a status code, such as 'stale_ticket'.");
   m.def(
+      "report_unraisable",
+      [](nb::object error, nb::object about) {
+        PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+        PyErr_WriteUnraisable(about.ptr());
+      },
+      nb::arg("error"), nb::arg("about").none(),
+      nb::sig("def report_unraisable(error: BaseException, about: object) -> None"),
+      "Has sys.unraisablehook told of an exception that has nobody to be raised to.");
+  m.def(
       "machines",
       [] {
         nb::list all;

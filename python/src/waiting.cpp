@@ -14,7 +14,25 @@ constexpr std::int64_t signal_slice_ns =
 
 unsigned long main_thread = 0;  // written at import, and after a fork()
 
+// What raise_later() has left; on the main thread.
+int raise_now(void* value) {
+  const nb::object error = nb::steal(static_cast<PyObject*>(value));
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+  return -1;
+}
+
 }  // namespace
+
+void raise_later(nb::python_error& e) noexcept {
+  if (PyThread_get_thread_ident() == main_thread) {
+    nb::object value = nb::borrow(e.value());
+    if (Py_AddPendingCall(&raise_now, value.ptr()) == 0) {
+      value.release();  // it is raise_now()'s
+      return;
+    }
+  }
+  e.discard_as_unraisable("a signal's handler");
+}
 
 void remember_main_thread() {
   const nb::object thread = nb::module_::import_("threading").attr("main_thread")();

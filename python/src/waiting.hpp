@@ -40,6 +40,11 @@ class deadline {
 void remember_main_thread();
 void become_main_thread() noexcept;
 
+// raise_later() has an exception of a signal's handler raised on the main thread, where it was
+// raised in the middle of something that had to be done: by wait_in_slices() there, or when the
+// thread is back in Python. Elsewhere, and where that cannot be, it is reported.
+void raise_later(nb::python_error& e) noexcept;
+
 // wait_in_slices() calls step(timeout_ns) without the GIL until its outcome is not timed_out or the
 // deadline is over. Raises KeyboardInterrupt, or what another signal handler raises; nothing is
 // consumed then.
@@ -53,7 +58,7 @@ outcome wait_in_slices(const deadline& end, Step&& step) {
       o = step(slice);
     }
     if (o.code != status::timed_out) return o;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (PyErr_CheckSignals() != 0 || Py_MakePendingCalls() != 0) throw nb::python_error();
     if (end.remaining_ns() == 0) return o;
   }
 }

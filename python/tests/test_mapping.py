@@ -298,7 +298,7 @@ def left_with_a_closed_map(pool: ProcessExecutor, monkeypatch: pytest.MonkeyPatc
         patch.setattr(inner.sources, "feed", lambda: None)
         items.close()  # type: ignore[attr-defined]
         end = time.monotonic() + 60
-        while inner.under_way:
+        while len(inner.running):
             assert time.monotonic() < end
             rest(0.001)
     assert inner.sources.queue and inner.sources.is_due

@@ -138,4 +138,4 @@ def test_ctrl_c_while_a_result_is_delivered(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.undo()
         assert future.result(60) == 3
         assert executor.submit(abs, -4).result(60) == 4
-        assert pool.under_way == 0
+        assert len(pool.running) == 0

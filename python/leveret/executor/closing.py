@@ -65,4 +65,7 @@ def _leave(pool: Pool) -> None:
 
 os.register_at_fork(after_in_child=_after_fork)
 # Before threads are joined, while new ones can be started: as concurrent.futures, which is older.
-getattr(threading, "_register_atexit")(_at_exit)  # noqa: B009
+try:
+    getattr(threading, "_register_atexit")(_at_exit)  # noqa: B009
+except RuntimeError:  # the main thread has ended already, and others go on
+    Exit.has_begun = True

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
-import types
 import warnings
 from typing import Any
 
+from .. import _core
 from ..wire.notes import ERRORS, LOG, OUTPUT, WARNING, WORKER, frames
 
 
@@ -34,20 +34,17 @@ def tell(data: bytes | memoryview, worker: int) -> None:
 def _tell_one(kind: int, content: Any, worker: int) -> None:
     try:
         _TELLERS[kind](content, worker)
-    except Exception as error:  # a filter that raises, a closed file: no reason to lose a result
+    except KeyboardInterrupt:
+        raise
+    except (
+        BaseException
+    ) as error:  # a filter that raises, a closed file: no reason to lose a result
         report_error(error, _TELLERS.get(kind))
 
 
 def report_error(error: BaseException, about: object) -> None:
     """Reports an exception of a function of the user's."""
-    told = types.SimpleNamespace(
-        exc_type=type(error),
-        exc_value=error,
-        exc_traceback=error.__traceback__,
-        err_msg="Exception ignored in leveret.ProcessExecutor",
-        object=about,
-    )
-    sys.unraisablehook(told)
+    _core.report_unraisable(error, about)
 
 
 def _tell_record(about: dict[str, Any], worker: int) -> None:

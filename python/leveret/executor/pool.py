@@ -31,6 +31,7 @@ from .failures import (
     unreadable,
 )
 from .future import Future
+from .interrupts import raise_if_of_signal
 from .mapping import Part
 from .mortem import Death, Mortem, how_it_ended
 from .pace import AHEAD_MAX, Pace
@@ -65,8 +66,8 @@ class Pool:
         self.max_attempts = max_attempts
         self.lock = threading.RLock()
         self.waiting: deque[Work] = deque()
-        self.under_way = 0
-        self.running: set[Work] = set()  # those under way
+        # Those under way. Nothing else counts them: a signal's handler may raise between two steps.
+        self.running: set[Work] = set()
         self.is_terminated = False
         self.last: _core.Call | None = None
         self.pace = Pace(workers)
@@ -130,7 +131,11 @@ class Pool:
             self.check_open()
             if self.counts:
                 self.telling.add(1)
-            if self.waiting or self.sources.queue or not self.pace.has_room(self.under_way, work):
+            if (
+                self.waiting
+                or self.sources.queue
+                or not self.pace.has_room(len(self.running), work)
+            ):
                 self.queue(work)
                 self.pump()
             else:  # nothing is in its way
@@ -174,7 +179,7 @@ class Pool:
     def pump(self) -> None:
         """Hands calls over while workers have room. With the lock."""
         waiting, sources = self.waiting, self.sources
-        while waiting and self.pace.has_room(self.under_way, waiting[0]):
+        while waiting and self.pace.has_room(len(self.running), waiting[0]):
             if sources.is_due and sources.queue and sources.maker is None:
                 return  # for feed(), which whoever calls this calls next
             work = waiting.popleft()
@@ -202,7 +207,7 @@ class Pool:
         work.future._pool = self
         if self.broken is not None:
             work.future.set_exception(self.again())
-        elif self.pace.has_room(self.under_way, work):
+        elif self.pace.has_room(len(self.running), work):
             self.waiting.appendleft(work)
         else:
             self.waiting.append(work)
@@ -216,17 +221,14 @@ class Pool:
         # A Ctrl-C comes between any two steps: what is done first is done for nothing at worst.
         asked = work.asked
         work.call = None
-        self.under_way += 1
-        work.is_back = False
-        self.running.add(work)
         work.blind = self.mortem.blind
         try:
+            self.running.add(work)
             self.port.submit(
                 work, request, buffers, block, asked.timeout, asked.max_attempts, asked.retry
             )
         finally:
             if work.call is None:
-                self.under_way -= 1
                 self.running.discard(work)
                 self.space.release(work)
         call = work.call
@@ -248,13 +250,11 @@ class Pool:
             if self.mortem.deaths.has_any:
                 dead = self.bury()
             for work, code, task_code, text, reply in batch:
-                if not work.is_back:  # else the port tries again, after a Ctrl-C in here
-                    work.is_back = True
-                    self.under_way -= 1
-                    self.running.discard(work)
-                    self.space.release(work)
+                # Perhaps not for the first time: the port tries again, after a Ctrl-C in here.
+                self.running.discard(work)
+                self.space.release(work)
                 ends.append((work, *self.read(work, code, task_code, text, reply)))
-            if self.files.here and not self.under_way:
+            if self.files.here and not self.running:
                 self.files.forget()
             if self.waiting:
                 self.pump()
@@ -295,6 +295,7 @@ class Pool:
             try:
                 value = pickle.loads(pickled)
             except BaseException as error:  # an unpickler may raise what it likes
+                raise_if_of_signal(work, error)
                 return None, unreadable(work.name(), error), None
             return (*self.take(work, kind, value, ns, size), None)
         if code != Status.OK:
@@ -316,6 +317,7 @@ class Pool:
         except Overwritten:
             return None, overwritten(work.name()), None
         except BaseException as error:  # an unpickler may raise what it likes
+            raise_if_of_signal(work, error)
             return None, unreadable(work.name(), error), None
         return (*self.take(work, kind, value, ns, size), noted)
 
@@ -457,12 +459,12 @@ class Pool:
 
     def look_for_end(self) -> None:
         """After shutdown(): the last call to end closes the runtime, on a thread of its own."""
-        if not self.is_shut_down or self.under_way or self.idle.is_set():
+        if not self.is_shut_down or self.running or self.idle.is_set():
             return
         self.sources.feed()  # drops mappings that have nothing left
         with self.lock:
             self.pump()  # drops what was cancelled
-            if self.under_way or self.waiting or self.idle.is_set() or self.sources.queue:
+            if self.running or self.waiting or self.idle.is_set() or self.sources.queue:
                 return
             self.idle.set()
         # The runtime cannot be closed from its own thread, and nobody may be waiting. The closer

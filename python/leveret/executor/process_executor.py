@@ -369,5 +369,5 @@ class ProcessExecutor(futures.Executor):
         else:
             state = "open"
         about = f"{self._max_workers} workers, {state}"
-        calls = f"{len(pool.waiting)} calls waiting, {pool.under_way} under way"
+        calls = f"{len(pool.waiting)} calls waiting, {len(pool.running)} under way"
         return f"<leveret.ProcessExecutor on 'processes', {about}, {calls}>"

@@ -75,7 +75,7 @@ class Sources:
                 return forced
             while self.maker is None and self.queue:
                 first = self.queue[0]
-                if not pool.pace.has_room_for(pool.under_way, first.key, first.next_count()):
+                if not pool.pace.has_room_for(len(pool.running), first.key, first.next_count()):
                     return None
                 if pool.waiting and not self.is_due:
                     return None

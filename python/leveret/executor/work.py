@@ -23,7 +23,7 @@ class Work:
     """
 
     call: _core.Call | None = None  # set by the port when it has been handed over
-    is_back = False  # its end has been counted
+    was_interrupted = False  # by a signal, while its result was read
     reserved = 0
     retries = 0
     deaths: tuple[Death, ...] = ()  # of workers that were in it

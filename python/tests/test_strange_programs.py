@@ -1,0 +1,110 @@
+"""Programs that nobody would write on purpose: they end, with every result and every error told."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+import pytest
+from conftest import LIMIT, needs_processes
+
+from leveret import ProcessExecutor
+
+pytestmark = needs_processes
+
+
+def _run(program: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    given: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.run(command, text=True, timeout=LIMIT, check=False, **given)
+
+
+def test_a_closed_output_loses_no_result() -> None:
+    """As `program | head -1` leaves it; with the hook for unraisable errors that Python has."""
+    done = _run(
+        """
+        import os, sys, leveret
+        def prints(i):
+            print("x" * 1000, flush=True)
+            return i
+        ends, begins = os.pipe()
+        os.close(ends)
+        os.dup2(begins, 1)
+        with leveret.ProcessExecutor(2, forward_output=True, preload=()) as executor:
+            results = list(executor.map(prints, range(40), chunksize=1))
+        os.write(2, b"all there" if results == list(range(40)) else b"lost")
+        os._exit(0)
+        """
+    )
+    assert done.returncode == 0 and "all there" in done.stderr
+    assert "BrokenPipeError" in done.stderr and "UnraisableHookArgs" not in done.stderr
+
+
+def test_what_handlers_and_callbacks_raise_is_reported_with_the_hook_that_python_has() -> None:
+    done = _run(
+        """
+        import logging, sys, leveret
+        class Raises(logging.Handler):
+            def emit(self, record):
+                sys.exit("by a handler")
+        logging.getLogger().addHandler(Raises())
+        def progress(*_):
+            raise KeyError("by a callback")
+        def logs(i):
+            logging.getLogger().error("hello")
+            return i
+        with leveret.ProcessExecutor(1, on_progress=progress, preload=()) as executor:
+            print(executor.submit(logs, 3).result(), list(executor.map(logs, range(3))))
+        """
+    )
+    assert done.returncode == 0 and done.stdout == "3 [0, 1, 2]\n"
+    assert "by a callback" in done.stderr and "by a handler" in done.stderr
+
+
+def test_threads_that_outlive_the_main_thread_are_told() -> None:
+    done = _run(
+        """
+        import threading, leveret
+        def late():
+            threading.main_thread().join()
+            try:
+                leveret.ProcessExecutor(1, preload=()).submit(abs, -1)
+            except leveret.Closed as error:
+                print(error)
+        threading.Thread(target=late).start()
+        """
+    )
+    assert done.returncode == 0 and done.stdout.startswith("cannot schedule new futures")
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
+def test_what_a_signals_handler_raises_is_raised(pool: ProcessExecutor) -> None:
+    """Whatever was being done when it came: a time limit by signal.alarm() is not lost."""
+
+    class Stop(Exception):
+        pass
+
+    hits: list[int] = []
+    swallowed: list[object] = []
+
+    def stop(*_: object) -> None:
+        hits.append(1)
+        raise Stop
+
+    hook, sys.unraisablehook = sys.unraisablehook, lambda told: swallowed.append(told.object)
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        for i in range(150):
+            with contextlib.suppress(Stop):
+                signal.setitimer(signal.ITIMER_REAL, 0.0005 + 0.00002 * i)
+                while len(hits) <= i:
+                    assert pool.submit(abs, -i).result() == i
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        sys.unraisablehook = hook
+    assert len(hits) == 150 and pool._pool.deliver not in swallowed
+    assert pool.submit(abs, -7).result() == 7
