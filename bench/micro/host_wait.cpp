@@ -191,13 +191,25 @@ std::uint64_t thread_cpu_ns() {
          static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-// The share of a core that a host uses while it waits 10 ms by the default policy.
-double wait_share(lev::runtime& runtime, offloaded_procedure procedure, double step_ns) {
-  note mine;
+// A task whose host is told when a worker has begun it.
+struct begun_flag {
+  std::atomic<bool>* to;
+};
+void begun(std::uint64_t steps, begun_flag flag) {
+  flag.to->store(true, std::memory_order_release);
+  keep(chain(1, steps));
+}
+using begun_procedure = lev::procedure<void(std::uint64_t, begun_flag)>;
+
+// The share of a core that a host uses while it waits 10 ms by the default policy. The wait begins
+// when a worker has the task: one that still waits in a queue is run by the host that helps.
+double wait_share(lev::runtime& runtime, begun_procedure procedure, double step_ns) {
   const auto steps = static_cast<std::uint64_t>(10e6 / step_ns);
   std::uint64_t used = 0, waited = 0;
   for (int i = 0; i < 5; ++i) {
-    lev::ticket t = runtime.submit(procedure, steps, note_ref{&mine});
+    std::atomic<bool> has_begun{false};
+    lev::ticket t = runtime.submit(procedure, steps, begun_flag{&has_begun});
+    while (!has_begun.load(std::memory_order_acquire)) std::this_thread::yield();
     const std::uint64_t cpu = thread_cpu_ns();
     const std::uint64_t start = now_ns();
     t.wait();
@@ -213,8 +225,7 @@ samples default_shares(int rounds, double step_ns) {
   c.workers = 1;
   c.pin = true;
   lev::runtime runtime(c);
-  const auto procedure = lev::define("bench.offloaded", offloaded);
-  // A letter to the worker: a task that waits in a queue would be run by the host that helps.
+  const auto procedure = lev::define("bench.begun", begun);
   samples shares;
   for (int r = 0; r < rounds; ++r) shares.push_back(wait_share(runtime, procedure, step_ns));
   return shares;
