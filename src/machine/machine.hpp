@@ -50,6 +50,13 @@ struct remote_end {
   char text[224];                // of an exception, terminated; empty when there was none
 };
 
+// What a worker has written: how many of its oldest tasks, one behind the other, have succeeded,
+// and whether the next one has ended otherwise.
+struct remote_ends {
+  std::uint32_t successes = 0;
+  bool has_other = false;
+};
+
 // Where config::chaos may kill a worker. Between `claimed` and `executed` its task is run again.
 enum class chaos_step : std::uint32_t {
   started = 1,
@@ -86,8 +93,10 @@ class remote_workers {
 
   // can_run() makes a procedure known to the workers; null, or why it cannot run there. Any thread.
   virtual const char* can_run(procedure_id id) noexcept = 0;
-  // post() sends the worker's next task.
-  virtual void post(std::uint32_t worker, const remote_call& c) noexcept = 0;
+  // write() puts a task down for the worker, `ahead` places behind its next one; post() sends off
+  // the next `count`, which were written since the last post().
+  virtual void write(std::uint32_t worker, std::uint32_t ahead, const remote_call& c) noexcept = 0;
+  virtual void post(std::uint32_t worker, std::uint32_t count) noexcept = 0;
   // take_back() asks the worker not to begin the n-th uncollected task (from 0). True: it has not,
   // and will not; its end says nothing. False: that is not certain, and the end will tell:
   // `cancelled` if the worker did not begin it.
@@ -99,7 +108,10 @@ class remote_workers {
   // is_crowded() tells that so many host processes share the workers that one that polls takes the
   // core from somebody who could work. Any thread.
   virtual bool is_crowded() const noexcept = 0;
+  // ends_of() tells what there is to take, and take_successes() takes that many of its successes.
   // collect() takes the end of the worker's oldest task; false when it has not ended.
+  virtual remote_ends ends_of(std::uint32_t worker) const noexcept = 0;
+  virtual void take_successes(std::uint32_t worker, std::uint32_t count) noexcept = 0;
   virtual bool collect(std::uint32_t worker, remote_end* end) noexcept = 0;
 
   // Who watches the ends all the time says so, and looks once more after he has said that he does

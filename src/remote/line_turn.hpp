@@ -1,9 +1,10 @@
 // line_turn: what is done in the turn of a remote worker's line (remote_line.hpp), for those who
-// tend it (tend.cpp), for the service that keeps the time and ends tasks (attend.cpp), and after a
-// death (bury.cpp).
+// tend it (tend.cpp, collect.cpp, post.cpp), for the service that keeps the time and ends tasks
+// (attend.cpp), and after a death (bury.cpp).
 #ifndef LEVERET_REMOTE_LINE_TURN_HPP
 #define LEVERET_REMOTE_LINE_TURN_HPP
 
+#include "base/numbers.hpp"
 #include "remote/remote_crew.hpp"
 #include "worker/write_back.hpp"
 
@@ -67,6 +68,56 @@ inline std::uint32_t attempts_max_of(remote_crew& r, std::uint32_t task) noexcep
   const slot_extra* own = limits_of(r, task);
   return own != nullptr && own->max_attempts != 0 ? own->max_attempts : r.e.settings.max_attempts;
 }
+
+// Whether somebody has asked for the end of a task in a line.
+inline bool is_unwanted(remote_crew& r, const job& j) noexcept {
+  if (r.e.cancelling.load(memory_order_relaxed) != 0) return true;
+  const std::uint64_t w = word_of_whole(r, j);
+  return (w & state_bits::cancel_asked) != 0 && state_bits::phase(w) == state_bits::live;
+}
+
+// How many more tasks a line of `load` should have. With one worker, as many as it takes. With
+// more, the one that runs, and its share of those that are ready, so that none is stuck behind a
+// long one while another worker is idle: as if they were taken one by one, as long as there are
+// no more in the line than are ready for each. Filters want as few as can be: what is in a line
+// cannot be put into another order.
+inline std::uint32_t room_for(remote_crew& r, std::uint32_t load) noexcept {
+  const engine& e = r.e;
+  if (load >= e.depth) return 0;
+  if (r.e.sched.has_filters()) return load == 0 ? 1 : 0;
+  if (e.workers == 1) return e.depth - load;
+  const std::uint32_t ready = r.e.sched.ready().size();
+  if (load * e.workers > ready) return 0;
+  return smaller(e.depth - load, 1 + (ready - load * e.workers) / (e.workers + 1));
+}
+inline bool has_room(remote_crew& r, std::uint32_t worker) noexcept {
+  const remote_line& line = r.lines[worker];
+  return line.is_full.load(memory_order_relaxed) == 0 &&
+         room_for(r, line.load.load(memory_order_relaxed)) != 0;
+}
+inline bool is_away(remote_crew& r, std::uint32_t worker) noexcept {
+  return r.shares_workers && r.remote->is_away(worker);
+}
+
+// fill_line() posts ready tasks while the line has room, all that it takes at once. In the line's
+// turn. One that is not to run any more ends here (`over`), and the turn with it. True: it has
+// posted.
+bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept;
+
+// What collect_ends() has taken: one that had nobody to be told and is complete; one that goes back
+// to the queue.
+struct taken_ends {
+  bool is_one_told = false;
+  bool is_one_back = false;
+};
+// collect_ends() takes the ends that are there, and completes those with nobody to be told, which
+// takes no longer than to leave them for another turn. The first other one is kept in `over`: user
+// code may run when it is told, and may wait for any other, so the turn must be over.
+taken_ends collect_ends(remote_crew& r, participant& self, std::uint32_t worker,
+                        ending& over) noexcept;
+// collect_written() takes the oldest end that the worker has written, of whatever kind, if there is
+// one. False: there is none.
+bool collect_written(remote_crew& r, std::uint32_t worker, ending& over) noexcept;
 
 // leave_ended() is for a task that was to end, and is in the line no more: tend() completes it. In
 // the line's turn.

@@ -88,6 +88,10 @@ bool remote_crew::can_do(const detail::draft& d, const draft_facts& facts, refus
                                      procedure_name(d.procedure), reason);
 }
 
+bool remote_crew::can_do_plainly(procedure_id id) noexcept {
+  return is_down.load(memory_order_relaxed) == 0 && remote->can_run(id) == nullptr;
+}
+
 // Kept where only those look who find that some task has limits of its own.
 void remote_crew::limit(std::uint32_t task, std::uint64_t task_ns_max,
                         std::uint32_t max_attempts) noexcept {

@@ -49,12 +49,14 @@ class remote_crew final : public crew {
   bool open() override;
   bool run_one(participant& self) noexcept override;
   void queued(participant& self) noexcept override;
+  void send(participant& self, std::uint32_t task) noexcept override;
   void idle(participant& self, awaited& what, std::uint64_t deadline_ns,
             wait_policy how) noexcept override;
   bool await(participant& self, awaited& what, std::uint64_t deadline_ns, wait_policy how,
              giving_up when) noexcept override;
   std::uint64_t done_by(const participant& p) const noexcept override;
   bool can_do(const detail::draft& d, const draft_facts& facts, refusal* why) noexcept override;
+  bool can_do_plainly(procedure_id id) noexcept override;
   bool can_do_closures() const noexcept override { return false; }
   bool has_time_limits() const noexcept override { return true; }
   void limit(std::uint32_t task, std::uint64_t task_ns_max,

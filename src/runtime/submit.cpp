@@ -149,25 +149,55 @@ namespace {
   count_out(c, self, task, &unused);
 }
 
-// The straight path. 0: the task is not one for it, and nothing was done. On such an engine no task
-// is staged ahead, and none drains.
+// A slot with a plain task in it, which is counted. no_slot: it is not one for the straight path,
+// and nothing was done. On such an engine no task is staged ahead, and none drains.
+[[gnu::always_inline]] inline std::uint32_t open_plainly(runtime_state& c, participant& self,
+                                                         const draft& d,
+                                                         std::uint8_t flags) noexcept {
+  const bool is_host = self.running == nullptr;
+  if (is_host &&
+      (c.closing.load(memory_order_relaxed) != 0 || self.notice_count != 0 || has_company(self)))
+    return no_slot;
+  const std::uint32_t task = c.task_slots.try_take(self.free_slots);
+  if (task == no_slot) [[unlikely]]
+    return no_slot;
+  self.counters.submitted.add(1);
+  if (is_host && is_closing(c)) [[unlikely]]
+    return refuse_late(c, self, task), no_slot;
+  write_slot(c, self, task, d, flags);
+  return task;
+}
+
+// The straight path. 0: the task is not one for it, and nothing was done.
 [[gnu::always_inline]] inline std::uint64_t submit_plainly(runtime_state& c, participant* self,
                                                            const draft& d, bool detached) noexcept {
   const procedure_entry* p = find_procedure(d.procedure);
   if (!c.is_straight || self == nullptr || p == nullptr || !passes_plainly(d, *p)) return 0;
-  const bool is_host = self->running == nullptr;
-  if (is_host &&
-      (c.closing.load(memory_order_relaxed) != 0 || self->notice_count != 0 || has_company(*self)))
-    return 0;
-  const std::uint32_t task = c.task_slots.try_take(self->free_slots);
+  const std::uint32_t task = open_plainly(c, *self, d, detached ? task_detached : 0);
   if (task == no_slot) [[unlikely]]
     return 0;
-  self->counters.submitted.add(1);
-  if (is_host && is_closing(c)) [[unlikely]]
-    return refuse_late(c, *self, task), 0;
-  write_slot(c, *self, task, d, detached ? task_detached : 0);
   const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
   route_plainly(c, *self, task, d, detached);
+  return id;
+}
+
+// The same for a crew that is asked what it can do, and whose tasks may have memory to be copied.
+[[gnu::noinline]] std::uint64_t submit_elsewhere(runtime_state& c, participant* self,
+                                                 const draft& d, bool detached) noexcept {
+  const procedure_entry* p = find_procedure(d.procedure);
+  if (!c.asks_crew || self == nullptr || self->running != nullptr || p == nullptr ||
+      !passes_plainly(d, *p) || !c.crew->can_do_plainly(d.procedure))
+    return 0;
+  std::uint8_t flags = detached ? task_detached : 0;
+  if (p->addresses != 0) {
+    const std::size_t bytes = staged_bytes(d.arguments, d.argument_count, c.copies);
+    if (bytes > c.settings.local_store_bytes) return 0;
+    if (bytes != 0) flags |= task_staged;
+  }
+  const std::uint32_t task = open_plainly(c, *self, d, flags);
+  if (task == no_slot) return 0;
+  const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
+  c.crew->send(*self, task);
   return id;
 }
 
@@ -228,6 +258,7 @@ std::uint64_t try_submit(runtime_state* c, const draft& d, const options* o, boo
   participant* self = here(*c);
   if (o == nullptr) {
     if (const std::uint64_t id = submit_plainly(*c, self, d, detached); id != 0) return id;
+    if (const std::uint64_t id = submit_elsewhere(*c, self, d, detached); id != 0) return id;
   }
   refusal local;
   return admission::admit(*c, self, d, o, detached, why == nullptr ? &local : why);
@@ -252,6 +283,7 @@ std::uint64_t submit(runtime_state* c, const draft& d, const options* o, bool de
   if (o == nullptr) [[likely]] {
     if (const std::uint64_t id = submit_plainly(*c, self, d, detached); id != 0) [[likely]]
       return id;
+    if (const std::uint64_t id = submit_elsewhere(*c, self, d, detached); id != 0) return id;
   }
   return submit_any(*c, self, d, o, detached);
 }

@@ -6,11 +6,11 @@
 //
 //   word 0: nobody at it    1: being done    2: being done, and asked for again
 //
-// Proof sketch. A caller's work is visible before its exchange/increment on the word. (a) It found
-// 0: it does the job itself. (b) It found 1 or 2: the holder's final compare-exchange 1 -> 0 fails
-// or has not happened, so the holder goes round again after reading the caller's increment, hence
-// after its work. (c) A holder that leaves without a look (end_hold) reads the request in the same
-// exchange, and comes again. Model test: tests/model/pass_lock_model.cpp.
+// Proof sketch. A caller's work is visible before its exchange on the word. (a) It found 0, then or
+// before it: it does the job itself. (b) It found 1 or 2: the holder's final compare-exchange
+// 1 -> 0 fails or has not happened, so the holder goes round again after reading what the caller
+// has written there, hence after its work. (c) A holder that leaves without a look (end_hold) reads
+// the request in the same exchange, and comes again. Model test: tests/model/pass_lock_model.cpp.
 #ifndef LEVERET_SYNC_PASS_LOCK_HPP
 #define LEVERET_SYNC_PASS_LOCK_HPP
 
@@ -32,14 +32,17 @@ class pass_lock {
   // asks without a pause can keep the holder from leaving.)
   template <class Job>
   void run_while(Job&& job) noexcept(noexcept(job())) {
-    // Pairs with the exchanges below and the release in finish(): the holder sees the work this
-    // caller has made.
-    if (word_.exchange(asked, memory_order_acq_rel) != idle) return;
-    do {
-      // Pairs with run_while() of a later caller: its work is visible to the round that follows.
-      word_.exchange(busy, memory_order_acq_rel);
+    if (!try_hold()) {
+      // Pairs with take_request(), end_hold() and the failure of finish(): the holder sees the work
+      // this caller has made.
+      if (word_.exchange(asked, memory_order_release) != idle) return;
+      take_request();
+    }
+    for (;;) {
       if (!job()) return static_cast<void>(end_hold());
-    } while (!finish());
+      if (finish()) return;
+      take_request();
+    }
   }
 
   // try_hold() takes the lock for something else than the job, such as changing what the job uses.
@@ -53,8 +56,7 @@ class pass_lock {
   // caller must do it and try again.
   bool release_hold() noexcept {
     if (finish()) return true;
-    // Pairs with run_while(): the work it was called for is visible to the round that follows.
-    word_.exchange(busy, memory_order_acq_rel);
+    take_request();
     return false;
   }
   // end_hold() ends try_hold() at once. Returns true when somebody asked for the job meanwhile: it
@@ -70,6 +72,11 @@ class pass_lock {
  private:
   enum : std::uint32_t { idle = 0, busy = 1, asked = 2 };
 
+  void take_request() noexcept {
+    // Pairs with run_while() of a later caller: its work is visible to the round that follows. And
+    // with finish() of an earlier holder, where the lock was free.
+    word_.exchange(busy, memory_order_acquire);
+  }
   bool finish() noexcept {
     std::uint32_t expected = busy;
     // Pairs with run_while(): publishes what the job did to the next holder.

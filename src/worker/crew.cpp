@@ -1,6 +1,7 @@
 // The crew whose participants run the tasks themselves.
 #include "worker/crew.hpp"
 
+#include "worker/enqueue.hpp"
 #include "worker/idle.hpp"
 #include "worker/serve.hpp"
 #include "worker/wait_in_task.hpp"
@@ -40,6 +41,10 @@ void crew::queued(participant& self) noexcept {
   const std::uint32_t near = self.index + 1;
   const std::uint32_t who = e.bell.wake_one(near < e.people_count ? near : 0);
   if (who != no_one) unpark(e, who);
+}
+
+void crew::send(participant& self, std::uint32_t task) noexcept {
+  enqueue(e, self, task);
 }
 
 void crew::idle(participant& self, awaited& what, std::uint64_t deadline_ns,

@@ -31,6 +31,9 @@ class crew {
   virtual bool run_one(participant& self) noexcept;
   // queued() is called after a task was queued: somebody runs it, or wakes up to do so.
   virtual void queued(participant& self) noexcept;
+  // send() queues a task that is ready, on behalf of a host that has submitted it, and does what
+  // queued() does.
+  virtual void send(participant& self, std::uint32_t task) noexcept;
   // idle() waits for work, or for `what`; returns when it is worth looking again. Precondition: no
   // other context is in the ring.
   virtual void idle(participant& self, awaited& what, std::uint64_t deadline_ns,
@@ -45,6 +48,8 @@ class crew {
   // What only another crew has something to say about. can_do() is asked of each task where
   // engine::asks_crew is set.
   virtual bool can_do(const detail::draft&, const draft_facts&, refusal*) noexcept { return true; }
+  // can_do_plainly() is the same of a plain task (task/plain.hpp), without the reason.
+  virtual bool can_do_plainly(procedure_id) noexcept { return true; }
   virtual bool can_do_closures() const noexcept { return true; }
   // limit() keeps what a task asks for in place of the runtime's settings; want_ends() has ends
   // told at once from now on: a submitter asked for a callback, a dependency or a mutex, and may

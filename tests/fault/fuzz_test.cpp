@@ -29,7 +29,8 @@ std::uint32_t odd_value(random_source& random, std::uint32_t own) {
 // forged seldom: a worker that gets out of step is killed for it, and that takes its time.
 void disturb(processes::lane<>& desk, random_source& random, std::uint32_t own) {
   const std::uint32_t value = odd_value(random, own);
-  processes::lane<>::end& e = desk.ends[random.below(processes::lane_records)];
+  const std::uint32_t place = random.below(processes::lane_records);
+  processes::ending& e = desk.endings[place];
   switch (random.below(8)) {
     case 0:
       desk.claimed.store(value, memory_order_relaxed);
@@ -41,19 +42,21 @@ void disturb(processes::lane<>& desk, random_source& random, std::uint32_t own) 
       desk.rung.store(value, memory_order_relaxed);
       return;
     case 3:
-      e.how.code = static_cast<std::uint8_t>(value);
+      e.stopped_at = value;
       return;
     case 4:
-      e.how.text_bytes = static_cast<std::uint16_t>(value);
+      e.text_bytes = static_cast<std::uint16_t>(value);
       return;
     case 5:
-      e.how.task_code = static_cast<std::int32_t>(value);
+      e.task_code = static_cast<std::int32_t>(value);
       return;
     case 6:
-      e.how.text[value % sizeof e.how.text] = static_cast<char>(value >> 8);
+      e.text[value % sizeof e.text] = static_cast<char>(value >> 8);
       return;
     default:
-      if (random.below(64) == 0) e.number.store(value, memory_order_seq_cst);
+      if (random.below(64) == 0)
+        desk.ended[place].store(std::uint64_t{value} << 32 | random.below(256),
+                                memory_order_seq_cst);
   }
 }
 

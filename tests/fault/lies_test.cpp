@@ -109,7 +109,8 @@ const auto damage_procedure = define_raw<int>("fault.damage", [](const call& c) 
       for (auto& r : desk.records) r.number.store(own - 100, memory_order_relaxed);
       break;
     case numbers_of_ends:
-      for (auto& e : desk.ends) e.number.store(own - 100, memory_order_relaxed);
+      for (auto& e : desk.ended)
+        e.store(desk.make_end(own - 100, status::ok), memory_order_relaxed);
       break;
     case rung:
       desk.rung.store(1, memory_order_relaxed);
@@ -149,10 +150,9 @@ const auto forge_procedure = define_raw<>("fault.forge", [](const call& c) {
   processes::lane<>& desk = lane_of(c);
   const std::uint32_t own = desk.claimed.load(memory_order_relaxed);
   for (std::uint32_t n = own + 1; n <= own + processes::lane_records; ++n) {
-    desk.end_of(n).how.code = 200;
-    desk.end_of(n).how.text_bytes = 0xffff;
-    desk.end_of(n).how.task_code = -5;
-    desk.end_of(n).number.store(n, memory_order_seq_cst);
+    desk.new_ending(n).text_bytes = 0xffff;
+    desk.new_ending(n).task_code = -5;
+    desk.finish(n, static_cast<status>(200));
   }
   raise(SIGKILL);
   return 0;
@@ -217,9 +217,8 @@ TEST_P(lies_test, a_successor_finds_a_lane_as_good_as_new) {
 const auto say_cancelled = define_raw<>("fault.say_cancelled", [](const call& c) {
   processes::lane<>& desk = lane_of(c);
   const std::uint32_t own = desk.claimed.load(memory_order_relaxed);
-  desk.end_of(own).how.code = static_cast<std::uint8_t>(status::cancelled);
-  desk.end_of(own).how.text_bytes = 0;
-  desk.finish(own);
+  desk.new_ending(own).text_bytes = 0;
+  desk.finish(own, status::cancelled);
   raise(SIGKILL);
   return 0;
 });

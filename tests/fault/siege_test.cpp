@@ -67,11 +67,10 @@ void scribble_anywhere(processes::lane<>& desk, random_source& random, std::uint
 void forge_ends(processes::lane<>& desk, random_source& random, std::uint32_t own) {
   for (std::uint32_t i = random.below(processes::lane_records); i > 0; --i) {
     const std::uint32_t number = own + random.below(4);
-    processes::ending& how = desk.end_of(number).how;
-    how.code = static_cast<std::uint8_t>(random.below(256));
+    processes::ending& how = desk.new_ending(number);
     how.text_bytes = static_cast<std::uint16_t>(odd_value(random, own));
     for (char& c : how.text) c = static_cast<char>(random.below(256));
-    desk.finish(number);
+    desk.finish(number, static_cast<status>(random.below(256)));
   }
 }
 

@@ -30,7 +30,7 @@ template <bool Dies>
 struct take_back : scenario<take_back<Dies>, 2> {
   void before() {
     desk->record_of(task).number.store(task, std::memory_order_relaxed);
-    desk->end_of(0).number.store(0, std::memory_order_relaxed);
+    desk->ended[0].store(desk->make_end(0, lev::status::ok), std::memory_order_relaxed);
     place->tell_process(first_process);
     require(place->turn(0, other + 1), "nobody is doomed here");
   }

@@ -3,9 +3,9 @@
 // worker did not begin it, somewhere else. And a host ends the first of them by the worker's death:
 // no other one is hit, whenever that comes.
 //
-// The two sides are client::run() of machines/processes/client.cpp, and take_back() and
-// collect_end() of remote/tend.cpp and kill_in_task() of remote/attend.cpp, without what does not
-// concern the lane.
+// The two sides are client::run() of machines/processes/client.cpp, and take_back() of
+// remote/tend.cpp, collect_written() of remote/collect.cpp and kill_in_task() of remote/attend.cpp,
+// without what does not concern the lane.
 #include "explore.hpp"
 
 #include "machines/processes/lane.hpp"
@@ -26,7 +26,7 @@ struct take_back : scenario<take_back, 2> {
   void before() {
     for (std::uint32_t n = 1; n <= tasks; ++n)
       desk->record_of(n).number.store(n, std::memory_order_relaxed);
-    desk->end_of(0).number.store(0, std::memory_order_relaxed);
+    desk->ended[0].store(desk->make_end(0, lev::status::ok), std::memory_order_relaxed);
   }
   void thread(unsigned index) { index == 0 ? work() : host(); }
   void after() {
@@ -64,7 +64,7 @@ struct end_one : scenario<end_one, 2> {
   void before() {
     for (std::uint32_t n = 1; n <= tasks; ++n)
       desk->record_of(n).number.store(n, std::memory_order_relaxed);
-    desk->end_of(0).number.store(0, std::memory_order_relaxed);
+    desk->ended[0].store(desk->make_end(0, lev::status::ok), std::memory_order_relaxed);
   }
   void thread(unsigned index) { index == 0 ? work() : host(); }
 

@@ -30,6 +30,7 @@ constexpr fault_name unrung = "wake: wakes, and does not ring";
 constexpr fault_name late_ring = "wake: wakes before it rings";
 
 constexpr std::uint32_t lane_count = 2;
+constexpr std::uint32_t tasks_max = 3;  // of one host
 
 struct hall {
   hall() {
@@ -37,9 +38,10 @@ struct hall {
   }
 
   // The hosts' side.
-  void post(std::uint32_t host, std::uint32_t number) {
-    contents[host].set(static_cast<int>(number));
-    if (lanes[host].post(number)) wake();
+  void post(std::uint32_t host, std::uint32_t begin, std::uint32_t count = 1) {
+    for (std::uint32_t n = begin; n != begin + count; ++n)
+      contents[host][n - 1].set(static_cast<int>(n));
+    if (lanes[host].post(begin, count)) wake();
   }
   void give_order(std::uint32_t host, std::uint32_t order) {
     lanes[host].orders.store(order, std::memory_order_seq_cst);
@@ -73,7 +75,8 @@ struct hall {
   }
   bool take(std::uint32_t host) {
     if (!lanes[host].has_record(next[host]) || !is_ordered(host)) return false;
-    require(contents[host].get() == static_cast<int>(next[host]), "the task is there");
+    const int found = contents[host][next[host] - 1].get();
+    require(found == static_cast<int>(next[host]), "the task is there");
     ++next[host];
     return true;
   }
@@ -118,7 +121,7 @@ struct hall {
   lev::processes::alarm<env> alarm;
   atomic<std::uint32_t> sent;
   sleeper kernel;
-  plain<int> contents[lane_count];
+  plain<int> contents[lane_count][tasks_max];
   // The worker's own.
   std::uint32_t next[lane_count] = {1, 1};
   bool is_ordered_before[lane_count] = {};
@@ -128,6 +131,12 @@ struct hall {
 
 struct two_hosts : scenario<two_hosts, 3> {
   void thread(unsigned index) { index == 2 ? h->serve(1, 1, 0) : h->post(index, 1); }
+  boxed<hall> h;
+};
+
+// Tasks that travel together: one look whether the worker sleeps is enough.
+struct together : scenario<together, 2> {
+  void thread(unsigned index) { index == 1 ? h->serve(tasks_max, 0, 0) : h->post(0, 1, tasks_max); }
   boxed<hall> h;
 };
 
@@ -171,6 +180,8 @@ int main() {
   return explorer("pool_sleep", {.random = 20'000, .random_planted = 8'000},
                   {"machines/processes/alarm.hpp", "machines/processes/lane.hpp"})
       .check<two_hosts>("two hosts")
+      .check<together>("together")
+      .plant("lane: post() publishes the first of several first")
       .check<host_and_keeper>("host and keeper")
       .check<order_to_work>("order to work")
       .check<all_of_them>("all of them")

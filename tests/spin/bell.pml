@@ -6,7 +6,8 @@
  *   post, finish, asleep, rung           src/machines/processes/lane.hpp
  *   await, notify_if_unwatched, sleep    src/machines/processes/serve.cpp
  *   the bell, a death, replace           src/machines/processes/pool.cpp
- *   tend, tend_line, fill_line           src/remote/tend.cpp
+ *   tend, tend_line                      src/remote/tend.cpp
+ *   fill_line, send_straight             src/remote/post.cpp
  *   bury                                 src/remote/bury.cpp
  *   serve_until; sleep                   src/worker/serve.cpp; src/remote/idle.cpp
  *   turn                                 src/sync/pass_lock.hpp
@@ -22,7 +23,9 @@
  *           or to return, it takes itself from the watchers and then looks at every lane: the ends
  *           of others were left to it
  *   tend    takes one end in a turn, and posts none in that turn: so again, until there was nothing
- *           to do, also for a host that only submits
+ *           to do, also for a host that only submits, unless it has sent its task straight to the
+ *           worker (STRAIGHT), which rings when it has nothing more to do
+ *   load    is raised before the worker can end the task: who does not see it looks for no end
  *   turn    who finds it taken asks, and the holder goes round again
  *   ring    the flag first, then the eventfd
  *   service drains the eventfd, then clears the flags, then looks; a dead worker's flag is cleared
@@ -236,11 +239,32 @@ inline tend() {
   fi
 }
 
+/* A submit posts the task itself, in the turn, if it can, and looks at no end. */
+inline send_straight(sent) {
+  if
+  :: atomic { len(ready) == 0 && load < DEPTH && !is_down && turn == idle -> turn = busy };
+#ifdef LOAD_LATE
+     atomic { line!next CUT records++ CUT load++ };
+#else
+     atomic { line!next; load++ CUT records++ };
+#endif
+     if
+     :: atomic { asleep -> asleep = false CUT in_futex = false }
+     :: else
+     fi;
+     if
+     :: atomic { turn == busy -> turn = idle; sent = true }
+     :: atomic { turn == asked -> turn = idle }
+     fi
+  :: atomic { else -> ready!next }
+  fi
+}
+
 #define me (_pid - 1) /* the worker is process 0 */
 
 active [HOSTS] proctype host() {
   byte task, mine, next, last;
-  bool over, worked, is_waiting, is_leaving;
+  bool over, worked, is_waiting, is_leaving, sent;
 
   last = TASKS - 1;
   if
@@ -253,7 +277,15 @@ active [HOSTS] proctype host() {
 #endif
   fi;
 submit:
+#ifdef STRAIGHT
+  send_straight(sent);
+  if
+  :: sent -> sent = false; goto submitted
+  :: else
+  fi;
+#else
   ready!next;
+#endif
 tending:
   if
   :: is_waiting && done[mine] -> goto leave
@@ -275,6 +307,7 @@ tending:
 #endif
   :: else -> worked = false
   fi;
+submitted:
   if
   :: is_leaving -> goto left
   :: !is_waiting && !is_leaving && next < last -> next++; goto submit

@@ -6,7 +6,7 @@
  *   records, ends (here: outcomes), claimed     src/machines/processes/lane.hpp
  *   post, collect, was_begun, start_worker      src/machines/processes/machine.cpp, pool.cpp
  *   the worker's loop                           src/machines/processes/serve.cpp
- *   collect_end, fill_line, turn                src/remote/tend.cpp
+ *   collect_ends, fill_line, turn               src/remote/collect.cpp, post.cpp, tend.cpp
  *   bury, judge (here: reap)                    src/remote/bury.cpp
  *
  * Checks, for every order of steps and every place of every kill:

@@ -193,12 +193,8 @@ const char* book_reader::address_of(const code_place& place, void** address) {
   return nullptr;
 }
 
-const char* book_reader::find(procedure_id id, resolved* found) {
+const char* book_reader::find_first(procedure_id id, resolved* found) {
   if (id == 0 || id > procedure_count_max) return "the record names no procedure";
-  if (known_[id].run != nullptr) {
-    *found = known_[id];
-    return nullptr;
-  }
   const book_entry& e = book_->entries[id];
   void* run = nullptr;
   void* context = nullptr;

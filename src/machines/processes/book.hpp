@@ -89,8 +89,13 @@ class book_reader {
   ~book_reader();  // closes the libraries that it would have closed some time
   book_reader(const book_reader&) = delete;
   book_reader& operator=(const book_reader&) = delete;
-  // find() returns null, or why the procedure cannot be had.
-  const char* find(procedure_id id, resolved* found);
+  // find() returns null, or why the procedure cannot be had. Most were found before.
+  const char* find(procedure_id id, resolved* found) {
+    if (id > procedure_count_max || known_[id].run == nullptr) [[unlikely]]
+      return find_first(id, found);
+    *found = known_[id];
+    return nullptr;
+  }
 
   // For a worker that can open no files later. load_all() opens every library of the book of which
   // something is known (trial.hpp), and keeps it; what cannot or must not be opened is remembered.
@@ -112,6 +117,7 @@ class book_reader {
     std::uint64_t base = 0;
     std::string why;  // not empty: it could not be opened
   };
+  const char* find_first(procedure_id id, resolved* found);
   const char* base_of(std::uint32_t file, std::uint64_t* base);
   const char* open_library(std::uint32_t index, void** handle);
   const char* address_of(const code_place& place, void** address);

@@ -14,13 +14,14 @@ namespace lev::processes {
 
 namespace {
 
-void fail(ending& how, status code, const char* text) noexcept {
-  how.code = static_cast<std::uint8_t>(code);
+status fail(ending& how, status code, const char* text) noexcept {
   how.stopped_at = no_index;
+  how.task_code = 0;
   const std::size_t bytes = whole_characters(text, std::strlen(text), ending::text_max);
   LEV_DCHECK(bytes <= ending::text_max && code != status::ok);
   std::memcpy(how.text, text, bytes);
   how.text_bytes = static_cast<std::uint16_t>(bytes);
+  return code;
 }
 
 }  // namespace
@@ -43,44 +44,44 @@ void client::run() noexcept {
   const std::uint32_t number = next_;
   LEV_DCHECK(is_ordered_ && desk_.has_record(number));
   desk_.claim(number);
-  const lane<>::record& task = desk_.record_of(number);
-  ending& how = desk_.end_of(number).how;
-  how.code = static_cast<std::uint8_t>(status::ok);
-  how.task_code = 0;
-  how.text_bytes = 0;
+  ending& how = desk_.new_ending(number);
+  status code;
   if (desk_.is_skipped(number)) {
-    how.code = static_cast<std::uint8_t>(status::cancelled);
-    how.stopped_at = no_index;  // none was begun
+    code = fail(how, status::cancelled, "");
   } else {
     pass(chaos_step::claimed, "worker.claimed");
-    run_body(task, how);
+    code = run_body(desk_.record_of(number), how);
     pass(chaos_step::executed, "worker.executed");
   }
   has_rung_ = false;
   ++next_;
-  desk_.finish(number);
+  desk_.finish(number, code);
 }
 
-void client::run_body(const lane<>::record& task, ending& how) noexcept {
+// `how` is written where it does not succeed.
+status client::run_body(const lane<>::record& task, ending& how) noexcept {
   resolved procedure;
   const char* why =
       unconfined_ != nullptr ? unconfined_ : procedures_.find(task.procedure, &procedure);
   if (why != nullptr) return fail(how, status::bad_procedure, why);
   try {
     pass(chaos_step::resolved, "worker.resolved");
-    how.task_code = procedure.run(call{task.arguments, task.argument_count, procedure.context});
-    if (how.task_code == 0) return;
-    how.code = static_cast<std::uint8_t>(status::task_failed);
-    how.stopped_at = no_index;
+    const int task_code =
+        procedure.run(call{task.arguments, task.argument_count, procedure.context});
+    if (task_code == 0) return status::ok;
+    fail(how, status::task_failed, "");
+    how.task_code = task_code;
   } catch (const stopped_range& s) {
     fail(how, s.code(), s.what());
     how.task_code = s.task_code();
     how.stopped_at = s.at();
+    return s.code();
   } catch (const std::exception& e) {
     fail(how, status::task_failed, e.what());
   } catch (...) {
     fail(how, status::task_failed, "an exception that is no std::exception");
   }
+  return status::task_failed;
 }
 
 const char* client::find(procedure_id id, callee* found) {

@@ -109,7 +109,7 @@ class client final : public column_watch {
   void pass_test(chaos_step step, fault_name point) noexcept;
   void notify_if_unwatched() noexcept;
   void notify() noexcept;
-  void run_body(const lane<>::record& task, ending& how) noexcept;
+  status run_body(const lane<>::record& task, ending& how) noexcept;
 
   const std::uint32_t number_;
   const output prints_;

@@ -3,7 +3,8 @@
 //
 //   member         written by     read by
 //   records        host           worker: tasks posted to it, in a ring
-//   ends           worker         host: how they ended, in a ring
+//   ended          worker         host: that they ended, and with which status, in a ring
+//   endings        worker         host: what else there is to say of those that did not succeed
 //   arrived        worker         host, before the first task: whether the worker is ready
 //   index_begun    worker         host, after the worker's death: how far it is in a bulk's piece
 //   claimed        worker         host, after the worker's death: the task it has begun
@@ -20,6 +21,7 @@
 #ifndef LEVERET_MACHINES_PROCESSES_LANE_HPP
 #define LEVERET_MACHINES_PROCESSES_LANE_HPP
 
+#include <leveret/status.hpp>
 #include <leveret/task.hpp>
 
 #include "sync/env.hpp"
@@ -36,10 +38,9 @@ static_assert(lane_records <= 32);                        // pool::bit_of()
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free &&
               sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
-// How a task ended, as the worker says.
+// How a task ended that did not succeed, as the worker says; its status is elsewhere.
 struct ending {
   static constexpr std::size_t text_max = 223;
-  std::uint8_t code = 0;  // a lev::status
   std::uint16_t text_bytes = 0;
   std::int32_t task_code = 0;
   std::uint32_t stopped_at = 0;  // of a piece of columns that is not ok
@@ -62,11 +63,7 @@ struct lane {
     std::uint16_t attempt = 0;  // from 1; for who looks (look.cpp)
     argument arguments[argument_count_max];
   };
-  struct alignas(line_bytes) end {
-    // Written by the worker, read by the host: publishes the ending, and the task's outputs.
-    word number{0};
-    ending how;
-  };
+  using end_word = typename Env::template atomic<std::uint64_t>;
 
   // The host's part; one caller at a time.
   //
@@ -75,12 +72,21 @@ struct lane {
   // should not have, is gone.
   void reset(std::uint32_t first_number) noexcept;
   record& record_of(std::uint32_t number) noexcept { return records[number % lane_records]; }
-  // post() publishes the record. Returns whether the worker sleeps and must be woken.
-  [[nodiscard]] bool post(std::uint32_t number) noexcept {
+  // new_record() is the place for a task that is to be posted.
+  record& new_record(std::uint32_t number) noexcept {
     record_of(number).skip.store(number - 1, memory_order_relaxed);
-    // Pairs with has_record(): publishes the record. Sequentially consistent: the look at `asleep`
+    return record_of(number);
+  }
+  // post() publishes `count` records from number `begin` on, the first one last: a worker takes
+  // them in order, so it finds none of them or all, and one handshake is enough. Returns whether
+  // the worker sleeps and must be woken.
+  [[nodiscard]] bool post(std::uint32_t begin, std::uint32_t count) noexcept {
+    for (std::uint32_t n = begin + count; --n != begin;) {
+      record_of(n).number.store(n, memory_order_relaxed);
+    }
+    // Pairs with has_record(): publishes all of them. Sequentially consistent: the look at `asleep`
     // comes after it (store-then-load handshake with fall_asleep()).
-    record_of(number).number.store(number, memory_order_seq_cst);
+    record_of(begin).number.store(begin, memory_order_seq_cst);
     return wake();
   }
   // wake() claims the right to wake a sleeping worker: true for one of those who try.
@@ -88,10 +94,24 @@ struct lane {
     // Pairs with fall_asleep().
     return asleep.load(memory_order_seq_cst) != 0 && asleep.exchange(0, memory_order_seq_cst) != 0;
   }
-  bool has_end(std::uint32_t number) const noexcept {
+  bool has_end(std::uint32_t number) const noexcept { return number_of(end_of(number)) == number; }
+  bool has_success(std::uint32_t number) const noexcept {
+    return end_of(number) == make_end(number, status::ok);
+  }
+  // What is written where the end of the task will be, or is; code_of() its status, if it is that.
+  std::uint64_t end_of(std::uint32_t number) const noexcept {
     // Pairs with finish(). Sequentially consistent: the last look of a host that sleeps or leaves
     // comes after it has left the watch, which an acquire need not do.
-    return ends[number % lane_records].number.load(memory_order_seq_cst) == number;
+    return ended[number % lane_records].load(memory_order_seq_cst);
+  }
+  static constexpr std::uint64_t make_end(std::uint32_t number, status code) noexcept {
+    return std::uint64_t{number} << 32 | static_cast<std::uint8_t>(code);
+  }
+  static constexpr std::uint32_t number_of(std::uint64_t end) noexcept {
+    return static_cast<std::uint32_t>(end >> 32);
+  }
+  static constexpr std::uint8_t code_of(std::uint64_t end) noexcept {
+    return static_cast<std::uint8_t>(end);
   }
   // take_back() asks the worker not to begin a task. True: it has not begun it, as it has not even
   // published the end of the task before, and it will see the wish. False: it may have begun it,
@@ -104,7 +124,7 @@ struct lane {
   }
   // What a worker writes may change while it is looked at: callers copy it once, then check it.
   const ending& ending_of(std::uint32_t number) const noexcept {
-    return ends[number % lane_records].how;
+    return endings[number % lane_records];
   }
 
   // The worker's part.
@@ -128,11 +148,12 @@ struct lane {
     // and, in a shared pool, after berth::turn().
     return records[number % lane_records].skip.load(memory_order_seq_cst) == number;
   }
-  end& end_of(std::uint32_t number) noexcept { return ends[number % lane_records]; }
-  void finish(std::uint32_t number) noexcept {
-    // Pairs with has_end(): publishes the ending and the outputs. Sequentially consistent: the look
+  // new_ending() is for what there is to say of a task that does not succeed.
+  ending& new_ending(std::uint32_t number) noexcept { return endings[number % lane_records]; }
+  void finish(std::uint32_t number, status code = status::ok) noexcept {
+    // Pairs with end_of(): publishes the ending and the outputs. Sequentially consistent: the look
     // at who watches comes after it (store-then-load handshake with board::watch_ends()).
-    end_of(number).number.store(number, memory_order_seq_cst);
+    ended[number % lane_records].store(make_end(number, code), memory_order_seq_cst);
   }
   // fall_asleep() announces the sleep; the caller must look for a record and for orders once more,
   // and then wait while `asleep` is 1.
@@ -166,14 +187,18 @@ struct lane {
   // the ends (0); read by both.
   alignas(line_pair_bytes) word rung{0};
   record records[lane_records];
-  end ends[lane_records];
+  // Written by the worker, read by the host: a task's number above, its status below. Publishes the
+  // ending, and the task's outputs. All on one pair of lines: who takes the ends of many tasks that
+  // succeeded waits for it once, and a worker that nobody looks at has it all the time.
+  alignas(line_pair_bytes) end_word ended[lane_records];
+  ending endings[lane_records];
 };
 
 // What the host writes, what the worker writes and what both do are on lines of their own, and a
 // record's arguments are whole.
 static_assert(alignof(lane<>) == line_pair_bytes && sizeof(lane<>) % line_pair_bytes == 0);
 static_assert(sizeof(lane<>::record) % line_pair_bytes == 0 &&
-              sizeof(lane<>::end) % line_bytes == 0);
+              sizeof(lane<>::ended) == line_pair_bytes);
 static_assert(std::is_standard_layout_v<lane<>> && std::is_trivially_copyable_v<argument>);
 
 template <class Env>
@@ -192,13 +217,12 @@ void lane<Env>::reset(std::uint32_t first_number) noexcept {
     r.attempt = 0;
     for (argument& a : r.arguments) a = argument{};
   }
-  for (end& e : ends) {
-    e.number.store(before, memory_order_relaxed);
-    e.how.code = 0;
-    e.how.task_code = 0;
-    e.how.stopped_at = 0;
-    e.how.text_bytes = 0;
-    std::memset(e.how.text, 0, sizeof e.how.text);
+  for (end_word& e : ended) e.store(make_end(before, status::ok), memory_order_relaxed);
+  for (ending& e : endings) {
+    e.task_code = 0;
+    e.stopped_at = 0;
+    e.text_bytes = 0;
+    std::memset(e.text, 0, sizeof e.text);
   }
 }
 

@@ -150,11 +150,11 @@ bool is_known(const sign& s, const struct stat& about) noexcept {
 }
 
 // The newest number of a ring, counted from that before the worker's first task; 0 is none.
-template <class Ring>
-std::uint32_t newest(const Ring& ring, std::uint32_t before_first) noexcept {
+template <class NumberAt>
+std::uint32_t newest(const NumberAt& number_at, std::uint32_t before_first) noexcept {
   std::uint32_t most = 0;
   for (std::uint32_t i = 0; i < lane_records; ++i) {
-    const std::uint32_t number = ring[i].number.load(memory_order_relaxed);
+    const std::uint32_t number = number_at(i);
     const std::uint32_t after = number - before_first;
     if (number % lane_records == i && after <= ~0u / 2) most = larger(most, after);
   }
@@ -165,8 +165,14 @@ std::uint32_t newest(const Ring& ring, std::uint32_t before_first) noexcept {
 // numbers are, the line is as long as a line can be.
 procedure_id sum_up(const lane<>& desk, std::uint32_t returned, seen_worker& worker) noexcept {
   const std::uint32_t before_first = desk.first - 1;
-  const std::uint32_t posted = newest(desk.records, before_first);
-  const std::uint32_t done = smaller(newest(desk.ends, before_first), posted);
+  const auto record_at = [&](std::uint32_t i) {
+    return desk.records[i].number.load(memory_order_relaxed);
+  };
+  const auto end_at = [&](std::uint32_t i) {
+    return lane<>::number_of(desk.ended[i].load(memory_order_relaxed));
+  };
+  const std::uint32_t posted = newest(record_at, before_first);
+  const std::uint32_t done = smaller(newest(end_at, before_first), posted);
   LEV_DCHECK(done <= posted);
   const std::uint32_t line = smaller(posted - done, lane_records);
   worker.posted = before_first + posted - returned;

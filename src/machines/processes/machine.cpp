@@ -100,12 +100,15 @@ class process_machine final : public machine, public remote_workers {
   const char* can_run(procedure_id id) noexcept override {
     return pool_.procedures().has(id) ? nullptr : pool_.procedures().write(id);
   }
-  void post(std::uint32_t worker, const remote_call& c) noexcept override;
+  void write(std::uint32_t worker, std::uint32_t ahead, const remote_call& c) noexcept override;
+  void post(std::uint32_t worker, std::uint32_t count) noexcept override;
   bool take_back(std::uint32_t worker, std::uint32_t n) noexcept override;
   bool has_end(std::uint32_t worker) const noexcept override {
     const pool::seat& s = pool_.at(worker);
     return s.desk->has_end(s.collected.load(memory_order_relaxed) + 1);
   }
+  remote_ends ends_of(std::uint32_t worker) const noexcept override;
+  void take_successes(std::uint32_t worker, std::uint32_t count) noexcept override;
   bool collect(std::uint32_t worker, remote_end* end) noexcept override;
 
   bool is_crowded() const noexcept override { return pool_.is_crowded(); }
@@ -198,21 +201,29 @@ bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept 
   return is_back;
 }
 
-void process_machine::post(std::uint32_t worker, const remote_call& c) noexcept {
+void process_machine::write(std::uint32_t worker, std::uint32_t ahead,
+                            const remote_call& c) noexcept {
   pool::seat& s = pool_.at(worker);
-  LEV_DCHECK(s.posted - s.collected.load(memory_order_relaxed) < processes::lane_records);
+  const std::uint32_t number = s.posted + 1 + ahead;
+  LEV_DCHECK(number - 1 - s.collected.load(memory_order_relaxed) < processes::lane_records);
   LEV_DCHECK(c.argument_count <= argument_count_max && c.attempt != 0);
   LEV_DCHECK(pool_.procedures().has(c.procedure));
-  const std::uint32_t number = ++s.posted;
   s.skipped &= ~pool::bit_of(number);
   s.taken_back &= ~pool::bit_of(number);
-  lane<>::record& r = s.desk->record_of(number);
+  lane<>::record& r = s.desk->new_record(number);
   r.procedure = c.procedure;
   r.argument_count = static_cast<std::uint8_t>(c.argument_count);
   r.attempt = c.attempt;
   for (unsigned i = 0; i < c.argument_count; ++i) r.arguments[i] = c.arguments[i];
+}
+
+void process_machine::post(std::uint32_t worker, std::uint32_t count) noexcept {
+  pool::seat& s = pool_.at(worker);
+  const std::uint32_t first = s.posted + 1;
+  s.posted += count;
+  LEV_DCHECK(s.posted - s.collected.load(memory_order_relaxed) <= processes::lane_records);
   fault_at("host.post");
-  if (s.desk->post(number)) pool_.wake(worker);
+  if (s.desk->post(first, count)) pool_.wake(worker);
 }
 
 // What a worker may say of a task; anything else is a failure. Nobody else than the host cancels.
@@ -223,16 +234,39 @@ status checked_result(std::uint8_t code, bool was_skipped) noexcept {
   return is_known ? said : status::task_failed;
 }
 
+remote_ends process_machine::ends_of(std::uint32_t worker) const noexcept {
+  const pool::seat& s = pool_.at(worker);
+  const std::uint32_t begin = s.collected.load(memory_order_relaxed) + 1;
+  remote_ends there;
+  std::uint32_t n = begin;
+  while (n != s.posted + 1 && s.desk->has_success(n)) ++n;
+  there.successes = n - begin;
+  there.has_other = n != s.posted + 1 && s.desk->has_end(n);
+  return there;
+}
+
+void process_machine::take_successes(std::uint32_t worker, std::uint32_t count) noexcept {
+  pool::seat& s = pool_.at(worker);
+  const std::uint32_t before = s.collected.load(memory_order_relaxed);
+  LEV_DCHECK(count != 0 && count <= s.posted - before);
+  fault_at("host.collect");
+  s.collected.store(before + count, memory_order_relaxed);
+}
+
 bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   pool::seat& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1;
-  if (number == s.posted + 1 || !s.desk->has_end(number)) return false;
+  if (number == s.posted + 1) return false;
+  const std::uint64_t said = s.desk->end_of(number);
+  if (lane<>::number_of(said) != number) return false;
   LEV_DCHECK(s.posted - number < processes::lane_records);
   fault_at("host.collect");
+  end->result = checked_result(lane<>::code_of(said), (s.skipped & pool::bit_of(number)) != 0);
+  s.collected.store(number, memory_order_relaxed);
+  end->text[0] = 0;
+  if (end->result == status::ok) return true;
   const volatile processes::ending& how = s.desk->ending_of(number);
-  const std::uint8_t code = how.code;
   const std::size_t bytes = smaller<std::size_t>(how.text_bytes, processes::ending::text_max);
-  end->result = checked_result(code, (s.skipped & pool::bit_of(number)) != 0);
   end->task_code = how.task_code;
   end->stopped_at = how.stopped_at;
   char text[processes::ending::text_max];
@@ -240,7 +274,6 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   const std::size_t kept = bytes == 0 ? 0 : processes::make_printable(text, bytes, end->text);
   LEV_DCHECK(kept <= bytes && end->result != status::pending);
   end->text[kept] = 0;
-  s.collected.store(number, memory_order_relaxed);
   return true;
 }
 

@@ -32,7 +32,7 @@ struct seat_sign {
 
 struct sign {
   static constexpr std::uint64_t open_pool = 0x6c65766572657431;
-  static constexpr std::uint32_t this_version = 2;
+  static constexpr std::uint32_t this_version = 3;
   // Written by the host, read by who looks: open_pool from the pool's opening to its end. Publishes
   // the rest.
   atomic<std::uint64_t> magic{0};

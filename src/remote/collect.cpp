@@ -1,0 +1,190 @@
+// Ends: what comes back from the worker of a line, in the line's turn. Tasks that succeeded are
+// taken together, as many as are there; any other end by itself.
+#include "remote/line_turn.hpp"
+#include "worker/complete.hpp"
+#include "worker/write_back.hpp"
+
+#include <utility>
+
+namespace lev {
+
+namespace {
+
+void keep_text(remote_crew& r, const job& j, const char* text) noexcept try {
+  if (text[0] == 0) return;
+  r.e.task_slots.extra(j.task).exception = std::make_exception_ptr(error(j.result, -1, text));
+} catch (...) {  // no memory for the text: the status says enough
+}
+
+void trace_end(remote_crew& r, participant& stand_in, remote_line& line, const job& j) noexcept {
+  if (!stand_in.events.is_open()) return;
+  const std::uint64_t now = r.e.machine->now_ns();
+  const std::uint64_t begin = larger(j.posted_ns, line.last_end_ns);
+  line.last_end_ns = now;
+  stand_in.events.record({begin, now, j.task, own_procedure(r.e, j.task), step::execute});
+  stand_in.counters.busy_ns.add(now - begin);
+}
+
+// What the worker did not begin, as it was asked, is somebody else's, or cancelled. One that did
+// not begin a task though nobody asked lies.
+bool is_returned(remote_crew& r, const job& j, bool was_asked, remote_end& how) noexcept {
+  if (how.result != status::cancelled) return false;
+  if (!was_asked) how.result = status::task_failed;
+  return was_asked && !is_unwanted(r, j);
+}
+
+// Writes back what a piece of columns has done before it stopped, and frees its room. True: what is
+// behind goes on as a task of its own.
+[[gnu::noinline]] bool goes_on(remote_crew& r, std::uint32_t worker, job& j, const remote_end& how,
+                               bool is_returned) noexcept {
+  engine& e = r.e;
+  stop_at(e, j.task, how.stopped_at);
+  j.result = how.result;
+  write_back(e, j,
+             [&](unsigned i) -> const argument& { return e.task_slots.argument_at(j.task, i); });
+  free_room(r, worker, j);
+  j.flags &= static_cast<std::uint8_t>(~task_staged);  // it is done
+  e.task_slots.extra(j.task).attempts = 0;             // those were of a task before
+  if (is_returned) {
+    go_on_at(e, j.task);
+  } else if (how.result != status::task_failed || !go_on_behind(e, j.task)) {
+    return false;
+  } else {
+    j.task_code = how.task_code;
+    keep_text(r, j, how.text);
+    fail_part(e, e.people[worker], j);
+  }
+  push_ready(e, j.task);
+  return true;
+}
+
+// The oldest `count` tasks have left the line.
+void shorten(remote_line& line, std::uint32_t count) noexcept {
+  LEV_DCHECK(line.turn.is_held() && count <= line.posted - line.collected);
+  if ((line.asked | line.limited) == 0) [[likely]] {
+    line.collected += count;
+  } else {
+    for (; count != 0; --count, ++line.collected) {
+      line.asked &= ~remote_line::bit_of(line.collected);
+      line.limited &= ~remote_line::bit_of(line.collected);
+    }
+  }
+  line.load.store(line.posted - line.collected, memory_order_relaxed);
+  line.is_full.store(0, memory_order_relaxed);
+  line.note_spare();
+}
+
+// What follows from a task's end before it is told.
+void finish_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
+  engine& e = r.e;
+  participant& stand_in = e.people[worker];
+  trace_end(r, stand_in, r.lines[worker], j);
+  if ((j.flags & task_staged) != 0) {
+    write_back(e, j,
+               [&](unsigned i) -> const argument& { return e.task_slots.argument_at(j.task, i); });
+    release_room(e, stand_in, j);
+  }
+  stand_in.counters.executed.add(1);
+}
+
+}  // namespace
+
+bool collect_written(remote_crew& r, std::uint32_t worker, ending& over) noexcept {
+  engine& e = r.e;
+  remote_line& line = r.lines[worker];
+  LEV_DCHECK(line.turn.is_held() && !is_there(over));
+  remote_end how;
+  if (line.posted == line.collected || !r.remote->collect(worker, &how)) return false;
+  const bool was_asked = line.was_asked(line.collected);
+  job& j = line.job_at(line.collected);
+  shorten(line, 1);
+  if (j.task == no_slot) return true;
+  const bool is_back = is_returned(r, j, was_asked, how);
+  if (how.result != status::ok && is_of_columns(j.procedure)) {
+    if (goes_on(r, worker, j, how, is_back)) return true;
+  } else if (is_back) {
+    free_room(r, worker, j);
+    push_ready(e, j.task);
+    return true;
+  }
+  LEV_DCHECK(how.result != status::pending);
+  j.result = how.result;
+  j.task_code = how.task_code;
+  if (j.result != status::ok) keep_text(r, j, how.text);
+  finish_job(r, worker, j);
+  over = j;
+  return true;
+}
+
+namespace {
+
+// Takes the ends of `count` tasks that succeeded, and completes those with nobody to be told. The
+// first other one is kept, and those behind it are left for another turn.
+void collect_successes(remote_crew& r, participant& self, std::uint32_t worker, std::uint32_t count,
+                       ending& over, taken_ends& found) noexcept {
+  remote_line& line = r.lines[worker];
+  LEV_DCHECK(line.turn.is_held() && !is_there(over) && count <= line.posted - line.collected);
+  std::uint32_t taken = 0;
+  while (taken != count && !is_there(over)) {
+    job& j = line.job_at(line.collected + taken++);
+    if (j.task == no_slot) continue;  // it was taken back
+    finish_job(r, worker, j);
+    if (try_complete_plainly(r.e, self, j)) {
+      found.is_one_told = true;
+    } else {
+      over = j;
+    }
+  }
+  r.remote->take_successes(worker, taken);
+  shorten(line, taken);
+}
+
+// An end of another kind; or one that a dead worker has left, of any.
+void end_other(remote_crew& r, participant& self, ending& over, taken_ends& found) noexcept {
+  if (!is_there(over)) {
+    found.is_one_back = true;
+  } else if (try_complete_plainly(r.e, self, over)) {
+    over = no_ending;
+    found.is_one_told = true;
+  }
+}
+
+}  // namespace
+
+taken_ends collect_ends(remote_crew& r, participant& self, std::uint32_t worker,
+                        ending& over) noexcept {
+  remote_line& line = r.lines[worker];
+  taken_ends found;
+  while (!is_there(over)) {
+    const std::uint32_t left = line.left.load(memory_order_relaxed);
+    if (left != 0) {
+      over = line.left_ends[left - 1];
+      line.left.store(left - 1, memory_order_relaxed);
+      end_other(r, self, over, found);
+      continue;
+    }
+    if (line.posted == line.collected) break;
+    const remote_ends there = r.remote->ends_of(worker);
+    if (there.successes != 0) collect_successes(r, self, worker, there.successes, over, found);
+    if (is_there(over) || !there.has_other) break;
+    if (!collect_written(r, worker, over)) break;
+    end_other(r, self, over, found);
+  }
+  return found;
+}
+
+void keep_ends(remote_crew& r, std::uint32_t worker) noexcept {
+  remote_line& line = r.lines[worker];
+  LEV_DCHECK(line.turn.is_held() && !line.is_up);
+  ending over = no_ending;
+  while (collect_written(r, worker, over)) {
+    if (is_there(over)) line.leave(std::exchange(over, no_ending));
+  }
+}
+
+void leave_ended(remote_crew& r, remote_line& line, std::uint32_t task) noexcept {
+  const slot& s = r.e.task_slots.at(task);
+  line.leave({task, 0, s.state.word(), status::cancelled, s.flags});
+}
+
+}  // namespace lev

@@ -1,0 +1,221 @@
+// Posting: what is ready goes to the worker of a line, in the line's turn. Tasks that travel at the
+// same time are written down one by one, and sent off together.
+#include "remote/line_turn.hpp"
+#include "worker/complete.hpp"
+#include "worker/enqueue.hpp"
+#include "worker/stage.hpp"
+#include "worker/take.hpp"
+
+#include <utility>
+
+namespace lev {
+
+namespace {
+
+// Why a task that is ready will not run after all; ok when it will.
+status refused(remote_crew& r, const job& j) noexcept {
+  if (r.is_down.load(memory_order_relaxed) != 0) return status::pool_down;
+  if (is_cancelled(r.e, j)) return status::cancelled;
+  // It was to be split, to find the element that kills its worker, and no tickets were free for the
+  // pieces.
+  const slot_extra& extra = r.e.task_slots.extra(j.task);
+  const bool is_poison = (j.flags & task_too_big) != 0 &&
+                         extra.attempts >= attempts_max_of(r, j.task) &&
+                         extra.attempts_of == r.e.task_slots.at(j.task).state.generation();
+  return is_poison ? status::poison : status::ok;
+}
+
+void start_timing(remote_crew& r) noexcept {
+  // Pairs with service_deadline(): the post was counted before.
+  if (r.is_timing.load(memory_order_seq_cst) == 0 &&
+      r.is_timing.exchange(1, memory_order_seq_cst) == 0)  // Pairs with service_deadline() too
+    r.remote->notify_service();
+}
+
+// The service begins to look whether lines move, and goes on as long as they have tasks.
+[[gnu::cold, gnu::noinline]] void start_patrol(remote_crew& r) noexcept {
+  if (r.is_patrolled.exchange(1, memory_order_relaxed) == 0) r.remote->notify_service();
+}
+
+// At the task, from 1. As long as no task of the runtime was run again, nothing is looked up.
+std::uint16_t attempt_of(remote_crew& r, const job& j) noexcept {
+  if (r.has_rerun.load(memory_order_relaxed) == 0) return 1;
+  const slot_extra& extra = r.e.task_slots.extra(j.task);
+  const bool is_told = extra.attempts_of == r.e.task_slots.at(j.task).state.generation();
+  return static_cast<std::uint16_t>(1 + (is_told ? extra.attempts : 0));
+}
+
+// Of job `n`, before the line's load is raised. It has none noted yet.
+void note_limit(remote_crew& r, remote_line& line, std::uint32_t n,
+                std::uint64_t limit_ns) noexcept {
+  LEV_DCHECK(!line.is_limited(n));
+  if (limit_ns == 0) return;
+  line.limited |= remote_line::bit_of(n);
+  line.limit_ns[n % line_jobs_max] = limit_ns;
+  // Pairs with service_deadline(). Sequentially consistent: the look at is_timing comes after it.
+  line.limits_posted.fetch_add(1, memory_order_seq_cst);
+  start_timing(r);
+}
+
+// One that is larger than the store, as there were no tickets to split it, gets shared memory.
+bool stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
+  return (j.flags & task_staged) == 0 ||
+         stage(r.e, r.e.people[worker], j, (j.flags & task_too_big) != 0);
+}
+
+// A job of a line, number `n`, if the store has room for it. It is written down for the worker,
+// which does not see it yet.
+enum class prepared { good, ended, without_room };
+[[gnu::always_inline]] inline prepared write_down(remote_crew& r, std::uint32_t worker,
+                                                  remote_line& line, std::uint32_t n,
+                                                  job& j) noexcept {
+  engine& e = r.e;
+  LEV_DCHECK(line.turn.is_held() && !line.was_asked(n) && n - line.collected < line_jobs_max);
+  if (!stage_job(r, worker, j)) {
+    if ((j.flags & task_too_big) == 0) return prepared::without_room;
+    j.result = status::out_of_memory;
+    return prepared::ended;
+  }
+  LEV_DCHECK(line.is_up);
+  if (e.people[worker].events.is_open()) j.posted_ns = e.machine->now_ns();
+  note_limit(r, line, n, time_limit_of(r, j.task));
+  r.remote->write(worker, n - line.posted,
+                  {j.procedure, j.argument_count, j.views, attempt_of(r, j)});
+  return prepared::good;
+}
+
+// The same for a task that may not be to run any more.
+prepared prepare(remote_crew& r, std::uint32_t worker, std::uint32_t n,
+                 std::uint32_t task) noexcept {
+  remote_line& line = r.lines[worker];
+  job& j = line.job_at(n);
+  load_job(r.e, j, task);
+  j.result = refused(r, j);
+  return j.result != status::ok ? prepared::ended : write_down(r, worker, line, n, j);
+}
+
+// Sends off what was prepared.
+[[gnu::always_inline]] inline void send_off(remote_crew& r, std::uint32_t worker,
+                                            std::uint32_t count) noexcept {
+  remote_line& line = r.lines[worker];
+  LEV_DCHECK(line.turn.is_held() && line.is_up && count != 0);
+  line.posted += count;
+  // Before an end can be there.
+  line.load.store(line.posted - line.collected, memory_order_relaxed);
+  line.note_spare();
+  r.remote->post(worker, count);
+  // The service's side has the heavy fence, see patrol().
+  if (r.is_patrolled.load(memory_order_relaxed) == 0) [[unlikely]]
+    start_patrol(r);
+}
+
+// What prepare() has refused.
+void note_refused(remote_crew& r, std::uint32_t worker, std::uint32_t n, prepared how,
+                  ending& over) noexcept {
+  remote_line& line = r.lines[worker];
+  const job& j = line.job_at(n);
+  if (how == prepared::ended) {
+    over = j;
+  } else {  // the store is full of the tasks before it
+    line.is_full.store(n != line.collected, memory_order_relaxed);
+    push_ready(r.e, j.task);
+  }
+}
+
+}  // namespace
+
+bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept {
+  remote_line& line = r.lines[worker];
+  LEV_DCHECK(line.turn.is_held() && r.e.depth <= line_jobs_max);
+  if (is_there(over) || line.left.load(memory_order_relaxed) != 0) return false;
+  if (r.e.sched.ready().looks_empty()) return false;
+  if (!line.is_up && r.is_down.load(memory_order_relaxed) == 0) return false;
+  const std::uint32_t room = room_for(r, line.posted - line.collected);
+  std::uint32_t tasks[line_jobs_max];
+  const std::uint32_t taken = room == 0 ? 0 : r.e.sched.ready().try_pop_some(tasks, room);
+  std::uint32_t good = 0;
+  for (std::uint32_t i = 0; i != taken; ++i) {
+    const prepared how = prepare(r, worker, line.posted + good, tasks[i]);
+    if (how == prepared::good) {
+      ++good;
+      continue;
+    }
+    note_refused(r, worker, line.posted + good, how, over);
+    while (++i != taken) push_ready(r.e, tasks[i]);
+    break;
+  }
+  if (good != 0) send_off(r, worker, good);
+  return good != 0;
+}
+
+// Straight to a worker, if no other task is ready before this one. No end is looked at: that is for
+// those who wait, or find the line full, or for the service, as a worker with nothing to do rings.
+// (While tasks are traced the times of ends are noted as they are taken, so they are taken soon.)
+// False: it is to be queued.
+static bool send_straight(remote_crew& r, participant& self, std::uint32_t task) noexcept {
+  engine& e = r.e;
+  if (r.tender_of(self).is_tending || e.sched.has_waiting() || !e.sched.ready().looks_empty() ||
+      e.cancelling.load(memory_order_relaxed) != 0 || self.events.is_open())
+    return false;
+  for (std::uint32_t w = 0; w < e.workers; ++w) {
+    remote_line& line = r.lines[w];
+    if (!has_room(r, w) || is_away(r, w) || !line.turn.try_hold()) continue;
+    const bool has_place = line.is_up && line.left.load(memory_order_relaxed) == 0 &&
+                           line.posted - line.collected < e.depth;
+    ending over = no_ending;
+    if (has_place) {
+      // Nobody but its submitter knows of it: it was not cancelled.
+      job& j = line.job_at(line.posted);
+      load_job(e, j, task);
+      const prepared how = write_down(r, w, line, line.posted, j);
+      if (how == prepared::good) {
+        send_off(r, w, 1);
+      } else {
+        note_refused(r, w, line.posted, how, over);
+      }
+    }
+    const bool was_asked = end_turn(line);
+    if (is_there(over)) complete_any(e, self, over);
+    if (is_there(over) || was_asked) tend_all(r, self);
+    return has_place;
+  }
+  return false;
+}
+
+void remote_crew::send(participant& self, std::uint32_t task) noexcept {
+  LEV_DCHECK(self.running == nullptr && !self.is_telling);
+  if (e.sched.has_filters()) [[unlikely]]
+    return enqueue(e, self, task);
+  if (send_straight(*this, self, task)) return;
+  push_ready(e, task);
+  queued(self);
+}
+
+// Posts what is ready, and takes no ends: for a callback, which is itself the end of a task, and
+// may take long.
+static void send_ready(remote_crew& r) noexcept {
+  for (std::uint32_t w = 0; w < r.e.workers && !r.e.sched.ready().looks_empty(); ++w) {
+    if (!has_room(r, w)) continue;
+    remote_line& line = r.lines[w];
+    ending over = no_ending;
+    hold(line);
+    fill_line(r, w, over);
+    if (is_there(over)) line.leave(over);
+    // Whoever asked meanwhile may be gone; there may be ends.
+    if (end_turn(line)) r.remote->notify_service();
+  }
+}
+
+// The participant that has queued a task sends it off, if a worker has room: at once, in a
+// callback; else when all that it is about to tell, or to tend, is done.
+void remote_crew::queued(participant& self) noexcept {
+  if (self.running != nullptr) {
+    send_ready(*this);
+  } else if (self.is_telling) {
+    self.queues_late = true;
+  } else if (!tender_of(self).is_tending) {
+    tend_all(*this, self);
+  }
+}
+
+}  // namespace lev
