@@ -8,6 +8,7 @@ import os
 import queue
 import sys
 import threading
+from collections.abc import Iterable
 from typing import Any, Callable, ClassVar
 
 import numpy as np
@@ -136,14 +137,22 @@ class Submits(RuleBasedStateMachine):
 
     def prepare(self, *places: Place, is_alone: bool = False) -> None:
         """Settles what no task can follow, before an effect is made of what is predicted."""
+        if is_alone:
+            self.settle(places)
+        # What is learned of the tasks of one place may be of another's, too.
+        while hopeless := [place for place in places if self.is_hopeless(place)]:
+            self.settle(hopeless)
+
+    @staticmethod
+    def is_hopeless(place: Place) -> bool:
+        return len(place.users) > 8 or any(
+            task.outcome not in (None, Status.OK) or task.is_forgotten() for task, _ in place.users
+        )
+
+    def settle(self, places: Iterable[Place]) -> None:
+        self.join_threads()
         for place in places:
-            is_hopeless = any(
-                task.outcome not in (None, Status.OK) or task.is_forgotten()
-                for task, _ in place.users
-            )
-            if is_hopeless or len(place.users) > 8 or is_alone:
-                self.join_threads()
-                self.world.settle(place)
+            self.world.settle(place)
 
     def submit(
         self,
