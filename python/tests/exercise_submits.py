@@ -140,14 +140,8 @@ class Submits(RuleBasedStateMachine):
         if is_alone:
             self.settle(places)
         # What is learned of the tasks of one place may be of another's, too.
-        while hopeless := [place for place in places if self.is_hopeless(place)]:
+        while hopeless := [place for place in places if place.is_hopeless()]:
             self.settle(hopeless)
-
-    @staticmethod
-    def is_hopeless(place: Place) -> bool:
-        return len(place.users) > 8 or any(
-            task.outcome not in (None, Status.OK) or task.is_forgotten() for task, _ in place.users
-        )
 
     def settle(self, places: Iterable[Place]) -> None:
         self.join_threads()

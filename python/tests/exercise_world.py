@@ -92,6 +92,12 @@ class Place:
         if effect is not None:
             effect(self.predicted)
 
+    def is_hopeless(self) -> bool:
+        """Nothing can come after its users, or they are too many."""
+        return len(self.users) > 8 or any(
+            task.outcome not in (None, Status.OK) or task.is_forgotten() for task, _ in self.users
+        )
+
     def check(self) -> None:
         """All users are over."""
         self._check_guards()

@@ -30,7 +30,7 @@ def _made(rng: random.Random) -> Any:
     most = rng.choice((40, 5_000, 100_000, 1_500_000))
     count = rng.randrange(max(2, most // kind.itemsize))
     raw = np.frombuffer(rng.randbytes(count * kind.itemsize), "u1")
-    if kind.kind in "?bU":  # not every byte is one of theirs
+    if kind.kind in ("b", "U"):  # not every byte is one of theirs
         raw = raw % 2
     array = np.zeros(count, kind) if kind.kind == "U" else raw.view(kind)
     way = rng.randrange(6)
