@@ -141,6 +141,7 @@ bool run_ring(unsigned width, cursor& items, run_items run, void* fn);
 void run_alone(cursor& items, run_items run, void* fn);
 
 [[noreturn]] void refuse_width();
+[[noreturn]] void refuse_idlers();
 [[noreturn]] void refuse_stacks();
 
 // Finds out how many items in flight are best; src/context/tuner.cpp says how. Not thread-safe.

@@ -156,6 +156,13 @@ void run_alone(cursor& items, run_items run, void* fn) {
   run(fn, items, s);
 }
 
+void refuse_idlers() {
+  throw error(
+      status::bad_argument, -1,
+      "interleave_flat(): what it starts is no coroutine, or ends without taking an item; let "
+      "each loop over the lev::items that it is given");
+}
+
 void refuse_width() {
   throw error(status::too_big, -1, "interleave: n is above 64, the most items in flight");
 }

@@ -167,6 +167,33 @@ TEST(interleave_flat, frames_are_kept_for_the_next_items) {
   store.give_back(first, 100);
 }
 
+flat take_nothing(items&) {
+  co_return;
+}
+flat take_one(items& left, int& taken) {
+  for ([[maybe_unused]] const std::size_t i : left) {
+    ++taken;
+    co_return;
+  }
+}
+
+TEST(interleave_flat, coroutines_that_take_nothing_are_refused) {
+  const auto code_of = [](auto&& start) {
+    try {
+      interleave_flat(4, 10, start);
+    } catch (const error& e) {
+      return e.code();
+    }
+    return status::ok;
+  };
+  EXPECT_EQ(code_of([](items& left) { return take_nothing(left); }), status::bad_argument);
+  EXPECT_EQ(code_of([](items&) { return flat(); }), status::bad_argument);
+  EXPECT_EQ(code_of([](std::size_t) { return flat(); }), status::bad_argument);
+  int taken = 0;
+  EXPECT_EQ(code_of([&](items& left) { return take_one(left, taken); }), status::ok);
+  EXPECT_EQ(taken, 10);
+}
+
 TEST(interleave_flat, refuses_more_than_64) {
   std::size_t sum = 0;
   EXPECT_THROW(interleave_flat(65, 1, [&](std::size_t) { return count_down(1, sum); }), error);
