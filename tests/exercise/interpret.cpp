@@ -20,10 +20,6 @@ namespace lev::exercise {
 
 namespace {
 
-lev_runtime* in_c(world& w) {
-  return reinterpret_cast<lev_runtime*>(w.home.get());
-}
-
 // Tickets that are released when their thread ends. It is touched before the thread calls in, so
 // that it is destroyed after what the runtime keeps for the thread.
 thread_local std::vector<ticket> kept_tickets;
@@ -280,13 +276,13 @@ void release_own(const frame& f, const block& steps) {
 
 world* current = nullptr;
 
-class run {
+class interpreter {
  public:
-  run(const program& p, const limits& l) : w_(p) {
+  interpreter(const program& p, const limits& l) : w_(p) {
     w_.shared->spin_limit_ns = l.spin_limit_ns;
     current = &w_;
   }
-  ~run() { current = nullptr; }
+  ~interpreter() { current = nullptr; }
 
   std::string all() {
     open();
@@ -328,7 +324,7 @@ std::unique_ptr<runtime> open_in_c(const config& c) {
   return std::unique_ptr<runtime>(reinterpret_cast<runtime*>(made));
 }
 
-void run::open() {
+void interpreter::open() {
   const settings& s = w_.plan.config;
   config c;
   c.machine = is_local(s.machine) ? place_name(s.machine) : "processes";
@@ -377,7 +373,7 @@ void run::open() {
   threads_.resize(w_.plan.hosts.size());
 }
 
-void run::host(std::uint32_t h) {
+void interpreter::host(std::uint32_t h) {
   kept_tickets.reserve(tasks_max);
   const frame f{w_, nobody, h, 0, false};
   const block& steps = w_.plan.blocks[w_.plan.hosts[h]];
@@ -396,7 +392,7 @@ void run::host(std::uint32_t h) {
   release_own(f, steps);
 }
 
-void run::finish() {
+void interpreter::finish() {
   runtime& r = *w_.home;
   kept_tickets.clear();
   const bool is_sim = w_.plan.config.machine == place::sim;
@@ -464,7 +460,7 @@ std::string state_now() {
 }
 
 std::string run_program(const program& p, const limits& l) {
-  return run(p, l).all();
+  return interpreter(p, l).all();
 }
 
 }  // namespace lev::exercise

@@ -24,11 +24,6 @@ bool may_be_full(const world& w) noexcept {
 
 namespace {
 
-// The C API sees the same runtime: its handle is the runtime itself (src/runtime/c_api.cpp).
-lev_runtime* in_c(world& w) {
-  return reinterpret_cast<lev_runtime*>(w.home.get());
-}
-
 struct fire_and_forget {
   struct promise_type {
     fire_and_forget get_return_object() { return {}; }

@@ -54,10 +54,6 @@ bool may_refuse_wait(const frame& f, status code, std::int64_t timeout_ns) noexc
 
 namespace {
 
-lev_runtime* in_c(world& w) {
-  return reinterpret_cast<lev_runtime*>(w.home.get());
-}
-
 void took(const frame& f, std::uint32_t task, const outcome& o, std::int64_t timeout_ns) {
   if (ticket::consumes(o.code)) return collected(f.w, task, o);
   if (!may_refuse_wait(f, o.code, timeout_ns)) {

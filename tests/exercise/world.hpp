@@ -5,6 +5,8 @@
 
 #include "exercise/program.hpp"
 
+#include <leveret/leveret.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -144,6 +146,11 @@ struct world {
   std::vector<std::shared_ptr<void>> kept_;
   std::atomic<bool> is_blamed_{false};
 };
+
+// The C API sees the same runtime: its handle is the runtime itself (src/runtime/c_api.cpp).
+inline lev_runtime* in_c(world& w) {
+  return reinterpret_cast<lev_runtime*>(w.home.get());
+}
 
 // Words of memory arguments say whose they are, so that a word of another task shows.
 enum class word_kind : std::uint64_t { before = 1, after = 2, input = 3, guard = 0 };

@@ -123,6 +123,13 @@ class CheckTest(unittest.TestCase):
         self.assertEqual((good, count), (False, Count(1, 1, 0)))
         self.assertIn("the reason", said)
 
+    def test_the_time_of_processors_is_summed_up(self):
+        self.run_step("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done")
+        once = self.steps.cpu_seconds
+        self.assertGreater(once, 0)
+        self.run_step("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done & wait")
+        self.assertGreater(self.steps.cpu_seconds, once)
+
     def test_a_program_that_is_not_there_fails(self):
         with contextlib.redirect_stdout(io.StringIO()):
             self.assertFalse(self.steps.run("step", ["/there/is/no/such/program"]))

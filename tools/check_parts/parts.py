@@ -1,7 +1,7 @@
-"""The parts of tools/check, in the order in which they run; each is a function over its Steps.
+"""The parts of tools/check, in order: what each makes, and its tests; functions over its Steps.
 
 Every test runs in one part: the preset `dev` has all of ctest but the labels that have parts, and
-presets, of their own.
+presets, of their own. Builds are made ahead of tests, see lanes.py.
 """
 
 import os
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tidy_rules.source import Tree
 
+from .lanes import Part
 from .steps import (
     read_cases,
     read_counts,
@@ -26,7 +27,8 @@ from .steps import (
 
 OUTPUT_BYTES = 1 << 26  # of one test, more than any prints: cases are counted in it
 MODEL_FACTOR = "20"  # how many times as many schedules the model tests explore with LEVERET_DEEP=1
-BUILT = set()  # presets and environments that this process has made
+BUILT_ONCE = ("dev",)  # presets with a namesake "-once"
+ONCE = "LEVERET_TESTS_AT_ONCE:STRING=7\n"  # in the cache of a folder that the namesake configured
 PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
 
 
@@ -56,34 +58,37 @@ def tidy(steps):
 
 
 def build(steps, preset, prefix=()):
-    """Configures and builds a preset, once."""
-    if preset in BUILT:
-        return True
-    if not configure(steps, preset, prefix):
-        return False
+    """Configures and builds a preset."""
     command = [*prefix, "cmake", "--build", "--preset", preset, "-j", steps.jobs]
-    if not steps.run(f"build-{preset}", command):
-        return False
-    BUILT.add(preset)
-    return True
+    return configure(steps, preset, prefix, BUILT_ONCE) and steps.run(f"build-{preset}", command)
 
 
-def configure(steps, preset, prefix=()):
-    """Configures a preset; a cache that another place left is made anew."""
+def configure(steps, preset, prefix=(), once=()):
+    """Configures a preset; a cache that another place left is made anew.
+
+    A folder that is not there yet, on a machine that keeps no compiled files, is for this check
+    alone: a preset among `once` is configured by its namesake for that, and stays so.
+    """
     folder = steps.root / "build" / preset
-    fresh = []
     cache = folder / "CMakeCache.txt"
-    if cache.exists() and f"CMAKE_HOME_DIRECTORY:INTERNAL={steps.root}\n" not in cache.read_text():
-        fresh = ["--fresh"]
-    launcher = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"} if shutil.which("ccache") else {}
-    command = [*prefix, "cmake", "--preset", preset, *fresh]
+    kept = cache.read_text() if cache.exists() else ""
+    fresh = []
+    if kept and f"CMAKE_HOME_DIRECTORY:INTERNAL={steps.root}\n" not in kept:
+        fresh, kept = ["--fresh"], ""
+    ccache = shutil.which("ccache")
+    launcher = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"} if ccache else {}
+    is_once = preset in once and not ccache if not kept else ONCE in kept
+    name = f"{preset}-once" if preset in BUILT_ONCE and is_once else preset
+    command = [*prefix, "cmake", "--preset", name, *fresh]
     return steps.run(f"configure-{preset}", command, counts=False, env=launcher)
 
 
-def ctest(steps, preset, prefix=(), env=None):
+def ctest(steps, which, prefix=(), env=None):
+    """Runs a test preset, or the tests that these options of ctest name."""
     results = steps.logs / f"{steps.part}-ctest.xml"
     results.unlink(missing_ok=True)
-    command = [*prefix, "ctest", "--preset", preset, "-j", steps.jobs, "--output-junit", results]
+    options = ["--preset", which] if isinstance(which, str) else [*which, "--no-tests=error"]
+    command = [*prefix, "ctest", *options, "-j", steps.jobs, "--output-junit", results]
     command += ["--test-output-size-passed", OUTPUT_BYTES]
     command += ["--test-output-size-failed", OUTPUT_BYTES]
     if steps.deep:
@@ -91,16 +96,22 @@ def ctest(steps, preset, prefix=(), env=None):
     return steps.run("ctest", command, read=read_cases(results), env=env)
 
 
+def make_dev(steps):
+    return build(steps, "dev")
+
+
 def dev(steps):
     """Builds everything with warnings as errors and runs the tests."""
-    if build(steps, "dev"):
-        ctest(steps, "dev")
+    ctest(steps, "dev")
+
+
+def make_asan(steps):
+    return build(steps, "asan")
 
 
 def asan(steps):
     """The tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer."""
-    if build(steps, "asan"):
-        ctest(steps, "asan")
+    ctest(steps, "asan")
 
 
 def fixed_addresses():
@@ -119,27 +130,38 @@ def fixed_addresses():
     return words if works else ()
 
 
+def make_tsan(steps):
+    return build(steps, "tsan", fixed_addresses())
+
+
 def tsan(steps):
     """Unit, conformance and stress tests under ThreadSanitizer."""
-    prefix = fixed_addresses()
-    if build(steps, "tsan", prefix):
-        ctest(steps, "tsan", prefix=prefix)
+    ctest(steps, "tsan", prefix=fixed_addresses())
+
+
+def make_model(steps):
+    return steps.run("build", ["cmake", "--build", "--preset", "model", "-j", steps.jobs])
 
 
 def model(steps):
     """The protocol classes under the model checker."""
-    build_it = ["cmake", "--build", "--preset", "model", "-j", steps.jobs]
-    if configure(steps, "dev") and steps.run("build", build_it):
-        ctest(steps, "model", env={"LEVERET_MODEL_FACTOR": MODEL_FACTOR} if steps.deep else None)
+    # Not by the preset: other tests of build/dev may run now, and ctest keeps notes where it runs.
+    ctest(
+        steps,
+        ["--test-dir", "build/dev/tests/model", "--output-on-failure", "--timeout", "300"],
+        env={"LEVERET_MODEL_FACTOR": MODEL_FACTOR} if steps.deep else None,
+    )
+
+
+def make_instructions(steps):
+    if not configure(steps, "release"):
+        return False
+    build_it = ["cmake", "--build", "--preset", "release", "-j", steps.jobs]
+    return steps.run("build", [*build_it, "--target", "leveret_counted"])
 
 
 def instructions(steps):
     """What a task takes, in instructions, beside the budgets of bench/budgets.toml."""
-    if not configure(steps, "release"):
-        return
-    build_it = ["cmake", "--build", "--preset", "release", "-j", steps.jobs]
-    if not steps.run("build", [*build_it, "--target", "leveret_counted"]):
-        return
     program = steps.root / "build/release/bench/leveret-counted"
     budgets = [sys.executable, "-B", "tools/check_parts/budgets.py", program]
     steps.run("budgets", budgets, read=read_counts)
@@ -153,8 +175,6 @@ def spin(steps):
 def package(steps):
     """Installs, and builds and runs what a user would: three ways from C++, and one from C."""
     old_headers(steps)
-    if not build(steps, "dev"):
-        return
     consumers = steps.root / "tests" / "package"
     with tempfile.TemporaryDirectory(prefix="leveret-package-") as name:
         temporary = Path(name)
@@ -202,26 +222,22 @@ def by_pkg_config(steps, consumers, prefix, temporary):
         steps.run(name, ["sh", "-ec", line], cwd=temporary, env=env)
 
 
-def package_python(steps):
-    """The interpreter of an empty environment with the Python package in it, or None.
+def interpreter(steps):
+    """That of an empty environment with the Python package in it."""
+    return steps.root / "build" / "check" / "python-venv" / "bin" / "python"
 
-    The package is built and installed as a user would do it, once for all parts of this process.
-    """
-    folder = steps.root / "build" / "check" / "python-venv"
-    inside = folder / "bin" / "python"
-    if "python-venv" in BUILT:
-        return inside
+
+def make_python(steps):
+    """Builds and installs the package as a user would do it, into an empty environment."""
+    inside = interpreter(steps)
+    folder = inside.parent.parent
     shutil.rmtree(folder, ignore_errors=True)
     pins = ["-c", "tools/requirements.txt"]
     if not steps.run("venv", [sys.executable, "-m", "venv", folder], counts=False):
-        return None
+        return False
     # Most of what the dependencies consist of is never imported here: Python compiles what is.
-    if not steps.run(
-        "install", [inside, *PIP, "--no-compile", *pins, ".[cli,plot,test,mpi,native]"]
-    ):
-        return None
-    BUILT.add("python-venv")
-    return inside
+    install = [inside, *PIP, "--no-compile", *pins, ".[cli,plot,test,mpi,native]"]
+    return steps.run("install", install)
 
 
 def pytest_parts(folder):
@@ -235,9 +251,7 @@ def pytest_parts(folder):
 
 def python(steps):
     """Installs the Python package as a user would, into an empty environment, and tests it."""
-    inside = package_python(steps)
-    if inside is None:
-        return
+    inside = interpreter(steps)
     with tempfile.TemporaryDirectory(prefix="leveret-python-") as name:
         folder = Path(name)
         where = (
@@ -260,9 +274,7 @@ def python(steps):
 
 def docs(steps):
     """The code in the documents, all of it: a block that cannot be run here fails."""
-    inside = package_python(steps)
-    if inside is not None and build(steps, "dev"):
-        ctest(steps, "docs", env={"LEVERET_PYTHON": inside, "LEVERET_DOCS_STRICT": "1"})
+    ctest(steps, "docs", env={"LEVERET_PYTHON": interpreter(steps), "LEVERET_DOCS_STRICT": "1"})
 
 
 def quick(steps):
@@ -296,25 +308,44 @@ def wheel(steps):
     steps.run("each", ["tools/wheel", "--tests", "-j", steps.jobs], read=read_counts)
 
 
+def has_aarch64(steps):
+    if shutil.which("aarch64-linux-gnu-g++") and shutil.which("qemu-aarch64"):
+        return True
+    return steps.fail("tools", "apt-get install g++-aarch64-linux-gnu qemu-user")
+
+
+def make_cross(steps):
+    return has_aarch64(steps) and build(steps, "aarch64")
+
+
 def cross(steps):
     """Compiled for aarch64; the tests of single parts under qemu-user."""
-    if shutil.which("aarch64-linux-gnu-g++") is None or shutil.which("qemu-aarch64") is None:
-        steps.fail("tools", "apt-get install g++-aarch64-linux-gnu qemu-user")
-        return
-    if build(steps, "aarch64"):
-        ctest(steps, "aarch64")
-        app = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "build/aarch64/apps/leveret-app"]
-        steps.run("app", [*app, "lu-blocks", "--n", "128", "--check"])
+    ctest(steps, "aarch64")
+    app = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "build/aarch64/apps/leveret-app"]
+    steps.run("app", [*app, "lu-blocks", "--n", "128", "--check"])
 
 
-IN_ORDER = (tidy, dev, asan, tsan, model, spin, instructions, package, python, docs)
+# Each stands behind those that it needs.
+IN_ORDER = (
+    Part(tidy),
+    Part(dev, make_dev, keeps_time=True),
+    Part(python, make_python, keeps_time=True),
+    Part(docs, needs=("dev", "python"), keeps_time=True),
+    Part(asan, make_asan, keeps_time=True),
+    Part(tsan, make_tsan, keeps_time=True),
+    Part(package, needs=("dev",)),
+    Part(instructions, make_instructions),
+    Part(spin),
+    Part(model, make_model, needs=("dev",)),
+)
+# These run when they are named, the last two with `deep`, too.
 ASKED_FOR = (
-    quick,
-    site,
-    wheel,
-    cross,
-)  # which run when they are named, the last two with `deep`, too
-PARTS = {part.__name__: part for part in (*IN_ORDER, *ASKED_FOR)}
+    Part(quick, keeps_time=True),
+    Part(site),
+    Part(wheel, keeps_time=True),
+    Part(cross, make_cross),
+)
+PARTS = {part.name: part for part in (*IN_ORDER, *ASKED_FOR)}
 DEEP = ("dev", "asan", "tsan", "model", "wheel", "cross")  # what `deep` runs, with LEVERET_DEEP=1
 
 

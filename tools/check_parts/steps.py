@@ -4,10 +4,12 @@ A step is one command. A plain step (a format check, a build) counts as one chec
 reader of test results counts the tests that it ran, and fails when it ran none.
 """
 
+import contextlib
 import os
 import re
 import signal
 import subprocess
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -140,25 +142,29 @@ class Steps:
         self.logs = self.root / "build" / "check"
         self.logs.mkdir(parents=True, exist_ok=True)
         self.count = Count()
+        self.cpu_seconds = 0.0
 
     def run(self, name, command, *, read=None, counts=True, cwd=None, env=None):
         """Runs one command; True when it exits 0 and, with a reader, all tests it ran passed."""
         log = self.logs / f"{self.part}-{name}.log"
         start = time.monotonic()
-        code = _run_into(log, [str(word) for word in command], cwd or self.root, env or {})
+        words = [str(word) for word in command]
+        code, cpu_seconds = _run_into(log, words, cwd or self.root, env or {})
+        self.cpu_seconds += cpu_seconds
         count = Count(passed=int(counts and code == 0), failed=int(code != 0))
         if read:
             count = _tests(read(log), code)
         self.count += count
         good = code == 0 and not count.failed
         said = f"{count}" if read and good else ("ok" if good else f"FAILED ({count})")
-        print(f"  {self.part}/{name}: {said}, {time.monotonic() - start:.1f} s", flush=True)
+        seconds = f"{time.monotonic() - start:.1f} s, {cpu_seconds:.1f} s of processors"
+        lines = [f"  {self.part}/{name}: {said}, {seconds}"]
         if not good:
             shown = log.read_text(errors="replace").split("\n")[-TAIL_LINES - 1 :]
-            print("\n".join(f"    | {line}" for line in shown))
-            for failed in count.names:
-                print(f"    failed: {failed}")
-            print(f"    all of it: {log.relative_to(self.root)}", flush=True)
+            lines += [f"    | {line}" for line in shown]
+            lines += [f"    failed: {failed}" for failed in count.names]
+            lines.append(f"    all of it: {log.relative_to(self.root)}")
+        print("\n".join(lines), flush=True)  # at once: other parts print, too
         return good
 
     def fail(self, name, why):
@@ -177,8 +183,26 @@ def _tests(count, code):
     return count
 
 
+RUNNING = set()  # process groups of the steps that run now
+
+
+def stop_all():
+    """Kills what the steps of this process have started."""
+    for group in list(RUNNING):
+        _kill(group)
+
+
+def _kill(group):
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
 def _run_into(log, command, cwd, env):
-    """Exit code of a command whose output goes to a file; 124 when it took too long."""
+    """Exit code and processor seconds of a command whose output goes to a file.
+
+    The code is 124 when the command took too long. It is a process group of its own, but of this
+    session: the kernel shares processors out between sessions, whatever their priorities.
+    """
     with log.open("w") as out:
         print("$", *command, file=out, flush=True)
         try:
@@ -189,18 +213,25 @@ def _run_into(log, command, cwd, env):
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
+                process_group=0,
             )
         except OSError as error:
             print(error, file=out)
-            return 127
-        try:
-            return process.wait(timeout=STEP_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
+            return 127, 0.0
+        too_long = threading.Event()
+
+        def stop():
+            too_long.set()
+            _kill(process.pid)
+
+        timer = threading.Timer(STEP_SECONDS_MAX, stop)
+        timer.daemon = True
+        timer.start()
+        RUNNING.add(process.pid)
+        _, status, usage = os.wait4(process.pid, 0)
+        RUNNING.discard(process.pid)
+        timer.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if too_long.is_set():
             print(f"stopped after {STEP_SECONDS_MAX} s", file=out)
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            return 124
-        except KeyboardInterrupt:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
+        return 124 if too_long.is_set() else process.returncode, usage.ru_utime + usage.ru_stime
