@@ -188,9 +188,9 @@ def test_an_exception_ends_the_call_and_nothing_else() -> None:
 def test_what_still_runs_after_an_exception_is_not_waited_for() -> None:
     begin = time.monotonic()
     with pytest.raises(ZeroDivisionError):
-        Parallel(batch_size=1)([delayed(rest)(30), delayed(divmod)(1, 0)])
+        Parallel(batch_size=1)([delayed(rest)(120), delayed(divmod)(1, 0)])
     assert Parallel()(delayed(abs)(-i) for i in range(4)) == [0, 1, 2, 3]
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < 60
 
 
 def test_generators() -> None:

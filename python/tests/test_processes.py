@@ -111,7 +111,7 @@ def test_a_task_that_takes_too_long(crashing: Path) -> None:
     with leveret.Runtime("processes", workers=1, task_timeout=0.5) as runtime:
         with pytest.raises(leveret.Overran, match="forever"):
             runtime.submit(forever).wait(30)
-        runtime.submit(leveret.builtin("null")).wait(30)
+        runtime.submit(leveret.builtin("null"), task_timeout=60).wait(30)
 
 
 def test_returned_codes(crashing: Path, processes: leveret.Runtime) -> None:

@@ -64,11 +64,11 @@ def test_it_counts_with_others_that_failed(
 def test_the_end_of_a_worker_is_told_in_pythons_words() -> None:
     abort = leveret.procedure(ctypes.CDLL(None).abort, "", name="abort")
     spin = leveret.builtin("spin")
-    with leveret.Runtime("processes", workers=1, max_attempts=1, task_timeout=0.5) as runtime:
+    with leveret.Runtime("processes", workers=1, max_attempts=1, task_timeout=3) as runtime:
         with pytest.raises(leveret.Poison) as died:
             runtime.submit(abort).wait(30)
         with pytest.raises(leveret.Overran) as overran:
-            runtime.submit(spin, 20 * 10**9).wait(30)
+            runtime.submit(spin, 60 * 10**9).wait(50)
     assert str(died.value).count("procedure 'abort'") == 1 and "SIGABRT" in str(died.value)
     assert str(overran.value).count("procedure 'leveret.spin'") == 1
     assert "task_timeout" in str(overran.value) and "task_ns_max" not in str(overran.value)

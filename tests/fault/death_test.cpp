@@ -137,7 +137,7 @@ class death_test : public testing::Test {
   }
   static bool is_gone(int pid) { return kill(pid, 0) != 0; }
   static bool becomes_gone(int pid) {
-    for (int i = 0; i < 400 && !is_gone(pid); ++i) pass_time(5ms);
+    for (int i = 0; i < 12'000 && !is_gone(pid); ++i) pass_time(5ms);
     return is_gone(pid);
   }
 };
@@ -316,18 +316,18 @@ TEST_F(death_test, tasks_behind_one_without_an_end_are_done_by_others) {
 
 TEST_F(death_test, a_task_over_its_time_is_killed_alone) {
   config c = settings();
-  c.task_ns_max = 500'000'000;  // the quick one is far from it on a full machine, too
+  c.task_ns_max = 2'000'000'000;  // the quick one is far from it on a full machine, too
   runtime r(c);
   std::uint64_t x = 0;
   const auto begin = std::chrono::steady_clock::now();
-  ticket slow = r.submit(naps, std::uint64_t{20'000'000}, view(&x, 1));
+  ticket slow = r.submit(naps, std::uint64_t{120'000'000}, view(&x, 1));
   std::uint64_t y = 0;
   ticket quick = r.submit(naps, std::uint64_t{1000}, view(&y, 1));
   EXPECT_EQ(quick.wait_outcome(limit_ns).code, status::ok);
   const outcome o = slow.wait_outcome(limit_ns);
   EXPECT_EQ(o.code, status::overran);
   EXPECT_NE(text_of(o).find("task_ns_max"), std::string::npos) << text_of(o);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s);
   EXPECT_EQ(x, 0u);
   EXPECT_EQ(y, 1u);
 }
