@@ -3,6 +3,7 @@
 #
 #   scripts/lib/setup.sh demo     what `pip install .` and the demo need
 #   scripts/lib/setup.sh test     the same, and all that tools/check needs
+#   scripts/lib/setup.sh packages the packages of that, and .venv as it is or empty: what builds need
 #
 # 1. Looks for what is missing and installs it with apt-get, as root or through sudo. Where neither
 #    is to be had, it prints what to install and exits 3.
@@ -57,7 +58,7 @@ missing_packages() {
   command -v python3 >/dev/null || echo python3
   python3 -c 'import venv, ensurepip' >/dev/null 2>&1 || echo python3-venv
   has_python_headers 2>/dev/null || echo python3-dev
-  [ "$level" = test ] || return 0
+  [ "$level" = demo ] && return 0
   command -v pkg-config >/dev/null || echo pkg-config
   has_header gtest/gtest.h || echo libgtest-dev
   has_header relacy/relacy.hpp || echo relacy-dev
@@ -67,7 +68,7 @@ missing_packages() {
 # Packages that make more to compare with, or to count; everything builds and passes without them.
 missing_optional_packages() {
   local name
-  for name in libbenchmark-dev libtbb-dev libhwloc-dev shellcheck clang libstarpu-dev \
+  for name in ccache libtbb-dev shellcheck libstarpu-dev \
     libboost-fiber-dev libssl-dev openmpi-bin libopenmpi-dev valgrind; do
     dpkg-query -W -f '${Status}' "$name" 2>/dev/null | grep -q '^install ok' || echo "$name"
   done
@@ -140,6 +141,15 @@ venv_key() {
   } | sha256sum | cut -d ' ' -f 1
 }
 
+# A virtual environment knows its own path: one that was moved or broken is made anew.
+make_venv() {
+  if ! grep -qsF "$venv" "$venv/bin/activate" ||
+    ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+    rm -rf "$venv"
+    logged venv python3 -m venv "$venv" || fail "python3 -m venv did not work"
+  fi
+}
+
 prepare_venv() {
   local stamp key
   stamp=$venv/setup-$level.stamp
@@ -150,12 +160,7 @@ prepare_venv() {
   fi
   echo "setup: filling .venv"
   rm -f "$stamp"
-  # A virtual environment knows its own path: one that was moved or broken is made anew.
-  if ! grep -qsF "$venv" "$venv/bin/activate" ||
-    ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
-    rm -rf "$venv"
-    logged venv python3 -m venv "$venv" || fail "python3 -m venv did not work"
-  fi
+  make_venv
   python_requirements >"$logs/requirements-$level.txt"
   logged "pip-$level" "$venv/bin/python" -m pip install --disable-pip-version-check --no-input \
     -r "$logs/requirements-$level.txt" || fail "pip could not install the requirements"
@@ -163,10 +168,10 @@ prepare_venv() {
 }
 
 case $level in
-  demo | test) ;;
-  *) fail "usage: scripts/lib/setup.sh demo|test" ;;
+  demo | packages | test) ;;
+  *) fail "usage: scripts/lib/setup.sh demo|packages|test" ;;
 esac
 mkdir -p "$logs"
 install_packages
 [ "$level" = demo ] || install_optional_packages
-prepare_venv
+if [ "$level" = packages ]; then make_venv; else prepare_venv; fi

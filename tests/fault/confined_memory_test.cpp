@@ -186,8 +186,6 @@ TEST_F(confined_memory, mappings_do_not_move) {
 
 // --- The host's --------------------------------------------------------------------------------
 
-sigjmp_buf after_fault;
-
 bool can_be_read(std::uintptr_t address) {
   if (sigsetjmp(after_fault, 1) != 0) return false;
   [[maybe_unused]] const char c = *reinterpret_cast<const volatile char*>(address);

@@ -213,8 +213,6 @@ TEST_F(confined_start, a_program_whose_forks_start_threads_is_refused) {
 
 // --- What the host knows -----------------------------------------------------------------------
 
-sigjmp_buf after_fault;
-
 // Whether the 16 bytes whose complement is `wanted` are somewhere from `begin` to `end`, or to
 // where there is no memory. Looked for by their complement: they are not here by themselves.
 bool is_between(std::uintptr_t begin, std::uintptr_t end, const std::uint64_t (&wanted)[2]) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
 
+#include <csetjmp>
 #include <csignal>
 #include <string>
 
@@ -17,6 +18,9 @@
 namespace lev::test {
 
 constexpr std::int64_t wait_limit_ns = 40'000'000'000;
+
+// Where a body goes on whose handler of a signal found that there is no memory.
+inline sigjmp_buf after_fault;
 
 inline config settings_at(isolation level, int workers = 1) {
   config c;

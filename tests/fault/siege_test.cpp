@@ -45,7 +45,7 @@ std::uint64_t code_of(std::uint64_t question, std::uintptr_t lane) {
 }
 
 // Values that are near what is there do more harm than others.
-std::uint32_t odd_value(random_source& random, std::uint32_t own) {
+std::uint32_t near_value(random_source& random, std::uint32_t own) {
   switch (random.below(6)) {
     case 0:
       return random.below(3);
@@ -61,14 +61,14 @@ std::uint32_t odd_value(random_source& random, std::uint32_t own) {
 void scribble_anywhere(processes::lane<>& desk, random_source& random, std::uint32_t own) {
   auto* words = reinterpret_cast<volatile std::uint32_t*>(&desk);
   for (std::uint32_t i = random.below(64); i > 0; --i)
-    words[random.below(lane_bytes / sizeof *words)] = odd_value(random, own);
+    words[random.below(lane_bytes / sizeof *words)] = near_value(random, own);
 }
 
 void forge_ends(processes::lane<>& desk, random_source& random, std::uint32_t own) {
   for (std::uint32_t i = random.below(processes::lane_records); i > 0; --i) {
     const std::uint32_t number = own + random.below(4);
     processes::ending& how = desk.new_ending(number);
-    how.text_bytes = static_cast<std::uint16_t>(odd_value(random, own));
+    how.text_bytes = static_cast<std::uint16_t>(near_value(random, own));
     for (char& c : how.text) c = static_cast<char>(random.below(256));
     desk.finish(number, static_cast<status>(random.below(256)));
   }
@@ -78,7 +78,7 @@ void disturb_words(processes::lane<>& desk, random_source& random, std::uint32_t
   processes::lane<>::word* const words[] = {&desk.asleep,  &desk.rung,    &desk.claimed,
                                             &desk.arrived, &desk.died_at, &desk.orders};
   for (std::uint32_t i = random.below(32); i > 0; --i)
-    words[random.below(std::size(words))]->store(odd_value(random, own), memory_order_seq_cst);
+    words[random.below(std::size(words))]->store(near_value(random, own), memory_order_seq_cst);
 }
 
 // The number comes by the lane, where the task before may have written another.

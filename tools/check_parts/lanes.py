@@ -24,14 +24,17 @@ NICER = 10  # a tenth of the weight of a test
 class Part:
     """One part: `make` prepares what its tests need, and says whether it could; `test` runs them.
 
-    `needs` names the parts whose `make` must have passed before this one's `make` or `test`.
-    `keeps_time` says that the tests wait, and must not run beside others that do.
+    `needs` names the parts whose `make` must have passed before this one's `test`; the `make` comes
+    after those of the parts before it, and sees what became of them.
+    `keeps_time` says that the tests wait, and must not run beside others that do; `makes_beside`
+    that `make` leaves cores to others, and needs no place in the queue of builds.
     """
 
     test: callable
     make: callable = None
     needs: tuple = ()
     keeps_time: bool = False
+    makes_beside: bool = False
 
     @property
     def name(self):
@@ -75,8 +78,10 @@ class Run:
         """Runs them all; the counts of the parts that ran, by name."""
         in_time = [name for name in self.chosen if self.parts[name].keeps_time]
         beside = [name for name in self.chosen if not self.parts[name].keeps_time]
-        lanes = [(self._make, self.made, True), (self._test, beside, True)]
-        lanes.append((self._test, in_time, False))
+        makes = [[name for name in self.made if self.parts[name].makes_beside]]
+        makes.append([name for name in self.made if name not in makes[0]])
+        lanes = [(self._make, names, True) for names in makes]
+        lanes += [(self._test, beside, True), (self._test, in_time, False)]
         for lane in lanes:
             threading.Thread(target=self._lane, args=lane, daemon=True).start()
         try:
@@ -101,9 +106,15 @@ class Run:
             self.progress[name].made.wait()
         return [name for name in part.needs if not self.progress[name].is_good]
 
+    def _unmade(self, part):
+        """The parts that this one needs of which it is known that they could not be made."""
+        return [
+            n for n in part.needs if self.progress[n].made.is_set() and not self.progress[n].is_good
+        ]
+
     def _make(self, _name, part, progress):
         try:
-            if part.make and not self._missing(part):
+            if part.make and not self._unmade(part):
                 progress.begin(part.title)
                 progress.is_good = bool(part.make(progress.steps))
                 if not progress.is_good and not progress.steps.count.failed:

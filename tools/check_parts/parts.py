@@ -29,11 +29,18 @@ OUTPUT_BYTES = 1 << 26  # of one test, more than any prints: cases are counted i
 MODEL_FACTOR = "20"  # how many times as many schedules the model tests explore with LEVERET_DEEP=1
 BUILT_ONCE = ("dev",)  # presets with a namesake "-once"
 ONCE = "LEVERET_TESTS_AT_ONCE:STRING=7\n"  # in the cache of a folder that the namesake configured
+LAUNCHER = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"}
+RELEASE = "-O3 -DNDEBUG"  # CMake's options of a Release, for a project without a build type
 PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
 
 
 def venv_tool(steps, name):
     return steps.root / ".venv" / "bin" / name
+
+
+def make_tidy(steps):
+    """Fills .venv, which other parts use, too."""
+    return steps.run("set-up", [steps.root / "scripts/lib/setup.sh", "test"], counts=False)
 
 
 def tidy(steps):
@@ -63,7 +70,7 @@ def build(steps, preset, prefix=()):
     return configure(steps, preset, prefix, BUILT_ONCE) and steps.run(f"build-{preset}", command)
 
 
-def configure(steps, preset, prefix=(), once=()):
+def configure(steps, preset, prefix=(), once=(), env=None):
     """Configures a preset; a cache that another place left is made anew.
 
     A folder that is not there yet, on a machine that keeps no compiled files, is for this check
@@ -75,12 +82,32 @@ def configure(steps, preset, prefix=(), once=()):
     fresh = []
     if kept and f"CMAKE_HOME_DIRECTORY:INTERNAL={steps.root}\n" not in kept:
         fresh, kept = ["--fresh"], ""
-    ccache = shutil.which("ccache")
-    launcher = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"} if ccache else {}
-    is_once = preset in once and not ccache if not kept else ONCE in kept
+    is_once = ONCE in kept if kept else preset in once and not keeps_objects()
     name = f"{preset}-once" if preset in BUILT_ONCE and is_once else preset
     command = [*prefix, "cmake", "--preset", name, *fresh]
-    return steps.run(f"configure-{preset}", command, counts=False, env=launcher)
+    env = env or (LAUNCHER if keeps_objects() else {})
+    return steps.run(f"configure-{preset}", command, counts=False, env=env)
+
+
+def keeps_objects():
+    """Whether there is a cache of compiled files from before this check."""
+    words = ("CCACHE_DIR", "XDG_CACHE_HOME")
+    own, cache = (Path(os.environ[word]) if word in os.environ else None for word in words)
+    home = Path.home()
+    folders = [own] if own else [(cache or home / ".cache") / "ccache", home / ".ccache"]
+    return bool(shutil.which("ccache")) and any(folder.is_dir() for folder in folders)
+
+
+def shared_objects(steps):
+    """The environment of builds that compile the library as users do.
+
+    There are three, with the same options. Where compiled files are not kept, this check keeps its
+    own, so that the second and the third have little to do.
+    """
+    if not shutil.which("ccache"):
+        return {}
+    own = {} if keeps_objects() else {"CCACHE_DIR": steps.root / "build" / "check" / "ccache"}
+    return LAUNCHER | own
 
 
 def ctest(steps, which, prefix=(), env=None):
@@ -154,10 +181,11 @@ def model(steps):
 
 
 def make_instructions(steps):
-    if not configure(steps, "release"):
+    env = shared_objects(steps)
+    if not configure(steps, "release", env=env):
         return False
     build_it = ["cmake", "--build", "--preset", "release", "-j", steps.jobs]
-    return steps.run("build", [*build_it, "--target", "leveret_counted"])
+    return steps.run("build", [*build_it, "--target", "leveret_counted"], env=env)
 
 
 def instructions(steps):
@@ -182,14 +210,15 @@ def package(steps):
         if not steps.run("install", ["cmake", "--install", "build/dev", "--prefix", prefix]):
             return
         found = [f"-DCMAKE_PREFIX_PATH={prefix}"]
-        inside = [f"-DLEVERET_SOURCE_DIR={steps.root}"]
+        inside = [f"-DLEVERET_SOURCE_DIR={steps.root}", f"-DCMAKE_CXX_FLAGS={RELEASE}"]
+        env = shared_objects(steps)
         for way, words in (("find_package", found), ("add_subdirectory", inside)):
             folder = temporary / way
             configure = ["cmake", "-G", "Ninja", "-S", consumers / way, "-B", folder, *words]
             build_it = ["cmake", "--build", folder, "-j", steps.jobs]
             test_it = ["ctest", "--test-dir", folder, "--output-on-failure", "--no-tests=error"]
-            if steps.run(f"{way}-configure", configure, counts=False) and steps.run(
-                f"{way}-build", build_it, counts=False
+            if steps.run(f"{way}-configure", configure, counts=False, env=env) and steps.run(
+                f"{way}-build", build_it, counts=False, env=env
             ):
                 steps.run(way, test_it, read=read_ctest)
         by_pkg_config(steps, consumers, prefix, temporary)
@@ -237,7 +266,7 @@ def make_python(steps):
         return False
     # Most of what the dependencies consist of is never imported here: Python compiles what is.
     install = [inside, *PIP, "--no-compile", *pins, ".[cli,plot,test,mpi,native]"]
-    return steps.run("install", install)
+    return steps.run("install", install, env=shared_objects(steps))
 
 
 def pytest_parts(folder):
@@ -327,22 +356,22 @@ def cross(steps):
 
 # Each stands behind those that it needs.
 IN_ORDER = (
-    Part(tidy),
-    Part(dev, make_dev, keeps_time=True),
+    Part(tidy, make_tidy, makes_beside=True),
+    Part(spin),
+    Part(dev, make_dev, needs=("tidy",), keeps_time=True),
     Part(python, make_python, keeps_time=True),
-    Part(docs, needs=("dev", "python"), keeps_time=True),
+    Part(instructions, make_instructions),
+    Part(package, needs=("dev",)),
+    Part(docs, needs=("tidy", "dev", "python"), keeps_time=True),
     Part(asan, make_asan, keeps_time=True),
     Part(tsan, make_tsan, keeps_time=True),
-    Part(package, needs=("dev",)),
-    Part(instructions, make_instructions),
-    Part(spin),
     Part(model, make_model, needs=("dev",)),
 )
 # These run when they are named, the last two with `deep`, too.
 ASKED_FOR = (
-    Part(quick, keeps_time=True),
-    Part(site),
-    Part(wheel, keeps_time=True),
+    Part(quick, needs=("tidy",), keeps_time=True),
+    Part(site, needs=("tidy",)),
+    Part(wheel, needs=("tidy",), keeps_time=True),
     Part(cross, make_cross),
 )
 PARTS = {part.name: part for part in (*IN_ORDER, *ASKED_FOR)}
