@@ -15,6 +15,9 @@ if(LEVERET_SANITIZE)
     -fsanitize=${LEVERET_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
     # GCC's flow analysis does not see through the sanitizers' checks and warns of what cannot happen.
     -Wno-maybe-uninitialized)
+  # Behind the option that it takes back: what a target says of itself stands before what it gets from here.
+  target_compile_options(leveret_flags INTERFACE
+    $<$<BOOL:$<TARGET_PROPERTY:LEVERET_WITHOUT_UBSAN>>:-fno-sanitize=undefined>)
   target_link_options(leveret_flags INTERFACE -fsanitize=${LEVERET_SANITIZE})
   if(LEVERET_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     # ThreadSanitizer does not see stand-alone fences: there must be none in a build it checks.

@@ -3,7 +3,7 @@
 #
 #   scripts/lib/setup.sh demo     what `pip install .` and the demo need
 #   scripts/lib/setup.sh test     the same, and all that tools/check needs
-#   scripts/lib/setup.sh packages the packages of that, and .venv as it is or empty: what builds need
+#   scripts/lib/setup.sh packages the packages of that, and an empty .venv if none: for builds
 #
 # 1. Looks for what is missing and installs it with apt-get, as root or through sudo. Where neither
 #    is to be had, it prints what to install and exits 3.

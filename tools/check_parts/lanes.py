@@ -15,7 +15,7 @@ import time
 import traceback
 from dataclasses import dataclass, field
 
-from .steps import Steps, stop_all
+from .steps import Steps, say, stop_all
 
 NICER = 10  # a tenth of the weight of a test
 
@@ -58,7 +58,7 @@ class Progress:
     def begin(self, title):
         if not self.start:
             self.start = time.monotonic()
-            print(f"{self.steps.part}: {title}", flush=True)
+            say(f"{self.steps.part}: {title}")
 
 
 class Run:
@@ -143,7 +143,7 @@ class Run:
         finally:
             seconds = time.monotonic() - progress.start
             said = f"{steps.count}, {seconds:.0f} s, {steps.cpu_seconds:.0f} s of processors"
-            print(f"{name}: {said}\n", flush=True)
+            say(f"{name}: {said}\n")
             progress.ended.set()
 
 

@@ -164,14 +164,19 @@ class Steps:
             lines += [f"    | {line}" for line in shown]
             lines += [f"    failed: {failed}" for failed in count.names]
             lines.append(f"    all of it: {log.relative_to(self.root)}")
-        print("\n".join(lines), flush=True)  # at once: other parts print, too
+        say("\n".join(lines))
         return good
 
     def fail(self, name, why):
         """Counts one failure that no command reported."""
         self.count += Count(failed=1)
-        print(f"  {self.part}/{name}: FAILED: {why}", flush=True)
+        say(f"  {self.part}/{name}: FAILED: {why}")
         return False
+
+
+def say(text):
+    """Prints lines at once: other parts print, too."""
+    print(f"{text}\n", end="", flush=True)
 
 
 def _tests(count, code):
