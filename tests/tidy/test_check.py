@@ -4,6 +4,8 @@ import contextlib
 import io
 import sys
 import tempfile
+import threading
+import time
 import unittest
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from check_parts.steps import (
     read_googletest,
     read_junit,
     read_unittest,
+    stop_all,
 )
 
 CTEST = """60% tests passed, 2 tests failed out of 5
@@ -122,6 +125,18 @@ class CheckTest(unittest.TestCase):
         good, count, said = self.run_step("echo the reason; exit 3", counts=False)
         self.assertEqual((good, count), (False, Count(1, 1, 0)))
         self.assertIn("the reason", said)
+
+    def test_what_is_stopped_ends_what_it_started(self):
+        threading.Timer(0.1, self.stop_when_it_runs).start()
+        script = "trap 'kill $!; wait; exit 7' TERM; sleep 600 & touch began; wait $!"
+        good, _, said = self.run_step(script, cwd=self.root)
+        self.assertFalse(good)
+        self.assertIn("step: FAILED", said)
+
+    def stop_when_it_runs(self):
+        while not (self.root / "began").exists():
+            time.sleep(0.01)
+        stop_all()
 
     def test_the_time_of_processors_is_summed_up(self):
         self.run_step("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done")

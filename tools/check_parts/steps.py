@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 
 TAIL_LINES = 60
 STEP_SECONDS_MAX = 1800
+SECONDS_TO_END = 5
 CASE_ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:,.*)? \(\d+ ms\)$", re.MULTILINE)
 
 
@@ -192,14 +193,20 @@ RUNNING = set()  # process groups of the steps that run now
 
 
 def stop_all():
-    """Kills what the steps of this process have started."""
-    for group in list(RUNNING):
+    """Ends what the steps of this process have started; ninja and ctest end what they started."""
+    groups = list(RUNNING)
+    for group in groups:
+        _kill(group, signal.SIGTERM)
+    end = time.monotonic() + SECONDS_TO_END
+    while RUNNING and time.monotonic() < end:
+        time.sleep(0.01)
+    for group in groups:
         _kill(group)
 
 
-def _kill(group):
+def _kill(group, number=signal.SIGKILL):
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
+        os.killpg(group, number)
 
 
 def _run_into(log, command, cwd, env):
