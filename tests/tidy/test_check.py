@@ -2,10 +2,10 @@
 
 import contextlib
 import io
+import os
 import sys
 import tempfile
 import threading
-import time
 import unittest
 from pathlib import Path
 
@@ -127,15 +127,15 @@ class CheckTest(unittest.TestCase):
         self.assertIn("the reason", said)
 
     def test_what_is_stopped_ends_what_it_started(self):
-        threading.Timer(0.1, self.stop_when_it_runs).start()
-        script = "trap 'kill $!; wait; exit 7' TERM; sleep 600 & touch began; wait $!"
+        os.mkfifo(self.root / "began")
+        threading.Thread(target=self.stop_when_it_runs).start()
+        script = "trap 'kill $!; wait; exit 7' TERM; sleep 600 & echo >began; wait $!"
         good, _, said = self.run_step(script, cwd=self.root)
         self.assertFalse(good)
         self.assertIn("step: FAILED", said)
 
     def stop_when_it_runs(self):
-        while not (self.root / "began").exists():
-            time.sleep(0.01)
+        (self.root / "began").read_text()
         stop_all()
 
     def test_the_time_of_processors_is_summed_up(self):
