@@ -128,15 +128,20 @@ class CheckTest(unittest.TestCase):
 
     def test_what_is_stopped_ends_what_it_started(self):
         os.mkfifo(self.root / "began")
-        threading.Thread(target=self.stop_when_it_runs).start()
+        is_over = threading.Event()
+        stopping = threading.Thread(target=self.stop_when_it_runs, args=(is_over,))
+        stopping.start()
         script = "trap 'kill $!; wait; exit 7' TERM; sleep 600 & echo >began; wait $!"
         good, _, said = self.run_step(script, cwd=self.root)
+        is_over.set()
+        stopping.join()
         self.assertFalse(good)
         self.assertIn("step: FAILED", said)
 
-    def stop_when_it_runs(self):
+    def stop_when_it_runs(self, is_over):
         (self.root / "began").read_text()
-        stop_all()
+        while not is_over.is_set():  # the program may begin before its step knows of it
+            stop_all()
 
     def test_the_time_of_processors_is_summed_up(self):
         self.run_step("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done")
