@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -112,6 +114,25 @@ void expect_static_runtimes_work(const std::string& program, const std::string& 
 TEST(identity, static_runtimes_start_one_zygote) {
   const open_folder folder;
   expect_static_runtimes_work(folder.copy(STATIC_RUNTIME), "");
+}
+
+// Its procedures' code and its constructors are found without a loader.
+#ifdef STATIC_PROGRAM
+TEST(identity, static_runtimes_start_one_zygote_in_a_fully_static_program) {
+  const open_folder folder;
+  expect_static_runtimes_work(folder.copy(STATIC_PROGRAM), "");
+}
+#endif
+
+// What /proc/self/exe names is then not the program.
+TEST(identity, a_program_that_its_loader_was_given_is_told_to_start_by_its_own_path) {
+  Dl_info loader{};
+  const auto* base = reinterpret_cast<const void*>(getauxval(AT_BASE));
+  if (base == nullptr || dladdr(base, &loader) == 0)
+    GTEST_SKIP() << "no loader loaded this program";
+  const told t = run(STATIC_RUNTIME,
+                     [&] { execl(loader.dli_fname, loader.dli_fname, STATIC_RUNTIME, nullptr); });
+  EXPECT_NE(t.text.find("start it by its own path"), std::string::npos) << t.text;
 }
 
 #ifdef SHARED_RUNTIME

@@ -29,6 +29,22 @@ std::uint64_t program_base() noexcept {
   return base;
 }
 
+// Whether an address is in a segment of the main program. A fully static one has no loader to ask.
+bool is_in_program(const void* address) noexcept {
+  auto at = reinterpret_cast<std::uintptr_t>(address);
+  return dl_iterate_phdr(
+             [](dl_phdr_info* info, std::size_t, void* what) {
+               const std::uintptr_t offset = *static_cast<std::uintptr_t*>(what) - info->dlpi_addr;
+               for (unsigned i = 0; i < info->dlpi_phnum; ++i) {
+                 const auto& segment = info->dlpi_phdr[i];
+                 if (segment.p_type == PT_LOAD && offset - segment.p_vaddr < segment.p_memsz)
+                   return 1;
+               }
+               return 2;  // the first one is the program
+             },
+             &at) == 1;
+}
+
 std::uint64_t base_of_handle(void* handle) noexcept {
   link_map* map = nullptr;
   return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map->l_addr : 0;
@@ -59,7 +75,12 @@ bool book_writer::locate(const void* address, code_place* place) noexcept {
   if (address == nullptr) return true;
   Dl_info info;
   void* extra = nullptr;
-  if (dladdr1(address, &info, &extra, RTLD_DL_LINKMAP) == 0 || extra == nullptr) return false;
+  if (dladdr1(address, &info, &extra, RTLD_DL_LINKMAP) == 0 || extra == nullptr) {
+    if (!is_in_program(address)) return false;
+    place->file = code_place::host_program;
+    place->offset = reinterpret_cast<std::uintptr_t>(address) - program_base();
+    return true;
+  }
   const auto* map = static_cast<const link_map*>(extra);
   const bool is_program = map->l_name[0] == 0 || map->l_prev == nullptr;
   place->file = is_program ? std::uint32_t{code_place::host_program} : library_number(map->l_name);

@@ -8,8 +8,10 @@
 #include "share/zone.hpp"
 
 #include <fcntl.h>
+#include <link.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/auxv.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,9 +29,28 @@ static_assert(zygote_socket == STDERR_FILENO + 1);  // all from there on are clo
 constexpr const char* no_zygote = "the zygote process did not answer; does the program start?";
 constexpr const char* no_keeper = "the pool's keeper process did not answer; is it stopped?";
 
+// Whether /proc/self/exe is the loader, which the program was an argument of: the program names one
+// and the kernel had none to load.
+bool was_loaded_by_hand() noexcept {
+  if (getauxval(AT_BASE) != 0) return false;
+  return dl_iterate_phdr(
+             [](dl_phdr_info* info, std::size_t, void*) {
+               for (unsigned i = 0; i < info->dlpi_phnum; ++i) {
+                 if (info->dlpi_phdr[i].p_type == PT_INTERP) return 1;
+               }
+               return 2;  // the first one is the program
+             },
+             nullptr) == 1;
+}
+
 }  // namespace
 
 bool pool::spawn_zygote(int socket) {
+  if (settings_.worker_command == nullptr && was_loaded_by_hand()) {
+    errno = 0;
+    return fail(
+        "the program is an argument of its loader (ld.so PROGRAM); start it by its own path");
+  }
   LEV_ASSERT(zygote_ == 0 && socket > STDERR_FILENO);  // or one would never be waited for
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;

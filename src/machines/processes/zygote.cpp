@@ -27,9 +27,15 @@ namespace lev::processes {
 const char* const zygote_variable = started_again_variable;
 const char* const zygote_name = "leveret-zygote";
 
-namespace {
-
 using initialiser = void (*)(int, char**, char**);
+
+// The program's constructors, as the linker notes them in an executable: null in a shared library.
+[[gnu::weak,
+  gnu::visibility("hidden")]] extern initialiser first_constructor[] __asm__("__init_array_start");
+[[gnu::weak,
+  gnu::visibility("hidden")]] extern initialiser last_constructor[] __asm__("__init_array_end");
+
+namespace {
 
 void become_zygote(int argc, char** argv, char** environment);
 
@@ -56,15 +62,17 @@ initialisers constructors_of(const link_map& module) noexcept {
 void run_other_constructors(int argc, char** argv, char** environment) {
   Dl_info info;
   void* extra = nullptr;
-  if (dladdr1(reinterpret_cast<void*>(&become_zygote), &info, &extra, RTLD_DL_LINKMAP) == 0 ||
-      extra == nullptr)
-    return;  // a program without a dynamic section
-  const auto* own = static_cast<const link_map*>(extra);
-  const initialisers ours = constructors_of(*own);
+  const auto* own = static_cast<const link_map*>(nullptr);
+  if (dladdr1(reinterpret_cast<void*>(&become_zygote), &info, &extra, RTLD_DL_LINKMAP) != 0)
+    own = static_cast<const link_map*>(extra);
+  // A fully static program has no loader that would know it.
+  const initialisers ours =
+      own != nullptr ? constructors_of(*own) : initialisers{first_constructor, last_constructor};
   initialiser* next = ours.begin;
   while (next != ours.end && *next != &become_zygote) ++next;
   if (next != ours.end) ++next;
   for (; next != ours.end; ++next) (*next)(argc, argv, environment);
+  if (own == nullptr) return;
   const link_map* program = own;
   while (program->l_prev != nullptr) program = program->l_prev;
   if (program == own) return;
