@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import TaskFailed
+from ..said import shown, text_of
 from ..wire.errors import dump_error, load_error
 
 
@@ -12,12 +13,12 @@ class Raised:
     def __init__(self, error: BaseException, node: str) -> None:
         if isinstance(error, TaskFailed):
             error.node = node
-            error.args = (f"{error} (on {node})", *error.args[1:])
+            error.args = (f"{text_of(error)} (on {node})", *error.args[1:])
         cause = error.__cause__
-        self.pickled = dump_error(error, "" if cause is None else str(cause).strip('\n"'))
+        self.pickled = dump_error(error, "" if cause is None else text_of(cause).strip('\n"'))
 
     def error(self) -> BaseException:
         try:
             return load_error(self.pickled)
         except BaseException as why:  # an unpickler may raise what it likes
-            return TaskFailed(f"an exception of a call cannot be unpickled here: {why!r}")
+            return TaskFailed(f"an exception of a call cannot be unpickled here: {shown(why)}")

@@ -15,6 +15,7 @@ from ..errors import (
     WorkerDied,
     make_error,
 )
+from ..said import said_error
 from ..wire.errors import RemoteTraceback as RemoteTraceback
 from .mortem import how_it_ended
 
@@ -59,8 +60,8 @@ def failure_of(
 
 def unreadable(name: str, error: BaseException) -> TaskFailed:
     """The exception for a call whose result cannot be unpickled here."""
-    what = f"{type(error).__qualname__}: {error}"
-    made = TaskFailed(f"{name}: its result cannot be unpickled: {what}", Status.TASK_FAILED)
+    text = f"{name}: its result cannot be unpickled: {said_error(error)}"
+    made = TaskFailed(text, Status.TASK_FAILED)
     made.__cause__ = error
     return made
 

@@ -6,22 +6,20 @@ import contextlib
 import functools
 from typing import Any
 
+from ..said import name_of, shown, text_of
+
 _Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 
 def call_name(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """The call as the user would write it, with short arguments."""
-    with contextlib.suppress(Exception):  # a wrapper that is not what it seems names itself
+    with contextlib.suppress(BaseException):  # a wrapper that is not what it seems names itself
         function, args, kwargs = _unwrapped(function, args, kwargs)
-    if isinstance(function, str):
-        return function
-    name = getattr(function, "__qualname__", None) or _short(function)
-    try:
-        words = [_short(each) for each in args]
-        words += [f"{key}={_short(each)}" for key, each in kwargs.items()]
-    except BaseException:  # a repr() that fails
-        words = ["..."]
-    return f"{name}({', '.join(words)})"
+    if issubclass(type(function), str):
+        return text_of(function)
+    words = [_short(each) for each in args]
+    words += [f"{key}={_short(each)}" for key, each in kwargs.items()]
+    return f"{name_of(function)}({', '.join(words)})"
 
 
 def _unwrapped(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
@@ -67,5 +65,5 @@ def _inner_of_dask(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    text = shown(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -14,10 +14,11 @@ import pickle
 import threading
 from collections import deque
 from concurrent import futures
-from typing import Any, cast
+from typing import Any
 
 from .. import _core
 from ..errors import Closed, OutOfMemory, PoolDown, Status, WorkerDied
+from ..wire.errors import with_cause
 from ..wire.pickling import BROKEN, IN_FILE, VALUE, Overwritten, dumps, read_reply
 from ..wire.setup import HostSetup, Setup, about_this_process
 from . import closing, notes
@@ -253,7 +254,7 @@ class Pool:
                 # Perhaps not for the first time: the port tries again, after a Ctrl-C in here.
                 self.running.discard(work)
                 self.space.release(work)
-                ends.append((work, *self.read(work, code, task_code, text, reply)))
+                ends.append((work, *self.read_any(work, code, task_code, text, reply)))
             if self.files.here and not self.running:
                 self.files.forget()
             if self.waiting:
@@ -264,7 +265,7 @@ class Pool:
         for work, value, error, noted in ends:
             if noted is not None:
                 notes.tell_of_reply(noted)
-            self.finish(work, value, error)
+            self.finish_any(work, value, error)
         del batch, ends
         self.sources.feed()
         if self.is_shut_down:
@@ -282,6 +283,16 @@ class Pool:
             if victim is not None or death.how != 0:  # else it was told to end
                 dead.append((death, victim))
         return dead
+
+    def read_any(
+        self, work: Work, code: int, task_code: int, text: str, reply: Any
+    ) -> tuple[Any, BaseException | None, memoryview | None]:
+        """read(), whatever is raised there: one call's end must not keep others from theirs."""
+        try:
+            return self.read(work, code, task_code, text, reply)
+        except BaseException as error:
+            raise_if_of_signal(work, error)
+            return None, unreadable(work.name(), error), None
 
     def read(
         self, work: Work, code: int, task_code: int, text: str, reply: Any
@@ -331,9 +342,15 @@ class Pool:
             return value, None
         if kind == BROKEN:
             return None, self.break_down(value[1])
-        thrown, trace = value
-        thrown.__cause__ = RemoteTraceback(trace)
-        return None, cast(BaseException, thrown)
+        return None, with_cause(*value)
+
+    def finish_any(self, work: Work, value: Any, error: BaseException | None) -> None:
+        """finish(), likewise. A future that is done stays as it is."""
+        try:
+            self.finish(work, value, error)
+        except BaseException as why:
+            raise_if_of_signal(work, why)
+            work.future._settle(None, unreadable(work.name(), why))
 
     def finish(self, work: Work, value: Any, error: BaseException | None) -> None:
         if value is _AGAIN:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+from ..said import shown, text_of
 from .pickling import _ReplyPickler, dumps
 
 
@@ -38,20 +39,17 @@ def rebuilt(kind: type[BaseException], args: tuple[Any, ...], state: dict[str, A
     return error
 
 
+def is_error(value: object) -> bool:
+    return issubclass(type(value), BaseException)
+
+
 def _arrives(value: Any) -> bool:
-    """Whether it can be written and read again."""
+    """Whether it can be written and read again, an exception as one."""
     try:
-        pickle.loads(dumps(value, 0, _ReplyPickler)[0])
+        came = pickle.loads(dumps(value, 0, _ReplyPickler)[0])
     except BaseException:  # a __reduce__ may raise what it likes
         return False
-    return True
-
-
-def _text(value: object) -> str:
-    try:
-        return str(value)
-    except BaseException:
-        return "<its str() failed>"
+    return is_error(came) or not isinstance(value, (BaseException, _Rebuilt))
 
 
 def _portable(value: Any) -> Any:
@@ -62,10 +60,7 @@ def _portable(value: Any) -> Any:
         return _portable_error(value)
     if type(value) in (list, tuple):
         return type(value)(_portable(each) for each in value)
-    try:
-        return repr(value)
-    except BaseException:
-        return f"<{type(value).__qualname__}>"
+    return shown(value)
 
 
 def _arguments(error: BaseException) -> tuple[Any, ...]:
@@ -84,20 +79,35 @@ def _portable_error(error: BaseException) -> Any:
     made = _Rebuilt(kind, tuple(_portable(each) for each in _arguments(error)), state)
     if _arrives(made):
         return made
-    name = kind.__qualname__
-    return RuntimeError(f"{name}: {_text(error)} (an exception that cannot be pickled)")
+    return _described(error)
+
+
+def _described(error: BaseException) -> RuntimeError:
+    name = type(error).__qualname__
+    return RuntimeError(f"{name}: {text_of(error)} (an exception that cannot be pickled)")
 
 
 def dump_error(error: BaseException, text: str) -> bytes:
     """In the worker: the pickle of (exception, traceback)."""
-    error.__traceback__ = None
-    portable = error if _arrives(error) else _portable_error(error)
+    BaseException.with_traceback(error, None)  # its class may not let its attributes be set
+    try:
+        portable = error if _arrives(error) else _portable_error(error)
+    except BaseException:  # of an attribute of its own
+        portable = _described(error)
     return dumps((portable, text), 0, _ReplyPickler)[0]
 
 
-def with_cause(error: BaseException, text: str) -> BaseException:
-    error.__cause__ = RemoteTraceback(text)
-    return error
+_cause: Any = vars(BaseException)["__cause__"]
+
+
+def with_cause(error: Any, text: str) -> BaseException:
+    """The exception with the traceback as its cause, whatever its class makes of attributes."""
+    if not is_error(error):
+        kind = type(error).__qualname__
+        error = RuntimeError(f"an exception of the call's was read as {kind}: {shown(error)}")
+    _cause.__set__(error, RemoteTraceback(text))
+    made: BaseException = error
+    return made
 
 
 def load_error(pickled: bytes) -> BaseException:

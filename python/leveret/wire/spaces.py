@@ -250,6 +250,8 @@ def from_space(key: str, name: str) -> Any:
 
 def explain(error: NameError) -> None:
     """Adds to the error of a function that names what the host could not send why that is so."""
+    if type(error) is not NameError:  # of a class of the program's
+        return
     name = getattr(error, "name", None) or str(error).partition("'")[2].partition("'")[0]
     for space in _spaces.values():
         if name in space.missing and name not in space.names:

@@ -23,6 +23,7 @@ import sys
 import types
 from typing import Any, Callable
 
+from ..said import said_error
 from .spaces import Home, Needed, goes_inline, names_of, space_of
 
 _SIZES = struct.Struct("<qq")
@@ -77,7 +78,7 @@ def dump_table(needed: Needed, make: Make) -> bytes:
             try:
                 pickles[home], memos[home] = _dump((needed[home],), needed, make)
             except Exception as error:  # a call that needs it says so
-                failed.append(((home,), (), f"{type(error).__qualname__}: {error}"))
+                failed.append(((home,), (), said_error(error)))
                 continue
             digests[home] = hashlib.blake2b(pickles[home], digest_size=16).digest()
             _call_companions(home, needed)

@@ -18,6 +18,7 @@ from collections import deque
 from typing import Any, ClassVar, TextIO
 
 from .. import _core
+from ..said import said_error, shown
 from ..wire import page
 from ..wire.notes import ERRORS, LOG, NOTES_BYTES_MAX, OUTPUT, WARNING, WORKER, frame
 from ..wire.setup import Setup
@@ -85,10 +86,10 @@ class _Forwarder(logging.Handler):
         try:
             text = record.getMessage()
         except Exception as error:  # arguments that do not fit the message
-            text = f"{record.msg!r} ({type(error).__name__}: {error})"
+            text = f"{shown(record.msg)} ({said_error(error)})"
         about = {}
         for key, value in vars(record).items():
-            about[key] = value if _is_simple(value) else repr(value)
+            about[key] = value if _is_simple(value) else shown(value)
         if record.exc_info and not record.exc_text:
             about["exc_text"] = logging.Formatter().formatException(record.exc_info)
         about.update(msg=text[:_TEXT_MAX], args=None, exc_info=None)

@@ -1,0 +1,37 @@
+"""What objects of the program's say of themselves, for messages.
+
+Their str(), repr() and attributes are code of the program's: they may raise what they like, and
+whoever writes a message has something to end, to pass on or to report meanwhile.
+"""
+
+from __future__ import annotations
+
+
+def text_of(value: object) -> str:
+    """Its str(), or what stands for it."""
+    try:
+        return str(value)
+    except BaseException:
+        return f"<{type(value).__qualname__}: its str() failed>"
+
+
+def shown(value: object) -> str:
+    """Its repr(), or what stands for it."""
+    try:
+        return repr(value)
+    except BaseException:
+        return f"<{type(value).__qualname__}: its repr() failed>"
+
+
+def said_error(error: BaseException) -> str:
+    """The class of an exception, and its text."""
+    return f"{type(error).__qualname__}: {text_of(error)}"
+
+
+def name_of(function: object) -> str:
+    """The name of a function; what an object without one shows."""
+    try:
+        name = getattr(function, "__qualname__", None)
+    except BaseException:
+        name = None
+    return name if type(name) is str and name else shown(function)
