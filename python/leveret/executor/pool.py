@@ -290,7 +290,7 @@ class Pool:
         """read(), whatever is raised there: one call's end must not keep others from theirs."""
         try:
             return self.read(work, code, task_code, text, reply)
-        except BaseException as error:
+        except BaseException as error:  # an unpickler may raise what it likes
             raise_if_of_signal(work, error)
             return None, unreadable(work.name(), error), None
 
@@ -303,12 +303,7 @@ class Pool:
         """
         if type(reply) is tuple:  # the port has read it
             kind, pickled, ns, size = reply
-            try:
-                value = pickle.loads(pickled)
-            except BaseException as error:  # an unpickler may raise what it likes
-                raise_if_of_signal(work, error)
-                return None, unreadable(work.name(), error), None
-            return (*self.take(work, kind, value, ns, size), None)
+            return (*self.take(work, kind, pickle.loads(pickled), ns, size), None)
         if code != Status.OK:
             self.files.receive()
             if self.was_hit(work, Status(code)) and self.start_again(work):
@@ -327,9 +322,6 @@ class Pool:
             return (*self.run_again(work), None)
         except Overwritten:
             return None, overwritten(work.name()), None
-        except BaseException as error:  # an unpickler may raise what it likes
-            raise_if_of_signal(work, error)
-            return None, unreadable(work.name(), error), None
         return (*self.take(work, kind, value, ns, size), noted)
 
     def take(
@@ -450,9 +442,8 @@ class Pool:
         return made
 
     def translate(self, error: BaseException) -> BaseException:
-        if isinstance(error, PoolDown):
-            return self.break_down("worker processes die as soon as they start")
-        return error
+        is_down = isinstance(error, PoolDown)
+        return self.break_down("worker processes die as soon as they start") if is_down else error
 
     # The end.
 
