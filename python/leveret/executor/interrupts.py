@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .work import Work
 
 
-def _is_of_signal(error: BaseException) -> bool:
+def is_of_signal(error: BaseException) -> bool:
     """Whether a signal's handler has raised it, as far as its traceback shows."""
     if threading.current_thread() is not threading.main_thread():
         return False
@@ -31,6 +31,6 @@ def raise_if_of_signal(work: Work, error: BaseException) -> None:
 
     It is read again then. Once: an unpickler may raise anything, too.
     """
-    if not work.was_interrupted and _is_of_signal(error):
+    if not work.was_interrupted and is_of_signal(error):
         work.was_interrupted = True
         raise error

@@ -26,6 +26,7 @@ from ..wire.pickling import say_of_what
 from .checking import seconds
 from .failures import BrokenExecutor, unreadable
 from .future import Future
+from .interrupts import is_of_signal
 from .items import AHEAD_ITEMS_MIN, SLICE, Item, Items
 from .names import call_name
 from .work import Work
@@ -180,10 +181,10 @@ class Mapping:
                 return None
             try:
                 return self.work_for(part)
-            except KeyboardInterrupt:
-                self.redo.appendleft(part)
-                raise
             except BaseException as error:  # as in submit(): what cannot be pickled fails
+                if is_of_signal(error):  # whoever is in here hears of it, and no item is lost
+                    self.redo.appendleft(part)
+                    raise
                 if part.is_chunk:
                     self.part_with(part, 0)
                     part.set_result(([], {}, None))
