@@ -29,9 +29,9 @@ def said_error(error: BaseException) -> str:
 
 
 def name_of(function: object) -> str:
-    """The name of a function; what an object without one shows."""
+    """The name of a function; empty for an object without one."""
     try:
-        name = getattr(function, "__qualname__", None)
+        name = getattr(function, "__qualname__", "")
     except BaseException:
-        name = None
-    return name if type(name) is str and name else shown(function)
+        return ""
+    return name if type(name) is str else ""

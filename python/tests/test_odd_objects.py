@@ -127,10 +127,11 @@ class Refused(Exception):
         return dict, ((("code", 3),),)
 
 
+_nothing: Any = property(lambda _: None)
+
+
 class Fixed(Exception):
-    @property
-    def __cause__(self) -> None:  # type: ignore[override]
-        return None
+    __cause__ = _nothing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,13 +150,15 @@ def test_exceptions_arrive_as_what_they_are(kind: type[Exception]) -> None:
 class Nameless:
     """Its repr() needs what is set later."""
 
+    name: str
+
     def __call__(self, item: int) -> int:
         if item == 3:
             os.abort()
         return item
 
     def __repr__(self) -> str:
-        return f"<Nameless {self.name}>"  # type: ignore[attr-defined]
+        return f"<Nameless {self.name}>"
 
 
 def test_a_callable_that_cannot_be_shown_is_named_by_its_class() -> None:

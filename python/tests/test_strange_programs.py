@@ -108,3 +108,46 @@ def test_what_a_signals_handler_raises_is_raised(pool: ProcessExecutor) -> None:
         sys.unraisablehook = hook
     assert len(hits) == 150 and pool._pool.deliver not in swallowed
     assert pool.submit(abs, -7).result() == 7
+
+
+class TimeIsUp(Exception):
+    pass
+
+
+class Rings:
+    """An alarm comes while it is pickled for the first time."""
+
+    has_rung = False
+
+    def __reduce__(self) -> Any:
+        if not self.has_rung:
+            self.has_rung = True
+            signal.raise_signal(signal.SIGALRM)
+        return int, (7,)
+
+
+def _echo(value: Any) -> Any:
+    return value
+
+
+def _stop(*_: object) -> None:
+    raise TimeIsUp
+
+
+@pytest.mark.parametrize("way", ["submit", "map", "submit_many"])
+def test_an_alarm_while_a_call_is_pickled_is_no_failure_of_pickling(way: str) -> None:
+    rings = Rings()
+    before = signal.signal(signal.SIGALRM, _stop)
+    try:
+        with ProcessExecutor(1) as executor:
+            with pytest.raises(TimeIsUp):
+                if way == "submit":
+                    executor.submit(_echo, rings)
+                elif way == "map":
+                    list(executor.map(_echo, [1, rings, 3], return_exceptions=True))
+                else:
+                    list(executor.submit_many(_echo, [1, rings, 3]))
+            assert rings.has_rung
+            assert executor.submit(_echo, rings).result(LIMIT) == 7
+    finally:
+        signal.signal(signal.SIGALRM, before)

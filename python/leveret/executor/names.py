@@ -19,7 +19,7 @@ def call_name(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> s
         return text_of(function)
     words = [_short(each) for each in args]
     words += [f"{key}={_short(each)}" for key, each in kwargs.items()]
-    return f"{name_of(function)}({', '.join(words)})"
+    return f"{name_of(function) or _short(function)}({', '.join(words)})"
 
 
 def _unwrapped(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:

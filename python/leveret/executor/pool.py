@@ -265,7 +265,7 @@ class Pool:
         for work, value, error, noted in ends:
             if noted is not None:
                 notes.tell_of_reply(noted)
-            self.finish_any(work, value, error)
+            self.finish(work, value, error)
         del batch, ends
         self.sources.feed()
         if self.is_shut_down:
@@ -335,14 +335,6 @@ class Pool:
         if kind == BROKEN:
             return None, self.break_down(value[1])
         return None, with_cause(*value)
-
-    def finish_any(self, work: Work, value: Any, error: BaseException | None) -> None:
-        """finish(), likewise. A future that is done stays as it is."""
-        try:
-            self.finish(work, value, error)
-        except BaseException as why:
-            raise_if_of_signal(work, why)
-            work.future._settle(None, unreadable(work.name(), why))
 
     def finish(self, work: Work, value: Any, error: BaseException | None) -> None:
         if value is _AGAIN:
@@ -442,8 +434,9 @@ class Pool:
         return made
 
     def translate(self, error: BaseException) -> BaseException:
-        is_down = isinstance(error, PoolDown)
-        return self.break_down("worker processes die as soon as they start") if is_down else error
+        if isinstance(error, PoolDown):
+            return self.break_down("worker processes die as soon as they start")
+        return error
 
     # The end.
 

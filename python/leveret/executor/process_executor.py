@@ -29,6 +29,7 @@ from .environment import (
     thread_caps,
 )
 from .future import Future
+from .interrupts import is_of_signal
 from .items import Items
 from .mapping import Mapping, Part, as_they_come, in_order, time_left
 from .names import call_name
@@ -173,9 +174,9 @@ class ProcessExecutor(futures.Executor):
         try:
             seed = next(self._calls) if self._flags else 0
             work = self._work(future, fn, 0, args, seed)
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:  # as the standard library: what cannot be pickled fails
+            if is_of_signal(error):
+                raise
             say_of_what(error, call_name(fn, *args))
             future.set_running_or_notify_cancel()
             future.set_exception(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from ..said import name_of
+from ..said import name_of, shown
 from ..wire import chunks
 from ..wire.functions import known_function
 from ..wire.pickling import CALL_BUFFERS_MAX, CHUNK, REQUEST, dump_arguments, dumps
@@ -75,15 +75,13 @@ class Work:
         if self.asked.name is not None:
             return self.asked.name
         if isinstance(self.args, list):
-            return f"{name_of(self.function)} on {len(self.args)} items"
+            function = name_of(self.function) or shown(self.function)
+            return f"{function} on {len(self.args)} items"
         return call_name(self.function, *self.args)
 
 
 def key_of(function: Any) -> bytes:
     """What stands for a function that is pickled for each call."""
     kind = type(function)
-    try:
-        name = getattr(function, "__qualname__", None)
-    except Exception:  # a property of the program's
-        name = None
-    return str(name or f"{kind.__module__}.{kind.__qualname__}").encode("utf-8", "backslashreplace")
+    name = name_of(function) or f"{kind.__module__}.{kind.__qualname__}"
+    return name.encode("utf-8", "backslashreplace")

@@ -49,14 +49,14 @@ def _arrives(value: Any) -> bool:
         came = pickle.loads(dumps(value, 0, _ReplyPickler)[0])
     except BaseException:  # a __reduce__ may raise what it likes
         return False
-    return is_error(came) or not isinstance(value, (BaseException, _Rebuilt))
+    return is_error(came) or not (is_error(value) or type(value) is _Rebuilt)
 
 
 def _portable(value: Any) -> Any:
     """The value, or as much of it as can be pickled."""
     if _arrives(value):
         return value
-    if isinstance(value, BaseException):
+    if is_error(value):
         return _portable_error(value)
     if type(value) in (list, tuple):
         return type(value)(_portable(each) for each in value)

@@ -2,6 +2,7 @@
 #include "machines/processes/book.hpp"
 
 #include "machines/processes/confine.hpp"
+#include "machines/processes/program.hpp"
 #include "machines/processes/trial.hpp"
 #include "share/faults.hpp"
 #include "task/procedure_table.hpp"
@@ -17,32 +18,14 @@ namespace lev::processes {
 
 namespace {
 
-// The main program's load address, and its entry in the loader's list.
-std::uint64_t program_base() noexcept {
-  std::uint64_t base = 0;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* to) {
-        *static_cast<std::uint64_t*>(to) = info->dlpi_addr;
-        return 1;  // the first one is the program
-      },
-      &base);
-  return base;
-}
-
-// Whether an address is in a segment of the main program. A fully static one has no loader to ask.
+// Whether an address is in the main program, also where no loader knows it.
 bool is_in_program(const void* address) noexcept {
-  auto at = reinterpret_cast<std::uintptr_t>(address);
-  return dl_iterate_phdr(
-             [](dl_phdr_info* info, std::size_t, void* what) {
-               const std::uintptr_t offset = *static_cast<std::uintptr_t*>(what) - info->dlpi_addr;
-               for (unsigned i = 0; i < info->dlpi_phnum; ++i) {
-                 const auto& segment = info->dlpi_phdr[i];
-                 if (segment.p_type == PT_LOAD && offset - segment.p_vaddr < segment.p_memsz)
-                   return 1;
-               }
-               return 2;  // the first one is the program
-             },
-             &at) == 1;
+  const program_segments program = segments_of_program();
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - program.base;
+  for (const auto& segment : program) {
+    if (segment.p_type == PT_LOAD && offset - segment.p_vaddr < segment.p_memsz) return true;
+  }
+  return false;
 }
 
 std::uint64_t base_of_handle(void* handle) noexcept {
@@ -78,7 +61,7 @@ bool book_writer::locate(const void* address, code_place* place) noexcept {
   if (dladdr1(address, &info, &extra, RTLD_DL_LINKMAP) == 0 || extra == nullptr) {
     if (!is_in_program(address)) return false;
     place->file = code_place::host_program;
-    place->offset = reinterpret_cast<std::uintptr_t>(address) - program_base();
+    place->offset = reinterpret_cast<std::uintptr_t>(address) - segments_of_program().base;
     return true;
   }
   const auto* map = static_cast<const link_map*>(extra);
@@ -179,7 +162,7 @@ bool book_reader::has_all_of(procedure_id id) const noexcept {
 }
 
 const char* book_reader::base_of(std::uint32_t file, std::uint64_t* base) {
-  if (file == code_place::host_program) return *base = program_base(), nullptr;
+  if (file == code_place::host_program) return *base = segments_of_program().base, nullptr;
   LEV_ASSERT(file >= code_place::first_library);
   const std::uint32_t index = file - code_place::first_library;
   if (index >= book::libraries_max) return "the book of procedures is damaged";

@@ -2,13 +2,13 @@
 #include "base/kernel_numbers.hpp"
 #include "machines/processes/close_from.hpp"
 #include "machines/processes/pool.hpp"
+#include "machines/processes/program.hpp"
 #include "machines/processes/start_strings.hpp"
 #include "share/faults.hpp"
 #include "share/role.hpp"
 #include "share/zone.hpp"
 
 #include <fcntl.h>
-#include <link.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/auxv.h>
@@ -33,14 +33,10 @@ constexpr const char* no_keeper = "the pool's keeper process did not answer; is 
 // and the kernel had none to load.
 bool was_loaded_by_hand() noexcept {
   if (getauxval(AT_BASE) != 0) return false;
-  return dl_iterate_phdr(
-             [](dl_phdr_info* info, std::size_t, void*) {
-               for (unsigned i = 0; i < info->dlpi_phnum; ++i) {
-                 if (info->dlpi_phdr[i].p_type == PT_INTERP) return 1;
-               }
-               return 2;  // the first one is the program
-             },
-             nullptr) == 1;
+  for (const auto& segment : segments_of_program()) {
+    if (segment.p_type == PT_INTERP) return true;
+  }
+  return false;
 }
 
 }  // namespace

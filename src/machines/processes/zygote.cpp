@@ -62,7 +62,7 @@ initialisers constructors_of(const link_map& module) noexcept {
 void run_other_constructors(int argc, char** argv, char** environment) {
   Dl_info info;
   void* extra = nullptr;
-  const auto* own = static_cast<const link_map*>(nullptr);
+  const link_map* own = nullptr;
   if (dladdr1(reinterpret_cast<void*>(&become_zygote), &info, &extra, RTLD_DL_LINKMAP) != 0)
     own = static_cast<const link_map*>(extra);
   // A fully static program has no loader that would know it.
