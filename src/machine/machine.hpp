@@ -188,6 +188,10 @@ class machine {
   // should give up. Only a machine that runs all actors itself can know.
   virtual bool is_stuck() noexcept { return false; }
 
+  // is_in_worker() tells that the caller's turn is a worker's, on a machine that runs all actors
+  // itself.
+  virtual bool is_in_worker() const noexcept { return false; }
+
   // Workers in other processes; null where they are actors of this one.
   virtual remote_workers* remote() noexcept { return nullptr; }
 

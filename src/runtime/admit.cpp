@@ -52,10 +52,12 @@ bool check_size(const runtime_state& c, const draft& d, const draft_facts& facts
 
 bool refuse_nobody(const runtime_state& c, refusal* why) noexcept {
   if (c.why_absent != nullptr) return refuse(why, status::closed, -1, "%s", c.why_absent);
-  return refuse(why, status::would_block, -1,
-                c.caps.many_hosts
-                    ? "more than config.host_threads threads call in; raise it, or end some threads"
-                    : "this machine has one host thread, the one that opened the runtime");
+  return refuse(
+      why, status::would_block, -1,
+      c.caps.many_hosts
+          ? "more than config.host_threads threads call in; raise it, or end some threads"
+          : "this machine has one host thread, the one that opened the runtime, and it must "
+            "not be in one of its tasks already");
 }
 
 bool refuse_closed(refusal* why) noexcept {
@@ -99,7 +101,7 @@ std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges) 
     if ((task = try_take_room(c, self, edges, false)) != no_slot) return task;
   }
   LEV_DCHECK(self.running == nullptr);
-  const bool may_help = c.settings.full == when_full::help;
+  const bool may_help = c.settings.full == when_full::help && !is_guest(c, self);
   do {
     if (!may_help || !help(c, self)) {
       if (is_held_by_caller(c, self)) return no_slot;

@@ -189,11 +189,20 @@ void in_child() noexcept {
 
 }  // namespace
 
+// Whether this thread is below the caller's frame as `p`: it waits, or runs a task, and that has
+// led it back here through another runtime. Then it is somebody else this time, as two flows of
+// control must not share one place. In virtual time it is nobody: another turn must not begin in
+// this one.
+static bool is_in_use(const runtime_state& c, const participant& p) noexcept {
+  return p.running != nullptr || p.doing.load(memory_order_relaxed) != activity::elsewhere ||
+         c.machine->is_in_worker();
+}
+
 // The first call of a thread, or one after it was in another runtime.
 [[gnu::noinline]] static participant* find_binding(runtime_state& c) noexcept {
   if (this_thread != nullptr) {
     for (const binding& b : *this_thread) {
-      if (b.runtime_id != c.id) continue;
+      if (b.runtime_id != c.id || is_in_use(c, *b.self)) continue;
       note_last(b.runtime_id, b.self);
       return b.self;
     }
@@ -217,6 +226,35 @@ participant* closer(runtime_state& c) noexcept {
   LEV_ASSERT(!c.people[c.people_count - 1].is_worker);
   use(c, c.people_count - 1);
   return &c.people[c.people_count - 1];
+}
+
+namespace {
+
+// A guest is at home where it waits.
+bool waits_for_ever(const participant& p) noexcept {
+  const std::uint32_t now = p.doing.load(memory_order_relaxed);
+  if (!p.is_worker && p.is_bound.load(memory_order_relaxed) == 0) return true;
+  return now == activity::waits ||
+         (now == activity::elsewhere && p.guest.waits.load(memory_order_relaxed) != 0);
+}
+
+}  // namespace
+
+bool does_anybody_work(const participant& but, std::uint64_t* completed) noexcept {
+  open_runtimes& o = opened();
+  const locked l(o);
+  *completed = 0;
+  for (runtime_state* c : o.all) {
+    if (c->why_absent != nullptr) continue;
+    // What goes on in another process, or will when virtual time passes, is not seen here.
+    if (!(c->has_contexts && !c->caps.virtual_time) && !is_quiescent(*c)) return true;
+    for (std::uint32_t i = 0; i < c->people_used.load(memory_order_relaxed); ++i) {
+      const participant& p = c->people[i];
+      *completed += p.counters.completed.read();
+      if (&p != &but && !waits_for_ever(p)) return true;
+    }
+  }
+  return false;
 }
 
 void announce_open(runtime_state& c) {

@@ -160,7 +160,7 @@ bool await_one(runtime_state& c, participant& self, await_ticket& what, std::uin
     if (c.mailboxes != 0 && is_sent && polls_first(how)) poll_first(c, what, deadline_ns);
     if (what.is_there()) return true;
   }
-  return c.crew->await(self, what, deadline_ns, how);
+  return await(c, self, what, deadline_ns, how);
 }
 
 }  // namespace
@@ -240,7 +240,7 @@ status peek(runtime_state* c, std::uint64_t id) noexcept {
   if (s != status::pending) return s;
   if (c->why_absent != nullptr) return status::closed;  // it stays as it was at the fork()
   // A program that polls must let virtual time pass, or nothing would ever happen.
-  if (c->caps.virtual_time) c->machine->relax();
+  if (c->caps.virtual_time && here(*c) != nullptr) c->machine->relax();
   return s;
 }
 
@@ -319,19 +319,19 @@ bool is_held_by_caller(runtime_state& c, const participant& self) noexcept {
 
 bool wait_quiescent(runtime_state& c, participant& self, std::uint64_t deadline_ns) noexcept {
   await_quiescent what(c, self);
-  return c.crew->await(self, what, deadline_ns, c.settings.wait);
+  return await(c, self, what, deadline_ns, c.settings.wait);
 }
 
 void wait_space(runtime_state& c, participant& self, bool helps, std::uint32_t edges) noexcept {
   await_space what(c, self, edges);
   const wait_policy idly =
       c.settings.wait == wait_policy::help ? wait_policy::park : c.settings.wait;
-  c.crew->await(self, what, no_deadline, helps ? wait_policy::help : idly);
+  await(c, self, what, no_deadline, helps ? wait_policy::help : idly);
 }
 
 bool wait_space_inside(runtime_state& c, participant& self, std::uint32_t edges) noexcept {
   await_space what(c, self, edges);
-  return c.crew->await(self, what, no_deadline, wait_policy::help, giving_up::when_still);
+  return await(c, self, what, no_deadline, wait_policy::help, giving_up::when_still);
 }
 
 void throw_outcome(const outcome& o) {
@@ -375,7 +375,7 @@ outcome wait_any_id(runtime_state* c, std::uint64_t* ids, std::size_t count, std
     return failed_with(status::would_deadlock);
   if (!what.is_there() && timeout_ns != 0) {
     if (const status s = check_waiter(*c, self); s != status::ok) return failed_with(s);
-    c->crew->await(*self, what, deadline, policy_now(*c, *self, how));
+    await(*c, *self, what, deadline, policy_now(*c, *self, how));
   }
   const std::size_t done = what.first_done();
   if (done == none_ready)

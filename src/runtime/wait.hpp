@@ -9,6 +9,14 @@ namespace lev::detail {
 // A point in time `timeout_ns` from now.
 std::uint64_t deadline_after(runtime_state& c, std::int64_t timeout_ns) noexcept;
 
+// await() is how every wait begins: for `what`, as `how` says, inside of tasks and out of them, in
+// this runtime's or another one's. False: the deadline passed first, or nothing will come of
+// waiting on.
+bool await(runtime_state& c, participant& self, awaited& what, std::uint64_t deadline_ns,
+           wait_policy how, giving_up when = giving_up::when_all_wait) noexcept;
+// is_guest() tells whether the caller is in a task of another runtime, and so runs none of this.
+bool is_guest(const runtime_state& c, const participant& self) noexcept;
+
 // wait_quiescent() waits until every task is complete and no submit phase is open. False: the
 // deadline passed.
 bool wait_quiescent(runtime_state& c, participant& self, std::uint64_t deadline_ns) noexcept;

@@ -14,6 +14,8 @@ struct awaited {
   virtual void disarm() noexcept {}
   // Whether the end of `task` is what is waited for, or one such end.
   virtual bool awaits(std::uint32_t) const noexcept { return false; }
+  // It comes from another runtime, whose tasks may wait for any of this one.
+  virtual bool is_elsewhere() const noexcept { return false; }
   // It takes many tasks, or any: no single end is to be told at once.
   virtual bool is_patient() const noexcept { return false; }
 

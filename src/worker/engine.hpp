@@ -93,6 +93,10 @@ struct engine {
   // submitters. Publishes nothing.
   atomic<std::uint32_t> open_joins{0};
 
+  // Written by tasks that wait in another runtime, read by those who ask whether anything goes on
+  // here: how many. Publishes nothing.
+  atomic<std::uint32_t> guests_waiting{0};
+
   // Failures of tasks without a ticket, for wait_for_completion(). Protected by failure_lock.
   spin_lock<> failure_lock;
   outcome failure;

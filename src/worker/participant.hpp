@@ -7,6 +7,7 @@
 //   is_polling      owner                         submitters: may a letter be sent?
 //   wants           owner                         those who end what it waits for
 //   directed_core   owner                         those who complete its tasks
+//   guest           owner                         wakers (guest.hpp)
 //   mail            submitters with a lease       owner
 //   box             owner; thieves take           owner, thieves
 //   counters        owner                         anybody
@@ -26,6 +27,7 @@
 #include "store/arena.hpp"
 #include "sync/doorbell.hpp"
 #include "sync/parker.hpp"
+#include "sync/spin_lock.hpp"
 #include "task/arguments.hpp"
 #include "trace/events.hpp"
 
@@ -33,6 +35,7 @@ namespace lev {
 
 struct engine;
 struct contexts;
+struct participant;
 struct transfer_set;
 
 // What goes through a mailbox: a task's fixed part and its first arguments, so that a small task
@@ -187,6 +190,15 @@ struct activity {
   };
 };
 
+// Where a host thread sleeps while it waits in a task of another runtime; see guest.hpp.
+struct guest_place {
+  spin_lock<> lock;
+  participant* outer = nullptr;  // runs that task; under the lock
+  // Written by the owner, read by its wakers: how many contexts of `outer` wait. Publishes nothing:
+  // a waker has read what the wait armed after this.
+  atomic<std::uint32_t> waits{0};
+};
+
 struct alignas(line_pair_bytes) participant {
   engine* home = nullptr;
   std::uint32_t index = 0;
@@ -208,6 +220,8 @@ struct alignas(line_pair_bytes) participant {
   // Written by the host thread that binds or leaves it, read by other threads: 1 while a thread is
   // bound to this participant.
   atomic<std::uint32_t> is_bound{0};
+
+  guest_place guest;
 
   mailbox<letter> mail;
   inbox<real_env, inbox_capacity> box;

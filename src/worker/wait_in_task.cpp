@@ -34,6 +34,11 @@ bool does_another_work(engine& e, const participant& self) noexcept {
   return false;
 }
 
+// What a task waits for in another runtime may go on there, unseen from here.
+bool is_a_guest_elsewhere(const engine& e) noexcept {
+  return e.guests_waiting.load(memory_order_relaxed) != 0;
+}
+
 // How often one that may give up looks whether anything goes on.
 constexpr std::uint64_t look_ns = 2'000'000;
 
@@ -50,7 +55,7 @@ class stillness {
     std::uint64_t ended = 0;
     for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i)
       ended += e.people[i].counters.completed.read();
-    if (was_away || ended != ended_ || does_another_work(e, self)) {
+    if (was_away || ended != ended_ || does_another_work(e, self) || is_a_guest_elsewhere(e)) {
       ended_ = ended;
       since_ns_ = now_ns;
     }
@@ -95,10 +100,11 @@ bool may_run_on_top(engine& e, const participant& self, const awaited& what,
          (is_own_child(e, self, e.task_slots.at(task)) && has_ticket(e, task));
 }
 
-// The same where no context is left.
+// The same where no context is left. What comes from another runtime may need any task of this one.
 bool is_related(engine& e, const participant& self, const awaited& what,
                 std::uint32_t task) noexcept {
-  return is_awaited(e, what, task) || is_own_child(e, self, e.task_slots.at(task));
+  return what.is_elsewhere() || is_awaited(e, what, task) ||
+         is_own_child(e, self, e.task_slots.at(task));
 }
 
 bool run_own(engine& e, participant& self, const awaited& what) noexcept {
@@ -196,6 +202,17 @@ bool run_related(engine& e, participant& self, const awaited& what) noexcept {
   return true;
 }
 
+// For one whose time is over, perhaps before it has done anything for others: tasks that wait in
+// short steps would keep all others from running.
+void let_another_go_on(engine& e, participant& self, const awaited& what, giving_up how) noexcept {
+  contexts* c = contexts_of(self);
+  if (c == nullptr) return;
+  if (!may_start(self) && self.nest < e.settings.nest_max && run_related(e, self, what)) return;
+  if (c->waiting != nullptr) wake_waiters(*c);
+  if (is_worth_starting(e, self, how)) start_tasks(*c);
+  let_others_run(*c);
+}
+
 // Whether a new task would be something to this participant; there is none that it has left alone.
 bool is_looking(engine& e, participant& self, giving_up how) noexcept {
   return may_start(self) && (how != giving_up::when_still || !has_work(e, self));
@@ -250,7 +267,11 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
   bool is_there = false;
   while (!(is_there = what.is_there())) {
     const bool ran = may_stack && run_own(e, self, what);
-    if (deadline_ns != no_deadline && e.machine->now_ns() >= deadline_ns) break;
+    if (deadline_ns != no_deadline && e.machine->now_ns() >= deadline_ns) {
+      let_another_go_on(e, self, what, how);
+      is_there = what.is_there();
+      break;
+    }
     if (ran || (may_stack && is_leaving(self) && run_related(e, self, what))) continue;
     if (how == giving_up::when_still && quiet.lasts(e, self)) break;
     if (step_aside(e, self, what, deadline_ns, how)) continue;

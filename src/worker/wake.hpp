@@ -5,6 +5,7 @@
 
 #include "worker/crew.hpp"
 #include "worker/engine.hpp"
+#include "worker/guest.hpp"
 
 #include <utility>
 
@@ -12,7 +13,10 @@ namespace lev {
 
 inline void unpark(engine& e, std::uint32_t who) noexcept {
   LEV_DCHECK(who < e.people_count);
-  e.people[who].park.unpark(*e.machine);
+  participant& p = e.people[who];
+  p.park.unpark(*e.machine);
+  if (p.guest.waits.load(memory_order_relaxed) != 0) [[unlikely]]
+    unpark_outer(p);
 }
 
 // wake_one_waiter() tells participant `who`, which announced itself at a task, that the task is

@@ -386,6 +386,34 @@ const auto waits_for_id = define("waiting.waits_for_id", [](ref<late_ids> l, uns
   }
 });
 
+const auto waits_in_steps = define("waiting.waits_in_steps", [](ref<late_ids> l, unsigned i) {
+  while (!l.to->is_there) this_task().yield();
+  ticket t(l.to->core, l.to->ids[i]);
+  while (t.wait_outcome(1).code == status::timed_out) {
+  }
+});
+
+// However short a wait is, it lets others go first: those in other contexts, and those that are
+// queued.
+TEST_P(waiting_threads_test, short_waits_keep_nobody_from_running) {
+  for (const unsigned count : {2u, 15u, 24u}) {
+    config c = parked();
+    c.workers = 1;
+    runtime& r = open(c);
+    late_ids l;
+    l.core = r.core();
+    std::vector<ticket> t;
+    for (unsigned i = 0; i < count; ++i) t.push_back(r.submit(waits_in_steps, ref{&l}, i));
+    for (unsigned i = 0; i < count; ++i) {
+      ticket late = r.submit(nothing);
+      l.ids[i] = late.id();
+      late.forget();
+    }
+    l.is_there = true;
+    EXPECT_EQ(wait_all(t.data(), t.size(), wait_limit_ns()).code, status::ok) << count;
+  }
+}
+
 TEST_P(waiting_threads_test, more_waits_than_contexts_are_told) {
   config c = parked();
   c.workers = 1;

@@ -121,6 +121,14 @@ participant* here(runtime_state& c) noexcept {
 participant* closer(runtime_state& c) noexcept {
   return here(c);
 }
+// There is one runtime (guest.cpp).
+bool is_guest(const runtime_state&, const participant&) noexcept {
+  return false;
+}
+bool await(runtime_state& c, participant& self, awaited& what, std::uint64_t deadline_ns,
+           wait_policy how, giving_up when) noexcept {
+  return c.crew->await(self, what, deadline_ns, how, when);
+}
 void announce_open(runtime_state&) {}
 void announce_close(runtime_state&) noexcept {}
 

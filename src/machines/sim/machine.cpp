@@ -72,6 +72,7 @@ class sim_machine final : public machine {
   bool is_tag_done(std::uint32_t tag) noexcept override {
     return me().tag_done[tag % tags] <= me().time;
   }
+  bool is_in_worker() const noexcept override { return current_ != 0; }
   void cost(std::uint64_t cycles) noexcept override { pass_time(smaller(cycles, cost_max)); }
   void pay_switch() noexcept override { pass_time(prices_.context_switch()); }
   std::uint64_t schedule_hash() const noexcept override { return hash_; }

@@ -1,0 +1,101 @@
+// How a wait begins, wherever its thread is: in a program of its own, in a task of this runtime, or
+// in a task of another one. See worker/guest.hpp.
+#include "worker/guest.hpp"
+#include "runtime/wait.hpp"
+#include "worker/complete.hpp"
+#include "worker/contexts.hpp"
+
+namespace lev::detail {
+
+namespace {
+
+// Waits as a guest, for `what` of another runtime than the task's.
+class await_as_guest final : public awaited {
+ public:
+  await_as_guest(participant& self, participant& outer, awaited& what) noexcept
+      : self_(self), outer_(outer), what_(what) {
+    enter_as_guest(self, outer);
+  }
+  ~await_as_guest() { leave_as_guest(self_); }
+  await_as_guest(const await_as_guest&) = delete;
+  await_as_guest& operator=(const await_as_guest&) = delete;
+
+  // Also when nothing will come of waiting on.
+  bool is_there() noexcept override { return what_.is_there() || is_vain(); }
+  bool arm() noexcept override {
+    is_armed_ = true;
+    return what_.arm();
+  }
+  void disarm() noexcept override {
+    is_armed_ = false;
+    what_.disarm();
+  }
+  bool is_elsewhere() const noexcept override { return true; }
+  bool is_patient() const noexcept override { return what_.is_patient(); }
+
+ private:
+  static constexpr std::uint32_t looks_per_clock = 64;
+  static constexpr std::uint64_t look_ns = 2'000'000;
+  static constexpr std::uint64_t patience_ns = 10'000'000;
+
+  // Whether all contexts of all participants have waited for each other for patience_ns. One that
+  // has a context left would go on with a new task.
+  bool is_vain() noexcept {
+    if (is_vain_ || outer_.held == nullptr || outer_.held->free != nullptr) return is_vain_;
+    if (++looks_ % looks_per_clock != 0 && !is_armed_) return false;
+    const std::uint64_t now_ns = outer_.home->machine->now_ns();
+    if (now_ns - looked_ns_ < look_ns) return false;
+    const bool was_away = now_ns - looked_ns_ > 2 * look_ns;
+    looked_ns_ = now_ns;
+    std::uint64_t completed = 0;
+    if (was_away || does_anybody_work(outer_, &completed) || completed != completed_) {
+      completed_ = completed;
+      since_ns_ = now_ns;
+    }
+    return is_vain_ = now_ns - since_ns_ >= patience_ns;
+  }
+
+  participant& self_;
+  participant& outer_;
+  awaited& what_;
+  bool is_armed_ = false;
+  bool is_vain_ = false;
+  std::uint32_t looks_ = 0;
+  std::uint64_t looked_ns_ = 0;
+  std::uint64_t since_ns_ = 0;
+  std::uint64_t completed_ = 0;
+};
+
+// Who runs the task of another runtime that this thread is in, with contexts to go on in; null: the
+// wait is like any other. It is where virtual time passes only while somebody waits, and where
+// tasks run in other processes: then none of this runtime comes on top.
+participant* outer_of(const runtime_state& c, const participant& self) noexcept {
+  auto* actor = static_cast<participant*>(current_actor());
+  if (actor == nullptr || actor->home == self.home || actor->running == nullptr) return nullptr;
+  const engine& other = *actor->home;
+  const bool can_step_aside = other.has_contexts && !other.caps.virtual_time;
+  return can_step_aside && c.has_contexts && !c.caps.virtual_time ? actor : nullptr;
+}
+
+}  // namespace
+
+bool is_guest(const runtime_state& c, const participant& self) noexcept {
+  return outer_of(c, self) != nullptr;
+}
+
+bool await(runtime_state& c, participant& self, awaited& what, std::uint64_t deadline_ns,
+           wait_policy how, giving_up when) noexcept {
+  participant* outer = self.running == nullptr ? outer_of(c, self) : nullptr;
+  if (outer == nullptr) return c.crew->await(self, what, deadline_ns, how, when);
+  leave(c, self);
+  // Each machine counts from when it was made.
+  if (deadline_ns != no_deadline) {
+    const std::uint64_t now_ns = c.machine->now_ns();
+    deadline_ns =
+        outer->home->machine->now_ns() + (deadline_ns > now_ns ? deadline_ns - now_ns : 0);
+  }
+  await_as_guest guest(self, *outer, what);
+  return outer->home->crew->await(*outer, guest, deadline_ns, wait_policy::help) && what.is_there();
+}
+
+}  // namespace lev::detail

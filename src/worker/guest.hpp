@@ -1,0 +1,41 @@
+// guest: a host thread that waits in a task of another runtime. It runs no task of this one: a task
+// that it ran on top could wait for that other runtime in turn, and then two participants, each
+// with contexts of its own, would switch the stacks of one thread under each other's feet. So its
+// wait is a wait of the task, and the task's worker goes on in another context (runtime/guest.cpp).
+//
+// The thread then sleeps, if it does, as the other runtime's participant. Whoever wakes the guest
+// wakes that one, under the lock: the other runtime is there as long as its task waits.
+#ifndef LEVERET_WORKER_GUEST_HPP
+#define LEVERET_WORKER_GUEST_HPP
+
+#include "worker/engine.hpp"
+#include "worker/participant.hpp"
+
+namespace lev {
+
+// enter_as_guest() and leave_as_guest() enclose a wait of `self` in a task that `outer` runs.
+// Several contexts of `outer` may wait at the same time, all of this thread.
+inline void enter_as_guest(participant& self, participant& outer) noexcept {
+  const spin_guard<> held(self.guest.lock);
+  LEV_DCHECK(self.guest.outer == nullptr || self.guest.outer == &outer);
+  self.guest.outer = &outer;
+  self.guest.waits.store(self.guest.waits.load(memory_order_relaxed) + 1, memory_order_relaxed);
+  outer.home->guests_waiting.fetch_add(1, memory_order_relaxed);
+}
+inline void leave_as_guest(participant& self) noexcept {
+  const spin_guard<> held(self.guest.lock);
+  const std::uint32_t waits = self.guest.waits.load(memory_order_relaxed) - 1;
+  self.guest.outer->home->guests_waiting.fetch_sub(1, memory_order_relaxed);
+  self.guest.waits.store(waits, memory_order_relaxed);
+  if (waits == 0) self.guest.outer = nullptr;
+}
+
+[[gnu::cold, gnu::noinline]] inline void unpark_outer(participant& guest) noexcept {
+  const spin_guard<> held(guest.guest.lock);
+  if (participant* outer = guest.guest.outer; outer != nullptr)
+    outer->park.unpark(*outer->home->machine);
+}
+
+}  // namespace lev
+
+#endif

@@ -1,0 +1,184 @@
+// Conformance: tasks of several runtimes that wait for each other's tasks. A wait in another
+// runtime is one like any other: its worker goes on with something else meanwhile, and no stack of
+// one runtime is switched under the feet of another.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class two_runtimes_test : public machine_test {};
+LEV_ON_THREADS(two_runtimes_test);
+
+class two_virtual_runtimes_test : public machine_test {};
+LEV_ON_SIM(two_virtual_runtimes_test);
+
+// What a tree of tasks over several runtimes does, all drawn from a task's own number: how many
+// children, in which runtimes, and how it waits for them.
+struct forest {
+  std::vector<runtime*> homes;
+  unsigned width = 3;
+  std::atomic<long> ran{0};
+  std::atomic<int> strangers{0};  // tasks that another one than themselves came back to
+  std::atomic<int> refused{0};
+};
+using tree_node = procedure<void(ref<forest>, std::uint32_t, int)>;
+const tree_node& node();
+
+runtime& choose(forest& f, std::mt19937& draw) {
+  return *f.homes[draw() % f.homes.size()];
+}
+
+// Each way to wait for children, and to do something in between.
+void wait_somehow(forest& f, std::mt19937& draw, std::vector<ticket>& children) {
+  if (draw() % 3 == 0) this_task().yield();
+  const auto count_loop = [&f](range r) { f.ran.fetch_add(static_cast<long>(r.end - r.begin)); };
+  if (draw() % 4 == 0) choose(f, draw).parallel_for({0, 16}, count_loop);
+  switch (draw() % 3) {
+    case 0:
+      for (ticket& t : children) t.wait();
+      break;
+    case 1:
+      for (ticket& t : children) {
+        while (t.wait_outcome(20'000).code == status::timed_out) {
+        }
+      }
+      break;
+    default:
+      EXPECT_EQ(wait_all(children.data(), children.size()).code, status::ok);
+  }
+}
+
+void node_body(ref<forest> place, std::uint32_t number, int depth) {
+  forest& f = *place.to;
+  std::mt19937 draw(number);
+  f.ran.fetch_add(1);
+  if (depth == 0) return;
+  const volatile std::uint32_t own = number;  // on this stack
+  std::vector<ticket> children;
+  for (unsigned i = 0; i < f.width; ++i)
+    children.push_back(
+        choose(f, draw).submit(node(), place, static_cast<std::uint32_t>(draw()), depth - 1));
+  wait_somehow(f, draw, children);
+  if (own != number) f.strangers.fetch_add(1);
+}
+const tree_node& node() {
+  static const tree_node p = define("two_runtimes.node", &node_body);
+  return p;
+}
+
+void grow(forest& f, std::uint32_t seed) {
+  std::mt19937 draw(seed);
+  std::vector<ticket> roots;
+  for (unsigned i = 0; i < 2 * f.homes.size(); ++i)
+    roots.push_back(choose(f, draw).submit(node(), ref{&f}, static_cast<std::uint32_t>(draw()), 3));
+  for (ticket& t : roots) EXPECT_EQ(t.wait_outcome().code, status::ok);
+  EXPECT_EQ(f.strangers, 0);
+}
+
+TEST_P(two_runtimes_test, trees_over_several_runtimes_end) {
+  const std::uint32_t seed = static_cast<std::uint32_t>(base_seed());
+  for (std::uint32_t i = 0; i < 12; ++i) {
+    SCOPED_TRACE("seed " + std::to_string(seed + i));
+    std::mt19937 draw(seed + i);
+    config c = settings();
+    c.wait = draw() % 2 == 0 ? wait_policy::help : wait_policy::park;
+    runtime a(c);
+    c.workers = 1 + static_cast<int>(draw() % 3);
+    runtime b(c);
+    c.wait = wait_policy::help;
+    runtime third(c);
+    forest f;
+    f.homes = {&a, &b, &third};
+    f.homes.resize(2 + draw() % 2);
+    grow(f, seed + i);
+  }
+}
+
+using yes_or_no = std::atomic<bool>;
+const auto await_open = define("two_runtimes.await_open", [](ref<yes_or_no> is_open) {
+  while (!*is_open.to) std::this_thread::yield();
+});
+const auto opens = define("two_runtimes.opens", [](ref<yes_or_no> is_open) { *is_open.to = true; });
+const auto waits_there =
+    define("two_runtimes.waits_there", [](ref<runtime> there, ref<yes_or_no> is_open) {
+      there.to->submit(await_open, is_open).wait();
+    });
+
+// One worker each: it must not stand still while its task waits elsewhere.
+TEST_P(two_runtimes_test, a_worker_goes_on_while_its_task_waits_elsewhere) {
+  config c = settings();
+  c.wait = wait_policy::park;
+  c.workers = 1;
+  runtime& near = open(c);
+  runtime far(c);
+  yes_or_no is_open{false};
+  ticket first = near.submit(waits_there, ref{&far}, ref{&is_open});
+  ticket second = near.submit(opens, ref{&is_open});
+  EXPECT_EQ(wait(second).code, status::ok);
+  EXPECT_EQ(wait(first).code, status::ok);
+}
+
+// Longer than nothing may go on until a wait is called a deadlock.
+const auto works_long = define("two_runtimes.works_long", [] {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(25);
+  while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
+});
+const auto waits_for_long_work = define("two_runtimes.waits_for_long_work", [](ref<runtime> there) {
+  there.to->submit(works_long).wait();
+});
+
+// As long as a task waits elsewhere, its own runtime cannot know that nothing goes on.
+TEST_P(two_runtimes_test, a_long_task_elsewhere_is_no_deadlock) {
+  config c = settings();
+  c.wait = wait_policy::park;
+  runtime& near = open(c);
+  runtime far(c);
+  std::vector<ticket> all;
+  for (int i = 0; i < 20; ++i) all.push_back(near.submit(waits_for_long_work, ref{&far}));
+  EXPECT_EQ(wait_all(all.data(), all.size()).code, status::ok);
+}
+
+const auto nothing = define("two_runtimes.nothing", [] {});
+const auto back = define("two_runtimes.back", [](ref<runtime> home, ref<std::atomic<int>> refused) {
+  try {
+    home.to->submit(nothing).wait();
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), status::would_block);
+    EXPECT_NE(std::string(e.what()).find("in one of its tasks already"), std::string::npos);
+    refused.to->fetch_add(1);
+  }
+});
+const auto there_and_back =
+    define("two_runtimes.there_and_back",
+           [](ref<runtime> home, ref<runtime> other, ref<std::atomic<int>> refused) {
+             other.to->submit(back, home, refused).wait();
+           });
+
+// In virtual time one flow of control is in one place: a task that would come back to a runtime
+// that is below it is told so.
+TEST_P(two_virtual_runtimes_test, who_comes_back_is_told) {
+  runtime& a = open();
+  runtime b(settings());
+  std::atomic<int> refused{0};
+  for (int i = 0; i < 8; ++i) {
+    ticket t = a.submit(there_and_back, ref{&a}, ref{&b}, ref{&refused});
+    while (i % 2 == 0 && !t.done()) {
+    }
+    EXPECT_EQ(wait(t).code, status::ok);
+  }
+  EXPECT_EQ(refused, 8);
+}
+
+}  // namespace
+}  // namespace lev::test
