@@ -1,6 +1,7 @@
 // What single and bulk submits do in common; see admit.hpp.
 #include "runtime/admit.hpp"
 
+#include "runtime/batch.hpp"
 #include "task/arguments.hpp"
 #include "task/slice.hpp"
 
@@ -93,6 +94,7 @@ static std::uint32_t take_last(runtime_state& c, participant& self, edge_list& e
 }
 
 std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges) noexcept {
+  batch::send_all(self);
   if (c.settings.full == when_full::fail) return take_last(c, self, edges);
   std::uint32_t task = no_slot;
   while (self.running != nullptr) {

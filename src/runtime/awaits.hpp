@@ -94,6 +94,16 @@ struct await_space final : await_shared {
   std::uint32_t looks = 0;
 };
 
+// Fewer bulks that are being submitted.
+struct await_join final : await_shared {
+  await_join(runtime_state& home, participant& waiter, std::uint32_t joins_max) noexcept
+      : await_shared(waiter, want_space, home.space_wanted), c(home), most(joins_max) {}
+  // Pairs with give_back_join(): a sleeper has said that it sleeps before its last look.
+  bool is_there() noexcept override { return c.open_joins.load(memory_order_seq_cst) < most; }
+  runtime_state& c;
+  std::uint32_t most;
+};
+
 // One of several tickets, given by their numbers; 0 is passed over.
 struct await_any final : awaited {
   await_any(runtime_state& home, participant& waiter, const std::uint64_t* all,

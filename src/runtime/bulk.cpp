@@ -1,6 +1,7 @@
 // Bulk submits and loops: many tasks behind one ticket. A bulk is a task for each of its tasks, or
 // one range of indices, whose pieces make their tasks when they run them.
 #include "runtime/admit.hpp"
+#include "runtime/batch.hpp"
 #include "runtime/made_range.hpp"
 
 #include <cstdio>
@@ -9,22 +10,18 @@ namespace lev::detail {
 
 namespace {
 
-// A bulk submit's pieces, on their way to the ready queue in batches: one doorbell and one
-// reservation for many.
+// Adds tasks to a bulk: pieces of its join.
 class bulk {
  public:
   bulk(runtime_state& c, participant& self, std::uint32_t join) noexcept
-      : core_(c), self_(self), join_(join) {}
+      : core_(c), self_(self), join_(join), batch_(c, self) {}
 
   bool add(draft d, refusal* why) noexcept {
     std::uint8_t flags = task_detached | task_is_piece;
     if (!check_draft(core_, d, &flags, why)) return false;
     std::uint32_t task = core_.task_slots.try_take(self_.free_slots);
     edge_list none;
-    if (task == no_slot) {
-      flush();
-      task = await_slot(core_, self_, none);
-    }
+    if (task == no_slot) task = await_slot(core_, self_, none);
     if (task == no_slot) return refuse_full(core_, none, why);
     write_slot(core_, self_, task, d, flags);
     core_.task_slots.at(task).parent = join_;
@@ -34,45 +31,55 @@ class bulk {
     if ((flags & (task_diceable | task_too_big)) != 0 || core_.sched.has_filters()) {
       self_.counters.submitted.add(1);
       enqueue(core_, self_, task);
-      return true;
+    } else {
+      batch_.add(task);
     }
-    LEV_DCHECK(count_ < batch_max);
-    batch_[count_++] = task;
-    if (count_ == batch_max) flush();
     return true;
   }
-  void flush() noexcept {
-    if (count_ == 0) return;
-    self_.counters.submitted.add(count_);
-    if (self_.running == nullptr || self_.running->task == no_slot) {
-      while (!core_.sched.ready().try_push_all(batch_, count_)) real_env::pause();
-    } else {
-      // A task's own: it runs them on top of itself, the first one first.
-      for (std::uint32_t i = count_; i-- > 0;) {
-        if (!push_own(core_, self_, batch_[i])) push_ready(core_, batch_[i]);
-      }
-    }
-    count_ = 0;
-    wake_worker(core_, self_);
-  }
+  void send() noexcept { batch_.send(); }
 
  private:
-  static constexpr std::uint32_t batch_max = 32;
   runtime_state& core_;
   participant& self_;
   std::uint32_t join_;
-  std::uint32_t count_ = 0;
-  std::uint32_t batch_[batch_max];
+  batch batch_;
 };
+
+// Room for one more open join. Were they all the slots there are, no bulk would ever have one for a
+// task: so they are at most half of them. Who is in a bulk of its own already, or in a task, goes
+// on: its wait for a slot ends otherwise.
+bool try_reserve_join(runtime_state& c, std::uint32_t joins_max) noexcept {
+  std::uint32_t joins = c.open_joins.load(memory_order_relaxed);
+  while (joins < joins_max) {
+    if (c.open_joins.compare_exchange_strong(joins, joins + 1, memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
+void reserve_join(runtime_state& c, participant& self) noexcept {
+  if (self.running != nullptr || self.open_joins != 0 || c.settings.full == when_full::fail) {
+    c.open_joins.fetch_add(1, memory_order_relaxed);
+    return;
+  }
+  const std::uint32_t joins_max = larger(c.settings.tickets / 2, 1u);
+  while (!try_reserve_join(c, joins_max)) wait_join(c, self, joins_max);
+}
+
+void give_back_join(runtime_state& c) noexcept {
+  // Pairs with await_join: the change, then the look at who waits for it.
+  c.open_joins.fetch_sub(1, memory_order_seq_cst);
+  tell_space(c);
+}
 
 // The join of a bulk: a task that is never queued. It counts one piece more than there are until
 // the submit is done.
 std::uint32_t open_join(runtime_state& c, participant& self, refusal* why) noexcept {
+  reserve_join(c, self);
   std::uint32_t join = c.task_slots.try_take(self.free_slots);
   edge_list none;
   if (join == no_slot) join = await_slot(c, self, none);
-  if (join == no_slot) return refuse_full(c, none, why), no_slot;
-  if (!count_in(c, self, join, why)) return no_slot;
+  if (join == no_slot) return give_back_join(c), refuse_full(c, none, why), no_slot;
+  if (!count_in(c, self, join, why)) return give_back_join(c), no_slot;
   write_slot(c, self, join, draft{}, task_is_join);
   slot_extra& extra = c.task_slots.extra(join);
   LEV_DCHECK_LOOK(extra.pieces.load(memory_order_relaxed) == 0);
@@ -82,14 +89,13 @@ std::uint32_t open_join(runtime_state& c, participant& self, refusal* why) noexc
   extra.first_failure.store(0, memory_order_relaxed);
   extra.task_code = 0;
   ++self.open_joins;
-  c.open_joins.fetch_add(1, memory_order_relaxed);
   return join;
 }
 
 // The submit lets go of the join; the last piece completes it.
 void close_join(runtime_state& c, participant& self, std::uint32_t join) noexcept {
   --self.open_joins;
-  c.open_joins.fetch_sub(1, memory_order_relaxed);
+  give_back_join(c);
   end_bulk(c, self, join);
 }
 
@@ -118,7 +124,7 @@ std::uint64_t submit_bulk(runtime_state* c, std::size_t count, fill make, void* 
     thrown = std::current_exception();
   }
   if (c->why_absent != nullptr) std::rethrow_exception(thrown);  // forked by make()
-  b.flush();
+  b.send();
   close_join(*c, *self, join);
   leave(*c, *self);
   if (accepted && !thrown) return id;

@@ -36,7 +36,7 @@ status close_within(runtime_state* c, std::int64_t timeout_ns, bool cancel_waiti
   if (timeout_ns < forever) return status::bad_argument;
   participant* self = here(*c);
   if (self == nullptr) self = closer(*c);
-  if (self->running != nullptr) return status::would_deadlock;
+  if (self->running != nullptr || self->open_joins != 0) return status::would_deadlock;
   // Pairs with count_in(). Where there is no heavy fence it is the later change of one word, and
   // sees every task that was counted before the earlier one.
   c->closing.exchange(1, memory_order_seq_cst);
@@ -68,8 +68,10 @@ void close(runtime_state* c) noexcept {
   }
   // Destroying a runtime from one of its own tasks can only end in a crash: end in a clear one.
   const status closed = close_within(c, forever, false);
-  LEV_EXPECTS(closed == status::ok,
-              "a runtime was destroyed by one of its own tasks; destroy it where it was made");
+  LEV_EXPECTS(
+      closed == status::ok,
+      "a runtime was destroyed by one of its own tasks, or while one of its bulks was made; "
+      "destroy it where it was made");
   LEV_ASSERT(c->is_closed);
   for (std::uint32_t i = 0; i < c->people_count; ++i) {
     participant& p = c->people[i];

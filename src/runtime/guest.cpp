@@ -1,6 +1,7 @@
 // How a wait begins, wherever its thread is: in a program of its own, in a task of this runtime, or
 // in a task of another one. See worker/guest.hpp.
 #include "worker/guest.hpp"
+#include "runtime/batch.hpp"
 #include "runtime/wait.hpp"
 #include "worker/complete.hpp"
 #include "worker/contexts.hpp"
@@ -85,6 +86,7 @@ bool is_guest(const runtime_state& c, const participant& self) noexcept {
 
 bool await(runtime_state& c, participant& self, awaited& what, std::uint64_t deadline_ns,
            wait_policy how, giving_up when) noexcept {
+  batch::send_all(self);
   participant* outer = self.running == nullptr ? outer_of(c, self) : nullptr;
   if (outer == nullptr) return c.crew->await(self, what, deadline_ns, how, when);
   leave(c, self);

@@ -322,11 +322,19 @@ bool wait_quiescent(runtime_state& c, participant& self, std::uint64_t deadline_
   return await(c, self, what, deadline_ns, c.settings.wait);
 }
 
+static wait_policy idle_policy(const runtime_state& c) noexcept {
+  return c.settings.wait == wait_policy::help ? wait_policy::park : c.settings.wait;
+}
+
 void wait_space(runtime_state& c, participant& self, bool helps, std::uint32_t edges) noexcept {
   await_space what(c, self, edges);
-  const wait_policy idly =
-      c.settings.wait == wait_policy::help ? wait_policy::park : c.settings.wait;
-  await(c, self, what, no_deadline, helps ? wait_policy::help : idly);
+  await(c, self, what, no_deadline, helps ? wait_policy::help : idle_policy(c));
+}
+
+void wait_join(runtime_state& c, participant& self, std::uint32_t joins_max) noexcept {
+  await_join what(c, self, joins_max);
+  const bool helps = c.settings.full == when_full::help;
+  await(c, self, what, no_deadline, helps ? wait_policy::help : idle_policy(c));
 }
 
 bool wait_space_inside(runtime_state& c, participant& self, std::uint32_t edges) noexcept {

@@ -28,6 +28,8 @@ bool is_held_by_caller(runtime_state& c, const participant& self) noexcept;
 // wait_space() waits until a task slot and `edges` edges between tasks may be free, or
 // is_held_by_caller().
 void wait_space(runtime_state& c, participant& self, bool helps, std::uint32_t edges) noexcept;
+// wait_join() waits until fewer than `joins_max` bulks are being submitted.
+void wait_join(runtime_state& c, participant& self, std::uint32_t joins_max) noexcept;
 // wait_space_inside() is that for a task or a callback. False: nobody has run anything for 10 ms,
 // so nobody will free one.
 bool wait_space_inside(runtime_state& c, participant& self, std::uint32_t edges) noexcept;

@@ -33,6 +33,10 @@
 
 namespace lev {
 
+namespace detail {
+class batch;
+}
+
 struct engine;
 struct contexts;
 struct participant;
@@ -236,10 +240,11 @@ struct alignas(line_pair_bytes) participant {
   // GC-10).
   std::uint32_t notice_join = no_slot;
   std::uint32_t notice_count = 0;
-  std::uint32_t open_joins = 0;     // of bulks that it is submitting
-  std::uint32_t failing = no_slot;  // tasks to be failed without running, see fail_unrun()
-  bool is_telling = false;          // an end: what follows from it waits until it is told
-  bool queues_late = false;         // the crew is to be told then of what was queued meanwhile
+  std::uint32_t open_joins = 0;      // of bulks that it is submitting
+  detail::batch* batches = nullptr;  // theirs, not queued yet
+  std::uint32_t failing = no_slot;   // tasks to be failed without running, see fail_unrun()
+  bool is_telling = false;           // an end: what follows from it waits until it is told
+  bool queues_late = false;          // the crew is to be told then of what was queued meanwhile
   std::uint32_t nest = 0;
   // what every task starts with: the mode of whoever serves, see serve_until()
   std::uint64_t float_mode = 0;

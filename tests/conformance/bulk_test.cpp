@@ -86,6 +86,19 @@ TEST_P(bulk_test, a_refused_task_is_named_and_those_before_it_run) {
   EXPECT_EQ(n, 57);
 }
 
+// It is not complete before its maker is.
+TEST_P(bulk_test, a_generator_that_waits_for_everything_is_told) {
+  runtime& r = open();
+  counter n = 0;
+  const auto make = [&](std::size_t, descriptor& d) {
+    EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).code, status::would_deadlock);
+    EXPECT_EQ(r.close(wait_limit_ns()), status::would_deadlock);
+    d = pack(count_one, ref{&n});
+  };
+  expect_ok(r.submit_bulk(40, make));
+  EXPECT_EQ(n, 40);
+}
+
 TEST_P(bulk_test, a_generator_that_throws_ends_the_bulk) {
   runtime& r = open();
   counter n = 0;

@@ -55,6 +55,50 @@ TEST_P(hosts_test, a_ticket_may_be_waited_for_by_another_thread) {
   }
 }
 
+// Each bulk holds a ticket while it wants others.
+TEST_P(hosts_test, as_many_bulks_as_tickets_end) {
+  for (const when_full full : {when_full::help, when_full::wait}) {
+    config c = settings();
+    c.tickets = 4;
+    c.full = full;
+    runtime& r = open(c);
+    counter n = 0;
+    on_threads(6, [&](int) {
+      for (int i = 0; i < 20; ++i) {
+        const auto make = [&](std::size_t, descriptor& d) { d = pack(count_one, ref{&n}); };
+        ticket t = r.submit_bulk(9, make);
+        ASSERT_EQ(wait(t).code, status::ok);
+      }
+    });
+    EXPECT_EQ(n, 6 * 20 * 9);
+  }
+}
+
+// What a bulk holds back until it is a batch must not keep its own maker from a ticket.
+TEST_P(hosts_test, the_maker_of_a_bulk_may_submit_and_wait) {
+  config c = settings();
+  c.tickets = 6;
+  runtime& r = open(c);
+  std::atomic<bool> is_over{false};
+  std::atomic<bool> is_bound{false};
+  std::thread second([&] {
+    expect_ok(r.submit(nothing));
+    is_bound = true;
+    while (!is_over) std::this_thread::yield();
+  });
+  while (!is_bound) std::this_thread::yield();
+  counter n = 0;
+  const auto make = [&](std::size_t, descriptor& d) {
+    expect_ok(r.submit(count_one, ref{&n}));
+    d = pack(count_one, ref{&n});
+  };
+  ticket t = r.submit_bulk(40, make);
+  expect_ok(t);
+  is_over = true;
+  second.join();
+  EXPECT_EQ(n, 80);
+}
+
 TEST_P(hosts_test, one_ticket_is_collected_by_one_of_many) {
   runtime& r = open();
   for (int i = 0; i < 50; ++i) {

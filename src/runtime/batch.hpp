@@ -1,0 +1,62 @@
+// batch: tasks of a bulk submit on their way to the queue together: one doorbell and one
+// reservation for many.
+//
+// Until it is sent nobody runs its tasks. The function that makes the tasks is the caller's, and
+// may wait for a slot or for something else: so every wait sends the batches of its participant
+// first.
+#ifndef LEVERET_RUNTIME_BATCH_HPP
+#define LEVERET_RUNTIME_BATCH_HPP
+
+#include "runtime/runtime_state.hpp"
+#include "worker/enqueue.hpp"
+
+namespace lev::detail {
+
+class batch {
+ public:
+  batch(runtime_state& c, participant& self) noexcept
+      : core_(c), self_(self), below_(std::exchange(self.batches, this)) {}
+  ~batch() {
+    // That of another context may have come since, and stay.
+    batch** link = &self_.batches;
+    while (*link != this) link = &(*link)->below_;
+    *link = below_;
+  }
+  batch(const batch&) = delete;
+  batch& operator=(const batch&) = delete;
+
+  void add(std::uint32_t task) noexcept {
+    LEV_DCHECK(count_ < count_max);
+    tasks_[count_++] = task;
+    if (count_ == count_max) send();
+  }
+  void send() noexcept {
+    if (count_ == 0) return;
+    self_.counters.submitted.add(count_);
+    if (self_.running == nullptr || self_.running->task == no_slot) {
+      while (!core_.sched.ready().try_push_all(tasks_, count_)) real_env::pause();
+    } else {
+      // A task's own: it runs them on top of itself, the first one first.
+      for (std::uint32_t i = count_; i-- > 0;) {
+        if (!push_own(core_, self_, tasks_[i])) push_ready(core_, tasks_[i]);
+      }
+    }
+    count_ = 0;
+    wake_worker(core_, self_);
+  }
+  static void send_all(participant& self) noexcept {
+    for (batch* b = self.batches; b != nullptr; b = b->below_) b->send();
+  }
+
+ private:
+  static constexpr std::uint32_t count_max = 32;
+  runtime_state& core_;
+  participant& self_;
+  batch* below_;
+  std::uint32_t count_ = 0;
+  std::uint32_t tasks_[count_max];
+};
+
+}  // namespace lev::detail
+
+#endif
