@@ -178,6 +178,24 @@ struct barrier_and_bulk : pipeline<barrier_and_bulk, 1, 2> {
   void body(unsigned) {}
 };
 
+// Each host's bulk holds a ticket while it wants another, and there are two.
+struct two_bulks : pipeline<two_bulks, 1, 2> {
+  static constexpr std::uint32_t tickets = 2;
+  void host(unsigned) {
+    detail::here(*core);
+    called.fetch_add(1, std::memory_order_acq_rel);
+    while (called.load(std::memory_order_acquire) != 2) env::pause();
+    const auto fill = [](void*, std::size_t, lev::descriptor& d) {
+      d.procedure = 1;
+      d.argument_count = 1;
+      d.arguments[0] = detail::parameter<unsigned>::pack(0u);
+    };
+    wait(detail::submit_bulk(core, 1, fill, nullptr));
+  }
+  void body(unsigned) {}
+  atomic<std::uint32_t> called;
+};
+
 // A task over a range is diced while two workers take its pieces; the barrier, or whoever waits for
 // the ticket, waits for all.
 template <bool Detached>
@@ -261,6 +279,7 @@ int main() {
       .check<barrier<lev::wait_policy::park>>("barrier, host parks")
       .check<barrier<lev::wait_policy::help>>("barrier, host helps")
       .check<barrier_and_bulk>("barrier and bulk")
+      .check<two_bulks>("two bulks")
       .check<mutex>("mutex")
       .check<any>("any")
       .check<filtered>("filtered")
@@ -276,6 +295,7 @@ int main() {
       .plant("split: pieces are counted when the pass has ended", "diced, barrier")
       .plant("settle: the barrier's word is only read", "diced, barrier")
       .plant("submit_bulk: leaves without a look for barrier waiters", "barrier and bulk")
+      .plant("reserve_join: all slots may be joins", "two bulks")
       .plant("mutex_table: handed over, but not held", "mutex")
       .plant("await_any: only the first ticket is armed", "any")
       .plant("take: no ring after a pass", "filtered")
