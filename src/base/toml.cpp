@@ -1,8 +1,9 @@
 // The reader behind toml.hpp: one pass, one character at a time, no look-back.
 #include "base/toml.hpp"
 
+#include "base/decimal.hpp"
+
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 
 namespace lev {
@@ -10,8 +11,7 @@ namespace lev {
 namespace {
 
 bool is_bare(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '-';
+  return is_letter_or_digit(c) || c == '_' || c == '-';
 }
 
 class reader {
@@ -172,11 +172,7 @@ class reader {
     }
     e.is = toml_entry::kind::number;
     std::erase(word, '_');
-    char* end = nullptr;
-    e.number = std::strtod(word.c_str(), &end);
-    const bool is_hex = word.find_first_of("xX") != std::string::npos;
-    if (word.empty() || *end != 0 || is_hex)
-      refuse("'" + e.text + "' is no value: text needs quotes");
+    if (!read_decimal(word, &e.number)) refuse("'" + e.text + "' is no value: text needs quotes");
   }
 
   std::string_view text_;

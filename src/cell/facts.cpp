@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <sstream>
 
 #include "base/assert.hpp"
+#include "base/decimal.hpp"
 #include "base/random.hpp"
 #include "base/toml.hpp"
 #include "cell/built_in.hpp"
@@ -73,9 +73,7 @@ constexpr std::array<fact_rule, fact_count> schema{{
 }
 
 std::string told(double value) {
-  char text[40];
-  std::snprintf(text, sizeof(text), "%.12g", value);
-  return text;
+  return decimal_text(value, 12).c_str();
 }
 
 void check_value(const std::string& file, const fact_rule& rule, double value) {

@@ -228,8 +228,8 @@ void copy_rows(void* local, const argument& remote, bool to_local) noexcept;
 struct machine_kind {
   const char* name;
   const char* (*unavailable)() noexcept;  // null when it works here, else why not and what to do
-  machine* (*make)(const config& c) noexcept;  // null when memory is short
-  bool is_remote = false;                      // the host's cores run no tasks
+  machine* (*make)(const config& c);      // null when memory is short; throws lev::error
+  bool is_remote = false;                 // the host's cores run no tasks
   // What the machine itself makes of a configuration, before it is checked; throws lev::error.
   // Null: it takes it as it is.
   void (*settle)(config& c) = nullptr;

@@ -1,5 +1,6 @@
 // After the death of a worker process: what it had finished is kept, what it had not begun goes to
 // others, and the task it died in is run again, split, or reported; or it was to end, and has.
+#include "base/decimal.hpp"
 #include "remote/line_turn.hpp"
 #include "task/slice.hpp"
 #include "worker/columns.hpp"
@@ -65,9 +66,10 @@ void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status c
   const char* name = procedure_name(own_procedure(r.e, task));
   if (code == status::overran) {
     std::snprintf(text, sizeof text,
-                  "procedure '%s'%s ran longer than its task_ns_max of %.9g s, and its worker was "
+                  "procedure '%s'%s ran longer than its task_ns_max of %s s, and its worker was "
                   "killed",
-                  name, where, static_cast<double>(time_limit_of(r, task)) / 1e9);
+                  name, where,
+                  decimal_text(static_cast<double>(time_limit_of(r, task)) / 1e9, 9).c_str());
   } else {
     std::snprintf(text, sizeof text,
                   "procedure '%s'%s ended its worker process by %s, attempt %u%s", name, where,

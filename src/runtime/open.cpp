@@ -1,11 +1,11 @@
 // Opening a runtime: check the configuration, reserve all memory, start the machine's workers.
 #include "runtime/open.hpp"
 
+#include "base/decimal.hpp"
 #include "base/numbers.hpp"
 #include "remote/remote_crew.hpp"
 #include "share/role.hpp"
 
-#include <cctype>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -95,8 +95,7 @@ void check_pool(const config& c, bool is_remote) {
   const std::size_t bytes = strnlen(c.pool, name_bytes_max + 1);
   bool is_good = bytes != 0 && bytes <= name_bytes_max;
   for (std::size_t i = 0; is_good && i < bytes; ++i) {
-    const auto letter = static_cast<unsigned char>(c.pool[i]);
-    is_good = std::isalnum(letter) != 0 || std::strchr("._-", letter) != nullptr;
+    is_good = is_letter_or_digit(c.pool[i]) || std::strchr("._-", c.pool[i]) != nullptr;
   }
   if (!is_good)
     throw error(status::bad_config, -1,

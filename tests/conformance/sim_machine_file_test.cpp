@@ -67,6 +67,19 @@ testing::AssertionResult says(const std::string& text, const std::string& part) 
   return testing::AssertionFailure() << text << " does not say: " << part;
 }
 
+// A file is read twice while a runtime opens: a pipe gives nothing the second time.
+TEST(sim_machine_file, what_is_wrong_with_a_file_that_has_changed_is_told) {
+  start_alarm();
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const std::string text = cell::machine_file::text_of("cell-ps3");
+  ASSERT_EQ(write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  close(ends[1]);
+  const std::string path = "/proc/self/fd/" + std::to_string(ends[0]);
+  EXPECT_TRUE(says(refusal_of(path.c_str()), "clock.rate is missing"));
+  close(ends[0]);
+}
+
 TEST(sim_machine_file, what_is_wrong_with_a_file_is_told) {
   start_alarm();
   EXPECT_TRUE(says(refusal_of("cell-ps4"), "cell-ps3 cell-qs20 cell-qs21"));

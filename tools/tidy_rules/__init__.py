@@ -3,13 +3,23 @@
 A rule takes the whole tree (a tidy_rules.source.Tree) and yields Faults; it never changes a file.
 """
 
-from . import assertions, build_files, citations, layering, leftovers, lengths, memory
+from . import (
+    assertions,
+    build_files,
+    citations,
+    layering,
+    leftovers,
+    lengths,
+    locales,
+    memory,
+)
 
 RULES = [
     *layering.RULES,
     *memory.RULES,
     *lengths.RULES,
     *leftovers.RULES,
+    *locales.RULES,
     *build_files.RULES,
     *assertions.RULES,
     *citations.RULES,

@@ -236,11 +236,12 @@ void settle_sim(config& c) {
   }
 }
 
-machine* make_sim(const config& c) noexcept {
+// The file is read a second time, and may have changed.
+machine* make_sim(const config& c) {
   try {
     return new sim::sim_machine(c);
-  } catch (...) {
-    return nullptr;  // the file was read once already
+  } catch (const cell::error& e) {
+    refuse_file(e.what());
   }
 }
 
