@@ -22,12 +22,17 @@ constexpr std::size_t shared_alignment = 128;
 
 // shared_allocate() returns `bytes` bytes of shared memory, zeroed and aligned to 128 bytes; null
 // when there is none left, or `bytes` is 0. Thread safe. Memory is committed before it is handed
-// out, so a shortage shows here and not as a fault later. Costs about a microsecond for memory that
+// out, so a shortage shows here and not as a fault later; more than computer and control group have
+// left is refused before anything is killed for it. Costs about a microsecond for memory that
 // was never used, and the system's clearing of it; the clearing of memory that was used before.
 void* shared_allocate(std::size_t bytes) noexcept;
 
 // shared_allocate_for_overwrite() is the same without the clearing: the bytes may be anything.
 void* shared_allocate_for_overwrite(std::size_t bytes) noexcept;
+
+// shared_shortage() says why the last of these calls on this thread gave null, and what to do; ""
+// when it did not, or 0 bytes were asked for. Valid until the thread's next call.
+const char* shared_shortage() noexcept;
 
 // shared_free() gives back what shared_allocate() returned; null does nothing. No task may still
 // use it. Thread safe. In a forked child, blocks of the parent stay the parent's.
@@ -72,12 +77,10 @@ class shared_array {
  private:
   static T* allocate(std::size_t size) {
     if (size == 0) return nullptr;
-    void* block = size > ~std::size_t{0} / sizeof(T) ? nullptr : shared_allocate(size * sizeof(T));
-    if (block == nullptr) {
-      throw error(status::out_of_memory, -1,
-                  "shared_array: no shared memory left for that many elements; free some, or raise "
-                  "the memory limit");
-    }
+    if (size > ~std::size_t{0} / sizeof(T))
+      throw error(status::out_of_memory, -1, "shared_array: more elements than memory can hold");
+    void* block = shared_allocate(size * sizeof(T));
+    if (block == nullptr) throw error(status::out_of_memory, -1, shared_shortage());
     return static_cast<T*>(block);
   }
 

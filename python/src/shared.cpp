@@ -89,9 +89,7 @@ shared_block::shared_block(std::size_t bytes, bool is_cleared)
     const nb::gil_scoped_release released;
     data_ = is_cleared ? shared_allocate(size) : shared_allocate_for_overwrite(size);
   }
-  if (data_ == nullptr)
-    raise_status(status::out_of_memory,
-                 "no shared memory for " + std::to_string(size) + " bytes; free some arrays");
+  if (data_ == nullptr) raise_status(status::out_of_memory, shared_shortage());
 }
 
 shared_block::~shared_block() {

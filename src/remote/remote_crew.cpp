@@ -3,8 +3,13 @@
 #include "remote/remote_crew.hpp"
 
 #include "base/numbers.hpp"
+#include "share/shortage.hpp"
 #include "share/zone.hpp"
 #include "task/arguments.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 
 namespace lev {
 
@@ -14,9 +19,13 @@ namespace {
 void reach_shared_memory(const config& settings, copy_rule& rule) {
   if (settings.staging == staging::copy) return;
   const zone* z = open_zone();
-  if (z == nullptr)
-    throw error(status::out_of_memory, -1,
-                "no address space for shared memory; raise the limit on memory (ulimit -v)");
+  if (z == nullptr) {
+    const int code = errno;
+    char message[240];
+    std::snprintf(message, sizeof message, "there is no shared memory: %s%s", std::strerror(code),
+                  next_step(code));
+    throw error(is_shortage(code) ? status::out_of_memory : status::unavailable, -1, message);
+  }
   rule.shared_begin = z->heap_begin;
   rule.shared_end = z->heap_end;
   rule.shared_inout = settings.staging == staging::in_place;

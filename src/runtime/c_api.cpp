@@ -431,7 +431,9 @@ lev_status lev_write_trace(const lev_runtime* runtime, const char* path) {
 }
 
 void* lev_shared_allocate(size_t bytes) {
-  return lev::shared_allocate(bytes);
+  void* block = lev::shared_allocate(bytes);
+  if (block == nullptr) fail(lev::status::out_of_memory, lev::shared_shortage());
+  return block;
 }
 void lev_shared_free(void* block) {
   lev::shared_free(block);

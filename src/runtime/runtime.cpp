@@ -3,6 +3,7 @@
 
 #include "runtime/open.hpp"
 #include "runtime/wait.hpp"
+#include "share/shortage.hpp"
 #include "trace/chrome.hpp"
 #include "worker/enqueue.hpp"
 
@@ -129,6 +130,7 @@ std::uint64_t runtime::trace_hash() const noexcept {
 status runtime::write_trace(const char* path) const noexcept {
   if (core_->settings.trace_events == 0) return status::not_supported;
   if (core_->people == nullptr) return status::closed;
+  const no_size_signal guard;
   std::FILE* file = path == nullptr ? nullptr : std::fopen(path, "we");
   if (file == nullptr) return status::unavailable;
   chrome_writer writer(file);

@@ -6,6 +6,7 @@
 #include "base/numbers.hpp"
 #include "share/committed.hpp"
 #include "share/faults.hpp"
+#include "share/shortage.hpp"
 #include "share/socket_name.hpp"
 #include "sync/sleep_lock.hpp"
 
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -59,7 +61,23 @@ struct heap {
   std::map<std::uintptr_t, std::size_t> free_blocks;  // by address; no two touch
   std::map<std::uintptr_t, std::size_t> used_blocks;
   committed_chunks committed;
+  std::size_t unlooked_bytes = 0;  // committed since it was looked whether there is memory
 };
+
+// Why the last block that this thread asked for was not to be had.
+thread_local char shortage_text[320];
+
+// Always null.
+[[gnu::format(printf, 1, 2)]] void* none(const char* format, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(shortage_text, sizeof shortage_text, format, arguments);
+  va_end(arguments);
+  return nullptr;
+}
+constexpr unsigned long long in_mib(std::uint64_t bytes) noexcept {
+  return (bytes >> 20) + (bytes % (1 << 20) != 0 ? 1 : 0);
+}
 
 heap& the_heap() noexcept {
   static auto* h = new heap;  // outlives every thread
@@ -119,6 +137,7 @@ void* find_place(heap& h, int file, std::size_t bytes) noexcept {
 
 // Under the lock. As large as the limit on address space allows.
 bool open_heap(heap& h) noexcept {
+  errno = ENOMEM;
   for (std::size_t bytes = heap_bytes_max; bytes >= heap_bytes_min; bytes /= 2) {
     const int file = make_memory_file("leveret-heap", 0, may_grow);
     if (file < 0) return false;
@@ -127,6 +146,7 @@ bool open_heap(heap& h) noexcept {
     if (p == nullptr) {
       close(file);
       h.next_place = h.span;
+      errno = ENOMEM;
       continue;
     }
     h.here.heap_file = file;
@@ -170,9 +190,44 @@ void after_fork() noexcept {
 constexpr int take_memory = 0;
 constexpr int return_memory = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 
+// In pieces: older kernels give up what they are at when a signal comes, a profiler's say. Then it
+// is asked for again, and in smaller ones.
 bool ask_for(const heap& h, committed_chunks::range r, int how) noexcept {
-  return fallocate(h.here.heap_file, how, static_cast<off_t>(r.begin_byte()),
-                   static_cast<off_t>(r.bytes())) == 0;
+  std::size_t piece = (std::size_t{4} << 20) / committed_chunks::chunk_bytes;
+  const no_size_signal guard;
+  for (std::size_t at = r.begin; at < r.end;) {
+    const committed_chunks::range next{at, smaller(r.end, at + piece)};
+    if (fallocate(h.here.heap_file, how, static_cast<off_t>(next.begin_byte()),
+                  static_cast<off_t>(next.bytes())) == 0) {
+      at = next.end;
+    } else if (errno == EINTR) {
+      piece = larger<std::size_t>(piece / 2, 1);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Whether there is memory for what is missing of `all`. The kernel would give it all the same, and
+// then kill processes for it. Small blocks are looked at when they have come to be many.
+bool has_memory_for(heap& h, committed_chunks::range all) noexcept {
+  constexpr std::size_t looked_bytes = 16 << 20;
+  using range = committed_chunks::range;
+  std::size_t missing = 0;
+  for (range r = h.committed.first_missing(all); !r.is_empty();
+       r = h.committed.first_missing({r.end, all.end}))
+    missing += r.bytes();
+  h.unlooked_bytes += missing;
+  if (h.unlooked_bytes < looked_bytes) return true;
+  h.unlooked_bytes = 0;
+  const memory_left left = find_memory_left();
+  if (missing <= left.bytes) return true;
+  none(
+      "%llu MiB of shared memory need %llu MiB more than there are: %s has %llu MiB left; use "
+      "less, or free some",
+      in_mib(all.bytes()), in_mib(missing - left.bytes), left.where, in_mib(left.bytes));
+  return false;
 }
 
 // Commits the memory of a block, so that a shortage shows here. False: there is none, and nothing
@@ -181,9 +236,13 @@ bool commit(heap& h, std::uintptr_t begin, std::size_t bytes, committed_chunks::
   using range = committed_chunks::range;
   const range all =
       committed_chunks::around(begin - h.here.heap_begin, begin - h.here.heap_begin + bytes);
+  if (!has_memory_for(h, all)) return false;
   for (range r = h.committed.first_missing(all); !r.is_empty();
        r = h.committed.first_missing({r.end, all.end})) {
     if (fault_at("host.fallocate") || !ask_for(h, r, take_memory)) {
+      none("%llu MiB of shared memory: %s%s", in_mib(bytes), std::strerror(errno),
+           next_step(errno));
+      ask_for(h, r, return_memory);  // the first pieces may be there
       for (range back = h.committed.first_missing({all.begin, r.begin}); !back.is_empty();
            back = h.committed.first_missing({back.end, r.begin}))
         ask_for(h, back, return_memory);
@@ -205,7 +264,10 @@ void* take_block(heap& h, std::size_t bytes, committed_chunks::range* fresh) {
     h.free_blocks.erase(begin);
     return reinterpret_cast<void*>(begin);
   }
-  return nullptr;
+  return none(
+      "%llu MiB of shared memory are not free in one piece: a program has %llu MiB in all; "
+      "free some",
+      in_mib(bytes), in_mib(h.here.heap_end - h.here.heap_begin));
 }
 
 // Clears a block but for what is fresh from the system.
@@ -268,9 +330,12 @@ int make_memory_file(const char* name, std::size_t bytes, file_growth growth) no
                        ? -1
                        : out_of_the_way(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (file < 0) return -1;
+  const no_size_signal guard;
   if (fault_at("host.ftruncate") || ftruncate(file, static_cast<off_t>(bytes)) != 0 ||
       fault_at("host.add_seals") || fcntl(file, F_ADD_SEALS, seals) != 0) {
+    const int code = errno;
     close(file);
+    errno = code;
     return -1;
   }
   return file;
@@ -303,6 +368,7 @@ const zone* open_zone() noexcept try {
   if (h.here.heap_file < 0 && !open_heap(h)) return nullptr;
   return &h.here;
 } catch (const std::bad_alloc&) {
+  errno = ENOMEM;
   return nullptr;
 }
 
@@ -316,7 +382,13 @@ void adopt_zone(std::uintptr_t begin, std::uintptr_t end) noexcept {
 namespace {
 
 void* allocate(std::size_t bytes, bool is_cleared) noexcept try {
-  if (bytes == 0 || bytes > heap_bytes_max || open_zone() == nullptr) return nullptr;
+  shortage_text[0] = 0;
+  if (bytes == 0) return nullptr;
+  if (bytes > heap_bytes_max)
+    return none("%llu MiB of shared memory: a program has at most %llu MiB; use less",
+                in_mib(bytes), in_mib(heap_bytes_max));
+  if (open_zone() == nullptr)
+    return none("there is no shared memory: %s%s", std::strerror(errno), next_step(errno));
   heap& h = the_heap();
   void* block = nullptr;
   committed_chunks::range fresh;
@@ -331,10 +403,14 @@ void* allocate(std::size_t bytes, bool is_cleared) noexcept try {
     clear_block(block, bytes, heap_begin + fresh.begin_byte(), fresh.bytes());
   return block;
 } catch (const std::bad_alloc&) {
-  return nullptr;
+  return none("no memory for the list of shared memory");
 }
 
 }  // namespace
+
+const char* shared_shortage() noexcept {
+  return shortage_text;
+}
 
 void* shared_allocate(std::size_t bytes) noexcept {
   return allocate(bytes, true);

@@ -26,7 +26,7 @@ struct zone {
   }
 };
 
-// open_zone() makes the zone on its first call; null when the system refuses.
+// open_zone() makes the zone on its first call; null, with errno set, when the system refuses.
 const zone* open_zone() noexcept;
 
 // adopt_zone() makes is_shared() know the host's heap, in a worker process where it is mapped.

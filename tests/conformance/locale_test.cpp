@@ -27,7 +27,7 @@ TEST(decimal, is_written_and_read_with_a_point) {
   EXPECT_STREQ(decimal_text(2.5).c_str(), "2.5");
   EXPECT_STREQ(decimal_text(1.0 / 3, 9).c_str(), "0.333333333");
   EXPECT_STREQ(decimal_text(3.2e9, 12).c_str(), "3200000000");
-  EXPECT_STREQ(decimal_text(-1.5e-300, 99).c_str(), "-1.5e-300");
+  EXPECT_STREQ(decimal_text(-1.2345678901234567e-300, 99).c_str(), "-1.2345678901234568e-300");
   double number = 0;
   EXPECT_TRUE(read_decimal("+2.5e-1", &number));
   EXPECT_EQ(number, 0.25);

@@ -10,6 +10,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <fstream>
 #include <string>
 
 #include "fault/hostile.hpp"
@@ -60,6 +61,32 @@ std::string why_refused(const config& c) {
   }
 }
 
+// Runs `act` in a process of its own under a limit; returns what it says.
+template <class Act>
+std::string said_under(__rlimit_resource_t what, rlim_t value, Act&& act) {
+  int back[2];
+  if (pipe(back) != 0) return "no pipe";
+  const pid_t child = fork();  // its heap is not there yet
+  if (child == 0) {
+    alarm(60);
+    std::string said;
+    {
+      const lowered limit(what, value);
+      said = act();
+    }
+    [[maybe_unused]] const ssize_t n = write(back[1], said.data(), said.size());
+    _exit(0);
+  }
+  close(back[1]);
+  char text[1024] = "";
+  [[maybe_unused]] const ssize_t n = read(back[0], text, sizeof text - 1);
+  close(back[0]);
+  int how = 0;
+  waitpid(child, &how, 0);
+  EXPECT_TRUE(WIFEXITED(how)) << "ended by signal " << WTERMSIG(how);
+  return text;
+}
+
 void open_once() {
   runtime r(settings_at(isolation::crash));
   EXPECT_TRUE(is_usable(r));
@@ -83,6 +110,9 @@ TEST(limits, each_number_of_open_files_is_enough_or_refused_clearly) {
   }
   EXPECT_TRUE(has_opened);
   EXPECT_GT(refused, 3);
+  const std::string first =
+      said_under(RLIMIT_NOFILE, 3, [] { return why_refused(settings_at(isolation::crash)); });
+  EXPECT_NE(first.find("ulimit -n"), std::string::npos) << first;
   EXPECT_EQ(open_files(), before);
   open_once();
 }
@@ -114,6 +144,63 @@ TEST(limits, too_little_address_space_is_refused_clearly) {
   EXPECT_NE(why.find("memory"), std::string::npos) << why;
   EXPECT_EQ(why.find("LEFT"), std::string::npos) << why;
   EXPECT_EQ(why.find("LATER"), std::string::npos) << why;
+}
+
+// Shared memory is a file, and the system ends who makes one too large.
+TEST(limits, files_that_may_not_grow_are_refused_clearly) {
+  start_alarm();
+  for (const rlim_t bytes : {rlim_t{0}, rlim_t{1} << 20, rlim_t{8} << 20}) {
+    const std::string why = said_under(RLIMIT_FSIZE, bytes, [] {
+      config c = settings_at(isolation::crash);
+      c.local_store_bytes = 16 << 20;
+      std::string said = why_refused(c);
+      if (has_children()) said += " A CHILD IS LEFT";
+      return said;
+    });
+    EXPECT_NE(why.find("ulimit -f"), std::string::npos) << why;
+    EXPECT_EQ(why.find("LEFT"), std::string::npos) << why;
+    const std::string none = said_under(RLIMIT_FSIZE, bytes, [] {
+      const bool is_there = shared_allocate(16 << 20) != nullptr;
+      return is_there ? std::string("it was there") : std::string(shared_shortage());
+    });
+    EXPECT_NE(none.find("ulimit -f"), std::string::npos) << none;
+  }
+}
+
+TEST(limits, files_that_may_not_grow_are_no_end_of_a_trace) {
+  start_alarm();
+  const std::string path = testing::TempDir() + "leveret_small_" + std::to_string(getpid());
+  const std::string said = said_under(RLIMIT_FSIZE, 100, [&] {
+    config c;
+    c.workers = 1;
+    c.trace_events = 64;
+    runtime r(c);
+    return std::string(status_name(r.write_trace(path.c_str())));
+  });
+  std::remove(path.c_str());
+  EXPECT_EQ(said, "unavailable");
+}
+
+// That the limit on files is what ends it if the memory were asked for: nothing else may.
+TEST(limits, more_memory_than_there_is_is_refused_before_it_is_taken) {
+  start_alarm();
+  const std::string said = said_under(RLIMIT_FSIZE, 32 << 20, [] {
+    std::ifstream meminfo("/proc/meminfo");
+    std::uint64_t available_kib = 0;
+    for (std::string word; meminfo >> word;) {
+      std::uint64_t kib = 0;
+      if ((word == "MemAvailable:" || word == "SwapFree:") && meminfo >> kib) available_kib += kib;
+    }
+    const std::uint64_t asked_kib = available_kib + (std::uint64_t{4} << 20);
+    if (asked_kib > std::uint64_t{63} << 20) return std::string("so much can be had");
+    if (shared_allocate(asked_kib << 10) != nullptr) return std::string("it was there");
+    const std::string why = shared_shortage();
+    return shared_allocate(4096) == nullptr ? why + ", and then nothing" : why;
+  });
+  if (said == "so much can be had") GTEST_SKIP() << "the heap is smaller than this computer";
+  EXPECT_NE(said.find("MiB left; use less"), std::string::npos) << said;
+  EXPECT_EQ(said.find("nothing"), std::string::npos) << said;
+  std::printf("%s\n", said.c_str());
 }
 
 TEST(limits, too_few_processes_are_refused_clearly) {

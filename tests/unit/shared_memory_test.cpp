@@ -7,10 +7,12 @@
 #include "share/zone.hpp"
 
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <time.h>
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -195,6 +197,21 @@ TEST(shared_memory, waits_asleep_for_who_asks_the_system) {
     asks.join();
     arm_faults(nullptr, nullptr);
   }
+}
+
+// As a profiler's: the system gives up what takes longer than from one signal to the next.
+TEST(shared_memory, a_large_block_is_to_be_had_under_a_timer) {
+  struct sigaction handled{};
+  struct sigaction before;
+  handled.sa_handler = [](int) {};
+  ASSERT_EQ(sigaction(SIGALRM, &handled, &before), 0);
+  const itimerval often{{0, 500}, {0, 500}};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  const block b(static_cast<char*>(shared_allocate_for_overwrite(16 * large)));
+  const itimerval never{};
+  setitimer(ITIMER_REAL, &never, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
+  EXPECT_NE(b, nullptr) << shared_shortage();
 }
 
 using shared_memory_death_test = testing::Test;

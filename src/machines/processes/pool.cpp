@@ -6,6 +6,7 @@
 #include "machines/processes/death.hpp"
 #include "share/faults.hpp"
 #include "share/role.hpp"
+#include "share/shortage.hpp"
 #include "share/zone.hpp"
 #include "sync/futex.hpp"
 
@@ -32,28 +33,6 @@ constexpr std::size_t desk_bytes = round_up(sizeof(lane<>), page_bytes);
 static_assert(desk_bytes >= sizeof(lane<>) && desk_bytes % page_bytes == 0);  // a store follows
 
 using word = lane<>::word;
-
-// What the user of a system that refuses can do.
-const char* next_step(int code) noexcept {
-  switch (code) {
-    case EMFILE:
-      return "; ask for fewer workers (config.workers) or raise the limit on files (ulimit -n)";
-    case ENFILE:
-      return "; the system has no open files left: ask for fewer workers (config.workers)";
-    case EAGAIN:
-      return "; ask for fewer workers (config.workers) or raise that on processes (ulimit -u)";
-    case ENOMEM:
-      return "; lower config.local_store_bytes or workers, or raise the limit (ulimit -v)";
-    default:
-      return "";
-  }
-}
-
-// What a moment later, or with less asked for, may be there; all else is not to be had here.
-bool is_shortage(int code) noexcept {
-  return code == ENOMEM || code == EAGAIN || code == EMFILE || code == ENFILE || code == ENOSPC ||
-         code == ENOBUFS;
-}
 
 }  // namespace
 

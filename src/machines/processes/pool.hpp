@@ -159,7 +159,7 @@ class pool {
   bool is_zygote_lost_ = false;  // and could not be started again
   book_writer procedures_;
   std::vector<remote_death> deaths_;
-  char why_[200] = "";
+  char why_[240] = "";
   status why_status_ = status::out_of_memory;
 };
 

@@ -1,0 +1,102 @@
+// How much memory is left, by the files of computers of other kinds: control groups of both
+// versions, with and without a limit, swap, and files that are not there.
+#include <gtest/gtest.h>
+
+#include "share/shortage.hpp"
+
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace lev {
+namespace {
+
+constexpr std::uint64_t mib = 1 << 20;
+
+// Files below a folder of its own, which stands for the root.
+class other_computer {
+ public:
+  other_computer() : root_(testing::TempDir() + "leveret-root-" + std::to_string(getpid())) {
+    put("/proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    4096000 kB\nSwapFree: 1024000 kB\n");
+  }
+  ~other_computer() { std::filesystem::remove_all(root_); }
+  other_computer(const other_computer&) = delete;
+  other_computer& operator=(const other_computer&) = delete;
+
+  void put(const std::string& path, const std::string& text) const {
+    std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
+    std::ofstream(root_ + path) << text;
+  }
+  memory_left look() const { return find_memory_left(root_.c_str()); }
+
+ private:
+  std::string root_;
+};
+
+TEST(memory_left, is_what_the_kernel_says_and_swap) {
+  const other_computer c;
+  EXPECT_EQ(c.look().bytes, 5000 * mib);
+  EXPECT_STREQ(c.look().where, "this computer");
+}
+
+TEST(memory_left, is_not_known_where_nothing_tells) {
+  EXPECT_EQ(find_memory_left("/nowhere").bytes, ~std::uint64_t{0});
+}
+
+TEST(memory_left, is_the_least_of_all_groups_above) {
+  const other_computer c;
+  const std::string top = "/sys/fs/cgroup";
+  c.put("/proc/self/cgroup", "0::/a/b\n");
+  c.put(top + "/a/b/memory.max", "max\n");
+  c.put(top + "/a/b/memory.current", "1\n");
+  EXPECT_EQ(c.look().bytes, 5000 * mib);
+  c.put(top + "/a/memory.max", std::to_string(100 * mib) + "\n");
+  c.put(top + "/a/memory.current", std::to_string(90 * mib) + "\n");
+  c.put(top + "/a/memory.swap.max", "0\n");
+  c.put(top + "/a/memory.swap.current", "0\n");
+  EXPECT_EQ(c.look().bytes, 10 * mib);
+  EXPECT_NE(std::string(c.look().where).find("memory.max"), std::string::npos);
+  c.put(top + "/a/memory.stat", "anon 5\ninactive_file 1048576\nactive_file 2097152\n");
+  EXPECT_EQ(c.look().bytes, 13 * mib);
+  c.put(top + "/memory.max", "5\n");  // a container's own, above what its names say
+  c.put(top + "/memory.current", "7\n");
+  c.put(top + "/memory.swap.max", "1048576\n");
+  c.put(top + "/memory.swap.current", "0\n");
+  EXPECT_EQ(c.look().bytes, 1 * mib);
+}
+
+TEST(memory_left, is_that_of_a_group_of_version_1) {
+  const other_computer c;
+  const std::string top = "/sys/fs/cgroup/memory";
+  c.put("/proc/self/cgroup", "9:name=systemd:/\n4:memory:/a\n0::/\n");
+  c.put(top + "/memory.limit_in_bytes", "9223372036854771712\n");
+  c.put(top + "/memory.usage_in_bytes", "7\n");
+  EXPECT_EQ(c.look().bytes, 5000 * mib);
+  c.put(top + "/a/memory.limit_in_bytes", std::to_string(64 * mib));
+  c.put(top + "/a/memory.usage_in_bytes", std::to_string(4 * mib));
+  c.put(top + "/a/memory.stat", "active_file 9\ntotal_inactive_file 1048576\n");
+  EXPECT_EQ(c.look().bytes, (60 + 1 + 1000) * mib);
+}
+
+TEST(no_size_signal, keeps_the_program_and_what_it_has_set) {
+  sigset_t before;
+  sigset_t after;
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  errno = 5;
+  {
+    const no_size_signal guard;
+    pthread_kill(pthread_self(), SIGXFSZ);
+    EXPECT_EQ(errno, 5);
+  }
+  EXPECT_EQ(errno, 5);
+  pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  EXPECT_EQ(sigismember(&before, SIGXFSZ), sigismember(&after, SIGXFSZ));
+}
+
+}  // namespace
+}  // namespace lev
