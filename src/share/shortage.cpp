@@ -138,7 +138,7 @@ memory_left find_memory_left(const char* root) noexcept {
   const std::uint64_t swap = machine.number("SwapFree:") * 1024;
   if (const std::uint64_t kib = machine.number("MemAvailable:"); kib != 0)
     least.bytes = kib * 1024 + swap;
-  std::snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+  std::snprintf(path, sizeof path, "%s/proc/thread-self/cgroup", root);
   const small_file groups(path);
   for (const char* line = groups.text; line != nullptr && *line != 0;) {
     const char* const kind = std::strchr(line, ':');

@@ -345,9 +345,10 @@ bool seal_memory_file(int file, bool read_only) noexcept {
   return fcntl(file, F_ADD_SEALS, F_SEAL_SEAL | (read_only ? kernel::seal_future_write : 0)) == 0;
 }
 
+// By this thread: a process whose main thread has ended has no files by its own name.
 int open_to_read(int file) noexcept {
   char path[32];
-  std::snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+  std::snprintf(path, sizeof path, "/proc/thread-self/fd/%d", file);
   return out_of_the_way(open(path, O_RDONLY | O_CLOEXEC));
 }
 

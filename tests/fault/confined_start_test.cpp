@@ -4,15 +4,18 @@
 #include <fcntl.h>
 #include <link.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csetjmp>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "fault/hostile.hpp"
 
@@ -92,6 +95,27 @@ TEST_F(confined_start, threads_that_are_over_are_none) {
   }
   EXPECT_LE(r.count().deaths, 2u);
   close_and_check(r);
+}
+
+// A program's main thread may end before the others; /proc/self is that thread's.
+TEST_F(confined_start, a_host_whose_main_thread_has_ended_has_workers) {
+  const pid_t host = fork();
+  if (host == 0) {
+    std::thread([] {
+      while (access("/proc/self/fd/0", F_OK) == 0) std::this_thread::yield();
+      try {
+        runtime r(settings_at(isolation::confined));
+        _exit(is_usable(r) ? 0 : 1);
+      } catch (const error& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        _exit(2);
+      }
+    }).detach();
+    syscall(SYS_exit, 0);  // of this thread
+  }
+  int how = -1;
+  EXPECT_EQ(waitpid(host, &how, 0), host);
+  EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 0) << std::hex << how;
 }
 
 // A library is trusted until it is loaded. What it has found out until then helps its bodies

@@ -3,6 +3,7 @@
 #include <leveret/leveret.hpp>
 
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cstdlib>
@@ -24,6 +25,13 @@ const auto dies_by = define("life.dies_by", [](int number) { raise(number); });
 const auto leaves = define("life.leaves", [](int code) { std::exit(code); });
 const auto ends_group = define("life.ends_group", [] { killpg(0, SIGKILL); });
 const auto pid_of = define("life.pid", [](result<int> pid) { pid = getpid(); });
+volatile sig_atomic_t caught_now = 0;
+const auto is_traced = define("life.is_traced", [](int number, result<int> caught) {
+  std::signal(SIGUSR1, [](int) { caught_now = 1; });
+  ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+  raise(number);
+  caught = int{caught_now};
+});
 // Whether all have come: one worker cannot be all of them.
 struct meeting {
   int* there;
@@ -94,6 +102,22 @@ TEST(WorkerLife, ATaskThatKillsItsGroupEndsOneWorker) {
   ASSERT_EQ(seen.size(), 3u);
   for (const auto& [worker, how] : seen)
     EXPECT_TRUE(how != -1 && WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL) << worker;
+}
+
+// A body that makes its parent its tracer is stopped by its signals: that is no death.
+TEST(WorkerLife, ATracedWorkerThatStopsIsNotDead) {
+  obituaries deaths;
+  runtime r(settings(1, &deaths));
+  int caught = 0;
+  EXPECT_EQ(r.submit(is_traced, SIGUSR1, caught).wait_outcome(limit_ns).code, status::ok);
+  EXPECT_EQ(caught, 1);
+  int pid = 0;
+  EXPECT_EQ(r.submit(pid_of, pid).wait_outcome(limit_ns).code, status::ok);
+  EXPECT_TRUE(deaths.seen().empty());
+  EXPECT_EQ(r.submit(is_traced, SIGSEGV, caught).wait_outcome(limit_ns).code, status::poison);
+  for (const auto& [worker, how] : deaths.seen())
+    EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGSEGV) << std::hex << how;
+  EXPECT_EQ(deaths.seen().size(), 3u);
 }
 
 TEST(WorkerLife, WorkersKnowTheirNumbers) {

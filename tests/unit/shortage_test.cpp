@@ -51,7 +51,7 @@ TEST(memory_left, is_not_known_where_nothing_tells) {
 TEST(memory_left, is_the_least_of_all_groups_above) {
   const other_computer c;
   const std::string top = "/sys/fs/cgroup";
-  c.put("/proc/self/cgroup", "0::/a/b\n");
+  c.put("/proc/thread-self/cgroup", "0::/a/b\n");
   c.put(top + "/a/b/memory.max", "max\n");
   c.put(top + "/a/b/memory.current", "1\n");
   EXPECT_EQ(c.look().bytes, 5000 * mib);
@@ -73,7 +73,7 @@ TEST(memory_left, is_the_least_of_all_groups_above) {
 TEST(memory_left, is_that_of_a_group_of_version_1) {
   const other_computer c;
   const std::string top = "/sys/fs/cgroup/memory";
-  c.put("/proc/self/cgroup", "9:name=systemd:/\n4:memory:/a\n0::/\n");
+  c.put("/proc/thread-self/cgroup", "9:name=systemd:/\n4:memory:/a\n0::/\n");
   c.put(top + "/memory.limit_in_bytes", "9223372036854771712\n");
   c.put(top + "/memory.usage_in_bytes", "7\n");
   EXPECT_EQ(c.look().bytes, 5000 * mib);

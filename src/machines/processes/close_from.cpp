@@ -20,7 +20,7 @@ void close_from(posix_spawn_file_actions_t& actions, int first) noexcept {
 }
 
 void close_listed(posix_spawn_file_actions_t& actions, int first) noexcept {
-  DIR* all = opendir("/proc/self/fd");
+  DIR* all = opendir("/proc/thread-self/fd");
   if (all == nullptr) return;
   while (const dirent* each = readdir(all)) {
     const int file = std::atoi(each->d_name);

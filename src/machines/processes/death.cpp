@@ -3,8 +3,10 @@
 
 #include "base/signal_name.hpp"
 
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 
@@ -22,6 +24,21 @@ void explain(int how, bool is_confined, remote_death& d) noexcept {
   } else {
     d.task_code = WEXITSTATUS(how);
     std::snprintf(d.text, sizeof d.text, "it called exit(%d)", d.task_code);
+  }
+}
+
+bool has_ended(pid_t child, int how) noexcept {
+  if (WIFEXITED(how) || WIFSIGNALED(how)) return true;
+  if (WIFSTOPPED(how)) ptrace(PTRACE_DETACH, child, nullptr, WSTOPSIG(how));
+  return false;
+}
+
+int wait_for_end(pid_t child) noexcept {
+  int how = 0;
+  for (;;) {
+    const pid_t got = waitpid(child, &how, 0);
+    if (got < 0 && errno != EINTR) return 0;
+    if (got == child && has_ended(child, how)) return how;
   }
 }
 

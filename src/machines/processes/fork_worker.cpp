@@ -1,5 +1,6 @@
 // What zygotes of every kind do to get a worker, and what the new process does first.
 #include "base/kernel_numbers.hpp"
+#include "machines/processes/death.hpp"
 #include "machines/processes/zygote.hpp"
 #include "share/faults.hpp"
 
@@ -7,7 +8,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -58,7 +58,7 @@ int fork_worker(const fork_hooks& hooks, pid_t* pid, void (*begin)(void*, pid_t 
   LEV_ASSERT(pidfd < 0 || *pid > 0);
   if (*pid > 0 && pidfd < 0) {  // nobody could wait for its death
     kill(*pid, SIGKILL);
-    waitpid(*pid, nullptr, 0);
+    wait_for_end(*pid);
   }
   errno = code;
   return pidfd;

@@ -50,7 +50,7 @@ std::uint64_t pool::program_mark() const noexcept {
   std::uint64_t mark = 0xcbf29ce484222325;
   struct stat about{};
   const char* const* command = settings_.worker_command;
-  if (command == nullptr && stat("/proc/self/exe", &about) == 0) {
+  if (command == nullptr && stat("/proc/thread-self/exe", &about) == 0) {
     mark = mix(mark, &about.st_dev, sizeof about.st_dev);
     mark = mix(mark, &about.st_ino, sizeof about.st_ino);
   }

@@ -1,6 +1,7 @@
 // The keeper's workers that serve one member: starting them, and their deaths. What confined ones
 // must not have is found out and forgotten before the first is forked.
 #include "machines/processes/confine.hpp"
+#include "machines/processes/death.hpp"
 #include "machines/processes/keeper_process.hpp"
 #include "machines/processes/start_strings.hpp"
 #include "share/faults.hpp"
@@ -8,7 +9,6 @@
 #include "sync/futex.hpp"
 
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,9 +39,7 @@ const char* try_confining(const introduction& about, int bell) noexcept {
     if (why != nullptr) *static_cast<answer*>(page) = {why, errno};
     _exit(0);
   }
-  int how = 0;
-  while (waitpid(pid, &how, 0) < 0 && errno == EINTR) {
-  }
+  const int how = wait_for_end(pid);
   const answer said = *got;
   munmap(page, sizeof(answer));
   errno = said.number;
@@ -171,8 +169,7 @@ void keeper_process::end_own(std::uint32_t m) noexcept {
   for (std::uint32_t w = 0; w < members_[m].lanes.size(); ++w) {
     const pid_t pid = members_[m].lanes[w].own.pid;
     if (pid <= 0) continue;
-    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    wait_for_end(pid);
     end_turn_of(m, w);
   }
 }

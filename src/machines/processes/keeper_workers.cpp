@@ -1,5 +1,6 @@
 // The keeper's workers: starting them, telling them of members, and their deaths.
 #include "base/kernel_numbers.hpp"
+#include "machines/processes/death.hpp"
 #include "machines/processes/keeper_process.hpp"
 #include "share/faults.hpp"
 #include "share/role.hpp"
@@ -168,7 +169,7 @@ void keeper_process::reap() {
   int how = 0;
   pid_t pid;
   while ((pid = waitpid(-1, &how, WNOHANG)) > 0) {
-    if (report_own_death(pid, how)) continue;
+    if (!has_ended(pid, how) || report_own_death(pid, how)) continue;
     for (std::uint32_t i = 0; i < workers_max; ++i) {
       if (workers_[i].pid == pid) report_death(i, how);
     }

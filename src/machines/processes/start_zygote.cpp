@@ -1,6 +1,7 @@
 // How a pool gets its zygote, gets another one when that is gone, and ends it.
 #include "base/kernel_numbers.hpp"
 #include "machines/processes/close_from.hpp"
+#include "machines/processes/death.hpp"
 #include "machines/processes/pool.hpp"
 #include "machines/processes/program.hpp"
 #include "machines/processes/start_strings.hpp"
@@ -13,7 +14,6 @@
 #include <spawn.h>
 #include <sys/auxv.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -195,8 +195,7 @@ void pool::kill_zygote() noexcept {
 }
 
 void pool::reap_zygote() noexcept {
-  while (zygote_ > 0 && waitpid(zygote_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  if (zygote_ > 0) wait_for_end(zygote_);
   zygote_ = 0;
   close_file(&zygote_file_);
   is_zygote_over_ = false;

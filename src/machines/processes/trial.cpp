@@ -6,6 +6,7 @@
 //      library that it had come to is refused. Go on with 1: others may be wrong, too.
 //   3. It has come to the end: all others are fine.
 #include "machines/processes/trial.hpp"
+#include "machines/processes/death.hpp"
 
 #include "base/numbers.hpp"
 #include "machines/processes/confine.hpp"
@@ -79,9 +80,7 @@ int await_end(pid_t pid, int pidfd, int host) noexcept {
   }
   const bool has_ended = watched[0].revents != 0;
   if (!has_ended) kill(pid, SIGKILL);
-  int how = 0;
-  while (waitpid(pid, &how, 0) < 0 && errno == EINTR) {
-  }
+  const int how = wait_for_end(pid);
   if (has_ended) return how;
   return ready == 0 ? took_too_long : host_is_gone;
 }
