@@ -1,5 +1,6 @@
 // submit_bulk() over columns: checked as task 0 and as a whole, then one task over a range of
-// indices (worker/columns.hpp). Where that is not to be had, each task is one of its own.
+// indices (worker/columns.hpp). Where that is not to be had, each task is one of its own; what is
+// refused is the same.
 #include "worker/columns.hpp"
 #include "runtime/admit.hpp"
 #include "runtime/check_call.hpp"
@@ -73,6 +74,36 @@ bool check_columns(const draft& all, std::size_t count, refusal* why) noexcept {
   return true;
 }
 
+// All rows of a column, as memory that one task would have. From the lowest, as they may go
+// backwards.
+argument rows_of(const argument& a, std::size_t count) noexcept {
+  constexpr std::size_t rows_max = 0xfffffffe;
+  argument all = a;
+  all.rows = static_cast<std::uint32_t>(smaller(count, rows_max));
+  if (a.stride_bytes < 0) {
+    const std::uint64_t back = 0 - static_cast<std::uint64_t>(a.stride_bytes);
+    all.stride_bytes = static_cast<std::int64_t>(back);
+    all.address -= back * (all.rows - 1u);
+  }
+  if (a.what == kind::value) {
+    all.what = kind::in;
+    all.row_bytes = a.unit_bytes;
+  } else if (a.what == kind::result) {
+    all.what = kind::inout;  // one that is not assigned keeps its value
+  }
+  return all;
+}
+
+// What its tasks do to each other: here, as no single one of them shows it.
+bool check_rows(const draft& all, std::size_t count, refusal* why) noexcept {
+  argument rows[argument_count_max];
+  for (unsigned i = 0; i < all.argument_count; ++i) {
+    const argument& a = all.arguments[i];
+    rows[i] = is_column(a) ? rows_of(a, count) : a;
+  }
+  return validate_memory(rows, all.argument_count, why);
+}
+
 // The bulk as one task.
 struct whole_bulk {
   descriptor task;
@@ -80,20 +111,14 @@ struct whole_bulk {
 };
 
 void append_column(const argument& a, std::uint32_t count, argument& to) noexcept {
-  to = a;
+  to = rows_of(a, count);
   to.flags =
       static_cast<std::uint8_t>((a.flags & ~argument_each) | argument_sliced | argument_rows);
-  to.rows = count;
-  if (a.what == kind::value) {
-    to.what = kind::in;
-    to.row_bytes = a.unit_bytes;
-  } else if (a.what == kind::result) {
-    to.what = kind::inout;  // one that is not assigned keeps its value
-  }
 }
 
-// The procedure of such tasks, of which there is one for each row of kinds.
-bool find_bulk_procedure(whole_bulk& w, refusal* why) noexcept {
+// The procedure of such tasks, of which there is one for each row of kinds. False: the table is
+// full, and they are not one.
+bool find_bulk_procedure(whole_bulk& w) noexcept {
   kind kinds[argument_count_max];
   char* end = w.name + std::snprintf(w.name, sizeof w.name, "leveret.columns.");
   for (unsigned i = 0; i < w.task.argument_count; ++i) {
@@ -108,12 +133,10 @@ bool find_bulk_procedure(whole_bulk& w, refusal* why) noexcept {
   info.kind_count = w.task.argument_count;
   info.cost = &cost_of_columns;
   const status code = register_procedure(info, &w.task.procedure);
-  if (code == status::ok) return true;
-  if (code == status::exists && is_of_columns(w.task.procedure)) return true;
-  return refuse(why, code, -1, "'%s': %s", w.name, refusal_text(info, code));
+  return code == status::ok || (code == status::exists && is_of_columns(w.task.procedure));
 }
 
-bool make_whole(const draft& all, std::size_t count, whole_bulk& w, refusal* why) noexcept {
+bool make_whole(const draft& all, std::size_t count, whole_bulk& w) noexcept {
   each_task of;
   of.procedure = all.procedure;
   for (unsigned i = 0; i < all.argument_count; ++i) {
@@ -128,7 +151,7 @@ bool make_whole(const draft& all, std::size_t count, whole_bulk& w, refusal* why
   w.task.arguments[all.argument_count + 1u] = parameter<range>::pack({0, count});
   set_head(w.task, all);
   w.task.argument_count += 2;
-  return find_bulk_procedure(w, why);
+  return find_bulk_procedure(w);
 }
 
 // Whether the tasks can be one: what they have for themselves is not sliced, goes forwards, and one
@@ -162,8 +185,9 @@ bool check_all(runtime_state& c, const draft& all, std::size_t count, whole_bulk
   make_task(all, 0, first);
   if (!validate(draft_of(first), &facts, why) || !check_crew(c, draft_of(first), facts, why))
     return false;
-  if (!can_be_one(c, all, count)) return true;
-  if (!make_whole(all, count, w, why) || !validate(draft_of(w.task), &facts, why)) return false;
+  if (!check_rows(all, count, why)) return false;
+  if (!can_be_one(c, all, count) || !make_whole(all, count, w)) return true;
+  if (!validate(draft_of(w.task), &facts, why)) return false;
   *is_one = has_room_for_one(c, w);
   return true;
 }

@@ -133,16 +133,16 @@ bool check_memory(const argument& a, int i, refusal* why) noexcept {
 }
 
 // Each output against everything else that names memory; of two outputs, the first is compared.
-[[gnu::noinline]] bool check_overlap(const detail::draft& d, const procedure_entry& p,
-                                     refusal* why) noexcept {
-  std::uint32_t others = p.addresses;
-  for (std::uint32_t outputs = p.outputs; outputs != 0; outputs &= outputs - 1) {
+[[gnu::noinline]] bool check_overlap(const argument* arguments, std::uint32_t addresses,
+                                     std::uint32_t all_outputs, refusal* why) noexcept {
+  std::uint32_t others = addresses;
+  for (std::uint32_t outputs = all_outputs; outputs != 0; outputs &= outputs - 1) {
     const int i = std::countr_zero(outputs);
-    const argument& a = d.arguments[i];
+    const argument& a = arguments[i];
     others &= ~(1u << i);
     for (std::uint32_t rest = others; rest != 0; rest &= rest - 1) {
       const int j = std::countr_zero(rest);
-      const argument& b = d.arguments[j];
+      const argument& b = arguments[j];
       if (are_apart(a, b) || is_empty(a) || is_empty(b) || !do_overlap(a, b)) continue;
       return refuse(why, status::overlap, i,
                     "argument %d: this output overlaps argument %d; use inout, or separate memory",
@@ -218,8 +218,21 @@ bool validate(const detail::draft& d, draft_facts* facts, refusal* why) noexcept
   facts->is_far = has_far;
   facts->has_address = p->addresses != 0;
   facts->may_dice = is_sliced || p->diceable;
-  if (p->outputs != 0 && !check_overlap(d, *p, why)) return false;
+  if (p->outputs != 0 && !check_overlap(d.arguments, p->addresses, p->outputs, why)) return false;
   return !is_sliced || p->diceable || check_slices(d, why);
+}
+
+bool validate_memory(const argument* arguments, unsigned count, refusal* why) noexcept {
+  std::uint32_t addresses = 0;
+  std::uint32_t outputs = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    const argument& a = arguments[i];
+    if (!is_memory(a.what)) continue;
+    if (!check_memory(a, static_cast<int>(i), why)) return false;
+    addresses |= 1u << i;
+    if (is_output(a)) outputs |= 1u << i;
+  }
+  return check_overlap(arguments, addresses, outputs, why);
 }
 
 }  // namespace lev

@@ -26,6 +26,10 @@ struct draft_facts {
 // validate() checks a draft against its procedure. On false, `why` says what is wrong.
 bool validate(const detail::draft& d, draft_facts* facts, refusal* why) noexcept;
 
+// validate_memory() checks memory alone, that of several tasks, say: sizes, addresses, and that no
+// output shares a byte with another argument.
+bool validate_memory(const argument* arguments, unsigned count, refusal* why) noexcept;
+
 }  // namespace lev
 
 #endif

@@ -186,6 +186,33 @@ TEST_P(columns_test, bad_input_is_refused_and_names_the_argument) {
   EXPECT_EQ(y, words(10, 1));
 }
 
+// Whether the tasks can be one decides how they run, and not what is refused.
+TEST_P(columns_test, what_tasks_share_is_refused_also_where_each_is_one_of_its_own) {
+  config c = settings();
+  if (is_remote()) c.task_ns_max = 60'000'000'000;  // none are one
+  runtime& r = open(c);
+  words x(20, 1);
+  descriptor d;
+  d.procedure = increment.id;
+  d.argument_count = 1;
+  d.arguments[0] = detail::pack_part<inout<std::uint64_t>>(each(x.data(), 2, 1));
+  EXPECT_NE(refusal_of(r, 9, d, 0).find("output rows overlap"), std::string::npos);
+  d.arguments[0] = detail::pack_part<inout<std::uint64_t>>(each(x.data() + 18, 2, -1));
+  EXPECT_NE(refusal_of(r, 9, d, 0).find("output rows overlap"), std::string::npos);
+  d.arguments[0] = detail::pack_part<inout<std::uint64_t>>(each(x.data(), 1, 0));
+  EXPECT_NE(refusal_of(r, 9, d, 0).find("output rows overlap"), std::string::npos);
+  // Task 0 has a word of its own in both columns.
+  d = descriptor{};
+  d.procedure = square.id;
+  d.argument_count = 2;
+  d.arguments[0] = detail::pack_part<std::uint64_t>(each(x.data(), 1));
+  d.arguments[1] = detail::pack_part<result<std::uint64_t>>(each(x.data() + 19, 1, -1));
+  EXPECT_NE(refusal_of(r, 20, d, 1).find("overlaps argument 0"), std::string::npos);
+  EXPECT_EQ(x, words(20, 1));
+  expect_ok(r.submit_bulk(10, d));  // halves that meet
+  EXPECT_EQ(x, words(20, 1));
+}
+
 // A column in the description of a single task.
 TEST_P(columns_test, a_column_is_for_bulks_only) {
   runtime& r = open();
