@@ -46,7 +46,7 @@ const char* status_name(status code) noexcept {
 
 error::error(status code, int argument, const char* message) noexcept
     : code_(code), argument_(argument) {
-  copy_text(message_, sizeof message_, message);
+  copy_text(message_, sizeof message_, message == nullptr ? "" : message);
 }
 
 #define LEV_TEXT(x) #x

@@ -3,8 +3,15 @@
 #define LEVERET_BASE_TEXT_HPP
 
 #include <cstddef>
+#include <exception>
 
 namespace lev {
+
+// text_of() is what an exception says of itself, which may be nothing.
+inline const char* text_of(const std::exception& e) noexcept {
+  const char* text = e.what();
+  return text != nullptr && *text != 0 ? text : "an exception whose what() is empty";
+}
 
 // whole_text_bytes() is how many of the `bytes` of a text that was cut behind them make whole
 // characters of UTF-8: the first bytes of a last one are left out. Other encodings lose three bytes

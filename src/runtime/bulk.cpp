@@ -139,10 +139,10 @@ std::uint64_t submit_bulk(runtime_state* c, std::size_t count, fill make, void* 
 namespace {
 
 procedure_id range_procedure() {
-  static const procedure_id id =
-      define("leveret.bulk", [](made_tasks tasks, range r) {
+  static const procedure_id id = register_own(describe(
+      "leveret.bulk", +[](made_tasks tasks, range r) {
         made_range(*static_cast<participant*>(current_actor()), tasks, r).run();
-      }).id;
+      }));
   return id;
 }
 
@@ -174,8 +174,8 @@ struct loop_body {
 };
 static_assert(sizeof(loop_body) == 2 * sizeof(void*));  // item_costs::place_of() knows it by that
 procedure_id loop_procedure() {
-  static const procedure_id id =
-      define("leveret.parallel_for", [](loop_body b, range r) { b.run(b.context, r); }).id;
+  static const procedure_id id = register_own(
+      describe("leveret.parallel_for", +[](loop_body b, range r) { b.run(b.context, r); }));
   return id;
 }
 

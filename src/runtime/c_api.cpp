@@ -70,10 +70,42 @@ void describe_exception(const std::exception_ptr& exception, char* text,
   try {
     std::rethrow_exception(exception);
   } catch (const std::exception& e) {
-    lev::copy_text(text, bytes, e.what());
+    lev::copy_text(text, bytes, lev::text_of(e));
   } catch (...) {
     std::snprintf(text, bytes, "an exception that is no std::exception");
   }
+}
+
+// What a status means that no task has an exception for.
+const char* meaning_of(lev::status code) noexcept {
+  switch (code) {
+    case lev::status::pending:
+      return "the task has not ended";
+    case lev::status::timed_out:
+      return "the time was over before the task was; the ticket is still there";
+    case lev::status::cancelled:
+      return "the task was cancelled before it began";
+    case lev::status::task_failed:
+      return "the task has failed; lev_wait says how";
+    case lev::status::dependency_failed:
+      return "a task that this one was to follow has failed";
+    case lev::status::stale_ticket:
+      return "the ticket was used up, by a wait or lev_release";
+    case lev::status::bad_ticket:
+      return "this is no ticket of the runtime";
+    case lev::status::too_late:
+      return "the task has its outcome";
+    case lev::status::not_supported:
+      return "a task that runs cannot be ended here, as it runs in this process; it goes on";
+    case lev::status::closed:
+      return "the runtime is closed, or the parent's of this process";
+    default:
+      return lev::status_name(code);
+  }
+}
+
+lev_status tell(lev::status code) noexcept {
+  return code == lev::status::ok ? LEV_OK : fail(code, meaning_of(code));
 }
 
 lev_status report(const lev::outcome& o, lev_outcome* out) noexcept {
@@ -83,8 +115,7 @@ lev_status report(const lev::outcome& o, lev_outcome* out) noexcept {
   to.task_code = o.task_code;
   to.failures = o.failures;
   describe_exception(o.exception, to.message, sizeof to.message);
-  if (o.code != lev::status::ok)
-    fail(o.code, to.message[0] != 0 ? to.message : lev::status_name(o.code));
+  if (o.code != lev::status::ok) fail(o.code, to.message[0] != 0 ? to.message : meaning_of(o.code));
   return to.code;
 }
 
@@ -242,7 +273,10 @@ lev_status lev_register(const char* name, lev_body body, void* context, const le
     return fail(lev::status::bad_argument_count, "lev_register: more than 18 arguments");
   if (count != 0 && kinds == nullptr)
     return fail(lev::status::bad_argument, "lev_register: kinds is NULL, count is not 0");
-  for (unsigned i = 0; i < count; ++i) converted[i] = static_cast<lev::kind>(number_of(kinds[i]));
+  for (unsigned i = 0; i < count; ++i) {
+    const bool is_known = is_up_to(kinds[i], LEV_RANGE);  // 257 is no LEV_VALUE
+    converted[i] = static_cast<lev::kind>(is_known ? number_of(kinds[i]) : 0);
+  }
   lev::procedure_info info;
   info.name = name;
   // Lives as long as the table of procedures: for ever.
@@ -397,16 +431,13 @@ lev_status lev_wait_for_completion(lev_runtime* runtime, int64_t timeout_ns) {
 }
 
 lev_status lev_poll(lev_runtime* runtime, lev_ticket ticket) {
-  return static_cast<lev_status>(
-      lev::detail::peek(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
+  return tell(lev::detail::peek(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
 }
 lev_status lev_cancel(lev_runtime* runtime, lev_ticket ticket) {
-  return static_cast<lev_status>(
-      lev::detail::cancel(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
+  return tell(lev::detail::cancel(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
 }
 lev_status lev_end(lev_runtime* runtime, lev_ticket ticket) {
-  return static_cast<lev_status>(
-      lev::detail::end(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
+  return tell(lev::detail::end(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
 }
 void lev_release(lev_runtime* runtime, lev_ticket ticket) {
   if (runtime != nullptr) lev::detail::release(runtime->runtime.core(), ticket);

@@ -28,7 +28,7 @@ lev_status guarded(Call&& call) noexcept {
   } catch (const std::bad_alloc&) {
     return fail(status::out_of_memory, "out of memory");
   } catch (const std::exception& e) {
-    return fail(status::task_failed, e.what());
+    return fail(status::task_failed, text_of(e));
   } catch (...) {
     return fail(status::task_failed, "an exception that is no std::exception");
   }

@@ -118,7 +118,7 @@ void append_column(const argument& a, std::uint32_t count, argument& to) noexcep
 
 // The procedure of such tasks, of which there is one for each row of kinds. False: the table is
 // full, and they are not one.
-bool find_bulk_procedure(whole_bulk& w) noexcept {
+bool find_bulk_procedure(whole_bulk& w) noexcept try {
   kind kinds[argument_count_max];
   char* end = w.name + std::snprintf(w.name, sizeof w.name, "leveret.columns.");
   for (unsigned i = 0; i < w.task.argument_count; ++i) {
@@ -132,8 +132,10 @@ bool find_bulk_procedure(whole_bulk& w) noexcept {
   info.kinds = kinds;
   info.kind_count = w.task.argument_count;
   info.cost = &cost_of_columns;
-  const status code = register_procedure(info, &w.task.procedure);
-  return code == status::ok || (code == status::exists && is_of_columns(w.task.procedure));
+  w.task.procedure = register_own(info);
+  return true;
+} catch (const error&) {
+  return false;
 }
 
 bool make_whole(const draft& all, std::size_t count, whole_bulk& w) noexcept {

@@ -7,6 +7,7 @@
 #ifndef LEVERET_RUNTIME_MADE_RANGE_HPP
 #define LEVERET_RUNTIME_MADE_RANGE_HPP
 
+#include "base/text.hpp"
 #include "runtime/admit.hpp"
 #include "task/plain.hpp"
 #include "worker/execute.hpp"
@@ -149,7 +150,7 @@ class made_range {
     try {
       throw;
     } catch (const std::exception& e) {
-      note(i, {status::task_failed, -1, e.what()});
+      note(i, {status::task_failed, -1, text_of(e)});
     } catch (...) {
       note(i, {status::task_failed, -1, "it threw what is no std::exception"});
     }
@@ -176,8 +177,9 @@ class made_range {
   [[gnu::noinline, gnu::cold]] void note(std::uint64_t i, const error& how) noexcept {
     if (failures_++ != 0) return;
     char message[256];
-    std::snprintf(message, sizeof message, "task %zu of the bulk: %.200s",
-                  static_cast<std::size_t>(i), how.what());
+    const int begin = std::snprintf(message, sizeof message,
+                                    "task %zu of the bulk: ", static_cast<std::size_t>(i));
+    copy_text(message + begin, sizeof message - static_cast<std::size_t>(begin), how.what());
     first_ = std::make_exception_ptr(error(how.code(), how.argument(), message));
   }
   // The join counts the piece itself as one.

@@ -1,6 +1,7 @@
 // Registration and look-up of procedures.
 #include "task/procedure_table.hpp"
 
+#include "base/assert.hpp"
 #include "sync/spin_lock.hpp"
 #include "task/arguments.hpp"
 #include "task/plain.hpp"
@@ -36,6 +37,12 @@ procedure_id find(std::uint32_t count, const char* name) noexcept {
   return 0;
 }
 
+bool is_own_name(const char* name) noexcept {
+  for (const char* own : {"leveret.bulk", "leveret.columns.", "leveret.parallel_for"})
+    if (std::strncmp(name, own, std::strlen(own)) == 0) return true;
+  return false;
+}
+
 status check(const procedure_info& info) noexcept {
   if (info.name == nullptr || info.name[0] == 0 || info.run == nullptr) return status::bad_argument;
   if (std::strlen(info.name) > procedure_name_bytes_max) return status::too_big;
@@ -66,7 +73,9 @@ void fill(procedure_entry& e, const procedure_info& info) noexcept {
 
 }  // namespace
 
-status register_procedure(const procedure_info& info, procedure_id* id) noexcept {
+namespace {
+
+status add(const procedure_info& info, procedure_id* id) noexcept {
   if (const status code = check(info); code != status::ok) return code;
   const spin_guard<> held(registration);
   const std::uint32_t count = procedures.count.load(memory_order_relaxed);
@@ -86,6 +95,25 @@ status register_procedure(const procedure_info& info, procedure_id* id) noexcept
   return code;
 }
 
+procedure_id id_or_throw(const procedure_info& info, status code, procedure_id id) {
+  if (code == status::exists && procedure_at(id).info.run == info.run &&
+      procedure_at(id).info.context == info.context) {
+    return id;  // the same procedure from another translation unit
+  }
+  if (code == status::ok) return id;
+  char message[256];
+  const char* name = info.name == nullptr ? "" : info.name;
+  std::snprintf(message, sizeof message, "define('%.63s'): %s", name, refusal_text(info, code));
+  throw error(code, -1, message);
+}
+
+}  // namespace
+
+status register_procedure(const procedure_info& info, procedure_id* id) noexcept {
+  if (info.name != nullptr && is_own_name(info.name)) return status::bad_argument;
+  return add(info, id);
+}
+
 const char* refusal_text(const procedure_info& info, status code) noexcept {
   switch (code) {
     case status::exists:
@@ -98,6 +126,8 @@ const char* refusal_text(const procedure_info& info, status code) noexcept {
       return "the table is full: a process has at most 1023 procedures and none is ever removed; "
              "define each once, and pass what differs as an argument";
     default:
+      if (info.name != nullptr && is_own_name(info.name))
+        return "names that begin like this are those of Leveret's own procedures; choose another";
       return "a procedure needs a name of 1 to 63 bytes, a body, and parameters of known kinds";
   }
 }
@@ -115,15 +145,14 @@ const char* procedure_name(procedure_id id) noexcept {
 procedure_id detail::register_or_throw(const procedure_info& info) {
   procedure_id id = 0;
   const status code = register_procedure(info, &id);
-  if (code == status::exists && procedure_at(id).info.run == info.run &&
-      procedure_at(id).info.context == info.context) {
-    return id;  // the same procedure from another translation unit
-  }
-  if (code == status::ok) return id;
-  char message[256];
-  const char* name = info.name == nullptr ? "" : info.name;
-  std::snprintf(message, sizeof message, "define('%.63s'): %s", name, refusal_text(info, code));
-  throw error(code, -1, message);
+  return id_or_throw(info, code, id);
+}
+
+procedure_id register_own(const procedure_info& info) {
+  LEV_ASSERT(info.name != nullptr && is_own_name(info.name));
+  procedure_id id = 0;
+  const status code = add(info, &id);
+  return id_or_throw(info, code, id);
 }
 
 }  // namespace lev

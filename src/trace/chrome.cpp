@@ -2,7 +2,11 @@
 // events ("ph":"X") with times in microseconds.
 #include "trace/chrome.hpp"
 
+#include "base/numbers.hpp"
+#include "base/utf8.hpp"
 #include "task/procedure_table.hpp"
+
+#include <cstring>
 
 namespace lev {
 
@@ -16,11 +20,19 @@ namespace {
 // More than there are participants with a lane.
 constexpr std::uint32_t lanes_per_context = 2048;
 
-// Names come from users: quote them.
+// Names come from users: quote them. JSON is UTF-8; what is none becomes the character for that.
 void write_quoted(std::FILE* file, const char* text) noexcept {
   std::fputc('"', file);
-  for (const char* c = text; *c != 0; ++c) {
-    if (*c == '"' || *c == '\\') {
+  const char* const end = text + std::strlen(text);
+  std::size_t bytes = 1;
+  for (const char* c = text; c != end; c += bytes) {
+    const character one = character_at(c, static_cast<std::size_t>(end - c));
+    bytes = larger<std::size_t>(one.bytes, 1);
+    if (one.bytes == 0) {
+      std::fprintf(file, "\\ufffd");
+    } else if (bytes > 1) {
+      std::fwrite(c, 1, bytes, file);
+    } else if (*c == '"' || *c == '\\') {
       std::fprintf(file, "\\%c", *c);
     } else if (static_cast<unsigned char>(*c) < 0x20) {
       std::fprintf(file, "\\u%04x", static_cast<unsigned>(*c));

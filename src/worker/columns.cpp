@@ -1,6 +1,8 @@
 // The body of a bulk over columns, and what becomes of a piece that has stopped.
 #include "worker/columns.hpp"
 
+#include "base/text.hpp"
+
 #include "worker/execute.hpp"
 #include "worker/take.hpp"
 
@@ -130,7 +132,7 @@ class tasks_of_columns {
     try {
       code = p.run(call{arguments_, count_, p.context});
     } catch (const std::exception& e) {
-      stop(status::task_failed, 0, e.what());
+      stop(status::task_failed, 0, text_of(e));
     } catch (...) {
       stop(status::task_failed, 0, "it threw what is no std::exception");
     }
@@ -141,7 +143,8 @@ class tasks_of_columns {
   }
   [[noreturn]] void stop(status code, int task_code, const char* why) const {
     char text[256];
-    std::snprintf(text, sizeof text, "task %u of the bulk: %.200s", index(), why);
+    const int begin = std::snprintf(text, sizeof text, "task %u of the bulk: ", index());
+    copy_text(text + begin, sizeof text - static_cast<std::size_t>(begin), why);
     throw stopped_range(code, index(), task_code, text);
   }
 

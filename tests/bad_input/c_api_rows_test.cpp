@@ -76,11 +76,37 @@ TEST_F(c_api, null_pointers) {
   expect_refused(lev_wait_any(runtime_, &t, 1, 0, nullptr, nullptr), LEV_BAD_ARGUMENT, "NULL");
   EXPECT_EQ(lev_wait_any(runtime_, nullptr, 0, 0, &index, nullptr), LEV_BAD_ARGUMENT);
   expect_refused(lev_wait_for_completion(nullptr, 0), LEV_BAD_ARGUMENT, "NULL");
-  EXPECT_EQ(lev_poll(nullptr, 1), LEV_BAD_TICKET);
-  EXPECT_EQ(lev_cancel(nullptr, 1), LEV_BAD_TICKET);
+  expect_refused(lev_poll(nullptr, 1), LEV_BAD_TICKET, "no ticket");
   lev_release(nullptr, 1);
   EXPECT_EQ(lev_close(nullptr), LEV_OK);
   EXPECT_EQ(lev_lookup(nullptr), 0);
+}
+
+// The message is that of the call which failed, not of one before.
+TEST_F(c_api, every_call_about_a_ticket_says_what_is_wrong) {
+  using call = lev_status (*)(lev_runtime*, lev_ticket);
+  lev_ticket t = 0;
+  const lev_argument a = argument_of(value_ = 1);
+  ASSERT_EQ(lev_submit(runtime_, procedure_, &a, 1, &t), LEV_OK);
+  ASSERT_EQ(lev_wait(runtime_, t, LEV_FOREVER, nullptr), LEV_OK);
+  for (const call about : {&lev_poll, &lev_cancel, &lev_end}) {
+    lev_open(nullptr, nullptr);  // fails, and says something else
+    expect_refused(about(runtime_, t), LEV_STALE_TICKET, "used up");
+    lev_open(nullptr, nullptr);
+    expect_refused(about(nullptr, 1), LEV_BAD_TICKET, "no ticket of the runtime");
+  }
+  expect_refused(lev_wait(runtime_, t, LEV_FOREVER, nullptr), LEV_STALE_TICKET, "used up");
+  ASSERT_EQ(lev_submit(runtime_, procedure_, &a, 1, &t), LEV_OK);
+  while (lev_poll(runtime_, t) == LEV_PENDING) {
+    const std::string message = lev_last_message();
+    ASSERT_NE(message.find("has not ended"), std::string::npos) << message;
+  }
+  expect_refused(lev_end(runtime_, t), LEV_TOO_LATE, "has its outcome");
+  lev_release(runtime_, t);
+  expect_refused(lev_register("leveret.bulk", &add_one, nullptr, nullptr, 0, nullptr),
+                 LEV_BAD_ARGUMENT, "Leveret's own");
+  EXPECT_EQ(lev_shared_allocate(SIZE_MAX), nullptr);
+  EXPECT_NE(std::string(lev_last_message()).find("shared memory"), std::string::npos);
 }
 
 TEST_F(c_api, registrations) {
@@ -91,6 +117,8 @@ TEST_F(c_api, registrations) {
   EXPECT_NE(lev_register("c_api.no_body", nullptr, nullptr, kinds, 1, &id), LEV_OK);
   EXPECT_NE(lev_register("c_api.no_kinds", &add_one, nullptr, nullptr, 1, &id), LEV_OK);
   EXPECT_NE(lev_register("c_api.bad_kind", &add_one, nullptr, kinds, 3, &id), LEV_OK);
+  const lev_kind wide[] = {static_cast<lev_kind>(256 + LEV_VALUE)};
+  EXPECT_EQ(lev_register("c_api.wide_kind", &add_one, nullptr, wide, 1, &id), LEV_BAD_ARGUMENT);
   EXPECT_EQ(lev_register("c_api.many", &add_one, nullptr, kinds, 19, &id), LEV_BAD_ARGUMENT_COUNT);
   expect_refused(lev_register("c_api.add_one", &add_one, nullptr, kinds, 1, &id), LEV_EXISTS,
                  "taken");

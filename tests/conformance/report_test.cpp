@@ -140,6 +140,22 @@ TEST_P(report_test, the_trace_is_json_with_an_event_for_every_task) {
   EXPECT_NE(r.trace_hash(), 0u);
 }
 
+// JSON is UTF-8: what a name has that is none becomes the character for that.
+TEST_P(report_test, names_that_are_no_text_are_json_all_the_same) {
+  config c = settings();
+  c.trace_events = 64;
+  runtime& r = open(c);
+  static const auto odd = define("report.\xe4\xf6\xed\xa0\x80.\u20ac", [] {});
+  expect_ok(r.submit(odd));
+  expect_all_done();
+  const std::string path = trace_path();
+  ASSERT_EQ(r.write_trace(path.c_str()), status::ok);
+  const std::string text = read(path);
+  EXPECT_TRUE(is_json(text)) << text;
+  EXPECT_NE(text.find("\"report.\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd.\u20ac\""), std::string::npos)
+      << text;
+}
+
 TEST_P(report_test, a_full_trace_keeps_the_last_events) {
   config c = settings();
   c.trace_events = 8;

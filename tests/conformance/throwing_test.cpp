@@ -60,6 +60,41 @@ TEST_P(throwing_test, a_big_task_whose_dice_hook_throws_fails) {
   EXPECT_EQ(small, words(10, 2));
 }
 
+// What an exception says of itself may be nothing.
+struct silent : std::exception {
+  explicit silent(bool has_text) : text(has_text ? "" : nullptr) {}
+  const char* what() const noexcept override { return text; }
+  const char* text;
+};
+const auto throw_silent =
+    define("throwing.silent", [](std::uint32_t has_text) { throw silent(has_text != 0); });
+
+std::string said_by(const outcome& o) {
+  try {
+    std::rethrow_exception(o.exception);
+  } catch (const silent&) {
+    return "itself";  // in this process
+  } catch (const error& e) {
+    return e.what();
+  }
+}
+
+TEST_P(throwing_test, an_exception_that_says_nothing_is_told_as_that) {
+  runtime& r = open();
+  for (const std::uint32_t has_text : {0u, 1u}) {
+    ticket t = r.submit(throw_silent, has_text);
+    outcome o = wait(t);
+    EXPECT_EQ(o.code, status::task_failed);
+    const std::string own = said_by(o);
+    EXPECT_TRUE(own == "itself" || own.find("what() is empty") != std::string::npos) << own;
+    const std::vector<std::uint32_t> all(3, has_text);
+    t = r.submit_bulk(3, throw_silent, each(all));
+    o = wait(t);
+    EXPECT_NE(said_by(o).find("of the bulk: an exception whose what() is empty"), std::string::npos)
+        << said_by(o);
+  }
+}
+
 // Reverses what waits, then throws, or loses a task.
 void reverse_and_throw(waiting_task* tasks, std::size_t count, void*) {
   for (std::size_t i = 0; i < count / 2; ++i) std::swap(tasks[i], tasks[count - 1 - i]);

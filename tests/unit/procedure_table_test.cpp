@@ -42,6 +42,22 @@ TEST(procedure_table, finds_what_was_registered) {
   EXPECT_EQ(entry->info.kinds, entry->kinds);
 }
 
+TEST(procedure_table, names_of_leverets_own_procedures_are_refused) {
+  for (const char* own : {"leveret.bulk", "leveret.columns.vi", "leveret.parallel_for"}) {
+    procedure_id id = 7;
+    EXPECT_EQ(register_procedure(named(own), &id), status::bad_argument) << own;
+    EXPECT_EQ(id, 7);
+    try {
+      define(own, [] {});
+      ADD_FAILURE() << own << " was taken";
+    } catch (const error& e) {
+      EXPECT_NE(std::string(e.what()).find("Leveret's own"), std::string::npos) << e.what();
+    }
+  }
+  procedure_id id = 0;
+  EXPECT_EQ(register_procedure(named("leveret.python_call"), &id), status::ok);
+}
+
 TEST(procedure_table, copies_the_name) {
   std::string name = "unit.copied";
   procedure_id id = 0;

@@ -1,6 +1,7 @@
 // One task of one host, in its worker process; and how the host is told.
 #include "machines/processes/client.hpp"
 
+#include "base/text.hpp"
 #include "machines/processes/text.hpp"
 #include "worker/execute.hpp"
 
@@ -77,7 +78,7 @@ status client::run_body(const lane<>::record& task, ending& how) noexcept {
     how.stopped_at = s.at();
     return s.code();
   } catch (const std::exception& e) {
-    fail(how, status::task_failed, e.what());
+    fail(how, status::task_failed, text_of(e));
   } catch (...) {
     fail(how, status::task_failed, "an exception that is no std::exception");
   }
