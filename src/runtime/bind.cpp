@@ -13,6 +13,7 @@
 // nothing for it.
 #include "runtime/runtime_state.hpp"
 
+#include "sync/exiting.hpp"
 #include "sync/spin_lock.hpp"
 #include "worker/contexts.hpp"
 #include "worker/wake.hpp"
@@ -209,6 +210,7 @@ static bool is_in_use(const runtime_state& c, const participant& p) noexcept {
   }
   participant* self = bind(c);
   if (self != nullptr) note_last(c.id, self);
+  if (c.is_started && !c.is_watched.exchange(true, memory_order_relaxed)) watch_exit();
   return self;
 }
 

@@ -10,10 +10,14 @@
 //      tasks.
 //   4. `stopping` is set and every worker woken; the machine is joined.
 //
+// A static runtime that exit() destroys in one of its own tasks, or while the one host of a
+// simulated machine is in it, is left as it is: the program ends.
+//
 // In a process that was forked from the one that opened it there is nothing to close: nothing
 // happens.
 #include "runtime/open.hpp"
 #include "runtime/wait.hpp"
+#include "sync/exiting.hpp"
 #include "worker/contexts.hpp"
 
 namespace lev::detail {
@@ -27,6 +31,14 @@ void stop_workers(runtime_state& c) noexcept {
   for (std::uint32_t i = c.first_actor; i < c.first_host; ++i) unpark(c, i);
   c.machine->join();
   c.is_closed = true;
+}
+
+// Whether the caller, which exit() has come to, is no one who could wait for the tasks: one of them
+// has called exit(), or another thread is in the middle of a runtime that has one host.
+bool is_in_use(runtime_state& c) noexcept {
+  const participant* self = here(c);
+  if (self != nullptr) return self->running != nullptr;
+  return !c.caps.many_hosts && c.people[c.first_host].is_bound.load(memory_order_relaxed) != 0;
 }
 
 }  // namespace
@@ -66,6 +78,8 @@ void close(runtime_state* c) noexcept {
     if (!c->is_started) delete c;
     return;
   }
+  // The program ends as it wants to, with all that is left.
+  if (is_exiting() && is_in_use(*c)) return;
   // Destroying a runtime from one of its own tasks can only end in a crash: end in a clear one.
   const status closed = close_within(c, forever, false);
   LEV_EXPECTS(

@@ -34,6 +34,9 @@ struct runtime_state : engine {
   const char* machine_name = "";
   bool is_started = false;
   bool is_closed = false;
+  // Written and read by host threads that call in for the first time: whether one has called
+  // watch_exit(). Publishes nothing.
+  atomic<bool> is_watched{false};
   pid_t owner = getpid();  // the process that opened it
 };
 

@@ -2,6 +2,7 @@
 // contexts, and never does, ends the program.
 #include "remote/remote_crew.hpp"
 #include "share/role.hpp"
+#include "sync/exiting.hpp"
 #include "worker/contexts.hpp"
 
 #include <cstdlib>
@@ -52,6 +53,9 @@ std::unique_ptr<crew> hire(engine& e) {
 }
 void* current_actor() noexcept {
   return nullptr;
+}
+bool is_exiting() noexcept {
+  return false;
 }
 process_role role() noexcept {
   return process_role::host;

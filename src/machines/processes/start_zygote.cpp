@@ -89,8 +89,9 @@ bool pool::spawn_zygote(int socket) {
   }
   zygote_ = 0;
   errno = code;
-  return fail(is_own && code == ENOENT ? "starting the zygote process (is /proc there?)"
-                                       : "starting the zygote process");
+  return fail(is_own && code == ENOENT
+                  ? "starting the zygote process (are /proc and /dev/null there?)"
+                  : "starting the zygote process");
 }
 
 bool pool::start_zygote() {

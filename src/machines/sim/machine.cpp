@@ -15,6 +15,7 @@
 #include "base/numbers.hpp"
 #include "machines/sim/actors.hpp"
 #include "machines/sim/prices.hpp"
+#include "sync/exiting.hpp"
 
 #include <leveret/status.hpp>
 
@@ -108,6 +109,7 @@ class sim_machine final : public machine {
   cycle_count now_ = 0;  // the time of the actor that ran last
   std::uint64_t hash_ = 0;
   bool is_stuck_ = false;
+  bool is_watched_ = false;
   worker_entry entry_ = nullptr;
   void* context_ = nullptr;
 };
@@ -158,6 +160,10 @@ void sim_machine::switch_to(actor& from, actor& to) noexcept {
 }
 
 void sim_machine::pass_time(cycle_count cycles) noexcept {
+  if (!is_watched_) [[unlikely]] {  // the first call after the runtime was opened
+    is_watched_ = true;
+    watch_exit();
+  }
   actor& self = me();
   self.time = smaller(self.time + cycles, time_max);
   self.order = self.random.next();

@@ -1,0 +1,39 @@
+// A handler of exit() notes the thread that it runs on.
+#include "sync/exiting.hpp"
+
+#include "sync/env.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace lev {
+
+namespace {
+
+constexpr unsigned watches_max = 64;
+
+// Written by watch_exit(), read by it. Publishes nothing.
+constinit atomic<unsigned> watches{0};
+// Written by the handler, read by is_exiting(): the thread's number. Publishes nothing.
+constinit atomic<long> exiting_thread{0};
+
+void note_exit() noexcept {
+  exiting_thread.store(syscall(SYS_gettid), memory_order_relaxed);
+}
+
+}  // namespace
+
+void watch_exit() noexcept {
+  if (watches.load(memory_order_relaxed) >= watches_max) return;
+  watches.fetch_add(1, memory_order_relaxed);
+  std::atexit(&note_exit);  // where there is no memory for it, nobody knows
+}
+
+bool is_exiting() noexcept {
+  const long thread = exiting_thread.load(memory_order_relaxed);
+  return thread != 0 && thread == syscall(SYS_gettid);
+}
+
+}  // namespace lev

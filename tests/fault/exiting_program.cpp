@@ -1,0 +1,74 @@
+// A program that calls exit(CODE) at an odd place, with a static runtime: see exit_test.cpp.
+//
+//   exiting_program MACHINE PLACE CODE
+//
+//   PLACE  main, body, callback; other: a thread that is not the host, which waits for tasks then;
+//          other_idle: one, while the host does nothing
+#include <leveret/leveret.hpp>
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+namespace {
+
+int code = 0;
+std::atomic<int> done{0};
+
+const auto add = lev::define("exiting.add",
+                             [](std::uint64_t a, lev::result<std::uint64_t> sum) { sum = a + 1; });
+const auto ends = lev::define("exiting.ends", [](int with) { std::exit(with); });
+const auto stays = lev::define("exiting.stays", [] {
+  for (int i = 0; i < 200; ++i) std::this_thread::yield();
+});
+
+lev::runtime& home(const char* machine) {
+  lev::config c;
+  c.machine = machine;
+  c.workers = 2;
+  static lev::runtime r(c);
+  return r;
+}
+
+void add_once(lev::runtime& r) {
+  std::uint64_t sum = 0;
+  r.submit(add, std::uint64_t{1}, sum).wait();
+  ++done;
+}
+
+[[noreturn]] void exit_by_another(lev::runtime& r, bool is_idle) {
+  std::thread([] {
+    while (done < 100) std::this_thread::yield();
+    std::exit(code);
+  }).detach();
+  while (done < 100) add_once(r);
+  // No task ends with the program, nor is one refused: a host that waits for them stays in there.
+  while (!is_idle) r.submit(stays).wait_outcome();
+  for (;;) pause();
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 4) return 99;
+  alarm(60);
+  const std::string place = arguments[2];
+  code = std::atoi(arguments[3]);
+  lev::runtime& r = home(arguments[1]);
+  add_once(r);
+  if (place == "main") std::exit(code);
+  if (place == "body") r.submit(ends, code).wait();
+  if (place == "callback") {
+    static std::uint64_t sum = 0;
+    lev::ticket t = r.submit(add, std::uint64_t{1}, sum);
+    t.then([](void*) { std::exit(code); }, nullptr);
+    t.wait();
+    for (;;) pause();
+  }
+  if (place == "other" || place == "other_idle") exit_by_another(r, place == "other_idle");
+  return 98;
+}
