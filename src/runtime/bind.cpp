@@ -13,6 +13,7 @@
 // nothing for it.
 #include "runtime/runtime_state.hpp"
 
+#include "base/lasting.hpp"
 #include "sync/exiting.hpp"
 #include "sync/spin_lock.hpp"
 #include "worker/contexts.hpp"
@@ -45,8 +46,7 @@ struct open_runtimes {
   bool has_key;
 };
 open_runtimes& opened() noexcept {
-  static auto* all = new open_runtimes;  // outlives every thread
-  return *all;
+  return lasting<open_runtimes>();
 }
 
 // A library that is unloaded leaves nothing behind that threads would call at their end.

@@ -3,6 +3,7 @@
 
 #include "base/assert.hpp"
 #include "base/kernel_numbers.hpp"
+#include "base/lasting.hpp"
 #include "base/numbers.hpp"
 #include "share/committed.hpp"
 #include "share/faults.hpp"
@@ -22,6 +23,7 @@
 #include <cstring>
 #include <map>
 #include <new>
+#include <utility>
 #include <vector>
 
 namespace lev {
@@ -80,8 +82,7 @@ constexpr unsigned long long in_mib(std::uint64_t bytes) noexcept {
 }
 
 heap& the_heap() noexcept {
-  static auto* h = new heap;  // outlives every thread
-  return *h;
+  return lasting<heap>();
 }
 
 // A mapping to read is a private one: the file's pages, which no process can write to through it.
@@ -135,8 +136,9 @@ void* find_place(heap& h, int file, std::size_t bytes) noexcept {
   return nullptr;
 }
 
-// Under the lock. As large as the limit on address space allows.
-bool open_heap(heap& h) noexcept {
+// Under the lock. As large as the limit on address space allows. Throws std::bad_alloc, and has
+// changed nothing then.
+bool open_heap(heap& h) {
   errno = ENOMEM;
   for (std::size_t bytes = heap_bytes_max; bytes >= heap_bytes_min; bytes /= 2) {
     const int file = make_memory_file("leveret-heap", 0, may_grow);
@@ -149,11 +151,17 @@ bool open_heap(heap& h) noexcept {
       errno = ENOMEM;
       continue;
     }
+    try {
+      h.free_blocks.emplace(reinterpret_cast<std::uintptr_t>(p), bytes);
+    } catch (const std::bad_alloc&) {
+      munmap(p, bytes);
+      close(file);
+      throw;
+    }
     h.here.heap_file = file;
     h.here.heap_begin = reinterpret_cast<std::uintptr_t>(p);
     h.here.heap_end = h.here.heap_begin + bytes;
     h.owner = getpid();
-    h.free_blocks.emplace(h.here.heap_begin, bytes);
     return true;
   }
   return false;
@@ -254,14 +262,21 @@ bool commit(heap& h, std::uintptr_t begin, std::size_t bytes, committed_chunks::
   return true;
 }
 
+// The entries of the two lists change places, so that all that could fail comes first.
 void* take_block(heap& h, std::size_t bytes, committed_chunks::range* fresh) {
   for (auto b = h.free_blocks.begin(); b != h.free_blocks.end(); ++b) {
     if (b->second < bytes) continue;
     const auto [begin, size] = *b;
     if (!commit(h, begin, bytes, fresh)) return nullptr;
-    h.used_blocks.emplace(begin, bytes);
-    if (size > bytes) h.free_blocks.emplace_hint(b, begin + bytes, size - bytes);
-    h.free_blocks.erase(begin);
+    if (size > bytes) h.used_blocks.emplace(begin, bytes);
+    auto entry = h.free_blocks.extract(b);
+    if (size > bytes) {
+      entry.key() = begin + bytes;
+      entry.mapped() = size - bytes;
+      h.free_blocks.insert(std::move(entry));
+    } else {
+      h.used_blocks.insert(std::move(entry));
+    }
     return reinterpret_cast<void*>(begin);
   }
   return none(
@@ -281,7 +296,12 @@ void clear_block(void* block, std::size_t bytes, std::uintptr_t fresh_begin,
   std::memset(reinterpret_cast<void*>(last), 0, end - last);
 }
 
-void give_block(heap& h, std::uintptr_t begin, std::size_t bytes) {
+using block_entry = std::map<std::uintptr_t, std::size_t>::node_type;
+
+// The entry that the block had in the list of those in use is that of the free block.
+void give_block(heap& h, block_entry entry) noexcept {
+  std::uintptr_t begin = entry.key();
+  std::size_t bytes = entry.mapped();
   if (bytes >= returned_bytes_min) {
     const committed_chunks::range whole =
         committed_chunks::within(begin - h.here.heap_begin, begin - h.here.heap_begin + bytes);
@@ -300,7 +320,9 @@ void give_block(heap& h, std::uintptr_t begin, std::size_t bytes) {
     bytes += after->second;
     h.free_blocks.erase(after);
   }
-  h.free_blocks.emplace(begin, bytes);
+  entry.key() = begin;
+  entry.mapped() = bytes;
+  h.free_blocks.insert(std::move(entry));
 }
 
 }  // namespace
@@ -446,11 +468,9 @@ void shared_free(void* block) noexcept try {
       used != h.used_blocks.end(),
       "shared_free() was given what is no block of shared_allocate(), or one that was freed "
       "before; free each block once, by the address it was given out with");
-  const std::size_t bytes = used->second;
-  h.used_blocks.erase(used);
-  give_block(h, address, bytes);
+  give_block(h, h.used_blocks.extract(used));
 } catch (const std::bad_alloc&) {
-  // The block stays unused: better than an end of the program.
+  // In a child of fork(): the heap's list of parents found no room, and nothing was freed.
 }
 
 bool is_shared(const void* data, std::size_t bytes) noexcept {

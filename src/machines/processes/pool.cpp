@@ -92,6 +92,7 @@ bool pool::open_files(std::uint32_t workers) {
   if (bell_ < 0) return fail("eventfd");
   lane_bytes_ = desk_bytes + settings_.local_store_bytes;
   seats_.reset(new seat[workers]);
+  deaths_.reserve(workers);  // nothing is allocated when one comes
   workers_ = workers;
   for (std::uint32_t i = 0; i < workers; ++i) {
     seats_[i].file = make_memory_file("leveret-lane", lane_bytes_);

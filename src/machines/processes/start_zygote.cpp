@@ -19,6 +19,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <new>
 
 namespace lev::processes {
 
@@ -94,7 +95,7 @@ bool pool::spawn_zygote(int socket) {
                   : "starting the zygote process");
 }
 
-bool pool::start_zygote() {
+bool pool::start_zygote() try {
   if (is_shared()) return join_keeper();
   LEV_ASSERT(socket_ < 0);
   int ends[2];
@@ -107,6 +108,9 @@ bool pool::start_zygote() {
   const bool spawned = spawn_zygote(its_end);
   ::close(its_end);
   return spawned && introduce() && await_ready();
+} catch (const std::bad_alloc&) {
+  errno = ENOMEM;
+  return fail("starting the zygote process");
 }
 
 bool pool::introduce() noexcept {
