@@ -102,11 +102,19 @@ void check_pool(const config& c, bool is_remote) {
                 "config.pool: must be 1 to 60 letters, digits, '.', '-' or '_'");
 }
 
+void check_command(const config& c, bool is_remote) {
+  if (c.worker_command == nullptr || !is_remote) return;
+  if (c.worker_command[0] == nullptr || c.worker_command[0][0] == 0)
+    throw error(
+        status::bad_config, -1,
+        "config.worker_command: names no program; its first word must, null means this one");
+}
+
 const machine_kind& choose_machine(const config& c) {
   char message[200];
   const machine_kind* kind = find_machine_kind(c.machine);
   if (kind == nullptr) {
-    std::snprintf(message, sizeof message, "no machine '%s'; this library has:",
+    std::snprintf(message, sizeof message, "no machine '%.60s'; this library has:",
                   c.machine == nullptr ? "(null)" : c.machine);
     for (unsigned i = 0; const machine_kind* k = machine_kind_at(i); ++i) {
       const std::size_t used = std::char_traits<char>::length(message);
@@ -230,6 +238,7 @@ std::unique_ptr<runtime_state> make_core(const config& given) {
   if (kind.settle != nullptr) kind.settle(settings);
   settle_config(settings, kind.is_remote);
   check_pool(settings, kind.is_remote);
+  check_command(settings, kind.is_remote);
   auto c = std::make_unique<runtime_state>(settings);
   c->machine_name = kind.name;
   c->machine_owner.reset(kind.make(settings));

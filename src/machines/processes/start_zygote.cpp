@@ -90,9 +90,9 @@ bool pool::spawn_zygote(int socket) {
   }
   zygote_ = 0;
   errno = code;
-  return fail(is_own && code == ENOENT
-                  ? "starting the zygote process (are /proc and /dev/null there?)"
-                  : "starting the zygote process");
+  if (!is_own) return fail("starting the program that config.worker_command names");
+  return fail(code == ENOENT ? "starting the zygote process (are /proc and /dev/null there?)"
+                             : "starting the zygote process");
 }
 
 bool pool::start_zygote() try {
