@@ -141,6 +141,11 @@ void call_port::note_use() noexcept {
   used_ns_.store(clock_ns(), std::memory_order_relaxed);
 }
 
+void call_port::leave(bool is_urgent) noexcept {
+  has_left_.store(true, std::memory_order_relaxed);
+  call_courier(is_urgent);
+}
+
 bool call_port::is_looked_after() const noexcept {
   return clock_ns() - used_ns_.load(std::memory_order_relaxed) < left_ns;
 }
@@ -154,11 +159,12 @@ void call_port::run_courier() {
     if (!me.is_called) return;
     me.is_called = false;
     const auto may_not_wait = [&me] { return me.is_hurried || me.is_closing; };
-    while (!may_not_wait() && has_finished() && is_looked_after())
+    while (!may_not_wait() && (has_finished() || has_left_) && is_looked_after())
       me.called.wait_for(lock, look_time, may_not_wait);
     const bool is_hurried = std::exchange(me.is_hurried, false);
     lock.unlock();
-    if (is_hurried || has_finished() || has_deaths()) serve();
+    const bool has_left = has_left_.exchange(false, std::memory_order_relaxed);
+    if (is_hurried || has_left || has_finished() || has_deaths()) serve();
     if (getpid() != owner) _exit(0);  // a callback has forked: its child has come back from it
     if (is_port_gone) return;
     lock.lock();
@@ -170,7 +176,8 @@ void call_port::serve() {
   {
     const nb::object self = nb::find(this);
     const nb::object call_back = call_back_;
-    drain();
+    deliver_failed();
+    drain(true);
     try {
       if (call_back.is_valid()) call_back();
     } catch (nb::python_error& e) {
@@ -260,13 +267,14 @@ void call_port::on_complete(void* context) noexcept {
   if (is_in_submit != 0 || !(is_first || is_urgent)) return;
   if (!is_in_wait) return port.call_courier(is_urgent);
   const PyGILState_STATE state = PyGILState_Ensure();
-  port.drain();
+  port.drain(true);
   PyGILState_Release(state);
 }
 
-static void add_without_reply(nb::list& batch, const nb::object& cookie, int code) {
+static void add_without_reply(nb::list& batch, const nb::object& cookie, int code,
+                              nb::handle call) {
   try {
-    batch.append(nb::make_tuple(cookie, code, 0, nb::str(""), nb::none()));
+    batch.append(nb::make_tuple(cookie, code, 0, nb::str(""), nb::none(), call));
   } catch (nb::python_error& e) {
     e.discard_as_unraisable(cookie);
   }
@@ -279,16 +287,17 @@ void call_port::add_to(nb::list& batch, port_call& c) {
   nb::object reply = std::move(c.block);
   c.block = nb::none();
   const int code = static_cast<int>(c.how.code);
+  const nb::handle call = nb::find(&c);
   try {
     if (reply.is_none() && c.how.code == status::ok) {
       reply = plain_reply(c.reply, port_call::reply_bytes);
       if (!reply.is_valid()) reply = nb::bytes(c.reply, port_call::reply_bytes);
     }
     batch.append(nb::make_tuple(c.cookie, code, c.how.task_code,
-                                python_text(thrown_text(c.how.exception)), std::move(reply)));
+                                python_text(thrown_text(c.how.exception)), std::move(reply), call));
   } catch (nb::python_error& e) {  // no memory for it: the call has an end all the same
     e.discard_as_unraisable(c.cookie);
-    add_without_reply(batch, c.cookie, code);
+    add_without_reply(batch, c.cookie, code, call);
   }
   c.cookie = nb::none();
   for (Py_buffer& view : c.buffers) PyBuffer_Release(&view);
@@ -300,28 +309,44 @@ bool call_port::has_deaths() const noexcept {
   return !deaths_.is_none() && nb::inst_ptr<obituaries>(deaths_)->has_any();
 }
 
-void call_port::deliver(const nb::list& batch) {
+void call_port::deliver(const nb::list& batch, bool may_run_code) {
   if (batch.size() == 0 && !has_deaths()) return;
   const nb::object to = deliver_;  // it may close this port
   if (!to.is_valid()) return;
-  // A signal's handler may raise in there: KeyboardInterrupt mostly, or a time limit of the
-  // program's. What was to be delivered is, and the program hears of it a moment later.
-  std::optional<nb::python_error> raised;
-  constexpr int tries_max = 5;
-  for (int i = 0; i < tries_max; ++i) {
-    try {
-      to(batch);
-      if (raised) raise_later(*raised);
-      return;
-    } catch (nb::python_error& e) {
-      if (raised && !raised->matches(PyExc_KeyboardInterrupt)) raised->discard_as_unraisable(to);
-      raised.emplace(std::move(e));
-    }
+  try {
+    to(batch, may_run_code);
+  } catch (nb::python_error& e) {
+    if (is_own_thread()) return deliver_again(to, batch, e);
+    // A signal's handler may raise in there: KeyboardInterrupt mostly, or a time limit of the
+    // program's; and the caller's stack may be too deep. The courier knows neither. What was to be
+    // delivered is, and the program hears of what was raised a moment later.
+    failed_.append(batch);
+    call_courier(true);
+    if (!e.matches(PyExc_RecursionError)) raise_later(e);
   }
-  raised->discard_as_unraisable(to);
 }
 
-void call_port::drain() {
+// On the courier.
+void call_port::deliver_again(const nb::object& to, const nb::list& batch, nb::python_error& e) {
+  e.discard_as_unraisable(to);
+  constexpr int tries_max = 4;
+  for (int i = 0; i < tries_max; ++i) {
+    try {
+      to(batch, true);
+      return;
+    } catch (nb::python_error& again) {
+      again.discard_as_unraisable(to);
+    }
+  }
+}
+
+// What could not be delivered elsewhere; on the courier.
+void call_port::deliver_failed() {
+  const nb::list failed = std::exchange(failed_, nb::list());
+  for (nb::handle each : failed) deliver(nb::borrow<nb::list>(each), true);
+}
+
+void call_port::drain(bool may_run_code) {
   if (is_draining) return;  // the call below on this thread's stack goes on
   struct draining {
     draining() noexcept { is_draining = true; }
@@ -340,22 +365,22 @@ void call_port::drain() {
       c = next;
     }
     for (port_call* c = oldest; c != nullptr; c = c->next) add_to(batch, *c);
-    deliver(batch);
+    deliver(batch, may_run_code);
     for (port_call* c = oldest; c != nullptr;) {
       port_call* next = c->next;
       nb::find(c).dec_ref();
       c = next;
     }
   }
-  if (has_deaths()) deliver(nb::list());
+  if (has_deaths()) deliver(nb::list(), may_run_code);
 }
 
-void call_port::deliver_alone(port_call& c) {
+void call_port::deliver_alone(port_call& c, bool may_run_code) {
   nb::list batch;
   add_to(batch, c);
-  deliver(batch);
+  deliver(batch, may_run_code);
   // Calls that ended on this thread while deliver() handed others over.
-  if (has_finished()) drain();
+  if (has_finished()) drain(may_run_code);
 }
 
 bool call_port::wait(port_call& c, nb::object timeout) {
@@ -377,12 +402,12 @@ bool call_port::wait(port_call& c, nb::object timeout) {
   });
   note_use();
   if (!lev::ticket::consumes(how.code) || how.code == status::stale_ticket) {
-    if (has_finished()) drain();  // not to wait for a thread that waits for the GIL
+    if (has_finished()) drain(true);  // not to wait for a thread that waits for the GIL
     return c.is_delivered;
   }
   c.how = std::move(how);
   c.has_outcome.store(true, std::memory_order_release);  // Pairs with add_to(), on this thread
-  deliver_alone(c);
+  deliver_alone(c, true);
   return true;
 }
 
@@ -395,12 +420,12 @@ void call_port::tend(port_call& c) {
   }();
   t.forget();
   if (!lev::ticket::consumes(how.code) || how.code == status::stale_ticket) {
-    if (has_finished()) drain();
+    if (has_finished()) drain(is_own_thread());
     return;
   }
   c.how = std::move(how);
   c.has_outcome.store(true, std::memory_order_release);  // Pairs with add_to(), on this thread
-  deliver_alone(c);
+  deliver_alone(c, is_own_thread());
 }
 
 bool call_port::end(port_call& c) {
@@ -417,71 +442,14 @@ int call_port::traverse(visitproc visit, void* arg) {
   Py_VISIT(runtime_.ptr());
   Py_VISIT(deliver_.ptr());
   Py_VISIT(call_back_.ptr());
+  Py_VISIT(failed_.ptr());
   return 0;
 }
 
 void call_port::clear() {
   deliver_.reset();
   call_back_.reset();
-}
-
-namespace {
-
-int traverse_port(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(self));
-  if (!nb::inst_ready(self)) return 0;
-  return nb::inst_ptr<call_port>(self)->traverse(visit, arg);
-}
-int clear_port(PyObject* self) {
-  if (nb::inst_ready(self)) nb::inst_ptr<call_port>(self)->clear();
-  return 0;
-}
-PyType_Slot port_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse_port)},
-                            {Py_tp_clear, reinterpret_cast<void*>(&clear_port)},
-                            {0, nullptr}};
-
-}  // namespace
-
-void bind_calls(nb::module_& m) {
-  nb::class_<port_call>(m, "Call", "A Python call on its way; see leveret.ProcessExecutor.")
-      .def(
-          "set_urgent", [](port_call& c) { c.is_urgent.store(true, std::memory_order_relaxed); },
-          "The port's own thread is to deliver it as soon as it ends.");
-  nb::class_<call_port>(m, "CallPort", nb::type_slots(port_slots),
-                        "Sends Python calls to worker processes; see leveret.ProcessExecutor.")
-      .def(nb::init<nb::object, nb::object, nb::object, bool, nb::object, nb::object>(),
-           nb::arg("runtime"), nb::arg("deliver"), nb::arg("call_back"), nb::arg("may_rerun"),
-           nb::arg("setup"), nb::arg("deaths").none())
-      .def(
-          "submit",
-          [](nb::handle self, nb::object cookie, nb::object request, nb::list buffers,
-             nb::object block, nb::object timeout, std::uint32_t max_attempts,
-             nb::object may_rerun) {
-            const call_port::limits own{task_ns("timeout", timeout), max_attempts,
-                                        std::move(may_rerun)};
-            return nb::inst_ptr<call_port>(self)->submit(self, std::move(cookie),
-                                                         std::move(request), std::move(buffers),
-                                                         std::move(block), own);
-          },
-          nb::arg("cookie"), nb::arg("request"), nb::arg("buffers"), nb::arg("reply").none(),
-          nb::arg("timeout") = nb::none(), nb::arg("max_attempts") = 0,
-          nb::arg("may_rerun") = nb::none(),
-          "Sends a call; None when all tickets are in use. timeout, max_attempts, may_rerun: None, "
-          "0 and None as the runtime and the port say.")
-      .def("end", &call_port::end, nb::arg("call"),
-           "Asks for the end of a call, also if it runs; False if it has ended. It is delivered as "
-           "one that was cancelled, unless it was quicker.")
-      .def("wait", &call_port::wait, nb::arg("call"), nb::arg("timeout").none(),
-           "Waits for a call as Ticket.wait() does; True when it was delivered.")
-      .def("tend", &call_port::tend, nb::arg("call"),
-           "Lets calls come and go without waiting; call: one that is under way.")
-      .def("drain", &call_port::drain, "Delivers the calls that are finished.")
-      .def("hurry", &call_port::hurry,
-           "Lets the port's own thread deliver what is finished, then run call_back().")
-      .def("close", &call_port::close, "Ends the port's thread; the runtime must be closed.")
-      .def_prop_ro("is_own_thread", &call_port::is_own_thread,
-                   "Whether the caller is the port's thread.")
-      .def_prop_ro("has_finished", &call_port::has_finished, "Whether drain() has work.");
+  failed_ = nb::list();
 }
 
 }  // namespace lev::python

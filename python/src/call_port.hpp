@@ -69,8 +69,9 @@ struct courier {
 
 class call_port {
  public:
-  // `deliver` gets a list of (cookie, status, code, text, reply) for each batch of finished calls:
-  // a plain reply as replies.hpp reads it, any other as bytes or as its block.
+  // `deliver` gets a list of (cookie, status, code, text, reply, call) for each batch of finished
+  // calls: a plain reply as replies.hpp reads it, any other as bytes or as its block. With it comes
+  // whether code of the user's may run: on the courier and in a wait, not within submit().
   // `deaths`: obituaries, or none; `deliver` is called when there are some, too. `call_back` is
   // called on the courier, after each delivery there and after hurry().
   call_port(nb::object runtime, nb::object deliver, nb::object call_back, bool may_rerun,
@@ -96,9 +97,12 @@ class call_port {
   bool wait(port_call& c, nb::object timeout);
   // tend() lets ends come in and posts go out, without waiting; `c` is a call under way.
   void tend(port_call& c);
-  void drain();
+  // drain() delivers what is finished. may_run_code: see below.
+  void drain(bool may_run_code);
   // hurry() has the courier deliver what is finished and run call_back, soon.
   void hurry() noexcept { call_courier(true); }
+  // leave() has it run call_back soon, or, if not urgent, when others leave the port alone.
+  void leave(bool is_urgent) noexcept;
   // close() ends the courier; the runtime must be closed. A second call does nothing.
   void close();
   bool is_own_thread() const noexcept {
@@ -124,18 +128,24 @@ class call_port {
   bool is_looked_after() const noexcept;
   void note_use() noexcept;
   void add_to(nb::list& batch, port_call& c);
-  void deliver(const nb::list& batch);
-  void deliver_alone(port_call& c);
+  void deliver(const nb::list& batch, bool may_run_code);
+  void deliver_again(const nb::object& to, const nb::list& batch, nb::python_error& e);
+  void deliver_failed();
+  void deliver_alone(port_call& c, bool may_run_code);
 
   nb::object runtime_;
   nb::object deliver_;
   nb::object call_back_;
   std::pair<std::uint64_t, std::uint64_t> setup_;  // what workers find it by
   nb::object deaths_;
+  nb::list failed_;  // batches that could not be delivered, for the courier
   bool may_rerun_;
   // Calls whose callback has run. Written by completing threads, which push with release; emptied
   // with the GIL, with acquire.
   std::atomic<port_call*> finished_{nullptr};
+  // Whether call_back has work that may wait until the port is left alone. Written with the GIL,
+  // taken by the courier; publishes nothing.
+  std::atomic<bool> has_left_{false};
   // When a thread last submitted or waited. Written by those threads, read by the courier;
   // publishes nothing.
   std::atomic<std::int64_t> used_ns_{0};

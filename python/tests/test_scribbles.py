@@ -119,15 +119,15 @@ def test_ctrl_c_while_a_result_is_delivered(monkeypatch: pytest.MonkeyPatch) -> 
     times: list[int] = []
     with ProcessExecutor(1) as executor:
         pool = executor._pool
-        read = pool.read
+        outcome = pool.ends.outcome
 
         def interrupted(*args: Any) -> Any:
             times.append(1)
             if len(times) == 1:
                 signal.raise_signal(signal.SIGINT)
-            return read(*args)
+            return outcome(*args)
 
-        monkeypatch.setattr(pool, "read", interrupted)
+        monkeypatch.setattr(pool.ends, "outcome", interrupted)
         future = executor.submit(abs, -3)
         with pytest.raises(KeyboardInterrupt):
             while not times or not future.done():

@@ -13,6 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from .ending import end_all, is_interrupted
+from .ends import Ends
 
 if TYPE_CHECKING:
     from .pool import Pool
@@ -56,8 +57,10 @@ def _leave(pool: Pool) -> None:
     pool.idle.set()
     pool.closed.set()
     pool.is_shut_down = True  # so that submit() comes to check_open()
-    left = [*pool.running, *pool.waiting]
+    left = [*pool.running, *pool.ends.open, *pool.waiting]
     pool.running, pool.waiting = set(), deque()
+    pool.ends = Ends(pool)
+    pool.is_pumping = False
     pool.last = None
     for work in left:
         work.future._leave_to_parent()

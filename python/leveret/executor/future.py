@@ -19,6 +19,7 @@ from .failures import closed_by_fork
 from .options import DEFAULTS, CallOptions
 
 if TYPE_CHECKING:
+    from .ends import End
     from .pool import Pool
 
 
@@ -35,6 +36,7 @@ class Future(futures.Future[Any]):
 
     _call: _core.Call | None = None
     _pool: Pool | None = None
+    _left: End | None = None  # the call has ended, and its reply is left for whoever waits
     _is_withdrawn = False
     _asked: CallOptions = DEFAULTS
 
@@ -141,12 +143,14 @@ class Future(futures.Future[Any]):
             self._leave_to_parent()
         if call is None or pool is None or self._state != "RUNNING":
             return timeout
-        if timeout is None:
-            pool.port.wait(call, None)
-            return None
-        end = time.monotonic() + timeout
-        if timeout > 0:
+        end = 0.0 if timeout is None else time.monotonic() + timeout
+        if timeout is None or timeout > 0:
             pool.port.wait(call, timeout)
+        left = self._left
+        if left is not None:
+            pool.ends.read(left)
+        if timeout is None:
+            return None
         return max(0.0, end - time.monotonic())
 
     def result(self, timeout: float | None = None) -> Any:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .work import Work
+
+
+def _code_of(handler: Any) -> Any:
+    """Of the function that runs: handlers are functions, methods, partials, or can be called."""
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    if not hasattr(handler, "__code__"):
+        handler = vars(type(handler)).get("__call__")
+    return getattr(handler, "__code__", None)
 
 
 def is_of_signal(error: BaseException) -> bool:
@@ -16,8 +26,7 @@ def is_of_signal(error: BaseException) -> bool:
         return False
     if isinstance(error, KeyboardInterrupt):
         return True
-    handlers = [signal.getsignal(each) for each in signal.valid_signals()]
-    codes = {getattr(getattr(each, "__func__", each), "__code__", None) for each in handlers}
+    codes = {_code_of(signal.getsignal(each)) for each in signal.valid_signals()}
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code in codes:

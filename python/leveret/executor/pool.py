@@ -17,36 +17,28 @@ from concurrent import futures
 from typing import Any
 
 from .. import _core
-from ..errors import Closed, OutOfMemory, PoolDown, Status, WorkerDied
-from ..wire.errors import with_cause
-from ..wire.pickling import BROKEN, IN_FILE, VALUE, Overwritten, dumps, read_reply
+from ..errors import Closed, PoolDown, Status
+from ..wire.pickling import dumps
 from ..wire.setup import HostSetup, Setup, about_this_process
-from . import closing, notes
+from . import closing
+from .ends import Ends
 from .environment import Zygote
 from .failures import (
     BrokenExecutor,
     RemoteTraceback,
     closed_by_fork,
     failure_of,
-    overwritten,
-    unreadable,
 )
 from .future import Future
-from .interrupts import raise_if_of_signal
-from .mapping import Part
-from .mortem import Death, Mortem, how_it_ended
+from .interrupts import is_of_signal
+from .mortem import Mortem, how_it_ended
 from .pace import AHEAD_MAX, Pace
 from .python_runtime import SPIN_NS, PythonRuntime
-from .replies import STAGED_BYTES_MAX, Gone, ReplyFiles, ReplySpace, in_shared
+from .replies import STAGED_BYTES_MAX, ReplyFiles, ReplySpace, in_shared
 from .search_path import SearchPath
 from .sources import Sources
 from .telling import Telling
 from .work import Work
-
-_AGAIN = object()
-# A call that was hit by what others left behind is run again without counting an attempt, but not
-# for ever: who is always hit is no bystander.
-HITS_MAX = 8
 
 
 class Pool:
@@ -79,6 +71,8 @@ class Pool:
         self.is_shut_down = False
         self.broken: BrokenExecutor | None = None
         self.sources = Sources(self)
+        self.ends = Ends(self)
+        self.is_pumping = False  # with the lock
         self.called_back: deque[Future] = deque()  # futures whose callbacks are due
         self.idle = threading.Event()
         self.is_closing = False
@@ -127,7 +121,8 @@ class Pool:
 
     def add(self, work: Work) -> None:
         """Takes a call whose future nobody has seen yet."""
-        work.future._pool = self
+        future = work.future
+        future._pool = self
         with self.lock:
             self.check_open()
             if self.counts:
@@ -135,14 +130,15 @@ class Pool:
             if (
                 self.waiting
                 or self.sources.queue
+                or self.is_pumping
                 or not self.pace.has_room(len(self.running), work)
             ):
                 self.queue(work)
                 self.pump()
             else:  # nothing is in its way
-                work.future._state = "RUNNING"
+                future._state = "RUNNING"
                 if not self.try_start(work):
-                    work.future._state = "PENDING"
+                    future._state = "PENDING"
                     self.waiting.append(work)
             last = self.last
         self.sources.feed()
@@ -178,29 +174,49 @@ class Pool:
             raise Closed("cannot schedule new futures after interpreter shutdown", Status.CLOSED)
 
     def pump(self) -> None:
-        """Hands calls over while workers have room. With the lock."""
-        waiting, sources = self.waiting, self.sources
-        while waiting and self.pace.has_room(len(self.running), waiting[0]):
-            if sources.is_due and sources.queue and sources.maker is None:
-                return  # for feed(), which whoever calls this calls next
-            work = waiting.popleft()
-            future = work.future
-            if not future.set_running_or_notify_cancel():
+        """Hands calls over while workers have room. With the lock.
+
+        A signal's handler may come in here, and submit or raise: a call leaves the queue when all
+        is done for it.
+        """
+        if self.is_pumping:  # by this thread, further down on its stack, which goes on
+            return
+        self.is_pumping = True
+        try:
+            while self.waiting and self.hand_over_first():
+                pass
+        except RecursionError:  # the caller's stack is deep, the call is not to blame
+            self.port.leave(True)
+        finally:
+            self.is_pumping = False
+
+    def hand_over_first(self) -> bool:
+        """The first call that waits; False when none may be handed over now."""
+        sources, work = self.sources, self.waiting[0]
+        if not self.pace.has_room(len(self.running), work):
+            return False
+        if sources.is_due and sources.queue and sources.maker is None:
+            return False  # for feed(), which whoever calls this calls next
+        future = work.future
+        if work.call is None:
+            if future._state != "RUNNING" and not future.set_running_or_notify_cancel():
                 future._pool = None
-                continue
-            if not self.try_start(work):
-                waiting.appendleft(work)  # all tickets in use: the next end hands it over
-                return
+            elif not self.try_start(work):
+                future._state = "PENDING"
+                return False  # all tickets in use: the next end hands it over
             sources.is_due = True
+        with contextlib.suppress(ValueError):  # all were withdrawn meanwhile
+            self.waiting.remove(work)
+        return True
 
     def try_start(self, work: Work) -> bool:
         """Hands over a call, or fails it; False when all tickets are in use. With the lock."""
         try:
             return self.start(work)
         except BaseException as error:
-            work.future.set_exception(self.translate(error))
-            if isinstance(error, KeyboardInterrupt):
+            if is_of_signal(error) or isinstance(error, RecursionError):
                 raise
+            work.future.set_exception(self.translate(error))
             return True
 
     def take_in(self, work: Work) -> None:
@@ -243,114 +259,9 @@ class Pool:
 
     # Coming back.
 
-    def deliver(self, batch: list[tuple[Work, int, int, str, Any]]) -> None:
+    def deliver(self, batch: list[Any], may_run_code: bool) -> None:
         """What the port calls with calls that ended, on whatever thread."""
-        ends = []
-        dead: list[tuple[Death, Work | None]] = []
-        with self.lock:
-            if self.mortem.deaths.has_any:
-                dead = self.bury()
-            for work, code, task_code, text, reply in batch:
-                # Perhaps not for the first time: the port tries again, after a Ctrl-C in here.
-                self.running.discard(work)
-                self.space.release(work)
-                ends.append((work, *self.read_any(work, code, task_code, text, reply)))
-            if self.files.here and not self.running:
-                self.files.forget()
-            if self.waiting:
-                self.pump()
-        for death, victim in dead:
-            notes.tell(death.notes, death.worker)
-            self.telling.tell_death(death, victim)
-        for work, value, error, noted in ends:
-            if noted is not None:
-                notes.tell_of_reply(noted)
-            self.finish(work, value, error)
-        del batch, ends
-        self.sources.feed()
-        if self.is_shut_down:
-            self.look_for_end()
-
-    def bury(self) -> list[tuple[Death, Work | None]]:
-        """Reads what dead workers have left, with the calls that they were in. With the lock."""
-        dead: list[tuple[Death, Work | None]] = []
-        for death in self.mortem.take():
-            found = (work for work in self.running if id(work) == death.call)
-            victim = next(found, None)
-            if victim is not None:
-                victim.deaths = (*victim.deaths, death)
-                self.mortem.show_culprit(death, victim.name())
-            if victim is not None or death.how != 0:  # else it was told to end
-                dead.append((death, victim))
-        return dead
-
-    def read_any(
-        self, work: Work, code: int, task_code: int, text: str, reply: Any
-    ) -> tuple[Any, BaseException | None, memoryview | None]:
-        """read(), whatever is raised there: one call's end must not keep others from theirs."""
-        try:
-            return self.read(work, code, task_code, text, reply)
-        except BaseException as error:  # an unpickler may raise what it likes
-            raise_if_of_signal(work, error)
-            return None, unreadable(work.name(), error), None
-
-    def read(
-        self, work: Work, code: int, task_code: int, text: str, reply: Any
-    ) -> tuple[Any, BaseException | None, memoryview | None]:
-        """The value or the error of a call that ended, and its notes.
-
-        The value is _AGAIN when the call was handed over again.
-        """
-        if type(reply) is tuple:  # the port has read it
-            kind, pickled, ns, size = reply
-            return (*self.take(work, kind, pickle.loads(pickled), ns, size), None)
-        if code != Status.OK:
-            self.files.receive()
-            if self.was_hit(work, Status(code)) and self.start_again(work):
-                return _AGAIN, None, None
-            return None, self.failure(work, Status(code), task_code, text), None
-        if reply is None:
-            text = f"{work.name()}: the host had no memory for its result"
-            return None, OutOfMemory(text, Status.OUT_OF_MEMORY), None
-        try:
-            kind, value, ns, size, noted = read_reply(memoryview(reply))
-            if kind == IN_FILE:
-                pid, number, inode = value
-                file = self.files.open(pid, number, inode, size)
-                kind, value, ns, size, noted = read_reply(file)
-        except Gone:
-            return (*self.run_again(work), None)
-        except Overwritten:
-            return None, overwritten(work.name()), None
-        return (*self.take(work, kind, value, ns, size), noted)
-
-    def take(
-        self, work: Work, kind: int, value: Any, ns: int, size: int
-    ) -> tuple[Any, BaseException | None]:
-        """What a reply says."""
-        self.pace.note(work, ns / work.count)
-        self.space.note(work, size)
-        if kind == VALUE:
-            return value, None
-        if kind == BROKEN:
-            return None, self.break_down(value[1])
-        return None, with_cause(*value)
-
-    def finish(self, work: Work, value: Any, error: BaseException | None) -> None:
-        if value is _AGAIN:
-            return
-        future = work.future
-        part = future if isinstance(future, Part) else None
-        if part is not None:
-            value, error = part.mapping.settle(work, value, error)
-        if self.counts:
-            is_failed = int(error is not None)
-            self.telling.end(*((1, is_failed) if part is None else part.counts(value, error)))
-        if work.was_ended and part is None:
-            future._note_end()
-        else:
-            future._settle(value, error)
-        future._call = future._pool = None  # it may be kept, but not what it came from
+        self.ends.deliver(batch, may_run_code)
 
     def hand_over(self, future: Future) -> None:
         """Leaves a future's callbacks to the port's own thread."""
@@ -363,40 +274,14 @@ class Pool:
 
     def call_back(self) -> None:
         """What the port's own thread calls."""
+        if self.is_left():
+            return
+        self.ends.read_left()
         while self.called_back and not self.is_left():
             self.called_back.popleft()._call_back(self.is_left)
 
-    def run_again(self, work: Work) -> tuple[Any, BaseException | None]:
-        """For a large result whose worker died before it was fetched."""
-        work.retries += 1
-        if work.retries < self.attempts_of(work) and self.start_again(work):
-            return _AGAIN, None
-        text = f"{work.name()}: the worker process ended before its result was fetched"
-        return None, WorkerDied(text, Status.WORKER_DIED)
-
-    def start_again(self, work: Work) -> bool:
-        with contextlib.suppress(Exception):
-            return self.start(work)
-        return False
-
-    def was_hit(self, work: Work, status: Status) -> bool:
-        """Whether a call's worker died of something else, and the call may run again."""
-        if work.hits >= HITS_MAX:
-            return False
-        # What has begun is marked, if its worker had a page.
-        is_known = work.blind == self.mortem.blind
-        if status == Status.WORKER_DIED:
-            is_hit = is_known and not work.deaths  # it must not begin twice
-        else:
-            own = sum(death.is_own for death in work.deaths)
-            most = self.attempts_of(work)
-            attempts = most if is_known else len(work.deaths)
-            is_hit = status == Status.POISON and own < min(attempts, most)
-        work.hits += is_hit
-        return is_hit
-
     def failure(self, work: Work, status: Status, task_code: int, text: str) -> BaseException:
-        """The exception for a call whose task failed. With the lock."""
+        """The exception for a call whose task failed."""
         if status == Status.POOL_DOWN:
             return self.break_down("worker processes die as soon as they start")
         # Marks of others, which are at it now, tell nothing of a call whose end was seen.
@@ -412,20 +297,25 @@ class Pool:
         return work.asked.max_attempts or self.max_attempts
 
     def break_down(self, why: str) -> BrokenExecutor:
-        """Fails everything that waits. With the lock."""
-        if self.broken is None:
-            text = "the executor is broken: "
-            if "\n" in why:
-                self.broken = BrokenExecutor(text + "its initializer raised", Status.POOL_DOWN)
-                self.broken.__cause__ = RemoteTraceback(why)
-            else:
-                self.broken = BrokenExecutor(text + why, Status.POOL_DOWN)
-            self.sources.withdraw(self.again())
-            waiting, self.waiting = self.waiting, deque()
-            for work in waiting:
-                if work.future.set_running_or_notify_cancel():
-                    work.future.set_exception(self.again())
+        """Fails everything that waits."""
+        with self.lock:
+            if self.broken is None:
+                self.fail_all(why)
         return self.again()
+
+    def fail_all(self, why: str) -> None:
+        """With the lock."""
+        text = "the executor is broken: "
+        if "\n" in why:
+            self.broken = BrokenExecutor(text + "its initializer raised", Status.POOL_DOWN)
+            self.broken.__cause__ = RemoteTraceback(why)
+        else:
+            self.broken = BrokenExecutor(text + why, Status.POOL_DOWN)
+        self.sources.withdraw(self.again())
+        waiting, self.waiting = self.waiting, deque()
+        for work in waiting:
+            if work.future.set_running_or_notify_cancel():
+                work.future.set_exception(self.again())
 
     def again(self) -> BrokenExecutor:
         """Each future gets an exception of its own."""
@@ -460,12 +350,13 @@ class Pool:
 
     def look_for_end(self) -> None:
         """After shutdown(): the last call to end closes the runtime, on a thread of its own."""
-        if not self.is_shut_down or self.running or self.idle.is_set():
+        if not self.is_shut_down or self.running or self.ends.open or self.idle.is_set():
             return
         self.sources.feed()  # drops mappings that have nothing left
         with self.lock:
             self.pump()  # drops what was cancelled
-            if self.running or self.waiting or self.idle.is_set() or self.sources.queue:
+            is_at_work = self.running or self.ends.open or self.waiting or self.sources.queue
+            if is_at_work or self.idle.is_set():
                 return
             self.idle.set()
         # The runtime cannot be closed from its own thread, and nobody may be waiting. The closer

@@ -14,6 +14,7 @@ from .names import call_name
 from .options import DEFAULTS
 
 if TYPE_CHECKING:
+    from .ends import End
     from .mortem import Death
 
 
@@ -24,6 +25,7 @@ class Work:
     """
 
     call: _core.Call | None = None  # set by the port when it has been handed over
+    end: End | None = None  # how the latest run has ended
     was_interrupted = False  # by a signal, while its result was read
     reserved = 0
     retries = 0

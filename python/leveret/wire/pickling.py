@@ -73,12 +73,25 @@ _WEAK: dict[type, Callable[[Any], Any]] = {
 }
 
 
+def _reduce_code(code: types.CodeType) -> Any:
+    """As cloudpickle does, but with the file: tracebacks of a worker show lines of it."""
+    maker, about = cloudpickle.Pickler.dispatch_table[types.CodeType](code)
+    named = tuple(code.co_filename if each == _NO_FILE else each for each in about)
+    return maker, named
+
+
+_NO_FILE = "<dynamic-code>"  # what cloudpickle writes in its place from 3.1.3 on
+
+
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Writes what goes to a worker."""
 
     is_reply = False
     dispatch_table: ClassVar[Any] = ChainMap(
-        arrays.reducers, _WEAK, cloudpickle.Pickler.dispatch_table
+        arrays.reducers,
+        _WEAK,
+        {types.CodeType: _reduce_code},
+        cloudpickle.Pickler.dispatch_table,
     )
     is_row = False  # whether it writes globals
 
