@@ -49,6 +49,27 @@ def test_results_and_errors(tmp_path: Path) -> None:
     asyncio.run(check())
 
 
+def stop(kind: type[BaseException]) -> None:
+    raise kind(7)
+
+
+def test_what_an_event_loop_has_a_meaning_for_is_raised() -> None:
+    """A future of asyncio's cannot have a StopIteration; as a coroutine's it is a RuntimeError."""
+
+    async def check() -> None:
+        with ProcessExecutor(1) as executor:
+            with pytest.raises(RuntimeError, match="StopIteration") as caught:
+                await asyncio.wait_for(executor.run(stop, StopIteration), 60)
+            assert isinstance(caught.value.__cause__, StopIteration)
+            assert "stop" in str(caught.value.__cause__.__cause__)
+            for kind in (StopAsyncIteration, asyncio.TimeoutError, GeneratorExit):
+                with pytest.raises(kind):
+                    await asyncio.wait_for(executor.run(stop, kind), 60)
+            assert await executor.options(retry=False).run(abs, -3) == 3
+
+    asyncio.run(check())
+
+
 def test_a_call_is_ended_with_the_task_that_awaits_it(tmp_path: Path) -> None:
     async def check() -> Any:
         with ProcessExecutor(1) as executor:

@@ -6,6 +6,7 @@ for, so that the function keeps all keyword arguments for itself.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -99,7 +100,27 @@ async def awaited(
     """The result of a call that ends when whoever awaits it is cancelled."""
     import asyncio
 
-    return await asyncio.wrap_future(submit(changed(asked, {"cancel": "kill"}), fn, given))
+    loop = asyncio.get_running_loop()
+    future = submit(changed(asked, {"cancel": "kill"}), fn, given)
+    is_done = loop.create_future()
+
+    def wake() -> None:
+        if not is_done.done():
+            is_done.set_result(None)
+
+    def on_end(_: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(wake)
+
+    future.add_done_callback(on_end)
+    try:
+        await is_done
+    finally:
+        future.cancel()  # of a call that is done nothing
+    if future.cancelled():
+        raise asyncio.CancelledError
+    # Not by a future of the loop's, which a StopIteration would never end.
+    return future.result()
 
 
 def policy(on_poison: str, return_exceptions: bool) -> Callable[[BaseException], bool]:
