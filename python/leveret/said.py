@@ -6,12 +6,15 @@ whoever writes a message has something to end, to pass on or to report meanwhile
 
 from __future__ import annotations
 
+from .interrupts import raise_signals
+
 
 def text_of(value: object) -> str:
     """Its str(), or what stands for it."""
     try:
         return str(value)
-    except BaseException:
+    except BaseException as error:
+        raise_signals(error)
         return f"<{type(value).__qualname__}: its str() failed>"
 
 
@@ -19,7 +22,8 @@ def shown(value: object) -> str:
     """Its repr(), or what stands for it."""
     try:
         return repr(value)
-    except BaseException:
+    except BaseException as error:
+        raise_signals(error)
         return f"<{type(value).__qualname__}: its repr() failed>"
 
 
@@ -32,6 +36,7 @@ def name_of(function: object) -> str:
     """The name of a function; empty for an object without one."""
     try:
         name = getattr(function, "__qualname__", "")
-    except BaseException:
+    except BaseException as error:
+        raise_signals(error)
         return ""
     return name if type(name) is str else ""

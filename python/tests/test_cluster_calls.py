@@ -99,14 +99,14 @@ def test_calls_that_are_made_while_they_are_ended(pool: ProcessExecutor) -> None
     """The thread that ends them cannot see the one that was just taken."""
     calls = Calls(pool, rest, [(600.0,)])
     items = calls.mapping.items
-    genuine = items.take
+    genuine = items.look
 
-    def take(count: int) -> Any:
+    def look(count: int) -> Any:
         found = genuine(count)
         calls.cancel()
         return found
 
-    items.take = take  # type: ignore[method-assign]
+    items.look = look  # type: ignore[method-assign]
     with pytest.raises(CancelledError):
         calls.outcomes("here")
     assert pool.submit(abs, -1).result(LIMIT) == 1

@@ -25,15 +25,36 @@ def whole(name: str, value: Any, low: float = -math.inf, high: float = math.inf)
     return number
 
 
+SECONDS_MAX = 9e9  # what the system's waits can count; three centuries
+
+
 def seconds(name: str, value: Any) -> float:
-    """A number of seconds, NumPy's too."""
+    """A number of seconds, NumPy's too; infinity is one."""
     is_text = isinstance(value, (str, bytes, bool))  # float() would take them
     try:
         if is_text:
             raise TypeError
-        return float(value)
+        number = float(value)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number of seconds, not {value!r}") from None
+    except OverflowError:  # an int
+        return math.inf if value > 0 else -math.inf
+    if math.isnan(number):
+        raise ValueError(f"{name} must be a number of seconds, not {value!r}")
+    return number
+
+
+def wait_seconds(value: Any) -> float | None:
+    """The timeout of a wait; None: for ever."""
+    if value is None:
+        return None
+    number = seconds("timeout", value)
+    return None if number > SECONDS_MAX else number
+
+
+def function(value: Any) -> None:
+    if not callable(value):
+        raise TypeError(f"fn must be a callable, not {value!r}")
 
 
 def yes_or_no(name: str, value: Any) -> bool:
@@ -64,6 +85,8 @@ def folder(cwd: Any) -> str | None:
         path = os.path.realpath(os.fsdecode(cwd))
     except TypeError:
         raise TypeError(f"cwd must be a path or None, not {cwd!r}") from None
+    except ValueError:  # a zero character
+        raise ValueError(f"cwd: no folder can be named {cwd!r}") from None
     if not os.path.isdir(path):  # noqa: PTH112
         raise NotADirectoryError(f"cwd: there is no folder {path!r}")
     return path

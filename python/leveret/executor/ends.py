@@ -19,12 +19,12 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OutOfMemory, Status, WorkerDied
+from ..interrupts import is_of_signal, raise_if_of_signal
 from ..wire.errors import with_cause
 from ..wire.pickling import BROKEN, IN_FILE, VALUE, Overwritten, read_reply
 from ..wire.plain import runs_nothing
 from . import notes
 from .failures import overwritten, unreadable
-from .interrupts import is_of_signal, raise_if_of_signal
 from .mapping import Part
 from .replies import Gone
 

@@ -14,6 +14,8 @@ from concurrent.futures._base import LOGGER
 from typing import TYPE_CHECKING, Any, Callable
 
 from .. import _core
+from ..interrupts import Condition
+from .checking import wait_seconds
 from .ending import end_call
 from .failures import closed_by_fork
 from .options import DEFAULTS, CallOptions
@@ -39,6 +41,10 @@ class Future(futures.Future[Any]):
     _left: End | None = None  # the call has ended, and its reply is left for whoever waits
     _is_withdrawn = False
     _asked: CallOptions = DEFAULTS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._condition.__class__ = Condition
 
     def cancel(self) -> bool:
         """Cancels a call that has not begun; under cancel="kill" also one that runs.
@@ -77,9 +83,8 @@ class Future(futures.Future[Any]):
 
     def _settle(self, value: Any, error: BaseException | None) -> None:
         """As set_result() or set_exception(), but for a future that is done, which stays so."""
-        condition: Any = self._condition
-        condition.acquire()
-        try:
+        condition = self._condition
+        with condition:
             if self._state not in ("RUNNING", "PENDING"):
                 return
             self._result, self._exception = value, error
@@ -88,8 +93,6 @@ class Future(futures.Future[Any]):
                 (waiter.add_result if error is None else waiter.add_exception)(self)
             if condition._waiters:
                 condition.notify_all()
-        finally:
-            condition.release()
         self._invoke_callbacks()
 
     def _invoke_callbacks(self) -> None:
@@ -126,7 +129,7 @@ class Future(futures.Future[Any]):
 
     def _leave_to_parent(self) -> None:
         """In a child of os.fork(), where the call's end is never told: this one ends."""
-        self._condition = threading.Condition()  # another thread may have had its lock
+        self._condition = Condition()  # another thread may have had its lock
         if self._state not in ("PENDING", "RUNNING"):
             return
         self._exception, self._state = closed_by_fork(), "FINISHED"
@@ -156,7 +159,7 @@ class Future(futures.Future[Any]):
     def result(self, timeout: float | None = None) -> Any:
         if self._state == "FINISHED" and self._exception is None:
             return self._result
-        return super().result(self._look_after(timeout))
+        return super().result(self._look_after(wait_seconds(timeout)))
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        return super().exception(self._look_after(timeout))
+        return super().exception(self._look_after(wait_seconds(timeout)))

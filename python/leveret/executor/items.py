@@ -8,10 +8,13 @@ asks for results, and only so far ahead of them.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
+
+from ..interrupts import dropped, is_of_signal
 
 # How far ahead of the results what has no length is taken: so many items, and so many bytes of
 # arguments, but four for each worker in any case.
@@ -29,8 +32,8 @@ class Items:
     """ahead: how many may be taken beyond those whose results were given; None: by the constants.
     is_lazy: also what has a length is taken so.
 
-    Thread safety: pull() and what it calls is for the thread that asks for results; take() for one
-    thread at a time.
+    Thread safety: pull() and what it calls is for the thread that asks for results; look() and
+    drop() for one thread at a time.
     """
 
     def __init__(
@@ -65,15 +68,23 @@ class Items:
         self.pulled = self.left
 
     def count(self) -> int:
-        """How many take() has."""
+        """How many look() has."""
         return len(self.ready) if self.is_lazy else self.left
 
-    def take(self, count: int) -> list[Item]:
-        if self.is_lazy:
-            return [self.ready.popleft() for _ in range(min(count, len(self.ready)))]
-        some = list(itertools.islice(self.source, count))
-        self.left = self.left - len(some) if some else 0
+    def look(self, count: int) -> list[Item]:
+        """The next so many, which stay: see drop()."""
+        missing = count - len(self.ready)
+        if missing > 0 and not self.is_lazy:
+            self.ready.extend(itertools.islice(self.source, missing))
+        some = list(itertools.islice(self.ready, count))
+        if not some:
+            self.left = 0
         return some
+
+    def drop(self, count: int) -> list[functools.partial[Any]]:
+        """Steps of at_once() that take away so many."""
+        left = max(0, self.left - count)
+        return [functools.partial(setattr, self, "left", left), dropped(self.ready, count)]
 
     def ahead_max(self) -> int:
         if self.ahead is not None:
@@ -92,9 +103,11 @@ class Items:
             except StopIteration:
                 self.is_at_end = True
                 return False
-            except Exception as error:  # for whoever comes to this place
-                self.failure = error
+            except BaseException as error:
                 self.is_at_end = True
+                if not isinstance(error, Exception) or is_of_signal(error):
+                    raise
+                self.failure = error  # for whoever comes to this place
                 return False
             self.ready.append(item)
             self.pulled += 1

@@ -19,14 +19,15 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent import futures
+from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
+from ..interrupts import at_once, is_of_signal
 from ..wire.chunks import Unreadable, outcomes_of
 from ..wire.pickling import say_of_what
-from .checking import seconds
+from .checking import wait_seconds
 from .failures import BrokenExecutor, unreadable
 from .future import Future
-from .interrupts import is_of_signal
 from .items import AHEAD_ITEMS_MIN, SLICE, Item, Items
 from .names import call_name
 from .work import Work
@@ -41,6 +42,10 @@ CHUNK_MAX, CHUNK_GROWTH = 256, 4
 CHUNK_BYTES = 1 << 20
 
 Outcome = tuple[Any, "BaseException | None"]
+
+
+class TooDeep(Exception):
+    """A call cannot be pickled where the stack is as deep as here."""
 
 
 class Part(Future):
@@ -174,39 +179,57 @@ class Mapping:
         return min(left, max(1, min(most, share // (2 * self.pool.workers))))
 
     def make(self) -> Work | None:
-        """The next call; None when there is none now."""
+        """The next call; None when there is none now. Its part stays in `redo`: see take()."""
         while not self.is_closed:
-            part = self.redo.popleft() if self.redo else self.cut()
-            if part is None:
+            if not self.redo and not self.cut():
                 return None
+            part = self.redo[0]
             try:
                 return self.work_for(part)
             except BaseException as error:  # as in submit(): what cannot be pickled fails
                 if is_of_signal(error):  # whoever is in here hears of it, and no item is lost
-                    self.redo.appendleft(part)
                     raise
-                if part.is_chunk:
-                    self.part_with(part, 0)
-                    part.set_result(([], {}, None))
-                elif part.set_running_or_notify_cancel():
-                    say_of_what(error, call_name(self.fn, part.items[0], {}))
-                    part.set_exception(error)
+                if isinstance(error, RecursionError) and not self.pool.port.is_own_thread:
+                    raise TooDeep from None
+                self.fail(part, error)
         return None
 
-    def cut(self) -> Part | None:
-        """A part of the items that were taken."""
+    def fail(self, part: Part, error: BaseException) -> None:
+        """For one that could not be pickled, the first of `redo`."""
+        if part.is_chunk:
+            self.part_with(part, 0)
+            at_once(partial(self.redo.remove, part))
+            part.set_result(([], {}, None))
+            return
+        say_of_what(error, call_name(self.fn, part.items[0], {}))
+        at_once(partial(self.redo.remove, part))
+        if part.set_running_or_notify_cancel():
+            part.set_exception(error)
+
+    def take(self, work: Work, queue: Callable[[Work], None]) -> None:
+        """Puts a call that make() gave into the pool's queue. With the pool's lock."""
+        part: Any = work.future
+        at_once(partial(self.redo.remove, part), partial(queue, work))
+
+    def cut(self) -> bool:
+        """Makes a part of the items that were taken; False when there are none."""
         count = self.next_count()
-        items = self.items.take(count) if count else []
+        items = self.items.look(count) if count else []
         if not items:
-            return None
+            return False
         is_chunk = count > 1
         part = Part(self, items, self.formed, is_chunk)
-        self.formed += len(items)
+        steps = self.items.drop(len(items))
+        if self.tell is None:
+            steps.append(partial(self.calls.append, part))
+        at_once(
+            *steps,
+            partial(self.redo.append, part),
+            partial(setattr, self, "formed", self.formed + len(items)),
+        )
         if is_chunk:
             self.chunk = len(items)
-        if self.tell is None:
-            self.calls.append(part)
-        return part
+        return True
 
     def work_for(self, part: Part) -> Work:
         work = self.make_work(part)
@@ -216,12 +239,15 @@ class Mapping:
 
     def part_with(self, part: Part, ran: int) -> None:
         """Makes calls of the items of a chunk beyond the first `ran`; one by one if none was."""
+        if part.rest:  # done before a signal came
+            return
         first, items = part.first + ran, part.items[ran:]
+        rest = []
         if ran == 0:
-            part.rest = [Part(self, [each], first + i, False) for i, each in enumerate(items)]
+            rest = [Part(self, [each], first + i, False) for i, each in enumerate(items)]
         elif items:
-            part.rest = [Part(self, items, first, True)]
-        self.redo.extend(part.rest)
+            rest = [Part(self, items, first, True)]
+        at_once(partial(setattr, part, "rest", rest), partial(self.redo.extend, rest))
 
     def settle(self, work: Work, value: Any, error: BaseException | None) -> Outcome:
         """What the future of a part gets. The pool must be asked to feed itself afterwards."""
@@ -334,9 +360,10 @@ class Mapping:
 
 
 def time_left(timeout: float | None) -> Callable[[], float | None]:
-    if timeout is None:
+    limit = wait_seconds(timeout)
+    if limit is None:
         return lambda: None
-    end = time.monotonic() + seconds("timeout", timeout)
+    end = time.monotonic() + limit
     return lambda: max(0.0, end - time.monotonic())
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from typing import Any
 
+from ..interrupts import NotOfSignal
 from ..said import name_of, shown, text_of
 
 _Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
@@ -13,7 +13,7 @@ _Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 def call_name(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """The call as the user would write it, with short arguments."""
-    with contextlib.suppress(BaseException):  # a wrapper that is not what it seems names itself
+    with NotOfSignal(BaseException):  # a wrapper that is not what it seems names itself
         function, args, kwargs = _unwrapped(function, args, kwargs)
     if issubclass(type(function), str):
         return text_of(function)

@@ -9,6 +9,7 @@ import warnings
 from typing import Any
 
 from .. import _core
+from ..interrupts import is_of_signal
 from ..wire.notes import ERRORS, LOG, OUTPUT, WARNING, WORKER, frames
 
 
@@ -34,11 +35,10 @@ def tell(data: bytes | memoryview, worker: int) -> None:
 def _tell_one(kind: int, content: Any, worker: int) -> None:
     try:
         _TELLERS[kind](content, worker)
-    except KeyboardInterrupt:
-        raise
-    except (
-        BaseException
-    ) as error:  # a filter that raises, a closed file: no reason to lose a result
+    except BaseException as error:
+        if is_of_signal(error):
+            raise
+        # A filter that raises, a closed file: no reason to lose a result.
         report_error(error, _TELLERS.get(kind))
 
 

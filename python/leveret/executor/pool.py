@@ -18,6 +18,7 @@ from typing import Any
 
 from .. import _core
 from ..errors import Closed, PoolDown, Status
+from ..interrupts import is_of_signal
 from ..wire.pickling import dumps
 from ..wire.setup import HostSetup, Setup, about_this_process
 from . import closing
@@ -30,7 +31,7 @@ from .failures import (
     failure_of,
 )
 from .future import Future
-from .interrupts import is_of_signal
+from .mapping import Mapping
 from .mortem import Mortem, how_it_ended
 from .pace import AHEAD_MAX, Pace
 from .python_runtime import SPIN_NS, PythonRuntime
@@ -219,15 +220,14 @@ class Pool:
             work.future.set_exception(self.translate(error))
             return True
 
-    def take_in(self, work: Work) -> None:
+    def take_in(self, mapping: Mapping, work: Work) -> None:
         """Puts the call of a mapping into the queue, and hands it over if there is room."""
         work.future._pool = self
+        is_first = self.pace.has_room(len(self.running), work)
+        mapping.take(work, self.waiting.appendleft if is_first else self.waiting.append)
         if self.broken is not None:
+            self.waiting.remove(work)
             work.future.set_exception(self.again())
-        elif self.pace.has_room(len(self.running), work):
-            self.waiting.appendleft(work)
-        else:
-            self.waiting.append(work)
         self.pump()
 
     def start(self, work: Work) -> bool:

@@ -11,6 +11,7 @@ from concurrent import futures
 from typing import Any, Callable
 
 from .. import _core
+from ..interrupts import is_of_signal
 from ..mpi import worker_environment
 from ..nearest import names_options
 from ..runtime import nanoseconds
@@ -29,7 +30,6 @@ from .environment import (
     thread_caps,
 )
 from .future import Future
-from .interrupts import is_of_signal
 from .items import Items
 from .mapping import Mapping, Part, as_they_come, in_order, time_left
 from .names import call_name
@@ -112,9 +112,12 @@ class ProcessExecutor(futures.Executor):
         max_attempts = checking.whole("max_attempts", max_attempts, 1, ATTEMPTS_MAX)
         self._max_workers = max_workers
         # Where each item must be a call of its own its neighbours may not run again with it.
+        seed_calls = checking.yes_or_no("seed_calls", seed_calls)
         may_run_again = retry and max_attempts > 1
         self._has_chunks = may_run_again and timeout is None and not seed_calls
         self._ns_max = nanoseconds(timeout, "timeout")
+        forward_logs = checking.yes_or_no("forward_logs", forward_logs)
+        forward_output = checking.yes_or_no("forward_output", forward_output)
         self._flags = SEEDED if seed_calls else 0
         self._calls = itertools.count()
         envs = environments(env, max_workers)
@@ -200,6 +203,7 @@ class ProcessExecutor(futures.Executor):
         chunksize: int | None,
         tell: Any = None,
     ) -> Mapping:
+        checking.function(fn)
         # The items' seeds follow each other, whatever other calls there are meanwhile.
         first_seed = next(self._calls) if self._flags else 0
         if self._flags:

@@ -10,13 +10,19 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING
 
-from .mapping import Mapping
+from ..interrupts import at_once
+from .mapping import Mapping, TooDeep
 from .work import Work
 
 if TYPE_CHECKING:
     from .pool import Pool
+
+
+# A maker that a signal has stopped tells nobody.
+NOTICED_SECONDS = 0.05
 
 
 class Sources:
@@ -41,23 +47,32 @@ class Sources:
     def enlist(self, mapping: Mapping) -> None:
         with self.pool.lock:
             if not mapping.is_enlisted:
-                mapping.is_enlisted = True
-                self.queue.append(mapping)
+                at_once(
+                    partial(setattr, mapping, "is_enlisted", True),
+                    partial(self.queue.append, mapping),
+                )
 
     def feed(self, forced: Mapping | None = None) -> None:
         """Has calls made while workers have room, or one at least for `forced`."""
-        while (mapping := self.next_maker(forced)) is not None:
-            forced = None
-            work = late = None
-            try:
+        me = threading.get_ident()
+        is_nested = self.maker == me  # a signal's handler has come while this thread makes a call
+        try:
+            while (mapping := self.next_maker(forced)) is not None:
+                forced = None
                 work = mapping.make()
-            finally:
                 with self.pool.lock:
-                    if mapping.is_closed:  # meanwhile, by a thread that has not seen this call
-                        work, late = None, work
-                    self.take_in(mapping, work)
-            if late is not None:
-                late.future.cancel()
+                    is_late = mapping.is_closed  # by a thread that has not seen this call
+                    self.take_in(mapping, None if is_late else work)
+                    if not is_nested:
+                        self.maker = None
+                    self.pump_if_nothing(work)
+                if is_late and work is not None:
+                    work.future.cancel()
+        except TooDeep:
+            self.pool.port.leave(True)
+        finally:
+            if self.maker == me and not is_nested:
+                self.maker = None
         if self.pool.port.has_finished:  # calls that ended while others were handed over here
             self.pool.port.drain()
 
@@ -70,7 +85,7 @@ class Sources:
         with pool.lock:
             if forced is not None:
                 while self.maker not in (None, me):
-                    self.made.wait()
+                    self.made.wait(NOTICED_SECONDS)
                 self.maker = me
                 return forced
             while self.maker is None and self.queue:
@@ -85,15 +100,19 @@ class Sources:
 
     def take_in(self, mapping: Mapping, work: Work | None) -> None:
         """After a call of make(). With the lock."""
-        self.maker = None
         self.is_due = False
         if work is not None:
-            self.pool.take_in(work)
+            self.pool.take_in(mapping, work)
         elif mapping.is_enlisted and (mapping.is_closed or mapping.next_count() == 0):
-            mapping.is_enlisted = False
-            self.queue.remove(mapping)
+            at_once(
+                partial(self.queue.remove, mapping),
+                partial(setattr, mapping, "is_enlisted", False),
+            )
+
+    def pump_if_nothing(self, work: Work | None) -> None:
+        """Hands over what was left to a mapping, if it had nothing. With the lock."""
         if work is None:
-            self.pool.pump()  # what it left to this mapping, which had nothing
+            self.pool.pump()
         self.made.notify_all()
 
     def withdraw(self, why: BaseException) -> None:

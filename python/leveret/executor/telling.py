@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
+from ..interrupts import Condition
 from .notes import report_error
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Telling:
         self.on_progress = on_progress
         self.total = self.done = self.failed = 0  # calls; in a map(), items
         self.queue: deque[tuple[Any, ...]] = deque()
-        self.news = threading.Condition()
+        self.news = Condition()
         self.has_progress = False
         self.is_closing = False
         self.thread: threading.Thread | None = None

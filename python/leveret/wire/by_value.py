@@ -8,7 +8,6 @@ class, which a worker's copy must not overwrite.
 
 from __future__ import annotations
 
-import contextlib
 import copyreg
 import importlib
 import os
@@ -20,6 +19,7 @@ from typing import Any
 
 from cloudpickle import cloudpickle
 
+from ..interrupts import NotOfSignal, raise_signals
 from . import spaces
 
 ORDINARY_MAX = 1024
@@ -62,7 +62,7 @@ def is_absent(name: Any) -> bool:
     module = sys.modules.get(name)
     if module is None and name not in _tried:
         _tried.add(name)
-        with contextlib.suppress(Exception):
+        with NotOfSignal(Exception):
             module = importlib.import_module(name)
     if module is None:
         return False
@@ -86,7 +86,8 @@ def _can_be_found(name: str) -> bool:
     for finder in sys.meta_path:
         try:
             spec = finder.find_spec(top, None)
-        except Exception:
+        except Exception as error:
+            raise_signals(error)
             return True  # a finder of somebody else's: as pickle does
         if spec is not None:
             origin = spec.origin  # or "frozen", say

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pickle import PickleBuffer
 from typing import Any
 
+from ..interrupts import raise_signals
 from .errors import load_error
 from .pickling import APART, ATOMS, CALL_BUFFERS_MAX, dump_result, dumps
 
@@ -85,6 +86,7 @@ def outcomes_of(parts: Any) -> Iterator[tuple[Any, BaseException | None]]:
             try:
                 value = pickle.loads(value, buffers=buffers.pop(index))
             except BaseException as why:  # an unpickler may raise what it likes
+                raise_signals(why)
                 yield None, Unreadable(why)
                 continue
         last = [value]

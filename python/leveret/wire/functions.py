@@ -18,6 +18,7 @@ from typing import Any
 
 from cloudpickle.cloudpickle import _extract_code_globals
 
+from ..interrupts import raise_signals
 from . import by_value
 from .pickling import ATOMS, _Pickler, dumps
 
@@ -184,7 +185,8 @@ def _learn(function: Any) -> Known | None:
     if goes_by_name(function):
         try:
             return Known(pickle.dumps(function, 5), None)
-        except Exception:  # cloudpickle may know better
+        except Exception as error:  # cloudpickle may know better
+            raise_signals(error)
             return None
     if type(function) is not types.FunctionType:
         return None

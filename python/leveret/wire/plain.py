@@ -13,6 +13,8 @@ import pickle
 import re
 from typing import Any
 
+from ..interrupts import raise_signals
+
 # Longer ones take their time: they are better read by a thread that has it.
 BYTES_MAX = 64 << 10
 
@@ -54,6 +56,7 @@ def runs_nothing(pickled: bytes) -> bool:
         return True
     try:
         _Looker(io.BytesIO(pickled)).load()
-    except Exception:
+    except Exception as error:
+        raise_signals(error)
         return False
     return True

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import hashlib
 import io
@@ -23,6 +22,7 @@ import sys
 import types
 from typing import Any, Callable
 
+from ..interrupts import NotOfSignal, raise_signals
 from ..said import said_error
 from .spaces import Home, Needed, goes_inline, names_of, space_of
 
@@ -78,6 +78,7 @@ def dump_table(needed: Needed, make: Make) -> bytes:
             try:
                 pickles[home], memos[home] = _dump((needed[home],), needed, make)
             except Exception as error:  # a call that needs it says so
+                raise_signals(error)
                 failed.append(((home,), (), said_error(error)))
                 continue
             digests[home] = hashlib.blake2b(pickles[home], digest_size=16).digest()
@@ -177,7 +178,7 @@ def _reached(kinds: list[type], make: Make) -> Memo:
     for kind in kinds:
         for name, value in list(vars(kind).items()):
             if name.startswith("__") or hasattr(type(value), "__get__"):
-                with contextlib.suppress(Exception):
+                with NotOfSignal(Exception):
                     pickler.dump(value)
     memo: Memo = pickler.memo.copy()
     return memo

@@ -1,0 +1,101 @@
+"""Exceptions of signal handlers, which come up in the middle of whatever the main thread does.
+
+Python runs a handler between two instructions of the main thread, mostly where a call has returned:
+what the call gave is lost then, if nothing else has it. So what must not be lost is looked at where
+it is, and taken away by at_once() with what takes its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import operator
+import signal
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .executor.work import Work
+
+
+def _code_of(handler: Any) -> Any:
+    """Of the function that runs: handlers are functions, methods, partials, or can be called."""
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    if not hasattr(handler, "__code__"):
+        handler = vars(type(handler)).get("__call__")
+    return getattr(handler, "__code__", None)
+
+
+def is_of_signal(error: BaseException) -> bool:
+    """Whether a signal's handler has raised it, as far as its traceback shows."""
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    if isinstance(error, KeyboardInterrupt):
+        return True
+    codes = {_code_of(signal.getsignal(each)) for each in signal.valid_signals()}
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in codes:
+            return True
+        trace = trace.tb_next
+    return False
+
+
+class NotOfSignal(contextlib.suppress):
+    """As contextlib.suppress, but for what a signal's handler has raised."""
+
+    def __exit__(self, *about: Any) -> bool:
+        error = about[1]
+        if error is not None and is_of_signal(error):
+            return False
+        return bool(super().__exit__(*about))
+
+
+def raise_signals(error: BaseException) -> None:
+    """For those who catch everything: what a signal's handler has raised is not for them."""
+    if is_of_signal(error):
+        raise error
+
+
+def raise_if_of_signal(work: Work, error: BaseException) -> None:
+    """Raises an error of reading a call's result that is no fault of the result.
+
+    It is read again then. Once: an unpickler may raise anything, too.
+    """
+    if not work.was_interrupted and is_of_signal(error):
+        work.was_interrupted = True
+        raise error
+
+
+class Condition(threading.Condition):
+    """One whose lock no signal's handler leaves taken: `with` takes and gives it back in C."""
+
+    __enter__: Any = property(operator.attrgetter("_lock.__enter__"))
+    __exit__: Any = property(operator.attrgetter("_lock.__exit__"))
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Its caller has the lock afterwards, also where a handler comes before it is there."""
+        try:
+            return super().wait(timeout)
+        except BaseException:
+            lock: Any = self._lock  # type: ignore[attr-defined]
+            if not lock._is_owned():
+                lock.acquire()
+            raise
+
+
+_NEVER = object()
+
+
+def at_once(*steps: functools.partial[Any]) -> None:
+    """Runs all of these, with no signal's handler between them. They must be functions in C."""
+    deque(map(functools.partial.__call__, steps), 0)
+
+
+def dropped(items: deque[Any], count: int) -> functools.partial[Any]:
+    """A step that drops so many items from the left; they must be there."""
+    pops = itertools.islice(iter(items.popleft, _NEVER), count)
+    return functools.partial(deque, pops, 0)
