@@ -20,7 +20,7 @@ from typing import Any
 from cloudpickle import cloudpickle
 
 from ..interrupts import NotOfSignal, raise_signals
-from . import spaces
+from . import classes, spaces
 
 ORDINARY_MAX = 1024
 _Home = tuple[str, str]  # a module of the host and a name in it
@@ -205,6 +205,7 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
         made = cloudpickle._dynamic_class_reduce(kind)
     if made is NotImplemented or len(made) < 3:
         return made
+    made = classes.complete(kind, made)
     if not is_reply and is_elsewhere:
         names = spaces.names_of(kind.__module__)
         aliases = pickler.aliases(spaces.key_of(names), names)
@@ -243,8 +244,13 @@ def goes_by_value(kind: type, is_reply: bool) -> bool:
 
 
 def reduce_other(thing: Any, kind: type, is_reply: bool) -> Any:
-    """For an object whose class goes by value, and says itself how it is pickled."""
+    """For an object whose class goes by value, and says itself how it is pickled.
+
+    copyreg.pickle() says it before the class.
+    """
     own: Any = kind
+    if kind in copyreg.dispatch_table:
+        return NotImplemented
     if own.__reduce__ is object.__reduce__ and own.__reduce_ex__ is object.__reduce_ex__:
         return NotImplemented
     made = thing.__reduce_ex__(5)

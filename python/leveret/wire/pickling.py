@@ -8,6 +8,7 @@ they go as they are, beside the pickle (protocol 5). Arrays in shared memory go 
 from __future__ import annotations
 
 import copyreg
+import functools
 import io
 import pickle
 import struct
@@ -21,7 +22,7 @@ from typing import Any, Callable, ClassVar
 import cloudpickle
 
 from .. import _core
-from . import arrays, by_value, sharing, spaces, tables, tensors
+from . import arrays, by_value, classes, sharing, spaces, tables, tensors
 from .arrays import lent as lent
 
 ATOMS = frozenset({int, float, bool, complex, str, bytes, type(None)})  # pickle needs no help
@@ -90,7 +91,10 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     dispatch_table: ClassVar[Any] = ChainMap(
         arrays.reducers,
         _WEAK,
-        {types.CodeType: _reduce_code},
+        {
+            types.CodeType: _reduce_code,
+            functools.cached_property: classes.reduce_cached_property,
+        },
         cloudpickle.Pickler.dispatch_table,
     )
     is_row = False  # whether it writes globals
@@ -109,6 +113,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             return by_value.reduce_class(self, value, self.is_reply)
         if kind is object:
             return self.reduce_mark(value)
+        if kind in classes.TYPING and by_value.is_absent(value.__module__):
+            return classes.reduce_typing(value)
         if tensors.is_tensor(kind):
             return tensors.reduce_tensor(value)
         if by_value.goes_by_value(kind, self.is_reply):

@@ -1,0 +1,108 @@
+"""Classes and names of the main module travel by value, and are in a worker what they are here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from conftest import needs_processes
+
+pytestmark = needs_processes
+
+PROGRAMS = {
+    "slots": """
+        import dataclasses
+        class Point:
+            __slots__ = ("x", "__own")
+            def __init__(self, x):
+                self.x, self.__own = x, 2 * x
+            def both(self):
+                return self.x, self.__own
+        class Weak(Point):
+            __slots__ = ("__weakref__",)
+        @dataclasses.dataclass
+        class Plain:
+            x: int
+            __slots__ = ("x",)
+        def next_of(point):
+            assert not hasattr(point, "__dict__"), vars(point)
+            return type(point)(point.x + 1)
+        def check(call):
+            for kind in (Point, Weak, Plain):
+                got = call(next_of, kind(1))
+                assert type(got) is kind and got.x == 2
+            assert call(next_of, Point(1)).both() == (2, 4)
+        """,
+    "cached properties": """
+        import functools
+        class Lazy:
+            made = 0
+            @functools.cached_property
+            def value(self):
+                self.made += 1
+                return 7
+        def check(call):
+            assert call(lambda lazy: (lazy.value, lazy.value, lazy.made), Lazy()) == (7, 7, 1)
+            assert call(lambda: Lazy()).value == 7
+        """,
+    "enumerations": """
+        import enum
+        class Planet(enum.Enum):
+            EARTH = (5.9, 6.3)
+            MARS = (0.6, 3.3)
+            def __init__(self, mass, radius):
+                self.mass, self.radius = mass, radius
+        class Colour(str, enum.Enum):
+            RED = "r"
+            def __new__(cls, value):
+                made = str.__new__(cls, value)
+                made._value_, made.extra = value, 2 * value
+                return made
+        def check(call):
+            assert call(lambda one: (one.mass, one is Planet.MARS), Planet.MARS) == (0.6, True)
+            assert call(lambda: Planet.EARTH) is Planet.EARTH
+            assert call(lambda one: (one.extra, one.value), Colour.RED) == ("rr", "r")
+        """,
+    "names of typing": """
+        import typing
+        Metres = typing.NewType("Metres", float)
+        kinds = [getattr(typing, name, None) for name in ("ParamSpec", "TypeVarTuple")]
+        given = [kind("Name") for kind in kinds if kind]
+        def check(call):
+            assert call(lambda: Metres(3.0)) == 3.0
+            assert call(lambda: Metres) is Metres
+            assert all(a is b for a, b in zip(call(lambda: given), given))
+            assert call(lambda kind: kind is Metres, Metres)
+        """,
+    "copyreg": """
+        import copyreg
+        class Odd:
+            def __init__(self, value):
+                self.value = value
+            def __reduce__(self):
+                raise TypeError("by copyreg only")
+        copyreg.pickle(Odd, lambda odd: (Odd, (odd.value + 1,)))
+        def check(call):
+            assert call(lambda odd: odd.value, Odd(5)) == 6
+        """,
+}
+END = """
+import leveret
+with leveret.ProcessExecutor(1) as executor:
+    check(lambda fn, *args: executor.submit(fn, *args).result(60))
+    check(lambda fn, *args: executor.submit(fn, *args).result(60))
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 10), reason="NewType makes functions there")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program(name: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(PROGRAMS[name]) + END)
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
