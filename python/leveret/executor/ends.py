@@ -127,13 +127,13 @@ class Ends:
     ) -> End | None:
         """Takes in the end of a call; None if it runs again. With the lock."""
         pool = self.pool
-        if work.call is not call and work in pool.running:  # seen before: it runs again
+        # Seen before: its future has ended, or it runs again.
+        if work.was_told or (work.call is not call and work in pool.running):
             return None
         end = work.end
         if end is None:
             end = work.end = End(work, code, task_code, text, reply)
-        if not end.is_over:
-            self.open.add(work)
+        self.open.add(work)
         pool.running.discard(work)
         pool.space.release(work)
         if type(reply) is tuple:  # the port has read it
@@ -141,7 +141,7 @@ class Ends:
             pool.space.note(work, reply[3])
         if code != Status.OK:
             pool.files.receive()
-            if not end.is_over and self.was_hit(work, Status(code)) and self.start_again(work):
+            if self.was_hit(work, Status(code)) and self.start_again(work):
                 return None
         return end
 
@@ -206,8 +206,8 @@ class Ends:
             if noted is not None:
                 notes.tell_of_reply(noted)
             self.finish(work, value, error)
-            end.is_over = True
-            end.reply = None
+            end.is_over = work.was_told = True
+            end.reply = work.end = None  # nothing keeps what the caller has got
             self.open.discard(work)
         except RecursionError:
             end.is_taken = False

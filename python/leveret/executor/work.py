@@ -26,6 +26,7 @@ class Work:
 
     call: _core.Call | None = None  # set by the port when it has been handed over
     end: End | None = None  # how the latest run has ended
+    was_told = False  # its future has ended
     was_interrupted = False  # by a signal, while its result was read
     reserved = 0
     retries = 0
