@@ -6,7 +6,10 @@ here (a machine, a file that cannot be written, a module), 124 the time was over
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+from typing import Callable
 
 from .missing import CLI, is_missing
 
@@ -20,7 +23,33 @@ def main() -> None:
 
     with quiet_interrupts():
         from .commands import app
-    app(prog_name="leveret")
+    _run(app)
+
+
+def _run(app: Callable[..., object]) -> None:
+    """Runs it; where its output can go nowhere a sentence says so, and no traceback."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 (until the end)
+    if sys.stdout is None:
+        sys.exit(_cannot_write("it is closed"))
+    try:
+        app(prog_name="leveret")
+        sys.stdout.flush()
+    except SystemExit:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            raise
+        sys.exit(_cannot_write("no space is left, or nobody reads it"))
+    except OSError as error:
+        sys.exit(_cannot_write(error.strerror or str(error)))
+
+
+def _cannot_write(why: str) -> int:
+    """What is left to be written must not fail again at the end of the process."""
+    sys.stderr.write(f"leveret: cannot write to standard output: {why}\n")
+    sys.stderr.flush()
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123
+    return 3
 
 
 __all__ = ["main"]

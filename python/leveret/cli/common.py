@@ -74,6 +74,8 @@ def reporting(command: Callable[..., Result]) -> Callable[..., Result]:
             return command(*args, **options)
         except KeyboardInterrupt:
             stop(INTERRUPTED, "interrupted")
+        except MemoryError:
+            stop(ENVIRONMENT, "there is not so much memory; ask for less")
         except (LeveretError, OSError, ValueError, ImportError) as error:
             stop(exit_code_of(error), str(error))
 
@@ -98,6 +100,13 @@ def check_folder(option: str, path: Optional[Path]) -> None:
     """FileNotFoundError for a file to be written where no folder is: before the work, not after."""
     if path is not None and not path.parent.is_dir():
         raise FileNotFoundError(f"{option} {path}: there is no folder {path.parent}; make it first")
+
+
+def check_apart(*files: Optional[Path]) -> None:
+    """ValueError for two files to be written that are one."""
+    given = [each.resolve() for each in files if each is not None]
+    if len(set(given)) != len(given):
+        raise ValueError(f"two options name the same file to write: {given[0]}")
 
 
 def _leave(code: int, message: str) -> NoReturn:

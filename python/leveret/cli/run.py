@@ -15,6 +15,7 @@ from ..runtime import Runtime
 from .common import (
     FAILED,
     USAGE,
+    check_apart,
     check_folder,
     check_workers,
     interruptible,
@@ -99,6 +100,9 @@ def _run_list_ranking(runtime: Runtime, sizes: Sizes) -> apps.Report:
     )
 
 
+SIZE_MAX = 2**53  # of sizes: what a JSON number and a double can say
+
+
 def run_app(runtime: Runtime, app: str, sizes: Sizes) -> apps.Report:
     """Runs an application by name. ValueError for options it does not have."""
     for name, value in (
@@ -109,6 +113,8 @@ def run_app(runtime: Runtime, app: str, sizes: Sizes) -> apps.Report:
     ):
         if value is not None and value < 1:
             raise ValueError(f"{name} must be 1 or more, not {value}")
+        if value is not None and value > SIZE_MAX:
+            raise ValueError(f"{name} must be at most {SIZE_MAX}, not {value}")
     if app == "mandelbrot":
         return _run_mandelbrot(runtime, sizes)
     if app == "barnes-hut":
@@ -261,6 +267,7 @@ def run(
     }
     check_folder("--trace", trace)
     check_folder("--out", out)
+    check_apart(trace, out)
     with time_limit(timeout), interruptible():
         sizes = Sizes(n, tasks, frames, dice, species)
         done = run_checked(app, machine, options, sizes, trace, out)

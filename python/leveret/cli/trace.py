@@ -11,7 +11,7 @@ from rich.table import Table
 
 from ..report.timeline import timeline_html
 from ..report.traces import Summary, read_trace, summarise
-from .common import check_folder, notes, print_json, reporting, share_text, tables
+from .common import check_apart, check_folder, notes, print_json, reporting, share_text, tables
 
 _LISTED = 20  # procedures shown; --json has all
 
@@ -59,9 +59,12 @@ def trace(
 
     The page has a lane for each worker and needs nothing else to be looked at.
     """
-    if not file.is_file():
+    if file.is_dir():
+        raise ValueError(f"{file} is a folder; name a trace in it")
+    if not file.exists():
         raise ValueError(f"there is no file {file}; `leveret run APP --trace {file}` makes one")
     check_folder("--out", out)
+    check_apart(file, out if html else None)
     read = read_trace(file)
     page = out if out is not None else file.with_suffix(".html")
     if html:
