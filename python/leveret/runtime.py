@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Literal
+from typing import Any, Literal
 
 from . import _core, launch
 from .nearest import names_options
@@ -22,6 +22,13 @@ def nanoseconds(timeout: float | None, name: str) -> int:
     if not 0 < timeout < 9e9:
         raise ValueError(f"{name} must be None or a number of seconds > 0, not {timeout!r}")
     return max(1, int(timeout * 1e9))
+
+
+def _path_or_name(option: str, value: Any) -> str | bytes | None:
+    try:
+        return None if value is None else os.fspath(value)
+    except TypeError:
+        raise TypeError(f"{option} must be a name, a path or None, not {value!r}") from None
 
 
 class Runtime(_core.Runtime):
@@ -86,7 +93,7 @@ class Runtime(_core.Runtime):
             worker_memory=worker_memory,
             worker_cpu_seconds=worker_cpu_seconds,
             pool=pool,
-            sim_machine=None if sim_machine is None else os.fspath(sim_machine),
+            sim_machine=_path_or_name("sim_machine", sim_machine),
             worker_command=self._command(machine),
             obituaries=self._obituaries,
         )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import operator
 import weakref
 from typing import TYPE_CHECKING, Any
 
 from . import _core
+from .errors import OutOfMemory, Status
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+BYTES_MAX = 1 << 47  # what a process can address
 _blocks: weakref.WeakValueDictionary[int, _core.SharedBlock] = weakref.WeakValueDictionary()
 
 
@@ -32,11 +36,21 @@ def shared_array(
     kind = np.dtype(dtype)
     if kind.hasobject:
         raise TypeError(f"shared memory cannot hold Python objects (dtype {kind})")
-    count = int(np.prod(shape, dtype=np.int64))
+    sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
+    try:
+        whole = tuple(map(operator.index, sizes))
+    except TypeError:
+        raise TypeError(f"shape must be an int or a tuple of them, not {shape!r}") from None
+    if any(each < 0 for each in whole):
+        raise ValueError(f"shape must have no negative number, not {shape!r}")
+    count = math.prod(whole)
+    if count * kind.itemsize > BYTES_MAX:
+        text = f"a shared array of {count * kind.itemsize} bytes: no machine has so much memory"
+        raise OutOfMemory(text, Status.OUT_OF_MEMORY)
     block = _core.SharedBlock(max(1, count * kind.itemsize))
     _blocks[block.address] = block
     flat: np.ndarray[Any, np.dtype[Any]] = np.frombuffer(memoryview(block), kind, count)
-    return flat.reshape(shape)
+    return flat.reshape(whole)
 
 
 def _holder(address: int) -> _core.SharedBlock | None:

@@ -199,6 +199,9 @@ void bind_refusal(nb::class_<runtime_object>& c, const char* method, std::size_t
   c.def(
       method,
       [=](runtime_object&, nb::args given, nb::kwargs options) -> ticket_object* {
+        if (given.size() != 0 && !is_made<plan>(given[0]))
+          raise_type_error(std::string(method) + "() needs a procedure first, not " +
+                           text_of(nb::repr(given[0])));
         refuse_call(method, given.size(), options, wanted, known);
       },
       nb::arg("args"), nb::arg("options"), "Any other call raises TypeError.");

@@ -56,8 +56,35 @@ void bind_machines(nb::module_& m) {
 
 }  // namespace lev::python
 
+namespace lev::python {
+
+namespace {
+
+// What is of the process, such as the types, is made once. A program may drop the module and import
+// it again: then it gets what is there.
+PyObject* first_names = nullptr;
+
+bool gives_what_is_there(nb::module_& m) {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0)
+    throw nb::import_error(
+        "leveret works in the main interpreter of a process only: import it "
+        "there, not in a subinterpreter");
+  const nb::dict names = nb::borrow<nb::dict>(PyModule_GetDict(m.ptr()));
+  if (first_names == nullptr) {
+    first_names = names.inc_ref().ptr();
+    return false;
+  }
+  if (PyDict_Merge(names.ptr(), first_names, 0) != 0) throw nb::python_error();
+  return true;
+}
+
+}  // namespace
+
+}  // namespace lev::python
+
 NB_MODULE(_core, m) {
   using namespace lev::python;
+  if (gives_what_is_there(m)) return;
   nanobind::set_leak_warnings(false);  // tickets may live as long as the interpreter
   nanobind::register_exception_translator(&translate);
   remember_main_thread();

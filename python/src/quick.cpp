@@ -94,13 +94,33 @@ PyObject* result(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObj
 
 using quick_function = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 
+// Such as "submit($self, procedure, *args, priority=0)", which inspect.signature() reads: the first
+// line of nanobind's text, without types.
+std::string signature_in(const std::string& text) {
+  std::string made;
+  int depth = 0;
+  bool is_in_type = false;
+  for (const char c : text.substr(0, text.find('\n'))) {
+    if (c == '(' || c == '[') ++depth;
+    if (depth == 1 && c == ':') is_in_type = true;
+    if (depth == 1 && (c == ',' || c == '=' || c == ')')) is_in_type = false;
+    if (c == ')' || c == ']') --depth;
+    if (!is_in_type) made += c;
+    if (depth == 0 && c == ')') break;  // what comes of the call follows
+  }
+  const std::size_t at = made.find("(self");
+  if (at != std::string::npos) made.insert(at + 1, "$");
+  return made;
+}
+
 // Puts a function in front of the method that is there; that one stays to be looked at in _bound.
 void put_in_front(nb::dict all, nb::handle type, const char* name, quick_function quick,
                   PyMethodDef& kept, PyObject** bound) {
   const nb::object there = nb::getattr(type, name);
   static std::vector<std::string>* const texts = new std::vector<std::string>;
   texts->reserve(8);  // their addresses are given away
-  texts->push_back(text_of(nb::getattr(there, "__doc__")));
+  const std::string said = text_of(nb::getattr(there, "__doc__"));
+  texts->push_back(signature_in(said) + "\n--\n\n" + said);
   kept = {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(quick)),
           METH_FASTCALL | METH_KEYWORDS, texts->back().c_str()};
   const nb::object method =

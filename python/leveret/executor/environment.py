@@ -97,7 +97,10 @@ def modules(preload: Iterable[str] | None) -> tuple[str, ...]:
     """The modules to preload; warns of those that are not installed."""
     if preload is None:
         return ("numpy",) if "numpy" in sys.modules else ()
-    names = (preload,) if isinstance(preload, str) else tuple(preload)
+    try:
+        names = (preload,) if isinstance(preload, str) else tuple(preload)
+    except TypeError:
+        raise TypeError(f"preload must be names of modules, not {preload!r}") from None
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"preload must be names of modules, not {name!r}")

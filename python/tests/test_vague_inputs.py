@@ -1,0 +1,137 @@
+"""Inputs that make no sense are named in the error, with what was given."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import subprocess
+import sys
+import textwrap
+import threading
+from typing import Any, Callable
+
+import pytest
+from conftest import needs_processes
+
+import leveret
+from leveret import ProcessExecutor
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "said"),
+    [
+        (-1, ValueError, "shape must have no negative number, not -1"),
+        ((3, -2), ValueError, "not \\(3, -2\\)"),
+        (2.5, TypeError, "shape must be an int or a tuple of them, not 2.5"),
+        (1 << 62, leveret.OutOfMemory, "bytes: no machine has so much memory"),
+        ((1 << 32, 1 << 32), leveret.OutOfMemory, "no machine has so much"),
+    ],
+)
+def test_shapes(shape: Any, kind: type[Exception], said: str) -> None:
+    with pytest.raises(kind, match=said):
+        leveret.shared_array(shape)
+
+
+def test_shapes_that_make_sense() -> None:
+    assert leveret.shared_array(0).shape == (0,)
+    assert leveret.shared_array((2, 0, 3)).shape == (2, 0, 3)
+    assert leveret.shared_array([2, 3]).shape == (2, 3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "kind"),
+    [
+        ("preload", 3, TypeError),
+        ("cwd", "\0", ValueError),
+        ("forward_logs", len, TypeError),
+        ("forward_output", len, TypeError),
+        ("seed_calls", len, TypeError),
+    ],
+)
+def test_options_of_an_executor(option: str, value: Any, kind: type[Exception]) -> None:
+    options: dict[str, Any] = {option: value}
+    with pytest.raises(kind, match=option):
+        ProcessExecutor(1, **options)
+
+
+def test_a_machine_to_simulate_that_is_none() -> None:
+    with pytest.raises(TypeError, match="sim_machine must be a name, a path or None, not 3"):
+        leveret.Runtime("sim", sim_machine=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", ["submit", "submit_bulk", "parallel"])
+def test_what_is_no_procedure(method: str) -> None:
+    said = rf"{method}\(\) needs a procedure first, not None"
+    with leveret.Runtime("threads", workers=1) as runtime, pytest.raises(TypeError, match=said):
+        getattr(runtime, method)(None, 3)
+
+
+@needs_processes
+def test_timeouts_and_functions(pool: ProcessExecutor) -> None:
+    future = pool.submit(abs, -1)
+    assert future.result(math.inf) == 1
+    held = pool.submit(_waits)
+    wrong: list[tuple[Any, type[Exception]]] = [("x", TypeError), (math.nan, ValueError)]
+    for timeout, kind in wrong:
+        with pytest.raises(kind, match="timeout must be a number of seconds"):
+            held.result(timeout)
+        with pytest.raises(kind, match="timeout must be a number of seconds"):
+            pool.map(abs, [1], timeout=timeout)
+    assert held.result(1e300) == 7
+    methods: list[Callable[..., Any]] = [pool.map, pool.submit_many]
+    for method in methods:
+        with pytest.raises(TypeError, match="fn must be a callable, not None"):
+            method(None, [1])
+
+
+def _waits() -> int:
+    threading.Event().wait(0.3)
+    return 7
+
+
+def test_signatures() -> None:
+    wanted = {"submit": "procedure", "wait": "timeout", "result": "timeout"}
+    for name, parameter in wanted.items():
+        owner: Any = leveret.Runtime if name == "submit" else leveret.Ticket
+        said = inspect.signature(getattr(owner, name))
+        assert parameter in said.parameters, said
+        assert not getattr(owner, name).__doc__.startswith("--")
+
+
+def test_leveret_is_imported_again() -> None:
+    text = """
+        import sys, leveret
+        for name in [each for each in sys.modules if each.partition(".")[0] == "leveret"]:
+            del sys.modules[name]
+        import leveret as again
+        with again.Runtime("threads", workers=1) as runtime:
+            print(again is not leveret, runtime.workers)
+        """
+    assert _run(text) == "True 1\n"
+
+
+def test_a_subinterpreter_is_told() -> None:
+    name = "_xxsubinterpreters" if sys.version_info < (3, 13) else "_interpreters"
+    pytest.importorskip(name)
+    text = f"""
+        import leveret, {name} as interpreters
+        number = interpreters.create()
+        try:
+            print(interpreters.run_string(number, "import leveret"))
+        except Exception as error:
+            print("ImportError" in repr(error) + str(error))
+        """
+    said = _run(text)
+    assert said == "True\n" or "main interpreter" in said
+
+
+def _run(text: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(text)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr)
+    return done.stdout
