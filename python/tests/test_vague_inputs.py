@@ -135,3 +135,20 @@ def _run(text: str) -> str:
     )
     assert done.returncode == 0, (done.returncode, done.stderr)
     return done.stdout
+
+
+@needs_processes
+@pytest.mark.parametrize(
+    ("limit", "value", "said"), [("NOFILE", 100, "max_workers"), ("FSIZE", 0, "ulimit -f")]
+)
+def test_limits_of_the_shell(limit: str, value: int, said: str) -> None:
+    text = f"""
+        import resource, signal, leveret
+        most = resource.getrlimit(resource.RLIMIT_{limit})[1]
+        resource.setrlimit(resource.RLIMIT_{limit}, ({value}, most))
+        try:
+            leveret.ProcessExecutor(90)
+        except OSError as error:
+            print(error)
+        """
+    assert said in _run(text)

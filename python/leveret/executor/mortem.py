@@ -6,6 +6,7 @@ earlier calls had left behind, and holds what faulthandler wrote.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import itertools
 import mmap
@@ -39,6 +40,16 @@ _CURRENT = re.compile(r"^Current thread 0x([0-9a-f]+)[^\n]*\n(  Garbage-collecti
 _numbers = itertools.count(1)  # of this process's executors
 
 
+def _why_no_page(error: OSError, workers: int) -> str:
+    """What to do, for the limits that a shell may have set."""
+    text = f"no memory file for each of {workers} workers: {error.strerror}"
+    if error.errno == errno.EMFILE:
+        return f"{text}; ask for fewer (max_workers), or allow more files (ulimit -n)"
+    if error.errno == errno.EFBIG:
+        return f"{text}; each has {page.BYTES >> 10} KiB: allow files as large (ulimit -f)"
+    return text
+
+
 class Pages:
     """The pages of an executor's workers."""
 
@@ -56,6 +67,9 @@ class Pages:
                 mark = struct.pack("<Q", number << 16 | index)
                 self.places[-1][8 * page.POOL : 8 * page.POOL + 8] = mark
             self.deaths = _core.Obituaries(self.places)
+        except OSError as error:
+            self.close()
+            raise OSError(error.errno, _why_no_page(error, workers)) from error
         except BaseException:
             self.close()
             raise
