@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 from typing import Any, Callable
 
 import pytest
@@ -152,3 +153,18 @@ def test_limits_of_the_shell(limit: str, value: int, said: str) -> None:
             print(error)
         """
     assert said in _run(text)
+
+
+@needs_processes
+def test_a_file_beside_the_program_that_is_called_as_a_module_of_pythons(tmp_path: Path) -> None:
+    (tmp_path / "random.py").write_text("VALUE = 3\n")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import leveret, random\n"
+        "with leveret.ProcessExecutor(1) as executor:\n"
+        "    print(executor.submit(lambda: random.VALUE).result(60))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout == "3\n", done.stderr

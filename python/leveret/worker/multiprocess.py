@@ -9,7 +9,6 @@ multiprocessing do.
 from __future__ import annotations
 
 import contextlib
-import importlib.abc
 import importlib.machinery
 import os
 import sys
@@ -41,7 +40,7 @@ def set_up(about: About) -> None:
         sys.meta_path.insert(0, _Finder())
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _Finder:
     """Changes modules after they were imported."""
 
     def find_spec(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.abc
 import importlib.util
 import struct
 import sys
@@ -38,7 +37,9 @@ def seed_all(*origin: object, is_given: bool) -> None:
     if is_given or "random" in sys.modules:
         import random
 
-        random.seed(int.from_bytes(digest, "little"))
+        seed_own = getattr(random, "seed", None)
+        if callable(seed_own):  # a file of the program's may have that name
+            seed_own(int.from_bytes(digest, "little"))
     for name, seed in _SEEDERS.items():
         if name in sys.modules:
             seed(digest)
@@ -48,7 +49,7 @@ def seed_all(*origin: object, is_given: bool) -> None:
             sys.meta_path.insert(0, _watcher)
 
 
-class _Watcher(importlib.abc.MetaPathFinder):
+class _Watcher:
     """Seeds generators of modules that are imported after all."""
 
     digest = b""
@@ -65,11 +66,12 @@ class _Watcher(importlib.abc.MetaPathFinder):
         finally:
             self.name = ""
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
+            loader: Any = _Loader(spec.loader)
+            spec.loader = loader
         return spec
 
 
-class _Loader(importlib.abc.Loader):
+class _Loader:
     """A module's loader; what is loaded is seeded."""
 
     def __init__(self, loader: Any) -> None:
