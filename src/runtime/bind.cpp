@@ -194,7 +194,7 @@ void in_child() noexcept {
 // led it back here through another runtime. Then it is somebody else this time, as two flows of
 // control must not share one place. In virtual time it is nobody: another turn must not begin in
 // this one.
-static bool is_in_use(const runtime_state& c, const participant& p) noexcept {
+static bool is_below(const runtime_state& c, const participant& p) noexcept {
   return p.running != nullptr || p.doing.load(memory_order_relaxed) != activity::elsewhere ||
          c.machine->is_in_worker();
 }
@@ -203,7 +203,7 @@ static bool is_in_use(const runtime_state& c, const participant& p) noexcept {
 [[gnu::noinline]] static participant* find_binding(runtime_state& c) noexcept {
   if (this_thread != nullptr) {
     for (const binding& b : *this_thread) {
-      if (b.runtime_id != c.id || is_in_use(c, *b.self)) continue;
+      if (b.runtime_id != c.id || is_below(c, *b.self)) continue;
       note_last(b.runtime_id, b.self);
       return b.self;
     }

@@ -34,10 +34,11 @@ void stop_workers(runtime_state& c) noexcept {
 }
 
 // Whether the caller, which exit() has come to, is no one who could wait for the tasks: one of them
-// has called exit(), or another thread is in the middle of a runtime that has one host.
+// has called exit(), or the function that makes them for a bulk, or another thread is in the middle
+// of a runtime that has one host.
 bool is_in_use(runtime_state& c) noexcept {
   const participant* self = here(c);
-  if (self != nullptr) return self->running != nullptr;
+  if (self != nullptr) return self->running != nullptr || self->open_joins != 0;
   return !c.caps.many_hosts && c.people[c.first_host].is_bound.load(memory_order_relaxed) != 0;
 }
 

@@ -34,10 +34,11 @@ struct odd_exit {
 
 TEST(exit, ends_the_program_with_its_code_wherever_it_is_called) {
   const std::vector<odd_exit> all = {
-      {"threads", "main"},       {"threads", "body"},       {"threads", "callback"},
-      {"threads", "other_idle"}, {"sim", "main"},           {"sim", "body"},
-      {"sim", "callback"},       {"sim", "other"},          {"sim", "other_idle"},
-      {"processes", "main"},     {"processes", "callback"}, {"processes", "other_idle"},
+      {"threads", "main"},       {"threads", "body"},    {"threads", "callback"},
+      {"threads", "other_idle"}, {"sim", "main"},        {"sim", "body"},
+      {"sim", "callback"},       {"sim", "other"},       {"sim", "other_idle"},
+      {"threads", "maker"},      {"sim", "maker"},       {"processes", "main"},
+      {"processes", "callback"}, {"processes", "maker"}, {"processes", "other_idle"},
   };
   int code = 10;
   for (int i = 0; i < rounds(5); ++i) {

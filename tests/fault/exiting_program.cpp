@@ -2,8 +2,9 @@
 //
 //   exiting_program MACHINE PLACE CODE
 //
-//   PLACE  main, body, callback; other: a thread that is not the host, which waits for tasks then;
-//          other_idle: one, while the host does nothing
+//   PLACE  main, body, callback; maker: the function that makes the tasks of a bulk; other: a
+//          thread that is not the host, which waits for tasks then; other_idle: one, while the
+//          host does nothing
 #include <leveret/leveret.hpp>
 
 #include <unistd.h>
@@ -62,6 +63,12 @@ int main(int count, char** arguments) {
   add_once(r);
   if (place == "main") std::exit(code);
   if (place == "body") r.submit(ends, code).wait();
+  if (place == "maker") {
+    r.submit_bulk(9, [](std::size_t i, lev::descriptor& d) {
+      if (i == 5) std::exit(code);
+      d = lev::pack(stays);
+    });
+  }
   if (place == "callback") {
     static std::uint64_t sum = 0;
     lev::ticket t = r.submit(add, std::uint64_t{1}, sum);
