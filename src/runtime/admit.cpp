@@ -97,13 +97,15 @@ std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges) 
   batch::send_all(self);
   if (c.settings.full == when_full::fail) return take_last(c, self, edges);
   std::uint32_t task = no_slot;
-  while (self.running != nullptr) {
+  const bool is_inside = self.running != nullptr || is_guest(c, self);
+  while (is_inside) {
     if ((task = try_take_room(c, self, edges, true)) != no_slot) return task;
+    if (self.running == nullptr && is_held_by_caller(c, self)) return no_slot;
     if (!wait_space_inside(c, self, edges.count)) return no_slot;
     if ((task = try_take_room(c, self, edges, false)) != no_slot) return task;
   }
   LEV_DCHECK(self.running == nullptr);
-  const bool may_help = c.settings.full == when_full::help && !is_guest(c, self);
+  const bool may_help = c.settings.full == when_full::help;
   do {
     if (!may_help || !help(c, self)) {
       if (is_held_by_caller(c, self)) return no_slot;

@@ -65,12 +65,12 @@ struct await_space final : await_shared {
   await_space(runtime_state& home, participant& waiter, std::uint32_t edges) noexcept
       : await_shared(waiter, want_space | want_barrier, home.space_wanted),
         c(home),
-        edge_count(edges) {}
+        edge_count(edges),
+        is_inside(waiter.running != nullptr || is_guest(home, waiter)) {}
   bool is_there() noexcept override {
     // The counters' lines belong to busy workers: while it polls, it seldom looks at them.
     constexpr std::uint32_t looks_per_count = 64;
-    if (!c.task_slots.looks_exhausted(self.running != nullptr) && c.edges.has(edge_count))
-      return true;
+    if (!c.task_slots.looks_exhausted(is_inside) && c.edges.has(edge_count)) return true;
     if (is_armed || ++looks % looks_per_count == 0) is_held = is_held_by_caller(c, self);
     return is_held;
   }
@@ -89,6 +89,7 @@ struct await_space final : await_shared {
   }
   runtime_state& c;
   std::uint32_t edge_count;
+  bool is_inside;  // of a task, for which some slots are kept
   bool is_armed = false;
   bool is_held = false;  // as last looked at
   std::uint32_t looks = 0;

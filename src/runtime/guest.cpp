@@ -13,8 +13,8 @@ namespace {
 // Waits as a guest, for `what` of another runtime than the task's.
 class await_as_guest final : public awaited {
  public:
-  await_as_guest(participant& self, participant& outer, awaited& what) noexcept
-      : self_(self), outer_(outer), what_(what) {
+  await_as_guest(participant& self, participant& outer, awaited& what, giving_up when) noexcept
+      : self_(self), outer_(outer), what_(what), when_(when) {
     enter_as_guest(self, outer);
   }
   ~await_as_guest() { leave_as_guest(self_); }
@@ -39,10 +39,14 @@ class await_as_guest final : public awaited {
   static constexpr std::uint64_t look_ns = 2'000'000;
   static constexpr std::uint64_t patience_ns = 10'000'000;
 
-  // Whether all contexts of all participants have waited for each other for patience_ns. One that
-  // has a context left would go on with a new task.
+  // One that has a context left would go on with a new task.
+  bool may_give_up() const noexcept {
+    return when_ == giving_up::when_still ||
+           (outer_.held != nullptr && outer_.held->free == nullptr);
+  }
+  // Whether nobody has run anything for patience_ns, in any runtime.
   bool is_vain() noexcept {
-    if (is_vain_ || outer_.held == nullptr || outer_.held->free != nullptr) return is_vain_;
+    if (is_vain_ || !may_give_up()) return is_vain_;
     if (++looks_ % looks_per_clock != 0 && !is_armed_) return false;
     const std::uint64_t now_ns = outer_.home->machine->now_ns();
     if (now_ns - looked_ns_ < look_ns) return false;
@@ -59,6 +63,7 @@ class await_as_guest final : public awaited {
   participant& self_;
   participant& outer_;
   awaited& what_;
+  giving_up when_;
   bool is_armed_ = false;
   bool is_vain_ = false;
   std::uint32_t looks_ = 0;
@@ -96,8 +101,9 @@ bool await(runtime_state& c, participant& self, awaited& what, std::uint64_t dea
     deadline_ns =
         outer->home->machine->now_ns() + (deadline_ns > now_ns ? deadline_ns - now_ns : 0);
   }
-  await_as_guest guest(self, *outer, what);
-  return outer->home->crew->await(*outer, guest, deadline_ns, wait_policy::help) && what.is_there();
+  await_as_guest guest(self, *outer, what, when);
+  return outer->home->crew->await(*outer, guest, deadline_ns, wait_policy::help, when) &&
+         what.is_there();
 }
 
 }  // namespace lev::detail

@@ -92,6 +92,7 @@ TEST_P(two_runtimes_test, trees_over_several_runtimes_end) {
     SCOPED_TRACE("seed " + std::to_string(seed + i));
     std::mt19937 draw(seed + i);
     config c = settings();
+    c.tickets = draw() % 2 == 0 ? 8 : 1024;  // at most 6 are for the roots
     c.wait = draw() % 2 == 0 ? wait_policy::help : wait_policy::park;
     runtime a(c);
     c.workers = 1 + static_cast<int>(draw() % 3);
