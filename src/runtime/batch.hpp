@@ -26,9 +26,9 @@ class batch {
   batch& operator=(const batch&) = delete;
 
   void add(std::uint32_t task) noexcept {
-    LEV_DCHECK(count_ < count_max);
+    LEV_DCHECK(count_ < batch_max);
     tasks_[count_++] = task;
-    if (count_ == count_max) send();
+    if (count_ == batch_max) send();
   }
   void send() noexcept {
     if (count_ == 0) return;
@@ -49,12 +49,12 @@ class batch {
   }
 
  private:
-  static constexpr std::uint32_t count_max = 32;
+  static constexpr std::uint32_t batch_max = 32;
   runtime_state& core_;
   participant& self_;
   batch* below_;
   std::uint32_t count_ = 0;
-  std::uint32_t tasks_[count_max];
+  std::uint32_t tasks_[batch_max];
 };
 
 }  // namespace lev::detail
