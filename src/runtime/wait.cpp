@@ -132,6 +132,11 @@ outcome failed_with(status code) noexcept {
   return o;
 }
 
+// A program that polls must let virtual time pass, or nothing would ever happen.
+void pass_look(runtime_state& c) noexcept {
+  if (c.caps.virtual_time) c.machine->relax();
+}
+
 }  // namespace
 
 std::uint64_t deadline_after(runtime_state& c, std::int64_t timeout_ns) noexcept {
@@ -180,7 +185,7 @@ namespace {
   if (!is_there_soon(*c, *self, what)) {
     if (waits_for_itself(*c, *self, id)) return failed_with(status::would_deadlock);
     if (timeout_ns == 0) {
-      if (c->caps.virtual_time) c->machine->relax();  // as peek()
+      pass_look(*c);
       return failed_with(status::timed_out);
     }
     if (const status s = check_waiter(*c, self); s != status::ok) return failed_with(s);
@@ -239,8 +244,7 @@ status peek(runtime_state* c, std::uint64_t id) noexcept {
   const status s = c->task_slots.at(ticket_task(id)).state.peek(ticket_generation(id));
   if (s != status::pending) return s;
   if (c->why_absent != nullptr) return status::closed;  // it stays as it was at the fork()
-  // A program that polls must let virtual time pass, or nothing would ever happen.
-  if (c->caps.virtual_time && here(*c) != nullptr) c->machine->relax();
+  if (here(*c) != nullptr) pass_look(*c);
   return s;
 }
 
@@ -325,7 +329,9 @@ bool is_held_by_caller(runtime_state& c, const participant& self) noexcept {
 
 bool wait_quiescent(runtime_state& c, participant& self, std::uint64_t deadline_ns) noexcept {
   await_quiescent what(c, self);
-  return await(c, self, what, deadline_ns, c.settings.wait);
+  if (await(c, self, what, deadline_ns, c.settings.wait)) return true;
+  pass_look(c);
+  return false;
 }
 
 static wait_policy idle_policy(const runtime_state& c) noexcept {
@@ -392,6 +398,7 @@ outcome wait_any_id(runtime_state* c, std::uint64_t* ids, std::size_t count, std
     await(*c, *self, what, deadline, policy_now(*c, *self, how));
   }
   const std::size_t done = what.first_done();
+  if (done == none_ready && timeout_ns == 0 && self != nullptr) pass_look(*c);
   if (done == none_ready)
     return failed_with(timeout_ns == 0 ? status::timed_out : gave_up(deadline));
   LEV_DCHECK(done < count && ids[done] != 0);

@@ -136,5 +136,34 @@ TEST(sim_test, an_idle_runtime_lets_time_pass_only_when_asked) {
   EXPECT_GE(r.now_ns(), ns_of(5'000'000'000u));
 }
 
+// Whatever it is that a program asks for again and again without waiting.
+TEST(sim_test, a_poll_lets_time_pass) {
+  start_alarm();
+  config c;
+  c.machine = "sim";
+  c.workers = 1;
+  c.wait = wait_policy::park;
+  static const auto does_nothing = define("sim.does_nothing", [] {});
+  runtime r(c);
+  constexpr int polls_max = 10'000;
+  const auto is_late = [](auto&& poll) {
+    int polls = 0;
+    while (poll() == status::timed_out && ++polls < polls_max) {
+    }
+    return polls == polls_max;
+  };
+  std::size_t index = 0;
+  ticket t = r.submit(does_nothing);
+  EXPECT_FALSE(is_late([&] { return t.wait_outcome(0).code; }));
+  t = r.submit(does_nothing);
+  EXPECT_FALSE(is_late([&] { return wait_all(&t, 1, 0).code; }));
+  t = r.submit(does_nothing);
+  EXPECT_FALSE(is_late([&] { return wait_any(&t, 1, &index, 0).code; }));
+  r.post(does_nothing);
+  EXPECT_FALSE(is_late([&] { return r.wait_for_completion(0).code; }));
+  r.post(does_nothing);
+  EXPECT_FALSE(is_late([&] { return r.close(0); }));
+}
+
 }  // namespace
 }  // namespace lev::test
