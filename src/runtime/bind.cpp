@@ -192,11 +192,14 @@ void in_child() noexcept {
 
 // Whether this thread is below the caller's frame as `p`: it waits, or runs a task, and that has
 // led it back here through another runtime. Then it is somebody else this time, as two flows of
-// control must not share one place. In virtual time it is nobody: another turn must not begin in
-// this one.
+// control must not share one place. So it is where it waits as the guest of another participant
+// than the one that runs the caller: a guest has one place to sleep. In virtual time it is nobody:
+// another turn must not begin in this one.
 static bool is_below(const runtime_state& c, const participant& p) noexcept {
-  return p.running != nullptr || p.doing.load(memory_order_relaxed) != activity::elsewhere ||
-         c.machine->is_in_worker();
+  const bool is_guest_below = p.guest.waits.load(memory_order_relaxed) != 0 &&
+                              p.guest.outer != static_cast<participant*>(current_actor());
+  return is_guest_below || p.running != nullptr ||
+         p.doing.load(memory_order_relaxed) != activity::elsewhere || c.machine->is_in_worker();
 }
 
 // The first call of a thread, or one after it was in another runtime.

@@ -181,5 +181,49 @@ TEST_P(two_virtual_runtimes_test, who_comes_back_is_told) {
   EXPECT_EQ(refused, 8);
 }
 
+const auto waits_for_nothing =
+    define("two_runtimes.waits_for_nothing", [](ref<runtime> there, ref<yes_or_no> is_done) {
+      there.to->submit(nothing).wait();
+      *is_done.to = true;
+    });
+struct ring_of_homes {
+  runtime* helped;
+  runtime* far;
+  yes_or_no is_done{false};
+};
+const auto helps_there = define("two_runtimes.helps_there", [](ref<ring_of_homes> homes) {
+  ref<yes_or_no> is_done{&homes.to->is_done};
+  homes.to->helped->submit(waits_for_nothing, ref{homes.to->far}, is_done).wait();
+});
+const auto goes_through_virtual_time =
+    define("two_runtimes.goes_through_virtual_time", [](ref<ring_of_homes> homes) {
+      config c;
+      c.machine = "sim";
+      c.workers = 1;
+      runtime virtual_one(c);
+      virtual_one.submit(helps_there, homes).wait();
+    });
+
+// A thread that waits as a guest in one context, and comes back in another one by way of virtual
+// time and of a runtime whose task it runs: that is a guest of somebody else.
+TEST_P(two_runtimes_test, a_guest_that_comes_back_by_another_way_is_somebody_else) {
+  config c = settings();
+  c.wait = wait_policy::help;
+  c.workers = 1;
+  runtime helped(c);
+  runtime near(c);
+  c.workers = 2;
+  runtime far(c);
+  yes_or_no is_open{false};
+  ring_of_homes homes{&helped, &far};
+  // The one worker of `helped` has something to do.
+  helped.post(await_open, ref{&homes.is_done});
+  ticket first = near.submit(waits_there, ref{&far}, ref{&is_open});
+  ticket second = near.submit(goes_through_virtual_time, ref{&homes});
+  EXPECT_EQ(second.wait_outcome(forever, wait_policy::park).code, status::ok);
+  is_open = true;
+  EXPECT_EQ(first.wait_outcome(forever, wait_policy::park).code, status::ok);
+}
+
 }  // namespace
 }  // namespace lev::test
