@@ -83,6 +83,14 @@ participant* outer_of(const runtime_state& c, const participant& self) noexcept 
   return can_step_aside && c.has_contexts && !c.caps.virtual_time ? actor : nullptr;
 }
 
+// Whether the wait is in a task of another runtime that cannot step aside. The thread may be one of
+// this runtime's workers below that task, and the only one: it must do their work here.
+bool must_help(const runtime_state& c, const participant& self) noexcept {
+  if (self.running != nullptr || c.caps.virtual_time || !c.caps.working_hosts) return false;
+  const auto* actor = static_cast<const participant*>(current_actor());
+  return actor != nullptr && actor->home != self.home && actor->running != nullptr;
+}
+
 }  // namespace
 
 bool is_guest(const runtime_state& c, const participant& self) noexcept {
@@ -93,7 +101,10 @@ bool await(runtime_state& c, participant& self, awaited& what, std::uint64_t dea
            wait_policy how, giving_up when) noexcept {
   batch::send_all(self);
   participant* outer = self.running == nullptr ? outer_of(c, self) : nullptr;
-  if (outer == nullptr) return c.crew->await(self, what, deadline_ns, how, when);
+  if (outer == nullptr) {
+    if (must_help(c, self)) how = wait_policy::help;
+    return c.crew->await(self, what, deadline_ns, how, when);
+  }
   leave(c, self);
   // Each machine counts from when it was made.
   if (deadline_ns != no_deadline) {

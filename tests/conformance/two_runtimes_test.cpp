@@ -225,5 +225,25 @@ TEST_P(two_runtimes_test, a_guest_that_comes_back_by_another_way_is_somebody_els
   EXPECT_EQ(first.wait_outcome(forever, wait_policy::park).code, status::ok);
 }
 
+const auto submits_back =
+    define("two_runtimes.submits_back", [](ref<runtime> home) { home.to->submit(nothing).wait(); });
+const auto comes_back = define("two_runtimes.comes_back", [](ref<runtime> home) {
+  config c;
+  c.machine = "sim";
+  c.workers = 1;
+  runtime virtual_one(c);
+  virtual_one.submit(submits_back, home).wait();
+});
+
+// The one worker is below a task in virtual time, which cannot step aside.
+TEST_P(two_runtimes_test, who_is_in_virtual_time_does_the_work_of_the_worker_below) {
+  config c = settings();
+  c.wait = wait_policy::park;
+  c.workers = 1;
+  runtime& home = open(c);
+  ticket t = home.submit(comes_back, ref{&home});
+  EXPECT_EQ(wait(t).code, status::ok);
+}
+
 }  // namespace
 }  // namespace lev::test
