@@ -23,6 +23,10 @@ PROGRAMS = {
                 return self.x, self.__own
         class Weak(Point):
             __slots__ = ("__weakref__",)
+        class WeakByText(Point):
+            __slots__ = "__weakref__"
+        class PrivateByText(Point):
+            __slots__ = "__more"
         @dataclasses.dataclass
         class Plain:
             x: int
@@ -31,10 +35,38 @@ PROGRAMS = {
             assert not hasattr(point, "__dict__"), vars(point)
             return type(point)(point.x + 1)
         def check(call):
-            for kind in (Point, Weak, Plain):
+            for kind in (Point, Weak, WeakByText, PrivateByText, Plain):
                 got = call(next_of, kind(1))
                 assert type(got) is kind and got.x == 2
             assert call(next_of, Point(1)).both() == (2, 4)
+        """,
+    "named tuples": """
+        import typing
+        class Pair(typing.NamedTuple):
+            a: int
+            b: str = "b"
+            def both(self):
+                return self.a, self.b
+        def check(call):
+            got = call(lambda pair: pair._replace(b=pair.both()[1] + "c"), Pair(1))
+            assert type(got) is Pair and got == (1, "bc")
+            assert call(Pair, 1) == Pair(1) and call(lambda: Pair._fields) == ("a", "b")
+        """,
+    "subclasses that are noted": """
+        known = {}
+        class Plugin:
+            def __init_subclass__(cls, *, needed, **named):
+                super().__init_subclass__(**named)
+                known.setdefault(cls.name, []).append(needed)
+        class Special(Plugin, needed=1):
+            name = "special"
+        def check(call):
+            assert call(lambda one: (one.name, known[one.name]), Special()) == ("special", [1])
+            def later():
+                class Other(Special, needed=2):
+                    name = "other"
+                return known
+            assert call(later)["other"][0] == 2
         """,
     "cached properties": """
         import functools

@@ -200,9 +200,7 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
         number = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_CLASS.get(kind)
         return _host_class, (number, kind.__module__, kind.__qualname__)
     is_elsewhere = is_absent(kind.__module__)
-    made = cloudpickle._class_reduce(kind)
-    if made is NotImplemented and is_elsewhere:
-        made = cloudpickle._dynamic_class_reduce(kind)
+    made = classes.reduce(kind, is_elsewhere)
     if made is NotImplemented or len(made) < 3:
         return made
     made = classes.complete(kind, made)
@@ -215,9 +213,12 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
 
 
 def _make_class(maker: Any, about: Any) -> type:
-    kind: type = maker(*about)
-    if loading.made is not None:
-        _classes.add(kind)
+    if loading.made is None:
+        return maker(*about)  # type: ignore[no-any-return]
+    bases = about[2] if maker is cloudpickle._make_skeleton_class else ()
+    with classes.made_before(bases, _classes):
+        kind: type = maker(*about)
+    _classes.add(kind)
     return kind
 
 

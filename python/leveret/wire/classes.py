@@ -2,20 +2,77 @@
 
 Slots: the class there has them, too, so that its instances have the host's shape. Members of an
 enumeration: the attributes that its __init__ or __new__ has given them. A functools.cached_property
-has a lock before Python 3.12: it is made anew.
+has a lock before Python 3.12: it is made anew. What __init_subclass__ has done to a class comes
+with the class, and with the globals: it does not run again for a class that has nothing in it yet.
 """
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
+import threading
 import typing
+from collections.abc import Container, Iterator
 from typing import Any
 
 from cloudpickle import cloudpickle
 
 # What Enum itself gives a member.
 _OF_ENUM = frozenset({"_name_", "_value_", "__objclass__", "_sort_order_"})
+
+
+_changing = threading.Lock()
+
+
+def reduce(kind: type, by_value: bool) -> Any:
+    """What cloudpickle makes of a class. by_value: also if it could be found by its name.
+
+    It drops a slot's descriptor by the slot's name. One that has no such name, as that of
+    __weakref__ or a private one, is an error to it where __slots__ is one text, not in a tuple.
+    """
+    slots = vars(kind).get("__slots__")
+    if not isinstance(slots, str) or (slots in vars(kind) and slots != "__weakref__"):
+        return _reduce(kind, by_value)
+    with _changing:
+        type.__setattr__(kind, "__slots__", (slots,))
+        try:
+            return _reduce(kind, by_value)
+        finally:
+            type.__setattr__(kind, "__slots__", slots)
+
+
+def _reduce(kind: type, by_value: bool) -> Any:
+    made = cloudpickle._class_reduce(kind)
+    if made is NotImplemented and by_value:
+        made = cloudpickle._dynamic_class_reduce(kind)
+    return made
+
+
+@contextlib.contextmanager
+def made_before(bases: tuple[Any, ...], by_value: Container[type]) -> Iterator[None]:
+    """For a subclass of these, which the host has made: __init_subclass__ has run there."""
+    changed = {}
+    for kind in {kind for base in bases for kind in getattr(base, "__mro__", ())}:
+        own = vars(kind).get("__init_subclass__")
+        if own is not None and kind in by_value:
+            changed[kind] = own
+    try:
+        for kind in changed:
+            type.__setattr__(kind, "__init_subclass__", classmethod(_passing_on(kind)))
+        yield
+    finally:
+        for kind, own in changed.items():
+            type.__setattr__(kind, "__init_subclass__", own)
+
+
+def _passing_on(kind: Any) -> Any:
+    """To bases that can be imported, which may keep books of their subclasses."""
+
+    def pass_on(made: type, **named: Any) -> None:
+        super(kind, made).__init_subclass__(**named)
+
+    return pass_on
 
 
 def complete(kind: type, made: Any) -> Any:
@@ -26,12 +83,18 @@ def complete(kind: type, made: Any) -> Any:
     if slots is None or not isinstance(slots, (str, tuple, list, dict)):
         return made
     constructor, name, bases, given, *others = made[1]
+    if typing.NamedTuple in bases:  # which gives the class its slots, and lets nobody else
+        return made
     about = (constructor, name, bases, {**given, "__slots__": slots}, *others)
     attributes = {key: each for key, each in made[2][0].items() if key != "__slots__"}
-    for each in (slots,) if isinstance(slots, str) else tuple(slots):
+    for each in _names(slots):
         if each.startswith("__") and not each.endswith("__"):  # as the compiler has named it
             attributes.pop(f"_{kind.__name__.lstrip('_')}{each}", None)
     return (made[0], about, (attributes, *made[2][1:]), *made[3:])
+
+
+def _names(slots: Any) -> tuple[str, ...]:
+    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 def _with_members(kind: Any, made: Any) -> Any:
