@@ -68,14 +68,20 @@ std::string in_python(std::string message) {
   return message;
 }
 
+// What an exception says of itself, which may be nothing: also no text at all.
+static const char* text_of(const std::exception& e) noexcept {
+  const char* text = e.what();
+  return text != nullptr && *text != 0 ? text : "an exception whose what() is empty";
+}
+
 std::string thrown_text(const std::exception_ptr& thrown) {
   if (!thrown) return {};
   try {
     std::rethrow_exception(thrown);
   } catch (const error& e) {
-    return in_python(e.what());
+    return in_python(text_of(e));
   } catch (const std::exception& e) {
-    return e.what();
+    return text_of(e);
   } catch (...) {
     return "an exception that is no std::exception";
   }

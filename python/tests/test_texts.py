@@ -42,6 +42,10 @@ def test_text_that_is_not_utf_8(machine: str, thrown: Path) -> None:
     assert f"caf{replaced} is closed" in failure_of(machine, thrown, "latin_1", 0)
 
 
+def test_no_text(machine: str, thrown: Path) -> None:
+    assert "an exception whose what() is empty" in failure_of(machine, thrown, "no_text", 0)
+
+
 @pytest.mark.parametrize("letters", range(3))
 def test_text_that_is_cut(machine: str, thrown: Path, letters: int) -> None:
     text = failure_of(machine, thrown, "too_long", letters)

@@ -1,4 +1,6 @@
-// Procedures whose exceptions say something in another encoding than UTF-8, or too much of it.
+// Procedures whose exceptions say something in another encoding than UTF-8, or too much of it, or
+// nothing.
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -16,4 +18,13 @@ extern "C" int any_bytes(int first) {
   std::string text;
   for (int i = 0; i < 200; ++i) text += static_cast<char>(1 + (first + i * 7) % 255);
   throw std::runtime_error(text);
+}
+
+class wordless : public std::exception {
+ public:
+  const char* what() const noexcept override { return nullptr; }
+};
+
+extern "C" int no_text(int) {
+  throw wordless();
 }
