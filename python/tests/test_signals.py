@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import itertools
 import random
 import signal
@@ -67,6 +68,25 @@ def swallowed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return all_of_them
 
 
+@pytest.fixture(params=[False, True], ids=["", "the_collector_runs"])
+def collector(request: pytest.FixtureRequest) -> Iterator[None]:
+    """One that runs often, and calls somebody: what a handler finds half done stays so longer."""
+
+    def work(*_: object) -> None:
+        for i in range(2000):
+            str(i)
+
+    before = gc.get_threshold()
+    if request.param:
+        gc.callbacks.append(work)
+        gc.set_threshold(50)
+    yield
+    gc.set_threshold(*before)
+    if request.param:
+        gc.callbacks.remove(work)
+
+
+@pytest.mark.usefixtures("collector")
 def test_a_handler_that_raises_while_calls_of_others_are_handed_over(
     pool: ProcessExecutor, alarms: list[int], swallowed: list[Any]
 ) -> None:

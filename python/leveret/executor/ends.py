@@ -217,6 +217,9 @@ class Ends:
             pool.port.hurry()
         except BaseException:
             end.is_taken = False
+            if not pool.port.is_own_thread:  # which may have passed this end over meanwhile
+                self.left.append(end)
+                pool.port.leave(True)
             raise
 
     def outcome(self, end: End) -> _Outcome:

@@ -122,29 +122,46 @@ class Pool:
 
     def add(self, work: Work) -> None:
         """Takes a call whose future nobody has seen yet."""
+        work.future._pool = self
+        try:
+            with self.lock:
+                self.check_open()
+                if self.counts:
+                    self.telling.add(1)
+                self.take_or_queue(work)
+                last = self.last
+            self.sources.feed()
+            if self.waiting and last is not None:
+                self.port.tend(last)
+        except BaseException:
+            self.leave_rest()
+            raise
+
+    def take_or_queue(self, work: Work) -> None:
+        """With the lock."""
         future = work.future
-        future._pool = self
-        with self.lock:
-            self.check_open()
-            if self.counts:
-                self.telling.add(1)
-            if (
-                self.waiting
-                or self.sources.queue
-                or self.is_pumping
-                or not self.pace.has_room(len(self.running), work)
-            ):
-                self.queue(work)
-                self.pump()
-            else:  # nothing is in its way
-                future._state = "RUNNING"
-                if not self.try_start(work):
-                    future._state = "PENDING"
-                    self.waiting.append(work)
-            last = self.last
-        self.sources.feed()
-        if self.waiting and last is not None:
-            self.port.tend(last)
+        if (
+            self.waiting
+            or self.sources.queue
+            or self.is_pumping
+            or not self.pace.has_room(len(self.running), work)
+        ):
+            self.queue(work)
+            self.pump()
+        else:  # nothing is in its way
+            future._state = "RUNNING"
+            if not self.try_start(work):
+                future._state = "PENDING"
+                self.waiting.append(work)
+
+    def leave_rest(self) -> None:
+        """After what a signal's handler has raised: others do what was to be done here.
+
+        Calls that have ended within port.submit() are to be delivered; and with no call under way
+        no end would come that has others handed over.
+        """
+        if self.waiting or self.sources.queue or self.port.has_finished:
+            self.port.leave(True)
 
     def queue(self, work: Work) -> None:
         """Behind those that are as urgent. With the lock."""

@@ -68,13 +68,16 @@ class Sources:
                     self.pump_if_nothing(work)
                 if is_late and work is not None:
                     work.future.cancel()
+            if self.pool.port.has_finished:  # calls that ended while others were handed over here
+                self.pool.port.drain()
         except TooDeep:
             self.pool.port.leave(True)
+        except BaseException:
+            self.pool.leave_rest()
+            raise
         finally:
             if self.maker == me and not is_nested:
                 self.maker = None
-        if self.pool.port.has_finished:  # calls that ended while others were handed over here
-            self.pool.port.drain()
 
     def next_maker(self, forced: Mapping | None) -> Mapping | None:
         """Whom this thread is to have a call made."""
