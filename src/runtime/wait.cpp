@@ -305,26 +305,20 @@ status on_complete(runtime_state* c, std::uint64_t id, void (*run)(void*), void*
   return status::ok;
 }
 
-static bool is_alone(const runtime_state& c, const participant& self) noexcept {
+// Completions are looked at first, then the participants' own free slots, then the pool's ring: a
+// slot on its way to be free is seen at one of these places.
+bool is_held_by_caller(runtime_state& c, const participant& self) noexcept {
   for (std::uint32_t i = c.first_host; i < c.people_count; ++i) {
     // Pairs with the end of a bound thread. Sequentially consistent: the last look of a sleeper
     // comes after it has said that it sleeps.
     if (i != self.index && c.people[i].is_bound.load(memory_order_seq_cst) != 0) return false;
   }
-  return true;
-}
-
-// Completions are looked at first, then the participants' own free slots, then the pool's ring: a
-// slot on its way to be free is seen at one of these places. Or a thread that has called in for the
-// first time has taken it meanwhile.
-bool is_held_by_caller(runtime_state& c, const participant& self) noexcept {
-  if (!is_alone(c, self)) return false;
   // What it is about to submit in bulk is complete when it says so.
   if (!is_quiescent(c, self.open_joins)) return false;
   for (std::uint32_t i = 0; i < c.people_count; ++i) {
     if (c.people[i].free_slots.count() != 0) return false;
   }
-  return c.task_slots.looks_exhausted() && is_alone(c, self);
+  return c.task_slots.looks_exhausted();
 }
 
 bool wait_quiescent(runtime_state& c, participant& self, std::uint64_t deadline_ns) noexcept {
