@@ -69,7 +69,7 @@ class Future(futures.Future[Any]):
             self._state = "CANCELLED"
             condition.notify_all()
         self._is_withdrawn = True
-        self.set_running_or_notify_cancel()
+        self._begin()
         self._invoke_callbacks()
 
     def __reduce__(self) -> Any:
@@ -80,6 +80,17 @@ class Future(futures.Future[Any]):
         call = self._call
         if call is not None:
             call.set_urgent()
+
+    def _begin(self) -> bool:
+        """As set_running_or_notify_cancel(), but more than once: whether the call may run."""
+        with self._condition:
+            if self._state == "CANCELLED":
+                self._state = "CANCELLED_AND_NOTIFIED"
+                for waiter in self._waiters:
+                    waiter.add_cancelled(self)
+            elif self._state == "PENDING":
+                self._state = "RUNNING"
+            return self._state == "RUNNING"
 
     def _settle(self, value: Any, error: BaseException | None) -> None:
         """As set_result() or set_exception(), but for a future that is done, which stays so."""
@@ -125,7 +136,7 @@ class Future(futures.Future[Any]):
         """Cancels a call on behalf of the executor."""
         self._is_withdrawn = True
         self.cancel()
-        self.set_running_or_notify_cancel()
+        self._begin()
 
     def _leave_to_parent(self) -> None:
         """In a child of os.fork(), where the call's end is never told: this one ends."""

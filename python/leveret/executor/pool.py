@@ -22,6 +22,7 @@ from ..interrupts import is_of_signal
 from ..wire.pickling import dumps
 from ..wire.setup import HostSetup, Setup, about_this_process
 from . import closing
+from .ending import end_call
 from .ends import Ends
 from .environment import Zygote
 from .failures import (
@@ -210,22 +211,34 @@ class Pool:
 
     def hand_over_first(self) -> bool:
         """The first call that waits; False when none may be handed over now."""
-        sources, work = self.sources, self.waiting[0]
+        sources = self.sources
+        try:
+            work = self.waiting[0]
+        except IndexError:  # a handler has taken all back
+            return False
         if not self.pace.has_room(len(self.running), work):
             return False
         if sources.is_due and sources.queue and sources.maker is None:
             return False  # for feed(), which whoever calls this calls next
-        future = work.future
         if work.call is None:
-            if future._state != "RUNNING" and not future.set_running_or_notify_cancel():
-                future._pool = None
-            elif not self.try_start(work):
-                future._state = "PENDING"
+            if not self.drop_or_start(work):
                 return False  # all tickets in use: the next end hands it over
             sources.is_due = True
         with contextlib.suppress(ValueError):  # all were withdrawn meanwhile
             self.waiting.remove(work)
         return True
+
+    def drop_or_start(self, work: Work) -> bool:
+        """Drops a call that was cancelled; else as try_start(). With the lock."""
+        future = work.future
+        try:
+            if future._begin():
+                return self.try_start(work)
+            future._pool = None
+            return True
+        finally:  # without a call in Python: no handler comes in between
+            if work.call is None and future._state == "RUNNING":
+                future._state = "PENDING"
 
     def try_start(self, work: Work) -> bool:
         """Hands over a call, or fails it; False when all tickets are in use. With the lock."""
@@ -234,7 +247,7 @@ class Pool:
         except BaseException as error:
             if is_of_signal(error) or isinstance(error, RecursionError):
                 raise
-            work.future.set_exception(self.translate(error))
+            work.future._settle(None, self.translate(error))
             return True
 
     def take_in(self, mapping: Mapping, work: Work) -> None:
@@ -272,6 +285,8 @@ class Pool:
         self.last = future._call = call
         if future._is_awaited():
             call.set_urgent()
+        if future._state != "RUNNING" or self.is_terminated:  # by a handler, within this
+            end_call(self, call)
         return True
 
     # Coming back.
@@ -329,9 +344,8 @@ class Pool:
         else:
             self.broken = BrokenExecutor(text + why, Status.POOL_DOWN)
         self.sources.withdraw(self.again())
-        waiting, self.waiting = self.waiting, deque()
-        for work in waiting:
-            if work.future.set_running_or_notify_cancel():
+        for work in self.take_back():
+            if work.future._begin():
                 work.future.set_exception(self.again())
 
     def again(self) -> BrokenExecutor:
@@ -357,13 +371,25 @@ class Pool:
             withdrawn = []
             if cancel_futures:
                 self.sources.withdraw(futures.CancelledError())
-                withdrawn, self.waiting = list(self.waiting), deque()
+                withdrawn = self.take_back()
         for work in withdrawn:
             work.future._withdraw()
         self.look_for_end()
         if wait:
             self.idle.wait()
             self.close()
+
+    def take_back(self) -> list[Work]:
+        """Empties the queue; gives the calls that have not begun. With the lock.
+
+        Where a signal's handler has come while one was handed over, it is in the queue still.
+        """
+        waiting, self.waiting = self.waiting, deque()
+        left = [each for each in waiting if each.call is None]
+        for work in left:
+            if work.future._state == "RUNNING":  # this is the handler
+                work.future._state = "PENDING"
+        return left
 
     def look_for_end(self) -> None:
         """After shutdown(): the last call to end closes the runtime, on a thread of its own."""
