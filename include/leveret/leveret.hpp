@@ -7,6 +7,7 @@
 #include <leveret/config.hpp>
 #include <leveret/filter.hpp>
 #include <leveret/interleave.hpp>
+#include <leveret/ordered.hpp>
 #include <leveret/procedure.hpp>
 #include <leveret/runtime.hpp>
 #include <leveret/shared.hpp>

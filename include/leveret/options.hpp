@@ -43,6 +43,7 @@ class options {
   }
   // after_id() is after() for a ticket's number, for language bindings.
   options& after_id(std::uint64_t id) noexcept { return add_after(id, nullptr), *this; }
+  std::uint32_t after_count() const noexcept { return after_count_; }
   template <class... Mutexes>
   options& locks(Mutexes... mutexes) noexcept {
     (add_lock(mutexes), ...);

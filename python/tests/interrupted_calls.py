@@ -13,7 +13,7 @@ import contextlib
 import faulthandler
 import functools
 import sys
-import time
+import threading
 from pathlib import Path
 from typing import Any, Callable
 
@@ -25,7 +25,7 @@ FOLDER = str(Path(leveret.__file__).parent)
 
 
 def hang(*_: object) -> None:
-    time.sleep(1000)
+    threading.Event().wait()
 
 
 def interrupts(_: ProcessExecutor) -> None:

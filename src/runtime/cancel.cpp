@@ -2,6 +2,7 @@
 // which the holder of the task looks at: the participant that takes it from a queue, tends the line
 // that it is in (remote/tend.cpp), or ends worker processes (remote/attend.cpp).
 #include "runtime/runtime_state.hpp"
+#include "runtime/submit.hpp"
 #include "runtime/wait.hpp"
 #include "worker/crew.hpp"
 

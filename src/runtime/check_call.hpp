@@ -4,6 +4,7 @@
 #define LEVERET_RUNTIME_CHECK_CALL_HPP
 
 #include "runtime/runtime_state.hpp"
+#include "runtime/submit.hpp"
 #include "runtime/wait.hpp"
 #include "task/validate.hpp"
 

@@ -82,9 +82,6 @@ constexpr std::uint32_t ticket_generation(std::uint64_t id) noexcept {
   return static_cast<std::uint32_t>(id >> 32);
 }
 
-// Whether `id` can be a ticket of this runtime: ok, or bad_ticket.
-status check_ticket(const runtime_state* c, std::uint64_t id) noexcept;
-
 }  // namespace lev::detail
 
 #endif

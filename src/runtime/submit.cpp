@@ -12,6 +12,8 @@
 // and the procedure defined.
 //
 // Papers: gcell 3.2 (submit_job: sanity check, then append), TPC 3.2 (direct path).
+#include "runtime/submit.hpp"
+
 #include "runtime/admit.hpp"
 #include "task/arguments.hpp"
 #include "task/plain.hpp"
@@ -214,8 +216,8 @@ struct admission {
            check_limits(c, o.task_ns_max_, o.max_attempts_, why);
   }
   [[gnu::noinline]] static std::uint64_t admit(runtime_state& c, participant* self, draft d,
-                                               const options* o, bool detached,
-                                               refusal* why) noexcept {
+                                               const options* o, bool detached, refusal* why,
+                                               bool may_wait = true) noexcept {
     std::uint8_t flags = detached ? task_detached : 0;
     if (!check_open(c, self, why) || (o != nullptr && !take_options(c, d, *o, why)) ||
         !check_draft(c, d, &flags, why))
@@ -224,7 +226,7 @@ struct admission {
     if (o != nullptr) edges.count = o->after_count_;
     std::uint32_t task = edges.count == 0 ? c.task_slots.try_take(self->free_slots)
                                           : try_take_room(c, *self, edges, false);
-    if (task == no_slot) [[unlikely]]
+    if (task == no_slot && may_wait) [[unlikely]]
       task = await_slot(c, *self, edges);
     if (self->running == nullptr && owes_others(*self)) leave(c, *self);
     if (task == no_slot) return refuse_full(c, edges, why), 0;
@@ -262,6 +264,13 @@ std::uint64_t try_submit(runtime_state* c, const draft& d, const options* o, boo
   }
   refusal local;
   return admission::admit(*c, self, d, o, detached, why == nullptr ? &local : why);
+}
+
+std::uint64_t submit_now(runtime_state* c, const draft& d, const options* o,
+                         refusal* why) noexcept {
+  participant* self = here(*c);
+  const std::uint64_t id = o == nullptr ? submit_plainly(*c, self, d, false) : 0;
+  return id != 0 ? id : admission::admit(*c, self, d, o, false, why, false);
 }
 
 std::uint64_t submit_at_once(runtime_state* c, const draft& d) noexcept {

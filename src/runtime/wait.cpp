@@ -4,6 +4,7 @@
 
 #include "runtime/awaits.hpp"
 #include "runtime/open.hpp"
+#include "runtime/submit.hpp"
 #include "worker/contexts.hpp"
 #include "worker/worker.hpp"
 

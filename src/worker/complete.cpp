@@ -90,14 +90,6 @@ void serve_flags(engine& e, std::uint32_t task, std::uint64_t& seen, served* s) 
   s->dependants = e.edges.join(e.edges.take(extra), s->dependants);
 }
 
-// Keeps the first failure that no ticket reports, and counts the others.
-void keep_failure(engine& e, outcome how) noexcept {
-  const spin_guard<> held(e.failure_lock);
-  const std::uint32_t failures = e.failure.failures + how.failures;
-  if (e.failure.failures == 0) std::swap(e.failure, how);
-  e.failure.failures = failures;
-}
-
 void wake_waiters(engine& e, std::uint64_t seen) noexcept {
   if ((seen & state_bits::crowd) != 0) {
     const std::uint32_t used = e.people_used.load(memory_order_relaxed);
@@ -202,7 +194,14 @@ outcome take_outcome(engine& e, std::uint32_t task, status result) noexcept {
   return o;
 }
 
-// The first failure among tasks without a ticket is kept for wait_for_completion().
+// The first one is kept, the others are counted.
+void keep_failure(engine& e, outcome how) noexcept {
+  const spin_guard<> held(e.failure_lock);
+  const std::uint32_t failures = e.failure.failures + how.failures;
+  if (e.failure.failures == 0) std::swap(e.failure, how);
+  e.failure.failures = failures;
+}
+
 void fail_unclaimed(engine& e, std::uint32_t task, status result) noexcept {
   keep_failure(e, take_outcome(e, task, result));
 }

@@ -59,7 +59,9 @@ void serve_dependants(engine& e, participant& self, std::uint32_t list, status o
 // take_outcome() is what there is to tell of a task that failed; whoever is told takes it.
 outcome take_outcome(engine& e, std::uint32_t task, status result) noexcept;
 
-// fail_unclaimed() keeps a failure that no ticket will report, for wait_for_completion().
+// keep_failure() keeps a failure that no ticket will report, for wait_for_completion(), and
+// fail_unclaimed() that of a task.
+void keep_failure(engine& e, outcome how) noexcept;
 void fail_unclaimed(engine& e, std::uint32_t task, status result) noexcept;
 
 // call_back() runs a ticket's callback. What it throws is such a failure, too.

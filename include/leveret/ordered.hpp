@@ -1,0 +1,81 @@
+// ordered: tasks whose order follows from the memory that they declare.
+//
+//   lev::ordered tasks(runtime);
+//   for (int step = 0; step < steps; ++step)
+//     for (block& b : blocks) tasks.submit(relax, b.left, b.right, b.own);
+//   tasks.wait();
+//
+// The tasks of a scope leave in memory what they would leave if each ran where it is submitted, one
+// after the other: one that reads comes after those before it that write the same bytes, and one
+// that writes after those that read or write them. Others run side by side. What a task uses is
+// what it declares: in, out, inout and far memory, each row to the byte, and the variable of a
+// result. Values are read at the submit; pointers within them are not followed. Between tasks of
+// the scope and others nothing is inferred: lev::after() orders those.
+//
+// A task that comes after one that failed does not run, and is a failure, too
+// (dependency_failed).
+//
+// Thread safety: one thread at a time. A runtime must outlive its scopes. Cost: some hundred
+// nanoseconds for each argument, and memory, until a task is complete; a submit waits for the
+// scope's oldest tasks where the tickets of config::tickets are in use, or where the task comes
+// after more than 32.
+//
+// Paper: TPC leaves the analysis of dependences out, though its design allows for it (section 5,
+// which says that CellSs has it).
+#ifndef LEVERET_ORDERED_HPP
+#define LEVERET_ORDERED_HPP
+
+#include <leveret/runtime.hpp>
+
+#include <memory>
+
+namespace lev {
+
+class ordered {
+ public:
+  explicit ordered(runtime& home);
+  // Waits for all tasks. What failed and was not waited for goes to wait_for_completion().
+  ~ordered();
+  ordered(const ordered&) = delete;
+  ordered& operator=(const ordered&) = delete;
+
+  // submit() is runtime::submit() without a ticket. Throws what that throws, then nothing was
+  // submitted, and std::bad_alloc. May run other tasks while it waits, as a wait does.
+  template <class... Parameters, class... Arguments>
+  void submit(procedure<void(Parameters...)> p, Arguments&&... arguments) {
+    submit(pack(p, static_cast<Arguments&&>(arguments)...));
+  }
+  template <class... Parameters, class... Arguments>
+  void submit(const options& o, procedure<void(Parameters...)> p, Arguments&&... arguments) {
+    submit(pack(p, static_cast<Arguments&&>(arguments)...), &o);
+  }
+  // The same for a function registered with LEV_PROCEDURE.
+  template <auto Function, class... Arguments>
+    requires(!detail::starts_with_options<Arguments...>)
+  void submit(Arguments&&... arguments) {
+    submit(detail::procedure_of<Function>::get(), static_cast<Arguments&&>(arguments)...);
+  }
+  template <auto Function, class... Arguments>
+  void submit(const options& o, Arguments&&... arguments) {
+    submit(o, detail::procedure_of<Function>::get(), static_cast<Arguments&&>(arguments)...);
+  }
+  // The same for a descriptor; `o` may be null.
+  void submit(const descriptor& task, const options* o = nullptr);
+
+  // wait() waits for all tasks submitted so far. Rethrows what the first that failed has thrown;
+  // throws lev::error for every other failure. The scope may be used again.
+  void wait();
+  // wait_outcome() is wait() without exceptions, with a time-out: 0 polls, `forever` waits. The
+  // outcome is that of the first task that failed, in the order of the submits, with the number of
+  // failures in all. Errors: timed_out, would_deadlock and the like, as of ticket::wait_outcome():
+  // the tasks stay.
+  outcome wait_outcome(std::int64_t timeout_ns = forever) noexcept;
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace lev
+
+#endif

@@ -1,0 +1,94 @@
+// memory_uses: which tasks use which memory, and so whom a task that is submitted after them must
+// follow. For one thread at a time; allocates.
+//
+// Uses are kept by where they begin, apart for each order of magnitude of their length: so those
+// that may meet some memory lie close together, though one task uses an array and others a block
+// of it each.
+#ifndef LEVERET_FLOW_MEMORY_USES_HPP
+#define LEVERET_FLOW_MEMORY_USES_HPP
+
+#include "base/numbers.hpp"
+#include "task/arguments.hpp"
+
+#include <bit>
+#include <iterator>
+#include <map>
+
+namespace lev {
+
+// A use of memory by a task, whose number is the owner's business.
+struct memory_use {
+  argument where;
+  std::uint32_t task = 0;
+};
+
+// Whether one of two tasks must follow the other. Precondition: validate() has passed both.
+inline bool do_conflict(const argument& a, const argument& b) noexcept {
+  return (is_output(a) || is_output(b)) && do_overlap(a, b);
+}
+
+// Whether each task that conflicts with `b` conflicts with one that writes `a`. It may say no where
+// that is so.
+inline bool covers(const argument& a, const argument& b) noexcept {
+  const bool is_within = a.address <= b.address && b.address - a.address <= extent_bytes(a) &&
+                         extent_bytes(b) <= extent_bytes(a) - (b.address - a.address);
+  const bool is_same = a.row_bytes == b.row_bytes && a.rows == b.rows &&
+                       a.stride_bytes == b.stride_bytes && a.address == b.address;
+  return is_same || (is_within && is_contiguous(a));
+}
+
+class memory_uses {
+ public:
+  using map = std::multimap<std::uint64_t, memory_use>;
+
+  // list_of() makes what add() takes, which then cannot fail: the memory that a task's arguments
+  // name. Precondition: validate() has passed them. Throws std::bad_alloc.
+  static map list_of(const argument* arguments, unsigned count);
+
+  // visit_conflicts() calls visit(task) for the task of each use that conflicts with `a`, some more
+  // than once.
+  template <class Visit>
+  void visit_conflicts(const argument& a, Visit&& visit) const {
+    visit_near(a, [&](int, map::const_iterator use) {
+      if (do_conflict(a, use->second.where)) visit(use->second.task);
+    });
+  }
+
+  // add() takes the uses of a task that follows all those that conflict with it. It forgets those
+  // that are covered by what the task writes: a later task that conflicts with one of them follows
+  // this task, and so that one.
+  void add(map&& list, std::uint32_t task) noexcept;
+
+  // drop() forgets the uses of tasks of which is_gone(task) says so.
+  template <class Gone>
+  void drop(Gone&& is_gone) {
+    for (map& all : by_length_) {
+      size_ -= std::erase_if(all, [&](const auto& use) { return is_gone(use.second.task); });
+    }
+  }
+  void clear() noexcept;
+  std::size_t size() const noexcept { return size_; }
+
+ private:
+  static int length_order(const argument& a) noexcept { return std::bit_width(extent_bytes(a)); }
+
+  // Calls visit(order, iterator) for each use that begins where it may meet `a`.
+  template <class Visit>
+  void visit_near(const argument& a, Visit&& visit) const {
+    const std::uint64_t end = a.address + extent_bytes(a);
+    for (int order = 1; order <= 64; ++order) {
+      const map& all = by_length_[order];
+      if (all.empty()) continue;
+      const std::uint64_t longest = ~std::uint64_t{0} >> (64 - order);
+      auto use = all.upper_bound(a.address < longest ? 0 : a.address - longest);
+      while (use != all.end() && use->first < end) visit(order, use++);
+    }
+  }
+
+  map by_length_[65];  // by bit_width of the length in bytes
+  std::size_t size_ = 0;
+};
+
+}  // namespace lev
+
+#endif

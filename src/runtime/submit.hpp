@@ -1,0 +1,19 @@
+// What others of the room need of submit.
+#ifndef LEVERET_RUNTIME_SUBMIT_HPP
+#define LEVERET_RUNTIME_SUBMIT_HPP
+
+#include "runtime/runtime_state.hpp"
+
+namespace lev::detail {
+
+// submit_now() is try_submit() for a caller that holds tickets itself, and can give some back:
+// where all of them are in use, or all edges, it is refused (would_block), whatever config::full
+// says.
+std::uint64_t submit_now(runtime_state* c, const draft& d, const options* o, refusal* why) noexcept;
+
+// Whether `id` can be a ticket of this runtime: ok, or bad_ticket.
+status check_ticket(const runtime_state* c, std::uint64_t id) noexcept;
+
+}  // namespace lev::detail
+
+#endif

@@ -1,0 +1,271 @@
+// Conformance: the order of tasks that share memory follows from what they declare. Random programs
+// on overlapping blocks leave what a serial run leaves; what is apart runs side by side; a failure
+// stops those that follow it, and nobody else.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/random.hpp"
+#include "support/gate.hpp"
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class ordered_test : public machine_test {};
+LEV_ON_EVERY_MACHINE(ordered_test);
+
+using words = std::vector<std::uint64_t>;
+
+// What each task does to its memory depends on all that it reads.
+std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
+  return (a ^ (b + 0x9e3779b97f4a7c15ull)) * 0xff51afd7ed558ccdull;
+}
+template <class View>
+std::uint64_t digest(const View& view, std::uint64_t seed) {
+  for (std::size_t r = 0; r < view.rows(); ++r) {
+    for (std::size_t i = 0; i < view.row_size(); ++i) seed = mix(seed, view.row(r)[i]);
+  }
+  return seed;
+}
+void scatter(inout<std::uint64_t>& view, std::uint64_t seed) {
+  for (std::size_t r = 0; r < view.rows(); ++r) {
+    for (std::size_t i = 0; i < view.row_size(); ++i) {
+      seed = mix(seed, i);
+      view.row(r)[i] ^= seed;
+    }
+  }
+}
+const auto change = define(
+    "ordered.change", [](std::uint64_t n, inout<std::uint64_t> x) { scatter(x, digest(x, n)); });
+const auto combine = define("ordered.combine", [](in<std::uint64_t> a, inout<std::uint64_t> x) {
+  scatter(x, mix(digest(a, 1), digest(x, 2)));
+});
+const auto total = define(
+    "ordered.total", [](in<std::uint64_t> a, result<std::uint64_t> sum) { sum = digest(a, 3); });
+
+// A block of a matrix of words: rows of it, or all of some rows.
+struct block {
+  std::size_t first_row, rows, first_column, columns;
+};
+constexpr std::size_t side = 24;
+
+memory<std::uint64_t> at(words& matrix, const block& b) {
+  std::uint64_t* const first = &matrix[b.first_row * side + b.first_column];
+  return strided(first, b.rows, b.columns, side);
+}
+block some_block(random_source& random) {
+  const auto part = [&](std::size_t& first, std::size_t& count) {
+    count = 1 + random.below(side / 2);
+    first = random.below(static_cast<std::uint32_t>(side - count + 1));
+  };
+  block b{};
+  part(b.first_row, b.rows);
+  part(b.first_column, b.columns);
+  if (random.below(4) == 0) b.first_column = 0, b.columns = side;
+  return b;
+}
+bool do_meet(const block& a, const block& b) {
+  return a.first_row < b.first_row + b.rows && b.first_row < a.first_row + a.rows &&
+         a.first_column < b.first_column + b.columns && b.first_column < a.first_column + a.columns;
+}
+
+TEST_P(ordered_test, random_programs_leave_what_a_serial_run_leaves) {
+  for (int i = 0; i < rounds(8); ++i) {
+    random_source random(base_seed() * 1000 + GetParam().seed * 100 + static_cast<unsigned>(i));
+    SCOPED_TRACE("program " + std::to_string(i) + ", LEVERET_SEED " + std::to_string(base_seed()));
+    words expected(side * side, 5), found(side * side, 5);
+    words sums(16), found_sums(16);
+    config c = settings();
+    c.tickets = 64u << random.below(5);
+    c.full = random.below(2) == 0 ? when_full::help : when_full::wait;
+    runtime& r = open(c);
+    runtime serial([] {
+      config one;
+      one.workers = 1;
+      return one;
+    }());
+    ordered tasks(r);
+    for (std::uint64_t n = 0; n < 300; ++n) {
+      const block a = some_block(random), b = some_block(random);
+      const auto place = random.below(16);
+      switch (random.below(4)) {
+        case 0:
+          serial.submit(change, n, at(expected, a)).wait();
+          tasks.submit(change, n, at(found, a));
+          break;
+        case 1:
+          serial.submit(total, at(expected, a), sums[place]).wait();
+          tasks.submit(total, at(found, a), found_sums[place]);
+          break;
+        case 2:
+          if (do_meet(a, b)) break;
+          serial.submit(combine, at(expected, a), at(expected, b)).wait();
+          tasks.submit(combine, at(found, a), at(found, b));
+          break;
+        default:  // results are memory, too
+          serial.submit(combine, view(sums.data(), 16), at(expected, b)).wait();
+          tasks.submit(combine, view(found_sums.data(), 16), at(found, b));
+      }
+      if (random.below(64) == 0) tasks.wait();
+    }
+    tasks.wait();
+    ASSERT_EQ(found, expected);
+    ASSERT_EQ(found_sums, sums);
+  }
+}
+
+TEST_P(ordered_test, more_tasks_than_tickets_and_one_that_follows_them_all) {
+  config c = settings();
+  c.tickets = 64;
+  runtime& r = open(c);
+  words x(400, 1), sums(400);
+  std::uint64_t all = 0;
+  ordered tasks(r);
+  for (std::size_t i = 0; i < x.size(); ++i) tasks.submit(change, std::uint64_t{i}, view(&x[i], 1));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    tasks.submit(total, view(x.data(), x.size()), sums[i]);  // 400 readers of all
+  tasks.submit(change, std::uint64_t{7}, x);                 // and a writer behind them
+  tasks.submit(total, x, all);
+  tasks.wait();
+  for (const std::uint64_t sum : sums) ASSERT_EQ(sum, sums[0]);
+  EXPECT_NE(all, sums[0]);
+}
+
+const auto fail =
+    define("ordered.fail", [](inout<std::uint64_t>) { throw std::runtime_error("on purpose"); });
+
+TEST_P(ordered_test, who_follows_a_failure_does_not_run) {
+  for (const bool is_late : {false, true}) {
+    runtime& r = open();
+    words x(4, 1);
+    std::uint64_t sum = 0;
+    ordered tasks(r);
+    tasks.submit(fail, view(&x[0], 2));
+    for (int i = 0; is_late && i < 200; ++i) {  // its end is seen, and its ticket collected
+      tasks.submit(change, std::uint64_t{1}, view(&x[3], 1));
+      if (i == 50) (void)r.wait_for_completion();
+    }
+    tasks.submit(combine, view(&x[1], 1), view(&x[2], 1));
+    tasks.submit(total, view(&x[2], 1), sum);
+    tasks.submit(change, std::uint64_t{1}, view(&x[3], 1));
+    const outcome o = tasks.wait_outcome(wait_limit_ns());
+    expect_runtime_error(o);
+    EXPECT_EQ(o.failures, 3u);
+    EXPECT_EQ(x[2], 1u);
+    EXPECT_EQ(sum, 0u);
+    EXPECT_NE(x[3], 1u);
+    tasks.submit(change, std::uint64_t{1}, x);  // all is forgotten
+    EXPECT_EQ(tasks.wait_outcome(wait_limit_ns()).code, status::ok);
+    EXPECT_NE(x[2], 1u);
+  }
+}
+
+TEST_P(ordered_test, failures_without_end_are_counted) {
+  runtime& r = open();
+  constexpr std::size_t count = 10'000;
+  words x(count, 1);
+  ordered tasks(r);
+  for (std::size_t i = 0; i < count; ++i) tasks.submit(fail, view(&x[i], 1));
+  const outcome o = tasks.wait_outcome(wait_limit_ns());
+  EXPECT_EQ(o.failures, count);
+  expect_runtime_error(o);
+}
+
+TEST_P(ordered_test, a_scope_that_nobody_waits_for_waits_and_tells) {
+  runtime& r = open();
+  words x(2, 1);
+  {
+    ordered tasks(r);
+    tasks.submit(fail, view(&x[0], 1));
+    tasks.submit(change, std::uint64_t{1}, view(&x[1], 1));
+  }
+  EXPECT_NE(x[1], 1u);
+  const outcome o = r.wait_for_completion(wait_limit_ns());
+  expect_runtime_error(o);
+  EXPECT_EQ(o.failures, 1u);
+}
+
+TEST_P(ordered_test, what_is_refused_changes_nothing) {
+  runtime& r = open();
+  words x(2, 1);
+  ordered tasks(r);
+  descriptor bad = pack(change, std::uint64_t{1}, view(&x[0], 1));
+  bad.arguments[1].address = 0;
+  EXPECT_THROW(tasks.submit(bad), error);
+  bad.argument_count = 40;
+  EXPECT_THROW(tasks.submit(bad), error);
+  EXPECT_EQ(tasks.wait_outcome(-5).code, status::bad_argument);
+  tasks.submit(change, std::uint64_t{1}, x);
+  tasks.wait();
+}
+
+TEST_P(ordered_test, with_options) {
+  runtime& r = open();
+  words x(1, 1), y(1, 1);
+  ticket first = r.submit(change, std::uint64_t{1}, x);
+  ordered tasks(r);
+  tasks.submit(after(first).priority(3), combine, x, y);
+  tasks.wait();
+  const std::uint64_t as_ordered = y[0];
+  first.wait();
+  y[0] = 1;
+  r.submit(combine, x, y).wait();
+  EXPECT_EQ(y[0], as_ordered);
+}
+
+class ordered_local_test : public machine_test {};
+LEV_ON_LOCAL_MACHINES(ordered_local_test);
+
+// A task has a scope of its own for its children.
+const auto nested = define("ordered.nested", [](ref<runtime> r, inout<std::uint64_t> x) {
+  ordered tasks(*r.to);
+  for (std::uint64_t n = 0; n < 20; ++n)
+    tasks.submit(change, n, view(&x[n % 2], 1 + (n % 3 == 0 ? 0 : x.size() - 1 - n % 2)));
+  tasks.wait();
+});
+
+TEST_P(ordered_local_test, scopes_in_tasks) {
+  config c = settings();
+  c.staging = staging::automatic;
+  runtime& r = open(c);
+  words x(8, 1), y(8, 1);
+  ordered tasks(r);
+  tasks.submit(nested, &r, x);
+  tasks.submit(nested, &r, y);
+  tasks.submit(nested, &r, x);
+  tasks.wait();
+  EXPECT_NE(x, y);
+  tasks.submit(nested, &r, y);
+  tasks.wait();
+  EXPECT_EQ(x, y);
+}
+
+class ordered_threads_test : public machine_test {};
+LEV_ON_THREADS(ordered_threads_test);
+
+// Two blocks side by side, and two readers of one, are under way at the same time.
+const auto meet = define("ordered.meet",
+                         [](ref<std::atomic<int>> there, in<std::uint64_t>, inout<std::uint64_t>) {
+                           there.to->fetch_add(1);
+                           while (there.to->load() < 2) std::this_thread::yield();
+                         });
+
+TEST_P(ordered_threads_test, what_is_apart_runs_side_by_side) {
+  if (GetParam().workers < 2) GTEST_SKIP() << "needs two workers";
+  runtime& r = open();
+  words x(side * side, 1);
+  ordered tasks(r);
+  std::atomic<int> there{0};
+  const block read{0, side, 0, 2};
+  tasks.submit(meet, &there, at(x, read), at(x, {0, side, 2, 3}));
+  tasks.submit(meet, &there, at(x, read), at(x, {0, side, 5, 3}));
+  tasks.wait();
+  EXPECT_EQ(there, 2);
+}
+
+}  // namespace
+}  // namespace lev::test
