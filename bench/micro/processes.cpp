@@ -114,9 +114,9 @@ void kill_storm(const settings& how, report& figures) {
   const std::size_t tasks = how.scaled(1'000'000);
   lev::config c = on("processes", 2);
   c.wait = lev::wait_policy::help;
-  c.chaos = 200;
-  c.max_attempts = 1000;
-  c.restarts_max = 1'000'000;
+  c.processes.chaos = 200;
+  c.processes.max_attempts = 1000;
+  c.processes.restarts_max = 1'000'000;
   std::vector<std::uint64_t> x(tasks, 0);
   lev::runtime r(c);
   const std::uint64_t start = now_ns();

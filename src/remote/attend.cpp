@@ -182,7 +182,7 @@ void patrol(remote_crew& r) noexcept {
 }
 
 bool has_limits(remote_crew& r) noexcept {
-  return r.e.settings.task_ns_max != 0 ||
+  return r.settings().task_ns_max != 0 ||
          r.least_limit_ns.load(memory_order_relaxed) != no_deadline;
 }
 
@@ -202,7 +202,7 @@ std::uint64_t next_look(remote_crew& r) noexcept {
   }
   if (!is_one_unknown) return next;
   r.is_timing.store(1, memory_order_relaxed);
-  const std::uint64_t own = r.e.settings.task_ns_max == 0 ? no_deadline : r.e.settings.task_ns_max;
+  const std::uint64_t own = r.settings().task_ns_max == 0 ? no_deadline : r.settings().task_ns_max;
   const std::uint64_t least = smaller(own, r.least_limit_ns.load(memory_order_relaxed));
   return r.e.machine->now_ns() + smaller(least / 4 + 1, tick_ns_max);
 }

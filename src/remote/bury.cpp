@@ -100,7 +100,7 @@ std::uint32_t count_attempt(remote_crew& r, std::uint32_t task) noexcept {
 bool is_suspect(remote_crew& r, std::uint32_t task) noexcept {
   constexpr std::uint32_t coincidences_max = 8;
   return ++history_of(r, task).suspected >
-         coincidences_max * r.e.settings.max_attempts + r.e.workers;
+         coincidences_max * r.settings().max_attempts + r.e.workers;
 }
 
 bool can_split(remote_crew& r, std::uint32_t task) noexcept {
@@ -145,7 +145,7 @@ bool is_loop(remote_crew& r, const remote_death& d) noexcept {
     r.first_idle_death_ns = now;
   }
   if (!d.had_work) ++r.idle_deaths;
-  return r.idle_deaths > r.e.settings.restarts_max;
+  return r.idle_deaths > r.settings().restarts_max;
 }
 
 // A piece of columns whose worker has died: what was over is written back, and what is left begins
@@ -201,7 +201,7 @@ void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
   // task.
   keep_ends(r, d.worker);
   end_turn(line);
-  if (const death_hook& told = r.e.settings.on_death; told.call != nullptr)
+  if (const death_hook& told = r.settings().on_death; told.call != nullptr)
     told.call(told.context, static_cast<int>(d.worker), d.how);
   hold(line);
   // Killed because it said nothing: an attempt like others.

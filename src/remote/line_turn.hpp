@@ -60,13 +60,13 @@ inline const slot_extra* limits_of(remote_crew& r, std::uint32_t task) noexcept 
 inline std::uint64_t time_limit_of(remote_crew& r, std::uint32_t task) noexcept {
   const slot_extra* own = limits_of(r, task);
   const std::uint64_t limit =
-      own != nullptr && own->task_ns_max != 0 ? own->task_ns_max : r.e.settings.task_ns_max;
+      own != nullptr && own->task_ns_max != 0 ? own->task_ns_max : r.settings().task_ns_max;
   return limit == no_time_limit ? 0 : limit;
 }
 
 inline std::uint32_t attempts_max_of(remote_crew& r, std::uint32_t task) noexcept {
   const slot_extra* own = limits_of(r, task);
-  return own != nullptr && own->max_attempts != 0 ? own->max_attempts : r.e.settings.max_attempts;
+  return own != nullptr && own->max_attempts != 0 ? own->max_attempts : r.settings().max_attempts;
 }
 
 // Whether somebody has asked for the end of a task in a line.

@@ -29,7 +29,7 @@ void reach_shared_memory(const config& settings, copy_rule& rule) {
   rule.shared_begin = z->heap_begin;
   rule.shared_end = z->heap_end;
   rule.shared_inout = settings.staging == staging::in_place;
-  rule.shared_is_read_only = settings.isolation == isolation::confined;
+  rule.shared_is_read_only = settings.processes.isolation == isolation::confined;
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ bool remote_crew::open() {
     stand_in.store_map.open(e.settings.local_store_bytes);
     LEV_ASSERT(stand_in.store != nullptr && stand_in.is_worker);
   }
-  shares_workers = e.settings.pool != nullptr;
+  shares_workers = settings().pool != nullptr;
   // Nobody looks for tasks, and the service counts as one that sleeps: so every ring is heard.
   e.bell.start_spinning();
   e.bell.start_sleeping(e.workers);

@@ -66,6 +66,7 @@ class remote_crew final : public crew {
   void recall(participant& self) noexcept override;
   bool end_running(bool all) noexcept override;
 
+  const processes_config& settings() const noexcept { return e.settings.processes; }
   tender& tender_of(const participant& self) noexcept { return tenders[self.index]; }
 
   remote_workers* const remote;

@@ -202,13 +202,13 @@ bool is_up_to(const Enumeration& e, int last) noexcept {
 // What is for worker processes.
 bool set_limits(const lev_options& options, lev::config* c) noexcept {
   if (!is_up_to(options.isolation, LEV_ISOLATION_CONFINED)) return false;
-  c->isolation = static_cast<lev::isolation>(options.isolation);
-  if (options.max_attempts != 0) c->max_attempts = options.max_attempts;
-  if (options.restarts_max != 0) c->restarts_max = options.restarts_max;
-  c->worker_cpu_seconds_max = options.worker_cpu_seconds_max;
-  c->task_ns_max = options.task_ns_max;
-  c->worker_bytes_max = options.worker_bytes_max;
-  c->pool = options.pool;
+  c->processes.isolation = static_cast<lev::isolation>(options.isolation);
+  if (options.max_attempts != 0) c->processes.max_attempts = options.max_attempts;
+  if (options.restarts_max != 0) c->processes.restarts_max = options.restarts_max;
+  c->processes.worker_cpu_seconds_max = options.worker_cpu_seconds_max;
+  c->processes.task_ns_max = options.task_ns_max;
+  c->processes.worker_bytes_max = options.worker_bytes_max;
+  c->processes.pool = options.pool;
   return true;
 }
 
@@ -302,7 +302,7 @@ lev_status lev_open(const lev_options* options, lev_runtime** runtime) {
   if (runtime == nullptr)
     return fail(lev::status::bad_argument, "lev_open: runtime must not be NULL");
   *runtime = nullptr;
-  return guarded([&] {
+  const lev_status code = guarded([&] {
     lev::config c;
     if (options != nullptr) {
       if (options->machine != nullptr) c.machine = options->machine;
@@ -331,6 +331,8 @@ lev_status lev_open(const lev_options* options, lev_runtime** runtime) {
     *runtime = new lev_runtime(c);
     return LEV_OK;
   });
+  if (code != LEV_OK) lev::flatten_names(lev::last_c_message);
+  return code;
 }
 
 lev_status lev_close(lev_runtime* runtime) {

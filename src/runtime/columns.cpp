@@ -160,7 +160,7 @@ bool make_whole(const draft& all, std::size_t count, whole_bulk& w) noexcept {
 // of them fits a local store; and their time is not limited one by one.
 bool can_be_one(const runtime_state& c, const draft& all, std::size_t count) noexcept {
   if (all.argument_count > column_arguments_max || count >= no_index ||
-      c.settings.task_ns_max != 0 || procedure_at(all.procedure).diceable)
+      c.settings.processes.task_ns_max != 0 || procedure_at(all.procedure).diceable)
     return false;
   for (unsigned i = 0; i < all.argument_count; ++i) {
     const argument& a = all.arguments[i];

@@ -73,9 +73,9 @@ void settle_config(config& c, bool is_remote) {
                   "config.context_stack_bytes = %llu: must be 16384 (16 KiB) to 2^32",
                   c.context_stack_bytes);
   }
-  if (c.max_attempts == 0 || c.max_attempts > 1000)
-    refuse_config(status::bad_config, "config.max_attempts = %llu: must be 1 to 1000",
-                  c.max_attempts);
+  if (c.processes.max_attempts == 0 || c.processes.max_attempts > 1000)
+    refuse_config(status::bad_config, "config.processes.max_attempts = %llu: must be 1 to 1000",
+                  c.processes.max_attempts);
   if (c.wait >= wait_policy::of_runtime)
     refuse_config(status::bad_config, "config.wait = %llu: must be one of wait_policy, 0 to 4",
                   static_cast<unsigned long long>(c.wait));
@@ -90,24 +90,26 @@ void settle_config(config& c, bool is_remote) {
 
 // The name goes into a socket's, and into messages.
 void check_pool(const config& c, bool is_remote) {
-  if (c.pool == nullptr || !is_remote) return;
+  const char* name = c.processes.pool;
+  if (name == nullptr || !is_remote) return;
   constexpr std::size_t name_bytes_max = 60;
-  const std::size_t bytes = strnlen(c.pool, name_bytes_max + 1);
+  const std::size_t bytes = strnlen(name, name_bytes_max + 1);
   bool is_good = bytes != 0 && bytes <= name_bytes_max;
   for (std::size_t i = 0; is_good && i < bytes; ++i) {
-    is_good = is_letter_or_digit(c.pool[i]) || std::strchr("._-", c.pool[i]) != nullptr;
+    is_good = is_letter_or_digit(name[i]) || std::strchr("._-", name[i]) != nullptr;
   }
   if (!is_good)
     throw error(status::bad_config, -1,
-                "config.pool: must be 1 to 60 letters, digits, '.', '-' or '_'");
+                "config.processes.pool: must be 1 to 60 letters, digits, '.', '-' or '_'");
 }
 
 void check_command(const config& c, bool is_remote) {
-  if (c.worker_command == nullptr || !is_remote) return;
-  if (c.worker_command[0] == nullptr || c.worker_command[0][0] == 0)
-    throw error(
-        status::bad_config, -1,
-        "config.worker_command: names no program; its first word must, null means this one");
+  const char* const* command = c.processes.worker_command;
+  if (command == nullptr || !is_remote) return;
+  if (command[0] == nullptr || command[0][0] == 0)
+    throw error(status::bad_config, -1,
+                "config.processes.worker_command: names no program; its first word must, null "
+                "means this one");
 }
 
 const machine_kind& choose_machine(const config& c) {

@@ -4,7 +4,7 @@
 //
 // Nothing of it can be reached through the public API or the environment. Without a plan a point
 // costs one load, which is always in the cache, and a branch that is never taken; the worker's
-// points between tasks share the branch that config::chaos has there.
+// points between tasks share the branch that config.processes.chaos has there.
 #ifndef LEVERET_SHARE_FAULTS_HPP
 #define LEVERET_SHARE_FAULTS_HPP
 

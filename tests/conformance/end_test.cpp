@@ -210,7 +210,7 @@ TEST_P(end_running_test, tasks_behind_it_are_done_once) {
 // next task, which must not be blamed: it must not be run twice, and has one attempt.
 TEST_P(end_running_test, racing_with_its_end_hurts_no_other_task) {
   config c = settings();
-  c.max_attempts = 1;
+  c.processes.max_attempts = 1;
   runtime& r = open(c);
   random_source random(c.seed);
   int cancelled = 0;
@@ -346,7 +346,7 @@ TEST_P(end_running_test, by_many_threads_at_once) {
 // Far more than restarts_max: none of them counts as a worker that dies without having worked.
 TEST_P(end_running_test, does_not_wear_the_pool_out) {
   config c = settings();
-  c.restarts_max = 1;
+  c.processes.restarts_max = 1;
   runtime& r = open(c);
   std::uint64_t x = 0;
   for (int i = 0; i < rounds(40); ++i) {
@@ -363,7 +363,7 @@ TEST_P(end_running_test, does_not_wear_the_pool_out) {
 TEST_P(end_running_test, each_task_has_its_own_time) {
   config c = settings();
   c.wait = wait_policy::park;
-  c.task_ns_max = 60'000 * ms;
+  c.processes.task_ns_max = 60'000 * ms;
   runtime& r = open(c);
   counter begun = 0;
   counter n = 0;

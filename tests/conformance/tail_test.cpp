@@ -294,7 +294,7 @@ const auto dies = define("tail.dies", [] { raise(SIGKILL); });
 TEST_P(tail_processes_test, a_callback_waits_while_its_worker_is_replaced) {
   config c = settings();
   c.workers = 1;
-  c.max_attempts = 1;
+  c.processes.max_attempts = 1;
   runtime& r = open(c);
   for (int i = 0; i < 10; ++i) {
     ticket third;

@@ -171,9 +171,9 @@ class siege : public testing::TestWithParam<isolation> {
   static config settings() {
     config c = settings_at(GetParam(), 3);
     c.local_store_bytes = store_bytes;
-    c.task_ns_max = 20'000'000;
-    c.max_attempts = 1;
-    c.restarts_max = 1'000'000;
+    c.processes.task_ns_max = 20'000'000;
+    c.processes.max_attempts = 1;
+    c.processes.restarts_max = 1'000'000;
     return c;
   }
 

@@ -12,7 +12,7 @@ struct confinement {
   int bell = -1;
   std::uintptr_t heap_begin = 0;  // the shared heap, mapped to read
   std::size_t heap_bytes = 0;
-  std::uint64_t memory_bytes_max = 0;  // config::worker_bytes_max; 0: no limit
+  std::uint64_t memory_bytes_max = 0;  // config.processes.worker_bytes_max; 0: no limit
 };
 
 // confine() takes from the calling process everything that a task does not need; null, or what

@@ -49,7 +49,7 @@ std::uint64_t mix(std::uint64_t mark, const void* data, std::size_t bytes) noexc
 std::uint64_t pool::program_mark() const noexcept {
   std::uint64_t mark = 0xcbf29ce484222325;
   struct stat about{};
-  const char* const* command = settings_.worker_command;
+  const char* const* command = settings_.processes.worker_command;
   if (command == nullptr && stat("/proc/thread-self/exe", &about) == 0) {
     mark = mix(mark, &about.st_dev, sizeof about.st_dev);
     mark = mix(mark, &about.st_ino, sizeof about.st_ino);
@@ -61,7 +61,7 @@ std::uint64_t pool::program_mark() const noexcept {
 
 // Gives the name to a new keeper. False: somebody else has it by now, or why() says more.
 bool pool::start_keeper() {
-  const socket_name name("pool", settings_.pool);
+  const socket_name name("pool", settings_.processes.pool);
   int listener = open_socket();
   if (listener < 0) return fail("socket");
   if (bind(listener, name.address(), name.bytes()) != 0) {
@@ -79,7 +79,7 @@ bool pool::start_keeper() {
 
 // Knocks once. False with why(): the pool refuses. False without: nobody is there, or is any more.
 bool pool::knock() noexcept {
-  const socket_name name("pool", settings_.pool);
+  const socket_name name("pool", settings_.processes.pool);
   socket_ = open_socket();
   if (socket_ < 0) return fail("socket");
   bool is_member = connect(socket_, name.address(), name.bytes()) == 0;

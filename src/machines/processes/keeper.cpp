@@ -116,14 +116,15 @@ bool keeper_process::is_taken(std::uint32_t m, std::uint64_t begin,
 // What keeps a host from becoming a member; null: nothing.
 const char* keeper_process::objection(const introduction& about) const noexcept {
   if (about.program != rule_.program)
-    return "the pool runs the workers of another program (config.worker_command, or the "
-           "program's file); use another config.pool";
+    return "the pool runs the workers of another program (config.processes.worker_command, or the "
+           "program's file); use another config.processes.pool";
   if (about.level != rule_.level)
-    return "config.isolation is not that of the pool's first host; use another config.pool";
+    return "config.processes.isolation is not that of the pool's first host; use another "
+           "config.processes.pool";
   if (about.data_bytes_max != rule_.data_bytes_max)
-    return "config.worker_bytes_max is not that of the pool's first host";
+    return "config.processes.worker_bytes_max is not that of the pool's first host";
   if (about.cpu_seconds_max != rule_.cpu_seconds_max)
-    return "config.worker_cpu_seconds_max is not that of the pool's first host";
+    return "config.processes.worker_cpu_seconds_max is not that of the pool's first host";
   return nullptr;
 }
 

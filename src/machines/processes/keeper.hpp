@@ -1,7 +1,7 @@
 // keeper: what a zygote is, from its first message on: the parent of a pool's workers. The hosts of
 // the pool are its members. One that is not shared has one, at the other end of a pair of sockets,
-// and ends with it. One that several host processes share (config::pool) belongs to none of them:
-// whoever needs it first starts it, and it ends when the last of them has left.
+// and ends with it. One that several host processes share (config.processes.pool) belongs to none
+// of them: the host that needs it first starts it, and it ends when the last of them has left.
 //
 // Each member has lanes, heap, board and bell of its own. A worker of a shared pool serves one lane
 // of each member, in turn, and learns of them by notes from the keeper. But a worker of a pool that

@@ -178,8 +178,8 @@ struct lane {
   // Written by the worker, read by the host after its death: the number of the piece of columns it
   // is in, above, and the index that it begins, below. Publishes that the ones before are over.
   typename Env::template atomic<std::uint64_t> index_begun{0};
-  // Written by the worker before config::chaos kills it, read by the host after that: at which
-  // step.
+  // Written by the worker before config.processes.chaos kills it, read by the host after that: at
+  // which step.
   word died_at{0};
   // Written by the worker (1) and by whoever wakes it (0), read by both.
   alignas(line_pair_bytes) word asleep{0};

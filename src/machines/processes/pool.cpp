@@ -71,7 +71,7 @@ bool pool::open_files(std::uint32_t workers) {
   const zone* z = open_zone();
   if (z == nullptr) return fail("reserving shared memory");
   // Confined workers read the heap only, and cannot make their mapping writable.
-  const bool is_confined = settings_.isolation == lev::isolation::confined;
+  const bool is_confined = settings_.processes.isolation == lev::isolation::confined;
   heap_file_ = is_confined ? open_to_read(z->heap_file) : z->heap_file;
   owns_heap_file_ = is_confined;
   if (heap_file_ < 0) return fail("opening the shared memory to read (is /proc there?)");
@@ -111,16 +111,16 @@ bool pool::open_files(std::uint32_t workers) {
 // A zygote may have to be started again when the caller's strings are gone.
 void pool::keep_names() {
   LEV_ASSERT(command_.empty());  // or settings_ would name strings that move
-  if (settings_.pool != nullptr) {
-    pool_name_ = settings_.pool;
-    settings_.pool = pool_name_.c_str();
+  if (settings_.processes.pool != nullptr) {
+    pool_name_ = settings_.processes.pool;
+    settings_.processes.pool = pool_name_.c_str();
   }
-  if (settings_.worker_command == nullptr) return;
-  for (const char* const* w = settings_.worker_command; *w != nullptr; ++w)
+  if (settings_.processes.worker_command == nullptr) return;
+  for (const char* const* w = settings_.processes.worker_command; *w != nullptr; ++w)
     command_words_.emplace_back(*w);
   for (const std::string& w : command_words_) command_.push_back(w.c_str());
   command_.push_back(nullptr);
-  settings_.worker_command = command_.data();
+  settings_.processes.worker_command = command_.data();
 }
 
 bool pool::open(std::uint32_t workers) {
@@ -137,11 +137,11 @@ bool pool::open(std::uint32_t workers) {
   about_.store_bytes = settings_.local_store_bytes;
   about_.lane_bytes = lane_bytes_;
   about_.spin_ns = settings_.spin_ns;
-  about_.data_bytes_max = settings_.worker_bytes_max;
-  about_.cpu_seconds_max = settings_.worker_cpu_seconds_max;
-  about_.chaos = settings_.chaos;
+  about_.data_bytes_max = settings_.processes.worker_bytes_max;
+  about_.cpu_seconds_max = settings_.processes.worker_cpu_seconds_max;
+  about_.chaos = settings_.processes.chaos;
   about_.seed = settings_.seed;
-  about_.level = settings_.isolation;
+  about_.level = settings_.processes.isolation;
   about_.program = is_shared() ? program_mark() : 0;
   about_.faults = reinterpret_cast<std::uintptr_t>(faults::in_workers.load(memory_order_relaxed));
   if (!start_zygote()) return false;
@@ -315,10 +315,10 @@ void pool::bury(std::uint32_t worker, int how, const report* told) {
   close_file(&s.pidfd);
   remote_death d;
   d.worker = worker;
-  explain(how, settings_.isolation == lev::isolation::confined, d);
+  explain(how, settings_.processes.isolation == lev::isolation::confined, d);
   d.step = s.desk->died_at.load(memory_order_relaxed);
   // Confined workers are not asked: a body that hides its begin must not bring the pool down.
-  d.had_work = settings_.isolation == lev::isolation::confined
+  d.had_work = settings_.processes.isolation == lev::isolation::confined
                    ? s.has_arrived && s.posted + 1 != s.first
                    : s.desk->claimed.load(memory_order_relaxed) + 1 != s.first;
   d.was_ordered = s.was_ordered;

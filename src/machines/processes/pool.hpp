@@ -93,10 +93,10 @@ class pool {
   bool is_crowded() const noexcept;
 
  private:
-  bool is_shared() const noexcept { return settings_.pool != nullptr; }
+  bool is_shared() const noexcept { return settings_.processes.pool != nullptr; }
   // Not so confined ones: each is one host's.
   bool shares_workers() const noexcept {
-    return is_shared() && settings_.isolation != lev::isolation::confined;
+    return is_shared() && settings_.processes.isolation != lev::isolation::confined;
   }
   bool open_files(std::uint32_t workers);
   void show_lane(std::uint32_t worker) noexcept;

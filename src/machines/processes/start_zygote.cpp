@@ -43,7 +43,7 @@ bool was_loaded_by_hand() noexcept {
 }  // namespace
 
 bool pool::spawn_zygote(int socket) {
-  if (settings_.worker_command == nullptr && was_loaded_by_hand()) {
+  if (settings_.processes.worker_command == nullptr && was_loaded_by_hand()) {
     errno = 0;
     return fail(
         "the program is an argument of its loader (ld.so PROGRAM); start it by its own path");
@@ -68,12 +68,12 @@ bool pool::spawn_zygote(int socket) {
   // A group of its own: what a terminal sends to the host (Ctrl-C) is the host's to handle.
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  const char* const* command = settings_.worker_command;
+  const char* const* command = settings_.processes.worker_command;
   const bool is_own = command == nullptr;
   char variable[64];
   std::snprintf(variable, sizeof variable, "%s=%d",
                 is_own ? zygote_variable : worker_program_variable, zygote_socket);
-  const std::vector<char*> environment = environment_for(settings_.isolation, variable);
+  const std::vector<char*> environment = environment_for(settings_.processes.isolation, variable);
   char* own[] = {const_cast<char*>(zygote_name), nullptr};
   const int code =
       fault_at("host.spawn")
@@ -90,7 +90,7 @@ bool pool::spawn_zygote(int socket) {
   }
   zygote_ = 0;
   errno = code;
-  if (!is_own) return fail("starting the program that config.worker_command names");
+  if (!is_own) return fail("starting the program that config.processes.worker_command names");
   return fail(code == ENOENT ? "starting the zygote process (are /proc and /dev/null there?)"
                              : "starting the zygote process");
 }

@@ -34,7 +34,7 @@ struct introduction {
   std::uint32_t spin_ns = 0;
   std::uint64_t data_bytes_max = 0;   // RLIMIT_DATA of a worker; 0: none
   std::uint32_t cpu_seconds_max = 0;  // RLIMIT_CPU of a worker; 0: none
-  std::uint32_t chaos = 0;            // config::chaos
+  std::uint32_t chaos = 0;            // config.processes.chaos
   std::uint64_t seed = 0;
   lev::isolation level = lev::isolation::crash;
   std::uint64_t faults = 0;   // a fault_plan in the heap, for tests; 0: none
