@@ -13,7 +13,7 @@
 // A worker may have written over the words by which it and the host tell each other of tasks and
 // ends. So as long as a line has tasks the service looks every now and then whether it moves, and
 // ends a worker that will take nothing any more. No time limit is needed for that, and nothing is
-// paid by those who post.
+// paid by tenders that post.
 //
 // Time limits are looked at now and then as long as it is not known when a task begins, which
 // workers do not tell; once all that have limits were seen running, when the first limit is over.

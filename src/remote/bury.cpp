@@ -162,8 +162,8 @@ void keep_done(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   history_of(r, j.task).attempts = 0;  // those were of another one
 }
 
-// What becomes of the tasks in a dead worker's line. Returns the one it died in, or no_slot. In the
-// line's turn.
+// Empties a dead worker's line of its tasks. Returns the one it died in, or no_slot. In the line's
+// turn.
 std::uint32_t empty_line(remote_crew& r, std::uint32_t worker, bool is_timed) noexcept {
   remote_line& line = r.lines[worker];
   LEV_DCHECK(line.turn.is_held() && !line.is_up);  // nobody posts to it meanwhile
@@ -197,8 +197,8 @@ void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
   remote_line& line = r.lines[d.worker];
   hold(line);
   line.is_up = line.is_ending = false;
-  // What it had finished. It is completed when there is a worker again: a callback may wait for a
-  // task.
+  // The tasks that it had finished are completed when there is a worker again: a callback may wait
+  // for a task.
   keep_ends(r, d.worker);
   end_turn(line);
   if (const death_hook& told = r.settings().on_death; told.call != nullptr)

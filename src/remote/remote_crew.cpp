@@ -1,5 +1,5 @@
-// What a runtime asks of workers in other processes, but for their pipeline (tend.cpp) and for
-// waiting (idle.cpp).
+// The crew of workers in other processes, but for their pipeline (tend.cpp) and for waiting
+// (idle.cpp).
 #include "remote/remote_crew.hpp"
 
 #include "base/numbers.hpp"
@@ -101,7 +101,7 @@ bool remote_crew::can_do_plainly(procedure_id id) noexcept {
   return is_down.load(memory_order_relaxed) == 0 && remote->can_run(id) == nullptr;
 }
 
-// Kept where only those look who find that some task has limits of its own.
+// Kept where only those look that find that some task has limits of its own.
 void remote_crew::limit(std::uint32_t task, std::uint64_t task_ns_max,
                         std::uint32_t max_attempts) noexcept {
   slot_extra& extra = e.task_slots.extra(task);

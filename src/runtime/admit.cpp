@@ -1,4 +1,4 @@
-// What single and bulk submits do in common; see admit.hpp.
+// The common part of single and bulk submits; see admit.hpp.
 #include "runtime/admit.hpp"
 
 #include "runtime/batch.hpp"

@@ -46,8 +46,8 @@ class bulk {
 };
 
 // Room for one more open join. Were they all the slots there are, no bulk would ever have one for a
-// task: so they are at most half of them. Who is in a bulk of its own already, or in a task, goes
-// on: its wait for a slot ends otherwise.
+// task: so they are at most half of them. A submitter that is in a bulk of its own already, or in a
+// task, goes on: its wait for a slot ends otherwise.
 bool try_reserve_join(runtime_state& c, std::uint32_t joins_max) noexcept {
   std::uint32_t joins = c.open_joins.load(memory_order_relaxed);
   while (joins < joins_max) {
@@ -66,7 +66,7 @@ void reserve_join(runtime_state& c, participant& self) noexcept {
 }
 
 void give_back_join(runtime_state& c) noexcept {
-  // Pairs with await_join: the change, then the look at who waits for it.
+  // Pairs with await_join: the change, then the look at its waiters.
   c.open_joins.fetch_sub(1, memory_order_seq_cst);
   tell_space(c);
 }
@@ -167,7 +167,7 @@ std::uint64_t submit_bulk_range(runtime_state* c, std::size_t count, fill make, 
 
 namespace {
 
-// What parallel_for passes: the loop's body and its context, as one value argument.
+// The argument of parallel_for: the loop's body and its context, as one value argument.
 struct loop_body {
   void (*run)(void*, range);
   void* context;

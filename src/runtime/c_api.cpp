@@ -76,7 +76,7 @@ void describe_exception(const std::exception_ptr& exception, char* text,
   }
 }
 
-// What a status means that no task has an exception for.
+// The meaning of a status that no task has an exception for.
 const char* meaning_of(lev::status code) noexcept {
   switch (code) {
     case lev::status::pending:
@@ -156,7 +156,7 @@ struct c_item {
   void operator()(std::size_t i, lev::direct&) const { body(i, nullptr, argument); }
 };
 
-// What was found for the bodies that this thread ran last: C++ tells them apart by their types.
+// The choices for the bodies that this thread ran last: C++ tells them apart by their types.
 lev::detail::tuner& tuner_of(lev_item body) {
   struct memory {
     lev_item body = nullptr;
@@ -199,7 +199,7 @@ bool is_up_to(const Enumeration& e, int last) noexcept {
   return number_of(e) >= 0 && number_of(e) <= last;
 }
 
-// What is for worker processes.
+// Sets the fields that are for worker processes.
 bool set_limits(const lev_options& options, lev::config* c) noexcept {
   if (!is_up_to(options.isolation, LEV_ISOLATION_CONFINED)) return false;
   c->processes.isolation = static_cast<lev::isolation>(options.isolation);

@@ -23,7 +23,7 @@ struct c_thread {
   void operator()() const { body(argument); }
 };
 
-// What part of far memory a call means.
+// The part of far memory that a call means.
 struct part {
   unsigned char* data;
   std::size_t size;

@@ -44,7 +44,7 @@ void make_task(const draft& all, std::size_t i, descriptor& d) noexcept {
     d.arguments[k] = argument_of(all.arguments[k], i);
 }
 
-// What would keep task 0 from being made, and what tasks would share.
+// Refuses what would keep task 0 from being made, and what tasks would share.
 bool check_columns(const draft& all, std::size_t count, refusal* why) noexcept {
   if (all.argument_count > argument_count_max)
     return refuse(why, status::too_big, -1, "%u arguments; at most 18 are possible",
@@ -94,7 +94,7 @@ argument rows_of(const argument& a, std::size_t count) noexcept {
   return all;
 }
 
-// What its tasks do to each other: here, as no single one of them shows it.
+// Checks what its tasks do to each other: here, as no single one of them shows it.
 bool check_rows(const draft& all, std::size_t count, refusal* why) noexcept {
   argument rows[argument_count_max];
   for (unsigned i = 0; i < all.argument_count; ++i) {

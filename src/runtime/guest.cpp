@@ -72,9 +72,9 @@ class await_as_guest final : public awaited {
   std::uint64_t completed_ = 0;
 };
 
-// Who runs the task of another runtime that this thread is in, with contexts to go on in; null: the
-// wait is like any other. It is where virtual time passes only while somebody waits, and where
-// tasks run in other processes: then none of this runtime comes on top.
+// The participant that runs the task of another runtime that this thread is in, with contexts to go
+// on in; null: the wait is like any other. It is where virtual time passes only while somebody
+// waits, and where tasks run in other processes: then none of this runtime comes on top.
 participant* outer_of(const runtime_state& c, const participant& self) noexcept {
   auto* actor = static_cast<participant*>(current_actor());
   if (actor == nullptr || actor->home == self.home || actor->running == nullptr) return nullptr;

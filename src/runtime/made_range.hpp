@@ -3,7 +3,7 @@
 //   1. The first task is made. Where it declares memory, the piece looks ahead.
 //   2. For each index: those up to `reach` further on are made, and their memory is asked for; then
 //      the task runs, as any plain one, or as one of its own where it is none.
-//   3. What fails is counted, and the first failure names its index.
+//   3. A failure is counted, and the first failure names its index.
 #ifndef LEVERET_RUNTIME_MADE_RANGE_HPP
 #define LEVERET_RUNTIME_MADE_RANGE_HPP
 
@@ -18,7 +18,7 @@
 
 namespace lev::detail {
 
-// What the range form passes: a function that makes the tasks, as one value argument.
+// The argument of the range form: a function that makes the tasks, as one value.
 struct made_tasks {
   fill make;
   void* context;

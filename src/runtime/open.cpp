@@ -29,7 +29,7 @@ constexpr std::size_t context_stack_limit = std::size_t{1} << 32;
 // As the messages below have them.
 static_assert(workers_max == 1024 && ahead_max == 16 && contexts_max == 16);
 // A participant's number, plus 1, has 16 bits in a task's state word and in a mailbox's lease: the
-// workers, the service, the hosts, and the one who closes.
+// workers, the service, the hosts, and the one that closes.
 static_assert(workers_max + 1 + hosts_limit + 1 < 0xffff);
 // Slots, with those kept for tasks, and two edges each, are counted in 32 bits; positions of the
 // rings must tell a full one from an empty one.
@@ -172,7 +172,7 @@ void open_shared(runtime_state& c) {
 }
 
 void open_people(runtime_state& c) {
-  // The last one is for whoever closes the runtime when all others are taken.
+  // The last one is for the host that closes the runtime when all others are taken.
   c.people_count = c.first_host + (c.caps.many_hosts ? c.settings.host_threads : 1) + 1;
   LEV_ASSERT(c.first_host >= c.workers && c.people_count < 0xffff);
   c.participants.reset(new participant[c.people_count]);
@@ -233,7 +233,7 @@ std::uint32_t measure_turns(machine& m) noexcept {
   return static_cast<std::uint32_t>(larger<std::uint64_t>(look_ns / turn_ns, 1));
 }
 
-// What the configuration alone decides.
+// Sets what the configuration alone decides.
 std::unique_ptr<runtime_state> make_core(const config& given) {
   config settings = given;
   const machine_kind& kind = choose_machine(settings);

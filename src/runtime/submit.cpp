@@ -62,7 +62,7 @@ inline bool try_direct(runtime_state& c, participant& self, std::uint32_t task,
 
 // Predecessors: the task starts when the last of them, or this submit, lets go of it. False: since
 // check_after() another thread has consumed one of the tickets, and how that task ended is not
-// known here. Then the submit is refused, and whoever lets go last frees the slot.
+// known here. Then the submit is refused, and the last to let go frees the slot.
 bool start_after(runtime_state& c, participant& self, std::uint32_t task,
                  const std::uint64_t* after, const edge_list& edges, refusal* why) noexcept {
   const std::uint32_t count = edges.count;
@@ -128,7 +128,8 @@ inline void route(runtime_state& c, participant& self, std::uint32_t task,
 
 namespace {
 
-// A host has no task that it would run first: its tasks are for whoever is there soonest.
+// A host has no task that it would run first: its tasks are for the participant that is there
+// soonest.
 [[gnu::always_inline]] inline void route_plainly(runtime_state& c, participant& self,
                                                  std::uint32_t task, const draft& d,
                                                  bool detached) noexcept {

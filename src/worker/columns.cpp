@@ -244,7 +244,7 @@ procedure_id own_procedure(engine& e, std::uint32_t task) noexcept {
       .procedure;
 }
 
-// What a body has thrown: that of a bulk over columns says where it has stopped.
+// Keeps what a body has thrown: that of a bulk over columns says where it has stopped.
 void note_thrown(engine& e, job& j) noexcept {
   slot_extra& extra = e.task_slots.extra(j.task);
   j.result = status::task_failed;

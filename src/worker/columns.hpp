@@ -56,7 +56,7 @@ class stopped_range : public error {
   int task_code_;
 };
 
-// What a body asks of the process it runs in, where that is a worker process.
+// The worker process of a body, as the body asks it.
 class column_watch {
  public:
   struct callee {

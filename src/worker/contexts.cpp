@@ -36,7 +36,7 @@ void adopt_own_stack(contexts& c) noexcept {
   prepare_for_overflow();
 }
 
-// Out of the ring; returns who has the next turn.
+// Out of the ring; returns the context that has the next turn.
 held_context& unlink(contexts& c, held_context& h) noexcept {
   LEV_DCHECK(c.live > 1);
   held_context* before = &h;
@@ -61,7 +61,7 @@ void run_tasks(contexts& c) noexcept {
   participant& self = *c.self;
   if (owes_ends(self)) {
     tell_ends(e, self);
-    take_turns(self);  // whoever had them told here may have a task in hand
+    take_turns(self);  // the context that had them told may have a task
   }
   while (!c.is_leaving && c.live <= c.limit && run_one(e, self)) take_turns(self);
   settle(e, self);
@@ -92,7 +92,7 @@ held_context* take_free(contexts& c) noexcept {
   return h;
 }
 
-// What another context could take, as far as can be seen from here.
+// Whether another context could take a task, as far as can be seen from here.
 bool has_task_near(contexts& c) noexcept {
   scheduler& sched = c.home->sched;
   participant& self = *c.self;

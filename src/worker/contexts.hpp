@@ -36,7 +36,7 @@ struct held_context {
   std::uint32_t nest = 0;  // the participant's, while this context is suspended
   job* running = nullptr;
   task_thread* thread = nullptr;  // what it runs instead of tasks
-  // What its task waits for, and until when: while it is at `waiting`.
+  // The wait of its task, and when it ends: while it is at `waiting`.
   awaited* what = nullptr;
   std::uint64_t deadline_ns = no_deadline;
 };
@@ -76,7 +76,7 @@ struct contexts {
   bool virtual_time = false;
   std::uint32_t yields = 0;     // yield(), ever
   std::uint32_t far_turns = 0;  // turns that found no task near
-  // What `limit` was chosen for: the size of a get(), and of the memory it is from.
+  // `limit` was chosen for these: the size of a get(), and of the memory it is from.
   std::size_t chosen_bytes = 0;
   std::size_t chosen_from_bytes = 0;
   held_context* free = nullptr;

@@ -3,7 +3,7 @@
 // with contexts of its own, would switch the stacks of one thread under each other's feet. So its
 // wait is a wait of the task, and the task's worker goes on in another context (runtime/guest.cpp).
 //
-// The thread then sleeps, if it does, as the other runtime's participant. Whoever wakes the guest
+// The thread then sleeps, if it does, as the other runtime's participant. The waker of a guest
 // wakes that one, under the lock: the other runtime is there as long as its task waits.
 #ifndef LEVERET_WORKER_GUEST_HPP
 #define LEVERET_WORKER_GUEST_HPP

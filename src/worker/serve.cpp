@@ -45,7 +45,7 @@ class serving {
   void* outer_actor_ = nullptr;
 };
 
-// What this participant has taken and will not run now is for others.
+// Gives other participants the tasks that this one has taken and will not run now.
 void return_inbox(engine& e, participant& self) noexcept {
   std::uint32_t task = 0;
   while (self.box.try_pop(&task)) {

@@ -42,10 +42,10 @@ inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes,
   return reinterpret_cast<char*>(round_up(reinterpret_cast<std::uintptr_t>(j.spill), aligned));
 }
 
-// What an argument holds before the body runs. Nobody sees what another task left in the store: a
-// result has the caller's value, so that one that is not assigned keeps it, as in place (a few
-// bytes that come along with the task, and no transfer); of an `out` what the body does not write
-// is 0.
+// Sets what an argument holds before the body runs. Nobody sees what another task left in the
+// store: a result has the caller's value, so that one that is not assigned keeps it, as in place (a
+// few bytes that come along with the task, and no transfer); of an `out` what the body does not
+// write is 0.
 inline void start_argument(engine& e, const job& j, const argument& a, char* room) noexcept {
   if (reads_memory(a.what)) {
     e.machine->get(j.tag, room, a);

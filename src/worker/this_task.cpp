@@ -1,4 +1,4 @@
-// What a task's body asks of its worker: data, waiting, threads of its own.
+// this_task() for a body: data, waiting, threads of its own; answered by its worker.
 #include <leveret/interleave.hpp>
 #include <leveret/status.hpp>
 
@@ -59,7 +59,7 @@ void choose_limit(contexts& c, std::size_t bytes, std::size_t from_bytes) noexce
 // barrier: 26 to 39 ms without an offer; std::barrier 0.55. EPYC, 2026-11-22.)
 constexpr std::uint32_t yields_per_offer = 256;
 [[gnu::cold, gnu::noinline]] void offer_core(contexts& c) noexcept {
-  // What is staged ahead here could be just that, and nobody else can take it.
+  // A task staged ahead here could be just that one, and nobody else can take it.
   if (c.live >= c.limit) give_back_ahead(*c.home, *c.self);
   if (owes_ends(*c.self)) tell_ends_aside(c);
   if (!c.virtual_time) return c.home->machine->yield_core();

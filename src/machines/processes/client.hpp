@@ -96,7 +96,7 @@ class client final : public column_watch {
   // Somebody waits asleep for ends: they are told at once. Otherwise the host takes them when it
   // next comes by, or when this lane runs dry.
   bool is_eager() const noexcept { return shared_.watch.eager.load(memory_order_relaxed) != 0; }
-  // Who is patient has his lane filled again before it runs dry: while its last task runs, the
+  // The lane of a patient host is filled again before it runs dry: while its last task runs, the
   // service wakes up. (Six hosts that share two workers, 10 us tasks: 8.7 us a task; telling three
   // tasks before the end 9.4, six 15, of each end 23.)
   static constexpr std::uint32_t low = 1;

@@ -7,7 +7,7 @@
 
 namespace lev::processes {
 
-// What is left to the process, and what is to be watched.
+// The memory and files that are left to the process, and the memory to be watched.
 struct confinement {
   int bell = -1;
   std::uintptr_t heap_begin = 0;  // the shared heap, mapped to read

@@ -45,7 +45,8 @@ std::uint64_t mix(std::uint64_t mark, const void* data, std::size_t bytes) noexc
 
 }  // namespace
 
-// What tells the worker programs of two hosts apart: functions are found by their places in it.
+// A number that tells the worker programs of two hosts apart: functions are found by their places
+// in it.
 std::uint64_t pool::program_mark() const noexcept {
   std::uint64_t mark = 0xcbf29ce484222325;
   struct stat about{};

@@ -36,8 +36,8 @@ bool keeper_process::open() noexcept {
   return true;
 }
 
-// What hosts that share have in common. The files are not written to: fresh memory is zero, as all
-// words begin, and a page takes longer to be there than a worker to start.
+// Makes the memory that hosts that share have in common. The files are not written to: fresh memory
+// is zero, as all words begin, and a page takes longer to be there than a worker to start.
 bool keeper_process::open_door() noexcept {
   if (fcntl(listener_, F_SETFL, O_NONBLOCK) != 0) return false;
   LEV_ASSERT(page_ == nullptr && alarms_ == nullptr);
@@ -63,7 +63,7 @@ void keeper_process::take_in(std::uint32_t m, int socket, pid_t pid, int pidfd) 
   LEV_ASSERT(present_ <= members_max && !members_[m].is_met && members_[m].lanes.empty());
 }
 
-// Those who wait at the door. A program of another user does not get in.
+// Takes in the hosts that wait at the door. A program of another user does not get in.
 void keeper_process::admit() {
   for (;;) {
     const int socket = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -113,7 +113,7 @@ bool keeper_process::is_taken(std::uint32_t m, std::uint64_t begin,
   return false;
 }
 
-// What keeps a host from becoming a member; null: nothing.
+// The reason that keeps a host from becoming a member; null: none.
 const char* keeper_process::objection(const introduction& about) const noexcept {
   if (about.program != rule_.program)
     return "the pool runs the workers of another program (config.processes.worker_command, or the "
@@ -247,7 +247,7 @@ void keeper_process::tell_untold(std::uint32_t m) {
   while (!it.untold.empty()) {
     const report& r = it.untold.front();
     int pidfd = -1;
-    // Who died since is reported by what follows.
+    // A worker that died since is reported by what follows.
     const pid_t now = has_own_workers() ? it.lanes[r.worker].own.pid : workers_[r.worker].pid;
     const bool is_old = r.what == report::started && now != r.pid;
     if (r.what == report::started && !is_old)

@@ -21,7 +21,7 @@
 //   succeeds? then kill                        runs tasks of the member's
 //
 // A body of the member's runs only while `serving` says so, and both sides change that word by
-// compare-exchange: so whoever is killed for a member serves no other, and begins nothing for
+// compare-exchange: so a worker that is killed for a member serves no other, and begins nothing for
 // another. Both sides store first and look then: a worker that the keeper did not find serving the
 // member sees the note before it begins.
 //
@@ -68,7 +68,7 @@ struct alignas(berth_bytes) berth {
     return serving.compare_exchange_strong(from, to, memory_order_seq_cst);
   }
   bool has_news(std::uint32_t notes_seen) const noexcept {
-    // Pairs with tell(): who was not found serving the member sees the note.
+    // Pairs with tell(): a worker that was not found serving the member sees the note.
     return notes.load(memory_order_seq_cst) != notes_seen;
   }
   // The keeper's part. tell() publishes a note that was sent.

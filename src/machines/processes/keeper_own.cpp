@@ -1,5 +1,5 @@
-// The keeper's workers that serve one member: starting them, and their deaths. What confined ones
-// must not have is found out and forgotten before the first is forked.
+// The keeper's workers that serve one member: starting them, and their deaths. Whatever confined
+// ones must not have is found out and forgotten before the first is forked.
 #include "machines/processes/confine.hpp"
 #include "machines/processes/death.hpp"
 #include "machines/processes/keeper_process.hpp"

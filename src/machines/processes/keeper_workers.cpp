@@ -87,7 +87,8 @@ bool keeper_process::is_running(std::uint32_t worker) {
   return is_there;
 }
 
-// What the worker must not hold: as long as it had one of them, its end would not be seen.
+// Closes the files that the worker must not hold: as long as it had one of them, its end would not
+// be seen.
 [[noreturn]] void keeper_process::begin_worker(std::uint32_t worker, pid_t parent, int notes) {
   become_worker(rule_, parent);
   take_worker_number(static_cast<int>(worker));
@@ -132,7 +133,7 @@ bool keeper_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noex
   return true;
 }
 
-// What a worker has no use for, and keeps alive or shows it of others: sockets, and memory.
+// Closes what a worker has no use for, and keeps alive or shows it of others: sockets, and memory.
 void keeper_process::leave_files() noexcept {
   for (int* f : {&listener_, &signals_, &page_file_, &alarms_file_}) close_file(f);
   if (alarms_ != nullptr)

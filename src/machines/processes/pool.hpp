@@ -34,8 +34,8 @@ class pool {
   void abandon() noexcept;
 
   status why_status() const noexcept { return why_status_; }
-  // One worker's line; callers take turns (remote_workers). What the host needs to be sure of is
-  // here: a worker can write all over its lane.
+  // One worker's line; callers take turns (remote_workers). The numbers that the host must be sure
+  // of are here: a worker can write all over its lane.
   struct alignas(line_pair_bytes) seat {
     lane<>* desk = nullptr;
     int file = -1;
@@ -43,8 +43,8 @@ class pool {
     std::uint32_t first = 1;       // the number of the present worker's first task
     std::uint32_t skipped = 0;     // bit_of() each that take_back() was called for,
     std::uint32_t taken_back = 0;  // and of those the ones that the worker will not begin
-    // Written by who has the turn, read by any host thread: the last number taken back. Publishes
-    // nothing.
+    // Written by the holder of the turn, read by any host thread: the last number taken back.
+    // Publishes nothing.
     atomic<std::uint32_t> collected{0};
     // The service's own.
     pid_t pid = 0;

@@ -162,7 +162,7 @@ client& worker_process::await() noexcept {
       c->tell_idle(waited_ns);
       spin_ns = larger<std::uint64_t>(spin_ns, c->about().spin_ns);
     }
-    // What the host may have posted since the last look goes to the next process, as not begun.
+    // Tasks that the host may have posted since the last look go to the next process, as not begun.
     if (waited_ns >= idle_ns_max) leave();
     if (waited_ns < spin_ns) continue;
     if (now == polling) now = linger_.begin(&switches_of_thread) ? lingering : sleeping;
@@ -230,7 +230,7 @@ void worker_process::wait_for_turn() noexcept {
     const std::uint32_t now = place_->want();
     current_->turn_away();
     if (now != 0) sleep_while(place_->serving, now, no_deadline, sleepers::anywhere);
-    others_wait = true;  // who is woken cannot know
+    others_wait = true;  // the worker that is woken cannot know
   }
   served_ = member + 1;
   turn_since_ns_ = monotonic_ns();
@@ -245,7 +245,7 @@ void worker_process::end_turn() noexcept {
   while (place_->is_free() && monotonic_ns() < end_ns) sched_yield();
 }
 
-// Whoever cannot turn is doomed: its keeper is about to kill this process.
+// A worker that cannot turn is doomed: its keeper is about to kill this process.
 void worker_process::serve_only(std::uint32_t served) noexcept {
   if (served == served_) return;
   LEV_DCHECK(place_ != nullptr && served <= members_max);

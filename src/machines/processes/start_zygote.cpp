@@ -174,7 +174,8 @@ void pool::zygote_is_gone() {
     }
     bury(i, -1);
   }
-  // What ended it may end the next one, too: a system that is short of something for a moment.
+  // The cause of its end may end the next one, too: a system that is short of something for a
+  // moment.
   constexpr int tries_max = 3;
   is_zygote_lost_ = true;
   for (int i = 0; is_zygote_lost_ && i < tries_max; ++i) {
@@ -223,7 +224,7 @@ void pool::end_zygote() noexcept {
   reap_zygote();
 }
 
-// In a process that was forked: the pool is its parent's. What it got copies of is closed, so that
+// In a process that was forked: the pool is its parent's. Its copies of files are closed, so that
 // it keeps nothing alive; the lanes stay mapped, and nobody looks at them.
 void pool::abandon() noexcept {
   close_file(&socket_);

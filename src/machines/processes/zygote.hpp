@@ -19,10 +19,10 @@
 
 namespace lev::processes {
 
-// What a runtime's workers have in common; the first message, with three files: heap, common, bell.
-// For a shared pool two more, standard output and error: what a task prints goes where its host
-// prints.
-// All fields are set, and the settings compared, as it is sent to other programs as well.
+// The rule that a runtime's workers have in common; the first message, with three files: heap,
+// common, bell. For a shared pool two more, standard output and error: what a task prints goes
+// where its host prints. All fields are set, and the settings compared, as it is sent to other
+// programs as well.
 struct introduction {
   static constexpr std::uint32_t magic = 0x6c657672;
   std::uint32_t tag = magic;
@@ -44,7 +44,7 @@ struct introduction {
 static_assert(std::is_trivially_copyable_v<introduction>);  // sent as it is
 static_assert(offsetof(introduction, tag) == 0 && offsetof(introduction, version) == 4);
 
-// What workers share beside the heap, in one file that they see read-only.
+// The memory that workers share beside the heap, in one file that they see read-only.
 struct common {
   sign shown;
   board<> watch;
@@ -85,7 +85,7 @@ struct report {
   char text[120] = {};  // refused, unavailable: what failed
 };
 static_assert(std::is_trivially_copyable_v<order> && std::is_trivially_copyable_v<report>);
-// What is received is checked by its size.
+// A message that is received is checked by its size.
 static_assert(sizeof(order) != sizeof(introduction) && sizeof(report) != sizeof(introduction));
 
 // Forgotten first: a process that another thread forks here must not close what gets the number.
@@ -113,10 +113,11 @@ int fork_worker(const fork_hooks& hooks, pid_t* pid, void (*begin)(void*, pid_t 
                 void* context) noexcept;
 // become_worker() makes the new process die with its parent and gives it its name and limits.
 void become_worker(const introduction& about, pid_t parent) noexcept;
-// What a task forks is not the worker: it must not go on in its place, nor write after its death.
+// A process that a task forks is not the worker: it must not go on in its place, nor write after
+// its death.
 void keep_from_forks(std::uintptr_t begin, std::size_t bytes) noexcept;
 
-// What a worker has of one host.
+// The part of a worker that serves one host.
 struct worker_start {
   const introduction* about;
   const common* shared;
@@ -131,8 +132,8 @@ void call_at_end(void (*hook)()) noexcept;
 constexpr int new_library_code = 75;
 
 // The variable by which the host program that is started again knows that it is to be a zygote, and
-// the name that it is started by. Defined beside the constructor that looks for them: whoever uses
-// them links the constructor.
+// the name that it is started by. Defined beside the constructor that looks for them: the program
+// that uses them links the constructor.
 extern const char* const zygote_variable;
 extern const char* const zygote_name;
 
