@@ -29,7 +29,7 @@ class session {
   // a fork.
   lev::runtime& runtime();
   bool is_forked() const noexcept;
-  detail::runtime_state* core() noexcept { return runtime_->core(); }
+  detail::runtime_state* state() noexcept { return runtime_->state(); }
 
   // keep_until_complete() has `h` released after the task of `t` completed; called once, right
   // after the submit.

@@ -43,7 +43,8 @@ struct tender {
 // lines are tended by the others: host threads, and the service, which comes after the workers.
 class remote_crew final : public crew {
  public:
-  remote_crew(engine& home, remote_workers& processes) noexcept : crew(home), remote(&processes) {}
+  remote_crew(engine& owner, remote_workers& processes) noexcept
+      : crew(owner), remote(&processes) {}
 
   void plan() override;
   bool open() override;

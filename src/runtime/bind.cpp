@@ -219,11 +219,11 @@ static bool is_below(const runtime_state& c, const participant& p) noexcept {
 
 [[gnu::noinline]] participant* here(runtime_state& c) noexcept {
   const thread_notes& notes = this_thread_notes;
-  if (auto* actor = static_cast<participant*>(notes.actor); actor != nullptr && actor->home == &c)
+  if (auto* actor = static_cast<participant*>(notes.actor); actor != nullptr && actor->engine == &c)
     return actor;
   auto* last = static_cast<participant*>(notes.self);
   // A runtime that was never open has the number of none.
-  LEV_DCHECK(notes.runtime_id != c.id || last == nullptr || last->home == &c);
+  LEV_DCHECK(notes.runtime_id != c.id || last == nullptr || last->engine == &c);
   return notes.runtime_id == c.id ? last : find_binding(c);
 }
 

@@ -104,7 +104,7 @@ const char* meaning_of(lev::status code) noexcept {
   }
 }
 
-lev_status tell(lev::status code) noexcept {
+lev_status answer(lev::status code) noexcept {
   return code == lev::status::ok ? LEV_OK : fail(code, meaning_of(code));
 }
 
@@ -140,7 +140,7 @@ lev_status submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_ar
   const lev::detail::draft d = draft_of(procedure, arguments, count);
   lev::refusal why;
   const bool detached = ticket == nullptr;
-  const lev_ticket made = lev::detail::try_submit(runtime->runtime.core(), d, o, detached, &why);
+  const lev_ticket made = lev::detail::try_submit(runtime->runtime.state(), d, o, detached, &why);
   if (made == 0) return fail(why.code, why.message);
   if (!detached) *ticket = made;
   return LEV_OK;
@@ -362,7 +362,7 @@ lev_status lev_submit_bulk(lev_runtime* runtime, size_t tasks, lev_procedure_id 
   *ticket = 0;
   if (const lev_status s = check_arguments(arguments, count); s != LEV_OK) return s;
   return lev::guarded([&] {
-    *ticket = lev::detail::submit_columns(runtime->runtime.core(), tasks,
+    *ticket = lev::detail::submit_columns(runtime->runtime.state(), tasks,
                                           draft_of(procedure, arguments, count));
     return LEV_OK;
   });
@@ -402,7 +402,7 @@ lev_status lev_wait_by(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_
                        lev_wait_policy how, lev_outcome* outcome) {
   if (!is_up_to(how, LEV_WAIT_OF_RUNTIME))
     return fail(lev::status::bad_argument, "lev_wait_by: how is one of lev_wait_policy");
-  return report(lev::detail::wait_one(runtime == nullptr ? nullptr : runtime->runtime.core(),
+  return report(lev::detail::wait_one(runtime == nullptr ? nullptr : runtime->runtime.state(),
                                       ticket, timeout_ns, static_cast<lev::wait_policy>(how)),
                 outcome);
 }
@@ -421,8 +421,8 @@ lev_status lev_wait_any_by(lev_runtime* runtime, lev_ticket* tickets, size_t cou
   }
   if (!is_up_to(how, LEV_WAIT_OF_RUNTIME))
     return fail(lev::status::bad_argument, "lev_wait_any_by: how is one of lev_wait_policy");
-  return report(lev::detail::wait_any_id(runtime->runtime.core(), tickets, count, index, timeout_ns,
-                                         static_cast<lev::wait_policy>(how)),
+  return report(lev::detail::wait_any_id(runtime->runtime.state(), tickets, count, index,
+                                         timeout_ns, static_cast<lev::wait_policy>(how)),
                 outcome);
 }
 
@@ -433,16 +433,17 @@ lev_status lev_wait_for_completion(lev_runtime* runtime, int64_t timeout_ns) {
 }
 
 lev_status lev_poll(lev_runtime* runtime, lev_ticket ticket) {
-  return tell(lev::detail::peek(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
+  return answer(lev::detail::peek(runtime == nullptr ? nullptr : runtime->runtime.state(), ticket));
 }
 lev_status lev_cancel(lev_runtime* runtime, lev_ticket ticket) {
-  return tell(lev::detail::cancel(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
+  return answer(
+      lev::detail::cancel(runtime == nullptr ? nullptr : runtime->runtime.state(), ticket));
 }
 lev_status lev_end(lev_runtime* runtime, lev_ticket ticket) {
-  return tell(lev::detail::end(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
+  return answer(lev::detail::end(runtime == nullptr ? nullptr : runtime->runtime.state(), ticket));
 }
 void lev_release(lev_runtime* runtime, lev_ticket ticket) {
-  if (runtime != nullptr) lev::detail::release(runtime->runtime.core(), ticket);
+  if (runtime != nullptr) lev::detail::release(runtime->runtime.state(), ticket);
 }
 
 lev_status lev_count(const lev_runtime* runtime, lev_counters* counters) {

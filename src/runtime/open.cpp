@@ -188,7 +188,7 @@ void open_people(runtime_state& c) {
   if (traced != 0) c.events.reset(new kept_event[traced * c.settings.trace_events]);
   for (std::uint32_t i = 0; i < c.people_count; ++i) {
     participant& p = c.people[i];
-    p.home = &c;
+    p.engine = &c;
     p.index = i;
     p.is_worker = i < c.first_host;
     p.random = random_source(c.settings.seed * 0x10001u + i);
@@ -234,7 +234,7 @@ std::uint32_t measure_turns(machine& m) noexcept {
 }
 
 // Sets what the configuration alone decides.
-std::unique_ptr<runtime_state> make_core(const config& given) {
+std::unique_ptr<runtime_state> make_state(const config& given) {
   config settings = given;
   const machine_kind& kind = choose_machine(settings);
   if (kind.settle != nullptr) kind.settle(settings);
@@ -254,7 +254,7 @@ std::unique_ptr<runtime_state> make_core(const config& given) {
 }
 
 std::unique_ptr<runtime_state> build(const config& given) {
-  std::unique_ptr<runtime_state> c = make_core(given);
+  std::unique_ptr<runtime_state> c = make_state(given);
   c->cores = available_cores();
   c->crew->plan();
   c->has_heavy_fence = real_env::asymmetric();
@@ -269,16 +269,16 @@ std::unique_ptr<runtime_state> build(const config& given) {
 // The list of open runtimes has the core, until it could not be opened after all.
 class announced {
  public:
-  explicit announced(runtime_state& c) : core_(&c) { announce_open(c); }
+  explicit announced(runtime_state& c) : state_(&c) { announce_open(c); }
   ~announced() {
-    if (core_ != nullptr) announce_close(*core_);
+    if (state_ != nullptr) announce_close(*state_);
   }
   announced(const announced&) = delete;
   announced& operator=(const announced&) = delete;
-  void keep() noexcept { core_ = nullptr; }
+  void keep() noexcept { state_ = nullptr; }
 
  private:
-  runtime_state* core_;
+  runtime_state* state_;
 };
 
 }  // namespace
@@ -288,7 +288,7 @@ runtime_state* open(const config& given) try {
   // A static object of a program that is started again as a zygote. It is opened, as its user
   // expects, and takes nothing: workers of its own would start it again.
   if (role() == process_role::starting) {
-    std::unique_ptr<runtime_state> absent = make_core(given);
+    std::unique_ptr<runtime_state> absent = make_state(given);
     absent->why_absent = absent_in_zygote;
     return absent.release();
   }

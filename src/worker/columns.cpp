@@ -168,18 +168,18 @@ class host_watch {
     *found = {p->info.run, p->info.context};
     return nullptr;
   }
-  std::uint32_t tasks_ahead() const noexcept { return self_.home->depth - 1; }
+  std::uint32_t tasks_ahead() const noexcept { return self_.engine->depth - 1; }
   bool begin(std::uint32_t index) noexcept {
     constexpr std::uint32_t tasks_per_look = 16;
     if (index % tasks_per_look != 0) return true;
-    const engine& e = *self_.home;
+    const engine& e = *self_.engine;
     const job& j = *self_.running;
     const std::uint32_t whole = (j.flags & task_is_piece) != 0 ? j.parent : j.task;
     return e.cancelling.load(memory_order_relaxed) == 0 &&
-           (self_.home->task_slots.at(whole).state.word() & state_bits::cancel_asked) == 0;
+           (self_.engine->task_slots.at(whole).state.word() & state_bits::cancel_asked) == 0;
   }
   void end() noexcept {
-    end_if_forked(*self_.home);
+    end_if_forked(*self_.engine);
     if (float_mode() != self_.float_mode) set_float_mode(self_.float_mode);
   }
 

@@ -29,8 +29,8 @@ namespace lev {
 struct contexts;
 
 struct held_context {
-  context flow;  // of number 0: the participant's own stack
-  contexts* home = nullptr;
+  context own;  // of number 0: the participant's own stack
+  contexts* owner = nullptr;
   held_context* next = nullptr;  // in the ring, in the list of those that wait, or of free ones
   std::uint32_t number = 0;
   std::uint32_t nest = 0;  // the participant's, while this context is suspended
@@ -59,7 +59,7 @@ struct transfer_set {
 };
 
 struct contexts {
-  engine* home = nullptr;
+  lev::engine* engine = nullptr;
   participant* self = nullptr;
   held_context* current = nullptr;
   std::uint32_t live = 1;           // in the ring
@@ -111,13 +111,13 @@ inline bool owes_others(const participant& self) noexcept {
 inline void switch_to(contexts& c, held_context& to) noexcept {
   held_context& from = *c.current;
   participant& self = *c.self;
-  LEV_DCHECK(&to != &from && to.home == &c && to.what == nullptr && runs_here(self));
+  LEV_DCHECK(&to != &from && to.owner == &c && to.what == nullptr && runs_here(self));
   from.running = self.running;
   from.nest = self.nest;
   self.running = to.running;
   self.nest = to.nest;
   c.current = &to;
-  context::switch_to(from.flow, to.flow);
+  context::switch_to(from.own, to.own);
 }
 
 // is_consistent() is for assertions: every context is at one of its three places, and the counts
@@ -167,7 +167,7 @@ inline void take_turns(participant& self) noexcept {
   contexts& c = *self.held;
   if (c.waiting != nullptr) wake_waiters(c);
   // They may take long.
-  if (c.live > 1 && self.notice_count != 0) flush_notices(*c.home, self);
+  if (c.live > 1 && self.notice_count != 0) flush_notices(*c.engine, self);
   let_others_run(c);
 }
 

@@ -16,7 +16,7 @@ struct participant;
 
 class crew {
  public:
-  explicit crew(engine& home) noexcept : e(home) {}
+  explicit crew(engine& owner) noexcept : e(owner) {}
   virtual ~crew() = default;
   crew(const crew&) = delete;
   crew& operator=(const crew&) = delete;

@@ -204,7 +204,7 @@ struct guest_place {
 };
 
 struct alignas(line_pair_bytes) participant {
-  engine* home = nullptr;
+  lev::engine* engine = nullptr;
   std::uint32_t index = 0;
   bool is_worker = false;
 
@@ -271,10 +271,10 @@ struct alignas(line_pair_bytes) participant {
 // that serves nobody is not known.
 inline bool runs_here(const participant& self) noexcept {
 #ifdef LEVERET_MODEL_CHECKER
-  return self.home != nullptr;  // its threads are one thread
+  return self.engine != nullptr;  // its threads are one thread
 #else
   const auto* actor = static_cast<const participant*>(current_actor());
-  return actor == nullptr || actor == &self || actor->home != self.home;
+  return actor == nullptr || actor == &self || actor->engine != self.engine;
 #endif
 }
 

@@ -105,8 +105,8 @@ TEST_P(end_test, a_completed_task_says_so) {
   const std::uint64_t id = good.id();
   EXPECT_EQ(wait(good).code, status::ok);
   EXPECT_EQ(wait(bad).code, status::task_failed);
-  EXPECT_EQ(detail::end(r.core(), id), status::stale_ticket);
-  EXPECT_EQ(detail::end(r.core(), ~std::uint64_t{0}), status::bad_ticket);
+  EXPECT_EQ(detail::end(r.state(), id), status::stale_ticket);
+  EXPECT_EQ(detail::end(r.state(), ~std::uint64_t{0}), status::bad_ticket);
   EXPECT_EQ(detail::end(nullptr, id), status::bad_ticket);
 }
 
@@ -337,7 +337,7 @@ TEST_P(end_running_test, by_many_threads_at_once) {
     ticket t = r.submit(endless, ref{&begun});
     await(begun, 1);
     std::vector<std::thread> threads;
-    for (int k = 0; k < 4; ++k) threads.emplace_back([&] { detail::end(r.core(), t.id()); });
+    for (int k = 0; k < 4; ++k) threads.emplace_back([&] { detail::end(r.state(), t.id()); });
     for (std::thread& each : threads) each.join();
     ASSERT_EQ(wait(t).code, status::cancelled);
   }

@@ -101,7 +101,7 @@ void do_shown(const frame& f, const step& s) {
 }
 
 bool is_on_worker(world& w) {
-  const participant* self = detail::here(*w.home->core());
+  const participant* self = detail::here(*w.home->state());
   return self != nullptr && self->is_worker;
 }
 

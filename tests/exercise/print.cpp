@@ -317,11 +317,11 @@ class printer {
       case verb::share:
         return line("shown[" + str(s.b) + "] = " + t + ".id();");
       case verb::cancel_shown:
-        return line("lev::detail::cancel(home->core(), shown[" + str(s.b) + "]);");
+        return line("lev::detail::cancel(home->state(), shown[" + str(s.b) + "]);");
       case verb::end_shown:
-        return line("lev::detail::end(home->core(), shown[" + str(s.b) + "]);");
+        return line("lev::detail::end(home->state(), shown[" + str(s.b) + "]);");
       case verb::poll_shown:
-        return line("lev::detail::peek(home->core(), shown[" + str(s.b) + "]);");
+        return line("lev::detail::peek(home->state(), shown[" + str(s.b) + "]);");
       case verb::set_flag:
         return line("flags[" + str(s.a) + "] = true;");
       case verb::await_flag:

@@ -107,7 +107,7 @@ void client::tell_idle(std::uint64_t waited_ns) noexcept {
   // A worker that polls for less time than the patience tells of its ends before it sleeps.
   const bool is_wanted = is_eager() || is_patient();
   if (waited_ns < patience_ns && waited_ns < about_.spin_ns && !is_wanted) return;
-  tell();
+  tell_of_ends();
 }
 
 void client::notify_if_unwatched() noexcept {

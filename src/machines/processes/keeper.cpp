@@ -68,11 +68,11 @@ void keeper_process::admit() {
   for (;;) {
     const int socket = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0) return;
-    welcome(socket);
+    answer_visitor(socket);
   }
 }
 
-void keeper_process::welcome(int socket) noexcept {
+void keeper_process::answer_visitor(int socket) noexcept {
   ucred who{};
   socklen_t bytes = sizeof who;
   const bool is_known = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0;
@@ -135,7 +135,7 @@ void keeper_process::refuse(std::uint32_t m, const char* why, int code,
   r.number = code;
   std::snprintf(r.text, sizeof r.text, "%s", why);
   send_message(members_[m].socket, &r, sizeof r, nullptr, 0, MSG_DONTWAIT);
-  part(m);
+  drop_member(m);
 }
 
 // Null, or what the system refused, with the reason in errno. A member's heap is mapped only to see
@@ -162,12 +162,12 @@ const char* keeper_process::map_memory(member& it) noexcept {
   return nullptr;
 }
 
-void keeper_process::meet(std::uint32_t m) noexcept {
+void keeper_process::read_introduction(std::uint32_t m) noexcept {
   member& it = members_[m];
   const ssize_t got =
       receive_message(it.socket, &it.about, sizeof it.about, it.files, member_files, MSG_DONTWAIT);
   if (got < 0 && errno == EAGAIN) return;
-  if (got == 0) return part(m);
+  if (got == 0) return drop_member(m);
   if (got != sizeof it.about || it.about.tag != introduction::magic ||
       it.about.version != introduction().version ||
       it.files[(listener_ < 0 ? own_files : member_files) - 1] < 0)
@@ -185,24 +185,24 @@ void keeper_process::meet(std::uint32_t m) noexcept {
   report r;
   r.member = m;
   fault_at("zygote.ready");
-  tell(m, r);
+  report_to(m, r);
 }
 
 // Its socket has something to say, or its end is gone.
-void keeper_process::hear(std::uint32_t m) {
+void keeper_process::read_message(std::uint32_t m) {
   member& it = members_[m];
-  if (!it.is_met) return meet(m);
+  if (!it.is_met) return read_introduction(m);
   order o;
   int file = -1;
   if (fault_at("zygote.receive_order")) return;
   const ssize_t got = receive_message(it.socket, &o, sizeof o, &file, 1, MSG_DONTWAIT);
-  if (got == 0) return part(m);
+  if (got == 0) return drop_member(m);
   if (got == sizeof o && o.worker < workers_max) return take_order(m, o, file);
   close_file(&file);
 }
 
 // The member has left, or is dead: none of its tasks begins any more, and none goes on.
-void keeper_process::part(std::uint32_t m) noexcept {
+void keeper_process::drop_member(std::uint32_t m) noexcept {
   member& it = members_[m];
   LEV_ASSERT(it.socket >= 0 && present_ != 0);
   note n;
@@ -236,13 +236,13 @@ bool keeper_process::send(std::uint32_t m, const report& r, int pidfd) noexcept 
   return send_message(members_[m].socket, &r, sizeof r, files, count, MSG_DONTWAIT);
 }
 
-void keeper_process::tell(std::uint32_t m, const report& r, int pidfd, bool is_full) {
+void keeper_process::report_to(std::uint32_t m, const report& r, int pidfd, bool is_full) {
   member& it = members_[m];
   LEV_ASSERT(it.socket >= 0 && it.is_met);  // or the report would go to the next one
   if (is_full || !it.untold.empty() || !send(m, r, pidfd)) it.untold.push_back(r);
 }
 
-void keeper_process::tell_untold(std::uint32_t m) {
+void keeper_process::report_untold(std::uint32_t m) {
   member& it = members_[m];
   while (!it.untold.empty()) {
     const report& r = it.untold.front();
@@ -260,7 +260,7 @@ void keeper_process::tell_untold(std::uint32_t m) {
 }
 
 // A host that has closed its runtime before it ended has said so.
-void keeper_process::bury(std::uint32_t m) {
+void keeper_process::drop_dead_member(std::uint32_t m) {
   const member& it = members_[m];
   order o;
   int file = -1;
@@ -269,7 +269,7 @@ void keeper_process::bury(std::uint32_t m) {
     members_[m].is_leaving |= o.what == order::leave;
     close_file(&file);
   }
-  part(m);
+  drop_member(m);
 }
 
 // A host that knocks in this moment finds the door gone, and starts another keeper.
@@ -308,11 +308,11 @@ void keeper_process::end_if_alone() noexcept {
     if (watched[0].revents != 0) reap();
     for (std::size_t i = 0; i < whose.size(); ++i) {
       const pollfd* of = &watched[2 + 2 * i];
-      if ((of[0].revents & POLLOUT) != 0) tell_untold(whose[i]);
+      if ((of[0].revents & POLLOUT) != 0) report_untold(whose[i]);
       if (of[1].revents != 0) {
-        bury(whose[i]);
+        drop_dead_member(whose[i]);
       } else if ((of[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
-        hear(whose[i]);
+        read_message(whose[i]);
       }
     }
     if (watched[1].revents != 0) admit();

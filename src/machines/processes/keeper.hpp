@@ -68,11 +68,13 @@ struct alignas(berth_bytes) berth {
     return serving.compare_exchange_strong(from, to, memory_order_seq_cst);
   }
   bool has_news(std::uint32_t notes_seen) const noexcept {
-    // Pairs with tell(): a worker that was not found serving the member sees the note.
+    // Pairs with announce_note(): a worker that was not found serving the member sees the note.
     return notes.load(memory_order_seq_cst) != notes_seen;
   }
-  // The keeper's part. tell() publishes a note that was sent.
-  void tell() noexcept { notes.fetch_add(1, memory_order_seq_cst); }  // Pairs with has_news()
+  // The keeper's part. announce_note() publishes a note that was sent.
+  void announce_note() noexcept {
+    notes.fetch_add(1, memory_order_seq_cst);
+  }  // Pairs with has_news()
   // doom() claims the right to kill the worker if it is in a task of the member.
   [[nodiscard]] bool doom(std::uint32_t member) noexcept {
     LEV_DCHECK(member < members_max);

@@ -35,7 +35,7 @@ void keeper_process::start(std::uint32_t m, const order& o, int file) {
   if (!has_place || !is_running(o.worker)) {
     if (has_place) r.number = errno;
     close_file(&file);
-    return tell(m, r);
+    return report_to(m, r);
   }
   member& it = members_[m];
   LEV_ASSERT(workers_[o.worker].pid > 0 && o.worker < workers_max);
@@ -44,7 +44,7 @@ void keeper_process::start(std::uint32_t m, const order& o, int file) {
   r.what = report::started;
   r.pid = workers_[o.worker].pid;
   int pidfd = static_cast<int>(syscall(kernel::pidfd_open, r.pid, 0));
-  tell(m, r, pidfd, fault_at("zygote.tell_started"));
+  report_to(m, r, pidfd, fault_at("zygote.tell_started"));
   close_file(&pidfd);
   fault_at("zygote.told_started");
   attach(m, o.worker, file);
@@ -106,7 +106,7 @@ void keeper_process::send_note(std::uint32_t worker, const note& n, const int* f
   const worker_seat& w = workers_[worker];
   LEV_ASSERT(w.pid > 0 && w.notes >= 0);  // kill() of 0 or -1 would reach others
   if (!send_message(w.notes, &n, sizeof n, files, count, MSG_DONTWAIT)) kill(w.pid, SIGKILL);
-  page_->berths[worker].tell();
+  page_->berths[worker].announce_note();
   alarms_->of[worker].ring();
   wake_sleeper(alarms_->of[worker].rings, sleepers::anywhere);
 }
@@ -159,7 +159,7 @@ void keeper_process::end_task(std::uint32_t m, const order& o) {
   r.what = report::spared;
   r.worker = o.worker;
   r.number = static_cast<std::int32_t>(o.lane_begin);
-  tell(m, r);
+  report_to(m, r);
 }
 
 void keeper_process::reap() {
@@ -194,7 +194,7 @@ void keeper_process::report_death(std::uint32_t worker, int how) {
     if (!l.is_attached) continue;
     l.is_attached = false;
     r.was_ordered = w.killed_for == m + 1;
-    tell(m, r, -1, fault_at("zygote.tell_died"));
+    report_to(m, r, -1, fault_at("zygote.tell_died"));
     fault_at("zygote.told_died");
   }
 }

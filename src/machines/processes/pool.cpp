@@ -280,7 +280,7 @@ void pool::wait(std::uint64_t timeout_ns) noexcept {
 
 // A worker may work when its death can be confirmed and it has said that it is ready. Until then it
 // has run no task, so its word can be believed.
-void pool::welcome(std::uint32_t worker) noexcept {
+void pool::order_to_work(std::uint32_t worker) noexcept {
   seat& s = seats_[worker];
   if (s.pidfd < 0 || s.has_arrived || s.desk->arrived.load(memory_order_relaxed) == 0) return;
   LEV_ASSERT(s.is_alive && arriving_ != 0);  // its death can be told
@@ -300,7 +300,7 @@ void pool::show_victim(std::uint32_t worker) noexcept {
                                              memory_order_relaxed);
 }
 
-void pool::bury(std::uint32_t worker, int how, const report* told) {
+void pool::note_death(std::uint32_t worker, int how, const report* told) {
   seat& s = seats_[worker];
   if (!s.is_alive) return;
   fault_at("host.bury");
@@ -346,13 +346,13 @@ void pool::take_report(const report& r, int file) {
         ::kill(r.pid, SIGKILL);
         return;
       }
-      welcome(r.worker);
+      order_to_work(r.worker);
       return;
     case report::not_started:
-      bury(r.worker, -1);
+      note_death(r.worker, -1);
       break;
     case report::died:
-      bury(r.worker, r.number, &r);
+      note_death(r.worker, r.number, &r);
       break;
     case report::spared:
       s.is_spared = static_cast<std::uint32_t>(r.number) == s.kills;
@@ -366,7 +366,7 @@ void pool::take_report(const report& r, int file) {
 bool pool::next_death(remote_death* death) {
   // Here and not where the bell is heard: a service that is busy does not listen to it.
   for (std::uint32_t i = 0; arriving_ != 0 && i < workers_; ++i) {
-    if (!seats_[i].has_arrived) welcome(i);
+    if (!seats_[i].has_arrived) order_to_work(i);
   }
   while (deaths_.empty() && !is_zygote_lost_) {
     report r;

@@ -125,10 +125,10 @@ class pool {
   void hang_up() noexcept;
   void kill_zygote() noexcept;
   void reap_zygote() noexcept;
-  void welcome(std::uint32_t worker) noexcept;
+  void order_to_work(std::uint32_t worker) noexcept;
   void take_report(const report& r, int file);
   void zygote_is_gone();
-  void bury(std::uint32_t worker, int how, const report* told = nullptr);
+  void note_death(std::uint32_t worker, int how, const report* told = nullptr);
   bool fail(const char* what) noexcept;
 
   void keep_names();

@@ -172,7 +172,7 @@ void pool::zygote_is_gone() {
       while (poll(&over, 1, -1) < 0 && errno == EINTR) {
       }
     }
-    bury(i, -1);
+    note_death(i, -1);
   }
   // The cause of its end may end the next one, too: a system that is short of something for a
   // moment.
