@@ -28,18 +28,17 @@ bool needs_copy(const argument& a, const copy_rule& rule) noexcept {
   return a.what == kind::inout && !rule.shared_inout;
 }
 
-std::size_t staged_bytes(const argument* arguments, unsigned count,
-                         const copy_rule& rule) noexcept {
+std::size_t staged_bytes(std::span<const argument> arguments, const copy_rule& rule) noexcept {
   std::size_t bytes = 0;
-  for (unsigned i = 0; i < count; ++i) {
-    if (needs_copy(arguments[i], rule)) bytes = staged_end(arguments[i], bytes);
+  for (const argument& a : arguments) {
+    if (needs_copy(a, rule)) bytes = staged_end(a, bytes);
   }
   return bytes;
 }
 
-std::size_t staged_alignment(const argument* arguments, unsigned count) noexcept {
+std::size_t staged_alignment(std::span<const argument> arguments) noexcept {
   std::size_t most = copied_alignment;
-  for (unsigned i = 0; i < count; ++i) most = larger(most, alignment_of(arguments[i]));
+  for (const argument& a : arguments) most = larger(most, alignment_of(a));
   return most;
 }
 
@@ -48,8 +47,7 @@ namespace {
 // How much there is to a task, by its ranges and memory.
 std::uint64_t measure(const descriptor& d) noexcept {
   std::uint64_t sum = 0;
-  for (unsigned i = 0; i < d.argument_count; ++i) {
-    const argument& a = d.arguments[i];
+  for (const argument& a : arguments_of(d)) {
     if (a.what == kind::range) sum += slice_items(a);
     if (is_memory(a.what)) sum += payload_bytes(a);
   }
@@ -362,7 +360,7 @@ void scheduler::write_piece(std::uint32_t task, const descriptor& cut,
   s.parent = from.parent;
   s.dice_depth = from.depth;
   LEV_DCHECK(s.mailbox == 0);
-  const std::size_t bytes = staged_bytes(cut.arguments, cut.argument_count, limits_.copies);
+  const std::size_t bytes = staged_bytes(arguments_of(cut), limits_.copies);
   const bool too_big = bytes > limits_.local_store_bytes;
   const bool diceable = too_big || pieces_possible(cut, false) >= 2;
   s.flags = static_cast<std::uint8_t>(

@@ -155,8 +155,8 @@ void write_task(slot_pool& slots, std::uint32_t task, const descriptor& d) noexc
 // staged_bytes() is what a task needs of a local store: its copied arguments one behind the other,
 // each from a multiple of its alignment on, rounded up to cache lines. staged_alignment() is that
 // of the whole.
-std::size_t staged_bytes(const argument* arguments, unsigned count, const copy_rule& rule) noexcept;
-std::size_t staged_alignment(const argument* arguments, unsigned count) noexcept;
+std::size_t staged_bytes(std::span<const argument> arguments, const copy_rule& rule) noexcept;
+std::size_t staged_alignment(std::span<const argument> arguments) noexcept;
 constexpr std::size_t staged_begin(const argument& a, std::size_t offset) noexcept {
   return round_up(offset, alignment_of(a));
 }

@@ -101,7 +101,7 @@ bool check_rows(const draft& all, std::size_t count, refusal* why) noexcept {
     const argument& a = all.arguments[i];
     rows[i] = is_column(a) ? rows_of(a, count) : a;
   }
-  return validate_memory(rows, all.argument_count, why);
+  return validate_memory(std::span(rows).first(all.argument_count), why);
 }
 
 // The bulk as one task.
@@ -174,7 +174,7 @@ bool has_room_for_one(const runtime_state& c, const whole_bulk& w) noexcept {
   for (unsigned i = 0; i < one.argument_count; ++i) {
     if ((one.arguments[i].flags & argument_sliced) != 0) cut(one.arguments[i], 0, 1);
   }
-  return staged_bytes(one.arguments, one.argument_count, c.copies) <= c.settings.local_store_bytes;
+  return staged_bytes(arguments_of(one), c.copies) <= c.settings.local_store_bytes;
 }
 
 bool check_all(runtime_state& c, const draft& all, std::size_t count, whole_bulk& w, bool* is_one,

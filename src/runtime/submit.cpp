@@ -191,7 +191,7 @@ namespace {
     return 0;
   std::uint8_t flags = detached ? task_detached : 0;
   if (p->addresses != 0) {
-    const std::size_t bytes = staged_bytes(d.arguments, d.argument_count, c.copies);
+    const std::size_t bytes = staged_bytes(arguments_of(d), c.copies);
     if (bytes > c.settings.local_store_bytes) return 0;
     if (bytes != 0) flags |= task_staged;
   }

@@ -54,8 +54,8 @@ inline void load_value(argument& a, std::uint64_t place, std::uint16_t bytes) no
 class tasks_of_columns {
  public:
   explicit tasks_of_columns(const call& c) noexcept
-      : own_(each_task_of(c.arguments, c.argument_count)),
-        indices_(detail::parameter<range>::unpack(c.arguments[c.argument_count - 1])),
+      : own_(each_task_of(c)),
+        indices_(detail::parameter<range>::unpack(arguments_of(c).back())),
         count_(c.argument_count - 2) {
     for (unsigned i = 0; i < count_; ++i) open(i, c.arguments[i]);
   }
@@ -222,11 +222,10 @@ int run_columns(const call& c) {
 std::uint64_t cost_of_columns(const descriptor& piece) {
   constexpr std::uint64_t unit_cost = 1000;  // as that of any task
   const std::uint64_t items = task_items(piece);
-  const procedure_entry* p =
-      find_procedure(each_task_of(piece.arguments, piece.argument_count).procedure);
+  const procedure_entry* p = find_procedure(each_task_of(piece).procedure);
   if (p == nullptr || p->info.cost == nullptr) return unit_cost * items;
   descriptor first = piece;
-  first.procedure = each_task_of(piece.arguments, piece.argument_count).procedure;
+  first.procedure = each_task_of(piece).procedure;
   first.argument_count = static_cast<std::uint8_t>(piece.argument_count - 2);
   for (unsigned i = 0; i < first.argument_count; ++i) {
     argument& a = first.arguments[i];

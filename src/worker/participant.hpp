@@ -284,7 +284,7 @@ inline bool is_at_rest(const participant& p) noexcept {
          p.ahead_count == 0 && !p.is_telling && !p.queues_late;
 }
 
-enum : std::uint32_t { want_nothing = 0, want_space = 1, want_barrier = 2, want_any = 4 };
+enum : std::uint32_t { want_space = 1, want_barrier = 2 };
 
 }  // namespace lev
 

@@ -99,7 +99,7 @@ bool client::lacks_library_of_next() noexcept {
   resolved procedure;
   if (procedures_.find(task.procedure, &procedure) != nullptr || procedure.run != &run_columns)
     return false;
-  return !procedures_.has_all_of(each_task_of(task.arguments, task.argument_count).procedure);
+  return !procedures_.has_all_of(each_task_of(task).procedure);
 }
 
 void client::tell_idle(std::uint64_t waited_ns) noexcept {

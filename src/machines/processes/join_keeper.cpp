@@ -168,7 +168,7 @@ void pool::leave_keeper() noexcept {
   bool is_idle = true;
   for (std::uint32_t i = 0; i < workers_; ++i) is_idle &= !has_task_under_way(i);
   const order o{order::leave, 0, 0};
-  if (is_idle) send_message(socket_, &o, sizeof o, nullptr, 0, MSG_DONTWAIT);
+  if (is_idle) send_message(socket_, o);
   shutdown(socket_, SHUT_RDWR);  // also if a child of this process holds it, too
   close_file(&socket_);
   for (std::uint32_t i = 0; i < workers_; ++i) close_file(&seats_[i].pidfd);

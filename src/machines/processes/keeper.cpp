@@ -91,7 +91,7 @@ void keeper_process::answer_visitor(int socket) noexcept {
     std::snprintf(r.text, sizeof r.text, "watching the host process");
     if (pidfd >= 0) return take_in(m, socket, who.pid, pidfd);
   }
-  send_message(socket, &r, sizeof r, nullptr, 0, MSG_DONTWAIT);
+  send_message(socket, r);
   close(socket);
 }
 
@@ -134,7 +134,7 @@ void keeper_process::refuse(std::uint32_t m, const char* why, int code,
   r.what = how;
   r.number = code;
   std::snprintf(r.text, sizeof r.text, "%s", why);
-  send_message(members_[m].socket, &r, sizeof r, nullptr, 0, MSG_DONTWAIT);
+  send_message(members_[m].socket, r);
   drop_member(m);
 }
 
@@ -164,8 +164,7 @@ const char* keeper_process::map_memory(member& it) noexcept {
 
 void keeper_process::read_introduction(std::uint32_t m) noexcept {
   member& it = members_[m];
-  const ssize_t got =
-      receive_message(it.socket, &it.about, sizeof it.about, it.files, member_files, MSG_DONTWAIT);
+  const ssize_t got = receive_message(it.socket, it.about, it.files);
   if (got < 0 && errno == EAGAIN) return;
   if (got == 0) return drop_member(m);
   if (got != sizeof it.about || it.about.tag != introduction::magic ||
@@ -195,7 +194,7 @@ void keeper_process::read_message(std::uint32_t m) {
   order o;
   int file = -1;
   if (fault_at("zygote.receive_order")) return;
-  const ssize_t got = receive_message(it.socket, &o, sizeof o, &file, 1, MSG_DONTWAIT);
+  const ssize_t got = receive_message(it.socket, o, {&file, 1});
   if (got == 0) return drop_member(m);
   if (got == sizeof o && o.worker < workers_max) return take_order(m, o, file);
   close_file(&file);
@@ -210,7 +209,7 @@ void keeper_process::drop_member(std::uint32_t m) noexcept {
   n.member = m;
   for (std::uint32_t w = 0; w < it.lanes.size(); ++w) {
     if (it.lanes[w].is_attached && workers_[w].pid != 0) {
-      send_note(w, n, nullptr, 0);
+      send_note(w, n);
       if (!it.is_leaving) kill_if_serving(m, w);
     }
   }
@@ -233,7 +232,7 @@ bool keeper_process::send(std::uint32_t m, const report& r, int pidfd) noexcept 
   const int files[] = {r.what == report::ready ? page_file_ : pidfd, alarms_file_};
   const bool brings_page = r.what == report::ready && listener_ >= 0;
   const unsigned count = brings_page ? 2 : pidfd < 0 ? 0 : 1;
-  return send_message(members_[m].socket, &r, sizeof r, files, count, MSG_DONTWAIT);
+  return send_message(members_[m].socket, r, std::span(files).first(count));
 }
 
 void keeper_process::report_to(std::uint32_t m, const report& r, int pidfd, bool is_full) {
@@ -264,8 +263,7 @@ void keeper_process::drop_dead_member(std::uint32_t m) {
   const member& it = members_[m];
   order o;
   int file = -1;
-  while (it.is_met &&
-         receive_message(it.socket, &o, sizeof o, &file, 1, MSG_DONTWAIT) == sizeof o) {
+  while (it.is_met && receive_message(it.socket, o, {&file, 1}) == sizeof o) {
     members_[m].is_leaving |= o.what == order::leave;
     close_file(&file);
   }

@@ -63,7 +63,7 @@ class keeper_process {
   void start(std::uint32_t m, const order& o, int file);
   bool is_running(std::uint32_t worker);
   void attach(std::uint32_t m, std::uint32_t worker, int lane_file) noexcept;
-  void send_note(std::uint32_t worker, const note& n, const int* files, unsigned count) noexcept;
+  void send_note(std::uint32_t worker, const note& n, std::span<const int> files = {}) noexcept;
   bool kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept;
   void end_task(std::uint32_t m, const order& o);
   void drop_member(std::uint32_t m) noexcept;

@@ -101,11 +101,11 @@ bool keeper_process::is_running(std::uint32_t worker) {
 }
 
 // A worker that does not read its notes any more is of no use: its death starts it anew.
-void keeper_process::send_note(std::uint32_t worker, const note& n, const int* files,
-                               unsigned count) noexcept {
+void keeper_process::send_note(std::uint32_t worker, const note& n,
+                               std::span<const int> files) noexcept {
   const worker_seat& w = workers_[worker];
   LEV_ASSERT(w.pid > 0 && w.notes >= 0);  // kill() of 0 or -1 would reach others
-  if (!send_message(w.notes, &n, sizeof n, files, count, MSG_DONTWAIT)) kill(w.pid, SIGKILL);
+  if (!send_message(w.notes, n, files)) kill(w.pid, SIGKILL);
   page_->berths[worker].announce_note();
   alarms_->of[worker].ring();
   wake_sleeper(alarms_->of[worker].rings, sleepers::anywhere);
@@ -121,7 +121,7 @@ void keeper_process::attach(std::uint32_t m, std::uint32_t worker, int lane_file
   int files[member_files + 1];
   std::copy_n(it.files, member_files, files);
   files[member_files] = lane_file;
-  send_note(worker, n, files, member_files + 1);
+  send_note(worker, n, files);
 }
 
 bool keeper_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept {

@@ -160,7 +160,7 @@ bool pool::open(std::uint32_t workers) {
 
 ssize_t pool::receive_report(report* r, int* file) noexcept {
   if (fault_at("host.receive_report")) return -1;
-  const ssize_t got = receive_message(socket_, r, sizeof *r, file, 1, MSG_DONTWAIT);
+  const ssize_t got = receive_message(socket_, *r, {file, 1});
   if (*file >= 0 && fault_at("host.receive_pidfd")) close_file(file);
   return got;
 }
@@ -205,7 +205,7 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
   s.has_arrived = false;
   const order o{order::start, worker, reinterpret_cast<std::uintptr_t>(s.desk)};
   LEV_DCHECK(s.first == s.posted + 1);
-  s.is_alive = !fault_at("host.send_order") && send_message(socket_, &o, sizeof o, &s.file, 1);
+  s.is_alive = !fault_at("host.send_order") && send_message(socket_, o, {&s.file, 1}, 0);
   if (s.is_alive) ++arriving_;
   return s.is_alive;
 }
@@ -403,7 +403,7 @@ bool pool::kill(std::uint32_t worker) noexcept {
   if (!s.is_alive || s.pidfd < 0 || !s.has_arrived) return false;
   if (shares_workers()) {  // the keeper knows whose task it is in
     const order o{order::kill, worker, ++s.kills};
-    return send_message(socket_, &o, sizeof o, nullptr, 0, MSG_DONTWAIT);
+    return send_message(socket_, o);
   }
   s.was_ordered = true;
   syscall(kernel::pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);

@@ -259,8 +259,7 @@ void worker_process::read_notes() noexcept try {
   for (;;) {
     note n;
     int files[member_files + 1];
-    const ssize_t got =
-        receive_message(notes_, &n, sizeof n, files, member_files + 1, MSG_DONTWAIT);
+    const ssize_t got = receive_message(notes_, n, files);
     if (got == 0) leave();
     if (got != sizeof n) break;
     if (n.what == note::attach) {

@@ -122,8 +122,9 @@ bool pool::introduce() noexcept {
   LEV_ASSERT(heap_file_ >= 0 && shared_file_ >= 0 && bell_ >= 0);
   const int files[] = {heap_file_, shared_file_, bell_, output_or_nowhere(STDOUT_FILENO),
                        output_or_nowhere(STDERR_FILENO)};
-  const bool is_sent = !fault_at("host.introduce") &&
-                       send_message(socket_, &about_, sizeof about_, files, is_shared() ? 5 : 3);
+  const bool is_sent =
+      !fault_at("host.introduce") &&
+      send_message(socket_, about_, std::span(files).first(is_shared() ? 5 : 3), 0);
   if (nowhere >= 0) ::close(nowhere);
   if (is_sent) return true;
   const bool was_about_to_end = is_shared() && (errno == EPIPE || errno == ECONNRESET);
@@ -140,7 +141,7 @@ bool pool::await_ready() noexcept {
   int files[2] = {-1, -1};
   errno = ETIMEDOUT;
   if (ready > 0 && !fault_at("host.receive_ready")) {
-    const ssize_t got = receive_message(socket_, &r, sizeof r, files, 2, MSG_DONTWAIT);
+    const ssize_t got = receive_message(socket_, r, files);
     if (got == 0 || (got < 0 && errno == EAGAIN)) errno = EPIPE;
   }
   if (r.what == report::ready) {

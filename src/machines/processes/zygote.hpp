@@ -12,9 +12,11 @@
 #include "machines/processes/book.hpp"
 #include "machines/processes/sign.hpp"
 
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <span>
 #include <utility>
 
 namespace lev::processes {
@@ -94,13 +96,23 @@ inline void close_file(int* file) noexcept {
   if (number >= 0) close(number);
 }
 
-// send_message() and receive_message() move one message, with up to `file_max` files. Receiving
-// returns the number of bytes, 0 when the other end is gone, -1 when there is none now or the
-// system failed.
-bool send_message(int socket, const void* data, std::size_t bytes, const int* files,
-                  unsigned file_count, int flags = 0) noexcept;
-ssize_t receive_message(int socket, void* data, std::size_t bytes, int* files, unsigned file_max,
-                        int flags) noexcept;
+// send_message() and receive_message() move one message, with files; fewer files than there is room
+// for leave -1. Receiving returns the number of bytes, 0 when the other end is gone, -1 when there
+// is none now or the system failed.
+bool send_bytes(int socket, std::span<const std::byte> bytes, std::span<const int> files,
+                int flags) noexcept;
+ssize_t receive_bytes(int socket, std::span<std::byte> bytes, std::span<int> files) noexcept;
+template <class Message>
+bool send_message(int socket, const Message& m, std::span<const int> files = {},
+                  int flags = MSG_DONTWAIT) noexcept {
+  static_assert(std::is_trivially_copyable_v<Message>);
+  return send_bytes(socket, std::as_bytes(std::span(&m, 1)), files, flags);
+}
+template <class Message>
+ssize_t receive_message(int socket, Message& m, std::span<int> files) noexcept {
+  static_assert(std::is_trivially_copyable_v<Message>);
+  return receive_bytes(socket, std::as_writable_bytes(std::span(&m, 1)), files);
+}
 
 // run_zygote() is the life of a zygote; what it does is in keeper.hpp.
 [[noreturn]] void run_zygote(int socket, const fork_hooks& hooks) noexcept;
