@@ -70,7 +70,7 @@ static double search(const std::string& pool, int rank, int ranks, int* crashed)
   for (unsigned char& base : dna) base = random() % 4;
   lev::config c;
   c.machine = "processes";
-  c.pool = pool.c_str();
+  c.processes.pool = pool.c_str();
   c.workers = 2;
   lev::runtime runtime(c);
   double best = -INFINITY;

@@ -17,7 +17,7 @@ static const auto add_up = lev::define("add_up", [](lev::in<int> x, lev::result<
 static int host(int rank, const std::string& pool) {
   lev::config c;
   c.machine = "processes";
-  c.pool = pool.c_str();
+  c.processes.pool = pool.c_str();
   c.workers = 2;
   lev::runtime runtime(c);
   const int numbers[] = {rank, 10, 20};

@@ -65,7 +65,7 @@ void stop_here() {
   lev::runtime runtime(settings);
   lev::shared_array<int> number(1);
   runtime.submit(number_of, number).wait();
-  auto& core = *runtime.core();
+  auto& core = *runtime.state();
   auto& crew = static_cast<lev::remote_crew&>(*core.crew);
   crew.remote->watch();  // so that no end is told to the service
   crew.tender_of(*lev::detail::here(core)).is_watching = true;

@@ -100,7 +100,7 @@ void process_null(const settings& how, report& figures) {
 std::uint64_t deaths_in_tasks(lev::runtime& r) {
   std::uint64_t sum = 0;
   for (unsigned w = 0; w < r.workers(); ++w) {
-    const auto& by_step = r.core()->people[w].counters.chaos;
+    const auto& by_step = r.state()->people[w].counters.chaos;
     for (const lev::chaos_step s :
          {lev::chaos_step::claimed, lev::chaos_step::resolved, lev::chaos_step::executed})
       sum += by_step[static_cast<std::size_t>(s)].read();
@@ -114,9 +114,9 @@ void kill_storm(const settings& how, report& figures) {
   const std::size_t tasks = how.scaled(1'000'000);
   lev::config c = on("processes", 2);
   c.wait = lev::wait_policy::help;
-  c.chaos = 200;
-  c.max_attempts = 1000;
-  c.restarts_max = 1'000'000;
+  c.processes.chaos = 200;
+  c.processes.max_attempts = 1000;
+  c.processes.restarts_max = 1'000'000;
   std::vector<std::uint64_t> x(tasks, 0);
   lev::runtime r(c);
   const std::uint64_t start = now_ns();

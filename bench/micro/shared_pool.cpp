@@ -1,5 +1,6 @@
-// shared-pool: hosts that share their worker processes (config::pool), against as many hosts with
-// workers of their own: more worker processes than cores, which the system must switch between.
+// shared-pool: hosts that share their worker processes (config.processes.pool), against as many
+// hosts with workers of their own: more worker processes than cores, which the system must switch
+// between.
 //
 // A host is a runtime with a thread that calls it. That they are in one process makes no difference
 // to the pool: each has its own lanes, bell and service.
@@ -81,7 +82,7 @@ void measure_busy(const settings& how, report& figures) {
     lev::config c;
     c.workers = 1;
     c.wait = wait;
-    c.pool = name.c_str();
+    c.processes.pool = name.c_str();
     host_list hosts = open_hosts(count, c);
     hosts[0]->submit(lev::define("bench.pin_pool_worker", pin_worker), cores.worker).wait();
     const double took = together_ns(hosts, [&](lev::runtime& r) {
@@ -108,7 +109,7 @@ void shared_pool(const settings& how, report& figures) {
   const std::size_t count = 3 * usable_cores().size();
   lev::config c;
   host_list own = open_hosts(count, c);
-  c.pool = name.c_str();
+  c.processes.pool = name.c_str();
   host_list shared = open_hosts(count, c);
   const auto trips = [&](lev::runtime& r) {
     wait_until_quiet();

@@ -50,47 +50,13 @@ struct death_hook {
 
 constexpr std::uint64_t no_time_limit = ~std::uint64_t{0};  // options::task_ns_max()
 
-struct config {
-  const char* machine = "threads";  // a name listed by lev::machine_name()
-  int workers = 0;  // 0: one less than the cores this process may use, at least 1; on `processes`
-                    // as many as there are cores
-  lev::staging staging = lev::staging::automatic;
-  lev::wait_policy wait = lev::wait_policy::help;
-  lev::when_full full = lev::when_full::help;
-  bool pin = false;  // bind each worker to a core
-  // Tasks a worker looks ahead (multi-buffering), on `processes` those posted to it. 0: 4 in place,
-  // 2 copied, 8 on `processes`; 1: none.
-  std::uint32_t depth = 0;
-  std::size_t local_store_bytes = 256 << 10;  // per worker; rounded up to pages
-  std::uint32_t tickets = 4096;  // tasks in flight at most; rounded up to a power of two
-  // dice until this many tasks per worker wait (Jack Rabbit section 4.4)
-  std::uint32_t dice_threshold = 16;
-  std::uint32_t host_threads = 64;  // threads that may ever call into this runtime at the same time
-  // Tasks on top of each other on one stack: a task that waits runs only its own children there, so
-  // this bounds how deep a program recurses (status::too_deep).
-  std::uint32_t nest_max = 256;
-  // Tasks of a worker that take turns where they get data or yield (this_task()): 1 to 16; 0:
-  // chosen by what they get. Tasks that wait for others are not counted: they may use all 16
-  // contexts.
-  std::uint32_t contexts = 0;
-  std::size_t context_stack_bytes = 8
-                                    << 20;  // stack of each but the first; committed as it is used
-  std::uint32_t spin_ns = 50'000;  // how long an idle worker or waiting host polls before it sleeps
-  std::uint32_t trace_events = 0;  // events kept per worker; 0: no trace
-  std::uint64_t seed = 1;          // of every random choice; on `sim` it picks the schedule
-  // For `sim`; other machines pass it over. The machine that is simulated: cell-ps3, cell-qs20,
-  // cell-qs21, or the path of a machine file (cell_file.hpp). It gives the prices of all steps, the
-  // number of workers where `workers` is 0, and the largest local store; where its ppe.runs_tasks
-  // is 0, hosts that wait run no tasks. Null: the prices of cell-ps3, and nothing else of it. Read
-  // when the runtime opens.
-  const char* sim_machine = nullptr;
-
-  // For workers that are processes; other machines pass them over.
+// For workers that are processes: what `config::processes` holds, and other machines pass over.
+struct processes_config {
   lev::isolation isolation = lev::isolation::crash;
   std::uint32_t max_attempts = 3;  // a task whose worker dies this often is poison (status::poison)
-  std::uint32_t restarts_max = 8;  // workers that die one after the other without having taken a
-                                   // task: then the pool is down
-  std::uint64_t task_ns_max = 0;   // a task that runs longer is killed (status::overran); 0: never
+  // Workers that die one after the other without having taken a task: then the pool is down.
+  std::uint32_t restarts_max = 8;
+  std::uint64_t task_ns_max = 0;  // a task that runs longer is killed (status::overran); 0: never
   std::size_t worker_bytes_max = 0;          // private memory of a worker; 0: not limited
   std::uint32_t worker_cpu_seconds_max = 0;  // CPU time of a worker; 0: not limited
   // For tests of programs: at one in `chaos` steps between tasks and around them a worker kills
@@ -105,6 +71,45 @@ struct config {
   // its own. Read when the runtime opens.
   const char* pool = nullptr;
   lev::death_hook on_death = {};  // nobody hears of deaths by default
+};
+
+struct config {
+  const char* machine = "threads";  // a name listed by lev::machine_name()
+  // 0: one less than the cores this process may use, at least 1; on `processes` as many as there
+  // are cores.
+  int workers = 0;
+  lev::staging staging = lev::staging::automatic;
+  lev::wait_policy wait = lev::wait_policy::help;
+  lev::when_full full = lev::when_full::help;
+  bool pin = false;  // bind each worker to a core
+  // Tasks a worker looks ahead (multi-buffering), on `processes` those posted to it. 0: 4 in place,
+  // 2 copied, 8 on `processes`; 1: none.
+  std::uint32_t depth = 0;
+  std::size_t local_store_bytes = 256 << 10;  // per worker; rounded up to pages
+  std::uint32_t tickets = 4096;  // tasks in flight at most; rounded up to a power of two
+  // Dice until this many tasks per worker wait (Jack Rabbit section 4.4).
+  std::uint32_t dice_threshold = 16;
+  std::uint32_t host_threads = 64;  // threads that may ever call into this runtime at the same time
+  // Tasks on top of each other on one stack: a task that waits runs only its own children there, so
+  // this bounds how deep a program recurses (status::too_deep).
+  std::uint32_t nest_max = 256;
+  // Tasks of a worker that take turns where they get data or yield (this_task()): 1 to 16; 0:
+  // chosen by what they get. Tasks that wait for others are not counted: they may use all 16
+  // contexts.
+  std::uint32_t contexts = 0;
+  // The stack of each context but the first; committed as it is used.
+  std::size_t context_stack_bytes = 8 << 20;
+  std::uint32_t spin_ns = 50'000;  // how long an idle worker or waiting host polls before it sleeps
+  std::uint32_t trace_events = 0;  // events kept per worker; 0: no trace
+  std::uint64_t seed = 1;          // of every random choice; on `sim` it picks the schedule
+  // For `sim`; other machines pass it over. The machine that is simulated: cell-ps3, cell-qs20,
+  // cell-qs21, or the path of a machine file (cell_file.hpp). It gives the prices of all steps, the
+  // number of workers where `workers` is 0, and the largest local store; where its ppe.runs_tasks
+  // is 0, hosts that wait run no tasks. Null: the prices of cell-ps3, and nothing else of it. Read
+  // when the runtime opens.
+  const char* sim_machine = nullptr;
+
+  processes_config processes;
 };
 
 // machine_name() returns the i-th machine built into this library, or null when there is none;

@@ -179,7 +179,7 @@ class flat::promise_type {
 
   std::coroutine_handle<> next_;  // of the last one: back to the call; null: it is alone
   unsigned at_ = 0;               // place in the ring
-  detail::flat_ring* home_ = nullptr;
+  detail::flat_ring* ring_ = nullptr;
 };
 
 namespace detail {
@@ -226,7 +226,7 @@ class flat_ring {
   flat::promise_type& promise_of(unsigned at) noexcept { return flights_[at].frame_.promise(); }
   void link(unsigned at) noexcept {
     flat::promise_type& one = promise_of(at);
-    one.home_ = this;
+    one.ring_ = this;
     one.at_ = at;
     one.next_ = {};
     if (used_ > 1) one.next_ = std::noop_coroutine();
@@ -293,10 +293,10 @@ void run_flat(unsigned width, cursor left, Start& start) {
 
 inline void flat::promise_type::end::await_suspend(handle ended) const noexcept {
   promise_type& self = ended.promise();
-  self.home_->note_end(self.at_);
+  self.ring_->note_end(self.at_);
 }
 inline void flat::promise_type::unhandled_exception() noexcept {
-  home_->note_failure();
+  ring_->note_failure();
 }
 
 // interleave_flat() is interleave() for coroutines: start(lev::items&) makes one that runs items,

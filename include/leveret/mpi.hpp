@@ -7,7 +7,7 @@
 //   const std::string pool = lev::pool_name(MPI_COMM_WORLD);
 //   lev::config c;
 //   c.machine = "processes";
-//   c.pool = pool.c_str();
+//   c.processes.pool = pool.c_str();
 //
 // Not part of leveret.hpp. The library is not linked with MPI: this header is compiled with the
 // program's, which must have included <mpi.h> before.
@@ -57,10 +57,11 @@ inline std::string hexadecimal(std::uint32_t number) {
 
 }  // namespace detail
 
-// pool_name() returns a name for config::pool: equal for those ranks of `comm` that can share
-// worker processes, as they are on one node and in one container, and other than any name that any
-// other call returns, of whatever job or user. Collective: all ranks of `comm` call it, in the same
-// order as other collective calls; the runtime may be opened later, or by some of them only.
+// pool_name() returns a name for config.processes.pool: equal for those ranks of `comm` that can
+// share worker processes, as they are on one node and in one container, and other than any name
+// that any other call returns, of whatever job or user. Collective: all ranks of `comm` call it, in
+// the same order as other collective calls; the runtime may be opened later, or by some of them
+// only.
 // Precondition: MPI is initialised, `comm` is an intracommunicator. Throws lev::error:
 // bad_argument (MPI_COMM_NULL), unavailable (what MPI says, where its error handler returns).
 // Thread safe as far as MPI is. Cost: a split of the communicator and a broadcast.

@@ -76,10 +76,10 @@ class runtime {
  public:
   // Opens the machine and starts its workers. Throws lev::error: bad_config, unavailable,
   // out_of_memory.
-  explicit runtime(const config& c = {}) : core_(detail::open(c)) {}
+  explicit runtime(const config& c = {}) : state_(detail::open(c)) {}
   // Waits for all tasks, then stops the workers.
   ~runtime() {
-    if (core_ != nullptr) detail::close(core_);
+    if (state_ != nullptr) detail::close(state_);
   }
   runtime(const runtime&) = delete;
   runtime& operator=(const runtime&) = delete;
@@ -90,11 +90,11 @@ class runtime {
   // be woken.
   template <class... Parameters, class... Arguments>
   ticket submit(procedure<void(Parameters...)> p, Arguments&&... arguments) {
-    return {core_, submit_typed(nullptr, false, p, static_cast<Arguments&&>(arguments)...)};
+    return {state_, submit_typed(nullptr, false, p, static_cast<Arguments&&>(arguments)...)};
   }
   template <class... Parameters, class... Arguments>
   ticket submit(const options& o, procedure<void(Parameters...)> p, Arguments&&... arguments) {
-    return {core_, submit_typed(&o, false, p, static_cast<Arguments&&>(arguments)...)};
+    return {state_, submit_typed(&o, false, p, static_cast<Arguments&&>(arguments)...)};
   }
   // The same for a function registered with LEV_PROCEDURE.
   template <auto Function, class... Arguments>
@@ -108,11 +108,11 @@ class runtime {
   }
   // The same for a descriptor; `o` may be null.
   ticket submit(const descriptor& d, const options* o = nullptr) {
-    return {core_, detail::submit(core_, detail::draft_of(d), o, false)};
+    return {state_, detail::submit(state_, detail::draft_of(d), o, false)};
   }
   // submit() without exceptions: an empty ticket, and `why` says what was refused.
   ticket try_submit(const descriptor& d, const options* o, refusal* why) noexcept {
-    return {core_, detail::try_submit(core_, detail::draft_of(d), o, false, why)};
+    return {state_, detail::try_submit(state_, detail::draft_of(d), o, false, why)};
   }
 
   // submit_at_once() is submit() for a caller that must not wait, run a task or look at a filter
@@ -120,7 +120,7 @@ class runtime {
   // refused, and nothing was done; submit() takes it, or tells.
   ticket submit_at_once(procedure_id p, const argument* arguments, unsigned count) noexcept {
     const auto used = static_cast<std::uint8_t>(count);
-    return {core_, detail::submit_at_once(core_, {{p, used}, arguments})};
+    return {state_, detail::submit_at_once(state_, {{p, used}, arguments})};
   }
 
   // post() submits without a ticket: for tasks that only wait_for_completion() waits for. Takes
@@ -143,7 +143,7 @@ class runtime {
     post(o, detail::procedure_of<Function>::get(), static_cast<Arguments&&>(arguments)...);
   }
   void post(const descriptor& d, const options* o = nullptr) {
-    detail::submit(core_, detail::draft_of(d), o, true);
+    detail::submit(state_, detail::draft_of(d), o, true);
   }
 
   // submit_bulk() submits `count` tasks behind one ticket. make(i, task) fills the i-th descriptor;
@@ -156,8 +156,8 @@ class runtime {
     auto call = [](void* context, std::size_t i, descriptor& d) {
       (*static_cast<std::remove_reference_t<Make>*>(context))(i, d);
     };
-    return {core_, detail::submit_bulk(core_, count, call,
-                                       const_cast<void*>(static_cast<const void*>(&make)))};
+    return {state_, detail::submit_bulk(state_, count, call,
+                                        const_cast<void*>(static_cast<const void*>(&make)))};
   }
 
   // The same for a `make` that may be called from any thread, by several at once and in any order:
@@ -175,8 +175,8 @@ class runtime {
     auto call = [](void* context, std::size_t i, descriptor& d) {
       (*static_cast<Make*>(context))(i, d);
     };
-    return {core_, detail::submit_bulk_range(core_, count, call,
-                                             const_cast<void*>(static_cast<const void*>(&make)))};
+    return {state_, detail::submit_bulk_range(state_, count, call,
+                                              const_cast<void*>(static_cast<const void*>(&make)))};
   }
 
   // The same for tasks of one procedure whose arguments are columns: submit_bulk(count, p, 2.0f,
@@ -195,11 +195,11 @@ class runtime {
     const argument packed[sizeof...(Parameters) + 1] = {
         detail::pack_part<Parameters>(static_cast<Arguments&&>(arguments))..., argument{}};
     const detail::draft d{{p.id, sizeof...(Parameters)}, packed};
-    return {core_, detail::submit_columns(core_, count, d)};
+    return {state_, detail::submit_columns(state_, count, d)};
   }
   // The same for a descriptor, whose columns have argument_each.
   ticket submit_bulk(std::size_t count, const descriptor& all) {
-    return {core_, detail::submit_columns(core_, count, detail::draft_of(all))};
+    return {state_, detail::submit_columns(state_, count, detail::draft_of(all))};
   }
 
   // parallel_for() runs piece_body(range) over disjoint pieces of `r`, on workers and on this
@@ -213,7 +213,7 @@ class runtime {
       (*static_cast<std::remove_reference_t<Body>*>(context))(piece);
     };
     void* context = const_cast<void*>(static_cast<const void*>(&piece_body));
-    detail::run_loop(core_, r, grain, call, context);
+    detail::run_loop(state_, r, grain, call, context);
   }
 
   // The global barrier. begin_submit() opens a phase; end_submit() says that no more tasks come
@@ -239,8 +239,8 @@ class runtime {
   // is a no-op.
   status close(std::int64_t timeout_ns = forever, bool cancel_waiting = false,
                bool end_running = false) noexcept {
-    return end_running ? detail::close_by_force(core_, timeout_ns)
-                       : detail::close_within(core_, timeout_ns, cancel_waiting);
+    return end_running ? detail::close_by_force(state_, timeout_ns)
+                       : detail::close_within(state_, timeout_ns, cancel_waiting);
   }
 
   unsigned workers() const noexcept;
@@ -260,7 +260,7 @@ class runtime {
   // (file), not_supported (no trace).
   status write_trace(const char* path) const noexcept;
 
-  detail::runtime_state* core() noexcept { return core_; }
+  detail::runtime_state* state() noexcept { return state_; }
 
  private:
   template <class... Parameters, class... Arguments>
@@ -270,16 +270,16 @@ class runtime {
                   "the procedure takes another number of arguments");
     if constexpr (sizeof...(Parameters) == 0) {
       const detail::draft d{{p.id}, nullptr};
-      return detail::submit(core_, d, o, detached);
+      return detail::submit(state_, d, o, detached);
     } else {
       const argument packed[] = {
           detail::parameter<Parameters>::pack(static_cast<Arguments&&>(arguments))...};
       const detail::draft d{{p.id, sizeof...(Parameters)}, packed};
-      return detail::submit(core_, d, o, detached);
+      return detail::submit(state_, d, o, detached);
     }
   }
 
-  detail::runtime_state* core_;
+  detail::runtime_state* state_;
 };
 
 }  // namespace lev

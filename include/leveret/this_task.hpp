@@ -64,7 +64,7 @@ class task_thread {
   friend bool start_thread(contexts&, task_thread&) noexcept;
 
   void (*call_)(task_thread&);
-  contexts* home_ = nullptr;
+  contexts* contexts_ = nullptr;
   unsigned id_ = 0;
   bool is_done_ = false;
   std::exception_ptr failure_;
@@ -157,14 +157,14 @@ class task_context {
   friend task_context this_task();
   template <class F>
   friend class thread_of;
-  explicit task_context(contexts* c) noexcept : home_(c) {}
+  explicit task_context(contexts* c) noexcept : contexts_(c) {}
 
   [[noreturn]] static void refuse_range(std::size_t first, std::size_t count, std::size_t size);
   const void* start_get(const void* from, std::size_t bytes, std::size_t from_bytes, unsigned tag);
   void start_put(void* to, const void* values, std::size_t bytes, unsigned tag);
   void start(task_thread& t);
 
-  contexts* home_;
+  contexts* contexts_;
 };
 
 // this_task() is the task that calls it. Throws lev::error: not_in_task (the caller is not run by a

@@ -7,9 +7,9 @@
 namespace lev {
 
 // run_worker_program() makes the calling process the source of worker processes and does not
-// return; for programs that a runtime starts by config::worker_command. Returns only if no runtime
-// of this user did. Runtimes that are opened before are closed from the start. The process is
-// forked for each worker: `before_fork` is called before, `in_worker` first thing in the new
+// return; for programs that a runtime starts by config.processes.worker_command. Returns only if no
+// runtime of this user did. Runtimes that are opened before are closed from the start. The process
+// is forked for each worker: `before_fork` is called before, `in_worker` first thing in the new
 // process, `after_fork` in the old one; any may be null.
 struct fork_hooks {
   void (*before_fork)() = nullptr;

@@ -22,7 +22,7 @@ def worker_command(
     runs_python: bool = False,
     env: Mapping[str, str | None] | None = None,
 ) -> list[str]:
-    """The command that config.worker_command names.
+    """The command that config.processes.worker_command names.
 
     preload: modules that are imported once, before workers are forked. runs_python: whether
     workers run Python functions, besides native ones. env: variables that are set before anything

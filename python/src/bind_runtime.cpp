@@ -115,7 +115,7 @@ void set_choices(config& c, nb::handle o) {
   c.full = choose("full", text("full"), fulls);
   using i = isolation;
   const choice<i> isolations[] = {{"crash", i::crash}, {"confined", i::confined}};
-  c.isolation = choose("isolation", text("isolation"), isolations);
+  c.processes.isolation = choose("isolation", text("isolation"), isolations);
 }
 
 void open(runtime_object* self, const std::string& machine, nb::kwargs o) {
@@ -133,16 +133,16 @@ void open(runtime_object* self, const std::string& machine, nb::kwargs o) {
   set_number(c.nest_max, o, "nest_max");
   set_number(c.contexts, o, "contexts");
   set_number(c.spin_ns, o, "spin_ns");
-  set_number(c.max_attempts, o, "max_attempts");
-  set_number(c.restarts_max, o, "restarts_max");
-  set_number(c.task_ns_max, o, "task_ns_max");
-  set_number(c.worker_bytes_max, o, "worker_memory");
-  set_number(c.worker_cpu_seconds_max, o, "worker_cpu_seconds");
+  set_number(c.processes.max_attempts, o, "max_attempts");
+  set_number(c.processes.restarts_max, o, "restarts_max");
+  set_number(c.processes.task_ns_max, o, "task_ns_max");
+  set_number(c.processes.worker_bytes_max, o, "worker_memory");
+  set_number(c.processes.worker_cpu_seconds_max, o, "worker_cpu_seconds");
   const nb::object pool = o["pool"];
   if (!pool.is_none() && !nb::isinstance<nb::str>(pool))
     raise_type_error("pool must be a name or None, not " + text_of(nb::repr(pool)));
   const std::string pool_name = pool.is_none() ? "" : text_of(pool);
-  if (!pool.is_none()) c.pool = pool_name.c_str();
+  if (!pool.is_none()) c.processes.pool = pool_name.c_str();
   const nb::object simulated = o["sim_machine"];
   if (!simulated.is_none() && !nb::isinstance<nb::str>(simulated))
     raise_type_error("sim_machine must be a name, a path or None, not " +

@@ -252,7 +252,7 @@ bool call_port::push(port_call* c) noexcept {
 void call_port::on_complete(void* context) noexcept {
   auto* c = static_cast<port_call*>(context);
   call_port& port = *nb::inst_ptr<call_port>(c->port);
-  lev::ticket t(runtime_in(port.runtime_).core(), c->id);
+  lev::ticket t(runtime_in(port.runtime_).state(), c->id);
   lev::outcome how = t.wait_outcome(0);
   t.forget();
   // Stale: a wait() was quicker, and delivers it.
@@ -395,7 +395,7 @@ bool call_port::wait(port_call& c, nb::object timeout) {
   const deadline end(timeout);
   lev::runtime& r = runtime_in(runtime_).runtime();
   lev::outcome how = wait_in_slices(end, [&](std::int64_t ns) {
-    lev::ticket t(r.core(), c.id);
+    lev::ticket t(r.state(), c.id);
     lev::outcome o = t.wait_outcome(ns);
     t.forget();
     return o;
@@ -413,7 +413,7 @@ bool call_port::wait(port_call& c, nb::object timeout) {
 
 void call_port::tend(port_call& c) {
   if (c.is_delivered || c.is_waited_for || is_draining) return;
-  lev::ticket t(runtime_in(runtime_).core(), c.id);
+  lev::ticket t(runtime_in(runtime_).state(), c.id);
   lev::outcome how = [&] {
     const flagged here;
     return t.wait_outcome(1);
@@ -432,7 +432,7 @@ bool call_port::end(port_call& c) {
   if (c.is_delivered) return false;
   lev::runtime& r = runtime_in(runtime_).runtime();
   const nb::gil_scoped_release released;
-  lev::ticket t(r.core(), c.id);
+  lev::ticket t(r.state(), c.id);
   const status said = t.end();
   t.forget();
   return said == status::ok;

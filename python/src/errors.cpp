@@ -53,11 +53,12 @@ std::string text_of(nb::handle value) {
 // Options whose names differ are in docs/reference/python.md, too.
 std::string in_python(std::string message) {
   static constexpr std::pair<const char*, const char*> spellings[] = {
-      {"config.task_ns_max", "task_timeout"},
+      {"config.processes.task_ns_max", "task_timeout"},
       {"task_ns_max", "task_timeout"},
-      {"config.worker_bytes_max", "worker_memory"},
-      {"config.worker_cpu_seconds_max", "worker_cpu_seconds"},
+      {"config.processes.worker_bytes_max", "worker_memory"},
+      {"config.processes.worker_cpu_seconds_max", "worker_cpu_seconds"},
       {"isolation::crash", "isolation='crash'"},
+      {"config.processes.", ""},
       {"config.", ""},
   };
   for (const auto& [theirs, ours] : spellings) {

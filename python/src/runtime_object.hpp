@@ -54,7 +54,7 @@ class runtime_object {
     return r;
   }
   // core() is for threads without the GIL.
-  detail::runtime_state* core() noexcept { return session_->core(); }
+  detail::runtime_state* state() noexcept { return session_->state(); }
 
  private:
   lev::ticket try_submit(const descriptor& task, const options& o, refusal* why);

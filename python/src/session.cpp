@@ -36,8 +36,8 @@ std::vector<const char*> words_of(const std::vector<std::string>& command) {
 }
 
 lev::runtime* open(config c, const std::vector<const char*>& command, nb::handle deaths) {
-  if (command.size() > 1) c.worker_command = command.data();
-  if (!deaths.is_none()) c.on_death = nb::cast<obituaries&>(deaths).hook();
+  if (command.size() > 1) c.processes.worker_command = command.data();
+  if (!deaths.is_none()) c.processes.on_death = nb::cast<obituaries&>(deaths).hook();
   try {
     const nb::gil_scoped_release released;
     return new lev::runtime(c);

@@ -18,8 +18,8 @@ unsigned fork_count() noexcept;
 
 class session {
  public:
-  // Raises; starts the workers without the GIL. `command` is config::worker_command, empty for
-  // none. `obituaries` is told of deaths, or none.
+  // Raises; starts the workers without the GIL. `command` is config.processes.worker_command, empty
+  // for none. `obituaries` is told of deaths, or none.
   session(config c, std::vector<std::string> command, nb::object obituaries);
   ~session();  // with the GIL, which it gives up while tasks drain
   session(const session&) = delete;
@@ -29,7 +29,7 @@ class session {
   // a fork.
   lev::runtime& runtime();
   bool is_forked() const noexcept;
-  detail::runtime_state* core() noexcept { return runtime_->core(); }
+  detail::runtime_state* state() noexcept { return runtime_->state(); }
 
   // keep_until_complete() has `h` released after the task of `t` completed; called once, right
   // after the submit.

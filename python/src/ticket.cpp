@@ -38,7 +38,7 @@ waiter_news& news() {
 // Lends the core's ticket to calls that may come from a second thread, without owning it.
 template <class Use>
 auto with_borrowed(lev::runtime& runtime, std::uint64_t id, Use&& use) {
-  lev::ticket borrowed(runtime.core(), id);
+  lev::ticket borrowed(runtime.state(), id);
   const auto answer = use(borrowed);
   borrowed.forget();  // it belongs to the ticket_object
   return answer;

@@ -40,8 +40,6 @@ class bus {
   // Nothing is under way, and time begins at 0 again.
   void rest();
 
-  virtual_time memory_busy(unsigned chip) const { return memory_[chip].busy(); }
-
  private:
   virtual_time latency(bool is_get) const;
 

@@ -1,4 +1,4 @@
-// Running, ending and keeping of flows; see ring.hpp.
+// Running, ending and keeping of strands; see ring.hpp.
 #include "context/ring.hpp"
 
 #include <cxxabi.h>
@@ -13,13 +13,13 @@
 namespace lev {
 namespace {
 
-// The thread's flows. A destructor of another thread_local may run later than this one's: it finds
-// `has_ended` set and works with flows of its own.
+// The thread's strands. A destructor of another thread_local may run later than this one's: it
+// finds `has_ended` set and works with strands of its own.
 thread_local bool has_ended = false;
-struct kept_flows : strand_stack_pool {
-  ~kept_flows() { has_ended = true; }
+struct kept_stacks : strand_stack_pool {
+  ~kept_stacks() { has_ended = true; }
 };
-thread_local kept_flows kept;
+thread_local kept_stacks kept;
 
 // A strand on the caller's own stack: it has nobody to give way to.
 struct lone_strand : strand {
@@ -30,51 +30,51 @@ exception_state& exceptions_of_thread() noexcept {
   return *reinterpret_cast<exception_state*>(abi::__cxa_get_globals());
 }
 
-// Runs items on this flow's stack; the first failure ends the starting of items.
-void work(ring& home, strand_stack& self) noexcept {
+// Runs items on this strand's stack; the first failure ends the starting of items.
+void work(ring& call, strand_stack& self) noexcept {
   try {
-    home.run(home.fn, home.items, self);
+    call.run(call.fn, call.items, self);
   } catch (...) {
-    home.items.next = home.items.end;
-    if (home.failure == nullptr) home.failure = std::current_exception();
+    call.items.next = call.items.end;
+    if (call.failure == nullptr) call.failure = std::current_exception();
   }
 }
 
 void enter(void* argument) {
   strand_stack& self = *static_cast<strand_stack*>(argument);
-  ring& home = *self.home;
-  work(home, self);
-  if (self.is_alone()) context::finish_hop(self.own, home.caller, &home.caller_place);
+  ring& call = *self.call;
+  work(call, self);
+  if (self.is_alone()) context::finish_hop(self.own, call.caller, &call.caller_place);
   strand_stack& to = *self.next;
   self.unlink();
   context::finish_hop(self.own, to.own, to.place());
 }
 
-// A flow that is inside a catch block, or in a destructor while an exception is on its way.
+// A strand that is inside a catch block, or in a destructor while an exception is on its way.
 [[gnu::noinline]] void give_way_handling(strand_stack& self) {
   const exception_state mine = std::exchange(*self.exceptions, {});
   context::hop(self.own, self.place(), self.next->own, self.next->place());
   *self.exceptions = mine;
 }
 
-bool run_with(strand_stack_pool& pool, unsigned width, ring& home) {
-  strand_stack* flows[strand_count_max] = {};
-  if (!pool.take(width, flows)) return false;
+bool run_with(strand_stack_pool& pool, unsigned width, ring& call) {
+  strand_stack* strands[strand_count_max] = {};
+  if (!pool.take(width, strands)) return false;
   exception_state& exceptions = exceptions_of_thread();
   for (unsigned i = 0; i < width; ++i) {
-    strand_stack& one = *flows[i];
+    strand_stack& one = *strands[i];
     const bool is_open = one.own.open(strand_stack_bytes, enter, &one);
     LEV_ASSERT(is_open);  // it has a stack, so this cannot fail
     *one.place() = one.own.hop_start();
-    one.home = &home;
+    one.call = &call;
     one.exceptions = &exceptions;
-    if (i > 0) one.link_after(*flows[i - 1]);
+    if (i > 0) one.link_after(*strands[i - 1]);
   }
   const exception_state callers = std::exchange(exceptions, {});
-  home.caller.adopt_for_hops();
-  context::hop(home.caller, &home.caller_place, flows[0]->own, flows[0]->place());
+  call.caller.adopt_for_hops();
+  context::hop(call.caller, &call.caller_place, strands[0]->own, strands[0]->place());
   exceptions = callers;
-  pool.give_back(width, flows);
+  pool.give_back(width, strands);
   return true;
 }
 
@@ -119,20 +119,20 @@ bool strand_stack_pool::make_one() noexcept {
   }
 }
 
-bool strand_stack_pool::take(unsigned count, strand_stack** flows) noexcept {
+bool strand_stack_pool::take(unsigned count, strand_stack** strands) noexcept {
   while (idle_.size() < count) {
     if (!make_one()) return false;
   }
   for (unsigned i = 0; i < count; ++i) {
-    flows[i] = idle_.back().release();
+    strands[i] = idle_.back().release();
     idle_.pop_back();
   }
   return true;
 }
 
-void strand_stack_pool::give_back(unsigned count, strand_stack** flows) noexcept {
-  // In the order in which take() finds the same flow at the same place: its stack is warm.
-  for (unsigned i = count; i-- > 0;) idle_.emplace_back(flows[i]);
+void strand_stack_pool::give_back(unsigned count, strand_stack** strands) noexcept {
+  // In the order in which take() finds the same strand at the same place: its stack is warm.
+  for (unsigned i = count; i-- > 0;) idle_.emplace_back(strands[i]);
 }
 
 namespace detail {
@@ -140,14 +140,14 @@ namespace detail {
 bool run_ring(unsigned width, cursor& items, run_items run, void* fn) {
   const std::size_t count = items.end - items.next;
   width = static_cast<unsigned>(std::min<std::size_t>(width, count));
-  ring home{.items = items, .run = run, .fn = fn, .caller = {}, .failure = {}};
+  ring call{.items = items, .run = run, .fn = fn, .caller = {}, .failure = {}};
   if (has_ended) {
     strand_stack_pool own;
-    if (!run_with(own, width, home)) return false;
-  } else if (!run_with(kept, width, home)) {
+    if (!run_with(own, width, call)) return false;
+  } else if (!run_with(kept, width, call)) {
     return false;
   }
-  if (home.failure != nullptr) std::rethrow_exception(std::move(home.failure));
+  if (call.failure != nullptr) std::rethrow_exception(std::move(call.failure));
   return true;
 }
 

@@ -1,11 +1,12 @@
-// A ring of flows: contexts that run the items of one interleave() in turns, on one thread.
+// A ring of strands: contexts that run the items of one interleave() in turns, on one thread.
 //
-//   1. run_ring() takes as many flows as it needs from the thread's pool and links them.
+//   1. run_ring() takes as many strands as it needs from the thread's pool and links them.
 //   2. It switches to the first. That one runs items; where an item gives way, it switches to the
-//      next flow directly, and so on round the ring.
-//   3. A flow that finds no item left takes itself out of the ring and switches to the next; the
+//      next strand directly, and so on round the ring.
+//   3. A strand that finds no item left takes itself out of the ring and switches to the next; the
 //      last one switches back to the caller.
-// Nested calls take other flows from the same pool, and their caller is a flow of the outer ring.
+// Nested calls take other strands from the same pool, and their caller is a strand of the outer
+// ring.
 #ifndef LEVERET_CONTEXT_RING_HPP
 #define LEVERET_CONTEXT_RING_HPP
 
@@ -31,21 +32,21 @@ struct exception_state {
 struct strand_stack : strand {
   strand_stack() noexcept : strand(&strand_stack::give_way) {}
 
-  // Links this flow behind `before`; the opposite is unlink().
+  // Links this strand behind `before`; the opposite is unlink().
   void link_after(strand_stack& before) noexcept;
   void unlink() noexcept;
   bool is_alone() const noexcept { return next == this; }
 
   void** place() noexcept { return &stack_pointer_; }
 
-  // Goes on with the next flow. Precondition: it runs.
+  // Goes on with the next strand. Precondition: it runs.
   static void give_way(strand* from);
 
   strand_stack* next = this;
   exception_state* exceptions = nullptr;  // the thread's
   context own;
   strand_stack* before = this;
-  struct ring* home = nullptr;
+  struct ring* call = nullptr;
 };
 
 // One call of run_ring(), on the stack of its caller.
@@ -58,13 +59,13 @@ struct ring {
   std::exception_ptr failure;
 };
 
-// Flows with their stacks, for one thread.
+// Strands with their stacks, for one thread.
 class strand_stack_pool {
  public:
-  // take() fills flows[0..count) with flows that have a stack; false when there is no memory, and
-  // then none is taken.
-  bool take(unsigned count, strand_stack** flows) noexcept;
-  void give_back(unsigned count, strand_stack** flows) noexcept;
+  // take() fills strands[0..count) with strands that have a stack; false when there is no memory,
+  // and then none is taken.
+  bool take(unsigned count, strand_stack** strands) noexcept;
+  void give_back(unsigned count, strand_stack** strands) noexcept;
   std::size_t idle_count() const noexcept { return idle_.size(); }
 
  private:

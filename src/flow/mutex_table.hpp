@@ -30,21 +30,21 @@ class mutex_table {
 
   // acquire() takes the remaining mutexes of a task. False: the task waits in a list and comes out
   // of some release().
-  bool acquire(slot_pool& pool, std::uint32_t task) noexcept {
-    slot_extra& extra = pool.extra(task);
+  bool acquire(slot_pool& slots, std::uint32_t task) noexcept {
+    slot_extra& extra = slots.extra(task);
     LEV_DCHECK(extra.lock_count <= mutexes_per_task_max);
     while (extra.locks_held < extra.lock_count) {
       // Ascending: or two tasks could wait for each other.
       LEV_DCHECK(extra.locks_held == 0 ||
                  extra.locks[extra.locks_held - 1] < extra.locks[extra.locks_held]);
-      if (!enter(pool, entries_[extra.locks[extra.locks_held]], task)) return false;
+      if (!enter(slots, entries_[extra.locks[extra.locks_held]], task)) return false;
       ++extra.locks_held;
     }
     return true;
   }
   // release() frees one mutex of a completed task. Returns a task that now holds it and must go on
   // with acquire(), or no_slot.
-  std::uint32_t release(slot_pool& pool, mutex_id id) noexcept {
+  std::uint32_t release(slot_pool& slots, mutex_id id) noexcept {
     LEV_DCHECK_LOOK(exists(id));
     entry& e = entries_[id];
     const spin_guard<> held(e.lock);
@@ -54,9 +54,9 @@ class mutex_table {
     if (next == no_slot) {
       e.taken = false;
     } else {
-      e.first = pool.extra(next).lock_next;
+      e.first = slots.extra(next).lock_next;
       if (e.first == no_slot) e.last = no_slot;
-      ++pool.extra(next).locks_held;
+      ++slots.extra(next).locks_held;
     }
     return next;
   }
@@ -69,18 +69,18 @@ class mutex_table {
     std::uint32_t last = no_slot;
   };
 
-  bool enter(slot_pool& pool, entry& e, std::uint32_t task) noexcept {
+  bool enter(slot_pool& slots, entry& e, std::uint32_t task) noexcept {
     const spin_guard<> held(e.lock);
     const bool entered = !e.taken;
     LEV_DCHECK(!entered || e.first == no_slot);  // or a task would wait for nobody
     if (entered) {
       e.taken = true;
     } else {
-      pool.extra(task).lock_next = no_slot;
+      slots.extra(task).lock_next = no_slot;
       if (e.last == no_slot) {
         e.first = task;
       } else {
-        pool.extra(e.last).lock_next = task;
+        slots.extra(e.last).lock_next = task;
       }
       e.last = task;
     }

@@ -28,18 +28,17 @@ bool needs_copy(const argument& a, const copy_rule& rule) noexcept {
   return a.what == kind::inout && !rule.shared_inout;
 }
 
-std::size_t staged_bytes(const argument* arguments, unsigned count,
-                         const copy_rule& rule) noexcept {
+std::size_t staged_bytes(std::span<const argument> arguments, const copy_rule& rule) noexcept {
   std::size_t bytes = 0;
-  for (unsigned i = 0; i < count; ++i) {
-    if (needs_copy(arguments[i], rule)) bytes = staged_end(arguments[i], bytes);
+  for (const argument& a : arguments) {
+    if (needs_copy(a, rule)) bytes = staged_end(a, bytes);
   }
   return bytes;
 }
 
-std::size_t staged_alignment(const argument* arguments, unsigned count) noexcept {
+std::size_t staged_alignment(std::span<const argument> arguments) noexcept {
   std::size_t most = copied_alignment;
-  for (unsigned i = 0; i < count; ++i) most = larger(most, alignment_of(arguments[i]));
+  for (const argument& a : arguments) most = larger(most, alignment_of(a));
   return most;
 }
 
@@ -48,8 +47,7 @@ namespace {
 // How much there is to a task, by its ranges and memory.
 std::uint64_t measure(const descriptor& d) noexcept {
   std::uint64_t sum = 0;
-  for (unsigned i = 0; i < d.argument_count; ++i) {
-    const argument& a = d.arguments[i];
+  for (const argument& a : arguments_of(d)) {
     if (a.what == kind::range) sum += slice_items(a);
     if (is_memory(a.what)) sum += payload_bytes(a);
   }
@@ -69,24 +67,24 @@ bool is_proper_piece(const descriptor& whole, const descriptor& piece) noexcept 
 
 }  // namespace
 
-void read_descriptor(slot_pool& pool, std::uint32_t task, descriptor& d) noexcept {
-  const slot& s = pool.at(task);
+void read_descriptor(slot_pool& slots, std::uint32_t task, descriptor& d) noexcept {
+  const slot& s = slots.at(task);
   detail::set_head(d, s);
   d.flags = 0;
-  for (unsigned i = 0; i < s.argument_count; ++i) d.arguments[i] = pool.argument_at(task, i);
+  for (unsigned i = 0; i < s.argument_count; ++i) d.arguments[i] = slots.argument_at(task, i);
 }
 
-void write_task(slot_pool& pool, std::uint32_t task, const descriptor& d) noexcept {
-  slot& s = pool.at(task);
+void write_task(slot_pool& slots, std::uint32_t task, const descriptor& d) noexcept {
+  slot& s = slots.at(task);
   const std::uint8_t flags = s.flags;
   static_cast<detail::task_head&>(s) = detail::head_of(d);
   s.flags = flags;
-  for (unsigned i = 0; i < d.argument_count; ++i) pool.argument_at(task, i) = d.arguments[i];
+  for (unsigned i = 0; i < d.argument_count; ++i) slots.argument_at(task, i) = d.arguments[i];
 }
 
-void scheduler::open(slot_pool* pool, const storage& s, const scheduler_limits& limits) noexcept {
-  LEV_ASSERT(limits.takers != 0 && s.count >= pool->count());  // a cell for every slot
-  pool_ = pool;
+void scheduler::open(slot_pool* slots, const storage& s, const scheduler_limits& limits) noexcept {
+  LEV_ASSERT(limits.takers != 0 && s.count >= slots->count());  // a cell for every slot
+  slots_ = slots;
   limits_ = limits;
   prefilter_.open(s.prefilter, s.count);
   ready_.open(s.ready, s.count);
@@ -116,16 +114,16 @@ void scheduler::round(slot_cache& cache, pass_report& report) noexcept {
 
 bool scheduler::has_big_front() noexcept {
   const bool wanted = ready_.size() < ready_per_taker * limits_.takers;
-  return wanted && !tasks_.empty() && (pool_->at(tasks_.front().slot).flags & task_too_big) != 0;
+  return wanted && !tasks_.empty() && (slots_->at(tasks_.front().slot).flags & task_too_big) != 0;
 }
 
 // How large a diceable task is, to find the largest; one with a hook and no slices counts as large
 // until it is indivisible.
 std::uint32_t scheduler::items_of(std::uint32_t task) noexcept {
-  const slot& s = pool_->at(task);
+  const slot& s = slots_->at(task);
   if ((s.flags & task_diceable) == 0) return 0;
   for (unsigned i = 0; i < s.argument_count; ++i) {
-    const argument& a = pool_->argument_at(task, i);
+    const argument& a = slots_->argument_at(task, i);
     if ((a.flags & argument_sliced) != 0)
       return static_cast<std::uint32_t>(smaller<std::uint64_t>(slice_items(a), 0xffffffffu));
   }
@@ -133,12 +131,12 @@ std::uint32_t scheduler::items_of(std::uint32_t task) noexcept {
 }
 
 waiting_task scheduler::describe(std::uint32_t task) noexcept {
-  const slot& s = pool_->at(task);
+  const slot& s = slots_->at(task);
   waiting_task w;
   w.sequence = sequence_++;
   w.key = s.key;
   for (unsigned i = 0; w.key == 0 && i < s.argument_count; ++i) {
-    const argument& a = pool_->argument_at(task, i);
+    const argument& a = slots_->argument_at(task, i);
     if (is_memory(a.what)) w.key = static_cast<std::uint32_t>(a.address >> 12);  // its page
   }
   w.priority = s.priority;
@@ -152,8 +150,8 @@ void scheduler::collect_posted() noexcept {
   std::uint32_t posted[32];
   while (const std::uint32_t n = prefilter_.try_pop_some(posted, 32)) {
     for (std::uint32_t i = 0; i < n; ++i) {
-      LEV_DCHECK((pool_->at(posted[i]).flags & task_is_join) == 0);
-      if ((pool_->at(posted[i]).flags & task_diceable) != 0) ++diceable_;
+      LEV_DCHECK((slots_->at(posted[i]).flags & task_is_join) == 0);
+      if ((slots_->at(posted[i]).flags & task_diceable) != 0) ++diceable_;
       tasks_.push_back(describe(posted[i]));
     }
     waiting_.store(static_cast<std::uint32_t>(tasks_.size()), memory_order_relaxed);
@@ -196,7 +194,7 @@ void scheduler::dice(slot_cache& cache, pass_report& report) noexcept {
     if (waiting >= wanted || diceable_ == 0) return;
     const waiting_task* largest = nullptr;
     for (const waiting_task& t : tasks_) {
-      if ((pool_->at(t.slot).flags & task_diceable) == 0) continue;
+      if ((slots_->at(t.slot).flags & task_diceable) == 0) continue;
       if (largest == nullptr || t.items >= largest->items) largest = &t;
     }
     if (largest == nullptr) return;
@@ -214,15 +212,15 @@ void scheduler::dice_front(slot_cache& cache, pass_report& report) noexcept {
   if (result == split_result::done) return;
   tasks_.pop_front();
   if (result == split_result::indivisible) {
-    slot_extra& extra = pool_->extra(task);
+    slot_extra& extra = slots_->extra(task);
     const status why =
-        procedure_at(pool_->at(task).procedure).diceable ? status::dice_loop : status::too_big;
+        procedure_at(slots_->at(task).procedure).diceable ? status::dice_loop : status::too_big;
     extra.first_failure.store(static_cast<std::uint32_t>(why), memory_order_relaxed);
     extra.next_failing = report.failed;
     report.failed = task;
     return;
   }
-  if ((pool_->at(task).flags & task_diceable) != 0) --diceable_;
+  if ((slots_->at(task).flags & task_diceable) != 0) --diceable_;
   while (!ready_.try_push(task)) real_env::pause();
 }
 
@@ -238,11 +236,11 @@ std::uint32_t scheduler::pieces_possible(const descriptor& whole, bool too_big) 
 // but the task and its pieces.
 scheduler::split_result scheduler::cut(std::uint32_t task, std::uint32_t share, slot_cache& cache,
                                        pass_report& report, cut_result& p) noexcept {
-  slot& s = pool_->at(task);
+  slot& s = slots_->at(task);
   LEV_DCHECK((s.flags & (task_diceable | task_too_big)) != 0 && (s.flags & task_is_join) == 0);
   LEV_DCHECK_LOOK(s.state.is_live());
   descriptor whole;
-  read_descriptor(*pool_, task, whole);
+  read_descriptor(*slots_, task, whole);
   const bool deep = s.dice_depth >= dice_depth_max;
   const std::uint32_t wanted =
       deep ? 0
@@ -253,16 +251,16 @@ scheduler::split_result scheduler::cut(std::uint32_t task, std::uint32_t share, 
   const bool is_piece = (s.flags & task_is_piece) != 0;
   std::uint32_t have = is_piece ? 1 : 0;
   p.slots[0] = task;
-  while (have < wanted && (p.slots[have] = pool_->try_take(cache)) != no_slot) ++have;
+  while (have < wanted && (p.slots[have] = slots_->try_take(cache)) != no_slot) ++have;
   if (wanted >= 2 && have < 2) {
-    if (have > 0 && !is_piece) report.has_freed |= pool_->give(cache, p.slots[0]);
+    if (have > 0 && !is_piece) report.has_freed |= slots_->give(cache, p.slots[0]);
     return split_result::no_slots;
   }
   descriptor cuts[pieces_per_dice_max];
   p.made = wanted < 2 ? 0 : cut_pieces(whole, cuts, have);
   LEV_DCHECK(p.made <= have && have <= pieces_per_dice_max);
   const std::uint32_t kept = p.made < 2 ? (is_piece ? 1u : 0u) : p.made;
-  while (have > kept) report.has_freed |= pool_->give(cache, p.slots[--have]);
+  while (have > kept) report.has_freed |= slots_->give(cache, p.slots[--have]);
   if (p.made < 2) {
     s.flags &= static_cast<std::uint8_t>(~task_diceable);
     return split_result::indivisible;
@@ -281,7 +279,7 @@ scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share,
   LEV_DCHECK(place < tasks_.size());
   const waiting_task original = tasks_.begin()[place];
   // One that is too big is asked for pieces again, though it was found indivisible before.
-  const bool was_diceable = (pool_->at(original.slot).flags & task_diceable) != 0;
+  const bool was_diceable = (slots_->at(original.slot).flags & task_diceable) != 0;
   LEV_DCHECK(!was_diceable || diceable_ != 0);
   cut_result p;
   const split_result result = cut(original.slot, share, cache, report, p);
@@ -292,7 +290,7 @@ scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share,
     entry[i] = original;
     entry[i].slot = p.slots[i];
     entry[i].items = items_of(p.slots[i]);
-    if ((pool_->at(p.slots[i]).flags & task_diceable) != 0) ++diceable_;
+    if ((slots_->at(p.slots[i]).flags & task_diceable) != 0) ++diceable_;
   }
   return result;
 }
@@ -333,15 +331,15 @@ std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_
 // The join counts `made` pieces. They are added while at least one is outstanding, or before any is
 // queued.
 void scheduler::join_pieces(std::uint32_t task, std::uint32_t made) noexcept {
-  slot& s = pool_->at(task);
+  slot& s = slots_->at(task);
   LEV_DCHECK(made >= 2);
   if ((s.flags & task_is_piece) != 0) {
     const std::uint32_t before =
-        pool_->extra(s.parent).pieces.fetch_add(made - 1, memory_order_relaxed);
+        slots_->extra(s.parent).pieces.fetch_add(made - 1, memory_order_relaxed);
     LEV_DCHECK(before != 0);  // this piece, at least
     return;
   }
-  slot_extra& join = pool_->extra(task);
+  slot_extra& join = slots_->extra(task);
   join.pieces.store(made, memory_order_relaxed);
   join.failures.store(0, memory_order_relaxed);
   join.first_failure.store(0, memory_order_relaxed);
@@ -350,19 +348,19 @@ void scheduler::join_pieces(std::uint32_t task, std::uint32_t made) noexcept {
 
 void scheduler::write_piece(std::uint32_t task, const descriptor& cut,
                             const origin& from) noexcept {
-  slot& s = pool_->at(task);
+  slot& s = slots_->at(task);
   LEV_DCHECK(from.depth <= dice_depth_max && from.parent != no_slot);
   LEV_DCHECK(cut.argument_count <= argument_count_max);
   if (task != from.task) {
     s.state.open(state_bits::released);
   } else {
-    pool_->extra(task).attempts = 0;  // those were the whole's
+    slots_->extra(task).attempts = 0;  // those were the whole's
   }
-  write_task(*pool_, task, cut);
+  write_task(*slots_, task, cut);
   s.parent = from.parent;
   s.dice_depth = from.depth;
   LEV_DCHECK(s.mailbox == 0);
-  const std::size_t bytes = staged_bytes(cut.arguments, cut.argument_count, limits_.copies);
+  const std::size_t bytes = staged_bytes(arguments_of(cut), limits_.copies);
   const bool too_big = bytes > limits_.local_store_bytes;
   const bool diceable = too_big || pieces_possible(cut, false) >= 2;
   s.flags = static_cast<std::uint8_t>(
@@ -388,15 +386,15 @@ void scheduler::fill_ready() noexcept {
     std::uint32_t n = 0;
     const std::uint32_t room = smaller(target - ready_.size(), 32u);
     while (n < room && n < tasks_.size()) {
-      const std::uint8_t flags = pool_->at(tasks_.begin()[n].slot).flags;
+      const std::uint8_t flags = slots_->at(tasks_.begin()[n].slot).flags;
       if ((flags & task_too_big) != 0) break;
       batch[n] = tasks_.begin()[n].slot;
       ++n;
     }
     if (n == 0) return;
     for (std::uint32_t i = 0; i < n; ++i) {
-      LEV_DCHECK((pool_->at(batch[i]).flags & (task_is_join | task_too_big)) == 0);
-      if ((pool_->at(batch[i]).flags & task_diceable) != 0) --diceable_;
+      LEV_DCHECK((slots_->at(batch[i]).flags & (task_is_join | task_too_big)) == 0);
+      if ((slots_->at(batch[i]).flags & task_diceable) != 0) --diceable_;
       tasks_.pop_front();
     }
     // Slots outnumber neither cells nor tasks in flight: the ring is full only while a taker is

@@ -62,7 +62,7 @@ class scheduler {
     waiting_task* backup;           // `count` entries
     std::uint32_t count;
   };
-  void open(slot_pool* pool, const storage& s, const scheduler_limits& limits) noexcept;
+  void open(slot_pool* slots, const storage& s, const scheduler_limits& limits) noexcept;
 
   index_ring<>& ready() noexcept { return ready_; }
 
@@ -119,7 +119,7 @@ class scheduler {
   std::uint32_t items_of(std::uint32_t task) noexcept;
   waiting_task describe(std::uint32_t task) noexcept;
 
-  slot_pool* pool_ = nullptr;
+  slot_pool* slots_ = nullptr;
   scheduler_limits limits_;
   index_ring<> prefilter_;
   index_ring<> ready_;
@@ -149,14 +149,14 @@ static_assert(dice_depth_max < 0xff);  // slot::dice_depth is a byte
 std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_t pieces) noexcept;
 
 // read_descriptor() and write_task() copy a task between its slot and a plain descriptor.
-void read_descriptor(slot_pool& pool, std::uint32_t task, descriptor& d) noexcept;
-void write_task(slot_pool& pool, std::uint32_t task, const descriptor& d) noexcept;
+void read_descriptor(slot_pool& slots, std::uint32_t task, descriptor& d) noexcept;
+void write_task(slot_pool& slots, std::uint32_t task, const descriptor& d) noexcept;
 
 // staged_bytes() is what a task needs of a local store: its copied arguments one behind the other,
 // each from a multiple of its alignment on, rounded up to cache lines. staged_alignment() is that
 // of the whole.
-std::size_t staged_bytes(const argument* arguments, unsigned count, const copy_rule& rule) noexcept;
-std::size_t staged_alignment(const argument* arguments, unsigned count) noexcept;
+std::size_t staged_bytes(std::span<const argument> arguments, const copy_rule& rule) noexcept;
+std::size_t staged_alignment(std::span<const argument> arguments) noexcept;
 constexpr std::size_t staged_begin(const argument& a, std::size_t offset) noexcept {
   return round_up(offset, alignment_of(a));
 }

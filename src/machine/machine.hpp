@@ -57,7 +57,8 @@ struct remote_ends {
   bool has_other = false;
 };
 
-// Where config::chaos may kill a worker. Between `claimed` and `executed` its task is run again.
+// Where config.processes.chaos may kill a worker. Between `claimed` and `executed` its task is run
+// again.
 enum class chaos_step : std::uint32_t {
   started = 1,
   received,
@@ -71,11 +72,11 @@ enum class chaos_step : std::uint32_t {
 // The death of a worker, confirmed by the kernel.
 struct remote_death {
   std::uint32_t worker = 0;
-  int how = 0;                // as waitpid() says, for config::on_death; -1: nobody could tell
+  int how = 0;                // as waitpid() says, for death_hook; -1: nobody could tell
   char text[48] = "";         // the same in words: "signal 11 (SIGSEGV)"
   int task_code = 0;          // of the task that it ended: the signal, negative, or the exit code
   bool is_violation = false;  // it asked for what it may not have, and would ask again
-  std::uint32_t step = 0;     // where config::chaos killed it; 0: it was something else
+  std::uint32_t step = 0;     // where config.processes.chaos killed it; 0: it was something else
   bool had_work = false;      // it had begun a task, some time in its life
   bool was_ordered = false;   // kill() was called for it
 };

@@ -13,7 +13,7 @@
 // A worker may have written over the words by which it and the host tell each other of tasks and
 // ends. So as long as a line has tasks the service looks every now and then whether it moves, and
 // ends a worker that will take nothing any more. No time limit is needed for that, and nothing is
-// paid by those who post.
+// paid by tenders that post.
 //
 // Time limits are looked at now and then as long as it is not known when a task begins, which
 // workers do not tell; once all that have limits were seen running, when the first limit is over.
@@ -182,7 +182,7 @@ void patrol(remote_crew& r) noexcept {
 }
 
 bool has_limits(remote_crew& r) noexcept {
-  return r.e.settings.task_ns_max != 0 ||
+  return r.settings().task_ns_max != 0 ||
          r.least_limit_ns.load(memory_order_relaxed) != no_deadline;
 }
 
@@ -202,7 +202,7 @@ std::uint64_t next_look(remote_crew& r) noexcept {
   }
   if (!is_one_unknown) return next;
   r.is_timing.store(1, memory_order_relaxed);
-  const std::uint64_t own = r.e.settings.task_ns_max == 0 ? no_deadline : r.e.settings.task_ns_max;
+  const std::uint64_t own = r.settings().task_ns_max == 0 ? no_deadline : r.settings().task_ns_max;
   const std::uint64_t least = smaller(own, r.least_limit_ns.load(memory_order_relaxed));
   return r.e.machine->now_ns() + smaller(least / 4 + 1, tick_ns_max);
 }

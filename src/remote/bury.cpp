@@ -100,7 +100,7 @@ std::uint32_t count_attempt(remote_crew& r, std::uint32_t task) noexcept {
 bool is_suspect(remote_crew& r, std::uint32_t task) noexcept {
   constexpr std::uint32_t coincidences_max = 8;
   return ++history_of(r, task).suspected >
-         coincidences_max * r.e.settings.max_attempts + r.e.workers;
+         coincidences_max * r.settings().max_attempts + r.e.workers;
 }
 
 bool can_split(remote_crew& r, std::uint32_t task) noexcept {
@@ -145,7 +145,7 @@ bool is_loop(remote_crew& r, const remote_death& d) noexcept {
     r.first_idle_death_ns = now;
   }
   if (!d.had_work) ++r.idle_deaths;
-  return r.idle_deaths > r.e.settings.restarts_max;
+  return r.idle_deaths > r.settings().restarts_max;
 }
 
 // A piece of columns whose worker has died: what was over is written back, and what is left begins
@@ -162,8 +162,8 @@ void keep_done(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   history_of(r, j.task).attempts = 0;  // those were of another one
 }
 
-// What becomes of the tasks in a dead worker's line. Returns the one it died in, or no_slot. In the
-// line's turn.
+// Empties a dead worker's line of its tasks. Returns the one it died in, or no_slot. In the line's
+// turn.
 std::uint32_t empty_line(remote_crew& r, std::uint32_t worker, bool is_timed) noexcept {
   remote_line& line = r.lines[worker];
   LEV_DCHECK(line.turn.is_held() && !line.is_up);  // nobody posts to it meanwhile
@@ -197,11 +197,11 @@ void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
   remote_line& line = r.lines[d.worker];
   hold(line);
   line.is_up = line.is_ending = false;
-  // What it had finished. It is completed when there is a worker again: a callback may wait for a
-  // task.
+  // The tasks that it had finished are completed when there is a worker again: a callback may wait
+  // for a task.
   keep_ends(r, d.worker);
   end_turn(line);
-  if (const death_hook& told = r.e.settings.on_death; told.call != nullptr)
+  if (const death_hook& told = r.settings().on_death; told.call != nullptr)
     told.call(told.context, static_cast<int>(d.worker), d.how);
   hold(line);
   // Killed because it said nothing: an attempt like others.

@@ -25,8 +25,8 @@ void trace_end(remote_crew& r, participant& stand_in, remote_line& line, const j
   stand_in.counters.busy_ns.add(now - begin);
 }
 
-// What the worker did not begin, as it was asked, is somebody else's, or cancelled. One that did
-// not begin a task though nobody asked lies.
+// A task that the worker did not begin, as it was asked, is somebody else's, or cancelled. A worker
+// that did not begin one though nobody asked lies.
 bool is_returned(remote_crew& r, const job& j, bool was_asked, remote_end& how) noexcept {
   if (how.result != status::cancelled) return false;
   if (!was_asked) how.result = status::task_failed;
@@ -74,7 +74,7 @@ void shorten(remote_line& line, std::uint32_t count) noexcept {
   line.note_spare();
 }
 
-// What follows from a task's end before it is told.
+// Serves what follows from a task's end before it is told.
 void finish_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   engine& e = r.e;
   participant& stand_in = e.people[worker];

@@ -12,8 +12,8 @@ namespace lev {
 
 namespace {
 
-// What is waited for, or an end to be taken meanwhile. A host that sleeps wants to be told of ends;
-// while it does, it watches none, and workers tell the service.
+// The wait of a participant, or an end to be taken meanwhile. A host that sleeps wants to be told
+// of ends; while it does, it watches none, and workers tell the service.
 class or_an_end final : public awaited {
  public:
   or_an_end(remote_crew& r, const participant& self, awaited& own, bool is_patient) noexcept
@@ -124,12 +124,12 @@ void remote_crew::idle(participant& self, awaited& what, std::uint64_t deadline_
   sleep(*this, self, any, deadline_ns);
 }
 
-// A callback waits like a host: no task runs here, so none is below it. What waits for room in a
-// callback gives up when nothing is on its way to or from a worker.
+// A callback waits like a host: no task runs here, so none is below it. A callback that waits for
+// room gives up when nothing is on its way to or from a worker.
 bool remote_crew::await(participant& self, awaited& what, std::uint64_t deadline_ns,
                         wait_policy how, giving_up when) noexcept {
   constexpr std::uint64_t patience_ns = 10'000'000;
-  // What has ended by now takes no more than to look.
+  // Tasks that have ended by now take no more than to look.
   if (self.running == nullptr && !is_service(*this, self) && !tender_of(self).is_tending) {
     tell_ends(e, self);
     tend_all(*this, self);

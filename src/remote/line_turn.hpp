@@ -1,4 +1,4 @@
-// line_turn: what is done in the turn of a remote worker's line (remote_line.hpp), for those who
+// line_turn: what is done in the turn of a remote worker's line (remote_line.hpp), for those that
 // tend it (tend.cpp, collect.cpp, post.cpp), for the service that keeps the time and ends tasks
 // (attend.cpp), and after a death (bury.cpp).
 #ifndef LEVERET_REMOTE_LINE_TURN_HPP
@@ -14,7 +14,7 @@ inline void hold(remote_line& line) noexcept {
   while (!line.turn.try_hold()) real_env::pause();
 }
 
-// The turn may have been asked for meanwhile: whoever asked left it to us.
+// The turn may have been asked for meanwhile: the asker left it to us.
 inline bool end_turn(remote_line& line) noexcept {
   return line.turn.end_hold();
 }
@@ -46,8 +46,7 @@ inline bool is_to_end(remote_crew& r, const job& j) noexcept {
          state_bits::phase(w) == state_bits::live;
 }
 
-// What the task, or that which it is a piece of, has asked for beside the runtime's settings; null:
-// nothing.
+// The settings that the task, or that which it is a piece of, has beside the runtime's; null: none.
 inline const slot_extra* limits_of(remote_crew& r, std::uint32_t task) noexcept {
   if (r.least_limit_ns.load(memory_order_relaxed) == no_deadline) return nullptr;
   const slot& s = r.e.task_slots.at(task);
@@ -60,13 +59,13 @@ inline const slot_extra* limits_of(remote_crew& r, std::uint32_t task) noexcept 
 inline std::uint64_t time_limit_of(remote_crew& r, std::uint32_t task) noexcept {
   const slot_extra* own = limits_of(r, task);
   const std::uint64_t limit =
-      own != nullptr && own->task_ns_max != 0 ? own->task_ns_max : r.e.settings.task_ns_max;
+      own != nullptr && own->task_ns_max != 0 ? own->task_ns_max : r.settings().task_ns_max;
   return limit == no_time_limit ? 0 : limit;
 }
 
 inline std::uint32_t attempts_max_of(remote_crew& r, std::uint32_t task) noexcept {
   const slot_extra* own = limits_of(r, task);
-  return own != nullptr && own->max_attempts != 0 ? own->max_attempts : r.e.settings.max_attempts;
+  return own != nullptr && own->max_attempts != 0 ? own->max_attempts : r.settings().max_attempts;
 }
 
 // Whether somebody has asked for the end of a task in a line.
@@ -104,8 +103,8 @@ inline bool is_away(remote_crew& r, std::uint32_t worker) noexcept {
 // posted.
 bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept;
 
-// What collect_ends() has taken: one that had nobody to be told and is complete; one that goes back
-// to the queue.
+// The ends that collect_ends() has taken: one that had nobody to be told and is complete; one that
+// goes back to the queue.
 struct taken_ends {
   bool is_one_told = false;
   bool is_one_back = false;

@@ -109,7 +109,7 @@ prepared prepare(remote_crew& r, std::uint32_t worker, std::uint32_t n,
     start_patrol(r);
 }
 
-// What prepare() has refused.
+// Notes a task that prepare() has refused.
 void note_refused(remote_crew& r, std::uint32_t worker, std::uint32_t n, prepared how,
                   ending& over) noexcept {
   remote_line& line = r.lines[worker];
@@ -149,7 +149,7 @@ bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept {
 }
 
 // Straight to a worker, if no other task is ready before this one. No end is looked at: that is for
-// those who wait, or find the line full, or for the service, as a worker with nothing to do rings.
+// those that wait, or find the line full, or for the service, as a worker with nothing to do rings.
 // (While tasks are traced the times of ends are noted as they are taken, so they are taken soon.)
 // False: it is to be queued.
 static bool send_straight(remote_crew& r, participant& self, std::uint32_t task) noexcept {
@@ -201,7 +201,7 @@ static void send_ready(remote_crew& r) noexcept {
     hold(line);
     fill_line(r, w, over);
     if (is_there(over)) line.leave(over);
-    // Whoever asked meanwhile may be gone; there may be ends.
+    // The thread that asked meanwhile may be gone; there may be ends.
     if (end_turn(line)) r.remote->notify_service();
   }
 }

@@ -1,5 +1,5 @@
-// What a runtime asks of workers in other processes, but for their pipeline (tend.cpp) and for
-// waiting (idle.cpp).
+// The crew of workers in other processes, but for their pipeline (tend.cpp) and for waiting
+// (idle.cpp).
 #include "remote/remote_crew.hpp"
 
 #include "base/numbers.hpp"
@@ -29,7 +29,7 @@ void reach_shared_memory(const config& settings, copy_rule& rule) {
   rule.shared_begin = z->heap_begin;
   rule.shared_end = z->heap_end;
   rule.shared_inout = settings.staging == staging::in_place;
-  rule.shared_is_read_only = settings.isolation == isolation::confined;
+  rule.shared_is_read_only = settings.processes.isolation == isolation::confined;
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ bool remote_crew::open() {
     stand_in.store_map.open(e.settings.local_store_bytes);
     LEV_ASSERT(stand_in.store != nullptr && stand_in.is_worker);
   }
-  shares_workers = e.settings.pool != nullptr;
+  shares_workers = settings().pool != nullptr;
   // Nobody looks for tasks, and the service counts as one that sleeps: so every ring is heard.
   e.bell.start_spinning();
   e.bell.start_sleeping(e.workers);
@@ -101,7 +101,7 @@ bool remote_crew::can_do_plainly(procedure_id id) noexcept {
   return is_down.load(memory_order_relaxed) == 0 && remote->can_run(id) == nullptr;
 }
 
-// Kept where only those look who find that some task has limits of its own.
+// Kept where only those look that find that some task has limits of its own.
 void remote_crew::limit(std::uint32_t task, std::uint64_t task_ns_max,
                         std::uint32_t max_attempts) noexcept {
   slot_extra& extra = e.task_slots.extra(task);

@@ -32,7 +32,7 @@ namespace lev {
 // hire() makes the crew of a runtime: this one, if its machine has workers in other processes.
 std::unique_ptr<crew> hire(engine& e);
 
-// What a participant keeps of its own for tending lines.
+// The part of a participant that tends lines.
 struct tender {
   bool is_tending = false;   // what it completes may make others ready: they are posted afterwards
   bool is_watching = false;  // it is counted as one that watches the ends
@@ -43,7 +43,8 @@ struct tender {
 // lines are tended by the others: host threads, and the service, which comes after the workers.
 class remote_crew final : public crew {
  public:
-  remote_crew(engine& home, remote_workers& processes) noexcept : crew(home), remote(&processes) {}
+  remote_crew(engine& owner, remote_workers& processes) noexcept
+      : crew(owner), remote(&processes) {}
 
   void plan() override;
   bool open() override;
@@ -66,6 +67,7 @@ class remote_crew final : public crew {
   void recall(participant& self) noexcept override;
   bool end_running(bool all) noexcept override;
 
+  const processes_config& settings() const noexcept { return e.settings.processes; }
   tender& tender_of(const participant& self) noexcept { return tenders[self.index]; }
 
   remote_workers* const remote;
@@ -80,21 +82,21 @@ class remote_crew final : public crew {
   // Written by the service, read by tenders: 1 from the first time that a task is run again.
   // Publishes nothing.
   atomic<std::uint32_t> has_rerun{0};
-  // Written by the first who wants to be told of ends at once, read by the others: 1 from then on.
-  // Publishes nothing.
+  // Written by the first waiter that wants to be told of ends at once, read by the others: 1 from
+  // then on. Publishes nothing.
   atomic<std::uint32_t> is_eager{0};
-  // Written by the service and by who posts a task, read by the latter: whether the service looks
-  // at time limits now and then. Publishes nothing.
+  // Written by the service and by tenders that post a task, read by the latter: whether the service
+  // looks at time limits now and then. Publishes nothing.
   atomic<std::uint32_t> is_timing{0};
-  // Written by the service and by who posts a task, read by the latter: whether the service looks
-  // at lines that do not move, now and then. Publishes nothing.
+  // Written by the service and by tenders that post a task, read by the latter: whether the service
+  // looks at lines that do not move, now and then. Publishes nothing.
   atomic<std::uint32_t> is_patrolled{0};
   std::uint64_t patrol_ns = 0;  // the service's own: when it does so next
   // Written by submitters, read by tenders and the service: the least time limit that a task has
   // asked for; no_deadline until one has asked for limits of its own. Publishes nothing.
   atomic<std::uint64_t> least_limit_ns{no_deadline};
-  // Written by who ends a task, and by the service; read by the service: 1 when a line may have a
-  // task that is to be ended. Publishes that its ticket says so.
+  // Written by callers that end a task, and by the service; read by the service: 1 when a line may
+  // have a task that is to be ended. Publishes that its ticket says so.
   atomic<std::uint32_t> is_ending{0};
   // Written by close(), read by the service: 1 when tasks that run in other processes are to end.
   // Publishes nothing: is_ending does.
@@ -109,7 +111,7 @@ inline bool is_service(const remote_crew& r, const participant& self) noexcept {
 bool tend(remote_crew& r, participant& self) noexcept;
 
 // tend_all() does that until there is nothing to do, and tells of what it has completed: for
-// callers who leave the runtime then.
+// callers that leave the runtime then.
 void tend_all(remote_crew& r, participant& self) noexcept;
 
 // has_remote_work() tells whether tend() would find something.

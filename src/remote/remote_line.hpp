@@ -1,5 +1,5 @@
 // remote_line: the tasks on their way to and from one worker in another process, as the host keeps
-// them. Whoever tends the line (tend.hpp) has its turn; what the worker process can write to is the
+// them. The tender of a line (tend.hpp) has its turn; what the worker process can write to is the
 // machine's business and nothing of it is trusted here.
 #ifndef LEVERET_REMOTE_REMOTE_LINE_HPP
 #define LEVERET_REMOTE_REMOTE_LINE_HPP
@@ -52,20 +52,20 @@ struct alignas(line_pair_bytes) remote_line {
   std::uint32_t patrolled_posted = 0;
   std::uint32_t patrolled_collected = 0;
   std::uint64_t last_end_ns = 0;  // for the trace
-  // Written by the turn's holder, read by those who look for room: tasks in the line. Publishes
+  // Written by the turn's holder, read by tenders that look for room: tasks in the line. Publishes
   // nothing.
   atomic<std::uint32_t> load{0};
   // Written by the turn's holder, read by the service: posts of tasks with a time limit, ever.
   // Publishes nothing.
   atomic<std::uint32_t> limits_posted{0};
-  // Written by the turn's holder, read by those who look for room: 1 while the store has none for
-  // the next task, until an end frees some. Publishes nothing.
+  // Written by the turn's holder, read by tenders that look for room: 1 while the store has none
+  // for the next task, until an end frees some. Publishes nothing.
   atomic<std::uint32_t> is_full{0};
-  // Written by the turn's holder, read by those who look for work for an idle worker: twice the
+  // Written by the turn's holder, read by tenders that look for work for an idle worker: twice the
   // tasks behind the oldest that the worker was not asked to leave, plus 1 if the oldest is such a
   // task. Publishes nothing.
   atomic<std::uint32_t> spare{0};
-  // Written by the turn's holder, read by those who look for ends: how many are in left_ends, of
+  // Written by the turn's holder, read by tenders that look for ends: how many are in left_ends, of
   // tasks that are in the line no more: a dead worker had finished them, or they were to end.
   // Nothing is posted until all are taken, so there is room for what the line has. Publishes
   // nothing.
@@ -95,7 +95,7 @@ struct alignas(line_pair_bytes) remote_line {
     const std::uint32_t oldest = is_empty || job_at(collected).task == no_slot ? 0 : 1;
     spare.store(behind * 2 + oldest, memory_order_relaxed);
   }
-  // leave() puts the end of a task that was in the line where whoever tends it takes it: one after
+  // leave() puts the end of a task that was in the line where the next tender takes it: one after
   // the other, as the callback of each may wait for any of the others.
   void leave(const ending& over) noexcept {
     const std::uint32_t before = left.load(memory_order_relaxed);

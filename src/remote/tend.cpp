@@ -8,7 +8,7 @@ namespace lev {
 
 namespace {
 
-// What a turn of a line came to. Tasks that have ended with nobody to be told make none ready.
+// The result of a turn of a line. Tasks that have ended with nobody to be told make none ready.
 enum class turn_result { nothing, posted, ended, more };
 
 // One line, one turn: ends are taken, and the line filled. With an end in hand another round would
@@ -68,7 +68,7 @@ bool level(remote_crew& r) noexcept {
   const std::uint32_t worker = find_uneven(r);
   if (worker == none) return false;
   remote_line& line = r.lines[worker];
-  if (!line.turn.try_hold()) return true;  // whoever holds it looks for the same
+  if (!line.turn.try_hold()) return true;  // the holder looks for the same
   LEV_DCHECK(line.spare_tasks(true) <= line.posted - line.collected);
   const bool has_oldest = is_away(r, worker);
   bool has_asked = false;
@@ -126,7 +126,7 @@ void remote_crew::recall(participant& self) noexcept {
     for (std::uint32_t n = line.collected; n != line.posted; ++n) {
       if (!line.was_asked(n) && is_unwanted(*this, line.job_at(n))) take_back(*this, w, n);
     }
-    end_turn(line);  // tend_all() serves whoever asked meanwhile
+    end_turn(line);  // tend_all() serves those that asked meanwhile
   }
   tend_all(*this, self);
 }
@@ -160,8 +160,7 @@ turn_result tend_once(remote_crew& r, participant& self) noexcept {
 }  // namespace
 
 // After a round that has only posted, or ended tasks with nobody to be told, nothing is to be done
-// unless a pass has more: an end that has come meanwhile is for whoever watches, or the worker has
-// rung.
+// unless a pass has more: an end that has come meanwhile is for a watcher, or the worker has rung.
 void tend_all(remote_crew& r, participant& self) noexcept {
   engine& e = r.e;
   for (;;) {
@@ -175,7 +174,8 @@ void tend_all(remote_crew& r, participant& self) noexcept {
              (found != turn_result::nothing && e.sched.has_waiting()));
     if (self.counters.completed.read() == before) return;
     makes_ready |= self.notice_count != 0;
-    // What that makes ready is sent off by the next turn of the loop, not by a call within a call.
+    // A task that this makes ready is sent off by the next turn of the loop, not by a call within a
+    // call.
     bool& is_tending = r.tender_of(self).is_tending;
     const bool was_tending = std::exchange(is_tending, true);
     if (self.notice_count != 0) flush_notices(e, self);

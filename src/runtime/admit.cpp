@@ -1,4 +1,4 @@
-// What single and bulk submits do in common; see admit.hpp.
+// The common part of single and bulk submits; see admit.hpp.
 #include "runtime/admit.hpp"
 
 #include "runtime/batch.hpp"
@@ -36,7 +36,7 @@ void choose_grain(const runtime_state& c, draft& d, std::uint8_t* flags) noexcep
 
 bool check_size(const runtime_state& c, const draft& d, const draft_facts& facts,
                 std::uint8_t* flags, refusal* why) noexcept {
-  const std::size_t bytes = staged_bytes(d.arguments, d.argument_count, c.copies);
+  const std::size_t bytes = staged_bytes(arguments_of(d), c.copies);
   if (bytes != 0) *flags |= task_staged;
   if (facts.may_dice && is_dice_gain(c, d)) *flags |= task_diceable;
   if (bytes <= c.settings.local_store_bytes) return true;

@@ -15,7 +15,7 @@ namespace lev::detail {
 class batch {
  public:
   batch(runtime_state& c, participant& self) noexcept
-      : core_(c), self_(self), below_(std::exchange(self.batches, this)) {}
+      : state_(c), self_(self), below_(std::exchange(self.batches, this)) {}
   ~batch() {
     // That of another context may have come since, and stay.
     batch** link = &self_.batches;
@@ -34,15 +34,15 @@ class batch {
     if (count_ == 0) return;
     self_.counters.submitted.add(count_);
     if (self_.running == nullptr || self_.running->task == no_slot) {
-      while (!core_.sched.ready().try_push_all(tasks_, count_)) real_env::pause();
+      while (!state_.sched.ready().try_push_all(tasks_, count_)) real_env::pause();
     } else {
       // A task's own: it runs them on top of itself, the first one first.
       for (std::uint32_t i = count_; i-- > 0;) {
-        if (!push_own(core_, self_, tasks_[i])) push_ready(core_, tasks_[i]);
+        if (!push_own(state_, self_, tasks_[i])) push_ready(state_, tasks_[i]);
       }
     }
     count_ = 0;
-    wake_worker(core_, self_);
+    wake_worker(state_, self_);
   }
   static void send_all(participant& self) noexcept {
     for (batch* b = self.batches; b != nullptr; b = b->below_) b->send();
@@ -50,7 +50,7 @@ class batch {
 
  private:
   static constexpr std::uint32_t batch_max = 32;
-  runtime_state& core_;
+  runtime_state& state_;
   participant& self_;
   batch* below_;
   std::uint32_t count_ = 0;

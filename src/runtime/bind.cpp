@@ -9,7 +9,7 @@
 //
 // A fork() waits until nobody opens, closes, binds or leaves. In the child no runtime has workers
 // any more: each is marked as absent, and the one thread that is left is bound to none of them.
-// here() then finds nobody, which every function has to cope with anyway; those who are bound pay
+// here() then finds nobody, which every function has to cope with anyway; those that are bound pay
 // nothing for it.
 #include "runtime/runtime_state.hpp"
 
@@ -219,11 +219,11 @@ static bool is_below(const runtime_state& c, const participant& p) noexcept {
 
 [[gnu::noinline]] participant* here(runtime_state& c) noexcept {
   const thread_notes& notes = this_thread_notes;
-  if (auto* actor = static_cast<participant*>(notes.actor); actor != nullptr && actor->home == &c)
+  if (auto* actor = static_cast<participant*>(notes.actor); actor != nullptr && actor->engine == &c)
     return actor;
   auto* last = static_cast<participant*>(notes.self);
   // A runtime that was never open has the number of none.
-  LEV_DCHECK(notes.runtime_id != c.id || last == nullptr || last->home == &c);
+  LEV_DCHECK(notes.runtime_id != c.id || last == nullptr || last->engine == &c);
   return notes.runtime_id == c.id ? last : find_binding(c);
 }
 
@@ -251,7 +251,7 @@ bool does_anybody_work(const participant& but, std::uint64_t* completed) noexcep
   *completed = 0;
   for (runtime_state* c : o.all) {
     if (c->why_absent != nullptr) continue;
-    // What goes on in another process, or will when virtual time passes, is not seen here.
+    // Tasks in another process, or that go on when virtual time passes, are not seen here.
     if (!(c->has_contexts && !c->caps.virtual_time) && !is_quiescent(*c)) return true;
     for (std::uint32_t i = 0; i < c->people_used.load(memory_order_relaxed); ++i) {
       const participant& p = c->people[i];

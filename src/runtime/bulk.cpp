@@ -14,23 +14,23 @@ namespace {
 class bulk {
  public:
   bulk(runtime_state& c, participant& self, std::uint32_t join) noexcept
-      : core_(c), self_(self), join_(join), batch_(c, self) {}
+      : state_(c), self_(self), join_(join), batch_(c, self) {}
 
   bool add(draft d, refusal* why) noexcept {
     std::uint8_t flags = task_detached | task_is_piece;
-    if (!check_draft(core_, d, &flags, why)) return false;
-    std::uint32_t task = core_.task_slots.try_take(self_.free_slots);
+    if (!check_draft(state_, d, &flags, why)) return false;
+    std::uint32_t task = state_.task_slots.try_take(self_.free_slots);
     edge_list none;
-    if (task == no_slot) task = await_slot(core_, self_, none);
-    if (task == no_slot) return refuse_full(core_, none, why);
-    write_slot(core_, self_, task, d, flags);
-    core_.task_slots.at(task).parent = join_;
+    if (task == no_slot) task = await_slot(state_, self_, none);
+    if (task == no_slot) return refuse_full(state_, none, why);
+    write_slot(state_, self_, task, d, flags);
+    state_.task_slots.at(task).parent = join_;
     const std::uint32_t before =
-        core_.task_slots.extra(join_).pieces.fetch_add(1, memory_order_relaxed);
+        state_.task_slots.extra(join_).pieces.fetch_add(1, memory_order_relaxed);
     LEV_DCHECK(before != 0);  // the submit's own, which keeps the join open
-    if ((flags & (task_diceable | task_too_big)) != 0 || core_.sched.has_filters()) {
+    if ((flags & (task_diceable | task_too_big)) != 0 || state_.sched.has_filters()) {
       self_.counters.submitted.add(1);
-      enqueue(core_, self_, task);
+      enqueue(state_, self_, task);
     } else {
       batch_.add(task);
     }
@@ -39,15 +39,15 @@ class bulk {
   void send() noexcept { batch_.send(); }
 
  private:
-  runtime_state& core_;
+  runtime_state& state_;
   participant& self_;
   std::uint32_t join_;
   batch batch_;
 };
 
 // Room for one more open join. Were they all the slots there are, no bulk would ever have one for a
-// task: so they are at most half of them. Who is in a bulk of its own already, or in a task, goes
-// on: its wait for a slot ends otherwise.
+// task: so they are at most half of them. A submitter that is in a bulk of its own already, or in a
+// task, goes on: its wait for a slot ends otherwise.
 bool try_reserve_join(runtime_state& c, std::uint32_t joins_max) noexcept {
   std::uint32_t joins = c.open_joins.load(memory_order_relaxed);
   while (joins < joins_max) {
@@ -66,7 +66,7 @@ void reserve_join(runtime_state& c, participant& self) noexcept {
 }
 
 void give_back_join(runtime_state& c) noexcept {
-  // Pairs with await_join: the change, then the look at who waits for it.
+  // Pairs with await_join: the change, then the look at its waiters.
   c.open_joins.fetch_sub(1, memory_order_seq_cst);
   tell_space(c);
 }
@@ -167,7 +167,7 @@ std::uint64_t submit_bulk_range(runtime_state* c, std::size_t count, fill make, 
 
 namespace {
 
-// What parallel_for passes: the loop's body and its context, as one value argument.
+// The argument of parallel_for: the loop's body and its context, as one value argument.
 struct loop_body {
   void (*run)(void*, range);
   void* context;

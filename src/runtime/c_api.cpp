@@ -76,7 +76,7 @@ void describe_exception(const std::exception_ptr& exception, char* text,
   }
 }
 
-// What a status means that no task has an exception for.
+// The meaning of a status that no task has an exception for.
 const char* meaning_of(lev::status code) noexcept {
   switch (code) {
     case lev::status::pending:
@@ -104,7 +104,7 @@ const char* meaning_of(lev::status code) noexcept {
   }
 }
 
-lev_status tell(lev::status code) noexcept {
+lev_status answer(lev::status code) noexcept {
   return code == lev::status::ok ? LEV_OK : fail(code, meaning_of(code));
 }
 
@@ -140,7 +140,7 @@ lev_status submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_ar
   const lev::detail::draft d = draft_of(procedure, arguments, count);
   lev::refusal why;
   const bool detached = ticket == nullptr;
-  const lev_ticket made = lev::detail::try_submit(runtime->runtime.core(), d, o, detached, &why);
+  const lev_ticket made = lev::detail::try_submit(runtime->runtime.state(), d, o, detached, &why);
   if (made == 0) return fail(why.code, why.message);
   if (!detached) *ticket = made;
   return LEV_OK;
@@ -156,7 +156,7 @@ struct c_item {
   void operator()(std::size_t i, lev::direct&) const { body(i, nullptr, argument); }
 };
 
-// What was found for the bodies that this thread ran last: C++ tells them apart by their types.
+// The choices for the bodies that this thread ran last: C++ tells them apart by their types.
 lev::detail::tuner& tuner_of(lev_item body) {
   struct memory {
     lev_item body = nullptr;
@@ -199,16 +199,16 @@ bool is_up_to(const Enumeration& e, int last) noexcept {
   return number_of(e) >= 0 && number_of(e) <= last;
 }
 
-// What is for worker processes.
+// Sets the fields that are for worker processes.
 bool set_limits(const lev_options& options, lev::config* c) noexcept {
   if (!is_up_to(options.isolation, LEV_ISOLATION_CONFINED)) return false;
-  c->isolation = static_cast<lev::isolation>(options.isolation);
-  if (options.max_attempts != 0) c->max_attempts = options.max_attempts;
-  if (options.restarts_max != 0) c->restarts_max = options.restarts_max;
-  c->worker_cpu_seconds_max = options.worker_cpu_seconds_max;
-  c->task_ns_max = options.task_ns_max;
-  c->worker_bytes_max = options.worker_bytes_max;
-  c->pool = options.pool;
+  c->processes.isolation = static_cast<lev::isolation>(options.isolation);
+  if (options.max_attempts != 0) c->processes.max_attempts = options.max_attempts;
+  if (options.restarts_max != 0) c->processes.restarts_max = options.restarts_max;
+  c->processes.worker_cpu_seconds_max = options.worker_cpu_seconds_max;
+  c->processes.task_ns_max = options.task_ns_max;
+  c->processes.worker_bytes_max = options.worker_bytes_max;
+  c->processes.pool = options.pool;
   return true;
 }
 
@@ -302,7 +302,7 @@ lev_status lev_open(const lev_options* options, lev_runtime** runtime) {
   if (runtime == nullptr)
     return fail(lev::status::bad_argument, "lev_open: runtime must not be NULL");
   *runtime = nullptr;
-  return guarded([&] {
+  const lev_status code = guarded([&] {
     lev::config c;
     if (options != nullptr) {
       if (options->machine != nullptr) c.machine = options->machine;
@@ -331,6 +331,8 @@ lev_status lev_open(const lev_options* options, lev_runtime** runtime) {
     *runtime = new lev_runtime(c);
     return LEV_OK;
   });
+  if (code != LEV_OK) lev::flatten_names(lev::last_c_message);
+  return code;
 }
 
 lev_status lev_close(lev_runtime* runtime) {
@@ -360,7 +362,7 @@ lev_status lev_submit_bulk(lev_runtime* runtime, size_t tasks, lev_procedure_id 
   *ticket = 0;
   if (const lev_status s = check_arguments(arguments, count); s != LEV_OK) return s;
   return lev::guarded([&] {
-    *ticket = lev::detail::submit_columns(runtime->runtime.core(), tasks,
+    *ticket = lev::detail::submit_columns(runtime->runtime.state(), tasks,
                                           draft_of(procedure, arguments, count));
     return LEV_OK;
   });
@@ -400,7 +402,7 @@ lev_status lev_wait_by(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_
                        lev_wait_policy how, lev_outcome* outcome) {
   if (!is_up_to(how, LEV_WAIT_OF_RUNTIME))
     return fail(lev::status::bad_argument, "lev_wait_by: how is one of lev_wait_policy");
-  return report(lev::detail::wait_one(runtime == nullptr ? nullptr : runtime->runtime.core(),
+  return report(lev::detail::wait_one(runtime == nullptr ? nullptr : runtime->runtime.state(),
                                       ticket, timeout_ns, static_cast<lev::wait_policy>(how)),
                 outcome);
 }
@@ -419,8 +421,8 @@ lev_status lev_wait_any_by(lev_runtime* runtime, lev_ticket* tickets, size_t cou
   }
   if (!is_up_to(how, LEV_WAIT_OF_RUNTIME))
     return fail(lev::status::bad_argument, "lev_wait_any_by: how is one of lev_wait_policy");
-  return report(lev::detail::wait_any_id(runtime->runtime.core(), tickets, count, index, timeout_ns,
-                                         static_cast<lev::wait_policy>(how)),
+  return report(lev::detail::wait_any_id(runtime->runtime.state(), tickets, count, index,
+                                         timeout_ns, static_cast<lev::wait_policy>(how)),
                 outcome);
 }
 
@@ -431,16 +433,17 @@ lev_status lev_wait_for_completion(lev_runtime* runtime, int64_t timeout_ns) {
 }
 
 lev_status lev_poll(lev_runtime* runtime, lev_ticket ticket) {
-  return tell(lev::detail::peek(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
+  return answer(lev::detail::peek(runtime == nullptr ? nullptr : runtime->runtime.state(), ticket));
 }
 lev_status lev_cancel(lev_runtime* runtime, lev_ticket ticket) {
-  return tell(lev::detail::cancel(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
+  return answer(
+      lev::detail::cancel(runtime == nullptr ? nullptr : runtime->runtime.state(), ticket));
 }
 lev_status lev_end(lev_runtime* runtime, lev_ticket ticket) {
-  return tell(lev::detail::end(runtime == nullptr ? nullptr : runtime->runtime.core(), ticket));
+  return answer(lev::detail::end(runtime == nullptr ? nullptr : runtime->runtime.state(), ticket));
 }
 void lev_release(lev_runtime* runtime, lev_ticket ticket) {
-  if (runtime != nullptr) lev::detail::release(runtime->runtime.core(), ticket);
+  if (runtime != nullptr) lev::detail::release(runtime->runtime.state(), ticket);
 }
 
 lev_status lev_count(const lev_runtime* runtime, lev_counters* counters) {

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 
+#include <cstring>
 #include <new>
 
 namespace lev {
@@ -16,6 +17,16 @@ inline thread_local char last_c_message[256];
 inline lev_status fail(status code, const char* message) noexcept {
   copy_text(last_c_message, sizeof last_c_message, message);
   return static_cast<lev_status>(code);
+}
+
+// lev_options has the fields of config::processes beside the others: a message names them so.
+inline void flatten_names(char* message) noexcept {
+  constexpr std::size_t kept_bytes = sizeof "config." - 1;
+  constexpr std::size_t left_out_bytes = sizeof "processes." - 1;
+  while ((message = std::strstr(message, "config.processes.")) != nullptr) {
+    message += kept_bytes;
+    std::memmove(message, message + left_out_bytes, std::strlen(message + left_out_bytes) + 1);
+  }
 }
 
 // Runs a call into the C++ API and turns what it throws into a status.

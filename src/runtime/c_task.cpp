@@ -23,7 +23,7 @@ struct c_thread {
   void operator()() const { body(argument); }
 };
 
-// What part of far memory a call means.
+// The part of far memory that a call means.
 struct part {
   unsigned char* data;
   std::size_t size;
@@ -63,8 +63,8 @@ lev_status find_part(const char* call, const lev_argument* far, std::size_t firs
 }  // namespace
 
 struct lev_thread {
-  lev_thread(lev::task_context& task, c_thread function) : flow(task.spawn(function)) {}
-  lev::thread_of<c_thread> flow;
+  lev_thread(lev::task_context& task, c_thread function) : thread(task.spawn(function)) {}
+  lev::thread_of<c_thread> thread;
 };
 
 extern "C" {
@@ -142,7 +142,7 @@ lev_status lev_task_join(lev_thread* thread) {
   if (thread == nullptr) return LEV_OK;
   const lev_status s = guarded([&] {
     lev::this_task();
-    thread->flow.join();
+    thread->thread.join();
     return LEV_OK;
   });
   if (s != LEV_NOT_IN_TASK) delete thread;

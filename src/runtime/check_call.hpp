@@ -1,5 +1,5 @@
-// What is checked of a task that its arguments alone do not tell: what only some crews can do,
-// tickets, mutexes. The arguments are validate()'s (task/validate.hpp).
+// Checks of a task that its arguments alone do not tell: what only some crews can do, tickets,
+// mutexes. The arguments are validate()'s (task/validate.hpp).
 #ifndef LEVERET_RUNTIME_CHECK_CALL_HPP
 #define LEVERET_RUNTIME_CHECK_CALL_HPP
 
@@ -10,13 +10,13 @@
 
 namespace lev::detail {
 
-// Whether those who get the tasks done can do this one.
+// Whether the crew can do this one.
 inline bool check_crew(runtime_state& c, const draft& d, const draft_facts& facts,
                        refusal* why) noexcept {
   return !c.asks_crew || c.crew->can_do(d, facts, why);
 }
 
-// What a task asks for in place of the runtime's settings.
+// The limits that a task has in place of the runtime's settings.
 inline bool check_limits(const runtime_state& c, std::uint64_t task_ns_max,
                          std::uint32_t max_attempts, refusal* why) noexcept {
   if (task_ns_max != 0 && task_ns_max != no_time_limit && !c.crew->has_time_limits()) {

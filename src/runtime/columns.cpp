@@ -44,7 +44,7 @@ void make_task(const draft& all, std::size_t i, descriptor& d) noexcept {
     d.arguments[k] = argument_of(all.arguments[k], i);
 }
 
-// What would keep task 0 from being made, and what tasks would share.
+// Refuses what would keep task 0 from being made, and what tasks would share.
 bool check_columns(const draft& all, std::size_t count, refusal* why) noexcept {
   if (all.argument_count > argument_count_max)
     return refuse(why, status::too_big, -1, "%u arguments; at most 18 are possible",
@@ -94,14 +94,14 @@ argument rows_of(const argument& a, std::size_t count) noexcept {
   return all;
 }
 
-// What its tasks do to each other: here, as no single one of them shows it.
+// Checks what its tasks do to each other: here, as no single one of them shows it.
 bool check_rows(const draft& all, std::size_t count, refusal* why) noexcept {
   argument rows[argument_count_max];
   for (unsigned i = 0; i < all.argument_count; ++i) {
     const argument& a = all.arguments[i];
     rows[i] = is_column(a) ? rows_of(a, count) : a;
   }
-  return validate_memory(rows, all.argument_count, why);
+  return validate_memory(std::span(rows).first(all.argument_count), why);
 }
 
 // The bulk as one task.
@@ -160,7 +160,7 @@ bool make_whole(const draft& all, std::size_t count, whole_bulk& w) noexcept {
 // of them fits a local store; and their time is not limited one by one.
 bool can_be_one(const runtime_state& c, const draft& all, std::size_t count) noexcept {
   if (all.argument_count > column_arguments_max || count >= no_index ||
-      c.settings.task_ns_max != 0 || procedure_at(all.procedure).diceable)
+      c.settings.processes.task_ns_max != 0 || procedure_at(all.procedure).diceable)
     return false;
   for (unsigned i = 0; i < all.argument_count; ++i) {
     const argument& a = all.arguments[i];
@@ -174,7 +174,7 @@ bool has_room_for_one(const runtime_state& c, const whole_bulk& w) noexcept {
   for (unsigned i = 0; i < one.argument_count; ++i) {
     if ((one.arguments[i].flags & argument_sliced) != 0) cut(one.arguments[i], 0, 1);
   }
-  return staged_bytes(one.arguments, one.argument_count, c.copies) <= c.settings.local_store_bytes;
+  return staged_bytes(arguments_of(one), c.copies) <= c.settings.local_store_bytes;
 }
 
 bool check_all(runtime_state& c, const draft& all, std::size_t count, whole_bulk& w, bool* is_one,

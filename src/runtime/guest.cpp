@@ -48,7 +48,7 @@ class await_as_guest final : public awaited {
   bool is_vain() noexcept {
     if (is_vain_ || !may_give_up()) return is_vain_;
     if (++looks_ % looks_per_clock != 0 && !is_armed_) return false;
-    const std::uint64_t now_ns = outer_.home->machine->now_ns();
+    const std::uint64_t now_ns = outer_.engine->machine->now_ns();
     if (now_ns - looked_ns_ < look_ns) return false;
     const bool was_away = now_ns - looked_ns_ > 2 * look_ns;
     looked_ns_ = now_ns;
@@ -72,13 +72,13 @@ class await_as_guest final : public awaited {
   std::uint64_t completed_ = 0;
 };
 
-// Who runs the task of another runtime that this thread is in, with contexts to go on in; null: the
-// wait is like any other. It is where virtual time passes only while somebody waits, and where
-// tasks run in other processes: then none of this runtime comes on top.
+// The participant that runs the task of another runtime that this thread is in, with contexts to go
+// on in; null: the wait is like any other. It is where virtual time passes only while somebody
+// waits, and where tasks run in other processes: then none of this runtime comes on top.
 participant* outer_of(const runtime_state& c, const participant& self) noexcept {
   auto* actor = static_cast<participant*>(current_actor());
-  if (actor == nullptr || actor->home == self.home || actor->running == nullptr) return nullptr;
-  const engine& other = *actor->home;
+  if (actor == nullptr || actor->engine == self.engine || actor->running == nullptr) return nullptr;
+  const engine& other = *actor->engine;
   const bool can_step_aside = other.has_contexts && !other.caps.virtual_time;
   return can_step_aside && c.has_contexts && !c.caps.virtual_time ? actor : nullptr;
 }
@@ -88,7 +88,7 @@ participant* outer_of(const runtime_state& c, const participant& self) noexcept 
 bool must_help(const runtime_state& c, const participant& self) noexcept {
   if (self.running != nullptr || c.caps.virtual_time || !c.caps.working_hosts) return false;
   const auto* actor = static_cast<const participant*>(current_actor());
-  return actor != nullptr && actor->home != self.home && actor->running != nullptr;
+  return actor != nullptr && actor->engine != self.engine && actor->running != nullptr;
 }
 
 }  // namespace
@@ -110,10 +110,10 @@ bool await(runtime_state& c, participant& self, awaited& what, std::uint64_t dea
   if (deadline_ns != no_deadline) {
     const std::uint64_t now_ns = c.machine->now_ns();
     deadline_ns =
-        outer->home->machine->now_ns() + (deadline_ns > now_ns ? deadline_ns - now_ns : 0);
+        outer->engine->machine->now_ns() + (deadline_ns > now_ns ? deadline_ns - now_ns : 0);
   }
   await_as_guest guest(self, *outer, what, when);
-  return outer->home->crew->await(*outer, guest, deadline_ns, wait_policy::help, when) &&
+  return outer->engine->crew->await(*outer, guest, deadline_ns, wait_policy::help, when) &&
          what.is_there();
 }
 

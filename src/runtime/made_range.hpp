@@ -3,7 +3,7 @@
 //   1. The first task is made. Where it declares memory, the piece looks ahead.
 //   2. For each index: those up to `reach` further on are made, and their memory is asked for; then
 //      the task runs, as any plain one, or as one of its own where it is none.
-//   3. What fails is counted, and the first failure names its index.
+//   3. A failure is counted, and the first failure names its index.
 #ifndef LEVERET_RUNTIME_MADE_RANGE_HPP
 #define LEVERET_RUNTIME_MADE_RANGE_HPP
 
@@ -18,7 +18,7 @@
 
 namespace lev::detail {
 
-// What the range form passes: a function that makes the tasks, as one value argument.
+// The argument of the range form: a function that makes the tasks, as one value.
 struct made_tasks {
   fill make;
   void* context;
@@ -31,7 +31,7 @@ static_assert(sizeof(made_tasks) == 2 * sizeof(void*));  // item_costs::place_of
 class made_range {
  public:
   made_range(participant& self, made_tasks tasks, range r) noexcept
-      : core_(static_cast<runtime_state&>(*self.home)),
+      : state_(static_cast<runtime_state&>(*self.engine)),
         self_(self),
         tasks_(tasks),
         all_(r),
@@ -42,13 +42,13 @@ class made_range {
   void run() {
     ::new (&places_[0].task) descriptor();
     if (made_ != all_.end) {
-      if (declares_memory(make_next()) && core_.depth > 1) {
+      if (declares_memory(make_next()) && state_.depth > 1) {
         run_ahead();
       } else {
         run_each();
       }
     }
-    if (failures_ != 0) tell();
+    if (failures_ != 0) throw_first();
   }
 
  private:
@@ -86,8 +86,8 @@ class made_range {
   }
   descriptor& place_of(std::uint64_t i) noexcept { return places_[i & place_mask_].task; }
   bool is_unwanted() noexcept {
-    const std::uint64_t word = core_.task_slots.at(self_.running->parent).state.word();
-    return core_.cancelling.load(memory_order_relaxed) != 0 ||
+    const std::uint64_t word = state_.task_slots.at(self_.running->parent).state.word();
+    return state_.cancelling.load(memory_order_relaxed) != 0 ||
            (word & state_bits::cancel_asked) != 0;
   }
   static bool declares_memory(const descriptor& d) noexcept {
@@ -99,7 +99,7 @@ class made_range {
   // The first task of the piece stays where it is.
   void open_ahead() noexcept {
     const descriptor first = places_[0].task;
-    reach_ = smaller(core_.depth, places);
+    reach_ = smaller(state_.depth, places);
     place_mask_ = places - 1;
     for (std::uint32_t i = 0; i < places; ++i) ::new (&places_[i].task) descriptor();
     place_of(all_.begin) = first;
@@ -156,7 +156,7 @@ class made_range {
     }
   }
   [[gnu::always_inline]] void end_one() noexcept {
-    end_if_forked(core_, failures_ != 0);
+    end_if_forked(state_, failures_ != 0);
     if (float_mode() != self_.float_mode) set_float_mode(self_.float_mode);
   }
   // One whose memory is strided, sliced or far is a task of its own, and so is one to be refused.
@@ -166,9 +166,9 @@ class made_range {
       std::rethrow_exception(std::exchange(unmade_, nullptr));
     }
     refusal why;
-    const std::uint64_t id = try_submit(&core_, d, nullptr, false, &why);
+    const std::uint64_t id = try_submit(&state_, d, nullptr, false, &why);
     if (id == 0) return note(i, {why.code, why.argument, why.message});
-    const outcome o = wait_surely(&core_, id);
+    const outcome o = wait_surely(&state_, id);
     if (o.code != status::ok) throw_outcome(o);
   }
   [[gnu::noinline, gnu::cold]] void note_code(std::uint64_t i) noexcept {
@@ -183,13 +183,13 @@ class made_range {
     first_ = std::make_exception_ptr(error(how.code(), how.argument(), message));
   }
   // The join counts the piece itself as one.
-  [[noreturn]] void tell() {
-    core_.task_slots.extra(self_.running->parent)
+  [[noreturn]] void throw_first() {
+    state_.task_slots.extra(self_.running->parent)
         .failures.fetch_add(failures_ - 1, memory_order_relaxed);
     std::rethrow_exception(first_);
   }
 
-  runtime_state& core_;
+  runtime_state& state_;
   participant& self_;
   made_tasks tasks_;
   range all_;

@@ -29,7 +29,7 @@ constexpr std::size_t context_stack_limit = std::size_t{1} << 32;
 // As the messages below have them.
 static_assert(workers_max == 1024 && ahead_max == 16 && contexts_max == 16);
 // A participant's number, plus 1, has 16 bits in a task's state word and in a mailbox's lease: the
-// workers, the service, the hosts, and the one who closes.
+// workers, the service, the hosts, and the one that closes.
 static_assert(workers_max + 1 + hosts_limit + 1 < 0xffff);
 // Slots, with those kept for tasks, and two edges each, are counted in 32 bits; positions of the
 // rings must tell a full one from an empty one.
@@ -73,9 +73,9 @@ void settle_config(config& c, bool is_remote) {
                   "config.context_stack_bytes = %llu: must be 16384 (16 KiB) to 2^32",
                   c.context_stack_bytes);
   }
-  if (c.max_attempts == 0 || c.max_attempts > 1000)
-    refuse_config(status::bad_config, "config.max_attempts = %llu: must be 1 to 1000",
-                  c.max_attempts);
+  if (c.processes.max_attempts == 0 || c.processes.max_attempts > 1000)
+    refuse_config(status::bad_config, "config.processes.max_attempts = %llu: must be 1 to 1000",
+                  c.processes.max_attempts);
   if (c.wait >= wait_policy::of_runtime)
     refuse_config(status::bad_config, "config.wait = %llu: must be one of wait_policy, 0 to 4",
                   static_cast<unsigned long long>(c.wait));
@@ -90,24 +90,26 @@ void settle_config(config& c, bool is_remote) {
 
 // The name goes into a socket's, and into messages.
 void check_pool(const config& c, bool is_remote) {
-  if (c.pool == nullptr || !is_remote) return;
+  const char* name = c.processes.pool;
+  if (name == nullptr || !is_remote) return;
   constexpr std::size_t name_bytes_max = 60;
-  const std::size_t bytes = strnlen(c.pool, name_bytes_max + 1);
+  const std::size_t bytes = strnlen(name, name_bytes_max + 1);
   bool is_good = bytes != 0 && bytes <= name_bytes_max;
   for (std::size_t i = 0; is_good && i < bytes; ++i) {
-    is_good = is_letter_or_digit(c.pool[i]) || std::strchr("._-", c.pool[i]) != nullptr;
+    is_good = is_letter_or_digit(name[i]) || std::strchr("._-", name[i]) != nullptr;
   }
   if (!is_good)
     throw error(status::bad_config, -1,
-                "config.pool: must be 1 to 60 letters, digits, '.', '-' or '_'");
+                "config.processes.pool: must be 1 to 60 letters, digits, '.', '-' or '_'");
 }
 
 void check_command(const config& c, bool is_remote) {
-  if (c.worker_command == nullptr || !is_remote) return;
-  if (c.worker_command[0] == nullptr || c.worker_command[0][0] == 0)
-    throw error(
-        status::bad_config, -1,
-        "config.worker_command: names no program; its first word must, null means this one");
+  const char* const* command = c.processes.worker_command;
+  if (command == nullptr || !is_remote) return;
+  if (command[0] == nullptr || command[0][0] == 0)
+    throw error(status::bad_config, -1,
+                "config.processes.worker_command: names no program; its first word must, null "
+                "means this one");
 }
 
 const machine_kind& choose_machine(const config& c) {
@@ -170,7 +172,7 @@ void open_shared(runtime_state& c) {
 }
 
 void open_people(runtime_state& c) {
-  // The last one is for whoever closes the runtime when all others are taken.
+  // The last one is for the host that closes the runtime when all others are taken.
   c.people_count = c.first_host + (c.caps.many_hosts ? c.settings.host_threads : 1) + 1;
   LEV_ASSERT(c.first_host >= c.workers && c.people_count < 0xffff);
   c.participants.reset(new participant[c.people_count]);
@@ -186,7 +188,7 @@ void open_people(runtime_state& c) {
   if (traced != 0) c.events.reset(new kept_event[traced * c.settings.trace_events]);
   for (std::uint32_t i = 0; i < c.people_count; ++i) {
     participant& p = c.people[i];
-    p.home = &c;
+    p.engine = &c;
     p.index = i;
     p.is_worker = i < c.first_host;
     p.random = random_source(c.settings.seed * 0x10001u + i);
@@ -231,8 +233,8 @@ std::uint32_t measure_turns(machine& m) noexcept {
   return static_cast<std::uint32_t>(larger<std::uint64_t>(look_ns / turn_ns, 1));
 }
 
-// What the configuration alone decides.
-std::unique_ptr<runtime_state> make_core(const config& given) {
+// Sets what the configuration alone decides.
+std::unique_ptr<runtime_state> make_state(const config& given) {
   config settings = given;
   const machine_kind& kind = choose_machine(settings);
   if (kind.settle != nullptr) kind.settle(settings);
@@ -252,7 +254,7 @@ std::unique_ptr<runtime_state> make_core(const config& given) {
 }
 
 std::unique_ptr<runtime_state> build(const config& given) {
-  std::unique_ptr<runtime_state> c = make_core(given);
+  std::unique_ptr<runtime_state> c = make_state(given);
   c->cores = available_cores();
   c->crew->plan();
   c->has_heavy_fence = real_env::asymmetric();
@@ -267,16 +269,16 @@ std::unique_ptr<runtime_state> build(const config& given) {
 // The list of open runtimes has the core, until it could not be opened after all.
 class announced {
  public:
-  explicit announced(runtime_state& c) : core_(&c) { announce_open(c); }
+  explicit announced(runtime_state& c) : state_(&c) { announce_open(c); }
   ~announced() {
-    if (core_ != nullptr) announce_close(*core_);
+    if (state_ != nullptr) announce_close(*state_);
   }
   announced(const announced&) = delete;
   announced& operator=(const announced&) = delete;
-  void keep() noexcept { core_ = nullptr; }
+  void keep() noexcept { state_ = nullptr; }
 
  private:
-  runtime_state* core_;
+  runtime_state* state_;
 };
 
 }  // namespace
@@ -286,7 +288,7 @@ runtime_state* open(const config& given) try {
   // A static object of a program that is started again as a zygote. It is opened, as its user
   // expects, and takes nothing: workers of its own would start it again.
   if (role() == process_role::starting) {
-    std::unique_ptr<runtime_state> absent = make_core(given);
+    std::unique_ptr<runtime_state> absent = make_state(given);
     absent->why_absent = absent_in_zygote;
     return absent.release();
   }

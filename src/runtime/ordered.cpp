@@ -302,7 +302,7 @@ void ordered::state::finish() noexcept {
   if (result.code != status::ok) keep_failure(c, std::move(result));
 }
 
-ordered::ordered(runtime& home) : state_(std::make_unique<state>(*home.core())) {}
+ordered::ordered(runtime& home) : state_(std::make_unique<state>(*home.state())) {}
 
 ordered::~ordered() {
   state_->finish();

@@ -13,19 +13,19 @@
 namespace lev {
 
 void runtime::begin_submit() noexcept {
-  core_->phase_open.store(1, memory_order_relaxed);
+  state_->phase_open.store(1, memory_order_relaxed);
 }
 
 void runtime::end_submit() noexcept {
   // Pairs with await_shared::arm(): the phase ends, then waiters are looked for. Sequentially
   // consistent, as there.
-  core_->phase_open.store(0, memory_order_seq_cst);
-  if (core_->barrier_wanted.load(memory_order_seq_cst) != 0)
-    wake_wanting(*core_, want_barrier);  // Pairs with arm() too
+  state_->phase_open.store(0, memory_order_seq_cst);
+  if (state_->barrier_wanted.load(memory_order_seq_cst) != 0)
+    wake_wanting(*state_, want_barrier);  // Pairs with arm() too
 }
 
 outcome runtime::wait_for_completion(std::int64_t timeout_ns) noexcept {
-  detail::runtime_state& c = *core_;
+  detail::runtime_state& c = *state_;
   outcome o;
   participant* self = detail::here(c);
   if (self == nullptr || timeout_ns < forever) {
@@ -49,40 +49,40 @@ status runtime::set_filters(const filter* chain, std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     if (chain[i].apply == nullptr) return status::bad_argument;
   }
-  participant* self = detail::here(*core_);
-  if (self == nullptr) return detail::status_of_absence(*core_);
+  participant* self = detail::here(*state_);
+  if (self == nullptr) return detail::status_of_absence(*state_);
   pass_report report(self->counters.submitted);
-  core_->sched.set_filters(chain, count, self->free_slots, report);
-  end_pass(*core_, *self, report);
-  run_pass(*core_, *self);
-  wake_worker(*core_, *self);
+  state_->sched.set_filters(chain, count, self->free_slots, report);
+  end_pass(*state_, *self, report);
+  run_pass(*state_, *self);
+  wake_worker(*state_, *self);
   return status::ok;
 }
 
 status runtime::make_mutex(mutex_id* id) noexcept {
-  if (core_->why_absent != nullptr) return status::closed;
-  return core_->mutexes.make(id) ? status::ok : status::too_big;
+  if (state_->why_absent != nullptr) return status::closed;
+  return state_->mutexes.make(id) ? status::ok : status::too_big;
 }
 
 unsigned runtime::workers() const noexcept {
-  return core_->workers;
+  return state_->workers;
 }
 const char* runtime::machine() const noexcept {
-  return core_->machine_name;
+  return state_->machine_name;
 }
 std::uint64_t runtime::now_ns() const noexcept {
-  return core_->machine->now_ns();
+  return state_->machine->now_ns();
 }
 
 void runtime::pass_time(std::uint64_t cycles) noexcept {
-  if (core_->caps.virtual_time && here(*core_) != nullptr) core_->machine->cost(cycles);
+  if (state_->caps.virtual_time && here(*state_) != nullptr) state_->machine->cost(cycles);
 }
 
 counters runtime::count() const noexcept {
   counters sum{};
-  const std::uint32_t used = core_->people_used.load(memory_order_relaxed);
+  const std::uint32_t used = state_->people_used.load(memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {
-    const own_counters& own = core_->people[i].counters;
+    const own_counters& own = state_->people[i].counters;
     sum.submitted += own.submitted.read();
     sum.completed += own.completed.read();
     sum.failed += own.failed.read();
@@ -94,10 +94,10 @@ counters runtime::count() const noexcept {
     sum.bad_filters += own.bad_filters.read();
     sum.deaths += own.deaths.read();
     sum.reruns += own.reruns.read();
-    if (core_->people[i].is_worker) {
+    if (state_->people[i].is_worker) {
       sum.parks += own.parks.read();
     } else {
-      sum.helped += core_->crew->done_by(core_->people[i]);
+      sum.helped += state_->crew->done_by(state_->people[i]);
     }
   }
   return sum;
@@ -105,43 +105,44 @@ counters runtime::count() const noexcept {
 
 worker_counters runtime::count_worker(unsigned index) const noexcept {
   worker_counters w{};
-  if (core_->people == nullptr) return w;
-  if (index < core_->workers) {
-    w.completed = core_->crew->done_by(core_->people[index]);
-    w.busy_ns = core_->people[index].counters.busy_ns.read();
-  } else if (index == core_->workers) {
-    for (std::uint32_t i = core_->workers; i < core_->people_used.load(memory_order_relaxed); ++i) {
-      w.completed += core_->crew->done_by(core_->people[i]);
-      w.busy_ns += core_->people[i].counters.busy_ns.read();
+  if (state_->people == nullptr) return w;
+  if (index < state_->workers) {
+    w.completed = state_->crew->done_by(state_->people[index]);
+    w.busy_ns = state_->people[index].counters.busy_ns.read();
+  } else if (index == state_->workers) {
+    for (std::uint32_t i = state_->workers; i < state_->people_used.load(memory_order_relaxed);
+         ++i) {
+      w.completed += state_->crew->done_by(state_->people[i]);
+      w.busy_ns += state_->people[i].counters.busy_ns.read();
     }
   }
   return w;
 }
 
 std::uint64_t runtime::trace_hash() const noexcept {
-  std::uint64_t h = core_->machine == nullptr ? 0 : core_->machine->schedule_hash();
-  for (std::uint32_t i = 0; i < core_->people_used.load(memory_order_relaxed); ++i) {
-    const event_ring& events = core_->people[i].events;
+  std::uint64_t h = state_->machine == nullptr ? 0 : state_->machine->schedule_hash();
+  for (std::uint32_t i = 0; i < state_->people_used.load(memory_order_relaxed); ++i) {
+    const event_ring& events = state_->people[i].events;
     if (events.is_open() && events.written() != 0) h = mix64(h ^ events.hash()) + i;
   }
   return h;
 }
 
 status runtime::write_trace(const char* path) const noexcept {
-  if (core_->settings.trace_events == 0) return status::not_supported;
-  if (core_->people == nullptr) return status::closed;
+  if (state_->settings.trace_events == 0) return status::not_supported;
+  if (state_->people == nullptr) return status::closed;
   const no_size_signal guard;
   std::FILE* file = path == nullptr ? nullptr : std::fopen(path, "we");
   if (file == nullptr) return status::unavailable;
   chrome_writer writer(file);
-  LEV_ASSERT(core_->first_host < core_->people_count);
-  for (std::uint32_t i = 0; i <= core_->first_host; ++i) {
+  LEV_ASSERT(state_->first_host < state_->people_count);
+  for (std::uint32_t i = 0; i <= state_->first_host; ++i) {
     char name[32];
-    const char* kind = i < core_->workers      ? "worker %u"
-                       : i < core_->first_host ? "service"
-                                               : "host";
+    const char* kind = i < state_->workers      ? "worker %u"
+                       : i < state_->first_host ? "service"
+                                                : "host";
     std::snprintf(name, sizeof name, kind, i);
-    writer.write_lanes(i, name, core_->people[i].events);
+    writer.write_lanes(i, name, state_->people[i].events);
   }
   const bool written = writer.finish();
   return std::fclose(file) == 0 && written ? status::ok : status::unavailable;

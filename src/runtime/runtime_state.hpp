@@ -51,7 +51,7 @@ constexpr const char* absent_in_zygote =
     "this runtime was opened while its process was started to give another one its workers; open "
     "one in a function that the task calls";
 
-// What a call gets for which here() finds nobody.
+// The status of a call for which here() finds nobody.
 inline status status_of_absence(const runtime_state& c) noexcept {
   return c.why_absent != nullptr ? status::closed : status::would_block;
 }

@@ -64,7 +64,7 @@ inline bool try_direct(runtime_state& c, participant& self, std::uint32_t task,
 
 // Predecessors: the task starts when the last of them, or this submit, lets go of it. False: since
 // check_after() another thread has consumed one of the tickets, and how that task ended is not
-// known here. Then the submit is refused, and whoever lets go last frees the slot.
+// known here. Then the submit is refused, and the last to let go frees the slot.
 bool start_after(runtime_state& c, participant& self, std::uint32_t task,
                  const std::uint64_t* after, const edge_list& edges, refusal* why) noexcept {
   const std::uint32_t count = edges.count;
@@ -130,7 +130,8 @@ inline void route(runtime_state& c, participant& self, std::uint32_t task,
 
 namespace {
 
-// A host has no task that it would run first: its tasks are for whoever is there soonest.
+// A host has no task that it would run first: its tasks are for the participant that is there
+// soonest.
 [[gnu::always_inline]] inline void route_plainly(runtime_state& c, participant& self,
                                                  std::uint32_t task, const draft& d,
                                                  bool detached) noexcept {
@@ -192,7 +193,7 @@ namespace {
     return 0;
   std::uint8_t flags = detached ? task_detached : 0;
   if (p->addresses != 0) {
-    const std::size_t bytes = staged_bytes(d.arguments, d.argument_count, c.copies);
+    const std::size_t bytes = staged_bytes(arguments_of(d), c.copies);
     if (bytes > c.settings.local_store_bytes) return 0;
     if (bytes != 0) flags |= task_staged;
   }

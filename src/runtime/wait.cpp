@@ -102,7 +102,7 @@ wait_policy policy_now(const runtime_state& c, const participant& self, wait_pol
   return how == wait_policy::help && !c.caps.working_hosts ? wait_policy::park : how;
 }
 
-// Those who share a core look for its other hosts in place of polling alone.
+// Hosts that share a core look for its other hosts in place of polling alone.
 bool polls_first(wait_policy how) noexcept {
   return how != wait_policy::yield && how != wait_policy::directed;
 }
@@ -150,7 +150,7 @@ std::uint64_t deadline_after(runtime_state& c, std::int64_t timeout_ns) noexcept
 
 namespace {
 
-// What nobody has taken yet runs here at once, on top of the task that waits for it.
+// A task that nobody has taken yet runs here at once, on top of the one that waits for it.
 bool is_there_soon(runtime_state& c, participant& self, await_ticket& what) noexcept {
   if (self.running != nullptr && self.nest < c.settings.nest_max) run_if_last(c, self, what.task);
   return what.is_there();
@@ -314,7 +314,7 @@ bool is_held_by_caller(runtime_state& c, const participant& self) noexcept {
     // comes after it has said that it sleeps.
     if (i != self.index && c.people[i].is_bound.load(memory_order_seq_cst) != 0) return false;
   }
-  // What it is about to submit in bulk is complete when it says so.
+  // A bulk that it is about to submit is complete when it says so.
   if (!is_quiescent(c, self.open_joins)) return false;
   for (std::uint32_t i = 0; i < c.people_count; ++i) {
     if (c.people[i].free_slots.count() != 0) return false;
@@ -434,8 +434,8 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
   std::uint64_t deadline = no_deadline;
   bool is_late = false;
   const bool is_good = detail::check_wait(timeout_ns, how) == status::ok;
-  // From the last one on: tasks mostly end in order, and who sleeps until the last has ended is
-  // woken once, not for each (a wake-up costs the worker as much as a task of 10 us).
+  // From the last one on: tasks mostly end in order, and a waiter that sleeps until the last has
+  // ended is woken once, not for each (a wake-up costs the worker as much as a task of 10 us).
   detail::runtime_state* home = nullptr;
   participant* self = nullptr;
   for (std::size_t i = count; i-- > 0;) {

@@ -22,7 +22,7 @@ bool is_guest(const runtime_state& c, const participant& self) noexcept;
 bool wait_quiescent(runtime_state& c, participant& self, std::uint64_t deadline_ns) noexcept;
 
 // Whether every slot is held by a ticket of the caller's, the only host thread that is bound now,
-// and nothing runs: who waits for a slot then waits for ever.
+// and nothing runs: a submitter that waits for a slot then waits for ever.
 bool is_held_by_caller(runtime_state& c, const participant& self) noexcept;
 
 // wait_space() waits until a task slot and `edges` edges between tasks may be free, or

@@ -8,7 +8,7 @@
 
 namespace lev::faults {
 
-bool meet(fault_plan& plan, std::uint32_t point) noexcept {
+bool act_at(fault_plan& plan, std::uint32_t point) noexcept {
   const int before = errno;
   const std::uint32_t earlier = plan.hits[point].fetch_add(1, memory_order_relaxed);
   if (point != plan.point || earlier < plan.passes.load(memory_order_relaxed) ||

@@ -4,7 +4,7 @@
 //
 // Nothing of it can be reached through the public API or the environment. Without a plan a point
 // costs one load, which is always in the cache, and a branch that is never taken; the worker's
-// points between tasks share the branch that config::chaos has there.
+// points between tasks share the branch that config.processes.chaos has there.
 #ifndef LEVERET_SHARE_FAULTS_HPP
 #define LEVERET_SHARE_FAULTS_HPP
 
@@ -134,7 +134,7 @@ inline constinit atomic<fault_plan*> in_workers{nullptr};
 // Written by a test, read when a runtime makes its lanes: the number before that of each lane's
 // first task. Publishes nothing: set before the runtime opens.
 inline constinit atomic<std::uint32_t> lanes_begin_after{0};
-bool meet(fault_plan& plan, std::uint32_t point) noexcept;
+bool act_at(fault_plan& plan, std::uint32_t point) noexcept;
 }  // namespace faults
 
 // arm_faults() sets the plan of this process, and the one that is handed to zygotes that it starts
@@ -151,7 +151,7 @@ inline bool has_fault_plan() noexcept {
 // fault_at() is a point. True, with errno set: the system call that follows has failed.
 inline bool fault_at(fault_name point) noexcept {
   fault_plan* plan = faults::here.load(memory_order_relaxed);
-  return plan != nullptr && faults::meet(*plan, point.index);
+  return plan != nullptr && faults::act_at(*plan, point.index);
 }
 
 }  // namespace lev

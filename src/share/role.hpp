@@ -24,7 +24,8 @@ int worker_number() noexcept;
 void take_worker_number(int number) noexcept;
 
 // The variables by which a program that is started knows that it is to be a zygote: the host
-// program itself, or one that is named by config::worker_command. Their value is a socket's number.
+// program itself, or one that is named by config.processes.worker_command. Their value is a
+// socket's number.
 constexpr const char* started_again_variable = "LEVERET_ZYGOTE";
 constexpr const char* worker_program_variable = "LEVERET_WORKER_SOCKET";
 

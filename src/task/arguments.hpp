@@ -4,7 +4,20 @@
 
 #include <leveret/task.hpp>
 
+#include <span>
+#include <type_traits>
+
 namespace lev {
+
+// arguments_of() is those of a draft, a descriptor, a job, a record or a call.
+template <class Task>
+constexpr std::span<const argument> arguments_of(const Task& t) noexcept {
+  if constexpr (std::is_pointer_v<decltype(t.arguments)>) {
+    return {t.arguments, t.argument_count};
+  } else {
+    return {std::data(t.arguments), t.argument_count};
+  }
+}
 
 // Arguments that name the caller's memory.
 constexpr bool has_address(const argument& a) noexcept {

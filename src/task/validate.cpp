@@ -222,17 +222,17 @@ bool validate(const detail::draft& d, draft_facts* facts, refusal* why) noexcept
   return !is_sliced || p->diceable || check_slices(d, why);
 }
 
-bool validate_memory(const argument* arguments, unsigned count, refusal* why) noexcept {
+bool validate_memory(std::span<const argument> arguments, refusal* why) noexcept {
   std::uint32_t addresses = 0;
   std::uint32_t outputs = 0;
-  for (unsigned i = 0; i < count; ++i) {
+  for (unsigned i = 0; i < arguments.size(); ++i) {
     const argument& a = arguments[i];
     if (!is_memory(a.what)) continue;
     if (!check_memory(a, static_cast<int>(i), why)) return false;
     addresses |= 1u << i;
     if (is_output(a)) outputs |= 1u << i;
   }
-  return check_overlap(arguments, addresses, outputs, why);
+  return check_overlap(arguments.data(), addresses, outputs, why);
 }
 
 }  // namespace lev

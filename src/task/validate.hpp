@@ -8,6 +8,8 @@
 
 #include "task/procedure_table.hpp"
 
+#include <span>
+
 namespace lev {
 
 // refuse() fills in a refusal; `format` takes the arguments of printf. Always returns false.
@@ -28,7 +30,7 @@ bool validate(const detail::draft& d, draft_facts* facts, refusal* why) noexcept
 
 // validate_memory() checks memory alone, that of several tasks, say: sizes, addresses, and that no
 // output shares a byte with another argument.
-bool validate_memory(const argument* arguments, unsigned count, refusal* why) noexcept;
+bool validate_memory(std::span<const argument> arguments, refusal* why) noexcept;
 
 }  // namespace lev
 

@@ -23,7 +23,6 @@ class link {
   virtual_time pass(virtual_time from, std::int64_t bytes) {
     const virtual_time begin = from > free_ ? from : free_;
     const virtual_time takes = time_of(bytes);
-    busy_ += takes;
     free_ = begin + takes;
     return free_;
   }
@@ -33,7 +32,6 @@ class link {
   virtual_time pass_line(virtual_time from, std::int64_t bytes) {
     const virtual_time takes = time_of(bytes);
     virtual_time begin = from > lines_free_ ? from : lines_free_;
-    busy_ += takes;
     if (free_ > begin) {
       begin = free_ < begin + takes ? free_ : begin + takes;
       free_ += takes;
@@ -50,14 +48,11 @@ class link {
   virtual_time time_of(std::int64_t bytes) const {
     return virtual_time(bytes / 1024 * kib_fs_ + bytes % 1024 * kib_fs_ / 1024);
   }
-  virtual_time free_at() const { return free_; }
-  virtual_time busy() const { return busy_; }
 
  private:
   std::int64_t kib_fs_;
   virtual_time free_{0};        // of everything
   virtual_time lines_free_{0};  // of pieces; never later
-  virtual_time busy_{0};
 };
 
 }  // namespace lev::virt

@@ -54,8 +54,8 @@ inline void load_value(argument& a, std::uint64_t place, std::uint16_t bytes) no
 class tasks_of_columns {
  public:
   explicit tasks_of_columns(const call& c) noexcept
-      : own_(each_task_of(c.arguments, c.argument_count)),
-        indices_(detail::parameter<range>::unpack(c.arguments[c.argument_count - 1])),
+      : own_(each_task_of(c)),
+        indices_(detail::parameter<range>::unpack(arguments_of(c).back())),
         count_(c.argument_count - 2) {
     for (unsigned i = 0; i < count_; ++i) open(i, c.arguments[i]);
   }
@@ -168,18 +168,18 @@ class host_watch {
     *found = {p->info.run, p->info.context};
     return nullptr;
   }
-  std::uint32_t tasks_ahead() const noexcept { return self_.home->depth - 1; }
+  std::uint32_t tasks_ahead() const noexcept { return self_.engine->depth - 1; }
   bool begin(std::uint32_t index) noexcept {
     constexpr std::uint32_t tasks_per_look = 16;
     if (index % tasks_per_look != 0) return true;
-    const engine& e = *self_.home;
+    const engine& e = *self_.engine;
     const job& j = *self_.running;
     const std::uint32_t whole = (j.flags & task_is_piece) != 0 ? j.parent : j.task;
     return e.cancelling.load(memory_order_relaxed) == 0 &&
-           (self_.home->task_slots.at(whole).state.word() & state_bits::cancel_asked) == 0;
+           (self_.engine->task_slots.at(whole).state.word() & state_bits::cancel_asked) == 0;
   }
   void end() noexcept {
-    end_if_forked(*self_.home);
+    end_if_forked(*self_.engine);
     if (float_mode() != self_.float_mode) set_float_mode(self_.float_mode);
   }
 
@@ -222,11 +222,10 @@ int run_columns(const call& c) {
 std::uint64_t cost_of_columns(const descriptor& piece) {
   constexpr std::uint64_t unit_cost = 1000;  // as that of any task
   const std::uint64_t items = task_items(piece);
-  const procedure_entry* p =
-      find_procedure(each_task_of(piece.arguments, piece.argument_count).procedure);
+  const procedure_entry* p = find_procedure(each_task_of(piece).procedure);
   if (p == nullptr || p->info.cost == nullptr) return unit_cost * items;
   descriptor first = piece;
-  first.procedure = each_task_of(piece.arguments, piece.argument_count).procedure;
+  first.procedure = each_task_of(piece).procedure;
   first.argument_count = static_cast<std::uint8_t>(piece.argument_count - 2);
   for (unsigned i = 0; i < first.argument_count; ++i) {
     argument& a = first.arguments[i];
@@ -244,7 +243,7 @@ procedure_id own_procedure(engine& e, std::uint32_t task) noexcept {
       .procedure;
 }
 
-// What a body has thrown: that of a bulk over columns says where it has stopped.
+// Keeps what a body has thrown: that of a bulk over columns says where it has stopped.
 void note_thrown(engine& e, job& j) noexcept {
   slot_extra& extra = e.task_slots.extra(j.task);
   j.result = status::task_failed;

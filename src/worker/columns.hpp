@@ -36,9 +36,11 @@ std::uint64_t cost_of_columns(const descriptor& piece);
 inline bool is_of_columns(procedure_id id) noexcept {
   return procedure_at(id).info.run == &run_columns;
 }
-inline each_task each_task_of(const argument* arguments, unsigned count) noexcept {
-  LEV_DCHECK(count >= 2 && arguments[count - 1].what == kind::range);
-  return detail::parameter<each_task>::unpack(arguments[count - 2]);
+template <class Piece>
+each_task each_task_of(const Piece& piece) noexcept {
+  const std::span<const argument> all = arguments_of(piece);
+  LEV_DCHECK(all.size() >= 2 && all.back().what == kind::range);
+  return detail::parameter<each_task>::unpack(all[all.size() - 2]);
 }
 // The user's procedure: that of the task, or that which it calls for each index.
 procedure_id own_procedure(engine& e, std::uint32_t task) noexcept;
@@ -56,7 +58,7 @@ class stopped_range : public error {
   int task_code_;
 };
 
-// What a body asks of the process it runs in, where that is a worker process.
+// The worker process of a body, as the body asks it.
 class column_watch {
  public:
   struct callee {

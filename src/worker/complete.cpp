@@ -14,7 +14,7 @@ namespace lev {
 
 namespace {
 
-// What was queued while an end was told.
+// Tells the crew of tasks that were queued while an end was told.
 void tell_late(engine& e, participant& self) noexcept {
   self.queues_late = false;
   e.crew->queued(self);
@@ -227,8 +227,8 @@ namespace {
   complete_any(e, self, how);
 }
 
-// What a piece of columns that stopped at a task has behind it goes on as a task of its own. False:
-// there is nothing.
+// The rest of a piece of columns that stopped at a task goes on as a task of its own. False: there
+// is none.
 bool goes_on(engine& e, participant& self, const ending& how) noexcept {
   if ((how.flags & task_is_piece) == 0 || !is_of_columns(e.task_slots.at(how.task).procedure) ||
       !go_on_behind(e, how.task))

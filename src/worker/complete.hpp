@@ -56,7 +56,7 @@ void fail_rest(engine& e, participant& self) noexcept;
 // serve_dependants() tells the tasks in a list that a predecessor ended.
 void serve_dependants(engine& e, participant& self, std::uint32_t list, status outcome) noexcept;
 
-// take_outcome() is what there is to tell of a task that failed; whoever is told takes it.
+// take_outcome() is what there is to tell of a task that failed; the first to be told takes it.
 outcome take_outcome(engine& e, std::uint32_t task, status result) noexcept;
 
 // keep_failure() keeps a failure that no ticket will report, for wait_for_completion(), and
@@ -64,7 +64,7 @@ outcome take_outcome(engine& e, std::uint32_t task, status result) noexcept;
 void keep_failure(engine& e, outcome how) noexcept;
 void fail_unclaimed(engine& e, std::uint32_t task, status result) noexcept;
 
-// call_back() runs a ticket's callback. What it throws is such a failure, too.
+// call_back() runs a ticket's callback. An exception of it is such a failure, too.
 void call_back(engine& e, void (*run)(void*), void* context) noexcept;
 
 // is_quiescent(): every task that was submitted is complete; but for so many joins that submitters

@@ -21,7 +21,7 @@ static_assert(task_tags <= 32);                             // bits of transfer_
 
 // Into the ring, with the next turn.
 void enter_ring(contexts& c, held_context& h) noexcept {
-  LEV_DCHECK(&h != c.current && h.home == &c && c.live < contexts_max);
+  LEV_DCHECK(&h != c.current && h.owner == &c && c.live < contexts_max);
   h.next = c.current->next;
   c.current->next = &h;
   ++c.live;
@@ -32,11 +32,11 @@ void enter_ring(contexts& c, held_context& h) noexcept {
 void adopt_own_stack(contexts& c) noexcept {
   if (has_company(*c.self)) return;
   LEV_DCHECK(c.current == &c.all[0]);
-  c.current->flow.stand_for_caller();
+  c.current->own.stand_for_caller();
   prepare_for_overflow();
 }
 
-// Out of the ring; returns who has the next turn.
+// Out of the ring; returns the context that has the next turn.
 held_context& unlink(contexts& c, held_context& h) noexcept {
   LEV_DCHECK(c.live > 1);
   held_context* before = &h;
@@ -57,11 +57,11 @@ void leave_ring(contexts& c, held_context& h) noexcept {
 }
 
 void run_tasks(contexts& c) noexcept {
-  engine& e = *c.home;
+  engine& e = *c.engine;
   participant& self = *c.self;
   if (owes_ends(self)) {
     tell_ends(e, self);
-    take_turns(self);  // whoever had them told here may have a task in hand
+    take_turns(self);  // the context that had them told may have a task
   }
   while (!c.is_leaving && c.live <= c.limit && run_one(e, self)) take_turns(self);
   settle(e, self);
@@ -69,7 +69,7 @@ void run_tasks(contexts& c) noexcept {
 
 void run_context(void* argument) {
   held_context& h = *static_cast<held_context*>(argument);
-  contexts& c = *h.home;
+  contexts& c = *h.owner;
   for (;;) {
     if (float_mode() != c.self->float_mode) set_float_mode(c.self->float_mode);
     if (h.thread != nullptr) {
@@ -85,16 +85,16 @@ void run_context(void* argument) {
 held_context* take_free(contexts& c) noexcept {
   held_context* h = c.free;
   if (h == nullptr) return nullptr;
-  if (!h->flow.is_open() && !h->flow.open(c.home->settings.context_stack_bytes, &run_context, h))
+  if (!h->own.is_open() && !h->own.open(c.engine->settings.context_stack_bytes, &run_context, h))
     return nullptr;
   c.free = h->next;
   adopt_own_stack(c);
   return h;
 }
 
-// What another context could take, as far as can be seen from here.
+// Whether another context could take a task, as far as can be seen from here.
 bool has_task_near(contexts& c) noexcept {
-  scheduler& sched = c.home->sched;
+  scheduler& sched = c.engine->sched;
   participant& self = *c.self;
   return self.ahead_count != 0 || !self.box.looks_empty() || self.mail.has_letter(self.mail_seen) ||
          !sched.ready().looks_empty() || sched.has_waiting();
@@ -105,7 +105,7 @@ bool has_task_near(contexts& c) noexcept {
 bool has_task(contexts& c) noexcept {
   constexpr std::uint32_t turns_per_far_look = 64;
   return has_task_near(c) ||
-         (++c.far_turns % turns_per_far_look == 0 && has_work(*c.home, *c.self));
+         (++c.far_turns % turns_per_far_look == 0 && has_work(*c.engine, *c.self));
 }
 
 // Those that waited are in the ring again.
@@ -119,7 +119,7 @@ void end_waiting(contexts& c, held_context& h) noexcept {
 }
 
 bool is_over(contexts& c, const transfer_set& set, unsigned tag) noexcept {
-  return c.home->machine->is_tag_done(set.tag_base + tag);
+  return c.engine->machine->is_tag_done(set.tag_base + tag);
 }
 
 void free_buffer(participant& self, transfer& t) noexcept {
@@ -154,19 +154,19 @@ bool is_consistent(const contexts& c, const held_context& in_ring) noexcept {
 }
 
 contexts* contexts_of(participant& self) noexcept {
-  if (self.held != nullptr || !self.home->has_contexts) return self.held;
+  if (self.held != nullptr || !self.engine->has_contexts) return self.held;
   auto* c = new (std::nothrow) contexts;
   if (c == nullptr) return nullptr;
-  c->home = self.home;
+  c->engine = self.engine;
   c->self = &self;
-  const std::uint32_t wanted = self.home->settings.contexts;
+  const std::uint32_t wanted = self.engine->settings.contexts;
   c->is_automatic = wanted == 0;
-  c->copies = self.home->copies.all;
-  c->virtual_time = self.home->caps.virtual_time;
+  c->copies = self.engine->copies.all;
+  c->virtual_time = self.engine->caps.virtual_time;
   c->limit_max = c->limit = wanted == 0 ? contexts_max : wanted;
   for (std::uint32_t i = contexts_max; i-- > 0;) {
     held_context& h = c->all[i];
-    h.home = c;
+    h.owner = c;
     h.number = i;
     h.next = c->free;
     if (i != 0) c->free = &h;
@@ -190,7 +190,7 @@ void close_contexts(participant& self) noexcept {
 }
 
 void pay_switch(contexts& c) noexcept {
-  c.home->machine->pay_switch();
+  c.engine->machine->pay_switch();
 }
 
 bool start_tasks(contexts& c) noexcept {
@@ -209,7 +209,7 @@ void start_company(contexts& c) noexcept {
 
 void tell_ends_aside(contexts& c) noexcept {
   if (start_tasks(c)) return let_others_run(c);
-  tell_ends(*c.home, *c.self);
+  tell_ends(*c.engine, *c.self);
 }
 
 bool start_thread(contexts& c, task_thread& t) noexcept {
@@ -225,7 +225,7 @@ bool start_thread(contexts& c, task_thread& t) noexcept {
 }
 
 void wake_waiters(contexts& c) noexcept {
-  const std::uint64_t now_ns = c.timed_count == 0 ? 0 : c.home->machine->now_ns();
+  const std::uint64_t now_ns = c.timed_count == 0 ? 0 : c.engine->machine->now_ns();
   held_context** link = &c.waiting;
   held_context* before = nullptr;
   while (held_context* h = *link) {
@@ -281,13 +281,13 @@ void finish_company(engine& e, participant& self) noexcept {
 void await_copies(contexts& c, transfer_set& set, unsigned tag) noexcept {
   give_way(c);
   while (c.live > 1 && !is_over(c, set, tag)) give_way(c);
-  c.home->machine->wait_tag(set.tag_base + tag);
+  c.engine->machine->wait_tag(set.tag_base + tag);
 }
 
 char* find_buffer(participant& self, transfer& t, std::size_t bytes) noexcept {
   if (t.buffer_bytes >= bytes && t.buffer != nullptr) return t.buffer;
   free_buffer(self, t);
-  if (!open_local_store(*self.home, self)) return nullptr;
+  if (!open_local_store(*self.engine, self)) return nullptr;
   const std::size_t offset = self.store_map.allocate(bytes);
   t.is_spill = offset == arena::none;
   t.buffer = t.is_spill ? static_cast<char*>(std::aligned_alloc(arena::alignment,
@@ -311,9 +311,9 @@ transfer_set* make_transfers(contexts& c) noexcept {
 
 void end_transfers(participant& self, job& j) noexcept {
   transfer_set& set = *j.transfers;
-  const bool copies = self.home->copies.all;
+  const bool copies = self.engine->copies.all;
   for (unsigned tag = 0; copies && tag < task_tags; ++tag) {
-    if ((set.pending & 1u << tag) != 0) self.home->machine->wait_tag(set.tag_base + tag);
+    if ((set.pending & 1u << tag) != 0) self.engine->machine->wait_tag(set.tag_base + tag);
     free_buffer(self, set.tags[tag]);
   }
   set.pending = 0;

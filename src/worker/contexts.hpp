@@ -29,14 +29,14 @@ namespace lev {
 struct contexts;
 
 struct held_context {
-  context flow;  // of number 0: the participant's own stack
-  contexts* home = nullptr;
+  context own;  // of number 0: the participant's own stack
+  contexts* owner = nullptr;
   held_context* next = nullptr;  // in the ring, in the list of those that wait, or of free ones
   std::uint32_t number = 0;
   std::uint32_t nest = 0;  // the participant's, while this context is suspended
   job* running = nullptr;
   task_thread* thread = nullptr;  // what it runs instead of tasks
-  // What its task waits for, and until when: while it is at `waiting`.
+  // The wait of its task, and when it ends: while it is at `waiting`.
   awaited* what = nullptr;
   std::uint64_t deadline_ns = no_deadline;
 };
@@ -59,7 +59,7 @@ struct transfer_set {
 };
 
 struct contexts {
-  engine* home = nullptr;
+  lev::engine* engine = nullptr;
   participant* self = nullptr;
   held_context* current = nullptr;
   std::uint32_t live = 1;           // in the ring
@@ -76,7 +76,7 @@ struct contexts {
   bool virtual_time = false;
   std::uint32_t yields = 0;     // yield(), ever
   std::uint32_t far_turns = 0;  // turns that found no task near
-  // What `limit` was chosen for: the size of a get(), and of the memory it is from.
+  // `limit` was chosen for these: the size of a get(), and of the memory it is from.
   std::size_t chosen_bytes = 0;
   std::size_t chosen_from_bytes = 0;
   held_context* free = nullptr;
@@ -111,13 +111,13 @@ inline bool owes_others(const participant& self) noexcept {
 inline void switch_to(contexts& c, held_context& to) noexcept {
   held_context& from = *c.current;
   participant& self = *c.self;
-  LEV_DCHECK(&to != &from && to.home == &c && to.what == nullptr && runs_here(self));
+  LEV_DCHECK(&to != &from && to.owner == &c && to.what == nullptr && runs_here(self));
   from.running = self.running;
   from.nest = self.nest;
   self.running = to.running;
   self.nest = to.nest;
   c.current = &to;
-  context::switch_to(from.flow, to.flow);
+  context::switch_to(from.own, to.own);
 }
 
 // is_consistent() is for assertions: every context is at one of its three places, and the counts
@@ -167,7 +167,7 @@ inline void take_turns(participant& self) noexcept {
   contexts& c = *self.held;
   if (c.waiting != nullptr) wake_waiters(c);
   // They may take long.
-  if (c.live > 1 && self.notice_count != 0) flush_notices(*c.home, self);
+  if (c.live > 1 && self.notice_count != 0) flush_notices(*c.engine, self);
   let_others_run(c);
 }
 

@@ -1,4 +1,4 @@
-// crew: the participants of a runtime, seen as those who get its tasks done. This one runs them in
+// crew: the participants of a runtime, seen as those that get its tasks done. This one runs them in
 // its own threads. Where the tasks run elsewhere another crew is in its place (room remote), and
 // nothing in this room asks which of the two it is.
 #ifndef LEVERET_WORKER_CREW_HPP
@@ -16,12 +16,12 @@ struct participant;
 
 class crew {
  public:
-  explicit crew(engine& home) noexcept : e(home) {}
+  explicit crew(engine& owner) noexcept : e(owner) {}
   virtual ~crew() = default;
   crew(const crew&) = delete;
   crew& operator=(const crew&) = delete;
 
-  // plan() decides the numbers of the engine that depend on who runs tasks, before its memory is
+  // plan() decides the numbers of the engine that depend on what runs tasks, before its memory is
   // reserved; open() follows when it is, before the machine starts. False: machine::why_not().
   virtual void plan();
   virtual bool open();
@@ -45,7 +45,7 @@ class crew {
   // done_by() is how many tasks a participant has run.
   virtual std::uint64_t done_by(const participant& p) const noexcept;
 
-  // What only another crew has something to say about. can_do() is asked of each task where
+  // Only another crew has something to say about these. can_do() is asked of each task where
   // engine::asks_crew is set.
   virtual bool can_do(const detail::draft&, const draft_facts&, refusal*) noexcept { return true; }
   // can_do_plainly() is the same of a plain task (task/plain.hpp), without the reason.

@@ -70,14 +70,14 @@ struct engine {
   // Written by host threads that bind for the first time, read by thieves and wakers: participants
   // in use. Publishes nothing: participants are ready from the start.
   alignas(line_pair_bytes) atomic<std::uint32_t> people_used{0};
-  // Written by sleepers, read by those who complete tasks or free slots: how many participants want
-  // each thing.
+  // Written by sleepers, read by completers and by those that free slots: how many participants
+  // want each thing.
   atomic<std::uint32_t> space_wanted{0};
   // Written by begin_submit() and end_submit(), read by barrier waiters: 1 between the two.
   // Publishes nothing.
   atomic<std::uint32_t> phase_open{0};
   // Written by close(), read by submitters: 1 once new tasks are refused. Publishes nothing, but
-  // its order with the count of submissions decides who sees whom (count_in() in
+  // its order with the count of submissions decides which sees the other (count_in() in
   // runtime/admit.hpp).
   atomic<std::uint32_t> closing{0};
   // Written by close(), read by workers: 1 when waiting tasks are to be cancelled. Publishes
@@ -86,14 +86,14 @@ struct engine {
   // Written by close(), read by workers: 1 when they are to return. Publishes nothing.
   atomic<std::uint32_t> stopping{0};
 
-  // Written by barrier waiters, read by those who run out of work: how many wait. Publishes
+  // Written by barrier waiters, read by those that run out of work: how many wait. Publishes
   // nothing.
   alignas(line_pair_bytes) atomic<std::uint32_t> barrier_wanted{0};
-  // Written by bulk submits, read by those who run out of work: joins that are held open by their
+  // Written by bulk submits, read by those that run out of work: joins that are held open by their
   // submitters. Publishes nothing.
   atomic<std::uint32_t> open_joins{0};
 
-  // Written by tasks that wait in another runtime, read by those who ask whether anything goes on
+  // Written by tasks that wait in another runtime, read by those that ask whether anything goes on
   // here: how many. Publishes nothing.
   atomic<std::uint32_t> guests_waiting{0};
 

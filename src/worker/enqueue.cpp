@@ -1,4 +1,4 @@
-// What a pass could not dice; see enqueue.hpp.
+// Tasks that a pass could not dice; see enqueue.hpp.
 #include "worker/enqueue.hpp"
 
 #include "worker/complete.hpp"

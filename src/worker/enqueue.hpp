@@ -20,7 +20,7 @@ namespace lev {
 // fail_undivided() fails the tasks of a chain, which a pass could not dice.
 void fail_undivided(engine& e, participant& self, std::uint32_t chain) noexcept;
 
-// What follows a pass: its counts, and the tasks it could not dice.
+// Follows a pass: adds up its counts, and fails the tasks it could not dice.
 inline void end_pass(engine& e, participant& self, const pass_report& r) noexcept {
   if (r.passes == 0) return;
   end_if_forked(e);  // in a filter or a hook
@@ -74,8 +74,9 @@ inline void push_ready(engine& e, std::uint32_t task) noexcept {
   while (!e.sched.ready().try_push(task)) real_env::pause();
 }
 
-// Whether the task that runs here submitted this one, or that of which it is a piece. What became
-// ready by the end of another one could not be run on top of it. Precondition: a task runs here.
+// Whether the task that runs here submitted this one, or that of which it is a piece. A task that
+// became ready by the end of another one could not be run on top of it. Precondition: a task runs
+// here.
 inline bool is_own_child(engine& e, const participant& self, const slot& s) noexcept {
   return is_child(*self.running, (s.flags & task_is_piece) != 0 ? e.task_slots.at(s.parent) : s);
 }

@@ -65,8 +65,8 @@ inline std::uint64_t float_mode() noexcept {
 inline void set_float_mode(std::uint64_t) noexcept {}
 #endif
 
-// What runs while a task waits starts with the server's floating-point mode; the task finds its own
-// again.
+// A task that runs while another waits starts with the server's floating-point mode; the waiting
+// one finds its own again.
 class mode_of_waiter {
  public:
   explicit mode_of_waiter(participant& self) noexcept : self_(self), own_(float_mode()) {
@@ -83,7 +83,7 @@ class mode_of_waiter {
   std::uint64_t own_;
 };
 
-// What the task costs in virtual time, as its procedure says; one that throws says nothing.
+// The price of the task in virtual time, as its procedure says; one that throws says nothing.
 inline std::uint64_t cost_of(const procedure_info& p, const descriptor& d) noexcept {
   // cycles; until a procedure says more. About a TPC null task (1230).
   constexpr std::uint64_t unit_cost = 1000;

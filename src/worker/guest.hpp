@@ -3,7 +3,7 @@
 // with contexts of its own, would switch the stacks of one thread under each other's feet. So its
 // wait is a wait of the task, and the task's worker goes on in another context (runtime/guest.cpp).
 //
-// The thread then sleeps, if it does, as the other runtime's participant. Whoever wakes the guest
+// The thread then sleeps, if it does, as the other runtime's participant. The waker of a guest
 // wakes that one, under the lock: the other runtime is there as long as its task waits.
 #ifndef LEVERET_WORKER_GUEST_HPP
 #define LEVERET_WORKER_GUEST_HPP
@@ -20,12 +20,12 @@ inline void enter_as_guest(participant& self, participant& outer) noexcept {
   LEV_DCHECK(self.guest.outer == nullptr || self.guest.outer == &outer);
   self.guest.outer = &outer;
   self.guest.waits.store(self.guest.waits.load(memory_order_relaxed) + 1, memory_order_relaxed);
-  outer.home->guests_waiting.fetch_add(1, memory_order_relaxed);
+  outer.engine->guests_waiting.fetch_add(1, memory_order_relaxed);
 }
 inline void leave_as_guest(participant& self) noexcept {
   const spin_guard<> held(self.guest.lock);
   const std::uint32_t waits = self.guest.waits.load(memory_order_relaxed) - 1;
-  self.guest.outer->home->guests_waiting.fetch_sub(1, memory_order_relaxed);
+  self.guest.outer->engine->guests_waiting.fetch_sub(1, memory_order_relaxed);
   self.guest.waits.store(waits, memory_order_relaxed);
   if (waits == 0) self.guest.outer = nullptr;
 }
@@ -33,7 +33,7 @@ inline void leave_as_guest(participant& self) noexcept {
 [[gnu::cold, gnu::noinline]] inline void unpark_outer(participant& guest) noexcept {
   const spin_guard<> held(guest.guest.lock);
   if (participant* outer = guest.guest.outer; outer != nullptr)
-    outer->park.unpark(*outer->home->machine);
+    outer->park.unpark(*outer->engine->machine);
 }
 
 }  // namespace lev

@@ -56,7 +56,7 @@ polled poll(engine& e, participant& self, awaited& what, bool helps, std::uint32
 //
 // The mailbox and `what` are looked at all the time: their lines change only when there is
 // something. The shared queues are looked at less often, at random distances: every look takes
-// their lines away from a submitter in full flow, who then waits for them at each task (gcell
+// their lines away from a submitter in full flow, which then waits for them at each task (gcell
 // section 3.3: randomized back-off of the pullers).
 bool spin(engine& e, participant& self, awaited& what, bool helps,
           std::uint64_t until_ns) noexcept {
@@ -113,7 +113,7 @@ bool settles_with_company(engine& e, participant& self) noexcept {
   return owed && has_company(self);
 }
 
-// What nobody waits for.
+// Something that never comes.
 struct nothing_awaited final : awaited {
   bool is_there() noexcept override { return false; }
   bool arm() noexcept override { return true; }

@@ -30,8 +30,8 @@ class idling {
 // settle_to_idle() leaves nothing with a participant that others wait for, free slots included.
 void settle_to_idle(engine& e, participant& self) noexcept;
 
-// What a participant waits for: what its present context waits for, or any of those that wait. It
-// is armed for all of them, so that it may sleep.
+// The wait of a participant: that of its present context, or any of those that wait. It is armed
+// for all of them, so that it may sleep.
 class whichever final : public awaited {
  public:
   whichever(participant& self, awaited& own) noexcept : held_(self.held), own_(own) {}

@@ -1,12 +1,12 @@
-// participant: a worker, or a host thread while it calls in: everything it owns. Whoever runs tasks
-// is a participant, so a host that helps while it waits runs the same pipeline as a worker.
+// participant: a worker, or a host thread while it calls in: everything it owns. Only participants
+// run tasks, so a host that helps while it waits runs the same pipeline as a worker.
 //
 //   member          written by                    read by
 //   park            owner and wakers              both (parker.hpp)
 //   asleep          doorbell                      submitters (doorbell.hpp)
 //   is_polling      owner                         submitters: may a letter be sent?
-//   wants           owner                         those who end what it waits for
-//   directed_core   owner                         those who complete its tasks
+//   wants           owner                         completers of what it waits for
+//   directed_core   owner                         completers of its tasks
 //   guest           owner                         wakers (guest.hpp)
 //   mail            submitters with a lease       owner
 //   box             owner; thieves take           owner, thieves
@@ -42,8 +42,8 @@ struct contexts;
 struct participant;
 struct transfer_set;
 
-// What goes through a mailbox: a task's fixed part and its first arguments, so that a small task
-// needs no other line than the mailbox's. Copying copies only the arguments there are.
+// The content of a mailbox: a task's fixed part and its first arguments, so that a small task needs
+// no other line than the mailbox's. Copying copies only the arguments there are.
 struct letter {
   static constexpr unsigned arguments_max = 3;
 
@@ -184,7 +184,7 @@ constexpr std::uint32_t hint_count = 256;
 static_assert((hint_count & (hint_count - 1)) == 0);  // found by a mask
 constexpr std::uint32_t ahead_max = 16;               // Jack Rabbit section 4.5: up to 16 buffers
 
-// What a participant does, as others see it: whether anything may come of waiting for it.
+// The state of a participant, as others see it: whether anything may come of waiting for it.
 struct activity {
   enum : std::uint32_t {
     elsewhere,    // a host in its own program
@@ -204,22 +204,22 @@ struct guest_place {
 };
 
 struct alignas(line_pair_bytes) participant {
-  engine* home = nullptr;
+  lev::engine* engine = nullptr;
   std::uint32_t index = 0;
   bool is_worker = false;
 
   parker<> park;
-  // Written by the owner and by whoever wakes it (doorbell), read by submitters.
+  // Written by the owner and by its waker (doorbell), read by submitters.
   alignas(line_pair_bytes) doorbell<>::flag asleep{0};
   // Written by the owner, read by submitters: it polls its mailbox. Publishes nothing.
   alignas(line_pair_bytes) atomic<std::uint32_t> is_polling{0};
-  // Written by the owner, read by those who complete tasks or free slots: what it sleeps for
+  // Written by the owner, read by completers and by those that free slots: what it sleeps for
   // (want_*). Publishes nothing.
   atomic<std::uint32_t> wants{0};
-  // Written by the owner, read by those who complete its tasks: its core and 1 while it waits by
+  // Written by the owner, read by completers of its tasks: its core and 1 while it waits by
   // wait_policy::directed, else 0. Publishes nothing; what it arms afterwards publishes it.
   atomic<std::uint32_t> directed_core{0};
-  // Written by the owner, read by those who ask whether anybody still works. Publishes nothing.
+  // Written by the owner, read by others that ask whether anybody still works. Publishes nothing.
   atomic<std::uint32_t> doing{activity::elsewhere};
   // Written by the host thread that binds or leaves it, read by other threads: 1 while a thread is
   // bound to this participant.
@@ -246,7 +246,7 @@ struct alignas(line_pair_bytes) participant {
   bool is_telling = false;           // an end: what follows from it waits until it is told
   bool queues_late = false;          // the crew is to be told then of what was queued meanwhile
   std::uint32_t nest = 0;
-  // what every task starts with: the mode of whoever serves, see serve_until()
+  // what every task starts with: the mode of its server, see serve_until()
   std::uint64_t float_mode = 0;
   job* running = nullptr;
   contexts* held = nullptr;  // the contexts it has, once a task asked for one
@@ -271,10 +271,10 @@ struct alignas(line_pair_bytes) participant {
 // that serves nobody is not known.
 inline bool runs_here(const participant& self) noexcept {
 #ifdef LEVERET_MODEL_CHECKER
-  return self.home != nullptr;  // its threads are one thread
+  return self.engine != nullptr;  // its threads are one thread
 #else
   const auto* actor = static_cast<const participant*>(current_actor());
-  return actor == nullptr || actor == &self || actor->home != self.home;
+  return actor == nullptr || actor == &self || actor->engine != self.engine;
 #endif
 }
 
@@ -284,7 +284,7 @@ inline bool is_at_rest(const participant& p) noexcept {
          p.ahead_count == 0 && !p.is_telling && !p.queues_late;
 }
 
-enum : std::uint32_t { want_nothing = 0, want_space = 1, want_barrier = 2, want_any = 4 };
+enum : std::uint32_t { want_space = 1, want_barrier = 2 };
 
 }  // namespace lev
 

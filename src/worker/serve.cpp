@@ -45,7 +45,7 @@ class serving {
   void* outer_actor_ = nullptr;
 };
 
-// What this participant has taken and will not run now is for others.
+// Gives other participants the tasks that this one has taken and will not run now.
 void return_inbox(engine& e, participant& self) noexcept {
   std::uint32_t task = 0;
   while (self.box.try_pop(&task)) {
@@ -114,7 +114,7 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
 
 void work(engine& e, participant& self) noexcept {
   struct stop final : awaited {
-    explicit stop(engine& home) noexcept : e(home) {}
+    explicit stop(engine& owner) noexcept : e(owner) {}
     bool is_there() noexcept override { return e.stopping.load(memory_order_relaxed) != 0; }
     bool arm() noexcept override { return true; }
     engine& e;

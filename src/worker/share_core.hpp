@@ -48,8 +48,8 @@ inline core_find look_around(engine& e, const participant& self, core_list<>& li
   }
 }
 
-// One turn of waiting by `directed`. Who finds a name in the list wakes that host, whatever becomes
-// of itself.
+// One turn of waiting by `directed`. A poller that finds a name in the list wakes that host,
+// whatever becomes of itself.
 inline void idle_directed(engine& e, participant& self, awaited& what,
                           std::uint64_t deadline_ns) noexcept {
   const std::uint32_t core = e.machine->core_number();

@@ -31,7 +31,7 @@ inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes,
   j.store_offset = arena::none;
   j.spill = nullptr;
   if (!open_local_store(e, self)) return nullptr;
-  const std::size_t aligned = staged_alignment(j.arguments.data(), j.argument_count);
+  const std::size_t aligned = staged_alignment(arguments_of(j));
   j.store_offset = self.store_map.allocate(bytes, aligned);
   LEV_DCHECK(j.store_offset == arena::none ||
              j.store_offset + bytes <= e.settings.local_store_bytes);
@@ -42,10 +42,10 @@ inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes,
   return reinterpret_cast<char*>(round_up(reinterpret_cast<std::uintptr_t>(j.spill), aligned));
 }
 
-// What an argument holds before the body runs. Nobody sees what another task left in the store: a
-// result has the caller's value, so that one that is not assigned keeps it, as in place (a few
-// bytes that come along with the task, and no transfer); of an `out` what the body does not write
-// is 0.
+// Sets what an argument holds before the body runs. Nobody sees what another task left in the
+// store: a result has the caller's value, so that one that is not assigned keeps it, as in place (a
+// few bytes that come along with the task, and no transfer); of an `out` what the body does not
+// write is 0.
 inline void start_argument(engine& e, const job& j, const argument& a, char* room) noexcept {
   if (reads_memory(a.what)) {
     e.machine->get(j.tag, room, a);
@@ -60,7 +60,7 @@ inline void start_argument(engine& e, const job& j, const argument& a, char* roo
 // no memory at all.
 inline bool stage(engine& e, participant& self, job& j, bool must) noexcept {
   LEV_DCHECK(j.views == j.arguments.data());
-  const std::size_t bytes = staged_bytes(j.arguments.data(), j.argument_count, e.copies);
+  const std::size_t bytes = staged_bytes(arguments_of(j), e.copies);
   if (bytes == 0) return true;
   char* const room = find_room(e, self, j, bytes, must);
   if (room == nullptr) return false;

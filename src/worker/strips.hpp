@@ -33,8 +33,7 @@ inline void run_strips(engine& e, participant& self, job& j, const descriptor& w
                        std::uint32_t depth) noexcept {
   LEV_DCHECK(depth <= dice_depth_max && j.store_offset == arena::none);
   if (j.result != status::ok) return;
-  if (staged_bytes(whole.arguments, whole.argument_count, e.copies) <=
-      e.settings.local_store_bytes) {
+  if (staged_bytes(arguments_of(whole), e.copies) <= e.settings.local_store_bytes) {
     run_strip(e, self, j, whole);
     return;
   }

@@ -24,7 +24,7 @@ constexpr std::uint32_t checkout_max = 16;
   j.spill = nullptr;
 }
 
-// What a task in a queue is, as its slot says. `seen` is its state word.
+// Reads a task in a queue from its slot. `seen` is its state word.
 inline void read_job(const slot& s, job& j, std::uint32_t task, std::uint64_t seen) noexcept {
   j.task = task;
   j.parent = s.parent;
@@ -160,8 +160,8 @@ inline bool shows_staged(const engine& e, const participant& p) noexcept {
   return false;
 }
 
-// A worker that is busy for long would keep what it has staged to itself. What it has fetched of
-// the task's data is dropped when it comes to it.
+// A worker that is busy for long would keep what it has staged to itself. The data that it has
+// fetched is dropped when it comes to it.
 inline bool try_steal_staged(engine& e, participant& from, std::uint32_t* task) noexcept {
   for (std::uint32_t i = 0; from.frames != nullptr && i < frames_of(e); ++i) {
     if (from.staged[i].load(memory_order_relaxed) == no_slot) continue;

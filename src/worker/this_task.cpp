@@ -1,4 +1,4 @@
-// What a task's body asks of its worker: data, waiting, threads of its own.
+// this_task() for a body: data, waiting, threads of its own; answered by its worker.
 #include <leveret/interleave.hpp>
 #include <leveret/status.hpp>
 
@@ -35,7 +35,7 @@ std::size_t near_bytes_max() noexcept {
 [[gnu::noinline]] std::uint32_t limit_for(const contexts& c, std::size_t bytes,
                                           std::size_t from_bytes) noexcept {
   if (c.copies) {
-    const std::size_t room = c.home->settings.local_store_bytes / 2;
+    const std::size_t room = c.engine->settings.local_store_bytes / 2;
     return static_cast<std::uint32_t>(larger<std::size_t>(
         1, smaller<std::size_t>(contexts_max, room / larger<std::size_t>(bytes, 1))));
   }
@@ -59,11 +59,11 @@ void choose_limit(contexts& c, std::size_t bytes, std::size_t from_bytes) noexce
 // barrier: 26 to 39 ms without an offer; std::barrier 0.55. EPYC, 2026-11-22.)
 constexpr std::uint32_t yields_per_offer = 256;
 [[gnu::cold, gnu::noinline]] void offer_core(contexts& c) noexcept {
-  // What is staged ahead here could be just that, and nobody else can take it.
-  if (c.live >= c.limit) give_back_ahead(*c.home, *c.self);
+  // A task staged ahead here could be just that one, and nobody else can take it.
+  if (c.live >= c.limit) give_back_ahead(*c.engine, *c.self);
   if (owes_ends(*c.self)) tell_ends_aside(c);
-  if (!c.virtual_time) return c.home->machine->yield_core();
-  if (c.live == 1) c.home->machine->relax();
+  if (!c.virtual_time) return c.engine->machine->yield_core();
+  if (c.live == 1) c.engine->machine->relax();
 }
 
 [[noreturn]] void refuse_tag(unsigned tag) {
@@ -101,7 +101,7 @@ argument rows_of(const void* address, std::size_t bytes, kind what) noexcept {
                                       const void* from, std::size_t bytes) {
   char* buffer = find_buffer(*c.self, set.tags[tag], bytes);
   if (buffer == nullptr) throw error(status::out_of_memory, -1, "no memory for a get()");
-  c.home->machine->get(set.tag_base + tag, buffer, rows_of(from, bytes, kind::in));
+  c.engine->machine->get(set.tag_base + tag, buffer, rows_of(from, bytes, kind::in));
   return buffer;
 }
 
@@ -120,7 +120,7 @@ task_context this_task() {
 
 const void* task_context::start_get(const void* from, std::size_t bytes, std::size_t from_bytes,
                                     unsigned tag) {
-  contexts& c = *home_;
+  contexts& c = *contexts_;
   transfer_set& set = set_of(c, tag);
   choose_limit(c, bytes, from_bytes);
   if (bytes == 0) return from;
@@ -131,11 +131,11 @@ const void* task_context::start_get(const void* from, std::size_t bytes, std::si
 }
 
 void task_context::start_put(void* to, const void* values, std::size_t bytes, unsigned tag) {
-  contexts& c = *home_;
+  contexts& c = *contexts_;
   transfer_set& set = set_of(c, tag);
   if (bytes == 0) return;
   set.pending |= 1u << tag;
-  c.home->machine->put(set.tag_base + tag, values, rows_of(to, bytes, kind::out));
+  c.engine->machine->put(set.tag_base + tag, values, rows_of(to, bytes, kind::out));
 }
 
 void task_context::refuse_range(std::size_t first, std::size_t count, std::size_t size) {
@@ -148,8 +148,8 @@ void task_context::refuse_range(std::size_t first, std::size_t count, std::size_
 }
 
 void task_context::wait(unsigned tag) {
-  transfer_set& set = set_of(*home_, tag);
-  if ((set.pending & 1u << tag) != 0) await_tag(*home_, set, tag);
+  transfer_set& set = set_of(*contexts_, tag);
+  if ((set.pending & 1u << tag) != 0) await_tag(*contexts_, set, tag);
 }
 
 void task_context::wait_all(std::uint32_t tags) {
@@ -160,7 +160,7 @@ void task_context::wait_all(std::uint32_t tags) {
 }
 
 void task_context::yield() noexcept {
-  contexts& c = *home_;
+  contexts& c = *contexts_;
   LEV_DCHECK(runs_here(*c.self));
   if (c.is_automatic) {
     c.limit = c.limit_max;
@@ -171,12 +171,12 @@ void task_context::yield() noexcept {
 }
 
 void task_context::pass_time(std::uint64_t cycles) noexcept {
-  home_->home->machine->cost(cycles);
+  contexts_->engine->machine->cost(cycles);
 }
 
 void task_context::start(task_thread& t) {
-  t.home_ = home_;
-  if (start_thread(*home_, t)) return;
+  t.contexts_ = contexts_;
+  if (start_thread(*contexts_, t)) return;
   t.is_done_ = true;
   throw error(status::too_many_contexts, -1,
               "spawn(): all contexts of this worker are in use; join some, or raise "
@@ -184,13 +184,13 @@ void task_context::start(task_thread& t) {
 }
 
 unsigned task_context::id() const noexcept {
-  return home_->current->number;
+  return contexts_->current->number;
 }
 
 std::size_t task_context::stack_left() const noexcept {
   // Not the address of a variable: AddressSanitizer keeps those elsewhere.
   const auto* here = static_cast<const char*>(__builtin_frame_address(0));
-  const auto* bottom = static_cast<const char*>(home_->current->flow.stack_bottom());
+  const auto* bottom = static_cast<const char*>(contexts_->current->own.stack_bottom());
   LEV_DCHECK(bottom == nullptr || here >= bottom);  // or it has left its stack already
   return bottom == nullptr ? 0 : static_cast<std::size_t>(here - bottom);
 }
@@ -211,7 +211,7 @@ void task_thread::await() noexcept {
     bool arm() noexcept override { return true; }  // what it waits for runs on this participant
     const bool& is_done;
   } what(is_done_);
-  while (!is_done_) wait_in_task(*home_->home, *home_->self, what, no_deadline);
+  while (!is_done_) wait_in_task(*contexts_->engine, *contexts_->self, what, no_deadline);
 }
 
 }  // namespace lev

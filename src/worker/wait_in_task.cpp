@@ -34,7 +34,7 @@ bool does_another_work(engine& e, const participant& self) noexcept {
   return false;
 }
 
-// What a task waits for in another runtime may go on there, unseen from here.
+// A task of another runtime that one waits for may go on there, unseen from here.
 bool is_a_guest_elsewhere(const engine& e) noexcept {
   return e.guests_waiting.load(memory_order_relaxed) != 0;
 }
@@ -100,7 +100,7 @@ bool may_run_on_top(engine& e, const participant& self, const awaited& what,
          (is_own_child(e, self, e.task_slots.at(task)) && has_ticket(e, task));
 }
 
-// The same where no context is left. What comes from another runtime may need any task of this one.
+// The same where no context is left. A guest from another runtime may need any task of this one.
 bool is_related(engine& e, const participant& self, const awaited& what,
                 std::uint32_t task) noexcept {
   return what.is_elsewhere() || is_awaited(e, what, task) ||
@@ -147,7 +147,7 @@ bool step_aside(engine& e, participant& self, awaited& what, std::uint64_t deadl
   return true;
 }
 
-// What is taken from a queue and not run is for others.
+// Tasks that are taken from a queue and not run are for others.
 class taken_away {
  public:
   taken_away(engine& e, participant& self) noexcept : engine_(e), self_(self) {}

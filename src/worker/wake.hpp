@@ -66,7 +66,8 @@ inline void unbind(engine& e, participant& self) noexcept {
   LEV_DCHECK_LOOK(self.is_bound.load(memory_order_relaxed) == 1);
   e.task_slots.flush(self.free_slots);
   // Pairs with bind(): the next thread finds the participant as this one left it. And with
-  // is_held_by_caller(), sequentially consistent: the look at who sleeps for space comes after it.
+  // is_held_by_caller(), sequentially consistent: the look at the sleepers for space comes after
+  // it.
   self.is_bound.store(0, memory_order_seq_cst);
   tell_space(e);
 }

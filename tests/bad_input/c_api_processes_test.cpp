@@ -158,6 +158,7 @@ TEST_F(c_api_processes, worker_bytes_max) {
 TEST_F(c_api_processes, pool) {
   options_.pool = "no name";
   EXPECT_EQ(lev_open(&options_, &runtime_), LEV_BAD_CONFIG);
+  EXPECT_EQ(std::strncmp(lev_last_message(), "config.pool: ", 13), 0) << lev_last_message();
   const std::string name = "test-c-" + std::to_string(getpid());
   options_.pool = name.c_str();
   open_runtime();

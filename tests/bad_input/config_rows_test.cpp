@@ -57,35 +57,36 @@ const config_row bad_configs[] = {
      status::bad_config, "wait"},
     {0, "a_way_to_wait_for_one_wait_only", [](config& c) { c.wait = wait_policy::of_runtime; },
      status::bad_config, "wait"},
-    {0, "a_pool_without_a_name", [](config& c) { c.machine = "processes", c.pool = ""; },
+    {0, "a_pool_without_a_name", [](config& c) { c.machine = "processes", c.processes.pool = ""; },
      status::bad_config, "pool"},
     {0, "a_pool_with_a_path_for_a_name",
-     [](config& c) { c.machine = "processes", c.pool = "../other"; }, status::bad_config, "pool"},
+     [](config& c) { c.machine = "processes", c.processes.pool = "../other"; }, status::bad_config,
+     "pool"},
     {0, "a_pool_with_a_long_name",
      [](config& c) {
        c.machine = "processes";
-       c.pool = "a-name-of-sixty-one-letters-is-one-letter-longer-than-allowed";
+       c.processes.pool = "a-name-of-sixty-one-letters-is-one-letter-longer-than-allowed";
      },
      status::bad_config, "1 to 60"},
     {0, "a_command_without_a_word",
      [](config& c) {
        static const char* const none[] = {nullptr};
        c.machine = "processes";
-       c.worker_command = none;
+       c.processes.worker_command = none;
      },
      status::bad_config, "worker_command"},
     {0, "a_command_whose_program_has_no_name",
      [](config& c) {
        static const char* const empty[] = {"", "word", nullptr};
        c.machine = "processes";
-       c.worker_command = empty;
+       c.processes.worker_command = empty;
      },
      status::bad_config, "worker_command"},
     {0, "a_command_that_is_not_there",
      [](config& c) {
        static const char* const missing[] = {"/nowhere/at-all", nullptr};
        c.machine = "processes";
-       c.worker_command = missing;
+       c.processes.worker_command = missing;
      },
      status::unavailable, "worker_command"},
     {0, "unknown_machine", [](config& c) { c.machine = "abacus"; }, status::unavailable, "abacus"},

@@ -53,7 +53,7 @@ TEST_P(ticket_rows, row_29_a_dependency_on_an_empty_ticket) {
 
 TEST_P(ticket_rows, row_29_numbers_that_are_no_tickets) {
   runtime& r = open();
-  detail::runtime_state* core = r.core();
+  detail::runtime_state* core = r.state();
   for (const std::uint64_t id : {std::uint64_t{0}, std::uint64_t{1} << 32, ~std::uint64_t{0},
                                  std::uint64_t{0xffffffff}, std::uint64_t{0x00100000}}) {
     ticket t(core, id);
@@ -69,15 +69,15 @@ TEST_P(ticket_rows, row_29_numbers_that_are_no_tickets) {
 // A slot that was never used, and one that is used by another generation.
 TEST_P(ticket_rows, row_30_a_ticket_that_is_used_up) {
   runtime& r = open();
-  EXPECT_EQ(ticket(r.core(), (std::uint64_t{7} << 32) + 9).wait_outcome(0).code,
+  EXPECT_EQ(ticket(r.state(), (std::uint64_t{7} << 32) + 9).wait_outcome(0).code,
             status::stale_ticket);
   ticket t = r.submit(nothing);
   const std::uint64_t id = t.id();
   t.release();
   expect_all_done();
-  ticket copy(r.core(), id);
+  ticket copy(r.state(), id);
   EXPECT_EQ(copy.wait_outcome().code, status::stale_ticket);
-  ticket twice(r.core(), id);
+  ticket twice(r.state(), id);
   twice.release();
   expect_ok(r.submit(nothing));
 }

@@ -157,7 +157,7 @@ TEST_P(cancel_test, whose_ticket_is_gone_takes_no_other_task) {
         r.submit_bulk(40, [&](std::size_t, descriptor& d) { d = pack(count_one, ref{&n}); });
     t.push_back(std::move(bulk));
     EXPECT_EQ(t[7].cancel(), status::ok);
-    r.core()->crew->recall(*detail::here(*r.core()));
+    r.state()->crew->recall(*detail::here(*r.state()));
   }
   for (std::size_t i = 0; i < t.size(); ++i)
     ASSERT_EQ(wait(t[i]).code, i == 7 ? status::cancelled : status::ok) << i;

@@ -138,7 +138,7 @@ void refuses_those_that_wait(runtime& r, const std::function<std::uint64_t(refus
     gate g(r, r.workers());
     for (unsigned i = r.workers(); i < 8; ++i) r.post(nothing);
     late = std::thread([&] { made = submit(&why); });
-    while (r.core()->space_wanted.load(memory_order_seq_cst) == 0) std::this_thread::yield();
+    while (r.state()->space_wanted.load(memory_order_seq_cst) == 0) std::this_thread::yield();
     EXPECT_EQ(r.close(0), status::timed_out);
   }
   late.join();

@@ -189,7 +189,7 @@ TEST_P(columns_test, bad_input_is_refused_and_names_the_argument) {
 // Whether the tasks can be one decides how they run, and not what is refused.
 TEST_P(columns_test, what_tasks_share_is_refused_also_where_each_is_one_of_its_own) {
   config c = settings();
-  if (is_remote()) c.task_ns_max = 60'000'000'000;  // none are one
+  if (is_remote()) c.processes.task_ns_max = 60'000'000'000;  // none are one
   runtime& r = open(c);
   words x(20, 1);
   descriptor d;
@@ -227,7 +227,7 @@ TEST_P(columns_test, a_column_is_for_bulks_only) {
 TEST_P(columns_test, time_limits_are_of_each_task) {
   if (!is_remote()) GTEST_SKIP() << "tasks in this process cannot be ended";
   config c = settings();
-  c.task_ns_max = 60'000'000'000;
+  c.processes.task_ns_max = 60'000'000'000;
   runtime& r = open(c);
   words x = numbers(300);
   expect_ok(r.submit_bulk(300, increment, each(x)));

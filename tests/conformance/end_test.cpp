@@ -105,8 +105,8 @@ TEST_P(end_test, a_completed_task_says_so) {
   const std::uint64_t id = good.id();
   EXPECT_EQ(wait(good).code, status::ok);
   EXPECT_EQ(wait(bad).code, status::task_failed);
-  EXPECT_EQ(detail::end(r.core(), id), status::stale_ticket);
-  EXPECT_EQ(detail::end(r.core(), ~std::uint64_t{0}), status::bad_ticket);
+  EXPECT_EQ(detail::end(r.state(), id), status::stale_ticket);
+  EXPECT_EQ(detail::end(r.state(), ~std::uint64_t{0}), status::bad_ticket);
   EXPECT_EQ(detail::end(nullptr, id), status::bad_ticket);
 }
 
@@ -210,7 +210,7 @@ TEST_P(end_running_test, tasks_behind_it_are_done_once) {
 // next task, which must not be blamed: it must not be run twice, and has one attempt.
 TEST_P(end_running_test, racing_with_its_end_hurts_no_other_task) {
   config c = settings();
-  c.max_attempts = 1;
+  c.processes.max_attempts = 1;
   runtime& r = open(c);
   random_source random(c.seed);
   int cancelled = 0;
@@ -337,7 +337,7 @@ TEST_P(end_running_test, by_many_threads_at_once) {
     ticket t = r.submit(endless, ref{&begun});
     await(begun, 1);
     std::vector<std::thread> threads;
-    for (int k = 0; k < 4; ++k) threads.emplace_back([&] { detail::end(r.core(), t.id()); });
+    for (int k = 0; k < 4; ++k) threads.emplace_back([&] { detail::end(r.state(), t.id()); });
     for (std::thread& each : threads) each.join();
     ASSERT_EQ(wait(t).code, status::cancelled);
   }
@@ -346,7 +346,7 @@ TEST_P(end_running_test, by_many_threads_at_once) {
 // Far more than restarts_max: none of them counts as a worker that dies without having worked.
 TEST_P(end_running_test, does_not_wear_the_pool_out) {
   config c = settings();
-  c.restarts_max = 1;
+  c.processes.restarts_max = 1;
   runtime& r = open(c);
   std::uint64_t x = 0;
   for (int i = 0; i < rounds(40); ++i) {
@@ -363,7 +363,7 @@ TEST_P(end_running_test, does_not_wear_the_pool_out) {
 TEST_P(end_running_test, each_task_has_its_own_time) {
   config c = settings();
   c.wait = wait_policy::park;
-  c.task_ns_max = 60'000 * ms;
+  c.processes.task_ns_max = 60'000 * ms;
   runtime& r = open(c);
   counter begun = 0;
   counter n = 0;

@@ -98,9 +98,9 @@ TEST_P(ends_together_test, tasks_that_were_to_end) {
     wake w;
     config c = parked(workers);
     c.depth = 8;
-    c.max_attempts = 1;
+    c.processes.max_attempts = 1;
     c.host_threads = 1;  // this one: the thread that ends tasks is none, and takes none back
-    c.on_death = {&wake::hold, &w};
+    c.processes.on_death = {&wake::hold, &w};
     runtime& r = open(c);
     std::vector<ticket> t;
     t.push_back(r.submit(dies_when_told, ref{&state}));
@@ -129,8 +129,8 @@ TEST_P(ends_together_test, a_mutex_and_the_end_of_its_holder) {
   gate_state& state = *new (place.data()) gate_state;
   wake w;
   config c = parked(2);
-  c.max_attempts = 1;
-  c.on_death = {&wake::hold, &w};
+  c.processes.max_attempts = 1;
+  c.processes.on_death = {&wake::hold, &w};
   runtime& r = open(c);
   mutex_id m;
   ASSERT_EQ(r.make_mutex(&m), status::ok);
@@ -161,8 +161,8 @@ const auto dies = define("together.dies", [] { raise(SIGKILL); });
 TEST_P(ends_together_test, what_dead_workers_had_finished) {
   config c = parked(1);
   c.depth = 16;
-  c.max_attempts = 1;
-  c.restarts_max = 1'000'000;
+  c.processes.max_attempts = 1;
+  c.processes.restarts_max = 1'000'000;
   runtime& r = open(c);
   for (int turn = 0; turn < 5; ++turn) {
     std::vector<ticket> t;

@@ -142,7 +142,7 @@ TEST_P(hosts_test, one_more_than_configured_is_told) {
     EXPECT_FALSE(t);
     EXPECT_EQ(r.wait_for_completion().code, status::would_block);
     EXPECT_EQ(r.set_filters(nullptr, 0), status::would_block);
-    ticket(r.core(), t.id()).release();
+    ticket(r.state(), t.id()).release();
   });
   third.join();
   t.forget();

@@ -146,7 +146,7 @@ struct own_ticket {
 const auto wait_for_self =
     define("nesting.wait_for_self", [](ref<runtime> home, ref<own_ticket> o) {
       o.to->is_there.wait(false);
-      detail::runtime_state* core = home.to->core();
+      detail::runtime_state* core = home.to->state();
       std::size_t index = 0;
       ticket me(core, o.to->id);
       o.to->one = me.wait_outcome().code;
@@ -173,7 +173,7 @@ TEST_P(nesting_test, a_task_that_waits_for_itself_is_told) {
 // A child that waits for its parent, which waits for the child.
 const auto wait_for_parent =
     define("nesting.wait_for_parent", [](ref<runtime> home, ref<own_ticket> o) {
-      ticket parent(home.to->core(), o.to->id);
+      ticket parent(home.to->state(), o.to->id);
       o.to->one = parent.wait_outcome(50'000'000).code;
       parent.forget();
     });

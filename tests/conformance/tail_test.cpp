@@ -150,7 +150,7 @@ struct late_family {
   std::uint64_t child = 0;  // its ticket's number, as the ticket is consumed meanwhile
 };
 const auto ends_late = define("tail.ends_late", [](ref<late_family> f) {
-  detail::runtime_state* c = f.to->home->core();
+  detail::runtime_state* c = f.to->home->state();
   this_task().wait_until([&] { return detail::peek(c, f.to->child) != status::pending; });
 });
 const auto waits_elsewhere = define("tail.waits_elsewhere", [](ref<late_family> f) {
@@ -294,7 +294,7 @@ const auto dies = define("tail.dies", [] { raise(SIGKILL); });
 TEST_P(tail_processes_test, a_callback_waits_while_its_worker_is_replaced) {
   config c = settings();
   c.workers = 1;
-  c.max_attempts = 1;
+  c.processes.max_attempts = 1;
   runtime& r = open(c);
   for (int i = 0; i < 10; ++i) {
     ticket third;

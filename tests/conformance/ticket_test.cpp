@@ -167,7 +167,7 @@ TEST_P(ticket_test, an_empty_ticket_is_no_ticket) {
   EXPECT_EQ(none.cancel(), status::bad_ticket);
   EXPECT_EQ(none.then([](void*) {}, nullptr), status::bad_ticket);
   none.release();
-  EXPECT_EQ(ticket(r.core(), 0).wait_outcome().code, status::bad_ticket);
+  EXPECT_EQ(ticket(r.state(), 0).wait_outcome().code, status::bad_ticket);
 }
 
 }  // namespace

@@ -147,11 +147,11 @@ TEST_P(wait_set_test, the_same_ticket_twice_is_reported_once) {
   std::uint64_t ids[2] = {t.id(), t.id()};
   t.forget();
   std::size_t index = none_ready;
-  EXPECT_EQ(detail::wait_any_id(r.core(), ids, 2, &index, wait_limit_ns()).code, status::ok);
+  EXPECT_EQ(detail::wait_any_id(r.state(), ids, 2, &index, wait_limit_ns()).code, status::ok);
   EXPECT_EQ(ids[index], 0u);
-  const outcome second = detail::wait_any_id(r.core(), ids, 2, &index, wait_limit_ns());
+  const outcome second = detail::wait_any_id(r.state(), ids, 2, &index, wait_limit_ns());
   EXPECT_EQ(second.code, status::stale_ticket);
-  EXPECT_EQ(detail::wait_any_id(r.core(), ids, 2, &index, 0).code, status::bad_argument);
+  EXPECT_EQ(detail::wait_any_id(r.state(), ids, 2, &index, 0).code, status::bad_argument);
 }
 
 // Always the next one is submitted when one is done: a sliding window.

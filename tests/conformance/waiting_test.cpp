@@ -307,7 +307,7 @@ const auto runs_until_c = define("waiting.runs_until_c", [](ref<posted_child> p)
 });
 const auto waits_for_x = define("waiting.waits_for_x", [](ref<posted_child> p) {
   p.to->c_runs = true;
-  ticket x(p.to->home->core(), p.to->x);
+  ticket x(p.to->home->state(), p.to->x);
   p.to->code = x.wait_outcome(20'000'000'000).code;
 });
 const auto posts_and_waits = define("waiting.posts_and_waits", [](ref<posted_child> p) {
@@ -362,7 +362,7 @@ TEST_P(waiting_threads_test, a_host_runs_what_it_waits_for_when_all_workers_slee
   // Where all cores are busy the worker that was woken may be quicker, many times.
   const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(wait_limit_ns());
   while (r.count().helped == 0 && std::chrono::steady_clock::now() < end) {
-    while (r.core()->bell.sleeper_count() != r.workers()) std::this_thread::yield();
+    while (r.state()->bell.sleeper_count() != r.workers()) std::this_thread::yield();
     r.submit(nothing).wait();
   }
   EXPECT_GT(r.count().helped, 0u);
@@ -401,7 +401,7 @@ TEST_P(waiting_threads_test, short_waits_keep_nobody_from_running) {
     c.workers = 1;
     runtime& r = open(c);
     late_ids l;
-    l.core = r.core();
+    l.core = r.state();
     std::vector<ticket> t;
     for (unsigned i = 0; i < count; ++i) t.push_back(r.submit(waits_in_steps, ref{&l}, i));
     for (unsigned i = 0; i < count; ++i) {
@@ -419,7 +419,7 @@ TEST_P(waiting_threads_test, more_waits_than_contexts_are_told) {
   c.workers = 1;
   runtime& r = open(c);
   late_ids l;
-  l.core = r.core();
+  l.core = r.state();
   std::vector<ticket> t;
   for (unsigned i = 0; i < l.ids.size(); ++i) t.push_back(r.submit(waits_for_id, ref{&l}, i));
   ticket last = r.submit(nothing);

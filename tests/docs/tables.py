@@ -43,9 +43,14 @@ def enumerators(root, header, name):
 
 
 def config_fields(root):
+    """Fields of lev::config and, as `processes.name`, those of its member."""
     text = (root / "include/leveret/config.hpp").read_text(encoding="utf-8")
-    body = re.search(r"\nstruct config \{\n(.*?)\n\};", text, re.DOTALL)[1]
-    return set(FIELD.findall(body))
+
+    def fields(name):
+        body = re.search(rf"\nstruct {name} \{{\n(.*?)\n\}};", text, re.DOTALL)[1]
+        return FIELD.findall(body)
+
+    return {*fields("config"), *(f"processes.{name}" for name in fields("processes_config"))}
 
 
 def number(text):

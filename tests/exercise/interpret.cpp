@@ -101,7 +101,7 @@ void do_shown(const frame& f, const step& s) {
 }
 
 bool is_on_worker(world& w) {
-  const participant* self = detail::here(*w.home->core());
+  const participant* self = detail::here(*w.home->state());
   return self != nullptr && self->is_worker;
 }
 
@@ -314,10 +314,10 @@ std::unique_ptr<runtime> open_in_c(const config& c) {
   o.staging = static_cast<lev_staging>(c.staging);
   o.wait = static_cast<lev_wait_policy>(c.wait);
   o.full = static_cast<lev_when_full>(c.full);
-  o.max_attempts = c.max_attempts;
+  o.max_attempts = c.processes.max_attempts;
   o.contexts = c.contexts;
   o.context_stack_bytes = c.context_stack_bytes;
-  o.pool = c.pool;
+  o.pool = c.processes.pool;
   lev_runtime* made = nullptr;
   const auto code = static_cast<status>(lev_open(&o, &made));
   if (code != status::ok) throw error(code, -1, lev_last_message());
@@ -337,19 +337,19 @@ void interpreter::open() {
   c.dice_threshold = s.dice_threshold;
   c.spin_ns = s.spin_ns;
   c.local_store_bytes = std::size_t{s.local_store_kib} << 10;
-  c.max_attempts = s.max_attempts;
+  c.processes.max_attempts = s.max_attempts;
   c.staging = s.staging;
   c.wait = s.wait;
   c.full = s.full;
   c.seed = s.seed;
   c.host_threads = 8;
-  c.isolation = s.is_confined ? isolation::confined : isolation::crash;
+  c.processes.isolation = s.is_confined ? isolation::confined : isolation::crash;
   // Children of one driver share their workers.
   const std::string pool = "exercise-" + std::to_string(getppid());
-  if (s.machine == place::pool) c.pool = pool.c_str();
+  if (s.machine == place::pool) c.processes.pool = pool.c_str();
   w_.may_all_wait = may_all_wait(w_.plan);
   w_.home = w_.plan.is_opened_in_c ? open_in_c(c) : std::make_unique<runtime>(c);
-  open_twin(w_, c.pool);
+  open_twin(w_, c.processes.pool);
   for (mutex_id& m : w_.mutexes) {
     if (w_.home->make_mutex(&m) != status::ok) w_.blame("make_mutex() failed");
   }

@@ -317,11 +317,11 @@ class printer {
       case verb::share:
         return line("shown[" + str(s.b) + "] = " + t + ".id();");
       case verb::cancel_shown:
-        return line("lev::detail::cancel(home->core(), shown[" + str(s.b) + "]);");
+        return line("lev::detail::cancel(home->state(), shown[" + str(s.b) + "]);");
       case verb::end_shown:
-        return line("lev::detail::end(home->core(), shown[" + str(s.b) + "]);");
+        return line("lev::detail::end(home->state(), shown[" + str(s.b) + "]);");
       case verb::poll_shown:
-        return line("lev::detail::peek(home->core(), shown[" + str(s.b) + "]);");
+        return line("lev::detail::peek(home->state(), shown[" + str(s.b) + "]);");
       case verb::set_flag:
         return line("flags[" + str(s.a) + "] = true;");
       case verb::await_flag:
@@ -397,7 +397,7 @@ class printer {
     if (c.machine != place::threads)
       line(std::string("c.machine = \"") +
            (is_local(c.machine) ? place_name(c.machine) : "processes") + "\";");
-    if (c.machine == place::pool) line("c.pool = \"exercise\";");
+    if (c.machine == place::pool) line("c.processes.pool = \"exercise\";");
     line("c.workers = " + std::to_string(c.workers) + ";");
     set("tickets", c.tickets, d.tickets);
     set("nest_max", c.nest_max, d.nest_max);
@@ -407,7 +407,8 @@ class printer {
     set("spin_ns", c.spin_ns, d.spin_ns);
     set("local_store_bytes", std::size_t{c.local_store_kib} << 10, d.local_store_bytes);
     set("seed", c.seed, d.seed);
-    if (!is_local(c.machine)) set("max_attempts", c.max_attempts, d.max_attempts);
+    if (!is_local(c.machine))
+      set("processes.max_attempts", c.max_attempts, d.processes.max_attempts);
     if (c.staging != d.staging)
       line(std::string("c.staging = lev::staging::") + stagings[static_cast<unsigned>(c.staging)] +
            ";");
@@ -415,7 +416,7 @@ class printer {
       line(std::string("c.wait = lev::wait_policy::") + policy_text(c.wait) + ";");
     if (c.full != d.full)
       line(std::string("c.full = lev::when_full::") + fulls[static_cast<unsigned>(c.full)] + ";");
-    if (c.is_confined) line("c.isolation = lev::isolation::confined;");
+    if (c.is_confined) line("c.processes.isolation = lev::isolation::confined;");
     line("lev::runtime r(c);");
     line("home = &r;");
     line("for (lev::mutex_id& m : mutexes) r.make_mutex(&m);");

@@ -124,7 +124,7 @@ status submit_in_c(const frame& f, std::uint32_t task, const step& s) {
   lev_ticket made = 0;
   const auto code = static_cast<status>(
       lev_submit_after(in_c(w), d.procedure, arguments, d.argument_count, after, named, &made));
-  if (code == status::ok) w.tickets[task] = ticket(w.home->core(), made);
+  if (code == status::ok) w.tickets[task] = ticket(w.home->state(), made);
   return code;
 }
 

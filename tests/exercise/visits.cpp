@@ -66,7 +66,7 @@ void open_twin(world& w, const char* pool) {
   c.machine = w.plan.config.machine == place::sim ? "sim"
               : pool != nullptr                   ? "processes"
                                                   : "threads";
-  c.pool = pool;
+  c.processes.pool = pool;
   c.workers =
       pool != nullptr ? w.plan.config.workers : 1 + static_cast<int>(w.plan.config.seed % 2);
   c.local_store_bytes = std::size_t{w.plan.config.local_store_kib} << 10;

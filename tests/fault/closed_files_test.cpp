@@ -82,7 +82,7 @@ config settings_of(unsigned seed) {
   c.machine = "processes";
   c.workers = 1 + seed % 3;
   name = "closed-files-" + std::to_string(getpid());
-  if (seed % 2 != 0) c.pool = name.c_str();
+  if (seed % 2 != 0) c.processes.pool = name.c_str();
   return c;
 }
 

@@ -44,7 +44,7 @@ LEV_ON_PROCESSES(columns_death);
 
 TEST_P(columns_death, only_the_task_that_died_is_run_again) {
   config c = settings();
-  c.max_attempts = 3;
+  c.processes.max_attempts = 3;
   runtime& r = open(c);
   EXPECT_EQ(run(r, 321, 2).code, status::ok);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -56,7 +56,7 @@ TEST_P(columns_death, only_the_task_that_died_is_run_again) {
 
 TEST_P(columns_death, poison_names_its_index_and_the_others_run) {
   config c = settings();
-  c.max_attempts = 2;
+  c.processes.max_attempts = 2;
   runtime& r = open(c);
   const outcome o = run(r, 123, 1'000);
   EXPECT_EQ(o.code, status::poison);
@@ -85,9 +85,9 @@ TEST_P(columns_death, what_must_not_be_run_again_is_not) {
 // Workers are killed at random at every step of the protocol.
 TEST_P(columns_death, a_storm_loses_nothing) {
   config c = settings();
-  c.chaos = 20;
-  c.max_attempts = 1'000;
-  c.restarts_max = 1'000'000;
+  c.processes.chaos = 20;
+  c.processes.max_attempts = 1'000;
+  c.processes.restarts_max = 1'000'000;
   runtime& r = open(c);
   std::vector<std::uint64_t> x(20'000, 1);
   ticket t = r.submit_bulk(x.size(), increment, each(x));

@@ -36,7 +36,7 @@ class confined_memory : public testing::Test {
   void TearDown() override { alarm(0); }
   static config settings() {
     config c = settings_at(isolation::confined);
-    c.worker_bytes_max = limit_bytes;
+    c.processes.worker_bytes_max = limit_bytes;
     return c;
   }
 };

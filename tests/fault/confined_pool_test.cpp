@@ -103,7 +103,7 @@ TEST_F(confined_pool, hosts_at_different_levels_share_no_pool) {
   ASSERT_EQ(a.hear(), "there");
   member b(at_pool("1"));
   const std::string why = b.hear();
-  EXPECT_NE(why.find("config.isolation"), std::string::npos) << why;
+  EXPECT_NE(why.find("config.processes.isolation"), std::string::npos) << why;
 }
 
 }  // namespace

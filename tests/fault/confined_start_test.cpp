@@ -50,7 +50,7 @@ answer_procedure load_odd(const std::string& kind) {
 // leaves once for each library that comes while it is there.
 void expect_refused(const std::string& kind, const std::string& why) {
   config c = settings_at(isolation::confined, 2);
-  c.max_attempts = 1;
+  c.processes.max_attempts = 1;
   runtime r(c);
   ASSERT_TRUE(is_usable(r));
   const answer_procedure odd = load_odd(kind);

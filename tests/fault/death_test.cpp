@@ -181,7 +181,7 @@ TEST_F(death_test, a_task_is_run_again) {
 TEST_F(death_test, max_attempts_is_obeyed) {
   for (const std::uint32_t most : {1u, 2u, 5u}) {
     config c = settings(1);
-    c.max_attempts = most;
+    c.processes.max_attempts = most;
     runtime r(c);
     shared_array<int> count(1);
     int n = 0;
@@ -298,7 +298,7 @@ const auto never_ends = define("death.never_ends", [](ref<std::atomic<int>> pid)
 TEST_F(death_test, tasks_behind_one_without_an_end_are_done_by_others) {
   config c = settings();
   c.workers = 2;
-  c.max_attempts = 1;
+  c.processes.max_attempts = 1;
   runtime r(c);
   const shared<std::atomic<int>> pid(0);
   ticket endless = r.submit(never_ends, ref{&pid});
@@ -316,7 +316,7 @@ TEST_F(death_test, tasks_behind_one_without_an_end_are_done_by_others) {
 
 TEST_F(death_test, a_task_over_its_time_is_killed_alone) {
   config c = settings();
-  c.task_ns_max = 2'000'000'000;  // the quick one is far from it on a full machine, too
+  c.processes.task_ns_max = 2'000'000'000;  // the quick one is far from it on a full machine, too
   runtime r(c);
   std::uint64_t x = 0;
   const auto begin = std::chrono::steady_clock::now();

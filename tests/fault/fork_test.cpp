@@ -31,7 +31,7 @@ config settings_of(const std::string& kind) {
   config c;
   c.machine = kind == "pool" ? "processes" : kind.c_str();
   name = "fork-" + std::to_string(getpid());
-  if (kind == "pool") c.pool = name.c_str();
+  if (kind == "pool") c.processes.pool = name.c_str();
   c.workers = 2;
   return c;
 }

@@ -84,7 +84,7 @@ TEST_P(fuzz_test, the_host_survives_whatever_workers_write) {
   const std::uint64_t limit_ns = is_deep() ? 60'000'000'000 : 5'000'000'000;
   std::printf("LEVERET_SEED=%llu\n", static_cast<unsigned long long>(base_seed()));
   config c = settings_at(GetParam(), 2);
-  c.task_ns_max = 20'000'000;
+  c.processes.task_ns_max = 20'000'000;
   runtime r(c);
   const auto now_ns = [] {
     timespec t{};

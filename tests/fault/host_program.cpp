@@ -20,7 +20,7 @@ int main(int, char** arguments) {
   lev::config c;
   c.machine = "processes";
   c.workers = 1;
-  c.isolation = static_cast<lev::isolation>(std::atoi(arguments[1]));
+  c.processes.isolation = static_cast<lev::isolation>(std::atoi(arguments[1]));
   lev::runtime runtime(c);
   std::int64_t pids[2] = {};
   runtime.submit(who_procedure, pids).wait();

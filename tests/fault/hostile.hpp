@@ -26,11 +26,11 @@ inline config settings_at(isolation level, int workers = 1) {
   config c;
   c.machine = "processes";
   c.workers = workers;
-  c.isolation = level;
+  c.processes.isolation = level;
   c.tickets = 256;
   c.host_threads = 4;
   // Workers that are not confined are believed when they say that they did nothing.
-  if (level == isolation::crash) c.restarts_max = 1'000'000;
+  if (level == isolation::crash) c.processes.restarts_max = 1'000'000;
   return c;
 }
 

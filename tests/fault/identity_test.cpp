@@ -180,7 +180,7 @@ TEST(identity, a_set_user_id_program_is_nobodys_zygote) {
   processes::introduction about;
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   const int files[] = {nothing, nothing, nothing};
-  ASSERT_TRUE(processes::send_message(ends[0], &about, sizeof about, files, 3));
+  ASSERT_TRUE(processes::send_message(ends[0], about, files, 0));
   const told t = run(program, [&] {
     become(somebody_else);
     // Its own pair: the one above was made by root, which is the program's user.
@@ -190,7 +190,7 @@ TEST(identity, a_set_user_id_program_is_nobodys_zygote) {
   });
   processes::report r;
   int file = -1;
-  EXPECT_LT(processes::receive_message(ends[0], &r, sizeof r, &file, 1, MSG_DONTWAIT), 0)
+  EXPECT_LT(processes::receive_message(ends[0], r, {&file, 1}), 0)
       << "it has answered like a zygote";
   for (const int f : {ends[0], ends[1], nothing}) close(f);
   if (t.text.find("main 65534 0 ") != 0) {

@@ -140,8 +140,9 @@ class injected_host {
     c.host_threads = 4;
     c.wait = wait_policy::park;
     c.spin_ns = 20'000;
-    if (what_.is_pool_shared) c.pool = pool_name_.c_str();
-    c.task_ns_max = 15'000'000'000;  // never reached; the service is rung to keep the time
+    if (what_.is_pool_shared) c.processes.pool = pool_name_.c_str();
+    c.processes.task_ns_max =
+        15'000'000'000;  // never reached; the service is rung to keep the time
     return c;
   }
 

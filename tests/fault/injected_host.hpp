@@ -26,7 +26,7 @@ struct injected_fault {
   std::uint32_t point = 0;
   fault_action action = fault_action::none;
   fault_phase phase = fault_phase::at_first;
-  bool is_pool_shared = false;  // a keeper (config::pool) is in place of the zygote
+  bool is_pool_shared = false;  // a keeper (config.processes.pool) is in place of the zygote
 };
 
 // run_injected_host() is the host's life, in a process of its own; the exit status: 0, or 1 with

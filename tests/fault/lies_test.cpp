@@ -38,8 +38,8 @@ const auto hide_and_spin = define_raw<>("fault.hide_and_spin", [](const call& c)
 
 TEST_P(lies_test, a_task_that_hides_its_begin_is_timed) {
   config c = settings();
-  c.task_ns_max = 10'000'000;
-  c.max_attempts = 1;
+  c.processes.task_ns_max = 10'000'000;
+  c.processes.max_attempts = 1;
   runtime r(c);
   EXPECT_NE(r.submit(hide_and_spin).wait_outcome(wait_limit_ns).code, status::timed_out);
   EXPECT_TRUE(is_usable(r));
@@ -87,8 +87,8 @@ const auto scribble_procedure = define_raw<std::uint64_t>("fault.scribble", [](c
 TEST_P(lies_test, scribbling_on_the_whole_lane_harms_nobody_else) {
   for (std::uint64_t i = 0; i < 6; ++i) {
     config c = settings();
-    c.task_ns_max = 100'000'000;
-    c.max_attempts = 1;
+    c.processes.task_ns_max = 100'000'000;
+    c.processes.max_attempts = 1;
     runtime r(c);
     const status code =
         r.submit(scribble_procedure, base_seed() * 100 + i).wait_outcome(wait_limit_ns).code;
@@ -160,7 +160,7 @@ const auto forge_procedure = define_raw<>("fault.forge", [](const call& c) {
 
 TEST_P(lies_test, forged_ends_do_not_complete_tasks_that_are_not_there) {
   config c = settings();
-  c.task_ns_max = 100'000'000;
+  c.processes.task_ns_max = 100'000'000;
   runtime r(c);
   EXPECT_EQ(r.submit(forge_procedure).wait_outcome(wait_limit_ns).code, status::poison);
   const counters n = r.count();
@@ -185,7 +185,7 @@ const auto skip_others = define_raw<>("fault.skip_others", [](const call& c) {
 
 TEST_P(lies_test, a_dead_worker_cancels_nothing_of_its_successor) {
   config c = settings();
-  c.max_attempts = 1;
+  c.processes.max_attempts = 1;
   runtime r(c);
   EXPECT_EQ(r.submit(skip_others).wait_outcome(wait_limit_ns).code, status::poison);
   for (unsigned i = 0; i < 2 * processes::lane_records; ++i) EXPECT_TRUE(is_usable(r)) << i;
@@ -203,7 +203,7 @@ const auto scribble_and_die =
 // The host has the truth of what it posted; all else of the lane is made anew.
 TEST_P(lies_test, a_successor_finds_a_lane_as_good_as_new) {
   config c = settings();
-  c.max_attempts = 1;
+  c.processes.max_attempts = 1;
   runtime r(c);
   for (std::uint64_t i = 0; i < 8; ++i) {
     const status code = r.submit(scribble_and_die, base_seed() * 1000 + i).wait_outcome().code;
@@ -250,7 +250,7 @@ TEST_P(lies_test, a_death_at_a_number_that_wraps_is_known) {
   for (const std::uint32_t before : lengths_before_wrap) {
     faults::lanes_begin_after.store(0u - before - 1, memory_order_relaxed);
     config c = settings();
-    c.max_attempts = 1;
+    c.processes.max_attempts = 1;
     runtime r(c);
     for (unsigned i = 0; i < 20; ++i) {
       ticket culprit = r.submit(die_procedure);

@@ -221,7 +221,7 @@ TEST(limits, a_program_that_does_not_answer_is_no_zygote) {
   start_alarm();
   const char* const command[] = {"true", nullptr};
   config c = settings_at(isolation::crash);
-  c.worker_command = command;
+  c.processes.worker_command = command;
   const std::string why = why_refused(c);
   EXPECT_NE(why.find("did not answer"), std::string::npos) << why;
   EXPECT_FALSE(has_children());

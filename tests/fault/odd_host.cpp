@@ -36,7 +36,7 @@ int main(int, char** arguments) try {
   lev::config c;
   c.machine = "processes";
   c.workers = 2;
-  c.isolation = lev::isolation::confined;
+  c.processes.isolation = lev::isolation::confined;
   lev::runtime runtime(c);
   lev::shared_array<int> array(100'000);
   std::int64_t got[2] = {-1, -1};

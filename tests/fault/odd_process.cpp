@@ -77,7 +77,7 @@ lev::config settings(const std::string& machine) {
   static std::string name;
   if (machine == "pool") {
     name = "odd-" + std::to_string(getpid());
-    c.pool = name.c_str();
+    c.processes.pool = name.c_str();
   }
   c.workers = 2;
   c.tickets = 256;

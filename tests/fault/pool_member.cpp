@@ -191,14 +191,14 @@ class member {
 int main(int count, char** arguments) try {
   lev::config c;
   c.machine = "processes";
-  c.pool = arguments[1];
+  c.processes.pool = arguments[1];
   c.workers = std::atoi(arguments[2]);
-  c.task_ns_max = static_cast<std::uint64_t>(std::atoll(arguments[3]));
+  c.processes.task_ns_max = static_cast<std::uint64_t>(std::atoll(arguments[3]));
   for (int i = 4; i < count; ++i) {
     const std::string option = arguments[i];
-    if (option == "limited") c.worker_bytes_max = std::size_t{4} << 30;
+    if (option == "limited") c.processes.worker_bytes_max = std::size_t{4} << 30;
     if (option == "sleepy") c.spin_ns = 0;
-    if (option == "confined") c.isolation = lev::isolation::confined;
+    if (option == "confined") c.processes.isolation = lev::isolation::confined;
   }
   member m(c);
   std::cout << "there" << std::endl;

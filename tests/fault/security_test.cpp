@@ -151,7 +151,7 @@ TEST_P(confined_test, cannot) {
   const auto what = static_cast<attack>(number);
   config c = settings_at(isolation::confined);
   const std::string pool = "security-" + std::to_string(getpid());
-  if (is_pool_shared) c.pool = pool.c_str();
+  if (is_pool_shared) c.processes.pool = pool.c_str();
   runtime r(c);
   std::int64_t got[2] = {-1, -1};
   const outcome o = r.submit(attack_procedure, number, static_cast<int>(getpid()),
@@ -288,7 +288,7 @@ const auto allocate_procedure = define("fault.allocate", [](std::uint64_t bytes,
 
 TEST_P(hostile_test, memory_is_limited) {
   config c = settings();
-  c.worker_bytes_max = 64 << 20;
+  c.processes.worker_bytes_max = 64 << 20;
   runtime r(c);
   int sum = 0;
   EXPECT_EQ(r.submit(allocate_procedure, std::uint64_t{8} << 20, sum).wait_outcome().code,
@@ -307,7 +307,7 @@ const auto spin_procedure = define("fault.spin", [] {
 
 TEST_P(hostile_test, time_is_limited) {
   config c = settings();
-  c.task_ns_max = 500'000'000;
+  c.processes.task_ns_max = 500'000'000;
   runtime r(c);
   EXPECT_EQ(r.submit(spin_procedure).wait_outcome(wait_limit_ns).code, status::overran);
   EXPECT_TRUE(is_usable(r));
@@ -316,8 +316,8 @@ TEST_P(hostile_test, time_is_limited) {
 
 TEST_P(hostile_test, cpu_time_is_limited) {
   config c = settings();
-  c.worker_cpu_seconds_max = 1;
-  c.max_attempts = 1;
+  c.processes.worker_cpu_seconds_max = 1;
+  c.processes.max_attempts = 1;
   runtime r(c);
   EXPECT_EQ(r.submit(spin_procedure).wait_outcome(wait_limit_ns).code, status::poison);
   EXPECT_TRUE(is_usable(r));

@@ -324,7 +324,7 @@ TEST_F(shared_pool, a_host_of_another_program_is_refused_and_told_why) {
   ASSERT_EQ(a.hear(), "there");
   config c;
   c.machine = "processes";
-  c.pool = name_.c_str();
+  c.processes.pool = name_.c_str();
   try {
     const runtime r(c);
     ADD_FAILURE() << "its functions are elsewhere";

@@ -171,9 +171,9 @@ class siege : public testing::TestWithParam<isolation> {
   static config settings() {
     config c = settings_at(GetParam(), 3);
     c.local_store_bytes = store_bytes;
-    c.task_ns_max = 20'000'000;
-    c.max_attempts = 1;
-    c.restarts_max = 1'000'000;
+    c.processes.task_ns_max = 20'000'000;
+    c.processes.max_attempts = 1;
+    c.processes.restarts_max = 1'000'000;
     return c;
   }
 
@@ -202,7 +202,7 @@ class siege : public testing::TestWithParam<isolation> {
   static std::uint64_t lane_of_worker(runtime& r, std::uint32_t worker) {
     constexpr std::uintptr_t place_step = std::uintptr_t{1} << 22;
     const auto store =
-        reinterpret_cast<std::uintptr_t>(r.core()->machine->remote()->store_of(worker));
+        reinterpret_cast<std::uintptr_t>(r.state()->machine->remote()->store_of(worker));
     return store / place_step * place_step;
   }
   static bool is_right(runtime& r, std::uint64_t question, std::uint64_t answer) {
@@ -217,7 +217,7 @@ class siege : public testing::TestWithParam<isolation> {
     for (int i = 0; i < 4; ++i) {
       ASSERT_NO_FATAL_FAILURE(run_batch(r, random, may_cancel, sum));
     }
-    const auto& people = r.core()->people;
+    const auto& people = r.state()->people;
     std::uint64_t from_honest = 0;
     for (std::uint32_t w = 1; w < 3; ++w) {
       from_honest += people[w].counters.executed.read();

@@ -23,7 +23,7 @@ const auto add_number = define("storm.add_number", [](std::uint64_t n, inout<std
 std::uint64_t at_step(runtime& r, chaos_step step) {
   std::uint64_t sum = 0;
   for (unsigned w = 0; w < r.workers(); ++w)
-    sum += r.core()->people[w].counters.chaos[static_cast<std::size_t>(step)].read();
+    sum += r.state()->people[w].counters.chaos[static_cast<std::size_t>(step)].read();
   return sum;
 }
 
@@ -34,8 +34,8 @@ class storm_test : public testing::Test {
     c.machine = "processes";
     c.workers = 2;
     c.seed = base_seed();
-    c.max_attempts = 1000;
-    c.restarts_max = 1'000'000;
+    c.processes.max_attempts = 1000;
+    c.processes.restarts_max = 1'000'000;
     return c;
   }
   void SetUp() override { start_alarm(); }
@@ -44,7 +44,7 @@ class storm_test : public testing::Test {
 
 TEST_F(storm_test, nothing_is_lost_or_done_twice) {
   config c = settings();
-  c.chaos = 200;
+  c.processes.chaos = 200;
   const std::size_t tasks = is_deep() ? 1'000'000 : is_sanitized() ? 5'000 : 40'000;
   std::vector<std::uint64_t> x(tasks, 1);
   runtime r(c);
@@ -68,7 +68,7 @@ TEST_F(storm_test, nothing_is_lost_or_done_twice) {
 
 TEST_F(storm_test, round_trips_survive) {
   config c = settings();
-  c.chaos = 50;
+  c.processes.chaos = 50;
   runtime r(c);
   std::uint64_t sum = 0;
   const std::uint64_t rounds_max = is_sanitized() ? 300 : 2000;
@@ -80,8 +80,8 @@ TEST_F(storm_test, round_trips_survive) {
 // Every worker dies before its first task: no crash loop, and everybody is told.
 TEST_F(storm_test, a_pool_whose_workers_do_nothing_but_die_goes_down) {
   config c = settings();
-  c.chaos = 1;
-  c.restarts_max = 8;
+  c.processes.chaos = 1;
+  c.processes.restarts_max = 8;
   runtime r(c);
   std::uint64_t x = 0;
   ticket t = r.submit(add_number, std::uint64_t{1}, view(&x, 1));

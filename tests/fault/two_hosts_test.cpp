@@ -74,7 +74,7 @@ class two_hosts : public testing::Test {
   config at_pool() const {
     config c;
     c.machine = "processes";
-    c.pool = name_.c_str();
+    c.processes.pool = name_.c_str();
     c.workers = 2;
     return c;
   }

@@ -65,7 +65,7 @@ config settings(int workers, obituaries* deaths = nullptr) {
   config c;
   c.machine = "processes";
   c.workers = workers;
-  if (deaths != nullptr) c.on_death = deaths->hook();
+  if (deaths != nullptr) c.processes.on_death = deaths->hook();
   return c;
 }
 

@@ -4,9 +4,9 @@
 // and begins none; and it hears of every member that was taken out.
 //
 // The two sides are run_shared(), serve_only(), be_free(), read_notes() and detach() of
-// machines/processes/serve.cpp, and part() of keeper.cpp with send_note() and kill_if_serving() of
-// keeper_workers.cpp, without what does not concern the berth. A kill comes at any step of the
-// worker after the keeper has sent it.
+// machines/processes/serve.cpp, and drop_member() of keeper.cpp with send_note() and
+// kill_if_serving() of keeper_workers.cpp, without what does not concern the berth. A kill comes at
+// any step of the worker after the keeper has sent it.
 #include "explore.hpp"
 
 #include "machines/processes/keeper.hpp"
@@ -71,9 +71,9 @@ class office {
   // The keeper's side.
   void part(std::uint32_t member) {
     if (fault(doom_first)) kill_if_serving(member);
-    if (fault(tell_first)) place.tell();
+    if (fault(tell_first)) place.announce_note();
     notes.fetch_add(1u << member * 8, std::memory_order_acq_rel);
-    if (!fault(tell_first)) place.tell();
+    if (!fault(tell_first)) place.announce_note();
     if (!fault(doom_first) && !fault(only_told)) kill_if_serving(member);
     // What is no atomic and not `plain` is no step: it belongs to the step before.
     is_parted_[member] = true;

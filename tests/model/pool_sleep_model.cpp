@@ -57,7 +57,7 @@ struct hall {
   void send_note() {
     sent.fetch_add(1, std::memory_order_acq_rel);
     if (fault(note_woken_early)) wake();
-    place.tell();
+    place.announce_note();
     if (!fault(note_unwoken) && !fault(note_woken_early)) wake();
   }
 

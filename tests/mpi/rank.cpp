@@ -31,9 +31,9 @@ const auto kill_host = lev::define("kill_host", [](int host) { kill(host, SIGKIL
 lev::config shared(const std::string& pool) {
   lev::config c;
   c.machine = "processes";
-  c.pool = pool.c_str();
+  c.processes.pool = pool.c_str();
   c.workers = 2;
-  c.max_attempts = 1;
+  c.processes.max_attempts = 1;
   return c;
 }
 

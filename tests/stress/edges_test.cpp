@@ -55,7 +55,7 @@ TEST(edges_stress, successors_of_a_task_that_completes_meanwhile) {
       together.arrive_and_wait();
       counter n = 0;
       std::array<ticket, 5> mine;
-      ticket before(r.core(), first_id.load());
+      ticket before(r.state(), first_id.load());
       for (ticket& t : mine) t = r.submit(after(before), count_one, ref{&n});
       before.forget();
       const bool expected = !fails;
@@ -93,7 +93,7 @@ TEST(edges_stress, after_a_ticket_that_another_thread_consumes) {
     while (!is_over) {
       const std::uint64_t id = mail.exchange(0);
       if (id == 0) continue;
-      ticket first(r.core(), id);
+      ticket first(r.state(), id);
       ASSERT_EQ(first.wait_outcome().code, status::ok);
       ticket next = r.submit(maybe_fail, false);
       ticket behind = r.submit(after(next), maybe_fail, false);

@@ -53,7 +53,7 @@ TEST(tickets_stress, many_wait_for_one_and_one_collects) {
         round.notify_all();
       }
       for (std::uint64_t now = round; now < mine; now = round) round.wait(now);
-      ticket t(r.core(), id.load());
+      ticket t(r.state(), id.load());
       const status code = t.wait_outcome().code;
       winners += code == status::ok;
       collected.note_if(code == status::ok);

@@ -57,7 +57,7 @@ inline void expect_mutexes_free(detail::runtime_state& c) {
 }
 
 inline void expect_nothing_leaked(runtime& r) {
-  detail::runtime_state& c = *r.core();
+  detail::runtime_state& c = *r.state();
   const counters n = r.count();
   EXPECT_EQ(n.submitted, n.completed);
   EXPECT_TRUE(c.sched.ready().looks_empty());

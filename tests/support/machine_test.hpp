@@ -32,7 +32,7 @@ struct machine_case {
   int workers;
   lev::staging staging;
   std::uint64_t seed;
-  bool is_shared = false;  // config::pool
+  bool is_shared = false;  // config.processes.pool
 };
 
 inline void PrintTo(const machine_case& c, std::ostream* out) {
@@ -157,7 +157,7 @@ class machine_test : public testing::TestWithParam<machine_case> {
     c.tickets = 1024;
     c.host_threads = 8;
     static const std::string pool = "test-" + std::to_string(getpid());
-    if (GetParam().is_shared) c.pool = pool.c_str();
+    if (GetParam().is_shared) c.processes.pool = pool.c_str();
     return c;
   }
   static bool is_sim() { return std::strcmp(GetParam().machine, "sim") == 0; }

@@ -155,7 +155,6 @@ TEST(virtual_link, a_piece_goes_between_two_of_what_is_under_way) {
   EXPECT_EQ(l.pass_line(100ns, 128), 350ns);  // behind one piece of the 1024 bytes
   EXPECT_EQ(l.pass_line(100ns, 128), 600ns);  // behind the piece before, and another one
   EXPECT_EQ(l.pass(0us, 1024), 2250ns);       // nothing of the link's time is lost
-  EXPECT_EQ(l.busy(), 2250ns);
 }
 
 TEST(virtual_link, pieces_alone_go_one_after_the_other) {
@@ -170,7 +169,6 @@ TEST(virtual_link, bytes_go_one_after_the_other) {
   EXPECT_EQ(l.pass(virtual_time(0us), 1024), virtual_time(1us));
   EXPECT_EQ(l.pass(virtual_time(0us), 2048), virtual_time(3us));
   EXPECT_EQ(l.pass(virtual_time(10us), 512), virtual_time(10us + 500ns));
-  EXPECT_EQ(l.busy(), virtual_time(3us + 500ns));
 }
 
 TEST(virtual_homes, a_write_leaves_one_holder_and_a_write_through_two) {

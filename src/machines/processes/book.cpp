@@ -109,7 +109,7 @@ book_reader::~book_reader() {
   }
 }
 
-// What a closed library's code was must not be called any more.
+// The code of a closed library must not be called any more.
 void book_reader::forget(const library& l) {
   LEV_ASSERT(l.handle != nullptr && l.file >= code_place::first_library);
   for (std::uint32_t id = 1; id <= procedure_count_max; ++id) {

@@ -75,7 +75,7 @@ class book_writer {
   atomic<std::uint8_t> written_[procedure_count_max + 1] = {};
 };
 
-// What a worker calls.
+// The function that a worker calls.
 struct resolved {
   body run = nullptr;
   void* context = nullptr;

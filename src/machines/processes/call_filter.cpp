@@ -1,5 +1,5 @@
-// The system calls of a confined worker, as a program for seccomp. What is not on a list ends the
-// process (SIGSYS).
+// The system calls of a confined worker, as a program for seccomp. A call that is on no list ends
+// the process (SIGSYS).
 #include "machines/processes/confine.hpp"
 
 #include "base/assert.hpp"

@@ -99,15 +99,15 @@ bool client::lacks_library_of_next() noexcept {
   resolved procedure;
   if (procedures_.find(task.procedure, &procedure) != nullptr || procedure.run != &run_columns)
     return false;
-  return !procedures_.has_all_of(each_task_of(task.arguments, task.argument_count).procedure);
+  return !procedures_.has_all_of(each_task_of(task).procedure);
 }
 
 void client::tell_idle(std::uint64_t waited_ns) noexcept {
   if (has_rung_) return;
-  // Who polls for less time than the patience tells before it sleeps.
+  // A worker that polls for less time than the patience tells of its ends before it sleeps.
   const bool is_wanted = is_eager() || is_patient();
   if (waited_ns < patience_ns && waited_ns < about_.spin_ns && !is_wanted) return;
-  tell();
+  tell_of_ends();
 }
 
 void client::notify_if_unwatched() noexcept {

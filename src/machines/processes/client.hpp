@@ -48,12 +48,12 @@ class client final : public column_watch {
   void run() noexcept;
   // After its end: the host is told at once if it wants that and more is to do here.
   void go_on() noexcept {
-    if (desk_.has_record(next_) && (is_eager() || runs_low())) tell();
+    if (desk_.has_record(next_) && (is_eager() || runs_low())) tell_of_ends();
   }
   // Before the worker of a shared pool turns to a task of another host, which may have no end: what
   // tell_idle() would say later.
   void turn_away() noexcept {
-    if (!has_rung_ && (!desk_.has_record(next_) || is_eager() || runs_low())) tell();
+    if (!has_rung_ && (!desk_.has_record(next_) || is_eager() || runs_low())) tell_of_ends();
   }
   // A step of the protocol, at which a worker of a test may end.
   void pass(chaos_step step, fault_name point) noexcept {
@@ -96,13 +96,13 @@ class client final : public column_watch {
   // Somebody waits asleep for ends: they are told at once. Otherwise the host takes them when it
   // next comes by, or when this lane runs dry.
   bool is_eager() const noexcept { return shared_.watch.eager.load(memory_order_relaxed) != 0; }
-  // Who is patient has his lane filled again before it runs dry: while its last task runs, the
+  // The lane of a patient host is filled again before it runs dry: while its last task runs, the
   // service wakes up. (Six hosts that share two workers, 10 us tasks: 8.7 us a task; telling three
   // tasks before the end 9.4, six 15, of each end 23.)
   static constexpr std::uint32_t low = 1;
   bool is_patient() const noexcept { return shared_.watch.patient.load(memory_order_relaxed) != 0; }
   bool runs_low() const noexcept { return is_patient() && !desk_.has_record(next_ + low); }
-  void tell() noexcept {
+  void tell_of_ends() noexcept {
     has_rung_ = true;
     notify_if_unwatched();
   }

@@ -1,5 +1,5 @@
-// What a confined worker may still ask of the kernel: memory of its own, the time, to sleep and
-// wake on its lane, to ring the host, to write to its output, and to end. Layer by layer:
+// A confined worker may ask of the kernel only memory of its own, the time, to sleep and wake on
+// its lane, to ring the host, to write to its output, and to end. Layer by layer:
 //
 //   1. one thread: what follows is for the whole process
 //   2. descriptors: standard input is /dev/null; all others are closed but standard output,

@@ -7,12 +7,12 @@
 
 namespace lev::processes {
 
-// What is left to the process, and what is to be watched.
+// The memory and files that are left to the process, and the memory to be watched.
 struct confinement {
   int bell = -1;
   std::uintptr_t heap_begin = 0;  // the shared heap, mapped to read
   std::size_t heap_bytes = 0;
-  std::uint64_t memory_bytes_max = 0;  // config::worker_bytes_max; 0: no limit
+  std::uint64_t memory_bytes_max = 0;  // config.processes.worker_bytes_max; 0: no limit
 };
 
 // confine() takes from the calling process everything that a task does not need; null, or what

@@ -1,4 +1,4 @@
-// What waitpid() says of a worker, decoded; see death.hpp.
+// Decodes what waitpid() says of a worker; see death.hpp.
 #include "machines/processes/death.hpp"
 
 #include "base/signal_name.hpp"

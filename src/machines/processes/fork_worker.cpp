@@ -1,4 +1,4 @@
-// What zygotes of every kind do to get a worker, and what the new process does first.
+// How zygotes of every kind get a worker, and how the new process begins.
 #include "base/kernel_numbers.hpp"
 #include "machines/processes/death.hpp"
 #include "machines/processes/zygote.hpp"

@@ -45,11 +45,12 @@ std::uint64_t mix(std::uint64_t mark, const void* data, std::size_t bytes) noexc
 
 }  // namespace
 
-// What tells the worker programs of two hosts apart: functions are found by their places in it.
+// A number that tells the worker programs of two hosts apart: functions are found by their places
+// in it.
 std::uint64_t pool::program_mark() const noexcept {
   std::uint64_t mark = 0xcbf29ce484222325;
   struct stat about{};
-  const char* const* command = settings_.worker_command;
+  const char* const* command = settings_.processes.worker_command;
   if (command == nullptr && stat("/proc/thread-self/exe", &about) == 0) {
     mark = mix(mark, &about.st_dev, sizeof about.st_dev);
     mark = mix(mark, &about.st_ino, sizeof about.st_ino);
@@ -61,7 +62,7 @@ std::uint64_t pool::program_mark() const noexcept {
 
 // Gives the name to a new keeper. False: somebody else has it by now, or why() says more.
 bool pool::start_keeper() {
-  const socket_name name("pool", settings_.pool);
+  const socket_name name("pool", settings_.processes.pool);
   int listener = open_socket();
   if (listener < 0) return fail("socket");
   if (bind(listener, name.address(), name.bytes()) != 0) {
@@ -79,7 +80,7 @@ bool pool::start_keeper() {
 
 // Knocks once. False with why(): the pool refuses. False without: nobody is there, or is any more.
 bool pool::knock() noexcept {
-  const socket_name name("pool", settings_.pool);
+  const socket_name name("pool", settings_.processes.pool);
   socket_ = open_socket();
   if (socket_ < 0) return fail("socket");
   bool is_member = connect(socket_, name.address(), name.bytes()) == 0;
@@ -167,7 +168,7 @@ void pool::leave_keeper() noexcept {
   bool is_idle = true;
   for (std::uint32_t i = 0; i < workers_; ++i) is_idle &= !has_task_under_way(i);
   const order o{order::leave, 0, 0};
-  if (is_idle) send_message(socket_, &o, sizeof o, nullptr, 0, MSG_DONTWAIT);
+  if (is_idle) send_message(socket_, o);
   shutdown(socket_, SHUT_RDWR);  // also if a child of this process holds it, too
   close_file(&socket_);
   for (std::uint32_t i = 0; i < workers_; ++i) close_file(&seats_[i].pidfd);

@@ -36,8 +36,8 @@ bool keeper_process::open() noexcept {
   return true;
 }
 
-// What hosts that share have in common. The files are not written to: fresh memory is zero, as all
-// words begin, and a page takes longer to be there than a worker to start.
+// Makes the memory that hosts that share have in common. The files are not written to: fresh memory
+// is zero, as all words begin, and a page takes longer to be there than a worker to start.
 bool keeper_process::open_door() noexcept {
   if (fcntl(listener_, F_SETFL, O_NONBLOCK) != 0) return false;
   LEV_ASSERT(page_ == nullptr && alarms_ == nullptr);
@@ -63,16 +63,16 @@ void keeper_process::take_in(std::uint32_t m, int socket, pid_t pid, int pidfd) 
   LEV_ASSERT(present_ <= members_max && !members_[m].is_met && members_[m].lanes.empty());
 }
 
-// Those who wait at the door. A program of another user does not get in.
+// Takes in the hosts that wait at the door. A program of another user does not get in.
 void keeper_process::admit() {
   for (;;) {
     const int socket = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0) return;
-    welcome(socket);
+    answer_visitor(socket);
   }
 }
 
-void keeper_process::welcome(int socket) noexcept {
+void keeper_process::answer_visitor(int socket) noexcept {
   ucred who{};
   socklen_t bytes = sizeof who;
   const bool is_known = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0;
@@ -91,7 +91,7 @@ void keeper_process::welcome(int socket) noexcept {
     std::snprintf(r.text, sizeof r.text, "watching the host process");
     if (pidfd >= 0) return take_in(m, socket, who.pid, pidfd);
   }
-  send_message(socket, &r, sizeof r, nullptr, 0, MSG_DONTWAIT);
+  send_message(socket, r);
   close(socket);
 }
 
@@ -113,17 +113,18 @@ bool keeper_process::is_taken(std::uint32_t m, std::uint64_t begin,
   return false;
 }
 
-// What keeps a host from becoming a member; null: nothing.
+// The reason that keeps a host from becoming a member; null: none.
 const char* keeper_process::objection(const introduction& about) const noexcept {
   if (about.program != rule_.program)
-    return "the pool runs the workers of another program (config.worker_command, or the "
-           "program's file); use another config.pool";
+    return "the pool runs the workers of another program (config.processes.worker_command, or the "
+           "program's file); use another config.processes.pool";
   if (about.level != rule_.level)
-    return "config.isolation is not that of the pool's first host; use another config.pool";
+    return "config.processes.isolation is not that of the pool's first host; use another "
+           "config.processes.pool";
   if (about.data_bytes_max != rule_.data_bytes_max)
-    return "config.worker_bytes_max is not that of the pool's first host";
+    return "config.processes.worker_bytes_max is not that of the pool's first host";
   if (about.cpu_seconds_max != rule_.cpu_seconds_max)
-    return "config.worker_cpu_seconds_max is not that of the pool's first host";
+    return "config.processes.worker_cpu_seconds_max is not that of the pool's first host";
   return nullptr;
 }
 
@@ -133,8 +134,8 @@ void keeper_process::refuse(std::uint32_t m, const char* why, int code,
   r.what = how;
   r.number = code;
   std::snprintf(r.text, sizeof r.text, "%s", why);
-  send_message(members_[m].socket, &r, sizeof r, nullptr, 0, MSG_DONTWAIT);
-  part(m);
+  send_message(members_[m].socket, r);
+  drop_member(m);
 }
 
 // Null, or what the system refused, with the reason in errno. A member's heap is mapped only to see
@@ -161,12 +162,11 @@ const char* keeper_process::map_memory(member& it) noexcept {
   return nullptr;
 }
 
-void keeper_process::meet(std::uint32_t m) noexcept {
+void keeper_process::read_introduction(std::uint32_t m) noexcept {
   member& it = members_[m];
-  const ssize_t got =
-      receive_message(it.socket, &it.about, sizeof it.about, it.files, member_files, MSG_DONTWAIT);
+  const ssize_t got = receive_message(it.socket, it.about, it.files);
   if (got < 0 && errno == EAGAIN) return;
-  if (got == 0) return part(m);
+  if (got == 0) return drop_member(m);
   if (got != sizeof it.about || it.about.tag != introduction::magic ||
       it.about.version != introduction().version ||
       it.files[(listener_ < 0 ? own_files : member_files) - 1] < 0)
@@ -184,24 +184,24 @@ void keeper_process::meet(std::uint32_t m) noexcept {
   report r;
   r.member = m;
   fault_at("zygote.ready");
-  tell(m, r);
+  report_to(m, r);
 }
 
 // Its socket has something to say, or its end is gone.
-void keeper_process::hear(std::uint32_t m) {
+void keeper_process::read_message(std::uint32_t m) {
   member& it = members_[m];
-  if (!it.is_met) return meet(m);
+  if (!it.is_met) return read_introduction(m);
   order o;
   int file = -1;
   if (fault_at("zygote.receive_order")) return;
-  const ssize_t got = receive_message(it.socket, &o, sizeof o, &file, 1, MSG_DONTWAIT);
-  if (got == 0) return part(m);
+  const ssize_t got = receive_message(it.socket, o, {&file, 1});
+  if (got == 0) return drop_member(m);
   if (got == sizeof o && o.worker < workers_max) return take_order(m, o, file);
   close_file(&file);
 }
 
 // The member has left, or is dead: none of its tasks begins any more, and none goes on.
-void keeper_process::part(std::uint32_t m) noexcept {
+void keeper_process::drop_member(std::uint32_t m) noexcept {
   member& it = members_[m];
   LEV_ASSERT(it.socket >= 0 && present_ != 0);
   note n;
@@ -209,7 +209,7 @@ void keeper_process::part(std::uint32_t m) noexcept {
   n.member = m;
   for (std::uint32_t w = 0; w < it.lanes.size(); ++w) {
     if (it.lanes[w].is_attached && workers_[w].pid != 0) {
-      send_note(w, n, nullptr, 0);
+      send_note(w, n);
       if (!it.is_leaving) kill_if_serving(m, w);
     }
   }
@@ -232,21 +232,21 @@ bool keeper_process::send(std::uint32_t m, const report& r, int pidfd) noexcept 
   const int files[] = {r.what == report::ready ? page_file_ : pidfd, alarms_file_};
   const bool brings_page = r.what == report::ready && listener_ >= 0;
   const unsigned count = brings_page ? 2 : pidfd < 0 ? 0 : 1;
-  return send_message(members_[m].socket, &r, sizeof r, files, count, MSG_DONTWAIT);
+  return send_message(members_[m].socket, r, std::span(files).first(count));
 }
 
-void keeper_process::tell(std::uint32_t m, const report& r, int pidfd, bool is_full) {
+void keeper_process::report_to(std::uint32_t m, const report& r, int pidfd, bool is_full) {
   member& it = members_[m];
   LEV_ASSERT(it.socket >= 0 && it.is_met);  // or the report would go to the next one
   if (is_full || !it.untold.empty() || !send(m, r, pidfd)) it.untold.push_back(r);
 }
 
-void keeper_process::tell_untold(std::uint32_t m) {
+void keeper_process::report_untold(std::uint32_t m) {
   member& it = members_[m];
   while (!it.untold.empty()) {
     const report& r = it.untold.front();
     int pidfd = -1;
-    // Who died since is reported by what follows.
+    // A worker that died since is reported by what follows.
     const pid_t now = has_own_workers() ? it.lanes[r.worker].own.pid : workers_[r.worker].pid;
     const bool is_old = r.what == report::started && now != r.pid;
     if (r.what == report::started && !is_old)
@@ -259,16 +259,15 @@ void keeper_process::tell_untold(std::uint32_t m) {
 }
 
 // A host that has closed its runtime before it ended has said so.
-void keeper_process::bury(std::uint32_t m) {
+void keeper_process::drop_dead_member(std::uint32_t m) {
   const member& it = members_[m];
   order o;
   int file = -1;
-  while (it.is_met &&
-         receive_message(it.socket, &o, sizeof o, &file, 1, MSG_DONTWAIT) == sizeof o) {
+  while (it.is_met && receive_message(it.socket, o, {&file, 1}) == sizeof o) {
     members_[m].is_leaving |= o.what == order::leave;
     close_file(&file);
   }
-  part(m);
+  drop_member(m);
 }
 
 // A host that knocks in this moment finds the door gone, and starts another keeper.
@@ -307,11 +306,11 @@ void keeper_process::end_if_alone() noexcept {
     if (watched[0].revents != 0) reap();
     for (std::size_t i = 0; i < whose.size(); ++i) {
       const pollfd* of = &watched[2 + 2 * i];
-      if ((of[0].revents & POLLOUT) != 0) tell_untold(whose[i]);
+      if ((of[0].revents & POLLOUT) != 0) report_untold(whose[i]);
       if (of[1].revents != 0) {
-        bury(whose[i]);
+        drop_dead_member(whose[i]);
       } else if ((of[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
-        hear(whose[i]);
+        read_message(whose[i]);
       }
     }
     if (watched[1].revents != 0) admit();

@@ -1,7 +1,7 @@
 // keeper: what a zygote is, from its first message on: the parent of a pool's workers. The hosts of
 // the pool are its members. One that is not shared has one, at the other end of a pair of sockets,
-// and ends with it. One that several host processes share (config::pool) belongs to none of them:
-// whoever needs it first starts it, and it ends when the last of them has left.
+// and ends with it. One that several host processes share (config.processes.pool) belongs to none
+// of them: the host that needs it first starts it, and it ends when the last of them has left.
 //
 // Each member has lanes, heap, board and bell of its own. A worker of a shared pool serves one lane
 // of each member, in turn, and learns of them by notes from the keeper. But a worker of a pool that
@@ -21,7 +21,7 @@
 //   succeeds? then kill                        runs tasks of the member's
 //
 // A body of the member's runs only while `serving` says so, and both sides change that word by
-// compare-exchange: so whoever is killed for a member serves no other, and begins nothing for
+// compare-exchange: so a worker that is killed for a member serves no other, and begins nothing for
 // another. Both sides store first and look then: a worker that the keeper did not find serving the
 // member sees the note before it begins.
 //
@@ -68,11 +68,13 @@ struct alignas(berth_bytes) berth {
     return serving.compare_exchange_strong(from, to, memory_order_seq_cst);
   }
   bool has_news(std::uint32_t notes_seen) const noexcept {
-    // Pairs with tell(): who was not found serving the member sees the note.
+    // Pairs with announce_note(): a worker that was not found serving the member sees the note.
     return notes.load(memory_order_seq_cst) != notes_seen;
   }
-  // The keeper's part. tell() publishes a note that was sent.
-  void tell() noexcept { notes.fetch_add(1, memory_order_seq_cst); }  // Pairs with has_news()
+  // The keeper's part. announce_note() publishes a note that was sent.
+  void announce_note() noexcept {
+    notes.fetch_add(1, memory_order_seq_cst);  // Pairs with has_news()
+  }
   // doom() claims the right to kill the worker if it is in a task of the member.
   [[nodiscard]] bool doom(std::uint32_t member) noexcept {
     LEV_DCHECK(member < members_max);

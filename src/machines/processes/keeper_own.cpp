@@ -1,5 +1,5 @@
-// The keeper's workers that serve one member: starting them, and their deaths. What confined ones
-// must not have is found out and forgotten before the first is forked.
+// The keeper's workers that serve one member: starting them, and their deaths. Whatever confined
+// ones must not have is found out and forgotten before the first is forked.
 #include "machines/processes/confine.hpp"
 #include "machines/processes/death.hpp"
 #include "machines/processes/keeper_process.hpp"
@@ -95,7 +95,7 @@ void keeper_process::start_own(std::uint32_t m, const order& o, int file) {
   LEV_ASSERT(pidfd < 0 || r.pid > 0);
   close_file(&file);
   if (pidfd >= 0) l = {o.lane_begin, true, {r.pid, -1, 0}};
-  tell(m, r, pidfd, fault_at("zygote.tell_started"));
+  report_to(m, r, pidfd, fault_at("zygote.tell_started"));
   fault_at("zygote.told_started");
   close_file(&pidfd);
 }
@@ -152,7 +152,7 @@ bool keeper_process::report_own_death(pid_t pid, int how) {
       r.number = how;
       l = {};
       end_turn_of(m, w);
-      tell(m, r, -1, fault_at("zygote.tell_died"));
+      report_to(m, r, -1, fault_at("zygote.tell_died"));
       fault_at("zygote.told_died");
       return true;
     }

@@ -49,10 +49,10 @@ class keeper_process {
   bool open() noexcept;
   bool open_door() noexcept;
   void admit();
-  void welcome(int socket) noexcept;
+  void answer_visitor(int socket) noexcept;
   void take_in(std::uint32_t m, int socket, pid_t pid, int pidfd) noexcept;
-  void hear(std::uint32_t m);
-  void meet(std::uint32_t m) noexcept;
+  void read_message(std::uint32_t m);
+  void read_introduction(std::uint32_t m) noexcept;
   const char* objection(const introduction& about) const noexcept;
   bool is_taken(std::uint32_t m, std::uint64_t begin, std::uint64_t bytes) const noexcept;
   void refuse(std::uint32_t m, const char* why, int code,
@@ -63,11 +63,11 @@ class keeper_process {
   void start(std::uint32_t m, const order& o, int file);
   bool is_running(std::uint32_t worker);
   void attach(std::uint32_t m, std::uint32_t worker, int lane_file) noexcept;
-  void send_note(std::uint32_t worker, const note& n, const int* files, unsigned count) noexcept;
+  void send_note(std::uint32_t worker, const note& n, std::span<const int> files = {}) noexcept;
   bool kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept;
   void end_task(std::uint32_t m, const order& o);
-  void part(std::uint32_t m) noexcept;
-  void bury(std::uint32_t m);
+  void drop_member(std::uint32_t m) noexcept;
+  void drop_dead_member(std::uint32_t m);
   void reap();
   void report_death(std::uint32_t worker, int how);
   // Of workers that serve one member: of a pool that is not shared, and confined ones.
@@ -82,8 +82,8 @@ class keeper_process {
   void end_turn_of(std::uint32_t m, std::uint32_t worker) noexcept;
   berth<>* leave_common(std::uint32_t worker) noexcept;
   bool send(std::uint32_t m, const report& r, int pidfd) noexcept;
-  void tell(std::uint32_t m, const report& r, int pidfd = -1, bool is_full = false);
-  void tell_untold(std::uint32_t m);
+  void report_to(std::uint32_t m, const report& r, int pidfd = -1, bool is_full = false);
+  void report_untold(std::uint32_t m);
   void end_if_alone() noexcept;
   [[noreturn]] void begin_worker(std::uint32_t worker, pid_t parent, int notes);
 

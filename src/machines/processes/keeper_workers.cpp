@@ -35,7 +35,7 @@ void keeper_process::start(std::uint32_t m, const order& o, int file) {
   if (!has_place || !is_running(o.worker)) {
     if (has_place) r.number = errno;
     close_file(&file);
-    return tell(m, r);
+    return report_to(m, r);
   }
   member& it = members_[m];
   LEV_ASSERT(workers_[o.worker].pid > 0 && o.worker < workers_max);
@@ -44,7 +44,7 @@ void keeper_process::start(std::uint32_t m, const order& o, int file) {
   r.what = report::started;
   r.pid = workers_[o.worker].pid;
   int pidfd = static_cast<int>(syscall(kernel::pidfd_open, r.pid, 0));
-  tell(m, r, pidfd, fault_at("zygote.tell_started"));
+  report_to(m, r, pidfd, fault_at("zygote.tell_started"));
   close_file(&pidfd);
   fault_at("zygote.told_started");
   attach(m, o.worker, file);
@@ -87,7 +87,8 @@ bool keeper_process::is_running(std::uint32_t worker) {
   return is_there;
 }
 
-// What the worker must not hold: as long as it had one of them, its end would not be seen.
+// Closes the files that the worker must not hold: as long as it had one of them, its end would not
+// be seen.
 [[noreturn]] void keeper_process::begin_worker(std::uint32_t worker, pid_t parent, int notes) {
   become_worker(rule_, parent);
   take_worker_number(static_cast<int>(worker));
@@ -100,12 +101,12 @@ bool keeper_process::is_running(std::uint32_t worker) {
 }
 
 // A worker that does not read its notes any more is of no use: its death starts it anew.
-void keeper_process::send_note(std::uint32_t worker, const note& n, const int* files,
-                               unsigned count) noexcept {
+void keeper_process::send_note(std::uint32_t worker, const note& n,
+                               std::span<const int> files) noexcept {
   const worker_seat& w = workers_[worker];
   LEV_ASSERT(w.pid > 0 && w.notes >= 0);  // kill() of 0 or -1 would reach others
-  if (!send_message(w.notes, &n, sizeof n, files, count, MSG_DONTWAIT)) kill(w.pid, SIGKILL);
-  page_->berths[worker].tell();
+  if (!send_message(w.notes, n, files)) kill(w.pid, SIGKILL);
+  page_->berths[worker].announce_note();
   alarms_->of[worker].ring();
   wake_sleeper(alarms_->of[worker].rings, sleepers::anywhere);
 }
@@ -120,7 +121,7 @@ void keeper_process::attach(std::uint32_t m, std::uint32_t worker, int lane_file
   int files[member_files + 1];
   std::copy_n(it.files, member_files, files);
   files[member_files] = lane_file;
-  send_note(worker, n, files, member_files + 1);
+  send_note(worker, n, files);
 }
 
 bool keeper_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept {
@@ -132,7 +133,7 @@ bool keeper_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noex
   return true;
 }
 
-// What a worker has no use for, and keeps alive or shows it of others: sockets, and memory.
+// Closes what a worker has no use for, and keeps alive or shows it of others: sockets, and memory.
 void keeper_process::leave_files() noexcept {
   for (int* f : {&listener_, &signals_, &page_file_, &alarms_file_}) close_file(f);
   if (alarms_ != nullptr)
@@ -158,7 +159,7 @@ void keeper_process::end_task(std::uint32_t m, const order& o) {
   r.what = report::spared;
   r.worker = o.worker;
   r.number = static_cast<std::int32_t>(o.lane_begin);
-  tell(m, r);
+  report_to(m, r);
 }
 
 void keeper_process::reap() {
@@ -193,7 +194,7 @@ void keeper_process::report_death(std::uint32_t worker, int how) {
     if (!l.is_attached) continue;
     l.is_attached = false;
     r.was_ordered = w.killed_for == m + 1;
-    tell(m, r, -1, fault_at("zygote.tell_died"));
+    report_to(m, r, -1, fault_at("zygote.tell_died"));
     fault_at("zygote.told_died");
   }
 }

@@ -60,7 +60,7 @@ struct lane {
     word skip{0};
     procedure_id procedure = 0;
     std::uint8_t argument_count = 0;
-    std::uint16_t attempt = 0;  // from 1; for who looks (look.cpp)
+    std::uint16_t attempt = 0;  // from 1; for a looker (look.cpp)
     argument arguments[argument_count_max];
   };
   using end_word = typename Env::template atomic<std::uint64_t>;
@@ -98,7 +98,7 @@ struct lane {
   bool has_success(std::uint32_t number) const noexcept {
     return end_of(number) == make_end(number, status::ok);
   }
-  // What is written where the end of the task will be, or is; code_of() its status, if it is that.
+  // The word where the end of the task will be, or is; code_of() its status, if it is that.
   std::uint64_t end_of(std::uint32_t number) const noexcept {
     // Pairs with finish(). Sequentially consistent: the last look of a host that sleeps or leaves
     // comes after it has left the watch, which an acquire need not do.
@@ -122,7 +122,7 @@ struct lane {
     record_of(number).skip.store(number, memory_order_seq_cst);
     return !has_end(number - 1);
   }
-  // What a worker writes may change while it is looked at: callers copy it once, then check it.
+  // A text of the worker may change while it is looked at: callers copy it once, then check it.
   const ending& ending_of(std::uint32_t number) const noexcept {
     return endings[number % lane_records];
   }
@@ -152,7 +152,7 @@ struct lane {
   ending& new_ending(std::uint32_t number) noexcept { return endings[number % lane_records]; }
   void finish(std::uint32_t number, status code = status::ok) noexcept {
     // Pairs with end_of(): publishes the ending and the outputs. Sequentially consistent: the look
-    // at who watches comes after it (store-then-load handshake with board::watch_ends()).
+    // at the watchers comes after it (store-then-load handshake with board::watch_ends()).
     ended[number % lane_records].store(make_end(number, code), memory_order_seq_cst);
   }
   // fall_asleep() announces the sleep; the caller must look for a record and for orders once more,
@@ -178,24 +178,24 @@ struct lane {
   // Written by the worker, read by the host after its death: the number of the piece of columns it
   // is in, above, and the index that it begins, below. Publishes that the ones before are over.
   typename Env::template atomic<std::uint64_t> index_begun{0};
-  // Written by the worker before config::chaos kills it, read by the host after that: at which
-  // step.
+  // Written by the worker before config.processes.chaos kills it, read by the host after that: at
+  // which step.
   word died_at{0};
-  // Written by the worker (1) and by whoever wakes it (0), read by both.
+  // Written by the worker (1) and by its waker (0), read by both.
   alignas(line_pair_bytes) word asleep{0};
   // Written by the worker (1: rang) and by the service when it has been woken, before it looks at
   // the ends (0); read by both.
   alignas(line_pair_bytes) word rung{0};
   record records[lane_records];
   // Written by the worker, read by the host: a task's number above, its status below. Publishes the
-  // ending, and the task's outputs. All on one pair of lines: who takes the ends of many tasks that
-  // succeeded waits for it once, and a worker that nobody looks at has it all the time.
+  // ending, and the task's outputs. All on one pair of lines: a tender takes the ends of many tasks
+  // that succeeded waits for it once, and a worker that nobody looks at has it all the time.
   alignas(line_pair_bytes) end_word ended[lane_records];
   ending endings[lane_records];
 };
 
-// What the host writes, what the worker writes and what both do are on lines of their own, and a
-// record's arguments are whole.
+// Words of the host, of the worker and of both are on lines of their own, and a record's arguments
+// are whole.
 static_assert(alignof(lane<>) == line_pair_bytes && sizeof(lane<>) % line_pair_bytes == 0);
 static_assert(sizeof(lane<>::record) % line_pair_bytes == 0 &&
               sizeof(lane<>::ended) == line_pair_bytes);

@@ -23,7 +23,7 @@ namespace {
 using processes::lane;
 using processes::pool;
 
-// What the pipeline keeps of a line, and what a lane has room for.
+// The pipeline keeps no more of a line than a lane has room for.
 static_assert(line_jobs_max <= processes::lane_records);
 // The text of an end, with its end.
 static_assert(sizeof(remote_end::text) == processes::ending::text_max + 1);
@@ -226,7 +226,7 @@ void process_machine::post(std::uint32_t worker, std::uint32_t count) noexcept {
   if (s.desk->post(first, count)) pool_.wake(worker);
 }
 
-// What a worker may say of a task; anything else is a failure. Nobody else than the host cancels.
+// The words that a worker may say of a task; any other is a failure. Only the host cancels.
 status checked_result(std::uint8_t code, bool was_skipped) noexcept {
   const auto said = static_cast<status>(code);
   const bool is_known = said == status::ok || said == status::bad_procedure ||
@@ -293,9 +293,9 @@ std::uint32_t process_machine::index_begun(std::uint32_t worker) noexcept {
   return said >> 32 == oldest ? static_cast<std::uint32_t>(said) : no_index;
 }
 
-// What only the host writes is as it was; a worker publishes ends in order, and is not asleep twice
-// with the same task before it, as it was woken in between. Anything else has been overwritten. A
-// worker that is slow, or stopped, has nothing to be blamed for.
+// The words that only the host writes are as they were; a worker publishes ends in order, and is
+// not asleep twice with the same task before it, as it was woken in between. Anything else has been
+// overwritten. A worker that is slow, or stopped, has nothing to be blamed for.
 bool process_machine::revisit(std::uint32_t worker) noexcept {
   pool::seat& s = pool_.at(worker);
   lane<>& desk = *s.desk;

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace lev::processes {
@@ -19,34 +20,33 @@ union control_room {
 };
 }  // namespace
 
-bool send_message(int socket, const void* data, std::size_t bytes, const int* files,
-                  unsigned file_count, int flags) noexcept {
-  LEV_ASSERT(file_count <= files_max);
-  iovec part{const_cast<void*>(data), bytes};
+bool send_bytes(int socket, std::span<const std::byte> bytes, std::span<const int> files,
+                int flags) noexcept {
+  LEV_ASSERT(files.size() <= files_max);
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
   control_room control{};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  if (file_count != 0) {
+  if (!files.empty()) {
     message.msg_control = control.bytes;
-    message.msg_controllen = CMSG_SPACE(sizeof(int) * file_count);
+    message.msg_controllen = CMSG_SPACE(files.size_bytes());
     cmsghdr* head = CMSG_FIRSTHDR(&message);
     head->cmsg_level = SOL_SOCKET;
     head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int) * file_count);
-    std::memcpy(CMSG_DATA(head), files, sizeof(int) * file_count);
+    head->cmsg_len = CMSG_LEN(files.size_bytes());
+    std::memcpy(CMSG_DATA(head), files.data(), files.size_bytes());
   }
   ssize_t sent;
   do {
     sent = sendmsg(socket, &message, flags | MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
-  return sent == static_cast<ssize_t>(bytes);
+  return sent == static_cast<ssize_t>(bytes.size());
 }
 
-ssize_t receive_message(int socket, void* data, std::size_t bytes, int* files, unsigned file_max,
-                        int flags) noexcept {
-  LEV_ASSERT(file_max <= files_max);
-  iovec part{data, bytes};
+ssize_t receive_bytes(int socket, std::span<std::byte> bytes, std::span<int> files) noexcept {
+  LEV_ASSERT(files.size() <= files_max);
+  iovec part{bytes.data(), bytes.size()};
   control_room control{};
   msghdr message{};
   message.msg_iov = &part;
@@ -55,9 +55,9 @@ ssize_t receive_message(int socket, void* data, std::size_t bytes, int* files, u
   message.msg_controllen = sizeof control.bytes;
   ssize_t got;
   do {
-    got = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
+    got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
-  for (unsigned i = 0; i < file_max; ++i) files[i] = -1;
+  std::fill(files.begin(), files.end(), -1);
   if (got < 0) return errno == ECONNRESET ? 0 : -1;
   for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr;
        head = CMSG_NXTHDR(&message, head)) {
@@ -66,7 +66,7 @@ ssize_t receive_message(int socket, void* data, std::size_t bytes, int* files, u
     for (std::size_t i = 0; i < count; ++i) {
       int file;
       std::memcpy(&file, CMSG_DATA(head) + i * sizeof(int), sizeof file);
-      if (i < file_max) {
+      if (i < files.size()) {
         files[i] = out_of_the_way(file);
       } else {
         close(file);

@@ -1,5 +1,5 @@
-// output: where a worker of a shared pool prints: where the host does whose task it is in. What is
-// buffered goes there before the worker turns to another.
+// output: where a worker of a shared pool prints: where the host does whose task it is in. Buffered
+// text goes there before the worker turns to another.
 #ifndef LEVERET_MACHINES_PROCESSES_OUTPUT_HPP
 #define LEVERET_MACHINES_PROCESSES_OUTPUT_HPP
 

@@ -71,7 +71,7 @@ bool pool::open_files(std::uint32_t workers) {
   const zone* z = open_zone();
   if (z == nullptr) return fail("reserving shared memory");
   // Confined workers read the heap only, and cannot make their mapping writable.
-  const bool is_confined = settings_.isolation == lev::isolation::confined;
+  const bool is_confined = settings_.processes.isolation == lev::isolation::confined;
   heap_file_ = is_confined ? open_to_read(z->heap_file) : z->heap_file;
   owns_heap_file_ = is_confined;
   if (heap_file_ < 0) return fail("opening the shared memory to read (is /proc there?)");
@@ -111,16 +111,16 @@ bool pool::open_files(std::uint32_t workers) {
 // A zygote may have to be started again when the caller's strings are gone.
 void pool::keep_names() {
   LEV_ASSERT(command_.empty());  // or settings_ would name strings that move
-  if (settings_.pool != nullptr) {
-    pool_name_ = settings_.pool;
-    settings_.pool = pool_name_.c_str();
+  if (settings_.processes.pool != nullptr) {
+    pool_name_ = settings_.processes.pool;
+    settings_.processes.pool = pool_name_.c_str();
   }
-  if (settings_.worker_command == nullptr) return;
-  for (const char* const* w = settings_.worker_command; *w != nullptr; ++w)
+  if (settings_.processes.worker_command == nullptr) return;
+  for (const char* const* w = settings_.processes.worker_command; *w != nullptr; ++w)
     command_words_.emplace_back(*w);
   for (const std::string& w : command_words_) command_.push_back(w.c_str());
   command_.push_back(nullptr);
-  settings_.worker_command = command_.data();
+  settings_.processes.worker_command = command_.data();
 }
 
 bool pool::open(std::uint32_t workers) {
@@ -137,11 +137,11 @@ bool pool::open(std::uint32_t workers) {
   about_.store_bytes = settings_.local_store_bytes;
   about_.lane_bytes = lane_bytes_;
   about_.spin_ns = settings_.spin_ns;
-  about_.data_bytes_max = settings_.worker_bytes_max;
-  about_.cpu_seconds_max = settings_.worker_cpu_seconds_max;
-  about_.chaos = settings_.chaos;
+  about_.data_bytes_max = settings_.processes.worker_bytes_max;
+  about_.cpu_seconds_max = settings_.processes.worker_cpu_seconds_max;
+  about_.chaos = settings_.processes.chaos;
   about_.seed = settings_.seed;
-  about_.level = settings_.isolation;
+  about_.level = settings_.processes.isolation;
   about_.program = is_shared() ? program_mark() : 0;
   about_.faults = reinterpret_cast<std::uintptr_t>(faults::in_workers.load(memory_order_relaxed));
   if (!start_zygote()) return false;
@@ -160,7 +160,7 @@ bool pool::open(std::uint32_t workers) {
 
 ssize_t pool::receive_report(report* r, int* file) noexcept {
   if (fault_at("host.receive_report")) return -1;
-  const ssize_t got = receive_message(socket_, r, sizeof *r, file, 1, MSG_DONTWAIT);
+  const ssize_t got = receive_message(socket_, *r, {file, 1});
   if (*file >= 0 && fault_at("host.receive_pidfd")) close_file(file);
   return got;
 }
@@ -205,7 +205,7 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
   s.has_arrived = false;
   const order o{order::start, worker, reinterpret_cast<std::uintptr_t>(s.desk)};
   LEV_DCHECK(s.first == s.posted + 1);
-  s.is_alive = !fault_at("host.send_order") && send_message(socket_, &o, sizeof o, &s.file, 1);
+  s.is_alive = !fault_at("host.send_order") && send_message(socket_, o, {&s.file, 1}, 0);
   if (s.is_alive) ++arriving_;
   return s.is_alive;
 }
@@ -280,7 +280,7 @@ void pool::wait(std::uint64_t timeout_ns) noexcept {
 
 // A worker may work when its death can be confirmed and it has said that it is ready. Until then it
 // has run no task, so its word can be believed.
-void pool::welcome(std::uint32_t worker) noexcept {
+void pool::order_to_work(std::uint32_t worker) noexcept {
   seat& s = seats_[worker];
   if (s.pidfd < 0 || s.has_arrived || s.desk->arrived.load(memory_order_relaxed) == 0) return;
   LEV_ASSERT(s.is_alive && arriving_ != 0);  // its death can be told
@@ -300,7 +300,7 @@ void pool::show_victim(std::uint32_t worker) noexcept {
                                              memory_order_relaxed);
 }
 
-void pool::bury(std::uint32_t worker, int how, const report* told) {
+void pool::note_death(std::uint32_t worker, int how, const report* told) {
   seat& s = seats_[worker];
   if (!s.is_alive) return;
   fault_at("host.bury");
@@ -315,10 +315,10 @@ void pool::bury(std::uint32_t worker, int how, const report* told) {
   close_file(&s.pidfd);
   remote_death d;
   d.worker = worker;
-  explain(how, settings_.isolation == lev::isolation::confined, d);
+  explain(how, settings_.processes.isolation == lev::isolation::confined, d);
   d.step = s.desk->died_at.load(memory_order_relaxed);
   // Confined workers are not asked: a body that hides its begin must not bring the pool down.
-  d.had_work = settings_.isolation == lev::isolation::confined
+  d.had_work = settings_.processes.isolation == lev::isolation::confined
                    ? s.has_arrived && s.posted + 1 != s.first
                    : s.desk->claimed.load(memory_order_relaxed) + 1 != s.first;
   d.was_ordered = s.was_ordered;
@@ -346,13 +346,13 @@ void pool::take_report(const report& r, int file) {
         ::kill(r.pid, SIGKILL);
         return;
       }
-      welcome(r.worker);
+      order_to_work(r.worker);
       return;
     case report::not_started:
-      bury(r.worker, -1);
+      note_death(r.worker, -1);
       break;
     case report::died:
-      bury(r.worker, r.number, &r);
+      note_death(r.worker, r.number, &r);
       break;
     case report::spared:
       s.is_spared = static_cast<std::uint32_t>(r.number) == s.kills;
@@ -366,7 +366,7 @@ void pool::take_report(const report& r, int file) {
 bool pool::next_death(remote_death* death) {
   // Here and not where the bell is heard: a service that is busy does not listen to it.
   for (std::uint32_t i = 0; arriving_ != 0 && i < workers_; ++i) {
-    if (!seats_[i].has_arrived) welcome(i);
+    if (!seats_[i].has_arrived) order_to_work(i);
   }
   while (deaths_.empty() && !is_zygote_lost_) {
     report r;
@@ -403,7 +403,7 @@ bool pool::kill(std::uint32_t worker) noexcept {
   if (!s.is_alive || s.pidfd < 0 || !s.has_arrived) return false;
   if (shares_workers()) {  // the keeper knows whose task it is in
     const order o{order::kill, worker, ++s.kills};
-    return send_message(socket_, &o, sizeof o, nullptr, 0, MSG_DONTWAIT);
+    return send_message(socket_, o);
   }
   s.was_ordered = true;
   syscall(kernel::pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);

@@ -34,8 +34,8 @@ class pool {
   void abandon() noexcept;
 
   status why_status() const noexcept { return why_status_; }
-  // One worker's line; callers take turns (remote_workers). What the host needs to be sure of is
-  // here: a worker can write all over its lane.
+  // One worker's line; callers take turns (remote_workers). The numbers that the host must be sure
+  // of are here: a worker can write all over its lane.
   struct alignas(line_pair_bytes) seat {
     lane<>* desk = nullptr;
     int file = -1;
@@ -43,8 +43,8 @@ class pool {
     std::uint32_t first = 1;       // the number of the present worker's first task
     std::uint32_t skipped = 0;     // bit_of() each that take_back() was called for,
     std::uint32_t taken_back = 0;  // and of those the ones that the worker will not begin
-    // Written by who has the turn, read by any host thread: the last number taken back. Publishes
-    // nothing.
+    // Written by the holder of the turn, read by any host thread: the last number taken back.
+    // Publishes nothing.
     atomic<std::uint32_t> collected{0};
     // The service's own.
     pid_t pid = 0;
@@ -93,10 +93,10 @@ class pool {
   bool is_crowded() const noexcept;
 
  private:
-  bool is_shared() const noexcept { return settings_.pool != nullptr; }
+  bool is_shared() const noexcept { return settings_.processes.pool != nullptr; }
   // Not so confined ones: each is one host's.
   bool shares_workers() const noexcept {
-    return is_shared() && settings_.isolation != lev::isolation::confined;
+    return is_shared() && settings_.processes.isolation != lev::isolation::confined;
   }
   bool open_files(std::uint32_t workers);
   void show_lane(std::uint32_t worker) noexcept;
@@ -125,10 +125,10 @@ class pool {
   void hang_up() noexcept;
   void kill_zygote() noexcept;
   void reap_zygote() noexcept;
-  void welcome(std::uint32_t worker) noexcept;
+  void order_to_work(std::uint32_t worker) noexcept;
   void take_report(const report& r, int file);
   void zygote_is_gone();
-  void bury(std::uint32_t worker, int how, const report* told = nullptr);
+  void note_death(std::uint32_t worker, int how, const report* told = nullptr);
   bool fail(const char* what) noexcept;
 
   void keep_names();

@@ -45,8 +45,8 @@ class worker_process {
   // Of one host.
   explicit worker_process(const own_start& start);
   // Of several, which come by notes.
-  worker_process(berth<>& place, const alarm<>& wakes, int notes) noexcept
-      : place_(&place), notes_(notes), wakes_(&wakes) {}
+  worker_process(berth<>& served, const alarm<>& wakes, int notes) noexcept
+      : berth_(&served), notes_(notes), wakes_(&wakes) {}
 
   [[noreturn]] void run() noexcept {
     float_mode_ = float_mode();
@@ -55,7 +55,7 @@ class worker_process {
       client& c = await();
       if (c.lacks_library()) leave(new_library_code);
       c.pass(chaos_step::received, "worker.received");
-      if (place_ == nullptr) {
+      if (berth_ == nullptr) {
         run_task(c);
       } else if (has_notes()) {
         run_shared(c);
@@ -120,9 +120,9 @@ class worker_process {
   output::mark prints_to_[2];
   std::uint64_t float_mode_ = 0;
   lingerer linger_;
-  // In a shared pool only: the place; and where members come by notes, what they come by, and what
+  // In a shared pool only: the berth; and where members come by notes, what they come by, and what
   // wakes this worker.
-  berth<>* place_ = nullptr;
+  berth<>* berth_ = nullptr;
   int notes_ = -1;
   const alarm<>* wakes_ = nullptr;
   std::uint32_t notes_seen_ = 0;
@@ -130,7 +130,7 @@ class worker_process {
   std::uint64_t turn_since_ns_ = 0;
 };
 
-worker_process::worker_process(const own_start& start) : place_(start.turns) {
+worker_process::worker_process(const own_start& start) : berth_(start.turns) {
   const introduction& a = start.about->about;
   client& c = attach(*start.about, start.files);
   turn_to(c);
@@ -154,7 +154,7 @@ client& worker_process::await() noexcept {
       if (now == lingering) linger_.end();
       return *c;
     }
-    if (place_ != nullptr) be_free();
+    if (berth_ != nullptr) be_free();
     const std::uint64_t waited_ns = monotonic_ns() - begin_ns;
     std::uint64_t spin_ns = 0;
     for (const auto& c : clients_) {
@@ -162,7 +162,7 @@ client& worker_process::await() noexcept {
       c->tell_idle(waited_ns);
       spin_ns = larger<std::uint64_t>(spin_ns, c->about().spin_ns);
     }
-    // What the host may have posted since the last look goes to the next process, as not begun.
+    // Tasks that the host may have posted since the last look go to the next process, as not begun.
     if (waited_ns >= idle_ns_max) leave();
     if (waited_ns < spin_ns) continue;
     if (now == polling) now = linger_.begin(&switches_of_thread) ? lingering : sleeping;
@@ -186,7 +186,7 @@ void worker_process::sleep(std::uint64_t until_ns) noexcept {
   for (const auto& c : clients_) c->desk().fall_asleep();
   fault_at("worker.fall_asleep");
   LEV_DCHECK(clients_.size() <= members_max);
-  bool may_sleep = !has_notes() || !place_->has_news(notes_seen_);
+  bool may_sleep = !has_notes() || !berth_->has_news(notes_seen_);
   for (const auto& c : clients_) may_sleep = c->may_sleep() && may_sleep;
   const auto& word = has_notes() ? wakes_->rings : only_->desk().asleep;
   if (may_sleep) sleep_while(word, has_notes() ? rings : 1, until_ns, sleepers::anywhere);
@@ -197,9 +197,9 @@ void worker_process::sleep(std::uint64_t until_ns) noexcept {
 void worker_process::run_shared(client& c) noexcept {
   LEV_DCHECK(c.number() < members_max && !c.is_confined());
   serve_only(c.number() + 1);
-  if (place_->has_news(notes_seen_)) return;
-  if (place_->has_worked.load(memory_order_relaxed) == 0)
-    place_->has_worked.store(1, memory_order_relaxed);
+  if (berth_->has_news(notes_seen_)) return;
+  if (berth_->has_worked.load(memory_order_relaxed) == 0)
+    berth_->has_worked.store(1, memory_order_relaxed);
   if (&c != current_) {
     if (current_ != nullptr) current_->turn_away();
     turn_to(c);
@@ -221,16 +221,16 @@ void worker_process::run_in_turn(client& c) noexcept {
   constexpr std::uint64_t turn_ns = 1'000'000;
   if (served_ == 0) wait_for_turn();
   run_task(c);
-  if (place_->is_wanted() && monotonic_ns() - turn_since_ns_ >= turn_ns) end_turn();
+  if (berth_->is_wanted() && monotonic_ns() - turn_since_ns_ >= turn_ns) end_turn();
 }
 
 void worker_process::wait_for_turn() noexcept {
   const std::uint32_t member = current_->number();
-  for (bool others_wait = false; !place_->try_take(member, others_wait);) {
-    const std::uint32_t now = place_->want();
+  for (bool others_wait = false; !berth_->try_take(member, others_wait);) {
+    const std::uint32_t now = berth_->want();
     current_->turn_away();
-    if (now != 0) sleep_while(place_->serving, now, no_deadline, sleepers::anywhere);
-    others_wait = true;  // who is woken cannot know
+    if (now != 0) sleep_while(berth_->serving, now, no_deadline, sleepers::anywhere);
+    others_wait = true;  // the worker that is woken cannot know
   }
   served_ = member + 1;
   turn_since_ns_ = monotonic_ns();
@@ -239,28 +239,27 @@ void worker_process::wait_for_turn() noexcept {
 // The one that waited gets a moment to take its turn: it must wake up first.
 void worker_process::end_turn() noexcept {
   constexpr std::uint64_t moment_ns = 100'000;
-  if (std::exchange(served_, 0) == 0 || !place_->leave()) return;
-  wake_sleeper(place_->serving, sleepers::anywhere);
+  if (std::exchange(served_, 0) == 0 || !berth_->leave()) return;
+  wake_sleeper(berth_->serving, sleepers::anywhere);
   const std::uint64_t end_ns = monotonic_ns() + moment_ns;
-  while (place_->is_free() && monotonic_ns() < end_ns) sched_yield();
+  while (berth_->is_free() && monotonic_ns() < end_ns) sched_yield();
 }
 
-// Whoever cannot turn is doomed: its keeper is about to kill this process.
+// A worker that cannot turn is doomed: its keeper is about to kill this process.
 void worker_process::serve_only(std::uint32_t served) noexcept {
   if (served == served_) return;
-  LEV_DCHECK(place_ != nullptr && served <= members_max);
-  while (!place_->turn(served_, served)) pause();
+  LEV_DCHECK(berth_ != nullptr && served <= members_max);
+  while (!berth_->turn(served_, served)) pause();
   served_ = served;
 }
 
 void worker_process::read_notes() noexcept try {
-  const std::uint32_t now = place_->notes.load(memory_order_acquire);  // Pairs with tell()
+  const std::uint32_t now = berth_->notes.load(memory_order_acquire);  // Pairs with announce_note()
   if (now == notes_seen_) return;
   for (;;) {
     note n;
     int files[member_files + 1];
-    const ssize_t got =
-        receive_message(notes_, &n, sizeof n, files, member_files + 1, MSG_DONTWAIT);
+    const ssize_t got = receive_message(notes_, n, files);
     if (got == 0) leave();
     if (got != sizeof n) break;
     if (n.what == note::attach) {
@@ -337,8 +336,8 @@ void worker_process::detach(std::uint32_t member) noexcept {
   self->run();
 }
 
-[[noreturn]] void serve_members(berth<>& place, const alarm<>& wakes, int notes) noexcept {
-  static worker_process* self = new worker_process(place, wakes, notes);
+[[noreturn]] void serve_members(berth<>& served, const alarm<>& wakes, int notes) noexcept {
+  static worker_process* self = new worker_process(served, wakes, notes);
   self->run();
 }
 

@@ -14,17 +14,17 @@ namespace lev::processes {
 constexpr const char* board_name = "leveret-board";  // of the memory file
 
 struct seat_sign {
-  // Written by the service, read by who looks: the worker's process, 0 while there is none.
-  // Publishes nothing.
+  // Written by the service, read by lookers: the worker's process, 0 while there is none. Publishes
+  // nothing.
   atomic<std::uint32_t> pid{0};
-  // Written by the service, read by who looks: processes that died here. Publishes nothing.
+  // Written by the service, read by lookers: processes that died here. Publishes nothing.
   atomic<std::uint32_t> deaths{0};
-  // Written by the service, read by who looks: numbers of the lane whose tasks were taken back when
-  // a process died. Publishes nothing.
+  // Written by the service, read by lookers: numbers of the lane whose tasks were taken back when a
+  // process died. Publishes nothing.
   atomic<std::uint32_t> returned{0};
   std::int32_t file = -1;  // the lane's, in the host
   std::uint64_t inode = 0;
-  // Written by the service, read by who looks: the procedure that the last process died in; 0: none
+  // Written by the service, read by lookers: the procedure that the last process died in; 0: none
   // yet. Publishes nothing.
   atomic<procedure_id> died_in{0};
   std::uint32_t unused = 0;
@@ -33,7 +33,7 @@ struct seat_sign {
 struct sign {
   static constexpr std::uint64_t open_pool = 0x6c65766572657431;
   static constexpr std::uint32_t this_version = 3;
-  // Written by the host, read by who looks: open_pool from the pool's opening to its end. Publishes
+  // Written by the host, read by lookers: open_pool from the pool's opening to its end. Publishes
   // the rest.
   atomic<std::uint64_t> magic{0};
   std::uint32_t version = this_version;  // of all that is in the board and the lanes
@@ -43,7 +43,7 @@ struct sign {
   std::uint32_t workers = 0;
   seat_sign seats[workers_max];
 };
-// A looker of another build reads it: whoever moves something counts this_version up.
+// A looker of another build reads it: a change of the layout counts this_version up.
 static_assert(std::is_standard_layout_v<sign> && sizeof(seat_sign) == 32);
 static_assert(offsetof(sign, magic) == 0 && offsetof(sign, version) == 8 &&
               offsetof(sign, seats) == 32);

@@ -1,4 +1,4 @@
-// What a zygote starts with.
+// The arguments and the environment that a zygote starts with.
 #include "machines/processes/start_strings.hpp"
 
 #include "machines/processes/zygote.hpp"

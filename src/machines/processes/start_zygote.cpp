@@ -43,7 +43,7 @@ bool was_loaded_by_hand() noexcept {
 }  // namespace
 
 bool pool::spawn_zygote(int socket) {
-  if (settings_.worker_command == nullptr && was_loaded_by_hand()) {
+  if (settings_.processes.worker_command == nullptr && was_loaded_by_hand()) {
     errno = 0;
     return fail(
         "the program is an argument of its loader (ld.so PROGRAM); start it by its own path");
@@ -68,12 +68,12 @@ bool pool::spawn_zygote(int socket) {
   // A group of its own: what a terminal sends to the host (Ctrl-C) is the host's to handle.
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  const char* const* command = settings_.worker_command;
+  const char* const* command = settings_.processes.worker_command;
   const bool is_own = command == nullptr;
   char variable[64];
   std::snprintf(variable, sizeof variable, "%s=%d",
                 is_own ? zygote_variable : worker_program_variable, zygote_socket);
-  const std::vector<char*> environment = environment_for(settings_.isolation, variable);
+  const std::vector<char*> environment = environment_for(settings_.processes.isolation, variable);
   char* own[] = {const_cast<char*>(zygote_name), nullptr};
   const int code =
       fault_at("host.spawn")
@@ -90,7 +90,7 @@ bool pool::spawn_zygote(int socket) {
   }
   zygote_ = 0;
   errno = code;
-  if (!is_own) return fail("starting the program that config.worker_command names");
+  if (!is_own) return fail("starting the program that config.processes.worker_command names");
   return fail(code == ENOENT ? "starting the zygote process (are /proc and /dev/null there?)"
                              : "starting the zygote process");
 }
@@ -122,8 +122,9 @@ bool pool::introduce() noexcept {
   LEV_ASSERT(heap_file_ >= 0 && shared_file_ >= 0 && bell_ >= 0);
   const int files[] = {heap_file_, shared_file_, bell_, output_or_nowhere(STDOUT_FILENO),
                        output_or_nowhere(STDERR_FILENO)};
-  const bool is_sent = !fault_at("host.introduce") &&
-                       send_message(socket_, &about_, sizeof about_, files, is_shared() ? 5 : 3);
+  const bool is_sent =
+      !fault_at("host.introduce") &&
+      send_message(socket_, about_, std::span(files).first(is_shared() ? 5 : 3), 0);
   if (nowhere >= 0) ::close(nowhere);
   if (is_sent) return true;
   const bool was_about_to_end = is_shared() && (errno == EPIPE || errno == ECONNRESET);
@@ -140,7 +141,7 @@ bool pool::await_ready() noexcept {
   int files[2] = {-1, -1};
   errno = ETIMEDOUT;
   if (ready > 0 && !fault_at("host.receive_ready")) {
-    const ssize_t got = receive_message(socket_, &r, sizeof r, files, 2, MSG_DONTWAIT);
+    const ssize_t got = receive_message(socket_, r, files);
     if (got == 0 || (got < 0 && errno == EAGAIN)) errno = EPIPE;
   }
   if (r.what == report::ready) {
@@ -172,9 +173,10 @@ void pool::zygote_is_gone() {
       while (poll(&over, 1, -1) < 0 && errno == EINTR) {
       }
     }
-    bury(i, -1);
+    note_death(i, -1);
   }
-  // What ended it may end the next one, too: a system that is short of something for a moment.
+  // The cause of its end may end the next one, too: a system that is short of something for a
+  // moment.
   constexpr int tries_max = 3;
   is_zygote_lost_ = true;
   for (int i = 0; is_zygote_lost_ && i < tries_max; ++i) {
@@ -223,7 +225,7 @@ void pool::end_zygote() noexcept {
   reap_zygote();
 }
 
-// In a process that was forked: the pool is its parent's. What it got copies of is closed, so that
+// In a process that was forked: the pool is its parent's. Its copies of files are closed, so that
 // it keeps nothing alive; the lanes stay mapped, and nobody looks at them.
 void pool::abandon() noexcept {
   close_file(&socket_);

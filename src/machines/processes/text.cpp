@@ -1,4 +1,4 @@
-// What of a text is characters that a terminal may be given.
+// Keeps of a text the characters that a terminal may be given.
 #include "machines/processes/text.hpp"
 
 #include "base/numbers.hpp"

@@ -12,8 +12,8 @@
 
 namespace lev::processes {
 
-// What is known of the first libraries of a book: empty, or why one is refused. Workers load those
-// of which something is known, and no others: their zygote hands them what it knows.
+// The verdict on each of the first libraries of a book: empty, or why it is refused. Workers load
+// those of which something is known, and no others: their zygote hands them what it knows.
 using verdicts = std::vector<std::string>;
 
 // try_libraries() adds verdicts for those that are new in the book. When the system refuses a
@@ -22,7 +22,7 @@ using verdicts = std::vector<std::string>;
 void try_libraries(const book& b, const introduction& about, const fork_hooks& hooks, int host,
                    verdicts& known);
 
-// What is said of a library that starts threads.
+// The message about a library that starts threads.
 std::string refusal_for_threads(const char* path);
 
 }  // namespace lev::processes

@@ -12,17 +12,19 @@
 #include "machines/processes/book.hpp"
 #include "machines/processes/sign.hpp"
 
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <span>
 #include <utility>
 
 namespace lev::processes {
 
-// What a runtime's workers have in common; the first message, with three files: heap, common, bell.
-// For a shared pool two more, standard output and error: what a task prints goes where its host
-// prints.
-// All fields are set, and the settings compared, as it is sent to other programs as well.
+// The rule that a runtime's workers have in common; the first message, with three files: heap,
+// common, bell. For a shared pool two more, standard output and error: what a task prints goes
+// where its host prints. All fields are set, and the settings compared, as it is sent to other
+// programs as well.
 struct introduction {
   static constexpr std::uint32_t magic = 0x6c657672;
   std::uint32_t tag = magic;
@@ -34,7 +36,7 @@ struct introduction {
   std::uint32_t spin_ns = 0;
   std::uint64_t data_bytes_max = 0;   // RLIMIT_DATA of a worker; 0: none
   std::uint32_t cpu_seconds_max = 0;  // RLIMIT_CPU of a worker; 0: none
-  std::uint32_t chaos = 0;            // config::chaos
+  std::uint32_t chaos = 0;            // config.processes.chaos
   std::uint64_t seed = 0;
   lev::isolation level = lev::isolation::crash;
   std::uint64_t faults = 0;   // a fault_plan in the heap, for tests; 0: none
@@ -44,7 +46,7 @@ struct introduction {
 static_assert(std::is_trivially_copyable_v<introduction>);  // sent as it is
 static_assert(offsetof(introduction, tag) == 0 && offsetof(introduction, version) == 4);
 
-// What workers share beside the heap, in one file that they see read-only.
+// The memory that workers share beside the heap, in one file that they see read-only.
 struct common {
   sign shown;
   board<> watch;
@@ -85,7 +87,7 @@ struct report {
   char text[120] = {};  // refused, unavailable: what failed
 };
 static_assert(std::is_trivially_copyable_v<order> && std::is_trivially_copyable_v<report>);
-// What is received is checked by its size.
+// A message that is received is checked by its size.
 static_assert(sizeof(order) != sizeof(introduction) && sizeof(report) != sizeof(introduction));
 
 // Forgotten first: a process that another thread forks here must not close what gets the number.
@@ -94,13 +96,23 @@ inline void close_file(int* file) noexcept {
   if (number >= 0) close(number);
 }
 
-// send_message() and receive_message() move one message, with up to `file_max` files. Receiving
-// returns the number of bytes, 0 when the other end is gone, -1 when there is none now or the
-// system failed.
-bool send_message(int socket, const void* data, std::size_t bytes, const int* files,
-                  unsigned file_count, int flags = 0) noexcept;
-ssize_t receive_message(int socket, void* data, std::size_t bytes, int* files, unsigned file_max,
-                        int flags) noexcept;
+// send_message() and receive_message() move one message, with files; fewer files than there is room
+// for leave -1. Receiving returns the number of bytes, 0 when the other end is gone, -1 when there
+// is none now or the system failed.
+bool send_bytes(int socket, std::span<const std::byte> bytes, std::span<const int> files,
+                int flags) noexcept;
+ssize_t receive_bytes(int socket, std::span<std::byte> bytes, std::span<int> files) noexcept;
+template <class Message>
+bool send_message(int socket, const Message& m, std::span<const int> files = {},
+                  int flags = MSG_DONTWAIT) noexcept {
+  static_assert(std::is_trivially_copyable_v<Message>);
+  return send_bytes(socket, std::as_bytes(std::span(&m, 1)), files, flags);
+}
+template <class Message>
+ssize_t receive_message(int socket, Message& m, std::span<int> files) noexcept {
+  static_assert(std::is_trivially_copyable_v<Message>);
+  return receive_bytes(socket, std::as_writable_bytes(std::span(&m, 1)), files);
+}
 
 // run_zygote() is the life of a zygote; what it does is in keeper.hpp.
 [[noreturn]] void run_zygote(int socket, const fork_hooks& hooks) noexcept;
@@ -113,10 +125,11 @@ int fork_worker(const fork_hooks& hooks, pid_t* pid, void (*begin)(void*, pid_t 
                 void* context) noexcept;
 // become_worker() makes the new process die with its parent and gives it its name and limits.
 void become_worker(const introduction& about, pid_t parent) noexcept;
-// What a task forks is not the worker: it must not go on in its place, nor write after its death.
+// A process that a task forks is not the worker: it must not go on in its place, nor write after
+// its death.
 void keep_from_forks(std::uintptr_t begin, std::size_t bytes) noexcept;
 
-// What a worker has of one host.
+// The part of a worker that serves one host.
 struct worker_start {
   const introduction* about;
   const common* shared;
@@ -131,8 +144,8 @@ void call_at_end(void (*hook)()) noexcept;
 constexpr int new_library_code = 75;
 
 // The variable by which the host program that is started again knows that it is to be a zygote, and
-// the name that it is started by. Defined beside the constructor that looks for them: whoever uses
-// them links the constructor.
+// the name that it is started by. Defined beside the constructor that looks for them: the program
+// that uses them links the constructor.
 extern const char* const zygote_variable;
 extern const char* const zygote_name;
 

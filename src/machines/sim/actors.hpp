@@ -24,7 +24,7 @@ constexpr std::uint32_t tags = 512;  // of the pipeline and of tasks; a Cell has
 constexpr cycle_count never = ~cycle_count{0};
 
 struct actor {
-  context flow;
+  context own;
   random_source random;
   cycle_count time = 0;           // when it goes on; asleep: its deadline, or never
   std::uint64_t order = 0;        // among equal times

@@ -90,7 +90,7 @@ class sim_machine final : public machine {
     from.is_finished = true;
     actor& to = l.home->take_next();
     set_current_actor(to.bound);
-    context::finish_to(from.flow, to.flow);
+    context::finish_to(from.own, to.own);
   }
 
   actor& me() noexcept { return all_[current_]; }
@@ -122,7 +122,7 @@ bool sim_machine::start(std::uint32_t workers, worker_entry entry, void* context
   for (std::uint32_t i = 0; i < workers; ++i) {
     launches_[i] = {this, i};
     actor& a = all_[i + 1];
-    if (!a.flow.open(stack_bytes, &run, &launches_[i])) {
+    if (!a.own.open(stack_bytes, &run, &launches_[i])) {
       for (std::uint32_t k = i + 1; k <= workers; ++k) all_[k].is_finished = true;
       return false;
     }
@@ -156,7 +156,7 @@ void sim_machine::switch_to(actor& from, actor& to) noexcept {
   if (&from == &to) return;
   from.bound = current_actor();
   set_current_actor(to.bound);
-  context::switch_to(from.flow, to.flow);
+  context::switch_to(from.own, to.own);
 }
 
 void sim_machine::pass_time(cycle_count cycles) noexcept {
