@@ -60,7 +60,10 @@ class ordered {
     submit(o, detail::procedure_of<Function>::get(), static_cast<Arguments&&>(arguments)...);
   }
   // The same for a descriptor; `o` may be null.
-  void submit(const descriptor& task, const options* o = nullptr);
+  void submit(const descriptor& task, const options* o = nullptr) { submit_id(task, o); }
+  // submit_id() tells the number of the task's ticket, which is the scope's, for language bindings;
+  // 0: it follows one that has failed.
+  std::uint64_t submit_id(const descriptor& task, const options* o);
 
   // wait() waits for all tasks submitted so far. Rethrows what the first that failed has thrown;
   // throws lev::error for every other failure. The scope may be used again.

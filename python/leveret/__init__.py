@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ._core import (
     Mutex,
+    Ordered,
     Procedure,
     Sliced,
     Ticket,
@@ -119,6 +120,7 @@ __all__ = [
     "LeveretError",
     "Machine",
     "Mutex",
+    "Ordered",
     "OutOfMemory",
     "Overran",
     "Poison",

@@ -295,6 +295,7 @@ void bind_runtime(nb::module_& m) {
   c.def("__init__", &open, nb::arg("machine"), nb::arg("options"));
   bind_submits(c);
   bind_rest(c);
+  bind_ordered(m, c);
 }
 
 }  // namespace lev::python

@@ -9,6 +9,7 @@ namespace lev::python {
 void bind_procedures(nanobind::module_& m);
 void bind_tickets(nanobind::module_& m);
 void bind_runtime(nanobind::module_& m);
+void bind_ordered(nanobind::module_& m, nanobind::handle of_runtime);
 void bind_machines(nanobind::module_& m);
 void bind_shared(nanobind::module_& m);
 void bind_worker(nanobind::module_& m);

@@ -53,7 +53,8 @@ class runtime_object {
     session_->collect();
     return r;
   }
-  // core() is for threads without the GIL.
+  const std::shared_ptr<session>& owner() const noexcept { return session_; }
+  // state() is for threads without the GIL.
   detail::runtime_state* state() noexcept { return session_->state(); }
 
  private:

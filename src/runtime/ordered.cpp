@@ -51,7 +51,7 @@ struct ordered::state {
   std::uint32_t failures = 0;
   bool is_stopped = false;  // too many have failed
 
-  void submit(const descriptor& task, const options* o);
+  std::uint64_t submit(const descriptor& task, const options* o);
   outcome wait(std::int64_t timeout_ns) noexcept;
   void finish() noexcept;
 
@@ -235,7 +235,7 @@ void ordered::state::skip(memory_uses::map&& list) noexcept {
   uses.add(std::move(list), place);
 }
 
-void ordered::state::submit(const descriptor& task, const options* o) {
+std::uint64_t ordered::state::submit(const descriptor& task, const options* o) {
   draft_facts facts;
   refusal why;
   if (!validate(detail::draft_of(task), &facts, &why)) throw_refusal(why);
@@ -244,9 +244,13 @@ void ordered::state::submit(const descriptor& task, const options* o) {
   memory_uses::map list = memory_uses::list_of(task.arguments, task.argument_count);
   const std::uint64_t id = submit_after(task, o);
   ++submitted;
-  if (id == 0) return skip(std::move(list));
-  ++under_way;
-  uses.add(std::move(list), take_place(id));
+  if (id == 0) {
+    skip(std::move(list));
+  } else {
+    ++under_way;
+    uses.add(std::move(list), take_place(id));
+  }
+  return id;
 }
 
 std::uint32_t ordered::state::newest() const noexcept {
@@ -308,8 +312,8 @@ ordered::~ordered() {
   state_->finish();
 }
 
-void ordered::submit(const descriptor& task, const options* o) {
-  state_->submit(task, o);
+std::uint64_t ordered::submit_id(const descriptor& task, const options* o) {
+  return state_->submit(task, o);
 }
 
 outcome ordered::wait_outcome(std::int64_t timeout_ns) noexcept {
