@@ -74,7 +74,7 @@ double bytes_per_second(world& w, const stream& what) {
   if (w.is_by_leveret()) return bytes_per_second_by_leveret(w, what);
   constexpr unsigned blocks_each = 40;
   const unsigned blocks = blocks_each * std::max(15u, what.threads);
-  cell::machine m(w.file("cell-qs20"), world::options(false));
+  cell::machine m(w.file(what.machine), world::options(false));
   std::vector<plan> plans;
   for (unsigned i = 0; i < what.spes; ++i)
     plans.push_back({what, m.memory<char>(share_bytes, m.chip_of(i)).ea, blocks});

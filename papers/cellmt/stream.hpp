@@ -16,9 +16,10 @@ struct stream {
   double cycles_per_byte = 0;
   bool is_put_back = false;
   unsigned spes = 16;
+  const char* machine = "cell-qs20";
 };
 
-// Bytes that are processed in a second by all SPEs of a QS20, start and end included.
+// Bytes that are processed in a second by all those SPEs, start and end included.
 double bytes_per_second(world& w, const stream& what);
 
 // How many threads with a block of that size each fit into a local store.

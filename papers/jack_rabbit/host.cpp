@@ -1,5 +1,6 @@
 // The PPE of Jack Rabbit: the caller's thread and the scheduler's, with the dicer. See pool.hpp.
 #include <algorithm>
+#include <vector>
 
 #include "jack_rabbit/queues.hpp"
 
@@ -43,6 +44,14 @@ struct view {
     set(word_of_head, (head + 1) % buffer_slots);
     set(word_of_length, length() - 1);
     return task;
+  }
+  // Its tasks, which are not more than it has room for, are these.
+  void become(const std::vector<std::uint32_t>& tasks) const {
+    const auto count = static_cast<std::uint32_t>(tasks.size());
+    for (std::uint32_t i = 0; i < count; ++i) set(std::size_t{4} * i, tasks[i]);
+    set(word_of_head, 0);
+    set(word_of_tail, count);
+    set(word_of_length, count);
   }
 };
 
@@ -118,27 +127,32 @@ rabbit_task part_of(const rabbit_run& r, const rabbit_task& t, std::uint32_t k,
   return part;
 }
 
-// Figure 4.6, word by word: `need` wraps below 0 when one more is needed and two are made.
+// Figure 4.6, word by word: tasks and parts go to a new buffer, of the PPE's alone, which becomes
+// the ROB. `need` wraps below 0 when one more is needed and two are made.
 void dice(cell::ppe& p, rabbit_run& r, const view& rob) {
   const auto threshold = static_cast<std::uint32_t>(r.w.number("jack_rabbit.threshold"));
   const std::uint32_t size = rob.length();
   std::uint32_t asking = dicer_asks(size, threshold, r.what.spes);
   if (asking == 0) return;
   std::uint32_t need = threshold * r.what.spes - size;
+  std::vector<std::uint32_t> fresh;
   for (std::uint32_t i = 0; i < size; ++i) {
     const std::uint32_t number = rob.pop_front();
     const rabbit_task t = r.tasks[number];
     if (t.count < 2 || need == 0) {
-      rob.push_back(number);
+      fresh.push_back(number);
       continue;
     }
     asking = std::max(std::min(asking, need), 2u);
     const std::uint32_t ways = std::min(asking, t.count);
-    for (std::uint32_t k = 0; k < ways; ++k) rob.push_back(make_task(p, r, part_of(r, t, k, ways)));
+    for (std::uint32_t k = 0; k < ways; ++k)
+      fresh.push_back(make_task(p, r, part_of(r, t, k, ways)));
     add_jobs(p, r, ways - 1);
     need -= ways;
     ++r.out.diced;
   }
+  p.compute(r.w.cost_of("jack_rabbit.pointer") * static_cast<std::int64_t>(fresh.size()));
+  rob.become(fresh);
 }
 
 // Until tasks were posted, or the ROB is low and has changed since the last pass left `seen` in it:
@@ -196,7 +210,7 @@ void schedule(cell::ppe& p, rabbit_run& r) {
     acquire(p, r.q.prefilter_lock);
     acquire(p, r.q.rob_lock);
     move_tasks(prefilter, rob);
-    if (!r.what.pieces.empty()) dice(p, r, rob);
+    if (r.what.has_dicer) dice(p, r, rob);
     seen = rob.length();
     release(p, r.q.rob_lock);
     release(p, r.q.prefilter_lock);

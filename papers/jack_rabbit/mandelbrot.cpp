@@ -61,6 +61,7 @@ double frames_seconds(world& w, unsigned tasks, bool is_diced) {
   for (const std::int64_t count : counts())
     work.push_back(static_cast<std::int64_t>(double(count) * w.number("jack_rabbit.iteration")));
   rabbit_pool pool;
+  pool.has_dicer = is_diced;
   if (is_diced) pool.pieces = work;
   const unsigned lines = lines_of_task(tasks);
   const rabbit_outcome o = run_rabbit(w, pool, [&](cell::machine& m) {

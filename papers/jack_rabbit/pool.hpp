@@ -2,10 +2,11 @@
 //
 //   1. The PPE's caller posts tasks one by one into the prefilter, under its lock; the number of
 //      jobs is an atomic counter. The prefilter is bounded: the caller waits while it is full.
-//   2. The PPE's scheduler moves them to the reorder buffer (ROB), under both locks, and dices them
-//      there when few are left (Figure 4.6).
-//   3. A worker checks out tasks into its inbox (Figure 4.4): it gets the whole ready buffer under
-//      the fetch lock; when that is empty it gets the ROB, under its lock, and moves a part of it.
+//   2. The PPE's scheduler moves them to the reorder buffer (ROB), under both locks, and runs the
+//      dicer over it (Figure 4.6), which goes through tasks that cannot be diced as well.
+//   3. A worker checks out tasks into its inbox, which has room for two (Figure 4.4, section 4.8):
+//      it gets the whole ready buffer under the fetch lock; when that is empty it gets the ROB,
+//      under its lock, and moves a part of it.
 //   4. The worker gets the task's object, its program when that is another than the last one's,
 //      its arguments and its data; with double buffering the next task's meanwhile. It puts what
 //      the task has written, and counts down. The worker that comes to 0, when the caller has
@@ -46,6 +47,7 @@ struct rabbit_batch {
 struct rabbit_pool {
   unsigned spes = 6;
   bool is_double_buffered = false;
+  bool has_dicer = true;  // the rival of section 5.3, MARS, has none
   // Not empty: tasks are diced, and this is the work of a piece, in cycles.
   std::vector<std::int64_t> pieces{};
   // What a task does with its data, where that matters: (task, first place, second place).

@@ -55,7 +55,8 @@ lev::memory<char> view_of(std::span<char> bytes) {
 }  // namespace
 
 pipeline::pipeline(world& w, const pipeline_set_up& what)
-    : of_host_(price(w, what, "leveret.submit_lines", "ppe.missed_load")),
+    : world_(w),
+      of_host_(price(w, what, "leveret.submit_lines", "ppe.missed_load")),
       of_worker_(price(w, what, "leveret.task_lines", "atomic.remote")),
       runtime_(config_of(what)) {}
 

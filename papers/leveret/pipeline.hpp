@@ -32,6 +32,9 @@ struct pipeline_task {
 class pipeline {
  public:
   pipeline(world& w, const pipeline_set_up& what);
+  ~pipeline() { world_.note_run(runtime_.trace_hash()); }
+  pipeline(const pipeline&) = delete;
+  pipeline& operator=(const pipeline&) = delete;
 
   // By the host, which pays for it.
   void post(const pipeline_task& t);
@@ -52,6 +55,7 @@ class pipeline {
  private:
   lev::descriptor draft(const pipeline_task& t) const;
 
+  world& world_;
   cycles of_host_;    // what a submit takes
   cycles of_worker_;  // what a task takes beside its body and its copies
   lev::runtime runtime_;

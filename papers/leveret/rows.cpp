@@ -60,8 +60,6 @@ constexpr std::array refusals{
     refusal{"T5.13 16x16", of_short_tasks, true},
     refusal{"T5.14", of_short_tasks, true},
     refusal{"T5.15 4M", of_no_run},
-    refusal{"T5.16", of_transfers},
-    refusal{"T5.17", "what an SPE waits for is not counted by Leveret"},
     refusal{"T5.19", of_short_tasks, true},
     refusal{"T6.8", of_no_run},
     refusal{"T6.9", of_no_run},
@@ -71,7 +69,6 @@ constexpr std::array refusals{
     refusal{"T7.5", of_no_run},
     refusal{"T7.6", of_transfers},
     refusal{"T8.1", of_no_run},
-    refusal{"T8.2", of_the_twin},
     refusal{"T8.3", of_the_twin},
     refusal{"T8.4", of_null_tasks, true},
 };

@@ -77,7 +77,7 @@ double bytes_per_second_by_leveret(world& w, const stream& what) {
   std::vector<char> memory(share_bytes);
   lev::config c;
   c.machine = "sim";
-  c.sim_machine = "cell-qs20";
+  c.sim_machine = what.machine;
   c.workers = static_cast<int>(what.spes);
   c.staging = lev::staging::copy;
   c.depth = 1;

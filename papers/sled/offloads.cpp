@@ -98,15 +98,14 @@ void yield(cell::ppe& p, state& st) {
   p.yield();
 }
 
-// Figure 6 of the paper: passes over the entries of this context. Whom to yield to: a process that
-// is ready, the caller where it is itself, or none.
+// Figure 6 of the paper: passes over the entries of this context, each in the order of the list,
+// the caller's own as any other. Whom to yield to: the first process that is ready, or none.
 cell::ppe_thread next_to_run(cell::ppe& p, state& st, unsigned me) {
   const unsigned first = me / of_context * of_context;
   for (unsigned pass = 0; pass < st.what.passes; ++pass) {
     p.compute(st.w.time_of("sled.look"));
-    for (unsigned other = first; other < first + of_context; ++other)
-      if (other != me && is_ready(p, st, other)) return st.parents[other];
-    if (is_ready(p, st, me)) return p.self();
+    for (unsigned each = first; each < first + of_context; ++each)
+      if (is_ready(p, st, each)) return st.parents[each];
   }
   return nullptr;
 }
@@ -117,8 +116,8 @@ void wait_by_sled(cell::ppe& p, state& st, unsigned me) {
     enter_kernel(p, st);
     cell::ppe_thread next = next_to_run(p, st, me);
     leave_section(p, st);
-    if (next == p.self()) return;
-    if (next == nullptr || !p.yield_to(next)) p.yield();
+    const bool is_own = next == p.self();  // the call finds nothing to switch to
+    if (next == nullptr || (!p.yield_to(next) && !is_own)) p.yield();
   }
 }
 

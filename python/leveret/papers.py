@@ -27,7 +27,7 @@ APPLICATIONS = {
     "mandelbrot": ("jack_rabbit", "T3"),
 }
 # Of all constants, when they were frozen. docs/papers/constants.md lists the changes since.
-FROZEN = "b2a6805cdcbc723f"
+FROZEN = "2ecff26233a65f12"
 
 
 @dataclass(frozen=True)

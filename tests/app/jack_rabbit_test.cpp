@@ -82,6 +82,36 @@ TEST(jack_rabbit, a_barrier_parts_batches) {
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 
+// Section 4.8. Two long tasks keep both workers busy until four others are posted. Of these the
+// worker that is free first loads two, and the second waits for the end of the first.
+TEST(jack_rabbit, a_worker_loads_two_tasks_at_a_time) {
+  for (const bool is_double_buffered : {false, true}) {
+    std::vector<unsigned> begun;
+    rabbit_pool pool;
+    pool.spes = 2;
+    pool.is_double_buffered = is_double_buffered;
+    pool.body = [&](const rabbit_task& t, void*, void*) { begun.push_back(t.first); };
+    world w;
+    run_rabbit(w, pool, [](cell::machine&) {
+      rabbit_batch b = batch_of(6, 1);
+      for (const unsigned busy : {0u, 1u}) b.tasks[busy].work = 1000000 + 100000 * busy;
+      b.tasks[2].work = 5000000;
+      return std::vector<rabbit_batch>{b};
+    });
+    EXPECT_EQ(begun, (std::vector{0u, 1u, 2u, 4u, 5u, 3u})) << is_double_buffered;
+  }
+}
+
+// Figure 4.6 asks each task whether it can be diced, so all go through it.
+TEST(jack_rabbit, the_dicer_passes_over_tasks_that_cannot_be_diced) {
+  world w;
+  lu_seconds(w, {256, 2, false});
+  EXPECT_TRUE(w.read().contains("jack_rabbit.threshold"));
+  world without;
+  frames_seconds(without, 40, false);
+  EXPECT_FALSE(without.read().contains("jack_rabbit.threshold"));
+}
+
 TEST(jack_rabbit, the_dicer_asks_as_in_the_paper) {
   EXPECT_EQ(dicer_asks(0, 16, 6), 0u);
   EXPECT_EQ(dicer_asks(1, 16, 6), 95u);

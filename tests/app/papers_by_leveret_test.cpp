@@ -97,6 +97,21 @@ TEST(papers_by_leveret, tasks_that_get_their_blocks_give_way_while_they_wait) {
   EXPECT_GT(rate(buffering::threads, 15), 1.5 * two);
 }
 
+// T8.2 compares what is noted of two runs.
+TEST(papers_by_leveret, a_run_leaves_the_hash_of_its_turns) {
+  const auto hash_of = [](unsigned tasks) {
+    world w;
+    w.take_leveret(1);
+    tpc_calls c;
+    c.tasks = tasks;
+    run_tpc(w, c);
+    return w.hash();
+  };
+  EXPECT_NE(hash_of(20), 0u);
+  EXPECT_EQ(hash_of(20), hash_of(20));
+  EXPECT_NE(hash_of(20), hash_of(21));
+}
+
 TEST(papers_by_leveret, answers_repeat_and_the_others_say_why) {
   const leveret_answer first = answer_by_leveret("T2.2 10k 6");
   const leveret_answer again = answer_by_leveret("T2.2 10k 6");

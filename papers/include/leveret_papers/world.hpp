@@ -60,6 +60,8 @@ class world {
   static cell::options options(bool poison = true);
   // Runs the programs of a machine; remembers what it read.
   cell::report run(cell::machine& m);
+  // The same of a run of Leveret's, which is over: the hash of its turns.
+  void note_run(std::uint64_t hash) { hash_ = hash_ * 31 + hash; }
 
   double number(const std::string& name);
   cycles cost_of(const std::string& name);        // of one in cycles

@@ -28,8 +28,9 @@ _NOTES = {
     "passes, how long its workers turn before they look again, how many arguments CONV2D has, "
     "that TPC goes on while results are on their way, as its text says, and that they come before "
     "a task's end, that LU has four slots in blocks of 64 x 64 as well, that Barnes-Hut launches "
-    "its tasks again and reads bodies line by line, that SLED's processes start together, and "
-    "that its crossover is where it is ahead from then on. Forty-five of the "
+    "its tasks again and reads bodies line by line, that SLED's processes start together, "
+    "that its crossover is where it is ahead from then on, that Jack Rabbit's workers load two "
+    "tasks at a time, and that its dicer goes through what cannot be diced. Forty-five of the "
     "rows are one table of Jack Rabbit, of which three other cells chose three constants, fifteen "
     "another, and thirteen are one table of gcell. What is out of its band stays out.",
     "calibration": "Constants were chosen with these rows in view: that they are met says nothing.",
