@@ -148,8 +148,7 @@ class _Kept:
     def add(self, function: Any, known: Known) -> None:
         number = id(function)
         if self.bytes > ALL_BYTES_MAX or len(self.functions) >= KNOWN_MAX:
-            self.functions.clear()
-            self.bytes = 0
+            self.forget()
 
         def drop(gone: Any) -> None:
             entry = self.functions.get(number)
@@ -166,8 +165,17 @@ class _Kept:
             self.functions[number] = (lambda: function, known)
         self.bytes += len(known.pickled)
 
+    def forget(self) -> None:
+        self.functions.clear()
+        self.bytes = 0
+
 
 _kept = _Kept()
+
+
+def forget() -> None:
+    """After sys.path changed: those that went by their names may not be found any more."""
+    _kept.forget()
 
 
 def goes_by_name(value: Any) -> bool:

@@ -77,7 +77,10 @@ _WEAK: dict[type, Callable[[Any], Any]] = {
 def _reduce_code(code: types.CodeType) -> Any:
     """As cloudpickle does, but with the file: tracebacks of a worker show lines of it."""
     maker, about = cloudpickle.Pickler.dispatch_table[types.CodeType](code)
-    named = tuple(code.co_filename if each == _NO_FILE else each for each in about)
+    # Only texts are compared: with bytes that is a warning, under -bb an error.
+    named = tuple(
+        code.co_filename if type(each) is str and each == _NO_FILE else each for each in about
+    )
     return maker, named
 
 
