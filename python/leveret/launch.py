@@ -23,15 +23,19 @@ def search_path() -> list[str]:
     return [_absolute(str(each)) for each in sys.path]
 
 
+def is_absolute(entry: str) -> bool:
+    return entry.startswith("/")
+
+
 def _absolute(entry: str) -> str:
-    if os.path.isabs(entry):
+    if is_absolute(entry):
         return entry
     # A folder is searched where it was when it was first searched, whatever folder this is now.
     known = getattr(sys.path_importer_cache.get(entry), "path", None)
-    if isinstance(known, str) and os.path.isabs(known):
+    if isinstance(known, str) and is_absolute(known):
         return known
     try:
-        return os.path.abspath(entry)
+        return os.path.abspath(entry)  # noqa: PTH100 (pathlib takes long to import)
     except FileNotFoundError:  # this folder is gone
         return entry
 

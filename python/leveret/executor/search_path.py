@@ -6,7 +6,7 @@ import os
 import pickle
 import sys
 
-from ..launch import search_path
+from ..launch import is_absolute, search_path
 from ..wire import by_value, functions
 
 
@@ -44,7 +44,7 @@ class SearchPath:
 
     def _look(self) -> list[str]:
         self.seen = list(sys.path)
-        self.is_relative = not all(os.path.isabs(str(each)) for each in self.seen)
+        self.is_relative = not all(is_absolute(str(each)) for each in self.seen)
         self.folder = _folder()
         path = search_path()
         if path != _Known.path:

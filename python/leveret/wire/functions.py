@@ -19,7 +19,7 @@ from typing import Any
 from cloudpickle.cloudpickle import _extract_code_globals
 
 from ..interrupts import raise_signals
-from . import by_value
+from . import by_value, modules
 from .pickling import ATOMS, _Pickler, dumps
 
 # What the host keeps of functions that go by value, each and together; the others are few bytes.
@@ -109,7 +109,7 @@ class Watch:
             return True
         seen = _Seen(function)
         self.seen.append(seen)
-        if function.__closure__ is not None or function.__dict__:
+        if function.__closure__ is not None or function.__dict__ or modules.asks(function):
             return False
         given = (*(seen.defaults or ()), *(seen.by_name or {}).values())
         if not all(map(self.takes, given)):

@@ -116,6 +116,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             return by_value.reduce_class(self, value, self.is_reply)
         if kind is object:
             return self.reduce_mark(value)
+        if isinstance(value, types.ModuleType):
+            return by_value.reduce_module(value, self.is_reply, self.needed)
         if kind in classes.TYPING and by_value.is_absent(value.__module__):
             return classes.reduce_typing(value)
         if tensors.is_tensor(kind):
@@ -125,8 +127,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         numpy = sys.modules.get("numpy")
         if numpy is not None and isinstance(value, numpy.ndarray) and kind is not numpy.ndarray:
             return arrays.reduce_subclass(value, kind)
-        if spaces.is_cached(kind) and not self.is_reply and by_value.is_absent(value.__module__):
-            return spaces.reduce_cached(value, self.needed, self.is_row)
+        if spaces.is_cached(kind) and by_value.is_absent(value.__module__):
+            return spaces.reduce_cached(value, self.is_reply, self.needed, self.is_row)
         made = sharing.reduce_shared(value, kind)
         may_differ = spaces.is_cached(kind) or sharing.may_be_shared(kind)
         if made is NotImplemented and not may_differ:

@@ -24,7 +24,8 @@ from typing import Any, Callable
 
 from ..interrupts import NotOfSignal, raise_signals
 from ..said import said_error
-from .spaces import Home, Needed, goes_inline, names_of, space_of
+from .modules import Home
+from .spaces import Needed, goes_inline, names_of, space_of
 
 _SIZES = struct.Struct("<qq")
 COMPANIONS_MAX = 4096
@@ -89,10 +90,14 @@ def dump_table(needed: Needed, make: Make) -> bytes:
         if len(homes) > 1:
             data = _dump(tuple(needed[each] for each in homes), needed, make)[0]
         rows.append((homes, tuple(digests[each] for each in homes), data))
-    # Others may refer to an object() that is a global.
-    rows.sort(key=lambda row: type(needed[row[0][0]]) is not object)
+    rows.sort(key=lambda row: _turn(needed[row[0][0]]))
     values = pickle.dumps(failed + rows, 5)
     return pickle.dumps(Table(_SIZES.pack(_TABLE_BYTES, len(values))), 5) + values
+
+
+def _turn(value: Any) -> int:
+    """When it is read: others may refer to an object(), and may call functions while they are."""
+    return 0 if type(value) is object else 1 if type(value) is types.FunctionType else 2
 
 
 def _dump(values: tuple[Any, ...], needed: Needed, make: Make) -> tuple[bytes, Memo]:
