@@ -273,5 +273,6 @@ def test_a_process_whose_modules_a_call_has_spoiled_is_replaced() -> None:
     with ProcessExecutor(1) as executor:
         before = executor.submit(os.getpid).result(60)
         error = executor.submit(_spoil_the_clock).exception(60)
-        assert type(error) is leveret.TaskFailed and "perf_counter_ns" in str(error)
+        assert type(error) is leveret.TaskFailed
+        assert re.search("process was spoiled.*: TypeError: 'NoneType' object", str(error))
         assert executor.submit(os.getpid).result(60) != before
