@@ -168,6 +168,50 @@ PROGRAMS = {
                 assert type(moved) is module.Point and moved.x == 2
                 call(lambda: module.TABLE.update(a=1 + 3 * calls[0]))
         """,
+    "a class that says what its objects stand for": """
+        class Proxy:
+            def __init__(self, to):
+                vars(self)["to"] = to
+            @property
+            def __class__(self):
+                return type(vars(self)["to"])
+            def __getattr__(self, name):
+                return getattr(vars(self)["to"], name)
+            def __reduce__(self):
+                return Proxy, (vars(self)["to"],)
+        def check(call):
+            assert call(lambda proxy: (isinstance(proxy, list), type(proxy).__name__, proxy.copy()),
+                        Proxy([1])) == (True, "Proxy", [1])
+            assert type(call(lambda: Proxy([2]))) is Proxy
+        """,
+    "a global that cannot be read there": """
+        import os
+        here = os.getpid()
+        def only_here():
+            if os.getpid() != here:
+                raise ValueError("only here")
+        class Odd:
+            def __reduce__(self):
+                return only_here, ()
+        odd = Odd()
+        class Meta(type):
+            def __setattr__(self, name, value):
+                raise TypeError("closed")
+        class Closed(metaclass=Meta):
+            x = 1
+        def op(x):
+            return x + 1
+        def dispatch(name):
+            return globals()[name](1)
+        def check(call):
+            assert call(dispatch, "op") == 2
+            try:
+                call(lambda: odd)
+            except NameError as error:
+                assert "only here" in str(error), error
+            else:
+                raise AssertionError
+        """,
     "names that are not there": """
         import sys
         def look():

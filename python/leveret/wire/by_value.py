@@ -149,7 +149,9 @@ def reduce_function(pickler: Any, function: types.FunctionType, is_reply: bool) 
     key = spaces.key_of(function.__globals__) if goes_to_worker else None
     if key is not None:
         names = slots["__globals__"]
-        names.update(spaces.need(key, modules.asked_for(function), pickler.needed))
+        is_noted = (key, function.__name__) in pickler.needed  # and so is all code beside it
+        asked = modules.asked_for(function, is_noted)
+        names.update(spaces.need(key, asked, pickler.needed))
         if slots["__defaults__"] or slots["__kwdefaults__"]:
             _join_defaults(slots, pickler.aliases(key, names))
         slots["__globals__"] = key, spaces.split(key, names, pickler.needed)

@@ -37,19 +37,19 @@ _CODE = (
 # In the host.
 
 
-def asked_for(function: types.FunctionType) -> dict[str, Any]:
+def asked_for(function: types.FunctionType, has_code: bool) -> dict[str, Any]:
     """Globals that a function may ask for without their names: code, constants, modules.
 
-    Data goes only if the function has its name in a text.
+    Data goes only if the function has its name in a text. has_code: only that is asked for.
     """
     if not asks(function):
         return {}
-    texts = set(_WORD.findall(" ".join(_texts_of(function.__code__) - {function.__doc__})))
-    return {
-        name: value
-        for name, value in function.__globals__.items()
-        if issubclass(type(value), _CODE) or name in texts
-    }
+    names = function.__globals__
+    texts = _WORD.findall(" ".join(_texts_of(function.__code__) - {function.__doc__}))
+    asked = {each: names[each] for each in texts if each in names}
+    if not has_code:
+        asked.update(each for each in list(names.items()) if issubclass(type(each[1]), _CODE))
+    return asked
 
 
 def asks(function: types.FunctionType) -> bool:

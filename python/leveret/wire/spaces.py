@@ -42,7 +42,7 @@ def need(key: str, names: dict[str, Any], needed: Needed) -> dict[str, Any]:
     for name, value in list(names.items()):
         if is_constant(value):
             constants[name] = value
-        elif not (name.startswith("__") and name.endswith("__")):
+        elif not str(name).startswith("__"):
             needed[key, name] = value
     return constants
 

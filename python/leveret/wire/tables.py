@@ -106,7 +106,14 @@ def _dump(values: tuple[Any, ...], needed: Needed, make: Make) -> tuple[bytes, M
     file = io.BytesIO()
     pickler = make(file, needed)
     pickler.dump(values)
-    return file.getvalue(), pickler.memo.copy()
+    return file.getvalue(), {} if _has_nothing(values[0]) else pickler.memo.copy()
+
+
+def _has_nothing(value: Any) -> bool:
+    """Whether it has nothing that it could have in common with others, but globals."""
+    if type(value) is not types.FunctionType:
+        return False
+    return not (value.__closure__ or value.__defaults__ or value.__kwdefaults__ or vars(value))
 
 
 def _call_companions(home: Home, needed: Needed) -> None:
@@ -196,13 +203,22 @@ def take_values(rows: list[Row]) -> None:
     """Sets what has changed in the host."""
     for homes, digests, data in rows:
         if not digests:
-            ((key, name),) = homes
-            space_of(key, {"__name__": key}).missing[name] = data
+            _leave_out(homes, data)
         elif not _has(homes, digests):
-            for (key, name), digest, value in zip(homes, digests, pickle.loads(data)):
+            try:
+                values = pickle.loads(data)
+            except Exception as error:  # as one that could not be written: who needs it says so
+                _leave_out(homes, said_error(error))
+                continue
+            for (key, name), digest, value in zip(homes, digests, values):
                 space = space_of(key, {"__name__": key})
                 space.take(name, value, digest)
                 space.together[name] = homes
+
+
+def _leave_out(homes: tuple[Home, ...], why: str) -> None:
+    for key, name in homes:
+        space_of(key, {"__name__": key}).missing[name] = why
 
 
 def _has(homes: tuple[Home, ...], digests: tuple[bytes, ...]) -> bool:
