@@ -212,6 +212,27 @@ PROGRAMS = {
             else:
                 raise AssertionError
         """,
+    "a global that can be pickled no more": """
+        import threading
+        value, own = [1], None
+        def set_own():
+            global own
+            own = "of the process"
+        def check(call):
+            global value, own
+            value, own = [1], None
+            assert call(lambda: value) == [1] and call(set_own) is None
+            value, own = (each for each in ()), (each for each in ())
+            assert call(lambda: own) == "of the process"
+            try:
+                call(lambda: value)
+            except NameError as error:
+                assert "could not be pickled" in str(error), error
+            else:
+                raise AssertionError
+            value = [2]
+            assert call(lambda: value) == [2]
+        """,
     "names that are not there": """
         import sys
         def look():

@@ -226,6 +226,7 @@ class Space:
         self.names = {} if self.module is None else vars(self.module)
         self.names.update({"__builtins__": __builtins__, **names})
         self.sent: dict[str, Any] = {}  # as the host had it; what is there now may be another
+        self.taken: dict[str, int] = {}  # id() of what was sent, to tell whether it is still there
         self.missing: dict[str, str] = {}  # why the host could not send it
         self.together: dict[str, tuple[Home, ...]] = {}  # with what it was read from one pickle
 
@@ -238,9 +239,16 @@ class Space:
     def take(self, name: str, value: Any, sent: Any) -> None:
         self.names[name] = value
         self.sent[name] = sent
+        self.taken[name] = id(value)
         self.missing.pop(name, None)
         self.together.pop(name, None)
         Changes.count += 1
+
+    def leave_out(self, name: str, why: str) -> None:
+        """What was sent before is not what the host has now; what the process has set stays."""
+        self.missing[name] = why
+        if name in self.names and self.taken.get(name) == id(self.names[name]):
+            del self.names[name], self.sent[name], self.taken[name]
 
 
 def _is_same(a: Any, b: Any) -> bool:

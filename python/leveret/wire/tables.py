@@ -218,7 +218,7 @@ def take_values(rows: list[Row]) -> None:
 
 def _leave_out(homes: tuple[Home, ...], why: str) -> None:
     for key, name in homes:
-        space_of(key, {"__name__": key}).missing[name] = why
+        space_of(key, {"__name__": key}).leave_out(name, why)
 
 
 def _has(homes: tuple[Home, ...], digests: tuple[bytes, ...]) -> bool:
