@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
 
@@ -15,6 +16,28 @@ _PROGRAM = (
     "for k, v in about['env'].items()]; "
     "from leveret.worker.program import main; main(about['preload'], about['python'])"
 )
+
+
+def search_path() -> list[str]:
+    """Where this process searches for modules, for processes that are in other folders."""
+    return [_absolute(str(each)) for each in sys.path]
+
+
+def is_absolute(entry: str) -> bool:
+    return entry.startswith("/")
+
+
+def _absolute(entry: str) -> str:
+    if is_absolute(entry):
+        return entry
+    # A folder is searched where it was when it was first searched, whatever folder this is now.
+    known = getattr(sys.path_importer_cache.get(entry), "path", None)
+    if isinstance(known, str) and is_absolute(known):
+        return known
+    try:
+        return os.path.abspath(entry)  # noqa: PTH100 (pathlib takes long to import)
+    except FileNotFoundError:  # this folder is gone
+        return entry
 
 
 def worker_command(
@@ -38,7 +61,7 @@ def worker_command(
         raise Unavailable(text, Status.UNAVAILABLE)
     # Native procedures need nothing but this package: hosts of a shared pool, which runs one
     # program, may have other paths than that.
-    path = [str(each) for each in sys.path] if runs_python or preload else []
+    path = search_path() if runs_python or preload else []
     about = {
         "path": path,
         "folder": str(pathlib.Path(__file__).parent.parent),

@@ -41,6 +41,12 @@ nb::object view_of(const argument& a, int flags) {
   return nb::steal(PyMemoryView_FromMemory(begin, static_cast<Py_ssize_t>(a.row_bytes), flags));
 }
 
+// Of a traceback: the error. A message has no room for the rest.
+std::string last_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.substr(text.rfind('\n') + 1);  // npos + 1: all of it
+}
+
 void run_with_gil(const call& c) {
   if (runner == nullptr) throw std::runtime_error("the worker process runs no Python functions");
   const argument& setup = c.arguments[call_setup];
@@ -52,8 +58,9 @@ void run_with_gil(const call& c) {
     run(setup.address, setup.row_bytes, view_of(c.arguments[call_request], PyBUF_READ),
         view_of(c.arguments[call_reply], PyBUF_WRITE), buffers);
   } catch (const nb::python_error& e) {
-    const std::string text = e.what();
-    throw std::runtime_error(text);
+    throw std::runtime_error(
+        "its process was spoiled, perhaps by a call that changed a module, and is replaced: " +
+        last_line(e.what()));
   }
 }
 

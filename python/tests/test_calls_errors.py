@@ -261,3 +261,18 @@ def test_an_argument_that_cannot_be_unpickled_is_told_apart() -> None:
         error = executor.submit(repr, NeedsTwo(1, 2)).exception(60)
     assert type(error) is TypeError
     assert re.match(r"the call cannot be unpickled in the worker process: .*missing 1", str(error))
+
+
+def _spoil_the_clock() -> None:
+    import time
+
+    setattr(time, "perf_counter_ns", None)  # noqa: B010
+
+
+def test_a_process_whose_modules_a_call_has_spoiled_is_replaced() -> None:
+    with ProcessExecutor(1) as executor:
+        before = executor.submit(os.getpid).result(60)
+        error = executor.submit(_spoil_the_clock).exception(60)
+        assert type(error) is leveret.TaskFailed
+        assert re.search("process was spoiled.*: TypeError: 'NoneType' object", str(error))
+        assert executor.submit(os.getpid).result(60) != before

@@ -20,16 +20,15 @@ from typing import Any
 from cloudpickle import cloudpickle
 
 from ..interrupts import NotOfSignal, raise_signals
-from . import classes, spaces
+from . import classes, modules, spaces
+from .modules import Home, residents
 
 ORDINARY_MAX = 1024
-_Home = tuple[str, str]  # a module of the host and a name in it
 
 # In a worker: what it made of objects of the host's, and where those are found there.
 _classes: weakref.WeakSet[type] = weakref.WeakSet()
-_homes: weakref.WeakKeyDictionary[Any, _Home] = weakref.WeakKeyDictionary()
-_residents: weakref.WeakValueDictionary[_Home, Any] = weakref.WeakValueDictionary()
-_singletons: dict[_Home, Any] = {}
+_homes: weakref.WeakKeyDictionary[Any, Home] = weakref.WeakKeyDictionary()
+_singletons: dict[Home, Any] = {}
 
 
 class Made:
@@ -68,9 +67,13 @@ def is_absent(name: Any) -> bool:
         return False
     if module is sys.modules.get("__main__"):
         return True
+    if type(module) is modules.HostModule:
+        return True
     file = getattr(module, "__file__", None)
     if not isinstance(file, str) or not file.endswith(".py"):
-        return False
+        if type(module) is not types.ModuleType or (file, module.__spec__) != (None, None):
+            return False
+        file = f"<{name}>"  # it was made at run time
     known: bool | None = _absent.get(file)
     if known is None:
         known = _absent[file] = not _can_be_found(name)
@@ -99,6 +102,7 @@ def _can_be_found(name: str) -> bool:
 
 def forget_searches() -> None:
     """After sys.path changed."""
+    spaces.forget_modules()
     _absent.clear()
     absent_names.intersection_update({"__main__"})
     ordinary.clear()
@@ -111,7 +115,7 @@ def note_ordinary(kind: type) -> None:
     ordinary.add(kind)
 
 
-def _found(home: _Home) -> Any:
+def _found(home: Home) -> Any:
     """What is under that name; raises AttributeError."""
     found: Any = sys.modules.get(home[0])
     for part in home[1].split("."):
@@ -139,24 +143,42 @@ def reduce_function(pickler: Any, function: types.FunctionType, is_reply: bool) 
     is_elsewhere = is_absent(function.__module__)
     if not is_elsewhere and cloudpickle._should_pickle_by_reference(function):
         return NotImplemented
-    home = (function.__module__, function.__qualname__)
-    try:
-        is_at_home = _found(home) is function
-    except (AttributeError, TypeError):
-        is_at_home = False
     made = pickler._dynamic_function_reduce(function)
     own, slots = made[2]
     goes_to_worker = not is_reply and is_absent(function.__module__)
     key = spaces.key_of(function.__globals__) if goes_to_worker else None
     if key is not None:
         names = slots["__globals__"]
+        is_noted = (key, function.__name__) in pickler.needed  # and so is all code beside it
+        asked = modules.asked_for(function, is_noted)
+        names.update(spaces.need(key, asked, pickler.needed))
         if slots["__defaults__"] or slots["__kwdefaults__"]:
             _join_defaults(slots, pickler.aliases(key, names))
         slots["__globals__"] = key, spaces.split(key, names, pickler.needed)
     # Copies of what is the function's alone, so that it is in common to no two globals.
     slots["__annotations__"] = dict(slots["__annotations__"])
-    how = (home if is_at_home else None, key)
+    how = (_home_of(function), key, () if key is None else _imports(function))
     return (_make_function, (how, *made[1]), (dict(own), slots), None, None, _set_function)
+
+
+def _imports(function: types.FunctionType) -> tuple[types.ModuleType, ...]:
+    """What its code may import, but workers cannot."""
+    names = modules.imported_by(function)
+    return tuple(sys.modules[name] for name in names if is_absent(name))
+
+
+def reduce_module(module: types.ModuleType, is_reply: bool, needed: spaces.Needed) -> Any:
+    """For one that the other process cannot import: there it has the globals of its functions."""
+    name = module.__name__
+    if sys.modules.get(name) is not module or not is_absent(name):
+        return NotImplemented
+    if is_reply:
+        return _module_here, (name,)
+    return spaces.module_of, (name, spaces.need(name, vars(module), needed))
+
+
+def _module_here(name: str) -> types.ModuleType:
+    return sys.modules[name]
 
 
 def _join_defaults(slots: dict[str, Any], aliases: spaces.Aliases) -> None:
@@ -169,18 +191,33 @@ def _join_defaults(slots: dict[str, Any], aliases: spaces.Aliases) -> None:
 
 
 def _make_function(
-    how: tuple[_Home | None, str | None], code: Any, names: dict[str, Any], *about: Any
+    how: tuple[Home | None, str | None, Any], code: Any, names: dict[str, Any], *about: Any
 ) -> types.FunctionType:
-    home, key = how
+    home, key, _ = how
     if loading.made is not None and key is not None:
         names = spaces.space_of(key, names).names
-    function: types.FunctionType = cloudpickle._make_function(code, names, *about)
+    function = _resident_function(home, code, names)
+    if function is None:
+        function = cloudpickle._make_function(code, names, *about)
     if loading.made is not None:
         loading.made.functions.append(function)
         if home is not None:
             _homes[function] = home
-            _residents[home] = function
+            residents[home] = function
     return function
+
+
+def _resident_function(
+    home: Home | None, code: types.CodeType, names: dict[str, Any]
+) -> types.FunctionType | None:
+    """The one that is there of it, as it was made: pickle asks whether its name finds itself."""
+    known = None if loading.made is None or home is None else residents.get(home)
+    if type(known) is not types.FunctionType or known.__globals__ is not names:
+        return None
+    if known.__closure__ is not None or known.__code__ != code:
+        return None
+    vars(known).clear()
+    return known
 
 
 def _set_function(function: types.FunctionType, state: Any) -> None:
@@ -209,16 +246,37 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
         aliases = pickler.aliases(spaces.key_of(names), names)
         attributes = {name: aliases.of(value) for name, value in made[2][0].items()}
         made = (*made[:2], (attributes, *made[2][1:]), *made[3:])
-    return (_make_class, made[:2], *made[2:])
+    reduce = None if is_reply else copyreg.dispatch_table.get(kind)
+    if reduce is not None:
+        made = (*made[:2], (made[2], made[5], reduce), *made[3:5], _set_registered)
+    return (_make_class, (*made[:2], _home_of(kind)), *made[2:])
 
 
-def _make_class(maker: Any, about: Any) -> type:
+def _set_registered(kind: type, state: Any) -> type:
+    """copyreg knows the class here, too."""
+    state, set_state, reduce = state
+    copyreg.pickle(kind, reduce)
+    set_state(kind, state)
+    return kind
+
+
+def _home_of(thing: Any) -> Home | None:
+    home = (thing.__module__, thing.__qualname__)
+    try:
+        return home if _found(home) is thing else None
+    except (AttributeError, TypeError):
+        return None
+
+
+def _make_class(maker: Any, about: Any, home: Home | None) -> type:
     if loading.made is None:
         return maker(*about)  # type: ignore[no-any-return]
     bases = about[2] if maker is cloudpickle._make_skeleton_class else ()
     with classes.made_before(bases, _classes):
         kind: type = maker(*about)
     _classes.add(kind)
+    if home is not None:
+        residents[home] = kind
     return kind
 
 
@@ -232,7 +290,7 @@ def _host_class(number: str, module: str, name: str) -> type:
 def host_object(module: str, name: str) -> Any:
     """What the host knows by that name; in a worker what it has made of it."""
     home = (module, name)
-    here = _singletons.get(home, _residents.get(home))
+    here = _singletons.get(home, residents.get(home))
     return _found(home) if here is None else here
 
 
@@ -263,7 +321,7 @@ def reduce_other(thing: Any, kind: type, is_reply: bool) -> Any:
     return _make_singleton, (home, kind, dict(getattr(thing, "__dict__", ())))
 
 
-def _make_singleton(home: _Home, kind: type, state: dict[str, Any]) -> Any:
+def _make_singleton(home: Home, kind: type, state: dict[str, Any]) -> Any:
     if home not in _singletons:
         try:
             return _found(home)

@@ -79,6 +79,7 @@ def complete(kind: type, made: Any) -> Any:
     """What cloudpickle makes of a class, with what it leaves out."""
     if issubclass(kind, enum.Enum):
         return _with_members(kind, made)
+    made = _with_class(made)
     slots = vars(kind).get("__slots__")
     if slots is None or not isinstance(slots, (str, tuple, list, dict)):
         return made
@@ -91,6 +92,16 @@ def complete(kind: type, made: Any) -> Any:
         if each.startswith("__") and not each.endswith("__"):  # as the compiler has named it
             attributes.pop(f"_{kind.__name__.lstrip('_')}{each}", None)
     return (made[0], about, (attributes, *made[2][1:]), *made[3:])
+
+
+def _with_class(made: Any) -> Any:
+    """__class__ of a proxy, which says what it stands for: afterwards it would be another's."""
+    if "__class__" not in made[2][0]:
+        return made
+    constructor, name, bases, given, *others = made[1]
+    attributes = dict(made[2][0])
+    about = (constructor, name, bases, {**given, "__class__": attributes.pop("__class__")})
+    return (made[0], (*about, *others), (attributes, *made[2][1:]), *made[3:])
 
 
 def _names(slots: Any) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from typing import Any
 from cloudpickle.cloudpickle import _extract_code_globals
 
 from ..interrupts import raise_signals
-from . import by_value
+from . import by_value, modules
 from .pickling import ATOMS, _Pickler, dumps
 
 # What the host keeps of functions that go by value, each and together; the others are few bytes.
@@ -109,7 +109,7 @@ class Watch:
             return True
         seen = _Seen(function)
         self.seen.append(seen)
-        if function.__closure__ is not None or function.__dict__:
+        if function.__closure__ is not None or function.__dict__ or modules.asks(function):
             return False
         given = (*(seen.defaults or ()), *(seen.by_name or {}).values())
         if not all(map(self.takes, given)):
@@ -148,8 +148,7 @@ class _Kept:
     def add(self, function: Any, known: Known) -> None:
         number = id(function)
         if self.bytes > ALL_BYTES_MAX or len(self.functions) >= KNOWN_MAX:
-            self.functions.clear()
-            self.bytes = 0
+            self.forget()
 
         def drop(gone: Any) -> None:
             entry = self.functions.get(number)
@@ -166,8 +165,17 @@ class _Kept:
             self.functions[number] = (lambda: function, known)
         self.bytes += len(known.pickled)
 
+    def forget(self) -> None:
+        self.functions.clear()
+        self.bytes = 0
+
 
 _kept = _Kept()
+
+
+def forget() -> None:
+    """After sys.path changed: those that went by their names may not be found any more."""
+    _kept.forget()
 
 
 def goes_by_name(value: Any) -> bool:

@@ -77,7 +77,10 @@ _WEAK: dict[type, Callable[[Any], Any]] = {
 def _reduce_code(code: types.CodeType) -> Any:
     """As cloudpickle does, but with the file: tracebacks of a worker show lines of it."""
     maker, about = cloudpickle.Pickler.dispatch_table[types.CodeType](code)
-    named = tuple(code.co_filename if each == _NO_FILE else each for each in about)
+    # Only texts are compared: with bytes that is a warning, under -bb an error.
+    named = tuple(
+        code.co_filename if type(each) is str and each == _NO_FILE else each for each in about
+    )
     return maker, named
 
 
@@ -113,6 +116,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             return by_value.reduce_class(self, value, self.is_reply)
         if kind is object:
             return self.reduce_mark(value)
+        if isinstance(value, types.ModuleType):
+            return by_value.reduce_module(value, self.is_reply, self.needed)
         if kind in classes.TYPING and by_value.is_absent(value.__module__):
             return classes.reduce_typing(value)
         if tensors.is_tensor(kind):
@@ -122,8 +127,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         numpy = sys.modules.get("numpy")
         if numpy is not None and isinstance(value, numpy.ndarray) and kind is not numpy.ndarray:
             return arrays.reduce_subclass(value, kind)
-        if spaces.is_cached(kind) and not self.is_reply and by_value.is_absent(value.__module__):
-            return spaces.reduce_cached(value, self.needed, self.is_row)
+        if spaces.is_cached(kind) and by_value.is_absent(value.__module__):
+            return spaces.reduce_cached(value, self.is_reply, self.needed, self.is_row)
         made = sharing.reduce_shared(value, kind)
         may_differ = spaces.is_cached(kind) or sharing.may_be_shared(kind)
         if made is NotImplemented and not may_differ:

@@ -19,17 +19,32 @@ from collections import ChainMap
 from collections.abc import Iterable
 from typing import Any
 
+from .modules import Home, HostModule
+
 _CACHED = type(functools.lru_cache(None)(len))
 _INLINE = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
 SPACES_MAX = 1024
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), range)
 _MISSING = object()
 
-Home = tuple[str, str]  # a module and a name in it
 Needed = dict[Home, Any]  # values that go in front
 
 
 # In the host.
+
+
+def need(key: str, names: dict[str, Any], needed: Needed) -> dict[str, Any]:
+    """Notes globals that are sent though nothing names them; returns constants, which go inline.
+
+    What Python itself sets in a module stays here.
+    """
+    constants = {}
+    for name, value in list(names.items()):
+        if is_constant(value):
+            constants[name] = value
+        elif not str(name).startswith("__"):
+            needed[key, name] = value
+    return constants
 
 
 def key_of(names: dict[str, Any]) -> str:
@@ -68,6 +83,8 @@ def split(key: str, names: dict[str, Any], needed: Needed) -> dict[str, Any]:
     """What of these globals goes with the function; notes the rest."""
     inline = {}
     for name, value in names.items():
+        if (key, name) in needed:
+            continue
         if goes_inline(value):
             inline[name] = value
         else:
@@ -179,10 +196,13 @@ def is_cached(kind: type) -> bool:
     return kind is _CACHED
 
 
-def reduce_cached(value: Any, needed: Needed, is_row: bool) -> Any:
+def reduce_cached(value: Any, is_reply: bool, needed: Needed, is_row: bool) -> Any:
     """For a function with functools.lru_cache: a worker has one, and a cache of its own."""
     home = (value.__module__, value.__qualname__)
-    if vars(sys.modules[home[0]]).get(home[1]) is value:
+    module = sys.modules.get(home[0])
+    if module is not None and vars(module).get(home[1]) is value:
+        if is_reply:
+            return NotImplemented  # by its name
         needed[home] = value
         if not is_row:
             return from_space, home
@@ -199,11 +219,14 @@ class Changes:
 
 
 class Space:
-    """The globals of a module of the host's."""
+    """The globals of a module of the host's, or of what is none ("#" in its name)."""
 
-    def __init__(self, names: dict[str, Any]) -> None:
-        self.names = {"__builtins__": __builtins__, **names}
+    def __init__(self, key: str, names: dict[str, Any]) -> None:
+        self.module = None if "#" in key else HostModule(key)
+        self.names = {} if self.module is None else vars(self.module)
+        self.names.update({"__builtins__": __builtins__, **names})
         self.sent: dict[str, Any] = {}  # as the host had it; what is there now may be another
+        self.taken: dict[str, int] = {}  # id() of what was sent, to tell whether it is still there
         self.missing: dict[str, str] = {}  # why the host could not send it
         self.together: dict[str, tuple[Home, ...]] = {}  # with what it was read from one pickle
 
@@ -216,9 +239,16 @@ class Space:
     def take(self, name: str, value: Any, sent: Any) -> None:
         self.names[name] = value
         self.sent[name] = sent
+        self.taken[name] = id(value)
         self.missing.pop(name, None)
         self.together.pop(name, None)
         Changes.count += 1
+
+    def leave_out(self, name: str, why: str) -> None:
+        """What was sent before is not what the host has now; what the process has set stays."""
+        self.missing[name] = why
+        if name in self.names and self.taken.get(name) == id(self.names[name]):
+            del self.names[name], self.sent[name], self.taken[name]
 
 
 def _is_same(a: Any, b: Any) -> bool:
@@ -237,8 +267,23 @@ def space_of(key: str, names: dict[str, Any]) -> Space:
         if len(_spaces) >= SPACES_MAX:  # of what was no module's; functions keep their own
             for old in [each for each in _spaces if "#" in each]:
                 del _spaces[old]
-        space = _spaces[key] = Space(names)
+        space = _spaces[key] = Space(key, names)
+    if space.module is not None and (key == "__main__" or key not in sys.modules):
+        sys.modules[key] = space.module
     return space
+
+
+def module_of(key: str, names: dict[str, Any]) -> Any:
+    space = space_of(key, {})
+    space.receive(names)
+    return space.module
+
+
+def forget_modules() -> None:
+    """When modules are searched elsewhere: some may be imported from now on."""
+    for key, space in _spaces.items():
+        if key != "__main__" and space.module is sys.modules.get(key, _MISSING):
+            del sys.modules[key]
 
 
 def from_space(key: str, name: str) -> Any:

@@ -24,7 +24,8 @@ from typing import Any, Callable
 
 from ..interrupts import NotOfSignal, raise_signals
 from ..said import said_error
-from .spaces import Home, Needed, goes_inline, names_of, space_of
+from .modules import Home
+from .spaces import Needed, goes_inline, names_of, space_of
 
 _SIZES = struct.Struct("<qq")
 COMPANIONS_MAX = 4096
@@ -89,10 +90,14 @@ def dump_table(needed: Needed, make: Make) -> bytes:
         if len(homes) > 1:
             data = _dump(tuple(needed[each] for each in homes), needed, make)[0]
         rows.append((homes, tuple(digests[each] for each in homes), data))
-    # Others may refer to an object() that is a global.
-    rows.sort(key=lambda row: type(needed[row[0][0]]) is not object)
+    rows.sort(key=lambda row: _turn(needed[row[0][0]]))
     values = pickle.dumps(failed + rows, 5)
     return pickle.dumps(Table(_SIZES.pack(_TABLE_BYTES, len(values))), 5) + values
+
+
+def _turn(value: Any) -> int:
+    """When it is read: others may refer to an object(), and may call functions while they are."""
+    return 0 if type(value) is object else 1 if type(value) is types.FunctionType else 2
 
 
 def _dump(values: tuple[Any, ...], needed: Needed, make: Make) -> tuple[bytes, Memo]:
@@ -101,7 +106,14 @@ def _dump(values: tuple[Any, ...], needed: Needed, make: Make) -> tuple[bytes, M
     file = io.BytesIO()
     pickler = make(file, needed)
     pickler.dump(values)
-    return file.getvalue(), pickler.memo.copy()
+    return file.getvalue(), {} if _has_nothing(values[0]) else pickler.memo.copy()
+
+
+def _has_nothing(value: Any) -> bool:
+    """Whether it has nothing that it could have in common with others, but globals."""
+    if type(value) is not types.FunctionType:
+        return False
+    return not (value.__closure__ or value.__defaults__ or value.__kwdefaults__ or vars(value))
 
 
 def _call_companions(home: Home, needed: Needed) -> None:
@@ -191,13 +203,22 @@ def take_values(rows: list[Row]) -> None:
     """Sets what has changed in the host."""
     for homes, digests, data in rows:
         if not digests:
-            ((key, name),) = homes
-            space_of(key, {"__name__": key}).missing[name] = data
+            _leave_out(homes, data)
         elif not _has(homes, digests):
-            for (key, name), digest, value in zip(homes, digests, pickle.loads(data)):
+            try:
+                values = pickle.loads(data)
+            except Exception as error:  # as one that could not be written: who needs it says so
+                _leave_out(homes, said_error(error))
+                continue
+            for (key, name), digest, value in zip(homes, digests, values):
                 space = space_of(key, {"__name__": key})
                 space.take(name, value, digest)
                 space.together[name] = homes
+
+
+def _leave_out(homes: tuple[Home, ...], why: str) -> None:
+    for key, name in homes:
+        space_of(key, {"__name__": key}).leave_out(name, why)
 
 
 def _has(homes: tuple[Home, ...], digests: tuple[bytes, ...]) -> bool:

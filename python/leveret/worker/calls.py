@@ -233,6 +233,25 @@ def run(
     reply: memoryview,
     buffers: list[memoryview],
 ) -> None:
+    """Runs one call.
+
+    What is raised here is no error of the call's: this process is not what it was, as a call may
+    have put something else into a module that all use. Another one replaces it.
+    """
+    try:
+        _run_marked(setup, setup_bytes, request, reply, buffers)
+    except BaseException:
+        _core.retire_worker()
+        raise
+
+
+def _run_marked(
+    setup: int,
+    setup_bytes: int,
+    request: memoryview,
+    reply: memoryview,
+    buffers: list[memoryview],
+) -> None:
     """Runs one call, which is marked in the page from its begin until nothing is left of it."""
     if not hasattr(_Process, "host") or (setup, setup_bytes) != _Process.host.place:
         _Process.host = turn_to((setup, setup_bytes))

@@ -24,7 +24,13 @@ class Kept:
         self.seen = spaces.Changes.count
 
     def refresh(self) -> None:
-        """Sets the globals that came with it, if others were set since."""
+        """Before a call: undoes what calls that were given the same functions did to them.
+
+        So it sets the globals that came with it, if others were set since.
+        """
+        for each in self.made:
+            if each.__dict__:
+                each.__dict__.clear()
         if self.seen != spaces.Changes.count:
             for space, names in self.given:
                 space.receive(names)

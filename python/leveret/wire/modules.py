@@ -1,0 +1,110 @@
+"""Modules of the host's that a worker cannot import, and what of them goes with a function.
+
+A function's globals go with it by their names. A body may ask for them in other ways: by
+globals()["name"] or eval(), through sys.modules, by an import, or by pickling or unpickling an
+object of a class of theirs, which is looked up by name then. So a worker has such modules in its
+sys.modules, and of a function whose code asks in these ways functions and classes all go along.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import types
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cloudpickle.cloudpickle import _extract_code_globals
+
+Home = tuple[str, str]  # a module and a name in it
+
+# In a worker: functions and classes that came by value, by where the host finds them.
+residents: weakref.WeakValueDictionary[Home, Any] = weakref.WeakValueDictionary()
+
+_BY_TEXT = frozenset({"globals", "eval", "exec"})
+_UNPICKLERS = frozenset({"pickle", "cloudpickle", "dill", "joblib"})
+_LOADS = frozenset({"load", "loads", "Unpickler"})
+_WORD = re.compile(r"\w+")
+_CODE = (
+    *(types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, functools.partial),
+    *(type(functools.lru_cache(None)(len)), bool, int, float, complex, str, type(None)),
+)
+
+
+# In the host.
+
+
+def asked_for(function: types.FunctionType, has_code: bool) -> dict[str, Any]:
+    """Globals that a function may ask for without their names: code, constants, modules.
+
+    Data goes only if the function has its name in a text. has_code: only that is asked for.
+    """
+    if not asks(function):
+        return {}
+    names = function.__globals__
+    texts = _WORD.findall(" ".join(_texts_of(function.__code__) - {function.__doc__}))
+    asked = {each: names[each] for each in texts if each in names}
+    if not has_code:
+        asked.update(each for each in list(names.items()) if issubclass(type(each[1]), _CODE))
+    return asked
+
+
+def asks(function: types.FunctionType) -> bool:
+    """Whether its code may look for globals that it does not name."""
+    code = function.__code__
+    if not _BY_TEXT.isdisjoint(_extract_code_globals(code)):  # with those of code inside of it
+        return True
+    names = set(_names_of(code))
+    if "shelve" in names or ("sys" in names and "modules" in names):
+        return True
+    return not (_UNPICKLERS.isdisjoint(names) or _LOADS.isdisjoint(names))
+
+
+def _names_of(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for each in code.co_consts:
+        if type(each) is types.CodeType:
+            yield from _names_of(each)
+
+
+def _texts_of(code: types.CodeType) -> set[str]:
+    texts = {each for each in code.co_consts if type(each) is str}
+    return texts.union(*(_texts_of(each) for each in code.co_consts if type(each) is type(code)))
+
+
+def imported_by(function: types.FunctionType) -> list[str]:
+    """Modules of this process that a function may import, or has under their names."""
+    return [name for name in _names_of(function.__code__) if name in sys.modules]
+
+
+# In a worker.
+
+
+class HostModule(types.ModuleType):
+    """The globals that were sent, and functions and classes that came by value."""
+
+    @property
+    def __file__(self) -> str:  # type: ignore[override]
+        """For children that multiprocessing spawns: they run the main module again.
+
+        One that would then do as it does when it is run as a program has none.
+        """
+        file, package = (vars(self).get(name) for name in ("__file__", "__package__"))
+        try:
+            if not package and "__main__" in Path(file or "").read_text("utf-8", "replace"):
+                return str(file)
+        except OSError:
+            pass
+        raise AttributeError("__file__")
+
+    def __getattr__(self, name: str) -> Any:
+        found = residents.get((self.__name__, name))
+        if found is None:
+            raise AttributeError(
+                f"module {self.__name__!r} has no attribute {name!r} in this worker process, which "
+                "has of it what came with a call: have the function name it"
+            )
+        return found

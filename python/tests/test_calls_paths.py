@@ -1,0 +1,106 @@
+"""Where modules are searched: processes find what this one finds, whatever folder it goes to."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import LIMIT, needs_processes
+
+pytestmark = needs_processes
+
+HELPER = """
+TABLE = {"a": 1}
+class Kind:
+    pass
+def add(x):
+    return x + TABLE["a"]
+"""
+CHECK = """
+import sys, os
+{before}
+import helper, leveret
+def uses(x):
+    return helper.add(x)
+def imports(x):
+    from helper import add
+    return add(x)
+def check(executor):
+    assert executor.submit(helper.add, 1).result(60) == 2
+    assert executor.submit(uses, 2).result(60) == 3
+    assert executor.submit(imports, 3).result(60) == 4
+    assert type(executor.submit(helper.Kind).result(60)) is helper.Kind
+with leveret.ProcessExecutor(1, preload=()) as executor:
+    check(executor)
+    {change}
+    check(executor)
+    executor.submit(os._exit, 1).exception(60)  # another process has imported nothing yet
+    check(executor)
+with leveret.ProcessExecutor(1, preload=()) as executor:
+    check(executor)
+"""
+CHANGES = {
+    "another folder": "os.chdir('/')",
+    "another folder that goes": "os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')",
+    "a path without it": "sys.path.remove('lib') if 'lib' in sys.path else sys.path.remove('')",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("entry", ["lib", ""])
+def test_a_module_of_a_relative_entry(entry: str, change: str, tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "helper.py").write_text(HELPER)
+    before = f"sys.path[:] = [{entry!r}, *filter(None, sys.path)]"
+    program = CHECK.format(before=before, change=CHANGES[change])
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path if entry else tmp_path / "lib",
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_workers_in_another_folder_search_in_this_one(tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text(HELPER)
+    program = """
+import sys
+sys.path.insert(0, "")
+import leveret
+def imports(x):
+    import helper
+    return helper.add(x)
+with leveret.ProcessExecutor(1, preload=(), cwd="/") as executor:
+    assert executor.submit(imports, 1).result(60) == 2
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_program_that_compares_no_bytes_with_text(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import leveret\n"
+        "with leveret.ProcessExecutor(1, preload=()) as executor:\n"
+        "    assert executor.submit(lambda: b'a').result(60) == b'a'\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-bb", str(program)],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
