@@ -242,7 +242,7 @@ void maker::add_plain(std::uint32_t to, block_kind k, step s) {
       if (machine_ != place::sim && (may_cancel_ || s.what == verb::poll_shown)) add(to, s);
       break;
     case verb::filters:
-      s.a = random_.below(32);
+      s.a = chance(2) ? random_.below(32) : random_.below(256);
       if (is_host) add(to, s);
       break;
     case verb::complete:
@@ -271,6 +271,10 @@ void maker::add_plain(std::uint32_t to, block_kind k, step s) {
     case verb::misuse:
       s.a = random_.below(8);
       add(to, s);
+      break;
+    case verb::shut:
+      s.a = may_cancel_ && chance(2);
+      if (to == p_.hosts[0] && chance(3)) add(to, s);
       break;
     case verb::split:
       s.a = chance(4);

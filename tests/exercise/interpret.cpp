@@ -157,6 +157,7 @@ void interpreter::finish() {
   const bool is_sim = w_.plan.config.machine == place::sim;
   if (w_.plan.close_cancels) {
     w_.is_closing.store(true);
+    w_.is_cancelling.store(true);
   } else {
     // What was left of a wait that was refused may hand in more, here and there.
     for (unsigned turn = 0; turn < (w_.twin != nullptr ? 3 : 1); ++turn) {

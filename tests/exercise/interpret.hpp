@@ -58,6 +58,7 @@ void do_split(const frame& f, const step& s);
 // Steps that change nothing.
 void do_look(const frame& f);
 void do_misuse(const frame& f, const step& s);
+void do_shut(const frame& f, const step& s);
 
 // What a step throws that ends its block.
 struct tossed {};

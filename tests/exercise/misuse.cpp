@@ -118,7 +118,7 @@ void hand_in_a_broken_bulk(const frame& f, bool throws) {
   }
   w.live.fetch_sub(4);
   // One that was handed in is cancelled where the runtime is.
-  const bool may_be_cancelled = w.is_closing.load() && w.plan.close_cancels;
+  const bool may_be_cancelled = w.is_cancelling.load();
   if (made.load() > 1) w.ticks_expected.fetch_add(1);
   if (made.load() > 1 && may_be_cancelled) w.ticks_missing.fetch_add(1);
   if (code == status::would_block && (was_full || may_be_full(w))) return;
@@ -169,6 +169,16 @@ void do_misuse(const frame& f, const step& s) {
     default:
       return be_no_task(f);
   }
+}
+
+// Afterwards only tasks hand in, until the last has ended.
+void do_shut(const frame& f, const step& s) {
+  world& w = f.w;
+  w.is_closing.store(true);
+  if (s.a != 0) w.is_cancelling.store(true);
+  const status code = w.home->close(s.timeout_ns, s.a != 0);
+  if (code != status::ok && (code != status::timed_out || s.timeout_ns == forever))
+    w.blame(std::string("close() ended with ") + status_name(code));
 }
 
 void do_look(const frame& f) {

@@ -48,8 +48,9 @@ class verdict {
   void check_refused() {
     if (r_.begun.load() != 0 && spec_.what != shape::bulk) blame("ran, although it was refused");
     const status code = seen_.refused;
+    const bool may_be_closed = !seen_.is_child || w_.is_cancelling.load();
     const bool is_closed =
-        seen_.was_closing && (code == status::closed || code == status::cancelled);
+        seen_.was_closing && may_be_closed && (code == status::closed || code == status::cancelled);
     const bool is_full = code == status::would_block && seen_.may_be_full;
     const bool is_stale = code == status::stale_ticket && names_shown();
     if (code != status::ok && !is_closed && !is_full && !is_stale)
@@ -94,7 +95,7 @@ class verdict {
     }
     return false;
   }
-  bool may_be_cancelled() const { return seen_.cancel_asked.load() || w_.is_closing.load(); }
+  bool may_be_cancelled() const { return seen_.cancel_asked.load() || w_.is_cancelling.load(); }
   bool predecessor_failed() const {
     for (std::uint64_t left = r_.after; left != 0; left &= left - 1) {
       const auto other = static_cast<std::uint32_t>(__builtin_ctzll(left));

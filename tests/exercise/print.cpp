@@ -338,6 +338,8 @@ class printer {
     else if (s.what == verb::cross)
       line("// a task of another runtime waits for one of this one, and so on, " +
            str(2 * s.a + 1) + " in all");
+    else if (s.what == verb::shut)
+      line("home->close(" + std::to_string(s.timeout_ns) + (s.a != 0 ? ", true);" : ");"));
     else if (s.what == verb::look)
       line("// counters, clock and trace are read");
     else if (s.what == verb::misuse)

@@ -144,6 +144,7 @@ enum class verb : std::uint8_t {
   toss,     // throws, in a callback, a piece of a loop, or a spawned thread: it ends there
   look,     // reads all that tells of the runtime
   misuse,   // a: which call that must be refused
+  shut,     // close(), with a time limit or without, while others go on; a: 1: cancels
   split,  // forks, also in a body or a callback; the child does what it may, a: opens a runtime of
           // its own, and ends
   verb_count

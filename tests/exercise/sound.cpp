@@ -95,11 +95,20 @@ bool ends_its_spinners(const program& p, const block& steps) {
   return true;
 }
 
+bool shuts(const program& p) {
+  for (const block& b : p.blocks) {
+    for (const step& s : b) {
+      if (s.what == verb::shut) return true;
+    }
+  }
+  return false;
+}
+
 bool flags_are_sound(const program& p) {
   if (!uses_flags(p)) return true;
   const auto workers = static_cast<std::uint32_t>(p.config.workers);
   const std::uint32_t contexts = p.config.contexts == 0 ? 16 : p.config.contexts;
-  if (p.close_cancels || p.config.tickets < 2 * slots_in_all(p)) return false;
+  if (p.close_cancels || shuts(p) || p.config.tickets < 2 * slots_in_all(p)) return false;
   if (spinners(p) >= workers) return false;
   for (const block& b : p.blocks) {
     if (!ends_its_spinners(p, b)) return false;
@@ -236,11 +245,11 @@ static bool reads_are_ordered(const program& p) {
   return true;
 }
 
-// Whom others look for is never cancelled.
+// Whom others look for is never cancelled, nor refused.
 void spare_flags(program& p) {
   if (!uses_flags(p)) return;
   for (block& b : p.blocks) {
-    std::erase_if(b, is_cancel);
+    std::erase_if(b, [](const step& s) { return is_cancel(s) || s.what == verb::shut; });
   }
 }
 

@@ -141,15 +141,25 @@ void reverse(waiting_task* tasks, std::size_t count, void*) {
   std::reverse(tasks, tasks + count);
 }
 
+// Filters that break their rules are passed over.
+void lose(waiting_task* tasks, std::size_t count, void*) {
+  if (count > 1) tasks[0] = tasks[count - 1];
+}
+void forge(waiting_task* tasks, std::size_t count, void*) {
+  for (std::size_t i = 0; i < count; ++i) tasks[i].slot = static_cast<std::uint32_t>(0u - i);
+}
+void refuse(waiting_task* tasks, std::size_t count, void*) {
+  std::reverse(tasks, tasks + count);
+  throw tossed();
+}
+
 void do_filters(const frame& f, const step& s) {
-  const filter all[] = {filters::fifo(),
-                        filters::priority(),
-                        filters::locality(),
-                        filters::by_procedure(),
-                        {&reverse, nullptr}};
-  filter chain[5];
+  const filter all[] = {filters::fifo(),         filters::priority(), filters::locality(),
+                        filters::by_procedure(), {&reverse, nullptr}, {&lose, nullptr},
+                        {&forge, nullptr},       {&refuse, nullptr}};
+  filter chain[filter_count_max];
   std::size_t count = 0;
-  for (unsigned i = 0; i < 5; ++i) {
+  for (unsigned i = 0; i < filter_count_max; ++i) {
     if ((s.a >> i & 1) != 0) chain[count++] = all[i];
   }
   const status code = f.w.home->set_filters(chain, count);
@@ -226,6 +236,8 @@ void run_aside(const frame& f, const step& s) {
       return do_look(f);
     case verb::misuse:
       return do_misuse(f, s);
+    case verb::shut:
+      return do_shut(f, s);
     case verb::split:
       return do_split(f, s);
     default:  // the interpreter's own

@@ -261,6 +261,7 @@ void do_submit(const frame& f, const step& s) {
   const std::uint32_t task = s.a;
   sighting& seen = w.seen[task];
   seen.depth = f.depth;
+  seen.is_child = f.task != nobody && !f.is_callback;
   const std::uint32_t weight = slots_of(w.plan.tasks[task]);
   count_live(w, weight);
   seen.is_posted = s.is_post;

@@ -23,19 +23,24 @@ bool may_be_killed(const world& w, status code) noexcept {
 }
 
 // One task from this thread to its end.
-void visit_once(world& w, runtime& r, bool may_be_refused) {
+void visit_once(world& w, runtime& r, bool may_lack_room) {
+  const bool is_home = &r == w.home.get();
   ticket t;
   w.ticks_expected.fetch_add(1);
   try {
     t = r.submit(tick, board_place{w.shared});
   } catch (const error& e) {
     w.ticks_expected.fetch_sub(1);
-    if (e.code() != status::would_block || !may_be_refused)
+    const bool is_full = e.code() == status::would_block && may_lack_room;
+    const bool is_closed = e.code() == status::closed && is_home && w.is_closing.load();
+    if (!is_full && !is_closed)
       w.blame(std::string("a visitor's task was refused with ") + status_name(e.code()));
     return;
   }
   const status code = t.wait_outcome().code;
-  if (code != status::ok && !may_be_killed(w, code))
+  const bool is_cancelled = code == status::cancelled && is_home && w.is_cancelling.load();
+  if (is_cancelled) w.ticks_missing.fetch_add(1);
+  if (code != status::ok && !is_cancelled && !may_be_killed(w, code))
     w.blame(std::string("a visitor's task ended with ") + status_name(code));
 }
 
@@ -77,7 +82,7 @@ void cross_once(world& w, std::uint32_t depth) {
   try {
     ticket t = to.submit(cross, crossing{w.shared, depth});
     code = t.wait_outcome().code;
-    if (code == status::cancelled && w.is_closing.load()) w.ticks_missing.fetch_add(1);
+    if (code == status::cancelled && w.is_cancelling.load()) w.ticks_missing.fetch_add(1);
   } catch (const error& e) {
     code = e.code();
     w.ticks_expected.fetch_sub(1);

@@ -75,6 +75,7 @@ struct sighting {
   bool is_released = false;
   bool may_be_full = false;  // when it was refused
   bool was_closing = false;  // the same
+  bool is_child = false;     // a task handed it in, which close() waits for
   std::uint32_t depth = 0;   // of the block that submitted it
   outcome seen;
   std::string text;  // of the exception
@@ -103,7 +104,7 @@ struct world {
   // is not to be trusted, as nobody may have seen its end.
   bool may_be_ended(std::uint32_t task) const noexcept {
     const bool is_asked = seen[task].end_asked.load() || plan.config.chaos != 0 ||
-                          (plan.close_ends && is_closing.load());
+                          (plan.close_ends && is_cancelling.load());
     return is_asked && shared->is_remote != 0 && seen[task].seen.code != status::ok;
   }
   // The arguments' memory, as it was before and has to be now.
@@ -127,6 +128,7 @@ struct world {
   std::atomic<std::uint32_t> coroutines{0};
   bool may_all_wait = false;  // as many tasks may wait as there are contexts, see sound.hpp
   std::atomic<bool> is_closing{false};
+  std::atomic<bool> is_cancelling{false};  // and what has not begun is cancelled
   bool is_sliced = false;
   std::uint64_t deaths = 0;            // of worker processes
   const block* owner[tasks_max] = {};  // whose end releases a task's ticket
