@@ -174,8 +174,10 @@ struct loop_body {
 };
 static_assert(sizeof(loop_body) == 2 * sizeof(void*));  // item_costs::place_of() knows it by that
 procedure_id loop_procedure() {
-  static const procedure_id id = register_own(
-      describe("leveret.parallel_for", +[](loop_body b, range r) { b.run(b.context, r); }));
+  static const procedure_id id = register_own(describe(
+      "leveret.parallel_for", +[](loop_body b, range r) {
+        if (r.begin != r.end) b.run(b.context, r);  // nothing has no piece
+      }));
   return id;
 }
 
@@ -191,13 +193,17 @@ void run_loop(runtime_state* c, range r, std::uint32_t grain, void (*run)(void*,
                 "other processes; submit a procedure with a lev::range instead");
   }
   const participant* self = here(*c);
-  if (self != nullptr && self->nest >= c->settings.nest_max) return run(context, r);
+  const bool is_too_deep = self != nullptr && self->nest >= c->settings.nest_max;
+  const auto run_here = [&] {
+    if (r.begin != r.end) run(context, r);
+  };
+  if (is_too_deep && r.begin <= r.end) return run_here();
   const argument arguments[] = {parameter<loop_body>::pack({run, context}),
                                 parameter<range>::pack(r)};
   refusal why;
   const draft loop{{loop_procedure(), 2, 0, grain}, arguments};
   const std::uint64_t id = try_submit(c, loop, nullptr, false, &why);
-  if (id == 0 && why.code == status::would_block && self != nullptr) return run(context, r);
+  if (id == 0 && why.code == status::would_block && self != nullptr) return run_here();
   if (id == 0) throw error(why.code, why.argument, why.message);
   const outcome o = wait_surely(c, id);
   if (o.code != status::ok) throw_outcome(o);

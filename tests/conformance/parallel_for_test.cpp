@@ -47,6 +47,29 @@ TEST_P(parallel_for_test, a_range_may_begin_anywhere) {
   EXPECT_EQ(sum, 999u * 1000 / 2);
 }
 
+// Also where the loop is run by its caller: in a task that is as deep as it may be.
+TEST_P(parallel_for_test, over_nothing_calls_no_body_and_backwards_is_refused) {
+  config c = settings();
+  c.nest_max = 1;
+  runtime& r = open(c);
+  counter n = 0;
+  std::atomic<unsigned> refused{0};
+  const auto count = [&n](range) { ++n; };
+  const auto loops = [&](range) {
+    r.parallel_for({7, 7}, count);
+    r.parallel_for({0, 0}, count, 1);
+    try {
+      r.parallel_for({9, 3}, count);
+    } catch (const error& e) {
+      refused += e.code() == status::bad_range;
+    }
+  };
+  loops({});
+  r.parallel_for({0, 1}, loops);
+  EXPECT_EQ(n, 0);
+  EXPECT_EQ(refused, 2u);
+}
+
 TEST_P(parallel_for_test, one_inside_the_other) {
   runtime& r = open();
   static constexpr std::uint64_t rows = 40;

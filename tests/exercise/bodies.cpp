@@ -2,6 +2,7 @@
 // runs, its outputs are written, its end is counted.
 #include "exercise/bodies.hpp"
 
+#include "base/random.hpp"
 #include "exercise/interpret.hpp"
 #include "machines/processes/lane.hpp"
 
@@ -49,12 +50,20 @@ body_call read_call(const call& c) {
   return b;
 }
 
+// Which row of the whole is the first of what a body was given: of a piece of a bulk, its own.
+std::uint64_t first_row(const body_call& b, const argument& a) noexcept {
+  const task_spec& spec = b.r.spec;
+  if (spec.what == shape::sliced) return b.items.begin;
+  if (spec.what != shape::bulk || (&a == b.input && spec.shares_input)) return 0;
+  return row_of_piece(spec, b.at.piece);
+}
+
 // Calls what(word, index in the whole, index in the piece's row order) for each word of an
 // argument.
 template <class What>
 void each_word(const body_call& b, const argument& a, const memory_spec& shape, What&& what) {
-  const bool by_rows = shape.rows > 1;
-  const std::uint64_t first = b.r.spec.what != shape::sliced ? 0 : b.items.begin;
+  const bool by_rows = shape.rows > 1 || b.r.spec.what == shape::bulk;
+  const std::uint64_t first = first_row(b, a);
   for (std::uint32_t row = 0; row < a.rows; ++row) {
     const auto words = static_cast<std::uint32_t>(a.row_bytes / 8);
     for (std::uint32_t i = 0; i < words; ++i) {
@@ -158,7 +167,7 @@ void write_own(body_call& b) {
     });
   }
   if (b.result != nullptr && !b.r.spec.leaves_result)
-    *row_of(*b.result, 0) = make_word(word_kind::after, b.at.task, 0xffff);
+    *row_of(*b.result, 0) = result_word(word_kind::after, b.at.task, b.at.piece);
 }
 
 // What a hostile body can do to its lane: it says of tasks to come that they are cancelled, and
@@ -195,7 +204,9 @@ int run(const call& c) {
   check_order(b);
   check_input(b);
   const bool is_bad = ends_badly(b);
-  if (is_bad && r.spec.end == ending::crash && r.begun.load() <= r.spec.attempts) raise(SIGKILL);
+  const std::uint32_t attempt =
+      r.spec.what == shape::bulk ? r.piece_runs[b.at.piece % pieces_max].load() : r.begun.load();
+  if (is_bad && r.spec.end == ending::crash && attempt <= r.spec.attempts) raise(SIGKILL);
   if (is_bad && r.spec.end == ending::scribble) scribble(c);
   do_work(b);
   write_own(b);
@@ -213,39 +224,91 @@ int run(const call& c) {
     throw std::runtime_error("task " + std::to_string(b.at.task));
   if (is_bad && r.spec.end == ending::code) return static_cast<int>(b.at.task) + 1;
   r.good.fetch_add(1);
+  r.piece_good[b.at.piece % pieces_max].fetch_add(1);
   return 0;
 }
 
-// Every combination of arguments is a procedure of its own.
+// The part of a sliced argument that belongs to `items` of the `whole`.
+argument part_of(argument a, range whole, range items) {
+  const std::uint64_t skipped = items.begin - whole.begin;
+  if (a.rows > 1) {
+    a.address += static_cast<std::uint64_t>(a.stride_bytes) * skipped;
+    a.rows = static_cast<std::uint32_t>(items.size());
+  } else {
+    a.address += 8 * skipped;
+    a.row_bytes = 8 * items.size();
+    a.stride_bytes = static_cast<std::int64_t>(a.row_bytes);
+  }
+  return a;
+}
+
+// Cuts off a first part of any size; declines now and then, in each of the ways there are.
+unsigned cut(const descriptor& whole, descriptor* pieces, unsigned pieces_max) {
+  const range all{whole.arguments[1].address, whole.arguments[1].row_bytes};
+  const std::uint64_t mood = mix64(all.begin * 64 + all.end);
+  if (mood % 8 == 0) throw std::runtime_error("a hook that declines");
+  if (all.size() < 2 || pieces_max < 2 || mood % 8 < 3) return static_cast<unsigned>(mood % 2);
+  const std::uint64_t at = all.begin + 1 + mood / 8 % (all.size() - 1);
+  const range parts[2] = {{all.begin, at}, {at, all.end}};
+  for (unsigned i = 0; i < 2; ++i) {
+    pieces[i] = whole;
+    for (unsigned k = 1; k < whole.argument_count; ++k) {
+      argument& a = pieces[i].arguments[k];
+      if (a.what == kind::range)
+        a.address = parts[i].begin, a.row_bytes = parts[i].end;
+      else
+        a = part_of(a, all, parts[i]);
+    }
+  }
+  return 2;
+}
+
+std::uint64_t costs(const descriptor& task) {
+  const std::uint64_t mood = mix64(task.arguments[1].address);
+  if (mood % 4 == 0) throw std::runtime_error("a hook that does not know");
+  return mood % 100'000;
+}
+
+// Every combination of arguments is a procedure of its own, and with hooks another one.
 struct table {
-  static constexpr unsigned forms = 2 * 2 * 3 * 2 * 2;
+  static constexpr unsigned plain_forms = 2 * 2 * 3 * 2 * 2;
+  static constexpr unsigned forms = 2 * plain_forms;
   kind kinds[forms][5];
   procedure_id ids[forms];
-  static unsigned form(bool is_sliced, bool has_input, kind own, bool has_result, bool reruns) {
-    const unsigned memory = own == kind::out ? 1 : own == kind::inout ? 2 : 0;
-    return (((memory * 2 + has_input) * 2 + has_result) * 2 + is_sliced) * 2 + reruns;
+  static unsigned form(const task_spec& t) {
+    const unsigned memory = t.own.what == kind::out ? 1 : t.own.what == kind::inout ? 2 : 0;
+    const unsigned plain =
+        (((memory * 2 + t.has_input) * 2 + t.has_result) * 2 + (t.what == shape::sliced)) * 2 +
+        t.may_rerun;
+    return plain + (t.has_hooks ? plain_forms : 0);
   }
   table() {
-    for (unsigned i = 0; i < forms; ++i) {
-      const bool reruns = (i & 1) != 0;
+    for (unsigned form = 0; form < forms; ++form) {
+      const unsigned i = form % plain_forms;
       unsigned n = 0;
-      kinds[i][n++] = kind::value;
-      if ((i & 2) != 0) kinds[i][n++] = kind::range;
-      if ((i & 8) != 0) kinds[i][n++] = kind::in;
-      if (i >> 4 != 0) kinds[i][n++] = i >> 4 == 1 ? kind::out : kind::inout;
-      if ((i & 4) != 0) kinds[i][n++] = kind::result;
-      const std::string name = "exercise." + std::to_string(i);
+      kinds[form][n++] = kind::value;
+      if ((i & 2) != 0) kinds[form][n++] = kind::range;
+      if ((i & 8) != 0) kinds[form][n++] = kind::in;
+      if (i >> 4 != 0) kinds[form][n++] = i >> 4 == 1 ? kind::out : kind::inout;
+      if ((i & 4) != 0) kinds[form][n++] = kind::result;
+      const std::string name = "exercise." + std::to_string(form);
       procedure_info info;
       info.name = name.c_str();
       info.run = &run;
-      info.kinds = kinds[i];
+      info.kinds = kinds[form];
       info.kind_count = n;
-      info.may_rerun = reruns;
-      if (register_procedure(info, &ids[i]) != status::ok) std::abort();
+      info.may_rerun = (i & 1) != 0;
+      if (form != i) info.dice = &cut, info.cost = &costs;
+      if (register_procedure(info, &ids[form]) != status::ok) std::abort();
     }
   }
 };
 const table procedures;
+
+// What a piece of a bulk has of a memory argument: its row.
+argument row_argument(kind k, std::uint64_t* place, const memory_spec& shape, std::uint32_t row) {
+  return detail::memory_argument(k, view(place + row * (shape.words + shape.gap), shape.words));
+}
 
 argument memory_of(kind k, std::uint64_t* place, const memory_spec& shape) {
   const auto stride = static_cast<std::ptrdiff_t>(shape.words + shape.gap);
@@ -258,34 +321,50 @@ argument memory_of(kind k, std::uint64_t* place, const memory_spec& shape) {
 }  // namespace
 
 procedure_id procedure_for(const task_spec& t) noexcept {
-  return procedures.ids[table::form(t.what == shape::sliced, t.has_input, t.own.what, t.has_result,
-                                    t.may_rerun)];
+  return procedures.ids[table::form(t)];
 }
 
 descriptor describe(const world& w, std::uint32_t task, std::uint32_t piece) {
   const task_spec& t = w.plan.tasks[task];
   const record& r = w.shared->tasks[task];
   const bool is_sliced = t.what == shape::sliced;
+  const bool is_bulk = t.what == shape::bulk;
+  const std::uint32_t row = is_bulk ? row_of_piece(t, piece) : 0;
   descriptor d;
   d.procedure = procedure_for(t);
   unsigned n = 0;
   d.arguments[n++] = detail::parameter<where>::pack({w.shared, task, piece});
   if (is_sliced) d.arguments[n++] = detail::parameter<range>::pack({0, t.pieces});
   if (t.has_input) {
-    d.arguments[n] = memory_of(kind::in, r.input, r.input_shape);
+    d.arguments[n] = is_bulk && !t.shares_input
+                         ? row_argument(kind::in, r.input, r.input_shape, row)
+                         : memory_of(kind::in, r.input, r.input_shape);
     if (is_sliced) d.arguments[n].flags |= argument_sliced;
     ++n;
   }
   if (t.own.what != kind::value) {
-    d.arguments[n] = memory_of(t.own.what, r.own, t.own);
+    d.arguments[n] =
+        is_bulk ? row_argument(t.own.what, r.own, t.own, row) : memory_of(t.own.what, r.own, t.own);
     if (is_sliced) d.arguments[n].flags |= argument_sliced;
     if (t.own.is_far) d.arguments[n].flags |= argument_far;
     ++n;
   }
   if (t.has_result)
-    d.arguments[n++] = detail::parameter<lev::result<std::uint64_t>>::pack(*r.result);
+    d.arguments[n++] = detail::parameter<lev::result<std::uint64_t>>::pack(r.result[row]);
   d.argument_count = static_cast<std::uint8_t>(n);
   return d;
+}
+
+void make_columns(const world& w, std::uint32_t task, descriptor& d) {
+  const task_spec& t = w.plan.tasks[task];
+  const std::int64_t turn = t.is_backward ? -8 : 8;
+  const std::int64_t stride = turn * (t.own.words + t.own.gap);
+  for (unsigned i = 0; i < d.argument_count; ++i) {
+    argument& a = d.arguments[i];
+    if (a.what == kind::value || (a.what == kind::in && t.shares_input)) continue;
+    a.flags |= argument_each;
+    a.stride_bytes = a.what == kind::result ? turn : stride;
+  }
 }
 
 bool spin_on(board& shared, std::uint32_t flag, bool passes_time) {

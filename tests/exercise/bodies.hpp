@@ -21,6 +21,8 @@ procedure_id procedure_for(const task_spec& t) noexcept;
 
 // The descriptor of a task, or of one piece of a bulk.
 descriptor describe(const world& w, std::uint32_t task, std::uint32_t piece);
+// Makes the description of a bulk's first piece that of the whole: its memory becomes columns.
+void make_columns(const world& w, std::uint32_t task, descriptor& d);
 
 // Looks at a flag without giving way until it is set, or for too long: false.
 bool spin_on(board& shared, std::uint32_t flag, bool passes_time);

@@ -38,12 +38,18 @@ program maker::make() {
   p_.close_cancels = of_.close_cancels && !uses_flags(p_) && chance(8);
   p_.close_ends = p_.close_cancels && !is_local_machine() && chance(2);
   p_.drops_runtime = !p_.close_cancels && chance(8);
+  // Elements that are done twice are not told from others that are not done.
+  for (const task_spec& t : p_.tasks) {
+    if (t.what == shape::sliced) p_.config.chaos = 0;
+  }
   p_.is_opened_in_c = chance(8);
   if (p_.is_opened_in_c) {  // which says less
     p_.config.nest_max = 256;
     p_.config.depth = 0;
     p_.config.dice_threshold = 16;
     p_.config.spin_ns = 50'000;
+    p_.config.is_pinned = false;
+    p_.config.chaos = 0;
   }
   return p_;
 }
@@ -70,6 +76,11 @@ void maker::configure() {
   c.full = chance(2) ? when_full::help : one_of({when_full::wait, when_full::fail});
   c.seed = random_.next() % 1'000'000;
   c.max_attempts = 1 + random_.below(3);
+  c.trace_events = chance(4) ? one_of({1u, 64u, 4096u}) : 0;
+  c.is_pinned = machine_ == place::threads && chance(6);
+  if (machine_ == place::sim && chance(3))
+    c.sim_machine = one_of({"cell-ps3", "cell-qs20", "cell-qs21"});
+  if (of_.crash && machine_ == place::processes && chance(8)) c.chaos = one_of({20u, 200u});
 }
 
 void maker::fill_main(std::uint32_t others) {
@@ -95,6 +106,9 @@ void maker::fill(std::uint32_t to, block_kind k, std::uint32_t depth, std::uint3
   const std::uint32_t steps = k == block_kind::host ? 1 + random_.below(8) : random_.below(6);
   for (std::uint32_t i = 0; i < steps; ++i) add_step(to, k, depth, locks, owned);
   finish(to, k, owned);
+  const bool may_toss =
+      k == block_kind::callback || k == block_kind::piece || k == block_kind::thread;
+  if (may_toss && rate(verb::toss) != 0 && chance(4)) add(to, {.what = verb::toss});
 }
 
 // Waits for what is left, mostly; a block's end releases the rest.
@@ -191,6 +205,9 @@ bool maker::add_of_block(std::uint32_t to, block_kind k, std::uint32_t depth, st
     case verb::loop:
       if (may_run_blocks) add_inner(to, s.what, depth, locks);
       return true;
+    case verb::strands:
+      if (may_run_blocks || is_host) add_inner(to, s.what, depth, locks);
+      return true;
     case verb::spawn:
       if (may_run_blocks && is_inside) add_inner(to, s.what, depth, locks);
       return true;
@@ -225,7 +242,7 @@ void maker::add_plain(std::uint32_t to, block_kind k, step s) {
       if (machine_ != place::sim && (may_cancel_ || s.what == verb::poll_shown)) add(to, s);
       break;
     case verb::filters:
-      s.a = random_.below(32);
+      s.a = chance(2) ? random_.below(32) : random_.below(256);
       if (is_host) add(to, s);
       break;
     case verb::complete:
@@ -242,6 +259,22 @@ void maker::add_plain(std::uint32_t to, block_kind k, step s) {
       s.a = 1 + random_.below(3);
       s.b = is_host ? random_.below(2) : 0;
       if (is_host || (k == block_kind::body && machine_ == place::threads)) add(to, s);
+      break;
+    case verb::cross:
+      s.a = 1 + random_.below(3);
+      if (machine_ != place::pool && (is_host || (k == block_kind::body && is_local_machine())))
+        add(to, s);
+      break;
+    case verb::look:
+      add(to, s);
+      break;
+    case verb::misuse:
+      s.a = random_.below(8);
+      add(to, s);
+      break;
+    case verb::shut:
+      s.a = may_cancel_ && chance(2);
+      if (to == p_.hosts[0] && chance(3)) add(to, s);
       break;
     case verb::split:
       s.a = chance(4);
@@ -260,7 +293,7 @@ program generate(std::uint64_t seed, place machine, const ingredients& made_of) 
     if (p.tasks.size() > tasks_max || p.tasks.empty()) continue;
     tidy(p);
     spare_flags(p);
-    if (uses_flags(p)) p.config.tickets = 1024;
+    if (uses_flags(p)) p.config.tickets = 1024, p.config.chaos = 0;
     for (unsigned i = 0; i < 6 && !is_sound(p); ++i) {
       if (p.config.tickets < 256) p.config.tickets *= 2;
       if (p.config.workers < 6 && uses_flags(p)) ++p.config.workers;

@@ -38,14 +38,15 @@ void maker::submit(std::uint32_t to, block_kind k, std::uint32_t depth, std::uin
     s.priority = chance(3) ? static_cast<std::int32_t>(random_.below(5)) - 2 : 0;
     s.key = chance(4) ? random_.below(3) : 0;
     s.grain = chance(3) ? random_.below(5) : 0;
-    s.in_c =
-        s.locks == 0 && s.priority == 0 && s.key == 0 && s.grain == 0 && s.repeat == 1 && chance(3);
+    s.attempts = chance(6) ? 1 + random_.below(4) : 0;
+    s.in_c = s.locks == 0 && s.priority == 0 && s.key == 0 && s.grain == 0 && s.repeat == 1 &&
+             s.attempts == 0 && chance(3);
     // C's post has no predecessors.
     if (s.is_post && (!s.list.empty() || s.after_shown != nobody)) s.in_c = false;
   }
   for (const std::uint32_t other : s.list) {
     if (t.what == shape::plain && t.has_input && p_.tasks[other].own.what != kind::value &&
-        chance(2))
+        p_.tasks[other].what != shape::bulk && chance(2))
       t.reads = other;
   }
   if (of_.handed && t.body != nobody && t.what == shape::plain && s.locks == 0 && !owned.empty() &&
@@ -59,11 +60,20 @@ void maker::submit(std::uint32_t to, block_kind k, std::uint32_t depth, std::uin
       body.insert(body.begin(), step{.what = verb::wait, .a = given, .timeout_ns = timeout()});
     }
   }
+  choose_entrance(s);
   if (!s.is_post) owned.push_back(s.a);
   const std::uint32_t task = s.a;
   const bool is_shown = k == block_kind::host && host_count_ > 1 && !s.is_post && chance(2);
   add(to, std::move(s));
   if (is_shown) add(to, {.what = verb::share, .a = task, .b = random_.below(shared_max)});
+}
+
+void maker::choose_entrance(step& s) {
+  const task_spec& t = p_.tasks[s.a];
+  if (s.in_c || s.is_post || t.what == shape::bulk || chance(2)) return;
+  const bool has_options = !s.list.empty() || s.after_shown != nobody || s.locks != 0 ||
+                           s.priority != 0 || s.key != 0 || s.grain != 0 || s.attempts != 0;
+  s.by = has_options || chance(2) ? entrance::try_submit : entrance::at_once;
 }
 
 std::uint32_t maker::add_task(std::uint32_t depth, std::uint32_t locks, bool is_leaf) {
@@ -77,20 +87,22 @@ std::uint32_t maker::add_task(std::uint32_t depth, std::uint32_t locks, bool is_
     t.by_columns = chance(2);
     // From bits that no piece has, which are random as well.
     t.made_anywhere = !t.by_columns && (t.bad_pieces >> 31 & 1) != 0;
-    t.has_input = t.made_anywhere && (t.bad_pieces >> 30 & 1) != 0;  // then some are made ahead
   } else if (form == 1) {
     t.what = shape::sliced;
     t.pieces = 1 + random_.below(pieces_max);
   }
   if (may_fail_ && chance(6)) t.end = one_of({ending::throws, ending::code});
   if (t.what == shape::sliced) t.end = ending::ok;
-  if (of_.crash && !is_local_machine() && t.what == shape::plain && chance(12)) {
+  if (of_.crash && !is_local_machine() && t.what != shape::sliced && chance(12)) {
     t.end = ending::crash;
     t.attempts = 1 + random_.below(3);
     t.may_rerun = !chance(4);
-    if (chance(4)) t.end = ending::scribble;
+    if (t.what == shape::plain && chance(4)) t.end = ending::scribble;
   }
-  if (t.what != shape::bulk) give_memory(t);
+  if (t.what == shape::bulk)
+    give_rows(t);
+  else
+    give_memory(t);
   const bool has_body =
       is_local_machine() && !is_leaf && t.what == shape::plain && depth <= depth_max_ && !chance(3);
   if (has_body) t.body = add_block();
@@ -114,10 +126,25 @@ void maker::give_memory(task_spec& t) {
     t.own.what = kind::inout;
     if (t.own.rows > 1) t.own.rows = t.pieces;
     if (t.own.rows == 1) t.own.words = t.pieces, t.own.gap = 0;
+    t.has_hooks = chance(3);
     return;
   }
   t.own.is_left = of_.unassigned && t.own.what == kind::out && chance(4);
   t.own.is_far = is_local_machine() && t.own.what == kind::inout && t.own.rows == 1 && chance(4);
+  t.has_result = chance(3);
+  t.leaves_result = of_.unassigned && chance(2);
+}
+
+void maker::give_rows(task_spec& t) {
+  t.has_input = chance(2);  // one that is made anywhere is then made ahead
+  t.shares_input = chance(2);
+  t.is_backward = chance(4);
+  t.own.rows = t.pieces;
+  t.own.words = 1 + random_.below(6);
+  t.own.gap = chance(2) ? 0 : 1 + random_.below(3);
+  t.own.what = one_of({kind::value, kind::out, kind::inout});
+  t.own.is_shared = !is_local_machine() && chance(2);
+  t.own.is_left = of_.unassigned && t.own.what == kind::out && chance(4);
   t.has_result = chance(3);
   t.leaves_result = of_.unassigned && chance(2);
 }
@@ -132,13 +159,17 @@ void maker::add_await(std::uint32_t to, std::uint32_t depth, std::uint32_t locks
 
 void maker::add_inner(std::uint32_t to, verb v, std::uint32_t depth, std::uint32_t locks) {
   step s{.what = v, .grain = random_.below(3)};
-  const std::uint32_t count = 1 + random_.below(v == verb::loop ? 12 : 3);
+  const bool has_items = v == verb::loop || v == verb::strands;
+  if (v == verb::strands) {
+    s.a = one_of({strands_automatic, 1u, 2u, 5u, 64u});
+    s.in_c = chance(3);
+  }
+  const std::uint32_t count = 1 + random_.below(has_items ? 12 : 3);
   for (std::uint32_t i = 0; i < count; ++i) {
-    const bool is_empty = v == verb::loop && !chance(4);
+    const bool is_empty = has_items && !chance(4);
     s.list.push_back(is_empty ? nobody : add_block());
     if (!is_empty)
-      fill(s.list.back(), v == verb::loop ? block_kind::piece : block_kind::thread, depth + 1,
-           locks);
+      fill(s.list.back(), has_items ? block_kind::piece : block_kind::thread, depth + 1, locks);
   }
   add(to, s);
 }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace lev::exercise {
 
@@ -31,6 +32,10 @@ struct frame {
   std::uint32_t depth = 0;      // how many blocks may wait below it
   bool is_callback = false;  // the tail of whatever task completes; nothing is known of the thread
 };
+// Tickets that are released when their thread ends. To be touched before the thread calls in, so
+// that they are destroyed after what the runtime keeps for the thread.
+std::vector<ticket>& kept_tickets() noexcept;
+
 void run_block(const frame& f, std::uint32_t block);
 void run_step(const frame& f, const step& s);
 
@@ -38,6 +43,7 @@ void run_step(const frame& f, const step& s);
 void do_submit(const frame& f, const step& s);
 void do_await(const frame& f, const step& s);
 void do_loop(const frame& f, const step& s);
+void do_strands(const frame& f, const step& s);
 // Steps that wait.
 void do_wait(const frame& f, const step& s);
 void do_await_done(const frame& f, const step& s);
@@ -47,12 +53,22 @@ void do_wait_all(const frame& f, const step& s);
 // Steps that are about other runtimes and processes.
 void open_twin(world& w, const char* pool);
 void do_visit(const frame& f, const step& s);
+void do_cross(const frame& f, const step& s);
 void do_split(const frame& f, const step& s);
+// Steps that change nothing.
+void do_look(const frame& f);
+void do_misuse(const frame& f, const step& s);
+void do_shut(const frame& f, const step& s);
+
+// What a step throws that ends its block.
+struct tossed {};
 
 // Writes down what became of a task, and takes it out of the count of those that hold a slot.
 void collected(world& w, std::uint32_t task, const outcome& o);
 void drop(world& w, std::uint32_t task);
 std::uint32_t slots_of(const task_spec& t) noexcept;
+// Takes that many slots into the count.
+void count_live(world& w, std::uint32_t slots);
 // Whether a submit may find all tickets, or all edges between tasks, in use.
 bool may_be_full(const world& w) noexcept;
 

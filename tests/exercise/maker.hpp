@@ -53,6 +53,8 @@ class maker {
   void add_spinner(std::uint32_t to, std::vector<std::uint32_t>& owned);
   std::uint32_t add_task(std::uint32_t depth, std::uint32_t locks, bool is_leaf);
   void give_memory(task_spec& t);
+  void give_rows(task_spec& t);
+  void choose_entrance(step& s);
   void order(step& s, const std::vector<std::uint32_t>& owned, block_kind k);
   void add(std::uint32_t to, step s) { p_.blocks[to].push_back(std::move(s)); }
   std::int64_t timeout() {

@@ -17,7 +17,8 @@ const char* verb_name(verb v) noexcept {
       "release",      "keep",      "await_done", "then",     "await",      "loop",      "share",
       "cancel_shown", "end_shown", "poll_shown", "set_flag", "await_flag", "spin_flag", "filters",
       "begin_phase",  "end_phase", "complete",   "start",    "join",       "yield",     "nap",
-      "spawn",        "visit",     "split"};
+      "spawn",        "visit",     "cross",      "strands",  "toss",       "look",      "misuse",
+      "shut",         "split"};
   static_assert(sizeof names / sizeof *names == static_cast<unsigned>(verb::verb_count));
   return names[static_cast<unsigned>(v)];
 }

@@ -48,8 +48,9 @@ class verdict {
   void check_refused() {
     if (r_.begun.load() != 0 && spec_.what != shape::bulk) blame("ran, although it was refused");
     const status code = seen_.refused;
+    const bool may_be_closed = !seen_.is_child || w_.is_cancelling.load();
     const bool is_closed =
-        seen_.was_closing && (code == status::closed || code == status::cancelled);
+        seen_.was_closing && may_be_closed && (code == status::closed || code == status::cancelled);
     const bool is_full = code == status::would_block && seen_.may_be_full;
     const bool is_stale = code == status::stale_ticket && names_shown();
     if (code != status::ok && !is_closed && !is_full && !is_stale)
@@ -73,23 +74,28 @@ class verdict {
   }
   bool ran_whole() const {
     if (spec_.what == shape::sliced) return r_.items.load() == spec_.pieces;
-    if (spec_.end == ending::crash && spec_.attempts >= limit()) return r_.begun.load() != 0;
+    if (spec_.end == ending::crash && spec_.attempts >= limit())
+      return r_.begun.load() != 0 && r_.ended.load() + bad_count() >= pieces();
     if (spec_.end == ending::scribble) return r_.begun.load() != 0;
-    return r_.ended.load() == pieces();
+    return w_.plan.config.chaos != 0 ? r_.ended.load() >= pieces() : r_.ended.load() == pieces();
   }
-  std::uint32_t limit() const { return spec_.may_rerun ? w_.plan.config.max_attempts : 1; }
+  std::uint32_t limit() const {
+    const std::uint32_t most = r_.attempts != 0 ? r_.attempts : w_.plan.config.max_attempts;
+    return spec_.may_rerun ? most : 1;
+  }
   // A body in a worker process begins once, and once more for each death.
   bool ran_too_often() const {
     const bool is_known = !w_.plan.drops_runtime && spec_.what != shape::sliced;
     return is_known && r_.begun.load() > pieces() + w_.deaths;
   }
   bool any_dies() const {
+    if (w_.plan.config.chaos != 0) return true;
     for (const task_spec& t : w_.plan.tasks) {
       if (t.end == ending::crash || t.end == ending::scribble) return true;
     }
     return false;
   }
-  bool may_be_cancelled() const { return seen_.cancel_asked.load() || w_.is_closing.load(); }
+  bool may_be_cancelled() const { return seen_.cancel_asked.load() || w_.is_cancelling.load(); }
   bool predecessor_failed() const {
     for (std::uint64_t left = r_.after; left != 0; left &= left - 1) {
       const auto other = static_cast<std::uint32_t>(__builtin_ctzll(left));
@@ -100,9 +106,16 @@ class verdict {
   bool is_good() const {
     if (spec_.what == shape::sliced)
       return r_.items.load() == spec_.pieces && spec_.end == ending::ok;
-    return r_.good.load() == pieces();
+    return w_.plan.config.chaos != 0 ? r_.good.load() >= pieces() : r_.good.load() == pieces();
   }
-  bool must_run() const { return !may_be_cancelled() && !predecessor_failed(); }
+  // A made task with strided memory needs a ticket of its own.
+  bool may_lack_tickets() const {
+    return spec_.made_anywhere && spec_.has_input && spec_.shares_input && may_be_full(w_);
+  }
+  bool must_run() const {
+    return !may_be_cancelled() && !predecessor_failed() && w_.plan.config.chaos == 0 &&
+           !may_lack_tickets();
+  }
 
   void check_outcome() {
     const status code = seen_.seen.code;
@@ -125,16 +138,18 @@ class verdict {
     } else if (code == status::poison) {
       const bool is_deadly = spec_.end == ending::scribble ||
                              (spec_.end == ending::crash && spec_.attempts >= limit());
-      if (!is_deadly)
+      if (!is_deadly && w_.plan.config.chaos == 0)
         blame("ended with poison, though it ends with " + std::string(ending_text(spec_.end)));
     } else if (code == status::worker_died) {
-      if ((spec_.end != ending::crash && spec_.end != ending::scribble) || spec_.may_rerun)
-        blame("ended with worker_died");
+      const bool is_killed =
+          spec_.end == ending::crash || spec_.end == ending::scribble || w_.plan.config.chaos != 0;
+      if (!is_killed || spec_.may_rerun) blame("ended with worker_died");
     } else {
       blame(std::string("ended with ") + status_name(code));
     }
   }
   void check_failure() {
+    if (may_lack_tickets()) return;
     if (spec_.end != ending::throws && spec_.end != ending::code)
       return blame("ended with task_failed, though its body did not fail");
     if (spec_.what == shape::bulk) {
@@ -189,9 +204,12 @@ void check_world(world& w) {
   for (unsigned m = 0; m < mutexes_max; ++m) {
     if (w.shared->holders[m].load() != 0) w.blame("a mutex is held at the end");
   }
-  if (w.shared->ticks.load() != w.ticks_expected.load())
-    w.blame(std::to_string(w.shared->ticks.load()) + " of " +
-            std::to_string(w.ticks_expected.load()) + " tasks of visitors ran");
+  const std::uint32_t ticks = w.shared->ticks.load();
+  const std::uint32_t ticks_most = w.ticks_expected.load();
+  if (w.plan.config.chaos != 0) {
+    // Workers that kill themselves run tasks again, or not at all.
+  } else if (ticks > ticks_most || ticks + w.ticks_missing.load() < ticks_most)
+    w.blame(std::to_string(ticks) + " of " + std::to_string(ticks_most) + " tasks of visitors ran");
   w.check_memory();
 }
 

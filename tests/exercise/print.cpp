@@ -2,70 +2,13 @@
 // namespace scope. Calls of the C API become those of C++ that they are.
 #include "exercise/print.hpp"
 
+#include "exercise/print_head.hpp"
+
 #include <algorithm>
 
 namespace lev::exercise {
 
 namespace {
-
-constexpr const char* head = R"(#include <leveret/coroutine.hpp>
-#include <leveret/leveret.hpp>
-
-#include <sched.h>
-#include <signal.h>
-#include <unistd.h>
-#include <atomic>
-#include <cstdint>
-#include <cstdio>
-#include <exception>
-#include <stdexcept>
-#include <thread>
-#include <utility>
-#include <vector>
-
-static lev::runtime* home;
-[[maybe_unused]] static lev::mutex_id mutexes[4];
-[[maybe_unused]] static std::atomic<bool> flags[16];
-[[maybe_unused]] static std::atomic<std::uint64_t> shown[4];
-[[maybe_unused]] static thread_local std::vector<lev::ticket> kept;
-[[maybe_unused]] static std::thread threads[8];
-
-[[maybe_unused]] static void tell(const char* name, lev::status code) {
-  std::printf("%s: %s\n", name, lev::status_name(code));
-}
-[[maybe_unused]] static void wait(const char* name, lev::ticket& t,
-                                  std::int64_t timeout_ns = lev::forever,
-                                  lev::wait_policy how = lev::wait_policy::of_runtime) {
-  if (t) tell(name, t.wait_outcome(timeout_ns, how).code);
-}
-template <class Call>
-void attempt(const char* name, Call&& call) {
-  try {
-    call();
-  } catch (const lev::error& e) {
-    tell(name, e.code());
-  }
-}
-struct fire_and_forget {
-  struct promise_type {
-    fire_and_forget get_return_object() { return {}; }
-    std::suspend_never initial_suspend() noexcept { return {}; }
-    std::suspend_never final_suspend() noexcept { return {}; }
-    void return_void() {}
-    void unhandled_exception() { std::terminate(); }
-  };
-};
-struct shared_board {  // what tasks of worker processes share with the host
-  std::atomic<unsigned> attempts[64];
-  std::atomic<bool> flags[16];
-};
-struct board_ref {
-  shared_board* to;
-};
-[[maybe_unused]] static const board_ref board{
-    static_cast<shared_board*>(lev::shared_allocate(sizeof(shared_board)))};
-
-)";
 
 std::string str(std::uint64_t n) {
   return std::to_string(n);
@@ -80,7 +23,7 @@ class printer {
   explicit printer(const program& p) : p_(p) {}
 
   std::string all() {
-    out_ = head;
+    out_ = print_head;
     for (std::uint32_t t = 0; t < p_.tasks.size(); ++t) declare_task(t);
     for (std::uint32_t b = 0; b < p_.blocks.size(); ++b)
       out_ += "static void block_" + str(b) + "();\n";
@@ -121,6 +64,32 @@ class printer {
                                   : "lev::view(" + variable + ", " + str(m.words) + ")";
     return is_sliced ? "lev::sliced(" + text + ")" : text;
   }
+  // Rows of a bulk's pieces, the first of them for piece 0.
+  std::string rows(const std::string& variable, const task_spec& t, bool as_column) const {
+    const std::uint32_t step = t.own.words + t.own.gap;
+    const std::string last = t.is_backward ? str((t.pieces - 1) * step) : "0";
+    const std::string sign = t.is_backward ? "-" : "";
+    if (as_column)
+      return "lev::each(" + variable + " + " + last + ", " + str(t.own.words) + ", " + sign +
+             str(step) + ")";
+    return "lev::view(" + variable + " + " + last + (t.is_backward ? " - " : " + ") + "i * " +
+           str(step) + ", " + str(t.own.words) + ")";
+  }
+  std::string bulk_arguments(std::uint32_t task, bool as_columns) const {
+    const task_spec& t = p_.tasks[task];
+    const std::string n = str(task);
+    std::string all;
+    if (t.has_input)
+      all += ", " + (t.shares_input ? memory("input_" + n, t.own, false)
+                                    : rows("input_" + n, t, as_columns));
+    if (t.own.what != kind::value) all += ", " + rows("own_" + n, t, as_columns);
+    const std::string last = t.is_backward ? str(t.pieces - 1) : "0";
+    if (t.has_result && as_columns)
+      all += ", lev::each(result_" + n + " + " + last + ", 1, " + (t.is_backward ? "-1)" : "1)");
+    else if (t.has_result)
+      all += ", result_" + n + "[" + last + (t.is_backward ? " - i]" : " + i]");
+    return all;
+  }
   std::string arguments(std::uint32_t task) const {
     const task_spec& t = p_.tasks[task];
     const bool is_sliced = t.what == shape::sliced;
@@ -143,12 +112,16 @@ class printer {
       out_ += "static std::uint64_t own_" + n + "[" + str(words_of(t.own)) + "];\n";
     if (t.has_input && t.reads == nobody)
       out_ += "static std::uint64_t input_" + n + "[" + str(words_of(t.own)) + "];\n";
-    if (t.has_result) out_ += "static std::uint64_t result_" + n + " = 7;\n";
+    if (t.has_result && t.what == shape::bulk)
+      out_ += "static std::uint64_t result_" + n + "[" + str(t.pieces) + "];\n";
+    else if (t.has_result)
+      out_ += "static std::uint64_t result_" + n + " = 7;\n";
     out_ += "static void task_" + n + "(" + parameters(t) + ");\nLEV_PROCEDURE(task_" + n + ");\n";
   }
   void define_task(std::uint32_t task) {
     const task_spec& t = p_.tasks[task];
     out_ += "static void task_" + str(task) + "(" + parameters(t) + ") {\n";
+    if (t.has_hooks) line("// has a dice hook, which cuts in two or declines, and a cost hook");
     if (t.turns != 0) line("for (int i = 0; i < " + str(t.turns) + "; ++i) asm volatile(\"\");");
     if (t.end == ending::crash)
       line("if (b.to->attempts[" + str(task) + "]++ < " + str(t.attempts) + ") raise(SIGKILL);");
@@ -188,6 +161,7 @@ class printer {
     if (s.priority != 0) o += ".priority(" + std::to_string(s.priority) + ")";
     if (s.key != 0) o += ".key(" + str(s.key) + ")";
     if (s.grain != 0) o += ".grain(" + str(s.grain) + ")";
+    if (s.attempts != 0) o += ".max_attempts(" + str(s.attempts) + ")";
     return o;
   }
   void print_submit(const step& s) {
@@ -199,7 +173,8 @@ class printer {
       line("  for (std::uint32_t i = 0; i < " + str(t.pieces) + "; ++i) pieces[i] = i;");
       line("  " + ticket(s.a) + " = home->submit_bulk(" + str(t.pieces) +
            ", lev::detail::procedure_of<task_" + n + ">::get(), " +
-           (needs_board(t) ? "board, " : "") + "lev::each(pieces, 1));");
+           (needs_board(t) ? "board, " : "") + "lev::each(pieces, 1)" + bulk_arguments(s.a, true) +
+           ");");
       line("});");
       return;
     }
@@ -208,7 +183,7 @@ class printer {
       line("  static const auto make = [](std::size_t i, lev::descriptor& d) {");
       line("    d = lev::pack(lev::detail::procedure_of<task_" + n + ">::get(), " +
            (needs_board(t) ? "board, " : "") + "static_cast<std::uint32_t>(i)" +
-           (t.has_input ? ", " + memory("input_" + n, t.own, false) : "") + ");");
+           bulk_arguments(s.a, false) + ");");
       line("  };");
       line("  " + ticket(s.a) + " = home->submit_bulk(" +
            (t.made_anywhere ? "lev::from_any_thread, " : "") + str(t.pieces) + ", make);");
@@ -296,9 +271,10 @@ class printer {
       case verb::await_done:
         return line("if (" + t + ") while (!" + t +
                     ".done()) sched_yield();  // in a task: wait_until()");
-      case verb::visit:
-      case verb::split:
-        return print_visit(s);
+      case verb::strands:
+        return print_strands(s);
+      case verb::toss:
+        return line("throw tossed();");
       case verb::poll:
         return line(t + ".done();");
       case verb::cancel:
@@ -333,8 +309,9 @@ class printer {
       case verb::filters:
         return print_filters(s);
       case verb::begin_phase:
+        return line("home->begin_submit();");
       case verb::end_phase:
-        return line(s.what == verb::begin_phase ? "home->begin_submit();" : "home->end_submit();");
+        return line("home->end_submit();");
       case verb::complete:
         return line("home->wait_for_completion(" + std::to_string(s.timeout_ns) + ");");
       case verb::start:
@@ -349,20 +326,46 @@ class printer {
                         : "usleep(" + str(s.a) + ");");
       case verb::spawn:
         return print_spawn(s);
-      case verb::verb_count:
-        return;
+      default:
+        return print_aside(s);
     }
   }
-  void print_visit(const step& s) {
+  // What takes more lines than it is worth is told.
+  void print_aside(const step& s) {
     const char* const whose = s.b == 0 ? "another runtime" : "new threads";
-    line(s.what == verb::visit ? "// " + str(s.a) + " tasks of " + whose + " come and go here"
-                               : "// fork(): the child tries to submit, closes its copy, and ends");
+    if (s.what == verb::visit)
+      line("// " + str(s.a) + " tasks of " + whose + " come and go here");
+    else if (s.what == verb::cross)
+      line("// a task of another runtime waits for one of this one, and so on, " +
+           str(2 * s.a + 1) + " in all");
+    else if (s.what == verb::shut)
+      line("home->close(" + std::to_string(s.timeout_ns) + (s.a != 0 ? ", true);" : ");"));
+    else if (s.what == verb::look)
+      line("// counters, clock and trace are read");
+    else if (s.what == verb::misuse)
+      line("// calls that must be refused: case " + str(s.a) + " of do_misuse()");
+    else
+      line("// fork(): the child tries to submit, closes its copy, and ends");
+  }
+  void print_strands(const step& s) {
+    line("try {");
+    line("  lev::interleave(" + str(s.a) + ", " + str(s.list.size()) +
+         ", [](std::size_t i, auto& strand) {");
+    line("    strand.yield();");
+    for (std::size_t i = 0; i < s.list.size(); ++i) {
+      if (s.list[i] != nobody) line("    if (i == " + str(i) + ") block_" + str(s.list[i]) + "();");
+    }
+    line("    strand.yield();");
+    line("  });");
+    line("} catch (const tossed&) {");
+    line("}");
   }
   void print_spawn(const step& s) {
     line("{");
     line("  lev::task_context task = lev::this_task();");
     for (std::size_t i = 0; i < s.list.size(); ++i)
       line("  auto thread_" + str(i) + " = task.spawn([] { block_" + str(s.list[i]) + "(); });");
+
     line("}");
   }
   void define_block(std::uint32_t b) {
@@ -407,8 +410,11 @@ class printer {
     set("spin_ns", c.spin_ns, d.spin_ns);
     set("local_store_bytes", std::size_t{c.local_store_kib} << 10, d.local_store_bytes);
     set("seed", c.seed, d.seed);
-    if (!is_local(c.machine))
-      set("processes.max_attempts", c.max_attempts, d.processes.max_attempts);
+    set("trace_events", c.trace_events, d.trace_events);
+    if (!is_local(c.machine)) set("processes.max_attempts", c.max_attempts, d.processes.max_attempts);
+    set("chaos", c.chaos, d.chaos);
+    if (c.is_pinned) line("c.pin = true;");
+    if (c.sim_machine != nullptr) line(std::string("c.sim_machine = \"") + c.sim_machine + "\";");
     if (c.staging != d.staging)
       line(std::string("c.staging = lev::staging::") + stagings[static_cast<unsigned>(c.staging)] +
            ";");

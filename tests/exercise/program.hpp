@@ -23,7 +23,6 @@ constexpr unsigned flags_max = 16;
 constexpr unsigned shared_max = 4;  // tickets that one host thread shows to others
 constexpr unsigned tasks_max = 64;
 constexpr unsigned pieces_max = 32;
-constexpr unsigned words_max = 48;  // of one memory argument, gaps included
 
 enum class place : std::uint8_t { threads, sim, processes, pool };
 constexpr unsigned place_count = 4;
@@ -48,6 +47,10 @@ struct settings {
   lev::wait_policy wait = lev::wait_policy::help;
   lev::when_full full = lev::when_full::help;
   std::uint64_t seed = 1;
+  std::uint32_t trace_events = 0;
+  std::uint32_t chaos = 0;
+  const char* sim_machine = nullptr;  // a name of the library's own
+  bool is_pinned = false;
   bool is_confined = false;
   bool operator==(const settings&) const = default;
 };
@@ -64,7 +67,7 @@ enum class ending : std::uint8_t {
 };
 
 // The memory that a task writes: rows of 8-byte words, with words between them that nobody may
-// touch.
+// touch. Of a bulk each piece has a row of its own.
 struct memory_spec {
   lev::kind what = lev::kind::value;  // out or inout; value: the task writes no memory
   std::uint32_t rows = 1;
@@ -84,7 +87,10 @@ struct task_spec {
   ending end = ending::ok;
   std::uint32_t attempts = 0;    // crash: how many of its processes it kills
   std::uint32_t bad_pieces = 0;  // of a bulk, as bits: which do what `end` says
-  bool by_columns = false;       // a bulk whose pieces are told by a column
+  bool by_columns = false;       // a bulk whose pieces are told by columns
+  bool is_backward = false;      // a bulk whose rows are its pieces' from the last to the first
+  bool shares_input = false;     // a bulk whose pieces read all rows of the input
+  bool has_hooks = false;        // sliced: cut by a function of its own, which may decline
   bool made_anywhere = false;    // a bulk whose tasks are made where they run
   std::uint32_t turns = 0;       // what the body computes
   memory_spec own;
@@ -98,6 +104,9 @@ struct task_spec {
   std::uint32_t spins_on = nobody;
   bool operator==(const task_spec&) const = default;
 };
+
+// How a task is handed in: by submit() or post(), or by what else there is for one without options.
+enum class entrance : std::uint8_t { submit, try_submit, at_once };
 
 enum class verb : std::uint8_t {
   submit,        // a: task; list: after; locks, priority, key, grain; handed
@@ -127,9 +136,15 @@ enum class verb : std::uint8_t {
   start,     // a: host
   join,      // a: host
   yield,
-  nap,    // a: microseconds
-  spawn,  // list: blocks that run on contexts of their own, then are joined
-  visit,  // a: tasks that another runtime (b is 0), or the same from a new thread each, runs
+  nap,      // a: microseconds
+  spawn,    // list: blocks that run on contexts of their own, then are joined
+  visit,    // a: tasks that another runtime (b is 0), or the same from a new thread each, runs
+  cross,    // a task of another runtime waits for one of this, a deep
+  strands,  // interleave: list: the blocks of its items, or nobody; a: how many are in flight
+  toss,     // throws, in a callback, a piece of a loop, or a spawned thread: it ends there
+  look,     // reads all that tells of the runtime
+  misuse,   // a: which call that must be refused
+  shut,     // close(), with a time limit or without, while others go on; a: 1: cancels
   split,  // forks, also in a body or a callback; the child does what it may, a: opens a runtime of
           // its own, and ends
   verb_count
@@ -147,9 +162,11 @@ struct step {
   std::int32_t priority = 0;
   std::uint32_t key = 0;
   std::uint32_t repeat = 1;            // submit: how often each of `list` is named
+  std::uint32_t attempts = 0;          // submit: in place of the runtime's max_attempts
   std::uint32_t after_shown = nobody;  // submit: the place of a ticket of another thread
   std::int64_t timeout_ns = lev::forever;
   lev::wait_policy policy = lev::wait_policy::of_runtime;
+  entrance by = entrance::submit;
   bool is_post = false;
   bool is_typed = false;
   bool in_c = false;  // through the C API

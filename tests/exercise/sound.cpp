@@ -14,7 +14,7 @@ bool is_cancel(const step& s) {
 }
 
 bool holds_blocks(verb v) {
-  return v == verb::loop || v == verb::spawn;
+  return v == verb::loop || v == verb::spawn || v == verb::strands;
 }
 
 // Calls what(step) for each step of the block and of the blocks that it runs itself.
@@ -95,11 +95,20 @@ bool ends_its_spinners(const program& p, const block& steps) {
   return true;
 }
 
+bool shuts(const program& p) {
+  for (const block& b : p.blocks) {
+    for (const step& s : b) {
+      if (s.what == verb::shut) return true;
+    }
+  }
+  return false;
+}
+
 bool flags_are_sound(const program& p) {
   if (!uses_flags(p)) return true;
   const auto workers = static_cast<std::uint32_t>(p.config.workers);
   const std::uint32_t contexts = p.config.contexts == 0 ? 16 : p.config.contexts;
-  if (p.close_cancels || p.config.tickets < 2 * slots_in_all(p)) return false;
+  if (p.close_cancels || shuts(p) || p.config.tickets < 2 * slots_in_all(p)) return false;
   if (spinners(p) >= workers) return false;
   for (const block& b : p.blocks) {
     if (!ends_its_spinners(p, b)) return false;
@@ -107,7 +116,8 @@ bool flags_are_sound(const program& p) {
       if (is_cancel(s)) return false;
     }
   }
-  return is_local(p.config.machine) ? waiters(p) < (workers - spinners(p)) * contexts : true;
+  return is_local(p.config.machine) ? waiters(p) + crossings(p) < (workers - spinners(p)) * contexts
+                                    : true;
 }
 
 }  // namespace
@@ -123,10 +133,22 @@ bool is_wait(const step& s) {
     case verb::spin_flag:
     case verb::spawn:
     case verb::visit:
+    case verb::cross:
+    case verb::strands:
       return true;
+    case verb::misuse:
+      return s.a >= 4 && s.a <= 6;
     default:
       return false;
   }
+}
+
+std::uint32_t crossings(const program& p) {
+  std::uint32_t all = 0;
+  for (const block& b : p.blocks) {
+    for (const step& s : b) all += s.what == verb::cross ? 2 * s.a + 1 : 0;
+  }
+  return all;
 }
 
 std::uint32_t slots_in_all(const program& p) {
@@ -134,7 +156,10 @@ std::uint32_t slots_in_all(const program& p) {
   for (const task_spec& t : p.tasks) all += t.what == shape::plain ? 1 : t.pieces + 1;
   for (const block& b : p.blocks) {
     for (const step& s : b)
-      all += s.what == verb::loop ? static_cast<std::uint32_t>(s.list.size()) + 1 : 0;
+      all += s.what == verb::loop     ? static_cast<std::uint32_t>(s.list.size()) + 1
+             : s.what == verb::misuse ? 4
+             : s.what == verb::cross  ? s.a
+                                      : 0;
   }
   return all;
 }
@@ -155,8 +180,8 @@ std::uint32_t waiters(const program& p) {
     std::uint32_t own = 0;
     each_step(p, t.body, [&](const step& s) {
       if (is_wait(s)) own = std::max(own, 1u);
-      if (s.what == verb::spawn || s.what == verb::loop)
-        own += static_cast<std::uint32_t>(s.list.size());
+      if (s.what == verb::cross) own += s.a;
+      if (holds_blocks(s.what)) own += static_cast<std::uint32_t>(s.list.size());
     });
     all += own;
   }
@@ -220,11 +245,11 @@ static bool reads_are_ordered(const program& p) {
   return true;
 }
 
-// Whom others look for is never cancelled.
+// Whom others look for is never cancelled, nor refused.
 void spare_flags(program& p) {
   if (!uses_flags(p)) return;
   for (block& b : p.blocks) {
-    std::erase_if(b, is_cancel);
+    std::erase_if(b, [](const step& s) { return is_cancel(s) || s.what == verb::shut; });
   }
 }
 
@@ -236,7 +261,8 @@ bool is_sound(const program& p) {
   if (!flags_are_sound(p)) return false;
   std::uint32_t visits = 0;
   for (const block& b : p.blocks) {
-    for (const step& s : b) visits += s.what == verb::visit && s.b == 1;
+    for (const step& s : b)
+      visits += s.what == verb::cross ? s.a : s.what == verb::visit && s.b == 1;
   }
   if (p.hosts.size() > 1 || visits != 0) {
     std::uint32_t held = visits;
@@ -335,6 +361,7 @@ struct names {
         rename(s.list, tasks, false);
         return !s.list.empty();
       case verb::loop:
+      case verb::strands:
         rename(s.list, blocks, true);
         return !s.list.empty();
       case verb::spawn:

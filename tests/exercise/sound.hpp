@@ -31,6 +31,8 @@ std::uint32_t slots_in_all(const program& p);
 // Tasks that may wait at a time, and those of them that keep their worker.
 std::uint32_t waiters(const program& p);
 std::uint32_t spinners(const program& p);
+// Tasks of both runtimes, where they wait for each other's.
+std::uint32_t crossings(const program& p);
 bool uses_flags(const program& p);
 
 }  // namespace lev::exercise

@@ -5,6 +5,7 @@
 
 #include <leveret/leveret.h>
 #include <leveret/coroutine.hpp>
+#include <leveret/interleave.hpp>
 
 #include <memory>
 #include <stdexcept>
@@ -22,6 +23,14 @@ bool may_be_full(const world& w) noexcept {
   return w.is_sliced || w.live_most.load() >= tickets || w.edges_named.load() >= tickets * 2;
 }
 
+// The most at any time: others may have collected theirs since the submit was refused.
+void count_live(world& w, std::uint32_t slots) {
+  const std::uint32_t now = w.live.fetch_add(slots) + slots;
+  std::uint32_t most = w.live_most.load();
+  while (most < now && !w.live_most.compare_exchange_weak(most, now)) {
+  }
+}
+
 namespace {
 
 struct fire_and_forget {
@@ -33,14 +42,6 @@ struct fire_and_forget {
     void unhandled_exception() { std::terminate(); }
   };
 };
-
-// The most at any time: others may have collected theirs since the submit was refused.
-void count_live(world& w, std::uint32_t slots) {
-  const std::uint32_t now = w.live.fetch_add(slots) + slots;
-  std::uint32_t most = w.live_most.load();
-  while (most < now && !w.live_most.compare_exchange_weak(most, now)) {
-  }
-}
 
 void refused(const frame& f, std::uint32_t task, status code, bool is_full) {
   sighting& seen = f.w.seen[task];
@@ -72,7 +73,8 @@ options options_of(const frame& f, std::uint32_t task, const step& s) {
     if ((s.locks >> m & 1) != 0) o.locks(w.mutexes[m]);
   }
   r.locks = s.locks;
-  o.priority(s.priority).key(s.key).grain(s.grain);
+  r.attempts = s.attempts;
+  o.priority(s.priority).key(s.key).grain(s.grain).max_attempts(s.attempts);
   return o;
 }
 
@@ -88,7 +90,16 @@ ticket submit_one(world& w, std::uint32_t task, const step& s, const options& o)
     return w.home->submit(o, procedure<void(where, lev::result<std::uint64_t>)>{procedure_for(t)},
                           at, *r.result);
   }
-  return w.home->submit(describe(w, task, 0), &o);
+  const descriptor d = describe(w, task, 0);
+  if (s.by == entrance::at_once) {
+    ticket made = w.home->submit_at_once(d.procedure, d.arguments, d.argument_count);
+    if (made) return made;
+  }
+  if (s.by != entrance::try_submit) return w.home->submit(d, &o);
+  refusal why;
+  ticket made = w.home->try_submit(d, &o, &why);
+  if (!made) throw error(why.code, why.argument, why.message);
+  return made;
 }
 
 void post_one(world& w, std::uint32_t task, const step& s, const options& o) {
@@ -143,6 +154,7 @@ void submit_columns(world& w, std::uint32_t task) {
   a.address = reinterpret_cast<std::uintptr_t>(column->data());
   a.stride_bytes = 2 * sizeof(std::uint64_t);
   a.flags = argument_each;
+  make_columns(w, task, all);
   w.tickets[task] = w.home->submit_bulk(pieces, all);
 }
 
@@ -216,8 +228,18 @@ struct loop_state {
   const step& s;
   std::atomic<bool> is_open{true};
   std::atomic<std::uint32_t> done{0};
+  std::atomic<std::uint32_t> thrown{0};
   std::unique_ptr<std::atomic<std::uint32_t>[]> runs;
 };
+
+void run_item(loop_state& l, const frame& inside, std::uint32_t block) {
+  try {
+    run_block(inside, block);
+  } catch (const tossed&) {
+    l.thrown.fetch_add(1);
+    throw;
+  }
+}
 
 void run_piece(loop_state& l, range r) {
   world& w = l.f.w;
@@ -227,7 +249,7 @@ void run_piece(loop_state& l, range r) {
     if (l.runs[i].fetch_add(1) != 0) w.blame("an index of a loop ran twice");
     const std::uint32_t block = l.s.list[i];
     frame inside{w, l.f.task, l.f.host, l.f.depth + 1, true};
-    if (block != nobody) run_block(inside, block);
+    if (block != nobody) run_item(l, inside, block);
     l.done.fetch_add(1);
   }
 }
@@ -239,6 +261,7 @@ void do_submit(const frame& f, const step& s) {
   const std::uint32_t task = s.a;
   sighting& seen = w.seen[task];
   seen.depth = f.depth;
+  seen.is_child = f.task != nobody && !f.is_callback;
   const std::uint32_t weight = slots_of(w.plan.tasks[task]);
   count_live(w, weight);
   seen.is_posted = s.is_post;
@@ -274,13 +297,19 @@ void do_loop(const frame& f, const step& s) {
   status code = status::ok;
   count_live(w, count + 1);  // its pieces, and the loop as a whole
   const bool was_full = may_be_full(w);
+  bool was_thrown = false;
   try {
     w.home->parallel_for({0, count}, [&](range r) { run_piece(*l, r); }, s.grain);
   } catch (const error& e) {
     code = e.code();
+  } catch (const tossed&) {
+    was_thrown = true;
   }
   l->is_open.store(false);
   w.live.fetch_sub(count + 1);
+  if (was_thrown != (l->thrown.load() != 0) && code == status::ok)
+    w.blame("parallel_for() did not throw what one of its pieces threw");
+  if (was_thrown) return;
   if (code == status::ok && l->done.load() != count)
     return w.blame("parallel_for() returned when " + std::to_string(l->done.load()) + " of " +
                    std::to_string(count) + " indices were done");
@@ -291,6 +320,44 @@ void do_loop(const frame& f, const step& s) {
   if (!is_closed && !is_full)
     w.blame(std::string("parallel_for() ended with ") + status_name(code) + " at depth " +
             std::to_string(f.depth));
+}
+
+namespace {
+
+void run_strand(loop_state& l, std::uint64_t i, lev_strand* strand) {
+  lev_strand_yield(strand);
+  run_piece(l, {i, i + 1});
+  lev_strand_yield(strand);
+}
+
+}  // namespace
+
+// Items begin in order, each gives way before and after its block.
+void do_strands(const frame& f, const step& s) {
+  world& w = f.w;
+  auto l = std::make_shared<loop_state>(f, s);
+  w.keep_alive(l);
+  bool was_thrown = false;
+  if (s.in_c) {
+    const auto item = [](std::size_t i, lev_strand* strand, void* of) {
+      run_strand(*static_cast<loop_state*>(of), i, strand);
+    };
+    was_thrown = lev_interleave(s.a, s.list.size(), item, l.get()) == LEV_TASK_FAILED;
+  } else {
+    try {
+      interleave(s.a, s.list.size(), [&](std::size_t i, auto& strand) {
+        strand.yield();
+        run_piece(*l, {i, i + 1});
+        strand.yield();
+      });
+    } catch (const tossed&) {
+      was_thrown = true;
+    }
+  }
+  l->is_open.store(false);
+  if (was_thrown != (l->thrown.load() != 0))
+    w.blame("interleave() did not throw what an item threw");
+  if (!was_thrown && l->done.load() != s.list.size()) w.blame("interleave() left out an item");
 }
 
 }  // namespace lev::exercise

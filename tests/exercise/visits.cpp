@@ -1,6 +1,7 @@
 // Steps that are about other runtimes, threads that come and go, and processes that are forked. See
 // interpret.hpp.
 #include "exercise/interpret.hpp"
+#include "exercise/sound.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,20 +17,86 @@ struct board_place {
 };
 const auto tick = define("exercise.tick", [](board_place at) { at.shared->ticks.fetch_add(1); });
 
+// Where worker processes kill themselves each task may be the one.
+bool may_be_killed(const world& w, status code) noexcept {
+  return code == status::poison && w.plan.config.chaos != 0;
+}
+
 // One task from this thread to its end.
-void visit_once(world& w, runtime& r, bool may_be_refused) {
+void visit_once(world& w, runtime& r, bool may_lack_room) {
+  const bool is_home = &r == w.home.get();
   ticket t;
   w.ticks_expected.fetch_add(1);
   try {
     t = r.submit(tick, board_place{w.shared});
   } catch (const error& e) {
     w.ticks_expected.fetch_sub(1);
-    if (e.code() != status::would_block || !may_be_refused)
+    const bool is_full = e.code() == status::would_block && may_lack_room;
+    const bool is_closed = e.code() == status::closed && is_home && w.is_closing.load();
+    if (!is_full && !is_closed)
       w.blame(std::string("a visitor's task was refused with ") + status_name(e.code()));
     return;
   }
   const status code = t.wait_outcome().code;
-  if (code != status::ok) w.blame(std::string("a visitor's task ended with ") + status_name(code));
+  const bool is_cancelled = code == status::cancelled && is_home && w.is_cancelling.load();
+  if (is_cancelled) w.ticks_missing.fetch_add(1);
+  if (code != status::ok && !is_cancelled && !may_be_killed(w, code))
+    w.blame(std::string("a visitor's task ended with ") + status_name(code));
+}
+
+// A task that goes on in the other runtime.
+struct crossing {
+  board* shared;
+  std::uint32_t depth;
+};
+void go_on(crossing at);
+const auto cross = define("exercise.cross", &go_on);
+
+// Whether the rest of the way may be refused: tickets and contexts have bounds, and in virtual time
+// nothing comes back to a runtime that waits below.
+bool may_end_early(const world& w, status code) noexcept {
+  const bool is_sim = w.plan.config.machine == place::sim;
+  switch (code) {
+    case status::would_block:
+      return is_sim || may_be_full(w);
+    case status::would_deadlock:
+    case status::too_deep:
+      return w.may_all_wait || w.crossings >= 16 || w.plan.config.nest_max < 16;
+    case status::closed:
+    case status::cancelled:
+      return w.is_closing.load();
+    case status::poison:
+      return may_be_killed(w, code);
+    default:
+      return false;
+  }
+}
+
+// To the other runtime, or to this one, and back until the depth is used up.
+void cross_once(world& w, std::uint32_t depth) {
+  const bool goes_home = depth % 2 != 0;
+  runtime& to = goes_home ? *w.home : *w.twin;
+  if (goes_home) count_live(w, 1);
+  status code = status::ok;
+  w.ticks_expected.fetch_add(1);
+  try {
+    ticket t = to.submit(cross, crossing{w.shared, depth});
+    code = t.wait_outcome().code;
+    if (code == status::cancelled && w.is_cancelling.load()) w.ticks_missing.fetch_add(1);
+  } catch (const error& e) {
+    code = e.code();
+    w.ticks_expected.fetch_sub(1);
+  }
+  if (goes_home) w.live.fetch_sub(1);
+  if (code != status::ok && !may_end_early(w, code))
+    w.blame("a task that crosses, at " + std::to_string(depth) + ", ended with " +
+            status_name(code));
+}
+
+void go_on(crossing at) {
+  at.shared->ticks.fetch_add(1);
+  const bool is_in_worker_process = at.shared->is_remote != 0 && at.depth % 2 != 0;
+  if (at.depth != 0 && !is_in_worker_process) cross_once(*at.shared->home, at.depth - 1);
 }
 
 int sum_in_child() {
@@ -59,7 +126,8 @@ int be_child(world& w, bool opens_own) {
 void open_twin(world& w, const char* pool) {
   bool is_visited = false;
   for (const block& b : w.plan.blocks) {
-    for (const step& s : b) is_visited |= s.what == verb::visit && s.b == 0;
+    for (const step& s : b)
+      is_visited |= (s.what == verb::visit && s.b == 0) || s.what == verb::cross;
   }
   if (!is_visited) return;
   config c;
@@ -70,7 +138,7 @@ void open_twin(world& w, const char* pool) {
   c.workers =
       pool != nullptr ? w.plan.config.workers : 1 + static_cast<int>(w.plan.config.seed % 2);
   c.local_store_bytes = std::size_t{w.plan.config.local_store_kib} << 10;
-  c.tickets = 16;
+  c.tickets = 16 + 2 * crossings(w.plan);
   c.wait = w.plan.config.wait;
   c.seed = w.plan.config.seed;
   w.twin = std::make_unique<runtime>(c);
@@ -82,11 +150,15 @@ void do_visit(const frame& f, const step& s) {
     if (s.b == 0) {
       visit_once(w, *w.twin, false);
     } else if (w.plan.config.machine != place::sim) {
-      w.live.fetch_add(1);
+      count_live(w, 1);
       std::thread([&] { visit_once(w, *w.home, may_be_full(w)); }).join();
       w.live.fetch_sub(1);
     }
   }
+}
+
+void do_cross(const frame& f, const step& s) {
+  cross_once(f.w, 2 * s.a);
 }
 
 void do_split(const frame& f, const step& s) {

@@ -108,8 +108,10 @@ void world::make_memory(std::uint32_t task) {
     fill(r.input, spec.own, word_kind::input, task);
   }
   if (spec.has_result) {
-    r.result = make_cell(1, false);
-    *r.result = make_word(word_kind::before, task, 0xffff);
+    const std::uint32_t pieces = spec.what == shape::bulk ? spec.pieces : 1;
+    r.result = make_cell(pieces, false);
+    for (std::uint32_t row = 0; row < pieces; ++row)
+      r.result[row] = result_word(word_kind::before, task, row_of_piece(spec, row));
   }
 }
 
@@ -131,44 +133,73 @@ std::string world::blames() {
   return all;
 }
 
+// Where an argument is copied, a body that failed has changed nothing.
+bool world::is_copied(std::uint32_t task) const {
+  const task_spec& spec = plan.tasks[task];
+  const memory_spec& m = spec.own;
+  if (m.is_far) return false;
+  const bool has_gaps = spec.what != shape::bulk && m.rows > 1 && m.gap != 0;
+  if (plan.config.machine == place::sim || plan.config.staging == staging::copy || has_gaps)
+    return true;
+  if (is_local(plan.config.machine)) return false;
+  return !m.is_shared || m.what == kind::inout || plan.config.is_confined;
+}
+
+world::fate world::fate_of(std::uint32_t task, std::uint32_t row) const {
+  const task_spec& spec = plan.tasks[task];
+  const record& r = shared->tasks[task];
+  if (spec.what == shape::bulk) {
+    const std::uint32_t piece = row_of_piece(spec, row);
+    if (r.piece_runs[piece].load() == 0) return fate::never_began;
+    return r.piece_good[piece].load() != 0 && !may_be_ended(task) ? fate::ended_well : fate::other;
+  }
+  const bool is_whole =
+      spec.what == shape::sliced ? r.items.load() == spec.pieces : r.good.load() != 0;
+  if (r.begun.load() == 0) return fate::never_began;
+  return is_whole && !may_be_ended(task) ? fate::ended_well : fate::other;
+}
+
 void world::check_own(std::uint32_t task) {
   const task_spec& spec = plan.tasks[task];
   const record& r = shared->tasks[task];
-  const std::uint32_t begun = r.begun.load();
-  const bool is_whole =
-      spec.what == shape::sliced ? r.items.load() == spec.pieces : r.good.load() != 0;
-  // In place, what a body that failed has written is there.
-  if (begun != 0 && (!is_whole || may_be_ended(task))) return;
+  const bool is_in_pieces = spec.what == shape::sliced;
   for (std::uint32_t i = 0; i < spec.own.rows * spec.own.words; ++i) {
     const std::uint32_t row = i / spec.own.words;
+    const fate f = fate_of(task, row);
+    if (f == fate::other && (!is_copied(task) || is_in_pieces || may_be_ended(task))) continue;
     const std::uint64_t word = r.own[row * (spec.own.words + spec.own.gap) + i % spec.own.words];
     const std::uint64_t before = make_word(word_kind::before, task, i);
     std::uint64_t wanted = before;
-    if (is_whole)
+    if (f == fate::ended_well)
       wanted =
           spec.own.what == kind::out ? make_word(word_kind::after, task, i) : word_step(before);
-    if (is_whole && spec.own.is_left) {
+    if (f == fate::ended_well && spec.own.is_left) {
       if (word != before && is_marked(word))
         return blame("task " + std::to_string(task) +
                      ": its unwritten output shows bytes of another");
     } else if (word != wanted) {
-      return blame("task " + std::to_string(task) +
-                   (begun != 0 ? ": a wrong output, word "
-                               : ": did not run, but its output changed, word ") +
+      constexpr const char* texts[] = {": did not run, but its output changed, word ",
+                                       ": a wrong output, word ",
+                                       ": failed, but its output changed, word "};
+      return blame("task " + std::to_string(task) + texts[static_cast<unsigned>(f)] +
                    std::to_string(i));
     }
   }
 }
 
 void world::check_result(std::uint32_t task) {
-  const record& r = shared->tasks[task];
-  const std::uint64_t before = make_word(word_kind::before, task, 0xffff);
-  const bool is_assigned = r.good.load() != 0 && !plan.tasks[task].leaves_result;
-  const std::uint64_t wanted = is_assigned ? make_word(word_kind::after, task, 0xffff) : before;
-  const bool is_open = r.begun.load() != 0 && (r.good.load() == 0 || may_be_ended(task));
-  if (*r.result != wanted && !is_open)
-    blame("task " + std::to_string(task) + ": its result is " +
-          (is_assigned ? "not what it assigned" : "changed, though it did not assign it"));
+  const task_spec& spec = plan.tasks[task];
+  const std::uint32_t pieces = spec.what == shape::bulk ? spec.pieces : 1;
+  for (std::uint32_t row = 0; row < pieces; ++row) {
+    const fate f = fate_of(task, row);
+    if (f == fate::other) continue;
+    const std::uint32_t piece = spec.what == shape::bulk ? row_of_piece(spec, row) : 0;
+    const bool is_assigned = f == fate::ended_well && !spec.leaves_result;
+    const word_kind wanted = is_assigned ? word_kind::after : word_kind::before;
+    if (shared->tasks[task].result[row] == result_word(wanted, task, piece)) continue;
+    return blame("task " + std::to_string(task) + ": its result is " +
+                 (is_assigned ? "not what it assigned" : "changed, though it did not assign it"));
+  }
 }
 
 void world::check_memory() {

@@ -40,6 +40,7 @@ struct record {
   std::atomic<std::uint32_t> what{0};    // the first fault
   std::atomic<std::uint64_t> detail{0};  // and what it was about
   std::atomic<std::uint8_t> piece_runs[pieces_max]{};
+  std::atomic<std::uint8_t> piece_good[pieces_max]{};  // those that ended with ok
   // Written by the submitter, before the task can begin:
   std::uint64_t after = 0;  // tasks it was put behind, as bits
   std::uint32_t locks = 0;
@@ -48,6 +49,7 @@ struct record {
   std::uint64_t* result = nullptr;
   task_spec spec;  // without its vectors: there are none
   memory_spec input_shape;
+  std::uint32_t attempts = 0;  // of this task, in place of the runtime's
 };
 
 // In shared memory where there are worker processes.
@@ -73,6 +75,7 @@ struct sighting {
   bool is_released = false;
   bool may_be_full = false;  // when it was refused
   bool was_closing = false;  // the same
+  bool is_child = false;     // a task handed it in, which close() waits for
   std::uint32_t depth = 0;   // of the block that submitted it
   outcome seen;
   std::string text;  // of the exception
@@ -97,10 +100,11 @@ struct world {
   bool is_blamed() const { return is_blamed_.load(); }
   std::string blames();
 
-  // Whether a task may have been ended while it ran: what its body says of itself is not to be
-  // trusted, as nobody may have seen its end.
+  // Whether a task may have been ended while it ran, or right after: what its body says of itself
+  // is not to be trusted, as nobody may have seen its end.
   bool may_be_ended(std::uint32_t task) const noexcept {
-    const bool is_asked = seen[task].end_asked.load() || (plan.close_ends && is_closing.load());
+    const bool is_asked = seen[task].end_asked.load() || plan.config.chaos != 0 ||
+                          (plan.close_ends && is_cancelling.load());
     return is_asked && shared->is_remote != 0 && seen[task].seen.code != status::ok;
   }
   // The arguments' memory, as it was before and has to be now.
@@ -112,6 +116,8 @@ struct world {
   std::unique_ptr<lev::runtime> home;
   std::unique_ptr<lev::runtime> twin;  // another one, where it is visited
   std::atomic<std::uint32_t> ticks_expected{0};
+  std::atomic<std::uint32_t> ticks_missing{0};  // of those, the ones that may have been cancelled
+  std::uint32_t crossings = 0;                  // tasks of two runtimes that may wait at a time
   mutex_id mutexes[mutexes_max] = {};
   ticket tickets[tasks_max];
   sighting seen[tasks_max];
@@ -122,6 +128,7 @@ struct world {
   std::atomic<std::uint32_t> coroutines{0};
   bool may_all_wait = false;  // as many tasks may wait as there are contexts, see sound.hpp
   std::atomic<bool> is_closing{false};
+  std::atomic<bool> is_cancelling{false};  // and what has not begun is cancelled
   bool is_sliced = false;
   std::uint64_t deaths = 0;            // of worker processes
   const block* owner[tasks_max] = {};  // whose end releases a task's ticket
@@ -137,6 +144,10 @@ struct world {
   };
   std::uint64_t* make_cell(std::uint32_t words, bool is_shared);
   void make_memory(std::uint32_t task);
+  // How far a task, or the piece of a bulk that a row belongs to, has come.
+  enum class fate { never_began, ended_well, other };
+  fate fate_of(std::uint32_t task, std::uint32_t row) const;
+  bool is_copied(std::uint32_t task) const;
   void check_own(std::uint32_t task);
   void check_result(std::uint32_t task);
 
@@ -156,6 +167,14 @@ inline lev_runtime* in_c(world& w) {
 enum class word_kind : std::uint64_t { before = 1, after = 2, input = 3, guard = 0 };
 constexpr std::uint64_t word_mark = 0xe9;
 std::uint64_t make_word(word_kind k, std::uint32_t task, std::uint32_t at) noexcept;
+// A result's; of a bulk each piece has one.
+inline std::uint64_t result_word(word_kind k, std::uint32_t task, std::uint32_t piece) noexcept {
+  return make_word(k, task, 0xffff + piece);
+}
+// Which row of a bulk's memory is a piece's.
+inline std::uint32_t row_of_piece(const task_spec& t, std::uint32_t piece) noexcept {
+  return t.is_backward ? t.pieces - 1 - piece : piece;
+}
 // What an inout word becomes; twice gives something else.
 constexpr std::uint64_t word_step(std::uint64_t word) noexcept {
   return word + 0x0000'0000'1357'9bdf;
