@@ -50,6 +50,12 @@ std::string text_of(nb::handle value) {
   return {PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(PyBytes_Size(bytes.ptr()))};
 }
 
+static void replace_all(std::string& text, const std::string& old, const char* with) {
+  for (std::size_t at = 0; (at = text.find(old, at)) != std::string::npos;
+       at += std::strlen(with))
+    text.replace(at, old.size(), with);
+}
+
 // Options whose names differ are in docs/reference/python.md, too.
 std::string in_python(std::string message) {
   static constexpr std::pair<const char*, const char*> spellings[] = {
@@ -59,13 +65,13 @@ std::string in_python(std::string message) {
       {"config.processes.worker_cpu_seconds_max", "worker_cpu_seconds"},
       {"isolation::crash", "isolation='crash'"},
       {"config.processes.", ""},
-      {"config.", ""},
   };
-  for (const auto& [theirs, ours] : spellings) {
-    const std::size_t length = std::strlen(theirs);
-    for (std::size_t at = 0; (at = message.find(theirs, at)) != std::string::npos;)
-      message.replace(at, length, ours);
-  }
+  for (const auto& [theirs, ours] : spellings) replace_all(message, theirs, ours);
+  // One by one: a machine file of the user's may be called config.toml.
+  for (const char* option :
+       {"context_stack_bytes", "contexts", "depth", "host_threads", "local_store_bytes", "nest_max",
+        "sim_machine", "tickets", "trace_events", "wait", "workers"})
+    replace_all(message, std::string("config.") + option, option);
   return message;
 }
 

@@ -60,6 +60,11 @@ def test_a_machine_to_simulate_that_is_none() -> None:
         leveret.Runtime("sim", sim_machine=3)  # type: ignore[arg-type]
 
 
+def test_a_machine_file_is_told_by_its_own_name() -> None:
+    with pytest.raises(ValueError, match=r"no/config\.toml"):
+        leveret.Runtime("sim", sim_machine="no/config.toml")
+
+
 @pytest.mark.parametrize("method", ["submit", "submit_bulk", "parallel"])
 def test_what_is_no_procedure(method: str) -> None:
     said = rf"{method}\(\) needs a procedure first, not None"

@@ -411,7 +411,8 @@ class printer {
     set("local_store_bytes", std::size_t{c.local_store_kib} << 10, d.local_store_bytes);
     set("seed", c.seed, d.seed);
     set("trace_events", c.trace_events, d.trace_events);
-    if (!is_local(c.machine)) set("processes.max_attempts", c.max_attempts, d.processes.max_attempts);
+    if (!is_local(c.machine))
+      set("processes.max_attempts", c.max_attempts, d.processes.max_attempts);
     set("chaos", c.chaos, d.chaos);
     if (c.is_pinned) line("c.pin = true;");
     if (c.sim_machine != nullptr) line(std::string("c.sim_machine = \"") + c.sim_machine + "\";");
