@@ -26,4 +26,4 @@ def at_least(low: int, **values: int) -> None:
     """ValueError for the first value below `low`, or of more than 32 bits."""
     for name, value in values.items():
         if not low <= value < 2**32:
-            raise ValueError(f"{name} must be {low} or more, not {value}")
+            raise ValueError(f"{name} must be {low} to {2**32 - 1}, not {value}")

@@ -102,6 +102,15 @@ def check_folder(option: str, path: Optional[Path]) -> None:
         raise FileNotFoundError(f"{option} {path}: there is no folder {path.parent}; make it first")
 
 
+def check_out(out: Path) -> None:
+    """FileExistsError, PermissionError for a folder that cannot be made or written into."""
+    there = next(each for each in (out, *out.parents) if each.exists())
+    if not there.is_dir():
+        raise FileExistsError(f"--out {out}: {there} is a file; name a folder")
+    if not os.access(there, os.W_OK):
+        raise PermissionError(f"--out {out}: nothing can be written there; name another folder")
+
+
 def check_apart(*files: Optional[Path]) -> None:
     """ValueError for two files to be written that are one."""
     given = [each.resolve() for each in files if each is not None]

@@ -30,6 +30,7 @@ from ..array_apps import DEFAULT_N, run_arrays
 from ..runtime import Runtime
 from .common import (
     FAILED,
+    check_out,
     check_workers,
     interruptible,
     notes,
@@ -275,6 +276,7 @@ def demo(
     """Run the papers' applications, checked, with pictures."""
     count = check_workers(workers)
     need_plot()
+    check_out(out)
     out.mkdir(parents=True, exist_ok=True)
     if kill:
         with time_limit(timeout), interruptible():
