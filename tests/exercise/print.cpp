@@ -411,7 +411,7 @@ class printer {
     set("trace_events", c.trace_events, d.trace_events);
     if (!is_local(c.machine))
       set("processes.max_attempts", c.max_attempts, d.processes.max_attempts);
-    set("chaos", c.chaos, d.chaos);
+    set("processes.chaos", c.chaos, d.processes.chaos);
     if (c.is_pinned) line("c.pin = true;");
     if (c.sim_machine != nullptr) line(std::string("c.sim_machine = \"") + c.sim_machine + "\";");
     if (c.staging != d.staging)

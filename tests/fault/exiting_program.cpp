@@ -41,7 +41,7 @@ const auto dies = lev::define("exiting.dies", [] { raise(SIGKILL); });
 
 lev::runtime& home(const char* machine, bool ends_at_death) {
   lev::config c;
-  if (ends_at_death) c.on_death.call = [](void*, int, int) { std::exit(code); };
+  if (ends_at_death) c.processes.on_death.call = [](void*, int, int) { std::exit(code); };
   c.machine = machine;
   c.workers = 2;
   static lev::runtime r(c);
