@@ -205,8 +205,8 @@ class runtime {
   // parallel_for() runs piece_body(range) over disjoint pieces of `r`, on workers and on this
   // thread, and returns when all are done, never before. Pieces get smaller towards the end, down
   // to `grain` indices (0: chosen); there is one, run here, where no tickets are left or the task
-  // that calls is as deep as config::nest_max allows. A range without indices has none. Rethrows the
-  // first exception of a piece. Machines that share this address space only (threads, sim).
+  // that calls is as deep as config::nest_max allows. A range without indices has none. Rethrows
+  // the first exception of a piece. Machines that share this address space only (threads, sim).
   template <class Body>
   void parallel_for(range r, Body&& piece_body, std::uint32_t grain = 0) {
     auto call = [](void* context, range piece) {

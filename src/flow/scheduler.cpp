@@ -2,6 +2,7 @@
 #include "flow/scheduler.hpp"
 
 #include "base/numbers.hpp"
+#include "sync/exiting.hpp"
 #include "task/arguments.hpp"
 #include "task/procedure_table.hpp"
 #include "task/slice.hpp"
@@ -173,6 +174,7 @@ void scheduler::apply_filters(pass_report& report) noexcept {
     std::memcpy(backup_, tasks_.begin(), tasks_.size() * sizeof(waiting_task));
     bool has_returned = false;
     try {
+      const hook_call here;
       filters_[i].apply(tasks_.begin(), tasks_.size(), filters_[i].context);
       has_returned = true;
     } catch (...) {  // counted below, like one that loses a task
@@ -305,6 +307,7 @@ namespace {
 // One that throws says as little of how to split the task as one that cannot.
 std::uint32_t ask_hook(dice_hook hook, const descriptor& whole, descriptor* cuts,
                        std::uint32_t pieces) noexcept try {
+  const hook_call here;
   return hook(whole, cuts, pieces);
 } catch (...) {
   return 0;

@@ -2,6 +2,7 @@
 // others, and the task it died in is run again, split, or reported; or it was to end, and has.
 #include "base/decimal.hpp"
 #include "remote/line_turn.hpp"
+#include "sync/exiting.hpp"
 #include "task/slice.hpp"
 #include "worker/columns.hpp"
 #include "worker/complete.hpp"
@@ -201,8 +202,10 @@ void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
   // for a task.
   keep_ends(r, d.worker);
   end_turn(line);
-  if (const death_hook& told = r.settings().on_death; told.call != nullptr)
+  if (const death_hook& told = r.settings().on_death; told.call != nullptr) {
+    const hook_call here;
     told.call(told.context, static_cast<int>(d.worker), d.how);
+  }
   hold(line);
   // Killed because it said nothing: an attempt like others.
   const bool is_timed =

@@ -10,8 +10,8 @@
 //      tasks.
 //   4. `stopping` is set and every worker woken; the machine is joined.
 //
-// A static runtime that exit() destroys in one of its own tasks, or while the one host of a
-// simulated machine is in it, is left as it is: the program ends.
+// A static runtime that exit() destroys in one of its own tasks, in a filter or a hook, or while
+// the one host of a simulated machine is in it, is left as it is: the program ends.
 //
 // In a process that was forked from the one that opened it there is nothing to close: nothing
 // happens.
@@ -34,9 +34,10 @@ void stop_workers(runtime_state& c) noexcept {
 }
 
 // Whether the caller, which exit() has come to, is no one who could wait for the tasks: one of them
-// has called exit(), or the function that makes them for a bulk, or another thread is in the middle
-// of a runtime that has one host.
+// has called exit(), or the function that makes them for a bulk, or a filter or a hook, or another
+// thread is in the middle of a runtime that has one host.
 bool is_in_use(runtime_state& c) noexcept {
+  if (hook_call::is_here()) return true;
   const participant* self = here(c);
   if (self != nullptr) return self->running != nullptr || self->open_joins != 0;
   return !c.caps.many_hosts && c.people[c.first_host].is_bound.load(memory_order_relaxed) != 0;

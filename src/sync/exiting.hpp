@@ -13,6 +13,23 @@ void watch_exit() noexcept;
 // is_exiting() tells whether this thread has called exit(), or returned from main().
 bool is_exiting() noexcept;
 
+// hook_call is there while a filter or a hook of the program runs: in the middle of Leveret's own
+// work, maybe under a lock. Should the hook call exit(), its thread cannot wait for
+// anything. On `sim` too: a hook gives no turn to others.
+class hook_call {
+ public:
+  hook_call() noexcept { ++depth_; }
+  ~hook_call() { --depth_; }
+  hook_call(const hook_call&) = delete;
+  hook_call& operator=(const hook_call&) = delete;
+
+  // is_here() tells whether this thread is in one.
+  static bool is_here() noexcept { return depth_ != 0; }
+
+ private:
+  static constinit inline thread_local unsigned depth_ = 0;
+};
+
 }  // namespace lev
 
 #endif

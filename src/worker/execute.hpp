@@ -3,6 +3,7 @@
 #ifndef LEVERET_WORKER_EXECUTE_HPP
 #define LEVERET_WORKER_EXECUTE_HPP
 
+#include "sync/exiting.hpp"
 #include "worker/contexts.hpp"
 
 namespace lev {
@@ -87,8 +88,10 @@ class mode_of_waiter {
 inline std::uint64_t cost_of(const procedure_info& p, const descriptor& d) noexcept {
   // cycles; until a procedure says more. About a TPC null task (1230).
   constexpr std::uint64_t unit_cost = 1000;
+  if (p.cost == nullptr) return unit_cost;
   try {
-    return p.cost != nullptr ? p.cost(d) : unit_cost;
+    const hook_call here;
+    return p.cost(d);
   } catch (...) {
     return unit_cost;
   }

@@ -15,8 +15,10 @@ maker::maker(std::uint64_t seed, place machine, const ingredients& of)
   p_.seed = seed;
   p_.config.machine = machine;
   for (unsigned& r : rates_) r = chance(3) ? 0 : 1 + random_.below(6);
+  // What is about no ticket leaves half of the programs to what is.
+  const bool is_plain = chance(2);
   for (unsigned v = 0; v < static_cast<unsigned>(verb::verb_count); ++v)
-    if (!of.has_verb[v]) rates_[v] = 0;
+    if (!of.has_verb[v] || (is_plain && v >= static_cast<unsigned>(verb::visit))) rates_[v] = 0;
   budget_ = 1 + random_.below(chance(4) ? 28 : 10);
   depth_max_ = 1 + random_.below(4);
   may_fail_ = chance(2);
@@ -133,7 +135,8 @@ void maker::finish(std::uint32_t to, block_kind k, std::vector<std::uint32_t>& o
 void maker::add_step(std::uint32_t to, block_kind k, std::uint32_t depth, std::uint32_t locks,
                      std::vector<std::uint32_t>& owned) {
   const auto size = static_cast<std::uint32_t>(owned.size());
-  const auto v = static_cast<verb>(random_.below(static_cast<unsigned>(verb::verb_count)));
+  auto v = static_cast<verb>(random_.below(static_cast<unsigned>(verb::verb_count)));
+  if (rate(v) == 0) v = static_cast<verb>(random_.below(static_cast<unsigned>(verb::verb_count)));
   if (size == 0 || chance(3)) {
     if (budget_ != 0) submit(to, k, depth, locks, owned);
     return;

@@ -99,7 +99,7 @@ void interpreter::open() {
   c.host_threads = 16;
   c.trace_events = s.trace_events;
   c.sim_machine = s.sim_machine;
-  c.chaos = s.chaos;
+  c.processes.chaos = s.chaos;
   c.pin = s.is_pinned;
   c.processes.isolation = s.is_confined ? isolation::confined : isolation::crash;
   // Children of one driver share their workers.

@@ -271,10 +271,6 @@ class printer {
       case verb::await_done:
         return line("if (" + t + ") while (!" + t +
                     ".done()) sched_yield();  // in a task: wait_until()");
-      case verb::strands:
-        return print_strands(s);
-      case verb::toss:
-        return line("throw tossed();");
       case verb::poll:
         return line(t + ".done();");
       case verb::cancel:
@@ -333,6 +329,8 @@ class printer {
   // What takes more lines than it is worth is told.
   void print_aside(const step& s) {
     const char* const whose = s.b == 0 ? "another runtime" : "new threads";
+    if (s.what == verb::strands) return print_strands(s);
+    if (s.what == verb::toss) return line("throw tossed();");
     if (s.what == verb::visit)
       line("// " + str(s.a) + " tasks of " + whose + " come and go here");
     else if (s.what == verb::cross)
@@ -413,7 +411,7 @@ class printer {
     set("trace_events", c.trace_events, d.trace_events);
     if (!is_local(c.machine))
       set("processes.max_attempts", c.max_attempts, d.processes.max_attempts);
-    set("chaos", c.chaos, d.chaos);
+    set("processes.chaos", c.chaos, d.processes.chaos);
     if (c.is_pinned) line("c.pin = true;");
     if (c.sim_machine != nullptr) line(std::string("c.sim_machine = \"") + c.sim_machine + "\";");
     if (c.staging != d.staging)

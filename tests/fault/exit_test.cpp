@@ -39,6 +39,9 @@ TEST(exit, ends_the_program_with_its_code_wherever_it_is_called) {
       {"sim", "callback"},       {"sim", "other"},       {"sim", "other_idle"},
       {"threads", "maker"},      {"sim", "maker"},       {"processes", "main"},
       {"processes", "callback"}, {"processes", "maker"}, {"processes", "other_idle"},
+      {"threads", "filter"},     {"threads", "dice"},    {"sim", "filter"},
+      {"sim", "dice"},           {"sim", "cost"},        {"processes", "filter"},
+      {"processes", "dice"},     {"processes", "death"},
   };
   int code = 10;
   for (int i = 0; i < rounds(5); ++i) {

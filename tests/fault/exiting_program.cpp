@@ -4,12 +4,14 @@
 //
 //   PLACE  main, body, callback; maker: the function that makes the tasks of a bulk; other: a
 //          thread that is not the host, which waits for tasks then; other_idle: one, while the
-//          host does nothing
+//          host does nothing; filter, dice, cost (on sim) and death (on processes): what Leveret
+//          calls in the middle of its own work
 #include <leveret/leveret.hpp>
 
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -27,8 +29,19 @@ const auto stays = lev::define("exiting.stays", [] {
   for (int i = 0; i < 200; ++i) std::this_thread::yield();
 });
 
-lev::runtime& home(const char* machine) {
+unsigned end_in_dice(const lev::descriptor&, lev::descriptor*, unsigned) {
+  std::exit(code);
+}
+std::uint64_t end_in_cost(const lev::descriptor&) {
+  std::exit(code);
+}
+const auto cut = lev::define("exiting.cut", [](lev::range) {}, &end_in_dice);
+const auto priced = lev::define("exiting.priced", [] {}, nullptr, &end_in_cost);
+const auto dies = lev::define("exiting.dies", [] { raise(SIGKILL); });
+
+lev::runtime& home(const char* machine, bool ends_at_death) {
   lev::config c;
+  if (ends_at_death) c.processes.on_death.call = [](void*, int, int) { std::exit(code); };
   c.machine = machine;
   c.workers = 2;
   static lev::runtime r(c);
@@ -52,6 +65,16 @@ void add_once(lev::runtime& r) {
   for (;;) pause();
 }
 
+void exit_in_hook(lev::runtime& r, const std::string& place) {
+  const lev::filter ends_all{[](lev::waiting_task*, std::size_t, void*) { std::exit(code); },
+                             nullptr};
+  if (place == "filter") r.set_filters(&ends_all, 1);
+  if (place == "filter") r.submit(stays).wait();
+  if (place == "dice") r.submit(cut, lev::range{0, 1'000}).wait();
+  if (place == "cost") r.submit(priced).wait();
+  if (place == "death") r.submit(dies).wait_outcome();
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -59,7 +82,7 @@ int main(int count, char** arguments) {
   alarm(60);
   const std::string place = arguments[2];
   code = std::atoi(arguments[3]);
-  lev::runtime& r = home(arguments[1]);
+  lev::runtime& r = home(arguments[1], place == "death");
   add_once(r);
   if (place == "main") std::exit(code);
   if (place == "body") r.submit(ends, code).wait();
@@ -76,6 +99,7 @@ int main(int count, char** arguments) {
     t.wait();
     for (;;) pause();
   }
+  exit_in_hook(r, place);
   if (place == "other" || place == "other_idle") exit_by_another(r, place == "other_idle");
   return 98;
 }
