@@ -51,8 +51,7 @@ std::string text_of(nb::handle value) {
 }
 
 static void replace_all(std::string& text, const std::string& old, const char* with) {
-  for (std::size_t at = 0; (at = text.find(old, at)) != std::string::npos;
-       at += std::strlen(with))
+  for (std::size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += std::strlen(with))
     text.replace(at, old.size(), with);
 }
 
