@@ -21,20 +21,20 @@ LEV_ON_EVERY_MACHINE(ordered_test);
 using words = std::vector<std::uint64_t>;
 
 // What each task does to its memory depends on all that it reads.
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
+std::uint64_t blend(std::uint64_t a, std::uint64_t b) {
   return (a ^ (b + 0x9e3779b97f4a7c15ull)) * 0xff51afd7ed558ccdull;
 }
 template <class View>
 std::uint64_t digest(const View& view, std::uint64_t seed) {
   for (std::size_t r = 0; r < view.rows(); ++r) {
-    for (std::size_t i = 0; i < view.row_size(); ++i) seed = mix(seed, view.row(r)[i]);
+    for (std::size_t i = 0; i < view.row_size(); ++i) seed = blend(seed, view.row(r)[i]);
   }
   return seed;
 }
 void scatter(inout<std::uint64_t>& view, std::uint64_t seed) {
   for (std::size_t r = 0; r < view.rows(); ++r) {
     for (std::size_t i = 0; i < view.row_size(); ++i) {
-      seed = mix(seed, i);
+      seed = blend(seed, i);
       view.row(r)[i] ^= seed;
     }
   }
@@ -42,33 +42,34 @@ void scatter(inout<std::uint64_t>& view, std::uint64_t seed) {
 const auto change = define(
     "ordered.change", [](std::uint64_t n, inout<std::uint64_t> x) { scatter(x, digest(x, n)); });
 const auto combine = define("ordered.combine", [](in<std::uint64_t> a, inout<std::uint64_t> x) {
-  scatter(x, mix(digest(a, 1), digest(x, 2)));
+  scatter(x, blend(digest(a, 1), digest(x, 2)));
 });
-const auto total = define(
-    "ordered.total", [](in<std::uint64_t> a, result<std::uint64_t> sum) { sum = digest(a, 3); });
+const auto digest_of =
+    define("ordered.digest_of",
+           [](in<std::uint64_t> a, result<std::uint64_t> sum) { sum = digest(a, 3); });
 
 // A block of a matrix of words: rows of it, or all of some rows.
-struct block {
+struct tile {
   std::size_t first_row, rows, first_column, columns;
 };
 constexpr std::size_t side = 24;
 
-memory<std::uint64_t> at(words& matrix, const block& b) {
+memory<std::uint64_t> tile_of(words& matrix, const tile& b) {
   std::uint64_t* const first = &matrix[b.first_row * side + b.first_column];
   return strided(first, b.rows, b.columns, side);
 }
-block some_block(random_source& random) {
+tile some_tile(random_source& random) {
   const auto part = [&](std::size_t& first, std::size_t& count) {
     count = 1 + random.below(side / 2);
     first = random.below(static_cast<std::uint32_t>(side - count + 1));
   };
-  block b{};
+  tile b{};
   part(b.first_row, b.rows);
   part(b.first_column, b.columns);
   if (random.below(4) == 0) b.first_column = 0, b.columns = side;
   return b;
 }
-bool do_meet(const block& a, const block& b) {
+bool do_meet(const tile& a, const tile& b) {
   return a.first_row < b.first_row + b.rows && b.first_row < a.first_row + a.rows &&
          a.first_column < b.first_column + b.columns && b.first_column < a.first_column + a.columns;
 }
@@ -90,25 +91,25 @@ TEST_P(ordered_test, random_programs_leave_what_a_serial_run_leaves) {
     }());
     ordered tasks(r);
     for (std::uint64_t n = 0; n < 300; ++n) {
-      const block a = some_block(random), b = some_block(random);
+      const tile a = some_tile(random), b = some_tile(random);
       const auto place = random.below(16);
       switch (random.below(4)) {
         case 0:
-          serial.submit(change, n, at(expected, a)).wait();
-          tasks.submit(change, n, at(found, a));
+          serial.submit(change, n, tile_of(expected, a)).wait();
+          tasks.submit(change, n, tile_of(found, a));
           break;
         case 1:
-          serial.submit(total, at(expected, a), sums[place]).wait();
-          tasks.submit(total, at(found, a), found_sums[place]);
+          serial.submit(digest_of, tile_of(expected, a), sums[place]).wait();
+          tasks.submit(digest_of, tile_of(found, a), found_sums[place]);
           break;
         case 2:
           if (do_meet(a, b)) break;
-          serial.submit(combine, at(expected, a), at(expected, b)).wait();
-          tasks.submit(combine, at(found, a), at(found, b));
+          serial.submit(combine, tile_of(expected, a), tile_of(expected, b)).wait();
+          tasks.submit(combine, tile_of(found, a), tile_of(found, b));
           break;
         default:  // results are memory, too
-          serial.submit(combine, view(sums.data(), 16), at(expected, b)).wait();
-          tasks.submit(combine, view(found_sums.data(), 16), at(found, b));
+          serial.submit(combine, view(sums.data(), 16), tile_of(expected, b)).wait();
+          tasks.submit(combine, view(found_sums.data(), 16), tile_of(found, b));
       }
       if (random.below(64) == 0) tasks.wait();
     }
@@ -127,9 +128,9 @@ TEST_P(ordered_test, more_tasks_than_tickets_and_one_that_follows_them_all) {
   ordered tasks(r);
   for (std::size_t i = 0; i < x.size(); ++i) tasks.submit(change, std::uint64_t{i}, view(&x[i], 1));
   for (std::size_t i = 0; i < x.size(); ++i)
-    tasks.submit(total, view(x.data(), x.size()), sums[i]);  // 400 readers of all
-  tasks.submit(change, std::uint64_t{7}, x);                 // and a writer behind them
-  tasks.submit(total, x, all);
+    tasks.submit(digest_of, view(x.data(), x.size()), sums[i]);  // 400 readers of all
+  tasks.submit(change, std::uint64_t{7}, x);                     // and a writer behind them
+  tasks.submit(digest_of, x, all);
   tasks.wait();
   for (const std::uint64_t sum : sums) ASSERT_EQ(sum, sums[0]);
   EXPECT_NE(all, sums[0]);
@@ -150,7 +151,7 @@ TEST_P(ordered_test, who_follows_a_failure_does_not_run) {
       if (i == 50) (void)r.wait_for_completion();
     }
     tasks.submit(combine, view(&x[1], 1), view(&x[2], 1));
-    tasks.submit(total, view(&x[2], 1), sum);
+    tasks.submit(digest_of, view(&x[2], 1), sum);
     tasks.submit(change, std::uint64_t{1}, view(&x[3], 1));
     const outcome o = tasks.wait_outcome(wait_limit_ns());
     expect_runtime_error(o);
@@ -260,9 +261,9 @@ TEST_P(ordered_threads_test, what_is_apart_runs_side_by_side) {
   words x(side * side, 1);
   ordered tasks(r);
   std::atomic<int> there{0};
-  const block read{0, side, 0, 2};
-  tasks.submit(meet, &there, at(x, read), at(x, {0, side, 2, 3}));
-  tasks.submit(meet, &there, at(x, read), at(x, {0, side, 5, 3}));
+  const tile read{0, side, 0, 2};
+  tasks.submit(meet, &there, tile_of(x, read), tile_of(x, {0, side, 2, 3}));
+  tasks.submit(meet, &there, tile_of(x, read), tile_of(x, {0, side, 5, 3}));
   tasks.wait();
   EXPECT_EQ(there, 2);
 }

@@ -13,7 +13,7 @@
 namespace lev {
 namespace {
 
-constexpr std::uint64_t base = 1 << 20;
+constexpr std::uint64_t origin = 1 << 20;
 
 argument memory_at(kind what, std::uint64_t address, std::uint64_t row_bytes,
                    std::uint32_t rows = 1, std::int64_t stride = 0) {
@@ -37,7 +37,7 @@ argument some_memory(random_source& random) {
   const kind kinds[] = {kind::in, kind::out, kind::inout};
   const kind what = kinds[random.below(3)];
   const std::uint64_t bytes = 1 + random.below(1u << random.below(14));
-  const std::uint64_t at = base + random.below(1 << 14);
+  const std::uint64_t at = origin + random.below(1 << 14);
   if (random.below(2) == 0) return memory_at(what, at, bytes);
   const std::uint64_t row = 1 + bytes / 8;
   return memory_at(what, at, row, 2 + random.below(8),
@@ -93,9 +93,9 @@ TEST(memory_uses, what_is_forgotten_is_followed_all_the_same) {
 
 TEST(memory_uses, a_block_that_is_written_again_and_again_is_kept_once) {
   memory_uses uses;
-  const argument block = memory_at(kind::inout, base, 64, 8, 512);
-  const argument part = memory_at(kind::in, base + 8, 8);
-  const argument whole = memory_at(kind::out, base, 8 * 512);
+  const argument block = memory_at(kind::inout, origin, 64, 8, 512);
+  const argument part = memory_at(kind::in, origin + 8, 8);
+  const argument whole = memory_at(kind::out, origin, 8 * 512);
   for (std::uint32_t task = 0; task < 100; ++task) uses.add(memory_uses::list_of(&block, 1), task);
   EXPECT_EQ(uses.size(), 1u);
   for (std::uint32_t task = 100; task < 110; ++task) uses.add(memory_uses::list_of(&part, 1), task);
@@ -112,7 +112,7 @@ TEST(memory_uses, values_and_nothing_are_no_memory) {
   argument none[3];
   none[1] = memory_at(kind::out, 0, 0);
   none[2].what = kind::result;
-  none[2].address = base;
+  none[2].address = origin;
   none[2].row_bytes = none[2].unit_bytes = 8;
   EXPECT_EQ(memory_uses::list_of(none, 3).size(), 1u);
 }
