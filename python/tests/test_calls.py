@@ -122,6 +122,16 @@ def test_results_of_a_chunk_are_what_each_call_returned() -> None:
     assert got[1] == [0, 1]
 
 
+def first_number(seed: np.random.SeedSequence) -> float:
+    return float(np.random.default_rng(seed).random())
+
+
+def test_arguments_of_classes_that_c_code_has_made(one: ProcessExecutor) -> None:
+    """Their reducers may be of a module that is made at run time, as Cython's are."""
+    seeds = np.random.SeedSequence(5).spawn(3)
+    assert list(one.map(first_number, seeds)) == [first_number(each) for each in seeds]
+
+
 def test_function_and_arguments_that_are_one_object_stay_one(one: ProcessExecutor) -> None:
     class Holder:
         def is_same(self, other: object) -> bool:

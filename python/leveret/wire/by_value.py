@@ -71,15 +71,22 @@ def is_absent(name: Any) -> bool:
         return True
     file = getattr(module, "__file__", None)
     if not isinstance(file, str) or not file.endswith(".py"):
-        if type(module) is not types.ModuleType or (file, module.__spec__) != (None, None):
+        if not _is_made_by_code(module):
             return False
-        file = f"<{name}>"  # it was made at run time
+        file = f"<{name}>"
     known: bool | None = _absent.get(file)
     if known is None:
         known = _absent[file] = not _can_be_found(name)
     if known:
         absent_names.add(name)
     return known
+
+
+def _is_made_by_code(module: Any) -> bool:
+    """Whether it was made at run time, and exec() has put into it what it has: C code does, too."""
+    if type(module) is not types.ModuleType or "__builtins__" not in vars(module):
+        return False
+    return all(getattr(module, each, None) is None for each in ("__file__", "__spec__"))
 
 
 def _can_be_found(name: str) -> bool:
