@@ -19,8 +19,8 @@ a task that reads comes after those before it that write the same bytes, and one
 those that read or write them; others run side by side. A task that comes after one that failed
 does not run. Values are read at the submit. The end of the `with` block waits for all tasks.
 
-Thread safety: one thread at a time. Cost: about a microsecond a submit, which waits for the
-scope's oldest tasks where all tickets are in use.)";
+Thread safety: one thread at a time. Cost: a submit takes little more than Runtime.submit(), and
+waits for the scope's oldest tasks where all tickets are in use.)";
 
 constexpr const char* submit_doc =
     R"(Hands over one task. There is no Ticket: wait() waits for all of them.
