@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import operator
+import sys
 from _ctypes import CFuncPtr, _Pointer
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,9 @@ def include_folder() -> Path:
     The header declares what an item of interleave() uses: lev_strand, lev_strand_fetch() and
     lev_strand_yield(). Raises FileNotFoundError when the package was installed without it.
     """
-    folder = Path(__file__).with_name("include")
-    if not (folder / "leveret" / "leveret.h").is_file():
-        raise FileNotFoundError(f"there is no leveret/leveret.h in {folder}")
-    return folder
+    # One that is installed to be edited is in two folders.
+    folders = [Path(each) / "include" for each in sys.modules[str(__package__)].__path__]
+    for folder in folders:
+        if (folder / "leveret" / "leveret.h").is_file():
+            return folder
+    raise FileNotFoundError(f"there is no leveret/leveret.h in {folders[0]}")
