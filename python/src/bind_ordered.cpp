@@ -145,8 +145,10 @@ void bind_ordered(nb::module_& m, nb::handle of_runtime) {
           [](ordered_object& self, nb::args about) {
             try {
               self.wait(nb::none());
-            } catch (nb::python_error&) {
-              if (about.size() == 0 || about[0].is_none()) throw;  // else that is what is raised
+            } catch (nb::python_error& e) {
+              // Else what has left the block is raised, but a Ctrl-C comes before it.
+              const bool is_first = about.size() == 0 || about[0].is_none();
+              if (is_first || !e.matches(PyExc_Exception)) throw;
             }
           },
           nb::arg("about"), nb::sig("def __exit__(self, *about: object) -> None"));

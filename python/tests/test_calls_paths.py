@@ -48,6 +48,18 @@ CHANGES = {
 }
 
 
+def run(program: str, folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("entry", ["lib", ""])
 def test_a_module_of_a_relative_entry(entry: str, change: str, tmp_path: Path) -> None:
@@ -55,15 +67,7 @@ def test_a_module_of_a_relative_entry(entry: str, change: str, tmp_path: Path) -
     (tmp_path / "lib" / "helper.py").write_text(HELPER)
     before = f"sys.path[:] = [{entry!r}, *filter(None, sys.path)]"
     program = CHECK.format(before=before, change=CHANGES[change])
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path if entry else tmp_path / "lib",
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run(program, tmp_path if entry else tmp_path / "lib")
 
 
 def test_workers_in_another_folder_search_in_this_one(tmp_path: Path) -> None:
@@ -78,15 +82,7 @@ def imports(x):
 with leveret.ProcessExecutor(1, preload=(), cwd="/") as executor:
     assert executor.submit(imports, 1).result(60) == 2
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run(program, tmp_path)
 
 
 def test_a_program_that_compares_no_bytes_with_text(tmp_path: Path) -> None:

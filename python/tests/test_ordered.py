@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import works
+from conftest import needs_processes, works
 
 import leveret
 
@@ -89,7 +89,7 @@ def test_what_is_refused_is_told_and_nothing_submitted() -> None:
         tasks.submit(AXPY, 1.0, x, np.ones(10))
 
 
-@pytest.mark.skipif("processes" not in MACHINES, reason="there are no worker processes")
+@needs_processes
 def test_those_behind_a_crash_do_not_run(library: Path) -> None:
     root = leveret.load(library, "root_or_crash", "in f8, out f8, count(1)", name="ordered.root")
     x, y, z, apart = np.array([4.0, -1.0]), np.zeros(2), np.zeros(2), np.zeros(2)
