@@ -11,6 +11,7 @@ import select
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -367,6 +368,19 @@ def test_on_death() -> None:
     assert [each[:3] for each in told[:3]] == [("solve('m')", 11, i) for i in (1, 2, 3)]
     assert all("in solve" in each[3] for each in told[:3])
     assert told[3:] == [("_exit(0)", 0, i, None) for i in (1, 2, 3)]
+
+
+class _NamedSlowly:
+    def __repr__(self) -> str:
+        time.sleep(0.3)
+        return "it"
+
+
+def test_deaths_are_told_in_order_while_others_happen() -> None:
+    told: list[Any] = []
+    with ProcessExecutor(1, on_death=lambda *a: told.append(a)) as pool:
+        assert pool.submit(lambda it: os._exit(3), _NamedSlowly()).exception(120) is not None
+    assert [each[2] for each in told] == [1, 2, 3]
 
 
 def test_a_callback_that_raises_is_reported_and_harmless() -> None:

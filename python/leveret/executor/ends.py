@@ -75,7 +75,9 @@ class Ends:
         self._pool = weakref.ref(pool)  # which frees itself when it is closed
         self.open: set[Work] = set()  # ended, but not their futures; with the pool's lock
         self.left: deque[End] = deque()  # for the port's own thread
-        self.dead: deque[tuple[Death, Work | None]] = deque()  # of whom it is not told yet
+        # Deaths that are not told yet: with the call, and the number of the call's attempt.
+        self.dead: deque[tuple[Death, Work | None, int]] = deque()
+        self.is_telling = False  # a thread is in tell_deaths(); with the pool's lock
 
     @property
     def pool(self) -> Pool:
@@ -154,21 +156,33 @@ class Ends:
             if victim is not None:
                 victim.deaths = (*victim.deaths, death)
             if victim is not None or death.how != 0:  # else it was told to end
-                self.dead.append((death, victim))
+                attempt = 0 if victim is None else len(victim.deaths)
+                self.dead.append((death, victim, attempt))
 
     def tell_deaths(self) -> None:
+        """Tells of them in order: one thread does it, for those that come meanwhile, too."""
         pool = self.pool
         while self.dead:
+            is_mine = False  # first, as a signal's handler may raise anywhere
             try:
-                death, victim = self.dead.popleft()
-            except IndexError:  # another thread was quicker
-                return
-            name = None if victim is None else victim.name()
-            if name is not None:
                 with pool.lock:
-                    pool.mortem.show_culprit(death, name)
-            notes.tell(death.notes, death.worker)
-            pool.telling.tell_death(death, victim)
+                    if self.is_telling:
+                        return
+                    is_mine = self.is_telling = True
+                while self.dead:
+                    self.tell_death(*self.dead.popleft())
+            finally:
+                if is_mine:
+                    self.is_telling = False
+
+    def tell_death(self, death: Death, victim: Work | None, attempt: int) -> None:
+        pool = self.pool
+        name = None if victim is None else victim.name()
+        if name is not None:
+            with pool.lock:
+                pool.mortem.show_culprit(death, name)
+        notes.tell(death.notes, death.worker)
+        pool.telling.tell_death(death, name, attempt)
 
     def forget_files(self) -> None:
         pool = self.pool

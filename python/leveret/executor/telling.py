@@ -12,7 +12,6 @@ from .notes import report_error
 
 if TYPE_CHECKING:
     from .mortem import Death
-    from .work import Work
 
 OnDeath = Callable[[Optional[str], int, int, Optional[str]], object]
 OnProgress = Callable[[int, int, int], object]
@@ -52,11 +51,10 @@ class Telling:
             self.has_progress = True
             self._wake()
 
-    def tell_death(self, death: Death, work: Work | None) -> None:
+    def tell_death(self, death: Death, name: str | None, attempt: int) -> None:
+        """One death, in the call of that name, on its attempt of that number; None, 0: in none."""
         if self.on_death is None:
             return
-        name = None if work is None else work.name()
-        attempt = 0 if work is None else len(work.deaths)
         with self.news:
             self.queue.append((name, death.signal, attempt, death.traceback or None))
             self._wake()
