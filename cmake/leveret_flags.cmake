@@ -3,8 +3,8 @@ add_library(leveret_flags INTERFACE)
 target_compile_features(leveret_flags INTERFACE cxx_std_20)
 target_compile_options(leveret_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wnon-virtual-dtor -Wno-interference-size>
-  # Not of a name in another file that is compiled together with this one.
-  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>>:-Wshadow>
+  # In tests not of a name in another file that is compiled together with this one (CMAKE_UNITY_BUILD).
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<OR:$<STREQUAL:$<TARGET_PROPERTY:NAME>,leveret>,$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>>>:-Wshadow>
   $<$<BOOL:${LEVERET_WERROR}>:-Werror>)
 # Here and not on single targets: library, tests and model tests compile the same inline functions.
 if(LEVERET_CHECKS)

@@ -11,10 +11,6 @@ namespace lev::cell {
 
 namespace {
 
-constexpr ea_t line_of(ea_t ea) {
-  return ea & ~ea_t{line_bytes - 1};
-}
-
 bool overlap(ea_t a, std::uint64_t a_bytes, ea_t b, std::uint64_t b_bytes) {
   return a < b + b_bytes && b < a + a_bytes;
 }

@@ -24,6 +24,10 @@ constexpr ea_t stores_begin = ea_t{1} << 40;
 constexpr ea_t store_span = ea_t{1} << 30;
 constexpr ea_t no_line = ~ea_t{0};
 
+constexpr ea_t line_of(ea_t ea) {
+  return ea & ~ea_t{line_bytes - 1};
+}
+
 // Letters one way. Those on their way over the EIB take room already.
 struct mailbox {
   unsigned entries = 1;

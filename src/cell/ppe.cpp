@@ -10,10 +10,6 @@ namespace lev::cell {
 
 namespace {
 
-constexpr ea_t line_of(ea_t ea) {
-  return ea & ~ea_t{line_bytes - 1};
-}
-
 void spend(ppe_parts& p, virtual_time d) {
   p.processor().run(*p.thread, d);
 }

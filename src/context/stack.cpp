@@ -22,13 +22,13 @@ constexpr std::size_t colour_span_bytes = colour_count * colour_step_bytes;
 // A guard is address space only, so the larger one is used everywhere.
 constexpr std::size_t guard_bytes_min = 64 * 1024;
 
-std::size_t page_bytes() {
+std::size_t system_page_bytes() {
   static const std::size_t bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   return bytes;
 }
 
 std::size_t rounded_to_pages(std::size_t bytes) {
-  return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+  return (bytes + system_page_bytes() - 1) / system_page_bytes() * system_page_bytes();
 }
 
 std::size_t guard_bytes() {
@@ -46,7 +46,7 @@ std::size_t next_colour_bytes() {
 }  // namespace
 
 stack stack::map(std::size_t usable_bytes) noexcept {
-  const std::size_t extra_bytes = guard_bytes() + colour_span_bytes + page_bytes();
+  const std::size_t extra_bytes = guard_bytes() + colour_span_bytes + system_page_bytes();
   if (usable_bytes > std::numeric_limits<std::size_t>::max() - extra_bytes) return {};
   const std::size_t size_bytes = rounded_to_pages(usable_bytes + colour_span_bytes);
   const std::size_t region_bytes = guard_bytes() + size_bytes;

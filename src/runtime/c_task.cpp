@@ -17,12 +17,6 @@ namespace {
 using lev::fail;
 using lev::guarded;
 
-struct c_thread {
-  lev_thread_body body;
-  void* argument;
-  void operator()() const { body(argument); }
-};
-
 // The part of far memory that a call means.
 struct part {
   unsigned char* data;
@@ -63,8 +57,13 @@ lev_status find_part(const char* call, const lev_argument* far, std::size_t firs
 }  // namespace
 
 struct lev_thread {
-  lev_thread(lev::task_context& task, c_thread function) : thread(task.spawn(function)) {}
-  lev::thread_of<c_thread> thread;
+  struct call {
+    lev_thread_body body;
+    void* argument;
+    void operator()() const { body(argument); }
+  };
+  lev_thread(lev::task_context& task, call function) : thread(task.spawn(function)) {}
+  lev::thread_of<call> thread;
 };
 
 extern "C" {

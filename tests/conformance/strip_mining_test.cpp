@@ -29,7 +29,7 @@ LEV_ON_EVERY_MACHINE(strip_mining_test);
 
 using words = std::vector<std::uint64_t>;
 
-const auto blend =
+const auto add_weighted =
     define("strip.blend", [](std::uint64_t weight, in<std::uint64_t> a, inout<std::uint64_t> b) {
       ASSERT_LE(a.size() * 16, store_bytes);
       for (std::size_t i = 0; i < a.size(); ++i) b[i] = weight * a[i] + b[i];
@@ -42,7 +42,8 @@ TEST_P(strip_mining_test, an_argument_a_hundred_times_the_store) {
   words b(n);
   std::iota(a.begin(), a.end(), 0);
   std::iota(b.begin(), b.end(), 7);
-  for (int i = 0; i < 3; ++i) expect_ok(r.submit(blend, std::uint64_t{5}, sliced(a), sliced(b)));
+  for (int i = 0; i < 3; ++i)
+    expect_ok(r.submit(add_weighted, std::uint64_t{5}, sliced(a), sliced(b)));
   for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(b[i], i + 7 + 15 * i) << i;
   EXPECT_GT(r.count().diced, 100u);
 }

@@ -28,8 +28,9 @@ from .steps import (
 OUTPUT_BYTES = 1 << 26  # of one test, more than any prints: cases are counted in it
 MODEL_FACTOR = "20"  # how many times as many schedules the model tests explore with LEVERET_DEEP=1
 BUILT_ONCE = ("dev",)  # presets with a namesake "-once"
-ONCE = "LEVERET_TESTS_AT_ONCE:STRING=7\n"  # in the cache of a folder that the namesake configured
+ONCE = "CMAKE_UNITY_BUILD:BOOL=ON\n"  # in the cache of a folder that the namesake configured
 LAUNCHER = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"}
+SAME_COMPILER = {"CC": "gcc", "CXX": "g++"}  # by these names, as scikit-build-core calls them
 RELEASE = "-O3 -DNDEBUG"  # CMake's options of a Release, for a project without a build type
 PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
 
@@ -101,13 +102,13 @@ def keeps_objects():
 def shared_objects(steps):
     """The environment of builds that compile the library as users do.
 
-    There are three, with the same options. Where compiled files are not kept, this check keeps its
-    own, so that the second and the third have little to do.
+    There are three, with the same options and compiler. Where compiled files are not kept, this
+    check keeps its own, so that the second and the third have little to do.
     """
     if not shutil.which("ccache"):
         return {}
     own = {} if keeps_objects() else {"CCACHE_DIR": steps.root / "build" / "check" / "ccache"}
-    return LAUNCHER | own
+    return LAUNCHER | SAME_COMPILER | own
 
 
 def ctest(steps, which, prefix=(), env=None):

@@ -18,10 +18,10 @@ namespace lev::processes {
 
 namespace {
 
-void limit(int what, std::uint64_t value) noexcept {
-  if (value == 0) return;
-  const rlimit most{value, value};
-  setrlimit(static_cast<__rlimit_resource_t>(what), &most);
+void limit_if_asked(int what, std::uint64_t most) noexcept {
+  if (most == 0) return;
+  const rlimit value{most, most};
+  setrlimit(static_cast<__rlimit_resource_t>(what), &value);
 }
 
 }  // namespace
@@ -74,8 +74,8 @@ void become_worker(const introduction& about, pid_t parent) noexcept {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   prctl(PR_SET_NAME, "leveret-worker");
-  limit(RLIMIT_DATA, about.data_bytes_max);
-  limit(RLIMIT_CPU, about.cpu_seconds_max);
+  limit_if_asked(RLIMIT_DATA, about.data_bytes_max);
+  limit_if_asked(RLIMIT_CPU, about.cpu_seconds_max);
 }
 
 void keep_from_forks(std::uintptr_t begin, std::size_t bytes) noexcept {

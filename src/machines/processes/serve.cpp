@@ -188,8 +188,8 @@ void worker_process::sleep(std::uint64_t until_ns) noexcept {
   LEV_DCHECK(clients_.size() <= members_max);
   bool may_sleep = !has_notes() || !berth_->has_news(notes_seen_);
   for (const auto& c : clients_) may_sleep = c->may_sleep() && may_sleep;
-  const auto& word = has_notes() ? wakes_->rings : only_->desk().asleep;
-  if (may_sleep) sleep_while(word, has_notes() ? rings : 1, until_ns, sleepers::anywhere);
+  const auto& rung = has_notes() ? wakes_->rings : only_->desk().asleep;
+  if (may_sleep) sleep_while(rung, has_notes() ? rings : 1, until_ns, sleepers::anywhere);
   fault_at("worker.woken");
   for (const auto& c : clients_) c->desk().wake_up();
 }
