@@ -11,14 +11,13 @@ import select
 import signal
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import needs_processes
+from conftest import needs_processes, wait_until
 
 import leveret
 from leveret import ProcessExecutor, _core
@@ -370,16 +369,27 @@ def test_on_death() -> None:
     assert told[3:] == [("_exit(0)", 0, i, None) for i in (1, 2, 3)]
 
 
-class _NamedSlowly:
+class _NamedWhenItIsOver:
+    """An argument whose first name in a message comes when the future has ended."""
+
+    future: Any = None
+
+    def __reduce__(self) -> Any:
+        return object, ()
+
     def __repr__(self) -> str:
-        time.sleep(0.3)
+        future, self.future = self.future, None
+        if future is not None:
+            wait_until(future.done)
         return "it"
 
 
 def test_deaths_are_told_in_order_while_others_happen() -> None:
     told: list[Any] = []
+    it = _NamedWhenItIsOver()
     with ProcessExecutor(1, on_death=lambda *a: told.append(a)) as pool:
-        assert pool.submit(lambda it: os._exit(3), _NamedSlowly()).exception(120) is not None
+        it.future = pool.submit(lambda it: os._exit(3), it)
+        assert it.future.exception(120) is not None
     assert [each[2] for each in told] == [1, 2, 3]
 
 
