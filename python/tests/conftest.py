@@ -11,20 +11,29 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
-import numpy as np
-import numpy.typing as npt
 import pytest
-from hypothesis import settings
 
 import leveret
 from leveret import ProcessExecutor
 
+# Nothing is imported here that takes long and that not all tests use: the functions of tests are
+# called in worker processes, each of which imports this.
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
 DEEP = os.environ.get("LEVERET_DEEP") == "1"  # as for the other tests: longer, not other
-settings.register_profile("deep", max_examples=2000, deadline=None)
-if DEEP:
-    settings.load_profile("deep")
+
+
+def pytest_configure() -> None:
+    from hypothesis import settings
+
+    settings.register_profile("deep", max_examples=2000, deadline=None)
+    if DEEP:
+        settings.load_profile("deep")
+
 
 # A test run that a shell started in the background ignores it, and so would every program that the
 # tests start.
@@ -144,6 +153,8 @@ class Gate:
     """A task that runs until open() is called, on a worker of its own."""
 
     def __init__(self, library: Path) -> None:
+        import numpy as np
+
         self.procedure = leveret.load(library, "wait_for_flag", "in i4 -> int")
         self.flag: npt.NDArray[np.int32] = np.zeros(1, np.int32)
 
