@@ -30,7 +30,6 @@ MODEL_FACTOR = "20"  # how many times as many schedules the model tests explore 
 BUILT_ONCE = ("dev",)  # presets with a namesake "-once"
 ONCE = "CMAKE_UNITY_BUILD:BOOL=ON\n"  # in the cache of a folder that the namesake configured
 LAUNCHER = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"}
-SAME_COMPILER = {"CC": "gcc", "CXX": "g++"}  # by these names, as scikit-build-core calls them
 RELEASE = "-O3 -DNDEBUG"  # CMake's options of a Release, for a project without a build type
 PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
 
@@ -100,15 +99,15 @@ def keeps_objects():
 
 
 def shared_objects(steps):
-    """The environment of builds that compile the library as users do.
+    """The environment of builds that compile the library as users of C++ do.
 
-    There are three, with the same options and compiler. Where compiled files are not kept, this
-    check keeps its own, so that the second and the third have little to do.
+    There are two, with the same options. Where compiled files are not kept, this check keeps its
+    own, so that the second has little to do.
     """
     if not shutil.which("ccache"):
         return {}
     own = {} if keeps_objects() else {"CCACHE_DIR": steps.root / "build" / "check" / "ccache"}
-    return LAUNCHER | SAME_COMPILER | own
+    return LAUNCHER | own
 
 
 def ctest(steps, which, prefix=(), env=None):
@@ -267,7 +266,7 @@ def make_python(steps):
         return False
     # Most of what the dependencies consist of is never imported here: Python compiles what is.
     install = [inside, *PIP, "--no-compile", *pins, ".[cli,plot,test,mpi,native]"]
-    return steps.run("install", install, env=shared_objects(steps))
+    return steps.run("install", install)
 
 
 def pytest_parts(folder):
