@@ -1,13 +1,11 @@
 // Opening a runtime: check the configuration, reserve all memory, start the machine's workers.
 #include "runtime/open.hpp"
 
-#include "base/decimal.hpp"
 #include "base/numbers.hpp"
 #include "remote/remote_crew.hpp"
 #include "share/role.hpp"
 
 #include <cstdio>
-#include <cstring>
 #include <new>
 
 namespace lev::detail {
@@ -86,30 +84,6 @@ void settle_config(config& c, bool is_remote) {
   }
   if (c.trace_events != 0) c.trace_events = power_of_two_above(c.trace_events);
   LEV_ASSERT(c.workers > 0 && c.local_store_bytes % page_bytes == 0);
-}
-
-// The name goes into a socket's, and into messages.
-void check_pool(const config& c, bool is_remote) {
-  const char* name = c.processes.pool;
-  if (name == nullptr || !is_remote) return;
-  constexpr std::size_t name_bytes_max = 60;
-  const std::size_t bytes = strnlen(name, name_bytes_max + 1);
-  bool is_good = bytes != 0 && bytes <= name_bytes_max;
-  for (std::size_t i = 0; is_good && i < bytes; ++i) {
-    is_good = is_letter_or_digit(name[i]) || std::strchr("._-", name[i]) != nullptr;
-  }
-  if (!is_good)
-    throw error(status::bad_config, -1,
-                "config.processes.pool: must be 1 to 60 letters, digits, '.', '-' or '_'");
-}
-
-void check_command(const config& c, bool is_remote) {
-  const char* const* command = c.processes.worker_command;
-  if (command == nullptr || !is_remote) return;
-  if (command[0] == nullptr || command[0][0] == 0)
-    throw error(status::bad_config, -1,
-                "config.processes.worker_command: names no program; its first word must, null "
-                "means this one");
 }
 
 const machine_kind& choose_machine(const config& c) {
@@ -239,8 +213,6 @@ std::unique_ptr<runtime_state> make_state(const config& given) {
   const machine_kind& kind = choose_machine(settings);
   if (kind.settle != nullptr) kind.settle(settings);
   settle_config(settings, kind.is_remote);
-  check_pool(settings, kind.is_remote);
-  check_command(settings, kind.is_remote);
   auto c = std::make_unique<runtime_state>(settings);
   c->machine_name = kind.name;
   c->machine_owner.reset(kind.make(settings));

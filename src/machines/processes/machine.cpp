@@ -1,5 +1,6 @@
 // The machine `processes`: a worker is a process, and a fault in it is the end of that process and
 // of nothing else. See README.md beside this file.
+#include "base/decimal.hpp"
 #include "base/numbers.hpp"
 #include "machines/processes/pool.hpp"
 #include "machines/processes/text.hpp"
@@ -14,6 +15,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <cstring>
 #include <new>
 
 namespace lev {
@@ -318,22 +320,47 @@ bool process_machine::revisit(std::uint32_t worker) noexcept {
   return true;
 }
 
+const char* why_unavailable() noexcept {
+  if (is_privileged())
+    return "the program has rights that its user does not have (set-user-id, set-group-id, "
+           "file capabilities), and its worker processes would take orders from that "
+           "user's environment; use the machine threads";
+  if (!can_watch_processes())
+    return "worker processes need Linux 5.3 or later, and a container that allows pidfd_open; "
+           "use the machine threads";
+  return nullptr;
+}
+
+machine* make_processes(const config& c) {
+  return new (std::nothrow) process_machine(c);
+}
+
+// The name goes into a socket's, and into messages.
+void check_pool(const char* name) {
+  constexpr std::size_t name_bytes_max = 60;
+  const std::size_t bytes = strnlen(name, name_bytes_max + 1);
+  bool is_good = bytes != 0 && bytes <= name_bytes_max;
+  for (std::size_t i = 0; is_good && i < bytes; ++i) {
+    is_good = is_letter_or_digit(name[i]) || std::strchr("._-", name[i]) != nullptr;
+  }
+  if (!is_good)
+    throw error(status::bad_config, -1,
+                "config.processes.pool: must be 1 to 60 letters, digits, '.', '-' or '_'");
+}
+
+void check_processes(config& c) {
+  if (c.processes.pool != nullptr) check_pool(c.processes.pool);
+  const char* const* command = c.processes.worker_command;
+  if (command != nullptr && (command[0] == nullptr || command[0][0] == 0))
+    throw error(status::bad_config, -1,
+                "config.processes.worker_command: names no program; its first word must, null "
+                "means this one");
+}
+
 }  // namespace
 
 extern const machine_kind processes_kind;
-const machine_kind processes_kind = {
-    "processes",
-    []() noexcept -> const char* {
-      if (is_privileged())
-        return "the program has rights that its user does not have (set-user-id, set-group-id, "
-               "file capabilities), and its worker processes would take orders from that "
-               "user's environment; use the machine threads";
-      if (!can_watch_processes())
-        return "worker processes need Linux 5.3 or later, and a container that allows pidfd_open; "
-               "use the machine threads";
-      return nullptr;
-    },
-    [](const config& c) noexcept -> machine* { return new (std::nothrow) process_machine(c); },
-    true};
+const machine_kind processes_kind = {"processes", &why_unavailable, &make_processes, true,
+                                     &check_processes};
 
 }  // namespace lev
