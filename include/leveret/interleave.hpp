@@ -254,9 +254,10 @@ void interleave_automatic(tuner& t, std::size_t count, Fn& fn) {
 // stacks can be mapped (strands_automatic then goes on with one item at a time). The first
 // exception of fn is rethrown after all items in flight have ended; no further item is started.
 // Precondition: an item that changes the floating-point rounding mode changes it back before it
-// gives way, does not end the thread, and does not block until another item acts. Thread safety:
-// each call is its own, and uses the calling thread only. Cost: about 0.5 us to start with 16 in
-// flight. Stacks are mapped at a thread's first call and kept until it ends.
+// gives way, does not end the thread, and does not block until another item acts.
+// Thread safety: each call is its own, and uses the calling thread only.
+// Cost: about 0.5 us to start with 16 in flight. Stacks are mapped at a thread's first call and
+// kept until it ends.
 template <class Fn>
 void interleave(unsigned n, std::size_t count, Fn&& fn) {
   using function = std::remove_reference_t<Fn>;
