@@ -353,7 +353,7 @@ typedef void (*lev_item)(size_t index, lev_strand* strand, void* argument);
 
 /* Calls item(i, strand, argument) for each i in [0, count), n of them in flight, on this thread. n:
  * LEV_STRANDS_AUTOMATIC, or 1 to 64 (else LEV_TOO_BIG). LEV_OUT_OF_MEMORY: no stacks for n items;
- * none was started. What an item written in C++ throws ends the starting of items: LEV_TASK_FAILED.
+ * none was started. After an exception of a C++ item no further one starts: LEV_TASK_FAILED.
  */
 lev_status lev_interleave(unsigned n, size_t count, lev_item item, void* argument);
 

@@ -25,7 +25,7 @@ inline bool owes_ends(const participant& self) noexcept {
   return self.notice_count != 0 || self.draining != nullptr || owes_failures(self);
 }
 void tell_ends(engine& e, participant& self) noexcept;
-// has_callback() tells whether a callback waits for the end of a task that is in hand, or of that of
+// has_callback() tells whether a callback waits for the end of a task in hand, or of the whole of
 // which it is a piece.
 inline bool has_callback(engine& e, std::uint32_t task) noexcept {
   // A dependant may fail with it, and have one.
