@@ -26,7 +26,7 @@ struct tree_node {
   std::uint32_t reserved;
 };
 
-// What a body is to others.
+// A body as others see it.
 struct point_mass {
   double x, y, mass;
 };

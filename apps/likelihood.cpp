@@ -28,7 +28,7 @@ constexpr double tiny = 0x1p-256;
 constexpr double huge = 0x1p256;
 constexpr double log_of_tiny = -177.44567822334599;
 
-// What a node shows at a site, by category and state.
+// The probabilities of a node at a site, by category and state.
 struct conditional {
   double of[rate_categories][4];
 };
@@ -158,7 +158,7 @@ direct<T> as_direct(const lev::memory<T>& m) noexcept {
   return {m};
 }
 
-// What to do with a procedure, its body and its arguments.
+// Two uses of a procedure, its body and its arguments: as a task, or at once.
 constexpr auto as_task = [](auto procedure, auto*, const auto&... arguments) {
   lev::descriptor task = lev::pack(procedure, arguments...);
   task.grain = grain_sites;
@@ -256,7 +256,7 @@ struct likelihood_evaluation::state {
       order.push_back(n);
       const auto [a, b] = children[n];
       const auto [small, large] = size[a] < size[b] ? std::array{a, b} : std::array{b, a};
-      // What is reached last here comes first when the order is turned round.
+      // The last node reached here comes first when the order is reversed.
       if (large >= tree.species) left.push_back(large);
       if (small >= tree.species) left.push_back(small);
     }

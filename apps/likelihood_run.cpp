@@ -91,7 +91,7 @@ class plain_tree {
   }
 
  private:
-  // What is seen below `node`, for each of its states.
+  // The probability of the data below `node`, for each of its states.
   void show(std::size_t node, std::size_t site, unsigned category, long double shown[4]) const {
     if (node < tree_.species) {
       const unsigned set = dna_.states[node * dna_.sites + site];

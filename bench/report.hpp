@@ -14,8 +14,8 @@
 
 namespace bench {
 
-// What a figure is called, its unit, and what it should be: "<= 1.25", ">= 0.9", "< 1" or "" for
-// information only. Units and goals are literals.
+// A figure's name, its unit, and its goal: "<= 1.25", ">= 0.9", "< 1" or "" for information only.
+// Units and goals are literals.
 struct figure_spec {
   const char* key;
   const char* unit;

@@ -1,4 +1,4 @@
-// Two ways not to wait: a callback when a task completes, and a coroutine that goes on there.
+// Two ways not to wait: a callback when a task completes, and a coroutine that goes on then.
 #include <leveret/coroutine.hpp>
 #include <leveret/leveret.hpp>
 
@@ -12,7 +12,7 @@ void nothing() {}
 LEV_PROCEDURE(half);
 LEV_PROCEDURE(nothing);
 
-// The smallest coroutine that Leveret can resume: starts at once, and goes away at its end.
+// The smallest coroutine that Leveret can resume: it starts at once and destroys itself at its end.
 struct fire_and_forget {
   struct promise_type {
     fire_and_forget get_return_object() { return {}; }

@@ -1,5 +1,5 @@
 // A simulated Cell: one SPE sums numbers from main memory, block by block. With two buffers the
-// next block is on its way while this one is added up.
+// next block is in flight while this one is added up.
 #include <leveret/cell.hpp>
 
 #include <cstdio>

@@ -11,7 +11,7 @@ using words = lev::cell::local<std::uint32_t>;
 void acquire(lev::cell::spe& s, const words& line, lev::cell::ea_t lock) {
   for (;;) {
     s.getllar(line.ls, lock);
-    if (line[0] != 0) {  // taken: look again when somebody has written the line
+    if (line[0] != 0) {  // taken: look again when another SPE has written the line
       s.wait_lost_reservation();
       continue;
     }

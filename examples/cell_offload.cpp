@@ -1,5 +1,5 @@
-// A simulated Cell: the PPE offloads work through mailboxes. It sends each SPE where a row lies;
-// the SPE gets it, adds it up, puts the sum behind it, and answers with the number of the row.
+// A simulated Cell: the PPE offloads work through mailboxes. It sends each SPE the address of a
+// row; the SPE gets the row, adds it up, puts the sum behind it, and answers with the row's number.
 #include <leveret/cell.hpp>
 
 #include <cstdio>
@@ -12,7 +12,7 @@ constexpr std::uint32_t stop = ~0u;
 
 struct row {
   float numbers[columns];
-  float sum[4];  // 16 bytes: the least that a transfer of more than 8 may have
+  float sum[4];  // 16 bytes: the next legal size above 8
 };
 
 void serve(lev::cell::spe& s, const lev::cell::array<row>& work) {

@@ -1,5 +1,5 @@
-// One large task, cut by Leveret into as many as the workers need; and the same as a loop body in
-// place.
+// One large task, cut by Leveret into as many pieces as the workers need; and the same as a loop
+// body in place.
 #include <leveret/leveret.hpp>
 
 #include <cmath>

@@ -15,13 +15,13 @@ void note(int priority) {
 }
 const auto note_procedure = lev::define("note", note);
 
-// What a task needs to submit others. A bare pointer is no argument, as it does not say what is
-// read and written.
+// The data that a task needs to submit others. A bare pointer is not an argument, as it does not
+// say what is read and written.
 struct where {
   lev::runtime* runtime;
 };
 
-// While this task keeps the only worker, what it submits has to wait.
+// While this task keeps the only worker, its children have to wait.
 void submit_all(where here) {
   for (int i = 0; i < count; ++i) {
     const int priority = i * 37 % count;

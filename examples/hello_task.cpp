@@ -1,5 +1,5 @@
-// The first task: a function that says what it reads and what it writes, and a runtime that runs it
-// elsewhere.
+// The first task: a function that says what it reads and writes, and a runtime that runs it on a
+// worker.
 #include <leveret/leveret.hpp>
 
 #include <cstdio>

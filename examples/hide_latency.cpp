@@ -18,7 +18,7 @@ void insert(std::unique_ptr<node>& place, int key) {
   }
 }
 
-// A plain look-up, but for s.fetch(n): ask for the node, give way, go on when it is there.
+// A plain look-up, except for s.fetch(n): ask for the node, give way, go on when it is there.
 template <class Strand>
 bool contains(const node* n, int key, Strand& s) {
   while (n != nullptr && s.fetch(n)->key != key) n = (key < n->key ? n->less : n->more).get();

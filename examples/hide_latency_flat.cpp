@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <vector>
 
-// A hash table with chains: `first` has a place of `nodes`, or -1, for each remainder.
+// A hash table with chains: `first` has an index into `nodes`, or -1, for each remainder.
 struct table {
   struct node {
     int key;
@@ -16,7 +16,7 @@ struct table {
   const int* head(int key) const { return &first[static_cast<std::size_t>(key) % first.size()]; }
 };
 
-// A plain look-up, but for co_await: ask for what comes next, and let other look-ups go on.
+// A plain look-up, except for co_await: ask for the next node, and let other look-ups go on.
 lev::flat look_up(lev::items& left, const table& t, std::vector<char>& found) {
   for (const std::size_t i : left) {
     const int key = static_cast<int>(i);

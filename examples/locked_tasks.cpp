@@ -1,4 +1,4 @@
-// Tasks that change the same thing name a mutex. One whose mutex is taken is set aside, and its
+// Tasks that change the same data name a mutex. A task whose mutex is taken is set aside, and its
 // worker runs another.
 #include <leveret/leveret.hpp>
 

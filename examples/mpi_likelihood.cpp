@@ -22,8 +22,8 @@ struct inner_node {
   double length[2];
 };
 
-// Felsenstein's pruning with Jukes and Cantor's model: what is seen below each node of one site,
-// for each base it may have had.
+// Felsenstein's pruning with Jukes and Cantor's model: for one site, the probability of the data
+// below each node, for each base it may have had.
 static double site_log(lev::in<inner_node> tree, const unsigned char* bases) {
   double shown[2 * species - 1][4] = {};
   for (int s = 0; s < species; ++s) shown[s][bases[s]] = 1;

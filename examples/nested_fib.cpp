@@ -4,8 +4,8 @@
 
 #include <cstdio>
 
-// A pointer is no argument, as it does not say what is read and written. What a task needs to
-// submit others travels in a struct.
+// A pointer is not an argument, as it does not say what is read and written. The data that a task
+// needs to submit others travels in a struct.
 struct where {
   lev::runtime* runtime;
 };

@@ -1,5 +1,5 @@
-// ordered: the loops of a serial program, whose calls are tasks. Which waits for which follows from
-// the blocks that they declare. Here: A = L * L', by blocks of one matrix.
+// ordered: the loops of a serial program, whose calls are tasks. Their order follows from the
+// blocks that they declare. Here: A = L * L', by blocks of one matrix.
 #include <leveret/leveret.hpp>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Several host processes, as of an MPI program, that share their worker processes.
+// Several host processes, such as those of an MPI program, share their worker processes.
 #include <leveret/leveret.hpp>
 
 #include <sys/wait.h>
@@ -13,7 +13,7 @@ static const auto add_up = lev::define("add_up", [](lev::in<int> x, lev::result<
   sum = total;
 });
 
-// What each host does: the name of the pool is all that they have in common.
+// The work of each host: the hosts have only the pool's name in common.
 static int host(int rank, const std::string& pool) {
   lev::config c;
   c.machine = "processes";

@@ -15,7 +15,7 @@ constexpr figure_spec fib_over_openmp{"fib_over_openmp", "ratio", ""};
 
 using fib_procedure = lev::procedure<void(std::uint32_t, lev::result<std::uint64_t>)>;
 
-// What the tasks submit to, and what: set before the first task.
+// The runtime and the procedure of the tasks' submits: set before the first task.
 lev::runtime* tasks_runtime = nullptr;
 fib_procedure tasks_procedure;
 

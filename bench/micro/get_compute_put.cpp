@@ -44,7 +44,7 @@ constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 constexpr std::size_t block_bytes_min = 16, block_bytes_max = 16 << 10;
 constexpr std::size_t tasks_of_pass = 64;
 
-// What is done with a block.
+// The work on a block.
 struct work {
   std::size_t words;
   std::uint32_t cycles_per_byte;
@@ -77,7 +77,7 @@ struct blocks {
   std::uint64_t* at(std::size_t index) const { return data + place_of(index); }
 };
 
-// What a pass does, with which blocks of the order.
+// The plan of a pass: its work, and its blocks of the order.
 struct plan {
   blocks b;
   work w;

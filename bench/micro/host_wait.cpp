@@ -2,11 +2,11 @@
 // wait for its host, by wait policy and length of the task?
 //
 // Paper: SLED section 4.1, Figures 7 and 8. There, every host has a worker of its own; here they
-// share the workers there are. So what is measured is what the host answers for: the time from the
-// end of its task until it submits the next. It is the worker's idle time where each host has one.
-// The mean over offloads is compared, as there: a host that keeps its core answers at once, and
-// makes the others wait for long. What the shared workers themselves have without a task, for each
-// that they ran, is the figure of the same name with `unused`.
+// share the workers there are. So the bench measures the host's part: the time from the end of its
+// task until it submits the next. It is the worker's idle time where each host has one. The mean
+// over offloads is compared, as there: a host that keeps its core answers at once, and makes the
+// others wait for long. The shared workers' own idle time, for each task that they ran, is the
+// figure of the same name with `unused`.
 #include "registry.hpp"
 #include "timing.hpp"
 
@@ -47,8 +47,8 @@ constexpr std::size_t first_two = 2;
 
 constexpr std::array<int, 6> lengths_us = {1, 3, 10, 30, 100, 300};
 
-// What the tasks of one host leave behind: when the last one ended, and how long those took that
-// workers ran. Hosts that help run some, too.
+// The notes of one host's tasks: when the last one ended, and how long those run by workers took.
+// Hosts that help run some, too.
 struct alignas(128) note {
   std::atomic<std::uint64_t> ended_ns{0};  // written by the task, read by its host
   std::uint64_t busy_ns = 0;
@@ -83,7 +83,7 @@ struct layout {
   std::size_t workers = std::min(hosts, usable_cores().size() - host_cores);
 };
 
-// What one host, or all of them, have seen.
+// The measurements of one host, or of all.
 struct tally {
   double answer_us = 0;  // from the end of a task to its host's next submit: the mean
   double median_us = 0;

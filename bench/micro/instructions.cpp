@@ -1,8 +1,8 @@
 // instructions: how many instructions a task takes from submit to collect, on both sides together.
 //
 // Single numbers without noise: on `threads` one thread does both sides under callgrind, on
-// `processes` both processes are stepped. What functions a count consists of stands below the
-// figures. Where valgrind or ptrace() is not to be had the figures have no value, and say why.
+// `processes` both processes are stepped. The functions that make up a count are listed below the
+// figures. Without valgrind or ptrace() the figures have no value, and say why.
 #include "counted/cases.hpp"
 #include "counted/profile.hpp"
 #include "registry.hpp"

@@ -1,5 +1,5 @@
-// What the benches of latency hiding share: the three kinds of items, written once and compiled for
-// each way to run them, and the measuring of many ways side by side.
+// The common parts of the benches of latency hiding: the three kinds of items, written once and
+// compiled for each way to run them, and the measuring of many ways side by side.
 #ifndef BENCH_MICRO_LATENCY_HPP
 #define BENCH_MICRO_LATENCY_HPP
 

@@ -1,4 +1,4 @@
-// What workers in processes of their own cost, and what they bring: process-null, isolation-cost,
+// The costs and gains of workers in processes of their own: process-null, isolation-cost,
 // kill-storm, recovery.
 //
 // kill-storm and recovery are about promises as much as about time: every result is checked.

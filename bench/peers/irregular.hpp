@@ -133,7 +133,7 @@ class irregular {
   }
 };
 
-// What all is without tasks: the right answers, and the time to compare with.
+// The same without tasks: the right answers, and the time to compare with.
 struct serial_fork {
   template <auto body, class Node>
   static void all(Node* nodes, std::size_t count) {

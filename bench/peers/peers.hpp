@@ -1,5 +1,4 @@
-// What a rival has to offer to be measured: the same three shapes of work that Leveret is measured
-// with.
+// The interface of a rival: the same three shapes of work that Leveret is measured with.
 //
 // Each file of this folder fills in one table and is compiled only when CMake found its library;
 // the others' functions are then weak symbols without a definition, that is, null.

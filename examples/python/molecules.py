@@ -1,7 +1,7 @@
 """A chemist's run over many molecules with a C library that some of them upset.
 
 One molecule makes the library read through a null pointer, one makes it loop without an end, one
-makes it free memory twice. All others are done; each bad one is named, and says what it did.
+makes it free memory twice. All others are done; each bad one is named, with what it did.
 """
 
 import ctypes
@@ -55,7 +55,7 @@ def build(folder: str) -> str:
 
 
 def count_atoms(library: str, text: str) -> int:
-    """What one call does; a ValueError is an error as any other."""
+    """Runs one call; a ValueError is an error like any other."""
     atoms: int = ctypes.CDLL(library).count_atoms(text.encode())
     if atoms < 0:
         raise ValueError(f"{text}: not a molecule")

@@ -1,4 +1,4 @@
-"""A Python function that crashes its process: the other calls are done, and it is named."""
+"""A Python function crashes its process: the other calls are done, and the culprit is named."""
 
 import ctypes
 import faulthandler

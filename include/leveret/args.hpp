@@ -28,7 +28,7 @@ namespace detail {
 // Memory as a procedure sees it: `rows()` rows of `row_size()` elements. One row is the usual case;
 // then index it with []. Rows may be apart (in place) or packed (copied to the local store): use
 // row(r) when there is more than one. begin() to end() are all elements; where rows are apart,
-// end() throws lev::error (bad_argument), for there is no such thing.
+// end() throws lev::error (bad_argument), as no such range exists.
 template <class T>
 class memory_view {
  public:
@@ -126,7 +126,7 @@ struct column {
 
 // each() names a column of a bulk (runtime::submit_bulk): task i gets the `row_size` elements at
 // `data + i * stride`; for a value or a result, one element. Without a stride they follow each
-// other. Of a container it is one element a task.
+// other. From a container each task gets one element.
 template <class T>
 constexpr column<T> each(T* data, std::size_t row_size, std::ptrdiff_t stride) noexcept {
   return {data, row_size, stride * static_cast<std::ptrdiff_t>(sizeof(T))};
@@ -140,11 +140,11 @@ constexpr auto each(Container& c) noexcept -> decltype(each(c.data(), c.size()))
   return each(c.data(), 1);
 }
 
-// Far memory: declared, but not staged, as it is large and the task needs little of it, and knows
-// only while it runs of what. task_context::get() fetches elements (leveret/this_task.hpp). One
+// Far memory: declared, but not staged, as it is large and the task needs little of it, and learns
+// only while it runs which parts. task_context::get() fetches elements (leveret/this_task.hpp). One
 // row.
 //
-// Paper: a task on the Cell was handed an address and did its own DMA (CellMT, Listing 1).
+// Paper: a task on the Cell was given an address and did its own DMA (CellMT, Listing 1).
 template <class T>
 class far {
  public:

@@ -11,15 +11,16 @@
 //   });
 //   const lev::cell::report took = cell.run();
 //
-// Programs are functions. Each runs on a stack of its own, all on the calling thread, and what they
-// do takes virtual time: a transfer as long as MFC, EIB and memory need, compute() what it is told,
-// C++ code by itself none. Equal programs and seeds give equal times and equal hashes.
+// Programs are functions. Each runs on a stack of its own, all on the calling thread, and their
+// actions take virtual time: a transfer as long as MFC, EIB and memory need, compute() as long as
+// it is told, C++ code by itself none. Equal programs and seeds give equal times and equal hashes.
 //
 // Bytes move when a transfer ends. Until then the target of a get is full of 0xd5, and a put reads
 // its source at the end: a wait that is missing shows as wrong data.
 //
-// Errors are lev::cell::error, thrown where the program made it and, if it is not caught there, by
-// machine::run(), which says whose it was. A deadlock says what each program waits for.
+// Errors are lev::cell::error, thrown where the program made the mistake and, if it is not caught
+// there, by machine::run(), which names the program. A deadlock error says what each program waits
+// for.
 //
 // Not thread-safe: a machine belongs to one thread. Several machines may run on several threads.
 #ifndef LEVERET_CELL_HPP
@@ -70,28 +71,28 @@ struct local {
   std::uint32_t bytes() const { return static_cast<std::uint32_t>(size * sizeof(T)); }
 };
 
-// How a transfer stands to others of its tag group in the queue. fence: it begins when those before
-// it have ended. barrier: the same, and those behind it wait for its end.
+// How a transfer is ordered with others of its tag group in the queue. fence: it begins when those
+// before it have ended. barrier: the same, and those behind it wait for its end.
 enum class order { none, fence, barrier };
 
-// An element of a list: so many bytes at the low half of an effective address.
+// An element of a list: a number of bytes at the low half of an effective address.
 struct list_element {
   std::uint32_t bytes;
   std::uint32_t low;
 };
 
 struct options {
-  // Not 0: another legal order of what happens at one time.
+  // Not 0: another legal order of simultaneous events.
   std::uint64_t seed = 0;
-  // Fill targets of gets until they are there.
+  // Fill the targets of gets until the data arrives.
   bool poison = true;
-  // The run ends with an error after that much virtual time.
+  // The run ends with an error after this much virtual time.
   virtual_time time_max = virtual_time::max() / 2;
   std::size_t stack_bytes = std::size_t{256} << 10;
-  // Nothing but so many polls: no progress.
+  // This many polls in a row mean no progress.
   std::uint64_t polls_max = 2'000'000;
-  // No program has said progress() for so long: no progress. Without it, programs that transfer or
-  // compute while they look for what never comes go on until time_max.
+  // No call of progress() for this long means no progress. Without it, programs that transfer or
+  // compute while they poll for something that never comes go on until time_max.
   virtual_time progress_max = virtual_time::max() / 2;
 };
 
@@ -116,14 +117,14 @@ struct machine_parts;
 struct spe_parts;
 struct ppe_parts;
 
-// A thread of a PPE program: what yield_to() and wake() name.
+// A thread of a PPE program, as yield_to() and wake() name it.
 using ppe_thread = ppe_parts*;
 
 class machine {
  public:
   static constexpr int anywhere = -1;
 
-  // Throws error (bad_machine) when the file is none of a Cell.
+  // Throws error (bad_machine) when the file does not describe a Cell.
   explicit machine(const machine_file& file, const options& o = {});
   ~machine();
   machine(const machine&) = delete;
@@ -147,15 +148,15 @@ class machine {
   // Where a local store is mapped.
   ea_t store_ea(unsigned spe_index, ls_t ls) const;
 
-  // Programs for the next run(). Throws error (bad_call) for an SPE that is not there or has one.
+  // Programs for the next run(). Throws error (bad_call) for an SPE that does not exist or has one.
   void spe_program(unsigned index, std::function<void(spe&)> program, std::string name = {});
   // A thread of the PPE of a chip, on a hardware context of it or on any.
   void ppe_program(std::function<void(ppe&)> program, std::string name = {}, int context = anywhere,
                    unsigned chip = 0);
 
-  // Runs all programs to their ends, then forgets them; memory stays as it is. Throws what a
-  // program threw, and error (deadlock, no_progress, time_over), which names each program that had
-  // not ended, what it waits for, and what it said by doing() and progress().
+  // Runs all programs to their ends, then forgets them; memory stays as it is. Throws a program's
+  // exception, or error (deadlock, no_progress, time_over), which names each program that had not
+  // ended, what it waits for, and what it said by doing() and progress().
   report run();
 
   // The names of the constants of the machine file that were used since the machine was made.
@@ -168,12 +169,12 @@ class machine {
   std::unique_ptr<machine_parts> parts_;
 };
 
-// Runs a program twice: `run` makes a machine, runs it and returns its report, which both must be.
-// Throws error (unrepeatable) where they differ: what the program computes may be right, but
-// something outside of the machine decides what happens, as an address or a clock of the host.
+// Runs a program twice: `run` makes a machine, runs it and returns its report. Throws error
+// (unrepeatable) if the two reports differ: the results may be right, but something outside the
+// machine, such as an address or a clock of the host, decides what happens.
 report run_twice(const std::function<report()>& run);
 
-// What an SPE program is given. All calls are for the program itself and the threads it spawned.
+// The interface of an SPE program. All calls are for the program itself and the threads it spawned.
 class spe {
  public:
   explicit spe(spe_parts& parts) : parts_(parts) {}
@@ -198,15 +199,16 @@ class spe {
   void* at(ls_t ls) const;
 
   // Time that the program's own work takes; polls say that it only looks for a change. Throws
-  // error (bad_call) for a time below 0 or above an hour. Looks, also by getllar, yields and tests
-  // of mailboxes and tags, are polls: a run of nothing else makes no progress (options::polls_max).
+  // error (bad_call) for a time below 0 or above an hour. Loads, getllar, yields and tests of
+  // mailboxes and tags are polls, too: a run of nothing else makes no progress
+  // (options::polls_max).
   void compute(cycles n);
   void poll(cycles n);
 
-  // The program got on: a task was done, not a lock looked at. `ahead`: how long its next step may
-  // take beside options::progress_max. Costs no time.
+  // The program made progress: it did a task, not just read a lock. `ahead`: how long its next step
+  // may take beyond options::progress_max. Costs no time.
   void progress(virtual_time ahead = {});
-  // What the program is at, as "the lock of the queue", for the texts of errors; null: nothing.
+  // What the program is doing, such as "the lock of the queue", for error texts; null: nothing.
   void doing(const char* what);
 
   // Transfers between the local store and an effective address. Legal sizes are 1, 2, 4, 8 and
@@ -230,15 +232,15 @@ class spe {
   void put_list(ls_t ls, ea_t ea, const local<list_element>& list, unsigned tag,
                 order o = order::none);
 
-  // Until all transfers of the tag groups in the mask have ended, or those of one of them; the
-  // groups that have none under way. tags_done() only asks, for the price of a poll.
+  // Waits until all transfers of the tag groups in the mask have ended, or those of one of them;
+  // returns the groups that have none under way. tags_done() only asks, for the price of a poll.
   std::uint32_t wait_all(std::uint32_t mask);
   std::uint32_t wait_any(std::uint32_t mask);
   std::uint32_t tags_done(std::uint32_t mask);
 
   // A line of memory, 128 bytes on both sides. getllar reads it and reserves it; putllc writes it
-  // if nobody else has since, and says so; putlluc writes it anyhow; putqlluc from the queue, when
-  // all before it in its tag group have ended.
+  // if no other unit has since, and returns whether it did; putlluc writes it in any case; putqlluc
+  // does so from the queue, when all before it in its tag group have ended.
   void getllar(ls_t ls, ea_t ea);
   bool putllc(ls_t ls, ea_t ea);
   void putlluc(ls_t ls, ea_t ea);
@@ -247,7 +249,7 @@ class spe {
   void wait_lost_reservation();
 
   // Mailboxes: four entries to the SPE, one to the PPE, one that interrupts it. Reads of an empty
-  // and writes of a full one wait.
+  // one and writes to a full one wait.
   std::uint32_t read_mailbox();
   unsigned mailbox_count();
   void write_mailbox(std::uint32_t value);
@@ -257,7 +259,7 @@ class spe {
   std::uint32_t read_signal(unsigned which);
   void send_signal(unsigned to_spe, unsigned which, std::uint32_t value, unsigned tag);
 
-  // Looks at a word of the local store every `lap` until it is no longer `value`; the new value.
+  // Polls a word of the local store every `lap` until it is no longer `value`; returns the new one.
   std::uint32_t spin(const local<std::uint32_t>& word, std::uint32_t value, cycles lap);
 
   // Cooperative threads of this SPE, run in turns; the program is one of them. yield() costs a

@@ -32,7 +32,7 @@ class error : public std::runtime_error {
 
 // One number of a machine file.
 struct constant {
-  std::string name;  // as "dma.read_latency"
+  std::string name;  // such as "dma.read_latency"
   double value = 0;
   std::string unit;           // of the schema: "cycles", "bytes/s", "us", "Hz", "KiB", ...
   std::string source;         // published, derived, measured or assumed
@@ -42,8 +42,8 @@ struct constant {
 
 struct machine_file_parts;
 
-// A machine file, checked against the schema: every name that is there is known and every known one
-// is there, in its unit, within its bounds, with a source. Cheap to copy.
+// A machine file, checked against the schema: every name in it is known and every known name is in
+// it, in its unit, within its bounds, with a source. Cheap to copy.
 class machine_file {
  public:
   // One of names(), or the path of a file. Throws error (bad_machine), which names what is wrong.
@@ -55,7 +55,7 @@ class machine_file {
 
   const std::string& name() const;
   const std::vector<constant>& constants() const;
-  // The number of that name. Throws error (bad_machine) when there is none.
+  // The number with that name. Throws error (bad_machine) when there is none.
   double value(std::string_view constant_name) const;
   // The same machine with one number replaced, as the schema allows.
   machine_file with(std::string_view constant_name, double value) const;

@@ -1,4 +1,4 @@
-// The PPE of a simulated Cell: what a program on it can do. Include <leveret/cell.hpp>.
+// The PPE of a simulated Cell: the interface of programs on it. Include <leveret/cell.hpp>.
 #ifndef LEVERET_CELL_PPE_HPP
 #define LEVERET_CELL_PPE_HPP
 
@@ -6,8 +6,8 @@
 
 namespace lev::cell {
 
-// What a PPE program is given: a thread of the operating system, on a hardware context as long as
-// it computes or spins. Threads share the contexts; each has its turn for a quantum.
+// The interface of a PPE program: a thread of the operating system, on a hardware context as long
+// as it computes or spins. Threads share the contexts; each has its turn for a quantum.
 class ppe {
  public:
   explicit ppe(ppe_parts& parts) : parts_(parts) {}
@@ -23,7 +23,7 @@ class ppe {
   void compute(cycles n);
   void compute(virtual_time d);
 
-  // As an SPE's: the program got on; what it is at.
+  // As an SPE's: the program made progress; what it is doing.
   void progress(virtual_time ahead = {});
   void doing(const char* what);
 
@@ -41,24 +41,24 @@ class ppe {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16);
     store_bytes(ea, &value, sizeof(T));
   }
-  // lwarx and stwcx: load and reserve; store if nobody else has written the line since.
+  // lwarx and stwcx: load and reserve; store if no other unit has written the line since.
   std::uint32_t load_reserved(ea_t ea);
   bool store_conditional(ea_t ea, std::uint32_t value);
-  // Looks at a word through the caches until it is no longer `value`; the new value.
+  // Polls a word through the caches until it is no longer `value`; returns the new value.
   std::uint32_t spin(ea_t ea, std::uint32_t value);
 
   // Writes up to 16 bytes into a local store, past the caches. They arrive in order, one way over
   // the EIB later; the PPE goes on meanwhile.
   void mmio_store(ea_t store_ea, const void* bytes, std::uint32_t count);
-  // Mailboxes, over MMIO. A read looks at the status until there is something. try_write returns
-  // false when no entry is free.
+  // Mailboxes, over MMIO. A read polls the status until there is something. try_write returns false
+  // when no entry is free.
   void write_mailbox(unsigned spe_index, std::uint32_t value);
   bool try_write_mailbox(unsigned spe_index, std::uint32_t value);
   std::uint32_t read_mailbox(unsigned spe_index);
   bool try_read_mailbox(unsigned spe_index, std::uint32_t* value);
   // Sleeps until the SPE interrupts.
   std::uint32_t read_interrupt_mailbox(unsigned spe_index);
-  // Sleeps until one of the SPEs has interrupted; the first whose letter is not read yet.
+  // Sleeps until one of the SPEs has interrupted; returns the first whose letter is not read yet.
   unsigned wait_interrupt();
   void write_signal(unsigned spe_index, unsigned which, std::uint32_t value);
 
@@ -67,8 +67,8 @@ class ppe {
   void proxy_put(unsigned spe_index, ls_t ls, ea_t ea, std::uint32_t bytes, unsigned tag);
   void wait_proxy(unsigned spe_index, std::uint32_t mask);
 
-  // The operating system. yield(): the next thread of this context, if there is one. yield_to():
-  // that one; false when it cannot run here now. sleep(): until wake(), which may come before.
+  // The operating system. yield() runs the next thread of this context, if there is one; yield_to()
+  // that one, false when it cannot run here now. sleep() lasts until wake(), which may come before.
   bool yield();
   bool yield_to(ppe_thread to);
   void sleep(const char* why);

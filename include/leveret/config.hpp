@@ -20,9 +20,9 @@ enum class wait_policy : std::uint8_t {
   help,        // spin shortly, run other tasks, then sleep (default)
   park,        // spin shortly, then sleep; never runs a task
   spin,        // burn the core: lowest latency, for a host with a core of its own
-  yield,       // offer the core to others between two looks; never runs a task, never sleeps
-  directed,    // of the hosts of a core one polls and hands over to whose task is complete
-  of_runtime,  // not for config::wait: what that says. The default of each wait
+  yield,       // offer the core to others between two polls; never runs a task, never sleeps
+  directed,    // one host of a core polls, and hands over to the host whose task is complete
+  of_runtime,  // the policy of config::wait, where it is not allowed. The default of each wait
 };
 
 // What submit does when all tickets are in use.
@@ -32,45 +32,45 @@ enum class when_full : std::uint8_t {
   fail,  // return status::would_block
 };
 
-// What a worker process may do beside its tasks (`processes` only).
+// What a worker process may do besides its tasks (`processes` only).
 enum class isolation : std::uint8_t {
-  crash,     // whatever a program may: its faults end it and nothing else (default)
-  confined,  // no files, no network, no other processes: for code that is not trusted
+  crash,     // anything a program may: its faults end it and nothing else (default)
+  confined,  // no files, no network, no other processes: for untrusted code
 };
 
 // How a program hears of the deaths of its worker processes.
 struct death_hook {
-  // Called for each process that has ended, whatever ended it, on a thread of the runtime: after
-  // the last end of a task that the process has reported was seen, and before another process takes
-  // its place or its task has an outcome. `how` is what waitpid() says, -1 when nobody could tell.
-  // It must not use the runtime, nor wait for a thread that does.
+  // Called for each process that has ended, for whatever reason, on a thread of the runtime: after
+  // the last end that the process has reported was seen, and before another process takes its place
+  // or its task has an outcome. `how` is waitpid()'s status, -1 when that is not known. It must not
+  // use the runtime, nor wait for a thread that does.
   void (*call)(void* context, int worker, int how) = nullptr;
   void* context = nullptr;
 };
 
 constexpr std::uint64_t no_time_limit = ~std::uint64_t{0};  // options::task_ns_max()
 
-// For workers that are processes: what `config::processes` holds, and other machines pass over.
+// For workers that are processes: the fields of `config::processes`. Other machines ignore them.
 struct processes_config {
   lev::isolation isolation = lev::isolation::crash;
   std::uint32_t max_attempts = 3;  // a task whose worker dies this often is poison (status::poison)
-  // Workers that die one after the other without having taken a task: then the pool is down.
+  // So many workers die in a row without having taken a task: then the pool is down.
   std::uint32_t restarts_max = 8;
   std::uint64_t task_ns_max = 0;  // a task that runs longer is killed (status::overran); 0: never
   std::size_t worker_bytes_max = 0;          // private memory of a worker; 0: not limited
   std::uint32_t worker_cpu_seconds_max = 0;  // CPU time of a worker; 0: not limited
-  // For tests of programs: at one in `chaos` steps between tasks and around them a worker kills
-  // itself (status::poison stays as likely as max_attempts makes it). 0: never.
+  // For tests of programs: a worker kills itself at one in `chaos` steps between and around tasks
+  // (status::poison stays as likely as max_attempts makes it). 0: never.
   std::uint32_t chaos = 0;
-  // The program, with its arguments and a null at the end, that workers are started from; it must
+  // The program from which workers are started, with its arguments and a null at the end; it must
   // call run_worker_program() (worker_program.hpp). Null: this program, started again: its
-  // constructors run, not main().
+  // constructors run, but not main().
   const char* const* worker_command = nullptr;
   // Host processes of one user that name the same pool share its worker processes: 1 to 60 letters,
   // digits, '.', '-' or '_'. They run the same program at the same isolation. Null: workers of
   // its own. Read when the runtime opens.
   const char* pool = nullptr;
-  lev::death_hook on_death = {};  // nobody hears of deaths by default
+  lev::death_hook on_death = {};  // none by default
 };
 
 struct config {
@@ -93,8 +93,8 @@ struct config {
   // Tasks on top of each other on one stack: a task that waits runs only its own children there, so
   // this bounds how deep a program recurses (status::too_deep).
   std::uint32_t nest_max = 256;
-  // Tasks of a worker that take turns where they get data or yield (this_task()): 1 to 16; 0:
-  // chosen by what they get. Tasks that wait for others are not counted: they may use all 16
+  // Tasks of a worker that take turns when they get data or yield (this_task()): 1 to 16; 0: chosen
+  // by the size of what they get. Tasks that wait for others are not counted: they may use all 16
   // contexts.
   std::uint32_t contexts = 0;
   // The stack of each context but the first; committed as it is used.
@@ -102,11 +102,11 @@ struct config {
   std::uint32_t spin_ns = 50'000;  // how long an idle worker or waiting host polls before it sleeps
   std::uint32_t trace_events = 0;  // events kept per worker; 0: no trace
   std::uint64_t seed = 1;          // of every random choice; on `sim` it picks the schedule
-  // For `sim`; other machines pass it over. The machine that is simulated: cell-ps3, cell-qs20,
-  // cell-qs21, or the path of a machine file (cell_file.hpp). It gives the prices of all steps, the
-  // number of workers where `workers` is 0, and the largest local store; where its ppe.runs_tasks
-  // is 0, hosts that wait run no tasks. Null: the prices of cell-ps3, and nothing else of it. Read
-  // when the runtime opens.
+  // For `sim`; other machines ignore it. The simulated machine: cell-ps3, cell-qs20, cell-qs21, or
+  // the path of a machine file (cell_file.hpp). It gives the prices of all steps, the number of
+  // workers if `workers` is 0, and the largest local store; if its ppe.runs_tasks is 0, waiting
+  // hosts run no tasks. Null: the prices of cell-ps3, and nothing else of it. Read when the runtime
+  // opens.
   const char* sim_machine = nullptr;
 
   processes_config processes;

@@ -11,8 +11,8 @@
 
 namespace lev {
 
-// Awaits the ticket's task. The value of the co_await is nothing; it rethrows like ticket::wait().
-// The ticket is consumed.
+// Awaits the ticket's task. The co_await has no value; it rethrows like ticket::wait(). The ticket
+// is consumed.
 class when_done {
  public:
   explicit when_done(ticket&& t) noexcept : ticket_(static_cast<ticket&&>(t)) {}

@@ -1,4 +1,4 @@
-// What a runtime has counted since it was opened.
+// The counters of a runtime since it was opened.
 #ifndef LEVERET_COUNTERS_HPP
 #define LEVERET_COUNTERS_HPP
 
@@ -6,9 +6,9 @@
 
 namespace lev {
 
-// What has happened since open; sums over all workers and host threads. Reading it does not disturb
-// them. A wait for a ticket may return before its task is counted as completed, as that comes
-// behind its callbacks; wait_for_completion() returns afterwards.
+// Events since open, summed over all workers and host threads. Reading does not disturb them. A
+// wait for a ticket may return before its task is counted as completed, as the callbacks come
+// first; wait_for_completion() returns afterwards.
 struct counters {
   std::uint64_t submitted;  // tasks accepted: pieces of diced tasks, and one for a whole bulk, too
   std::uint64_t completed;

@@ -1,6 +1,6 @@
 // Filters: functions that choose the order in which waiting tasks run.
 //
-// Tasks that went to the workers already, two per worker, are past reordering.
+// Tasks that have already gone to the workers, two per worker, are not reordered.
 //
 // A runtime keeps an ordered chain of filters; each may permute the tasks that wait in the reorder
 // buffer before they go to the workers. The chain may be changed while tasks run. With no filter,
@@ -23,14 +23,14 @@ struct waiting_task {
   std::uint64_t sequence;  // order of arrival
   std::uint32_t key;  // data key: descriptor::key, or made from the first memory argument's page
   std::int32_t priority;
-  std::uint32_t slot;  // whose entry this is: permute entries whole, never edit this
+  std::uint32_t slot;  // the task of this entry: permute entries whole, never edit this
   procedure_id procedure;
   std::uint32_t items;  // rows, elements or indices that dicing may cut between; 0: not diceable
 };
 
 // A filter permutes `tasks[0 .. count)` in place. It runs under the scheduler's lock: it must not
-// wait or submit. One that loses or repeats a task, or throws, is ignored for that pass and counted
-// (counters::bad_filters); the others of its chain are applied.
+// wait or submit. A filter that loses or repeats a task, or throws, is ignored for that pass and
+// counted (counters::bad_filters); the others of its chain are applied.
 struct filter {
   void (*apply)(waiting_task* tasks, std::size_t count, void* context) = nullptr;
   void* context = nullptr;

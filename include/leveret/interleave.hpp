@@ -1,12 +1,12 @@
-// Hides memory latency: runs many items of a loop at once on the calling thread, so that while one
-// waits for memory the others go on.
+// Hides memory latency: runs many items of a loop at once on the calling thread, so that others go
+// on while one waits for memory.
 //
 //   lev::interleave(lev::strands_automatic, keys.size(), [&](std::size_t i, auto& s) {
 //     const node* n = roots[i];
 //     while (n != nullptr) n = s.fetch(n)->next;  // gives way while the node is on its way
 //   });
 //
-// Each item in flight has a stack of its own (a strand), so fn may call what it likes and fetch at
+// Each item in flight has a stack of its own (a strand), so fn may call any function and fetch at
 // any depth. It pays where addresses depend on data just read and the data is far larger than the
 // caches; docs/how-to/hide-memory-latency.md says when it does not.
 #ifndef LEVERET_INTERLEAVE_HPP
@@ -24,7 +24,7 @@ namespace lev {
 inline constexpr unsigned strands_automatic = 0;
 // The largest number of items in flight.
 inline constexpr unsigned strand_count_max = 64;
-// What each item in flight has for stack, committed page by page as it is used.
+// The stack of each item in flight, committed page by page as it is used.
 inline constexpr std::size_t strand_stack_bytes = std::size_t{256} << 10;
 
 namespace detail {
@@ -43,8 +43,8 @@ inline void prefetch_lines(const char* p, std::size_t bytes) noexcept {
   if (bytes > 1 && offset >= bytes) __builtin_prefetch(p + bytes - 1);
 }
 
-// prefetch_object() is prefetch_lines() of an object: requests without a loop, and one only where
-// one line holds it.
+// prefetch_object() is prefetch_lines() of an object: requests without a loop, and only one if one
+// line holds the object.
 template <class T>
 inline void prefetch_object(const T* p) noexcept {
   if constexpr (std::is_void_v<T>) {
@@ -63,8 +63,8 @@ inline void prefetch_object(const T* p) noexcept {
 
 }  // namespace detail
 
-// One of the items in flight. It belongs to the call of fn that got it: to be used on its thread,
-// until it returns, and not from inside an interleave that it calls in turn.
+// One of the items in flight. It belongs to the call of fn that got it: use it on its thread, until
+// it returns, and not inside a nested interleave.
 class strand {
  public:
   strand(const strand&) = delete;
@@ -83,7 +83,7 @@ class strand {
     return p;
   }
 
-  // The same for `bytes` at p. More than 8 lines are asked for in several turns.
+  // The same for `bytes` at p. More than 8 lines take several turns.
   template <class T>
   T* fetch(T* p, std::size_t bytes) noexcept {
     constexpr std::size_t burst_bytes = detail::burst_lines_max * detail::line_bytes;
@@ -107,7 +107,7 @@ class strand {
   give_way_function give_way_;
 };
 
-// What fn gets as `s` when items run one after another: nothing is asked for, nobody gives way.
+// What fn gets as `s` when items run one after another: fetch() and yield() do nothing.
 class direct {
  public:
   void yield() noexcept {}
@@ -123,7 +123,7 @@ class direct {
 
 namespace detail {
 
-// The items of a call that were not started yet.
+// The items of a call that have not started yet.
 struct cursor {
   std::size_t next;
   std::size_t end;
@@ -152,9 +152,9 @@ class tuner {
     std::size_t items;
   };
 
-  // next() says how to run the next items, of which at least one is left.
+  // next() says how to run the next items; at least one is left.
   plan next(std::size_t items_left) noexcept;
-  // took() is told what the plan took.
+  // took() notes how long the plan took.
   void took(std::uint64_t ns) noexcept;
   // give_up() makes 1 the answer from now on.
   void give_up() noexcept { stage_ = stage::fixed; }
@@ -180,7 +180,7 @@ class tuner {
   std::size_t trial_items_ = 0;       // 0: not known yet
   std::size_t keep_items_ = 0;
   std::size_t planned_items_ = 0;
-  std::size_t done_items_ = 0;  // of the present trial, which may take several plans
+  std::size_t done_items_ = 0;  // of the current trial, which may take several plans
   double done_ns_ = 0;
   std::uint8_t current_ = 1;  // index into widths
   std::uint8_t best_ = 1;
@@ -245,16 +245,16 @@ void interleave_automatic(tuner& t, std::size_t count, Fn& fn) {
 // returns when all have returned. Items start in order; s.fetch() goes on with the next item in
 // flight, round robin.
 //   n    1 to strand_count_max; 1: one item after another. strands_automatic: found by trying 1
-//        and 24 between items, now and then again; what was found is kept for the next call with
-//        the same type of fn on this thread. For items that take less than a millisecond.
+//        and 24 between items, now and then again; the result is kept for the next call with the
+//        same type of fn on this thread. For items that take less than a millisecond.
 //   fn   takes a lev::strand&, or auto&. With auto& it is compiled a second time for lev::direct&,
 //        so that n = 1 is the plain loop. It may call interleave() again; the outer items then
 //        wait.
 // Errors: throws lev::error with too_big when n is above strand_count_max, out_of_memory when no
-// stacks can be mapped (strands_automatic then goes on with one item at a time). What fn throws
-// first is rethrown after all items in flight have ended; no further item is started.
+// stacks can be mapped (strands_automatic then goes on with one item at a time). The first
+// exception of fn is rethrown after all items in flight have ended; no further item is started.
 // Precondition: an item that changes the floating-point rounding mode changes it back before it
-// gives way, does not end the thread, and does not block for what another item has to do.
+// gives way, does not end the thread, and does not block until another item acts.
 // Thread safety: each call is its own, and uses the calling thread only.
 // Cost: about 0.5 us to start with 16 in flight. Stacks are mapped at a thread's first call and
 // kept until it ends.

@@ -1,5 +1,5 @@
 // interleave() for kernels that are one flat loop, as C++20 coroutines: no stacks, and the compiler
-// saves only what lives across a fetch.
+// saves only variables that live across a fetch.
 //
 //   lev::flat walk(lev::items& left, const heads_of_lists& heads, std::uint64_t& sum) {
 //     for (const std::size_t i : left) {
@@ -12,13 +12,13 @@
 //   lev::interleave_flat(16, heads.size(),
 //                        [&](lev::items& left) { return walk(left, heads, sum); });
 //
-// Each of the 16 takes an item, and another one when it has done that: an item costs a few
-// instructions to begin and to end. Where an item is a coroutine of its own, the function takes its
-// index in place of `items`, and 16 of them are in flight as well, for two to three times the price
-// where items are as short as a look-up in a hash table.
+// Each of the 16 takes an item, and then another: an item costs a few instructions to begin and to
+// end. If each item is a coroutine of its own, the function takes its index in place of `items`; 16
+// of them are in flight as well, for two to three times the price if items are as short as a
+// look-up in a hash table.
 //
-// A co_await is possible in the coroutine itself only, not in what it calls: for that there is
-// interleave().
+// A co_await is possible only in the coroutine itself, not in functions that it calls: for that
+// there is interleave().
 #ifndef LEVERET_INTERLEAVE_FLAT_HPP
 #define LEVERET_INTERLEAVE_FLAT_HPP
 
@@ -74,8 +74,8 @@ class frame_store {
 
 }  // namespace detail
 
-// The items of a call that nobody has begun yet. A loop over them takes one at a time; the loops
-// of all that are in flight share them.
+// The items of a call that have not begun yet. A loop over them takes one at a time; the loops of
+// all coroutines in flight share them.
 class items {
  public:
   struct last {};
@@ -104,11 +104,11 @@ class items {
   detail::cursor& left_;
 };
 
-// What fetch() returns: the memory is on its way. Awaited, the others in flight have their turns.
+// The result of fetch(): the memory is on its way. Awaiting it gives the others their turns.
 struct [[nodiscard]] fetched {};
 
 // fetch() asks for the memory at p, as strand::fetch() does. In a coroutine that is lev::flat,
-// `co_await fetch(p)` goes on when the others in flight had their turns. p may be any value.
+// `co_await fetch(p)` goes on when the others in flight have had their turns. p may be any value.
 template <class T>
 inline fetched fetch(T* p) noexcept {
   detail::prefetch_object(p);
@@ -120,8 +120,8 @@ class flat_ring;
 }
 
 // A coroutine that runs one item, or one after another. It starts when interleave_flat() gives it
-// its first turn, and goes on with the next one in flight where it fetches: a jump, as in a table
-// of states by hand.
+// its first turn, and where it fetches it jumps to the next one in flight, as a table of states by
+// hand does.
 class [[nodiscard]] flat {
  public:
   class promise_type;
@@ -153,8 +153,8 @@ class flat::promise_type {
   }
 
   // A core runs ahead over as many turns as its store queue holds: 64 stores on Zen 4, so each one
-  // here counts, and nothing but the next one's place is kept across a turn (README of the room
-  // context). Alone, there is none.
+  // here counts, and only the next one's address is kept across a turn (README of the room
+  // context). A single coroutine has no next one.
   struct turns {
     std::coroutine_handle<> next;
     bool await_ready() const noexcept { return next == nullptr; }
@@ -184,15 +184,15 @@ class flat::promise_type {
 
 namespace detail {
 
-// What one call has in flight. Each goes on with the one behind it; after the last one, and when
-// one has ended, control comes back to run(). So the stack does not grow with the number of turns
-// where a compiler that does not optimise makes calls of the jumps.
+// The coroutines in flight of one call. Each goes on with the one behind it; after the last one,
+// and when one has ended, control comes back to run(). So the stack does not grow with the number
+// of turns even if a compiler that does not optimise turns the jumps into calls.
 class flat_ring {
  public:
   explicit flat_ring(cursor& left) noexcept : left_(left) {}
 
   // run() returns when all have ended; after a failure no further one is started. start(flight)
-  // makes one, and is false when there is none to be made.
+  // makes one, and returns false when none is left to make.
   template <class Start>
   void run(unsigned width, Start&& start) {
     while (used_ < width && begin(start, used_)) ++used_;
@@ -233,8 +233,8 @@ class flat_ring {
     if (at + 1 < used_) one.next_ = flights_[at + 1].frame_;
     if (at != 0) promise_of(at - 1).next_ = flights_[at].frame_;
   }
-  // Another one takes the place of that which has ended, or the last one does. Returns whose turn
-  // it is.
+  // A new coroutine takes the place of the ended one, or the last one does. Returns the one whose
+  // turn it is.
   template <class Start>
   unsigned follow(Start& start, unsigned at) noexcept {
     note_progress();
@@ -261,8 +261,8 @@ class flat_ring {
 
   static constexpr unsigned none = ~0u;
   cursor& left_;
-  std::size_t left_before_ = 0;  // when one ended the last time
-  unsigned idlers_ = 0;          // that have ended since an item was taken
+  std::size_t left_before_ = 0;  // items left when one last ended
+  unsigned idlers_ = 0;          // coroutines that have ended since an item was taken
   unsigned used_ = 0;
   unsigned ended_ = none;
   std::exception_ptr failure_;

@@ -102,7 +102,7 @@ typedef struct lev_call {
 /* A procedure's body: 0 on success, any other value fails the task. */
 typedef int (*lev_body)(const lev_call* call);
 
-/* What these say in config.hpp; 0 is the default. */
+/* As in config.hpp; 0 is the default. */
 typedef enum lev_staging {
   LEV_STAGING_AUTOMATIC = 0,
   LEV_STAGING_IN_PLACE = 1,
@@ -123,7 +123,7 @@ typedef enum lev_when_full {
 } lev_when_full;
 typedef enum lev_isolation { LEV_ISOLATION_CRASH = 0, LEV_ISOLATION_CONFINED = 1 } lev_isolation;
 
-/* Zero-initialise, then set what differs from the default. */
+/* Zero-initialise, then set the fields that differ from the default. */
 typedef struct lev_options {
   const char* machine; /* NULL: "threads" */
   int workers;         /* 0: one less than the cores, at least 1 */
@@ -134,14 +134,14 @@ typedef struct lev_options {
   lev_staging staging;
   lev_wait_policy wait;
   lev_when_full full;
-  /* For machine "processes"; others pass them over. */
+  /* For machine "processes"; others ignore them. */
   lev_isolation isolation;
   uint32_t max_attempts;           /* 0: default */
   uint32_t restarts_max;           /* 0: default */
   uint32_t worker_cpu_seconds_max; /* 0: not limited */
   uint64_t task_ns_max;            /* 0: never killed */
   uint64_t worker_bytes_max;       /* 0: not limited */
-  /* Of tasks that give way where they wait. */
+  /* For tasks that give way when they wait. */
   uint32_t contexts;            /* 0: default */
   uint64_t context_stack_bytes; /* 0: default */
   /* For machine "processes": host processes that name the same pool share its workers. NULL:
@@ -152,7 +152,7 @@ typedef struct lev_options {
   const char* sim_machine;
 } lev_options;
 
-/* What has happened since lev_open; see struct counters in runtime.hpp. */
+/* Events since lev_open; see struct counters in counters.hpp. */
 typedef struct lev_counters {
   uint64_t submitted;
   uint64_t completed;
@@ -178,7 +178,7 @@ typedef struct lev_outcome {
 
 const char* lev_version(void);
 const char* lev_status_name(lev_status code);
-/* What the last failed call of this thread has to say; "" if none failed. Valid until this thread's
+/* The message of this thread's last failed call; "" if none failed. Valid until this thread's
  * next call. */
 const char* lev_last_message(void);
 
@@ -214,15 +214,15 @@ lev_status lev_submit_after(lev_runtime* runtime, lev_procedure_id procedure,
 lev_status lev_post(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments,
                     unsigned count);
 
-/* Submits `tasks` tasks of one procedure behind one ticket. What was made by lev_each is a column,
- * of which each task gets its own part; the other arguments are every task's, and no outputs. Task
- * i that fails keeps no other from running: the outcome has their number, and its message names the
- * first. See runtime::submit_bulk. The columns must stay as they are until the ticket is done. A
- * few dozen instructions a task. */
+/* Submits `tasks` tasks of one procedure behind one ticket. Arguments made by lev_each are columns,
+ * of which each task gets its own part; all tasks share the other arguments, which are no outputs.
+ * Task i that fails keeps no other from running: the outcome has their number, and its message
+ * names the first. See runtime::submit_bulk. The columns must stay as they are until the ticket is
+ * done. A few dozen instructions a task. */
 lev_status lev_submit_bulk(lev_runtime* runtime, size_t tasks, lev_procedure_id procedure,
                            const lev_argument* arguments, unsigned count, lev_ticket* ticket);
 
-/* What a task may ask for beyond its arguments: see class options in runtime.hpp. Zero-initialise,
+/* What a task may ask for beyond its arguments: see class options in options.hpp. Zero-initialise,
  * then set what differs from the default. */
 typedef struct lev_task_options {
   const lev_ticket* after; /* as in lev_submit_after */
@@ -256,16 +256,16 @@ lev_status lev_wait_for_completion(lev_runtime* runtime, int64_t timeout_ns);
 lev_status lev_poll(lev_runtime* runtime,
                     lev_ticket ticket); /* LEV_PENDING, or the outcome's code; does not consume */
 lev_status lev_cancel(lev_runtime* runtime, lev_ticket ticket);
-/* Like lev_cancel, also for a task that a worker process runs: the process is killed. LEV_TOO_LATE:
+/* Like lev_cancel, but a task that runs in a worker process is ended with it. LEV_TOO_LATE:
  * it had its outcome; LEV_NOT_SUPPORTED: a running task goes on. See ticket::end(). */
 lev_status lev_end(lev_runtime* runtime, lev_ticket ticket);
 void lev_release(lev_runtime* runtime, lev_ticket ticket);
 
 lev_status lev_count(const lev_runtime* runtime, lev_counters* counters);
-/* Writes what was traced as Chrome/Perfetto JSON; lev_options.trace_events must not have been 0. */
+/* Writes the trace as Chrome/Perfetto JSON; lev_options.trace_events must not have been 0. */
 lev_status lev_write_trace(const lev_runtime* runtime, const char* path);
 
-/* Inside a task: data that its address depends on, waiting without idling, threads of its own; see
+/* Inside a task: data found on the way, waiting without idling, threads of its own; see
  * leveret/this_task.hpp. To be called by a procedure's body on the thread it was called on, or by a
  * thread it spawned; else LEV_NOT_IN_TASK, as on machine "processes". All but lev_task_get and
  * lev_task_id, lev_task_stack_left and lev_task_pass_time may let other tasks of the worker run.
@@ -324,10 +324,10 @@ typedef struct lev_task_calls {
   lev_status (*id)(unsigned* id);
   lev_status (*stack_left)(size_t* bytes);
 } lev_task_calls;
-/* Those of this library. Valid for ever; thread safe. */
+/* The calls of this library. Valid for ever; thread safe. */
 const lev_task_calls* lev_task_table(void);
 
-/* Shared memory: what worker processes see where the host sees it, so that their tasks use it in
+/* Shared memory has the same address in worker processes and the host, so that tasks use it in
  * place; on other machines memory like any other. Thread safe.
  *
  * lev_shared_allocate returns `bytes` zeroed bytes aligned to 128, NULL when there are none left or
@@ -353,7 +353,7 @@ typedef void (*lev_item)(size_t index, lev_strand* strand, void* argument);
 
 /* Calls item(i, strand, argument) for each i in [0, count), n of them in flight, on this thread. n:
  * LEV_STRANDS_AUTOMATIC, or 1 to 64 (else LEV_TOO_BIG). LEV_OUT_OF_MEMORY: no stacks for n items;
- * none was started. What an item written in C++ throws ends the starting of items: LEV_TASK_FAILED.
+ * none was started. After an exception of a C++ item no further one starts: LEV_TASK_FAILED.
  */
 lev_status lev_interleave(unsigned n, size_t count, lev_item item, void* argument);
 

@@ -37,8 +37,8 @@ inline void expect_mpi(int code, const char* call) {
   throw error(status::unavailable, -1, (std::string("pool_name: ") + call + ": " + text).c_str());
 }
 
-// A pool's name means something within these namespaces of Linux only: a container that has others
-// has a pool of its own. FNV-1a, by Fowler, Noll and Vo.
+// A pool's name is valid only within these Linux namespaces: a container with others has a pool of
+// its own. FNV-1a, by Fowler, Noll and Vo.
 inline std::uint32_t namespaces_hash() {
   std::uint32_t hash = 2166136261u;
   for (const char* name : {"net", "pid", "user"}) {
@@ -58,12 +58,11 @@ inline std::string hexadecimal(std::uint32_t number) {
 }  // namespace detail
 
 // pool_name() returns a name for config.processes.pool: equal for those ranks of `comm` that can
-// share worker processes, as they are on one node and in one container, and other than any name
-// that any other call returns, of whatever job or user. Collective: all ranks of `comm` call it, in
-// the same order as other collective calls; the runtime may be opened later, or by some of them
-// only.
-// Precondition: MPI is initialised, `comm` is an intracommunicator. Throws lev::error:
-// bad_argument (MPI_COMM_NULL), unavailable (what MPI says, where its error handler returns).
+// share worker processes, as they are on one node and in one container, and different from the
+// names that all other calls return, of any job or user. Collective: all ranks of `comm` call it,
+// in the same order as other collective calls; the runtime may be opened later, or by some of them
+// only. Precondition: MPI is initialised, `comm` is an intracommunicator. Throws lev::error:
+// bad_argument (MPI_COMM_NULL), unavailable (with MPI's message, if its error handler returns).
 // Thread safe as far as MPI is. Cost: a split of the communicator and a broadcast.
 inline std::string pool_name(MPI_Comm comm) {
   if (comm == MPI_COMM_NULL) {

@@ -52,9 +52,10 @@ class options {
   options& priority(std::int32_t value) noexcept { return priority_ = value, *this; }
   options& key(std::uint32_t value) noexcept { return key_ = value, *this; }
   options& grain(std::uint32_t value) noexcept { return grain_ = value, *this; }
-  // In place of the fields of these names in config.processes; 0: as they say. Of a task in pieces
-  // each piece may take that long. A submit with a time limit is refused (not_supported) where
-  // nothing could end the task: without worker processes. no_time_limit: never killed.
+  // These override the fields of the same names in config.processes; 0: as they say. In a task cut
+  // into pieces each piece may take that long. A submit with a time limit is refused
+  // (not_supported) without worker processes, since nothing could end the task. no_time_limit:
+  // never killed.
   options& task_ns_max(std::uint64_t value) noexcept { return task_ns_max_ = value, *this; }
   options& max_attempts(std::uint32_t value) noexcept { return max_attempts_ = value, *this; }
 

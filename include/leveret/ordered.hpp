@@ -5,20 +5,19 @@
 //     for (block& b : blocks) tasks.submit(relax, b.left, b.right, b.own);
 //   tasks.wait();
 //
-// The tasks of a scope leave in memory what they would leave if each ran where it is submitted, one
-// after the other: one that reads comes after those before it that write the same bytes, and one
-// that writes after those that read or write them. Others run side by side. What a task uses is
-// what it declares: in, out, inout and far memory, each row to the byte, and the variable of a
-// result. Values are read at the submit; pointers within them are not followed. Between tasks of
-// the scope and others nothing is inferred: lev::after() orders those.
+// The tasks of a scope leave memory as if each had run where it is submitted, one after the other:
+// a task that reads comes after earlier ones that write the same bytes, and a task that writes
+// after those that read or write them. Others run side by side. A task uses what it declares: in,
+// out, inout and far memory, each row to the byte, and the variable of a result. Values are read at
+// the submit; pointers within them are not followed. No order is inferred between tasks of the
+// scope and others: lev::after() orders those.
 //
-// A task that comes after one that failed does not run, and is a failure, too
-// (dependency_failed).
+// A task that comes after a failed one does not run, and is a failure, too (dependency_failed).
 //
 // Thread safety: one thread at a time. A runtime must outlive its scopes. Cost: 0.2 to 0.3 us for
 // each block of a matrix (docs/how-to/order-work.md), and memory, until a task is complete; a
-// submit waits for the scope's oldest tasks where the tickets of config::tickets are in use, or
-// where the task comes after more than 32.
+// submit waits for the scope's oldest tasks when all config::tickets are in use, or when the task
+// comes after more than 32.
 //
 // Paper: TPC leaves the analysis of dependences out, though its design allows for it (section 5,
 // which says that CellSs has it).
@@ -34,13 +33,13 @@ namespace lev {
 class ordered {
  public:
   explicit ordered(runtime& home);
-  // Waits for all tasks. What failed and was not waited for goes to wait_for_completion().
+  // Waits for all tasks. Failures that no wait() has reported go to wait_for_completion().
   ~ordered();
   ordered(const ordered&) = delete;
   ordered& operator=(const ordered&) = delete;
 
-  // submit() is runtime::submit() without a ticket. Throws what that throws, then nothing was
-  // submitted, and std::bad_alloc. May run other tasks while it waits, as a wait does.
+  // submit() is runtime::submit() without a ticket. Throws the same, and std::bad_alloc; then
+  // nothing was submitted. May run other tasks while it waits, as a wait does.
   template <class... Parameters, class... Arguments>
   void submit(procedure<void(Parameters...)> p, Arguments&&... arguments) {
     submit(pack(p, static_cast<Arguments&&>(arguments)...));
@@ -61,11 +60,11 @@ class ordered {
   }
   // The same for a descriptor; `o` may be null.
   void submit(const descriptor& task, const options* o = nullptr) { submit_id(task, o); }
-  // submit_id() tells the number of the task's ticket, which is the scope's, for language bindings;
-  // 0: it follows one that has failed.
+  // submit_id() returns the number of the task's ticket, which the scope holds, for language
+  // bindings; 0: the task follows one that has failed.
   std::uint64_t submit_id(const descriptor& task, const options* o);
 
-  // wait() waits for all tasks submitted so far. Rethrows what the first that failed has thrown;
+  // wait() waits for all tasks submitted so far. Rethrows the exception of the first that failed;
   // throws lev::error for every other failure. The scope may be used again.
   void wait();
   // wait_outcome() is wait() without exceptions, with a time-out: 0 polls, `forever` waits. The

@@ -1,7 +1,7 @@
 // Procedures: named functions that tasks run.
 //
-// A procedure is registered once per process and found by name afterwards, in every language. The
-// typed front below takes the kinds of its arguments from the C++ signature:
+// A procedure is registered once per process and then found by name, in every language. The typed
+// front below takes the kinds of its arguments from the C++ signature:
 //
 //   void saxpy(float a, lev::in<float> x, lev::inout<float> y);
 //   const auto saxpy_procedure = lev::define("saxpy", saxpy);
@@ -18,7 +18,7 @@
 
 namespace lev {
 
-// What a procedure's body receives: its arguments, as seen from the worker.
+// The input of a procedure's body: its arguments, as seen from the worker.
 struct call {
   const argument* arguments;  // local views: `address` is where this worker finds the bytes, rows
                               // are packed or in place
@@ -42,20 +42,20 @@ using cost_hook = std::uint64_t (*)(const descriptor& task);
 
 // How a procedure's context is made anew in a worker process, where the host's pointers mean
 // nothing. Needed by `processes` when `procedure_info::context` points into the heap; a context
-// that is null, a function or a static object is found there without.
+// that is null, a function or a static object is found there without it.
 struct portable_context {
   static constexpr unsigned bytes_max = 512;
 
   const void* bytes = nullptr;  // copied to the worker
   unsigned byte_count = 0;      // at most bytes_max
   void* function = nullptr;     // a function or static object, found in the worker too; may be null
-  // Runs in the worker, once; what it returns lives as long as the worker. When it throws, the task
+  // Runs in the worker, once; its result lives as long as the worker. When it throws, the task
   // fails with bad_procedure.
   void* (*rebuild)(const void* bytes, unsigned byte_count, void* function) = nullptr;
 };
 
-// Everything Leveret knows of a procedure. All pointers must stay valid while the process runs; the
-// name is copied.
+// Everything Leveret knows about a procedure. All pointers must stay valid while the process runs;
+// the name is copied.
 struct procedure_info {
   const char* name = nullptr;
   body run = nullptr;
@@ -87,7 +87,7 @@ procedure_id lookup(const char* name) noexcept;
 // procedure_name() returns the name, or "?" for an unknown id. Thread safe.
 const char* procedure_name(procedure_id id) noexcept;
 
-// A typed handle of a registered procedure: what runtime::submit checks a call against.
+// A typed handle of a registered procedure, against which runtime::submit checks a call.
 template <class Signature>
 struct procedure;
 

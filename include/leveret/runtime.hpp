@@ -4,7 +4,7 @@
 //   runtime.submit(saxpy_procedure, 2.0f, x, y).wait();
 //
 // Thread safety: every member may be called from any thread, except the constructor, close() and
-// the destructor. A runtime is its process's: after fork() the child's calls are refused with
+// the destructor. A runtime belongs to its process: after fork() the child's calls are refused with
 // `closed`, and its close() and destructor do nothing (docs/how-to/fork-and-exit.md).
 #ifndef LEVERET_RUNTIME_HPP
 #define LEVERET_RUNTIME_HPP
@@ -68,7 +68,7 @@ struct procedure_of<Function> {
 
 }  // namespace detail
 
-// Says that a function may be called from any thread, also by several at once.
+// Says that a function may be called from any thread, even by several at once.
 struct any_thread {};
 constexpr any_thread from_any_thread;
 
@@ -110,21 +110,21 @@ class runtime {
   ticket submit(const descriptor& d, const options* o = nullptr) {
     return {state_, detail::submit(state_, detail::draft_of(d), o, false)};
   }
-  // submit() without exceptions: an empty ticket, and `why` says what was refused.
+  // submit() without exceptions: on a refusal it returns an empty ticket, and `why` has the reason.
   ticket try_submit(const descriptor& d, const options* o, refusal* why) noexcept {
     return {state_, detail::try_submit(state_, detail::draft_of(d), o, false, why)};
   }
 
-  // submit_at_once() is submit() for a caller that must not wait, run a task or look at a filter
-  // meanwhile, as it holds a lock. An empty ticket: that would have been needed, or the task is
-  // refused, and nothing was done; submit() takes it, or tells.
+  // submit_at_once() is submit() for a caller that must not wait, run a task or call a filter
+  // meanwhile, as it holds a lock. It returns an empty ticket, and has done nothing, if that would
+  // have been needed or the task is refused; submit() then takes the task, or says why not.
   ticket submit_at_once(procedure_id p, const argument* arguments, unsigned count) noexcept {
     const auto used = static_cast<std::uint8_t>(count);
     return {state_, detail::submit_at_once(state_, {{p, used}, arguments})};
   }
 
-  // post() submits without a ticket: for tasks that only wait_for_completion() waits for. Takes
-  // what submit() takes, and is cheaper.
+  // post() submits without a ticket: for tasks that only wait_for_completion() waits for. It takes
+  // the arguments of submit(), and is cheaper.
   template <class... Parameters, class... Arguments>
   void post(procedure<void(Parameters...)> p, Arguments&&... arguments) {
     submit_typed(nullptr, true, p, static_cast<Arguments&&>(arguments)...);
@@ -161,14 +161,14 @@ class runtime {
   }
 
   // The same for a `make` that may be called from any thread, by several at once and in any order:
-  // then a bulk is one range of indices, and whoever runs a task makes it first, up to three tasks
-  // ahead (config::depth) where they declare memory, which is prefetched meanwhile. The descriptor
-  // is empty (argument_count 0) or as `make` has left it for another task: what all have in common
-  // need be set only where it is empty. `make` must outlive the bulk. No task has a slot of its
-  // own, so filters, traces and counters see pieces of the range, and a refused task is one that
-  // failed: wait() throws an error that names the first one of a piece that failed, and
-  // outcome::failures counts all. Where tasks do not run in this process with their memory in place
-  // (sim, processes, staging::copy), it is the form above. Cost: an eighth of the instructions of
+  // then a bulk is one range of indices, and the participant that runs a task makes it first, up to
+  // three tasks ahead (config::depth) if they declare memory, which is prefetched meanwhile. The
+  // descriptor is empty (argument_count 0) or as `make` has left it for another task: fields that
+  // all tasks share need be set only if it is empty. `make` must outlive the bulk. No task has a
+  // slot of its own, so filters, traces and counters see pieces of the range, and a refused task is
+  // one that failed: wait() throws an error that names the first failed task of a piece, and
+  // outcome::failures counts all. If tasks do not run in this process with their memory in place
+  // (sim, processes, staging::copy), the form above is used. Cost: an eighth of the instructions of
   // an empty submit.
   template <class Make>
   ticket submit_bulk(any_thread, std::size_t count, Make& make) {
@@ -180,13 +180,13 @@ class runtime {
   }
 
   // The same for tasks of one procedure whose arguments are columns: submit_bulk(count, p, 2.0f,
-  // lev::each(x), lev::each(y)) has task i work with x[i] and y[i], and all with 2.0f. Arguments
-  // that are no column are every task's; an output is one, or tasks would share it. Whoever runs a
-  // piece of the bulk calls the procedure for each of its tasks, also in another process. What is
-  // said above of pieces holds here, but that a task which fails leaves its outputs as they were
-  // where arguments are copied. A task whose worker process dies is run again alone; those of its
-  // piece that were over are not. Throws lev::error naming the argument when the input is refused.
-  // Cost: a few dozen instructions a task, on every machine.
+  // lev::each(x), lev::each(y)) has task i work with x[i] and y[i], and all with 2.0f. All tasks
+  // share arguments that are no column; an output must be a column, or tasks would share it. The
+  // worker that runs a piece of the bulk calls the procedure for each of its tasks, even in another
+  // process. The notes on pieces above hold here, too, except that a task which fails leaves its
+  // outputs as they were if arguments are copied. A task whose worker process dies is run again
+  // alone; finished tasks of its piece are not. Throws lev::error naming the argument when the
+  // input is refused. Cost: a few dozen instructions a task, on every machine.
   template <class... Parameters, class... Arguments>
   ticket submit_bulk(std::size_t count, procedure<void(Parameters...)> p,
                      Arguments&&... arguments) {
@@ -204,9 +204,9 @@ class runtime {
 
   // parallel_for() runs piece_body(range) over disjoint pieces of `r`, on workers and on this
   // thread, and returns when all are done, never before. Pieces get smaller towards the end, down
-  // to `grain` indices (0: chosen); there is one, run here, where no tickets are left or the task
-  // that calls is as deep as config::nest_max allows. A range without indices has none. Rethrows
-  // the first exception of a piece. Machines that share this address space only (threads, sim).
+  // to `grain` indices (0: chosen); there is only one, run here, if no tickets are left or the
+  // calling task is as deep as config::nest_max allows. An empty range has none. Rethrows the first
+  // exception of a piece. Machines that share this address space only (threads, sim).
   template <class Body>
   void parallel_for(range r, Body&& piece_body, std::uint32_t grain = 0) {
     auto call = [](void* context, range piece) {
@@ -217,7 +217,7 @@ class runtime {
   }
 
   // The global barrier. begin_submit() opens a phase; end_submit() says that no more tasks come
-  // from outside; wait_for_completion() blocks until both that was said and every task is complete.
+  // from outside; wait_for_completion() blocks until that was said and every task is complete.
   // Without begin/end it waits for all tasks submitted so far and their children. Returns the first
   // failure among released or posted tasks since the last call. Errors: would_deadlock inside a
   // task; timed_out. Paper: Jack Rabbit section 4.3.
@@ -225,18 +225,18 @@ class runtime {
   void end_submit() noexcept;
   outcome wait_for_completion(std::int64_t timeout_ns = forever) noexcept;
 
-  // set_filters() replaces the filter chain, also while tasks run. Errors: too_big (more than 8),
+  // set_filters() replaces the filter chain, even while tasks run. Errors: too_big (more than 8),
   // bad_argument (null).
   status set_filters(const filter* chain, std::size_t count) noexcept;
 
   // make_mutex() makes a mutex for locked tasks; too_big when all 256 are in use.
   status make_mutex(mutex_id* id) noexcept;
 
-  // close() refuses new tasks, then drains (or, with `cancel_waiting`, cancels what has not
-  // started) and stops the workers. `end_running` cancels, too, and ends what still runs when the
-  // time is over, as ticket::end() does: on `processes`; elsewhere bodies cannot be ended. Errors:
-  // timed_out (the runtime stays closing; call again), would_deadlock inside a task. A second call
-  // is a no-op.
+  // close() refuses new tasks, then drains (or, with `cancel_waiting`, cancels tasks that have not
+  // started) and stops the workers. `end_running` cancels, too, and on `processes` ends tasks that
+  // still run when the time is over, as ticket::end() does; elsewhere bodies cannot be ended.
+  // Errors: timed_out (the runtime stays closing; call again), would_deadlock inside a task. A
+  // second call is a no-op.
   status close(std::int64_t timeout_ns = forever, bool cancel_waiting = false,
                bool end_running = false) noexcept {
     return end_running ? detail::close_by_force(state_, timeout_ns)
@@ -253,10 +253,11 @@ class runtime {
   // pass_time() lets the time of the caller's own work pass on a machine with virtual time, in
   // cycles; on others it does nothing. For a host thread; a task has this_task().pass_time().
   void pass_time(std::uint64_t cycles) noexcept;
-  // trace_hash() is a hash over all turns of a `sim` runtime, who had them and when, and over its
-  // trace events, if it has a trace: equal for equal seeds. 0 on other machines without a trace.
+  // trace_hash() is a hash over all turns of a `sim` runtime, with their actors and times, and over
+  // its trace events, if it has a trace: equal for equal seeds. 0 on other machines without a
+  // trace.
   std::uint64_t trace_hash() const noexcept;
-  // write_trace() writes what the trace rings hold as Chrome/Perfetto JSON. Errors: unavailable
+  // write_trace() writes the events of the trace rings as Chrome/Perfetto JSON. Errors: unavailable
   // (file), not_supported (no trace).
   status write_trace(const char* path) const noexcept;
 

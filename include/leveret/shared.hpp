@@ -1,4 +1,4 @@
-// Shared memory: arrays that worker processes see where the host sees them, so that a task on
+// Shared memory: arrays at the same address in worker processes and the host, so that a task on
 // `processes` uses them in place instead of copying them through its worker's local store. On
 // machines that share the host's memory they are arrays like any other.
 //
@@ -6,7 +6,7 @@
 //   runtime.submit(fill_procedure, x).wait();
 //
 // A block has the same address in the host and in every worker process, so pointers into it may be
-// stored in it. Which arguments are used in place: see docs/how-to/choose-staging.md.
+// stored in it. docs/how-to/choose-staging.md says which arguments are used in place.
 #ifndef LEVERET_SHARED_HPP
 #define LEVERET_SHARED_HPP
 
@@ -22,16 +22,17 @@ constexpr std::size_t shared_alignment = 128;
 
 // shared_allocate() returns `bytes` bytes of shared memory, zeroed and aligned to 128 bytes; null
 // when there is none left, or `bytes` is 0. Thread safe. Memory is committed before it is handed
-// out, so a shortage shows here and not as a fault later; more than computer and control group have
-// left is refused before anything is killed for it. Costs about a microsecond for memory that
-// was never used, and the system's clearing of it; the clearing of memory that was used before.
+// out, so a shortage shows here and not as a fault later; a request for more than the computer and
+// the control group have left is refused before any process is killed for it. Cost: for memory
+// never used, about a microsecond and the system's clearing of it; for memory used before, the
+// clearing.
 void* shared_allocate(std::size_t bytes) noexcept;
 
 // shared_allocate_for_overwrite() is the same without the clearing: the bytes may be anything.
 void* shared_allocate_for_overwrite(std::size_t bytes) noexcept;
 
 // shared_shortage() says why the last of these calls on this thread gave null, and what to do; ""
-// when it did not, or 0 bytes were asked for. Valid until the thread's next call.
+// when it did not, or 0 bytes were requested. Valid until the thread's next call.
 const char* shared_shortage() noexcept;
 
 // shared_free() gives back what shared_allocate() returned; null does nothing. No task may still
@@ -42,9 +43,9 @@ void shared_free(void* block) noexcept;
 // instructions.
 bool is_shared(const void* data, std::size_t bytes) noexcept;
 
-// shared_copy() is memcpy() for a large block that another process reads next: it goes past the
-// caches, where the other process's would have to give up each line first. Null is allowed for no
-// bytes. Thread safe; the blocks must not overlap.
+// shared_copy() is memcpy() for a large block that another process reads next: it bypasses the
+// caches, since an ordinary store would first fetch each line from the other process's. Null is
+// allowed for no bytes. Thread safe; the blocks must not overlap.
 void shared_copy(void* to, const void* from, std::size_t bytes) noexcept;
 
 // An array of `size` zeroed elements in shared memory. Movable. Throws lev::error (out_of_memory).

@@ -1,9 +1,8 @@
 // How Leveret reports what happened: a status code everywhere, and an exception that carries one
 // where C++ code wants it.
 //
-// Codes are stable numbers, the same in C (`lev_status`), Python and traces. A code never travels
-// alone when a person is to read it: `lev::error` adds which argument was at fault and what to do
-// next.
+// Codes are stable numbers, the same in C (`lev_status`), Python and traces. A code meant for a
+// person never travels alone: `lev::error` adds which argument was at fault and what to do next.
 #ifndef LEVERET_STATUS_HPP
 #define LEVERET_STATUS_HPP
 
@@ -68,7 +67,7 @@ class error : public std::exception {
   char message_[256];
 };
 
-// Refused bad input of one submit: what, which argument (or -1), and a sentence. No allocation.
+// A refused submit: the code, the argument at fault (or -1), and a sentence. No allocation.
 struct refusal {
   status code = status::ok;
   int argument = -1;

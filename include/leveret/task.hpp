@@ -3,7 +3,7 @@
 // Both structs are trivially copyable and hold no pointer to code, so the same bytes can go to a
 // thread, another process, a GPU or another node. Most programs never touch them:
 // `lev::runtime::submit` fills them in from a typed call. Dice hooks, filters and language bindings
-// do.
+// use them.
 //
 // Paper: TPC section 3.1 (function id, and per argument address, size, direction and stride);
 // gcell's job description.
@@ -33,17 +33,17 @@ enum class kind : std::uint8_t {
 };
 
 // Flags of an argument. Dicing cuts a sliced one between its elements if it has one row, between
-// its rows if it has more, or if `argument_rows` says that its one row is to be taken as a row.
+// its rows if it has more, or if `argument_rows` says that its one row counts as a row.
 constexpr std::uint8_t argument_sliced = 1;
 constexpr std::uint8_t argument_rows = 2;
 // Far memory stays where it is: it is declared, not staged, and the task gets what it needs of it
 // (leveret/this_task.hpp). One row; never sliced.
 constexpr std::uint8_t argument_far = 4;
-// What else is in the flags: the alignment of the elements where it is above that of all copied
-// memory. align_flags() makes it of a power of two up to alignment_max.
+// The flags also hold the alignment of the elements if it is above that of all copied memory.
+// align_flags() makes these bits from a power of two up to alignment_max.
 constexpr std::uint8_t argument_alignment = 7 << 3;
-// Memory that always goes through the local store, also where others are used in place: its
-// elements are not aligned, say.
+// Memory that always goes through the local store, even where other arguments are used in place,
+// for example because its elements are not aligned.
 constexpr std::uint8_t argument_packed = 64;
 // In the description of a bulk: a column, of which each task gets its own row. `address` is that of
 // task 0, also of a value, and `stride_bytes` is from task to task (runtime::submit_bulk).
@@ -105,8 +105,8 @@ struct range {
 
 namespace detail {
 
-// A descriptor without its arguments. A descriptor has it in its first 16 bytes, and not as its
-// base: it would have no standard layout then.
+// A descriptor without its arguments. A descriptor has it in its first 16 bytes, but not as its
+// base, since it would then have no standard layout.
 struct task_head {
   procedure_id procedure = 0;
   std::uint8_t argument_count = 0;

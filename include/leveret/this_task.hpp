@@ -1,4 +1,4 @@
-// Inside a task: data that its address depends on, waiting without idling, threads of its own.
+// Inside a task: data found on the way, waiting without idling, threads of its own.
 //
 //   void walk(lev::far<const node> list, std::uint32_t first, lev::result<int> length) {
 //     auto task = lev::this_task();
@@ -12,8 +12,8 @@
 //   }
 //
 // A worker holds up to config::contexts contexts, each with a task under way. A task that waits
-// gives way to the next one, round robin, so that the time memory takes is used by the others. The
-// code of a task stays as it would be without.
+// gives way to the next one, round robin, so that others use the time that memory takes. The code
+// of a task stays the same.
 //
 // Paper: CellMT, sections 3 and 4 (cooperative threads in an SPU that switch where the DMA would
 // be waited for).
@@ -28,8 +28,7 @@
 
 namespace lev {
 
-// At most so many contexts are held by a worker (CellMT, section 3.1), and so many tags are there
-// for each task.
+// A worker holds at most so many contexts (CellMT, section 3.1), and each task has so many tags.
 constexpr unsigned contexts_max = 16;
 constexpr unsigned task_tags = 16;
 
@@ -43,7 +42,7 @@ class task_thread {
   task_thread& operator=(const task_thread&) = delete;
 
   bool is_done() const noexcept { return is_done_; }
-  // join() returns when the function has returned; rethrows what it threw, once.
+  // join() returns when the function has returned; rethrows its exception, once.
   void join() {
     await();
     if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
@@ -51,7 +50,7 @@ class task_thread {
   // id() is the number of its context, as task_context::id() says inside of it.
   unsigned id() const noexcept { return id_; }
 
-  // For the runtime: runs the function, keeps what it throws.
+  // For the runtime: runs the function, keeps its exception.
   void run() noexcept;
 
  protected:
@@ -70,7 +69,7 @@ class task_thread {
   std::exception_ptr failure_;
 };
 
-// thread_of<F> is what spawn() returns. Its destructor joins, dropping what the function threw.
+// thread_of<F> is returned by spawn(). Its destructor joins, dropping the function's exception.
 template <class F>
 class thread_of final : public task_thread {
  public:
@@ -107,7 +106,7 @@ class task_context {
 
   // put() starts the way back: `count` elements from `values` on, which a get() returned or which
   // lie anywhere in the task, go to `first` and following. They must stay as they are until
-  // wait(tag) returned. Where get() returned the caller's memory itself nothing remains to be done.
+  // wait(tag) returned. If get() returned the caller's memory itself, there is nothing to do.
   // Throws as get() does.
   template <class T>
   void put(const far<T>& to, std::size_t first, std::size_t count, const T* values,
@@ -118,25 +117,25 @@ class task_context {
       start_put(to.data_ + first, values, count * sizeof(T), tag);
   }
 
-  // wait() returns when everything under the tag has arrived; others run meanwhile. A tag under
-  // which nothing was started is no reason to wait. wait_all() takes one bit for each tag.
-  // Throws lev::error: bad_argument (tag of 16 or more).
+  // wait() returns when everything under the tag has arrived; others run meanwhile. It returns at
+  // once if nothing was started under the tag. wait_all() takes one bit for each tag. Throws
+  // lev::error: bad_argument (tag of 16 or more).
   void wait(unsigned tag = 0);
   void wait_all(std::uint32_t tags);
 
   // yield() lets the worker's other contexts run until their next wait. Cost: see bench switch.
   void yield() noexcept;
 
-  // wait_until() yields until ready() is true: for whatever else the task waits for. It polls, so
-  // the worker does not sleep meanwhile.
+  // wait_until() yields until ready() is true: for any other condition. It polls, so the worker
+  // does not sleep meanwhile.
   template <class Ready>
   void wait_until(Ready&& ready) {
     while (!ready()) yield();
   }
 
   // pass_time() lets the time of a computation pass on a machine with virtual time, in cycles; on
-  // others it does nothing. For a task that computes between transfers; what the procedure's cost
-  // hook says passes before the body starts.
+  // others it does nothing. For a task that computes between transfers; the time of the procedure's
+  // cost hook passes before the body starts.
   void pass_time(std::uint64_t cycles) noexcept;
 
   // spawn() starts f() on another context of this worker, inside this task. It runs when this
@@ -150,7 +149,7 @@ class task_context {
 
   // id() is the number of the context this runs on: 0 is the worker's own stack.
   unsigned id() const noexcept;
-  // stack_left() is how many bytes of its stack are free below the caller; about 0 is unknown.
+  // stack_left() is the number of bytes free on its stack below the caller; 0: unknown.
   std::size_t stack_left() const noexcept;
 
  private:

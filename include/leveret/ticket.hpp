@@ -1,8 +1,8 @@
 // Tickets: the handle of a submitted task.
 //
 // A ticket is waited for once; the wait consumes it. A ticket that goes out of scope is released:
-// the task still runs, its outcome is nobody's (an error is then reported by
-// runtime::wait_for_completion). Tickets carry a generation, so a stale one is told from a live
+// the task still runs, but no wait gets its outcome (an error is then reported by
+// runtime::wait_for_completion). Tickets carry a generation, so a stale one differs from a live
 // one.
 //
 // Thread safety: different tickets may be used from different threads; one ticket by one thread at
@@ -22,13 +22,13 @@ namespace lev {
 
 constexpr std::int64_t forever = -1;  // as a time-out in nanoseconds
 
-// What became of a task (or of a whole bulk or diced task: then the first failure, and how many
-// there were).
+// The outcome of a task (or of a whole bulk or diced task: then the first failure, and the number
+// of failures).
 struct outcome {
   status code = status::pending;
-  int task_code = 0;               // what the body returned, when it returned a code other than 0
+  int task_code = 0;               // the code that the body returned, if other than 0
   std::uint32_t failures = 0;      // failed tasks behind this ticket
-  std::exception_ptr exception{};  // what the body threw, if it did
+  std::exception_ptr exception{};  // the body's exception, if any
 };
 
 namespace detail {
@@ -61,8 +61,8 @@ class ticket {
     }
     return *this;
   }
-  // Dropping a ticket does not wait: the task goes on, also when an exception drops it. Where tasks
-  // use memory of the function that submits them, catch, wait_all(), and throw on.
+  // Dropping a ticket does not wait: the task goes on, even when an exception drops the ticket. If
+  // tasks use memory of the function that submits them, catch, wait_all(), and rethrow.
   ~ticket() { release(); }
 
   // A ticket is empty after a wait that consumed it, after release(), and when made without a task.
@@ -70,10 +70,10 @@ class ticket {
   std::uint64_t id() const noexcept { return id_; }
   detail::runtime_state* home() const noexcept { return runtime_; }
 
-  // wait() blocks until the task has its outcome and consumes the ticket. Rethrows what the task
-  // threw; throws lev::error for every other outcome than ok. `how` says what a host thread does
-  // meanwhile. Inside a task it has no effect: children run on top, or the worker goes on in
-  // another context. A wait for what is done never fails for lack of depth or contexts.
+  // wait() blocks until the task has its outcome and consumes the ticket. Rethrows the task's
+  // exception; throws lev::error for every other outcome than ok. `how` says what a host thread
+  // does meanwhile. Inside a task it has no effect: children run on top, or the worker goes on in
+  // another context. A wait for a task that is done never fails for lack of depth or contexts.
   void wait(wait_policy how = wait_policy::of_runtime) {
     detail::wait_or_throw(runtime_, id_, how);
   }
@@ -95,26 +95,25 @@ class ticket {
   // (status::cancelled).
   status cancel() noexcept { return detail::cancel(runtime_, id_); }
 
-  // end() asks for the end of the task wherever it is. One that waits does not run, as after
-  // cancel(). One that a worker process runs is ended with that process: it is not run again,
-  // counts no attempt, and its outcome is status::cancelled; what else the worker had been given
-  // goes on elsewhere. Of a shared pool's workers only one that is in this very task is killed. A
-  // request that returns at once: wait() tells whether the task was quicker. What a body has
-  // written in place, to shared memory, stays. Cost: a system call, and 1 to 3 ms until the ticket
-  // is done.
+  // end() asks for the end of the task wherever it is. A waiting task does not run, as after
+  // cancel(). A task that a worker process runs is ended with that process: it is not run again,
+  // counts no attempt, and its outcome is status::cancelled; the worker's other tasks go on
+  // elsewhere. In a shared pool only a worker that is in this very task is killed. The request
+  // returns at once: wait() tells whether the task was quicker. Data that the body has written in
+  // place, to shared memory, stays. Cost: a system call, and 1 to 3 ms until the ticket is done.
   //
-  // ok: it was asked for. too_late: the task had its outcome. not_supported: the workers are no
-  // processes, so a body that runs goes on; if the task waits it does not run. stale_ticket,
+  // ok: the end was requested. too_late: the task had its outcome. not_supported: the workers are
+  // not processes, so a running body goes on; a waiting task does not run. stale_ticket,
   // bad_ticket, closed.
   status end() noexcept { return detail::end(runtime_, id_); }
 
   // then() calls run(context) once, on the thread that completes the task, or at once here when it
   // has completed. One per ticket. It is the tail of the task: it may submit and wait as a task
   // does. The ticket stays to be waited for. A wait for the ticket may return before run() has run,
-  // or while it runs: waiters are told first. What `context` points to must therefore outlive the
-  // callback, not the wait; runtime::wait_for_completion() and the end of the runtime come after
-  // all callbacks. What run() throws is a failure without a ticket: wait_for_completion() reports
-  // it. Errors: exists, stale_ticket.
+  // or while it runs: waiters are told first. The object behind `context` must therefore outlive
+  // the callback, not the wait; runtime::wait_for_completion() and the end of the runtime come
+  // after all callbacks. An exception of run() is a failure without a ticket: wait_for_completion()
+  // reports it. Errors: exists, stale_ticket.
   status then(void (*run)(void*), void* context) noexcept {
     return detail::on_complete(runtime_, id_, run, context);
   }

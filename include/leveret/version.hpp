@@ -1,5 +1,5 @@
-// The version of the headers a program is compiled with. `lev::version()` tells that of the library
-// it runs with.
+// The version of the headers that a program is compiled with. `lev::version()` returns that of the
+// library it runs with.
 #ifndef LEVERET_VERSION_HPP
 #define LEVERET_VERSION_HPP
 

@@ -1,8 +1,8 @@
-// Virtual time: what simulated machines count in. Cycles are a type of their own.
+// Virtual time, in which simulated machines count. Cycles are a type of their own.
 //
 // A virtual_time is a chrono duration, so 3us and 250ns of std::chrono convert exactly. The unit is
 // a femtosecond: a cycle of 3.2 GHz is 312,500 of them, no rounding, and 63 bits hold 2.5 hours.
-// Cycles become time only through a clock, whose rate they belong to.
+// Cycles become time only through the clock to which they belong.
 #ifndef LEVERET_VIRTUAL_TIME_HPP
 #define LEVERET_VIRTUAL_TIME_HPP
 
@@ -15,7 +15,7 @@ namespace lev {
 
 using virtual_time = std::chrono::duration<std::int64_t, std::femto>;
 
-// Cycles of one clock. They add up and compare; they mix with no time.
+// Cycles of one clock. They add up and compare, but do not mix with times.
 struct cycles {
   std::int64_t count = 0;
 

@@ -1,4 +1,4 @@
-// What programs and tasks of worker processes call; machine `processes` only.
+// Functions for programs and tasks of worker processes; machine `processes` only.
 #ifndef LEVERET_WORKER_PROGRAM_HPP
 #define LEVERET_WORKER_PROGRAM_HPP
 
@@ -8,30 +8,30 @@ namespace lev {
 
 // run_worker_program() makes the calling process the source of worker processes and does not
 // return; for programs that a runtime starts by config.processes.worker_command. Returns only if no
-// runtime of this user did. Runtimes that are opened before are closed from the start. The process
+// runtime of this user did. Runtimes opened before the call are closed from the start. The process
 // is forked for each worker: `before_fork` is called before, `in_worker` first thing in the new
 // process, `after_fork` in the old one; any may be null.
 struct fork_hooks {
   void (*before_fork)() = nullptr;
   void (*in_worker)() = nullptr;
   void (*after_fork)() = nullptr;
-  // In a worker that is told to end, or was retired: last thing before the process does. It has no
-  // long: a runtime that closes kills what is left of its workers after a second.
+  // In a worker that is told to end, or was retired: called last before the process ends. It has
+  // little time: a closing runtime kills its remaining workers after a second.
   void (*at_end)() = nullptr;
 };
 void run_worker_program(const fork_hooks& hooks = {}) noexcept;
 
-// retire_worker() asks, from inside a task in a worker process, that this process ends when the
-// task is complete, and a fresh one takes its place. No effect elsewhere.
+// retire_worker() asks, from inside a task in a worker process, that this process end when the task
+// is complete, and a fresh one take its place. No effect elsewhere.
 void retire_worker() noexcept;
 
-// retire_worker_after() asks, from inside a task in a worker process, that this process ends, and a
-// fresh one takes its place, when it had no task for `idle_ns` nanoseconds; 0 takes that back.
+// retire_worker_after() asks, from inside a task in a worker process, that this process end, and a
+// fresh one take its place, when it has had no task for `idle_ns` nanoseconds; 0 takes that back.
 // Costs nothing while there are tasks; in a shared pool, of any host. No effect elsewhere.
 void retire_worker_after(std::uint64_t idle_ns) noexcept;
 
-// worker_index() returns, in a worker process, which of its pool's workers it is, from 0; its
-// replacement has the same number. -1 elsewhere. Thread safe; costs a load.
+// worker_index() returns, in a worker process, its number in the pool, from 0; its replacement has
+// the same number. -1 elsewhere. Thread safe; costs a load.
 int worker_index() noexcept;
 
 }  // namespace lev

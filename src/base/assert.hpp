@@ -1,13 +1,13 @@
-// LEV_ASSERT: a programmer's error inside Leveret. On in release, so it is for what is done seldom.
-// LEV_DCHECK: the same for what every task does, in builds with LEVERET_CHECKS; else it costs
-// nothing. LEV_DCHECK_LOOK is one that reads what other threads write: under the model checker
-// every such look is a step of the schedule, so it is off there.
+// LEV_ASSERT: a programmer's error inside Leveret. On in release, so it is for rare operations.
+// LEV_DCHECK: the same for operations of every task, in builds with LEVERET_CHECKS; otherwise it
+// costs nothing. LEV_DCHECK_LOOK is one that reads data that other threads write: under the model
+// checker every such read is a step of the schedule, so it is off there.
 //
-// A condition has no effects. It never is about what came from outside, from a caller or from
-// another process: that gets an answer.
+// A condition has no effects. It is never about input from outside, from a caller or from another
+// process: that gets an answer.
 //
-// LEV_EXPECTS: a user's error that no status can answer, as what is wrong is a destructor's or a
-// deallocator's call. The sentence says what is wrong and what to do, then the program ends.
+// LEV_EXPECTS: a user's error that no status can answer, because a destructor or a deallocator
+// meets it. The sentence says what is wrong and what to do, then the program ends.
 #ifndef LEVERET_BASE_ASSERT_HPP
 #define LEVERET_BASE_ASSERT_HPP
 

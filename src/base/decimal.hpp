@@ -1,6 +1,6 @@
-// Numbers as files and messages have them: digits, a point, an exponent, whatever the program has
-// chosen by setlocale(). printf() and strtod() write and expect a comma then, and what is a letter
-// differs as well, so nothing else in the library reads or writes a fraction (tools/tidy).
+// Numbers as files and messages have them: digits, a point, an exponent, whatever locale the
+// program has chosen by setlocale(). There printf() and strtod() may write and expect a comma, and
+// letters differ as well, so nothing else in the library reads or writes a fraction (tools/tidy).
 #ifndef LEVERET_BASE_DECIMAL_HPP
 #define LEVERET_BASE_DECIMAL_HPP
 
@@ -10,8 +10,8 @@
 
 namespace lev {
 
-// read_decimal() reads all of a text as one number; false when it is none, or none that a double
-// holds. A sign, a point, an exponent, "inf" and "nan" are taken; hexadecimal numbers are not.
+// read_decimal() reads all of a text as one number; false when it is not one, or does not fit a
+// double. A sign, a point, an exponent, "inf" and "nan" are taken; hexadecimal numbers are not.
 inline bool read_decimal(std::string_view text, double* number) noexcept {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   const char* const end = text.data() + text.size();
@@ -19,7 +19,7 @@ inline bool read_decimal(std::string_view text, double* number) noexcept {
   return fault == std::errc{} && behind == end;
 }
 
-// decimal_text is a number with so many digits that count, as "%.9g" has it.
+// decimal_text is a number with the given count of significant digits, as "%.9g" has it.
 class decimal_text {
  public:
   explicit decimal_text(double number, int digits = digits_max) noexcept {

@@ -1,4 +1,4 @@
-// Numbers of Linux that the headers of glibc 2.28 and Linux 4.18 lack, with which packages for most
+// Linux constants that the headers of glibc 2.28 and Linux 4.18 lack, with which packages for most
 // systems are built. A kernel that does not know one answers ENOSYS or EINVAL, whatever the headers
 // were. System calls have had the same number on all architectures since 5.1.
 #ifndef LEVERET_BASE_KERNEL_NUMBERS_HPP

@@ -7,15 +7,14 @@
 
 namespace lev {
 
-// text_of() is what an exception says of itself, which may be nothing.
+// text_of() is an exception's text, which may be empty.
 inline const char* text_of(const std::exception& e) noexcept {
   const char* text = e.what();
   return text != nullptr && *text != 0 ? text : "an exception whose what() is empty";
 }
 
-// whole_text_bytes() is how many of the `bytes` of a text that was cut behind them make whole
-// characters of UTF-8: the first bytes of a last one are left out. Other encodings lose three bytes
-// at most.
+// whole_text_bytes() is how many of the first `bytes` of a text make whole characters of UTF-8: a
+// character that is cut off at the end is left out. Other encodings lose three bytes at most.
 inline std::size_t whole_text_bytes(const char* text, std::size_t bytes) noexcept {
   for (std::size_t back = 1; back <= 3 && back <= bytes; ++back) {
     const auto c = static_cast<unsigned char>(text[bytes - back]);

@@ -1,6 +1,6 @@
 // A strict reader of the part of TOML that Leveret's own files use: tables, strings, numbers,
 // booleans, inline tables and arrays of them; no dates, no arrays of tables, no strings of several
-// lines. What is outside of that is refused with its line.
+// lines. Anything else is refused with its line.
 #ifndef LEVERET_BASE_TOML_HPP
 #define LEVERET_BASE_TOML_HPP
 

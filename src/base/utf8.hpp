@@ -11,7 +11,7 @@ namespace lev {
 
 inline constexpr std::size_t character_bytes_max = 4;
 
-// How many bytes a character has that begins with this one; 0: none begins so.
+// The length in bytes of a character that begins with this byte; 0: none does.
 inline std::size_t length_of(unsigned char first) noexcept {
   if (first < 0x80) return 1;
   if (first < 0xc2) return 0;  // continues a character, or would be longer than it need be
@@ -26,7 +26,7 @@ struct character {
   bool is_cut = false;    // the text ends within it
 };
 
-// The character that so many bytes begin with; at least one.
+// The character at the beginning of these bytes, of which there is at least one.
 inline character character_at(const char* text, std::size_t bytes) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   LEV_DCHECK(bytes != 0);

@@ -8,7 +8,7 @@ namespace lev::cell {
 namespace {
 constexpr std::int64_t line = line_bytes;
 
-// What all MFCs ask for is given out by the line, in turns.
+// Parts that all MFCs share are given out by the line, in turns.
 virtual_time shared(virt::link& l, virtual_time from, std::int64_t wire) {
   return wire == line ? l.pass_line(from, wire) : l.pass(from, wire);
 }

@@ -1,8 +1,8 @@
-// bus: the EIB and memory. When a transfer ends that begins now.
+// bus: the EIB and memory. It computes when a transfer that begins now will end.
 //
 //   latency/2, then commands (one for each line), then the slowest of: the SPE's stream to memory,
 //   its port, the memory of the chip (or the other store's port), then latency/2.
-// All of them are links: first come, first served. What all MFCs share, commands and memory, is
+// All of them are links: first come, first served. Commands and memory, which all MFCs share, are
 // given out by the line: a transfer of one line goes between two lines of another. The latency of
 // memory grows with the number of MFCs that have something under way, on a straight line from one
 // to dma.loaded_spes.
@@ -18,7 +18,7 @@
 
 namespace lev::cell {
 
-// What a transfer meets at its effective address.
+// The target of a transfer at its effective address.
 struct bus_target {
   bool is_store = false;
   unsigned index = 0;  // of the chip, or of the SPE whose store it is
@@ -53,8 +53,8 @@ class bus {
   unsigned active_ = 0;
 };
 
-// 128-byte lines that a transfer occupies the bus for: those that it touches, and twice as many
-// where it touches several and its two addresses lie differently in their lines.
+// 128-byte lines for which a transfer occupies the bus: those that it touches, and twice as many if
+// it touches several and its two addresses are aligned differently.
 std::int64_t lines_of(ls_t ls, ea_t ea, std::uint32_t bytes);
 
 }  // namespace lev::cell

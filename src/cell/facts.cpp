@@ -18,8 +18,8 @@ namespace lev::cell {
 
 namespace {
 
-// Of bytes in a second, and of cycles: with them no sum of times comes near the end of what 63 bits
-// of femtoseconds hold.
+// Of bytes in a second, and of cycles: with this bound no sum of times comes near the limit of 63
+// bits of femtoseconds.
 constexpr double most = 1e18;
 constexpr double cycles_most = 1e6;
 constexpr std::size_t file_bytes_max = 1 << 20;
@@ -88,7 +88,7 @@ void check_value(const std::string& file, const fact_rule& rule, double value) {
     refuse(file, name + " is " + told(value) + ": it must be a whole number");
 }
 
-// What one line of a file gives, by the keys of its inline table.
+// The values of one line of a file, by the keys of its inline table.
 struct line_parts {
   std::map<std::string, toml_entry> keys;
   int line = 0;
@@ -159,7 +159,7 @@ double value_of(const machine_file_parts& parts, fact f) {
   return parts.constants[static_cast<std::size_t>(f)].value;
 }
 
-// What single numbers cannot tell.
+// Checks that concern several numbers.
 void check_together(const machine_file_parts& p) {
   const double reserved = value_of(p, fact::kernel_kib) + value_of(p, fact::stack_kib);
   if (value_of(p, fact::store_kib) <= reserved)

@@ -1,7 +1,7 @@
 // facts: the constants of a Cell that its parts read, and the record of which were read.
 //
 // Each is one line of the schema in facts.cpp: name, unit, bounds. A part reads through facts,
-// never from the file, so that what a result rests on is known.
+// never from the file, so that the constants behind a result are known.
 #ifndef LEVERET_CELL_FACTS_HPP
 #define LEVERET_CELL_FACTS_HPP
 

@@ -33,7 +33,7 @@ void run_ppe(ppe_parts& p) {
   p.processor().leave(*p.thread);
 }
 
-// Local stores are as before a program was there, but for their bytes.
+// Local stores are as before the program, except for their bytes.
 void forget(machine_parts& m) {
   for (const auto& s : m.spes) {
     s->program = nullptr;

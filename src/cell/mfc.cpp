@@ -54,7 +54,7 @@ void mfc::begin_what_may() {
     if (!commands_[i].has_started && may_begin(i)) begin(commands_[i]);
 }
 
-// What a get is to bring is unknown until it has ended.
+// The data of a get is unknown until it has ended.
 void mfc::begin(command& c) {
   machine_parts& m = home_;
   c.has_started = true;

@@ -3,7 +3,7 @@
 //   1. add() takes a free entry. A command begins as soon as its order allows: a fence waits for
 //      those before it in its tag group, a barrier for the same and holds up those behind it.
 //   2. When it begins, the target of a get is poisoned and the bus says when it ends.
-//   3. When it ends, the bytes move, the entry is free, and who waits for room or tags is woken.
+//     3. When it ends, the bytes move, the entry is free, and waiters for room or tags are woken.
 #ifndef LEVERET_CELL_MFC_HPP
 #define LEVERET_CELL_MFC_HPP
 
@@ -25,7 +25,7 @@ class mfc final : public virt::target {
   bool is_full() const { return commands_.size() + expected_ >= entries_; }
   // Precondition: the command is legal and there is room.
   void add(command c);
-  // An entry is kept for a command that is on its way; it has come.
+  // expect() keeps an entry for a command on its way; add_expected() adds it when it has come.
   void expect() { ++expected_; }
   void add_expected(command c) {
     --expected_;

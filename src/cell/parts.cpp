@@ -1,4 +1,4 @@
-// Addresses, and what follows when bytes change; see parts.hpp.
+// Addresses, and the consequences of changed bytes; see parts.hpp.
 #include "cell/parts.hpp"
 
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// What a simulated Cell is made of: memory, SPEs, PPEs, and what they tell each other.
+// The parts of a simulated Cell: memory, SPEs, PPEs, and their messages to each other.
 #ifndef LEVERET_CELL_PARTS_HPP
 #define LEVERET_CELL_PARTS_HPP
 
@@ -42,7 +42,7 @@ struct mailbox {
   bool has_letter() const { return letters.size() > claimed; }
 };
 
-// A word that somebody looks at until it changes.
+// A word that a program polls until it changes.
 struct watcher {
   ea_t ea = 0;
   std::uint32_t bytes = 0;
@@ -63,7 +63,7 @@ struct spe_parts {
   struct give_back {
     void operator()(std::byte* all) const { std::free(all); }
   };
-  std::unique_ptr<std::byte, give_back> bytes;  // pages that nobody touches take no memory
+  std::unique_ptr<std::byte, give_back> bytes;  // untouched pages take no memory
   std::byte* store = nullptr;
   ls_t store_end = 0;
   ls_t free_from = 0;  // behind the kernel and what was allocated
@@ -133,7 +133,7 @@ struct machine_parts {
   bool has_failed = false;
 
   virtual_time time_of(fact f) const { return clock.time_of(numbers.cycles(f)); }
-  // What has a place at an effective address. Throws error (bad_address).
+  // The target at an effective address. Throws error (bad_address).
   bus_target target_of(ea_t ea) const;
   void* host_of(ea_t ea) const;
   bool has_range(ea_t ea, std::uint64_t bytes) const;
@@ -141,7 +141,7 @@ struct machine_parts {
   [[noreturn]] void refuse_range(ea_t ea, std::uint64_t bytes, const std::string& who) const;
   [[noreturn]] void refuse_store(unsigned spe_index, ls_t ls, std::uint64_t bytes,
                                  const std::string& who) const;
-  // `who` makes the beginning of the error's text: no text is made where nothing is wrong.
+  // `who` makes the beginning of the error's text: no text is made if nothing is wrong.
   template <class Who>
   void check_range(ea_t ea, std::uint64_t bytes, const Who& who) const {
     if (!has_range(ea, bytes)) refuse_range(ea, bytes, who());
@@ -172,7 +172,7 @@ struct machine_parts {
 
 std::string name_of(const spe_parts& s);
 
-// What a program may let pass at once; `who` says whose it is. Throws error (bad_call).
+// The time that a program may let pass at once; `who` names the program. Throws error (bad_call).
 virtual_time checked_time(const machine_parts& m, cycles n, const std::string& who);
 virtual_time checked_time(virtual_time d, const std::string& who);
 

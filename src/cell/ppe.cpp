@@ -1,4 +1,4 @@
-// What a PPE program does: words through caches, stores past them, mailboxes, threads.
+// The calls of a PPE program: words through caches, stores past them, mailboxes, threads.
 #include <leveret/cell.hpp>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ void check_word(const ppe_parts& p, ea_t ea, std::size_t bytes, const char* what
                                              ": a word lies at a multiple of its size");
 }
 
-// The time of a load, which is a look; then the line is in the PPE's caches.
+// The time of a load, which counts as a poll; then the line is in the PPE's caches.
 void fetch(ppe_parts& p, ea_t ea) {
   machine_parts& m = p.home;
   const auto look = [&p](virtual_time d) { p.processor().poll(*p.thread, d); };
@@ -36,7 +36,7 @@ void fetch(ppe_parts& p, ea_t ea) {
   m.lines.read(ea, m.ppe_agent(p.chip));
 }
 
-// After a store of the PPE: its caches have the line, and nobody else.
+// After a store of the PPE: only its caches have the line.
 void stored(ppe_parts& p, ea_t ea, std::uint32_t bytes) {
   machine_parts& m = p.home;
   m.lose_reservations(ea, bytes, -1);
@@ -57,7 +57,7 @@ spe_parts& spe_of(ppe_parts& p, unsigned index) {
   return *p.home.spes[index];
 }
 
-// The letter is this thread's from now on; it has it when it has come over the EIB.
+// The letter is this thread's from now on; the thread has it when it has come over the EIB.
 std::uint32_t take_letter(ppe_parts& p, mailbox& box) {
   LEV_DCHECK(box.has_letter());
   ++box.claimed;

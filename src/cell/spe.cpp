@@ -1,4 +1,4 @@
-// What an SPE program does: its store, its time, its transfers, its threads.
+// The calls of an SPE program: its store, its time, its transfers, its threads.
 #include <leveret/cell.hpp>
 
 #include <algorithm>
@@ -173,7 +173,7 @@ std::uint32_t spe::spin(const local<std::uint32_t>& word, std::uint32_t value, c
     m.loop.block("a change of a word in its local store");
     std::erase(parts_.watchers, &w);
   }
-  // The change is seen by the first look after it.
+  // The first poll after the change sees it.
   const std::int64_t since = (m.loop.now() - begin).count();
   m.loop.wait(virtual_time((since / each + 1) * each - since));
   return looked_at;
@@ -201,7 +201,7 @@ unsigned spe::spawn(std::function<void()> body) {
                                 });
   s.turns.push_back(&a);
   s.threads.push_back(&a);
-  // It comes to where it waits for its turn, while the clock stands.
+  // It runs to the point where it waits for its turn, while the clock stands.
   while (!m.loop.is_blocked(a)) m.loop.wait(virtual_time(0));
   return number;
 }

@@ -1,4 +1,4 @@
-// What an SPE program says to others and hears: atomic lines, mailboxes, signals.
+// The messages of an SPE program: atomic lines, mailboxes, signals.
 #include <leveret/cell.hpp>
 
 #include <algorithm>
@@ -57,13 +57,13 @@ void check_signal(const spe_parts& s, unsigned to, unsigned which) {
                                           std::to_string(s.home.spes.size()) + " SPEs");
 }
 
-// Puts a letter where it will be read; wakes who waits for it.
+// Puts a letter where it will be read; wakes its waiters.
 void deliver(spe_parts& s, mailbox& box, std::uint32_t value) {
   machine_parts& m = s.home;
   box.letters.push_back(value);
   if (&box != &s.interrupt) return;
   m.interrupts.push_back(s.index);
-  // All that wait for it look; the first that comes takes it.
+  // All waiters look; the first one takes it.
   for (std::vector<ppe_parts*>* some : {&box.sleepers, &m.any_sleepers}) {
     for (ppe_parts* each : *some)
       m.after(m.numbers.micros(fact::ppe_interrupt),

@@ -1,4 +1,4 @@
-// transfer: what an MFC command asks for, and whether that is legal.
+// transfer: an MFC command, and whether it is legal.
 #ifndef LEVERET_CELL_TRANSFER_HPP
 #define LEVERET_CELL_TRANSFER_HPP
 

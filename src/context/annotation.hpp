@@ -1,8 +1,8 @@
-// What a sanitizer must be told about a context. Without a sanitizer every function is empty.
+// Notes about a context to a sanitizer. Without a sanitizer every function is empty.
 //
-// AddressSanitizer knows one stack per thread; it must hear of every change of stack, before it
-// (leave) and after it (arrive). It tells in return which stack was left: the only way to learn
-// the bounds of a thread's own stack. LeakSanitizer must search suspended stacks for pointers.
+// AddressSanitizer knows one stack per thread; it must be told of every change of stack, before it
+// (leave) and after it (arrive). In return it tells which stack was left: the only way to learn the
+// bounds of a thread's own stack. LeakSanitizer must search suspended stacks for pointers.
 // ThreadSanitizer keeps a history per fiber; without it, it crashes on its first report (clang 14).
 #ifndef LEVERET_CONTEXT_ANNOTATION_HPP
 #define LEVERET_CONTEXT_ANNOTATION_HPP
@@ -68,8 +68,8 @@ class annotation {
     __sanitizer_finish_switch_fiber(fake_stack_, &bottom, &bytes);
     fake_stack_ = nullptr;
     // Where it was left, to be told when it is resumed: a thread's own stack is learned here; and a
-    // context may be left on another stack than its own, when contexts are held by one of a machine
-    // that switches actors.
+    // context may be left on a stack other than its own, when an actor of the machine holds
+    // contexts.
     left_->bottom_ = bottom;
     left_->bytes_ = bytes;
   }
@@ -77,7 +77,7 @@ class annotation {
  private:
   // A context closed before its end still owns a fake stack (detect_stack_use_after_return), and
   // only its own final switch frees that: so that switch is told, but not made. It must not be
-  // instrumented, as meanwhile the sanitizer believes to be on the other stack.
+  // instrumented, as meanwhile the sanitizer believes it is on the other stack.
   __attribute__((no_sanitize("address"), noinline)) void drop_fake_stack() {
     void* mine = nullptr;
     const void* my_bottom = nullptr;
@@ -108,7 +108,7 @@ class annotation {
   // Every function reports its start and its end to the current fiber. Between leave and the switch
   // that is already the other fiber, so no function may end there: leave itself must be inlined,
   // and the barrier in arrive keeps clang 14 from making a tail call of the switch.
-  // A context may be left in another fiber than its own: see above.
+  // A context may be left in a fiber other than its own: see above.
   [[gnu::always_inline]] void leave(annotation& to, bool) {
     fiber_ = __tsan_get_current_fiber();
     __tsan_switch_to_fiber(to.fiber_, 0);

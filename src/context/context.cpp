@@ -45,7 +45,7 @@ void context::finish_to(context& from, context& to) {
   void* load = std::exchange(to.stack_pointer_, nullptr);
   LEV_DCHECK(load != nullptr);
   from.annotation_.leave(to.annotation_, true);
-  // Nobody will load the stack pointer, so it goes where it cannot be mistaken for one. A local
+  // No switch will load the stack pointer, so it goes where it cannot be mistaken for one. A local
   // variable will not do: it may lie on the sanitizer's fake stack, which leave has just freed.
   lev_context_switch(&from.argument_, load);
   __builtin_unreachable();

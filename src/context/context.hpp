@@ -2,7 +2,7 @@
 //
 // Contexts are symmetric: any may switch to any other of the same thread. A context that was never
 // opened stands for the stack of the thread that first switches away from it (the main context).
-// The room decides nothing: who runs next, and when, is the caller's affair.
+// The room decides nothing: the caller chooses which context runs next, and when.
 //
 // Life of a context:
 //   1. open(): a stack is mapped and a first frame laid out; nothing runs.
@@ -11,9 +11,9 @@
 //   3. finish_to(from, to): the last switch of `from`, as entry must not return.
 //   4. close(), the destructor, or a new open(), which keeps a stack that is large enough.
 //
-// What belongs to the context: callee-saved registers, floating-point control words, and the C++
-// exceptions that it is handling, so that it may switch inside a catch block or a destructor.
-// What belongs to the thread: everything else, as errno, the signal mask and thread_local objects.
+// A context owns the callee-saved registers, floating-point control words, and the C++ exceptions
+// that it is handling, so that it may switch inside a catch block or a destructor. The thread owns
+// everything else, such as errno, the signal mask and thread_local objects.
 //
 // Not thread-safe: one thread at a time uses a context. A suspended context may go on in another
 // thread if the caller orders the two and no frame on its stack keeps the address of a
@@ -48,9 +48,9 @@ class context {
   context& operator=(const context&) = delete;
 
   // Makes this a context that will run entry(argument) on a stack of at least `stack_bytes`.
-  // Precondition: the context does not run and stands for no thread. One that was suspended is
-  // abandoned as by close(). False, and the context closed, when no stack could be mapped.
-  // The floating-point control words are those of the caller.
+  // Precondition: the context does not run and stands for no thread. A suspended one is abandoned
+  // as by close(). False, and the context closed, when no stack could be mapped. The floating-point
+  // control words are those of the caller.
   [[nodiscard]] bool open(std::size_t stack_bytes, entry_function entry, void* argument);
 
   // Gives the stack back. Precondition: the context does not run. Objects that live on the stack
@@ -59,8 +59,8 @@ class context {
 
   bool is_open() const { return static_cast<bool>(stack_); }
 
-  // A main context forgets the thread it stood for, and will stand for the one that next switches
-  // away from it. Precondition: not opened, and nothing is suspended in it.
+  // A main context forgets the thread it stood for, and will stand for the next thread that
+  // switches away from it. Precondition: not opened, and nothing is suspended in it.
   void stand_for_caller() { thread_exceptions_ = nullptr; }
 
   // The lowest usable address of an opened context's stack; null of a main context.
@@ -72,10 +72,10 @@ class context {
   static void switch_to(context& from, context& to);
 
   // Hops are cheaper switches, for contexts that only ever hop, and among themselves. The control
-  // words and the exception state stay the thread's: who gives way while it handles an exception
-  // puts the state aside. The stack pointers are the caller's: *save is where `from` goes on, *load
-  // is what a hop away from `to` has saved, or hop_start(). A hop to oneself comes back at once.
-  // adopt_for_hops() comes first on a thread's own stack.
+  // words and the exception state stay the thread's: a context that gives way while it handles an
+  // exception puts the state aside. The stack pointers are the caller's: *save is where `from` goes
+  // on, *load was saved by a hop away from `to`, or is hop_start(). A hop to itself comes back at
+  // once. adopt_for_hops() comes first on a thread's own stack.
   void adopt_for_hops() { annotation_.adopt(); }
   void* hop_start() const {
     return static_cast<char*>(stack_pointer_) + lev_context_hop_skip_bytes;
@@ -89,9 +89,9 @@ class context {
   // The last hop of `from`, with the preconditions of finish_to().
   [[noreturn]] static void finish_hop(context& from, context& to, void* const* load);
 
-  // Resumes `to` and never comes back: `from` has finished and may be closed by somebody else.
+  // Resumes `to` and never comes back: `from` has finished and another context may close it.
   // Precondition: as switch_to, and `from` was opened and is not inside a catch block. Objects on
-  // its stack are not destroyed, so call it at the end of entry, outside of any scope that owns.
+  // its stack are not destroyed, so call it at the end of entry, outside any scope with owners.
   [[noreturn]] static void finish_to(context& from, context& to);
 
  private:

@@ -19,7 +19,7 @@ constexpr std::size_t signal_stack_bytes = 64 * 1024;
 constexpr std::uintptr_t below_bytes = 4096;
 constexpr std::uintptr_t above_bytes = 64 * 1024;
 
-// 0 where the CPU is not known here: then nothing is said.
+// 0 if the CPU is not known here: then nothing is said.
 std::uintptr_t stack_pointer_of([[maybe_unused]] const ucontext_t& at) noexcept {
 #if defined(__x86_64__)
   return static_cast<std::uintptr_t>(at.uc_mcontext.gregs[REG_RSP]);

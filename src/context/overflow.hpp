@@ -1,10 +1,10 @@
-// overflow: what a program says when a context's stack was too small, before it dies of it.
+// overflow: the message of a program that dies because a context's stack was too small.
 //
 // An access to a stack's guard raises SIGSEGV. If the program has no handler for that by the time
 // a thread first runs contexts, one is installed here. It writes a line to standard error when the
 // address is where the stack pointer points, and in any case puts the default action back and
-// returns: the access is repeated, and the program ends, or dumps its core, where it would have
-// done without.
+// returns: the access is repeated, and the program ends, or dumps core, where it would have done
+// without the handler.
 //
 // The handler cannot run on a stack that is full: each thread that runs contexts needs another one
 // for signals, and gets it here unless it has one.

@@ -21,7 +21,7 @@ struct kept_stacks : strand_stack_pool {
 };
 thread_local kept_stacks kept;
 
-// A strand on the caller's own stack: it has nobody to give way to.
+// A strand on the caller's own stack: there is no other to give way to.
 struct lone_strand : strand {
   lone_strand() noexcept : strand([](strand*) {}) {}
 };
@@ -50,7 +50,7 @@ void enter(void* argument) {
   context::finish_hop(self.own, to.own, to.place());
 }
 
-// A strand that is inside a catch block, or in a destructor while an exception is on its way.
+// A strand that is inside a catch block, or in a destructor during unwinding.
 [[gnu::noinline]] void give_way_handling(strand_stack& self) {
   const exception_state mine = std::exchange(*self.exceptions, {});
   context::hop(self.own, self.place(), self.next->own, self.next->place());
@@ -93,9 +93,9 @@ void strand_stack::unlink() noexcept {
   next = before = this;
 }
 
-// Without a sanitizer the hop is a tail call: one return instruction for the whole. What keeps an
-// item from running ahead of the memory is how many instructions the core holds for 16 turns, so
-// each one here counts (README of this room).
+// Without a sanitizer the hop is a tail call: one return instruction for the whole. The core must
+// hold the instructions of 16 turns to run ahead of the memory, so each one here counts (README of
+// this room).
 void strand_stack::give_way(strand* from) {
   strand_stack& self = static_cast<strand_stack&>(*from);
   const exception_state& exceptions = *self.exceptions;
@@ -109,7 +109,7 @@ bool strand_stack_pool::make_one() noexcept {
   try {
     auto made = std::make_unique<strand_stack>();
     if (!made->own.open(strand_stack_bytes, enter, made.get())) return false;
-    // Room for those that are out, too: giving back cannot fail.
+    // Room for strands that are taken, too: giving back cannot fail.
     idle_.reserve(made_count_ + 1);
     idle_.push_back(std::move(made));
     ++made_count_;
@@ -131,7 +131,7 @@ bool strand_stack_pool::take(unsigned count, strand_stack** strands) noexcept {
 }
 
 void strand_stack_pool::give_back(unsigned count, strand_stack** strands) noexcept {
-  // In the order in which take() finds the same strand at the same place: its stack is warm.
+  // In this order take() finds the same strand at the same place: its stack is warm.
   for (unsigned i = count; i-- > 0;) idle_.emplace_back(strands[i]);
 }
 

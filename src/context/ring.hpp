@@ -1,7 +1,7 @@
 // A ring of strands: contexts that run the items of one interleave() in turns, on one thread.
 //
 //   1. run_ring() takes as many strands as it needs from the thread's pool and links them.
-//   2. It switches to the first. That one runs items; where an item gives way, it switches to the
+//   2. . It switches to the first, which runs items; when an item gives way, it switches to the
 //      next strand directly, and so on round the ring.
 //   3. A strand that finds no item left takes itself out of the ring and switches to the next; the
 //      last one switches back to the caller.
@@ -21,8 +21,9 @@
 
 namespace lev {
 
-// What the thread knows of the exceptions that it is handling: __cxa_eh_globals of the Itanium C++
-// ABI. Between two hops it is empty: who handles one while it gives way keeps it meanwhile.
+// The thread's record of the exceptions that it is handling: __cxa_eh_globals of the Itanium C++
+// ABI. Between two hops it is empty: a strand that handles one while it gives way keeps it
+// meanwhile.
 struct exception_state {
   void* caught = nullptr;
   unsigned int uncaught_count = 0;

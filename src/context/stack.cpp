@@ -35,9 +35,9 @@ std::size_t guard_bytes() {
   return rounded_to_pages(guard_bytes_min);
 }
 
-// Colours go round per thread: contexts that one thread opens, and so most often runs, differ as
-// far as they can, without a counter that threads share. (Hashing the address instead puts up to 5
-// of 16 stacks on one colour, as stacks of one size lie at equal distances.)
+// Colours go round per thread: contexts that one thread opens, and so mostly runs, differ as far as
+// they can, without a counter shared by threads. (Hashing the address instead puts up to 5 of 16
+// stacks on one colour, as stacks of one size lie at equal distances.)
 std::size_t next_colour_bytes() {
   thread_local std::size_t opened_count = 0;
   return opened_count++ % colour_count * colour_step_bytes;

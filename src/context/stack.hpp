@@ -34,8 +34,8 @@ class stack {
   // The lowest usable address. One byte below it is the guard.
   void* bottom() const { return bottom_; }
 
-  // From the bottom to the end of the mapping, the colour offset included: what a sanitizer must
-  // know as the extent of this stack.
+  // From the bottom to the end of the mapping, the colour offset included: the extent of this stack
+  // for a sanitizer.
   std::size_t size_bytes() const { return size_bytes_; }
 
   // Where the first frame goes: 64-byte aligned, at most `colour_span_bytes` below the end.

@@ -1,4 +1,4 @@
-// The context switch for AArch64 (AAPCS64): all that context.cpp must not know about this CPU.
+// The context switch for AArch64 (AAPCS64): everything that depends on this CPU.
 //
 //   lev_context_switch(void** save, void* load)   leave this stack, continue on that one
 //   lev_context_hop(void** save, void** load)     the same, fpcr left alone
@@ -9,7 +9,7 @@
 //
 //   +0 d8-d15   +64 x19-x28   +144 x29 (frame pointer)   +152 x30 (return address)   +160 fpcr
 //
-// These are exactly what the ABI lets a callee not change (of v8-v15 the low halves only). The
+// These are exactly what the ABI makes a callee preserve (of v8-v15 the low halves only). The
 // switch ends in `ret` through x30, so that the CPU's return predictor stays in step with the
 // calls. Writing fpcr drains the pipeline of many cores, so it is written only where it differs.
 

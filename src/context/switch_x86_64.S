@@ -1,4 +1,4 @@
-// The context switch for x86-64 (System V ABI): all that context.cpp must not know about this CPU.
+// The context switch for x86-64 (System V ABI): everything that depends on this CPU.
 //
 //   lev_context_switch(void** save, void* load)   leave this stack, continue on that one
 //   lev_context_hop(void** save, void** load)     the same, control words left alone
@@ -10,7 +10,7 @@
 //   +0 mxcsr   +4 x87 control word   +8 r15   +16 r14   +24 r13   +32 r12   +40 rbx   +48 rbp
 //   +56 return address
 //
-// These are exactly what the ABI lets a callee not change; the compiler keeps the rest out of
+// These are exactly what the ABI makes a callee preserve; the compiler keeps the rest out of
 // registers around the call. The switch ends in `ret`, so that the CPU's return predictor stays in
 // step with the calls: with `jmp` a node of a list takes 52 ns in place of 24, four frames deep.
 // Control words are loaded unconditionally: comparing them first to skip the load costs 25-27

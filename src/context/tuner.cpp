@@ -1,4 +1,4 @@
-// How many items in flight are best, found while the items run:
+// Finds the best number of items in flight while the items run:
 //
 //   1. Trying: 24 and 1 in turns, three trials each, of which the shortest counts (a trial may be
 //      interrupted, or be the first to touch the data). From 16 MiB on, 24 was never slower than 16
@@ -7,8 +7,8 @@
 //   3. Retrying: a share of the time kept is put by for trials of the other; one is made when what
 //      it is likely to lose is there. When the time per item changes, the other is tried at once.
 //
-// An answer costs little where it is clear and matters little where it is not: what a trial loses
-// is the difference between the two, so close rivals are tried often and distant ones seldom.
+// An answer costs little where it is clear and matters little where it is not: a trial loses the
+// difference between the two, so close rivals are tried often and distant ones seldom.
 #include <leveret/interleave.hpp>
 
 #include <algorithm>
@@ -24,9 +24,9 @@ constexpr std::size_t longer_if_close = 16;
 // short against a call that is worth tuning.
 constexpr double trial_ns = 20'000;
 constexpr double keep_ns = 1'000'000;
-// What trials of the other may cost: 0.5 % of the time.
+// The cost allowed for trials of the other: 0.5 % of the time.
 constexpr double credit_share = 0.005;
-// Time per item that changes by so much, in two pieces running, is another kind of data.
+// A change of the time per item by so much, in two pieces running, means another kind of data.
 constexpr double drift_ratio = 1.4;
 constexpr double drift_pause_ns = 20'000'000;
 constexpr std::size_t first_items = 32;
@@ -94,7 +94,7 @@ void tuner::took(std::uint64_t ns) noexcept {
 
 void tuner::end_first_trial(double ns) noexcept {
   if (current_ == wide && ns < trial_ns / 2 && trial_items_ < trial_items_max) {
-    // Too short to tell: again, longer, and what was measured so far is forgotten.
+    // Too short to tell: try again, longer, and forget the measurements so far.
     trial_items_ = std::max(trial_items_, first_items) * 4;
     std::fill(std::begin(item_ns_), std::end(item_ns_), 0.0);
     turn_ = 0;
@@ -127,7 +127,7 @@ void tuner::keep(double items_ns, double ns) noexcept {
   drift_ns_ += ns;
   if (odd_chunks_ > 1 && drift_ns_ > drift_pause_ns) {
     drift_ns_ = 0;
-    // What is known is of other data.
+    // The known times are of other data.
     known_ns = items_ns;
     start_trial(best_ == alone ? wide : alone);
     return;

@@ -8,7 +8,7 @@
 //     then the node stays its own           finishes; a flag that is up again fails that
 //   links the node, unlocks
 //
-// The announcement names the generation, and only a live task of that generation takes it: so no
+// The announcement names the generation, and only a live task of that generation accepts it: so no
 // edge hangs on the slot's next task, and a list is empty when its task is complete.
 #ifndef LEVERET_FLOW_DEPENDANTS_HPP
 #define LEVERET_FLOW_DEPENDANTS_HPP
@@ -29,8 +29,8 @@ class dependants {
     for (std::uint32_t i = 0; i < count; ++i) free_.try_push(i);
   }
 
-  // reserve() takes `count` nodes, for a submit of which nothing can be seen yet; returns how many
-  // it got. Fewer are to be given back.
+  // reserve() takes `count` nodes, for a submit that is not visible yet; returns how many it got.
+  // If fewer, the caller gives them back.
   std::uint32_t reserve(std::uint32_t* nodes, std::uint32_t count) noexcept {
     std::uint32_t got = 0;
     while (got < count) {

@@ -1,4 +1,4 @@
-// item_costs: what an item of a sliced task took lately, and the grain that follows: pieces that
+// item_costs: the recent time of an item of a sliced task, and the grain that follows: pieces that
 // are short against their overhead make a task slower, not faster. For tasks that leave the grain
 // to Leveret.
 //
@@ -18,8 +18,8 @@ namespace lev {
 
 class item_costs {
  public:
-  // A procedure is known by its id; what loops and bulks have as one procedure by its address, or
-  // by the procedure that each task calls: the value before the range.
+  // A procedure is known by its id; loops and bulks, which share one procedure, by the address of
+  // their body, or by the procedure that each task calls: the value before the range.
   static std::uint32_t place_of(procedure_id procedure, const argument* arguments,
                                 unsigned count) noexcept {
     const argument* before = count < 2 ? nullptr : &arguments[count - 2];
@@ -29,8 +29,8 @@ class item_costs {
     return static_cast<std::uint32_t>(procedure ^ which) & (places - 1);
   }
 
-  // Any thread, after `items` items took `took_ns`. Notes of several threads at once may be lost:
-  // it is an estimate. The mean follows slowly, and an interruption counts for little.
+  // Any thread calls it, after `items` items took `took_ns`. Notes of several threads at once may
+  // be lost: this is an estimate. The mean follows slowly, and an interruption counts for little.
   void note(std::uint32_t place, std::uint64_t items, std::uint64_t took_ns) noexcept {
     LEV_DCHECK(place < places);
     const std::uint64_t now =
@@ -69,8 +69,8 @@ class item_costs {
   // The products above fit.
   static_assert(longest_ns <= ~std::uint64_t{0} / units_per_ns / 8);
 
-  // Written by those who ran a piece, read by submitters: units per item, 0 unknown. Publishes
-  // nothing.
+  // Written by participants that ran a piece, read by submitters: units per item, 0 unknown.
+  // Publishes nothing.
   atomic<std::uint64_t> mean_[places]{};
 };
 

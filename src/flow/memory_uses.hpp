@@ -1,9 +1,9 @@
-// memory_uses: which tasks use which memory, and so whom a task that is submitted after them must
-// follow. For one thread at a time; allocates.
+// memory_uses: which tasks use which memory, and so which of them a later task must follow. For one
+// thread at a time; allocates.
 //
-// Uses are kept by where they begin, apart for each order of magnitude of their length: so those
-// that may meet some memory lie close together, though one task uses an array and others a block
-// of it each.
+// Uses are kept by where they begin, separately for each order of magnitude of their length: so
+// those that may meet some memory lie close together, even if one task uses an array and others a
+// block of it each.
 #ifndef LEVERET_FLOW_MEMORY_USES_HPP
 #define LEVERET_FLOW_MEMORY_USES_HPP
 
@@ -16,7 +16,7 @@
 
 namespace lev {
 
-// A use of memory by a task, whose number is the owner's business.
+// A use of memory by a task, whose number the owner chooses.
 struct memory_use {
   argument where;
   std::uint32_t task = 0;
@@ -27,8 +27,7 @@ inline bool do_conflict(const argument& a, const argument& b) noexcept {
   return (is_output(a) || is_output(b)) && do_overlap(a, b);
 }
 
-// Whether each task that conflicts with `b` conflicts with one that writes `a`. It may say no where
-// that is so.
+// Whether each task that conflicts with `b` conflicts with one that writes `a`. A no may be wrong.
 inline bool covers(const argument& a, const argument& b) noexcept {
   const bool is_within = a.address <= b.address && b.address - a.address <= extent_bytes(a) &&
                          extent_bytes(b) <= extent_bytes(a) - (b.address - a.address);
@@ -41,8 +40,8 @@ class memory_uses {
  public:
   using map = std::multimap<std::uint64_t, memory_use>;
 
-  // list_of() makes what add() takes, which then cannot fail: the memory that a task's arguments
-  // name. Precondition: validate() has passed them. Throws std::bad_alloc.
+  // list_of() makes the argument of add(), which then cannot fail: the memory that a task's
+  // arguments name. Precondition: validate() has passed them. Throws std::bad_alloc.
   static map list_of(const argument* arguments, unsigned count);
 
   // visit_conflicts() calls visit(task) for the task of each use that conflicts with `a`, some more
@@ -54,12 +53,12 @@ class memory_uses {
     });
   }
 
-  // add() takes the uses of a task that follows all those that conflict with it. It forgets those
-  // that are covered by what the task writes: a later task that conflicts with one of them follows
-  // this task, and so that one.
+  // add() takes the uses of a task that follows all those that conflict with it. It forgets uses
+  // that the task's writes cover: a later task that conflicts with one of them follows this task,
+  // and so that one.
   void add(map&& list, std::uint32_t task) noexcept;
 
-  // drop() forgets the uses of tasks of which is_gone(task) says so.
+  // drop() forgets the uses of tasks for which is_gone(task) is true.
   template <class Gone>
   void drop(Gone&& is_gone) {
     for (map& all : by_length_) {

@@ -1,7 +1,7 @@
 // mutex_table: the mutexes that tasks name. A task takes its mutexes one after the other in
-// ascending order, before it is queued; where one is taken it joins that mutex's list and no worker
-// waits for it. Ascending order excludes deadlock, the lists are first come first served and hand
-// over directly, so nobody starves.
+// ascending order, before it is queued; if one is taken, the task joins that mutex's list and no
+// worker waits for it. Ascending order excludes deadlock; the lists are first come first served and
+// hand over directly, so no task starves.
 //
 // Paper: Sol MT's locked jobs and deferment list (Jack Rabbit thesis, section 3), whose stated
 // weakness is starvation.
@@ -72,7 +72,7 @@ class mutex_table {
   bool enter(slot_pool& slots, entry& e, std::uint32_t task) noexcept {
     const spin_guard<> held(e.lock);
     const bool entered = !e.taken;
-    LEV_DCHECK(!entered || e.first == no_slot);  // or a task would wait for nobody
+    LEV_DCHECK(!entered || e.first == no_slot);  // or a task would wait for no holder
     if (entered) {
       e.taken = true;
     } else {

@@ -17,8 +17,8 @@ namespace {
 constexpr std::uint32_t ready_per_taker = 2;
 }  // namespace
 
-// A task that is run again must find its inputs as they were: what it reads and writes is copied
-// even from shared memory, unless the caller asked for `in_place`.
+// A task that is run again must find its inputs as they were: an argument that it reads and writes
+// is copied even from shared memory, unless the caller asked for `in_place`.
 bool needs_copy(const argument& a, const copy_rule& rule) noexcept {
   if (!has_address(a) || is_empty(a) || is_far(a)) return false;
   const bool is_packed = !is_memory(a.what) || fits_in_place(a);
@@ -45,7 +45,7 @@ std::size_t staged_alignment(std::span<const argument> arguments) noexcept {
 
 namespace {
 
-// How much there is to a task, by its ranges and memory.
+// The size of a task, by its ranges and memory.
 std::uint64_t measure(const descriptor& d) noexcept {
   std::uint64_t sum = 0;
   for (const argument& a : arguments_of(d)) {
@@ -55,7 +55,7 @@ std::uint64_t measure(const descriptor& d) noexcept {
   return sum;
 }
 
-// What a hook made is checked like any task, and must be smaller than what it was made from: or
+// A hook's piece is checked like any task, and must be smaller than the task it was made from, or
 // dicing would never end.
 bool is_proper_piece(const descriptor& whole, const descriptor& piece) noexcept {
   draft_facts facts;
@@ -118,8 +118,8 @@ bool scheduler::has_big_front() noexcept {
   return wanted && !tasks_.empty() && (slots_->at(tasks_.front().slot).flags & task_too_big) != 0;
 }
 
-// How large a diceable task is, to find the largest; one with a hook and no slices counts as large
-// until it is indivisible.
+// The size of a diceable task, to find the largest; a task with a hook and no slices counts as
+// large until it is indivisible.
 std::uint32_t scheduler::items_of(std::uint32_t task) noexcept {
   const slot& s = slots_->at(task);
   if ((s.flags & task_diceable) == 0) return 0;
@@ -167,7 +167,7 @@ std::uint64_t scheduler::fingerprint() noexcept {
   return sum;
 }
 
-// What a filter did is undone unless it is a permutation, and it returned.
+// A filter's work is undone unless it is a permutation and the filter returned.
 void scheduler::apply_filters(pass_report& report) noexcept {
   const std::uint64_t before = fingerprint();
   for (std::size_t i = 0; i < filter_count_; ++i) {
@@ -187,8 +187,8 @@ void scheduler::apply_filters(pass_report& report) noexcept {
 
 // Splits waiting tasks until there are enough for every taker to be busy to the end: always the
 // largest one, so that sizes shrink evenly as the line gets shorter and the last pieces are small.
-// (Jack Rabbit, Figure 4.6, walks from the front; what stands there runs next, and what stands
-// behind stays large.)
+// (Jack Rabbit, Figure 4.6, walks from the front; tasks there run next, and those behind stay
+// large.)
 void scheduler::dice(slot_cache& cache, pass_report& report) noexcept {
   const std::uint32_t wanted = limits_.threshold * limits_.takers;
   for (;;) {
@@ -206,8 +206,8 @@ void scheduler::dice(slot_cache& cache, pass_report& report) noexcept {
   }
 }
 
-// Too big for a local store: split whatever reaches the front until it fits. Without free slots the
-// task goes to a worker as it is, which runs it strip by strip (worker/strips.hpp).
+// Too big for a local store: split the task that reaches the front until it fits. Without free
+// slots the task goes to a worker as it is, which runs it strip by strip (worker/strips.hpp).
 void scheduler::dice_front(slot_cache& cache, pass_report& report) noexcept {
   const std::uint32_t task = tasks_.front().slot;
   const split_result result = split(0, pieces_per_dice_max, cache, report);
@@ -226,8 +226,8 @@ void scheduler::dice_front(slot_cache& cache, pass_report& report) noexcept {
   while (!ready_.try_push(task)) real_env::pause();
 }
 
-// Into how many pieces a task can be split, by its items and grain. One that is too big must be
-// split, whatever its grain.
+// The number of pieces into which a task can be split, by its items and grain. A task that is too
+// big must be split, whatever its grain.
 std::uint32_t scheduler::pieces_possible(const descriptor& whole, bool too_big) const noexcept {
   if (procedure_at(whole.procedure).info.dice != nullptr) return pieces_per_dice_max;
   const std::uint64_t pieces = task_items(whole) / (whole.grain != 0 && !too_big ? whole.grain : 1);
@@ -280,7 +280,7 @@ scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share,
                                          pass_report& report) noexcept {
   LEV_DCHECK(place < tasks_.size());
   const waiting_task original = tasks_.begin()[place];
-  // One that is too big is asked for pieces again, though it was found indivisible before.
+  // A task that is too big is asked for pieces again, though it was found indivisible before.
   const bool was_diceable = (slots_->at(original.slot).flags & task_diceable) != 0;
   LEV_DCHECK(!was_diceable || diceable_ != 0);
   cut_result p;
@@ -304,7 +304,7 @@ bool scheduler::cut_here(std::uint32_t task, slot_cache& cache, pass_report& rep
 
 namespace {
 
-// One that throws says as little of how to split the task as one that cannot.
+// A hook that throws tells as little about splitting as one that cannot split.
 std::uint32_t ask_hook(dice_hook hook, const descriptor& whole, descriptor* cuts,
                        std::uint32_t pieces) noexcept try {
   const hook_call here;
@@ -357,7 +357,7 @@ void scheduler::write_piece(std::uint32_t task, const descriptor& cut,
   if (task != from.task) {
     s.state.open(state_bits::released);
   } else {
-    slots_->extra(task).attempts = 0;  // those were the whole's
+    slots_->extra(task).attempts = 0;  // they belonged to the whole
   }
   write_task(*slots_, task, cut);
   s.parent = from.parent;
@@ -371,8 +371,9 @@ void scheduler::write_piece(std::uint32_t task, const descriptor& cut,
       (bytes != 0 ? task_staged : 0) | (too_big ? task_too_big : 0));
 }
 
-// How long the ready queue should be. Filters want it short, so that order can still change; dicing
-// wants its share of tasks kept back, where they can still be split; everything else goes through.
+// The wanted length of the ready queue. Filters want it short, so that order can still change;
+// dicing wants its share of tasks kept back, where they can still be split; everything else goes
+// through.
 std::uint32_t scheduler::ready_target() const noexcept {
   const std::uint32_t least = ready_per_taker * limits_.takers;
   if (filter_count_ != 0) return least;

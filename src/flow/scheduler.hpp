@@ -2,8 +2,8 @@
 // buffer, lets the filters permute it, dices where too few tasks wait, and fills the ready queue.
 // Posting, reordering and taking touch different lines, so they do not contend.
 //
-// A pass is run by whoever needs it, a submitter or an idle worker, under a lock that nobody waits
-// for.
+// A pass is run by the thread that needs it, a submitter or an idle worker, under a lock that no
+// thread waits for.
 //
 // Paper: Jack Rabbit section 4.2 (three-level queue) and 4.4 (dicer: threshold of 16 tasks per
 // worker).
@@ -20,9 +20,9 @@
 
 namespace lev {
 
-// Which arguments are copied to the local store. `all` of them: the worker cannot reach the
-// caller's memory, or the caller's memory must not change before the task is complete; but those in
-// shared memory, [shared_begin, shared_end), are used where they are.
+// Which arguments are copied to the local store. `all`: the worker cannot reach the caller's
+// memory, or that memory must not change before the task is complete; but arguments in shared
+// memory, [shared_begin, shared_end), are used where they are.
 struct copy_rule {
   bool all = false;
   std::uint64_t shared_begin = 0;
@@ -38,16 +38,16 @@ struct scheduler_limits {
   copy_rule copies;                   // which arguments go through the local store
 };
 
-// What a pass did, for the counters of whoever ran it.
+// The results of a pass, for the counters of the participant that ran it.
 struct pass_report {
   explicit pass_report(owned_counter& counter) noexcept : submitted(counter) {}
-  owned_counter& submitted;  // pieces are counted here before anybody can take them
+  owned_counter& submitted;  // pieces are counted here before any thread can take them
   std::uint64_t diced = 0;
   std::uint64_t bad_filters = 0;
   std::uint64_t passes = 0;
   bool has_freed = false;  // slots went back to the pool's ring: see tell_space()
   // Tasks that must be diced and cannot be, linked by slot_extra::next_failing with the reason in
-  // first_failure: for the caller to complete, when the lock is no longer held.
+  // first_failure; the caller completes them when the lock is no longer held.
   std::uint32_t failed = no_slot;
 };
 
@@ -70,7 +70,7 @@ class scheduler {
   void post(std::uint32_t task) noexcept {
     while (!prefilter_.try_push(task)) real_env::pause();
   }
-  // pass() runs a pass, or leaves it to the one who is at it. `cache` is the caller's.
+  // pass() runs a pass, or leaves it to the thread that runs one. `cache` is the caller's.
   void pass(slot_cache& cache, pass_report& report) noexcept;
 
   // Whether tasks wait on the staged path. Exact enough for a sleeper's last look.
@@ -82,7 +82,7 @@ class scheduler {
   bool has_waiting() const noexcept { return !looks_empty(); }
 
   // cut_here() splits a task that is in no queue, at once, into pieces that are in none. False: it
-  // cannot be split, or there are no slots. Any thread; takes no lock.
+  // cannot be split, or there are no slots. Any thread may call it; it takes no lock.
   struct cut_result {
     std::uint32_t made = 0;
     std::uint32_t slots[pieces_per_dice_max];
@@ -152,9 +152,9 @@ std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_
 void read_descriptor(slot_pool& slots, std::uint32_t task, descriptor& d) noexcept;
 void write_task(slot_pool& slots, std::uint32_t task, const descriptor& d) noexcept;
 
-// staged_bytes() is what a task needs of a local store: its copied arguments one behind the other,
-// each from a multiple of its alignment on, rounded up to cache lines. staged_alignment() is that
-// of the whole.
+// staged_bytes() is a task's need of a local store: its copied arguments one behind the other, each
+// at a multiple of its alignment, rounded up to cache lines. staged_alignment() is that of the
+// whole.
 std::size_t staged_bytes(std::span<const argument> arguments, const copy_rule& rule) noexcept;
 std::size_t staged_alignment(std::span<const argument> arguments) noexcept;
 constexpr std::size_t staged_begin(const argument& a, std::size_t offset) noexcept {

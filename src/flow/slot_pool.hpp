@@ -1,9 +1,9 @@
 // slot_pool: all task slots, and which of them are free. Every participant keeps a few free slots
-// for itself; the rest is in a ring. The pool's size bounds the tasks in flight, and with them
+// for itself; the rest are in a ring. The pool's size bounds the tasks in flight, and with them
 // every queue.
 //
-// Spare slots are for tasks that submit when the others are all in use: by tasks in queues,
-// perhaps, each of which needs a child's slot before it can give its own back.
+// Spare slots are for tasks that submit when all others are in use, perhaps by queued tasks each of
+// which needs a child's slot before it can give its own back.
 #ifndef LEVERET_FLOW_SLOT_POOL_HPP
 #define LEVERET_FLOW_SLOT_POOL_HPP
 

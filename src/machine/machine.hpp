@@ -1,15 +1,16 @@
-// machine: what differs between the places tasks run on. The pipeline is written once, above this.
+// machine: the differences between the places where tasks run. The pipeline is written once, above
+// this.
 //
 // To add a machine:
-//   1. a folder src/machines/NAME with a README that says what plays worker, local store, copy
-//      engine and doorbell there;
+//   1. . a folder src/machines/NAME with a README that says what serves as worker, local store,
+//      copy engine and doorbell there;
 //   2. a class that derives from `machine`; its constructor may fail, its start() reserves
 //      everything;
 //   3. a `machine_kind` with its name, and its line in registry.cpp;
 //   4. its name in the conformance suite.
 //
-// Everything that waits goes through relax() or wait_word(), so a machine with virtual time decides
-// who runs next.
+// Every wait goes through relax() or wait_word(), so a machine with virtual time decides which
+// actor runs next.
 #ifndef LEVERET_MACHINE_MACHINE_HPP
 #define LEVERET_MACHINE_MACHINE_HPP
 
@@ -42,16 +43,16 @@ struct remote_call {
   std::uint16_t attempt = 1;
 };
 
-// How it ended. Bytes from another process: copied once, then checked, then used.
+// The end of the task. Bytes from another process: copied once, then checked, then used.
 struct remote_end {
   status result = status::ok;
   int task_code = 0;
-  std::uint32_t stopped_at = 0;  // of a piece of columns that has failed, or was not to go on
+  std::uint32_t stopped_at = 0;  // of a piece of columns that has failed, or was told to stop
   char text[224];                // of an exception, terminated; empty when there was none
 };
 
-// What a worker has written: how many of its oldest tasks, one behind the other, have succeeded,
-// and whether the next one has ended otherwise.
+// The ends that a worker has written: how many of its oldest tasks in a row have succeeded, and
+// whether the next one has ended otherwise.
 struct remote_ends {
   std::uint32_t successes = 0;
   bool has_other = false;
@@ -72,7 +73,7 @@ enum class chaos_step : std::uint32_t {
 // The death of a worker, confirmed by the kernel.
 struct remote_death {
   std::uint32_t worker = 0;
-  int how = 0;                // as waitpid() says, for death_hook; -1: nobody could tell
+  int how = 0;                // as waitpid() says, for death_hook; -1: not known
   char text[48] = "";         // the same in words: "signal 11 (SIGSEGV)"
   int task_code = 0;          // of the task that it ended: the signal, negative, or the exit code
   bool is_violation = false;  // it asked for what it may not have, and would ask again
@@ -83,8 +84,7 @@ struct remote_death {
 
 // remote_workers: workers in other processes. Each has a line of tasks that were posted to it,
 // which it runs in order. Calls for one worker come from one caller at a time, unless they say
-// otherwise; who that is, and what becomes of the tasks, is the pipeline's business
-// (remote/tend.cpp).
+// otherwise; the pipeline chooses the caller, and handles the tasks (remote/tend.cpp).
 class remote_workers {
  public:
   // open() starts the processes; false leaves machine::why_not(). Before machine::start().
@@ -94,31 +94,31 @@ class remote_workers {
 
   // can_run() makes a procedure known to the workers; null, or why it cannot run there. Any thread.
   virtual const char* can_run(procedure_id id) noexcept = 0;
-  // write() puts a task down for the worker, `ahead` places behind its next one; post() sends off
-  // the next `count`, which were written since the last post().
+  // write() writes a task for the worker, `ahead` places behind its next one; post() sends off the
+  // next `count`, which were written since the last post().
   virtual void write(std::uint32_t worker, std::uint32_t ahead, const remote_call& c) noexcept = 0;
   virtual void post(std::uint32_t worker, std::uint32_t count) noexcept = 0;
   // take_back() asks the worker not to begin the n-th uncollected task (from 0). True: it has not,
-  // and will not; its end says nothing. False: that is not certain, and the end will tell:
+  // and will not; the task's end means nothing. False: that is not certain, and the end will tell:
   // `cancelled` if the worker did not begin it.
   virtual bool take_back(std::uint32_t worker, std::uint32_t n) noexcept = 0;
   // has_end() tells whether collect() would take something; a hint, for any thread.
   virtual bool has_end(std::uint32_t worker) const noexcept = 0;
   // is_away() tells that the worker serves another host process now; a hint, for any thread.
   virtual bool is_away(std::uint32_t worker) const noexcept = 0;
-  // is_crowded() tells that so many host processes share the workers that one that polls takes the
-  // core from somebody who could work. Any thread.
+  // is_crowded() tells that so many host processes share the workers that a polling host takes the
+  // core from a thread that could work. Any thread.
   virtual bool is_crowded() const noexcept = 0;
-  // ends_of() tells what there is to take, and take_successes() takes that many of its successes.
+  // ends_of() tells which ends can be taken, and take_successes() takes that many of its successes.
   // collect() takes the end of the worker's oldest task; false when it has not ended.
   virtual remote_ends ends_of(std::uint32_t worker) const noexcept = 0;
   virtual void take_successes(std::uint32_t worker, std::uint32_t count) noexcept = 0;
   virtual bool collect(std::uint32_t worker, remote_end* end) noexcept = 0;
 
-  // Who watches the ends all the time says so, and looks once more after he has said that he does
-  // no longer; while nobody does, workers ring the service. want_ends(true) when somebody sleeps
-  // until a task ends or wants to be told of it: at once, or, if he is patient, when a line runs
-  // low; then want_ends(false). Any thread.
+  // A thread that polls for ends calls watch(), and after unwatch() polls once more; while there is
+  // no watcher, workers ring the service. want_ends(true) when a thread sleeps until a task ends
+  // and wants to be told: at once, or, if it is patient, when a line runs low; want_ends(false)
+  // afterwards. Any thread.
   virtual void watch() noexcept = 0;
   virtual void unwatch() noexcept = 0;
   virtual void want_ends(bool wanted, bool is_patient = false) noexcept = 0;
@@ -126,11 +126,11 @@ class remote_workers {
   virtual void notify_service() noexcept = 0;
 
   // The service's part. next_death() takes news from the machine; was_begun() says whether the
-  // worker has begun its oldest uncollected task, as far as it can be believed: a worker may lie
-  // about that; replace() empties the worker's line and starts another process for it.
+  // worker has begun its oldest uncollected task, as far as the worker can be believed, which may
+  // lie about it; replace() empties the worker's line and starts another process for it.
   //
-  // kill() ends a worker in its oldest task. False: it cannot be told to now; try again. True: its
-  // death will come, or, where other host processes share it and it is in none of this one's tasks,
+  // kill() ends a worker in its oldest task. False: it cannot be done now; try again. True: its
+  // death will come, or, if other host processes share it and it is in none of this one's tasks,
   // spared() says so, once. Nothing may be posted to it until then.
   virtual bool next_death(remote_death* death) noexcept = 0;
   virtual bool was_begun(std::uint32_t worker) noexcept = 0;
@@ -141,8 +141,8 @@ class remote_workers {
   virtual bool kill(std::uint32_t worker) noexcept = 0;
   virtual bool spared(std::uint32_t worker) noexcept = 0;
   // revisit() is for a worker that has ended nothing for a while, though it has tasks: it may have
-  // written over what tells it of them, or the host of their ends. It is woken again. False: that
-  // will not help. In the line's turn.
+  // overwritten the words that tell it of tasks, or the host of ends. It is woken again. False:
+  // that will not help. In the line's turn.
   virtual bool revisit(std::uint32_t worker) noexcept = 0;
 
  protected:
@@ -157,24 +157,25 @@ class machine {
   virtual capability capabilities() const noexcept = 0;
 
   // start() runs entry(context, i) for each worker i on an actor of its own; false when one cannot
-  // be had (none runs then). A machine with remote workers runs one actor, the service, with
-  // i = workers.
+  // be made (then none runs). A machine with remote workers runs one actor, the service, with i =
+  // workers.
   virtual bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept = 0;
   // why_not() is a sentence about a start() that failed; may be empty.
   virtual const char* why_not() const noexcept { return ""; }
-  // why_status() is the code of the error that says so.
+  // why_status() is the code of that error.
   virtual status why_status() const noexcept { return status::out_of_memory; }
   // join() returns when every entry has returned.
   virtual void join() noexcept = 0;
   // abandon() is called in a process that was forked from the one that opened the machine, in place
-  // of join() and destruction: it must not touch what the two have in common.
+  // of join() and destruction: it must not touch anything that the two share.
   virtual void abandon() noexcept {}
 
   // Time since the machine was made.
   virtual std::uint64_t now_ns() noexcept = 0;
-  // relax() is one turn of a loop that polls; yield_core() is one that offers the core to other
-  // threads first. core_switches() counts how often another thread has had the caller's core, where
-  // waits linger (sync/linger.hpp). core_number() is the core the caller runs on, or has until now.
+  // relax() is one turn of a loop that polls; yield_core() is one that first offers the core to
+  // other threads. core_switches() counts how often another thread has had the caller's core, where
+  // waits linger (sync/linger.hpp). core_number() is the core on which the caller runs, or ran
+  // until now.
   virtual void relax() noexcept = 0;
   virtual void yield_core() noexcept = 0;
   virtual std::uint64_t core_switches() noexcept { return 0; }
@@ -189,8 +190,8 @@ class machine {
   // should give up. Only a machine that runs all actors itself can know.
   virtual bool is_stuck() noexcept { return false; }
 
-  // is_in_worker() tells that the caller's turn is a worker's, on a machine that runs all actors
-  // itself.
+  // is_in_worker() tells that the caller's turn belongs to a worker, on a machine that runs all
+  // actors itself.
   virtual bool is_in_worker() const noexcept { return false; }
 
   // Workers in other processes; null where they are actors of this one.
@@ -199,7 +200,7 @@ class machine {
   // A local store for one participant; null when memory is short.
   virtual void* open_store(std::size_t bytes) noexcept = 0;
   virtual void close_store(void* store, std::size_t bytes) noexcept = 0;
-  // Memory for one task that finds no room in its store, aligned as all in there; null when memory
+  // Memory for one task that finds no room in its store, with the same alignment; null when memory
   // is short. `bytes` is a multiple of that alignment.
   virtual void* open_spill(std::size_t bytes) noexcept {
     return std::aligned_alloc(arena::alignment, bytes);
@@ -215,7 +216,7 @@ class machine {
   virtual bool is_tag_done(std::uint32_t tag) noexcept = 0;  // wait_tag() would not wait
 
   // On machines with virtual time: cost() passes the time a procedure takes, pay_switch() that of a
-  // switch between contexts of a worker; schedule_hash() is over all turns so far: who, and when.
+  // switch between contexts of a worker; schedule_hash() is over all turns so far: actor and time.
   virtual void cost(std::uint64_t cycles) noexcept = 0;
   virtual void pay_switch() noexcept {}
   virtual std::uint64_t schedule_hash() const noexcept { return 0; }
@@ -231,8 +232,13 @@ struct machine_kind {
   const char* (*unavailable)() noexcept;  // null when it works here, else why not and what to do
   machine* (*make)(const config& c);      // null when memory is short; throws lev::error
   bool is_remote = false;                 // the host's cores run no tasks
+<<<<<<< HEAD
   // What the machine itself makes of a configuration, and refuses of its own part of it, before the
   // rest is checked; throws lev::error. Null: it takes it as it is.
+=======
+  // The machine's own changes to a configuration, before it is checked; throws lev::error. Null:
+  // there are none.
+>>>>>>> prose
   void (*settle)(config& c) = nullptr;
 };
 
@@ -245,9 +251,9 @@ constexpr std::uint32_t workers_max = 1024;  // of one runtime
 // current_actor(): the participant the running code belongs to, null on a host thread that does not
 // run tasks at the moment. A machine that switches actors on one thread sets it at every switch.
 void* current_actor() noexcept;
-// What a thread knows of itself, in one place, as each look for a place may be a call: the actor,
-// and the runtime that it called into last with what it is there. For code in which no switch can
-// come between the look for the place and its use.
+// A thread's notes about itself, in one place, as each access to thread-local data may be a call:
+// the actor, and the runtime that it last called into with its participant there. For code in which
+// no switch can come between finding the place and using it.
 struct thread_notes {
   void* actor = nullptr;
   std::uint64_t runtime_id = 0;

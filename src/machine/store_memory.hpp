@@ -1,9 +1,9 @@
 // store_memory: the memory of a local store on machines whose workers are threads. A store of 2 MiB
-// or more begins at a multiple of that, and is in huge pages where the kernel gives them on request
-// (CellMT's arenas: a walk in one should not wait for page tables). Where it does not, nothing else
-// is different.
+// or more begins at a multiple of that, and is in huge pages if the kernel gives them on request
+// (CellMT's arenas: a walk in one should not wait for page tables). If it does not, nothing else
+// differs.
 //
-// Memory that is not touched is not resident; the first touch takes 2 MiB at once.
+// Untouched memory is not resident; the first touch takes 2 MiB at once.
 #ifndef LEVERET_MACHINE_STORE_MEMORY_HPP
 #define LEVERET_MACHINE_STORE_MEMORY_HPP
 

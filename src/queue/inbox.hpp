@@ -19,13 +19,13 @@ class inbox {
  public:
   static_assert((Capacity & (Capacity - 1)) == 0);
 
-  // try_push() is the owner's. `heard` says that somebody sleeps: the push is then a locked
-  // instruction, so that it is visible before the owner looks at the doorbell (a sleeper that was
-  // not yet heard of looks again after its heavy fence).
+  // The owner calls try_push(). `heard` says that a participant sleeps: the push is then a locked
+  // instruction, so that it is visible before the owner looks at the doorbell (a sleeper that
+  // `heard` misses looks again after its heavy fence).
   bool try_push(std::uint32_t value, bool heard) noexcept { return try_push_all(&value, 1, heard); }
 
-  // try_push_all() pushes `count` values or none, the first one last: so they are popped in the
-  // order that they have here.
+  // try_push_all() pushes `count` values or none, the first one last, so that they are popped in
+  // their order here.
   bool try_push_all(const std::uint32_t* values, std::uint32_t count, bool heard) noexcept {
     const std::int64_t bottom = bottom_.load(memory_order_relaxed);
     // Pairs with try_steal(): the places thieves have left may be used again.
@@ -43,14 +43,14 @@ class inbox {
     return true;
   }
 
-  // confirm() is the owner's: makes earlier pushes visible before whatever the owner looks at next.
+  // The owner calls confirm(): it makes earlier pushes visible before the owner's next look.
   void confirm() noexcept {
     // Pairs with looks_empty(). Sequentially consistent: the owner's look at the doorbell comes
     // after it.
     bottom_.exchange(bottom_.load(memory_order_relaxed), memory_order_seq_cst);
   }
 
-  // pop() is the owner's: the youngest value.
+  // The owner calls try_pop(): it gets the youngest value.
   bool try_pop(std::uint32_t* value) noexcept {
     const std::int64_t bottom = bottom_.load(memory_order_relaxed) - 1;
     if (bottom < top_.load(memory_order_relaxed)) return false;
@@ -74,14 +74,14 @@ class inbox {
     return won;
   }
 
-  // ends_with() is the owner's: is `value` the youngest?
+  // The owner calls ends_with(): is `value` the youngest?
   bool ends_with(std::uint32_t value) const noexcept {
     const std::int64_t last = bottom_.load(memory_order_relaxed) - 1;
     return top_.load(memory_order_relaxed) <= last &&
            cells_[last & (Capacity - 1)].load(memory_order_relaxed) == value;
   }
 
-  // steal() is anybody's: the oldest value.
+  // Any thread may call try_steal(): it gets the oldest value.
   bool try_steal(std::uint32_t* value) noexcept {
     // Pairs with try_pop(). Sequentially consistent: see there.
     std::int64_t top = top_.load(memory_order_seq_cst);
@@ -94,7 +94,7 @@ class inbox {
     return top_.compare_exchange_strong(top, top + 1, memory_order_seq_cst);
   }
 
-  // bottom() is the owner's: where the next push goes, or the last pop came from.
+  // The owner calls bottom(): where the next push goes, or the last pop came from.
   std::uint32_t bottom() const noexcept {
     return static_cast<std::uint32_t>(bottom_.load(memory_order_relaxed));
   }

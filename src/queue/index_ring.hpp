@@ -62,7 +62,7 @@ class index_ring {
 
   bool try_pop(std::uint32_t* value) noexcept { return try_pop_some(value, 1) == 1; }
 
-  // Pops up to `count` values that are there now; returns how many.
+  // Pops up to `count` values that are there now; returns how many it popped.
   std::uint32_t try_pop_some(std::uint32_t* values, std::uint32_t count) noexcept {
     std::uint32_t position = head_.load(memory_order_relaxed);
     std::uint32_t there;
@@ -117,8 +117,8 @@ class index_ring {
     return static_cast<std::uint32_t>(c >> 32);
   }
 
-  // How many of the `count` cells from `position` on have the sequence their position plus `offset`
-  // asks for.
+  // How many of the `count` cells from `position` on have the sequence of their position plus
+  // `offset`.
   std::uint32_t run_of(std::uint32_t position, std::uint32_t count,
                        std::uint32_t offset) const noexcept {
     std::uint32_t there = 0;

@@ -1,6 +1,6 @@
 // mailbox: the direct path. A submitter writes a task straight into the line that an idle worker
 // polls; the last store publishes it. With the completion, that is two cache-line transfers per
-// task, the least there can be.
+// task, the least possible.
 //
 // One task at a time. A submitter holds the mailbox by a lease from the submit until it has
 // collected the outcome, so the worker never writes to the mailbox's lines and the submitter knows
@@ -37,7 +37,7 @@ class mailbox {
     return lease_.compare_exchange_strong(word, next_announcement(word) | holder,
                                           memory_order_seq_cst);
   }
-  // deliver() is the holder's, once per lease.
+  // The holder calls deliver(), once per lease.
   void deliver(const Letter& letter) noexcept {
     letter_ = letter;
     // Pairs with try_receive(): publishes the letter and the slot it names.
@@ -49,14 +49,14 @@ class mailbox {
     lease_.store((lease_.load(memory_order_relaxed) & 0xffff0000u) - 0x10000u,
                  memory_order_release);
   }
-  // release_lease() is the holder's, after the task it sent is complete.
+  // The holder calls release_lease() after the task it sent is complete.
   void release_lease() noexcept {
     // Pairs with try_lease() of the next holder.
     lease_.store(lease_.load(memory_order_relaxed) & 0xffff0000u, memory_order_release);
   }
 
-  // try_receive() is the worker's: the letter, or null. `seen` is its own count of letters, 0 at
-  // first. The letter stays as it is as long as its holder has the lease.
+  // The worker calls try_receive() for the letter, or null. `seen` is its own count of letters, 0
+  // at first. The letter stays unchanged as long as its holder has the lease.
   const Letter* try_receive(std::uint32_t* seen) const noexcept {
     // Pairs with deliver().
     const std::uint32_t now = received_.load(memory_order_acquire);

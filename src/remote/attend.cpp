@@ -1,8 +1,8 @@
-// The service's part in tending worker processes: deaths, time limits, and tasks that are to be
-// ended though they run. A body that runs in another process ends with that process, and only so:
+// The service's part in tending worker processes: deaths, time limits, and running tasks to be
+// ended. A body that runs in another process ends only with that process:
 //
-//   1. whatever else was posted to the worker is taken back, in the line's turn; if the task has
-//      ended by then, nothing more happens
+//   1. . everything else that was posted to the worker is taken back, in the line's turn; if the
+//      task has ended by then, nothing more happens
 //   2. the line is closed, and the worker killed: it can be in no other task of this host, as it
 //      finds none that it may begin
 //   3. its death is confirmed, and the task completed (bury.cpp); a new worker takes its place
@@ -10,13 +10,12 @@
 // A worker that serves several host processes is killed only if it serves this one. If not, it is
 // spared, and its line opened again: the task was over, or not begun.
 //
-// A worker may have written over the words by which it and the host tell each other of tasks and
-// ends. So as long as a line has tasks the service looks every now and then whether it moves, and
-// ends a worker that will take nothing any more. No time limit is needed for that, and nothing is
-// paid by tenders that post.
+// A worker may have overwritten the words by which it and the host tell each other of tasks and
+// ends. So as long as a line has tasks the service checks now and then whether it moves, and ends a
+// worker that no longer takes tasks. That needs no time limit, and costs posting tenders nothing.
 //
-// Time limits are looked at now and then as long as it is not known when a task begins, which
-// workers do not tell; once all that have limits were seen running, when the first limit is over.
+// Time limits are checked now and then as long as it is not known when a task begins, which workers
+// do not tell; once all tasks with limits were seen running, when the first limit is over.
 #include "base/numbers.hpp"
 #include "remote/line_turn.hpp"
 
@@ -26,16 +25,16 @@ namespace lev {
 
 namespace {
 
-// A worker that does not begin its next task for that long beyond the time limit, or after it was
-// asked not to, hides that it has.
+// A worker that does not begin its next task for this long beyond the time limit, or after it was
+// asked not to, hides that it has begun.
 constexpr std::uint64_t silence_ns_max = 2'000'000'000;
 constexpr std::uint64_t hush_ns_max = 100'000'000;
 
-// How often the service looks while it does not know more. (Bench time-out: overrun_ms.)
+// How often the service looks while begin times are not known. (Bench time-out: overrun_ms.)
 constexpr std::uint64_t tick_ns_max = 5'000'000;
 
-// How often the service looks whether lines move. A worker that was woken once more has that long
-// to begin its task. A look at 64 lines takes 20 us.
+// How often the service checks whether lines move. A worker that was woken once more has that long
+// to begin its task. A check of 64 lines takes 20 us.
 constexpr std::uint64_t patrol_ns = 500'000'000;
 
 // Kills the worker in its oldest task, unless that has ended. In the line's turn.
@@ -46,8 +45,8 @@ void kill_in_task(remote_crew& r, std::uint32_t worker) noexcept {
   for (std::uint32_t n = line.posted; --n != line.collected;) {
     if (!line.was_asked(n)) take_back(r, worker, n);
   }
-  // The worker publishes an end before it looks whether it may begin the next task. So if there is
-  // none by now, it sees all wishes.
+  // The worker publishes an end before it checks whether it may begin the next task. So if there is
+  // no end by now, it sees all requests.
   if (r.remote->has_end(worker) || !r.remote->kill(worker)) return;
   line.is_up = false;
   line.is_ending = true;
@@ -64,7 +63,7 @@ void check_time(remote_crew& r, std::uint32_t worker, std::uint64_t now) noexcep
   if (!line.is_limited(line.collected)) return;
   const bool was_begun = r.remote->was_begun(worker);
   // The time begins once when the task is next, and once more when the worker says that it begins;
-  // in between it does not go on while the worker's place is another host's.
+  // in between it stands still while the worker serves another host.
   const bool is_away = r.shares_workers && !was_begun && r.remote->is_away(worker);
   if (line.timed != line.collected + 1 || (was_begun && !line.timed_is_begun) || is_away) {
     line.timed = line.collected + 1;
@@ -81,8 +80,8 @@ void check_time(remote_crew& r, std::uint32_t worker, std::uint64_t now) noexcep
   if (is_only && line.timed_is_begun) line.look_ns = due;
 }
 
-// A task that the worker was asked not to begin, and has no end: whether it may be in it all the
-// same. If it is asleep, or serves another host, it comes to see the wish, but when?
+// Whether the worker may be in a task without an end that it was asked not to begin. If it is
+// asleep, or serves another host, it will see the request at some time.
 bool may_be_in_it(remote_crew& r, std::uint32_t worker) noexcept {
   remote_line& line = r.lines[worker];
   if (r.remote->was_begun(worker) || r.remote->is_away(worker)) return true;
@@ -94,8 +93,8 @@ bool may_be_in_it(remote_crew& r, std::uint32_t worker) noexcept {
   return now - line.hushed_since_ns > hush_ns_max;
 }
 
-// The tasks of a line that are to be ended: those that were not begun leave it, and for one that
-// was its worker is killed. True: one of them is still to be seen to.
+// Ends the tasks of a line that are to be ended: those that were not begun leave it, and for one
+// that was, its worker is killed. True: one of them still needs attention.
 bool end_in_line(remote_crew& r, std::uint32_t worker) noexcept {
   remote_line& line = r.lines[worker];
   bool is_one_left = false;
@@ -124,15 +123,15 @@ void end_tasks(remote_crew& r) noexcept {
   if (is_one_left) r.is_ending.store(1, memory_order_relaxed);
 }
 
-// The worker served another host when it was to be killed: what it was asked not to begin before
-// that it has not begun, and will not.
+// The worker served another host when it was to be killed: it has not begun the tasks that it was
+// asked before not to begin, and will not.
 void reopen(remote_crew& r, std::uint32_t worker) noexcept {
   remote_line& line = r.lines[worker];
   hold(line);
   LEV_DCHECK(line.is_ending && !line.is_up);
   line.is_up = true;
   line.is_ending = false;
-  line.timed = line.collected;  // no task: that of the oldest begins anew
+  line.timed = line.collected;  // no task: the oldest one's time begins anew
   job& oldest = line.job_at(line.collected);
   const bool is_here = line.posted != line.collected && oldest.task != no_slot;
   if (is_here && line.was_asked(line.collected) && is_to_end(r, oldest) &&
@@ -149,7 +148,7 @@ void reopen(remote_crew& r, std::uint32_t worker) noexcept {
 // True: the line has tasks, or had some since the last look.
 bool patrol_line(remote_crew& r, std::uint32_t worker) noexcept {
   remote_line& line = r.lines[worker];
-  if (!line.turn.try_hold()) return true;  // somebody moves it
+  if (!line.turn.try_hold()) return true;  // a tender moves it
   const bool has_moved =
       line.posted != line.patrolled_posted || line.collected != line.patrolled_collected;
   const bool is_stuck = line.posted != line.collected &&
@@ -172,8 +171,8 @@ void patrol(remote_crew& r) noexcept {
   for (std::uint32_t w = 0; w < r.e.workers; ++w) goes_on |= patrol_line(r, w);
   if (goes_on) return;
   r.is_patrolled.store(0, memory_order_relaxed);
-  // Pairs with post_job(): a post that finds the patrol still there is seen here. (Where there is
-  // no such fence, with the next post.)
+  // Pairs with post_job(): a post that finds the patrol still there is seen here. (Without such a
+  // fence, with the next post.)
   real_env::heavy_fence();
   for (std::uint32_t w = 0; w < r.e.workers; ++w) {
     if (r.lines[w].load.load(memory_order_relaxed) != 0)
@@ -188,8 +187,8 @@ bool has_limits(remote_crew& r) noexcept {
 
 // When the service must look at limits again.
 std::uint64_t next_look(remote_crew& r) noexcept {
-  // Pairs with start_timing(): a task is posted, and then the flag looked at; here the other way
-  // round, so one of the two sees the other.
+  // Pairs with start_timing(): there a task is posted, and then the flag is read; here the other
+  // way round, so one of the two sees the other.
   r.is_timing.store(0, memory_order_seq_cst);
   std::uint64_t next = no_deadline;
   bool is_one_unknown = false;

@@ -1,5 +1,5 @@
-// After the death of a worker process: what it had finished is kept, what it had not begun goes to
-// others, and the task it died in is run again, split, or reported; or it was to end, and has.
+// After the death of a worker process: finished tasks are kept, tasks not begun go to others, and
+// the task it died in is run again, split, or reported; or it was to end, and has.
 #include "base/decimal.hpp"
 #include "remote/line_turn.hpp"
 #include "sync/exiting.hpp"
@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::uint64_t budget_ns = 5'000'000'000;  // deaths further apart than that are no loop
 
-// At which index a piece of columns goes on.
+// The index at which a piece of columns goes on.
 std::uint32_t first_index(remote_crew& r, std::uint32_t task) noexcept {
   const unsigned count = r.e.task_slots.at(task).argument_count;
   return static_cast<std::uint32_t>(r.e.task_slots.argument_at(task, count - 1).address);
 }
 
-// Which elements of the whole call a piece is about: " at elements [17, 18)"; empty when it is not
-// sliced.
+// The elements of the whole call that a piece covers: " at elements
+// [17, 18)"; empty when it is not sliced.
 void describe_elements(remote_crew& r, std::uint32_t task, char* text, std::size_t size) noexcept {
   const slot& s = r.e.task_slots.at(task);
   if (is_of_columns(s.procedure)) {
@@ -49,7 +49,7 @@ void describe_elements(remote_crew& r, std::uint32_t task, char* text, std::size
 }
 
 // The number of times the task's worker died, this one included. Kept with the slot's generation:
-// another task starts at 0 without anybody having to clear it.
+// another task starts at 0 without being cleared.
 slot_extra& history_of(remote_crew& r, std::uint32_t task) noexcept {
   slot_extra& extra = r.e.task_slots.extra(task);
   const std::uint32_t generation = r.e.task_slots.at(task).state.generation();
@@ -85,7 +85,7 @@ void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status c
   if (is_of_columns(s.procedure)) stop_at(r.e, task, first_index(r, task));
   if (is_of_columns(s.procedure) && go_on_behind(r.e, task)) {
     fail_part(r.e, self, how);
-    history_of(r, task).attempts = 0;  // those were of the one that has failed
+    history_of(r, task).attempts = 0;  // they belonged to the failed task
     return push_ready(r.e, task);
   }
   complete(r.e, self, how);
@@ -95,9 +95,9 @@ std::uint32_t count_attempt(remote_crew& r, std::uint32_t task) noexcept {
   return ++history_of(r, task).attempts;
 }
 
-// A task that was next when its worker died, and not begun if the worker can be believed. A body
-// that hides its begin would be run again for ever: too many such deaths are no coincidence. (Each
-// worker may leave such a task once for a library it has not loaded.)
+// Whether a task was next too often when its worker died; it was not begun, if the worker can be
+// believed. A body that hides its begin would be run again for ever: too many such deaths are no
+// coincidence. (Each worker may leave such a task once for a library it has not loaded.)
 bool is_suspect(remote_crew& r, std::uint32_t task) noexcept {
   constexpr std::uint32_t coincidences_max = 8;
   return ++history_of(r, task).suspected >
@@ -137,7 +137,7 @@ void judge(remote_crew& r, participant& self, std::uint32_t task, const remote_d
   fail_victim(r, self, task, status::poison, attempts, d);
 }
 
-// Whether workers die faster than they do anything. Those that were killed here do not count.
+// Whether workers die before they do anything. Workers killed by the host do not count.
 bool is_loop(remote_crew& r, const remote_death& d) noexcept {
   if (d.was_ordered && !d.had_work) return false;
   const std::uint64_t now = r.e.machine->now_ns();
@@ -149,8 +149,8 @@ bool is_loop(remote_crew& r, const remote_death& d) noexcept {
   return r.idle_deaths > r.settings().restarts_max;
 }
 
-// A piece of columns whose worker has died: what was over is written back, and what is left begins
-// with the task in which it died. Before its room is freed.
+// For a piece of columns whose worker has died: finished tasks are written back, and the rest
+// begins with the task in which it died. Before its room is freed.
 void keep_done(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   engine& e = r.e;
   stop_at(e, j.task, r.remote->index_begun(worker));
@@ -160,14 +160,14 @@ void keep_done(remote_crew& r, std::uint32_t worker, job& j) noexcept {
     write_back(e, j,
                [&](unsigned i) -> const argument& { return e.task_slots.argument_at(j.task, i); });
   go_on_at(e, j.task);
-  history_of(r, j.task).attempts = 0;  // those were of another one
+  history_of(r, j.task).attempts = 0;  // they belonged to another task
 }
 
 // Empties a dead worker's line of its tasks. Returns the one it died in, or no_slot. In the line's
 // turn.
 std::uint32_t empty_line(remote_crew& r, std::uint32_t worker, bool is_timed) noexcept {
   remote_line& line = r.lines[worker];
-  LEV_DCHECK(line.turn.is_held() && !line.is_up);  // nobody posts to it meanwhile
+  LEV_DCHECK(line.turn.is_held() && !line.is_up);  // no tender posts to it meanwhile
   const bool was_begun = is_timed || r.remote->was_begun(worker);
   std::uint32_t victim = no_slot;
   for (bool is_first = true; line.collected != line.posted; is_first = false) {
@@ -207,7 +207,7 @@ void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
     told.call(told.context, static_cast<int>(d.worker), d.how);
   }
   hold(line);
-  // Killed because it said nothing: an attempt like others.
+  // Killed because it was silent: an attempt like others.
   const bool is_timed =
       d.was_ordered && line.is_limited(line.collected) && line.timed == line.collected + 1;
   const std::uint32_t victim = empty_line(r, d.worker, is_timed);
@@ -219,7 +219,7 @@ void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
   } else {
     line.is_up = true;
   }
-  // Last of all, and nothing is tended before: whatever runs then may wait for this one.
+  // Last of all, and nothing is tended before: code that runs then may wait for this task.
   const bool was_begun = is_timed && line.timed_is_begun;
   end_turn(line);
   if (victim != no_slot) judge(r, self, victim, d, was_begun);

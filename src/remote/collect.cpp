@@ -1,5 +1,5 @@
-// Ends: what comes back from the worker of a line, in the line's turn. Tasks that succeeded are
-// taken together, as many as are there; any other end by itself.
+// Collects ends from the worker of a line, in the line's turn. All successful tasks are taken
+// together; any other end by itself.
 #include "remote/line_turn.hpp"
 #include "worker/complete.hpp"
 #include "worker/write_back.hpp"
@@ -25,16 +25,16 @@ void trace_end(remote_crew& r, participant& stand_in, remote_line& line, const j
   stand_in.counters.busy_ns.add(now - begin);
 }
 
-// A task that the worker did not begin, as it was asked, is somebody else's, or cancelled. A worker
-// that did not begin one though nobody asked lies.
+// A task that the worker did not begin, as it was asked, goes to another worker, or is cancelled. A
+// worker that claims so without having been asked lies.
 bool is_returned(remote_crew& r, const job& j, bool was_asked, remote_end& how) noexcept {
   if (how.result != status::cancelled) return false;
   if (!was_asked) how.result = status::task_failed;
   return was_asked && !is_unwanted(r, j);
 }
 
-// Writes back what a piece of columns has done before it stopped, and frees its room. True: what is
-// behind goes on as a task of its own.
+// Writes back the tasks that a piece of columns has done before it stopped, and frees its room.
+// True: the rest goes on as a task of its own.
 [[gnu::noinline]] bool goes_on(remote_crew& r, std::uint32_t worker, job& j, const remote_end& how,
                                bool is_returned) noexcept {
   engine& e = r.e;
@@ -44,7 +44,7 @@ bool is_returned(remote_crew& r, const job& j, bool was_asked, remote_end& how) 
              [&](unsigned i) -> const argument& { return e.task_slots.argument_at(j.task, i); });
   free_room(r, worker, j);
   j.flags &= static_cast<std::uint8_t>(~task_staged);  // it is done
-  e.task_slots.extra(j.task).attempts = 0;             // those were of a task before
+  e.task_slots.extra(j.task).attempts = 0;             // they belonged to an earlier task
   if (is_returned) {
     go_on_at(e, j.task);
   } else if (how.result != status::task_failed || !go_on_behind(e, j.task)) {
@@ -74,7 +74,7 @@ void shorten(remote_line& line, std::uint32_t count) noexcept {
   line.note_spare();
 }
 
-// Serves what follows from a task's end before it is told.
+// Does what must follow a task's end before it is told.
 void finish_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   engine& e = r.e;
   participant& stand_in = e.people[worker];
@@ -118,7 +118,7 @@ bool collect_written(remote_crew& r, std::uint32_t worker, ending& over) noexcep
 
 namespace {
 
-// Takes the ends of `count` tasks that succeeded, and completes those with nobody to be told. The
+// Takes the ends of `count` tasks that succeeded, and completes those with nothing to notify. The
 // first other one is kept, and those behind it are left for another turn.
 void collect_successes(remote_crew& r, participant& self, std::uint32_t worker, std::uint32_t count,
                        ending& over, taken_ends& found) noexcept {
@@ -139,7 +139,7 @@ void collect_successes(remote_crew& r, participant& self, std::uint32_t worker, 
   shorten(line, taken);
 }
 
-// An end of another kind; or one that a dead worker has left, of any.
+// An end of another kind; or one of any kind that a dead worker has left.
 void end_other(remote_crew& r, participant& self, ending& over, taken_ends& found) noexcept {
   if (!is_there(over)) {
     found.is_one_back = true;

@@ -1,4 +1,4 @@
-// How a participant waits where workers are processes: it looks at the lines, lingers, then sleeps.
+// How a participant waits where workers are processes: it polls the lines, lingers, then sleeps.
 #include "worker/idle.hpp"
 #include "base/numbers.hpp"
 #include "remote/remote_crew.hpp"
@@ -12,8 +12,8 @@ namespace lev {
 
 namespace {
 
-// The wait of a participant, or an end to be taken meanwhile. A host that sleeps wants to be told
-// of ends; while it does, it watches none, and workers tell the service.
+// The wait of a participant, or an end to be taken meanwhile. A sleeping host wants to be told of
+// ends; meanwhile it watches none, and workers tell the service.
 class or_an_end final : public awaited {
  public:
   or_an_end(remote_crew& r, const participant& self, awaited& own, bool is_patient) noexcept
@@ -37,7 +37,7 @@ class or_an_end final : public awaited {
   bool is_patient_;
 };
 
-// The service is no other thread's hope: it looks once.
+// No other thread relies on the service's polling: it looks once.
 bool spin(remote_crew& r, const participant& self, awaited& what, std::uint64_t until_ns) noexcept {
   constexpr std::uint32_t turns_per_clock = 32;
   if (is_service(r, self)) return has_remote_work(r);
@@ -48,7 +48,7 @@ bool spin(remote_crew& r, const participant& self, awaited& what, std::uint64_t 
   }
 }
 
-// Looks on, and offers the core meanwhile. False: it is time to sleep.
+// Polls on, and offers the core meanwhile. False: it is time to sleep.
 bool linger(remote_crew& r, participant& self, awaited& what, std::uint64_t span_ns,
             std::uint64_t deadline_ns) noexcept {
   lingerer& own = r.tender_of(self).linger;
@@ -74,9 +74,9 @@ void sleep(remote_crew& r, participant& self, awaited& what, std::uint64_t deadl
   what.disarm();
 }
 
-// A participant that serves is counted as one that watches the ends, once: a callback that waits
-// does so on top of another wait, and must not sleep while that one is counted. Ends that came
-// meanwhile were not told to the service: the participant looks once more when it has stopped.
+// A serving participant is counted as a watcher once: a callback that waits does so on top of
+// another wait, and must not sleep while that one is counted. Ends that came meanwhile were not
+// told to the service: the participant looks once more when it has stopped.
 class watching {
  public:
   watching(remote_crew& r, participant& self) noexcept
@@ -129,7 +129,7 @@ void remote_crew::idle(participant& self, awaited& what, std::uint64_t deadline_
 bool remote_crew::await(participant& self, awaited& what, std::uint64_t deadline_ns,
                         wait_policy how, giving_up when) noexcept {
   constexpr std::uint64_t patience_ns = 10'000'000;
-  // Tasks that have ended by now take no more than to look.
+  // Tasks that have ended by now need only a look.
   if (self.running == nullptr && !is_service(*this, self) && !tender_of(self).is_tending) {
     tell_ends(e, self);
     tend_all(*this, self);

@@ -1,5 +1,5 @@
-// line_turn: what is done in the turn of a remote worker's line (remote_line.hpp), for those that
-// tend it (tend.cpp, collect.cpp, post.cpp), for the service that keeps the time and ends tasks
+// line_turn: the steps in the turn of a remote worker's line (remote_line.hpp), for tenders
+// (tend.cpp, collect.cpp, post.cpp), for the service that keeps the time and ends tasks
 // (attend.cpp), and after a death (bury.cpp).
 #ifndef LEVERET_REMOTE_LINE_TURN_HPP
 #define LEVERET_REMOTE_LINE_TURN_HPP
@@ -14,7 +14,7 @@ inline void hold(remote_line& line) noexcept {
   while (!line.turn.try_hold()) real_env::pause();
 }
 
-// The turn may have been asked for meanwhile: the asker left it to us.
+// The turn may have been requested meanwhile: the other thread left it to us.
 inline bool end_turn(remote_line& line) noexcept {
   return line.turn.end_hold();
 }
@@ -27,18 +27,19 @@ inline void free_room(remote_crew& r, std::uint32_t worker, job& j) noexcept {
 }
 
 // ask_back() asks a worker not to begin a task, perhaps not for the first time. It returns the task
-// if it is certain that the worker will not: it has left the line then, and is the caller's. If not
-// (no_slot), its end will tell. take_back() puts it into the ready queue, now (true) or then.
+// if it is certain that the worker will not: the task has then left the line, and is the caller's.
+// If not (no_slot), its end will tell. take_back() puts it into the ready queue, now (true) or
+// then.
 std::uint32_t ask_back(remote_crew& r, std::uint32_t worker, std::uint32_t n) noexcept;
 bool take_back(remote_crew& r, std::uint32_t worker, std::uint32_t n) noexcept;
 
-// The state of the task that a ticket may name: the one in the line, or that which it is a piece
-// of. Both slots are theirs as long as the task is there: so it is this task that was asked for.
+// The state of the task that a ticket may name: the one in the line, or the whole of which it is a
+// piece. Both keep their slots as long as the task is there: so the request was for this task.
 inline std::uint64_t word_of_whole(remote_crew& r, const job& j) noexcept {
   return r.e.task_slots.at((j.flags & task_is_piece) != 0 ? j.parent : j.task).state.word();
 }
 
-// Whether somebody wants the task to end though it runs.
+// Whether the task is to end though it runs.
 inline bool is_to_end(remote_crew& r, const job& j) noexcept {
   if (r.ends_all.load(memory_order_relaxed) != 0) return true;
   const std::uint64_t w = word_of_whole(r, j);
@@ -46,7 +47,8 @@ inline bool is_to_end(remote_crew& r, const job& j) noexcept {
          state_bits::phase(w) == state_bits::live;
 }
 
-// The settings that the task, or that which it is a piece of, has beside the runtime's; null: none.
+// The limits that the task, or the whole of which it is a piece, has besides the runtime's; null:
+// none.
 inline const slot_extra* limits_of(remote_crew& r, std::uint32_t task) noexcept {
   if (r.least_limit_ns.load(memory_order_relaxed) == no_deadline) return nullptr;
   const slot& s = r.e.task_slots.at(task);
@@ -68,7 +70,7 @@ inline std::uint32_t attempts_max_of(remote_crew& r, std::uint32_t task) noexcep
   return own != nullptr && own->max_attempts != 0 ? own->max_attempts : r.settings().max_attempts;
 }
 
-// Whether somebody has asked for the end of a task in a line.
+// Whether the end of a task in a line was requested.
 inline bool is_unwanted(remote_crew& r, const job& j) noexcept {
   if (r.e.cancelling.load(memory_order_relaxed) != 0) return true;
   const std::uint64_t w = word_of_whole(r, j);
@@ -76,10 +78,9 @@ inline bool is_unwanted(remote_crew& r, const job& j) noexcept {
 }
 
 // How many more tasks a line of `load` should have. With one worker, as many as it takes. With
-// more, the one that runs, and its share of those that are ready, so that none is stuck behind a
-// long one while another worker is idle: as if they were taken one by one, as long as there are
-// no more in the line than are ready for each. Filters want as few as can be: what is in a line
-// cannot be put into another order.
+// more, the running one, and its share of the ready tasks, so that none is stuck behind a long one
+// while another worker is idle: as if they were taken one by one, as long as a line has no more
+// than are ready for each. Filters want as few as possible: tasks in a line cannot be reordered.
 inline std::uint32_t room_for(remote_crew& r, std::uint32_t load) noexcept {
   const engine& e = r.e;
   if (load >= e.depth) return 0;
@@ -98,19 +99,19 @@ inline bool is_away(remote_crew& r, std::uint32_t worker) noexcept {
   return r.shares_workers && r.remote->is_away(worker);
 }
 
-// fill_line() posts ready tasks while the line has room, all that it takes at once. In the line's
-// turn. One that is not to run any more ends here (`over`), and the turn with it. True: it has
+// fill_line() posts ready tasks while the line has room, as many at once as it takes. In the line's
+// turn. A task that must no longer run ends here (`over`), and the turn with it. True: it has
 // posted.
 bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept;
 
-// The ends that collect_ends() has taken: one that had nobody to be told and is complete; one that
+// The ends that collect_ends() has taken: one that had nothing to notify and is complete; one that
 // goes back to the queue.
 struct taken_ends {
   bool is_one_told = false;
   bool is_one_back = false;
 };
-// collect_ends() takes the ends that are there, and completes those with nobody to be told, which
-// takes no longer than to leave them for another turn. The first other one is kept in `over`: user
+// collect_ends() takes the ends that are there, and completes those with nothing to notify, which
+// takes no longer than leaving them for another turn. The first other one is kept in `over`: user
 // code may run when it is told, and may wait for any other, so the turn must be over.
 taken_ends collect_ends(remote_crew& r, participant& self, std::uint32_t worker,
                         ending& over) noexcept;
@@ -118,11 +119,11 @@ taken_ends collect_ends(remote_crew& r, participant& self, std::uint32_t worker,
 // one. False: there is none.
 bool collect_written(remote_crew& r, std::uint32_t worker, ending& over) noexcept;
 
-// leave_ended() is for a task that was to end, and is in the line no more: tend() completes it. In
-// the line's turn.
+// leave_ended() is for a task that was to end, and has left the line: tend() completes it. In the
+// line's turn.
 void leave_ended(remote_crew& r, remote_line& line, std::uint32_t task) noexcept;
 
-// bury() is what becomes of the tasks of a worker that has died. The service's.
+// bury() decides what becomes of the tasks of a dead worker. The service calls it.
 void bury(remote_crew& r, participant& self, const remote_death& d) noexcept;
 
 }  // namespace lev

@@ -1,5 +1,5 @@
-// Posting: what is ready goes to the worker of a line, in the line's turn. Tasks that travel at the
-// same time are written down one by one, and sent off together.
+// Posting: ready tasks go to the worker of a line, in the line's turn. Tasks that travel at the
+// same time are written one by one, and sent off together.
 #include "remote/line_turn.hpp"
 #include "worker/complete.hpp"
 #include "worker/enqueue.hpp"
@@ -12,7 +12,7 @@ namespace lev {
 
 namespace {
 
-// Why a task that is ready will not run after all; ok when it will.
+// Why a ready task will not run after all; ok when it will.
 status refused(remote_crew& r, const job& j) noexcept {
   if (r.is_down.load(memory_order_relaxed) != 0) return status::pool_down;
   if (is_cancelled(r.e, j)) return status::cancelled;
@@ -32,12 +32,13 @@ void start_timing(remote_crew& r) noexcept {
     r.remote->notify_service();
 }
 
-// The service begins to look whether lines move, and goes on as long as they have tasks.
+// The service begins to check whether lines move, and goes on as long as they have tasks.
 [[gnu::cold, gnu::noinline]] void start_patrol(remote_crew& r) noexcept {
   if (r.is_patrolled.exchange(1, memory_order_relaxed) == 0) r.remote->notify_service();
 }
 
-// At the task, from 1. As long as no task of the runtime was run again, nothing is looked up.
+// The attempt at the task, from 1. As long as no task of the runtime was run again, nothing is
+// looked up.
 std::uint16_t attempt_of(remote_crew& r, const job& j) noexcept {
   if (r.has_rerun.load(memory_order_relaxed) == 0) return 1;
   const slot_extra& extra = r.e.task_slots.extra(j.task);
@@ -45,7 +46,7 @@ std::uint16_t attempt_of(remote_crew& r, const job& j) noexcept {
   return static_cast<std::uint16_t>(1 + (is_told ? extra.attempts : 0));
 }
 
-// Of job `n`, before the line's load is raised. It has none noted yet.
+// Notes the limit of job `n`, which has none noted yet, before the line's load is raised.
 void note_limit(remote_crew& r, remote_line& line, std::uint32_t n,
                 std::uint64_t limit_ns) noexcept {
   LEV_DCHECK(!line.is_limited(n));
@@ -57,14 +58,14 @@ void note_limit(remote_crew& r, remote_line& line, std::uint32_t n,
   start_timing(r);
 }
 
-// One that is larger than the store, as there were no tickets to split it, gets shared memory.
+// A task that is larger than the store, as there were no tickets to split it, gets shared memory.
 bool stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   return (j.flags & task_staged) == 0 ||
          stage(r.e, r.e.people[worker], j, (j.flags & task_too_big) != 0);
 }
 
-// A job of a line, number `n`, if the store has room for it. It is written down for the worker,
-// which does not see it yet.
+// Prepares job `n` of a line, if the store has room for it. It is written for the worker, which
+// does not see it yet.
 enum class prepared { good, ended, without_room };
 [[gnu::always_inline]] inline prepared write_down(remote_crew& r, std::uint32_t worker,
                                                   remote_line& line, std::uint32_t n,
@@ -84,7 +85,7 @@ enum class prepared { good, ended, without_room };
   return prepared::good;
 }
 
-// The same for a task that may not be to run any more.
+// The same for a task that perhaps must not run any more.
 prepared prepare(remote_crew& r, std::uint32_t worker, std::uint32_t n,
                  std::uint32_t task) noexcept {
   remote_line& line = r.lines[worker];
@@ -148,10 +149,10 @@ bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept {
   return good != 0;
 }
 
-// Straight to a worker, if no other task is ready before this one. No end is looked at: that is for
-// those that wait, or find the line full, or for the service, as a worker with nothing to do rings.
+// Straight to a worker, if no other task is ready before this one. It polls for no end: waiters do,
+// and submitters that find the line full, or the service, as a worker with nothing to do rings.
 // (While tasks are traced the times of ends are noted as they are taken, so they are taken soon.)
-// False: it is to be queued.
+// False: it must be queued.
 static bool send_straight(remote_crew& r, participant& self, std::uint32_t task) noexcept {
   engine& e = r.e;
   if (r.tender_of(self).is_tending || e.sched.has_waiting() || !e.sched.ready().looks_empty() ||
@@ -164,7 +165,7 @@ static bool send_straight(remote_crew& r, participant& self, std::uint32_t task)
                            line.posted - line.collected < e.depth;
     ending over = no_ending;
     if (has_place) {
-      // Nobody but its submitter knows of it: it was not cancelled.
+      // Only its submitter knows of it: it was not cancelled.
       job& j = line.job_at(line.posted);
       load_job(e, j, task);
       const prepared how = write_down(r, w, line, line.posted, j);
@@ -191,8 +192,8 @@ void remote_crew::send(participant& self, std::uint32_t task) noexcept {
   queued(self);
 }
 
-// Posts what is ready, and takes no ends: for a callback, which is itself the end of a task, and
-// may take long.
+// Posts ready tasks, and takes no ends: for a callback, which is itself the end of a task, and may
+// take long.
 static void send_ready(remote_crew& r) noexcept {
   for (std::uint32_t w = 0; w < r.e.workers && !r.e.sched.ready().looks_empty(); ++w) {
     if (!has_room(r, w)) continue;
@@ -206,8 +207,8 @@ static void send_ready(remote_crew& r) noexcept {
   }
 }
 
-// The participant that has queued a task sends it off, if a worker has room: at once, in a
-// callback; else when all that it is about to tell, or to tend, is done.
+// The participant that has queued a task sends it off, if a worker has room: in a callback at once;
+// otherwise when it has finished telling or tending.
 void remote_crew::queued(participant& self) noexcept {
   if (self.running != nullptr) {
     send_ready(*this);

@@ -1,4 +1,4 @@
-// The crew of workers in other processes, but for their pipeline (tend.cpp) and for waiting
+// The crew of workers in other processes, except for their pipeline (tend.cpp) and waiting
 // (idle.cpp).
 #include "remote/remote_crew.hpp"
 
@@ -63,13 +63,13 @@ bool remote_crew::open() {
     LEV_ASSERT(stand_in.store != nullptr && stand_in.is_worker);
   }
   shares_workers = settings().pool != nullptr;
-  // Nobody looks for tasks, and the service counts as one that sleeps: so every ring is heard.
+  // No participant looks for tasks, and the service counts as a sleeper: so every ring is heard.
   e.bell.start_spinning();
   e.bell.start_sleeping(e.workers);
   return true;
 }
 
-// The service looks after the processes, too.
+// The service tends the processes, too.
 bool remote_crew::run_one(participant& self) noexcept {
   if (is_service(*this, self)) attend(*this, self);
   return tend(*this, self);
@@ -101,7 +101,7 @@ bool remote_crew::can_do_plainly(procedure_id id) noexcept {
   return is_down.load(memory_order_relaxed) == 0 && remote->can_run(id) == nullptr;
 }
 
-// Kept where only those look that find that some task has limits of its own.
+// Kept where only threads look that find that some task has limits of its own.
 void remote_crew::limit(std::uint32_t task, std::uint64_t task_ns_max,
                         std::uint32_t max_attempts) noexcept {
   slot_extra& extra = e.task_slots.extra(task);

@@ -1,7 +1,7 @@
 // remote_crew: workers in other processes, and the pipeline that serves them. Everything but the
-// body is done by the thread of the host that is in the runtime: one that submits, one that waits,
-// or, when there is none, the service. So a round trip costs the two line transfers it must, and no
-// thread of the host runs that does not have to.
+// body is done by whichever host thread is in the runtime: one that submits, one that waits, or,
+// when there is none, the service. So a round trip costs only the two necessary line transfers, and
+// no host thread runs unnecessarily.
 //
 //   take         a task from the ready queue
 //   stage        copy its inputs to the worker's local store
@@ -9,10 +9,9 @@
 //   write_back   collect its end, copy its outputs to the caller's memory
 //   complete     as everywhere
 //
-// Where a worker has nothing to do and nothing is ready, tasks that another worker has not begun
-// are taken back from its line (level()): so none waits behind a long one, or one without an end,
-// while a worker idles. A worker that runs out of tasks rings if nobody looks, so nobody has to
-// look now and then.
+// When a worker has nothing to do and nothing is ready, tasks that another worker has not begun are
+// taken back from its line (level()): so none waits behind a long or endless one while a worker
+// idles. A worker that runs out of tasks rings if there is no watcher, so none is needed.
 //
 // A task whose worker died is run again: nothing outside the worker's store has changed, and the
 // store's next user starts anew (docs/reference/promises.md, I1 and I2; the proof is in
@@ -34,13 +33,13 @@ std::unique_ptr<crew> hire(engine& e);
 
 // The part of a participant that tends lines.
 struct tender {
-  bool is_tending = false;   // what it completes may make others ready: they are posted afterwards
-  bool is_watching = false;  // it is counted as one that watches the ends
+  bool is_tending = false;   // its completions may make tasks ready: they are posted afterwards
+  bool is_watching = false;  // it is counted as a watcher
   lingerer linger;
 };
 
-// A worker's participant is what the host keeps for it, its *stand-in*: store, counters, trace. The
-// lines are tended by the others: host threads, and the service, which comes after the workers.
+// A worker's participant on the host's side is its *stand-in*: store, counters, trace. The others
+// tend the lines: host threads, and the service, which comes after the workers.
 class remote_crew final : public crew {
  public:
   remote_crew(engine& owner, remote_workers& processes) noexcept
@@ -74,7 +73,7 @@ class remote_crew final : public crew {
   bool shares_workers = false;           // with other host processes
   std::unique_ptr<remote_line[]> lines;  // one for each worker
   std::unique_ptr<tender[]> tenders;     // one for each participant
-  std::uint32_t idle_deaths = 0;  // the service's own: workers in a row that died without a task
+  std::uint32_t idle_deaths = 0;  // for the service: workers in a row that died without a task
   std::uint64_t first_idle_death_ns = 0;
   // Written by the service, read by submitters and tenders: 1 once worker processes cannot be kept
   // alive. Publishes nothing.
@@ -86,12 +85,12 @@ class remote_crew final : public crew {
   // then on. Publishes nothing.
   atomic<std::uint32_t> is_eager{0};
   // Written by the service and by tenders that post a task, read by the latter: whether the service
-  // looks at time limits now and then. Publishes nothing.
+  // checks time limits now and then. Publishes nothing.
   atomic<std::uint32_t> is_timing{0};
   // Written by the service and by tenders that post a task, read by the latter: whether the service
-  // looks at lines that do not move, now and then. Publishes nothing.
+  // checks now and then that lines move. Publishes nothing.
   atomic<std::uint32_t> is_patrolled{0};
-  std::uint64_t patrol_ns = 0;  // the service's own: when it does so next
+  std::uint64_t patrol_ns = 0;  // for the service: when it does so next
   // Written by submitters, read by tenders and the service: the least time limit that a task has
   // asked for; no_deadline until one has asked for limits of its own. Publishes nothing.
   atomic<std::uint64_t> least_limit_ns{no_deadline};
@@ -107,7 +106,7 @@ inline bool is_service(const remote_crew& r, const participant& self) noexcept {
   return self.index == r.e.workers;
 }
 
-// tend() moves every line on as far as it goes now; false when there was nothing to do.
+// tend() moves every line on as far as possible; false when there was nothing to do.
 bool tend(remote_crew& r, participant& self) noexcept;
 
 // tend_all() does that until there is nothing to do, and tells of what it has completed: for
@@ -121,8 +120,8 @@ bool has_remote_work(remote_crew& r) noexcept;
 // completes them. In the line's turn.
 void keep_ends(remote_crew& r, std::uint32_t worker) noexcept;
 
-// attend() is the service's: deaths (bury.cpp), time limits, and tasks that are to be ended
-// (attend.cpp). service_deadline() is when it must look again.
+// The service calls attend(): deaths (bury.cpp), time limits, and tasks to be ended (attend.cpp).
+// service_deadline() is when it must look again.
 void attend(remote_crew& r, participant& self) noexcept;
 std::uint64_t service_deadline(remote_crew& r) noexcept;
 

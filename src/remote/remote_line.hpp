@@ -1,6 +1,6 @@
 // remote_line: the tasks on their way to and from one worker in another process, as the host keeps
-// them. The tender of a line (tend.hpp) has its turn; what the worker process can write to is the
-// machine's business and nothing of it is trusted here.
+// them. The tender of a line (tend.cpp) has its turn; memory that the worker process can write to
+// belongs to the machine, and none of it is trusted here.
 #ifndef LEVERET_REMOTE_REMOTE_LINE_HPP
 #define LEVERET_REMOTE_REMOTE_LINE_HPP
 
@@ -27,11 +27,11 @@ struct alignas(line_pair_bytes) remote_line {
   pass_lock<> turn;
   std::uint32_t posted = 0;     // tasks sent, ever
   std::uint32_t collected = 0;  // tasks that came back, ever
-  // One bit a job: the worker was asked not to begin it. Either it was certain at once that it will
-  // not, and the task has left the line: job::task is no_slot. Or the end tells.
+  // One bit a job: the worker was asked not to begin it. Either it was certain at once that the
+  // worker will not, and the task has left the line: job::task is no_slot. Or the end tells.
   std::uint32_t asked = 0;
   bool is_up = true;  // false from a worker's death, or the order to kill it, to its successor
-  // The worker is to be killed in its oldest task, and its death, or the news that it was spared,
+  // The worker is to be killed in its oldest task, and its death, or the report that it was spared,
   // is still to come.
   bool is_ending = false;
   // Time limits: of each job, as long as its bit is set.
@@ -41,14 +41,14 @@ struct alignas(line_pair_bytes) remote_line {
   std::uint32_t timed = 0;
   bool timed_is_begun = false;
   std::uint64_t timed_since_ns = 0;
-  // Which task the worker was asked not to begin and has not said that it begins, and since when.
+  // The task that the worker was asked not to begin, and has not reported to begin, and since when.
   std::uint32_t hushed = 0;
   std::uint64_t hushed_since_ns = 0;
-  // The service's own: how many posts of limited tasks it has seen, and when it must look again; 0:
+  // For the service: how many posts of limited tasks it has seen, and when it must look again; 0:
   // now and then.
   std::uint32_t limits_seen = 0;
   std::uint64_t look_ns = no_deadline;
-  // The service's own: what was posted and collected when it last looked whether the line moves.
+  // For the service: the numbers posted and collected when it last checked whether the line moves.
   std::uint32_t patrolled_posted = 0;
   std::uint32_t patrolled_collected = 0;
   std::uint64_t last_end_ns = 0;  // for the trace
@@ -66,9 +66,8 @@ struct alignas(line_pair_bytes) remote_line {
   // task. Publishes nothing.
   atomic<std::uint32_t> spare{0};
   // Written by the turn's holder, read by tenders that look for ends: how many are in left_ends, of
-  // tasks that are in the line no more: a dead worker had finished them, or they were to end.
-  // Nothing is posted until all are taken, so there is room for what the line has. Publishes
-  // nothing.
+  // tasks that have left the line: a dead worker had finished them, or they were to end. Nothing is
+  // posted until all are taken, so there is room for all of the line's tasks. Publishes nothing.
   atomic<std::uint32_t> left{0};
   ending left_ends[line_jobs_max];
   job jobs[line_jobs_max];
@@ -91,7 +90,7 @@ struct alignas(line_pair_bytes) remote_line {
     }
     const auto unasked = posted - collected - static_cast<std::uint32_t>(std::popcount(asked));
     const std::uint32_t behind = unasked - (is_empty || was_asked(collected) ? 0 : 1);
-    // Also one that was asked for: where that was not certain, it can be asked for once more.
+    // Includes a task that was asked for: if that was not certain, it can be asked for once more.
     const std::uint32_t oldest = is_empty || job_at(collected).task == no_slot ? 0 : 1;
     spare.store(behind * 2 + oldest, memory_order_relaxed);
   }
@@ -103,8 +102,8 @@ struct alignas(line_pair_bytes) remote_line {
     left_ends[before] = over;
     left.store(before + 1, memory_order_relaxed);
   }
-  // How many tasks another worker could run, as far as anybody can tell. The oldest is with the
-  // worker, unless that is away.
+  // How many tasks another worker could run, as far as is known. The oldest is with the worker,
+  // unless that is away.
   std::uint32_t spare_tasks(bool is_away) const noexcept {
     const std::uint32_t now = spare.load(memory_order_relaxed);
     return now / 2 + (is_away ? now % 2 : 0);

@@ -8,11 +8,11 @@ namespace lev {
 
 namespace {
 
-// The result of a turn of a line. Tasks that have ended with nobody to be told make none ready.
+// The result of a turn of a line. Tasks that have ended with nothing to notify make none ready.
 enum class turn_result { nothing, posted, ended, more };
 
-// One line, one turn: ends are taken, and the line filled. With an end in hand another round would
-// do nothing: there will be another turn when it is told.
+// One line, one turn: takes ends, and fills the line. With an end in hand another round would do
+// nothing: there will be another turn when it is told.
 turn_result tend_line(remote_crew& r, participant& self, std::uint32_t worker) noexcept {
   ending over = no_ending;
   turn_result found = turn_result::nothing;
@@ -35,7 +35,7 @@ bool line_wants(remote_crew& r, std::uint32_t worker) noexcept {
          (!r.e.sched.ready().looks_empty() && has_room(r, worker));
 }
 
-// Whether a worker has nothing to do, for nobody.
+// Whether a worker has nothing to do for any host.
 bool is_one_idle(remote_crew& r) noexcept {
   for (std::uint32_t w = 0; w < r.e.workers; ++w) {
     if (r.lines[w].load.load(memory_order_relaxed) == 0 && !is_away(r, w)) return true;
@@ -68,7 +68,7 @@ bool level(remote_crew& r) noexcept {
   const std::uint32_t worker = find_uneven(r);
   if (worker == none) return false;
   remote_line& line = r.lines[worker];
-  if (!line.turn.try_hold()) return true;  // the holder looks for the same
+  if (!line.turn.try_hold()) return true;  // the holder does the same
   LEV_DCHECK(line.spare_tasks(true) <= line.posted - line.collected);
   const bool has_oldest = is_away(r, worker);
   bool has_asked = false;
@@ -148,7 +148,8 @@ turn_result tend_once(remote_crew& r, participant& self) noexcept {
       found = larger(found, tend_line(r, self, i));
     }
   }
-  // A worker that is busy for another host process gets what the others have no room for.
+  // A worker that is busy for another host process gets only tasks for which the others have no
+  // room.
   for (std::uint32_t i = 0; is_one_away && i < e.workers; ++i) {
     if (line_wants(r, i)) found = larger(found, tend_line(r, self, i));
   }
@@ -159,7 +160,7 @@ turn_result tend_once(remote_crew& r, participant& self) noexcept {
 
 }  // namespace
 
-// After a round that has only posted, or ended tasks with nobody to be told, nothing is to be done
+// After a round that has only posted, or ended tasks with nothing to notify, there is nothing to do
 // unless a pass has more: an end that has come meanwhile is for a watcher, or the worker has rung.
 void tend_all(remote_crew& r, participant& self) noexcept {
   engine& e = r.e;
@@ -174,8 +175,7 @@ void tend_all(remote_crew& r, participant& self) noexcept {
              (found != turn_result::nothing && e.sched.has_waiting()));
     if (self.counters.completed.read() == before) return;
     makes_ready |= self.notice_count != 0;
-    // A task that this makes ready is sent off by the next turn of the loop, not by a call within a
-    // call.
+    // A task that this makes ready is sent off by the next turn of the loop, not by a nested call.
     bool& is_tending = r.tender_of(self).is_tending;
     const bool was_tending = std::exchange(is_tending, true);
     if (self.notice_count != 0) flush_notices(e, self);

@@ -65,7 +65,7 @@ bool refuse_closed(refusal* why) noexcept {
   return refuse(why, status::closed, -1, "the runtime is closing; submit before close()");
 }
 
-// Looks before it takes anything: to give back would wake others, who would do the same.
+// Looks before it takes anything: giving back would wake others, which would do the same.
 std::uint32_t try_take_room(runtime_state& c, participant& self, edge_list& edges,
                             bool is_spare) noexcept {
   const auto take = [&]() noexcept {
@@ -83,7 +83,7 @@ std::uint32_t try_take_room(runtime_state& c, participant& self, edge_list& edge
   return task;
 }
 
-// None was found, but one that is given back at this moment is as good as there.
+// None was found, but one that is given back at this moment counts.
 static std::uint32_t take_last(runtime_state& c, participant& self, edge_list& edges) noexcept {
   while (!c.task_slots.looks_exhausted() && c.edges.has(edges.count)) {
     const std::uint32_t task = try_take_room(c, self, edges, false);

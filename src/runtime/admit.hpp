@@ -1,4 +1,4 @@
-// admit: what single and bulk submits do in common before a task is queued.
+// admit: the common steps of single and bulk submits before a task is queued.
 #ifndef LEVERET_RUNTIME_ADMIT_HPP
 #define LEVERET_RUNTIME_ADMIT_HPP
 
@@ -10,11 +10,10 @@
 
 namespace lev::detail {
 
-// choose_grain() is for a sliced task that says nothing of it.
+// choose_grain() is for a sliced task without a grain.
 void choose_grain(const runtime_state& c, draft& d, std::uint8_t* flags) noexcept;
 
-// has_size() tells whether the local store or the dicer has anything to do with the task,
-// check_size() what.
+// has_size() tells whether the local store or the dicer concerns the task, check_size() how.
 inline bool has_size(const runtime_state& c, const draft_facts& facts) noexcept {
   return facts.may_dice || facts.is_strided || (facts.has_address && c.copies.all);
 }
@@ -24,8 +23,8 @@ bool check_size(const runtime_state& c, const draft& d, const draft_facts& facts
 [[gnu::noinline]] bool refuse_nobody(const runtime_state& c, refusal* why) noexcept;
 [[gnu::noinline]] bool refuse_closed(refusal* why) noexcept;
 
-// check_open() refuses what comes from outside of tasks once close() was called: draining includes
-// the children of those that run.
+// check_open() refuses submits from outside tasks once close() was called: draining includes the
+// children of running tasks.
 inline bool check_open(runtime_state& c, const participant* self, refusal* why) noexcept {
   if (self == nullptr) return refuse_nobody(c, why);
   if (c.closing.load(memory_order_relaxed) != 0 && self->running == nullptr)
@@ -53,13 +52,13 @@ inline void give_edges(runtime_state& c, const edge_list& edges, std::uint32_t f
   for (std::uint32_t i = from; i < to; ++i) give_edge(c, edges.nodes[i]);
 }
 
-// try_take_room() takes a slot, of those kept for tasks if `is_spare`, and the edges: all of it, or
-// nothing, so that nobody holds one and waits for the other.
+// try_take_room() takes a slot, from the spare ones if `is_spare`, and the edges: all of it, or
+// nothing, so that no submitter holds one and waits for the other.
 std::uint32_t try_take_room(runtime_state& c, participant& self, edge_list& edges,
                             bool is_spare) noexcept;
 
-// await_slot() finds a free slot, and edges, where there are none now: by help, waiting or not at
-// all. refuse_full() says why not.
+// await_slot() finds a free slot, and edges, when there are none now: by help, by waiting, or not
+// at all. refuse_full() says why not.
 [[gnu::noinline]] std::uint32_t await_slot(runtime_state& c, participant& self,
                                            edge_list& edges) noexcept;
 bool refuse_full(runtime_state& c, const edge_list& edges, refusal* why) noexcept;
@@ -85,12 +84,12 @@ inline void write_slot(runtime_state& c, const participant& self, std::uint32_t 
     c.task_slots.argument_at(task, i) = d.arguments[i];
 }
 
-// count_out() is for a task that was counted after all: it gives its slot back and takes it out of
+// count_out() is for a task that was counted in vain: it gives its slot back and takes it out of
 // the count.
 [[gnu::noinline]] bool count_out(runtime_state& c, participant& self, std::uint32_t task,
                                  refusal* why) noexcept;
 
-// is_closing() is the look of a host that has counted its task.
+// A host that has counted its task calls is_closing().
 inline bool is_closing(runtime_state& c) noexcept {
   // Pairs with close_within(). Where there is no heavy fence, a change of the word that adds
   // nothing comes either before close()'s and shows it the count, or after it.
@@ -100,8 +99,8 @@ inline bool is_closing(runtime_state& c) noexcept {
 
 // count_in() counts a task as submitted, unless close() came between the look in check_open() and
 // here: it must not drain the runtime and miss the task. Here: count, then look at `closing`.
-// There: set `closing`, then look at the counts, with the heavy fence between the two that this
-// side has not.
+// There: set `closing`, then look at the counts, with the heavy fence in between that this side
+// lacks.
 inline bool count_in(runtime_state& c, participant& self, std::uint32_t task,
                      refusal* why) noexcept {
   self.counters.submitted.add(1);

@@ -1,5 +1,5 @@
-// awaits: what one waits for: a ticket, one of several, the end of everything, a free slot. All of
-// it is for serve_until() and wait_in_task().
+// awaits: the things that can be waited for: a ticket, one of several, the end of everything, a
+// free slot. All are for serve_until() and wait_in_task().
 #ifndef LEVERET_RUNTIME_AWAITS_HPP
 #define LEVERET_RUNTIME_AWAITS_HPP
 
@@ -23,14 +23,14 @@ struct await_ticket final : awaited {
   participant& self;
 };
 
-// One of the shared wishes that completers and slot givers look for.
+// One of the shared wishes that completers and givers of slots check.
 struct await_shared : awaited {
   await_shared(participant& waiter, std::uint32_t what, atomic<std::uint32_t>& how_many) noexcept
       : self(waiter), want(what), wanted(how_many) {}
   bool arm() noexcept override {
     self.wants.store(self.wants.load(memory_order_relaxed) | want, memory_order_relaxed);
-    // Pairs with tell_space(), settle() and complete(): they do the deed, then look at the count;
-    // sequentially consistent, as this waiter counts itself and then looks at the deed.
+    // Pairs with tell_space(), settle() and complete(): they free the slot or complete the task,
+    // then load the count; sequentially consistent, as this waiter counts itself and then checks.
     wanted.fetch_add(1, memory_order_seq_cst);
     return true;
   }
@@ -68,7 +68,7 @@ struct await_space final : await_shared {
         edge_count(edges),
         is_inside(waiter.running != nullptr || is_guest(home, waiter)) {}
   bool is_there() noexcept override {
-    // The counters' lines belong to busy workers: while it polls, it seldom looks at them.
+    // Busy workers own the counters' lines: while it polls, it seldom reads them.
     constexpr std::uint32_t looks_per_count = 64;
     if (!c.task_slots.looks_exhausted(is_inside) && c.edges.has(edge_count)) return true;
     if (is_armed || ++looks % looks_per_count == 0) is_held = is_held_by_caller(c, self);
@@ -95,7 +95,7 @@ struct await_space final : await_shared {
   std::uint32_t looks = 0;
 };
 
-// Fewer bulks that are being submitted.
+// Fewer bulks under submission.
 struct await_join final : await_shared {
   await_join(runtime_state& home, participant& waiter, std::uint32_t joins_max) noexcept
       : await_shared(waiter, want_space, home.space_wanted), c(home), most(joins_max) {}

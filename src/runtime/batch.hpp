@@ -1,9 +1,9 @@
 // batch: tasks of a bulk submit on their way to the queue together: one doorbell and one
 // reservation for many.
 //
-// Until it is sent nobody runs its tasks. The function that makes the tasks is the caller's, and
-// may wait for a slot or for something else: so every wait sends the batches of its participant
-// first.
+// Until it is sent, no participant runs its tasks. The function that makes the tasks is the
+// caller's, and may wait for a slot or for something else: so every wait first sends the batches of
+// its participant.
 #ifndef LEVERET_RUNTIME_BATCH_HPP
 #define LEVERET_RUNTIME_BATCH_HPP
 
@@ -17,7 +17,7 @@ class batch {
   batch(runtime_state& c, participant& self) noexcept
       : state_(c), self_(self), below_(std::exchange(self.batches, this)) {}
   ~batch() {
-    // That of another context may have come since, and stay.
+    // A batch of another context may have come since, and stays.
     batch** link = &self_.batches;
     while (*link != this) link = &(*link)->below_;
     *link = below_;
@@ -36,7 +36,7 @@ class batch {
     if (self_.running == nullptr || self_.running->task == no_slot) {
       while (!state_.sched.ready().try_push_all(tasks_, count_)) real_env::pause();
     } else {
-      // A task's own: it runs them on top of itself, the first one first.
+      // In a task: it runs them on top of itself, the first one first.
       for (std::uint32_t i = count_; i-- > 0;) {
         if (!push_own(state_, self_, tasks_[i])) push_ready(state_, tasks_[i]);
       }

@@ -1,5 +1,5 @@
 // Which participant a host thread is. A thread is bound to one when it first calls in and leaves it
-// when it ends, so that it owns a cache of free slots, an inbox and a place to sleep like any
+// when it ends, so that it has a cache of free slots, an inbox and a place to sleep like any
 // worker.
 //
 // A thread's end is that of a key of thread-specific data, not of a thread_local object: keys come
@@ -7,10 +7,10 @@
 // bound. The main thread's key never ends: static objects that are destroyed after main() call in
 // like main() itself.
 //
-// A fork() waits until nobody opens, closes, binds or leaves. In the child no runtime has workers
-// any more: each is marked as absent, and the one thread that is left is bound to none of them.
-// here() then finds nobody, which every function has to cope with anyway; those that are bound pay
-// nothing for it.
+// A fork() waits until no thread opens, closes, binds or leaves. In the child no runtime has
+// workers any more: each is marked as absent, and the one remaining thread is bound to none of
+// them. here() then finds no participant, which every function has to handle anyway; bound threads
+// pay nothing for it.
 #include "runtime/runtime_state.hpp"
 
 #include "base/lasting.hpp"
@@ -36,7 +36,7 @@ using bindings = std::vector<binding>;
 
 void leave_all(void* mine) noexcept;
 
-// The runtimes that are open, for threads that end: their participants may be gone.
+// The open runtimes, for threads that end: their participants may be gone.
 struct open_runtimes {
   open_runtimes() noexcept : has_key(pthread_key_create(&key, &leave_all) == 0) {}
 
@@ -49,7 +49,7 @@ open_runtimes& opened() noexcept {
   return lasting<open_runtimes>();
 }
 
-// A library that is unloaded leaves nothing behind that threads would call at their end.
+// An unloaded library leaves nothing behind that threads would call at their end.
 [[gnu::destructor]] void forget_key() {
   if (opened().has_key) pthread_key_delete(opened().key);
 }
@@ -67,7 +67,8 @@ class locked {
   open_runtimes& runtimes_;
 };
 
-// This thread's, like its notes. They have no destructor: they are there as long as the thread is.
+// This thread's bindings. Like its notes, they have no destructor: they exist as long as the
+// thread.
 thread_local bindings* this_thread = nullptr;
 
 void note_last(std::uint64_t runtime_id, participant* self) noexcept {
@@ -101,7 +102,7 @@ void use(runtime_state& c, std::uint32_t index) noexcept {
   }
 }
 
-// Bindings to runtimes that are closed would pile up in a thread that opens many.
+// Bindings to closed runtimes would pile up in a thread that opens many.
 void forget_closed(bindings& all) noexcept {
   open_runtimes& o = opened();
   const locked l(o);
@@ -155,8 +156,8 @@ void in_parent() noexcept {
   opened().lock.unlock();
 }
 
-// The body that forked is still on the stack, if it was one. Its neighbours, which wait in other
-// contexts, are the parent's: they get no turn here.
+// If a body forked, it is still on the stack. Its neighbours, which wait in other contexts, are the
+// parent's: they get no turn here.
 void part_from_others(participant& self) noexcept {
   contexts* held = self.held;
   if (held == nullptr) return;
@@ -167,7 +168,7 @@ void part_from_others(participant& self) noexcept {
   held->live = 1;
 }
 
-// The parent's cores stay in the list, so that their memory is not taken for lost.
+// The parent's runtimes stay in the list, so that their memory does not count as lost.
 void in_child() noexcept {
   open_runtimes& o = opened();
   if (auto* self = static_cast<participant*>(current_actor()); self != nullptr)
@@ -182,8 +183,8 @@ void in_child() noexcept {
   o.lock.unlock();
 }
 
-// As early as can be: what a program's own handlers do before a fork() then comes before this, and
-// what they do in the child comes after it.
+// As early as possible: a program's own handlers before a fork() then run before this, and those in
+// the child after it.
 [[gnu::constructor]] void watch_forks() {
   pthread_atfork(&before_fork, &in_parent, &in_child);
 }
@@ -191,10 +192,10 @@ void in_child() noexcept {
 }  // namespace
 
 // Whether this thread is below the caller's frame as `p`: it waits, or runs a task, and that has
-// led it back here through another runtime. Then it is somebody else this time, as two flows of
-// control must not share one place. So it is where it waits as the guest of another participant
-// than the one that runs the caller: a guest has one place to sleep. In virtual time it is nobody:
-// another turn must not begin in this one.
+// led it back here through another runtime. Then it must be another participant this time, as two
+// flows of control must not share one. The same holds if it waits as the guest of a participant
+// other than the one that runs the caller: a guest has one place to sleep. In virtual time it is no
+// participant: another turn must not begin in this one.
 static bool is_below(const runtime_state& c, const participant& p) noexcept {
   const bool is_guest_below = p.guest.waits.load(memory_order_relaxed) != 0 &&
                               p.guest.outer != static_cast<participant*>(current_actor());
@@ -222,7 +223,7 @@ static bool is_below(const runtime_state& c, const participant& p) noexcept {
   if (auto* actor = static_cast<participant*>(notes.actor); actor != nullptr && actor->engine == &c)
     return actor;
   auto* last = static_cast<participant*>(notes.self);
-  // A runtime that was never open has the number of none.
+  // A runtime that was never open has the number that means none.
   LEV_DCHECK(notes.runtime_id != c.id || last == nullptr || last->engine == &c);
   return notes.runtime_id == c.id ? last : find_binding(c);
 }
@@ -235,7 +236,7 @@ participant* closer(runtime_state& c) noexcept {
 
 namespace {
 
-// A guest is at home where it waits.
+// A guest counts as waiting, though its thread is in another runtime.
 bool waits_for_ever(const participant& p) noexcept {
   const std::uint32_t now = p.doing.load(memory_order_relaxed);
   if (!p.is_worker && p.is_bound.load(memory_order_relaxed) == 0) return true;
@@ -251,7 +252,7 @@ bool does_anybody_work(const participant& but, std::uint64_t* completed) noexcep
   *completed = 0;
   for (runtime_state* c : o.all) {
     if (c->why_absent != nullptr) continue;
-    // Tasks in another process, or that go on when virtual time passes, are not seen here.
+    // Tasks in another process, or that go on when virtual time passes, are not visible here.
     if (!(c->has_contexts && !c->caps.virtual_time) && !is_quiescent(*c)) return true;
     for (std::uint32_t i = 0; i < c->people_used.load(memory_order_relaxed); ++i) {
       const participant& p = c->people[i];

@@ -45,9 +45,9 @@ class bulk {
   batch batch_;
 };
 
-// Room for one more open join. Were they all the slots there are, no bulk would ever have one for a
-// task: so they are at most half of them. A submitter that is in a bulk of its own already, or in a
-// task, goes on: its wait for a slot ends otherwise.
+// Room for one more open join. If joins took all slots, no bulk would ever get one for a task: so
+// they take at most half of them. A submitter that is already in a bulk of its own, or in a task,
+// goes on: its wait for a slot ends in another way.
 bool try_reserve_join(runtime_state& c, std::uint32_t joins_max) noexcept {
   std::uint32_t joins = c.open_joins.load(memory_order_relaxed);
   while (joins < joins_max) {
@@ -71,8 +71,8 @@ void give_back_join(runtime_state& c) noexcept {
   tell_space(c);
 }
 
-// The join of a bulk: a task that is never queued. It counts one piece more than there are until
-// the submit is done.
+// The join of a bulk: a task that is never queued. Until the submit is done, it counts one piece
+// too many.
 std::uint32_t open_join(runtime_state& c, participant& self, refusal* why) noexcept {
   reserve_join(c, self);
   std::uint32_t join = c.task_slots.try_take(self.free_slots);
@@ -128,7 +128,7 @@ std::uint64_t submit_bulk(runtime_state* c, std::size_t count, fill make, void* 
   close_join(*c, *self, join);
   leave(*c, *self);
   if (accepted && !thrown) return id;
-  // The tasks before it run with the caller's memory: do not leave before they are done.
+  // The tasks before it use the caller's memory: do not leave before they are done.
   wait_surely(c, id);
   if (thrown) std::rethrow_exception(thrown);
   char message[256];
@@ -148,7 +148,7 @@ procedure_id range_procedure() {
 
 }  // namespace
 
-// Where tasks run elsewhere, or their memory is copied, each is one of its own.
+// If tasks run elsewhere, or their memory is copied, each is a task of its own.
 std::uint64_t submit_bulk_range(runtime_state* c, std::size_t count, fill make, void* context) {
   if (!c->is_straight) return submit_bulk(c, count, make, context);
   struct whole {
@@ -176,7 +176,7 @@ static_assert(sizeof(loop_body) == 2 * sizeof(void*));  // item_costs::place_of(
 procedure_id loop_procedure() {
   static const procedure_id id = register_own(describe(
       "leveret.parallel_for", +[](loop_body b, range r) {
-        if (r.begin != r.end) b.run(b.context, r);  // nothing has no piece
+        if (r.begin != r.end) b.run(b.context, r);  // an empty range has no piece
       }));
   return id;
 }

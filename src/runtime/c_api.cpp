@@ -50,7 +50,7 @@ void* rebuild_c(const void* bytes, unsigned, void* function) {
   std::memcpy(&made.context, bytes, sizeof made.context);
   return new c_procedure(made);
 }
-// A worker process finds the body where it is linked, and the context where the host has it.
+// A worker process finds the body where it is linked, and the context at the host's address.
 bool make_portable(c_procedure& p) noexcept {
   if (p.context != nullptr && !lev::is_shared(p.context, 1)) return false;
   p.portable = {&p.context, sizeof p.context, reinterpret_cast<void*>(p.body), &rebuild_c};
@@ -132,7 +132,7 @@ lev::detail::draft draft_of(lev_procedure_id procedure, const lev_argument* argu
           reinterpret_cast<const lev::argument*>(arguments)};
 }
 
-// Without `ticket`, nobody will wait for the task by name.
+// Without `ticket`, the task cannot be waited for by itself.
 lev_status submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments,
                   unsigned count, const lev::options* o, lev_ticket* ticket) noexcept {
   if (ticket != nullptr) *ticket = 0;
@@ -178,7 +178,7 @@ lev_status check_given(const lev_runtime* runtime, const lev_ticket* ticket) noe
   return fail(lev::status::bad_argument, "lev_submit: runtime and ticket must not be NULL");
 }
 
-// The largest multiple of an element that fits a word stands for all that do not: the submit
+// The largest multiple of an element that fits a word stands for all larger ones: the submit
 // refuses it.
 uint64_t bytes_of(size_t element_bytes, size_t count) noexcept {
   uint64_t bytes = 0;

@@ -29,7 +29,7 @@ inline void flatten_names(char* message) noexcept {
   }
 }
 
-// Runs a call into the C++ API and turns what it throws into a status.
+// Runs a call into the C++ API and turns its exception into a status.
 template <class Call>
 lev_status guarded(Call&& call) noexcept {
   try {

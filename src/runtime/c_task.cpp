@@ -25,8 +25,8 @@ struct part {
   std::size_t count;
 };
 
-// LEV_OK, and what is meant in bytes; else why not. `writes` asks for memory that was declared as
-// inout or out.
+// LEV_OK, and the part in bytes; else why not. `writes` asks for memory that was declared as inout
+// or out.
 lev_status find_part(const char* call, const lev_argument* far, std::size_t first,
                      std::size_t count, bool writes, part* meant) noexcept {
   char message[200];

@@ -1,6 +1,6 @@
-// cancel and end: what becomes of a task that is not wanted any more. Both mark its state word,
-// which the holder of the task looks at: the participant that takes it from a queue, tends the line
-// that it is in (remote/tend.cpp), or ends worker processes (remote/attend.cpp).
+// cancel and end: for a task that is not wanted any more. Both mark its state word, which the
+// holder of the task checks: the participant that takes it from a queue, tends its line
+// (remote/tend.cpp), or ends worker processes (remote/attend.cpp).
 #include "runtime/runtime_state.hpp"
 #include "runtime/submit.hpp"
 #include "runtime/wait.hpp"

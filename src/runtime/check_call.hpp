@@ -1,5 +1,5 @@
-// Checks of a task that its arguments alone do not tell: what only some crews can do, tickets,
-// mutexes. The arguments are validate()'s (task/validate.hpp).
+// Checks of a task beyond its arguments: abilities of the crew, tickets, mutexes. validate() checks
+// the arguments (task/validate.hpp).
 #ifndef LEVERET_RUNTIME_CHECK_CALL_HPP
 #define LEVERET_RUNTIME_CHECK_CALL_HPP
 
@@ -10,7 +10,7 @@
 
 namespace lev::detail {
 
-// Whether the crew can do this one.
+// Whether the crew can do this task.
 inline bool check_crew(runtime_state& c, const draft& d, const draft_facts& facts,
                        refusal* why) noexcept {
   return !c.asks_crew || c.crew->can_do(d, facts, why);

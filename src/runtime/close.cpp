@@ -13,8 +13,7 @@
 // A static runtime that exit() destroys in one of its own tasks, in a filter or a hook, or while
 // the one host of a simulated machine is in it, is left as it is: the program ends.
 //
-// In a process that was forked from the one that opened it there is nothing to close: nothing
-// happens.
+// In a process that was forked from the one that opened it there is nothing to close.
 #include "runtime/open.hpp"
 #include "runtime/wait.hpp"
 #include "sync/exiting.hpp"
@@ -33,9 +32,9 @@ void stop_workers(runtime_state& c) noexcept {
   c.is_closed = true;
 }
 
-// Whether the caller, which exit() has come to, is no one who could wait for the tasks: one of them
-// has called exit(), or the function that makes them for a bulk, or a filter or a hook, or another
-// thread is in the middle of a runtime that has one host.
+// Whether the caller, called by exit(), cannot wait for the tasks: one of them has called exit(),
+// or the function that makes them for a bulk, or a filter or a hook has, or another thread is in
+// the middle of a runtime that has one host.
 bool is_in_use(runtime_state& c) noexcept {
   if (hook_call::is_here()) return true;
   const participant* self = here(c);
@@ -66,7 +65,7 @@ status close_within(runtime_state* c, std::int64_t timeout_ns, bool cancel_waiti
 }
 
 status close_by_force(runtime_state* c, std::int64_t timeout_ns) noexcept {
-  // Deaths are told within milliseconds, but a process in a call of the kernel may be late.
+  // Deaths are reported within milliseconds, but a process in a system call may be late.
   constexpr std::int64_t grace_ns = 10'000'000'000;
   const status s = close_within(c, timeout_ns, true);
   if (s != status::timed_out || !c->crew->end_running(true)) return s;
@@ -74,13 +73,13 @@ status close_by_force(runtime_state* c, std::int64_t timeout_ns) noexcept {
 }
 
 void close(runtime_state* c) noexcept {
-  // After a fork() the parent's threads have left what they were changing as it was: its memory is
-  // not touched.
+  // After a fork() the data that the parent's threads were changing may be half changed: it is not
+  // touched.
   if (is_absent(*c)) {
     if (!c->is_started) delete c;
     return;
   }
-  // The program ends as it wants to, with all that is left.
+  // The program ends anyway, with everything that is left.
   if (is_exiting() && is_in_use(*c)) return;
   // Destroying a runtime from one of its own tasks can only end in a crash: end in a clear one.
   const status closed = close_within(c, forever, false);

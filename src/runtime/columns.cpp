@@ -1,6 +1,6 @@
 // submit_bulk() over columns: checked as task 0 and as a whole, then one task over a range of
-// indices (worker/columns.hpp). Where that is not to be had, each task is one of its own; what is
-// refused is the same.
+// indices (worker/columns.hpp). If that is not possible, each is a task of its own, with the same
+// refusals.
 #include "worker/columns.hpp"
 #include "runtime/admit.hpp"
 #include "runtime/check_call.hpp"
@@ -44,7 +44,7 @@ void make_task(const draft& all, std::size_t i, descriptor& d) noexcept {
     d.arguments[k] = argument_of(all.arguments[k], i);
 }
 
-// Refuses what would keep task 0 from being made, and what tasks would share.
+// Refuses input from which task 0 cannot be made, and outputs that tasks would share.
 bool check_columns(const draft& all, std::size_t count, refusal* why) noexcept {
   if (all.argument_count > argument_count_max)
     return refuse(why, status::too_big, -1, "%u arguments; at most 18 are possible",
@@ -74,8 +74,7 @@ bool check_columns(const draft& all, std::size_t count, refusal* why) noexcept {
   return true;
 }
 
-// All rows of a column, as memory that one task would have. From the lowest, as they may go
-// backwards.
+// All rows of a column, as the memory of one task. From the lowest, as they may go backwards.
 argument rows_of(const argument& a, std::size_t count) noexcept {
   constexpr std::size_t rows_max = 0xfffffffe;
   argument all = a;
@@ -94,7 +93,7 @@ argument rows_of(const argument& a, std::size_t count) noexcept {
   return all;
 }
 
-// Checks what its tasks do to each other: here, as no single one of them shows it.
+// Checks how its tasks affect each other: here, as no single one of them shows it.
 bool check_rows(const draft& all, std::size_t count, refusal* why) noexcept {
   argument rows[argument_count_max];
   for (unsigned i = 0; i < all.argument_count; ++i) {
@@ -116,8 +115,8 @@ void append_column(const argument& a, std::uint32_t count, argument& to) noexcep
       static_cast<std::uint8_t>((a.flags & ~argument_each) | argument_sliced | argument_rows);
 }
 
-// The procedure of such tasks, of which there is one for each row of kinds. False: the table is
-// full, and they are not one.
+// The procedure of such tasks, one for each sequence of kinds. False: the table is full, and they
+// cannot be one task.
 bool find_bulk_procedure(whole_bulk& w) noexcept try {
   kind kinds[argument_count_max];
   char* end = w.name + std::snprintf(w.name, sizeof w.name, "leveret.columns.");
@@ -156,8 +155,8 @@ bool make_whole(const draft& all, std::size_t count, whole_bulk& w) noexcept {
   return find_bulk_procedure(w);
 }
 
-// Whether the tasks can be one: what they have for themselves is not sliced, goes forwards, and one
-// of them fits a local store; and their time is not limited one by one.
+// Whether the tasks can be one: their columns are not sliced and go forwards, a single task fits a
+// local store, and there is no time limit for each.
 bool can_be_one(const runtime_state& c, const draft& all, std::size_t count) noexcept {
   if (all.argument_count > column_arguments_max || count >= no_index ||
       c.settings.processes.task_ns_max != 0 || procedure_at(all.procedure).diceable)

@@ -21,7 +21,7 @@ class await_as_guest final : public awaited {
   await_as_guest(const await_as_guest&) = delete;
   await_as_guest& operator=(const await_as_guest&) = delete;
 
-  // Also when nothing will come of waiting on.
+  // Also when waiting on is in vain.
   bool is_there() noexcept override { return what_.is_there() || is_vain(); }
   bool arm() noexcept override {
     is_armed_ = true;
@@ -39,12 +39,12 @@ class await_as_guest final : public awaited {
   static constexpr std::uint64_t look_ns = 2'000'000;
   static constexpr std::uint64_t patience_ns = 10'000'000;
 
-  // One that has a context left would go on with a new task.
+  // A participant with a context left would go on with a new task.
   bool may_give_up() const noexcept {
     return when_ == giving_up::when_still ||
            (outer_.held != nullptr && outer_.held->free == nullptr);
   }
-  // Whether nobody has run anything for patience_ns, in any runtime.
+  // Whether no participant of any runtime has run anything for patience_ns.
   bool is_vain() noexcept {
     if (is_vain_ || !may_give_up()) return is_vain_;
     if (++looks_ % looks_per_clock != 0 && !is_armed_) return false;
@@ -73,8 +73,8 @@ class await_as_guest final : public awaited {
 };
 
 // The participant that runs the task of another runtime that this thread is in, with contexts to go
-// on in; null: the wait is like any other. It is where virtual time passes only while somebody
-// waits, and where tasks run in other processes: then none of this runtime comes on top.
+// on in; null: the wait is like any other. Null, too, where virtual time passes only during waits,
+// and where tasks run in other processes: then none of this runtime comes on top.
 participant* outer_of(const runtime_state& c, const participant& self) noexcept {
   auto* actor = static_cast<participant*>(current_actor());
   if (actor == nullptr || actor->engine == self.engine || actor->running == nullptr) return nullptr;
@@ -106,7 +106,7 @@ bool await(runtime_state& c, participant& self, awaited& what, std::uint64_t dea
     return c.crew->await(self, what, deadline_ns, how, when);
   }
   leave(c, self);
-  // Each machine counts from when it was made.
+  // Each machine's clock starts when it is made.
   if (deadline_ns != no_deadline) {
     const std::uint64_t now_ns = c.machine->now_ns();
     deadline_ns =

@@ -1,8 +1,8 @@
-// made_range: a piece of a bulk whose tasks a function makes, in whatever thread it runs.
+// made_range: a piece of a bulk whose tasks a function makes, in the thread that runs the piece.
 //
-//   1. The first task is made. Where it declares memory, the piece looks ahead.
-//   2. For each index: those up to `reach` further on are made, and their memory is asked for; then
-//      the task runs, as any plain one, or as one of its own where it is none.
+//     1. The first task is made. If it declares memory, the piece looks ahead.
+//   2. . For each index: tasks up to `reach` further on are made, and their memory is prefetched;
+//      then the task runs in place if it is plain, otherwise as a task of its own.
 //   3. A failure is counted, and the first failure names its index.
 #ifndef LEVERET_RUNTIME_MADE_RANGE_HPP
 #define LEVERET_RUNTIME_MADE_RANGE_HPP
@@ -25,9 +25,9 @@ struct made_tasks {
 };
 static_assert(sizeof(made_tasks) == 2 * sizeof(void*));  // item_costs::place_of() knows it by that
 
-// The tasks of one piece of such a range, made and run one after the other. Where they declare
-// memory, some are made ahead, so that it is on its way while the ones before them run. A task that
-// fails keeps none of the others from running. Which one it was is told with the first failure.
+// The tasks of one piece of such a range, made and run one after the other. If they declare memory,
+// some are made ahead, so that it is in flight while earlier tasks run. A task that fails keeps
+// none of the others from running. The first failure names its task.
 class made_range {
  public:
   made_range(participant& self, made_tasks tasks, range r) noexcept
@@ -53,7 +53,7 @@ class made_range {
 
  private:
   static constexpr std::uint64_t tasks_per_look = 16;
-  // A piece's stack frame has room for so many: 2.4 KiB, and pieces run on top of each other.
+  // A piece's stack frame has room for this many: 2.4 KiB, and pieces run on top of each other.
   static constexpr std::uint32_t places = 4;
   static_assert((places & (places - 1)) == 0);
 
@@ -104,8 +104,8 @@ class made_range {
     for (std::uint32_t i = 0; i < places; ++i) ::new (&places_[i].task) descriptor();
     place_of(all_.begin) = first;
   }
-  // A task that cannot be made is told when its turn comes, after those before it; until then none
-  // behind it is made.
+  // A task that cannot be made is reported when its turn comes, after those before it; until then
+  // none behind it is made.
   descriptor& make_next() noexcept {
     const std::uint64_t i = made_++;
     descriptor& d = place_of(i);
@@ -118,7 +118,7 @@ class made_range {
     }
     return d;
   }
-  // As far as a worker's look ahead goes: the beginning of each of the first three.
+  // As far as a worker looks ahead: the beginning of each of the first three.
   [[gnu::always_inline]] static void fetch_memory(const descriptor& d) noexcept {
     unsigned rows = 0;
     for (unsigned i = 0; i < d.argument_count && i < argument_count_max; ++i) {
@@ -159,7 +159,7 @@ class made_range {
     end_if_forked(state_, failures_ != 0);
     if (float_mode() != self_.float_mode) set_float_mode(self_.float_mode);
   }
-  // One whose memory is strided, sliced or far is a task of its own, and so is one to be refused.
+  // A task whose memory is strided, sliced or far is run by itself, and so is one to be refused.
   [[gnu::noinline]] void run_apart(std::uint64_t i, const draft& d) {
     if (unmade_ != nullptr && i + 1 == makes_to_) {
       makes_to_ = all_.end;
@@ -194,8 +194,8 @@ class made_range {
   made_tasks tasks_;
   range all_;
   std::uint64_t made_;       // those before it are made
-  std::uint64_t makes_to_;   // as far as they may be
-  std::uint32_t reach_ = 1;  // tasks made and not yet run, with the one that runs
+  std::uint64_t makes_to_;   // those before it may be made
+  std::uint32_t reach_ = 1;  // tasks made and not yet run, with the running one
   std::uint32_t place_mask_ = 0;
   std::uint32_t failures_ = 0;
   std::exception_ptr first_;

@@ -27,10 +27,10 @@ constexpr std::size_t context_stack_limit = std::size_t{1} << 32;
 // As the messages below have them.
 static_assert(workers_max == 1024 && ahead_max == 16 && contexts_max == 16);
 // A participant's number, plus 1, has 16 bits in a task's state word and in a mailbox's lease: the
-// workers, the service, the hosts, and the one that closes.
+// workers, the service, the hosts, and the one kept for close().
 static_assert(workers_max + 1 + hosts_limit + 1 < 0xffff);
-// Slots, with those kept for tasks, and two edges each, are counted in 32 bits; positions of the
-// rings must tell a full one from an empty one.
+// Slots, including spare ones, and two edges each, are counted in 32 bits; positions of the rings
+// must tell a full one from an empty one.
 static_assert(std::uint64_t{tickets_limit} * 2 < std::uint64_t{1} << 31);
 
 // Brings a configuration into its final form, or refuses it.
@@ -117,7 +117,7 @@ void open_shared(runtime_state& c) {
   c.slots.reset(new slot[slots]);
   c.tails.reset(new slot_tail[slots]);
   c.extras.reset(new slot_extra[slots]);
-  // Two edges a task; and all that one submit may name, however few tasks there are.
+  // Two edges for each task, and at least as many as one submit may name.
   const std::uint32_t edges = larger(n * 2, power_of_two_above(options::after_max));
   c.cells.reset(new index_ring<>::cell[std::size_t{n} + edges + spare + std::size_t{queued} * 2]);
   c.waiting.reset(new waiting_task[std::size_t{queued} * 2]);
@@ -169,7 +169,7 @@ void open_people(runtime_state& c) {
     // All caches together hold at most half of the slots, so one participant cannot starve another.
     p.free_slots.limit = smaller(slot_cache::size_max, c.settings.tickets / 2 / c.people_count);
     if (p.free_slots.limit < 4) p.free_slots.limit = 0;  // too few to share out
-    // A submit that is refused when all are in use must find each one that is not.
+    // A submit that is refused when all are in use must find each free one.
     if (c.settings.full == when_full::fail) p.free_slots.limit = 0;
     LEV_ASSERT(p.free_slots.limit <= slot_cache::size_max);
     if (frames) p.frames = c.frames.get() + frames_each * i;
@@ -193,10 +193,9 @@ void run_worker(void* context, std::uint32_t worker) {
   set_current_actor(nullptr);
 }
 
-// How many turns of an idle loop take about the time of a few tasks being submitted: then a look
-// finds a batch, and the submitter has its lines to itself meanwhile. Turns take 5 to 40 ns on
-// different CPUs. (bench throughput: 100 to 400 ns make no difference; 0 makes a task cost three
-// times as much.)
+// How many turns of an idle loop take about as long as a few submits: then a look finds a batch,
+// and the submitter has its lines to itself meanwhile. Turns take 5 to 40 ns on different CPUs.
+// (bench throughput: 100 to 400 ns make no difference; 0 makes a task cost three times as much.)
 constexpr std::uint64_t look_ns = 150;
 
 std::uint32_t measure_turns(machine& m) noexcept {
@@ -238,7 +237,7 @@ std::unique_ptr<runtime_state> build(const config& given) {
   return c;
 }
 
-// The list of open runtimes has the core, until it could not be opened after all.
+// Keeps the runtime in the list of open runtimes, unless opening fails after all.
 class announced {
  public:
   explicit announced(runtime_state& c) : state_(&c) { announce_open(c); }
@@ -256,9 +255,9 @@ class announced {
 }  // namespace
 
 runtime_state* open(const config& given) try {
-  asymmetric_fences();  // decided here, not by a worker in the middle of somebody's fork()
-  // A static object of a program that is started again as a zygote. It is opened, as its user
-  // expects, and takes nothing: workers of its own would start it again.
+  asymmetric_fences();  // decided here, not by a worker in the middle of a fork()
+  // A static object of a program that was started again as a zygote. It is opened, as its user
+  // expects, but takes nothing: workers of its own would start it again.
   if (role() == process_role::starting) {
     std::unique_ptr<runtime_state> absent = make_state(given);
     absent->why_absent = absent_in_zygote;

@@ -7,7 +7,7 @@
 
 namespace lev::detail {
 
-// The list of open runtimes, which ending threads look at (bind.cpp).
+// The list of open runtimes, which ending threads read (bind.cpp).
 void announce_open(runtime_state& c);
 void announce_close(runtime_state& c) noexcept;
 

@@ -2,8 +2,8 @@
 // its tasks, and the uses of their memory until they are complete (flow/memory_uses.hpp).
 //
 //   1. validate the task, as the uses are compared with what it names
-//   2. find the tasks that it follows: those under way that conflict with it. One of them has
-//      failed: then it does not run, and has failed, too
+//   2. . find the tasks that it follows: those under way that conflict with it. If one of them has
+//      failed, it does not run, and has failed, too
 //   3. submit it after() those; where no ticket is free, collect those of complete tasks first
 //   4. note its uses
 #include <leveret/ordered.hpp>
@@ -32,7 +32,7 @@ struct ordered::state {
     bool is_used = false;
   };
 
-  // Failed tasks of which the uses are kept; with more, no task of the scope runs any more.
+  // Failed tasks whose uses are kept; with more, no task of the scope runs any more.
   static constexpr std::size_t failed_max = 4096;
   static constexpr std::size_t collected_at_once = 64;
 
@@ -40,7 +40,7 @@ struct ordered::state {
   memory_uses uses;
   std::vector<member> members;
   std::vector<std::uint32_t> unused;  // places in `members`
-  std::vector<std::uint32_t> before;  // whom the next task follows
+  std::vector<std::uint32_t> before;  // tasks that the next task follows
   std::uint64_t submitted = 0;
   std::uint64_t searches = 0;
   std::size_t under_way = 0;  // members with a ticket
@@ -122,7 +122,7 @@ bool ordered::state::collect(member& m, const outcome& how) noexcept {
   return true;
 }
 
-// How many tickets are free again.
+// Returns how many tickets it has freed.
 std::size_t ordered::state::collect_complete() noexcept {
   const std::size_t before_it = under_way;
   for (member& m : members) {
@@ -175,7 +175,7 @@ void ordered::state::wait_for_oldest(std::vector<std::uint32_t>& of, std::size_t
   }
 }
 
-// A quarter of them: going through all the others afterwards is worth it then.
+// A quarter of them: then going through all the others is worth it.
 void ordered::state::wait_for_some() {
   std::vector<std::uint32_t> with_ticket;
   for (std::uint32_t place = 0; place < members.size(); ++place) {
@@ -195,7 +195,7 @@ void ordered::state::make_room() {
   unused.push_back(static_cast<std::uint32_t>(members.size() - 1));
 }
 
-// 0: it follows one that has failed. Each turn but the last one waits for some task.
+// 0: it follows one that has failed. Each turn except the last waits for some task.
 std::uint64_t ordered::state::submit_after(const descriptor& task, const options* o) {
   const std::size_t own_max = options::after_max - (o == nullptr ? 0 : o->after_count());
   for (;;) {

@@ -1,5 +1,5 @@
-// runtime_state: what stands behind a lev::runtime. The engine, and the memory that it works
-// in, all of which open() reserves.
+// runtime_state: the state behind a lev::runtime: the engine and its memory, all of which open()
+// reserves.
 #ifndef LEVERET_RUNTIME_STATE_HPP
 #define LEVERET_RUNTIME_STATE_HPP
 
@@ -51,12 +51,13 @@ constexpr const char* absent_in_zygote =
     "this runtime was opened while its process was started to give another one its workers; open "
     "one in a function that the task calls";
 
-// The status of a call for which here() finds nobody.
+// The status of a call for which here() finds no participant.
 inline status status_of_absence(const runtime_state& c) noexcept {
   return c.why_absent != nullptr ? status::closed : status::would_block;
 }
 
-// is_absent() is for slow paths: it knows also a process that was made by other means than fork().
+// is_absent() is for slow paths: it also detects a process that was made by other means than
+// fork().
 inline bool is_absent(runtime_state& c) noexcept {
   if (c.why_absent == nullptr && c.owner != getpid()) c.why_absent = absent_after_fork;
   return c.why_absent != nullptr;

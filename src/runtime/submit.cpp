@@ -7,9 +7,9 @@
 //   4. predecessors and mutexes, if any: the last one to end starts the task
 //   5. an idle worker: straight into its mailbox; else enqueue (worker/enqueue.hpp)
 //
-// A task that asks for nothing, with plain arguments (task/plain.hpp), takes the same steps in one
-// straight line, submit_plainly(): what could be different was decided when the runtime was opened
-// and the procedure defined.
+// A task without options, with plain arguments (task/plain.hpp), takes the same steps in one
+// straight line, submit_plainly(): all choices were made when the runtime was opened and the
+// procedure defined.
 //
 // Papers: gcell 3.2 (submit_job: sanity check, then append), TPC 3.2 (direct path).
 #include "runtime/submit.hpp"
@@ -48,8 +48,8 @@ namespace {
   return true;
 }
 
-// Sends the task to a worker that polls for it. False: there is none. One that sleeps takes long to
-// wake, and a letter is for it alone: then the ready queue is better, where a host that waits finds
+// Sends the task to a worker that polls for it. False: there is none. A sleeping worker takes long
+// to wake, and a letter is for it alone: then the ready queue is better, where a waiting host finds
 // the task itself.
 inline bool try_direct(runtime_state& c, participant& self, std::uint32_t task,
                        const draft& d) noexcept {
@@ -63,7 +63,7 @@ inline bool try_direct(runtime_state& c, participant& self, std::uint32_t task,
 }
 
 // Predecessors: the task starts when the last of them, or this submit, lets go of it. False: since
-// check_after() another thread has consumed one of the tickets, and how that task ended is not
+// check_after() another thread has consumed one of the tickets, and the outcome of that task is not
 // known here. Then the submit is refused, and the last to let go frees the slot.
 bool start_after(runtime_state& c, participant& self, std::uint32_t task,
                  const std::uint64_t* after, const edge_list& edges, refusal* why) noexcept {
@@ -72,7 +72,7 @@ bool start_after(runtime_state& c, participant& self, std::uint32_t task,
   extra.first_failure.store(0, memory_order_relaxed);
   extra.predecessors.store(count + 1, memory_order_relaxed);
   extra.is_withdrawn = false;
-  std::uint32_t own = 1;  // counts that no predecessor counts down
+  std::uint32_t own = 1;  // the part of the count that no predecessor counts down
   std::uint32_t i = 0;
   for (; i < count; ++i) {
     const std::uint32_t other = ticket_task(after[i]);
@@ -130,8 +130,7 @@ inline void route(runtime_state& c, participant& self, std::uint32_t task,
 
 namespace {
 
-// A host has no task that it would run first: its tasks are for the participant that is there
-// soonest.
+// A host has no task that it would run first: the first free participant gets its tasks.
 [[gnu::always_inline]] inline void route_plainly(runtime_state& c, participant& self,
                                                  std::uint32_t task, const draft& d,
                                                  bool detached) noexcept {
@@ -152,7 +151,7 @@ namespace {
   count_out(c, self, task, &unused);
 }
 
-// A slot with a plain task in it, which is counted. no_slot: it is not one for the straight path,
+// Takes a slot for a plain task, and counts the task. no_slot: it is not one for the straight path,
 // and nothing was done. On such an engine no task is staged ahead, and none drains.
 [[gnu::always_inline]] inline std::uint32_t open_plainly(runtime_state& c, participant& self,
                                                          const draft& d,
@@ -244,7 +243,7 @@ struct admission {
       sort_locks(c.task_slots.extra(task), o->locks_, o->lock_count_);
       if (o->lock_count_ != 0) c.task_slots.at(task).flags |= task_has_locks;
       const bool is_accepted = start_after(c, *self, task, o->after_, edges, why);
-      leave(c, *self);  // it may have failed at once, and with it others
+      leave(c, *self);  // it may have failed at once, and others with it
       if (!is_accepted) return 0;
     }
     return id;

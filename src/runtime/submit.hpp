@@ -1,4 +1,4 @@
-// What others of the room need of submit.
+// The parts of submit that other files of this room need.
 #ifndef LEVERET_RUNTIME_SUBMIT_HPP
 #define LEVERET_RUNTIME_SUBMIT_HPP
 
@@ -6,9 +6,8 @@
 
 namespace lev::detail {
 
-// submit_now() is try_submit() for a caller that holds tickets itself, and can give some back:
-// where all of them are in use, or all edges, it is refused (would_block), whatever config::full
-// says.
+// submit_now() is try_submit() for a caller that holds tickets itself, and can give some back: if
+// all tickets or all edges are in use, it is refused (would_block), whatever config::full says.
 std::uint64_t submit_now(runtime_state* c, const draft& d, const options* o, refusal* why) noexcept;
 
 // Whether `id` can be a ticket of this runtime: ok, or bad_ticket.

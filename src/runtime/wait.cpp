@@ -58,7 +58,8 @@ outcome collect(runtime_state& c, participant* self, std::uint64_t id) noexcept 
   return o;
 }
 
-// Consumes a ticket whose task has succeeded. False: it is no such ticket, or nobody is bound here.
+// Consumes a ticket whose task has succeeded. False: it is no such ticket, or no thread is bound
+// here.
 inline bool collect_success(runtime_state& c, participant& self, std::uint64_t id) noexcept {
   const std::uint32_t task = static_cast<std::uint32_t>(id) - 1;  // beyond all slots if it is none
   if (task >= c.task_slots.count()) return false;
@@ -71,8 +72,8 @@ inline bool collect_success(runtime_state& c, participant& self, std::uint64_t i
   return true;
 }
 
-// A child that nobody has taken is called like a function, on top of the task that waits for it:
-// it is the youngest of the own inbox.
+// A child that no other participant has taken is called like a function, on top of the task that
+// waits for it: it is the youngest of the own inbox.
 [[gnu::always_inline]] inline bool collect_child(runtime_state& c, participant& self,
                                                  std::uint64_t id) noexcept {
   if (self.running == nullptr || self.nest >= c.settings.nest_max) return false;
@@ -85,7 +86,7 @@ status check_wait(std::int64_t timeout_ns, wait_policy how) noexcept {
   return is_good ? status::ok : status::bad_argument;
 }
 
-// Whether the caller may wait at all for what is not there yet.
+// Whether the caller may wait at all for a task that is not done.
 status check_waiter(const runtime_state& c, const participant* self) noexcept {
   if (self == nullptr) return status::would_block;
   // A task that waits is set aside where it is too deep, if there is another context to go on in.
@@ -94,15 +95,15 @@ status check_waiter(const runtime_state& c, const participant* self) noexcept {
   return is_too_deep ? status::too_deep : status::ok;
 }
 
-// How a participant waits that was asked to do it by `how`. One that waits inside a task must help,
-// or a single worker would wait for ever.
+// The policy of a wait that was requested by `how`. A wait inside a task must help, or a single
+// worker would wait for ever.
 wait_policy policy_now(const runtime_state& c, const participant& self, wait_policy how) noexcept {
   if (self.running != nullptr) return wait_policy::help;
   if (how == wait_policy::of_runtime) return c.settings.wait;
   return how == wait_policy::help && !c.caps.working_hosts ? wait_policy::park : how;
 }
 
-// Hosts that share a core look for its other hosts in place of polling alone.
+// Hosts that share a core serve its other hosts instead of polling alone.
 bool polls_first(wait_policy how) noexcept {
   return how != wait_policy::yield && how != wait_policy::directed;
 }
@@ -121,8 +122,7 @@ void poll_first(runtime_state& c, await_ticket& what, std::uint64_t deadline_ns)
   }
 }
 
-// Why a wait ended without its object: without a deadline, only because nothing can happen any
-// more.
+// Why a wait ended in vain: without a deadline, only because nothing can happen any more.
 status gave_up(std::uint64_t deadline_ns) noexcept {
   return deadline_ns == no_deadline ? status::would_deadlock : status::timed_out;
 }
@@ -150,7 +150,8 @@ std::uint64_t deadline_after(runtime_state& c, std::int64_t timeout_ns) noexcept
 
 namespace {
 
-// A task that nobody has taken yet runs here at once, on top of the one that waits for it.
+// A task that no other participant has taken yet runs here at once, on top of the one that waits
+// for it.
 bool is_there_soon(runtime_state& c, participant& self, await_ticket& what) noexcept {
   if (self.running != nullptr && self.nest < c.settings.nest_max) run_if_last(c, self, what.task);
   return what.is_there();
@@ -178,7 +179,7 @@ namespace {
   if (const status s = check_ticket(c, id); s != status::ok) return failed_with(s);
   if (const status s = check_wait(timeout_ns, asked); s != status::ok) return failed_with(s);
   if (self == nullptr && c->why_absent != nullptr) return failed_with(status::closed);
-  if (self == nullptr) {  // it can be collected all the same
+  if (self == nullptr) {  // the ticket can still be collected
     const outcome o = collect(*c, nullptr, id);
     return o.code == status::pending ? failed_with(status::would_block) : o;
   }
@@ -201,7 +202,7 @@ namespace {
 
 namespace {
 
-// Most waits: for a task that has succeeded, or a child that does so when it is run here.
+// Most waits are for a task that has succeeded, or a child that does so when it is run here.
 [[gnu::always_inline]] inline bool wait_at_once(runtime_state* c, participant* self,
                                                 std::uint64_t id) noexcept {
   return self != nullptr && (collect_success(*c, *self, id) || collect_child(*c, *self, id));
@@ -267,8 +268,8 @@ void release(runtime_state* c, std::uint64_t id) noexcept {
 
 namespace {
 
-// ok, exists, or stale_ticket: too late. The callback is written when the announcement has been
-// taken, under the lock: before, the slot could become another task's.
+// ok, exists, or stale_ticket: too late. The callback is written after the announcement, under the
+// lock: before, the slot could become another task's.
 status announce_callback(task_state<>& state, std::uint32_t generation, slot_extra& extra,
                          void (*run)(void*), void* context) noexcept {
   extra.telling.lock([] { real_env::pause(); });
@@ -314,7 +315,7 @@ bool is_held_by_caller(runtime_state& c, const participant& self) noexcept {
     // comes after it has said that it sleeps.
     if (i != self.index && c.people[i].is_bound.load(memory_order_seq_cst) != 0) return false;
   }
-  // A bulk that it is about to submit is complete when it says so.
+  // A bulk that it is submitting is complete when it says so.
   if (!is_quiescent(c, self.open_joins)) return false;
   for (std::uint32_t i = 0; i < c.people_count; ++i) {
     if (c.people[i].free_slots.count() != 0) return false;

@@ -9,20 +9,20 @@ namespace lev::detail {
 // A point in time `timeout_ns` from now.
 std::uint64_t deadline_after(runtime_state& c, std::int64_t timeout_ns) noexcept;
 
-// await() is how every wait begins: for `what`, as `how` says, inside of tasks and out of them, in
-// this runtime's or another one's. False: the deadline passed first, or nothing will come of
-// waiting on.
+// Every wait begins with await(): for `what`, as `how` says, inside tasks of this or another
+// runtime and outside. False: the deadline passed first, or waiting on is in vain.
 bool await(runtime_state& c, participant& self, awaited& what, std::uint64_t deadline_ns,
            wait_policy how, giving_up when = giving_up::when_all_wait) noexcept;
-// is_guest() tells whether the caller is in a task of another runtime, and so runs none of this.
+// is_guest() tells whether the caller is in a task of another runtime, and so runs none of this
+// one.
 bool is_guest(const runtime_state& c, const participant& self) noexcept;
 
 // wait_quiescent() waits until every task is complete and no submit phase is open. False: the
 // deadline passed.
 bool wait_quiescent(runtime_state& c, participant& self, std::uint64_t deadline_ns) noexcept;
 
-// Whether every slot is held by a ticket of the caller's, the only host thread that is bound now,
-// and nothing runs: a submitter that waits for a slot then waits for ever.
+// Whether tickets of the caller, the only host thread bound now, hold every slot, and nothing runs:
+// a submitter that waits for a slot then waits for ever.
 bool is_held_by_caller(runtime_state& c, const participant& self) noexcept;
 
 // wait_space() waits until a task slot and `edges` edges between tasks may be free, or
@@ -30,11 +30,11 @@ bool is_held_by_caller(runtime_state& c, const participant& self) noexcept;
 void wait_space(runtime_state& c, participant& self, bool helps, std::uint32_t edges) noexcept;
 // wait_join() waits until fewer than `joins_max` bulks are being submitted.
 void wait_join(runtime_state& c, participant& self, std::uint32_t joins_max) noexcept;
-// wait_space_inside() is that for a task or a callback. False: nobody has run anything for 10 ms,
-// so nobody will free one.
+// wait_space_inside() is that for a task or a callback. False: no participant has run anything for
+// 10 ms, so none will free a slot.
 bool wait_space_inside(runtime_state& c, participant& self, std::uint32_t edges) noexcept;
 
-// wait_surely() waits for a task that uses the caller's frame: it returns its outcome, and no
+// wait_surely() waits for a task that uses the caller's frame: it returns the outcome, and no
 // refusal.
 outcome wait_surely(runtime_state* c, std::uint64_t id) noexcept;
 

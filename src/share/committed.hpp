@@ -1,5 +1,5 @@
-// committed: which parts of the heap the system has given memory for, so that it is asked once for
-// each: asking for pages that are there already costs 35 us for each MiB.
+// committed: the parts of the heap for which the system has given memory, so that it is asked only
+// once for each: asking for pages that are there already costs 35 us for each MiB.
 //
 // One bit for each chunk, up to the last chunk that was ever used: 128 KiB for 64 GiB.
 #ifndef LEVERET_SHARE_COMMITTED_HPP
@@ -27,7 +27,7 @@ class committed_chunks {
     bool is_empty() const noexcept { return begin == end; }
   };
 
-  // Those that hold any of the bytes [first, last), and those that hold nothing else.
+  // Chunks that hold any of the bytes [first, last), and chunks that hold nothing else.
   static range around(std::size_t first, std::size_t last) noexcept {
     return {first / chunk_bytes, (last + chunk_bytes - 1) / chunk_bytes};
   }

@@ -1,4 +1,4 @@
-// What happens at a point of the plan.
+// Makes the plan's fault happen at its point.
 #include "share/faults.hpp"
 
 #include <poll.h>

@@ -1,6 +1,6 @@
-// faults: the named points at which a test lets something go wrong, in the host, in the zygote and
+// faults: the named points at which a test makes something go wrong, in the host, in the zygote and
 // in its workers: the process is killed there, or stopped for a while, or delayed, or the system
-// call there fails. What is to happen is written in a plan, in memory that all of them share.
+// call there fails. A plan, in memory that all of them share, says which fault happens where.
 //
 // Nothing of it can be reached through the public API or the environment. Without a plan a point
 // costs one load, which is always in the cache, and a branch that is never taken; the worker's
@@ -14,10 +14,10 @@
 
 namespace lev {
 
-// To add a point: a line here, and a call of fault_at() at its place. `error` is what the system
-// call that follows may fail with; 0: nothing fails there.
+// To add a point: a line here, and a call of fault_at() at its place. The following system call may
+// fail with `error`; 0: nothing fails there.
 struct fault_point {
-  const char* name;  // of the process and of what it is about to do, or has done
+  const char* name;  // the process, and what it is about to do or has done
   int error;
 };
 inline constexpr fault_point fault_points[] = {
@@ -97,12 +97,12 @@ struct fault_plan {
 
   std::uint32_t point = fault_point_count;
   fault_action action = fault_action::none;
-  // Written by the test, read by who comes to the point: how often it is passed unharmed before.
+  // Written by the test, read by processes at the point: how often it is passed unharmed before.
   // Publishes nothing.
   atomic<std::uint32_t> passes{0};
-  // Written by who comes to the points, read by the test: how often. Publishes nothing.
+  // Written by processes at the points, read by the test: how often they passed. Publishes nothing.
   atomic<std::uint32_t> hits[fault_point_count] = {};
-  // Written by the one whom it happens to, read by the others and the test: 1 from then on.
+  // Written by the process that it happens to, read by the others and the test: 1 from then on.
   // Publishes nothing.
   atomic<std::uint32_t> has_happened{0};
   // Written by a process that stops itself, read by the test, which lets it continue: its number.
@@ -131,15 +131,15 @@ namespace faults {
 inline constinit atomic<fault_plan*> here{nullptr};
 // Written by arm_faults(), read when a zygote is started. Publishes nothing.
 inline constinit atomic<fault_plan*> in_workers{nullptr};
-// Written by a test, read when a runtime makes its lanes: the number before that of each lane's
-// first task. Publishes nothing: set before the runtime opens.
+// Written by a test, read when a runtime makes its lanes: the number before each lane's first.
+// Publishes nothing: set before the runtime opens.
 inline constinit atomic<std::uint32_t> lanes_begin_after{0};
 bool act_at(fault_plan& plan, std::uint32_t point) noexcept;
 }  // namespace faults
 
-// arm_faults() sets the plan of this process, and the one that is handed to zygotes that it starts
-// from now on, and by them to their workers; that one is in memory of shared_allocate(), which
-// confined workers cannot write to. Null: none.
+// arm_faults() sets the plan of this process, and the one handed to zygotes that it starts from now
+// on, and by them to their workers; the latter is in memory of shared_allocate(), which confined
+// workers cannot write to. Null: none.
 inline void arm_faults(fault_plan* here, fault_plan* in_workers) noexcept {
   faults::here.store(here, memory_order_relaxed);
   faults::in_workers.store(in_workers, memory_order_relaxed);
@@ -148,7 +148,7 @@ inline bool has_fault_plan() noexcept {
   return faults::here.load(memory_order_relaxed) != nullptr;
 }
 
-// fault_at() is a point. True, with errno set: the system call that follows has failed.
+// fault_at() is a point. True, with errno set: the following system call has failed.
 inline bool fault_at(fault_name point) noexcept {
   fault_plan* plan = faults::here.load(memory_order_relaxed);
   return plan != nullptr && faults::act_at(*plan, point.index);

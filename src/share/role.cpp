@@ -1,4 +1,4 @@
-// What a process is told by its environment, and how much of that it believes.
+// The role that the environment gives a process, and how much of that it believes.
 #include "share/role.hpp"
 
 #include "base/kernel_numbers.hpp"
@@ -31,7 +31,7 @@ bool made_by(int socket, ucred* who) noexcept {
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, who, &bytes) == 0 && bytes == sizeof *who;
 }
 
-// Whether an end of a connection has no name, as both ends of a socketpair().
+// Whether an end of a connection has no name, like both ends of a socketpair().
 bool is_unnamed(int (*name_of)(int, sockaddr*, socklen_t*), int socket) noexcept {
   sockaddr_un name{};
   socklen_t bytes = sizeof name;
@@ -45,7 +45,7 @@ int peer_name(int socket, sockaddr* name, socklen_t* bytes) noexcept {
   return getpeername(socket, name, bytes);
 }
 
-// A pair's other end, or the door of a shared pool; made by a process of this user.
+// A pair's other end, or the socket of a shared pool; made by a process of this user.
 bool is_from_host(int socket) noexcept {
   ucred who{};
   if (socket_option(socket, SO_DOMAIN) != AF_UNIX ||

@@ -1,6 +1,6 @@
 // role: whether this process is a host, or was started to give another one its workers. A program
-// that is started as a zygote runs the constructors of its static objects like any other; what they
-// open must not start a zygote in turn, which would do the same.
+// that is started as a zygote runs the constructors of its static objects like any other; runtimes
+// that they open must not start a zygote in turn, which would do the same.
 #ifndef LEVERET_SHARE_ROLE_HPP
 #define LEVERET_SHARE_ROLE_HPP
 
@@ -18,20 +18,19 @@ enum class process_role {
 process_role role() noexcept;
 void take_role(process_role now) noexcept;
 
-// Which of its pool's workers this process is, from 0; -1 when it is none. Set once, by a worker
-// that has just been forked.
+// The number of this process among its pool's workers, from 0; -1 when it is not one. Set once, by
+// a worker that has just been forked.
 int worker_number() noexcept;
 void take_worker_number(int number) noexcept;
 
-// The variables by which a program that is started knows that it is to be a zygote: the host
-// program itself, or one that is named by config.processes.worker_command. Their value is a
-// socket's number.
+// The variables that tell a started program to be a zygote: the host program itself, or one named
+// by config.processes.worker_command. Their value is a socket's number.
 constexpr const char* started_again_variable = "LEVERET_ZYGOTE";
 constexpr const char* worker_program_variable = "LEVERET_WORKER_SOCKET";
 
-// host_socket() returns the socket that a variable names, or -1: there is none, or it is none that
-// a process of this user made to be a zygote's. Whoever holds that socket decides what code this
-// process runs.
+// host_socket() returns the socket that a variable names, or -1: there is none, or it was not made
+// by a process of this user for a zygote. The holder of that socket decides what code this process
+// runs.
 int host_socket(const char* variable) noexcept;
 
 // open_host() returns a pidfd of the process that made the socket. -1, with ESRCH in errno: it has

@@ -2,7 +2,7 @@
 //
 // 1. The lines of a large block lie in the other process's caches, since it has just read or
 //    written them. An ordinary store fetches each from there before it is overwritten.
-// 2. So a large copy goes past the caches, by stores that fetch nothing. A fence behind them puts
+// 2. So a large copy bypasses the caches, by stores that fetch nothing. A fence behind them puts
 //    them before the store that publishes the block.
 #include <leveret/shared.hpp>
 
@@ -21,9 +21,9 @@ namespace {
 
 #if defined(__SSE2__)
 
-// There and back between two cores of a virtual EPYC, with the reads of it: 1 MiB by memcpy takes
-// 100 us or 1,000, as the hypervisor places the cores, by these stores 200 either way; 128 KiB 40
-// and 27. Below it the caches win.
+// There and back between two cores of a virtual EPYC, including the reads: 1 MiB by memcpy takes
+// 100 us or 1,000, depending on where the hypervisor places the cores, by these stores 200 either
+// way; 128 KiB 40 and 27. Below that the caches win.
 constexpr std::size_t streamed_bytes_min = 128 << 10;
 constexpr std::size_t chunk_bytes = 64;
 

@@ -1,6 +1,5 @@
-// Memory that is left: what the kernel thinks can be taken, and of each control group from this
-// process's up to the root what its limit leaves. Pages of files that nobody waits for can be taken
-// back, and swap can be used.
+// Memory that is left: the kernel's own estimate, and for each control group from this process's up
+// to the root the rest of its limit. Unused pages of files can be taken back, and swap can be used.
 #include "share/shortage.hpp"
 
 #include "base/numbers.hpp"
@@ -27,7 +26,7 @@ std::uint64_t add_known(std::uint64_t a, std::uint64_t b) noexcept {
   return a > unknown - b ? unknown : a + b;
 }
 
-// All that a small file holds, as far as it fits; empty when it cannot be read. Not on the stack:
+// The content of a small file, as far as it fits; empty when it cannot be read. Not on the stack:
 // the caller may be a task on a small one.
 class small_file {
  public:
@@ -59,7 +58,7 @@ class small_file {
   std::unique_ptr<char[]> bytes_;
 };
 
-// A folder of a control group, which loses its last name with up().
+// A folder of a control group; up() removes its last name.
 class group_folder {
  public:
   group_folder(const char* root, const char* mount, const char* group) noexcept {
@@ -83,7 +82,7 @@ class group_folder {
     std::snprintf(path, sizeof path, "%s/%s", path_, name);
     return small_file(path);
   }
-  // What a file says that holds one number; unknown for "max" and where there is none.
+  // The value of a file that holds one number; unknown for "max" and if there is none.
   std::uint64_t number(const char* name) const noexcept {
     const small_file f = read(name);
     return f.text[0] < '0' || f.text[0] > '9' ? unknown : std::strtoull(f.text, nullptr, 10);

@@ -1,5 +1,5 @@
-// What the system does not give: how much memory there is, a signal that is an error instead, and
-// what the user can do about each.
+// Shortages of the system: how much memory is left, a signal turned into an error, and what the
+// user can do about each.
 #ifndef LEVERET_SHARE_SHORTAGE_HPP
 #define LEVERET_SHARE_SHORTAGE_HPP
 
@@ -9,8 +9,8 @@
 
 namespace lev {
 
-// How much memory could be taken before something has to be killed for it, by the kernel's own
-// estimate, and whose limit it is.
+// How much memory could be taken before the kernel has to kill a process for it, by its own
+// estimate, and whose limit that is.
 struct memory_left {
   std::uint64_t bytes = ~std::uint64_t{0};  // not known
   const char* where = "this computer";
@@ -18,8 +18,9 @@ struct memory_left {
 // Reads below `root`, which tests choose. About 50 us.
 memory_left find_memory_left(const char* root = "") noexcept;
 
-// While it lives, a file that would grow beyond the limit on files' size (ulimit -f) is an error
-// (EFBIG), where the kernel would end the program by SIGXFSZ. Of this thread; keeps errno.
+// While it lives, a file that would grow beyond the limit on file size (ulimit -f) is an error
+// (EFBIG), where the kernel would otherwise end the program by SIGXFSZ. For this thread; keeps
+// errno.
 class no_size_signal {
  public:
   no_size_signal() noexcept;
@@ -32,10 +33,10 @@ class no_size_signal {
   bool was_pending_;
 };
 
-// What the user of a system that refuses with this errno can do; "" where nothing is known.
+// Advice for the user of a system that refuses with this errno; "" if there is none.
 const char* next_step(int code) noexcept;
 
-// Whether a moment later, or with less asked for, it may be there; all else is not to be had here.
+// Whether the request may succeed a moment later, or if it is smaller; other errors are final.
 bool is_shortage(int code) noexcept;
 
 }  // namespace lev

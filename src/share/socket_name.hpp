@@ -1,6 +1,6 @@
-// socket_name: a name in the abstract namespace of sockets, one for each user. Who binds it has it
-// until its last holder is gone, however that ends: the kernel keeps it, and nobody has to clean
-// up.
+// socket_name: a name in the abstract namespace of sockets, one for each user. The process that
+// binds it has it until its last holder is gone, however that ends: the kernel frees it, and no
+// process has to clean up.
 #ifndef LEVERET_SHARE_SOCKET_NAME_HPP
 #define LEVERET_SHARE_SOCKET_NAME_HPP
 

@@ -38,8 +38,8 @@ constexpr std::size_t block_alignment = shared_alignment;
 constexpr std::size_t returned_bytes_min = 8 << 20;
 
 // Where mappings are looked for: far from where Linux puts programs, heaps, libraries and stacks,
-// so that a worker process, whose layout is random, has the place free too. Each host process of a
-// user has a span of its own, as a worker may serve several of them.
+// so that a worker process, whose layout is random, has the addresses free too. Each host process
+// of a user has a span of its own, as a worker may serve several of them.
 #if defined(__SANITIZE_THREAD__)
 constexpr std::uintptr_t first_span = 0x7ea0'0000'0000;  // what ThreadSanitizer leaves free
 constexpr std::uintptr_t span_bytes = std::uintptr_t{1} << 37;
@@ -55,7 +55,7 @@ struct heap {
   sleep_lock<> lock;  // sections under it map files and ask the system for memory
   zone here;
   zone adopted;                 // in a worker process: the host's
-  std::vector<zone> inherited;  // after forks: those of parents, of which nothing is freed here
+  std::vector<zone> inherited;  // after forks: parents' zones, of which nothing is freed here
   pid_t owner = 0;
   int span_claim = -1;  // the socket whose name says that the span is this process's
   std::uintptr_t span = 0;
@@ -63,10 +63,10 @@ struct heap {
   std::map<std::uintptr_t, std::size_t> free_blocks;  // by address; no two touch
   std::map<std::uintptr_t, std::size_t> used_blocks;
   committed_chunks committed;
-  std::size_t unlooked_bytes = 0;  // committed since it was looked whether there is memory
+  std::size_t unlooked_bytes = 0;  // committed since the last check whether there is memory
 };
 
-// Why the last block that this thread asked for was not to be had.
+// Why this thread's last request for a block failed.
 thread_local char shortage_text[320];
 
 // Always null.
@@ -86,7 +86,7 @@ heap& the_heap() noexcept {
 }
 
 // A mapping to read is a private one: the file's pages, which no process can write to through it.
-// (The watch on its holes needs that: a shared one of a file opened to read cannot be watched.)
+// (The watch on its holes needs that: a shared mapping of a file opened to read cannot be watched.)
 void* map_fixed(std::uintptr_t address, int file, std::size_t bytes, int protection) noexcept {
   void* at = reinterpret_cast<void*>(address);
   const int sharing = (protection & PROT_WRITE) != 0 ? MAP_SHARED : MAP_PRIVATE;
@@ -99,7 +99,7 @@ void* map_fixed(std::uintptr_t address, int file, std::size_t bytes, int protect
 }
 
 // A socket with the span's name, -1 when another process has it. The kernel takes the name back
-// when the process ends, however it does.
+// when the process ends, in whatever way.
 int claim_span(unsigned n) noexcept {
   char which[16];
   std::snprintf(which, sizeof which, "%u", n);
@@ -110,8 +110,8 @@ int claim_span(unsigned n) noexcept {
   return -1;
 }
 
-// Under the lock. Where there are no sockets, or more hosts than spans, two hosts may get the same
-// one: that hurts nobody unless they want to share workers, and then one of them is refused.
+// Under the lock. If there are no sockets, or more hosts than spans, two hosts may get the same
+// one: that does no harm unless they want to share workers, and then one of them is refused.
 void take_span(heap& h) noexcept {
   const auto first = static_cast<unsigned>(getpid()) % span_count;
   unsigned n = first;
@@ -182,7 +182,7 @@ void forget_parents_heap(heap& h) {
   h.committed.clear();
 }
 
-// A fork() waits until nobody is in the heap: in the child it is whole, and its lock is free.
+// A fork() waits until no thread is in the heap: in the child it is whole, and its lock is free.
 futex_sleeper kernel;
 void before_fork() noexcept {
   the_heap().lock.lock(kernel);
@@ -194,12 +194,12 @@ void after_fork() noexcept {
   pthread_atfork(&before_fork, &after_fork, &after_fork);
 }
 
-// How memory is asked for, where the file may have to grow, and how it is given back.
+// The modes of fallocate() to take memory, where the file may have to grow, and to return it.
 constexpr int take_memory = 0;
 constexpr int return_memory = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 
-// In pieces: older kernels give up what they are at when a signal comes, a profiler's say. Then it
-// is asked for again, and in smaller ones.
+// In pieces: older kernels give up when a signal comes, for example a profiler's. Then the memory
+// is requested again, in smaller pieces.
 bool ask_for(const heap& h, committed_chunks::range r, int how) noexcept {
   std::size_t piece = (std::size_t{4} << 20) / committed_chunks::chunk_bytes;
   const no_size_signal guard;
@@ -217,8 +217,8 @@ bool ask_for(const heap& h, committed_chunks::range r, int how) noexcept {
   return true;
 }
 
-// Whether there is memory for what is missing of `all`. The kernel would give it all the same, and
-// then kill processes for it. Small blocks are looked at when they have come to be many.
+// Whether there is memory for the missing chunks of `all`. The kernel would give it in any case,
+// and then kill processes for it. Small blocks are checked when many have come together.
 bool has_memory_for(heap& h, committed_chunks::range all) noexcept {
   constexpr std::size_t looked_bytes = 16 << 20;
   using range = committed_chunks::range;
@@ -239,7 +239,7 @@ bool has_memory_for(heap& h, committed_chunks::range all) noexcept {
 }
 
 // Commits the memory of a block, so that a shortage shows here. False: there is none, and nothing
-// has changed. What is new, and so zero, is told: the last chunks in a row that were missing.
+// has changed. New chunks, which are zero, are reported: the last missing ones in a row.
 bool commit(heap& h, std::uintptr_t begin, std::size_t bytes, committed_chunks::range* fresh) {
   using range = committed_chunks::range;
   const range all =
@@ -262,7 +262,7 @@ bool commit(heap& h, std::uintptr_t begin, std::size_t bytes, committed_chunks::
   return true;
 }
 
-// The entries of the two lists change places, so that all that could fail comes first.
+// The entries of the two lists change places, so that everything that could fail comes first.
 void* take_block(heap& h, std::size_t bytes, committed_chunks::range* fresh) {
   for (auto b = h.free_blocks.begin(); b != h.free_blocks.end(); ++b) {
     if (b->second < bytes) continue;
@@ -285,7 +285,7 @@ void* take_block(heap& h, std::size_t bytes, committed_chunks::range* fresh) {
       in_mib(bytes), in_mib(h.here.heap_end - h.here.heap_begin));
 }
 
-// Clears a block but for what is fresh from the system.
+// Clears a block except for the part fresh from the system.
 void clear_block(void* block, std::size_t bytes, std::uintptr_t fresh_begin,
                  std::size_t fresh_bytes) noexcept {
   const auto begin = reinterpret_cast<std::uintptr_t>(block);
@@ -298,7 +298,7 @@ void clear_block(void* block, std::size_t bytes, std::uintptr_t fresh_begin,
 
 using block_entry = std::map<std::uintptr_t, std::size_t>::node_type;
 
-// The entry that the block had in the list of those in use is that of the free block.
+// The block's entry in the list of used blocks becomes that of the free block.
 void give_block(heap& h, block_entry entry) noexcept {
   std::uintptr_t begin = entry.key();
   std::size_t bytes = entry.mapped();
@@ -328,11 +328,11 @@ void give_block(heap& h, block_entry entry) noexcept {
 }  // namespace
 
 int out_of_the_way(int file) noexcept {
-  // Of the 1,024 that are the usual limit. A number is not used again soon: where the program has
-  // closed a file of ours, the next of ours is not taken for it.
+  // Of the usual limit of 1,024. A number is not used again soon: if the program has closed a file
+  // of ours, our next one is not taken for it.
   constexpr int first = 640;
   constexpr unsigned numbers = 256;
-  // Written and read by all who make files. Publishes nothing.
+  // Written and read by all threads that make files. Publishes nothing.
   static atomic<unsigned> count{0};
   if (file < 0 || file >= first) return file;
   const int before = errno;

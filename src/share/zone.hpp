@@ -3,10 +3,10 @@
 //
 //   [ heap: shared_allocate()         | lanes: one mapping per worker process, by machine ]
 //
-// The heap is one memory file without a name. It ends where the last block ever taken did: what a
-// process reads beyond that is no memory, and to read it allocates none. It grows with the blocks
-// and never shrinks (a seal), so that no process can make another one fault. Who frees a large
-// block gives its memory back to the system.
+// The heap is one memory file without a name. It ends where the last block ever taken did: a read
+// beyond that finds no memory, and allocates none. It grows with the blocks and never shrinks (a
+// seal), so that no process can make another one fault. Freeing a large block gives its memory back
+// to the system.
 #ifndef LEVERET_SHARE_ZONE_HPP
 #define LEVERET_SHARE_ZONE_HPP
 
@@ -32,9 +32,9 @@ const zone* open_zone() noexcept;
 // adopt_zone() makes is_shared() know the host's heap, in a worker process where it is mapped.
 void adopt_zone(std::uintptr_t begin, std::uintptr_t end) noexcept;
 
-// make_memory_file() returns a memory file of `bytes` bytes, which cannot shrink, nor grow unless
-// it may, or -1. seal_memory_file() allows no more seals and, if it is to be `read_only`, no new
-// mapping that can write: those there are stay as they are. False when the system refuses.
+// make_memory_file() returns a memory file of `bytes` bytes, which cannot shrink, nor grow without
+// may_grow, or -1. seal_memory_file() allows no more seals and, with `read_only`, no new mapping
+// that can write: existing mappings stay as they are. False when the system refuses.
 enum file_growth : bool { has_fixed_size, may_grow };
 int make_memory_file(const char* name, std::size_t bytes,
                      file_growth growth = has_fixed_size) noexcept;
@@ -43,9 +43,10 @@ bool seal_memory_file(int file, bool read_only) noexcept;
 // when the system refuses.
 int open_to_read(int file) noexcept;
 // out_of_the_way() moves a new file to a number that no file of the program gets by itself, as new
-// files get the lowest that is free: a program that closes files that are not its own, as daemons
-// do, and opens others, would have those written to and closed. Where the limit on files allows no
-// such number, it is moved from standard input, output and error only. -1 when it cannot be moved.
+// files get the lowest free number: if a program closes files that are not its own, as daemons do,
+// and opens others, those would otherwise be written to and closed. If the limit on files allows no
+// such number, the file is only moved off standard input, output and error. -1 when it cannot be
+// moved.
 int out_of_the_way(int file) noexcept;
 
 // map_near() maps a memory file at an address that worker processes are likely to have free, null

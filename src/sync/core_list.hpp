@@ -3,8 +3,8 @@
 //
 // Several hosts share a core. One of them polls; the others sleep. A completer puts the number of a
 // sleeping host here instead of waking it, which would cost the worker a system call; the host that
-// polls hands its core over: it wakes the one that is named, and sleeps itself. When nobody polls,
-// the completer wakes the host after all.
+// polls hands its core over: it wakes the named host, and sleeps itself. When no host polls, the
+// completer wakes the host after all.
 //
 // Entries go by host, one cache line of them; hosts beyond that share. A name that finds its entry
 // taken replaces the older one, which is woken. (In the paper every host has a worker of its own,
@@ -28,8 +28,8 @@ class alignas(line_pair_bytes) core_list {
   // open() sets how many entries are looked at: one for each host, at most entries_max.
   void open(std::uint32_t hosts) noexcept { count_ = hosts < entries_max ? hosts : entries_max; }
 
-  // name() is the completer's: `host` sleeps, or is about to, and what it waits for is there.
-  // wake(host) is called for whoever must be woken from here.
+  // The completer calls name(): `host` sleeps, or is about to, and its task is complete. wake(host)
+  // is called for each host that must be woken from here.
   template <class Wake>
   void name(std::uint32_t host, Wake&& wake) noexcept {
     entry& mine = entries_[host % count_];
@@ -41,8 +41,8 @@ class alignas(line_pair_bytes) core_list {
     if (pollers_.load(memory_order_seq_cst) == 0) wake_entry(mine, wake);
   }
 
-  // A host that polls says so, and when it stops: then nobody may be left named whom it was
-  // expected to wake. Nothing that may wait or take long comes between the two.
+  // A host says when it starts to poll and when it stops: then no host that it was expected to wake
+  // may be left named. Nothing that may wait or take long comes between the two.
   void start_polling() noexcept {
     // Pairs with name(): what a completer does that sees this poller comes before stop_polling()
     // looks.
@@ -58,7 +58,7 @@ class alignas(line_pair_bytes) core_list {
     }
   }
 
-  // take() is a poller's: a host that was named, for this caller to wake; or nobody. It looks from
+  // A poller calls take(): it gets a named host, which the caller must wake, or none. It looks from
   // the caller's own entry on, so that the core goes round.
   std::uint32_t take(std::uint32_t caller) noexcept {
     std::uint32_t at = caller % count_;
@@ -72,7 +72,7 @@ class alignas(line_pair_bytes) core_list {
     return nobody;
   }
 
-  // A hint: whether somebody else polls, too.
+  // A hint: whether another host polls, too.
   bool has_other_pollers() const noexcept { return pollers_.load(memory_order_relaxed) > 1; }
 
  private:
@@ -80,8 +80,8 @@ class alignas(line_pair_bytes) core_list {
 
   template <class Wake>
   static void wake_entry(entry& e, Wake& wake) noexcept {
-    // Pairs with name(): the host that is woken sees what it waited for. Of several who would wake
-    // it, one finds the name.
+    // Pairs with name(): the host that is woken sees what it waited for. Of several threads that
+    // would wake it, one finds the name.
     const std::uint32_t found = e.exchange(0, memory_order_acquire);
     if (found != 0) wake(found - 1);
   }
@@ -89,8 +89,8 @@ class alignas(line_pair_bytes) core_list {
   // Written by hosts that start or stop polling, read by completers: how many poll. Publishes that
   // they will look at the entries.
   entry pollers_{0};
-  // Written by completers (a host's number and 1) and by those who wake the host (0), read by
-  // pollers: publishes what the host waits for.
+  // Written by completers (a host's number and 1) and by wakers of the host (0), read by pollers:
+  // publishes what the host waits for.
   entry entries_[entries_max] = {};
   std::uint32_t count_ = 0;
 };

@@ -1,9 +1,9 @@
-// doorbell: who is looking for work, who sleeps, and whom to wake. The protocol and its proof are
-// in sync/README.md.
+// doorbell: which participants look for work, which sleep, and which to wake. The protocol and its
+// proof are in sync/README.md.
 //
 // One word counts spinners (low half) and sleepers (high half). A submitter that finds a spinner
-// wakes nobody; a spinner that finds work while it is the last one hands the watch over if more
-// work waits.
+// wakes none; a spinner that finds work while it is the last one hands the watch over if more work
+// waits.
 #ifndef LEVERET_SYNC_DOORBELL_HPP
 #define LEVERET_SYNC_DOORBELL_HPP
 
@@ -26,7 +26,7 @@ class doorbell {
   }
 
   // someone_needed() is asked after work was queued by a sequentially consistent read-modify-write
-  // (queues do that): is nobody looking while somebody sleeps?
+  // (queues do that): does a participant sleep while none is looking?
   bool someone_needed() const noexcept {
     // Pairs with stop_spinning() and start_sleeping(). Sequentially consistent: with the queue's
     // own read-modify-write this is one side of a store-then-load handshake, which acquire and
@@ -37,7 +37,7 @@ class doorbell {
   // A hint, for queues whose push is a plain store.
   bool someone_sleeps() const noexcept { return sleepers(word_.load(memory_order_relaxed)) != 0; }
 
-  // A hint, too: somebody looks for work, or sleeps for want of it.
+  // A hint, too: a participant looks for work, or sleeps for want of it.
   bool someone_idle() const noexcept { return word_.load(memory_order_relaxed) != 0; }
 
   void start_spinning() noexcept {
@@ -46,7 +46,7 @@ class doorbell {
     word_.fetch_add(one_spinner, memory_order_seq_cst);
   }
   // stop_spinning() is called with work in hand. Returns whether the caller was the last spinner
-  // while somebody sleeps: it must then look for more work and, if there is some, wake_one().
+  // while a participant sleeps: it must then look for more work and, if there is some, wake_one().
   [[nodiscard]] bool stop_spinning() noexcept {
     // Pairs with someone_needed(). Sequentially consistent: the look for more work that follows
     // must come after it.
@@ -58,7 +58,8 @@ class doorbell {
   // start_sleeping() turns the caller, spinner `who`, into a sleeper. It must look for work once
   // more before it parks.
   void start_sleeping(std::uint32_t who) noexcept {
-    // Pairs with claim(): the flag must be up before the count is, or a waker would find nobody.
+    // Pairs with claim(): the flag must be up before the count is, or a waker would find no
+    // sleeper.
     flags_[who]->store(asleep, memory_order_seq_cst);
     // Pairs with someone_needed(). Sequentially consistent: the last look for work must come after
     // it.
@@ -92,7 +93,7 @@ class doorbell {
     // Pairs with start_sleeping(): one claim per sleep.
     if (!flags_[who]->compare_exchange_strong(expected, claimed, memory_order_seq_cst))
       return false;
-    // Pairs with someone_needed(): the woken one is relied on as a spinner from here on.
+    // Pairs with someone_needed(): the woken participant counts as a spinner from here on.
     word_.fetch_sub(one_sleeper - one_spinner, memory_order_seq_cst);
     // Pairs with stop_sleeping(): the count is right.
     flags_[who]->store(awake, memory_order_release);
@@ -117,8 +118,8 @@ class doorbell {
 
   flag* const* flags_ = nullptr;
   std::uint32_t count_ = 0;
-  // Written by participants that start or stop looking, read by submitters: publishes who can be
-  // relied on.
+  // Written by participants that start or stop looking, read by submitters: publishes on whom they
+  // can rely.
   alignas(line_pair_bytes) typename Env::template atomic<std::uint32_t> word_{0};
 };
 

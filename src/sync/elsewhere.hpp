@@ -1,12 +1,13 @@
 // elsewhere: a thread that does not sleep on its word, as others do (parker.hpp), but in a place of
-// its own, such as poll() with a bell among what it watches. Who wakes it must ring that bell.
+// its own, such as poll() with a bell among its files. A waker must ring that bell.
 //
-// The sleeper: writes down its word here, looks at the word, sleeps until the bell rings. A waker:
-// changes the word, looks whether that word is written down here, rings. Store and then load on
-// both sides; so both are in the one order of sequentially consistent operations, the waker's
-// change by a second one that adds nothing, as the first is another protocol's and says less. If
-// the sleeper's look comes before that second change, the waker finds the word written down; if it
-// comes after it, it sees the change. Model test: tests/model/elsewhere_model.cpp.
+// The sleeper writes down its word here, looks at the word, and sleeps until the bell rings. A
+// waker changes the word, looks whether that word is written down here, and rings. Both sides store
+// and then load; so both are in the one order of sequentially consistent operations, the waker's
+// change by a second one that adds nothing, as the first belongs to another protocol and has a
+// weaker order. If the sleeper's look comes before that second change, the waker finds the word
+// written down; if it comes after it, it sees the change. Model test:
+// tests/model/elsewhere_model.cpp.
 #ifndef LEVERET_SYNC_ELSEWHERE_HPP
 #define LEVERET_SYNC_ELSEWHERE_HPP
 
@@ -19,14 +20,14 @@ class elsewhere {
  public:
   using word = typename Env::template atomic<std::uint32_t>;
 
-  // may_sleep() is the sleeper's: false when the word is no longer `expected`.
+  // The sleeper calls may_sleep(): false when the word is no longer `expected`.
   bool may_sleep(word& mine, std::uint32_t expected) noexcept {
     // Pairs with must_ring(): the word is written down, then looked at; only a total order keeps
     // that in place.
     word_.store(&mine, memory_order_seq_cst);
     return mine.load(memory_order_seq_cst) == expected;  // Pairs with must_ring() too
   }
-  // must_ring() is a waker's, after it has changed the word.
+  // A waker calls must_ring(), after it has changed the word.
   bool must_ring(word& changed) noexcept {
     // Pairs with may_sleep(): the change, then the look, in the same total order.
     changed.fetch_add(0, memory_order_seq_cst);

@@ -19,8 +19,8 @@
 
 namespace lev {
 
-// Two cache lines: adjacent-line prefetchers fetch lines in pairs, so what must not share a line
-// must not share a pair.
+// Two cache lines: adjacent-line prefetchers fetch lines in pairs, so data that must not share a
+// line must not share a pair.
 constexpr std::size_t line_pair_bytes = 128;
 constexpr std::size_t line_bytes = 64;
 static_assert(line_pair_bytes == 2 * line_bytes);
@@ -53,7 +53,7 @@ using atomic = real_env::atomic<T>;
 class owned_counter {
  public:
   void add(std::uint64_t n) noexcept {
-    // Pairs with read(): whoever sees the count sees what was done before it was counted.
+    // Pairs with read(): a thread that sees the count sees what was done before it was counted.
     value_.store(value_.load(memory_order_relaxed) + n, memory_order_release);
   }
   std::uint64_t read() const noexcept {

@@ -28,7 +28,7 @@ void note_exit() noexcept {
 void watch_exit() noexcept {
   if (watches.load(memory_order_relaxed) >= watches_max) return;
   watches.fetch_add(1, memory_order_relaxed);
-  std::atexit(&note_exit);  // where there is no memory for it, nobody knows
+  std::atexit(&note_exit);  // if there is no memory for it, exits go unnoticed
 }
 
 bool is_exiting() noexcept {

@@ -1,21 +1,21 @@
 // Whether a static object is destroyed because the program ends, by exit() or a return from main():
-// on a thread that may be any, and in the middle of anything.
+// on any thread, and in the middle of anything.
 #ifndef LEVERET_SYNC_EXITING_HPP
 #define LEVERET_SYNC_EXITING_HPP
 
 namespace lev {
 
-// watch_exit() has is_exiting() know of an end from now on. What was registered last runs first at
-// exit(): it is called when the objects that ask are there, and for each of the first of them, as a
-// process has few that are static.
+// watch_exit() makes is_exiting() know of an end from now on. At exit() the last registered handler
+// runs first: so watch_exit() is called when the objects that ask exist, and for each of the first
+// of them, as a process has few static ones.
 void watch_exit() noexcept;
 
 // is_exiting() tells whether this thread has called exit(), or returned from main().
 bool is_exiting() noexcept;
 
-// hook_call is there while a filter or a hook of the program runs: in the middle of Leveret's own
-// work, maybe under a lock. Should the hook call exit(), its thread cannot wait for
-// anything. On `sim` too: a hook gives no turn to others.
+// hook_call exists while a filter or a hook of the program runs: in the middle of Leveret's own
+// work, maybe under a lock. Should the hook call exit(), its thread cannot wait for anything. On
+// `sim` too: a hook gives no turn to others.
 class hook_call {
  public:
   hook_call() noexcept { ++depth_; }

@@ -4,7 +4,7 @@
 // became visible. The queuing thread would need a full fence per task for that; instead the
 // sleeper, which is about to make a system call anyway, makes all other threads of this process
 // execute one (Linux membarrier, private expedited). Where the kernel refuses, the queuing side
-// uses a locked instruction: see inbox::push().
+// uses a locked instruction: see inbox::try_push().
 #ifndef LEVERET_SYNC_FENCE_HPP
 #define LEVERET_SYNC_FENCE_HPP
 

@@ -8,7 +8,8 @@ namespace lev {
 
 constexpr std::uint64_t no_deadline = ~std::uint64_t{0};
 
-// Who sleeps on a word: threads of this process only, which is cheaper, or others that share it.
+// The sleepers on a word: threads of this process only, which is cheaper, or of others that share
+// it.
 enum class sleepers { here, anywhere };
 
 // monotonic_ns() is the time since the system started; the same in all its processes.
@@ -19,7 +20,7 @@ std::uint64_t monotonic_ns() noexcept;
 void sleep_while(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                  std::uint64_t deadline_ns, sleepers who) noexcept;
 
-// wake_sleeper() wakes one who sleeps on the word, if there is one.
+// wake_sleeper() wakes one sleeper on the word, if there is one.
 void wake_sleeper(const std::atomic<std::uint32_t>& word, sleepers who) noexcept;
 
 }  // namespace lev

@@ -1,14 +1,15 @@
-// linger: what comes between polling and sleeping where workers are processes. Who sleeps must be
-// woken, which costs the other side a system call and itself 20 to 50 us; so it looks on for a
-// while, and offers its core to others between its looks.
+// linger: the step between polling and sleeping where workers are processes. A sleeper must be
+// woken, which costs the other side a system call and the sleeper 20 to 50 us; so it polls on for a
+// while, and offers its core to others between its polls.
 //
-// Where somebody takes the core it is better to sleep: whoever is woken gets a core at once, but
-// who has given it away waits until the other's time is over. So the first offer that is taken ends
-// the lingering, and after each of them more and more waits in a row go without. An offer that took
-// long is not one that was taken: on a virtual machine the host of the machine has the core for 50
-// us some 300 times a second. So the system's count of this thread's switches has the last word.
+// If another thread takes the core, it is better to sleep: a woken thread gets a core at once, but
+// a thread that has given its core away waits until the other's time slice is over. So the first
+// offer that is taken ends the lingering, and after each such failure more waits in a row go
+// without. An offer that took long was not necessarily taken: on a virtual machine the hypervisor
+// has the core for 50 us some 300 times a second. So the system's count of this thread's switches
+// has the last word.
 //
-// One thread's own; it reads no clock and makes no call but those it is given.
+// It belongs to one thread; it reads no clock and makes only the calls that it is given.
 #ifndef LEVERET_SYNC_LINGER_HPP
 #define LEVERET_SYNC_LINGER_HPP
 
@@ -22,18 +23,18 @@ class lingerer {
  public:
   // How long to linger after polling for `spin_ns` (config). Eight times as long: a call through
   // Python that takes 100 us finds its worker awake (bench python-array; spin_ns is 20 us there).
-  // But not longer than what leaves a host that waits for 10 ms with 2 % of a core.
+  // But not longer than 2 % of a core for a host that waits for 10 ms.
   static constexpr std::uint64_t span_ns(std::uint64_t spin_ns) noexcept {
     return smaller<std::uint64_t>(8 * spin_ns, 150'000);
   }
-  // An offer that nobody takes costs 0.3 us here, one that is taken at least a switch of threads.
+  // An offer that no thread takes costs 0.3 us here, one that is taken at least a thread switch.
   static constexpr std::uint64_t taken_ns = 10'000;
   // An offer that is taken costs up to 3 ms, a time slice, and lingering with success saves 0.1 ms.
   static constexpr std::uint32_t failures_max = 10;
   static constexpr std::uint32_t successes_per_failure = 64;
   static_assert(failures_max < 32);  // skips are doubled with each
 
-  // begin() is called when polling ends. False: this wait is to go without. switches(): how often
+  // begin() is called when polling ends. False: this wait goes without. switches(): how often
   // another thread has had this one's core so far.
   template <class Switches>
   bool begin(Switches&& switches) noexcept {
@@ -45,7 +46,7 @@ class lingerer {
     return false;
   }
 
-  // offer() gives the core to whoever wants it. False: another thread took it.
+  // offer() gives the core to any thread that wants it. False: another thread took it.
   template <class Clock, class Give, class Switches>
   bool offer(Clock&& now_ns, Give&& give_core, Switches&& switches) noexcept {
     const std::uint64_t begin_ns = now_ns();

@@ -5,9 +5,9 @@
 //   token (1)     a token waits                park(): -> empty, return       unpark(): stays
 //   sleeping (2)  owner sleeps or is about to  unpark(): -> token, wake
 //
-// Only the owner parks; anybody unparks. A park may return without a token (time-out, interrupted
-// sleep): callers look again at what they wait for, always. How to sleep on a word is the machine's
-// business (`Sleeper`: wait_word, wake_word). Model test: tests/model/parker_model.cpp.
+// Only the owner parks; any thread unparks. A park may return without a token (time-out,
+// interrupted sleep): callers always look again at what they wait for. The machine says how to
+// sleep on a word (`Sleeper`: wait_word, wake_word). Model test: tests/model/parker_model.cpp.
 #ifndef LEVERET_SYNC_PARKER_HPP
 #define LEVERET_SYNC_PARKER_HPP
 

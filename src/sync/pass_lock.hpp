@@ -1,10 +1,10 @@
-// pass_lock: a job that anybody may do and nobody should wait for, such as a pass of the scheduler.
+// pass_lock: a job that any thread may do and none should wait for, such as a scheduler pass.
 //
-// Whoever has made work for the job calls run(). If the job is being done by somebody else, that
-// one is told to go round once more and the caller leaves at once. No work is ever left without
-// somebody who will look at it.
+// A thread that has made work for the job calls run(). If another thread is doing the job, that
+// thread is told to go round once more and the caller leaves at once. No work is ever left without
+// a thread that will look at it.
 //
-//   word 0: nobody at it    1: being done    2: being done, and asked for again
+//     word 0: not being done    1: being done    2: being done, and requested again
 //
 // Proof sketch. A caller's work is visible before its exchange on the word. (a) It found 0, then or
 // before it: it does the job itself. (b) It found 1 or 2: the holder's final compare-exchange
@@ -21,14 +21,13 @@ namespace lev {
 template <class Env = real_env>
 class pass_lock {
  public:
-  // run() does job() here, as often as it is asked for meanwhile, or leaves it to the one who is at
-  // it.
+  // run() does job() here, as often as it is requested meanwhile, or leaves it to the holder.
   template <class Job>
   void run(Job&& job) noexcept(noexcept(job())) {
     run_while([&]() noexcept(noexcept(job())) { return job(), true; });
   }
   // The same for a job() that returns false when another round would find nothing to do yet: the
-  // caller is to come again then, also for whoever asked meanwhile. (Without that, a caller that
+  // caller must then come again, also for requests made meanwhile. (Without that, a caller that
   // asks without a pause can keep the holder from leaving.)
   template <class Job>
   void run_while(Job&& job) noexcept(noexcept(job())) {
@@ -45,28 +44,28 @@ class pass_lock {
     }
   }
 
-  // try_hold() takes the lock for something else than the job, such as changing what the job uses.
+  // try_hold() takes the lock for something other than the job, such as changing the job's data.
   bool try_hold() noexcept {
     std::uint32_t expected = idle;
     // Pairs with finish().
     return word_.compare_exchange_strong(expected, busy, memory_order_acquire,
                                          memory_order_relaxed);
   }
-  // release_hold() ends try_hold(). Returns false when somebody asked for the job meanwhile: the
-  // caller must do it and try again.
+  // release_hold() ends try_hold(). Returns false when the job was requested meanwhile: the caller
+  // must do it and try again.
   bool release_hold() noexcept {
     if (finish()) return true;
     take_request();
     return false;
   }
-  // end_hold() ends try_hold() at once. Returns true when somebody asked for the job meanwhile: it
-  // is left to the caller, who may do other things first.
+  // end_hold() ends try_hold() at once. Returns true when the job was requested meanwhile: it is
+  // left to the caller, which may do other things first.
   bool end_hold() noexcept {
     // Pairs with run_while(): its work is visible here, and what was done here to the next holder.
     return word_.exchange(idle, memory_order_acq_rel) == asked;
   }
 
-  // is_held() is for assertions: somebody holds it, or does the job.
+  // is_held() is for assertions: a thread holds it, or does the job.
   bool is_held() const noexcept { return word_.load(memory_order_relaxed) != idle; }
 
  private:
@@ -84,8 +83,8 @@ class pass_lock {
                                          memory_order_relaxed);
   }
 
-  // Written by all who run the job, read by the same: publishes the work they made and what the job
-  // did.
+  // Written by all threads that run the job, read by the same: publishes the work they made and
+  // what the job did.
   typename Env::template atomic<std::uint32_t> word_{idle};
 };
 

@@ -1,19 +1,19 @@
-// sleep_lock: for sections that make system calls or allocate memory, where a thread that polls
-// would burn a core for as long as the kernel takes. Who finds it taken sleeps.
+// sleep_lock: for sections that make system calls or allocate memory, where a poller would burn a
+// core for as long as the kernel takes. A thread that finds it taken sleeps.
 //
-//   word 0: free    1: taken    2: taken, and somebody may sleep
+//     word 0: free    1: taken    2: taken, and a thread may sleep
 //
 // 1. lock(): 0 -> 1 and it is ours. Otherwise the word becomes 2 by an exchange: it was 0, and the
 //    lock is ours; or it was not, and the caller sleeps for as long as it is 2, then tries again.
 // 2. unlock(): the word becomes 0 by an exchange. If it was 2, one sleeper is woken.
 //
-// Proof sketch. Who goes to sleep has written 2 before, and sleeps only while the word is 2.
-// Whoever holds the lock then ends with an exchange that finds that 2 and wakes one. That one takes
-// the lock with a 2, as it cannot know whether others sleep, so its unlock() wakes the next. A word
-// of 1 is only written over 0, when nobody sleeps or one is on the way, who will write 2.
+// Proof sketch. A sleeper has written 2 before, and sleeps only while the word is 2. The holder of
+// the lock then ends with an exchange that finds that 2 and wakes one. The woken thread takes the
+// lock with a 2, as it cannot know whether others sleep, so its unlock() wakes the next. A word of
+// 1 is only written over 0, when no thread sleeps or one is on the way that will write 2.
 //
-// How to sleep on a word is the `Sleeper`'s business, as in parker.hpp; futex_sleeper is the
-// kernel's. Model test: tests/model/sleep_lock_model.cpp.
+// The `Sleeper` knows how to sleep on a word, as in parker.hpp; futex_sleeper uses the kernel's
+// futex. Model test: tests/model/sleep_lock_model.cpp.
 //
 // Algorithm: U. Drepper, "Futexes are tricky" (2004), mutex 2.
 #ifndef LEVERET_SYNC_SLEEP_LOCK_HPP
@@ -57,8 +57,8 @@ class sleep_lock {
 
  private:
   enum : std::uint32_t { is_free = 0, is_taken = 1, may_be_awaited = 2 };
-  // Written by whoever takes or frees the lock, read by those who try: publishes what the lock
-  // protects.
+  // Written by the thread that takes or frees the lock, read by those that try: publishes what the
+  // lock protects.
   typename Env::template atomic<std::uint32_t> word_{is_free};
 };
 

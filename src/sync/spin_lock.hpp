@@ -26,12 +26,12 @@ class spin_lock {
     // Pairs with try_lock(): publishes what was done under the lock.
     taken_.store(0, memory_order_release);
   }
-  // is_held() is for assertions: somebody holds it.
+  // is_held() is for assertions: a thread holds it.
   bool is_held() const noexcept { return taken_.load(memory_order_relaxed) != 0; }
 
  private:
-  // Written by whoever takes or frees the lock, read by those who try: publishes what the lock
-  // protects.
+  // Written by the thread that takes or frees the lock, read by those that try: publishes what the
+  // lock protects.
   typename Env::template atomic<std::uint32_t> taken_{0};
 };
 

@@ -1,5 +1,5 @@
-// switches_of_thread: how often other threads have had this one's core, as the kernel counts them.
-// What an interrupt takes, or the host of a virtual machine, is not among them.
+// switches_of_thread: how often other threads have had this one's core, by the kernel's count. Time
+// taken by an interrupt or a hypervisor is not counted.
 #ifndef LEVERET_SYNC_SWITCHES_HPP
 #define LEVERET_SYNC_SWITCHES_HPP
 

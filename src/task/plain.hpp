@@ -1,6 +1,5 @@
-// plain: most tasks have nothing but values, results and rows of memory that share no byte. They
-// are told from all others by a few comparisons with what is known of their procedure; validate()
-// looks at the others.
+// plain: most tasks have only values, results and rows of memory that share no byte. A few
+// comparisons with a note of their procedure tell them from all others, which validate() checks.
 #ifndef LEVERET_TASK_PLAIN_HPP
 #define LEVERET_TASK_PLAIN_HPP
 
@@ -31,8 +30,8 @@ inline std::uint64_t head_of(const argument& a) noexcept {
   return head;
 }
 
-// plan_plain() notes what the heads and the arguments' last words of a procedure's plain tasks are.
-// A range is not plain, nor is a task that may be diced.
+// plan_plain() notes the heads and the arguments' last words of a procedure's plain tasks. A range
+// is not plain, nor is a task that may be diced.
 inline void plan_plain(procedure_entry& e) noexcept {
   constexpr std::uint64_t all_but_unit = ~(std::uint64_t{0xffff} << 32);
   constexpr std::uint64_t kind_and_flags = std::uint64_t{0xffff} << 48;
@@ -70,7 +69,7 @@ inline bool are_apart(const argument& a, const argument& b) noexcept {
   return a.rows == 1 && b.rows == 1 && are_rows_apart(a, b);
 }
 
-// passes_plainly(): validate() would accept the draft, and see none of what draft_facts tells but
+// passes_plainly(): validate() would accept the draft, and find none of the draft_facts except
 // addresses. False: ask it.
 inline bool passes_plainly(const detail::draft& d, const procedure_entry& p) noexcept {
   const std::uint32_t head = d.argument_count | std::uint32_t{d.flags} << 8;

@@ -19,7 +19,7 @@ namespace {
 
 constinit spin_lock<> registration;
 
-// A fork() waits until nobody registers: in the child the table is whole, and its lock is free.
+// A fork() waits until no thread registers: in the child the table is whole, and its lock is free.
 void before_fork() noexcept {
   registration.lock([] { real_env::pause(); });
 }

@@ -11,12 +11,12 @@ namespace lev {
 struct procedure_entry {
   procedure_info info;    // info.name points to `name`
   bool diceable = false;  // has a dice hook
-  // One bit an argument: those that name memory, those of them that are no results, and those that
-  // the task writes.
+  // One bit for each argument: those that name memory, those of them that are not results, and
+  // those that the task writes.
   std::uint32_t addresses = 0;
   std::uint32_t memory = 0;
   std::uint32_t outputs = 0;
-  // What the head of a plain task is, and the last word of each argument where the mask has bits
+  // The head of a plain task, and the last word of each argument where the mask has bits
   // (task/plain.hpp); a head that no task has: none is plain.
   std::uint32_t plain_head = 0;
   std::uint64_t plain_words[argument_count_max] = {};
@@ -34,8 +34,8 @@ struct procedure_table {
 };
 extern procedure_table procedures;
 
-// register_own() is register_procedure() for Leveret's own procedures, which have names that begin
-// with one of these and are nobody else's: "leveret.bulk", "leveret.columns.",
+// register_own() is register_procedure() for Leveret's own procedures, whose names begin with one
+// of these, which no other procedure may use: "leveret.bulk", "leveret.columns.",
 // "leveret.parallel_for". The same procedure may come again. Throws what define() does.
 procedure_id register_own(const procedure_info& info);
 

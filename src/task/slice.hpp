@@ -14,8 +14,8 @@ constexpr bool is_sliced_by_rows(const argument& a) noexcept {
   return a.rows != 1 || (a.flags & argument_rows) != 0;
 }
 
-// slice_items() counts what dicing may cut between: indices of a range, rows, or elements when
-// there is one row.
+// slice_items() counts the items between which dicing may cut: indices of a range, rows, or
+// elements when there is one row.
 constexpr std::uint64_t slice_items(const argument& a) noexcept {
   if (a.what == kind::range) return a.row_bytes - a.address;
   if (is_sliced_by_rows(a)) return a.rows;

@@ -5,10 +5,10 @@
 // one with three, which are read where they lie, two that travel together:
 //   slot        128 bytes  state word, fixed part, the first three arguments
 //   slot_tail   the other 15 arguments
-//   slot_extra  what only some tasks need: waiting for others, being waited for, failing,
+//     slot_extra  fields that only some tasks need: waiting for others, being waited for, failing,
 //               mutexes, pieces
 //
-// The state word and who owns the slot in which state: task_state.hpp.
+// task_state.hpp has the state word, and the owner of the slot in each state.
 #ifndef LEVERET_TASK_SLOT_HPP
 #define LEVERET_TASK_SLOT_HPP
 
@@ -43,8 +43,8 @@ constexpr unsigned near_arguments = 3;  // of a task, that lie in the slot itsel
 // `flags` are those above.
 struct alignas(line_pair_bytes) slot : detail::task_head {
   task_state<> state;
-  // The join that counts this piece; of others, the task that submitted it, if one did, with half
-  // of its generation.
+  // For a piece, the join that counts it; for others, the task that submitted it, if one did, with
+  // half of its generation.
   std::uint32_t parent = no_slot;
   std::uint16_t parent_generation = 0;
   std::uint8_t dice_depth = 0;  // how often it has been split
@@ -53,7 +53,7 @@ struct alignas(line_pair_bytes) slot : detail::task_head {
 };
 static_assert(sizeof(slot) == line_pair_bytes);
 
-// whole_of() is the task that a piece is of; of others, themselves.
+// whole_of() is the task to which a piece belongs; for other tasks, the task itself.
 inline std::uint32_t whole_of(const slot& s, std::uint32_t task) noexcept {
   if ((s.flags & task_is_piece) == 0) return task;
   return s.parent;
@@ -63,7 +63,7 @@ struct slot_tail {
   argument rest[argument_count_max - near_arguments];
 };
 
-// One who depends on a task: a node of slot_extra::dependants.
+// A task that depends on another: a node of slot_extra::dependants.
 struct dependant {
   std::uint32_t next;
   std::uint32_t slot;
@@ -76,23 +76,23 @@ struct alignas(line_pair_bytes) slot_extra {
   // Join: failed pieces. Written by completers, read by the collector after done.
   atomic<std::uint32_t> failures{0};
   // Predecessors without outcome, plus one while the submit is under way. Written by completers and
-  // the submitter; the one who brings it to 0 reads it as leave to queue the task: publishes the
-  // predecessors' outputs.
+  // the submitter; the thread that brings it to 0 reads it as leave to queue the task: publishes
+  // the predecessors' outputs.
   atomic<std::uint32_t> predecessors{0};
-  // First failure of a piece, or of a predecessor, as a status; 0 none. Written by whoever fails
-  // first, read by the completer.
+  // First failure of a piece, or of a predecessor, as a status; 0 none. Written by the completer of
+  // the first that fails, read by the completer of this task.
   atomic<std::uint32_t> first_failure{0};
 
-  // What is announced in the state word: the list of dependants (first node + 1, 0 empty) and the
-  // callback. Who announces takes the lock, announces, and writes only if the task was still live;
-  // the completer reads what was announced under the lock. So nobody writes into the slot's next
-  // task, however late it comes.
+  // The data announced in the state word: the list of dependants (first node + 1, 0 empty) and the
+  // callback. An announcer takes the lock, announces, and writes only if the task was still live;
+  // the completer reads the data under the lock. So no announcer writes into the slot's next task,
+  // however late it comes.
   spin_lock<> telling;
   std::uint32_t dependants = 0;
   void (*callback)(void*) = nullptr;
   void* callback_context = nullptr;
-  // Written by the submitter before it lets go of the task, read by whoever does so last: the
-  // submit was refused after all, and nobody knows the task.
+  // Written by the submitter before it lets go of the task, read by the last thread to let go: the
+  // submit was refused after all, and no thread knows the task.
   bool is_withdrawn = false;
 
   int task_code = 0;
@@ -102,16 +102,16 @@ struct alignas(line_pair_bytes) slot_extra {
   std::uint8_t locks_held = 0;
   std::uint32_t lock_next = no_slot;     // next in a mutex's queue
   std::uint32_t next_failing = no_slot;  // next of those that fail without having run
-  // At which index a piece of columns that has failed has stopped (worker/columns.hpp); no_index:
-  // at none. Its participant's own.
+  // The index at which a failed piece of columns has stopped (worker/columns.hpp); no_index: at
+  // none. Only its participant uses it.
   std::uint32_t stopped_at = no_index;
   // How often the task's worker process died in it, and how often it died when the task was next,
-  // for the generation `attempts_of` of the slot. The service's own.
+  // for the generation `attempts_of` of the slot. Only the service uses them.
   std::uint32_t attempts = 0;
   std::uint32_t suspected = 0;
   std::uint32_t attempts_of = 0;
-  // What the submit has asked for, for the generation `limits_of` of the slot; 0: as the runtime's
-  // settings say.
+  // The limits that the submit asked for, for the generation `limits_of` of the slot; 0: as the
+  // runtime's settings say.
   std::uint32_t limits_of = 0;
   std::uint32_t max_attempts = 0;
   std::uint64_t task_ns_max = 0;

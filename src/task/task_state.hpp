@@ -1,15 +1,15 @@
-// task_state: the one word that says whose a task slot is, and how its outcome reaches whoever
-// waits for it.
+// task_state: the one word that says who owns a task slot, and by which its outcome reaches the
+// waiter.
 //
 //   [generation:32 | waiter:16 | outcome:8 | flags:5 | phase:3]
 //
 //   free     in a list of free slots                owner: the list
 //   live     being built, waiting, or running       owner: submitter, then queues, then one worker
-//   done     the outcome and the outputs are there  owner: whoever holds the ticket
-//   taken    the ticket is being collected          owner: the collector
+//   done the outcome and the outputs are there owner: the holder of the ticket taken the ticket is
+//   being collected owner: the collector
 //
-// While a task is live, its outcome field is ok, or cancelled once that was asked for; its highest
-// bit says that the task is to end also if it runs.
+// While a task is live, its outcome field is ok, or cancelled once that was requested; its highest
+// bit says that the task is to end even if it runs.
 //
 // Waiters, releases, callbacks, cancellations and dependants announce themselves by flags while the
 // slot is live. The completer moves live -> done by a compare-exchange on a value it has seen and
@@ -38,13 +38,13 @@ struct state_bits {
     taken = 3,
     phase_mask = 7,
     waited = 1 << 3,       // `waiter` sleeps, or is about to, until done
-    crowd = 1 << 4,        // more than one waiter: wake everybody
-    released = 1 << 5,     // no ticket any more: whoever completes it frees the slot
+    crowd = 1 << 4,        // more than one waiter: wake all
+    released = 1 << 5,     // no ticket any more: the completer frees the slot
     called_back = 1 << 6,  // a callback is in place
     depended_on = 1 << 7,  // there is a list of dependants
     flag_mask = 0xf8,
     cancel_asked = std::uint64_t{4}
-                   << 8,  // while live, the outcome field holds what was asked: status::cancelled
+                   << 8,  // while live, the outcome field holds the request: status::cancelled
     end_asked = cancel_asked | std::uint64_t{0x80} << 8,
   };
   static constexpr std::uint32_t generation(std::uint64_t w) noexcept {
@@ -67,7 +67,7 @@ class task_state {
  public:
   using bits = state_bits;
 
-  // The submitter's: the slot is its own, taken from a free list. `flags` is 0 or released.
+  // For the submitter: the slot is its own, taken from a free list. `flags` is 0 or released.
   void open(std::uint64_t flags = 0) noexcept {
     const std::uint64_t w = word_.load(memory_order_relaxed);
     LEV_DCHECK(bits::phase(w) == bits::free && (flags & ~std::uint64_t{bits::released}) == 0);
@@ -91,15 +91,15 @@ class task_state {
 
   // peek(): pending, the outcome, or stale_ticket.
   status peek(std::uint32_t generation) const noexcept {
-    // Pairs with try_finish(): the outputs are visible to whoever sees the outcome.
+    // Pairs with try_finish(): the outputs are visible to a thread that sees the outcome.
     const std::uint64_t w = word_.load(memory_order_acquire);
     if (bits::generation(w) != generation) return status::stale_ticket;
     if (bits::phase(w) == bits::live) return status::pending;
     return bits::phase(w) == bits::done ? bits::outcome(w) : status::stale_ticket;
   }
 
-  // announce() sets `flag` if the task is still live; false if it is done or stale. Who is told
-  // that it is done sees the outputs.
+  // announce() sets `flag` if the task is still live; false if it is done or stale. A caller that
+  // learns that it is done sees the outputs.
   bool announce(std::uint32_t generation, std::uint64_t flag) noexcept {
     // Pairs with try_finish(): a callback that comes too late runs here and reads the outputs.
     std::uint64_t w = word_.load(memory_order_acquire);
@@ -126,8 +126,9 @@ class task_state {
     return true;
   }
 
-  // try_finish() is the completer's: live -> done, or -> free when nobody holds the ticket. `seen`
-  // is the word as it was when its flags were served; on failure it is the word as it is now.
+  // The completer calls try_finish(): live -> done, or -> free when the ticket has no holder.
+  // `seen` is the word as it was when its flags were served; on failure it is the word as it is
+  // now.
   bool try_finish(std::uint64_t& seen, status outcome) noexcept {
     LEV_DCHECK(bits::phase(seen) == bits::live && outcome != status::pending);
     const std::uint32_t generation = bits::generation(seen);
@@ -138,7 +139,7 @@ class task_state {
     return word_.compare_exchange_strong(seen, next, memory_order_acq_rel, memory_order_acquire);
   }
 
-  // retract() is the completer's, before it serves what `flag` announces: a later announcement then
+  // The completer calls retract() before it serves what `flag` announces: a later announcement then
   // changes the word, and try_finish() notices. False: the word has changed, look again.
   bool retract(std::uint64_t& seen, std::uint64_t flag) noexcept {
     LEV_DCHECK(bits::phase(seen) == bits::live && (seen & flag) != 0);
@@ -165,7 +166,7 @@ class task_state {
       return status::stale_ticket;
     return bits::outcome(w);
   }
-  // try_collect_success() is the same for a task that has succeeded; false: it is no such ticket,
+  // try_collect_success() is the same for a task that has succeeded; false: this is no such task,
   // or another collector was first.
   bool try_collect_success(std::uint32_t generation) noexcept {
     std::uint64_t w = bits::make(generation, bits::done);
@@ -201,8 +202,8 @@ class task_state {
   }
 
  private:
-  // Written by the submitter, the completer, the collector and those who announce; read by all of
-  // them: publishes the outputs.
+  // Written by the submitter, the completer, the collector and announcers; read by all of them:
+  // publishes the outputs.
   typename Env::template atomic<std::uint64_t> word_{0};
 };
 

@@ -16,7 +16,7 @@ namespace lev {
 bool refuse(refusal* why, status code, int argument_index, const char* format, ...) noexcept
     __attribute__((format(printf, 4, 5)));
 
-// What the checks saw, for the steps that follow.
+// The findings of the checks, for the next steps.
 struct draft_facts {
   bool has_address = false;  // some argument names memory
   bool is_sliced = false;    // some argument is sliced
@@ -28,8 +28,8 @@ struct draft_facts {
 // validate() checks a draft against its procedure. On false, `why` says what is wrong.
 bool validate(const detail::draft& d, draft_facts* facts, refusal* why) noexcept;
 
-// validate_memory() checks memory alone, that of several tasks, say: sizes, addresses, and that no
-// output shares a byte with another argument.
+// validate_memory() checks memory alone, for example that of several tasks: sizes, addresses, and
+// that no output shares a byte with another argument.
 bool validate_memory(std::span<const argument> arguments, refusal* why) noexcept;
 
 }  // namespace lev

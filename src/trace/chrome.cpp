@@ -17,10 +17,10 @@ static const char* step_name(step s) noexcept {
 
 namespace {
 
-// More than there are participants with a lane.
+// More than the number of participants with a lane.
 constexpr std::uint32_t lanes_per_context = 2048;
 
-// Names come from users: quote them. JSON is UTF-8; what is none becomes the character for that.
+// Names come from users: quote them. JSON is UTF-8; invalid bytes become the replacement character.
 void write_quoted(std::FILE* file, const char* text) noexcept {
   std::fputc('"', file);
   const char* const end = text + std::strlen(text);
@@ -43,7 +43,7 @@ void write_quoted(std::FILE* file, const char* text) noexcept {
   std::fputc('"', file);
 }
 
-// A time in microseconds, by its whole ones and the rest: it has a point in every locale.
+// A time in microseconds, written as whole number and rest: it has a point in every locale.
 void write_us(std::FILE* file, const char* name, std::uint64_t ns) noexcept {
   std::fprintf(file, "%s%llu.%03u", name, static_cast<unsigned long long>(ns / 1000),
                static_cast<unsigned>(ns % 1000));

@@ -31,8 +31,8 @@ class kept_event {
     what_.store(std::uint32_t{e.context} << 8 | static_cast<std::uint8_t>(e.what),
                 memory_order_relaxed);
   }
-  // Half of an older event and half of a newer one, when the owner writes meanwhile: each half is
-  // one that was there, and no event ends before it begins.
+  // May be half of an older event and half of a newer one, if the owner writes meanwhile: each half
+  // is from a real event, and no event ends before it begins.
   event read() const noexcept {
     const std::uint64_t begin = begin_ns_.load(memory_order_relaxed);
     const std::uint64_t end = end_ns_.load(memory_order_relaxed);
@@ -47,15 +47,15 @@ class kept_event {
   }
 
  private:
-  // Written by the ring's owner, read by whoever looks at the trace; publishes nothing.
+  // Written by the ring's owner, read by readers of the trace; publishes nothing.
   atomic<std::uint64_t> begin_ns_{0};
-  // Written by the owner, read by whoever looks at the trace; publishes nothing.
+  // Written by the owner, read by readers of the trace; publishes nothing.
   atomic<std::uint64_t> end_ns_{0};
   // The task in the upper half, its procedure in the lower one. Written by the owner, read by
-  // whoever looks at the trace; publishes nothing.
+  // readers of the trace; publishes nothing.
   atomic<std::uint64_t> whose_{0};
-  // The context above the step's eight bits. Written by the owner, read by whoever looks at the
-  // trace; publishes nothing.
+  // The context above the step's eight bits. Written by the owner, read by readers of the trace;
+  // publishes nothing.
   atomic<std::uint32_t> what_{0};
 };
 
@@ -78,8 +78,8 @@ class event_ring {
     hash_.store(h, memory_order_relaxed);
   }
 
-  // Reading is exact when the owner is idle; else the oldest events may be overwritten while they
-  // are read.
+  // Reading is exact when the owner is idle; otherwise the oldest events may be overwritten while
+  // they are read.
   std::uint64_t written() const noexcept { return written_.read(); }
   std::uint64_t hash() const noexcept { return hash_.load(memory_order_relaxed); }
   std::uint32_t kept() const noexcept {

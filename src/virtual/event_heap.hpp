@@ -1,8 +1,8 @@
-// event_heap: what is to happen, earliest first; of equal times the one with the lowest order.
+// event_heap: coming events, earliest first; of equal times the one with the lowest order.
 //
-// A heap with four children to a node: half as deep as one with two, and the children of a node
-// lie in two cache lines. What happens mostly posts something else: pop() leaves a hole at the top,
-// which the next push() fills.
+// A heap with four children to a node: half as deep as one with two, and the children of a node lie
+// in two cache lines. An event mostly posts another: pop() leaves a hole at the top, which the next
+// push() fills.
 #ifndef LEVERET_VIRTUAL_EVENT_HEAP_HPP
 #define LEVERET_VIRTUAL_EVENT_HEAP_HPP
 
@@ -14,7 +14,7 @@
 
 namespace lev::virt {
 
-// What an event happens to.
+// The target of an event.
 class target {
  public:
   // `note` is what the event was posted with.
@@ -26,11 +26,11 @@ class target {
 
 struct event {
   std::int64_t at_fs;
-  std::uint64_t order;  // unique; the lowest bit is set where the event is none of a poll
+  std::uint64_t order;  // unique; the lowest bit is set if the event is not a poll's
   target* to;
   std::uint64_t note;
 
-  // Without a branch, which nobody could foretell. Times are not negative.
+  // Without a branch, which could not be predicted. Times are not negative.
   bool before(const event& other) const {
     __extension__ using key = unsigned __int128;
     const key mine = key{static_cast<std::uint64_t>(at_fs)} << 64 | order;

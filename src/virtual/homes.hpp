@@ -1,6 +1,6 @@
-// homes: which caches hold a line of memory. What an access to a word costs depends on it.
+// homes: which caches hold a line of memory. The cost of an access to a word depends on it.
 //
-// Agents are numbered by the machine: a cache each. A line that nobody holds is in memory alone.
+// The machine numbers the agents: a cache each. A line that no agent holds is in memory alone.
 #ifndef LEVERET_VIRTUAL_HOMES_HPP
 #define LEVERET_VIRTUAL_HOMES_HPP
 
@@ -27,7 +27,7 @@ class homes {
   void read(std::uint64_t address, unsigned agent) {
     if (!holds(address, agent)) lines_[address / line_bytes_].push_back(agent);
   }
-  // The agent has written it; nobody else has it now.
+  // The agent has written it; no other agent has it now.
   void wrote(std::uint64_t address, unsigned agent) { lines_[address / line_bytes_] = {agent}; }
   // The agent has written it and `keeper`, which had the line, has the new bytes.
   void wrote_through(std::uint64_t address, unsigned agent, unsigned keeper) {
@@ -44,7 +44,7 @@ class homes {
     else
       for (std::uint64_t line = first; line <= last; ++line) lines_.erase(line);
   }
-  // The agent has no room for it any more.
+  // The agent no longer has room for it.
   void leave(std::uint64_t address, unsigned agent) {
     const auto found = lines_.find(address / line_bytes_);
     if (found == lines_.end()) return;

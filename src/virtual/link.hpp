@@ -1,8 +1,10 @@
-// link: a server of bytes, one after the other, at a fixed rate. What comes while it is busy waits.
+// link: a server of bytes, one after the other, at a fixed rate. Bytes that come while it is busy
+// wait.
 //
 //   1. pass(): first come, first served, as a whole.
-//   2. pass_line(): a piece as small as what the server hands out turns for. It stands in line with
-//      its like, and goes between two pieces of what came by pass(), which takes as much longer.
+//   2. . pass_line(): a single piece, for which the server gives a turn. It queues behind other
+//      single pieces, and goes between two pieces of a transfer by pass(), which takes that much
+//      longer.
 #ifndef LEVERET_VIRTUAL_LINK_HPP
 #define LEVERET_VIRTUAL_LINK_HPP
 
@@ -19,7 +21,8 @@ class link {
   explicit link(double bytes_per_second)
       : kib_fs_(static_cast<std::int64_t>(1024e15 / bytes_per_second + 0.5)) {}
 
-  // `bytes` that come at `from`, or as soon as those before are through; when the last is.
+  // Passes `bytes` that come at `from`, or as soon as those before are through; returns when the
+  // last is.
   virtual_time pass(virtual_time from, std::int64_t bytes) {
     const virtual_time begin = from > free_ ? from : free_;
     const virtual_time takes = time_of(bytes);
@@ -27,8 +30,8 @@ class link {
     return free_;
   }
 
-  // The same for one piece. It is behind the pieces before it, and behind one of what is under way
-  // as a whole; no more, as a server that gives turns has it.
+  // The same for one piece. It waits for the pieces before it, and for one piece of a transfer
+  // under way; no more, as the server gives turns.
   virtual_time pass_line(virtual_time from, std::int64_t bytes) {
     const virtual_time takes = time_of(bytes);
     virtual_time begin = from > lines_free_ ? from : lines_free_;

@@ -1,4 +1,4 @@
-// The turns of a loop: which event is next, who goes on, and how a run ends; see loop.hpp.
+// The turns of a loop: which event is next, which actor goes on, and how a run ends; see loop.hpp.
 #include "virtual/loop.hpp"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void actor::enter(void* self) {
 }
 
 namespace {
-// The sum, or the end of what 63 bits hold.
+// The sum, or the largest number of 63 bits.
 std::int64_t later(std::int64_t fs, virtual_time by) {
   return fs + std::min(by.count(), std::numeric_limits<std::int64_t>::max() - fs);
 }
@@ -153,7 +153,7 @@ void loop::give_way() {
 }
 
 // An actor of a run that is over goes no further: its stack is unwound from here. A destructor that
-// waits meanwhile does not; one that catches everything is left where it is.
+// would wait meanwhile does not; an actor that catches everything is left where it is.
 void loop::refuse_if_over() {
   if (!is_over_) return;
   actor& self = *current_;
@@ -168,11 +168,11 @@ void loop::refuse_if_over() {
 void loop::pass(virtual_time d, unsigned is_work) {
   LEV_DCHECK(current_ != nullptr);
   actor& self = *current_;
-  // Behind the end of what 63 bits hold is the end of the run.
+  // The run ends where 63 bits end.
   const std::int64_t left = std::numeric_limits<std::int64_t>::max() - now_fs_;
   const std::int64_t at = now_fs_ + std::clamp<std::int64_t>(d.count(), 0, left);
   if (is_over_) return refuse_if_over();
-  // Nothing happens before that: no need to go through the heap.
+  // No event comes before that: no need to go through the heap.
   if ((heap_.is_empty() || heap_.first_at_fs() > at) && !is_late(at)) {
     happen(at, self.number + 1, is_work != 0);
     return refuse_if_over();
@@ -240,7 +240,7 @@ void loop::finish(actor& self) {
   context::finish_to(self.context_, to != nullptr ? to->context_ : main_);
 }
 
-// What is under way when the last actor has ended still happens.
+// Events under way when the last actor has ended still happen.
 void loop::drain() {
   while (!is_over_ && !heap_.is_empty()) {
     const event e = heap_.pop();

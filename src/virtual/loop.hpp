@@ -3,11 +3,11 @@
 //   1. start() makes an actor: a function with a stack, a name and a random source of its own.
 //   2. run() takes the earliest event, sets the clock to it, and lets it happen: an actor goes on,
 //      or a part of a machine does what was due.
-//   3. An actor goes on until it waits for time (wait, poll) or for somebody (block, wake). It
+//   3. . An actor goes on until it waits for time (wait, poll) or for another (block, wake). It
 //      takes the next event itself, so that a change of actors is one switch of contexts.
-//   4. run() ends when all actors have. When none can go on, when all only poll and nothing else is
-//      to happen, or when none has said for too long that it got on, it throws what each one waits
-//      for; the others' stacks are unwound.
+//   4. . run() ends when all actors have ended. When none can go on, when all only poll and no
+//      other event is left, or when none has reported progress for too long, it throws an error
+//      that says what each one waits for; the stacks are unwound.
 //
 // Every event goes into the trace hash: its time, what it happened to and the order. Equal seeds
 // give equal hashes. With a seed other than 0 the order of events at one time is drawn from it.
@@ -32,7 +32,7 @@ namespace lev::virt {
 
 class loop;
 
-// What run() throws when nothing could ever happen again; the text names each actor.
+// Thrown by run() when nothing could ever happen again; the text names each actor.
 class stuck : public std::runtime_error {
  public:
   enum class kind { deadlock, no_progress, time_over };
@@ -52,7 +52,7 @@ class actor final : public target {
         home_(home),
         body_(std::move(body)) {}
 
-  // What it waits for, in words; "goes on" when it waits for time alone. And what it does.
+  // What it waits for, in words, or "goes on" when it waits for time alone; and what it is doing.
   std::string waits_for() const;
   std::string was_doing() const;
   bool has_ended() const { return has_ended_; }
@@ -74,8 +74,8 @@ class actor final : public target {
   describe_function describe_ = nullptr;
   const void* whom_ = nullptr;
   const char* doing_ = nullptr;
-  virtual_time got_on_{-1};  // when it last said that it got on
-  bool is_waiting_ = false;  // in block(), and nobody has woken it
+  virtual_time got_on_{-1};  // when it last reported progress
+  bool is_waiting_ = false;  // in block(), and not woken yet
   bool was_woken_ = false;
   bool has_ended_ = false;
   bool has_started_ = false;
@@ -85,10 +85,10 @@ class actor final : public target {
 struct loop_options {
   std::uint64_t seed = 0;
   std::size_t stack_bytes = std::size_t{256} << 10;
-  // Polls in a row with nothing else to come, until a run is said to make no progress.
+  // Polls in a row with no other event left, after which a run is said to make no progress.
   std::uint64_t polls_max = 2'000'000;
   virtual_time time_max = virtual_time::max() / 2;
-  // How long no actor may say that it got on, until a run is said to make no progress.
+  // Time without a report of progress, after which a run is said to make no progress.
   virtual_time progress_max = virtual_time::max() / 2;
 };
 
@@ -107,7 +107,7 @@ class loop {
   void run();
 
   virtual_time now() const { return virtual_time(now_fs_); }
-  // When the last actor of the last run ended; what was under way may have taken longer.
+  // When the last actor of the last run ended; events under way may have come later.
   virtual_time end() const { return end_; }
   // The actor that runs; null in run() itself.
   actor* current() const { return current_; }
@@ -118,11 +118,11 @@ class loop {
   void wait(virtual_time d) { pass(d, 1); }
   void poll(virtual_time d) { pass(d, 0); }
 
-  // For an actor: until somebody wakes it. `why` is said when that never happens: "waits for " and
-  // what `describe`, where there is one, says of `whom`.
+  // For an actor: blocks until it is woken. `why` is used when that never happens: "waits for " and
+  // the words of `describe`, if there is one, for `whom`.
   void block(const char* why, actor::describe_function describe = nullptr,
              const void* whom = nullptr);
-  // The same, or until that time: false when nobody has woken it.
+  // The same, or until that time: false when it was not woken.
   bool block_until(virtual_time until, const char* why);
   // Wakes an actor that blocks; no effect on another. It goes on at `at`, or now.
   void wake(actor& a) { wake_at(a, now()); }
@@ -133,12 +133,12 @@ class loop {
   // For an actor: the other, which blocks, goes on in its place and at once; this one blocks.
   void hand_to(actor& next, const char* why);
 
-  // Something is to happen to `to` at a time, not before now.
+  // Posts an event to `to` for a time that is not before now.
   void post(virtual_time at, target& to, std::uint64_t note) { push(at.count(), to, note, 1); }
 
-  // For an actor: it got on, and its next step may take as long as `ahead`.
+  // For an actor: it made progress, and its next step may take as long as `ahead`.
   void progress(virtual_time ahead);
-  // For an actor: what it is at, for the text of an error; null for nothing.
+  // For an actor: what it is doing, for the text of an error; null for nothing.
   void doing(const char* what) { current_->doing_ = what; }
 
   // Something changed that the hash should know.
@@ -176,12 +176,12 @@ class loop {
   actor* current_ = nullptr;
   actor* next_ = nullptr;  // set by the event of an actor
   std::int64_t now_fs_ = 0;
-  std::int64_t late_fs_ = 0;  // what happens behind it ends the run
+  std::int64_t late_fs_ = 0;  // a later event ends the run
   virtual_time end_{};
   std::uint64_t sequence_ = 0;
   std::uint64_t events_ = 0;
   std::uint64_t hash_ = 0xcbf29ce484222325u;
-  std::uint64_t work_pending_ = 0;  // events in the heap that are none of polls
+  std::uint64_t work_pending_ = 0;  // events in the heap that are not polls
   std::uint64_t polls_ = 0;         // since something else happened
   std::size_t alive_ = 0;
   bool is_over_ = false;

@@ -1,4 +1,4 @@
-// Who runs on which context of a processor; see processor.hpp.
+// Which thread runs on which context of a processor; see processor.hpp.
 #include "virtual/processor.hpp"
 
 #include <algorithm>
@@ -109,8 +109,8 @@ processor::thread* processor::first_for(unsigned context) const {
   return nullptr;
 }
 
-// A thread that may run takes a free context at once, or stands in line. One that spins alone and
-// has seen no end of its quantum hears of the newcomer.
+// A thread that may run takes a free context at once, or queues. A thread that spins alone and has
+// seen no end of its quantum is told of the newcomer.
 void processor::queue_up(thread& t) {
   for (unsigned c = 0; c < contexts_.size(); ++c) {
     if (contexts_[c].held_by == nullptr && may_run(t, c)) {

@@ -5,8 +5,8 @@
 //   2. On a context a thread computes (run) or spins. At the end of its quantum it goes to the end
 //      of the queue if another one may run there, and otherwise goes on with a new quantum.
 //   3. yield() gives the context to the next in the queue, yield_to() to a named thread, at the
-//      price of a switch, which the context pays before the other goes on. Both go on at once when
-//      there is nobody to go on instead.
+//      price of a switch, which the context pays before the other goes on. Both return at once when
+//      there is no other thread to run.
 //   4. sleep() frees the context; wake() queues the thread up again.
 #ifndef LEVERET_VIRTUAL_PROCESSOR_HPP
 #define LEVERET_VIRTUAL_PROCESSOR_HPP
@@ -26,14 +26,14 @@ struct processor_settings {
   virtual_time quantum{};
   virtual_time switch_time{};       // from one thread to the next, by yield, quantum or sleep
   virtual_time yield_to_time{};     // by yield_to
-  virtual_time empty_yield_time{};  // a yield that finds nobody
+  virtual_time empty_yield_time{};  // a yield that finds no other thread
 };
 
 class processor {
  public:
   static constexpr int anywhere = -1;
 
-  // One thread. Its actor calls what follows, but for wake(), which others call.
+  // One thread. Its actor makes the calls below, except wake(), which others make.
   class thread {
    public:
     bool is_on_context() const { return context_ != anywhere; }
@@ -49,7 +49,7 @@ class processor {
     virtual_time quantum_end_{};
     bool is_asleep_ = false;
     bool is_signalled_ = false;  // woken before it slept
-    bool was_poked_ = false;     // what it spins for has changed
+    bool was_poked_ = false;     // the word it spins on has changed
   };
 
   processor(loop& home, const processor_settings& settings);
@@ -57,12 +57,12 @@ class processor {
   // The calling actor becomes a thread and waits for its first context. Precondition: `pinned` is
   // a context of this processor, or anywhere.
   thread& enter(int pinned = anywhere);
-  // The opposite, by the thread itself, last of all.
+  // The opposite; the thread itself calls it last.
   void leave(thread& t);
 
-  // That much time on a context; more passes meanwhile when others run in between.
+  // Runs for that much time on a context; more passes meanwhile if others run in between.
   void run(thread& t, virtual_time d) { pass(t, d, false); }
-  // The same, and it only looks whether something changed.
+  // The same, but it only checks whether something changed.
   void poll(thread& t, virtual_time d) { pass(t, d, true); }
   // Spins on its context until poke(), giving it up at the ends of its quanta.
   void spin(thread& t, const char* why);

@@ -12,11 +12,11 @@ struct awaited {
   virtual bool is_there() noexcept = 0;
   virtual bool arm() noexcept = 0;
   virtual void disarm() noexcept {}
-  // Whether the end of `task` is what is waited for, or one such end.
+  // Whether the end of `task` is awaited, or one such end.
   virtual bool awaits(std::uint32_t) const noexcept { return false; }
-  // It comes from another runtime, whose tasks may wait for any of this one.
+  // It comes from another runtime, whose tasks may wait for any task of this one.
   virtual bool is_elsewhere() const noexcept { return false; }
-  // It takes many tasks, or any: no single end is to be told at once.
+  // It takes many tasks, or any: no single end need be told at once.
   virtual bool is_patient() const noexcept { return false; }
 
  protected:
@@ -26,8 +26,8 @@ struct awaited {
   ~awaited() = default;
 };
 
-// When a wait inside a task gives up: when every context of every participant waits, or when nobody
-// has run anything for 10 ms.
+// When a wait inside a task gives up: when every context of every participant waits, or when no
+// participant has run anything for 10 ms.
 enum class giving_up : std::uint8_t { when_all_wait, when_still };
 
 }  // namespace lev

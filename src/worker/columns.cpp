@@ -1,4 +1,4 @@
-// The body of a bulk over columns, and what becomes of a piece that has stopped.
+// The body of a bulk over columns, and the rest of a piece that has stopped.
 #include "worker/columns.hpp"
 
 #include "base/text.hpp"
@@ -23,7 +23,7 @@ struct stepper {
   std::uint16_t value_bytes;  // 0: it is memory
 };
 
-// Rows with gaps between them, which the core does not fetch by itself: those of a task to come.
+// The rows of a later task with gaps between them, which the core does not fetch by itself.
 struct rows_ahead {
   data_hint next;
   std::int64_t steps[data_hint::places_max];
@@ -110,7 +110,7 @@ class tasks_of_columns {
       to.address = s.place + tasks * static_cast<std::uint64_t>(s.step);
     }
   }
-  // Behind the last task it asks for rows in vain, which does no harm.
+  // Behind the last task it prefetches in vain, which does no harm.
   [[gnu::always_inline]] void fetch_ahead() noexcept {
     prefetch(ahead_.next);
     for (unsigned i = 0; i < ahead_.next.count; ++i)
@@ -220,7 +220,7 @@ int run_columns(const call& c) {
 
 // As if each were a task of its own.
 std::uint64_t cost_of_columns(const descriptor& piece) {
-  constexpr std::uint64_t unit_cost = 1000;  // as that of any task
+  constexpr std::uint64_t unit_cost = 1000;  // as for any task
   const std::uint64_t items = task_items(piece);
   const procedure_entry* p = find_procedure(each_task_of(piece).procedure);
   if (p == nullptr || p->info.cost == nullptr) return unit_cost * items;
@@ -243,7 +243,7 @@ procedure_id own_procedure(engine& e, std::uint32_t task) noexcept {
       .procedure;
 }
 
-// Keeps what a body has thrown: that of a bulk over columns says where it has stopped.
+// Keeps a body's exception: that of a bulk over columns says where it has stopped.
 void note_thrown(engine& e, job& j) noexcept {
   slot_extra& extra = e.task_slots.extra(j.task);
   j.result = status::task_failed;

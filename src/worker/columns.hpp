@@ -5,11 +5,11 @@
 //   the bulk's procedure     takes the arguments of the procedure, each a column (rows of memory,
 //                            one a task) or the same for all; then each_task; then the range
 //   run_columns              its body: steps through the columns and calls the procedure
-//   stopped_range            what the body throws at a task that fails: at which index
-//   go_on_behind             what was before it is written back; what is behind it goes on as a
+//   stopped_range thrown by the body at a task that fails: at which index go_on_behind tasks before
+//   it are written back; those behind it go on as a
 //                            task of its own, in the same slot
 //
-// So a task that fails costs one turn more, keeps no other from running, and its outputs are not
+// So a task that fails costs one more turn, keeps no other from running, and its outputs are not
 // written back. A worker process tells which index it begins: after its death the same is done.
 #ifndef LEVERET_WORKER_COLUMNS_HPP
 #define LEVERET_WORKER_COLUMNS_HPP
@@ -42,10 +42,10 @@ each_task each_task_of(const Piece& piece) noexcept {
   LEV_DCHECK(all.size() >= 2 && all.back().what == kind::range);
   return detail::parameter<each_task>::unpack(all[all.size() - 2]);
 }
-// The user's procedure: that of the task, or that which it calls for each index.
+// The user's procedure: that of the task, or the one that it calls for each index.
 procedure_id own_procedure(engine& e, std::uint32_t task) noexcept;
 
-// The body stops at a task that fails, or is not to begin.
+// The body stops at a task that fails, or must not begin.
 class stopped_range : public error {
  public:
   stopped_range(status code, std::uint32_t at, int task_code, const char* text) noexcept
@@ -65,9 +65,9 @@ class column_watch {
     body run = nullptr;
     void* context = nullptr;
   };
-  // find() returns null, or why the procedure cannot be had.
+  // find() returns null, or why the procedure cannot be found.
   virtual const char* find(procedure_id id, callee* found) = 0;
-  // begin() comes before each task; false: it is not to begin.
+  // begin() comes before each task; false: the task must not begin.
   virtual bool begin(std::uint32_t index) noexcept = 0;
 
  protected:
@@ -76,17 +76,17 @@ class column_watch {
 // Null in the host.
 extern column_watch* worker_columns;
 
-// stop_at() notes where the piece has stopped that another process has run; `at` is not trusted. In
-// a thread of the host execute() does.
+// stop_at() notes where a piece that another process has run has stopped; `at` is not trusted. In a
+// thread of the host execute() does that.
 void stop_at(engine& e, std::uint32_t task, std::uint32_t at) noexcept;
 
-// How many tasks of a piece, of which `arguments` are the caller's, are over when it stops.
+// How many tasks of a piece with these arguments of the caller's are over when it stops.
 inline std::uint64_t items_before(std::uint32_t at, const argument& indices) noexcept {
   return at >= indices.address && at < indices.row_bytes ? at - indices.address : 0;
 }
 
-// go_on_at() cuts the piece in the slot to the index at which it has stopped and what comes behind
-// it, go_on_behind() to the latter. False: there is nothing.
+// go_on_at() cuts the piece in the slot to the index at which it has stopped and those behind it,
+// go_on_behind() to the latter. False: there are none.
 void go_on_at(engine& e, std::uint32_t task) noexcept;
 bool go_on_behind(engine& e, std::uint32_t task) noexcept;
 

@@ -1,5 +1,5 @@
 // complete(), step by step: mutexes go to the next in line; a piece is counted at its join; a task
-// with a ticket gets its state word set, and whoever announced himself there is served.
+// with a ticket gets its state word set, and announcements there are served.
 #include "worker/complete.hpp"
 
 #include "worker/columns.hpp"
@@ -20,9 +20,9 @@ void tell_late(engine& e, participant& self) noexcept {
   e.crew->queued(self);
 }
 
-// While one end is told, what it makes ready is not sent off, and what fails with it not told: both
-// may run the callback of another task, which may wait for what this end has still to say. It is
-// put aside, for the outermost caller.
+// While one end is told, tasks that it makes ready are not sent off, and tasks that fail with it
+// not told: both may run the callback of another task, which may wait for news that this end has
+// still to tell. They are put aside, for the outermost caller.
 class telling {
  public:
   telling(engine& e, participant& self) noexcept
@@ -72,10 +72,10 @@ void fail_join(engine& e, const ending& piece) noexcept {
 struct served {
   void (*callback)(void*) = nullptr;
   void* context = nullptr;
-  std::uint32_t dependants = 0;  // successors that wait no more
+  std::uint32_t dependants = 0;  // successors that no longer wait
 };
 
-// Takes what was announced in the slot while it is still ours. Dependants are told one by one only
+// Takes the announcements in the slot while it is still ours. Dependants are told one by one only
 // after the outcome is set.
 void serve_flags(engine& e, std::uint32_t task, std::uint64_t& seen, served* s) noexcept {
   slot_extra& extra = e.task_slots.extra(task);
@@ -101,9 +101,9 @@ void wake_waiters(engine& e, std::uint64_t seen) noexcept {
 
 // A callback, or a coroutine that is resumed, is the tail of a task. It may take as long, so
 // nothing waits behind it: no letter, no notices of pieces, no task whose outputs have been
-// written. And it may submit and wait as a task does: then it is one, but for the slot. Tasks that
-// are still to be failed here are so when it waits: not before, or a long chain of tasks with
-// callbacks would take as much stack.
+// written. And it may submit and wait as a task does: then it is one, except for the slot. Tasks
+// that are still to be failed here are failed when it waits: not before, or a long chain of tasks
+// with callbacks would take as much stack.
 void run_tail(engine& e, participant& self, const served& s) noexcept {
   stop_polling(e, self);
   drain(e, self);
@@ -132,7 +132,7 @@ void finish(engine& e, participant& self, const ending& how) noexcept {
   if (how.result != status::ok) e.task_slots.extra(task).task_code = how.task_code;
   served found;
   if ((how.flags & task_detached) != 0) {
-    s.state.retire();  // nobody but us knows it
+    s.state.retire();  // no other thread knows it
     seen = state_bits::released;
   } else {
     do {
@@ -140,7 +140,7 @@ void finish(engine& e, participant& self, const ending& how) noexcept {
     } while ((seen & state_bits::depended_on) != 0 || !s.state.try_finish(seen, how.result));
   }
   if ((seen & state_bits::released) != 0) {
-    // Nobody holds a ticket: the slot is ours until it is given back.
+    // There is no ticket: the slot is ours until it is given back.
     if (how.result != status::ok) fail_unclaimed(e, task, how.result);
     give_slot(e, self, task);
   }
@@ -153,7 +153,8 @@ void finish(engine& e, participant& self, const ending& how) noexcept {
 // Counts `count` pieces at their join and completes it with the last one.
 void count_pieces(engine& e, participant& self, std::uint32_t join, std::uint32_t count) noexcept {
   slot_extra& extra = e.task_slots.extra(join);
-  // Pairs with the other participants' count-downs: whoever reaches 0 sees all pieces' outputs.
+  // Pairs with the other participants' count-downs: the one that reaches 0 sees all pieces'
+  // outputs.
   const std::uint32_t before = extra.pieces.fetch_sub(count, memory_order_acq_rel);
   LEV_DCHECK(count != 0 && before >= count);
   if (before != count) return;
@@ -272,7 +273,7 @@ void end_bulk(engine& e, participant& self, std::uint32_t join) noexcept {
 }
 
 void flush_notices(engine& e, participant& self) noexcept {
-  // Completing a join starts its dependants, and where they run elsewhere that may bring more ends.
+  // Completing a join starts its dependants, and if they run elsewhere that may bring more ends.
   while (self.notice_count != 0) {
     LEV_DCHECK(self.notice_join != no_slot);
     const std::uint32_t count = std::exchange(self.notice_count, 0);
@@ -336,8 +337,8 @@ void serve_dependants(engine& e, participant& self, std::uint32_t list, status o
     slot_extra& extra = e.task_slots.extra(node.slot);
     if (outcome != status::ok)
       extra.first_failure.store(static_cast<std::uint32_t>(outcome), memory_order_relaxed);
-    // Pairs with the other predecessors' count-downs: whoever reaches 0 sees all their outputs and
-    // failures.
+    // Pairs with the other predecessors' count-downs: the one that reaches 0 sees all their outputs
+    // and failures.
     const std::uint32_t before = extra.predecessors.fetch_sub(1, memory_order_acq_rel);
     LEV_DCHECK(before != 0);
     if (before == 1) start(e, self, node.slot);
@@ -346,8 +347,8 @@ void serve_dependants(engine& e, participant& self, std::uint32_t list, status o
 
 // Completions are read before submissions. A task's children are counted as submitted before it is
 // counted as completed, so if the two sums agree, every task submitted until the second sum began
-// was complete when the first one ended (Mattern 1987). That holds for a thread, too, which has
-// bound itself meanwhile: what it submitted may be in the first sum, so it must be in the second.
+// was complete when the first one ended (Mattern 1987). That holds even for a thread that has bound
+// itself meanwhile: its submissions may be in the first sum, so they must be in the second.
 bool is_quiescent(engine& e, std::uint32_t open_joins) noexcept {
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
   std::uint64_t completed = 0;

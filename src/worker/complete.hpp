@@ -1,4 +1,4 @@
-// complete: the outcome of a task reaches everybody who waits for it.
+// complete: the outcome of a task reaches all its waiters.
 #ifndef LEVERET_WORKER_COMPLETE_HPP
 #define LEVERET_WORKER_COMPLETE_HPP
 
@@ -10,7 +10,7 @@ namespace lev {
 // belong to another task when this returns.
 void complete_any(engine& e, participant& self, const ending& how) noexcept;
 
-// try_complete_plainly() ends a task that succeeded and has nobody to be told, as most; it calls no
+// try_complete_plainly() ends a task that succeeded and has nothing to notify, as most; it calls no
 // user code. False: it is for complete_any(), with `seen` as it is now.
 inline bool try_complete_plainly(engine& e, participant& self, ending& how) noexcept {
   constexpr std::uint8_t rare = task_has_locks | task_is_piece | task_is_join;
@@ -40,7 +40,7 @@ void flush_notices(engine& e, participant& self) noexcept;
 // failed are still to be run.
 void fail_part(engine& e, participant& self, const ending& piece) noexcept;
 
-// end_bulk() lets go of a join on behalf of the submitter, who held it open while it added pieces.
+// end_bulk() lets go of a join for the submitter, which held it open while it added pieces.
 void end_bulk(engine& e, participant& self, std::uint32_t join) noexcept;
 
 // start() queues a task whose predecessors are complete, unless a mutex keeps it. Also fails it if
@@ -56,22 +56,22 @@ void fail_rest(engine& e, participant& self) noexcept;
 // serve_dependants() tells the tasks in a list that a predecessor ended.
 void serve_dependants(engine& e, participant& self, std::uint32_t list, status outcome) noexcept;
 
-// take_outcome() is what there is to tell of a task that failed; the first to be told takes it.
+// take_outcome() returns the details of a failed task's outcome; the first caller takes them.
 outcome take_outcome(engine& e, std::uint32_t task, status result) noexcept;
 
 // keep_failure() keeps a failure that no ticket will report, for wait_for_completion(), and
-// fail_unclaimed() that of a task.
+// fail_unclaimed() does so for a task.
 void keep_failure(engine& e, outcome how) noexcept;
 void fail_unclaimed(engine& e, std::uint32_t task, status result) noexcept;
 
-// call_back() runs a ticket's callback. An exception of it is such a failure, too.
+// call_back() runs a ticket's callback. Its exception is such a failure, too.
 void call_back(engine& e, void (*run)(void*), void* context) noexcept;
 
-// is_quiescent(): every task that was submitted is complete; but for so many joins that submitters
-// hold open, and that wait for these.
+// is_quiescent(): every submitted task is complete, except for this many joins that submitters hold
+// open, and that wait for these.
 bool is_quiescent(engine& e, std::uint32_t open_joins = 0) noexcept;
 
-// tell_barrier() wakes those who wait for that, if it is so, whatever joins are open. After
+// tell_barrier() wakes those that wait for quiescence, if there is, whatever joins are open. After
 // completing tasks, before idling or leaving.
 void tell_barrier(engine& e) noexcept;
 

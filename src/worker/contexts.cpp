@@ -1,4 +1,4 @@
-// Contexts of a worker: starting, taking turns, transfers that are waited for. See contexts.hpp.
+// Contexts of a worker: starting, taking turns, waiting for transfers. See contexts.hpp.
 #include "worker/contexts.hpp"
 
 #include "context/overflow.hpp"
@@ -14,7 +14,7 @@ namespace lev {
 
 namespace {
 
-// Of the machine's tags the first are the pipeline's.
+// The first of the machine's tags are the pipeline's.
 constexpr std::uint32_t first_task_tag = 64;
 static_assert(ahead_max + contexts_max <= first_task_tag);  // a frame's number is its tag
 static_assert(task_tags <= 32);                             // bits of transfer_set::pending
@@ -27,7 +27,7 @@ void enter_ring(contexts& c, held_context& h) noexcept {
   ++c.live;
 }
 
-// The first company of number 0, which is the stack of the thread that is here now: host threads
+// Called for the first company of number 0, which is the stack of the current thread: host threads
 // come and go.
 void adopt_own_stack(contexts& c) noexcept {
   if (has_company(*c.self)) return;
@@ -61,7 +61,7 @@ void run_tasks(contexts& c) noexcept {
   participant& self = *c.self;
   if (owes_ends(self)) {
     tell_ends(e, self);
-    take_turns(self);  // the context that had them told may have a task
+    take_turns(self);  // the context that told them may have a task
   }
   while (!c.is_leaving && c.live <= c.limit && run_one(e, self)) take_turns(self);
   settle(e, self);
@@ -92,7 +92,7 @@ held_context* take_free(contexts& c) noexcept {
   return h;
 }
 
-// Whether another context could take a task, as far as can be seen from here.
+// Whether another context could take a task, as far as this one can see.
 bool has_task_near(contexts& c) noexcept {
   scheduler& sched = c.engine->sched;
   participant& self = *c.self;
@@ -100,8 +100,8 @@ bool has_task_near(contexts& c) noexcept {
          !sched.ready().looks_empty() || sched.has_waiting();
 }
 
-// The inboxes of others are looked at now and then: their owners may have no context left to run
-// what is in there.
+// The inboxes of others are checked now and then: their owners may have no context left to run the
+// tasks in them.
 bool has_task(contexts& c) noexcept {
   constexpr std::uint32_t turns_per_far_look = 64;
   return has_task_near(c) ||
@@ -179,7 +179,7 @@ contexts* contexts_of(participant& self) noexcept {
 
 void close_contexts(participant& self) noexcept {
   if (self.held == nullptr) return;
-  // Another stack would be unmapped with a task on it.
+  // Otherwise a stack would be unmapped with a task on it.
   LEV_ASSERT(!has_company(self) && self.held->current == &self.held->all[0]);
   while (transfer_set* set = self.held->free_sets) {
     self.held->free_sets = set->below;

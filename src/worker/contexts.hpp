@@ -11,11 +11,11 @@
 //   free      it has nothing to do; its stack is kept
 //
 // give_way() hands the turn to the next in the ring. If there is less company than the limit and
-// work in the queues, it first starts another context, which takes tasks like a worker does, until
-// there are none. The ring is never empty: where its last context leaves, one that waits comes back
-// and idles for all.
+// work in the queues, it first starts another context, which takes tasks like a worker, until there
+// are none. The ring is never empty: when its last context leaves, a waiting one comes back and
+// idles for all.
 //
-// Everything here belongs to the thread that runs the participant; nothing is shared.
+// All of this belongs to the thread that runs the participant; nothing is shared.
 #ifndef LEVERET_WORKER_CONTEXTS_HPP
 #define LEVERET_WORKER_CONTEXTS_HPP
 
@@ -31,7 +31,7 @@ struct contexts;
 struct held_context {
   context own;  // of number 0: the participant's own stack
   contexts* owner = nullptr;
-  held_context* next = nullptr;  // in the ring, in the list of those that wait, or of free ones
+  held_context* next = nullptr;  // in the ring, or in the list of waiting or of free ones
   std::uint32_t number = 0;
   std::uint32_t nest = 0;  // the participant's, while this context is suspended
   job* running = nullptr;
@@ -41,7 +41,7 @@ struct held_context {
   std::uint64_t deadline_ns = no_deadline;
 };
 
-// One tag of a task: what was asked for under it.
+// One tag of a task: the transfer under it.
 struct transfer {
   const char* next = nullptr;  // in place: lines still to be prefetched, to `end`
   const char* end = nullptr;
@@ -63,7 +63,7 @@ struct contexts {
   participant* self = nullptr;
   held_context* current = nullptr;
   std::uint32_t live = 1;           // in the ring
-  std::uint32_t limit = 1;          // of them that may take tasks; see choose_limit()
+  std::uint32_t limit = 1;          // of those that may take tasks; see choose_limit()
   std::uint32_t limit_max = 1;      // config::contexts
   held_context* waiting = nullptr;  // the one that has waited longest, first
   held_context* last_waiting = nullptr;
@@ -76,7 +76,7 @@ struct contexts {
   bool virtual_time = false;
   std::uint32_t yields = 0;     // yield(), ever
   std::uint32_t far_turns = 0;  // turns that found no task near
-  // `limit` was chosen for these: the size of a get(), and of the memory it is from.
+  // `limit` was chosen for these: the size of a get(), and that of its memory.
   std::size_t chosen_bytes = 0;
   std::size_t chosen_from_bytes = 0;
   held_context* free = nullptr;
@@ -85,12 +85,12 @@ struct contexts {
   held_context all[contexts_max];
 };
 
-// contexts_of() returns the participant's contexts, made at the first call; null when there is no
+// contexts_of() returns the participant's contexts, made at the first call; null if there is no
 // memory for them, or tasks run elsewhere.
 contexts* contexts_of(participant& self) noexcept;
 void close_contexts(participant& self) noexcept;
 
-// Whether tasks are under way on other contexts than the one that asks.
+// Whether tasks are under way on contexts other than the caller's.
 inline bool has_company(const participant& self) noexcept {
   return self.held != nullptr && (self.held->live > 1 || self.held->waiting != nullptr);
 }
@@ -101,13 +101,14 @@ inline bool has_turns(const participant& self) noexcept {
 }
 
 // owes_others() tells whether a host that helped has completed or taken something that others wait
-// for; what is in its inbox they can steal.
+// for; tasks in its inbox they can steal.
 inline bool owes_others(const participant& self) noexcept {
   return self.notice_count != 0 || self.draining != nullptr || self.ahead_count != 0 ||
          has_company(self);
 }
 
-// switch_to() is for those below: goes on with `to`, until somebody switches back.
+// switch_to() is for the functions below: it goes on with `to`, until another context switches
+// back.
 inline void switch_to(contexts& c, held_context& to) noexcept {
   held_context& from = *c.current;
   participant& self = *c.self;
@@ -120,31 +121,31 @@ inline void switch_to(contexts& c, held_context& to) noexcept {
   context::switch_to(from.own, to.own);
 }
 
-// is_consistent() is for assertions: every context is at one of its three places, and the counts
-// say how many are where. `in_ring` is one that is in the ring.
+// is_consistent() is for assertions: every context is in one of its three places, and the counts
+// are right. `in_ring` is one that is in the ring.
 bool is_consistent(const contexts& c, const held_context& in_ring) noexcept;
 
-// pay_switch() is what a switch costs where time is virtual.
+// pay_switch() passes the time of a switch where time is virtual.
 void pay_switch(contexts& c) noexcept;
 
 // start_company() starts another context if there seems to be a task for it.
 void start_company(contexts& c) noexcept;
 // start_tasks() starts a context that takes tasks; false when there is none.
 bool start_tasks(contexts& c) noexcept;
-// tell_ends_aside() is for a task that polls, or waits: what has ended here is told on another
-// stack, as a callback may wait for this task. Where no context is left it is told here.
+// tell_ends_aside() is for a task that polls, or waits: ends here are told on another stack, as a
+// callback may wait for this task. If no context is left, they are told on this one.
 void tell_ends_aside(contexts& c) noexcept;
 
-// wake_waiters() puts those whose wait is over into the ring.
+// wake_waiters() puts contexts whose wait is over into the ring.
 void wake_waiters(contexts& c) noexcept;
-// revive() puts the one that has waited longest into the ring, to have a look. Precondition: there
-// is one.
+// revive() puts the context that has waited longest into the ring, to look. Precondition: there is
+// one.
 void revive(contexts& c) noexcept;
-// suspend() takes the caller out of the ring until its wait is over or it is to have a look.
-// Precondition: the ring has others.
+// suspend() takes the caller out of the ring until its wait is over or it is to look. Precondition:
+// the ring has others.
 void suspend(contexts& c, awaited& what, std::uint64_t deadline_ns) noexcept;
 
-// let_others_run() lets all others in the ring run; give_way() starts another one before, if that
+// let_others_run() lets all others in the ring run; give_way() first starts another one, if that
 // may help. Both return when this context is next again.
 inline void let_others_run(contexts& c) noexcept {
   held_context& next = *c.current->next;
@@ -160,8 +161,8 @@ inline void give_way(contexts& c) noexcept {
   let_others_run(c);
 }
 
-// take_turns() is for a context between two tasks: those whose wait is over, and those that yield,
-// go on first.
+// take_turns() is for a context between two tasks: contexts whose wait is over, and those that
+// yield, go on first.
 inline void take_turns(participant& self) noexcept {
   if (self.held == nullptr) return;
   contexts& c = *self.held;
@@ -205,7 +206,7 @@ inline void await_tag(contexts& c, transfer_set& set, unsigned tag) noexcept {
 // find_buffer() is the buffer of a tag, of at least `bytes`; null when there is no memory.
 char* find_buffer(participant& self, transfer& t, std::size_t bytes) noexcept;
 // make_transfers() gives the running task its tags; null when there is no memory. end_transfers()
-// waits for what is pending and takes them back.
+// waits for pending transfers and takes the tags back.
 transfer_set* make_transfers(contexts& c) noexcept;
 void end_transfers(participant& self, job& j) noexcept;
 

@@ -1,5 +1,5 @@
 // crew: the participants of a runtime, seen as those that get its tasks done. This one runs them in
-// its own threads. Where the tasks run elsewhere another crew is in its place (room remote), and
+// its own threads. If the tasks run elsewhere, another crew takes its place (room remote), and
 // nothing in this room asks which of the two it is.
 #ifndef LEVERET_WORKER_CREW_HPP
 #define LEVERET_WORKER_CREW_HPP
@@ -21,15 +21,14 @@ class crew {
   crew(const crew&) = delete;
   crew& operator=(const crew&) = delete;
 
-  // plan() decides the numbers of the engine that depend on what runs tasks, before its memory is
+  // plan() decides the numbers of the engine that depend on the crew, before its memory is
   // reserved; open() follows when it is, before the machine starts. False: machine::why_not().
   virtual void plan();
   virtual bool open();
 
-  // run_one() takes one task to its end, or some of them a step further. False: there is nothing to
-  // do.
+  // run_one() takes one task to its end, or several a step further. False: there is nothing to do.
   virtual bool run_one(participant& self) noexcept;
-  // queued() is called after a task was queued: somebody runs it, or wakes up to do so.
+  // queued() is called after a task was queued: a participant runs it, or wakes up to do so.
   virtual void queued(participant& self) noexcept;
   // send() queues a task that is ready, on behalf of a host that has submitted it, and does what
   // queued() does.
@@ -38,28 +37,28 @@ class crew {
   // other context is in the ring.
   virtual void idle(participant& self, awaited& what, std::uint64_t deadline_ns,
                     wait_policy how) noexcept;
-  // await() is how a participant waits, inside of tasks and out of them. False: the deadline passed
-  // first, or nothing will come of waiting on.
+  // await() is how a participant waits, inside tasks and outside. False: the deadline passed first,
+  // or waiting on is in vain.
   virtual bool await(participant& self, awaited& what, std::uint64_t deadline_ns, wait_policy how,
                      giving_up when = giving_up::when_all_wait) noexcept;
   // done_by() is how many tasks a participant has run.
   virtual std::uint64_t done_by(const participant& p) const noexcept;
 
-  // Only another crew has something to say about these. can_do() is asked of each task where
-  // engine::asks_crew is set.
+  // Only the other crew implements these. can_do() is asked for each task if engine::asks_crew is
+  // set.
   virtual bool can_do(const detail::draft&, const draft_facts&, refusal*) noexcept { return true; }
   // can_do_plainly() is the same of a plain task (task/plain.hpp), without the reason.
   virtual bool can_do_plainly(procedure_id) noexcept { return true; }
   virtual bool can_do_closures() const noexcept { return true; }
-  // limit() keeps what a task asks for in place of the runtime's settings; want_ends() has ends
-  // told at once from now on: a submitter asked for a callback, a dependency or a mutex, and may
-  // not be in the runtime when it is due.
+  // limit() keeps a task's own limits in place of the runtime's settings; want_ends() makes workers
+  // tell ends at once from now on: a submitter asked for a callback, a dependency or a mutex, and
+  // may not be in the runtime when it is due.
   virtual bool has_time_limits() const noexcept { return false; }
   virtual void limit(std::uint32_t, std::uint64_t, std::uint32_t) noexcept {}
   virtual void want_ends() noexcept {}
-  // recall() takes tasks that are to be cancelled, and were not begun, from where they wait for
-  // their worker. end_running() has those that are to end, or all, end though they run; false: they
-  // cannot be.
+  // recall() takes back tasks that are to be cancelled, and were not begun, from where they wait
+  // for their worker. end_running() ends running tasks that are to end, or all; false: that is not
+  // possible.
   virtual bool holds_tasks() const noexcept { return false; }
   virtual void recall(participant&) noexcept {}
   virtual bool end_running(bool) noexcept { return false; }

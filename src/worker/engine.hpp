@@ -36,23 +36,23 @@ struct engine {
   config settings;
   lev::machine* machine = nullptr;
   capability caps{};
-  // Why this process has no part in the runtime, a sentence; null: it has. Written where there is
-  // one thread: by a fork(), in the child, and before the runtime is there.
+  // Why this process has no part in the runtime, a sentence; null: it has. Written while there is
+  // one thread: by a fork(), in the child, and before the runtime exists.
   const char* why_absent = nullptr;
   std::uint32_t workers = 0;
-  std::uint32_t people_count = 0;  // workers, what else the machine runs, then host threads
+  std::uint32_t people_count = 0;  // workers, other actors of the machine, then host threads
   std::uint32_t takers = 1;        // workers, plus one if hosts help
   std::uint32_t cores = 1;         // that this process may use
   std::uint32_t depth = 1;
   std::uint32_t mailboxes = 0;  // workers that a submitter may send a task to
-  bool has_contexts = false;    // tasks run here, and another goes on where one waits
+  bool has_contexts = false;    // tasks run here, and another goes on when one waits
   bool asks_crew = false;       // of each task, whether it can be done
   copy_rule copies;
   std::uint32_t first_actor = 0;  // of the participants that the machine runs
   std::uint32_t first_host = 0;   // of the participants that host threads are bound to
   bool has_heavy_fence = false;   // see sync/fence.hpp
   // Tasks run in this process, with their memory in place, and in real time: a plain one may take
-  // the straight path. Filters and traces come and go, and are looked at on it.
+  // the straight path, which checks for filters and traces, as these come and go.
   bool is_straight = false;
   std::uint32_t turns_per_look = 1;  // idle polling: turns between looks at the shared queues
   std::uint64_t id = 0;              // unique in the process
@@ -102,7 +102,7 @@ struct engine {
   outcome failure;
 };
 
-// A process that was forked in a body, a callback or a hook has this participant's stack, and none
+// A process that was forked in a body, a callback or a hook has this participant's stack, but none
 // of the threads and lines that go with it: it must not come back to them. It ends as by _exit().
 inline void end_if_forked(const engine& e, bool has_failed = false) noexcept {
   if (e.why_absent != nullptr) [[unlikely]]

@@ -9,7 +9,7 @@
 
 namespace lev {
 
-// A callback may wait for the task that submits, and has come upon these; or for one in hand.
+// A callback may wait for the submitting task, which has found these; or for one in hand.
 void fail_undivided(engine& e, participant& self, std::uint32_t chain) noexcept {
   const bool was_telling = std::exchange(self.is_telling, true);
   bool has_tails = false;

@@ -60,7 +60,7 @@ inline bool push_all_own(engine& e, participant& self, const std::uint32_t* task
   }
   const bool heard = e.bell.someone_sleeps();
   if (!self.box.try_push_all(tasks, count, heard)) return false;
-  // Somebody fell asleep meanwhile: the push must be visible before the doorbell is looked at.
+  // A worker fell asleep meanwhile: the push must be visible before the look at the doorbell.
   if (!heard && e.bell.someone_sleeps()) self.box.confirm();
   return true;
 }
@@ -74,8 +74,8 @@ inline void push_ready(engine& e, std::uint32_t task) noexcept {
   while (!e.sched.ready().try_push(task)) real_env::pause();
 }
 
-// Whether the task that runs here submitted this one, or that of which it is a piece. A task that
-// became ready by the end of another one could not be run on top of it. Precondition: a task runs
+// Whether the task that runs here submitted this one, or the whole of which it is a piece. A task
+// that became ready by the end of another could not be run on top of it. Precondition: a task runs
 // here.
 inline bool is_own_child(engine& e, const participant& self, const slot& s) noexcept {
   return is_child(*self.running, (s.flags & task_is_piece) != 0 ? e.task_slots.at(s.parent) : s);

@@ -1,4 +1,4 @@
-// execute: calls the procedure. Whatever the body throws or returns becomes the task's result;
+// execute: calls the procedure. The body's exception or return code becomes the task's result;
 // nothing passes through.
 #ifndef LEVERET_WORKER_EXECUTE_HPP
 #define LEVERET_WORKER_EXECUTE_HPP
@@ -10,7 +10,7 @@ namespace lev {
 
 // The floating-point control word is restored after a body that changed it (rounding, flush to
 // zero): it would change the results of every later task of this worker. Signal masks, working
-// directory, traps of floating-point exceptions and the like are the body's own business.
+// directory, traps of floating-point exceptions and the like are left to the body.
 #if defined(__x86_64__)
 inline std::uint16_t x87_mode() noexcept {
   std::uint16_t x87;
@@ -25,7 +25,7 @@ inline bool rounds_plainly() noexcept {
   using four_words = int __attribute__((vector_size(16)));
   constexpr float unit = 0x1p-23f;  // in the last place of 1
   constexpr float smallest = 0x1p-149f;
-  // Comes out otherwise when rounded: down or to zero; down; up; when flushed to zero.
+  // Each sum differs when rounded: down or to zero; down; up; when flushed to zero.
   four sum = {1, -1, 1, smallest};
   const four small = {0.75f * unit, -0.25f * unit, 0.25f * unit, smallest};
   constexpr four expected = {1 + unit, -1, 1, 2 * smallest};
@@ -84,7 +84,8 @@ class mode_of_waiter {
   std::uint64_t own_;
 };
 
-// The price of the task in virtual time, as its procedure says; one that throws says nothing.
+// The price of the task in virtual time, by its procedure's hook; a hook that throws counts as
+// none.
 inline std::uint64_t cost_of(const procedure_info& p, const descriptor& d) noexcept {
   // cycles; until a procedure says more. About a TPC null task (1230).
   constexpr std::uint64_t unit_cost = 1000;

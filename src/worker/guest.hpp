@@ -1,10 +1,10 @@
 // guest: a host thread that waits in a task of another runtime. It runs no task of this one: a task
 // that it ran on top could wait for that other runtime in turn, and then two participants, each
-// with contexts of its own, would switch the stacks of one thread under each other's feet. So its
-// wait is a wait of the task, and the task's worker goes on in another context (runtime/guest.cpp).
+// with contexts of its own, would both switch the stacks of one thread. So its wait counts as a
+// wait of the task, and the task's worker goes on in another context (runtime/guest.cpp).
 //
-// The thread then sleeps, if it does, as the other runtime's participant. The waker of a guest
-// wakes that one, under the lock: the other runtime is there as long as its task waits.
+// If the thread then sleeps, it does so as the other runtime's participant. The waker of a guest
+// wakes that one, under the lock: the other runtime exists as long as its task waits.
 #ifndef LEVERET_WORKER_GUEST_HPP
 #define LEVERET_WORKER_GUEST_HPP
 

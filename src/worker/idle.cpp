@@ -1,5 +1,5 @@
-// Idling, step by step: poll the mailbox and what is waited for, look into the queues now and then,
-// sleep. See idle.hpp; why no wake-up is lost: sync/README.md.
+// Idling, step by step: poll the mailbox and the awaited thing, look into the queues now and then,
+// sleep. See idle.hpp; sync/README.md shows why no wake-up is lost.
 #include "worker/idle.hpp"
 
 #include "worker/complete.hpp"
@@ -27,8 +27,8 @@ namespace {
 constexpr std::uint32_t looks_per_clock = 4;
 
 // Serves a letter in the middle of polling. The worker stays where it is, so that the next letter
-// finds it at the mailbox; what else it owes the others (settle) waits until no letter comes for a
-// moment.
+// finds it at the mailbox; anything else it owes the others (settle) waits until no letter comes
+// for a moment.
 void serve_letter(engine& e, participant& self) noexcept {
   LEV_DCHECK(self.is_worker && self.running == nullptr);
   self.hands_over = e.bell.stop_spinning();
@@ -36,9 +36,8 @@ void serve_letter(engine& e, participant& self) noexcept {
   e.bell.start_spinning();
 }
 
-// Looks at the mailbox and at `what` until there is something, for about the time `turns` turns of
-// relax() take. The first looks come without relax(): a turn of it lasts as long as the fastest
-// tasks.
+// Polls the mailbox and `what` until there is something, for about the time of `turns` turns of
+// relax(). The first polls come without relax(): a turn of it lasts as long as the fastest tasks.
 enum class polled { nothing, letter, awaited };
 polled poll(engine& e, participant& self, awaited& what, bool helps, std::uint32_t turns) noexcept {
   constexpr std::uint32_t looks_per_turn = 8;
@@ -54,10 +53,10 @@ polled poll(engine& e, participant& self, awaited& what, bool helps, std::uint32
 
 // Polls until there is work, `what` is there, or the time is up. False: time is up.
 //
-// The mailbox and `what` are looked at all the time: their lines change only when there is
-// something. The shared queues are looked at less often, at random distances: every look takes
-// their lines away from a submitter in full flow, which then waits for them at each task (gcell
-// section 3.3: randomized back-off of the pullers).
+// The mailbox and `what` are polled all the time: their lines change only when there is something.
+// The shared queues are checked less often, at random intervals: every look takes their lines away
+// from a busy submitter, which then waits for them at each task (gcell section 3.3: randomized
+// back-off of the pullers).
 bool spin(engine& e, participant& self, awaited& what, bool helps,
           std::uint64_t until_ns) noexcept {
   std::uint32_t looked = 0;
@@ -93,8 +92,8 @@ void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_n
   if (helps) e.bell.stop_sleeping(self.index);
 }
 
-// Whether the threads that could run are more than the cores: one that polls takes the core from
-// another that could work. A host counts while it waits; one host at least is taken to be at work.
+// Whether more threads could run than there are cores: a poller takes the core from a thread that
+// could work. A host counts while it waits; at least one host is taken to be at work.
 bool is_crowded(engine& e) noexcept {
   if (e.caps.virtual_time) return false;
   std::uint32_t waiting = 0;
@@ -105,7 +104,7 @@ bool is_crowded(engine& e) noexcept {
 }
 
 // Lets go of everything. True: a callback was called, and may have left contexts that go on or
-// wait: what they wait for is to be armed, too, so the caller begins anew.
+// wait: their waits must be armed, too, so the caller begins anew.
 bool settles_with_company(engine& e, participant& self) noexcept {
   const bool owed = owes_ends(self);
   if (owed && self.running != nullptr && tell_tails_aside(e, self)) return true;
@@ -184,8 +183,8 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
   if (helps) self.hands_over = e.bell.stop_spinning();
 }
 
-// Without the doorbell: a new task is nothing to this participant, unless one of its contexts waits
-// for just that. So it looks again when a slice of time is over, whatever happens.
+// Without the doorbell: a new task does not matter to this participant, unless one of its contexts
+// waits for that very task. So it looks again when a slice of time is over, whatever happens.
 void idle_blocked(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept {
   constexpr std::uint64_t slice_ns = 1'000'000;
   LEV_DCHECK(!has_turns(self));
@@ -209,7 +208,7 @@ void idle_blocked(engine& e, participant& self, awaited& what, std::uint64_t dea
 void idle_for_company(engine& e, participant& self) noexcept {
   nothing_awaited none;
   whichever any(self, none);
-  // The last of them may end while a callback waits that is called here before the sleep.
+  // The last of them may end while a callback that is called here before the sleep waits.
   while (self.held->live == 1 && has_company(self)) {
     idle_blocked(e, self, any, any.deadline_ns(no_deadline));
     if (self.held->waiting != nullptr) wake_waiters(*self.held);

@@ -7,10 +7,10 @@
 
 namespace lev {
 
-// has_work() tells whether this participant would find a task somewhere, as far as it can be seen.
+// has_work() tells whether this participant would find a task somewhere, as far as it can see.
 bool has_work(engine& e, participant& self) noexcept;
 
-// For as long as it lives the participant is known to do nothing.
+// As long as it lives, the participant counts as doing nothing.
 class idling {
  public:
   idling(participant& self, std::uint64_t deadline_ns) noexcept
@@ -27,11 +27,11 @@ class idling {
   std::uint32_t before_;
 };
 
-// settle_to_idle() leaves nothing with a participant that others wait for, free slots included.
+// settle_to_idle() leaves with a participant nothing that others wait for, free slots included.
 void settle_to_idle(engine& e, participant& self) noexcept;
 
-// The wait of a participant: that of its present context, or any of those that wait. It is armed
-// for all of them, so that it may sleep.
+// The wait of a participant: that of its current context, or of any waiting one. It is armed for
+// all of them, so that the participant may sleep.
 class whichever final : public awaited {
  public:
   whichever(participant& self, awaited& own) noexcept : held_(self.held), own_(own) {}
@@ -45,7 +45,7 @@ class whichever final : public awaited {
  private:
   contexts* held_;
   awaited& own_;
-  std::uint32_t armed_ = 0;  // of those that wait, from the first on
+  std::uint32_t armed_ = 0;  // of the waiting contexts, from the first on
 };
 
 // idle() looks for work, then sleeps; returns when it is worth looking again. Precondition: no
@@ -53,11 +53,11 @@ class whichever final : public awaited {
 void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
           wait_policy how) noexcept;
 
-// idle_blocked() is for a participant that may take no task: each of its contexts has a look for
-// itself, then it sleeps for a moment.
+// idle_blocked() is for a participant that may take no task: each of its contexts looks for itself,
+// then the participant sleeps for a moment.
 void idle_blocked(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept;
 
-// idle_for_company() does that for a host that would leave, but for tasks on its other contexts.
+// idle_for_company() does that for a host that would leave, if it had no tasks on other contexts.
 // One of these is in the ring when it returns.
 void idle_for_company(engine& e, participant& self) noexcept;
 

@@ -5,13 +5,9 @@
 //   park            owner and wakers              both (parker.hpp)
 //   asleep          doorbell                      submitters (doorbell.hpp)
 //   is_polling      owner                         submitters: may a letter be sent?
-//   wants           owner                         completers of what it waits for
-//   directed_core   owner                         completers of its tasks
-//   guest           owner                         wakers (guest.hpp)
-//   mail            submitters with a lease       owner
-//   box             owner; thieves take           owner, thieves
-//   counters        owner                         anybody
-//   the rest        owner                         owner
+//   wants owner completers of the awaited tasks directed_core owner completers of its tasks guest
+//   owner wakers (guest.hpp) mail submitters with a lease owner box owner; thieves take owner,
+//   thieves   counters        owner                         any thread the rest owner owner
 #ifndef LEVERET_WORKER_PARTICIPANT_HPP
 #define LEVERET_WORKER_PARTICIPANT_HPP
 
@@ -43,7 +39,7 @@ struct participant;
 struct transfer_set;
 
 // The content of a mailbox: a task's fixed part and its first arguments, so that a small task needs
-// no other line than the mailbox's. Copying copies only the arguments there are.
+// only the mailbox's line. Copying copies only the arguments that exist.
 struct letter {
   static constexpr unsigned arguments_max = 3;
 
@@ -91,7 +87,7 @@ class argument_room {
   alignas(argument) unsigned char bytes_[argument_count_max * sizeof(argument)];
 };
 
-// How a task ends: what complete() tells everybody.
+// The end of a task, which complete() tells all others.
 struct ending {
   std::uint32_t task;
   int task_code;
@@ -100,7 +96,7 @@ struct ending {
   std::uint8_t flags;
 };
 
-// One task in a worker's hands, from take to complete.
+// One task in hand, from take to complete.
 struct job : ending {
   job() noexcept
       : ending{no_slot, 0, 0, status::ok, 0},
@@ -116,7 +112,7 @@ struct job : ending {
         below(nullptr),
         is_shown(false),
         posted_ns(0) {}
-  // For one that is run at once: load_job() or take_mail(), and execute(), set what it uses.
+  // For a job that is run at once: load_job() or take_mail(), and execute(), set its fields.
   struct to_be_taken {};
   explicit job(to_be_taken) noexcept {}
 
@@ -124,12 +120,12 @@ struct job : ending {
   procedure_id procedure;
   std::uint8_t argument_count;
   bool is_direct;
-  transfer_set* transfers;  // what it gets and puts itself
-  // Local views: where they lie, in the slot or the letter, or in `arguments`, as long as the task
-  // is in hand.
+  transfer_set* transfers;  // its own gets and puts
+  // Local views: they lie in the slot or the letter, or in `arguments`, as long as the task is in
+  // hand.
   const argument* views;
   std::uint32_t tag;  // of its transfers
-  // These two are of tasks whose memory is copied only.
+  // These two are only for tasks whose memory is copied.
   std::size_t store_offset;
   void* spill;              // local store of a nested task that found the arena full
   job* below;               // the task that waits for this one, on the same participant
@@ -153,7 +149,7 @@ struct data_hint {
   static constexpr unsigned places_max = near_arguments;
   struct place {
     std::uint64_t address;
-    std::uint64_t bytes;  // that are to be prefetched
+    std::uint64_t bytes;  // to be prefetched
   };
   place places[places_max];
   std::uint32_t count = 0;
@@ -175,16 +171,16 @@ struct own_counters {
   owned_counter chaos[static_cast<std::size_t>(chaos_step::count)];
 };
 
-// Room for what a recursion leaves waiting: config::nest_max tasks on top of each other with seven
-// children to come. One that finds no room queues behind everybody's, and its parent waits for that
-// long: an unbalanced tree took 40 times as long with 256 (bench irregular).
+// Room for the tasks that a recursion leaves waiting: config::nest_max tasks on top of each other
+// with seven children to come. A task that finds no room queues behind all others, and its parent
+// waits that long: an unbalanced tree took 40 times as long with 256 (bench irregular).
 constexpr std::uint32_t inbox_capacity = 2048;
 // By place in the inbox. Older ones are written over: only the next few tasks are looked ahead to.
 constexpr std::uint32_t hint_count = 256;
 static_assert((hint_count & (hint_count - 1)) == 0);  // found by a mask
 constexpr std::uint32_t ahead_max = 16;               // Jack Rabbit section 4.5: up to 16 buffers
 
-// The state of a participant, as others see it: whether anything may come of waiting for it.
+// The state of a participant, as others see it: whether waiting for it may help.
 struct activity {
   enum : std::uint32_t {
     elsewhere,    // a host in its own program
@@ -199,7 +195,7 @@ struct guest_place {
   spin_lock<> lock;
   participant* outer = nullptr;  // runs that task; under the lock
   // Written by the owner, read by its wakers: how many contexts of `outer` wait. Publishes nothing:
-  // a waker has read what the wait armed after this.
+  // a waker has read the word that the wait armed after this.
   atomic<std::uint32_t> waits{0};
 };
 
@@ -217,9 +213,11 @@ struct alignas(line_pair_bytes) participant {
   // (want_*). Publishes nothing.
   atomic<std::uint32_t> wants{0};
   // Written by the owner, read by completers of its tasks: its core and 1 while it waits by
-  // wait_policy::directed, else 0. Publishes nothing; what it arms afterwards publishes it.
+  // wait_policy::directed, else 0. Publishes nothing; the word that it arms afterwards publishes
+  // it.
   atomic<std::uint32_t> directed_core{0};
-  // Written by the owner, read by others that ask whether anybody still works. Publishes nothing.
+  // Written by the owner, read by others that ask whether any participant still works. Publishes
+  // nothing.
   atomic<std::uint32_t> doing{activity::elsewhere};
   // Written by the host thread that binds or leaves it, read by other threads: 1 while a thread is
   // bound to this participant.
@@ -243,21 +241,22 @@ struct alignas(line_pair_bytes) participant {
   std::uint32_t open_joins = 0;      // of bulks that it is submitting
   detail::batch* batches = nullptr;  // theirs, not queued yet
   std::uint32_t failing = no_slot;   // tasks to be failed without running, see fail_unrun()
-  bool is_telling = false;           // an end: what follows from it waits until it is told
-  bool queues_late = false;          // the crew is to be told then of what was queued meanwhile
+  bool is_telling = false;           // an end: its consequences wait until it is told
+  bool queues_late = false;          // the crew must then be told of tasks queued meanwhile
   std::uint32_t nest = 0;
-  // what every task starts with: the mode of its server, see serve_until()
+  // every task starts with the mode of its server, see serve_until()
   std::uint64_t float_mode = 0;
   job* running = nullptr;
   contexts* held = nullptr;  // the contexts it has, once a task asked for one
   job* ahead[ahead_max];     // staged, oldest first
   std::uint32_t ahead_count = 0;
-  job* draining = nullptr;  // executed; its outputs are on their way
+  job* draining = nullptr;  // executed; its outputs are in flight
   job* frames = nullptr;    // for the two lines above, and one for each context; null when copies
                             // are not asynchronous
   std::uint64_t frames_used = 0;  // one bit a frame; a frame's number is its tag
   // By frame: the task that is staged there and not begun, or no_slot. Written by the owner, and by
-  // whoever takes the task; read by both and by those who look for work. Publishes the slot.
+  // the thread that takes the task; read by both and by those that look for work. Publishes the
+  // slot.
   atomic<std::uint32_t> staged[frames_max];
   arena store_map;
   char* store = nullptr;
@@ -267,8 +266,8 @@ struct alignas(line_pair_bytes) participant {
   data_hint* hints = nullptr;  // hint_count of them
 };
 
-// runs_here() is for assertions: what only the owner of a participant may do is done by it. A host
-// that serves nobody is not known.
+// runs_here() is for assertions: only the owner of a participant does what only it may do. A host
+// that does not serve is not known.
 inline bool runs_here(const participant& self) noexcept {
 #ifdef LEVERET_MODEL_CHECKER
   return self.engine != nullptr;  // its threads are one thread
@@ -278,7 +277,7 @@ inline bool runs_here(const participant& self) noexcept {
 #endif
 }
 
-// is_at_rest() is for assertions: nothing that it took or owes is left with a participant.
+// is_at_rest() is for assertions: a participant has nothing left that it took or owes.
 inline bool is_at_rest(const participant& p) noexcept {
   return p.running == nullptr && p.nest == 0 && p.notice_count == 0 && p.draining == nullptr &&
          p.ahead_count == 0 && !p.is_telling && !p.queues_late;

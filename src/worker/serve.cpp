@@ -1,5 +1,5 @@
-// Serving: a participant that runs tasks until something is there. A worker's life is one long
-// serving, a host's wait a short one. A task that waits inside a task: wait_in_task.cpp.
+// Serving: a participant runs tasks until something is there. A worker serves all its life, a host
+// during a wait. Waiting inside a task is in wait_in_task.cpp.
 #include "worker/serve.hpp"
 
 #include "worker/complete.hpp"
@@ -45,7 +45,7 @@ class serving {
   void* outer_actor_ = nullptr;
 };
 
-// Gives other participants the tasks that this one has taken and will not run now.
+// Gives other participants the tasks that this one has taken but will not run now.
 void return_inbox(engine& e, participant& self) noexcept {
   std::uint32_t task = 0;
   while (self.box.try_pop(&task)) {
@@ -78,7 +78,7 @@ void leave(engine& e, participant& self) noexcept {
 }
 
 // One turn: a task, if there is one, and a turn for the other contexts. False: there is nothing to
-// do, here or there.
+// do for either.
 static bool serve_one(engine& e, participant& self, turn_of_work work) noexcept {
   const bool ran = work != nullptr && work(e, self);
   if (!has_company(self)) return ran;
@@ -95,7 +95,7 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
   LEV_DCHECK(self.running == nullptr || self.running->task == no_slot);
   tell_ends(e, self);
   const serving s(self);
-  // A waiter that runs nothing meanwhile must not sit on what it took before.
+  // A waiter that runs nothing meanwhile must not keep the tasks it took before.
   if (how != wait_policy::help) leave(e, self);
   bool is_there = false;
   while (!(is_there = what.is_there())) {

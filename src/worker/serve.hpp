@@ -1,5 +1,4 @@
-// serve: a participant that runs tasks, or sees to those that run elsewhere, until what it waits
-// for is there.
+// serve: a participant runs tasks, or tends those that run elsewhere, until its wait is over.
 #ifndef LEVERET_WORKER_SERVE_HPP
 #define LEVERET_WORKER_SERVE_HPP
 
@@ -8,9 +7,9 @@
 
 namespace lev {
 
-// serve_until() waits for `what` as `how` says. Meanwhile it does what its crew has to do, a turn
-// of `work` after the other: it runs tasks, or tends those that run elsewhere; null: nothing.
-// False: the deadline passed first. Precondition: no task runs below.
+// serve_until() waits for `what` as `how` says. Meanwhile it does its crew's work, one turn of
+// `work` after the other: it runs tasks, or tends those that run elsewhere; null: nothing. False:
+// the deadline passed first. Precondition: no task runs below.
 using turn_of_work = bool (*)(engine& e, participant& self) noexcept;
 bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                  wait_policy how, turn_of_work work) noexcept;
@@ -20,7 +19,7 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
 bool help(engine& e, participant& self) noexcept;
 
 // leave() is for a host that goes back to its own program after help(), or after completing tasks:
-// what it has taken goes back, what it has completed is told. No effect inside a task.
+// tasks that it has taken go back, ends of its tasks are told. No effect inside a task.
 void leave(engine& e, participant& self) noexcept;
 
 // work() runs tasks until the engine stops.

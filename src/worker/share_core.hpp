@@ -1,9 +1,8 @@
-// share_core: how a host waits that shares its core with other hosts: it offers the core to
-// whoever wants it (yield), or hands it to the one whose task is complete (directed). Neither runs
-// tasks.
+// share_core: how a host that shares its core with other hosts waits: it offers the core to any
+// thread (yield), or hands it to the host whose task is complete (directed). Neither runs tasks.
 //
-// Paper: SLED section 2 (yield if not ready), section 3.1 and Figure 6 (directed yield). The call
-// of the kernel which the paper adds, yield to that one, is two here: wake that one, and sleep.
+// Paper: SLED section 2 (yield if not ready), section 3.1 and Figure 6 (directed yield). The paper
+// adds one call to the kernel, to yield to a process; here it is two: wake that thread, and sleep.
 #ifndef LEVERET_WORKER_SHARE_CORE_HPP
 #define LEVERET_WORKER_SHARE_CORE_HPP
 
@@ -21,7 +20,7 @@ inline void idle_yielding(engine& e, awaited& what, std::uint64_t deadline_ns) n
   while (!what.is_there() && !is_over(e, deadline_ns)) e.machine->yield_core();
 }
 
-// A poller's find: news, somebody to hand the core to, or that somebody else may poll.
+// A poller's find: news, a host to hand the core to, or another host that may poll.
 struct core_find {
   enum : std::uint8_t { news, named, other_poller } what = news;
   std::uint32_t host = no_one;
@@ -31,8 +30,8 @@ struct core_find {
 constexpr std::uint32_t passes_max = 100;
 
 // Looks at its own task first, then at the list. After passes_max passes without a find, other
-// programs may have the core for a moment. Where there is one host, nobody would hand it anything,
-// so it sleeps.
+// programs may have the core for a moment. A single host sleeps, as no other would hand it the
+// core.
 inline core_find look_around(engine& e, const participant& self, core_list<>& list, awaited& what,
                              std::uint64_t deadline_ns) noexcept {
   for (;;) {
@@ -49,7 +48,7 @@ inline core_find look_around(engine& e, const participant& self, core_list<>& li
 }
 
 // One turn of waiting by `directed`. A poller that finds a name in the list wakes that host,
-// whatever becomes of itself.
+// whatever it does next itself.
 inline void idle_directed(engine& e, participant& self, awaited& what,
                           std::uint64_t deadline_ns) noexcept {
   const std::uint32_t core = e.machine->core_number();

@@ -1,7 +1,7 @@
-// stage: the arguments that must be copied get their place in the local store, and their transfers
-// are started. Outputs that are not read are started with what the caller may see of them when the
-// body leaves them as they are. Arguments used in place stay as they are; a task with nothing to
-// copy never comes here.
+// stage: arguments that must be copied get room in the local store, and their transfers are
+// started. Outputs that are not read start with the bytes that the caller may see if the body does
+// not write them. Arguments used in place stay as they are; a task with nothing to copy never comes
+// here.
 #ifndef LEVERET_WORKER_STAGE_HPP
 #define LEVERET_WORKER_STAGE_HPP
 
@@ -23,7 +23,7 @@ inline bool open_local_store(engine& e, participant& self) noexcept {
 }
 
 // Finds room for `bytes`. A task that runs while another waits below it, or while others are staged
-// ahead, may find the store full of their data: if it `must` have room now it gets memory of its
+// ahead, may find the store full of their data: if it `must` have room now, it gets memory of its
 // own, or they would wait for each other (bounded by config::nest_max stores).
 inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes,
                        bool must) noexcept {
@@ -42,10 +42,9 @@ inline char* find_room(engine& e, participant& self, job& j, std::size_t bytes,
   return reinterpret_cast<char*>(round_up(reinterpret_cast<std::uintptr_t>(j.spill), aligned));
 }
 
-// Sets what an argument holds before the body runs. Nobody sees what another task left in the
-// store: a result has the caller's value, so that one that is not assigned keeps it, as in place (a
-// few bytes that come along with the task, and no transfer); of an `out` what the body does not
-// write is 0.
+// Sets the bytes of an argument before the body runs. No body sees data that another task left in
+// the store: a result has the caller's value, so that an unassigned one keeps it, as in place (a
+// few bytes that come along with the task, and no transfer); unwritten bytes of an `out` are 0.
 inline void start_argument(engine& e, const job& j, const argument& a, char* room) noexcept {
   if (reads_memory(a.what)) {
     e.machine->get(j.tag, room, a);
@@ -56,8 +55,8 @@ inline void start_argument(engine& e, const job& j, const argument& a, char* roo
   }
 }
 
-// stage() starts the transfers of `j` under its tag. False: no room now, or, if it `must` have it,
-// no memory at all.
+// stage() starts the transfers of `j` under its tag. False: no room now, or, if it `must` have
+// room, no memory at all.
 inline bool stage(engine& e, participant& self, job& j, bool must) noexcept {
   LEV_DCHECK(j.views == j.arguments.data());
   const std::size_t bytes = staged_bytes(arguments_of(j), e.copies);

@@ -4,7 +4,7 @@
 //   2. the own inbox, youngest first
 //   3. the ready queue, a batch at a time, into the inbox    (Jack Rabbit, checkout, Figure 4.4)
 //   4. a pass of the scheduler, if tasks wait on the staged path
-//   5. somebody else's inbox, oldest first; what somebody else has staged ahead   (Sol MT)
+//     5. another one's inbox, oldest first; a task that another has staged ahead    (Sol MT)
 #ifndef LEVERET_WORKER_TAKE_HPP
 #define LEVERET_WORKER_TAKE_HPP
 
@@ -37,7 +37,7 @@ inline void read_job(const slot& s, job& j, std::uint32_t task, std::uint64_t se
   j.task_code = 0;
   j.transfers = nullptr;
   j.views = s.arguments;
-  // In a queue it is nobody else's, and a join is in none.
+  // A queued task has no other owner, and a join is in no queue.
   LEV_DCHECK(state_bits::phase(seen) == state_bits::live && (j.flags & task_is_join) == 0);
 }
 
@@ -48,8 +48,8 @@ inline void load_job(engine& e, job& j, std::uint32_t task) noexcept {
   if (s.argument_count > near_arguments || (s.flags & task_staged) != 0) copy_arguments(e, j);
 }
 
-// Whether the task is not to run any more: it, or the task it is a piece of, was cancelled, or the
-// runtime closes without what waits.
+// Whether the task must not run any more: it, or the task it is a piece of, was cancelled, or the
+// runtime closes and cancels waiting tasks.
 inline bool is_cancelled(engine& e, const job& j) noexcept {
   if (e.cancelling.load(memory_order_relaxed) != 0) return true;
   if (j.is_direct) return false;  // it is at its worker already
@@ -88,7 +88,7 @@ inline bool take_mail(engine& e, participant& self, job& j) noexcept {
   const auto* p = reinterpret_cast<const char*>(rows.address);
   const char* const end = p + rows.bytes;
   for (; p < end; p += line_bytes) __builtin_prefetch(p, 0, 3);
-  __builtin_prefetch(end - 1, 0, 3);  // of nothing it does no harm
+  __builtin_prefetch(end - 1, 0, 3);  // does no harm if there is nothing
 }
 [[gnu::always_inline]] inline void prefetch(const data_hint& h) noexcept {
   LEV_DCHECK(h.count <= data_hint::places_max);
@@ -100,16 +100,17 @@ inline std::uint32_t take_own(engine& e, participant& self) noexcept {
   std::uint32_t task = 0;
   if (!self.box.try_pop(&task)) return no_slot;
   if (e.depth > 1) {
-    // The place `depth - 1` tasks from now; whatever stands there, prefetching it does no harm.
+    // The hint `depth - 1` tasks from now; whatever is there, prefetching it does no harm.
     prefetch(self.hints[(self.box.bottom() - (e.depth - 1)) & (hint_count - 1)]);
   }
   return task;
 }
 
 // How many tasks are ready. A worker on the heels of a submitter takes its lines away at every
-// task, and both wait for lines more than they work: after a few small catches in a row it lets the
-// submitter get ahead first (gcell section 3.3: the pullers back off). If none comes meanwhile, the
-// submitter sends one at a time, and is not made to wait again for long.
+// task, and both wait for lines more than they work: after a few small catches in a row the worker
+// lets the submitter get ahead first (gcell section 3.3: the pullers back off). If none comes
+// meanwhile, the submitter sends one task at a time, and the worker does not wait again for a
+// while.
 inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
   constexpr std::uint32_t catch_min = 4;
   constexpr std::int32_t catches_max = 4;
@@ -125,12 +126,14 @@ inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
   return now;
 }
 
-// Moves a fair share of the ready queue into the inbox, but for the first task, which is returned.
+// Moves a fair share of the ready queue into the inbox, except for the first task, which is
+// returned.
 [[gnu::noinline]] inline std::uint32_t take_ready(engine& e, participant& self) noexcept {
   index_ring<>& ready = e.sched.ready();
   const std::uint32_t waiting = count_ready(e, self);
   if (waiting == 0) return no_slot;
-  // A short queue in front of waiting tasks is taken one by one: what is behind may still be split.
+  // A short queue in front of waiting tasks is taken one by one: tasks behind it may still be
+  // split.
   const bool is_short = e.sched.has_waiting() && waiting <= checkout_max * e.takers;
   std::uint32_t share = is_short ? 1 : smaller(waiting / e.takers, checkout_max);
   share = larger(smaller(share, self.box.room()), 1u);
@@ -145,7 +148,7 @@ inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
   LEV_ASSERT(is_in);
   for (std::uint32_t i = 1; i < n && i < e.depth; ++i)
     prefetch(self.hints[(self.box.bottom() - i) & (hint_count - 1)]);
-  // Between the two queues they were nobody's: a sleeper's last look may have missed them.
+  // Between the two queues they were in none: a sleeper's last look may have missed them.
   wake_worker(e, self);
   return batch[0];
 }
@@ -160,8 +163,8 @@ inline bool shows_staged(const engine& e, const participant& p) noexcept {
   return false;
 }
 
-// A worker that is busy for long would keep what it has staged to itself. The data that it has
-// fetched is dropped when it comes to it.
+// A worker that is busy for long would keep its staged tasks to itself. It drops the fetched data
+// of a stolen task later.
 inline bool try_steal_staged(engine& e, participant& from, std::uint32_t* task) noexcept {
   for (std::uint32_t i = 0; from.frames != nullptr && i < frames_of(e); ++i) {
     if (from.staged[i].load(memory_order_relaxed) == no_slot) continue;
@@ -202,7 +205,7 @@ inline bool take_queued(engine& e, participant& self, job& j) noexcept {
   return task != no_slot;
 }
 
-// take_task() takes one from the queues, and take() from the mailbox, too; no_slot, or false: there
+// take_task() takes a task from the queues, take() from the mailbox, too; no_slot, or false: there
 // is none.
 [[gnu::always_inline]] inline std::uint32_t take_task(engine& e, participant& self) noexcept {
   std::uint32_t task = take_own(e, self);

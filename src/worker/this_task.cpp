@@ -14,8 +14,8 @@ namespace lev {
 
 namespace {
 
-// Contexts for gets of so many lines: enough to cover a memory access. Never less than 4: also of
-// blocks that the hardware prefetches by itself, the first lines are waited for, and with 4
+// Contexts for gets of so many lines: enough to cover a memory access. Never less than 4: even with
+// blocks that the hardware prefetches by itself, the task waits for the first lines, and with 4
 // contexts blocks of 2 and 4 KiB take a seventh to a third less time than with one, those of 16 KiB
 // as long (bench get-compute-put, at most one cycle a byte).
 constexpr std::uint32_t lines_in_flight = 16;
@@ -24,8 +24,8 @@ static_assert(contexts_min <= contexts_max && lines_in_flight >= contexts_min);
 static_assert(detail::line_bytes == line_bytes && detail::burst_lines_max == burst_lines_max);
 static_assert(task_tags < 32);  // wait_all() takes one bit a tag
 
-// Declared memory of this size stays in a core's own cache: waiting for it costs more than it
-// takes. Measured with a cache of 1 MiB, chains of 64-byte blocks: in 1 MiB, 21 ns a block with one
+// Declared memory of this size stays in a core's own cache: switching costs more than waiting.
+// Measured with a cache of 1 MiB, chains of 64-byte blocks: in 1 MiB, 21 ns a block with one
 // context and 26 with 16; in 2 MiB, 48 and 26 (2026-11-21).
 std::size_t near_bytes_max() noexcept {
   static const long own_cache_bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
@@ -54,12 +54,12 @@ void choose_limit(contexts& c, std::size_t bytes, std::size_t from_bytes) noexce
   c.chosen_from_bytes = from_bytes;
 }
 
-// A task that polls may wait for what another thread does, on this core; and in virtual time
-// nothing happens elsewhere until some has passed. (Six workers on two cores that meet at a
-// barrier: 26 to 39 ms without an offer; std::barrier 0.55. EPYC, 2026-11-22.)
+// A task that polls may wait for another thread on this core; and in virtual time nothing happens
+// elsewhere until some time has passed. (Six workers on two cores that meet at a barrier: 26 to 39
+// ms without an offer; std::barrier 0.55. EPYC, 2026-11-22.)
 constexpr std::uint32_t yields_per_offer = 256;
 [[gnu::cold, gnu::noinline]] void offer_core(contexts& c) noexcept {
-  // A task staged ahead here could be just that one, and nobody else can take it.
+  // The awaited task could be one staged ahead here, which no other participant can take.
   if (c.live >= c.limit) give_back_ahead(*c.engine, *c.self);
   if (owes_ends(*c.self)) tell_ends_aside(c);
   if (!c.virtual_time) return c.engine->machine->yield_core();
@@ -208,7 +208,7 @@ void task_thread::await() noexcept {
   struct await_thread final : awaited {
     explicit await_thread(const bool& done) noexcept : is_done(done) {}
     bool is_there() noexcept override { return is_done; }
-    bool arm() noexcept override { return true; }  // what it waits for runs on this participant
+    bool arm() noexcept override { return true; }  // the thread runs on this participant
     const bool& is_done;
   } what(is_done_);
   while (!is_done_) wait_in_task(*contexts_->engine, *contexts_->self, what, no_deadline);

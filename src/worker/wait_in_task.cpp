@@ -1,15 +1,15 @@
 // wait_in_task, step by step:
 //
 //   1. It is there: go on.
-//   2. The youngest task of the own inbox is what is waited for, or another child whose ticket is
+//   2. . The youngest task of the own inbox is the awaited one, or another child whose ticket is
 //      held: run it on top.
 //   3. Another context can go on, or a task waits in a queue and a context is free: step aside.
-//   4. No context is left: of all that is queued run on top what is waited for, or a child.
+//     4. No context is left: run on top, of all queued tasks, the awaited one or a child.
 //   5. Idle for all contexts of this participant.
 //
-// So nothing that is unrelated to a waiting task ever runs on top of it: depth follows the
-// program's own recursion, and what waits for a task below (its mutex, its outcome) is on another
-// stack. That a wait ends: README.md, "Waiting inside a task".
+// So no unrelated task ever runs on top of a waiting one: depth follows the program's own
+// recursion, and a task that waits for one below (its mutex, its outcome) is on another stack.
+// README.md, "Waiting inside a task", proves that a wait ends.
 //
 // Papers: CellMT section 3 (another thread runs while one waits); 2 is the usual stack discipline
 // of fork and join (Blumofe and Leiserson, JACM 1999), 4 OpenMP's task scheduling constraint.
@@ -34,19 +34,19 @@ bool does_another_work(engine& e, const participant& self) noexcept {
   return false;
 }
 
-// A task of another runtime that one waits for may go on there, unseen from here.
+// An awaited task of another runtime may go on there, unseen from here.
 bool is_a_guest_elsewhere(const engine& e) noexcept {
   return e.guests_waiting.load(memory_order_relaxed) != 0;
 }
 
-// How often one that may give up looks whether anything goes on.
+// How often a waiter that may give up checks whether anything goes on.
 constexpr std::uint64_t look_ns = 2'000'000;
 
 // Notices that nothing goes on any more.
 class stillness {
  public:
-  // Whether nobody but the caller has run anything for patience_ns, and no task has ended. A caller
-  // that has not looked for long has run something itself, on another context.
+  // Whether no participant but the caller has run anything for patience_ns, and no task has ended.
+  // A caller that has not looked for long has run something itself, on another context.
   bool lasts(engine& e, const participant& self) noexcept {
     constexpr std::uint64_t patience_ns = 5 * look_ns;
     const std::uint64_t now_ns = e.machine->now_ns();
@@ -84,23 +84,23 @@ bool is_awaited(engine& e, const awaited& what, std::uint32_t task) noexcept {
   return what.awaits(task) || ((s.flags & task_is_piece) != 0 && what.awaits(s.parent));
 }
 
-// Whether anybody holds the ticket of `task`, or of that of which it is a piece.
+// Whether the ticket of `task`, or of the whole of which it is a piece, is held.
 bool has_ticket(engine& e, std::uint32_t task) noexcept {
   const slot& s = e.task_slots.at(task);
   const std::uint32_t whole = whole_of(s, task);
   return (e.task_slots.at(whole).state.word() & state_bits::released) == 0;
 }
 
-// Whether `task`, which the caller has taken from the own inbox, may run on top of the one that
-// waits. A child is what that one will wait for next, unless it has let go of the ticket: then the
-// child may itself wait for something that comes after its parent.
+// Whether `task`, which the caller has taken from its inbox, may run on top of the waiting one. The
+// waiting task will wait for its child next, unless it has let go of the ticket: then the child may
+// itself wait for something that comes after its parent.
 bool may_run_on_top(engine& e, const participant& self, const awaited& what,
                     std::uint32_t task) noexcept {
   return is_awaited(e, what, task) ||
          (is_own_child(e, self, e.task_slots.at(task)) && has_ticket(e, task));
 }
 
-// The same where no context is left. A guest from another runtime may need any task of this one.
+// The same when no context is left. A guest from another runtime may need any task of this one.
 bool is_related(engine& e, const participant& self, const awaited& what,
                 std::uint32_t task) noexcept {
   return what.is_elsewhere() || is_awaited(e, what, task) ||
@@ -112,7 +112,7 @@ bool run_own(engine& e, participant& self, const awaited& what) noexcept {
   std::uint32_t task = 0;
   if (!self.box.try_pop(&task)) return false;
   if (may_run_on_top(e, self, what, task)) return run_on_top(e, self, task), true;
-  // Between the two it was nobody's: a sleeper's last look may have missed it.
+  // Between the two it was in no queue: a sleeper's last look may have missed it.
   if (!push_own(e, self, task)) push_ready(e, task);
   wake_worker(e, self);
   return false;
@@ -126,15 +126,15 @@ bool may_start(const participant& self) noexcept {
   return self.held != nullptr && self.held->free != nullptr && !self.held->is_leaving;
 }
 
-// Another task would want slots, too: where slots are short, one is started only when nobody else
-// works, in the hope that it frees some.
+// Another task would want slots, too: when slots are short, one is started only if no other
+// participant works, in the hope that it frees some.
 bool is_worth_starting(engine& e, participant& self, giving_up how) noexcept {
   return may_start(self) && has_work(e, self) &&
          (how != giving_up::when_still || !does_another_work(e, self));
 }
 
-// Lets another context go on: one whose wait is over, one of those that poll, or a new one. False:
-// there is none, or nothing for it to do.
+// Lets another context go on: one whose wait is over, a polling one, or a new one. False: there is
+// none, or nothing for it to do.
 bool step_aside(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                 giving_up how) noexcept {
   contexts* c = contexts_of(self);
@@ -167,8 +167,8 @@ class taken_away {
   std::uint32_t count_ = 0;
 };
 
-// Looks for a task that may run on top in the own inbox, the ready queue, and the inboxes of those
-// who do nothing, as they may have no context left, too.
+// Looks for a task that may run on top in the own inbox, the ready queue, and the inboxes of idle
+// participants, as they may have no context left, too.
 bool find_related(engine& e, participant& self, const awaited& what, std::uint32_t* task) noexcept {
   taken_away others(e, self);
   const auto is_it = [&]() noexcept {
@@ -202,8 +202,8 @@ bool run_related(engine& e, participant& self, const awaited& what) noexcept {
   return true;
 }
 
-// For one whose time is over, perhaps before it has done anything for others: tasks that wait in
-// short steps would keep all others from running.
+// For a wait whose time is over, perhaps before it has let others run: tasks that wait in short
+// steps would keep all others from running.
 void let_another_go_on(engine& e, participant& self, const awaited& what, giving_up how) noexcept {
   contexts* c = contexts_of(self);
   if (c == nullptr) return;
@@ -213,12 +213,12 @@ void let_another_go_on(engine& e, participant& self, const awaited& what, giving
   let_others_run(*c);
 }
 
-// Whether a new task would be something to this participant; there is none that it has left alone.
+// Whether a new task would matter to this participant, which has left none alone.
 bool is_looking(engine& e, participant& self, giving_up how) noexcept {
   return may_start(self) && (how != giving_up::when_still || !has_work(e, self));
 }
 
-// The end of one turn without anything to do. False: nothing will come of waiting on.
+// The end of one turn without anything to do. False: waiting on is in vain.
 bool idle_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                   stillness& quiet, giving_up how) noexcept {
   const bool is_blocked = !is_looking(e, self, how);
@@ -261,8 +261,8 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
   tell_before_wait(e, self);
   stop_polling(e, self);
   stillness quiet;
-  // As deep as allowed it is set aside in any case: others run its children, at the bottom of
-  // theirs.
+  // At the allowed depth it is set aside in any case: other contexts run its children, at the
+  // bottom of their stacks.
   const bool may_stack = self.nest < e.settings.nest_max;
   bool is_there = false;
   while (!(is_there = what.is_there())) {

@@ -28,7 +28,7 @@ inline void wake_one_waiter(engine& e, std::uint32_t who) noexcept {
   e.hosts_by_core.of(core - 1).name(who, [&](std::uint32_t host) { unpark(e, host); });
 }
 
-// ring() makes sure that somebody looks for work; call it after a task was queued.
+// wake_worker() makes sure that a worker looks for work; call it after a task was queued.
 inline void wake_worker(engine& e, participant& self) noexcept {
   if (e.bell.someone_needed()) e.crew->queued(self);
 }
@@ -48,7 +48,7 @@ inline void tell_space(engine& e) noexcept {
   if (e.space_wanted.load(memory_order_seq_cst) != 0) wake_wanting(e, want_space);
 }
 
-// give_slot() is the end of a slot that nobody knows any more, and of the lease of the mailbox that
+// give_slot() ends a slot that no other thread knows any more, and the lease of the mailbox that
 // its task went through.
 inline void give_slot(engine& e, slot_cache& cache, std::uint32_t task) noexcept {
   slot& s = e.task_slots.at(task);
@@ -60,7 +60,7 @@ inline void give_slot(engine& e, participant& self, std::uint32_t task) noexcept
   give_slot(e, self.free_slots, task);
 }
 
-// unbind() is the end of a bound thread. Slots come back, and there may be only one host left.
+// unbind() ends a thread's binding. Slots come back, and there may be only one host left.
 inline void unbind(engine& e, participant& self) noexcept {
   LEV_DCHECK(!self.is_worker && is_at_rest(self));
   LEV_DCHECK_LOOK(self.is_bound.load(memory_order_relaxed) == 1);

@@ -1,6 +1,6 @@
 // The pipeline: take, stage, execute, write back, complete. With asynchronous copies three tasks
-// are on their way at once: one executes, the next ones are staged, the last one's outputs are
-// written back.
+// are in flight at once: one executes, the next ones are staged, the last one's outputs are written
+// back.
 //
 // Papers: TPC section 3.1 (task states; fetch as many as the local store allows), Jack Rabbit
 // section 4.5 (multi-buffering).
@@ -114,7 +114,7 @@ inline std::uint32_t tag_here(const participant& self) noexcept {
 }
 
 // Whether such a task has its memory in place, is not timed, and holds nothing, and there is
-// nothing to be done or noted beside it: most of them.
+// nothing else to do or note: most of them.
 inline bool is_run_plainly(const engine& e, const participant& self, std::uint64_t seen,
                            std::uint8_t flags) noexcept {
   constexpr std::uint8_t plain = task_detached;
@@ -214,8 +214,8 @@ void pass_watch(engine& e, participant& self) noexcept {
 
 namespace {
 
-// After a task was taken: if it is no letter, the mailbox is not polled for a while; and somebody
-// else may have to watch.
+// After a task was taken: if it is no letter, the mailbox is not polled for a while; and another
+// worker may have to watch.
 inline void stop_listening(engine& e, participant& self, bool is_direct) noexcept {
   if (!is_direct) stop_polling(e, self);
   if (self.hands_over) pass_watch(e, self);
@@ -246,7 +246,7 @@ bool take_ahead(engine& e, participant& self, bool is_next) noexcept {
     return false;
   }
   stop_listening(e, self, j->is_direct);
-  // The next one must get room, if need be that of the task before; those behind it only if there
+  // The next job must get room, if need be that of the task before; those behind it only if there
   // is some.
   bool is_staged = stage_job(e, self, *j, false);
   if (!is_staged && is_next) {
@@ -278,7 +278,7 @@ job* next_ahead(engine& e, participant& self) noexcept {
   return nullptr;
 }
 
-// Tasks that a pass found to be too big, while another is in hand.
+// Tells of tasks that a pass found to be too big, while another is in hand.
 [[gnu::noinline]] void tell_failures(engine& e, participant& self) noexcept {
   if (contexts_of(self) != nullptr) return tell_ends_aside(*self.held);
   fail_rest(e, self);
@@ -293,14 +293,13 @@ bool run_ahead(engine& e, participant& self) noexcept {
     if (!take_ahead(e, self, true)) return drain(e, self);
     j = next_ahead(e, self);
   }
-  // While another has nothing to do, it is left in the queue.
+  // While another participant is idle, tasks are left in the queue.
   while (self.ahead_count + 1 < e.depth && !e.bell.someone_idle() && take_ahead(e, self, false)) {
   }
   if (owes_failures(self)) tell_failures(e, self);
   execute_job(e, self, *j);
   const bool may_drain = (j->flags & task_staged) != 0 && !has_tail(e, *j);
-  // First this one is let go of, then the one before is completed: its callback may wait for this
-  // one.
+  // First let go of this job, then complete the one before: its callback may wait for this one.
   job* const before = std::exchange(self.draining, j);
   if (before != nullptr) {
     complete_job(e, self, *before);
@@ -321,7 +320,7 @@ namespace {
   run_taken(e, self, task);
 }
 
-// A callback may wait for the task, or for what it keeps a mutex from: before it is in hand.
+// A callback may wait for the task, or for one that waits for its mutex: before it is in hand.
 [[gnu::noinline]] bool is_last_when_told(engine& e, participant& self,
                                          std::uint32_t task) noexcept {
   tell_before_wait(e, self);
@@ -366,7 +365,7 @@ namespace {
 
 }  // namespace
 
-// One task, from beginning to end, or one turn of those that are on their way.
+// One task, from beginning to end, or one turn of those in flight.
 bool run_one(engine& e, participant& self) noexcept {
   LEV_DCHECK(runs_here(self));
   if (self.frames != nullptr) return run_ahead(e, self);

@@ -1,7 +1,7 @@
-// write_back: copied outputs start their way to the caller's memory; release_room() follows when
-// they are there. Only a task that ended with ok writes back, so a failed one leaves the caller's
-// memory as it was (docs/reference/promises.md, I2) where arguments are copied. Of a piece of a
-// bulk over columns, those tasks have that are before the one it has stopped at.
+// write_back: starts the transfers of copied outputs to the caller's memory; release_room() follows
+// when they are there. Only a task that ended with ok writes back, so a failed one leaves the
+// caller's memory as it was (docs/reference/promises.md, I2) if arguments are copied. In a piece of
+// a bulk over columns, the tasks before the one at which it has stopped have ended with ok.
 #ifndef LEVERET_WORKER_WRITE_BACK_HPP
 #define LEVERET_WORKER_WRITE_BACK_HPP
 

@@ -1,8 +1,8 @@
 // AES-128 (FIPS 197) over a large buffer as tasks: in electronic codebook mode (ECB), or in counter
 // mode (CTR; SP 800-38A, sections 6.1 and 6.5).
 //
-// The portable kernel looks words up in tables, so its time depends on key and data. Whoever shares
-// a cache with it may learn them: this is a workload, not a means to keep secrets.
+// The portable kernel looks words up in tables, so its time depends on key and data. A process that
+// shares a cache with it may learn them: this is a workload, not a means to keep secrets.
 //
 // Paper: CellMT, Listings 1 to 3 and section 5.4 (AES-ECB of IBM's SDK, 13 cycles a byte).
 #ifndef LEVERET_APPS_AES_HPP

@@ -1,4 +1,4 @@
-// Writing down where procedures are, and finding them again in another process.
+// Records where procedures are, and finds them again in another process.
 #include "machines/processes/book.hpp"
 
 #include "machines/processes/confine.hpp"
@@ -18,7 +18,7 @@ namespace lev::processes {
 
 namespace {
 
-// Whether an address is in the main program, also where no loader knows it.
+// Whether an address is in the main program, even if no loader knows it.
 bool is_in_program(const void* address) noexcept {
   const program_segments program = segments_of_program();
   const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - program.base;

@@ -1,7 +1,7 @@
 // book: where worker processes find procedures. A pointer means nothing in another process, so the
-// host writes down which file a function belongs to and how far from its start it is; a worker
-// opens that file if it has not, and adds. The host program itself is such a file: its workers are
-// the same program, started again.
+// host records which file a function belongs to and its offset there; a worker opens that file if
+// it has not, and adds the offset. The host program itself is such a file: its workers are the same
+// program, started again.
 //
 // The host writes an entry before it posts the procedure's first task, and never changes it; the
 // workers see the book read-only.
@@ -34,7 +34,7 @@ struct book_entry {
   code_place function;  // for rebuild
   std::uint32_t byte_count = 0;
   unsigned char bytes[portable_context::bytes_max] = {};
-  char name[procedure_name_bytes_max + 1] = {};  // for people
+  char name[procedure_name_bytes_max + 1] = {};  // for readers of messages
 };
 
 static_assert(std::is_trivially_copyable_v<book_entry>);  // another process reads the bytes
@@ -86,10 +86,10 @@ struct resolved {
 class book_reader {
  public:
   explicit book_reader(const book* b) noexcept : book_(b) {}
-  ~book_reader();  // closes the libraries that it would have closed some time
+  ~book_reader();  // closes the libraries that it keeps open
   book_reader(const book_reader&) = delete;
   book_reader& operator=(const book_reader&) = delete;
-  // find() returns null, or why the procedure cannot be had. Most were found before.
+  // find() returns null, or why the procedure cannot be found. Most were found before.
   const char* find(procedure_id id, resolved* found) {
     if (id > procedure_count_max || known_[id].run == nullptr) [[unlikely]]
       return find_first(id, found);
@@ -97,11 +97,11 @@ class book_reader {
     return nullptr;
   }
 
-  // For a worker that can open no files later. load_all() opens every library of the book of which
-  // something is known (trial.hpp), and keeps it; what cannot or must not be opened is remembered.
-  // Returns null, or what is wrong with this process now: a library has started a thread that had
-  // none when it was tried. From then on has_all_of() tells whether the procedure's libraries were
-  // there to be opened: if not, a fresh worker would find them.
+  // For a worker that can open no files later. load_all() opens every library of the book that has
+  // a verdict (trial.hpp), and keeps it; it remembers those that cannot or must not be opened.
+  // Returns null, or what is now wrong with this process: a library has started a thread that
+  // started none when it was tried. From then on has_all_of() tells whether the procedure's
+  // libraries were there to be opened: if not, a fresh worker would find them.
   const char* load_all(const std::vector<std::string>& known);
   bool has_all_of(procedure_id id) const noexcept;
 

@@ -32,7 +32,7 @@ constexpr std::uint32_t this_architecture = 0;  // filter_calls() refuses
 constexpr bool has_other_numbers = false;
 #endif
 
-// Calls that reach nothing but the process itself.
+// Calls that affect only the process itself.
 constexpr std::uint32_t harmless_calls[] = {
     SYS_munmap,       SYS_brk,          SYS_clock_gettime,   SYS_clock_getres, SYS_clock_nanosleep,
     SYS_nanosleep,    SYS_gettimeofday, SYS_sched_yield,     SYS_getrandom,    SYS_getpid,
@@ -50,7 +50,7 @@ constexpr std::uint32_t refused_calls[] = {SYS_newfstatat, SYS_fstat, SYS_statx,
 
 // Private memory without a file, wherever the caller wants it and with or without its pages. Not
 // MAP_GROWSDOWN: the kernel takes it for a stack, which RLIMIT_DATA does not count. Not MAP_LOCKED
-// or MAP_HUGETLB: they are other users' memory, too.
+// or MAP_HUGETLB: they take other users' memory, too.
 constexpr std::uint32_t mapping_needed = MAP_PRIVATE | MAP_ANONYMOUS;
 constexpr std::uint32_t mapping_allowed =
     mapping_needed | MAP_NORESERVE | MAP_STACK | MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_POPULATE;
@@ -63,7 +63,7 @@ constexpr std::initializer_list<std::uint32_t> advice_allowed = {
     MADV_NORMAL, MADV_RANDOM,   MADV_SEQUENTIAL, MADV_WILLNEED, MADV_DONTNEED,
     MADV_FREE,   MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP, MADV_DODUMP};
 
-// Waiting and waking. Not the calls with priority inheritance, which name a thread, anybody's.
+// Waiting and waking. Not the calls with priority inheritance, which name a thread of any process.
 constexpr std::uint32_t futex_options = FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
 constexpr std::initializer_list<std::uint32_t> futex_allowed = {
     FUTEX_WAIT,    FUTEX_WAKE,        FUTEX_REQUEUE,    FUTEX_CMP_REQUEUE,
@@ -139,8 +139,8 @@ class filter {
   // A block that is longer than it said would be entered in its middle by the other calls.
   void end_block() noexcept { LEV_ASSERT(length_ == block_end_); }
 
-  // For all threads of the process: one that must not have another is not filtered at all if it
-  // has.
+  // For all threads of the process: a process that must have only one thread, but has more, is not
+  // filtered at all.
   bool install() noexcept {
     if (length_ > instructions_max) {
       errno = E2BIG;
@@ -173,7 +173,7 @@ class filter {
 };
 
 // Memory may be private and without a file, and never hold code: the limits on a worker's memory
-// count it, and what the worker runs stays what was loaded before. No mapping is moved or made
+// count it, and the worker runs only code that was loaded before. No mapping is moved or made
 // larger: one of a stack would grow without being counted, and one of the heap would no longer be
 // watched. realloc() copies instead.
 void allow_memory(filter& f, std::uintptr_t guarded_end) noexcept {

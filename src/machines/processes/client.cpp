@@ -1,4 +1,4 @@
-// One task of one host, in its worker process; and how the host is told.
+// Runs one task of one host, in its worker process, and tells the host.
 #include "machines/processes/client.hpp"
 
 #include "base/text.hpp"
@@ -59,7 +59,7 @@ void client::run() noexcept {
   desk_.finish(number, code);
 }
 
-// `how` is written where it does not succeed.
+// `how` is written if it does not succeed.
 status client::run_body(const lane<>::record& task, ending& how) noexcept {
   resolved procedure;
   const char* why =
@@ -104,7 +104,7 @@ bool client::lacks_library_of_next() noexcept {
 
 void client::tell_idle(std::uint64_t waited_ns) noexcept {
   if (has_rung_) return;
-  // A worker that polls for less time than the patience tells of its ends before it sleeps.
+  // A worker that polls for less than patience_ns tells of its ends before it sleeps.
   const bool is_wanted = is_eager() || is_patient();
   if (waited_ns < patience_ns && waited_ns < about_.spin_ns && !is_wanted) return;
   tell_of_ends();
@@ -122,7 +122,8 @@ void client::notify_if_unwatched() noexcept {
 void client::notify() noexcept {
   fault_at("worker.ring");
   const std::uint64_t one = 1;
-  // The counter of the bell saturates at 2^64: the write does not fail, and nobody could mend it.
+  // The counter of the bell saturates at 2^64: the write does not fail, and no thread could help
+  // it.
   [[maybe_unused]] const ssize_t n = write(bell_, &one, sizeof one);
 }
 

@@ -1,5 +1,5 @@
-// client: a host as one of its workers sees it: its lane, its book of procedures, and how to tell
-// it of ends. A worker has one, or, in a shared pool, one for each member.
+// client: a host as one of its workers sees it: its lane, its book of procedures, and the way to
+// tell it of ends. A worker has one, or, in a shared pool, one for each member.
 #ifndef LEVERET_MACHINES_PROCESSES_CLIENT_HPP
 #define LEVERET_MACHINES_PROCESSES_CLIENT_HPP
 
@@ -44,14 +44,14 @@ class client final : public column_watch {
 
   bool has_task() noexcept { return desk_.has_record(next_) && is_ordered(); }
   bool lacks_library() noexcept { return is_confined() && lacks_library_of_next(); }
-  // run() does the lane's next task, from its claim to the publication of its end.
+  // run() runs the lane's next task, from its claim to the publication of its end.
   void run() noexcept;
-  // After its end: the host is told at once if it wants that and more is to do here.
+  // After its end: the host is told at once if it wants that and there is more to do here.
   void go_on() noexcept {
     if (desk_.has_record(next_) && (is_eager() || runs_low())) tell_of_ends();
   }
-  // Before the worker of a shared pool turns to a task of another host, which may have no end: what
-  // tell_idle() would say later.
+  // Before the worker of a shared pool turns to a task of another host, which may never end: rings
+  // as tell_idle() would later.
   void turn_away() noexcept {
     if (!has_rung_ && (!desk_.has_record(next_) || is_eager() || runs_low())) tell_of_ends();
   }
@@ -67,7 +67,7 @@ class client final : public column_watch {
     return !desk_.is_skipped(next_);
   }
 
-  // While there is nothing to do. is_stopped(): the host wants the worker's end. tell_idle() is
+  // While there is nothing to do. is_stopped(): the host wants the worker to end. tell_idle() is
   // called again and again, and rings once, when it is time.
   bool is_stopped() const noexcept { return order() == lane<>::order_stop; }
   void tell_idle(std::uint64_t waited_ns) noexcept;
@@ -80,7 +80,7 @@ class client final : public column_watch {
 
  private:
   bool lacks_library_of_next() noexcept;
-  // How long an idle worker waits before it tells the host of an end that nobody seems to look for:
+  // How long an idle worker waits before it tells the host of an end that no thread seems to await:
   // a host that submits without a pause comes back sooner, and would only be disturbed.
   static constexpr std::uint64_t patience_ns = 5'000;
 
@@ -93,12 +93,12 @@ class client final : public column_watch {
     return is_ordered_;
   }
   std::uint32_t order() const noexcept { return desk_.orders.load(memory_order_relaxed); }
-  // Somebody waits asleep for ends: they are told at once. Otherwise the host takes them when it
-  // next comes by, or when this lane runs dry.
+  // A waiter sleeps until an end: ends are told at once. Otherwise the host takes them when it next
+  // tends the line, or when this lane runs dry.
   bool is_eager() const noexcept { return shared_.watch.eager.load(memory_order_relaxed) != 0; }
   // The lane of a patient host is filled again before it runs dry: while its last task runs, the
-  // service wakes up. (Six hosts that share two workers, 10 us tasks: 8.7 us a task; telling three
-  // tasks before the end 9.4, six 15, of each end 23.)
+  // service wakes up. (Six hosts that share two workers, 10 us tasks: 8.7 us a task; told three
+  // tasks before the last 9.4, six 15, of each end 23.)
   static constexpr std::uint32_t low = 1;
   bool is_patient() const noexcept { return shared_.watch.patient.load(memory_order_relaxed) != 0; }
   bool runs_low() const noexcept { return is_patient() && !desk_.has_record(next_ + low); }

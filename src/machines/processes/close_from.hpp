@@ -1,4 +1,4 @@
-// Which files a program that is started does not get.
+// The files that a started program does not get.
 #ifndef LEVERET_MACHINES_PROCESSES_CLOSE_FROM_HPP
 #define LEVERET_MACHINES_PROCESSES_CLOSE_FROM_HPP
 
@@ -10,7 +10,7 @@ namespace lev::processes {
 void close_from(posix_spawn_file_actions_t& actions, int first) noexcept;
 
 // close_listed() does the same by naming each file that is open now. One that another thread opens
-// meanwhile is passed on, unless it is closed at an exec anyhow.
+// meanwhile is passed on, unless exec closes it anyway.
 void close_listed(posix_spawn_file_actions_t& actions, int first) noexcept;
 
 }  // namespace lev::processes

@@ -1,7 +1,7 @@
-// A confined worker may ask of the kernel only memory of its own, the time, to sleep and wake on
-// its lane, to ring the host, to write to its output, and to end. Layer by layer:
+// A confined worker may ask the kernel only for memory of its own and the time, to sleep and wake
+// on its lane, to ring the host, to write to its output, and to end. Layer by layer:
 //
-//   1. one thread: what follows is for the whole process
+//     1. one thread: the next steps apply to the whole process
 //   2. descriptors: standard input is /dev/null; all others are closed but standard output,
 //      standard error, the bell, and what watches the holes of the heap
 //   3. limits: on memory, however it is had; no core dumps, no new descriptors, no processes, no
@@ -10,7 +10,7 @@
 //   5. Landlock: no file, no TCP port, no signal or abstract socket outside
 //   6. seccomp: a list of system calls (call_filter.cpp)
 //
-// The last alone would do; the others hold should a rule in it be wrong.
+// The last alone would be enough; the others hold if a rule in it is wrong.
 #include "machines/processes/confine.hpp"
 
 #include "base/assert.hpp"
@@ -85,9 +85,9 @@ void limit(int what, std::uint64_t most) noexcept {
   setrlimit(static_cast<__rlimit_resource_t>(what), &value);
 }
 
-// RLIMIT_DATA (become_worker) counts what is private and may be written to. Beside it: what is a
-// stack to the kernel, and mappings of any kind beyond those that the worker begins with. Those are
-// more than memory (the heap's 64 GiB), so the limit is on what comes.
+// RLIMIT_DATA (become_worker) counts private writable memory. Besides, this limits memory that the
+// kernel takes for a stack, and mappings of any kind beyond those that the worker begins with. The
+// latter exceed memory (the heap's 64 GiB), so the limit is on later ones.
 bool limit_memory(std::uint64_t most) noexcept {
   if (most == 0) return true;
   constexpr std::uint64_t stack_bytes_min = 1 << 20;
@@ -106,7 +106,7 @@ void limit_resources() noexcept {
   for (const int what : {RLIMIT_CORE, RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_FSIZE, RLIMIT_MEMLOCK,
                          RLIMIT_SIGPENDING, RLIMIT_MSGQUEUE})
     limit(what, 0);
-  std::signal(SIGXFSZ, SIG_IGN);  // output to a file is lost, and that is no reason to die
+  std::signal(SIGXFSZ, SIG_IGN);  // output to a file is lost, but the worker goes on
 }
 
 bool drop_capabilities() noexcept {
@@ -120,7 +120,7 @@ constexpr long sys_landlock_create_ruleset = 444;
 constexpr long sys_landlock_restrict_self = 446;
 constexpr unsigned landlock_version_flag = 1;
 
-// Everything that the kernel's version can deny, and no exception.
+// Everything that the kernel's version can deny, without exception.
 bool deny_files() noexcept {
   struct {
     std::uint64_t files;
@@ -174,7 +174,7 @@ const char* confine(const confinement& c) noexcept {
     return "confined workers must have one thread, and this program starts more in processes that "
            "it forks";
   }
-  LEV_ASSERT(c.bell > STDERR_FILENO);  // it stays open, and what is printed must not ring
+  LEV_ASSERT(c.bell > STDERR_FILENO);  // it stays open, and printed output must not ring
   const int watcher = watch_holes(c.heap_begin, c.heap_bytes);
   if (!limit_memory(c.memory_bytes_max)) return "confined workers need /proc";
   close_files(c.bell, watcher);

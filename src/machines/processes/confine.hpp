@@ -1,4 +1,4 @@
-// confine: what a worker at lev::isolation::confined gives up before it takes a task.
+// confine: the rights that a worker at lev::isolation::confined gives up before it takes a task.
 #ifndef LEVERET_MACHINES_PROCESSES_CONFINE_HPP
 #define LEVERET_MACHINES_PROCESSES_CONFINE_HPP
 
@@ -15,13 +15,13 @@ struct confinement {
   std::uint64_t memory_bytes_max = 0;  // config.processes.worker_bytes_max; 0: no limit
 };
 
-// confine() takes from the calling process everything that a task does not need; null, or what
-// failed, with the reason in errno. It is for the whole process or not at all: one that has more
-// than one thread is refused.
+// confine() takes from the calling process everything that a task does not need; null, or the step
+// that failed, with the reason in errno. It confines the whole process or nothing: a process with
+// more than one thread is refused.
 const char* confine(const confinement& c) noexcept;
 
 // is_alone() tells whether the process has one thread. A thread that has ended may still be on the
-// kernel's list: it is waited for, for two seconds at most.
+// kernel's list: the call waits for it, for two seconds at most.
 bool is_alone() noexcept;
 
 // kept_output: standard output and error as they are when it is made. put_back() makes them so
@@ -36,14 +36,14 @@ class kept_output {
   int files_[2];
 };
 
-// Steps of confine(). filter_calls() installs the list of system calls; whatever lies below
-// `guarded_end` cannot get other rights. False, with errno set: the system refuses.
+// Steps of confine(). filter_calls() installs the list of system calls; memory below `guarded_end`
+// cannot get other rights. False, with errno set: the system refuses.
 bool filter_calls(int bell, std::uintptr_t guarded_end) noexcept;
 
 // watch_holes() makes a read of shared memory that was never taken, or was given back, end in
-// SIGBUS in this process. Without it such a read would have the kernel allocate a page, in the
+// SIGBUS in this process. Without it such a read would make the kernel allocate a page, in the
 // host's file, which no limit counts. Returns a file that must stay open, or -1: the system has no
-// userfaultfd. Then only what lies behind the file's end is safe.
+// userfaultfd. Then only reads behind the file's end are safe.
 int watch_holes(std::uintptr_t begin, std::size_t bytes) noexcept;
 
 }  // namespace lev::processes

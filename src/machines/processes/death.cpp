@@ -1,4 +1,4 @@
-// Decodes what waitpid() says of a worker; see death.hpp.
+// Decodes waitpid()'s status of a worker; see death.hpp.
 #include "machines/processes/death.hpp"
 
 #include "base/signal_name.hpp"

@@ -1,4 +1,4 @@
-// How zygotes of every kind get a worker, and how the new process begins.
+// How zygotes of every kind fork a worker, and how the new process begins.
 #include "base/kernel_numbers.hpp"
 #include "machines/processes/death.hpp"
 #include "machines/processes/zygote.hpp"
@@ -56,7 +56,7 @@ int fork_worker(const fork_hooks& hooks, pid_t* pid, void (*begin)(void*, pid_t 
     code = errno;
   }
   LEV_ASSERT(pidfd < 0 || *pid > 0);
-  if (*pid > 0 && pidfd < 0) {  // nobody could wait for its death
+  if (*pid > 0 && pidfd < 0) {  // no process could wait for its death
     kill(*pid, SIGKILL);
     wait_for_end(*pid);
   }
@@ -67,8 +67,8 @@ int fork_worker(const fork_hooks& hooks, pid_t* pid, void (*begin)(void*, pid_t 
 void become_worker(const introduction& about, pid_t parent) noexcept {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
-  // A group of its own: a task that signals its group reaches itself and what it has started, and
-  // neither the zygote nor other workers.
+  // A group of its own: a task that signals its group reaches itself and its children, and neither
+  // the zygote nor other workers.
   setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);

@@ -1,5 +1,5 @@
-// How a host becomes a member of a pool that it shares with others: it knocks at the pool's name;
-// if nobody answers, it hangs up the name itself, starts a keeper behind it, and knocks again.
+// How a host becomes a member of a shared pool: it connects to the pool's name; if no process
+// answers, it binds the name itself, starts a keeper behind it, and connects again.
 //
 // The name is a socket's in the abstract namespace, which the kernel takes back with the last
 // process that holds it. So one host of several that start together gets it, and none that died
@@ -45,8 +45,8 @@ std::uint64_t mix(std::uint64_t mark, const void* data, std::size_t bytes) noexc
 
 }  // namespace
 
-// A number that tells the worker programs of two hosts apart: functions are found by their places
-// in it.
+// A number that tells the worker programs of two hosts apart: functions are found by their offsets
+// in a program.
 std::uint64_t pool::program_mark() const noexcept {
   std::uint64_t mark = 0xcbf29ce484222325;
   struct stat about{};
@@ -60,7 +60,7 @@ std::uint64_t pool::program_mark() const noexcept {
   return mark;
 }
 
-// Gives the name to a new keeper. False: somebody else has it by now, or why() says more.
+// Gives the name to a new keeper. False: another process has it by now, or why() says more.
 bool pool::start_keeper() {
   const socket_name name("pool", settings_.processes.pool);
   int listener = open_socket();
@@ -71,14 +71,15 @@ bool pool::start_keeper() {
     return false;
   }
   constexpr int backlog = members_max;
-  LEV_ASSERT(is_shared() && socket_ < 0);  // nobody is asked while a keeper starts
+  LEV_ASSERT(is_shared() && socket_ < 0);  // no keeper is asked while one starts
   bool is_started = listen(listener, backlog) == 0 || fail("listening on the pool's socket");
   is_started = is_started && spawn_zygote(listener);
   close_file(&listener);
   return is_started;
 }
 
-// Knocks once. False with why(): the pool refuses. False without: nobody is there, or is any more.
+// Connects once. False with why(): the pool refuses. False without: there is no keeper, or no
+// longer.
 bool pool::knock() noexcept {
   const socket_name name("pool", settings_.processes.pool);
   socket_ = open_socket();
@@ -94,7 +95,7 @@ bool pool::knock() noexcept {
 }
 
 bool pool::join_keeper() {
-  why_[0] = 0;  // what kept an earlier call from it
+  why_[0] = 0;  // the reason of an earlier failure
   constexpr int keepers_max = 3;
   const std::uint64_t deadline_ns = monotonic_ns() + std::uint64_t{start_ms_max} * 1'000'000;
   int keepers = 0;
@@ -107,7 +108,7 @@ bool pool::join_keeper() {
     } else if (why_[0] != 0) {
       return false;
     } else {
-      poll(nullptr, 0, 1);  // somebody else is about to listen
+      poll(nullptr, 0, 1);  // another process is about to listen
     }
     // Its first process is over when the keeper is on its own, or could not be started.
     reap_zygote();
@@ -116,12 +117,12 @@ bool pool::join_keeper() {
   return fail("waiting for the pool's keeper");
 }
 
-// The page of the next keeper takes the place of the last one's, which other threads may be looking
-// at.
+// The page of the next keeper takes the place of the last one's, which other threads may be
+// reading.
 template <class Page>
 bool pool::map_page(int* file, int rights, Page** page) noexcept {
   const int how = *page == nullptr ? MAP_SHARED : MAP_SHARED | MAP_FIXED;
-  if (*file < 0) errno = EMFILE;  // no number was free for it
+  if (*file < 0) errno = EMFILE;  // no number was free for the file
   auto* place = const_cast<std::remove_const_t<Page>*>(*page);
   void* p = *file < 0 ? MAP_FAILED : mmap(place, sizeof(Page), rights, how, *file, 0);
   close_file(file);
@@ -153,7 +154,7 @@ bool pool::is_crowded() const noexcept {
   return page_ != nullptr && page_->members.load(memory_order_relaxed) >= cores_;
 }
 
-// Tasks that were taken back are not: the worker passes them by, when it comes to them.
+// Tasks that were taken back do not count: the worker skips them.
 bool pool::has_task_under_way(std::uint32_t worker) const noexcept {
   const seat& s = at(worker);
   for (std::uint32_t n = s.collected.load(memory_order_relaxed); n != s.posted;) {
@@ -162,8 +163,8 @@ bool pool::has_task_under_way(std::uint32_t worker) const noexcept {
   return false;
 }
 
-// The keeper sees the end of the socket, and takes this host out of all workers. It kills those
-// that are in its tasks, if there may be such: of a runtime that is down.
+// The keeper sees the end of the socket, and takes this host out of all workers. It kills workers
+// that are in its tasks, if there may be some: those of a runtime that is down.
 void pool::leave_keeper() noexcept {
   bool is_idle = true;
   for (std::uint32_t i = 0; i < workers_; ++i) is_idle &= !has_task_under_way(i);

@@ -1,4 +1,4 @@
-// The keeper: its members, and the loop that hears them all.
+// The keeper: its members, and the loop that serves them all.
 #include "base/kernel_numbers.hpp"
 #include "machines/processes/keeper_process.hpp"
 #include "machines/processes/output.hpp"
@@ -23,7 +23,7 @@ namespace lev::processes {
 
 namespace {
 
-// How long a keeper waits for its first visitor.
+// How long a keeper waits for its first connection.
 constexpr int first_visitor_ms_max = 20'000;
 
 }  // namespace
@@ -36,8 +36,8 @@ bool keeper_process::open() noexcept {
   return true;
 }
 
-// Makes the memory that hosts that share have in common. The files are not written to: fresh memory
-// is zero, as all words begin, and a page takes longer to be there than a worker to start.
+// Makes the memory that sharing hosts have in common. The files are not written to: fresh memory is
+// zero, the initial value of all words, and a page fault takes longer than the start of a worker.
 bool keeper_process::open_door() noexcept {
   if (fcntl(listener_, F_SETFL, O_NONBLOCK) != 0) return false;
   LEV_ASSERT(page_ == nullptr && alarms_ == nullptr);
@@ -63,7 +63,7 @@ void keeper_process::take_in(std::uint32_t m, int socket, pid_t pid, int pidfd) 
   LEV_ASSERT(present_ <= members_max && !members_[m].is_met && members_[m].lanes.empty());
 }
 
-// Takes in the hosts that wait at the door. A program of another user does not get in.
+// Takes in the hosts that wait at the listening socket. A program of another user is refused.
 void keeper_process::admit() {
   for (;;) {
     const int socket = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -138,8 +138,8 @@ void keeper_process::refuse(std::uint32_t m, const char* why, int code,
   drop_member(m);
 }
 
-// Null, or what the system refused, with the reason in errno. A member's heap is mapped only to see
-// that it can be, and where it has a test's plan.
+// Null, or the step that the system refused, with the reason in errno. A member's heap is mapped
+// only to check that it can be, and if it has a test's plan.
 const char* keeper_process::map_memory(member& it) noexcept {
   const introduction& a = it.about;
   auto* plan = reinterpret_cast<fault_plan*>(a.faults);
@@ -187,7 +187,7 @@ void keeper_process::read_introduction(std::uint32_t m) noexcept {
   report_to(m, r);
 }
 
-// Its socket has something to say, or its end is gone.
+// Its socket has a message, or its other end is closed.
 void keeper_process::read_message(std::uint32_t m) {
   member& it = members_[m];
   if (!it.is_met) return read_introduction(m);
@@ -200,7 +200,7 @@ void keeper_process::read_message(std::uint32_t m) {
   close_file(&file);
 }
 
-// The member has left, or is dead: none of its tasks begins any more, and none goes on.
+// The member has left, or is dead: none of its tasks begins or goes on any more.
 void keeper_process::drop_member(std::uint32_t m) noexcept {
   member& it = members_[m];
   LEV_ASSERT(it.socket >= 0 && present_ != 0);
@@ -246,7 +246,7 @@ void keeper_process::report_untold(std::uint32_t m) {
   while (!it.untold.empty()) {
     const report& r = it.untold.front();
     int pidfd = -1;
-    // A worker that died since is reported by what follows.
+    // A worker that died since then is reported below.
     const pid_t now = has_own_workers() ? it.lanes[r.worker].own.pid : workers_[r.worker].pid;
     const bool is_old = r.what == report::started && now != r.pid;
     if (r.what == report::started && !is_old)
@@ -258,7 +258,7 @@ void keeper_process::report_untold(std::uint32_t m) {
   }
 }
 
-// A host that has closed its runtime before it ended has said so.
+// A host that has closed its runtime before it ended has announced it.
 void keeper_process::drop_dead_member(std::uint32_t m) {
   const member& it = members_[m];
   order o;
@@ -270,7 +270,7 @@ void keeper_process::drop_dead_member(std::uint32_t m) {
   drop_member(m);
 }
 
-// A host that knocks in this moment finds the door gone, and starts another keeper.
+// A host that connects at this moment finds the socket gone, and starts another keeper.
 void keeper_process::end_if_alone() noexcept {
   if (present_ != 0) return;
   fault_at("zygote.end");
@@ -320,9 +320,9 @@ void keeper_process::end_if_alone() noexcept {
 
 namespace {
 
-// It must not be its first member's child: it outlives it, and nobody would wait for its end. And
-// it has a session of its own, so that a terminal's end is not its end. To the program it is what
-// goes on, not a worker.
+// The keeper must not be its first member's child: it outlives that member, and no process would
+// wait for its end. And it has a session of its own, so that it does not end with a terminal. To
+// the program's fork hooks it is the parent that goes on, not a worker.
 void become_orphan(const fork_hooks& hooks) noexcept {
   if (hooks.before_fork != nullptr) hooks.before_fork();
   const pid_t pid = fork();

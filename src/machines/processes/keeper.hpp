@@ -1,18 +1,19 @@
-// keeper: what a zygote is, from its first message on: the parent of a pool's workers. The hosts of
-// the pool are its members. One that is not shared has one, at the other end of a pair of sockets,
-// and ends with it. One that several host processes share (config.processes.pool) belongs to none
-// of them: the host that needs it first starts it, and it ends when the last of them has left.
+// keeper: a zygote from its first message on: the parent of a pool's workers. The hosts of the pool
+// are its members. The keeper of a private pool has one, at the other end of a pair of sockets, and
+// ends with it. The keeper of a pool that several host processes share (config.processes.pool)
+// belongs to none of them: the first host that needs it starts it, and it ends when the last has
+// left.
 //
 // Each member has lanes, heap, board and bell of its own. A worker of a shared pool serves one lane
-// of each member, in turn, and learns of them by notes from the keeper. But a worker of a pool that
-// is not shared, and a confined one, which can be given nothing later, is forked for one member and
-// dies with it. Confined workers of the same number take turns by the word `serving`, so that
-// there are no more tasks at work than the pool has workers.
+// of each member, in turn, and learns of them by notes from the keeper. But a worker of a private
+// pool, and a confined one, which can be given nothing later, is forked for one member and dies
+// with it. Confined workers of the same number take turns by the word `serving`, so that no more
+// tasks run than the pool has workers.
 //
-// A member that dies is taken out of all workers: none begins a task of its from then on, and a
-// worker that is in one is killed, as nobody wants its outcome. That is no attempt of any other
-// member's task. A worker says whom it serves, and goes on saying so from one task of that member's
-// to the next:
+// A member that dies is taken out of all workers: none begins a task of that member from then on,
+// and a worker that is in one is killed, as no host wants the outcome. That counts as no attempt of
+// another member's task. A worker says which member it serves, and goes on saying so from one task
+// of that member to the next:
 //
 //   keeper                                     worker
 //   note: detach                               serving: another, or 0 -> member; fails? then it
@@ -20,9 +21,9 @@
 //   serving: member -> member, doomed          looks at notes: changed? then it reads them first
 //   succeeds? then kill                        runs tasks of the member's
 //
-// A body of the member's runs only while `serving` says so, and both sides change that word by
+// A body of the member runs only while `serving` says so, and both sides change that word by
 // compare-exchange: so a worker that is killed for a member serves no other, and begins nothing for
-// another. Both sides store first and look then: a worker that the keeper did not find serving the
+// another. Both sides first store and then look: a worker that the keeper did not find serving the
 // member sees the note before it begins.
 //
 // A member may take back a task that it has posted, if its worker serves another one:
@@ -34,8 +35,8 @@
 //                                              serving: member -> another
 //
 // A worker that runs the task has looked at `skip` before it was set, so it serves the member, or
-// has published the end. It may have died in the task, and the worker that was started in its place
-// serve another: so the number of the process is compared.
+// has published the end. It may have died in the task, and its successor may serve another member:
+// so the number of the process is compared.
 #ifndef LEVERET_MACHINES_PROCESSES_KEEPER_HPP
 #define LEVERET_MACHINES_PROCESSES_KEEPER_HPP
 
@@ -49,10 +50,10 @@ namespace lev::processes {
 
 constexpr std::uint32_t members_max = 64;
 constexpr unsigned member_files = 5;  // heap, common, bell, output, error
-constexpr unsigned own_files = 3;     // the first of them: what one that shares with nobody sends
+constexpr unsigned own_files = 3;     // the first of them, which the host of a private pool sends
 constexpr std::size_t berth_bytes = 4096;  // a page each: a confined worker has its own only
 
-// Where a worker of a shared pool says what it does. In memory that members see read-only.
+// The state of a worker of a shared pool. In memory that members see read-only.
 template <class Env = real_env>
 struct alignas(berth_bytes) berth {
   using word = typename Env::template atomic<std::uint32_t>;
@@ -60,8 +61,8 @@ struct alignas(berth_bytes) berth {
   static constexpr std::uint32_t wanted = 1u << 30;
   static_assert(members_max < wanted);
 
-  // The worker's part. turn() says whom it serves from now on, a member plus 1, or 0 for nobody, in
-  // place of whom it served. False: it will be killed, and must do nothing more.
+  // The worker's part. turn() says which member it serves from now on, a member plus 1, or 0 for
+  // none, in place of the last. False: it will be killed, and must do nothing more.
   [[nodiscard]] bool turn(std::uint32_t from, std::uint32_t to) noexcept {
     LEV_DCHECK(from <= members_max && to <= members_max);
     // Pairs with doom(). Sequentially consistent: the look at the notes comes after it.
@@ -83,11 +84,11 @@ struct alignas(berth_bytes) berth {
     return serving.compare_exchange_strong(expected, expected | doomed, memory_order_seq_cst);
   }
   // The part of one of several workers that have the berth in turn: try_take() when it has a task,
-  // then leave(). One that finds it taken says so, and waits until `serving` is not what it has
-  // seen then; 0: it is free. leave() returns whether one waits.
+  // then leave(). A worker that finds it taken says so, and waits until `serving` changes from the
+  // value seen; 0: it is free. leave() returns whether one waits.
   [[nodiscard]] bool try_take(std::uint32_t member, bool others_wait) noexcept {
     std::uint32_t nobody = 0;
-    // Pairs with leave(): what was done in the turn before is seen.
+    // Pairs with leave(): the work of the turn before is seen.
     return serving.compare_exchange_strong(nobody, (member + 1) | (others_wait ? wanted : 0),
                                            memory_order_seq_cst);
   }
@@ -104,28 +105,29 @@ struct alignas(berth_bytes) berth {
   bool leave() noexcept {
     return (serving.exchange(0, memory_order_seq_cst) & wanted) != 0;  // Pairs with try_take()
   }
-  // leave() in place of one that has died, if it had its turn.
+  // leave() for a worker that has died, if it had its turn.
   bool leave_for(std::uint32_t member) noexcept {
     return (serving.load(memory_order_relaxed) & ~wanted) == member + 1 && leave();
   }
 
-  // For anybody: whether the worker serves another member.
+  // For any process: whether the worker serves another member.
   bool is_away_from(std::uint32_t member) const noexcept {
     // Pairs with turn(). Sequentially consistent: a member that takes a task back looks after it
     // has said so, and the worker looks at what is to be skipped when it has turned.
     const std::uint32_t now = serving.load(memory_order_seq_cst) & ~(doomed | wanted);
     return now != 0 && now != member + 1;
   }
-  // The same of one process. That of the worker there now is looked at last: it was told first.
+  // The same for one process. The present worker's process number is read last, as it was written
+  // first.
   bool is_away_from(std::uint32_t member, std::uint32_t worker_process) const noexcept {
     return is_away_from(member) && process.load(memory_order_relaxed) == worker_process;
   }
   // The worker's first act.
   void tell_process(std::uint32_t number) noexcept { process.store(number, memory_order_relaxed); }
 
-  // Written by the worker (whom it serves, plus 1; 0: nobody), the keeper (doomed) and workers that
-  // wait for their turn (wanted), read by all of them, and by members. Publishes what tasks of whom
-  // it served before have written, and whose word this is.
+  // Written by the worker (the member it serves, plus 1; 0: none), the keeper (doomed) and workers
+  // that wait for their turn (wanted), read by all of them, and by members. Publishes what tasks of
+  // the member served before have written, and the process that this word belongs to.
   alignas(line_pair_bytes) word serving{0};
   // Written by the worker before its first turn, read by members after a look at `serving`, which
   // publishes it: the number of its process.
@@ -133,8 +135,8 @@ struct alignas(berth_bytes) berth {
   // Written by the worker, 1 when it begins its first task, and by the keeper before it starts one;
   // read by the keeper after its death. Publishes nothing.
   word has_worked{0};
-  // Written by the keeper, read by the worker: the number of notes sent. Publishes that they are
-  // there.
+  // Written by the keeper, read by the worker: the number of notes sent. Publishes that they have
+  // come.
   alignas(line_pair_bytes) word notes{0};
 };
 
@@ -158,15 +160,15 @@ struct note {
 };
 static_assert(std::is_trivially_copyable_v<note> && sizeof(note) != sizeof(report));
 
-// run_keeper() is the life of a keeper. Its hosts come to `socket`, or its only one is at the other
-// end.
+// run_keeper() is a keeper's main function. Its hosts connect to `socket`, or its only one is at
+// the other end.
 [[noreturn]] void run_keeper(int socket, bool is_door, const fork_hooks& hooks) noexcept;
 
-// serve_members() is the life of a worker that learns of its members by `notes`.
+// serve_members() is the main function of a worker that learns of its members by `notes`.
 [[noreturn]] void serve_members(berth<>& place, const alarm<>& wakes, int notes) noexcept;
 
-// serve_one() is that of one that has one member, whose files are those of an attach; `turns` when
-// there are others of its number. `known`: what is known of the book's libraries, for confined
+// serve_one() is that of a worker with one member, whose files are those of an attach; `turns` when
+// there are others of its number. `known`: the verdicts on the book's libraries, for confined
 // workers.
 struct own_start {
   berth<>* turns;

@@ -1,5 +1,5 @@
-// The keeper's workers that serve one member: starting them, and their deaths. Whatever confined
-// ones must not have is found out and forgotten before the first is forked.
+// The keeper's workers that serve one member: starting them, and their deaths. Everything that
+// confined ones must not have is found out and forgotten before the first is forked.
 #include "machines/processes/confine.hpp"
 #include "machines/processes/death.hpp"
 #include "machines/processes/keeper_process.hpp"
@@ -20,8 +20,8 @@ namespace lev::processes {
 
 namespace {
 
-// Confines a process that does nothing else: workers that get less than was promised are not
-// started. Null, or what failed, with the reason in errno.
+// Confines a trial process: workers that would be confined less than promised are not started.
+// Null, or the step that failed, with the reason in errno.
 const char* try_confining(const introduction& about, int bell) noexcept {
   struct answer {
     const char* why = nullptr;  // the same address in parent and child
@@ -101,7 +101,8 @@ void keeper_process::start_own(std::uint32_t m, const order& o, int file) {
 }
 
 // The child's part of a start. It waits for the host's word before it takes a task: if the keeper
-// dies before it has told the host of this process, nobody will wait for it, and it must not work.
+// dies before it has told the host of this process, no process will wait for it, and it must not
+// work.
 void keeper_process::begin_own(std::uint32_t m, const order& o, pid_t parent, int lane_file) {
   member& it = members_[m];
   become_worker(it.about, parent);
@@ -122,7 +123,7 @@ void keeper_process::begin_own(std::uint32_t m, const order& o, pid_t parent, in
   serve_one({leave_common(o.worker), &n, files, &it.known});
 }
 
-// Of what a shared pool's workers have in common this one keeps its berth.
+// Of the memory that a shared pool's workers have in common, this one keeps its berth.
 berth<>* keeper_process::leave_common(std::uint32_t worker) noexcept {
   if (page_ == nullptr) return nullptr;
   berth<>* own = &page_->berths[worker];

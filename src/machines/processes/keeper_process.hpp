@@ -1,5 +1,5 @@
-// keeper_process: what a keeper knows, and its steps. keeper.cpp has what concerns members,
-// keeper_workers.cpp what concerns workers.
+// keeper_process: a keeper's state, and its steps. keeper.cpp has those that concern members,
+// keeper_workers.cpp those that concern workers.
 #ifndef LEVERET_MACHINES_PROCESSES_KEEPER_PROCESS_HPP
 #define LEVERET_MACHINES_PROCESSES_KEEPER_PROCESS_HPP
 
@@ -17,7 +17,7 @@ struct worker_seat {
   std::uint32_t killed_for = 0;  // the member that wanted it, plus 1; 0: none
 };
 
-// Where one member's lane to one worker is: 0, nowhere yet.
+// The place of one member's lane to one worker; 0: none yet.
 struct lane_place {
   std::uint64_t begin = 0;
   bool is_attached = false;
@@ -25,11 +25,11 @@ struct lane_place {
 };
 
 struct member {
-  int socket = -1;  // -1: there is none of this number
+  int socket = -1;  // -1: there is no member of this number
   pid_t pid = 0;
   int pidfd = -1;
   bool is_met = false;
-  bool is_leaving = false;  // and has nothing under way
+  bool is_leaving = false;  // it has nothing under way
   introduction about;
   int files[member_files] = {-1, -1, -1, -1, -1};
   const common* shared = nullptr;  // its board
@@ -70,7 +70,7 @@ class keeper_process {
   void drop_dead_member(std::uint32_t m);
   void reap();
   void report_death(std::uint32_t worker, int how);
-  // Of workers that serve one member: of a pool that is not shared, and confined ones.
+  // Whether workers serve one member: in a private pool, and confined ones.
   bool has_own_workers() const noexcept {
     return listener_ < 0 || rule_.level == lev::isolation::confined;
   }
@@ -88,7 +88,7 @@ class keeper_process {
   [[noreturn]] void begin_worker(std::uint32_t worker, pid_t parent, int notes);
 
   int listener_;  // -1: the pool is not shared
-  int only_;      // the socket of its only member, until that is met
+  int only_;      // the socket of its only member, until that has joined
   fork_hooks hooks_;
   int signals_ = -1;
   int page_file_ = -1;
@@ -98,9 +98,9 @@ class keeper_process {
   member members_[members_max];
   worker_seat workers_[workers_max];
   std::uint32_t present_ = 0;
-  bool had_visitors_ = false;  // hosts at the door, that have become members or not
+  bool had_visitors_ = false;  // hosts have connected, whether they became members or not
   bool had_members_ = false;
-  introduction plan_of_;  // whose heap is mapped, as a test's plan is in it; heap_begin 0: nobody's
+  introduction plan_of_;  // the host whose heap is mapped, for its test's plan; heap_begin 0: none
   introduction rule_;     // the first member's: others must agree with it
 };
 

@@ -51,7 +51,7 @@ void keeper_process::start(std::uint32_t m, const order& o, int file) {
   close_file(&file);
 }
 
-// Sees to it that the worker is there. False, with errno set: the system refuses.
+// Makes sure that the worker exists. False, with errno set: the system refuses.
 bool keeper_process::is_running(std::uint32_t worker) {
   worker_seat& w = workers_[worker];
   if (w.pid != 0) return true;
@@ -87,8 +87,8 @@ bool keeper_process::is_running(std::uint32_t worker) {
   return is_there;
 }
 
-// Closes the files that the worker must not hold: as long as it had one of them, its end would not
-// be seen.
+// Closes the files that the worker must not hold: as long as it held one, the closing of that file
+// would not be seen.
 [[noreturn]] void keeper_process::begin_worker(std::uint32_t worker, pid_t parent, int notes) {
   become_worker(rule_, parent);
   take_worker_number(static_cast<int>(worker));
@@ -100,7 +100,7 @@ bool keeper_process::is_running(std::uint32_t worker) {
   serve_members(page_->berths[worker], alarms_->of[worker], notes);
 }
 
-// A worker that does not read its notes any more is of no use: its death starts it anew.
+// A worker that no longer reads its notes is useless: it is killed, and its death starts another.
 void keeper_process::send_note(std::uint32_t worker, const note& n,
                                std::span<const int> files) noexcept {
   const worker_seat& w = workers_[worker];
@@ -133,11 +133,12 @@ bool keeper_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noex
   return true;
 }
 
-// Closes what a worker has no use for, and keeps alive or shows it of others: sockets, and memory.
+// Closes sockets and memory that a worker does not need, and that would keep others alive or show
+// them to it.
 void keeper_process::leave_files() noexcept {
   for (int* f : {&listener_, &signals_, &page_file_, &alarms_file_}) close_file(f);
   if (alarms_ != nullptr)
-    mprotect(alarms_, sizeof *alarms_, PROT_READ);  // what bodies write by mistake wakes nobody
+    mprotect(alarms_, sizeof *alarms_, PROT_READ);  // a body's stray write wakes no worker
   for (worker_seat& w : workers_) close_file(&w.notes);
   for (member& m : members_) {
     close_file(&m.socket);
@@ -152,7 +153,7 @@ void keeper_process::leave_files() noexcept {
   }
 }
 
-// The member posts nothing to the worker until it has heard of its death, or this.
+// The member posts nothing to the worker until it is told of its death, or of this.
 void keeper_process::end_task(std::uint32_t m, const order& o) {
   if (kill_if_serving(m, o.worker)) return;
   report r;

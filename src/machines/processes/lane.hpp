@@ -1,23 +1,21 @@
-// lane: what the host and one worker process share, besides the memory that tasks name. README.md
-// beside this file has the protocol and its proof.
+// lane: the memory that the host and one worker process share, besides the memory that tasks name.
+// README.md beside this file has the protocol and its proof.
 //
 //   member         written by     read by
 //   records        host           worker: tasks posted to it, in a ring
-//   ended          worker         host: that they ended, and with which status, in a ring
-//   endings        worker         host: what else there is to say of those that did not succeed
-//   arrived        worker         host, before the first task: whether the worker is ready
-//   index_begun    worker         host, after the worker's death: how far it is in a bulk's piece
-//   claimed        worker         host, after the worker's death: the task it has begun
-//   asleep         both           both: the futex the worker sleeps on
-//   rung           both           worker: whether the host has been told of an end since it looked
-//   orders         host           worker: go on, or stop
+//   ended worker host: their ends, each with its status, in a ring endings worker host: the details
+//   of those that did not succeed arrived worker host, before the first task: whether the worker is
+//   ready index_begun worker host, after the worker's death: how far it is in a bulk's piece
+//   claimed worker host, after the worker's death: the task it has begun asleep both both: the
+//   futex the worker sleeps on rung both worker: whether the host has been told of an end since it
+//   looked orders host worker: go on, or stop
 //
 // Tasks on a lane are numbered from 1, without an end: 0 follows 2^32 - 1, and no number means
 // "none". The numbers go on when a worker is replaced, and all words that are compared with one are
-// set to the number before its first task: they can be taken for nothing that is to come. A record
-// or an end is there when its own word says its number: that word is the task's state, attempt and
-// owner in one, as each attempt has a number of its own and each lane one worker. The worker writes
-// to nobody's lane but its own, and holds no lock.
+// set to the number before its first task: they match no later number. A record or an end is there
+// when its own word says its number: that word is the task's state, attempt and owner in one, as
+// each attempt has a number of its own and each lane one worker. The worker writes only to its own
+// lane, and holds no lock.
 #ifndef LEVERET_MACHINES_PROCESSES_LANE_HPP
 #define LEVERET_MACHINES_PROCESSES_LANE_HPP
 
@@ -38,7 +36,7 @@ static_assert(lane_records <= 32);                        // pool::bit_of()
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free &&
               sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
-// How a task ended that did not succeed, as the worker says; its status is elsewhere.
+// The end of a task that did not succeed, as the worker reports it; its status is elsewhere.
 struct ending {
   static constexpr std::size_t text_max = 223;
   std::uint16_t text_bytes = 0;
@@ -67,12 +65,12 @@ struct lane {
 
   // The host's part; one caller at a time.
   //
-  // reset() makes the lane what a worker finds that comes new to it, whose first task is number
-  // `first`. Nobody else uses the lane then: whatever the worker before has written, also where it
-  // should not have, is gone.
+  // reset() prepares the lane for a new worker, whose first task is number `first`. No other
+  // process uses the lane then: everything the worker before has written, even where it should not
+  // have, is gone.
   void reset(std::uint32_t first_number) noexcept;
   record& record_of(std::uint32_t number) noexcept { return records[number % lane_records]; }
-  // new_record() is the place for a task that is to be posted.
+  // new_record() is the place for the next task to post.
   record& new_record(std::uint32_t number) noexcept {
     record_of(number).skip.store(number - 1, memory_order_relaxed);
     return record_of(number);
@@ -89,7 +87,7 @@ struct lane {
     record_of(begin).number.store(begin, memory_order_seq_cst);
     return wake();
   }
-  // wake() claims the right to wake a sleeping worker: true for one of those who try.
+  // wake() claims the right to wake a sleeping worker: true for one of the threads that try.
   [[nodiscard]] bool wake() noexcept {
     // Pairs with fall_asleep().
     return asleep.load(memory_order_seq_cst) != 0 && asleep.exchange(0, memory_order_seq_cst) != 0;
@@ -98,7 +96,8 @@ struct lane {
   bool has_success(std::uint32_t number) const noexcept {
     return end_of(number) == make_end(number, status::ok);
   }
-  // The word where the end of the task will be, or is; code_of() its status, if it is that.
+  // The word where the end of the task will be, or is; code_of() gives its status, if it is the
+  // task's.
   std::uint64_t end_of(std::uint32_t number) const noexcept {
     // Pairs with finish(). Sequentially consistent: the last look of a host that sleeps or leaves
     // comes after it has left the watch, which an acquire need not do.
@@ -114,7 +113,7 @@ struct lane {
     return static_cast<std::uint8_t>(end);
   }
   // take_back() asks the worker not to begin a task. True: it has not begun it, as it has not even
-  // published the end of the task before, and it will see the wish. False: it may have begun it,
+  // published the end of the task before, and it will see the request. False: it may have begun it,
   // and the end tells.
   [[nodiscard]] bool take_back(std::uint32_t number) noexcept {
     // Pairs with is_skipped(). Sequentially consistent: the look at the end before comes after it
@@ -122,7 +121,7 @@ struct lane {
     record_of(number).skip.store(number, memory_order_seq_cst);
     return !has_end(number - 1);
   }
-  // A text of the worker may change while it is looked at: callers copy it once, then check it.
+  // A worker's text may change while it is read: callers copy it once, then check it.
   const ending& ending_of(std::uint32_t number) const noexcept {
     return endings[number % lane_records];
   }
@@ -142,13 +141,13 @@ struct lane {
     // before from coming after it.
     index_begun.store(std::uint64_t{number} << 32 | index, memory_order_release);
   }
-  // is_skipped() is the look before a task is begun.
+  // is_skipped() is checked before a task is begun.
   bool is_skipped(std::uint32_t number) const noexcept {
     // Pairs with take_back(). Sequentially consistent: it comes after finish() of the task before,
     // and, in a shared pool, after berth::turn().
     return records[number % lane_records].skip.load(memory_order_seq_cst) == number;
   }
-  // new_ending() is for what there is to say of a task that does not succeed.
+  // new_ending() is for the details of a task that does not succeed.
   ending& new_ending(std::uint32_t number) noexcept { return endings[number % lane_records]; }
   void finish(std::uint32_t number, status code = status::ok) noexcept {
     // Pairs with end_of(): publishes the ending and the outputs. Sequentially consistent: the look
@@ -172,8 +171,8 @@ struct lane {
   // Written by the worker, read by the host: 1 when it is ready for its first task. Publishes
   // nothing: comes with a ring of the bell.
   alignas(line_pair_bytes) word arrived{0};
-  // Written by the worker, read by the host after its death: the task it has begun last; before its
-  // first one the number before that. Publishes nothing.
+  // Written by the worker, read by the host after its death: the last task it has begun; at first,
+  // the number before its first one. Publishes nothing.
   alignas(line_pair_bytes) word claimed{0};
   // Written by the worker, read by the host after its death: the number of the piece of columns it
   // is in, above, and the index that it begins, below. Publishes that the ones before are over.
@@ -188,8 +187,8 @@ struct lane {
   alignas(line_pair_bytes) word rung{0};
   record records[lane_records];
   // Written by the worker, read by the host: a task's number above, its status below. Publishes the
-  // ending, and the task's outputs. All on one pair of lines: a tender takes the ends of many tasks
-  // that succeeded waits for it once, and a worker that nobody looks at has it all the time.
+  // ending, and the task's outputs. All on one pair of lines: a tender that takes the ends of many
+  // successful tasks waits for it once, and a worker that no tender polls keeps it all the time.
   alignas(line_pair_bytes) end_word ended[lane_records];
   ending endings[lane_records];
 };
@@ -231,14 +230,14 @@ template <class Env = real_env>
 struct board {
   using word = typename Env::template atomic<std::uint32_t>;
 
-  // Host threads that look at the lanes all the time. A worker rings only while there is none.
-  // Written by those threads, read by workers. Sequentially consistent on both sides: a host leaves
-  // and then looks at the ends once more; a worker writes an end and then looks here.
+  // Host threads that poll the lanes all the time. A worker rings only while there is none. Written
+  // by those threads, read by workers. Sequentially consistent on both sides: a host leaves and
+  // then looks at the ends once more; a worker writes an end and then looks here.
   alignas(line_pair_bytes) word watchers{0};
-  // Not 0: somebody sleeps until a task is over, or wants to be told of it. Written by the host,
+  // Not 0: a waiter sleeps until a task is over, or wants to be told of it. Written by the host,
   // read by workers, as `watchers`. On a line of its own: it changes seldom.
   alignas(line_pair_bytes) word eager{0};
-  // Not 0: somebody sleeps until all tasks are over, or there is room for another. Written by the
+  // Not 0: a waiter sleeps until all tasks are over, or there is room for another. Written by the
   // host, read by workers, as `watchers`.
   word patient{0};
 };

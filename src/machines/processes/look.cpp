@@ -1,12 +1,12 @@
 // Looking at the pools of other processes, from outside:
 //
 //   1. Among a process's open files (/proc/PID/fd) find the board, by its name.
-//   2. Copy the sign at its beginning; check what it says of itself.
+//     2. Copy the sign at its beginning; check what it says about itself.
 //   3. For each seat, open and copy the lane, whose file the sign names, and sum it up.
-//   4. Look up the name of the procedure that runs, in the board's book.
+//     4. Look up the name of the running procedure, in the board's book.
 //
-// Nothing is mapped, so a file that gets shorter is a short read and no SIGBUS; nothing that was
-// read is an address or a length; and a file is asked for its seals before it is read, as only
+// Nothing is mapped, so a file that gets shorter causes a short read and no SIGBUS; no byte read is
+// used as an address or a length; and a file is asked for its seals before it is read, as only
 // memory files have them: no pipe, device or file system can keep the looker waiting.
 #include <leveret/look.hpp>
 #include <leveret/status.hpp>
@@ -73,7 +73,7 @@ void make_printable(char* text) noexcept {
   text[processes::make_printable(text, std::strlen(text), text, line_breaks::replaced)] = 0;
 }
 
-// All that a small file of /proc holds, as far as it fits; empty when it cannot be read.
+// The content of a small file of /proc, as far as it fits; empty when it cannot be read.
 template <std::size_t Size>
 void read_text(const char* path, char (&text)[Size]) noexcept {
   const file f(open(path, O_RDONLY | O_CLOEXEC));
@@ -81,7 +81,7 @@ void read_text(const char* path, char (&text)[Size]) noexcept {
   text[got > 0 ? got : 0] = 0;
 }
 
-// The number of a process in its own namespace, which is what its sign says.
+// The number of a process in its own namespace, which its sign has.
 std::uint32_t own_number(int pid) noexcept {
   char path[40];
   char text[4096];
@@ -141,7 +141,7 @@ class process_files {
   folder files_;
 };
 
-// A board that a newer or older Leveret made, or nobody, is passed over.
+// A board of a newer or older Leveret, or something else, is skipped.
 bool is_known(const sign& s, const struct stat& about) noexcept {
   // Pairs with pool::show_pool(), as far as a copy of another process's memory can.
   return s.magic.load(memory_order_acquire) == sign::open_pool && s.version == sign::this_version &&
@@ -149,7 +149,7 @@ bool is_known(const sign& s, const struct stat& about) noexcept {
          s.workers <= workers_max && static_cast<std::uint64_t>(about.st_size) >= sizeof(common);
 }
 
-// The newest number of a ring, counted from that before the worker's first task; 0 is none.
+// The newest number of a ring, counted from the one before the worker's first task; 0 is none.
 template <class NumberAt>
 std::uint32_t newest(const NumberAt& number_at, std::uint32_t before_first) noexcept {
   std::uint32_t most = 0;
@@ -161,8 +161,8 @@ std::uint32_t newest(const NumberAt& number_at, std::uint32_t before_first) noex
   return most;
 }
 
-// A worker can write what it likes to its lane, and it goes on while it is copied: whatever the
-// numbers are, the line is as long as a line can be.
+// A worker can write anything to its lane, and goes on while it is copied: whatever the numbers
+// are, the line is no longer than a line can be.
 procedure_id sum_up(const lane<>& desk, std::uint32_t returned, seen_worker& worker) noexcept {
   const std::uint32_t before_first = desk.first - 1;
   const auto record_at = [&](std::uint32_t i) {

@@ -1,6 +1,11 @@
+<<<<<<< HEAD
 // The machine `processes`: a worker is a process, and a fault in it is the end of that process and
 // of nothing else. See README.md beside this file.
 #include "base/decimal.hpp"
+=======
+// The machine `processes`: a worker is a process, and a fault in it ends that process and nothing
+// else. See README.md beside this file.
+>>>>>>> prose
 #include "base/numbers.hpp"
 #include "machines/processes/pool.hpp"
 #include "machines/processes/text.hpp"
@@ -44,7 +49,7 @@ class process_machine final : public machine, public remote_workers {
 
   bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept override;
   void abandon() noexcept override {
-    is_service = false;  // if it was the service that forked, in a callback
+    is_service = false;  // if the service forked, in a callback
     pool_.abandon();
   }
   void join() noexcept override {
@@ -190,7 +195,7 @@ void process_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expec
   sleep_while(word, expected, deadline_ns, sleepers::here);
 }
 
-// Behind a task without an end none was begun; nor was any by a worker that serves another host
+// No task behind one without an end was begun; nor was any by a worker that serves another host
 // (keeper.hpp).
 bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept {
   pool::seat& s = pool_.at(worker);
@@ -279,8 +284,8 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   return true;
 }
 
-// A worker takes its tasks in order, so it has begun the oldest one without an end, or none. One
-// that says anything else lies, and what would it lie about but the task it is in?
+// A worker takes its tasks in order, so it has begun the oldest one without an end, or none. Any
+// other claim is a lie; the oldest task is then taken as begun.
 bool process_machine::was_begun(std::uint32_t worker) noexcept {
   const pool::seat& s = pool_.at(worker);
   const std::uint32_t oldest = s.collected.load(memory_order_relaxed) + 1;
@@ -296,8 +301,8 @@ std::uint32_t process_machine::index_begun(std::uint32_t worker) noexcept {
 }
 
 // The words that only the host writes are as they were; a worker publishes ends in order, and is
-// not asleep twice with the same task before it, as it was woken in between. Anything else has been
-// overwritten. A worker that is slow, or stopped, has nothing to be blamed for.
+// not asleep twice with the same task before it, as it was woken in between. Anything else means
+// that the lane has been overwritten. A slow or stopped worker is not blamed.
 bool process_machine::revisit(std::uint32_t worker) noexcept {
   pool::seat& s = pool_.at(worker);
   lane<>& desk = *s.desk;
@@ -308,12 +313,12 @@ bool process_machine::revisit(std::uint32_t worker) noexcept {
     is_whole &= desk.has_record(n);
     has_later_end |= n != oldest && desk.has_end(n);
   }
-  if (desk.has_end(oldest)) {                  // after the look at later ones
-    desk.rung.store(0, memory_order_relaxed);  // or it would not tell of the next one either
+  if (desk.has_end(oldest)) {                  // after the check of later ones
+    desk.rung.store(0, memory_order_relaxed);  // or it would not tell of the next end either
     return true;
   }
   const bool is_asleep = desk.wake();
-  pool_.wake(worker);  // also one that only seems to be awake
+  pool_.wake(worker);  // even if it seems to be awake
   if (!is_whole || has_later_end) return false;
   if (is_asleep && s.roused == oldest) return false;
   if (is_asleep) s.roused = oldest;
@@ -335,7 +340,7 @@ machine* make_processes(const config& c) {
   return new (std::nothrow) process_machine(c);
 }
 
-// The name goes into a socket's, and into messages.
+// The name becomes part of a socket's name, and of messages.
 void check_pool(const char* name) {
   constexpr std::size_t name_bytes_max = 60;
   const std::size_t bytes = strnlen(name, name_bytes_max + 1);

@@ -1,5 +1,5 @@
-// output: where a worker of a shared pool prints: where the host does whose task it is in. Buffered
-// text goes there before the worker turns to another.
+// output: a worker of a shared pool prints where the host of its present task does. Buffered text
+// goes there before the worker turns to another host.
 #ifndef LEVERET_MACHINES_PROCESSES_OUTPUT_HPP
 #define LEVERET_MACHINES_PROCESSES_OUTPUT_HPP
 
@@ -16,7 +16,7 @@ static_assert(STDERR_FILENO == STDOUT_FILENO + 1);  // the two are walked throug
 
 class output {
  public:
-  // Which file it is, whatever it was opened as.
+  // The identity of a file, however it was opened.
   struct mark {
     dev_t device = 0;
     ino_t number = 0;
@@ -36,8 +36,8 @@ class output {
   output(const output&) = delete;
   output& operator=(const output&) = delete;
 
-  // use() makes them this process's. Hosts of one terminal, or of one log, have the same: then
-  // nothing is to be done.
+  // use() makes them this process's. Hosts with one terminal, or one log, have the same: then there
+  // is nothing to do.
   void use(mark (&used)[2]) const noexcept {
     if (used[0] == marks_[0] && used[1] == marks_[1]) return;
     std::fflush(nullptr);
@@ -52,7 +52,7 @@ class output {
   mark marks_[2];
 };
 
-// drop_output() lets go of what a host prints to, whose reader would wait for its end.
+// drop_output() lets go of a host's output, whose reader would wait for its end.
 inline void drop_output() noexcept {
   std::fflush(nullptr);
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);

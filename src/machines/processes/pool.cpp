@@ -85,7 +85,7 @@ bool pool::open_files(std::uint32_t workers) {
   if (shared == MAP_FAILED) return fail("mapping a memory file");
   shared_ = new (shared) common;
   procedures_.open(&shared_->procedures);
-  // From here on nobody can map it to write: not even a worker, which runs as the same user.
+  // From here on no process can map it to write: not even a worker, which runs as the same user.
   if (fault_at("host.seal_board") || !seal_memory_file(shared_file_, true))
     return fail("sealing a memory file");
   bell_ = fault_at("host.eventfd") ? -1 : out_of_the_way(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -126,7 +126,7 @@ void pool::keep_names() {
 bool pool::open(std::uint32_t workers) {
   keep_names();
   // A program's static objects are made in its zygote, too: their workers would start workers, and
-  // so on. A worker runs tasks: what those open is their business.
+  // so on. A worker runs tasks, and this is not about runtimes that they open.
   if (role() != process_role::host && worker_number() < 0) {
     errno = 0;
     return fail(
@@ -165,8 +165,8 @@ ssize_t pool::receive_report(report* r, int* file) noexcept {
   return got;
 }
 
-// Takes the reports there are, after waiting for one for `wait_ms`. False: a worker that is to be
-// there when the runtime opens will not be.
+// Takes the reports that have come, after waiting for one for `wait_ms`. False: a worker that must
+// exist when the runtime opens will not.
 bool pool::take_start_reports(int wait_ms) {
   pollfd watched[2] = {{socket_, POLLIN, 0}, {zygote_file_, POLLIN, 0}};
   int ready;
@@ -267,7 +267,7 @@ void pool::wait(std::uint64_t timeout_ns) noexcept {
   const bool is_deaf = (watched[0].revents & POLLNVAL) != 0;
   is_zygote_over_ |=
       count == 3 && (is_deaf || watched[2].revents != 0 || (watched[1].revents & POLLNVAL) != 0);
-  if (is_deaf) poll(nullptr, 0, 1);  // nobody can ring: looks every millisecond
+  if (is_deaf) poll(nullptr, 0, 1);  // no worker can ring: looks every millisecond
   if (watched[0].revents == 0) return;
   std::uint64_t rings;
   [[maybe_unused]] const ssize_t n = read(bell_, &rings, sizeof rings);
@@ -289,8 +289,8 @@ void pool::order_to_work(std::uint32_t worker) noexcept {
   give_order(worker, lane<>::order_work);
 }
 
-// Shows what the worker died in, if it was in a task. It may have written over its lane: who looks
-// checks the number.
+// Shows the task in which the worker died, if any. The worker may have overwritten its lane:
+// lookers check the number.
 void pool::show_victim(std::uint32_t worker) noexcept {
   const seat& s = seats_[worker];
   const std::uint32_t claimed = s.desk->claimed.load(memory_order_relaxed);
@@ -342,7 +342,7 @@ void pool::take_report(const report& r, int file) {
                                                memory_order_relaxed);
       close_file(&s.pidfd);
       s.pidfd = file;
-      if (file < 0) {  // no number was free for the file: nobody could confirm its death
+      if (file < 0) {  // no number was free for the file: its death could not be confirmed
         ::kill(r.pid, SIGKILL);
         return;
       }
@@ -364,7 +364,7 @@ void pool::take_report(const report& r, int file) {
 }
 
 bool pool::next_death(remote_death* death) {
-  // Here and not where the bell is heard: a service that is busy does not listen to it.
+  // Here and not where the bell is read: a busy service does not read it.
   for (std::uint32_t i = 0; arriving_ != 0 && i < workers_; ++i) {
     if (!seats_[i].has_arrived) order_to_work(i);
   }
@@ -393,7 +393,8 @@ bool pool::replace(std::uint32_t worker) noexcept {
   fault_at("host.replace");
   if (is_zygote_lost_) return false;
   if (start_worker(worker)) return true;
-  // A zygote that takes no orders is gone, or as good as gone, and nobody has noticed yet.
+  // A zygote that takes no orders is gone, or as good as gone, though that has not been noticed
+  // yet.
   zygote_is_gone();
   return !is_zygote_lost_ && start_worker(worker);
 }
@@ -422,8 +423,8 @@ void pool::end_workers() noexcept {
   for (std::uint32_t i = 0; i < workers_; ++i) {
     if (seats_[i].desk != nullptr) give_order(i, lane<>::order_stop);
   }
-  // Workers that are in a task of a pool that is down, or stopped, are killed: all of them together
-  // have a second.
+  // Workers that are in a task of a pool that is down, or are stopped, are killed: all of them
+  // together have a second.
   constexpr int leave_ms_max = 1'000;
   constexpr int tick_ms = 5;
   int waited_ms = 0;

@@ -1,5 +1,5 @@
-// pool: the host's side of the worker processes: zygote, lanes, book, and what is known of each
-// worker. Knows nothing of tasks.
+// pool: the host's side of the worker processes: zygote, lanes, book, and the state of each worker.
+// It knows nothing of tasks.
 #ifndef LEVERET_MACHINES_PROCESSES_POOL_HPP
 #define LEVERET_MACHINES_PROCESSES_POOL_HPP
 
@@ -28,25 +28,25 @@ class pool {
   // open() reserves lanes and starts the zygote and the workers; false leaves why().
   bool open(std::uint32_t workers);
   const char* why() const noexcept { return why_; }
-  // close() ends all processes. Nobody may use the pool any more.
+  // close() ends all processes. The pool may not be used any more.
   void close() noexcept;
-  // abandon() is for a process that was forked: it gives up what it holds of its parent's pool.
+  // abandon() is for a forked process: it gives up its hold on its parent's pool.
   void abandon() noexcept;
 
   status why_status() const noexcept { return why_status_; }
-  // One worker's line; callers take turns (remote_workers). The numbers that the host must be sure
-  // of are here: a worker can write all over its lane.
+  // One worker's line; callers take turns (remote_workers). The numbers on which the host must rely
+  // are here: a worker can overwrite all of its lane.
   struct alignas(line_pair_bytes) seat {
     lane<>* desk = nullptr;
     int file = -1;
     std::uint32_t posted = 0;      // the last number given out
     std::uint32_t first = 1;       // the number of the present worker's first task
-    std::uint32_t skipped = 0;     // bit_of() each that take_back() was called for,
+    std::uint32_t skipped = 0;     // bit_of() each task for which take_back() was called,
     std::uint32_t taken_back = 0;  // and of those the ones that the worker will not begin
     // Written by the holder of the turn, read by any host thread: the last number taken back.
     // Publishes nothing.
     atomic<std::uint32_t> collected{0};
-    // The service's own.
+    // Only the service uses these.
     pid_t pid = 0;
     int pidfd = -1;
     bool is_alive = false;     // started, or about to be
@@ -86,15 +86,15 @@ class pool {
   }
   // is_away(), of a shared pool: the worker serves another host now.
   bool is_away(std::uint32_t worker) const noexcept;
-  // has_left_us() is more than a hint: the process that has the line's tasks serves another host,
-  // so it is in none of them, and has published the ends of those that it ran.
+  // has_left_us() is certain: the process that has the line's tasks serves another host, so it is
+  // in none of them, and has published the ends of those that it ran.
   bool has_left_us(std::uint32_t worker) const noexcept;
   // is_crowded(): it has as many hosts as there are cores, or more.
   bool is_crowded() const noexcept;
 
  private:
   bool is_shared() const noexcept { return settings_.processes.pool != nullptr; }
-  // Not so confined ones: each is one host's.
+  // False for confined ones: each belongs to one host.
   bool shares_workers() const noexcept {
     return is_shared() && settings_.processes.isolation != lev::isolation::confined;
   }
@@ -104,7 +104,7 @@ class pool {
   void show_victim(std::uint32_t worker) noexcept;
   bool start_zygote();
   bool spawn_zygote(int socket);
-  // Of a shared pool, in place of the zygote's start and end.
+  // For a shared pool, in place of the zygote's start and end.
   bool join_keeper();
   bool start_keeper();
   bool knock() noexcept;
@@ -133,7 +133,7 @@ class pool {
 
   void keep_names();
 
-  config settings_;  // its strings are the following
+  config settings_;  // its strings are the members below
   std::string pool_name_;
   std::vector<std::string> command_words_;
   std::vector<const char*> command_;
@@ -153,10 +153,10 @@ class pool {
   int bell_ = -1;
   int socket_ = -1;
   pid_t zygote_ = 0;
-  int zygote_file_ = -1;         // its pidfd; -1 of a keeper, and where the system gave none
+  int zygote_file_ = -1;         // its pidfd; -1 for a keeper, and if the system gave none
   bool is_zygote_over_ = false;  // it has ended, whatever its socket says
   std::uint32_t arriving_ = 0;   // workers alive that were not ordered to work
-  bool is_zygote_lost_ = false;  // and could not be started again
+  bool is_zygote_lost_ = false;  // it could not be started again
   book_writer procedures_;
   std::vector<remote_death> deaths_;
   char why_[240] = "";

@@ -1,4 +1,4 @@
-// The main program, as it lies in memory: where it begins, and its segments.
+// The main program in memory: its beginning, and its segments.
 #ifndef LEVERET_MACHINES_PROCESSES_PROGRAM_HPP
 #define LEVERET_MACHINES_PROCESSES_PROGRAM_HPP
 

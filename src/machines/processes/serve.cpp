@@ -1,4 +1,4 @@
-// The life of a worker process: take the next record of a lane, run it, say how it ended.
+// The main loop of a worker process: take the next record of a lane, run it, report its end.
 #include "base/numbers.hpp"
 #include "machines/processes/client.hpp"
 #include "machines/processes/confine.hpp"
@@ -44,7 +44,7 @@ class worker_process {
  public:
   // Of one host.
   explicit worker_process(const own_start& start);
-  // Of several, which come by notes.
+  // Of several hosts, which come by notes.
   worker_process(berth<>& served, const alarm<>& wakes, int notes) noexcept
       : berth_(&served), notes_(notes), wakes_(&wakes) {}
 
@@ -116,17 +116,17 @@ class worker_process {
   std::vector<std::unique_ptr<client>> clients_;
   client* only_ = nullptr;  // when there is one, which is the usual case
   std::size_t turn_ = 0;
-  client* current_ = nullptr;  // whose shared memory is_shared() knows, and who prints
+  client* current_ = nullptr;  // is_shared() knows its memory, and output goes to it
   output::mark prints_to_[2];
   std::uint64_t float_mode_ = 0;
   lingerer linger_;
-  // In a shared pool only: the berth; and where members come by notes, what they come by, and what
-  // wakes this worker.
+  // In a shared pool only: the berth; and if members come by notes, their socket, and the alarm
+  // that wakes this worker.
   berth<>* berth_ = nullptr;
   int notes_ = -1;
   const alarm<>* wakes_ = nullptr;
   std::uint32_t notes_seen_ = 0;
-  std::uint32_t served_ = 0;  // what berth::serving says
+  std::uint32_t served_ = 0;  // the value of berth::serving
   std::uint64_t turn_since_ns_ = 0;
 };
 
@@ -174,7 +174,7 @@ client& worker_process::await() noexcept {
   }
 }
 
-// A worker of a shared pool that had nothing to do for a while.
+// For a worker of a shared pool that has had nothing to do for a while.
 void worker_process::be_free() noexcept {
   if (!has_notes()) return end_turn();
   serve_only(0);
@@ -215,8 +215,8 @@ void worker_process::turn_to(client& c) noexcept {
   worker_columns = &c;
 }
 
-// One of several workers of its number. A turn that another one waits for lasts so long: it costs
-// two switches of processes.
+// For one of several workers of its number. A turn for which another worker waits lasts this long:
+// it costs two process switches.
 void worker_process::run_in_turn(client& c) noexcept {
   constexpr std::uint64_t turn_ns = 1'000'000;
   if (served_ == 0) wait_for_turn();
@@ -236,7 +236,7 @@ void worker_process::wait_for_turn() noexcept {
   turn_since_ns_ = monotonic_ns();
 }
 
-// The one that waited gets a moment to take its turn: it must wake up first.
+// The waiting worker gets a moment to take its turn: it must wake up first.
 void worker_process::end_turn() noexcept {
   constexpr std::uint64_t moment_ns = 100'000;
   if (std::exchange(served_, 0) == 0 || !berth_->leave()) return;
@@ -245,7 +245,7 @@ void worker_process::end_turn() noexcept {
   while (berth_->is_free() && monotonic_ns() < end_ns) sched_yield();
 }
 
-// A worker that cannot turn is doomed: its keeper is about to kill this process.
+// A worker that cannot turn is doomed: its keeper is about to kill it.
 void worker_process::serve_only(std::uint32_t served) noexcept {
   if (served == served_) return;
   LEV_DCHECK(berth_ != nullptr && served <= members_max);
@@ -276,7 +276,7 @@ void worker_process::read_notes() noexcept try {
 }
 
 client& worker_process::attach(const note& n, int* files) {
-  detach(n.member);  // its lane before, should it have had one
+  detach(n.member);  // its earlier lane, if it had one
   const introduction& a = n.about;
   enum { heap, board, bell, out, error, desk, count };
   static_assert(count == member_files + 1);
@@ -323,7 +323,7 @@ void worker_process::detach(std::uint32_t member) noexcept {
   }
   if (a.faults != 0) arm_faults(nullptr, nullptr);
   close(gone->bell());
-  gone.reset();  // closes libraries, whose last code may use what is unmapped now
+  gone.reset();  // closes libraries, whose last code may use memory that is unmapped next
   munmap(reinterpret_cast<void*>(lane_begin), a.lane_bytes);
   if (!has_heap(a)) munmap(reinterpret_cast<void*>(a.heap_begin), a.heap_bytes);
   munmap(shared, sizeof(common));

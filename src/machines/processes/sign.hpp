@@ -1,6 +1,6 @@
-// sign: what a pool shows of itself to other processes of its user (look.cpp): where its lanes are
-// and which processes it has. It is the beginning of the board's file, which nobody but the host
-// can write to. Nothing of it is written while tasks run, but when a worker process begins or dies.
+// sign: the state that a pool shows to other processes of its user (look.cpp): its lanes and its
+// processes. It is the beginning of the board's file, which only the host can write to. It is
+// written only when a worker process begins or dies, not while tasks run.
 #ifndef LEVERET_MACHINES_PROCESSES_SIGN_HPP
 #define LEVERET_MACHINES_PROCESSES_SIGN_HPP
 
@@ -36,7 +36,7 @@ struct sign {
   // Written by the host, read by lookers: open_pool from the pool's opening to its end. Publishes
   // the rest.
   atomic<std::uint64_t> magic{0};
-  std::uint32_t version = this_version;  // of all that is in the board and the lanes
+  std::uint32_t version = this_version;  // of everything in the board and the lanes
   std::uint32_t board_bytes = 0;
   std::uint32_t lane_bytes = sizeof(lane<>);  // without the store
   std::uint32_t host = 0;                     // its process, in its own namespace

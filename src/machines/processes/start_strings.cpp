@@ -15,8 +15,8 @@ namespace lev::processes {
 
 namespace {
 
-// By which a zygote is told its socket: one that this process was told would be found in place of
-// the new one.
+// A variable that tells a zygote its socket: the one that this process was given would be found in
+// place of the new one.
 bool is_of_zygotes(std::string_view variable) noexcept {
   for (const std::string_view name : {zygote_variable, worker_program_variable}) {
     if (variable.starts_with(name) && variable.substr(name.size()).starts_with('=')) return true;
@@ -58,8 +58,8 @@ bool forget_start() noexcept {
   char text[1024];
   text[std::fread(text, 1, sizeof text - 1, f)] = 0;
   std::fclose(f);
-  // Numbers follow the program's name, which may hold anything: 45 that are of no interest, then
-  // where the arguments begin and end, and where the environment does.
+  // Numbers follow the program's name, which may hold anything: 45 of no interest, then the
+  // beginning and end of the arguments, and of the environment.
   constexpr int passed_over = 45;
   const char* at = std::strrchr(text, ')');
   for (int i = 0; at != nullptr && i <= passed_over; ++i) at = std::strchr(at + 1, ' ');

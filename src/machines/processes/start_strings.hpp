@@ -1,5 +1,6 @@
 // start_strings: the environment and arguments that a zygote starts with. Confined workers are
-// forked from it and can read all its memory, so it gets what it needs to start, and forgets that.
+// forked from it and can read all its memory, so it gets only what it needs to start, and forgets
+// it.
 #ifndef LEVERET_MACHINES_PROCESSES_START_STRINGS_HPP
 #define LEVERET_MACHINES_PROCESSES_START_STRINGS_HPP
 
@@ -10,13 +11,13 @@
 namespace lev::processes {
 
 // environment_for() returns the variables of this process that the zygote gets, then `own`, then
-// null. Those of confined workers are: what the dynamic loader and interpreters need to find
-// themselves (LD_LIBRARY_PATH, LD_PRELOAD, PATH, PYTHONHOME), and numbers of threads (those that
-// end in _NUM_THREADS, with a number as their value), as a library may not start any.
+// null. For confined workers they are those that the dynamic loader and interpreters need to start
+// (LD_LIBRARY_PATH, LD_PRELOAD, PATH, PYTHONHOME), and numbers of threads (those that end in
+// _NUM_THREADS, with a number as their value), as a library may not start any.
 std::vector<char*> environment_for(isolation level, char* own);
 
-// forget_start() empties this process's environment, and clears the memory in which the kernel has
-// left it and the arguments. False: the system does not say where that is.
+// forget_start() empties this process's environment, and clears the memory where the kernel has put
+// it and the arguments. False: the system does not say where that is.
 bool forget_start() noexcept;
 
 }  // namespace lev::processes

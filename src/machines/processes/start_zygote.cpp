@@ -1,4 +1,4 @@
-// How a pool gets its zygote, gets another one when that is gone, and ends it.
+// How a pool starts its zygote, replaces it when it is gone, and ends it.
 #include "base/kernel_numbers.hpp"
 #include "machines/processes/close_from.hpp"
 #include "machines/processes/death.hpp"
@@ -26,12 +26,12 @@ namespace lev::processes {
 namespace {
 
 constexpr int zygote_socket = 3;                    // its number in the zygote
-static_assert(zygote_socket == STDERR_FILENO + 1);  // all from there on are closed
+static_assert(zygote_socket == STDERR_FILENO + 1);  // all files after it are closed
 constexpr const char* no_zygote = "the zygote process did not answer; does the program start?";
 constexpr const char* no_keeper = "the pool's keeper process did not answer; is it stopped?";
 
-// Whether /proc/self/exe is the loader, which the program was an argument of: the program names one
-// and the kernel had none to load.
+// Whether /proc/self/exe is the loader, with the program as its argument: the program names a
+// loader, but the kernel loaded none.
 bool was_loaded_by_hand() noexcept {
   if (getauxval(AT_BASE) != 0) return false;
   for (const auto& segment : segments_of_program()) {
@@ -48,14 +48,14 @@ bool pool::spawn_zygote(int socket) {
     return fail(
         "the program is an argument of its loader (ld.so PROGRAM); start it by its own path");
   }
-  LEV_ASSERT(zygote_ == 0 && socket > STDERR_FILENO);  // or one would never be waited for
+  LEV_ASSERT(zygote_ == 0 && socket > STDERR_FILENO);  // or a zygote would never be waited for
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
   posix_spawn_file_actions_adddup2(&actions, socket, zygote_socket);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  // A host that has closed its output may have something else there, which is not for others.
+  // A host that has closed its output may have another file there, which others must not get.
   for (const int output : {STDOUT_FILENO, STDERR_FILENO}) {
     const int flags = fcntl(output, F_GETFD);
     if (flags < 0 || (flags & FD_CLOEXEC) != 0)
@@ -65,7 +65,7 @@ bool pool::spawn_zygote(int socket) {
   sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
-  // A group of its own: what a terminal sends to the host (Ctrl-C) is the host's to handle.
+  // A group of its own: only the host handles a terminal's signals (Ctrl-C).
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   const char* const* command = settings_.processes.worker_command;
@@ -114,7 +114,7 @@ bool pool::start_zygote() try {
 }
 
 bool pool::introduce() noexcept {
-  // A program may have closed its output, and what it opened then may be anything.
+  // A program may have closed its output, and then opened any other file there.
   const int nowhere = is_shared() ? ::open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
   const auto output_or_nowhere = [&](int file) {
     return fcntl(file, F_GETFD) < 0 ? nowhere : file;
@@ -155,7 +155,7 @@ bool pool::await_ready() noexcept {
   errno = r.number;
   fail(r.text);
   if (r.what == report::unavailable) why_status_ = status::unavailable;
-  // No system call failed: it is the configuration that the pool does not take.
+  // No system call failed: the pool does not accept the configuration.
   if (is_shared() && r.what == report::refused && r.number == 0) why_status_ = status::bad_config;
   return false;
 }
@@ -175,8 +175,7 @@ void pool::zygote_is_gone() {
     }
     note_death(i, -1);
   }
-  // The cause of its end may end the next one, too: a system that is short of something for a
-  // moment.
+  // The cause of its end may end the next one, too, such as a momentary shortage of the system.
   constexpr int tries_max = 3;
   is_zygote_lost_ = true;
   for (int i = 0; is_zygote_lost_ && i < tries_max; ++i) {
@@ -191,8 +190,8 @@ void pool::hang_up() noexcept {
   close_file(&socket_);
 }
 
-// A host that reaps all its children may have freed the zygote's number for another process: where
-// there is a file for it, the signal goes by that.
+// A host that reaps all its children may have freed the zygote's number for another process: if
+// there is a pidfd, the signal goes by that.
 void pool::kill_zygote() noexcept {
   if (zygote_file_ >= 0) {
     syscall(kernel::pidfd_send_signal, zygote_file_, SIGKILL, nullptr, 0);
@@ -214,7 +213,7 @@ void pool::drop_zygote() noexcept {
   reap_zygote();
 }
 
-// The zygote ends when its socket does; a program that was named as one and does not is killed.
+// The zygote ends when its socket is closed; a worker_command program that does not is killed.
 void pool::end_zygote() noexcept {
   hang_up();
   if (zygote_ <= 0) return;
@@ -225,8 +224,8 @@ void pool::end_zygote() noexcept {
   reap_zygote();
 }
 
-// In a process that was forked: the pool is its parent's. Its copies of files are closed, so that
-// it keeps nothing alive; the lanes stay mapped, and nobody looks at them.
+// In a forked process the pool is its parent's. Its copies of files are closed, so that it keeps
+// nothing alive; the lanes stay mapped, but are not used.
 void pool::abandon() noexcept {
   close_file(&socket_);
   close_file(&bell_);

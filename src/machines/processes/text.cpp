@@ -1,4 +1,4 @@
-// Keeps of a text the characters that a terminal may be given.
+// Keeps the characters of a text that may go to a terminal.
 #include "machines/processes/text.hpp"
 
 #include "base/numbers.hpp"
@@ -24,7 +24,7 @@ bool is_printable(std::uint32_t code, line_breaks breaks) noexcept {
 
 std::size_t whole_characters(const char* text, std::size_t bytes, std::size_t most) noexcept {
   if (bytes <= most) return bytes;
-  // The last byte that could begin a character decides; a text without one is cut where it is.
+  // The last byte that could begin a character decides; a text without one is cut anywhere.
   for (std::size_t back = 1; back <= smaller(character_bytes_max, most); ++back) {
     const std::size_t length = length_of(static_cast<unsigned char>(text[most - back]));
     if (length != 0) return length > back ? most - back : most;

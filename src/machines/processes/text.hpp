@@ -1,5 +1,5 @@
-// Texts that come from other processes: what a body threw, the name of a program. They may end on a
-// terminal or in a log, so nothing in them may be more than text.
+// Texts from other processes: a body's exception, the name of a program. They may end on a terminal
+// or in a log, so they must contain nothing but text.
 #ifndef LEVERET_MACHINES_PROCESSES_TEXT_HPP
 #define LEVERET_MACHINES_PROCESSES_TEXT_HPP
 
@@ -7,8 +7,8 @@
 
 namespace lev::processes {
 
-// whole_characters() returns how many bytes of a text fit into `most` if none of its characters is
-// to be cut: all of them, or the largest number that does not end within a character of UTF-8.
+// whole_characters() returns how many bytes of a text fit into `most` without cutting a character:
+// all of them, or the largest number that does not end within a character of UTF-8.
 std::size_t whole_characters(const char* text, std::size_t bytes, std::size_t most) noexcept;
 
 enum class line_breaks { kept, replaced };
@@ -16,7 +16,7 @@ enum class line_breaks { kept, replaced };
 // make_printable() copies a text to `to`, which may be the same place, and returns its new length,
 // which is not greater. The copy is UTF-8 without control characters, of which '\n' and '\t' may be
 // kept, and without those that turn the direction of writing: a '?' stands for each, and for each
-// byte that is not part of a character. A character that the text's end cuts is left out.
+// byte that is not part of a character. A character that is cut by the text's end is left out.
 std::size_t make_printable(const char* from, std::size_t bytes, char* to,
                            line_breaks breaks = line_breaks::kept) noexcept;
 

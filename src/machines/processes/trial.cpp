@@ -1,10 +1,10 @@
 // Trying libraries, all of them in the order in which workers load them:
 //
-//   1. A process loads one after the other, those that were refused before left out. Before each it
+//   1. . A process loads one after the other, except those that were refused before. Before each it
 //      writes down which one it is, in memory that the zygote sees.
-//   2. It ends before its time, or says that it is not alone any more, or takes too long: the
-//      library that it had come to is refused. Go on with 1: others may be wrong, too.
-//   3. It has come to the end: all others are fine.
+//   2. . If it ends early, or says that it has more than one thread, or takes too long, the library
+//      that it had come to is refused. Go on with 1: others may be wrong, too.
+//     3. When it has come to the end, all others are fine.
 #include "machines/processes/trial.hpp"
 #include "machines/processes/death.hpp"
 
@@ -55,7 +55,7 @@ void load_in_turn(void* context, pid_t parent) {
     if (i < t.known.size() && !t.known[i].empty()) continue;
     t.so_far.library = i;
     t.so_far.has_begun = true;
-    dlopen(t.libraries.libraries[i], RTLD_NOW | RTLD_LOCAL);  // a failure is the worker's to report
+    dlopen(t.libraries.libraries[i], RTLD_NOW | RTLD_LOCAL);  // the worker reports a failure
     if (is_alone()) continue;
     t.so_far.has_threads = true;
     _exit(0);
@@ -74,7 +74,7 @@ constexpr int took_too_long = -1;
 constexpr int host_is_gone = -2;
 
 int await_end(pid_t pid, int pidfd, int host) noexcept {
-  pollfd watched[2] = {{pidfd, POLLIN, 0}, {host, 0, 0}};  // a socket's end is heard unasked
+  pollfd watched[2] = {{pidfd, POLLIN, 0}, {host, 0, 0}};  // a socket's end is always reported
   int ready;
   while ((ready = poll(watched, 2, load_ms_max)) < 0 && errno == EINTR) {
   }

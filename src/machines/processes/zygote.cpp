@@ -1,4 +1,4 @@
-// How the host program, or the one that it names, becomes the parent of workers.
+// How the host program, or its worker_command, becomes the parent of workers.
 #include "machines/processes/zygote.hpp"
 
 #include "machines/processes/keeper.hpp"
@@ -57,15 +57,15 @@ initialisers constructors_of(const link_map& module) noexcept {
   return {first, first + bytes / sizeof(initialiser)};
 }
 
-// The constructors that would have followed: those of this file's module, and, if that is a shared
-// library, the program's. A task's body finds its static objects made, as in the host.
+// The remaining constructors: those of this file's module, and, if that is a shared library, the
+// program's. A task's body finds its static objects made, as in the host.
 void run_other_constructors(int argc, char** argv, char** environment) {
   Dl_info info;
   void* extra = nullptr;
   const link_map* own = nullptr;
   if (dladdr1(reinterpret_cast<void*>(&become_zygote), &info, &extra, RTLD_DL_LINKMAP) != 0)
     own = static_cast<const link_map*>(extra);
-  // A fully static program has no loader that would know it.
+  // A fully static program has no loader that knows it.
   const initialisers ours =
       own != nullptr ? constructors_of(*own) : initialisers{first_constructor, last_constructor};
   initialiser* next = ours.begin;
@@ -81,7 +81,7 @@ void run_other_constructors(int argc, char** argv, char** environment) {
 }
 
 // Runs while the program loads. In every program but a zygote it looks for one variable and
-// returns. A program that a host has started, and whose socket cannot be believed, must not come to
+// returns. A program that a host has started, and whose socket cannot be trusted, must not reach
 // its main(), which would do everything once more.
 [[gnu::constructor]] void become_zygote(int argc, char** argv, char** environment) {
   const int socket = role() == process_role::starting ? host_socket(zygote_variable) : -1;

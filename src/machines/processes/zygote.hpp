@@ -21,10 +21,9 @@
 
 namespace lev::processes {
 
-// The rule that a runtime's workers have in common; the first message, with three files: heap,
-// common, bell. For a shared pool two more, standard output and error: what a task prints goes
-// where its host prints. All fields are set, and the settings compared, as it is sent to other
-// programs as well.
+// The settings that a runtime's workers have in common; the first message, with three files: heap,
+// common, bell. For a shared pool two more, standard output and error: a task prints where its host
+// does. All fields are set, and the settings compared, as it is sent to other programs as well.
 struct introduction {
   static constexpr std::uint32_t magic = 0x6c657672;
   std::uint32_t tag = magic;
@@ -46,7 +45,7 @@ struct introduction {
 static_assert(std::is_trivially_copyable_v<introduction>);  // sent as it is
 static_assert(offsetof(introduction, tag) == 0 && offsetof(introduction, version) == 4);
 
-// The memory that workers share beside the heap, in one file that they see read-only.
+// The memory that workers share besides the heap, in one file that they see read-only.
 struct common {
   sign shown;
   board<> watch;
@@ -72,25 +71,26 @@ struct report {
     not_started = 3,
     died = 4,
     unavailable = 5,  // refused: the system lacks something, and no other number of workers helps
-    spared = 6        // of shared workers: the one to be killed did not serve this host
+    spared = 6        // for shared workers: the one to be killed did not serve this host
   };
   std::uint32_t what = ready;
   std::uint32_t worker = 0;
   std::int32_t pid = 0;
   // died: the status of waitpid(); refused, not_started: errno or 0; spared: the order's number
   std::int32_t number = 0;
-  // Of a shared pool. ready: the host's number; died: whether the worker had ever begun a task of
+  // For a shared pool. ready: the host's number; died: whether the worker had ever begun a task of
   // any host, and whether this host had it killed.
   std::uint32_t member = 0;
   bool had_work = false;
   bool was_ordered = false;
-  char text[120] = {};  // refused, unavailable: what failed
+  char text[120] = {};  // refused, unavailable: the step that failed
 };
 static_assert(std::is_trivially_copyable_v<order> && std::is_trivially_copyable_v<report>);
-// A message that is received is checked by its size.
+// A received message is checked by its size.
 static_assert(sizeof(order) != sizeof(introduction) && sizeof(report) != sizeof(introduction));
 
-// Forgotten first: a process that another thread forks here must not close what gets the number.
+// The number is forgotten first: a process that another thread forks here must not close another
+// file that gets the number.
 inline void close_file(int* file) noexcept {
   const int number = std::exchange(*file, -1);
   if (number >= 0) close(number);
@@ -114,7 +114,7 @@ ssize_t receive_message(int socket, Message& m, std::span<int> files) noexcept {
   return receive_bytes(socket, std::as_writable_bytes(std::span(&m, 1)), files);
 }
 
-// run_zygote() is the life of a zygote; what it does is in keeper.hpp.
+// run_zygote() is a zygote's main function; keeper.hpp describes it.
 [[noreturn]] void run_zygote(int socket, const fork_hooks& hooks) noexcept;
 
 // Steps in the life of a zygote and of its workers.
@@ -136,16 +136,16 @@ struct worker_start {
   lane<>* desk;
   int bell;
 };
-// call_at_end() sets what a worker calls that ends in order; see fork_hooks.
+// call_at_end() sets the function that a worker calls when it ends normally; see fork_hooks.
 void call_at_end(void (*hook)()) noexcept;
 
-// How a worker ends that is confined and was given a task of a library that it has not loaded. It
+// The exit code of a confined worker that was given a task of a library that it has not loaded. It
 // has not begun the task; its successor loads the library first.
 constexpr int new_library_code = 75;
 
-// The variable by which the host program that is started again knows that it is to be a zygote, and
-// the name that it is started by. Defined beside the constructor that looks for them: the program
-// that uses them links the constructor.
+// The variable that tells the restarted host program to be a zygote, and the name that it is
+// started by. Defined beside the constructor that looks for them: a program that uses them links
+// the constructor.
 extern const char* const zygote_variable;
 extern const char* const zygote_name;
 

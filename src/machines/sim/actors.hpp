@@ -1,8 +1,8 @@
-// actors: workers and host of a simulated machine, and whose turn is next.
+// actors: workers and host of a simulated machine, and the order of their turns.
 //
-// Those that will go on by themselves, at a time that is known, are in a heap: by time, then by a
-// number that each draws from its own source. Sleepers without a deadline are in none. Those that
-// wait for a word are in a list of its bucket.
+// Actors that will go on by themselves, at a known time, are in a heap: by time, then by a number
+// that each draws from its own source. Sleepers without a deadline are not in it. Actors that wait
+// for a word are in a list of its bucket.
 //
 // Memory is taken once, by open(). Nothing here depends on an address: the buckets' order is only
 // that in which words are found.
@@ -28,7 +28,7 @@ struct actor {
   random_source random;
   cycle_count time = 0;           // when it goes on; asleep: its deadline, or never
   std::uint64_t order = 0;        // among equal times
-  const void* word = nullptr;     // asleep: what it waits for
+  const void* word = nullptr;     // asleep: the word it waits for
   actor* next_sleeper = nullptr;  // in its word's bucket
   void* bound = nullptr;          // current_actor() while it runs
   std::uint32_t index = 0;
@@ -40,7 +40,7 @@ struct actor {
 
 class actors {
  public:
-  // Makes that many, all with time 0 and in no order yet. False when memory is short.
+  // Makes `count` actors, all with time 0 and in no order yet. False when memory is short.
   [[nodiscard]] bool open(std::uint32_t count, std::uint64_t seed) noexcept {
     const std::uint32_t buckets = power_of_two_above(count);
     all_.reset(new (std::nothrow) actor[count]);

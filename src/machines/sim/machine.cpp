@@ -5,9 +5,9 @@
 // are those of a machine file, polls have a little seeded jitter, so that a seed is a schedule;
 // equal times are ordered by a seeded number. Nothing else decides, so equal seeds give equal runs.
 //
-// If every actor sleeps and none has a deadline, nothing will ever happen: the host waits for what
-// cannot come, or a wake-up was lost. On real threads that would hang, here the host's wait ends
-// with would_deadlock.
+// If every actor sleeps and none has a deadline, nothing will ever happen: the host waits for
+// something that cannot come, or a wake-up was lost. On real threads that would hang; here the
+// host's wait ends with would_deadlock.
 #include "machine/machine.hpp"
 #include "machine/store_memory.hpp"
 
@@ -103,7 +103,7 @@ class sim_machine final : public machine {
 
   prices prices_;
   const std::uint64_t seed_;
-  actors all_;  // the host, then the workers; who runs is not in the heap
+  actors all_;  // the host, then the workers; the running one is not in the heap
   std::unique_ptr<launch[]> launches_;
   std::uint32_t current_ = 0;
   cycle_count now_ = 0;  // the time of the actor that ran last
@@ -141,8 +141,8 @@ void sim_machine::go_on(actor& a) noexcept {
   hash_ ^= hash_ >> 29;
 }
 
-// The actor that goes on: the earliest, a sleeper counting from its deadline. The host, where there
-// is none.
+// The actor that goes on: the earliest, a sleeper counting from its deadline. The host, if there is
+// none.
 actor& sim_machine::take_next() noexcept {
   const bool is_stuck = all_.is_empty();
   actor& to = is_stuck ? all_[0] : all_.pop();
@@ -223,8 +223,8 @@ namespace {
   throw error(status::bad_config, -1, message);
 }
 
-// What the file says of how many workers there are, of their stores, and whether the host is one of
-// them. A configuration that names none is as it was.
+// Takes from the file the number of workers, their stores, and whether the host runs tasks. A
+// configuration that names no file stays as it is.
 void settle_sim(config& c) {
   if (c.sim_machine == nullptr) return;
   try {

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t list_max = 2048;
 // The bus counts femtoseconds in 63 bits: its time begins anew after so many.
 constexpr std::uint64_t epoch_fs = std::uint64_t{1} << 61;
-// What one copy can take, however the machine file is; a copy of the real machine is done in
+// The longest time of one copy, whatever the machine file; a copy of the real machine is done in
 // milliseconds.
 constexpr virtual_time copy_max = std::chrono::minutes(5);
 
@@ -57,7 +57,7 @@ cycle_count prices::cycles_of(std::uint64_t ns) const noexcept {
   return smaller(time_max, whole + (ns % cycle_fs_ * ns_fs + cycle_fs_ - 1) / cycle_fs_);
 }
 
-// Rows lie in local stores one behind the other, and are taken to begin on a line: where they are
+// Rows lie in local stores one behind the other, and are taken to begin on a line: their addresses
 // in this process must not matter. Pieces of 16 KiB are commands, those of several rows elements of
 // lists.
 prices::copied prices::copy(unsigned index, bool is_get, const argument& remote, cycle_count at,

@@ -1,7 +1,7 @@
-// prices: what steps of the pipeline take on a simulated machine, and its copy engines.
+// prices: the durations of the pipeline's steps on a simulated machine, and its copy engines.
 //
 // All numbers are those of a machine file (<leveret/cell_file.hpp>), by name: README.md says which
-// stands for what. The machine counts in cycles; nanoseconds are what its clock makes of them.
+// stands for what. The machine counts in cycles; its clock converts them to nanoseconds.
 #ifndef LEVERET_MACHINES_SIM_PRICES_HPP
 #define LEVERET_MACHINES_SIM_PRICES_HPP
 
@@ -24,7 +24,7 @@ constexpr cycle_count time_max = cycle_count{1} << 62;
 
 class prices {
  public:
-  // Throws lev::cell::error for a file that is none of a machine.
+  // Throws lev::cell::error for a file that does not describe a machine.
   explicit prices(const config& c);
   prices(const prices&) = delete;
   prices& operator=(const prices&) = delete;
@@ -39,7 +39,7 @@ class prices {
   cycle_count context_switch() const noexcept { return context_switch_; }
   bool hosts_work() const noexcept { return hosts_work_; }
 
-  // A copy by the engine of actor `index`, of which so many are at work.
+  // A copy by the engine of actor `index`, while so many engines are at work.
   struct copied {
     cycle_count issued;  // the actor goes on
     cycle_count done;    // the bytes are there

@@ -84,7 +84,7 @@ class thread_machine final : public machine {
 bool thread_machine::start(std::uint32_t workers, worker_entry entry, void* context) noexcept try {
   launches_.reserve(workers);  // addresses must not move
   for (std::uint32_t i = 0; i < workers; ++i) {
-    // The last cores first: the first is where the host program is likely to run.
+    // The last cores first: the host program is likely to run on the first.
     const int core = pin_ ? core_at(available_cores() - 1 - i % available_cores()) : -1;
     launches_.push_back({pthread_t{}, entry, context, i, core});
     if (pthread_create(&launches_.back().thread, nullptr, &run, &launches_.back()) != 0) {
