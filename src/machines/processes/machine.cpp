@@ -1,11 +1,6 @@
-<<<<<<< HEAD
-// The machine `processes`: a worker is a process, and a fault in it is the end of that process and
-// of nothing else. See README.md beside this file.
-#include "base/decimal.hpp"
-=======
 // The machine `processes`: a worker is a process, and a fault in it ends that process and nothing
 // else. See README.md beside this file.
->>>>>>> prose
+#include "base/decimal.hpp"
 #include "base/numbers.hpp"
 #include "machines/processes/pool.hpp"
 #include "machines/processes/text.hpp"
