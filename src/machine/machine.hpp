@@ -232,13 +232,8 @@ struct machine_kind {
   const char* (*unavailable)() noexcept;  // null when it works here, else why not and what to do
   machine* (*make)(const config& c);      // null when memory is short; throws lev::error
   bool is_remote = false;                 // the host's cores run no tasks
-<<<<<<< HEAD
-  // What the machine itself makes of a configuration, and refuses of its own part of it, before the
-  // rest is checked; throws lev::error. Null: it takes it as it is.
-=======
-  // The machine's own changes to a configuration, before it is checked; throws lev::error. Null:
-  // there are none.
->>>>>>> prose
+  // The machine's own changes to a configuration, and checks of its own part of it, before the rest
+  // is checked; throws lev::error. Null: there are none.
   void (*settle)(config& c) = nullptr;
 };
 
