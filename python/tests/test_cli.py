@@ -202,12 +202,14 @@ def test_a_picture_is_no_part_of_the_trace(tmp_path: Path) -> None:
 
 
 def test_a_run_slower_than_the_serial_program_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run_with(seconds: float, machine: str = "threads") -> str:
-        made = apps.LuReport("lu", seconds, 1.0, 0.0, True, 1_000_000)
+    def run_with(seconds: float, machine: str = "threads", tasks: int = 1_000_000) -> str:
+        made = apps.LuReport("lu", seconds, 1.0, 0.0, True, tasks)
         monkeypatch.setattr(run_command, "run_app", lambda *_: made)
         return str(runner.invoke(app, ["run", "lu", "--machine", machine]).stderr)
 
     assert "slower than the serial program: 1000000 tasks of 1 us each" in run_with(1.5)
+    assert "a larger --n or a smaller --tasks" in run_with(1.5)
+    assert "busy with other programs? (load " in run_with(1.5, tasks=10_000)
     assert run_with(0.5) == ""
     assert run_with(1.5, "sim") == ""
 

@@ -62,11 +62,19 @@ class Plan:
     steps: int
     sites: int
     trees: int
-    steps_of_arrays: int
+    arrays: dict[str, tuple[int, int]]  # by application: n, how many times
 
 
-FULL = Plan(3.0, 100, 1024, 5, 10_000, 8, 4_000, 20, 20)
-QUICK = Plan(0.4, 2, 512, 1, 2_000, 2, 500, 2, 2)
+# Arrays of 4 to 64 MiB: tasks of some ten microseconds, but for saxpy, which waits for memory.
+FULL_ARRAYS = {
+    "fft": (1 << 18, 20),
+    "saxpy": (1 << 23, 20),
+    "sgemv": (4096, 20),
+    "conv2d": (1024, 40),
+}
+QUICK_ARRAYS = {name: (n, 2) for name, n in DEFAULT_N.items()}
+FULL = Plan(3.0, 100, 1024, 5, 10_000, 8, 4_000, 20, FULL_ARRAYS)
+QUICK = Plan(0.4, 2, 512, 1, 2_000, 2, 500, 2, QUICK_ARRAYS)
 
 
 @dataclass(frozen=True)
@@ -165,15 +173,15 @@ class Demo:
         )
 
     def work_on_arrays(self) -> None:
-        steps = self.plan.steps_of_arrays
         for name, app in (
             ("Fourier transform", "fft"),
             ("SAXPY", "saxpy"),
             ("SGEMV", "sgemv"),
             ("CONV2D", "conv2d"),
         ):
-            amount = f"n = {DEFAULT_N[app]}, {steps} times"
-            self.repeat(name, amount, 1, partial(run_arrays, self.runtime, app, steps=steps))
+            n, steps = self.plan.arrays[app]
+            amount = f"n = {n}, {steps} times"
+            self.repeat(name, amount, 1, partial(run_arrays, self.runtime, app, n=n, steps=steps))
 
     def repeat(self, name: str, amount: str, times: int, once: Callable[[], apps.Report]) -> None:
         """Runs an application that checks itself; reports the sum."""

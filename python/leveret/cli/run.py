@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Optional
@@ -204,17 +205,27 @@ def print_report(report: apps.Report, idle: Optional[list[float]]) -> None:
     tables().print(table)
 
 
+SHORT_US = 5.0  # a task of no more is slowed down by what any task costs
+
+
 def print_advice(report: apps.Report) -> None:
     """One line, when the serial program would have been quicker."""
     if report.tasks == 0 or not 0 < report.speed_up < 1:
         return
     each_us = report.serial_seconds * 1e6 / report.tasks
-    notes().print(
-        f"slower than the serial program: {report.tasks} tasks of {each_us:.2g} us each; tasks "
-        "should have some microseconds of work: a larger --n or a smaller --tasks gives them more",
-        markup=False,
-        highlight=False,
-    )
+    tasks = f"slower than the serial program: {report.tasks} tasks of {each_us:.2g} us each; "
+    if each_us <= SHORT_US:
+        advice = (
+            "tasks should have some microseconds of work: "
+            "a larger --n or a smaller --tasks gives them more"
+        )
+    else:
+        cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
+        advice = (
+            f"is the computer busy with other programs? (load {load:.1f} on {cores} cores); "
+            "or do the tasks wait for memory, all of them at once?"
+        )
+    notes().print(tasks + advice, markup=False, highlight=False)
 
 
 @reporting
