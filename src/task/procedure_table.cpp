@@ -20,14 +20,14 @@ namespace {
 constinit spin_lock<> registration;
 
 // A fork() waits until no thread registers: in the child the table is whole, and its lock is free.
-void before_fork() noexcept {
+void lock_for_fork() noexcept {
   registration.lock([] { real_env::pause(); });
 }
-void after_fork() noexcept {
+void unlock_after_fork() noexcept {
   registration.unlock();
 }
-[[gnu::constructor]] void watch_forks() {
-  pthread_atfork(&before_fork, &after_fork, &after_fork);
+[[gnu::constructor]] void lock_for_forks() {
+  pthread_atfork(&lock_for_fork, &unlock_after_fork, &unlock_after_fork);
 }
 
 procedure_id find(std::uint32_t count, const char* name) noexcept {

@@ -222,13 +222,13 @@ TEST_P(close_test, cancels_what_has_not_started) {
 
 // While a runtime closes, tasks that run may still submit: their children belong to what is
 // drained.
-const procedure<void(ref<runtime>, ref<counter>, int)>& lineage();
+const procedure<void(ref<runtime>, ref<counter>, int)>& descent();
 void beget(ref<runtime> home, ref<counter> n, int generations) {
   ++*n.to;
-  if (generations > 0) home.to->submit(lineage(), home, n, generations - 1).release();
+  if (generations > 0) home.to->submit(descent(), home, n, generations - 1).release();
 }
-const procedure<void(ref<runtime>, ref<counter>, int)>& lineage() {
-  static const auto p = define("close.lineage", &beget);
+const procedure<void(ref<runtime>, ref<counter>, int)>& descent() {
+  static const auto p = define("close.descent", &beget);
   return p;
 }
 
@@ -236,7 +236,7 @@ TEST_P(close_test, drains_children_and_their_children) {
   LEV_SKIP_IF_REMOTE();
   counter n = 0;
   runtime& r = open();
-  for (int i = 0; i < 10; ++i) r.submit(lineage(), ref{&r}, ref{&n}, 30);
+  for (int i = 0; i < 10; ++i) r.submit(descent(), ref{&r}, ref{&n}, 30);
   EXPECT_EQ(r.close(wait_limit_ns()), status::ok);
   EXPECT_EQ(n, 310);
 }

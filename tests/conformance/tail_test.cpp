@@ -289,7 +289,7 @@ TEST_P(tail_processes_test, a_callback_sleeps_whoever_finds_its_end) {
 }
 
 // The end of a task comes together with the death of its worker, of which there is one.
-const auto dies = define("tail.dies", [] { raise(SIGKILL); });
+const auto is_killed = define("tail.dies", [] { raise(SIGKILL); });
 
 TEST_P(tail_processes_test, a_callback_waits_while_its_worker_is_replaced) {
   config c = settings();
@@ -303,7 +303,7 @@ TEST_P(tail_processes_test, a_callback_waits_while_its_worker_is_replaced) {
     {
       gate g(r, 1);
       first = r.submit(nothing);
-      second = r.submit(dies);
+      second = r.submit(is_killed);
       third = r.submit(nothing);
       ASSERT_EQ(first.then(&wait_for_other, &w), status::ok);
     }

@@ -35,12 +35,12 @@ std::uint64_t throw_in_cost(const descriptor&) {
   throw std::runtime_error("from the cost hook");
 }
 
-const auto uncut = define("throwing.uncut", &add_one_whole, &throw_in_dice, &throw_in_cost);
+const auto not_cut = define("throwing.uncut", &add_one_whole, &throw_in_dice, &throw_in_cost);
 
 TEST_P(throwing_test, a_dice_hook_that_throws_leaves_the_task_whole) {
   runtime& r = open();
   words x(1000, 1);
-  for (int i = 0; i < 20; ++i) expect_ok(r.submit(uncut, x));
+  for (int i = 0; i < 20; ++i) expect_ok(r.submit(not_cut, x));
   EXPECT_EQ(x, words(1000, 21));
   EXPECT_EQ(r.count().diced, 0u);
 }
@@ -51,12 +51,12 @@ TEST_P(throwing_test, a_big_task_whose_dice_hook_throws_fails) {
   c.local_store_bytes = 4096;
   runtime& r = open(c);
   words x(2000, 1);
-  ticket t = r.submit(uncut, x);
+  ticket t = r.submit(not_cut, x);
   const outcome o = wait(t);
   EXPECT_TRUE(o.code == status::too_big || o.code == status::dice_loop) << status_name(o.code);
   EXPECT_EQ(x, words(2000, 1));
   words small(10, 1);
-  expect_ok(r.submit(uncut, small));
+  expect_ok(r.submit(not_cut, small));
   EXPECT_EQ(small, words(10, 2));
 }
 

@@ -236,11 +236,10 @@ TEST_P(waiting_test, chains_beside_each_other_are_not_deeper_than_one) {
 }
 
 // More tasks than tickets, each of which needs one for its child.
-const auto with_child =
-    define("waiting.with_child", [](ref<runtime> home, ref<std::atomic<int>> n) {
-      home.to->submit(nothing).wait();
-      ++*n.to;
-    });
+const auto has_child = define("waiting.with_child", [](ref<runtime> home, ref<std::atomic<int>> n) {
+  home.to->submit(nothing).wait();
+  ++*n.to;
+});
 
 TEST_P(waiting_test, tasks_with_children_outnumber_the_tickets) {
   for (const std::uint32_t tickets : {2u, 8u, 64u}) {
@@ -248,7 +247,7 @@ TEST_P(waiting_test, tasks_with_children_outnumber_the_tickets) {
     c.tickets = tickets;
     runtime& r = open(c);
     std::atomic<int> n{0};
-    for (int i = 0; i < 600; ++i) r.post(with_child, ref{&r}, ref{&n});
+    for (int i = 0; i < 600; ++i) r.post(has_child, ref{&r}, ref{&n});
     expect_all_done();
     ASSERT_EQ(n, 600) << tickets;
   }

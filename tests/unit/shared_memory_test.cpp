@@ -25,7 +25,7 @@ namespace {
 
 using range = committed_chunks::range;
 constexpr std::size_t chunk = committed_chunks::chunk_bytes;
-constexpr std::size_t large = 8 << 20;  // from here on freed memory goes back to the system
+constexpr std::size_t large_bytes = 8 << 20;  // from here on freed memory goes back to the system
 
 bool operator==(const range& a, const range& b) {
   return a.begin == b.begin && a.end == b.end;
@@ -75,16 +75,16 @@ TEST(committed_chunks, finds_what_is_missing) {
 struct freeing {
   void operator()(char* p) const { shared_free(p); }
 };
-using block = std::unique_ptr<char, freeing>;
-block take(std::size_t bytes) {
-  return block(static_cast<char*>(shared_allocate(bytes)));
+using owned_block = std::unique_ptr<char, freeing>;
+owned_block take(std::size_t bytes) {
+  return owned_block(static_cast<char*>(shared_allocate(bytes)));
 }
-block take_dirty(std::size_t bytes) {
-  block b(static_cast<char*>(shared_allocate_for_overwrite(bytes)));
+owned_block take_dirty(std::size_t bytes) {
+  owned_block b(static_cast<char*>(shared_allocate_for_overwrite(bytes)));
   if (b != nullptr) std::memset(b.get(), 0xa5, bytes);
   return b;
 }
-bool is_zero(const block& b, std::size_t bytes) {
+bool is_zero(const owned_block& b, std::size_t bytes) {
   return std::all_of(b.get(), b.get() + bytes, [](char c) { return c == 0; });
 }
 std::size_t committed_bytes() {
@@ -111,10 +111,10 @@ class watched {
 };
 
 TEST(shared_memory, a_block_that_was_used_before_is_zero_again_and_asks_for_nothing) {
-  const std::size_t bytes = large - 5 * chunk;
+  const std::size_t bytes = large_bytes - 5 * chunk;
   take_dirty(bytes);
   const watched w;
-  const block again = take(bytes);
+  const owned_block again = take(bytes);
   ASSERT_NE(again, nullptr);
   EXPECT_TRUE(is_zero(again, bytes));
   EXPECT_EQ(w.asked(), 0u);
@@ -122,51 +122,51 @@ TEST(shared_memory, a_block_that_was_used_before_is_zero_again_and_asks_for_noth
 
 TEST(shared_memory, a_block_is_zero_where_it_is_partly_new) {
   take_dirty(3 * chunk + 128);
-  const block more = take(large);  // begins where that was
+  const owned_block more = take(large_bytes);  // begins where that was
   ASSERT_NE(more, nullptr);
-  EXPECT_TRUE(is_zero(more, large));
+  EXPECT_TRUE(is_zero(more, large_bytes));
 }
 
 TEST(shared_memory, a_large_block_goes_back_to_the_system_and_is_asked_for_again) {
-  const block before = take(chunk / 2);  // so that the large one does not begin with a chunk
-  block b = take_dirty(large);
+  const owned_block before = take(chunk / 2);  // so that the large one does not begin with a chunk
+  owned_block b = take_dirty(large_bytes);
   const std::size_t with = committed_bytes();
   b.reset();
-  EXPECT_LE(committed_bytes() + large - 2 * chunk, with);
+  EXPECT_LE(committed_bytes() + large_bytes - 2 * chunk, with);
   EXPECT_TRUE(before == nullptr || is_zero(before, chunk / 2));
   const watched w;
-  b = take(large);
+  b = take(large_bytes);
   EXPECT_GE(w.asked(), 1u);
   EXPECT_GE(committed_bytes(), with);
-  EXPECT_TRUE(is_zero(b, large));
+  EXPECT_TRUE(is_zero(b, large_bytes));
 }
 
 TEST(shared_memory, a_shortage_shows_at_once_and_leaves_nothing_behind) {
   // Large blocks go back to the system and the small ones between them do not, so that the whole is
   // asked for in parts.
   constexpr std::uint32_t parts = 4;
-  std::vector<block> all;
+  std::vector<owned_block> all;
   for (std::uint32_t i = 0; i < parts; ++i) {
-    all.push_back(take_dirty(large));
+    all.push_back(take_dirty(large_bytes));
     all.push_back(take_dirty(chunk * 4));
   }
   all.clear();
   const std::size_t before = committed_bytes();
-  const std::size_t bytes = parts * large;
+  const std::size_t bytes = parts * large_bytes;
   for (std::uint32_t allowed = 0; allowed < parts; ++allowed) {
     const watched w(allowed);
     EXPECT_EQ(take(bytes), nullptr);
     EXPECT_EQ(committed_bytes(), before) << allowed;
   }
-  const block b = take(bytes);
+  const owned_block b = take(bytes);
   ASSERT_NE(b, nullptr);
   EXPECT_TRUE(is_zero(b, bytes));
 }
 
 TEST(shared_memory, small_blocks_share_what_is_committed) {
-  const block first = take(128);
+  const owned_block first = take(128);
   const watched w;
-  std::vector<block> all;
+  std::vector<owned_block> all;
   for (std::size_t i = 0; i < chunk / 128; ++i) all.push_back(take(128));
   EXPECT_LE(w.asked(), 2u);
 }
@@ -187,7 +187,7 @@ TEST(shared_memory, waits_asleep_for_who_asks_the_system) {
     arm_faults(&plan, nullptr);
     std::atomic<bool> is_over{false};
     std::thread asks([&] {
-      EXPECT_NE(take(2 * large), nullptr);
+      EXPECT_NE(take(2 * large_bytes), nullptr);
       is_over = true;
     });
     while (plan.hits[point].load() == 0 && !is_over) std::this_thread::yield();
@@ -207,7 +207,7 @@ TEST(shared_memory, a_large_block_is_to_be_had_under_a_timer) {
   ASSERT_EQ(sigaction(SIGALRM, &handled, &before), 0);
   const itimerval often{{0, 500}, {0, 500}};
   setitimer(ITIMER_REAL, &often, nullptr);
-  const block b(static_cast<char*>(shared_allocate_for_overwrite(16 * large)));
+  const owned_block b(static_cast<char*>(shared_allocate_for_overwrite(16 * large_bytes)));
   const itimerval never{};
   setitimer(ITIMER_REAL, &never, nullptr);
   sigaction(SIGALRM, &before, nullptr);
@@ -219,7 +219,7 @@ using shared_memory_death_test = testing::Test;
 // A child of fork() is a process with blocks of its own, as is the one that such a test ends in.
 TEST(shared_memory_death_test, freeing_what_is_no_block_tells_the_user_so) {
   const auto free_other = [](std::size_t beyond) {
-    const block own = take(128);
+    const owned_block own = take(128);
     int other = 0;
     shared_free(beyond == 0 ? static_cast<void*>(&other) : own.get() + beyond);
   };
@@ -228,10 +228,10 @@ TEST(shared_memory_death_test, freeing_what_is_no_block_tells_the_user_so) {
 }
 
 TEST(shared_memory_death_test, a_parents_block_is_left_to_the_parent) {
-  const block parents = take(128);
+  const owned_block parents = take(128);
   parents.get()[0] = 7;
   const auto free_parents = [&](bool has_own) {
-    block own = has_own ? take(128) : block();
+    owned_block own = has_own ? take(128) : owned_block();
     shared_free(parents.get());
     std::_Exit(parents.get()[0]);
   };

@@ -12,6 +12,7 @@ from . import (
     lengths,
     locales,
     memory,
+    own_names,
 )
 
 RULES = [
@@ -23,6 +24,7 @@ RULES = [
     *build_files.RULES,
     *assertions.RULES,
     *citations.RULES,
+    *own_names.RULES,
 ]
 
 
