@@ -151,3 +151,54 @@ def test_an_alarm_while_a_call_is_pickled_is_no_failure_of_pickling(way: str) ->
             assert executor.submit(_echo, rings).result(LIMIT) == 7
     finally:
         signal.signal(signal.SIGALRM, before)
+
+
+def test_a_large_result_for_which_no_file_can_be_opened_is_told_and_its_call_runs_once() -> None:
+    """A server whose clients hold all file descriptors; it goes on when some are free again."""
+    done = _run(
+        """
+        import os, resource, tempfile, leveret
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+        def large(path):
+            with open(path, "a") as file:
+                file.write("x")
+            return bytes(20_000_000)
+        ran = tempfile.NamedTemporaryFile()
+        with leveret.ProcessExecutor(1, preload=()) as executor:
+            executor.submit(abs, 1).result()
+            taken = []
+            try:
+                while True:
+                    taken.append(os.dup(0))
+            except OSError:
+                error = executor.submit(large, ran.name).exception()
+            for each in taken:
+                os.close(each)
+            print(type(error).__name__, error, ran.read())
+            print(len(executor.submit(large, ran.name).result()))
+        """
+    )
+    assert "OutOfMemory large(" in done.stdout and "ulimit -n" in done.stdout, done
+    assert "b'x'" in done.stdout and done.stdout.endswith("20000000\n") and not done.stderr
+
+
+def test_a_pid_namespace_that_has_the_proc_of_another_one() -> None:
+    """As `unshare --pid` leaves it: the host's number in /proc is another process there."""
+    done = _run(
+        """
+        import ctypes, os, sys, leveret
+        if ctypes.CDLL(None).unshare(0x20000000):  # CLONE_NEWPID
+            sys.exit(77)
+        child = os.fork()
+        if child:
+            sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        with leveret.ProcessExecutor(2, preload=()) as executor:
+            results = list(executor.map(abs, range(-3, 0)))
+            print(results, len(executor.submit(bytes, 1 << 25).result()))
+            print(executor.submit(os.abort).exception(), flush=True)
+        os._exit(0)
+        """
+    )
+    if done.returncode == 77:
+        pytest.skip("this user may make no namespaces")
+    assert done.stdout.startswith("[3, 2, 1] 33554432\n") and "SIGABRT" in done.stdout, done
