@@ -202,3 +202,45 @@ def test_a_pid_namespace_that_has_the_proc_of_another_one() -> None:
     if done.returncode == 77:
         pytest.skip("this user may make no namespaces")
     assert done.stdout.startswith("[3, 2, 1] 33554432\n") and "SIGABRT" in done.stdout, done
+
+
+def test_executors_give_back_their_files_without_the_garbage_collector() -> None:
+    """A program that has turned it off, and opens an executor for each step."""
+    done = _run(
+        """
+        import gc, itertools, os, leveret
+        gc.disable()
+        def fails(i):
+            raise ValueError(i)
+        def raises(use):
+            try:
+                use()
+            except (ValueError, leveret.Poison):
+                return
+            raise AssertionError("nothing was raised")
+        def one_by_one(e):
+            list(e.map(abs, range(9), chunksize=1))
+        def leaves_map(e):
+            next(e.map(abs, itertools.count()))
+        def leaves_many(e):
+            next(e.submit_many(abs, itertools.count()))
+        def fails_in_map(e):
+            raises(lambda: list(e.map(fails, range(9))))
+        def fails_in_result(e):
+            raises(lambda: e.submit(fails, 1).result())
+        def dies(e):
+            raises(lambda: e.submit(os.abort).result())
+        def files():
+            return len(os.listdir("/proc/self/fd"))
+        for use in (one_by_one, leaves_map, leaves_many, fails_in_map, fails_in_result, dies):
+            counts = []
+            for _ in range(8):
+                with leveret.ProcessExecutor(1, preload=()) as executor:
+                    use(executor)
+                del executor
+                counts.append(files())
+            if counts[-1] > counts[0] + 8:  # a thread may be about to drop the last one's
+                print(use.__name__, counts)
+        """
+    )
+    assert done.returncode == 0 and not done.stdout, done
