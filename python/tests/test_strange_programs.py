@@ -186,7 +186,7 @@ def test_a_pid_namespace_that_has_the_proc_of_another_one() -> None:
     """As `unshare --pid` leaves it: the host's number in /proc is another process there."""
     done = _run(
         """
-        import ctypes, os, sys, leveret
+        import ctypes, os, select, sys, leveret
         if ctypes.CDLL(None).unshare(0x20000000):  # CLONE_NEWPID
             sys.exit(77)
         child = os.fork()
@@ -195,13 +195,16 @@ def test_a_pid_namespace_that_has_the_proc_of_another_one() -> None:
         with leveret.ProcessExecutor(2, preload=()) as executor:
             results = list(executor.map(abs, range(-3, 0)))
             print(results, len(executor.submit(bytes, 1 << 25).result()))
-            print(executor.submit(os.abort).exception(), flush=True)
+            print(executor.submit(os.abort).exception())
+            late = executor.options(timeout=0.2).submit(select.select, [], [], [], 60)
+            print(late.exception(), flush=True)  # without a traceback, as it has nowhere to go
         os._exit(0)
         """
     )
     if done.returncode == 77:
         pytest.skip("this user may make no namespaces")
     assert done.stdout.startswith("[3, 2, 1] 33554432\n") and "SIGABRT" in done.stdout, done
+    assert "ran longer than its timeout" in done.stdout, done
 
 
 def test_executors_give_back_their_files_without_the_garbage_collector() -> None:
