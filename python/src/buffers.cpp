@@ -112,7 +112,7 @@ nb::object as_array(nb::handle value, const place& where, bool needs_write) {
   }
 }
 
-// Arrays of ctypes leave their strides out, whatever they are asked for; a memoryview fills them in.
+// Arrays of ctypes leave their strides out, whatever they are asked for; a memoryview has some.
 bool export_buffer(nb::handle array, int flags, Py_buffer* view) {
   if (PyObject_GetBuffer(array.ptr(), view, flags) != 0) return false;
   if (view->ndim == 0 || (view->shape != nullptr && view->strides != nullptr)) return true;

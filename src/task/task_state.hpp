@@ -51,8 +51,8 @@ struct state_bits {
     return static_cast<std::uint32_t>(w >> 32);
   }
   static constexpr std::uint64_t phase(std::uint64_t w) noexcept { return w & phase_mask; }
-  // Whether nobody holds a ticket of a live task: it was released, or the task was posted. Who comes
-  // with the number of one has guessed it, or holds on to it.
+  // Whether nobody holds a ticket of a live task: it was released, or the task was posted. A caller
+  // with its number has guessed it, or kept it.
   static constexpr bool is_ticketless(std::uint64_t w) noexcept {
     return phase(w) == live && (w & released) != 0;
   }
