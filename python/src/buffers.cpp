@@ -112,8 +112,13 @@ nb::object as_array(nb::handle value, const place& where, bool needs_write) {
   }
 }
 
+// Arrays of ctypes leave their strides out, whatever they are asked for; a memoryview has some.
 bool export_buffer(nb::handle array, int flags, Py_buffer* view) {
-  return PyObject_GetBuffer(array.ptr(), view, flags) == 0;
+  if (PyObject_GetBuffer(array.ptr(), view, flags) != 0) return false;
+  if (view->ndim == 0 || (view->shape != nullptr && view->strides != nullptr)) return true;
+  PyBuffer_Release(view);
+  const nb::object whole = nb::steal(PyMemoryView_FromObject(array.ptr()));
+  return whole.is_valid() && PyObject_GetBuffer(whole.ptr(), view, flags) == 0;
 }
 
 [[noreturn]] void refuse_export(nb::handle array, const place& where, bool needs_write) {

@@ -66,12 +66,17 @@ void write_frames() noexcept {
   raise(number);
 }
 
+// Takes the signal of a time limit where nobody shows frames at it: a process that has no page, or
+// none yet, would be ended by it. A program that a call starts does not inherit this.
+void on_overrun_signal(int) {}
+
 // exit() in a call: native code, mostly, that gives up. Python's frames are written as before a
 // time limit, then those of C.
 [[gnu::noinline]] void on_exit() {
   struct sigaction now{};
   if (getpid() != owner || *call_mark == 0) return;
-  if (sigaction(overrun_signal(), nullptr, &now) != 0 || now.sa_handler == SIG_DFL) return;
+  if (sigaction(overrun_signal(), nullptr, &now) != 0) return;
+  if (now.sa_handler == SIG_DFL || now.sa_handler == &on_overrun_signal) return;
   signal(SIGALRM, SIG_DFL);
   alarm(walk_seconds_max);
   raise(overrun_signal());
@@ -112,6 +117,12 @@ void watch_signals(int file, nb::object own_page, bool frames) {
 }
 
 void make_timer() {
+  struct sigaction act{};
+  if (sigaction(overrun_signal(), nullptr, &act) == 0 && act.sa_handler == SIG_DFL) {
+    act.sa_handler = &on_overrun_signal;
+    act.sa_flags = SA_RESTART;
+    sigaction(overrun_signal(), &act, nullptr);
+  }
   sigevent event{};
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = overrun_signal();

@@ -54,8 +54,9 @@ bool is_array_shared(nb::handle array) {
   Py_buffer b;
   if (PyObject_GetBuffer(array.ptr(), &b, PyBUF_STRIDES) != 0) return PyErr_Clear(), false;
   const char* low = static_cast<const char*>(b.buf);
-  const char* high = low + b.itemsize;
-  for (int i = 0; i < b.ndim; ++i)
+  const bool is_packed = b.shape == nullptr || b.strides == nullptr;  // as those of ctypes say it
+  const char* high = low + (is_packed ? b.len : b.itemsize);
+  for (int i = 0; !is_packed && i < b.ndim; ++i)
     (b.strides[i] < 0 ? low : high) += (b.shape[i] - 1) * b.strides[i];
   const bool is_there = b.len != 0 && is_shared(low, static_cast<std::size_t>(high - low));
   PyBuffer_Release(&b);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import ctypes
 import gc
 import sys
 import weakref
@@ -32,6 +33,21 @@ def test_strided_blocks(runtime: leveret.Runtime, library: Path) -> None:
     assert (block == -1).all()
     before[3:9, 10:17] = -1
     np.testing.assert_array_equal(matrix, before)
+
+
+def test_arrays_of_ctypes_whose_buffers_say_no_strides(runtime: leveret.Runtime) -> None:
+    numbers = (ctypes.c_double * 4)(1, 2, 3, 4)
+    assert runtime.submit(SUM, numbers).result() == 10
+    runtime.submit(SCALE, 1.0, leveret.sliced(numbers)).wait()
+    assert runtime.submit(SUM, (ctypes.c_double * 3 * 2)((1, 2, 3), (4, 5, 6))).result() == 21
+    runtime.submit(SCALE, 2.0, numbers).wait()
+    assert list(numbers) == [2, 4, 6, 8]
+    rows = (ctypes.c_double * 2 * 2)((1, 2), (3, 4))
+    runtime.submit_bulk(SCALE, 2.0, rows).wait()
+    assert [list(each) for each in rows] == [[2, 4], [6, 8]]
+    with pytest.raises(TypeError, match="holds f4"):
+        runtime.submit(SUM, (ctypes.c_float * 4)())
+    assert leveret._core.is_array_shared(numbers) is False
 
 
 def test_outputs_left_as_they_are_show_nothing_of_other_tasks(machine: str, library: Path) -> None:

@@ -151,3 +151,99 @@ def test_an_alarm_while_a_call_is_pickled_is_no_failure_of_pickling(way: str) ->
             assert executor.submit(_echo, rings).result(LIMIT) == 7
     finally:
         signal.signal(signal.SIGALRM, before)
+
+
+def test_a_large_result_for_which_no_file_can_be_opened_is_told_and_its_call_runs_once() -> None:
+    """A server whose clients hold all file descriptors; it goes on when some are free again."""
+    done = _run(
+        """
+        import os, resource, tempfile, leveret
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+        def large(path):
+            with open(path, "a") as file:
+                file.write("x")
+            return bytes(20_000_000)
+        ran = tempfile.NamedTemporaryFile()
+        with leveret.ProcessExecutor(1, preload=()) as executor:
+            executor.submit(abs, 1).result()
+            taken = []
+            try:
+                while True:
+                    taken.append(os.dup(0))
+            except OSError:
+                error = executor.submit(large, ran.name).exception()
+            for each in taken:
+                os.close(each)
+            print(type(error).__name__, error, ran.read())
+            print(len(executor.submit(large, ran.name).result()))
+        """
+    )
+    assert "OutOfMemory large(" in done.stdout and "ulimit -n" in done.stdout, done
+    assert "b'x'" in done.stdout and done.stdout.endswith("20000000\n") and not done.stderr
+
+
+def test_a_pid_namespace_that_has_the_proc_of_another_one() -> None:
+    """As `unshare --pid` leaves it: the host's number in /proc is another process there."""
+    done = _run(
+        """
+        import ctypes, os, select, sys, leveret
+        if ctypes.CDLL(None).unshare(0x20000000):  # CLONE_NEWPID
+            sys.exit(77)
+        child = os.fork()
+        if child:
+            sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        with leveret.ProcessExecutor(2, preload=()) as executor:
+            results = list(executor.map(abs, range(-3, 0)))
+            print(results, len(executor.submit(bytes, 1 << 25).result()))
+            print(executor.submit(os.abort).exception())
+            late = executor.options(timeout=0.2).submit(select.select, [], [], [], 60)
+            print(late.exception(), flush=True)  # without a traceback, as it has nowhere to go
+        os._exit(0)
+        """
+    )
+    if done.returncode == 77:
+        pytest.skip("this user may make no namespaces")
+    assert done.stdout.startswith("[3, 2, 1] 33554432\n") and "SIGABRT" in done.stdout, done
+    assert "ran longer than its timeout" in done.stdout, done
+
+
+def test_executors_give_back_their_files_without_the_garbage_collector() -> None:
+    """A program that has turned it off, and opens an executor for each step."""
+    done = _run(
+        """
+        import gc, itertools, os, leveret
+        gc.disable()
+        def fails(i):
+            raise ValueError(i)
+        def raises(use):
+            try:
+                use()
+            except (ValueError, leveret.Poison):
+                return
+            raise AssertionError("nothing was raised")
+        def one_by_one(e):
+            list(e.map(abs, range(9), chunksize=1))
+        def leaves_map(e):
+            next(e.map(abs, itertools.count()))
+        def leaves_many(e):
+            next(e.submit_many(abs, itertools.count()))
+        def fails_in_map(e):
+            raises(lambda: list(e.map(fails, range(9))))
+        def fails_in_result(e):
+            raises(lambda: e.submit(fails, 1).result())
+        def dies(e):
+            raises(lambda: e.submit(os.abort).result())
+        def files():
+            return len(os.listdir("/proc/self/fd"))
+        for use in (one_by_one, leaves_map, leaves_many, fails_in_map, fails_in_result, dies):
+            counts = []
+            for _ in range(8):
+                with leveret.ProcessExecutor(1, preload=()) as executor:
+                    use(executor)
+                del executor
+                counts.append(files())
+            if counts[-1] > counts[0] + 8:  # a thread may be about to drop the last one's
+                print(use.__name__, counts)
+        """
+    )
+    assert done.returncode == 0 and not done.stdout, done

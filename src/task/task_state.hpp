@@ -51,6 +51,11 @@ struct state_bits {
     return static_cast<std::uint32_t>(w >> 32);
   }
   static constexpr std::uint64_t phase(std::uint64_t w) noexcept { return w & phase_mask; }
+  // Whether nobody holds a ticket of a live task: it was released, or the task was posted. A caller
+  // with its number has guessed it, or kept it.
+  static constexpr bool is_ticketless(std::uint64_t w) noexcept {
+    return phase(w) == live && (w & released) != 0;
+  }
   static constexpr status outcome(std::uint64_t w) noexcept {
     return static_cast<status>((w >> 8) & 0xff);
   }
@@ -94,17 +99,19 @@ class task_state {
     // Pairs with try_finish(): the outputs are visible to a thread that sees the outcome.
     const std::uint64_t w = word_.load(memory_order_acquire);
     if (bits::generation(w) != generation) return status::stale_ticket;
+    if (bits::is_ticketless(w)) return status::stale_ticket;
     if (bits::phase(w) == bits::live) return status::pending;
     return bits::phase(w) == bits::done ? bits::outcome(w) : status::stale_ticket;
   }
 
-  // announce() sets `flag` if the task is still live; false if it is done or stale. A caller that
-  // learns that it is done sees the outputs.
+  // announce() sets `flag` if the task is still live; false if it is done, or its ticket used up. A
+  // caller that learns that it is done sees the outputs.
   bool announce(std::uint32_t generation, std::uint64_t flag) noexcept {
     // Pairs with try_finish(): a callback that comes too late runs here and reads the outputs.
     std::uint64_t w = word_.load(memory_order_acquire);
     do {
       if (bits::generation(w) != generation || bits::phase(w) != bits::live) return false;
+      if (bits::is_ticketless(w)) return false;
       // Pairs with word() of the completer: publishes what the flag announces.
     } while (
         !word_.compare_exchange_strong(w, w | flag, memory_order_acq_rel, memory_order_acquire));
@@ -117,6 +124,7 @@ class task_state {
     std::uint64_t next;
     do {
       if (bits::generation(w) != generation || bits::phase(w) != bits::live) return false;
+      if (bits::is_ticketless(w)) return false;
       const bool other = (w & bits::waited) != 0 && bits::waiter(w) != who;
       next = other ? w | bits::crowd
                    : (w & ~(std::uint64_t{0xffff} << 16)) | bits::waited | std::uint64_t{who} << 16;
@@ -156,7 +164,8 @@ class task_state {
   status collect(std::uint32_t generation) noexcept {
     // Pairs with try_finish().
     std::uint64_t w = word_.load(memory_order_acquire);
-    if (bits::generation(w) != generation || bits::phase(w) == bits::taken)
+    if (bits::generation(w) != generation || bits::phase(w) == bits::taken ||
+        bits::is_ticketless(w))
       return status::stale_ticket;
     if (bits::phase(w) != bits::done)
       return bits::phase(w) == bits::live ? status::pending : status::stale_ticket;

@@ -51,6 +51,25 @@ TEST_P(ticket_rows, row_29_a_dependency_on_an_empty_ticket) {
   expect_ok(r.submit(after(none, none), nothing));
 }
 
+// On sim they wait meanwhile; elsewhere they may be over, which is as well.
+TEST_P(ticket_rows, row_29_numbers_of_posted_and_released_tasks) {
+  runtime& r = open();
+  detail::runtime_state* core = r.state();
+  ticket released = r.submit(nothing);
+  const std::uint64_t number = released.id();
+  released.release();
+  for (int i = 0; i < 10; ++i) r.post(nothing);
+  for (std::uint64_t id = 1; id < settings().tickets; ++id) {
+    ticket t(core, id);
+    expect_refused_after(r, t, status::stale_ticket);
+    EXPECT_EQ(t.cancel(), status::stale_ticket) << id;
+    EXPECT_EQ(t.wait_outcome(0).code, status::stale_ticket) << id;
+  }
+  ticket again(core, number);
+  EXPECT_EQ(again.wait_outcome(0).code, status::stale_ticket);
+  EXPECT_EQ(r.wait_for_completion().code, status::ok);
+}
+
 TEST_P(ticket_rows, row_29_numbers_that_are_no_tickets) {
   runtime& r = open();
   detail::runtime_state* core = r.state();

@@ -26,7 +26,7 @@ from ..wire.plain import runs_nothing
 from . import notes
 from .failures import overwritten, unreadable
 from .mapping import Part
-from .replies import Gone
+from .replies import Gone, NoRoom
 
 if TYPE_CHECKING:
     from .mortem import Death
@@ -268,6 +268,9 @@ class Ends:
                 kind, value, ns, size, noted = read_reply(file)
         except Gone:
             return None, self.run_again(work), None
+        except NoRoom as why:
+            text = f"{work.name()}: its result is lost: {why}"
+            return None, OutOfMemory(text, Status.OUT_OF_MEMORY), None
         except Overwritten:
             return None, overwritten(work.name()), None
         with pool.lock:

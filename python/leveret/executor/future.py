@@ -170,7 +170,10 @@ class Future(futures.Future[Any]):
     def result(self, timeout: float | None = None) -> Any:
         if self._state == "FINISHED" and self._exception is None:
             return self._result
-        return super().result(self._look_after(wait_seconds(timeout)))
+        try:
+            return super().result(self._look_after(wait_seconds(timeout)))
+        finally:
+            del self  # which has the exception that has this frame
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         return super().exception(self._look_after(wait_seconds(timeout)))

@@ -14,6 +14,7 @@ nobody asks for results.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import time
 from collections import deque
@@ -347,6 +348,8 @@ class Mapping:
         except BaseException:
             part.cancel()
             raise
+        finally:
+            self.asked = None  # which has this
         self.note_given(part)
         self.calls.extendleft(reversed(part.rest))
         return part
@@ -389,7 +392,14 @@ def in_order(
                 else:
                     raise error
     finally:
+        # The calls have the mapping, and it the executor; what is raised has this frame.
         mapping.close()
+        mapping.calls.clear()
+        part = value = error = None
+
+
+def _drop(_: Part | None) -> None:
+    """For calls that end when nobody wants their outcome any more."""
 
 
 def as_they_come(
@@ -411,3 +421,7 @@ def as_they_come(
                 yield from part.numbered()
     finally:
         mapping.close()
+        mapping.tell = _drop  # the calls have the mapping, and it the executor
+        with contextlib.suppress(queue.Empty):
+            while True:
+                finished.get_nowait()

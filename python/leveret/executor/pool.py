@@ -20,7 +20,7 @@ from .. import _core
 from ..errors import Closed, PoolDown, Status
 from ..interrupts import is_of_signal
 from ..wire.pickling import dumps
-from ..wire.setup import HostSetup, Setup, about_this_process
+from ..wire.setup import HostSetup, Setup, about_this_process, shows_files
 from . import closing
 from .ending import end_call
 from .ends import Ends
@@ -116,7 +116,7 @@ class Pool:
         if self.kept[0] is not None:
             setup.initializer = dumps(self.kept, 0)[0]
         setup.about = about_this_process(self.files.address)
-        setup.pages = self.mortem.pages.files
+        setup.pages = self.mortem.pages.files if shows_files() else []
         return pickle.dumps(setup, 5)
 
     # Handing over.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import _socket
 import array
 import contextlib
+import errno
 import fcntl
 import mmap
 import os
@@ -26,6 +27,18 @@ _F_GET_SEALS = 1034
 
 class Gone(Exception):
     """The process that has a large result is no more."""
+
+
+class NoRoom(Exception):
+    """This process has no file descriptor left, or no memory, for a large result."""
+
+
+_FEW_FILES = "no file descriptor was free for it; close some, or raise the limit (ulimit -n)"
+_SHORT = {
+    errno.EMFILE: _FEW_FILES,
+    errno.ENFILE: "the system has no file descriptor left for it",
+    errno.ENOMEM: "no memory could be mapped for it; free some, or raise the limit (ulimit -v)",
+}
 
 
 def in_shared(data: Any) -> Any:
@@ -83,6 +96,7 @@ class ReplyFiles:
     def __init__(self) -> None:
         self.address = b""  # none: workers keep their files, and they are opened there
         self.here: dict[int, int] = {}  # file descriptors by inode
+        self.lost = 0  # messages whose file came when no descriptor was free
         self.socket: _socket.socket | None = None
         with contextlib.suppress(OSError):
             made = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
@@ -97,11 +111,13 @@ class ReplyFiles:
         """Takes in what has come."""
         while self.socket is not None:
             try:
-                _, extra, _, _ = self.socket.recvmsg(1, 64, _socket.MSG_CMSG_CLOEXEC)
+                _, extra, flags, _ = self.socket.recvmsg(1, 64, _socket.MSG_CMSG_CLOEXEC)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
                 return
+            if flags & _socket.MSG_CTRUNC:
+                self.lost += 1
             for level, kind, data in extra:
                 if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
                     self.keep(array.array("i", data[: len(data) // 4 * 4]))
@@ -117,6 +133,7 @@ class ReplyFiles:
     def forget(self) -> None:
         """Drops those whose replies never came: their workers died in between."""
         self.receive()
+        self.lost = 0
         while self.here:
             close_file(self.here.popitem()[1])
 
@@ -126,11 +143,16 @@ class ReplyFiles:
         if file < 0 and number < 0:
             self.receive()
             file = self.here.pop(inode, -1)
+            if file < 0 and self.lost:
+                self.lost -= 1
+                raise NoRoom(_FEW_FILES)
         try:
             if file < 0:
                 file = os.open(f"/proc/{pid}/fd/{number}", os.O_RDONLY | os.O_CLOEXEC)
             return _map(file, inode, size)
-        except OSError:
+        except OSError as error:
+            if error.errno in _SHORT:
+                raise NoRoom(_SHORT[error.errno]) from None
             raise Gone from None
         finally:
             if file >= 0:

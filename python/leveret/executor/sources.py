@@ -65,6 +65,8 @@ class Sources:
                     self.take_in(mapping, None if is_late else work)
                     if not is_nested:
                         self.maker = None
+                        if mapping.is_closed:  # nobody makes its calls any more, which have it
+                            mapping.redo.clear()
                     self.pump_if_nothing(work)
                 if is_late and work is not None:
                     work.future.cancel()

@@ -44,10 +44,15 @@ def about_this_process(replies: bytes) -> About:
     return About(os.getpid(), replies, me.name, bytes(me.authkey))
 
 
-def _shows_files() -> bool:
-    """Whether processes of the same user see this one's files."""
+def shows_files() -> bool:
+    """Whether processes of the same user see this one's files under its number in /proc.
+
+    Not where that is the /proc of another PID namespace: the number is another process's there.
+    """
+    me = str(os.getpid())
     try:
-        return Path(f"/proc/{os.getpid()}/fd").stat().st_uid == os.geteuid()
+        is_its_number = os.readlink("/proc/self") == me  # noqa: PTH115
+        return is_its_number and Path("/proc", me, "fd").stat().st_uid == os.geteuid()
     except OSError:
         return False
 
@@ -65,7 +70,7 @@ class HostSetup:
         content = _HEAD.pack(self._marks.address, self._token, len(setup)) + setup
         self._block: _core.SharedBlock | None = None
         number = len(content) | int.from_bytes(os.urandom(3), "little") << 32
-        if _shows_files():
+        if shows_files():
             self._make_file(content)
             self.place = (os.getpid() << 32 | self._file, number)
         else:
