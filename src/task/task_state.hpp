@@ -51,10 +51,10 @@ struct state_bits {
     return static_cast<std::uint32_t>(w >> 32);
   }
   static constexpr std::uint64_t phase(std::uint64_t w) noexcept { return w & phase_mask; }
-  // Whether nobody holds a ticket of a live task: it was released, or the task was posted. A caller
-  // with its number has guessed it, or kept it.
-  static constexpr bool is_ticketless(std::uint64_t w) noexcept {
-    return phase(w) == live && (w & released) != 0;
+  // Whether the task is live and somebody holds its ticket. Of one that was posted, or whose ticket
+  // was released, a caller can only have guessed the number, or kept it.
+  static constexpr bool is_pending(std::uint64_t w) noexcept {
+    return (w & (phase_mask | released)) == live;
   }
   static constexpr status outcome(std::uint64_t w) noexcept {
     return static_cast<status>((w >> 8) & 0xff);
@@ -99,8 +99,7 @@ class task_state {
     // Pairs with try_finish(): the outputs are visible to a thread that sees the outcome.
     const std::uint64_t w = word_.load(memory_order_acquire);
     if (bits::generation(w) != generation) return status::stale_ticket;
-    if (bits::is_ticketless(w)) return status::stale_ticket;
-    if (bits::phase(w) == bits::live) return status::pending;
+    if (bits::is_pending(w)) return status::pending;
     return bits::phase(w) == bits::done ? bits::outcome(w) : status::stale_ticket;
   }
 
@@ -110,8 +109,7 @@ class task_state {
     // Pairs with try_finish(): a callback that comes too late runs here and reads the outputs.
     std::uint64_t w = word_.load(memory_order_acquire);
     do {
-      if (bits::generation(w) != generation || bits::phase(w) != bits::live) return false;
-      if (bits::is_ticketless(w)) return false;
+      if (bits::generation(w) != generation || !bits::is_pending(w)) return false;
       // Pairs with word() of the completer: publishes what the flag announces.
     } while (
         !word_.compare_exchange_strong(w, w | flag, memory_order_acq_rel, memory_order_acquire));
@@ -123,8 +121,7 @@ class task_state {
     std::uint64_t w = word_.load(memory_order_relaxed);
     std::uint64_t next;
     do {
-      if (bits::generation(w) != generation || bits::phase(w) != bits::live) return false;
-      if (bits::is_ticketless(w)) return false;
+      if (bits::generation(w) != generation || !bits::is_pending(w)) return false;
       const bool other = (w & bits::waited) != 0 && bits::waiter(w) != who;
       next = other ? w | bits::crowd
                    : (w & ~(std::uint64_t{0xffff} << 16)) | bits::waited | std::uint64_t{who} << 16;
@@ -164,11 +161,9 @@ class task_state {
   status collect(std::uint32_t generation) noexcept {
     // Pairs with try_finish().
     std::uint64_t w = word_.load(memory_order_acquire);
-    if (bits::generation(w) != generation || bits::phase(w) == bits::taken ||
-        bits::is_ticketless(w))
-      return status::stale_ticket;
+    if (bits::generation(w) != generation) return status::stale_ticket;
     if (bits::phase(w) != bits::done)
-      return bits::phase(w) == bits::live ? status::pending : status::stale_ticket;
+      return bits::is_pending(w) ? status::pending : status::stale_ticket;
     const std::uint64_t next = bits::make(generation, bits::taken);
     // Pairs with try_finish(), and with another collector: one of them wins.
     if (!word_.compare_exchange_strong(w, next, memory_order_acquire, memory_order_relaxed))
