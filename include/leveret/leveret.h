@@ -261,6 +261,25 @@ lev_status lev_cancel(lev_runtime* runtime, lev_ticket ticket);
 lev_status lev_end(lev_runtime* runtime, lev_ticket ticket);
 void lev_release(lev_runtime* runtime, lev_ticket ticket);
 
+/* Tasks whose order follows from the memory that they declare: lev::ordered (ordered.hpp has rules
+ * and cost). One thread at a time uses a scope; it is closed before its runtime. Any may fail with
+ * LEV_BAD_ARGUMENT, for a NULL, and LEV_OUT_OF_MEMORY.
+ *
+ * lev_ordered_submit fails as lev_submit_with does, and has then submitted nothing; options may be
+ * NULL, and so may ticket. What it sets is the scope's: for lev_poll, lev_cancel and lev_end, which
+ * answer LEV_STALE_TICKET when the scope has done with it, never to be waited for or released; 0 if
+ * the task comes after one that failed, and so does not run. lev_ordered_wait waits for all so far:
+ * returns LEV_OK or what became of the first, in their order, that failed; failures is how many.
+ * Tasks stay after LEV_TIMED_OUT, LEV_WOULD_DEADLOCK and the like. lev_ordered_close waits for all
+ * and frees the scope; failures that no wait has told go to lev_wait_for_completion. */
+typedef struct lev_ordered lev_ordered;
+lev_status lev_ordered_open(lev_runtime* runtime, lev_ordered** scope);
+lev_status lev_ordered_submit(lev_ordered* scope, lev_procedure_id procedure,
+                              const lev_argument* arguments, unsigned count,
+                              const lev_task_options* options, lev_ticket* ticket);
+lev_status lev_ordered_wait(lev_ordered* scope, int64_t timeout_ns, lev_outcome* outcome);
+void lev_ordered_close(lev_ordered* scope); /* NULL does nothing */
+
 lev_status lev_count(const lev_runtime* runtime, lev_counters* counters);
 /* Writes the trace as Chrome/Perfetto JSON; lev_options.trace_events must not have been 0. */
 lev_status lev_write_trace(const lev_runtime* runtime, const char* path);

@@ -16,8 +16,8 @@
 //
 // Thread safety: one thread at a time. A runtime must outlive its scopes. Cost: 0.2 to 0.3 us for
 // each block of a matrix (docs/how-to/order-work.md), and memory, until a task is complete; a
-// submit waits for the scope's oldest tasks when all config::tickets are in use, or when the task
-// comes after more than 32.
+// submit waits for the scope's oldest tasks when all config::tickets are in use. A task that comes
+// after more than 32 takes a ticket more for each 31 of the others: empty tasks stand for them.
 //
 // Paper: TPC leaves the analysis of dependences out, though its design allows for it (section 5,
 // which says that CellSs has it).

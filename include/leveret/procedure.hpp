@@ -76,8 +76,8 @@ constexpr unsigned procedure_name_bytes_max = 63;
 // register_procedure() adds a procedure to the process-wide table.
 // Errors: exists (same name; the id of the present one is stored), bad_argument (no name or body,
 // or a name that begins like one of Leveret's own: "leveret.bulk", "leveret.columns.",
-// "leveret.parallel_for"), bad_argument_count, too_big (name or table). Thread safe. May be called
-// while runtimes run.
+// "leveret.join", "leveret.parallel_for"), bad_argument_count, too_big (name or table). Thread
+// safe. May be called while runtimes run.
 status register_procedure(const procedure_info& info, procedure_id* id) noexcept;
 
 // lookup() finds a procedure by name; 0 when there is none. Thread safe; takes time linear in the

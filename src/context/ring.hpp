@@ -1,7 +1,7 @@
 // A ring of strands: contexts that run the items of one interleave() in turns, on one thread.
 //
 //   1. run_ring() takes as many strands as it needs from the thread's pool and links them.
-//   2. . It switches to the first, which runs items; when an item gives way, it switches to the
+//   2. It switches to the first, which runs items; when an item gives way, it switches to the
 //      next strand directly, and so on round the ring.
 //   3. A strand that finds no item left takes itself out of the ring and switches to the next; the
 //      last one switches back to the caller.

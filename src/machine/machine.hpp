@@ -2,7 +2,7 @@
 // this.
 //
 // To add a machine:
-//   1. . a folder src/machines/NAME with a README that says what serves as worker, local store,
+//   1. a folder src/machines/NAME with a README that says what serves as worker, local store,
 //      copy engine and doorbell there;
 //   2. a class that derives from `machine`; its constructor may fail, its start() reserves
 //      everything;

@@ -1,7 +1,7 @@
 // The service's part in tending worker processes: deaths, time limits, and running tasks to be
 // ended. A body that runs in another process ends only with that process:
 //
-//   1. . everything else that was posted to the worker is taken back, in the line's turn; if the
+//   1. everything else that was posted to the worker is taken back, in the line's turn; if the
 //      task has ended by then, nothing more happens
 //   2. the line is closed, and the worker killed: it can be in no other task of this host, as it
 //      finds none that it may begin

@@ -5,6 +5,7 @@
 #include <leveret/leveret.hpp>
 
 #include "base/numbers.hpp"
+#include "runtime/c_call.hpp"
 #include "runtime/c_status.hpp"
 #include "task/validate.hpp"
 
@@ -29,15 +30,14 @@ static_assert(sizeof(lev_strand) == sizeof(lev::strand) &&
               LEV_STRANDS_AUTOMATIC == lev::strands_automatic);
 static_assert(LEV_ARGUMENTS_MAX == lev::argument_count_max && sizeof(lev_kind) == sizeof(int));
 
-struct lev_runtime {
-  explicit lev_runtime(const lev::config& c) : runtime(c) {}
-  lev::runtime runtime;
-};
-
 namespace {
 
+using lev::check_arguments;
+using lev::draft_of;
 using lev::fail;
 using lev::guarded;
+using lev::meaning_of;
+using lev::report;
 
 // A procedure registered from C: its body takes a pointer where C++ takes a reference.
 struct c_procedure {
@@ -63,80 +63,15 @@ int run_c(const lev::call& c) {
   return p.body(&view);
 }
 
-void describe_exception(const std::exception_ptr& exception, char* text,
-                        std::size_t bytes) noexcept {
-  text[0] = 0;
-  if (!exception) return;
-  try {
-    std::rethrow_exception(exception);
-  } catch (const std::exception& e) {
-    lev::copy_text(text, bytes, lev::text_of(e));
-  } catch (...) {
-    std::snprintf(text, bytes, "an exception that is no std::exception");
-  }
-}
-
-// The meaning of a status that no task has an exception for.
-const char* meaning_of(lev::status code) noexcept {
-  switch (code) {
-    case lev::status::pending:
-      return "the task has not ended";
-    case lev::status::timed_out:
-      return "the time was over before the task was; the ticket is still there";
-    case lev::status::cancelled:
-      return "the task was cancelled before it began";
-    case lev::status::task_failed:
-      return "the task has failed; lev_wait says how";
-    case lev::status::dependency_failed:
-      return "a task that this one was to follow has failed";
-    case lev::status::stale_ticket:
-      return "the ticket was used up, by a wait or lev_release";
-    case lev::status::bad_ticket:
-      return "this is no ticket of the runtime";
-    case lev::status::too_late:
-      return "the task has its outcome";
-    case lev::status::not_supported:
-      return "a task that runs cannot be ended here, as it runs in this process; it goes on";
-    case lev::status::closed:
-      return "the runtime is closed, or the parent's of this process";
-    default:
-      return lev::status_name(code);
-  }
-}
-
 lev_status answer(lev::status code) noexcept {
   return code == lev::status::ok ? LEV_OK : fail(code, meaning_of(code));
-}
-
-lev_status report(const lev::outcome& o, lev_outcome* out) noexcept {
-  lev_outcome local;
-  lev_outcome& to = out == nullptr ? local : *out;
-  to.code = static_cast<lev_status>(o.code);
-  to.task_code = o.task_code;
-  to.failures = o.failures;
-  describe_exception(o.exception, to.message, sizeof to.message);
-  if (o.code != lev::status::ok) fail(o.code, to.message[0] != 0 ? to.message : meaning_of(o.code));
-  return to.code;
-}
-
-lev_status check_arguments(const lev_argument* arguments, unsigned count) noexcept {
-  if (count > LEV_ARGUMENTS_MAX)
-    return fail(lev::status::too_big, "lev_submit: more than 18 arguments");
-  if (count != 0 && arguments == nullptr)
-    return fail(lev::status::bad_address, "lev_submit: arguments is NULL, count is not 0");
-  return LEV_OK;
-}
-lev::detail::draft draft_of(lev_procedure_id procedure, const lev_argument* arguments,
-                            unsigned count) noexcept {
-  return {{procedure, static_cast<std::uint8_t>(count)},
-          reinterpret_cast<const lev::argument*>(arguments)};
 }
 
 // Without `ticket`, the task cannot be waited for by itself.
 lev_status submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments,
                   unsigned count, const lev::options* o, lev_ticket* ticket) noexcept {
   if (ticket != nullptr) *ticket = 0;
-  if (const lev_status s = check_arguments(arguments, count); s != LEV_OK) return s;
+  if (const lev_status s = check_arguments("lev_submit", arguments, count); s != LEV_OK) return s;
   const lev::detail::draft d = draft_of(procedure, arguments, count);
   lev::refusal why;
   const bool detached = ticket == nullptr;
@@ -360,7 +295,7 @@ lev_status lev_submit_bulk(lev_runtime* runtime, size_t tasks, lev_procedure_id 
                            const lev_argument* arguments, unsigned count, lev_ticket* ticket) {
   if (const lev_status s = check_given(runtime, ticket); s != LEV_OK) return s;
   *ticket = 0;
-  if (const lev_status s = check_arguments(arguments, count); s != LEV_OK) return s;
+  if (const lev_status s = check_arguments("lev_submit", arguments, count); s != LEV_OK) return s;
   return lev::guarded([&] {
     *ticket = lev::detail::submit_columns(runtime->runtime.state(), tasks,
                                           draft_of(procedure, arguments, count));
@@ -382,14 +317,8 @@ lev_status lev_submit_with(lev_runtime* runtime, lev_procedure_id procedure,
                            const lev_task_options* options, lev_ticket* ticket) {
   if (const lev_status s = check_given(runtime, ticket); s != LEV_OK) return s;
   if (options == nullptr) return submit(runtime, procedure, arguments, count, nullptr, ticket);
-  if (options->after_count != 0 && options->after == nullptr)
-    return fail(lev::status::bad_argument, "after is NULL, after_count is not 0");
-  if (options->after_count > lev::options::after_max)
-    return fail(lev::status::too_big, "after_count: more than 32 predecessors");
   lev::options o;
-  for (unsigned i = 0; i < options->after_count; ++i) o.after_id(options->after[i]);
-  o.priority(options->priority).key(options->key).grain(options->grain);
-  o.task_ns_max(options->task_ns_max).max_attempts(options->max_attempts);
+  if (const lev_status read = lev::read_options(*options, &o); read != LEV_OK) return read;
   return submit(runtime, procedure, arguments, count, &o, ticket);
 }
 

@@ -4,6 +4,7 @@
 
 #include <leveret/leveret.h>
 #include <leveret/status.hpp>
+#include <leveret/ticket.hpp>
 
 #include "base/text.hpp"
 
@@ -18,6 +19,12 @@ inline lev_status fail(status code, const char* message) noexcept {
   copy_text(last_c_message, sizeof last_c_message, message);
   return static_cast<lev_status>(code);
 }
+
+// The meaning of a status that no task has an exception for.
+const char* meaning_of(status code) noexcept;
+
+// Returns the code of an outcome, having written it to `out`, which may be null, and kept its text.
+lev_status report(const outcome& o, lev_outcome* out) noexcept;
 
 // lev_options has the fields of config::processes beside the others: a message names them so.
 inline void flatten_names(char* message) noexcept {

@@ -1,7 +1,7 @@
 // made_range: a piece of a bulk whose tasks a function makes, in the thread that runs the piece.
 //
 //     1. The first task is made. If it declares memory, the piece looks ahead.
-//   2. . For each index: tasks up to `reach` further on are made, and their memory is prefetched;
+//   2. For each index: tasks up to `reach` further on are made, and their memory is prefetched;
 //      then the task runs in place if it is plain, otherwise as a task of its own.
 //   3. A failure is counted, and the first failure names its index.
 #ifndef LEVERET_RUNTIME_MADE_RANGE_HPP

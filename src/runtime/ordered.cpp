@@ -2,15 +2,17 @@
 // its tasks, and the uses of their memory until they are complete (flow/memory_uses.hpp).
 //
 //   1. validate the task, as the uses are compared with what it names
-//   2. . find the tasks that it follows: those under way that conflict with it. If one of them has
+//   2. find the tasks that it follows: those under way that conflict with it. If one of them has
 //      failed, it does not run, and has failed, too
-//   3. submit it after() those; where no ticket is free, collect those of complete tasks first
+//   3. submit it after() those, or after empty tasks in their place if they are more than a task
+//      can name; where no ticket is free, collect those of complete tasks first
 //   4. note its uses
 #include <leveret/ordered.hpp>
 
 #include "flow/memory_uses.hpp"
 #include "runtime/submit.hpp"
 #include "runtime/wait.hpp"
+#include "task/procedure_table.hpp"
 #include "task/validate.hpp"
 #include "worker/complete.hpp"
 
@@ -30,6 +32,7 @@ struct ordered::state {
     std::uint64_t seen = 0;    // the latest search that has found it
     bool has_failed = false;
     bool is_used = false;
+    bool is_join = false;  // an empty task, which stands for others
   };
 
   // Failed tasks whose uses are kept; with more, no task of the scope runs any more.
@@ -65,6 +68,8 @@ struct ordered::state {
   void wait_for_oldest(std::vector<std::uint32_t>& of, std::size_t count);
   void wait_for_some();
   void make_room();
+  std::uint32_t join(std::size_t first, std::size_t count);
+  bool join_before(std::size_t count_max);
   std::uint64_t submit_after(const descriptor& task, const options* o);
   std::uint32_t take_place(std::uint64_t id) noexcept;
   void skip(memory_uses::map&& list) noexcept;
@@ -85,6 +90,18 @@ outcome with_code(status code) noexcept {
 }
 
 constexpr std::uint32_t nobody = ~std::uint32_t{0};
+
+// 0: the table of procedures is full.
+procedure_id join_procedure() noexcept {
+  static const procedure_id id = []() noexcept -> procedure_id {
+    try {
+      return register_own(detail::describe("leveret.join", +[] {}));
+    } catch (const std::exception&) {
+      return 0;
+    }
+  }();
+  return id;
+}
 
 }  // namespace
 
@@ -116,7 +133,7 @@ bool ordered::state::collect(member& m, const outcome& how) noexcept {
   LEV_DCHECK(m.is_used && m.ticket != 0 && !m.has_failed && under_way != 0);
   m.ticket = 0;
   --under_way;
-  if (how.code == status::ok) return true;
+  if (how.code == status::ok || m.is_join) return true;  // of a join, others are to blame
   count_failed(m);
   note_failure(m.number, how);
   return true;
@@ -195,12 +212,47 @@ void ordered::state::make_room() {
   unused.push_back(static_cast<std::uint32_t>(members.size() - 1));
 }
 
+// Submits an empty task after some of `before`. nobody: there is no ticket for it, or no edge.
+std::uint32_t ordered::state::join(std::size_t first, std::size_t count) {
+  LEV_DCHECK(count > 1 && count <= options::after_max && first + count <= before.size());
+  const detail::draft nothing{{join_procedure(), 0}, nullptr};
+  if (nothing.procedure == 0) return nobody;
+  options all;
+  for (std::size_t i = first; i < first + count; ++i) all.after_id(members[before[i]].ticket);
+  refusal why;
+  const std::uint64_t id = detail::submit_now(&c, nothing, &all, &why);
+  if (id == 0 && why.code != status::would_block) throw_refusal(why);
+  if (id == 0) return nobody;
+  ++under_way;
+  const std::uint32_t place = take_place(id);
+  members[place].is_join = true;
+  make_room();
+  return place;
+}
+
+// Puts joins in the place of as many in `before` as a task can name, until so few are left. False:
+// there are still more.
+bool ordered::state::join_before(std::size_t count_max) {
+  LEV_DCHECK(count_max != 0);
+  std::size_t done = 0;
+  std::uint32_t place = 0;
+  while (place != nobody && before.size() - done > count_max) {
+    const std::size_t count = smaller(before.size() - done, std::size_t{options::after_max});
+    place = join(done, count);
+    if (place == nobody) break;
+    done += count;
+    before.push_back(place);
+  }
+  before.erase(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(done));
+  return place != nobody;
+}
+
 // 0: it follows one that has failed. Each turn except the last waits for some task.
 std::uint64_t ordered::state::submit_after(const descriptor& task, const options* o) {
   const std::size_t own_max = options::after_max - (o == nullptr ? 0 : o->after_count());
   for (;;) {
     if (!find_before(task)) return 0;
-    if (before.size() > own_max) {
+    if (before.size() > own_max && (own_max == 0 || !join_before(own_max))) {
       wait_for_oldest(before, before.size() - own_max);
       continue;
     }
@@ -223,7 +275,7 @@ std::uint32_t ordered::state::take_place(std::uint64_t id) noexcept {
   LEV_DCHECK(!unused.empty() && !members[unused.back()].is_used);
   const std::uint32_t place = unused.back();
   unused.pop_back();
-  members[place] = {id, submitted, 0, false, true};
+  members[place] = {id, submitted, 0, false, true, false};
   return place;
 }
 

@@ -38,7 +38,8 @@ procedure_id find(std::uint32_t count, const char* name) noexcept {
 }
 
 bool is_own_name(const char* name) noexcept {
-  for (const char* own : {"leveret.bulk", "leveret.columns.", "leveret.parallel_for"})
+  for (const char* own :
+       {"leveret.bulk", "leveret.columns.", "leveret.join", "leveret.parallel_for"})
     if (std::strncmp(name, own, std::strlen(own)) == 0) return true;
   return false;
 }

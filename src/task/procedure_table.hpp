@@ -35,7 +35,7 @@ struct procedure_table {
 extern procedure_table procedures;
 
 // register_own() is register_procedure() for Leveret's own procedures, whose names begin with one
-// of these, which no other procedure may use: "leveret.bulk", "leveret.columns.",
+// of these, which no other procedure may use: "leveret.bulk", "leveret.columns.", "leveret.join",
 // "leveret.parallel_for". The same procedure may come again. Throws what define() does.
 procedure_id register_own(const procedure_info& info);
 

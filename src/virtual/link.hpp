@@ -2,7 +2,7 @@
 // wait.
 //
 //   1. pass(): first come, first served, as a whole.
-//   2. . pass_line(): a single piece, for which the server gives a turn. It queues behind other
+//   2. pass_line(): a single piece, for which the server gives a turn. It queues behind other
 //      single pieces, and goes between two pieces of a transfer by pass(), which takes that much
 //      longer.
 #ifndef LEVERET_VIRTUAL_LINK_HPP

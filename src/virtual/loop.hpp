@@ -3,9 +3,9 @@
 //   1. start() makes an actor: a function with a stack, a name and a random source of its own.
 //   2. run() takes the earliest event, sets the clock to it, and lets it happen: an actor goes on,
 //      or a part of a machine does what was due.
-//   3. . An actor goes on until it waits for time (wait, poll) or for another (block, wake). It
+//   3. An actor goes on until it waits for time (wait, poll) or for another (block, wake). It
 //      takes the next event itself, so that a change of actors is one switch of contexts.
-//   4. . run() ends when all actors have ended. When none can go on, when all only poll and no
+//   4. run() ends when all actors have ended. When none can go on, when all only poll and no
 //      other event is left, or when none has reported progress for too long, it throws an error
 //      that says what each one waits for; the stacks are unwound.
 //

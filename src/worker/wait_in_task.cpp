@@ -1,7 +1,7 @@
 // wait_in_task, step by step:
 //
 //   1. It is there: go on.
-//   2. . The youngest task of the own inbox is the awaited one, or another child whose ticket is
+//   2. The youngest task of the own inbox is the awaited one, or another child whose ticket is
 //      held: run it on top.
 //   3. Another context can go on, or a task waits in a queue and a context is free: step aside.
 //     4. No context is left: run on top, of all queued tasks, the awaited one or a child.

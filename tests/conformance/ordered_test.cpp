@@ -218,6 +218,27 @@ TEST_P(ordered_test, with_options) {
   EXPECT_EQ(y[0], as_ordered);
 }
 
+// Empty tasks stand for the hundreds. One of them fails with the task that it stands for, and is
+// not counted.
+TEST_P(ordered_test, a_failure_among_hundreds_stops_their_follower) {
+  runtime& r = open();
+  words x(300, 1);
+  std::uint64_t sum = 0;
+  ordered tasks(r);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (i == 250) {
+      tasks.submit(fail, view(&x[i], 1));
+    } else {
+      tasks.submit(change, std::uint64_t{i}, view(&x[i], 1));
+    }
+  }
+  tasks.submit(digest_of, x, sum);
+  const outcome o = tasks.wait_outcome(wait_limit_ns());
+  expect_runtime_error(o);
+  EXPECT_EQ(o.failures, 2u);
+  EXPECT_EQ(sum, 0u);
+}
+
 class ordered_local_test : public machine_test {};
 LEV_ON_LOCAL_MACHINES(ordered_local_test);
 
@@ -265,6 +286,32 @@ TEST_P(ordered_threads_test, what_is_apart_runs_side_by_side) {
   tasks.submit(meet, &there, tile_of(x, read), tile_of(x, {0, side, 5, 3}));
   tasks.wait();
   EXPECT_EQ(there, 2);
+}
+
+// Returns when the gate is open, and a sum of what is read.
+const auto read_late =
+    define("ordered.read_late",
+           [](ref<std::atomic<bool>> gate, in<std::uint64_t> x, result<std::uint64_t> sum) {
+             while (!gate.to->load()) std::this_thread::yield();
+             sum = digest(x, 3);
+           });
+
+// The host opens the gate when it has submitted all, and so runs none of them before.
+TEST_P(ordered_threads_test, a_task_after_hundreds_is_submitted_without_a_wait) {
+  runtime& r = open();
+  for (const std::size_t count : {33u, 64u, 700u}) {
+    words x(4, 1), sums(count);
+    std::atomic<bool> gate{false};
+    ordered tasks(r);
+    for (std::uint64_t& sum : sums) tasks.submit(read_late, &gate, x, sum);
+    tasks.submit(change, std::uint64_t{7}, x);
+    std::uint64_t last = 0;
+    tasks.submit(digest_of, x, last);
+    gate = true;
+    tasks.wait();
+    for (const std::uint64_t sum : sums) ASSERT_EQ(sum, sums[0]);
+    EXPECT_NE(last, sums[0]);
+  }
 }
 
 }  // namespace

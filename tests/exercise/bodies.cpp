@@ -4,12 +4,14 @@
 
 #include "base/random.hpp"
 #include "exercise/interpret.hpp"
+#include "exercise/scopes.hpp"
 #include "machines/processes/lane.hpp"
 
 #include <sched.h>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 
@@ -170,6 +172,29 @@ void write_own(body_call& b) {
     *row_of(*b.result, 0) = result_word(word_kind::after, b.at.task, b.at.piece);
 }
 
+// A copy of the bytes of an argument, and the way back.
+unsigned gather_bytes(const argument* a, std::uint8_t* to) noexcept {
+  unsigned count = 0;
+  for (std::uint32_t row = 0; a != nullptr && row < a->rows; ++row, count += a->row_bytes)
+    std::memcpy(to + count, row_of(*a, row), a->row_bytes);
+  return count;
+}
+void scatter_bytes(const argument& a, const std::uint8_t* from) noexcept {
+  for (std::uint32_t row = 0; row < a.rows; ++row, from += a.row_bytes)
+    std::memcpy(row_of(a, row), from, a.row_bytes);
+}
+
+// A body that is to fail leaves all as it was, so that it is known also where it works in place.
+void write_field(body_call& b, bool fails) {
+  field_bytes input, own;
+  input.count = gather_bytes(b.input, input.at);
+  own.count = gather_bytes(b.own, own.at);
+  const std::uint64_t word = field_step(b.at.task, b.r.spec, input, own);
+  if (fails) return;
+  if (b.own != nullptr) scatter_bytes(*b.own, own.at);
+  if (b.result != nullptr) *row_of(*b.result, 0) = word;
+}
+
 // What a hostile body can do to its lane: it says of tasks to come that they are cancelled, and
 // dies.
 [[noreturn]] void scribble(const call& c) {
@@ -201,15 +226,19 @@ void do_work(body_call& b) {
 int run(const call& c) {
   body_call b = read_call(c);
   record& r = b.r;
+  const bool has_field = r.spec.field != nobody;
   check_order(b);
-  check_input(b);
+  if (!has_field) check_input(b);
   const bool is_bad = ends_badly(b);
   const std::uint32_t attempt =
       r.spec.what == shape::bulk ? r.piece_runs[b.at.piece % pieces_max].load() : r.begun.load();
   if (is_bad && r.spec.end == ending::crash && attempt <= r.spec.attempts) raise(SIGKILL);
   if (is_bad && r.spec.end == ending::scribble) scribble(c);
   do_work(b);
-  write_own(b);
+  if (has_field)
+    write_field(b, is_bad && (r.spec.end == ending::throws || r.spec.end == ending::code));
+  else
+    write_own(b);
   for (unsigned m = 0; m < mutexes_max; ++m) {
     if ((r.locks >> m & 1) != 0 && b.at.shared->is_remote == 0)
       let_go(b.at.shared->holders[m], b.at.task);
@@ -318,6 +347,26 @@ argument memory_of(kind k, std::uint64_t* place, const memory_spec& shape) {
   return detail::memory_argument(k, m);
 }
 
+memory<std::uint8_t> memory_in(std::uint8_t* field, const field_block& b) {
+  std::uint8_t* const first = field + b.row * field_row_bytes + b.byte;
+  const bool is_whole = b.bytes == field_row_bytes && b.row % 2 == 0;  // as one row, then
+  if (b.rows == 1 || is_whole) return view(first, std::size_t{b.rows} * b.bytes);
+  return strided(first, b.rows, b.bytes, field_row_bytes);
+}
+
+// What an ordered task has behind its first argument.
+unsigned describe_field(const task_spec& t, std::uint8_t* field, argument* arguments) {
+  unsigned n = 0;
+  if (t.has_input)
+    arguments[n++] = detail::memory_argument(kind::in, memory_in(field, t.field_input));
+  if (t.own.what != kind::value)
+    arguments[n++] = detail::memory_argument(t.own.what, memory_in(field, t.field_own));
+  if (!t.has_result) return n;
+  auto* const word = reinterpret_cast<std::uint64_t*>(field + t.field_result_row * field_row_bytes);
+  arguments[n++] = detail::parameter<lev::result<std::uint64_t>>::pack(*word);
+  return n;
+}
+
 }  // namespace
 
 procedure_id procedure_for(const task_spec& t) noexcept {
@@ -334,6 +383,11 @@ descriptor describe(const world& w, std::uint32_t task, std::uint32_t piece) {
   d.procedure = procedure_for(t);
   unsigned n = 0;
   d.arguments[n++] = detail::parameter<where>::pack({w.shared, task, piece});
+  if (t.field != nobody) {
+    n += describe_field(t, w.scopes[t.field].field, d.arguments + n);
+    d.argument_count = static_cast<std::uint8_t>(n);
+    return d;
+  }
   if (is_sliced) d.arguments[n++] = detail::parameter<range>::pack({0, t.pieces});
   if (t.has_input) {
     d.arguments[n] = is_bulk && !t.shares_input

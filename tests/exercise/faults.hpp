@@ -54,6 +54,12 @@ constexpr planted_fault planted_faults[] = {
     {"yield: no time passes for one that polls alone", place::sim, 60, "waits that can end do"},
     {"staged ahead: kept from idle workers", place::sim, 60,
      "no task waits behind another while a worker idles"},
+    {"ordered: a writer does not follow readers", place::threads, 60, "as a serial run leaves it"},
+    {"ordered: what begins far before is not seen", place::sim, 60, "as a serial run leaves it"},
+    {"ordered: a reader hides who wrote", place::sim, 60, "as a serial run leaves it"},
+    {"ordered: what has failed is forgotten", place::sim, 60,
+     "what follows a failure does not run"},
+    {"ordered: an empty task stands for one too few", place::sim, 60, "as a serial run leaves it"},
 };
 
 // The switch is the variable LEVERET_FAULT of the environment: a process has one fault or none.

@@ -96,6 +96,7 @@ void maker::fill_main(std::uint32_t others) {
     if (chance(4)) add(main, {.what = verb::join, .a = h});
   }
   const std::uint32_t steps = 1 + random_.below(10);
+  if (rate(verb::ordered) != 0 && chance(4)) add_scope(main, block_kind::host, 0, 0, owned);
   for (std::uint32_t i = 0; i < steps || (owned.empty() && i < 20); ++i)
     add_step(main, block_kind::host, 0, 0, owned);
   if (has_phase) add(main, {.what = verb::end_phase});
@@ -213,6 +214,9 @@ bool maker::add_of_block(std::uint32_t to, block_kind k, std::uint32_t depth, st
       return true;
     case verb::spawn:
       if (may_run_blocks && is_inside) add_inner(to, s.what, depth, locks);
+      return true;
+    case verb::ordered:
+      add_scope(to, k, depth, locks, owned);
       return true;
     case verb::await_flag:
       if (is_local_machine() && (is_host || k == block_kind::body) && locks == 0)

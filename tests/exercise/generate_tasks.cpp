@@ -23,11 +23,7 @@ void maker::submit(std::uint32_t to, block_kind k, std::uint32_t depth, std::uin
   --budget_;
   step s{.what = verb::submit, .is_post = chance(6), .is_typed = chance(2)};
   const bool has_locks = of_.locks && is_local_machine() && chance(4);
-  if (has_locks) {
-    for (unsigned m = 0; m < mutexes_max; ++m) {
-      if (locks < 1u << m && chance(2)) s.locks |= 1u << m;
-    }
-  }
+  if (has_locks) s.locks = some_locks(locks);
   s.a = add_task(depth + 1, locks | s.locks, false);
   task_spec& t = p_.tasks[s.a];
   if (t.what == shape::bulk) {
@@ -66,6 +62,14 @@ void maker::submit(std::uint32_t to, block_kind k, std::uint32_t depth, std::uin
   const bool is_shown = k == block_kind::host && host_count_ > 1 && !s.is_post && chance(2);
   add(to, std::move(s));
   if (is_shown) add(to, {.what = verb::share, .a = task, .b = random_.below(shared_max)});
+}
+
+std::uint32_t maker::some_locks(std::uint32_t above) {
+  std::uint32_t all = 0;
+  for (unsigned m = 0; m < mutexes_max; ++m) {
+    if (above < 1u << m && chance(2)) all |= 1u << m;
+  }
+  return all;
 }
 
 void maker::choose_entrance(step& s) {

@@ -2,6 +2,7 @@
 #include "exercise/interpret.hpp"
 
 #include "exercise/bodies.hpp"
+#include "exercise/scopes.hpp"
 #include "exercise/sound.hpp"
 #include "runtime/runtime_state.hpp"
 
@@ -21,6 +22,7 @@ namespace lev::exercise {
 namespace {
 
 void release_own(const frame& f, const block& steps) {
+  close_scopes(f, steps);
   for (const step& s : steps) {
     if (s.what == verb::submit && f.w.owner[s.a] == &steps) drop(f.w, s.a);
   }

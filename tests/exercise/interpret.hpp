@@ -44,6 +44,10 @@ void do_submit(const frame& f, const step& s);
 void do_await(const frame& f, const step& s);
 void do_loop(const frame& f, const step& s);
 void do_strands(const frame& f, const step& s);
+// Its options, which are written down.
+options options_of(const frame& f, std::uint32_t task, const step& s);
+// What was not submitted, and whether that was the tickets' fault.
+void refused(const frame& f, std::uint32_t task, status code, bool is_full);
 // Steps that wait.
 void do_wait(const frame& f, const step& s);
 void do_await_done(const frame& f, const step& s);
@@ -75,6 +79,8 @@ bool may_be_full(const world& w) noexcept;
 // What is wrong with what was seen, once the runtime is closed, and when it is gone (oracle.cpp).
 void check_closed(world& w);
 void check_world(world& w);
+// An outcome as C tells it: an exception is its text.
+outcome from_c(const lev_outcome& out);
 // Whether as many tasks may wait as the workers have contexts.
 bool may_all_wait(const program& p) noexcept;
 // Whether a wait may end with this code, as far as that can be said at once.

@@ -50,11 +50,20 @@ class maker {
   void add_await(std::uint32_t to, std::uint32_t depth, std::uint32_t locks);
   void add_inner(std::uint32_t to, verb v, std::uint32_t depth, std::uint32_t locks);
   void add_meeting(std::uint32_t to, block_kind k, std::vector<std::uint32_t>& owned);
+  void add_scope(std::uint32_t to, block_kind k, std::uint32_t depth, std::uint32_t locks,
+                 std::vector<std::uint32_t>& owned);
+  step ordered_step(std::uint32_t scope, block_kind k, std::uint32_t locks,
+                    const std::vector<std::uint32_t>& owned);
+  std::uint32_t add_field_task(std::uint32_t field, bool only_reads);
+  std::uint32_t add_slow_task(std::uint32_t field);
+  std::uint32_t add_naps(std::uint32_t count);
+  field_block some_block();
   void add_spinner(std::uint32_t to, std::vector<std::uint32_t>& owned);
   std::uint32_t add_task(std::uint32_t depth, std::uint32_t locks, bool is_leaf);
   void give_memory(task_spec& t);
   void give_rows(task_spec& t);
   void choose_entrance(step& s);
+  std::uint32_t some_locks(std::uint32_t above);
   void order(step& s, const std::vector<std::uint32_t>& owned, block_kind k);
   void add(std::uint32_t to, step s) { p_.blocks[to].push_back(std::move(s)); }
   std::int64_t timeout() {
@@ -80,6 +89,7 @@ class maker {
   std::uint32_t depth_max_;
   std::uint32_t host_count_ = 1;
   std::uint32_t flags_used_ = 0;
+  std::uint32_t scopes_used_ = 0;
   bool may_fail_;
   bool may_cancel_;
 };

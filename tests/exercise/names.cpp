@@ -13,12 +13,13 @@ const char* place_name(place p) noexcept {
 
 const char* verb_name(verb v) noexcept {
   constexpr const char* names[] = {
-      "submit",       "wait",      "wait_any",   "wait_all", "poll",       "cancel",    "end",
-      "release",      "keep",      "await_done", "then",     "await",      "loop",      "share",
-      "cancel_shown", "end_shown", "poll_shown", "set_flag", "await_flag", "spin_flag", "filters",
-      "begin_phase",  "end_phase", "complete",   "start",    "join",       "yield",     "nap",
-      "spawn",        "visit",     "cross",      "strands",  "toss",       "look",      "misuse",
-      "shut",         "split"};
+      "submit",      "wait",       "wait_any",     "wait_all",       "poll",      "cancel",
+      "end",         "release",    "keep",         "await_done",     "then",      "await",
+      "loop",        "ordered",    "wait_ordered", "cancel_ordered", "share",     "cancel_shown",
+      "end_shown",   "poll_shown", "set_flag",     "await_flag",     "spin_flag", "filters",
+      "begin_phase", "end_phase",  "complete",     "start",          "join",      "yield",
+      "nap",         "spawn",      "visit",        "cross",          "strands",   "toss",
+      "look",        "misuse",     "shut",         "split"};
   static_assert(sizeof names / sizeof *names == static_cast<unsigned>(verb::verb_count));
   return names[static_cast<unsigned>(v)];
 }

@@ -1,5 +1,6 @@
 // The oracle: what may have become of each task, by what it was and by what was done to it.
 #include "exercise/interpret.hpp"
+#include "exercise/scopes.hpp"
 #include "exercise/sound.hpp"
 #include "support/leaks.hpp"
 
@@ -60,7 +61,8 @@ class verdict {
   bool names_shown() const {
     for (const block& b : w_.plan.blocks) {
       for (const step& s : b) {
-        if (s.what == verb::submit && s.a == task_) return s.after_shown != nobody;
+        if ((s.what == verb::submit || s.what == verb::ordered) && s.a == task_)
+          return s.after_shown != nobody;
       }
     }
     return false;
@@ -211,6 +213,7 @@ void check_world(world& w) {
   } else if (ticks > ticks_most || ticks + w.ticks_missing.load() < ticks_most)
     w.blame(std::to_string(ticks) + " of " + std::to_string(ticks_most) + " tasks of visitors ran");
   w.check_memory();
+  check_scopes(w);
 }
 
 }  // namespace lev::exercise

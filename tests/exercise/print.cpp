@@ -24,6 +24,10 @@ class printer {
 
   std::string all() {
     out_ = print_head;
+    for (std::uint32_t n = 0; n < scopes_max; ++n)
+      out_ += "[[maybe_unused]] alignas(8) static std::uint8_t field_" + str(n) + "[" +
+              str(field_rows * field_row_bytes) + "];\n[[maybe_unused]] static " +
+              "std::unique_ptr<lev::ordered> scope_" + str(n) + ";\n";
     for (std::uint32_t t = 0; t < p_.tasks.size(); ++t) declare_task(t);
     for (std::uint32_t b = 0; b < p_.blocks.size(); ++b)
       out_ += "static void block_" + str(b) + "();\n";
@@ -41,16 +45,15 @@ class printer {
 
   std::string parameters(const task_spec& t) const {
     std::string all;
-    const auto add = [&](const char* text) {
-      all += (all.empty() ? "" : ", ") + std::string(text);
-    };
+    const auto add = [&](const std::string& text) { all += (all.empty() ? "" : ", ") + text; };
     if (needs_board(t)) add("board_ref b");
     if (t.what == shape::bulk) add("[[maybe_unused]] std::uint32_t piece");
     if (t.what == shape::sliced) add("lev::range");
-    if (t.has_input) add("lev::in<std::uint64_t>");
-    if (t.own.what == kind::out) add("[[maybe_unused]] lev::out<std::uint64_t> own");
+    const std::string element = t.field != nobody ? "<std::uint8_t>" : "<std::uint64_t>";
+    if (t.has_input) add("lev::in" + element);
+    if (t.own.what == kind::out) add("[[maybe_unused]] lev::out" + element + " own");
     if (t.own.what == kind::inout && !t.own.is_far)
-      add("[[maybe_unused]] lev::inout<std::uint64_t> own");
+      add("[[maybe_unused]] lev::inout" + element + " own");
     if (t.own.is_far) add("lev::far<std::uint64_t> own");
     if (t.has_result) add("[[maybe_unused]] lev::result<std::uint64_t> result");
     return all;
@@ -90,11 +93,25 @@ class printer {
       all += ", result_" + n + "[" + last + (t.is_backward ? " - i]" : " + i]");
     return all;
   }
+  static std::string in_field(std::uint32_t field, const field_block& b) {
+    return "lev::strided(field_" + str(field) + " + " + str(b.row * field_row_bytes + b.byte) +
+           ", " + str(b.rows) + ", " + str(b.bytes) + ", " + str(field_row_bytes) + ")";
+  }
+  static std::string field_arguments(const task_spec& t) {
+    std::string all;
+    if (t.has_input) all += ", " + in_field(t.field, t.field_input);
+    if (t.own.what != kind::value) all += ", " + in_field(t.field, t.field_own);
+    if (t.has_result)
+      all += ", reinterpret_cast<std::uint64_t*>(field_" + str(t.field) + ")[" +
+             str(t.field_result_row) + "]";
+    return all;
+  }
   std::string arguments(std::uint32_t task) const {
     const task_spec& t = p_.tasks[task];
     const bool is_sliced = t.what == shape::sliced;
     std::string all;
     if (needs_board(t)) all += ", board";
+    if (t.field != nobody) return all + field_arguments(t);
     if (is_sliced) all += ", lev::range{0, " + str(t.pieces) + "}";
     if (t.has_input && t.reads != nobody)
       all += ", " + memory("own_" + str(t.reads), p_.tasks[t.reads].own, false);
@@ -108,13 +125,13 @@ class printer {
     const task_spec& t = p_.tasks[task];
     const std::string n = str(task);
     out_ += "[[maybe_unused]] static lev::ticket " + ticket(task) + ";\n";
-    if (t.own.what != kind::value)
+    if (t.own.what != kind::value && t.field == nobody)
       out_ += "static std::uint64_t own_" + n + "[" + str(words_of(t.own)) + "];\n";
-    if (t.has_input && t.reads == nobody)
+    if (t.has_input && t.reads == nobody && t.field == nobody)
       out_ += "static std::uint64_t input_" + n + "[" + str(words_of(t.own)) + "];\n";
     if (t.has_result && t.what == shape::bulk)
       out_ += "static std::uint64_t result_" + n + "[" + str(t.pieces) + "];\n";
-    else if (t.has_result)
+    else if (t.has_result && t.field == nobody)
       out_ += "static std::uint64_t result_" + n + " = 7;\n";
     out_ += "static void task_" + n + "(" + parameters(t) + ");\nLEV_PROCEDURE(task_" + n + ");\n";
   }
@@ -194,6 +211,12 @@ class printer {
         std::string(s.is_post ? "home->post" : ticket(s.a) + " = home->submit") + "<task_" + n +
         ">(";
     line("attempt(" + name(s.a) + ", [] { " + call + options(s) + arguments(s.a) + "); });");
+  }
+  void print_ordered(const step& s) {
+    const std::string scope = "scope_" + str(s.b);
+    line("if (!" + scope + ") " + scope + " = std::make_unique<lev::ordered>(*home);");
+    line("attempt(" + name(s.a) + ", [] { " + scope + "->submit<task_" + str(s.a) + ">(" +
+         options(s) + arguments(s.a) + "); });");
   }
   std::string how(const step& s) const {
     const std::string t = s.timeout_ns < 0 ? "lev::forever" : std::to_string(s.timeout_ns);
@@ -338,6 +361,13 @@ class printer {
            str(2 * s.a + 1) + " in all");
     else if (s.what == verb::shut)
       line("home->close(" + std::to_string(s.timeout_ns) + (s.a != 0 ? ", true);" : ");"));
+    else if (s.what == verb::ordered)
+      print_ordered(s);
+    else if (s.what == verb::wait_ordered)
+      line("if (scope_" + str(s.b) + ") tell(\"scope " + str(s.b) + "\", scope_" + str(s.b) +
+           "->wait_outcome(" + std::to_string(s.timeout_ns) + ").code);");
+    else if (s.what == verb::cancel_ordered)
+      line("// lev_cancel() of the ticket of task " + str(s.a));
     else if (s.what == verb::look)
       line("// counters, clock and trace are read");
     else if (s.what == verb::misuse)
@@ -370,6 +400,7 @@ class printer {
     out_ += "static void block_" + str(b) + "() {\n";
     for (const step& s : p_.blocks[b]) print_step(s);
     for (const step& s : p_.blocks[b]) {
+      if (s.what == verb::ordered) line("scope_" + str(s.b) + ".reset();");
       if (s.what == verb::submit && !s.is_post && !is_ended(b, s.a))
         line(ticket(s.a) + ".release();");
     }

@@ -14,6 +14,7 @@ constexpr const char* print_head = R"(#include <leveret/coroutine.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 #include <utility>

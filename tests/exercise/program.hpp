@@ -23,6 +23,9 @@ constexpr unsigned flags_max = 16;
 constexpr unsigned shared_max = 4;  // tickets that one host thread shows to others
 constexpr unsigned tasks_max = 64;
 constexpr unsigned pieces_max = 32;
+constexpr unsigned scopes_max = 4;  // of ordered tasks
+constexpr unsigned field_rows = 8;
+constexpr unsigned field_row_bytes = 8;
 
 enum class place : std::uint8_t { threads, sim, processes, pool };
 constexpr unsigned place_count = 4;
@@ -79,6 +82,15 @@ struct memory_spec {
   bool operator==(const memory_spec&) const = default;
 };
 
+// A block of the memory that the tasks of a scope share, its field: bytes of some of its rows.
+struct field_block {
+  std::uint8_t row = 0;
+  std::uint8_t rows = 1;
+  std::uint8_t byte = 0;
+  std::uint8_t bytes = 1;  // of a row
+  bool operator==(const field_block&) const = default;
+};
+
 struct task_spec {
   shape what = shape::plain;
   // of a bulk: tasks; sliced: indices, and elements or rows of its memory
@@ -99,6 +111,12 @@ struct task_spec {
   bool has_result = false;
   bool leaves_result = false;  // does not assign it
   bool may_rerun = true;
+  // Of an ordered task whose arguments lie in the field of its scope: its number, and where. `own`
+  // says only what kind it is, and has_input and has_result whether there are any.
+  std::uint32_t field = nobody;
+  field_block field_input;
+  field_block field_own;
+  std::uint8_t field_result_row = 0;
   // For bodies that are no blocks, as on worker processes:
   std::uint32_t sets_flag = nobody;
   std::uint32_t spins_on = nobody;
@@ -109,27 +127,30 @@ struct task_spec {
 enum class entrance : std::uint8_t { submit, try_submit, at_once };
 
 enum class verb : std::uint8_t {
-  submit,        // a: task; list: after; locks, priority, key, grain; handed
-  wait,          // a: task
-  wait_any,      // list: tasks
-  wait_all,      // list: tasks
-  poll,          // a: task
-  cancel,        // a: task
-  end,           // a: task; also one that runs, in a worker process
-  release,       // a: task
-  keep,          // a: task; its ticket is released when the thread ends
-  await_done,    // a: task; looks at its ticket until it is done, in a task or on a host
-  then,          // a: task, b: block; handed
-  await,         // list: tasks that a coroutine submits and awaits, one after the other
-  loop,          // parallel_for: list: the blocks of its indices, or nobody
-  share,         // a: task, b: place; its ticket's number is shown to other threads
-  cancel_shown,  // b: place
-  end_shown,     // b: place
-  poll_shown,    // b: place
-  set_flag,      // a: flag
-  await_flag,    // a: flag; yields, in a task only
-  spin_flag,     // a: flag; looks without giving way, on a worker only
-  filters,       // a: which, as bits
+  submit,          // a: task; list: after; locks, priority, key, grain; handed
+  wait,            // a: task
+  wait_any,        // list: tasks
+  wait_all,        // list: tasks
+  poll,            // a: task
+  cancel,          // a: task
+  end,             // a: task; also one that runs, in a worker process
+  release,         // a: task
+  keep,            // a: task; its ticket is released when the thread ends
+  await_done,      // a: task; looks at its ticket until it is done, in a task or on a host
+  then,            // a: task, b: block; handed
+  await,           // list: tasks that a coroutine submits and awaits, one after the other
+  loop,            // parallel_for: list: the blocks of its indices, or nobody
+  ordered,         // a: task, b: scope; submitted in its order, with list and options as of submit
+  wait_ordered,    // b: scope; it ends with the block that submits in it
+  cancel_ordered,  // a: task
+  share,           // a: task, b: place; its ticket's number is shown to other threads
+  cancel_shown,    // b: place
+  end_shown,       // b: place
+  poll_shown,      // b: place
+  set_flag,        // a: flag
+  await_flag,      // a: flag; yields, in a task only
+  spin_flag,       // a: flag; looks without giving way, on a worker only
+  filters,         // a: which, as bits
   begin_phase,
   end_phase,
   complete,  // wait_for_completion

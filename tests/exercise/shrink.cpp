@@ -147,7 +147,7 @@ class shrinker {
       if (s.list.size() > 1) s.list.pop_back();
     });
     any |= each_step([](step& s) {
-      if (s.what == verb::submit) s.list.clear();
+      if (s.what == verb::submit || s.what == verb::ordered) s.list.clear();
     });
     return any;
   }

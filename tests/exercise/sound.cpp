@@ -10,7 +10,11 @@ namespace {
 
 bool is_cancel(const step& s) {
   return s.what == verb::cancel || s.what == verb::cancel_shown || s.what == verb::end ||
-         s.what == verb::end_shown;
+         s.what == verb::end_shown || s.what == verb::cancel_ordered;
+}
+
+bool hands_in(const step& s) {
+  return s.what == verb::submit || s.what == verb::ordered;
 }
 
 bool holds_blocks(verb v) {
@@ -33,7 +37,7 @@ void each_step(const program& p, std::uint32_t block,
 bool locks_rise(const program& p, std::uint32_t block, std::uint32_t held) {
   bool good = true;
   each_step(p, block, [&](const step& s) {
-    if (s.what != verb::submit) return;
+    if (!hands_in(s)) return;
     // All below the highest one held, and itself, are forbidden.
     const std::uint32_t forbidden = held == 0 ? 0 : (2u << (31 - __builtin_clz(held))) - 1;
     if ((s.locks & forbidden) != 0) good = false;
@@ -48,7 +52,7 @@ std::uint32_t held_most(const program& p, const block& steps) {
   std::uint32_t held = 0, most = 0;
   for (const step& s : steps) {
     if (s.what == verb::submit && !s.is_post) ++held;
-    if (s.what == verb::await) ++held;
+    if (s.what == verb::await || s.what == verb::ordered) ++held;
     most = std::max(most, held);
     const bool ends = (s.what == verb::wait && s.timeout_ns == forever) || s.what == verb::release;
     if (ends && held > 0) --held;
@@ -135,6 +139,8 @@ bool is_wait(const step& s) {
     case verb::visit:
     case verb::cross:
     case verb::strands:
+    case verb::ordered:
+    case verb::wait_ordered:
       return true;
     case verb::misuse:
       return s.a >= 4 && s.a <= 6;
@@ -233,6 +239,8 @@ static bool reads_are_ordered(const program& p) {
           if (p.tasks[t].reads != nobody) return false;
         }
       }
+      const bool has_order = !s.list.empty() || s.after_shown != nobody || s.locks != 0;
+      if (s.what == verb::ordered && s.in_c && has_order) return false;
       if (s.what != verb::submit) continue;
       if (s.in_c && s.is_post && !s.list.empty()) return false;
       if (s.list.size() * s.repeat >= options::after_max) return false;
@@ -288,7 +296,7 @@ struct reach {
     if (block == nobody || blocks[block]) return;
     blocks[block] = true;
     for (const step& s : p.blocks[block]) {
-      if (s.what == verb::submit) mark_task(p, s.a);
+      if (hands_in(s)) mark_task(p, s.a);
       if (s.what == verb::then) mark(p, s.b);
       if (s.what == verb::start && !hosts[s.a]) {
         hosts[s.a] = true;
@@ -336,10 +344,12 @@ struct names {
   bool rename_step(step& s) const {
     switch (s.what) {
       case verb::submit:
+      case verb::ordered:
         rename(s.list, tasks, false);
         rename(s.handed, tasks, false);
         s.a = tasks[s.a];
         return s.a != nobody;
+      case verb::cancel_ordered:
       case verb::wait:
       case verb::await_done:
       case verb::poll:

@@ -1,6 +1,7 @@
 // The steps that are neither submits nor waits. See interpret.hpp.
 #include "exercise/bodies.hpp"
 #include "exercise/interpret.hpp"
+#include "exercise/scopes.hpp"
 #include "runtime/runtime_state.hpp"
 
 #include <leveret/leveret.h>
@@ -84,6 +85,13 @@ void do_end(const frame& f, const step& s) {
   f.w.seen[s.a].end_asked.store(true);
   const auto code = s.in_c ? static_cast<status>(lev_end(in_c(f.w), t.id())) : t.end();
   check_end(f, s.a, code, false);
+}
+
+void do_share(const frame& f, const step& s) {
+  sighting& seen = f.w.seen[s.a];
+  if (!f.w.tickets[s.a] && !seen.is_ordered) return;
+  if (!seen.is_ordered) seen.id.store(f.w.tickets[s.a].id());
+  if (seen.id.load() != 0) f.w.shown[s.b].store(s.a + 1);
 }
 
 void do_shown(const frame& f, const step& s) {
@@ -236,6 +244,12 @@ void run_aside(const frame& f, const step& s) {
       return do_look(f);
     case verb::misuse:
       return do_misuse(f, s);
+    case verb::ordered:
+      return do_ordered(f, s);
+    case verb::wait_ordered:
+      return do_wait_ordered(f, s);
+    case verb::cancel_ordered:
+      return do_cancel_ordered(f, s);
     case verb::shut:
       return do_shut(f, s);
     case verb::split:
@@ -278,10 +292,7 @@ void run_step(const frame& f, const step& s) {
     case verb::loop:
       return do_loop(f, s);
     case verb::share:
-      if (!f.w.tickets[s.a]) return;
-      f.w.seen[s.a].id.store(f.w.tickets[s.a].id());
-      f.w.shown[s.b].store(s.a + 1);
-      return;
+      return do_share(f, s);
     case verb::cancel_shown:
     case verb::end_shown:
     case verb::poll_shown:

@@ -31,18 +31,6 @@ void count_live(world& w, std::uint32_t slots) {
   }
 }
 
-namespace {
-
-struct fire_and_forget {
-  struct promise_type {
-    fire_and_forget get_return_object() { return {}; }
-    std::suspend_never initial_suspend() noexcept { return {}; }
-    std::suspend_never final_suspend() noexcept { return {}; }
-    void return_void() {}
-    void unhandled_exception() { std::terminate(); }
-  };
-};
-
 void refused(const frame& f, std::uint32_t task, status code, bool is_full) {
   sighting& seen = f.w.seen[task];
   seen.refused = code;
@@ -77,6 +65,18 @@ options options_of(const frame& f, std::uint32_t task, const step& s) {
   o.priority(s.priority).key(s.key).grain(s.grain).max_attempts(s.attempts);
   return o;
 }
+
+namespace {
+
+struct fire_and_forget {
+  struct promise_type {
+    fire_and_forget get_return_object() { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::terminate(); }
+  };
+};
 
 // A typed call where the arguments fit one of a few signatures; else the descriptor.
 ticket submit_one(world& w, std::uint32_t task, const step& s, const options& o) {

@@ -52,6 +52,15 @@ bool may_refuse_wait(const frame& f, status code, std::int64_t timeout_ns) noexc
   }
 }
 
+outcome from_c(const lev_outcome& out) {
+  outcome o;
+  o.code = static_cast<status>(out.code);
+  o.task_code = out.task_code;
+  o.failures = out.failures;
+  if (out.message[0] != 0) o.exception = std::make_exception_ptr(std::runtime_error(out.message));
+  return o;
+}
+
 namespace {
 
 void took(const frame& f, std::uint32_t task, const outcome& o, std::int64_t timeout_ns) {
@@ -60,15 +69,6 @@ void took(const frame& f, std::uint32_t task, const outcome& o, std::int64_t tim
     f.w.blame(task_name(task) + ": a wait for it, at depth " + std::to_string(f.depth) +
               ", ended with " + status_name(o.code));
   }
-}
-
-outcome from_c(const lev_outcome& out) {
-  outcome o;
-  o.code = static_cast<status>(out.code);
-  o.task_code = out.task_code;
-  o.failures = out.failures;
-  if (out.message[0] != 0) o.exception = std::make_exception_ptr(std::runtime_error(out.message));
-  return o;
 }
 
 outcome wait_in_c(world& w, ticket& t, const step& s) {

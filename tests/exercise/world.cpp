@@ -2,6 +2,7 @@
 #include "exercise/world.hpp"
 
 #include "base/random.hpp"
+#include "exercise/scopes.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -54,6 +55,7 @@ world::world(const program& p) : plan(p) {
   shared = new (place) board;
   shared->is_remote = is_remote;
   shared->home = this;
+  make_fields();
   for (std::uint32_t t = 0; t < p.tasks.size(); ++t) make_memory(t);
   for (const task_spec& t : p.tasks) is_sliced |= t.what == shape::sliced;
 }
@@ -90,10 +92,24 @@ static void fill(std::uint64_t* place, const memory_spec& shape, word_kind k, st
   }
 }
 
+// Every other one lies in shared memory, where there is a difference.
+void world::make_fields() {
+  for (const task_spec& spec : plan.tasks) {
+    if (spec.field == nobody || scopes[spec.field].field != nullptr) continue;
+    const bool is_shared = shared->is_remote != 0 && spec.field % 2 == 0;
+    std::uint64_t* const words = make_cell(field_rows * field_row_bytes / 8, is_shared);
+    auto* const bytes = reinterpret_cast<std::uint8_t*>(words);
+    for (std::uint32_t i = 0; i < field_rows * field_row_bytes; ++i)
+      bytes[i] = first_field_byte(spec.field, i);
+    scopes[spec.field].field = bytes;
+  }
+}
+
 void world::make_memory(std::uint32_t task) {
   const task_spec& spec = plan.tasks[task];
   record& r = shared->tasks[task];
   r.spec = spec;
+  if (spec.field != nobody) return;
   const bool in_shared = spec.own.is_shared;
   if (spec.own.what != kind::value) {
     r.own = make_cell(words_of(spec.own), in_shared);
@@ -215,6 +231,7 @@ void world::check_memory() {
   for (std::uint32_t t = 0; t < plan.tasks.size(); ++t) {
     const task_spec& spec = plan.tasks[t];
     const record& r = shared->tasks[t];
+    if (spec.field != nobody) continue;
     if (spec.own.what != kind::value) check_own(t);
     if (spec.has_input && spec.reads == nobody) {
       for (std::uint32_t i = 0; i < spec.own.rows * spec.own.words; ++i) {

@@ -6,6 +6,7 @@
 #include "exercise/program.hpp"
 
 #include <leveret/leveret.h>
+#include <leveret/ordered.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -83,6 +84,17 @@ struct sighting {
   std::atomic<bool> end_asked{false};
   std::atomic<std::uint32_t> called_back{0};
   bool wants_call = false;
+  bool is_ordered = false;  // its ticket is a scope's
+};
+
+// A scope of ordered tasks, for the block that opens it; the oracle reads it at the end.
+struct scope_state {
+  std::unique_ptr<lev::ordered> tasks;
+  const block* owner = nullptr;
+  std::vector<std::uint32_t> members;  // in the order of their submits
+  std::size_t first = 0;               // of those that no wait has told of
+  std::uint32_t slots = 0;             // that it may hold
+  std::uint8_t* field = nullptr;
 };
 
 struct world {
@@ -107,6 +119,9 @@ struct world {
                           (plan.close_ends && is_cancelling.load());
     return is_asked && shared->is_remote != 0 && seen[task].seen.code != status::ok;
   }
+  // How far a task, or the piece of a bulk that a row belongs to, has come.
+  enum class fate { never_began, ended_well, other };
+  fate fate_of(std::uint32_t task, std::uint32_t row) const;
   // The arguments' memory, as it was before and has to be now.
   std::uint64_t first_word(std::uint32_t task, std::uint32_t at) const noexcept;
   void check_memory();
@@ -121,6 +136,7 @@ struct world {
   mutex_id mutexes[mutexes_max] = {};
   ticket tickets[tasks_max];
   sighting seen[tasks_max];
+  scope_state scopes[scopes_max];
   std::atomic<std::uint32_t> shown[shared_max]{};  // a task's number and one; 0: none
   std::atomic<std::uint32_t> live{0};              // slots in use at most, see oracle
   std::atomic<std::uint32_t> live_most{0};
@@ -144,9 +160,7 @@ struct world {
   };
   std::uint64_t* make_cell(std::uint32_t words, bool is_shared);
   void make_memory(std::uint32_t task);
-  // How far a task, or the piece of a bulk that a row belongs to, has come.
-  enum class fate { never_began, ended_well, other };
-  fate fate_of(std::uint32_t task, std::uint32_t row) const;
+  void make_fields();
   bool is_copied(std::uint32_t task) const;
   void check_own(std::uint32_t task);
   void check_result(std::uint32_t task);

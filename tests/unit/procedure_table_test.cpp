@@ -43,7 +43,8 @@ TEST(procedure_table, finds_what_was_registered) {
 }
 
 TEST(procedure_table, names_of_leverets_own_procedures_are_refused) {
-  for (const char* own : {"leveret.bulk", "leveret.columns.vi", "leveret.parallel_for"}) {
+  for (const char* own :
+       {"leveret.bulk", "leveret.columns.vi", "leveret.join", "leveret.parallel_for"}) {
     procedure_id id = 7;
     EXPECT_EQ(register_procedure(named(own), &id), status::bad_argument) << own;
     EXPECT_EQ(id, 7);

@@ -1,8 +1,8 @@
 // Trying libraries, all of them in the order in which workers load them:
 //
-//   1. . A process loads one after the other, except those that were refused before. Before each it
+//   1. A process loads one after the other, except those that were refused before. Before each it
 //      writes down which one it is, in memory that the zygote sees.
-//   2. . If it ends early, or says that it has more than one thread, or takes too long, the library
+//   2. If it ends early, or says that it has more than one thread, or takes too long, the library
 //      that it had come to is refused. Go on with 1: others may be wrong, too.
 //     3. When it has come to the end, all others are fine.
 #include "machines/processes/trial.hpp"
