@@ -36,6 +36,8 @@ constexpr entry benches[] = {
     {"fork-join", "fib(30) with a task per call", bench::fork_join},
     {"irregular", "queens, quicksort and an unbalanced tree by nested tasks",
      bench::irregular_tasks},
+    {"ordered", "a matrix by blocks, and short steps, ordered by the memory they declare",
+     bench::ordered_tasks},
     {"loop-step", "four short pieces and a wait, by parallel_for and by a bulk", bench::loop_step},
     {"buffering", "random small blocks: looking four tasks ahead, against none", bench::buffering},
     {"switch", "from one item in flight to the next", bench::switch_cost},

@@ -28,6 +28,7 @@ void efficiency(const settings&, report&);
 void saxpy(const settings&, report&);
 void fork_join(const settings&, report&);
 void irregular_tasks(const settings&, report&);
+void ordered_tasks(const settings&, report&);
 void loop_step(const settings&, report&);
 void buffering(const settings&, report&);
 void idle(const settings&, report&);

@@ -83,10 +83,53 @@ std::uint64_t tree(unsigned branches, std::uint64_t seed) {
 
 constexpr irregular_programs programs{queens, sort, tree};
 
+// A block is named by its first element, a unit by its first word: what depend() lists is the same
+// or apart, so a task names both units that it updates.
+struct depending_tasks {
+  void factor(block_place a) {
+#pragma omp task firstprivate(a) depend(inout : a.first[0])
+    factor_block(a);
+  }
+  void solve(block_place l, block_place a) {
+#pragma omp task firstprivate(l, a) depend(in : l.first[0]) depend(inout : a.first[0])
+    solve_block(l, a);
+  }
+  void update(block_place x, block_place y, block_place a) {
+#pragma omp task firstprivate(x, y, a) depend(in : x.first[0], y.first[0]) \
+    depend(inout : a.first[0])
+    update_block(x, y, a);
+  }
+  void step(const std::uint64_t* read, std::uint64_t* updated, std::uint64_t turns) {
+#pragma omp task firstprivate(read, updated, turns) depend(in : read[0]) \
+    depend(inout : updated[0], updated[unit_words])
+    run_step(read, updated, turns);
+  }
+};
+
+void factor_matrix(const block_matrix& m) {
+#pragma omp parallel
+#pragma omp single
+  {
+    depending_tasks tasks;
+    cholesky(tasks, m);
+  }
+}
+
+void run_steps(const unit_array& a, std::size_t count, std::uint64_t turns) {
+#pragma omp parallel
+#pragma omp single
+  {
+    depending_tasks tasks;
+    steps(tasks, a, count, turns);
+  }
+}
+
+constexpr ordered_programs in_order{factor_matrix, run_steps};
+
 }  // namespace
 
 const peer* openmp_peer() {
-  static constexpr peer table{"OpenMP", stream, null_stream, fib, loop, &programs};
+  static constexpr peer table{"OpenMP", stream, null_stream, fib, loop, &programs, &in_order};
   return &table;
 }
 

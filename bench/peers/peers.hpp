@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "peers/blocks.hpp"
 #include "peers/irregular.hpp"
 
 namespace bench {
@@ -31,6 +32,9 @@ struct peer {
 
   // Null where tasks cannot wait for tasks.
   const irregular_programs* programs;
+
+  // Null where tasks are not ordered by their memory.
+  const ordered_programs* ordered = nullptr;
 };
 
 [[gnu::weak]] const peer* onetbb_peer();

@@ -39,10 +39,12 @@ def test_arrays_of_ctypes_whose_buffers_say_no_strides(runtime: leveret.Runtime)
     numbers = (ctypes.c_double * 4)(1, 2, 3, 4)
     assert runtime.submit(SUM, numbers).result() == 10
     runtime.submit(SCALE, 1.0, leveret.sliced(numbers)).wait()
-    assert runtime.submit(SUM, (ctypes.c_double * 3 * 2)((1, 2, 3), (4, 5, 6))).result() == 21
+    row = ctypes.c_double * 3
+    assert runtime.submit(SUM, (row * 2)(row(1, 2, 3), row(4, 5, 6))).result() == 21
     runtime.submit(SCALE, 2.0, numbers).wait()
     assert list(numbers) == [2, 4, 6, 8]
-    rows = (ctypes.c_double * 2 * 2)((1, 2), (3, 4))
+    pair = ctypes.c_double * 2
+    rows = (pair * 2)(pair(1, 2), pair(3, 4))
     runtime.submit_bulk(SCALE, 2.0, rows).wait()
     assert [list(each) for each in rows] == [[2, 4], [6, 8]]
     with pytest.raises(TypeError, match="holds f4"):

@@ -26,13 +26,16 @@ void memory_uses::add(map&& list, std::uint32_t task) noexcept {
   while (!list.empty()) {
     auto use = list.extract(list.begin());
     use.mapped().task = task;
-    by_length_[length_order(use.mapped().where)].insert(std::move(use));
+    const int order = length_order(use.mapped().where);
+    by_length_[order].insert(std::move(use));
+    orders_ |= bit_of(order);
     ++size_;
   }
 }
 
 void memory_uses::clear() noexcept {
   for (map& all : by_length_) all.clear();
+  orders_ = 0;
   size_ = 0;
 }
 

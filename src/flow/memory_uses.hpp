@@ -61,8 +61,10 @@ class memory_uses {
   // drop() forgets the uses of tasks for which is_gone(task) is true.
   template <class Gone>
   void drop(Gone&& is_gone) {
-    for (map& all : by_length_) {
+    for (int order = 1; order <= 64; ++order) {
+      map& all = by_length_[order];
       size_ -= std::erase_if(all, [&](const auto& use) { return is_gone(use.second.task); });
+      if (all.empty()) orders_ &= ~bit_of(order);
     }
   }
   void clear() noexcept;
@@ -70,21 +72,25 @@ class memory_uses {
 
  private:
   static int length_order(const argument& a) noexcept { return std::bit_width(extent_bytes(a)); }
+  static constexpr std::uint64_t bit_of(int order) noexcept {
+    return std::uint64_t{1} << (order - 1);
+  }
 
   // Calls visit(order, iterator) for each use that begins where it may meet `a`.
   template <class Visit>
   void visit_near(const argument& a, Visit&& visit) const {
     const std::uint64_t end = a.address + extent_bytes(a);
-    for (int order = 1; order <= 64; ++order) {
+    for (std::uint64_t left = orders_; left != 0; left &= left - 1) {
+      const int order = std::countr_zero(left) + 1;
       const map& all = by_length_[order];
-      if (all.empty()) continue;
       const std::uint64_t longest = ~std::uint64_t{0} >> (64 - order);
       auto use = all.upper_bound(a.address < longest ? 0 : a.address - longest);
       while (use != all.end() && use->first < end) visit(order, use++);
     }
   }
 
-  map by_length_[65];  // by bit_width of the length in bytes
+  map by_length_[65];         // by bit_width of the length in bytes
+  std::uint64_t orders_ = 0;  // those that may not be empty, as bits
   std::size_t size_ = 0;
 };
 

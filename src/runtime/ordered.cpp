@@ -192,7 +192,8 @@ void ordered::state::wait_for_oldest(std::vector<std::uint32_t>& of, std::size_t
   }
 }
 
-// A quarter of them: then going through all the others is worth it.
+// A quarter of them: then going through all the others is worth it. A submitter that looked for each
+// ticket as it becomes free would do nothing else, and run no task.
 void ordered::state::wait_for_some() {
   std::vector<std::uint32_t> with_ticket;
   for (std::uint32_t place = 0; place < members.size(); ++place) {
@@ -264,10 +265,12 @@ std::uint64_t ordered::state::submit_after(const descriptor& task, const options
     const std::uint64_t id = detail::submit_now(&c, d, is_plain ? nullptr : &all, &why);
     if (id != 0) return id;
     if (why.code != status::would_block) throw_refusal(why);
-    if (collect_complete() != 0) continue;
-    if (under_way == 0 || c.settings.full == when_full::fail)
-      return detail::submit(&c, d, is_plain ? nullptr : &all, false);
-    wait_for_some();
+    const std::size_t enough = under_way / 4;
+    const std::size_t collected = collect_complete();
+    if (collected > enough) continue;
+    const bool may_wait = under_way != 0 && c.settings.full != when_full::fail;
+    if (may_wait) wait_for_some();
+    if (!may_wait && collected == 0) return detail::submit(&c, d, is_plain ? nullptr : &all, false);
   }
 }
 
