@@ -192,8 +192,8 @@ void ordered::state::wait_for_oldest(std::vector<std::uint32_t>& of, std::size_t
   }
 }
 
-// A quarter of them: then going through all the others is worth it. A submitter that looked for each
-// ticket as it becomes free would do nothing else, and run no task.
+// A quarter of them: then going through all the others is worth it. A submitter that looked for
+// each ticket as it becomes free would do nothing else, and run no task.
 void ordered::state::wait_for_some() {
   std::vector<std::uint32_t> with_ticket;
   for (std::uint32_t place = 0; place < members.size(); ++place) {
