@@ -199,7 +199,10 @@ bool maker::add_of_block(std::uint32_t to, block_kind k, std::uint32_t depth, st
         if (other.what == verb::then && other.a == s.a) return true;
       }
       s.b = add_block();
-      if (of_.handed && owned.size() > 1 && chance(3)) hand_to_callback(s, owned);
+      // That of a bulk is called by whichever worker has run its last task, with others in hand.
+      if (of_.handed && owned.size() > 1 &&
+          (p_.tasks[s.a].what == shape::bulk ? !chance(4) : chance(3)))
+        hand_to_callback(s, owned);
       add(to, s);
       fill(s.b, block_kind::callback, depth + 1, locks);
       return true;
