@@ -109,7 +109,7 @@ def test_marks_that_nobody_meant_are_none() -> None:
 
 
 def test_setup_of_a_host_that_hides_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leveret.wire.setup._shows_files", lambda: False)
+    monkeypatch.setattr("leveret.wire.setup.shows_files", lambda: False)
     with ProcessExecutor(1, initializer=abs, initargs=(-1,)) as executor:
         assert executor.submit(abs, -2).result(60) == 2
 

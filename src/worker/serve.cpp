@@ -93,8 +93,8 @@ static bool serve_one(engine& e, participant& self, turn_of_work work) noexcept 
 bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                  wait_policy how, turn_of_work work) noexcept {
   LEV_DCHECK(self.running == nullptr || self.running->task == no_slot);
-  tell_ends(e, self);
   const serving s(self);
+  tell_ends(e, self);  // a callback may wait, and tasks then run in other contexts
   // A waiter that runs nothing meanwhile must not keep the tasks it took before.
   if (how != wait_policy::help) leave(e, self);
   bool is_there = false;

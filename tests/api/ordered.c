@@ -30,13 +30,11 @@ static lev_status submit_one(lev_ordered* scope, lev_procedure_id procedure, uin
   return lev_ordered_submit(scope, procedure, arguments, 2, NULL, ticket);
 }
 
-static lev_procedure_id advance_procedure(void) {
+lev_procedure_id advance_procedure(void) {
   static const lev_kind kinds[] = {LEV_VALUE, LEV_INOUT};
-  const lev_procedure_id known = lev_lookup("api.advance");
-  lev_procedure_id id = 0;
-  return known != 0                                                            ? known
-         : lev_register("api.advance", advance, NULL, kinds, 2, &id) == LEV_OK ? id
-                                                                               : 0;
+  lev_procedure_id id = lev_lookup("api.advance");
+  if (id == 0) lev_register("api.advance", advance, NULL, kinds, 2, &id);
+  return id;
 }
 
 lev_status run_ordered(lev_runtime* runtime, uint64_t* words, size_t count, unsigned tasks) {

@@ -273,5 +273,55 @@ TEST_P(callback_test, co_await_rethrows_what_the_task_threw) {
   EXPECT_EQ(message, "failed with 11");
 }
 
+// A host that waits for a ticket tells an end first; the callback waits, and other tasks of the host
+// go on meanwhile.
+struct told_early {
+  runtime* home = nullptr;
+  ticket bulk, last;
+  std::atomic<int> knew_themselves{0};
+};
+told_early* early = nullptr;
+
+const auto knows_itself = define("callback.knows_itself", [](inout<std::uint64_t>) {
+  this_task().yield();
+  ++early->knew_themselves;
+});
+const auto does_nothing = define("callback.does_nothing", [](inout<std::uint64_t>) {});
+const auto has_a_bulk = define("callback.has_a_bulk", [](result<std::uint64_t> value) {
+  static std::uint64_t words[10];
+  early->bulk = early->home->submit_bulk(
+      10, [](std::size_t i, descriptor& d) { d = pack(does_nothing, view(words + i, 1)); });
+  early->bulk.then(
+      [](void*) {
+        static std::uint64_t word = 0;
+        early->home->post(knows_itself, view(&word, 1));
+        early->last = early->home->submit(does_nothing, view(words, 1));
+        early->last.wait_outcome();
+      },
+      nullptr);
+  early->bulk.wait_outcome();
+  value = 1;
+});
+
+TEST(callback_before_a_wait_test, tasks_that_run_meanwhile_know_themselves) {
+  told_early all;
+  early = &all;
+  config c;
+  c.machine = "sim";
+  c.workers = 1;
+  c.tickets = 2;
+  runtime r(c);
+  all.home = &r;
+  std::uint64_t word = 0;
+  std::uint64_t value = 0;
+  ticket first = r.submit(does_nothing, view(&word, 1));
+  r.post(has_a_bulk, value);
+  ticket third = r.submit(does_nothing, view(&word, 1));
+  first.release();
+  third.release();
+  EXPECT_EQ(r.wait_for_completion().code, status::ok);
+  EXPECT_EQ(all.knew_themselves, 1);
+}
+
 }  // namespace
 }  // namespace lev::test
