@@ -273,8 +273,8 @@ TEST_P(callback_test, co_await_rethrows_what_the_task_threw) {
   EXPECT_EQ(message, "failed with 11");
 }
 
-// A host that waits for a ticket tells an end first; the callback waits, and other tasks of the host
-// go on meanwhile.
+// A host that waits for a ticket tells an end first; its callback waits, and other tasks of the
+// host go on meanwhile.
 struct told_early {
   runtime* home = nullptr;
   ticket bulk, last;
