@@ -111,9 +111,7 @@ class verdict {
     return w_.plan.config.chaos != 0 ? r_.good.load() >= pieces() : r_.good.load() == pieces();
   }
   // A made task with strided memory needs a ticket of its own.
-  bool may_lack_tickets() const {
-    return spec_.made_anywhere && spec_.has_input && spec_.shares_input && may_be_full(w_);
-  }
+  bool may_lack_tickets() const { return spec_.takes_more() && may_be_full(w_); }
   bool must_run() const {
     return !may_be_cancelled() && !predecessor_failed() && w_.plan.config.chaos == 0 &&
            !may_lack_tickets();

@@ -121,6 +121,8 @@ struct task_spec {
   std::uint32_t sets_flag = nobody;
   std::uint32_t spins_on = nobody;
   bool operator==(const task_spec&) const = default;
+  // Of a bulk: each of its tasks is made where it runs, is not plain, and takes a ticket there.
+  bool takes_more() const noexcept { return made_anywhere && has_input && shares_input; }
 };
 
 // How a task is handed in: by submit() or post(), or by what else there is for one without options.

@@ -14,7 +14,8 @@
 namespace lev::exercise {
 
 std::uint32_t slots_of(const task_spec& t) noexcept {
-  return t.what == shape::bulk ? t.pieces + 1 : 1;
+  if (t.what != shape::bulk) return 1;
+  return t.pieces * (t.takes_more() ? 2 : 1) + 1;
 }
 
 bool may_be_full(const world& w) noexcept {
@@ -211,6 +212,8 @@ fire_and_forget run_chain(frame f, std::vector<std::uint32_t> tasks) {
       o.code = status::task_failed;
       o.exception = std::current_exception();
     }
+    const bool may_lack_tickets = w.plan.tasks[task].takes_more() && may_be_full(w);
+    if (o.code == status::would_block && may_lack_tickets) o.code = status::task_failed;
     if (!ticket::consumes(o.code)) {
       w.blame(task_name(task) + ": co_await of what is done ended with " + status_name(o.code));
       continue;
