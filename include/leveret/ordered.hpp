@@ -14,7 +14,7 @@
 //
 // A task that comes after a failed one does not run, and is a failure, too (dependency_failed).
 //
-// Thread safety: one thread at a time. A runtime must outlive its scopes. Cost: 0.2 to 0.3 us for
+// Thread safety: one thread at a time. A runtime must outlive its scopes. Cost: about 0.2 us for
 // each block of a matrix (docs/how-to/order-work.md), and memory, until a task is complete; a
 // submit waits for the scope's oldest tasks when all config::tickets are in use. A task that comes
 // after more than 32 takes a ticket more for each 31 of the others: empty tasks stand for them.

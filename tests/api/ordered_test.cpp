@@ -2,6 +2,7 @@
 #include "ordered.h"
 
 #include <gtest/gtest.h>
+#include <leveret/config.hpp>
 
 #include <string>
 #include <vector>
@@ -14,9 +15,8 @@ class c_ordered : public testing::TestWithParam<const char*> {
     lev_options options{};
     options.machine = GetParam();
     options.workers = 2;
-    const lev_status code = lev_open(&options, &runtime_);
-    if (code == LEV_UNAVAILABLE) GTEST_SKIP() << lev_last_message();
-    ASSERT_EQ(code, LEV_OK) << lev_last_message();
+    if (const char* why = lev::machine_unavailable(GetParam())) GTEST_SKIP() << why;
+    ASSERT_EQ(lev_open(&options, &runtime_), LEV_OK) << lev_last_message();
   }
   void TearDown() override { EXPECT_EQ(lev_close(runtime_), LEV_OK) << lev_last_message(); }
 

@@ -65,7 +65,7 @@ class Plan:
     arrays: dict[str, tuple[int, int]]  # by application: n, how many times
 
 
-# Arrays of 4 to 64 MiB: tasks of some ten microseconds, but for saxpy, which waits for memory.
+# Arrays of 2 to 64 MiB: tasks of 4 (conv2d) to 28 us (sgemv) on an AMD EPYC.
 FULL_ARRAYS = {
     "fft": (1 << 18, 20),
     "saxpy": (1 << 23, 20),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Optional
@@ -220,10 +219,9 @@ def print_advice(report: apps.Report) -> None:
             "a larger --n or a smaller --tasks gives them more"
         )
     else:
-        cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
         advice = (
-            f"is the computer busy with other programs? (load {load:.1f} on {cores} cores); "
-            "or do the tasks wait for memory, all of them at once?"
+            "is the computer busy with other programs, or do the tasks wait for memory, "
+            "all of them at once?"
         )
     notes().print(tasks + advice, markup=False, highlight=False)
 

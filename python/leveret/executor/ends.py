@@ -77,7 +77,7 @@ class Ends:
         self.left: deque[End] = deque()  # for the port's own thread
         # Deaths that are not told yet: with the call, and the number of the call's attempt.
         self.dead: deque[tuple[Death, Work | None, int]] = deque()
-        self.is_telling = False  # a thread is in tell_deaths(); with the pool's lock
+        self.is_telling = False  # a thread is in tell_deaths(); set with the pool's lock
 
     @property
     def pool(self) -> Pool:
