@@ -136,7 +136,7 @@ constexpr column<T> each(T* data, std::size_t row_size = 1) noexcept {
   return each(data, row_size, static_cast<std::ptrdiff_t>(row_size));
 }
 template <class Container>
-constexpr auto each(Container& c) noexcept -> decltype(each(c.data(), c.size())) {
+constexpr auto each(Container&& c) noexcept -> decltype(each(c.data(), c.size())) {
   return each(c.data(), 1);
 }
 

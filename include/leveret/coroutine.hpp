@@ -24,8 +24,8 @@ class when_done {
         ticket_.then([](void* frame) { std::coroutine_handle<>::from_address(frame).resume(); },
                      waiting.address());
     if (code != status::ok)
-      throw error(code, -1,
-                  "co_await: the ticket already has a callback or is stale; await it once");
+      detail::throw_error(code,
+                          "co_await: the ticket already has a callback or is stale; await it once");
   }
   void await_resume() { ticket_.wait(); }
 

@@ -12,10 +12,12 @@
 #ifndef LEVERET_INTERLEAVE_HPP
 #define LEVERET_INTERLEAVE_HPP
 
+#include <leveret/callable.hpp>
 #include <leveret/status.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <type_traits>
 
 namespace lev {
@@ -31,6 +33,11 @@ namespace detail {
 
 inline constexpr std::size_t line_bytes = 64;
 inline constexpr std::size_t burst_lines_max = 8;
+
+template <class T>
+const char* bytes_at(T* p) noexcept {
+  return static_cast<const char*>(const_cast<const void*>(static_cast<const volatile void*>(p)));
+}
 
 // prefetch_lines() asks for the lines of [p, p + bytes), at most `burst_lines_max` of them.
 inline void prefetch_lines(const char* p, std::size_t bytes) noexcept {
@@ -48,9 +55,9 @@ inline void prefetch_lines(const char* p, std::size_t bytes) noexcept {
 template <class T>
 inline void prefetch_object(const T* p) noexcept {
   if constexpr (std::is_void_v<T>) {
-    __builtin_prefetch(p);
+    __builtin_prefetch(bytes_at(p));
   } else {
-    const char* const first = reinterpret_cast<const char*>(p);
+    const char* const first = bytes_at(p);
     constexpr std::size_t lines = (sizeof(T) + line_bytes - 1) / line_bytes;
 #pragma GCC unroll 8
     for (std::size_t line = 0; line < (lines < burst_lines_max ? lines : burst_lines_max); ++line) {
@@ -87,7 +94,7 @@ class strand {
   template <class T>
   T* fetch(T* p, std::size_t bytes) noexcept {
     constexpr std::size_t burst_bytes = detail::burst_lines_max * detail::line_bytes;
-    const char* from = reinterpret_cast<const char*>(p);
+    const char* from = detail::bytes_at(p);
     for (; bytes > burst_bytes; bytes -= burst_bytes, from += burst_bytes) {
       detail::prefetch_lines(from, burst_bytes);
       yield();
@@ -141,8 +148,9 @@ bool run_ring(unsigned width, cursor& items, run_items run, void* fn);
 void run_alone(cursor& items, run_items run, void* fn);
 
 [[noreturn]] void refuse_width();
-[[noreturn]] void refuse_idlers();
 [[noreturn]] void refuse_stacks();
+// What an interleave_flat() throws whose coroutines take no items.
+std::exception_ptr idlers_failure() noexcept;
 
 // Finds out how many items in flight are best; src/context/tuner.cpp says how. Not thread-safe.
 class tuner {
@@ -193,13 +201,8 @@ template <class Fn>
 void run_items_of(void* fn, cursor& items, strand& s) {
   while (items.next < items.end) {
     const std::size_t i = items.next++;
-    (*static_cast<Fn*>(fn))(i, s);
+    callable_at<Fn>(fn)(i, s);
   }
-}
-
-template <class Fn>
-void* address_of_function(Fn& fn) {
-  return const_cast<void*>(static_cast<const void*>(&fn));
 }
 
 // One compiled copy, for n = 1 and for automatic: the latter's own was 10 % slower (hash-probe).
@@ -209,7 +212,7 @@ template <class Fn>
     direct s;
     for (std::size_t i = items.next; i < items.end; ++i) fn(i, s);
   } else {
-    run_alone(items, run_items_of<Fn>, address_of_function(fn));
+    run_alone(items, run_items_of<Fn>, address_of_callable(fn));
   }
 }
 
@@ -233,7 +236,7 @@ void drive(tuner& t, std::size_t count, Run&& run) {
 template <class Fn>
 void interleave_automatic(tuner& t, std::size_t count, Fn& fn) {
   drive(t, count, [&](unsigned width, cursor items) {
-    if (width > 1) return run_ring(width, items, run_items_of<Fn>, address_of_function(fn));
+    if (width > 1) return run_ring(width, items, run_items_of<Fn>, address_of_callable(fn));
     run_one_by_one(fn, items);
     return true;
   });
@@ -271,7 +274,7 @@ void interleave(unsigned n, std::size_t count, Fn&& fn) {
   if (n == 1 || count < 2) {
     detail::run_one_by_one(fn, items);
   } else if (!detail::run_ring(n, items, detail::run_items_of<function>,
-                               detail::address_of_function(fn))) {
+                               detail::address_of_callable(fn))) {
     detail::refuse_stacks();
   }
 }

@@ -214,14 +214,27 @@ class flat_ring {
   template <class Start>
   bool begin(Start& start, unsigned at) noexcept {
     flights_[at] = flat();
+#ifdef __cpp_exceptions
     try {
-      if (!start(flights_[at])) return false;
-      if (!flights_[at].frame_) refuse_idlers();
-      return true;
+      return is_begun(start, at);
     } catch (...) {
       note_failure();
       return false;
     }
+#else
+    return is_begun(start, at);
+#endif
+  }
+  template <class Start>
+  bool is_begun(Start& start, unsigned at) {
+    if (!start(flights_[at])) return false;
+    if (flights_[at].frame_) return true;
+    note_idlers();
+    return false;
+  }
+  void note_idlers() noexcept {
+    left_.next = left_.end;
+    if (failure_ == nullptr) failure_ = idlers_failure();
   }
   flat::promise_type& promise_of(unsigned at) noexcept { return flights_[at].frame_.promise(); }
   void link(unsigned at) noexcept {
@@ -252,11 +265,7 @@ class flat_ring {
     if (left_.next != left_before_) idlers_ = 0;
     left_before_ = left_.next;
     if (idlers_++ <= strand_count_max || left_.next == left_.end) return;
-    try {
-      refuse_idlers();
-    } catch (...) {
-      note_failure();
-    }
+    note_idlers();
   }
 
   static constexpr unsigned none = ~0u;

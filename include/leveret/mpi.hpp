@@ -34,7 +34,7 @@ inline void expect_mpi(int code, const char* call) {
   char text[MPI_MAX_ERROR_STRING + 1] = {};
   int length = 0;
   MPI_Error_string(code, text, &length);
-  throw error(status::unavailable, -1, (std::string("pool_name: ") + call + ": " + text).c_str());
+  throw_error(status::unavailable, (std::string("pool_name: ") + call + ": " + text).c_str());
 }
 
 // A pool's name is valid only within these Linux namespaces: a container with others has a pool of
@@ -66,7 +66,8 @@ inline std::string hexadecimal(std::uint32_t number) {
 // Thread safe as far as MPI is. Cost: a split of the communicator and a broadcast.
 inline std::string pool_name(MPI_Comm comm) {
   if (comm == MPI_COMM_NULL) {
-    throw error(status::bad_argument, -1, "pool_name: comm is MPI_COMM_NULL; pass MPI_COMM_WORLD");
+    detail::throw_error(status::bad_argument,
+                        "pool_name: comm is MPI_COMM_NULL; pass MPI_COMM_WORLD");
   }
   MPI_Comm node;
   detail::expect_mpi(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node),

@@ -16,6 +16,9 @@
 #include <leveret/status.hpp>
 #include <leveret/task.hpp>
 
+#include <type_traits>
+#include <utility>
+
 namespace lev {
 
 // The input of a procedure's body: its arguments, as seen from the worker.
@@ -132,13 +135,6 @@ procedure_info describe(const char* name, void (*function)(Parameters...)) {
 // register_or_throw() is what define() does once the types are gone.
 procedure_id register_or_throw(const procedure_info& info);
 
-template <class Function>
-struct function_of;
-template <class Result, class Owner, class... Parameters>
-struct function_of<Result (Owner::*)(Parameters...) const> {
-  using pointer = Result (*)(Parameters...);
-};
-
 // The id of a function registered with LEV_PROCEDURE. Set while the program loads, constant
 // afterwards.
 template <auto Function>
@@ -163,8 +159,9 @@ procedure<void(Parameters...)> define(const char* name, void (*function)(Paramet
   return {detail::register_or_throw(info)};
 }
 
-template <class Lambda,
-          class Pointer = typename detail::function_of<decltype(&Lambda::operator())>::pointer>
+// Whatever the lambda says of itself (noexcept, mutable): it becomes a plain function.
+template <class Lambda, class Pointer = decltype(+std::declval<const Lambda&>())>
+  requires std::is_class_v<Lambda>
 auto define(const char* name, Lambda lambda, dice_hook dice = nullptr, cost_hook cost = nullptr) {
   return define(name, static_cast<Pointer>(lambda), dice, cost);
 }

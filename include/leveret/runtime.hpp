@@ -9,6 +9,7 @@
 #ifndef LEVERET_RUNTIME_HPP
 #define LEVERET_RUNTIME_HPP
 
+#include <leveret/callable.hpp>
 #include <leveret/config.hpp>
 #include <leveret/counters.hpp>
 #include <leveret/filter.hpp>
@@ -154,10 +155,9 @@ class runtime {
     requires std::is_invocable_v<Make&, std::size_t, descriptor&>
   ticket submit_bulk(std::size_t count, Make&& make) {
     auto call = [](void* context, std::size_t i, descriptor& d) {
-      (*static_cast<std::remove_reference_t<Make>*>(context))(i, d);
+      detail::callable_at<std::remove_reference_t<Make>>(context)(i, d);
     };
-    return {state_, detail::submit_bulk(state_, count, call,
-                                        const_cast<void*>(static_cast<const void*>(&make)))};
+    return {state_, detail::submit_bulk(state_, count, call, detail::address_of_callable(make))};
   }
 
   // The same for a `make` that may be called from any thread, by several at once and in any order:
@@ -173,10 +173,10 @@ class runtime {
   template <class Make>
   ticket submit_bulk(any_thread, std::size_t count, Make& make) {
     auto call = [](void* context, std::size_t i, descriptor& d) {
-      (*static_cast<Make*>(context))(i, d);
+      detail::callable_at<Make>(context)(i, d);
     };
-    return {state_, detail::submit_bulk_range(state_, count, call,
-                                              const_cast<void*>(static_cast<const void*>(&make)))};
+    return {state_,
+            detail::submit_bulk_range(state_, count, call, detail::address_of_callable(make))};
   }
 
   // The same for tasks of one procedure whose arguments are columns: submit_bulk(count, p, 2.0f,
@@ -210,10 +210,9 @@ class runtime {
   template <class Body>
   void parallel_for(range r, Body&& piece_body, std::uint32_t grain = 0) {
     auto call = [](void* context, range piece) {
-      (*static_cast<std::remove_reference_t<Body>*>(context))(piece);
+      detail::callable_at<std::remove_reference_t<Body>>(context)(piece);
     };
-    void* context = const_cast<void*>(static_cast<const void*>(&piece_body));
-    detail::run_loop(state_, r, grain, call, context);
+    detail::run_loop(state_, r, grain, call, detail::address_of_callable(piece_body));
   }
 
   // The global barrier. begin_submit() opens a phase; end_submit() says that no more tasks come

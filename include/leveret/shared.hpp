@@ -79,9 +79,10 @@ class shared_array {
   static T* allocate(std::size_t size) {
     if (size == 0) return nullptr;
     if (size > ~std::size_t{0} / sizeof(T))
-      throw error(status::out_of_memory, -1, "shared_array: more elements than memory can hold");
+      detail::throw_error(status::out_of_memory,
+                          "shared_array: more elements than memory can hold");
     void* block = shared_allocate(size * sizeof(T));
-    if (block == nullptr) throw error(status::out_of_memory, -1, shared_shortage());
+    if (block == nullptr) detail::throw_error(status::out_of_memory, shared_shortage());
     return static_cast<T*>(block);
   }
 

@@ -67,6 +67,12 @@ class error : public std::exception {
   char message_[256];
 };
 
+namespace detail {
+// throw_error() throws an error that is no argument's fault. Headers call it, so that a program may
+// be compiled without exceptions.
+[[noreturn]] void throw_error(status code, const char* message);
+}  // namespace detail
+
 // A refused submit: the code, the argument at fault (or -1), and a sentence. No allocation.
 struct refusal {
   status code = status::ok;

@@ -49,6 +49,10 @@ error::error(status code, int argument, const char* message) noexcept
   copy_text(message_, sizeof message_, message == nullptr ? "" : message);
 }
 
+void detail::throw_error(status code, const char* message) {
+  throw error(code, -1, message);
+}
+
 #define LEV_TEXT(x) #x
 #define LEV_DOTTED(a, b, c) LEV_TEXT(a) "." LEV_TEXT(b) "." LEV_TEXT(c)
 const char* version() noexcept {

@@ -156,11 +156,11 @@ void run_alone(cursor& items, run_items run, void* fn) {
   run(fn, items, s);
 }
 
-void refuse_idlers() {
-  throw error(
+std::exception_ptr idlers_failure() noexcept {
+  return std::make_exception_ptr(error(
       status::bad_argument, -1,
       "interleave_flat(): what it starts is no coroutine, or ends without taking an item; let "
-      "each loop over the lev::items that it is given");
+      "each loop over the lev::items that it is given"));
 }
 
 void refuse_width() {
