@@ -16,6 +16,7 @@
 
 #include <leveret/task.hpp>
 
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 
@@ -108,12 +109,22 @@ constexpr memory<T> view(T* data, std::size_t size) noexcept {
   return {data, size, 1, static_cast<std::ptrdiff_t>(size * sizeof(T)), false, false};
 }
 
+namespace detail {
+// The bytes of so many elements. What does not fit is refused at submit, not wrapped.
+template <class T>
+constexpr std::ptrdiff_t bytes_apart(std::ptrdiff_t elements) noexcept {
+  constexpr auto each = static_cast<std::ptrdiff_t>(sizeof(T));
+  if (elements > PTRDIFF_MAX / each) return PTRDIFF_MAX;
+  return elements < -PTRDIFF_MAX / each ? -PTRDIFF_MAX : elements * each;
+}
+}  // namespace detail
+
 // strided() names `rows` rows of `row_size` elements whose starts are `stride` elements apart, such
 // as a block of a matrix.
 template <class T>
 constexpr memory<T> strided(T* data, std::size_t rows, std::size_t row_size,
                             std::ptrdiff_t stride) noexcept {
-  return {data, row_size, rows, stride * static_cast<std::ptrdiff_t>(sizeof(T)), false, true};
+  return {data, row_size, rows, detail::bytes_apart<T>(stride), false, true};
 }
 
 // A column: memory of which each task of a bulk gets its own part.
@@ -129,7 +140,7 @@ struct column {
 // other. From a container each task gets one element.
 template <class T>
 constexpr column<T> each(T* data, std::size_t row_size, std::ptrdiff_t stride) noexcept {
-  return {data, row_size, stride * static_cast<std::ptrdiff_t>(sizeof(T))};
+  return {data, row_size, detail::bytes_apart<T>(stride)};
 }
 template <class T>
 constexpr column<T> each(T* data, std::size_t row_size = 1) noexcept {

@@ -101,8 +101,11 @@ bool check_memory(const argument& a, int i, refusal* why) noexcept {
     }
     std::uint64_t before_last = 0;
     if (!checked_multiply(static_cast<std::uint64_t>(a.stride_bytes), a.rows - 1u, &before_last) ||
-        !checked_add(before_last, a.row_bytes, &reach)) {
-      return refuse(why, status::bad_range, i, "argument %d: rows times stride exceeds 2^64", i);
+        !checked_add(before_last, a.row_bytes, &reach) || reach > payload_max) {
+      return refuse(why, status::bad_range, i,
+                    "argument %d: rows times stride is more than an address space holds; check "
+                    "both",
+                    i);
     }
   }
   std::uint64_t end = 0;

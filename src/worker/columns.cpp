@@ -1,8 +1,8 @@
 // The body of a bulk over columns, and the rest of a piece that has stopped.
 #include "worker/columns.hpp"
 
+#include "base/numbers.hpp"
 #include "base/text.hpp"
-
 #include "worker/execute.hpp"
 #include "worker/take.hpp"
 
@@ -233,7 +233,8 @@ std::uint64_t cost_of_columns(const descriptor& piece) {
     cut(a, 0, 1);
     a.flags &= static_cast<std::uint8_t>(~(argument_sliced | argument_rows));
   }
-  return p->info.cost(first) * items;
+  std::uint64_t all = 0;
+  return checked_multiply(p->info.cost(first), items, &all) ? all : ~std::uint64_t{0};
 }
 
 procedure_id own_procedure(engine& e, std::uint32_t task) noexcept {

@@ -115,6 +115,20 @@ const row rows[] = {
     {15, "rows_times_stride_wraps",
      [](setting& s) { s.input() = memory_of(kind::in, s.in, 8, 1u << 30, INT64_MAX); },
      status::bad_range, 2, "stride"},
+    {15, "two_rows_in_one_address_space",
+     [](setting& s) { s.input() = memory_of(kind::in, s.in, 8, 2, INT64_MAX); }, status::bad_range,
+     2, "stride"},
+    {15, "a_stride_whose_bytes_wrap",
+     [](setting& s) {
+       const std::ptrdiff_t stride = std::ptrdiff_t{1} << 61;  // as bytes it would be 0
+       s.input() = detail::memory_argument(kind::in, strided(s.in.data(), 2, 8, stride));
+     },
+     status::bad_range, 2, "stride"},
+    {15, "a_stride_back_whose_bytes_wrap",
+     [](setting& s) {
+       s.input() = detail::memory_argument(kind::in, strided(s.in.data(), 2, 8, PTRDIFF_MIN));
+     },
+     status::bad_range, 2, "negative"},
     {15, "rows_times_bytes_wraps",
      [](setting& s) {
        s.input() = memory_of(kind::in, s.in, 8, 3, 0);

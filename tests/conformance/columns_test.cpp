@@ -186,6 +186,19 @@ TEST_P(columns_test, bad_input_is_refused_and_names_the_argument) {
   EXPECT_EQ(y, words(10, 1));
 }
 
+TEST_P(columns_test, columns_that_leave_the_address_space_are_refused) {
+  runtime& r = open();
+  words x(10, 1);
+  descriptor d;
+  d.procedure = increment.id;
+  d.argument_count = 1;
+  for (const std::ptrdiff_t stride : {PTRDIFF_MAX, std::ptrdiff_t{1} << 61, PTRDIFF_MIN}) {
+    d.arguments[0] = detail::pack_part<inout<std::uint64_t>>(each(x.data(), 1, stride));
+    EXPECT_NE(refusal_of(r, 2, d, 0).find("address space"), std::string::npos) << stride;
+  }
+  EXPECT_EQ(x, words(10, 1));
+}
+
 // Whether the tasks can be one decides how they run, and not what is refused.
 TEST_P(columns_test, what_tasks_share_is_refused_also_where_each_is_one_of_its_own) {
   config c = settings();

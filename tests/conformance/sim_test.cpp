@@ -136,6 +136,20 @@ TEST(sim_test, an_idle_runtime_lets_time_pass_only_when_asked) {
   EXPECT_GE(r.now_ns(), ns_of(5'000'000'000u));
 }
 
+TEST(sim_test, tasks_of_a_bulk_that_take_for_ever_take_long) {
+  config c;
+  c.machine = "sim";
+  c.workers = 1;
+  runtime r(c);
+  static const auto slow = define(
+      "sim.for_ever", [](result<int> x) { x = 1; }, nullptr,
+      [](const descriptor&) -> std::uint64_t { return std::uint64_t{1} << 63; });
+  int x[2] = {};
+  r.submit_bulk(2, slow, each(x)).wait();
+  EXPECT_GE(r.now_ns(), 1'000'000'000u);
+  EXPECT_EQ(x[0] + x[1], 2);
+}
+
 // Whatever it is that a program asks for again and again without waiting.
 TEST(sim_test, a_poll_lets_time_pass) {
   start_alarm();
