@@ -17,7 +17,9 @@
 // Thread safety: one thread at a time. A runtime must outlive its scopes. Cost: about 0.2 us for
 // each block of a matrix (docs/how-to/order-work.md), and memory, until a task is complete; a
 // submit waits for the scope's oldest tasks when all config::tickets are in use. A task that comes
-// after more than 32 takes a ticket more for each 31 of the others: empty tasks stand for them.
+// after more than 32 takes a ticket more for each 31 of the others: empty tasks stand for them. A
+// complete task keeps its ticket until its scope looks, in some later submits and in every wait:
+// while a scope stands still, submits of others may wait for its tickets, or be refused.
 //
 // Paper: TPC leaves the analysis of dependences out, though its design allows for it (section 5,
 // which says that CellSs has it).
@@ -70,7 +72,7 @@ class ordered {
   // wait_outcome() is wait() without exceptions, with a time-out: 0 polls, `forever` waits. The
   // outcome is that of the first task that failed, in the order of the submits, with the number of
   // failures in all. Errors: timed_out, would_deadlock and the like, as of ticket::wait_outcome():
-  // the tasks stay.
+  // the tasks stay, and only those that are complete give back their tickets.
   outcome wait_outcome(std::int64_t timeout_ns = forever) noexcept;
 
  private:

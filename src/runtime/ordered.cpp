@@ -341,8 +341,9 @@ outcome ordered::state::wait(std::int64_t timeout_ns) noexcept {
     const auto left = static_cast<std::int64_t>(deadline > now ? deadline - now : 0);
     const outcome how =
         detail::wait_one(&c, members[place].ticket, timeout_ns > 0 ? left : timeout_ns);
-    if (!collect(members[place], how)) return how;
-    collect_complete();
+    const bool is_collected = collect(members[place], how);
+    collect_complete();  // also of a poll: others may need the tickets
+    if (!is_collected) return how;
   }
   return take_result();
 }
