@@ -4,6 +4,7 @@
 
 #include "runtime/awaits.hpp"
 #include "runtime/open.hpp"
+#include "runtime/set_timeout.hpp"
 #include "runtime/submit.hpp"
 #include "worker/contexts.hpp"
 #include "worker/worker.hpp"
@@ -420,19 +421,13 @@ detail::runtime_state* home_of(const ticket* tickets, std::size_t count) noexcep
   return home;
 }
 
-std::int64_t remaining_ns(detail::runtime_state& c, std::uint64_t deadline_ns) noexcept {
-  if (deadline_ns == no_deadline) return forever;
-  const std::uint64_t now = c.machine->now_ns();
-  return now >= deadline_ns ? 0 : static_cast<std::int64_t>(deadline_ns - now);
-}
-
 }  // namespace
 
 outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
                  wait_policy how) noexcept {
   outcome all;
   all.code = status::ok;
-  std::uint64_t deadline = no_deadline;
+  detail::set_timeout timeout(timeout_ns);
   bool is_late = false;
   const bool is_good = detail::check_wait(timeout_ns, how) == status::ok;
   // From the last one on: tasks mostly end in order, and a waiter that sleeps until the last has
@@ -449,14 +444,11 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
       tickets[i].forget();
       continue;
     }
-    if (timeout_ns > 0 && deadline == no_deadline)
-      deadline = detail::deadline_after(*tickets[i].home(), timeout_ns);
-    const outcome o = tickets[i].wait_outcome(
-        timeout_ns > 0 ? remaining_ns(*tickets[i].home(), deadline) : timeout_ns, how);
+    const outcome o = tickets[i].wait_outcome(timeout.left_ns(home), how);
     if (o.code == status::ok) continue;
     if (o.code == status::timed_out) {
       is_late = true;
-      timeout_ns = 0;  // the others are consumed if they have ended
+      timeout.end();  // the others are consumed if they have ended
       continue;
     }
     if (!ticket::consumes(o.code)) {

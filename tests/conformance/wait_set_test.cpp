@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "support/gate.hpp"
@@ -183,6 +184,31 @@ TEST_P(wait_set_test, tickets_of_two_runtimes_cannot_be_waited_for_together) {
   std::size_t index = 0;
   EXPECT_EQ(any(t, &index).code, status::bad_argument);
   EXPECT_EQ(all(t).code, status::ok);
+}
+
+// Each runtime's clock began when it was opened, and virtual time passes as it likes.
+TEST(wait_set_clocks_test, a_time_out_is_as_long_in_each_runtime) {
+  start_alarm();
+  static const auto slow = define(
+      "wait_set.slow",
+      [] {
+        for (int i = 0; i < 1'000; ++i) std::this_thread::yield();
+      },
+      nullptr, [](const descriptor&) -> std::uint64_t { return 3'000'000'000; });
+  constexpr std::int64_t second_ns = 1'000'000'000;
+  config c;
+  c.workers = 1;
+  runtime real(c);
+  c.machine = "sim";
+  c.wait = wait_policy::park;
+  runtime late(c);
+  late.pass_time(1'000'000'000'000'000);
+  ticket both[2] = {late.submit(slow), real.submit(slow)};  // the last one is waited for first
+  EXPECT_EQ(wait_all(both, 2, 60 * second_ns).code, status::ok);
+  ticket other[2] = {real.submit(slow), late.submit(slow)};
+  const std::uint64_t begin = late.now_ns();
+  EXPECT_EQ(wait_all(other, 2, 60 * second_ns).code, status::ok);
+  EXPECT_LT(late.now_ns() - begin, 60u * second_ns);
 }
 
 }  // namespace

@@ -1,0 +1,42 @@
+// set_timeout: the time-out of a wait for a set of tickets, perhaps of several runtimes. Each has a
+// clock of its own, which began when the runtime was opened, or counts virtual time.
+#ifndef LEVERET_RUNTIME_SET_TIMEOUT_HPP
+#define LEVERET_RUNTIME_SET_TIMEOUT_HPP
+
+#include "runtime/wait.hpp"
+
+namespace lev::detail {
+
+class set_timeout {
+ public:
+  explicit set_timeout(std::int64_t timeout_ns) noexcept : ns_(timeout_ns) {}
+
+  // What is left of it, for a wait in `home`. Not inline: it would take registers from the loop
+  // over tickets of tasks that are complete.
+  [[gnu::noinline]] std::int64_t left_ns(runtime_state* home) noexcept {
+    if (ns_ <= 0 || home == nullptr) return ns_;
+    if (home != home_) {
+      if (home_ != nullptr) ns_ = remaining_ns();
+      home_ = home;
+      deadline_ns_ = deadline_after(*home, ns_);
+    }
+    return remaining_ns();
+  }
+  // From now on a wait only polls.
+  void end() noexcept { ns_ = 0; }
+
+ private:
+  std::int64_t remaining_ns() const noexcept {
+    if (deadline_ns_ == no_deadline) return forever;
+    const std::uint64_t now = home_->machine->now_ns();
+    return now >= deadline_ns_ ? 0 : static_cast<std::int64_t>(deadline_ns_ - now);
+  }
+
+  std::int64_t ns_;  // what was left when the caller turned to home_
+  runtime_state* home_ = nullptr;
+  std::uint64_t deadline_ns_ = no_deadline;  // by the clock of home_
+};
+
+}  // namespace lev::detail
+
+#endif
