@@ -145,7 +145,7 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns = f
 
 // wait_any() waits until one ticket has its outcome, consumes that one and stores its place in
 // `index`. Empty tickets are passed over. Errors: bad_argument when no ticket is left (never blocks
-// for ever), timed_out (nothing is consumed).
+// for ever), they are of several runtimes, or `index` is null; timed_out (nothing is consumed).
 outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index,
                  std::int64_t timeout_ns = forever,
                  wait_policy how = wait_policy::of_runtime) noexcept;

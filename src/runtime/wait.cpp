@@ -465,6 +465,7 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
 
 outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index, std::int64_t timeout_ns,
                  wait_policy how) noexcept {
+  if (index == nullptr) return detail::failed_with(status::bad_argument);
   *index = none_ready;
   detail::runtime_state* c = home_of(tickets, count);
   if (c == nullptr) return detail::failed_with(status::bad_argument);

@@ -112,6 +112,13 @@ TEST_P(ticket_rows, rows_31_and_32_empty_sets) {
   EXPECT_EQ(wait_all(none.data(), 3, 0).code, status::ok);
 }
 
+TEST_P(ticket_rows, no_place_for_the_index) {
+  ticket t = open().submit(nothing);
+  EXPECT_EQ(wait_any(&t, 1, nullptr).code, status::bad_argument);
+  EXPECT_TRUE(t) << "it must not be consumed";
+  expect_ok(t);
+}
+
 TEST_P(ticket_rows, row_34_time_outs) {
   runtime& r = open();
   for (const std::int64_t bad : {std::int64_t{-2}, std::int64_t{-1000}, INT64_MIN}) {
