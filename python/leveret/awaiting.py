@@ -64,5 +64,6 @@ async def outcome(ticket: _core.Ticket) -> Any:
         except asyncio.CancelledError:
             with contextlib.suppress(Unavailable):  # what runs goes on; what waits does not run
                 ticket.end()
+            ticket._give_up()  # the caller is told here
             raise
     return ticket.result()

@@ -77,6 +77,8 @@ void bind_tickets(nb::module_& m) {
       .def(
           "_ring", &ticket_object::ring, nb::arg("bell"),
           "Has a bell rung when the task is complete. False: it is, or is run by its waiter alone.")
+      .def("_give_up", &ticket_object::give_up,
+           "Notes that its awaiter was told that it is cancelled: dropped, it is no failure.")
       .def(
           "__await__",
           [](nb::handle self) {

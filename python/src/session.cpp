@@ -68,8 +68,10 @@ void watch_forks() {
 session::~session() {
   if (is_forked()) {  // the workers and their locks are the parent's: leak, rather than hang
     obituaries_.release();
+    for (lev::ticket& t : given_up_) t.forget();
     return;
   }
+  given_up_.clear();
   {
     const nb::gil_scoped_release released;
     delete runtime_;
@@ -130,11 +132,29 @@ void session::collect_finished() noexcept {
   }
 }
 
+void session::leave_to_end(lev::ticket&& t) noexcept {
+  try {
+    given_up_.push_back(std::move(t));
+  } catch (const std::bad_alloc&) {  // it is dropped like any other
+  }
+  collect_given_up();
+}
+
+void session::collect_given_up() noexcept {
+  std::erase_if(given_up_, [this](lev::ticket& t) {
+    if (!t.done()) return false;
+    const status code = t.wait_outcome(0).code;
+    if (code != status::ok && code != status::cancelled) note_dropped(code);
+    return true;
+  });
+}
+
 void session::note_dropped(status code) noexcept {
   if (dropped_count_++ == 0) dropped_ = code;
 }
 
 void session::add_dropped(outcome& o) noexcept {
+  collect_given_up();
   if (dropped_count_ == 0) return;
   if (o.code == status::ok) o.code = dropped_;
   o.failures += dropped_count_;

@@ -42,10 +42,16 @@ class session {
   // refused half-way.
   void keep_until_idle(hold* h);
 
+  // leave_to_end() takes a ticket that nobody has any more, and whose task was given up by the
+  // coroutine that awaited it: that the task is cancelled is no failure then, and any other failure
+  // counts as dropped.
+  void leave_to_end(lev::ticket&& t) noexcept;
+
   // collect() releases what completed tasks no longer need; every Python call that touches the
   // runtime does it.
   void collect() noexcept {
     if (finished_.load(std::memory_order_relaxed) != nullptr) collect_finished();
+    if (!given_up_.empty()) collect_given_up();
   }
 
   // note_dropped() counts a task that failed before it came to the core, and whose ticket nobody
@@ -59,6 +65,7 @@ class session {
  private:
   static void on_complete(void* h) noexcept;
   void collect_finished() noexcept;
+  void collect_given_up() noexcept;
 
   nb::object obituaries_;             // outlives the runtime
   std::vector<std::string> command_;  // a new zygote may be started from it at any time
@@ -66,6 +73,7 @@ class session {
   lev::runtime* runtime_;
   unsigned fork_count_;
   std::vector<hold*> until_idle_;
+  std::vector<lev::ticket> given_up_;
   status dropped_ = status::ok;  // of the first
   unsigned dropped_count_ = 0;
   // Holds of completed tasks. Written by completing threads, which push with release what they

@@ -114,7 +114,11 @@ ticket_object::ticket_object(std::shared_ptr<session> owner, const plan& p, stat
 
 ticket_object::~ticket_object() {
   // In a forked child the core is not to be touched: its tickets belong to the parent.
-  if (owner_->is_forked()) core_.forget();
+  if (owner_->is_forked()) {
+    core_.forget();
+  } else if (is_given_up_ && !is_finished()) {
+    owner_->leave_to_end(std::move(core_));
+  }
   if (is_uncollected_) owner_->note_dropped(code_);
   if (held_ != nullptr) held_->drop_user();
 }

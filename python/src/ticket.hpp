@@ -40,6 +40,8 @@ class ticket_object {
   // ring() has a bell rung when the task is complete; false: it is, or completes as this thread
   // waits for it.
   bool ring(std::shared_ptr<bell> b);
+  // give_up() is for a coroutine that was cancelled while it awaited the ticket, and has been told.
+  void give_up() noexcept { is_given_up_ = true; }
   // collect() notes that a wait has seen the outcome.
   void collect() noexcept { is_uncollected_ = false; }
 
@@ -71,6 +73,7 @@ class ticket_object {
   std::size_t tasks_ = 1;
   bool is_bulk_ = false;
   bool is_uncollected_ = false;
+  bool is_given_up_ = false;
   std::thread::id waiter_;
   std::uint64_t mark_ = 0;
   status code_ = status::pending;

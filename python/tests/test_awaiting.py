@@ -115,6 +115,42 @@ def test_a_cancelled_await_ends_a_process() -> None:
         asyncio.run(check())
 
 
+async def give_up(ticket: leveret.Ticket) -> None:
+    task = asyncio.ensure_future(awaited(ticket))
+    await turn()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_an_await_that_was_cancelled_is_no_failure_at_the_end(threads: Runtime, gate: Gate) -> None:
+    held = gate.submit(threads)
+    for _ in range(50):
+        asyncio.run(give_up(threads.submit(builtin("null"), after=held)))  # its ticket is dropped
+    gate.open()
+    held.wait()
+    threads.wait_for_completion()
+
+
+def test_another_failure_of_a_task_that_was_given_up_is_told(
+    threads: Runtime, library: Path
+) -> None:
+    flags = np.zeros(2, np.int32)
+    fails = threads.submit(leveret.load(library, "fail_when_told", "inout i4 -> int"), flags)
+    wait_until(lambda: flags[1] == 1)
+    asyncio.run(give_up(fails))  # it runs to its end
+    del fails
+    flags[0] = 1
+    with pytest.raises(leveret.TaskFailed, match="dropped"):
+        threads.wait_for_completion()
+
+
+@needs_processes
+def test_an_await_that_ended_a_process_is_no_failure_at_the_end() -> None:
+    with Runtime("processes", workers=1) as runtime:
+        asyncio.run(give_up(runtime.submit(builtin("spin"), 1 << 62)))
+
+
 def test_loops_that_end_leave_nothing(threads: Runtime, gate: Gate) -> None:
     def give_up() -> None:
         """As a program does that closes a loop in which something waits."""
