@@ -3,7 +3,8 @@
 //
 // Uses are kept by where they begin, separately for each order of magnitude of their length: so
 // those that may meet some memory lie close together, even if one task uses an array and others a
-// block of it each.
+// block of it each. Those that write are kept apart from those that only read: of what is read
+// again and again there are many, and a task that reads it, too, does not look at them.
 #ifndef LEVERET_FLOW_MEMORY_USES_HPP
 #define LEVERET_FLOW_MEMORY_USES_HPP
 
@@ -48,9 +49,11 @@ class memory_uses {
   // than once.
   template <class Visit>
   void visit_conflicts(const argument& a, Visit&& visit) const {
-    visit_near(a, [&](int, map::const_iterator use) {
+    const auto look = [&](int, map::const_iterator use) {
       if (do_conflict(a, use->second.where)) visit(use->second.task);
-    });
+    };
+    writing_.visit_near(a, look);
+    if (is_output(a)) reading_.visit_near(a, look);
   }
 
   // add() takes the uses of a task that follows all those that conflict with it. It forgets uses
@@ -61,37 +64,53 @@ class memory_uses {
   // drop() forgets the uses of tasks for which is_gone(task) is true.
   template <class Gone>
   void drop(Gone&& is_gone) {
-    for (int order = 1; order <= 64; ++order) {
-      map& all = by_length_[order];
-      size_ -= std::erase_if(all, [&](const auto& use) { return is_gone(use.second.task); });
-      if (all.empty()) orders_ &= ~bit_of(order);
-    }
+    writing_.drop(is_gone);
+    reading_.drop(is_gone);
   }
   void clear() noexcept;
-  std::size_t size() const noexcept { return size_; }
+  std::size_t size() const noexcept { return writing_.size() + reading_.size(); }
 
  private:
-  static int length_order(const argument& a) noexcept { return std::bit_width(extent_bytes(a)); }
-  static constexpr std::uint64_t bit_of(int order) noexcept {
-    return std::uint64_t{1} << (order - 1);
-  }
-
-  // Calls visit(order, iterator) for each use that begins where it may meet `a`.
-  template <class Visit>
-  void visit_near(const argument& a, Visit&& visit) const {
-    const std::uint64_t end = a.address + extent_bytes(a);
-    for (std::uint64_t left = orders_; left != 0; left &= left - 1) {
-      const int order = std::countr_zero(left) + 1;
-      const map& all = by_length_[order];
-      const std::uint64_t longest = ~std::uint64_t{0} >> (64 - order);
-      auto use = all.upper_bound(a.address < longest ? 0 : a.address - longest);
-      while (use != all.end() && use->first < end) visit(order, use++);
+  class uses_by_length {
+   public:
+    // Calls visit(order, iterator) for each use that begins where it may meet `a`.
+    template <class Visit>
+    void visit_near(const argument& a, Visit&& visit) const {
+      const std::uint64_t end = a.address + extent_bytes(a);
+      for (std::uint64_t left = orders_; left != 0; left &= left - 1) {
+        const int order = std::countr_zero(left) + 1;
+        const map& all = by_length_[order];
+        const std::uint64_t longest = ~std::uint64_t{0} >> (64 - order);
+        auto use = all.upper_bound(a.address < longest ? 0 : a.address - longest);
+        while (use != all.end() && use->first < end) visit(order, use++);
+      }
     }
-  }
+    template <class Gone>
+    void drop(Gone&& is_gone) {
+      for (std::uint64_t left = orders_; left != 0; left &= left - 1) {
+        const int order = std::countr_zero(left) + 1;
+        map& all = by_length_[order];
+        size_ -= std::erase_if(all, [&](const auto& use) { return is_gone(use.second.task); });
+        if (all.empty()) orders_ &= ~bit_of(order);
+      }
+    }
+    void add(map::node_type&& use) noexcept;
+    void drop_covered(const argument& a) noexcept;
+    void clear() noexcept;
+    std::size_t size() const noexcept { return size_; }
 
-  map by_length_[65];         // by bit_width of the length in bytes
-  std::uint64_t orders_ = 0;  // those that may not be empty, as bits
-  std::size_t size_ = 0;
+   private:
+    static constexpr std::uint64_t bit_of(int order) noexcept {
+      return std::uint64_t{1} << (order - 1);
+    }
+
+    map by_length_[65];         // by bit_width of the length in bytes
+    std::uint64_t orders_ = 0;  // those that may not be empty, as bits
+    std::size_t size_ = 0;
+  };
+
+  uses_by_length writing_;
+  uses_by_length reading_;
 };
 
 }  // namespace lev
