@@ -315,6 +315,23 @@ def test_messages_name_the_next_step(tmp_path: Path) -> None:
             assert "--timeout must be seconds" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("saxpy --local-store 0", "--local-store = 0: must be"),
+        ("saxpy --workers 100000", "--workers = 100000: must be"),
+        ("saxpy --contexts 77", "--contexts = 77: must be"),
+        ("saxpy --machine sim --sim-machine nope", "--sim-machine: there is no machine 'nope'"),
+        ("saxpy --machine processes --pool a/b", "--pool: must be 1 to 60 letters"),
+        ("fft --n 5", "--n: the number of points must be a power of 4, not 5"),
+    ],
+)
+def test_messages_name_the_option(words: str, said: str) -> None:
+    result = runner.invoke(app, ["run", *words.split()])
+    assert result.exit_code == common.USAGE
+    assert f"leveret: {said}" in result.stderr
+
+
 def test_demo(tmp_path: Path) -> None:
     out = tmp_path / "demo"
     facts = invoke_json("demo", "--quick", "--out", str(out))

@@ -65,6 +65,27 @@ def exit_code_of(error: Exception) -> int:
     return ENVIRONMENT
 
 
+# What the runtime calls the options of commands.
+_OPTIONS = {
+    "local_store_bytes": "--local-store",
+    "sim_machine": "--sim-machine",
+    "workers": "--workers",
+    "depth": "--depth",
+    "contexts": "--contexts",
+    "pool": "--pool",
+    "n": "--n",
+}
+
+
+def in_options(message: str) -> str:
+    """A message about an argument that begins with its name, which here is an option's."""
+    name, colon, rest = message.partition(":")
+    field, equals, value = name.partition(" = ")
+    if not colon or field not in _OPTIONS:
+        return message
+    return f"{_OPTIONS[field]}{equals}{value}:{rest}"
+
+
 def reporting(command: Callable[..., Result]) -> Callable[..., Result]:
     """Turns the errors of a command into messages and exit codes."""
 
@@ -77,7 +98,7 @@ def reporting(command: Callable[..., Result]) -> Callable[..., Result]:
         except MemoryError:
             stop(ENVIRONMENT, "there is not so much memory; ask for less")
         except (LeveretError, OSError, ValueError, ImportError) as error:
-            stop(exit_code_of(error), str(error))
+            stop(exit_code_of(error), in_options(str(error)))
 
     return wrapped
 
