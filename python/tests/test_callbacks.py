@@ -121,6 +121,24 @@ def test_shutdown_waits_for_callbacks() -> None:
     assert len(called) == 100
 
 
+@pytest.mark.parametrize("cancels", [False, True])
+def test_a_callback_may_wait_for_the_end(cancels: bool) -> None:
+    ended = threading.Event()
+
+    def done(_: Any) -> None:
+        pool.shutdown(cancel_futures=cancels)
+        ended.set()
+
+    pool = ProcessExecutor(1)
+    first = pool.submit(rest, 0.05)
+    futures = [pool.submit(rest, 0.05) for _ in range(20)]
+    first.add_done_callback(done)
+    assert ended.wait(60)  # nobody else waits for a call
+    pool.shutdown()
+    assert all(each.done() for each in futures)
+    assert any(each.cancelled() for each in futures) == cancels
+
+
 def test_a_callback_may_wait_for_another_call(pool: ProcessExecutor) -> None:
     got: list[Any] = []
     called = threading.Event()

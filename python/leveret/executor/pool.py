@@ -376,8 +376,20 @@ class Pool:
             work.future._withdraw()
         self.look_for_end()
         if wait:
+            if self.port.is_own_thread:
+                self.look_after_calls()
             self.idle.wait()
             self.close()
+
+    def look_after_calls(self) -> None:
+        """Until the last has ended. In a callback: while it waits, no other thread may do that."""
+        while not self.idle.is_set():
+            self.ends.read_left()
+            with self.lock:
+                work = next(iter(self.running), None)
+            call = None if work is None else work.call
+            if call is None or not self.port.wait(call, 0.1):
+                self.idle.wait(0.001)  # another thread is at it
 
     def take_back(self) -> list[Work]:
         """Empties the queue; gives the calls that have not begun. With the lock.
