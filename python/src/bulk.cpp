@@ -8,7 +8,9 @@
 #include "bulk.hpp"
 
 #include <algorithm>
+#include <limits>
 
+#include "calls.hpp"
 #include "lengths.hpp"
 
 namespace lev::python {
@@ -34,16 +36,19 @@ bool is_array(nb::handle value) {
 
 }  // namespace
 
+void bulk::note_count(nb::handle count) {
+  if (count.is_none()) return;
+  using limits = std::numeric_limits<long long>;
+  const long long given = integer_in("count", count, limits::min(), limits::max());
+  if (given < 0) raise_value_error("count must be 0 or more");
+  count_ = static_cast<std::size_t>(given);
+  is_counted_ = true;
+}
+
 bulk::bulk(const plan& p, nb::tuple values, nb::handle count, session* owner)
     : plan_(p), held_(new hold(owner, p.slots.size())) {
   start();
-  if (!count.is_none()) {
-    const Py_ssize_t given = PyNumber_AsSsize_t(count.ptr(), PyExc_OverflowError);
-    if (given == -1 && PyErr_Occurred()) throw nb::python_error();
-    if (given < 0) raise_value_error("count must be 0 or more");
-    count_ = static_cast<std::size_t>(given);
-    is_counted_ = true;
-  }
+  note_count(count);
   add_columns(values);
   if (!is_counted_)
     raise_value_error("submit_bulk cannot tell how many tasks: pass count=n, or an array per task");
@@ -51,9 +56,14 @@ bulk::bulk(const plan& p, nb::tuple values, nb::handle count, session* owner)
   add_results();
 }
 
-bulk::bulk(const plan& p, nb::list tasks, session* owner)
-    : plan_(p), held_(new hold(owner, memory_count(p) * tasks.size())), count_(tasks.size()) {
+bulk::bulk(const plan& p, nb::list tasks, nb::handle count, session* owner)
+    : plan_(p), held_(new hold(owner, memory_count(p) * tasks.size())) {
   start();
+  note_count(count);
+  if (is_counted_ && count_ != tasks.size())
+    raise_value_error("count is " + std::to_string(count_) + ", but the list has " +
+                      std::to_string(tasks.size()) + " tasks: leave count out");
+  count_ = tasks.size();
   held()->make_results(p, count_);
   packed_.resize(count_ * p.slots.size());
   for (std::size_t i = 0; i < count_; ++i) {

@@ -23,7 +23,7 @@ class bulk {
   // From one array, list or constant for each parameter. `count` is None or the number of tasks.
   bulk(const plan& p, nb::tuple values, nb::handle count, session* owner);
   // From a list with a tuple of arguments for each task.
-  bulk(const plan& p, nb::list tasks, session* owner);
+  bulk(const plan& p, nb::list tasks, nb::handle count, session* owner);
 
   std::size_t count() const noexcept { return count_; }
   hold* held() const noexcept { return held_.get(); }
@@ -37,6 +37,7 @@ class bulk {
 
  private:
   void start();
+  void note_count(nb::handle count);
   void add_columns(nb::tuple values);
   void add_column(unsigned index, const place& where, nb::handle value);
   void add_memory(unsigned index, const place& where, nb::handle value);

@@ -7,6 +7,7 @@
 #define LEVERET_PYTHON_HOLD_HPP
 
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "bell.hpp"
@@ -41,8 +42,9 @@ class hold {
   }
 
   // make_results() reserves `tasks` values for each result of the procedure, one array after the
-  // other.
+  // other. It throws bad_alloc for more than any memory has, too.
   void make_results(const plan& p, std::size_t tasks) {
+    if (tasks > std::size_t{1} << 48) throw std::bad_alloc();  // the products below would wrap
     std::size_t words = 0;
     for (const slot& s : p.slots) {
       if (s.what != kind::result) continue;

@@ -52,6 +52,9 @@ argument pack_result(const slot& s, char* place) noexcept {
 }
 
 argument pack_memory(const place& where, nb::handle value, hold* h) {
+  if (is_made<whole_array>(value))
+    refuse_argument(PyExc_TypeError, where,
+                    "whole() is for the columns of submit_bulk; pass the array itself");
   const bool is_sliced = is_made<sliced_array>(value);
   if (is_sliced) value = nb::inst_ptr<sliced_array>(value)->array;
   return memory_argument(whole_extent(h->open(value, where)), is_sliced, where);

@@ -41,12 +41,12 @@ status wait_for_status(const deadline& end, Step&& step) {
       .code;
 }
 
-// A list of tuples, one per task; but the list of pairs for the only parameter, a range, is a
-// column.
+// A list of tuples, one per task, perhaps of none; but the list of pairs for the only parameter, a
+// range, is a column.
 bool is_task_list(const plan& p, nb::tuple values) {
   if (values.size() != 1 || (p.slots.size() == 1 && p.slots[0].what == kind::range)) return false;
   PyObject* list = PyTuple_GetItem(values.ptr(), 0);
-  return PyList_Check(list) && PyList_Size(list) > 0 && PyTuple_Check(PyList_GetItem(list, 0));
+  return PyList_Check(list) && (PyList_Size(list) == 0 || PyTuple_Check(PyList_GetItem(list, 0)));
 }
 
 std::string text_of_dropped(const outcome& o) {
@@ -153,7 +153,7 @@ ticket_object* runtime_object::submit(const plan& p, nb::tuple values, const sub
   refusal why;
   lev::ticket t = submit_after(task, o, asked.after, &why);
   if (!t && why.code == status::dependency_failed)
-    return new ticket_object(session_, p, status::dependency_failed, false);
+    return new ticket_object(session_, p, status::dependency_failed);
   if (!t)
     raise_status(why.code, in_python(why.message), position_of(p, why.argument, whole == nullptr));
   return new ticket_object(session_, p, std::move(t), held.get(), 1, false);
@@ -176,9 +176,9 @@ bool runtime_object::submit_at_once(const plan& p, PyObject* const* values, std:
 ticket_object* runtime_object::submit_bulk(const plan& p, nb::tuple values, nb::object count) {
   lev::runtime& r = runtime();
   const bulk tasks = is_task_list(p, values)
-                         ? bulk(p, nb::borrow<nb::list>(values[0]), session_.get())
+                         ? bulk(p, nb::borrow<nb::list>(values[0]), count, session_.get())
                          : bulk(p, values, count, session_.get());
-  if (tasks.count() == 0) return new ticket_object(session_, p, status::ok, true);
+  if (tasks.count() == 0) return new ticket_object(session_, p, tasks.held());
   status code = status::ok;
   std::string message;
   lev::ticket t;

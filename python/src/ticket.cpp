@@ -105,11 +105,23 @@ ticket_object::ticket_object(std::shared_ptr<session> owner, const plan& p, lev:
   owner_->keep_until_complete(core_, held_);
 }
 
-ticket_object::ticket_object(std::shared_ptr<session> owner, const plan& p, status code,
-                             bool is_bulk)
-    : owner_(std::move(owner)), plan_(p), tasks_(0), is_bulk_(is_bulk), code_(code) {
-  failures_ = code == status::ok ? 0 : 1;
-  is_uncollected_ = failures_ != 0;
+ticket_object::ticket_object(std::shared_ptr<session> owner, const plan& p, status failure)
+    : owner_(std::move(owner)),
+      plan_(p),
+      tasks_(0),
+      is_uncollected_(true),
+      code_(failure),
+      failures_(1) {}
+
+ticket_object::ticket_object(std::shared_ptr<session> owner, const plan& p, hold* held)
+    : owner_(std::move(owner)),
+      plan_(p),
+      held_(held),
+      tasks_(0),
+      is_bulk_(true),
+      code_(status::ok) {
+  held_->add_user();
+  held_->release_buffers();
 }
 
 ticket_object::~ticket_object() {

@@ -18,9 +18,11 @@ class ticket_object {
  public:
   ticket_object(std::shared_ptr<session> owner, const plan& p, lev::ticket&& core, hold* held,
                 std::size_t tasks, bool is_bulk);
-  // A ticket whose task has its outcome already, and never was in the core. When nobody collects a
+  // A ticket whose task has failed already, and never was in the core. When nobody collects the
   // failure, wait_for_completion() reports it as one of the core's.
-  ticket_object(std::shared_ptr<session> owner, const plan& p, status code, bool is_bulk);
+  ticket_object(std::shared_ptr<session> owner, const plan& p, status failure);
+  // The ticket of a bulk of no tasks, whose results are empty arrays.
+  ticket_object(std::shared_ptr<session> owner, const plan& p, hold* held);
   ~ticket_object();
   ticket_object(const ticket_object&) = delete;
   ticket_object& operator=(const ticket_object&) = delete;

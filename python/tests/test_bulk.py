@@ -84,6 +84,20 @@ def test_a_list_of_tasks(runtime: leveret.Runtime) -> None:
     runtime.submit_bulk(NULL, [()] * 10).wait(60)
 
 
+def test_a_bulk_of_no_tasks_has_empty_results(runtime: leveret.Runtime) -> None:
+    empty: list[tuple[object, ...]] = []
+    rows = np.ones((0, 4))
+    for ticket in (
+        runtime.submit_bulk(SUM, rows),
+        runtime.submit_bulk(SUM, empty),
+        runtime.submit_bulk(SUM, leveret.whole(np.ones(4)), count=0),
+    ):
+        assert ticket.done()
+        sums = ticket.result(60)
+        assert sums.shape == (0,) and sums.dtype == np.float64
+    runtime.submit_bulk(AXPY, empty).wait(60)
+
+
 def test_ranges(runtime: leveret.Runtime, library: Path) -> None:
     square = leveret.load(library, "square_range", "range, out u8", name="square_bulk")
     out = np.zeros((10, 5), np.uint64)
@@ -151,8 +165,15 @@ def test_bad_counts(threads: leveret.Runtime) -> None:
         threads.submit_bulk(NULL)
     with pytest.raises(ValueError, match="0 or more"):
         threads.submit_bulk(NULL, count=-1)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="count"):
         threads.submit_bulk(NULL, count="3")  # type: ignore[arg-type]
+    with pytest.raises(OverflowError, match="count"):
+        threads.submit_bulk(NULL, count=2**70)
+    for count in (2**50, 2**60, 2**61, 2**62, 2**63 - 1):  # the results' bytes pass 2**64
+        with pytest.raises(MemoryError):
+            threads.submit_bulk(SUM, leveret.whole(np.ones(2)), count=count)
+    with pytest.raises(ValueError, match="count is 3, but the list has 2 tasks"):
+        threads.submit_bulk(NULL, [(), ()], count=3)
     with pytest.raises(ValueError, match="argument 0"):
         threads.submit_bulk(SUM, np.zeros((4, 2)), count=5)
 
