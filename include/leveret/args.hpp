@@ -113,9 +113,8 @@ namespace detail {
 // The bytes of so many elements. What does not fit is refused at submit, not wrapped.
 template <class T>
 constexpr std::ptrdiff_t bytes_apart(std::ptrdiff_t elements) noexcept {
-  constexpr auto each = static_cast<std::ptrdiff_t>(sizeof(T));
-  if (elements > PTRDIFF_MAX / each) return PTRDIFF_MAX;
-  return elements < -PTRDIFF_MAX / each ? -PTRDIFF_MAX : elements * each;
+  constexpr std::ptrdiff_t each = sizeof(T), most = PTRDIFF_MAX / each;
+  return elements > most ? PTRDIFF_MAX : elements < -most ? -PTRDIFF_MAX : elements * each;
 }
 }  // namespace detail
 
@@ -137,7 +136,7 @@ struct column {
 
 // each() names a column of a bulk (runtime::submit_bulk): task i gets the `row_size` elements at
 // `data + i * stride`; for a value or a result, one element. Without a stride they follow each
-// other. From a container each task gets one element.
+// other. From a container, or a temporary span, each task gets one element.
 template <class T>
 constexpr column<T> each(T* data, std::size_t row_size, std::ptrdiff_t stride) noexcept {
   return {data, row_size, detail::bytes_apart<T>(stride)};
@@ -147,6 +146,7 @@ constexpr column<T> each(T* data, std::size_t row_size = 1) noexcept {
   return each(data, row_size, static_cast<std::ptrdiff_t>(row_size));
 }
 template <class Container>
+  requires std::is_lvalue_reference_v<Container> || std::is_trivially_destructible_v<Container>
 constexpr auto each(Container&& c) noexcept -> decltype(each(c.data(), c.size())) {
   return each(c.data(), 1);
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "api/no_exceptions.h"
 
@@ -86,6 +87,11 @@ TEST_F(callables, lambdas_of_every_kind_are_procedures) {
   r.submit(function, 5, got[4]).wait();
   for (int i = 0; i < 5; ++i) EXPECT_EQ(got[i], i + 1);
 }
+
+template <class Container>
+concept makes_a_column = requires(Container&& c) { lev::each(std::forward<Container>(c)); };
+static_assert(makes_a_column<std::vector<int>&> && makes_a_column<std::span<int>>);
+static_assert(!makes_a_column<std::vector<int>>, "its elements would be gone");
 
 TEST_F(callables, columns_are_temporary_spans) {
   const auto copy = lev::define("callables.copy", assign);
