@@ -240,6 +240,7 @@ namespace {
 bool waits_for_ever(const participant& p) noexcept {
   const std::uint32_t now = p.doing.load(memory_order_relaxed);
   if (!p.is_worker && p.is_bound.load(memory_order_relaxed) == 0) return true;
+  if (p.park.has_token()) return false;
   return now == activity::waits ||
          (now == activity::elsewhere && p.guest.waits.load(memory_order_relaxed) != 0);
 }

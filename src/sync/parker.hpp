@@ -40,6 +40,10 @@ class parker {
     if (word_.exchange(token, memory_order_acq_rel) == sleeping) sleeper.wake_word(word_);
   }
 
+  // Whether a token waits: the owner will look again at what it waits for, as soon as it gets a
+  // core. Any thread; a hint.
+  bool has_token() const noexcept { return word_.load(memory_order_relaxed) == token; }
+
  private:
   enum : std::uint32_t { empty = 0, token = 1, sleeping = 2 };
   // Written by the owner (park) and wakers (unpark), read by both: publishes what the waker did

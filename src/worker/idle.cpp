@@ -31,9 +31,12 @@ constexpr std::uint32_t looks_per_clock = 4;
 // for a moment.
 void serve_letter(engine& e, participant& self) noexcept {
   LEV_DCHECK(self.is_worker && self.running == nullptr);
+  const std::uint32_t outside = self.doing.load(memory_order_relaxed);
+  self.doing.store(activity::serves, memory_order_relaxed);
   self.hands_over = e.bell.stop_spinning();
   run_one(e, self);
   e.bell.start_spinning();
+  self.doing.store(outside, memory_order_relaxed);
 }
 
 // Polls the mailbox and `what` until there is something, for about the time of `turns` turns of

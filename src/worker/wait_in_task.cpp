@@ -29,7 +29,8 @@ namespace {
 bool does_another_work(engine& e, const participant& self) noexcept {
   for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i) {
     const participant& p = e.people[i];
-    if (&p != &self && p.doing.load(memory_order_relaxed) == activity::serves) return true;
+    if (&p == &self) continue;
+    if (p.doing.load(memory_order_relaxed) == activity::serves || p.park.has_token()) return true;
   }
   return false;
 }
