@@ -95,12 +95,12 @@ static std::uint32_t take_last(runtime_state& c, participant& self, edge_list& e
 
 std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges) noexcept {
   batch::send_all(self);
-  if (c.settings.full == when_full::fail) return take_last(c, self, edges);
+  if (c.settings.full == when_full::fail) return c.lent.ask(), take_last(c, self, edges);
   std::uint32_t task = no_slot;
   const bool is_inside = self.running != nullptr || is_guest(c, self);
   while (is_inside) {
     if ((task = try_take_room(c, self, edges, true)) != no_slot) return task;
-    if (self.running == nullptr && is_held_by_caller(c, self)) return no_slot;
+    if (self.running == nullptr && is_held_by_caller(c, self) && !c.lent.ask()) return no_slot;
     if (!wait_space_inside(c, self, edges.count)) return no_slot;
     if ((task = try_take_room(c, self, edges, false)) != no_slot) return task;
   }
@@ -108,7 +108,7 @@ std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges) 
   const bool may_help = c.settings.full == when_full::help;
   do {
     if (!may_help || !help(c, self)) {
-      if (is_held_by_caller(c, self)) return no_slot;
+      if (is_held_by_caller(c, self) && !c.lent.ask()) return no_slot;
       wait_space(c, self, may_help, edges.count);
     }
     task = try_take_room(c, self, edges, false);

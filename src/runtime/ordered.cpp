@@ -7,9 +7,7 @@
 //   3. submit it after() those, or after empty tasks in their place if they are more than a task
 //      can name; where no ticket is free, collect those of complete tasks first
 //   4. note its uses
-#include <leveret/ordered.hpp>
-
-#include "flow/memory_uses.hpp"
+#include "runtime/ordered_state.hpp"
 #include "runtime/submit.hpp"
 #include "runtime/wait.hpp"
 #include "task/procedure_table.hpp"
@@ -17,79 +15,14 @@
 #include "worker/complete.hpp"
 
 #include <algorithm>
-#include <vector>
 
 namespace lev {
-
-using detail::runtime_state;
-
-struct ordered::state {
-  explicit state(runtime_state& of) noexcept : c(of) {}
-
-  struct member {
-    std::uint64_t ticket = 0;  // 0: it was collected
-    std::uint64_t number = 0;  // of the submit
-    std::uint64_t seen = 0;    // the latest search that has found it
-    bool has_failed = false;
-    bool is_used = false;
-    bool is_join = false;  // an empty task, which stands for others
-  };
-
-  // Failed tasks whose uses are kept; with more, no task of the scope runs any more.
-  static constexpr std::size_t failed_max = 4096;
-  static constexpr std::size_t collected_at_once = 64;
-
-  runtime_state& c;
-  memory_uses uses;
-  std::vector<member> members;
-  std::vector<std::uint32_t> unused;  // places in `members`
-  std::vector<std::uint32_t> before;  // tasks that the next task follows
-  std::uint64_t submitted = 0;
-  std::uint64_t searches = 0;
-  std::size_t under_way = 0;  // members with a ticket
-  std::size_t failed = 0;     // members that have failed
-  std::size_t collect_at = collected_at_once;
-  outcome failure;
-  std::uint64_t failure_number = 0;
-  std::uint32_t failures = 0;
-  bool is_stopped = false;  // too many have failed
-
-  std::uint64_t submit(const descriptor& task, const options* o);
-  outcome wait(std::int64_t timeout_ns) noexcept;
-  void finish() noexcept;
-
- private:
-  status status_of(const member& m) const noexcept;
-  void note_failure(std::uint64_t number, outcome how) noexcept;
-  void count_failed(member& m) noexcept;
-  bool collect(member& m, const outcome& how) noexcept;
-  std::size_t collect_complete() noexcept;
-  bool find_before(const descriptor& task);
-  void wait_for_oldest(std::vector<std::uint32_t>& of, std::size_t count);
-  void wait_for_some();
-  void make_room();
-  std::uint32_t join(std::size_t first, std::size_t count);
-  bool join_before(std::size_t count_max);
-  std::uint64_t submit_after(const descriptor& task, const options* o);
-  std::uint32_t take_place(std::uint64_t id) noexcept;
-  void skip(memory_uses::map&& list) noexcept;
-  std::uint32_t newest() const noexcept;
-  outcome take_result() noexcept;
-};
 
 namespace {
 
 [[noreturn]] void throw_refusal(const refusal& why) {
   throw error(why.code, why.argument, why.message);
 }
-
-outcome with_code(status code) noexcept {
-  outcome o;
-  o.code = code;
-  return o;
-}
-
-constexpr std::uint32_t nobody = ~std::uint32_t{0};
 
 // 0: the table of procedures is full.
 procedure_id join_procedure() noexcept {
@@ -104,61 +37,6 @@ procedure_id join_procedure() noexcept {
 }
 
 }  // namespace
-
-// The first failure is that of the earliest submit, whichever was seen first.
-void ordered::state::note_failure(std::uint64_t number, outcome how) noexcept {
-  const std::uint32_t more = larger(how.failures, 1u);
-  if (failures == 0 || number < failure_number) {
-    failure = std::move(how);
-    failure_number = number;
-  }
-  failures += more;
-}
-
-status ordered::state::status_of(const member& m) const noexcept {
-  if (m.has_failed) return status::dependency_failed;
-  if (m.ticket == 0) return status::ok;
-  return c.task_slots.at(detail::ticket_task(m.ticket))
-      .state.peek(detail::ticket_generation(m.ticket));
-}
-
-void ordered::state::count_failed(member& m) noexcept {
-  m.has_failed = true;
-  if (++failed > failed_max) is_stopped = true;
-}
-
-// False: the ticket stays.
-bool ordered::state::collect(member& m, const outcome& how) noexcept {
-  if (!ticket::consumes(how.code)) return false;
-  LEV_DCHECK(m.is_used && m.ticket != 0 && !m.has_failed && under_way != 0);
-  m.ticket = 0;
-  --under_way;
-  if (how.code == status::ok || m.is_join) return true;  // of a join, others are to blame
-  count_failed(m);
-  note_failure(m.number, how);
-  return true;
-}
-
-// Returns how many tickets it has freed.
-std::size_t ordered::state::collect_complete() noexcept {
-  const std::size_t before_it = under_way;
-  for (member& m : members) {
-    if (m.ticket != 0 && status_of(m) != status::pending)
-      collect(m, detail::wait_one(&c, m.ticket, 0));
-  }
-  uses.drop([this](std::uint32_t place) {
-    return members[place].ticket == 0 && !members[place].has_failed;
-  });
-  for (std::uint32_t place = 0; place < members.size(); ++place) {
-    member& m = members[place];
-    if (!m.is_used || m.ticket != 0 || m.has_failed) continue;
-    LEV_DCHECK(unused.size() < unused.capacity());
-    m.is_used = false;
-    unused.push_back(place);  // there is room: make_room()
-  }
-  collect_at = under_way + larger(collected_at_once, under_way / 2);
-  return before_it - under_way;
-}
 
 // False: it follows one that has failed.
 bool ordered::state::find_before(const descriptor& task) {
@@ -178,29 +56,6 @@ bool ordered::state::find_before(const descriptor& task) {
     });
   }
   return is_good;
-}
-
-void ordered::state::wait_for_oldest(std::vector<std::uint32_t>& of, std::size_t count) {
-  std::sort(of.begin(), of.end(), [this](std::uint32_t a, std::uint32_t b) {
-    return members[a].number < members[b].number;
-  });
-  LEV_DCHECK(count <= of.size());
-  for (std::size_t i = count; i-- > 0;) {
-    member& m = members[of[i]];
-    const outcome how = detail::wait_one(&c, m.ticket, forever);
-    if (!collect(m, how)) detail::throw_outcome(how);
-  }
-}
-
-// A quarter of them: then going through all the others is worth it. A submitter that looked for
-// each ticket as it becomes free would do nothing else, and run no task.
-void ordered::state::wait_for_some() {
-  std::vector<std::uint32_t> with_ticket;
-  for (std::uint32_t place = 0; place < members.size(); ++place) {
-    if (members[place].ticket != 0) with_ticket.push_back(place);
-  }
-  wait_for_oldest(with_ticket, with_ticket.size() / 4 + 1);
-  collect_complete();
 }
 
 // So that nothing has to be allocated once the task is submitted.
@@ -250,6 +105,7 @@ bool ordered::state::join_before(std::size_t count_max) {
 
 // 0: it follows one that has failed. Each turn except the last waits for some task.
 std::uint64_t ordered::state::submit_after(const descriptor& task, const options* o) {
+  LEV_DCHECK(busy.is_held() && !unused.empty());
   const std::size_t own_max = options::after_max - (o == nullptr ? 0 : o->after_count());
   for (;;) {
     if (!find_before(task)) return 0;
@@ -294,6 +150,7 @@ std::uint64_t ordered::state::submit(const descriptor& task, const options* o) {
   draft_facts facts;
   refusal why;
   if (!validate(detail::draft_of(task), &facts, &why)) throw_refusal(why);
+  const spin_guard<> in_call(busy);
   if (under_way >= collect_at) collect_complete();
   make_room();
   memory_uses::map list = memory_uses::list_of(task.arguments, task.argument_count);
@@ -306,60 +163,6 @@ std::uint64_t ordered::state::submit(const descriptor& task, const options* o) {
     uses.add(std::move(list), take_place(id));
   }
   return id;
-}
-
-std::uint32_t ordered::state::newest() const noexcept {
-  std::uint32_t found = nobody;
-  for (std::uint32_t place = 0; place < members.size(); ++place) {
-    const member& m = members[place];
-    if (m.ticket != 0 && (found == nobody || m.number > members[found].number)) found = place;
-  }
-  return found;
-}
-
-outcome ordered::state::take_result() noexcept {
-  LEV_DCHECK(under_way == 0);
-  outcome o = std::exchange(failure, outcome{});
-  o.failures = std::exchange(failures, 0);
-  if (o.failures == 0) o.code = status::ok;
-  members.clear();
-  unused.clear();
-  uses.clear();
-  failed = 0;
-  is_stopped = false;
-  collect_at = collected_at_once;
-  return o;
-}
-
-// The newest one first: tasks mostly end in order, and a waiter that sleeps until the last has
-// ended is woken once.
-outcome ordered::state::wait(std::int64_t timeout_ns) noexcept {
-  if (timeout_ns < forever) return with_code(status::bad_argument);
-  const std::uint64_t deadline = detail::deadline_after(c, timeout_ns);
-  for (std::uint32_t place = newest(); place != nobody; place = newest()) {
-    const std::uint64_t now = timeout_ns > 0 ? c.machine->now_ns() : 0;
-    const auto left = static_cast<std::int64_t>(deadline > now ? deadline - now : 0);
-    const outcome how =
-        detail::wait_one(&c, members[place].ticket, timeout_ns > 0 ? left : timeout_ns);
-    const bool is_collected = collect(members[place], how);
-    collect_complete();  // also of a poll: others may need the tickets
-    if (!is_collected) return how;
-  }
-  return take_result();
-}
-
-// In a child of fork() the tasks are the parent's.
-void ordered::state::finish() noexcept {
-  if (detail::is_absent(c)) return;
-  for (std::uint32_t place = newest(); place != nobody; place = newest()) {
-    member& m = members[place];
-    while (detail::here(c) == nullptr && status_of(m) == status::pending) c.machine->relax();
-    const bool may_wait = detail::here(c) != nullptr;
-    collect(m, may_wait ? detail::wait_surely(&c, m.ticket) : detail::wait_one(&c, m.ticket, 0));
-    collect_complete();
-  }
-  outcome result = take_result();
-  if (result.code != status::ok) keep_failure(c, std::move(result));
 }
 
 ordered::ordered(runtime& home) : state_(std::make_unique<state>(*home.state())) {}

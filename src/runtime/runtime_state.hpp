@@ -5,6 +5,7 @@
 
 #include <leveret/runtime.hpp>
 
+#include "runtime/lenders.hpp"
 #include "worker/crew.hpp"
 #include "worker/engine.hpp"
 #include "worker/serve.hpp"
@@ -32,6 +33,7 @@ struct runtime_state : engine {
   std::unique_ptr<kept_event[]> events;
   std::unique_ptr<lev::crew> crew_owner;
   const char* machine_name = "";
+  lenders lent;
   bool is_started = false;
   bool is_closed = false;
   // Written and read by host threads that call in for the first time: whether one has called

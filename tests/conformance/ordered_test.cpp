@@ -296,30 +296,6 @@ const auto read_late =
              sum = digest(x, 3);
            });
 
-TEST_P(ordered_threads_test, a_poll_gives_back_the_tickets_of_complete_tasks) {
-  config c = settings();
-  c.tickets = 4;
-  c.full = when_full::fail;
-  c.wait = wait_policy::park;
-  runtime& r = open(c);
-  std::atomic<bool> gate{false};
-  const std::vector<std::uint64_t> x(1, 1);
-  std::uint64_t sums[4] = {};
-  {
-    ordered tasks(r);
-    std::atomic<bool> open_gate{true};
-    for (int i = 0; i < 3; ++i) tasks.submit(read_late, &open_gate, x, sums[i]);
-    while (r.count().completed < 3) std::this_thread::yield();
-    tasks.submit(read_late, &gate, x, sums[3]);
-    EXPECT_THROW(r.submit(nothing), error) << "the scope has all tickets";
-    EXPECT_EQ(tasks.wait_outcome(0).code, status::timed_out);
-    ticket other = r.submit(nothing);
-    gate = true;
-    expect_ok(other);
-  }
-  EXPECT_EQ(sums[3], sums[0]);
-}
-
 // The host opens the gate when it has submitted all, and so runs none of them before.
 TEST_P(ordered_threads_test, a_task_after_hundreds_is_submitted_without_a_wait) {
   runtime& r = open();

@@ -52,7 +52,7 @@ std::uint32_t held_most(const program& p, const block& steps) {
   std::uint32_t held = 0, most = 0;
   for (const step& s : steps) {
     if (s.what == verb::submit && !s.is_post) ++held;
-    if (s.what == verb::await || s.what == verb::ordered) ++held;
+    if (s.what == verb::await) ++held;
     most = std::max(most, held);
     const bool ends = (s.what == verb::wait && s.timeout_ns == forever) || s.what == verb::release;
     if (ends && held > 0) --held;

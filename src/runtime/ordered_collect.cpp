@@ -1,0 +1,177 @@
+// The second half of ordered.cpp: the outcomes of a scope's tasks, waiting for them, and giving
+// back the tickets of those that are complete.
+#include "runtime/ordered_state.hpp"
+#include "runtime/wait.hpp"
+#include "worker/complete.hpp"
+
+#include <algorithm>
+
+namespace lev {
+
+// The first failure is that of the earliest submit, whichever was seen first.
+void ordered::state::note_failure(std::uint64_t number, outcome how) noexcept {
+  const std::uint32_t more = larger(how.failures, 1u);
+  if (failures == 0 || number < failure_number) {
+    failure = std::move(how);
+    failure_number = number;
+  }
+  failures += more;
+}
+
+status ordered::state::status_of(const member& m) const noexcept {
+  if (m.has_failed) return status::dependency_failed;
+  if (m.ticket == 0) return status::ok;
+  return c.task_slots.at(detail::ticket_task(m.ticket))
+      .state.peek(detail::ticket_generation(m.ticket));
+}
+
+void ordered::state::count_failed(member& m) noexcept {
+  m.has_failed = true;
+  if (++failed > failed_max) is_stopped = true;
+}
+
+// False: the ticket stays.
+bool ordered::state::collect(member& m, const outcome& how) noexcept {
+  if (!ticket::consumes(how.code)) return false;
+  LEV_DCHECK(m.is_used && m.ticket != 0 && !m.has_failed && under_way != 0);
+  m.ticket = 0;
+  --under_way;
+  if (how.code == status::ok || m.is_join) return true;  // of a join, others are to blame
+  count_failed(m);
+  note_failure(m.number, how);
+  return true;
+}
+
+// Returns how many tickets it has freed. A stale one is that for which the owner has waited, and
+// which it is about to note.
+std::size_t ordered::state::collect_complete(who caller) noexcept {
+  LEV_DCHECK(busy.is_held());
+  const std::size_t before_it = under_way;
+  for (member& m : members) {
+    if (m.ticket == 0 || status_of(m) == status::pending) continue;
+    const outcome how = detail::wait_one(&c, m.ticket, 0);
+    if (how.code != status::stale_ticket || caller == who::owner) collect(m, how);
+  }
+  uses.drop([this](std::uint32_t place) {
+    return members[place].ticket == 0 && !members[place].has_failed;
+  });
+  for (std::uint32_t place = 0; place < members.size(); ++place) {
+    member& m = members[place];
+    if (!m.is_used || m.ticket != 0 || m.has_failed) continue;
+    LEV_DCHECK(unused.size() < unused.capacity());
+    m.is_used = false;
+    unused.push_back(place);  // there is room: make_room()
+  }
+  collect_at = under_way + larger(collected_at_once, under_way / 2);
+  return before_it - under_way;
+}
+
+// Both are for the owner, who lets others collect meanwhile. A code that consumes no ticket: it
+// still has one.
+outcome ordered::state::wait_for(member& m, std::int64_t timeout_ns) noexcept {
+  LEV_DCHECK(busy.is_held());
+  const std::uint64_t ticket = m.ticket;
+  if (ticket == 0) return with_code(status::ok);
+  busy.unlock();
+  outcome how = detail::wait_one(&c, ticket, timeout_ns);
+  busy.lock([] { real_env::pause(); });
+  if (m.ticket != ticket) return with_code(status::ok);  // another has collected it
+  collect(m, how);
+  return how;
+}
+void ordered::state::wait_surely_for(member& m) noexcept {
+  LEV_DCHECK(busy.is_held() && m.ticket != 0);
+  const std::uint64_t ticket = m.ticket;
+  busy.unlock();
+  while (detail::here(c) == nullptr && detail::peek(&c, ticket) == status::pending)
+    c.machine->relax();
+  const bool may_wait = detail::here(c) != nullptr;
+  const outcome how = may_wait ? detail::wait_surely(&c, ticket) : detail::wait_one(&c, ticket, 0);
+  busy.lock([] { real_env::pause(); });
+  if (m.ticket == ticket) collect(m, how);
+}
+
+void ordered::state::wait_for_oldest(std::vector<std::uint32_t>& of, std::size_t count) {
+  std::sort(of.begin(), of.end(), [this](std::uint32_t a, std::uint32_t b) {
+    return members[a].number < members[b].number;
+  });
+  LEV_DCHECK(count <= of.size());
+  for (std::size_t i = count; i-- > 0;) {
+    const outcome how = wait_for(members[of[i]], forever);
+    if (!ticket::consumes(how.code)) detail::throw_outcome(how);
+  }
+}
+
+// A quarter of them: then going through all the others is worth it. A submitter that looked for
+// each ticket as it becomes free would do nothing else, and run no task.
+void ordered::state::wait_for_some() {
+  std::vector<std::uint32_t> with_ticket;
+  for (std::uint32_t place = 0; place < members.size(); ++place) {
+    if (members[place].ticket != 0) with_ticket.push_back(place);
+  }
+  wait_for_oldest(with_ticket, with_ticket.size() / 4 + 1);
+  collect_complete();
+}
+
+std::uint32_t ordered::state::newest() const noexcept {
+  std::uint32_t found = nobody;
+  for (std::uint32_t place = 0; place < members.size(); ++place) {
+    const member& m = members[place];
+    if (m.ticket != 0 && (found == nobody || m.number > members[found].number)) found = place;
+  }
+  return found;
+}
+
+outcome ordered::state::take_result() noexcept {
+  LEV_DCHECK(under_way == 0);
+  outcome o = std::exchange(failure, outcome{});
+  o.failures = std::exchange(failures, 0);
+  if (o.failures == 0) o.code = status::ok;
+  members.clear();
+  unused.clear();
+  uses.clear();
+  failed = 0;
+  is_stopped = false;
+  collect_at = collected_at_once;
+  return o;
+}
+
+// The newest one first: tasks mostly end in order, and a waiter that sleeps until the last has
+// ended is woken once.
+outcome ordered::state::wait(std::int64_t timeout_ns) noexcept {
+  if (timeout_ns < forever) return with_code(status::bad_argument);
+  const spin_guard<> in_call(busy);
+  const std::uint64_t deadline = detail::deadline_after(c, timeout_ns);
+  for (std::uint32_t place = newest(); place != nobody; place = newest()) {
+    const std::uint64_t now = timeout_ns > 0 ? c.machine->now_ns() : 0;
+    const auto left = static_cast<std::int64_t>(deadline > now ? deadline - now : 0);
+    const outcome how = wait_for(members[place], timeout_ns > 0 ? left : timeout_ns);
+    collect_complete();  // also of a poll: others may need the tickets
+    if (!ticket::consumes(how.code)) return how;
+  }
+  return take_result();
+}
+
+std::size_t ordered::state::give_back() noexcept {
+  if (!busy.try_lock()) return 0;
+  const std::size_t given = collect_complete(who::another);
+  busy.unlock();
+  return given;
+}
+
+// In a child of fork() the tasks are the parent's.
+void ordered::state::finish() noexcept {
+  if (detail::is_absent(c)) return;
+  {
+    const spin_guard<> in_call(busy);
+    for (std::uint32_t place = newest(); place != nobody; place = newest()) {
+      wait_surely_for(members[place]);
+      collect_complete();
+    }
+  }
+  c.lent.remove(*this);
+  outcome result = take_result();
+  if (result.code != status::ok) keep_failure(c, std::move(result));
+}
+
+}  // namespace lev

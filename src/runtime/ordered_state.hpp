@@ -1,0 +1,90 @@
+// ordered::state: the tasks of a scope (see ordered.cpp), and who may touch them.
+//
+// Its owner is in a call of the scope, or a submitter that finds no ticket collects its complete
+// tasks meanwhile (lenders.hpp), or nobody: `busy` is held by the one who does, except while the
+// owner waits. `members` grows in the owner's hands only, so a place stays what it is.
+#ifndef LEVERET_RUNTIME_ORDERED_STATE_HPP
+#define LEVERET_RUNTIME_ORDERED_STATE_HPP
+
+#include <leveret/ordered.hpp>
+
+#include "flow/memory_uses.hpp"
+#include "runtime/lenders.hpp"
+#include "runtime/runtime_state.hpp"
+
+#include <vector>
+
+namespace lev {
+
+inline outcome with_code(status code) noexcept {
+  outcome o;
+  o.code = code;
+  return o;
+}
+
+struct ordered::state final : detail::lender {
+  using runtime_state = detail::runtime_state;
+
+  explicit state(runtime_state& of) : c(of) { c.lent.add(*this); }
+
+  static constexpr std::uint32_t nobody = ~std::uint32_t{0};  // a place
+  struct member {
+    std::uint64_t ticket = 0;  // 0: it was collected
+    std::uint64_t number = 0;  // of the submit
+    std::uint64_t seen = 0;    // the latest search that has found it
+    bool has_failed = false;
+    bool is_used = false;
+    bool is_join = false;  // an empty task, which stands for others
+  };
+
+  // Failed tasks whose uses are kept; with more, no task of the scope runs any more.
+  static constexpr std::size_t failed_max = 4096;
+  static constexpr std::size_t collected_at_once = 64;
+
+  runtime_state& c;
+  memory_uses uses;
+  std::vector<member> members;
+  std::vector<std::uint32_t> unused;  // places in `members`
+  std::vector<std::uint32_t> before;  // tasks that the next task follows
+  std::uint64_t submitted = 0;
+  std::uint64_t searches = 0;
+  std::size_t under_way = 0;  // members with a ticket
+  std::size_t failed = 0;     // members that have failed
+  std::size_t collect_at = collected_at_once;
+  outcome failure;
+  std::uint64_t failure_number = 0;
+  std::uint32_t failures = 0;
+  bool is_stopped = false;  // too many have failed
+
+  std::uint64_t submit(const descriptor& task, const options* o);
+  outcome wait(std::int64_t timeout_ns) noexcept;
+  void finish() noexcept;
+  std::size_t give_back() noexcept override;
+
+ private:
+  spin_lock<> busy;
+
+  status status_of(const member& m) const noexcept;
+  void note_failure(std::uint64_t number, outcome how) noexcept;
+  void count_failed(member& m) noexcept;
+  bool collect(member& m, const outcome& how) noexcept;
+  enum class who { owner, another };
+  std::size_t collect_complete(who caller = who::owner) noexcept;
+  outcome wait_for(member& m, std::int64_t timeout_ns) noexcept;
+  void wait_surely_for(member& m) noexcept;
+  bool find_before(const descriptor& task);
+  void wait_for_oldest(std::vector<std::uint32_t>& of, std::size_t count);
+  void wait_for_some();
+  void make_room();
+  std::uint32_t join(std::size_t first, std::size_t count);
+  bool join_before(std::size_t count_max);
+  std::uint64_t submit_after(const descriptor& task, const options* o);
+  std::uint32_t take_place(std::uint64_t id) noexcept;
+  void skip(memory_uses::map&& list) noexcept;
+  std::uint32_t newest() const noexcept;
+  outcome take_result() noexcept;
+};
+
+}  // namespace lev
+
+#endif

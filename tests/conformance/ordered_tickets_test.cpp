@@ -1,0 +1,151 @@
+// Conformance: a scope of ordered tasks that stands still keeps no ticket of a complete task from a
+// submitter that needs one, whoever submits and however it waits.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "support/machine_test.hpp"
+#include "support/procedures.hpp"
+
+namespace lev::test {
+namespace {
+
+class ordered_tickets_test : public machine_test {
+ protected:
+  runtime& open_small(when_full full, int workers_min = 1) {
+    config c = settings();
+    if (c.workers < workers_min) c.workers = workers_min;
+    c.tickets = 4;
+    c.full = full;
+    c.wait = wait_policy::park;
+    return open(c);
+  }
+};
+LEV_ON_EVERY_MACHINE(ordered_tickets_test);
+
+class ordered_hosts_test : public ordered_tickets_test {};
+LEV_ON_THREADS(ordered_hosts_test);
+
+const auto count_up =
+    define("ordered_tickets.count_up", [](inout<std::uint64_t> x) { x.row(0)[0] += 1; });
+
+const auto fail_at = define("ordered_tickets.fail_at",
+                            [](inout<std::uint64_t>) { throw std::runtime_error("as told"); });
+
+TEST_P(ordered_tickets_test, the_owner_of_a_scope_submits_others) {
+  for (const when_full full : {when_full::fail, when_full::wait, when_full::help}) {
+    runtime& r = open_small(full);
+    std::vector<std::uint64_t> x(4, 1);
+    ordered tasks(r);
+    for (int round = 0; round < 3; ++round) {
+      for (std::uint64_t& one : x) tasks.submit(count_up, view(&one, 1));
+      expect_all_done();
+      std::vector<ticket> others;
+      for (int i = 0; i < 4; ++i) others.push_back(r.submit(nothing));
+      EXPECT_EQ(wait_all(others.data(), others.size()).code, status::ok);
+    }
+    tasks.wait();
+    EXPECT_EQ(x, std::vector<std::uint64_t>(4, 4));
+  }
+}
+
+TEST_P(ordered_tickets_test, what_failed_is_told_by_the_scope) {
+  runtime& r = open_small(when_full::fail);
+  std::vector<std::uint64_t> x(4, 1);
+  ordered tasks(r);
+  tasks.submit(fail_at, view(&x[0], 1));
+  tasks.submit(count_up, view(&x[0], 1));
+  tasks.submit(count_up, view(&x[1], 1));
+  tasks.submit(count_up, view(&x[2], 1));
+  r.wait_for_completion(wait_limit_ns());
+  std::vector<ticket> others;
+  for (int i = 0; i < 4; ++i) others.push_back(r.submit(nothing));
+  EXPECT_EQ(wait_all(others.data(), others.size()).code, status::ok);
+  tasks.submit(count_up, view(&x[0], 1));
+  const outcome o = tasks.wait_outcome(wait_limit_ns());
+  expect_runtime_error(o);
+  EXPECT_EQ(o.failures, 3u);
+  EXPECT_EQ(x, (std::vector<std::uint64_t>{1, 2, 2, 1}));
+}
+
+// Long enough for another host to find no ticket, mostly.
+void let_others_run() {
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+}
+
+using gate = std::atomic<bool>;
+const auto await_gate =
+    define("ordered_tickets.await_gate", [](ref<gate> is_open, inout<std::uint64_t> x) {
+      while (!is_open.to->load()) std::this_thread::yield();
+      x.row(0)[0] += 1;
+    });
+const auto submits_and_waits = define("ordered_tickets.submits_and_waits", [](ref<runtime> home) {
+  std::vector<ticket> all;
+  for (int i = 0; i < 3; ++i) all.push_back(home.to->submit(nothing));
+  for (ticket& t : all) t.wait();
+});
+
+// The tasks of the scope end after the other host has begun to wait for a ticket.
+TEST_P(ordered_hosts_test, another_host_gets_tickets_that_become_free_later) {
+  for (const when_full full : {when_full::wait, when_full::help}) {
+    runtime& r = open_small(full);
+    std::vector<std::uint64_t> x(4, 1);
+    gate is_open{false};
+    ordered tasks(r);
+    for (std::uint64_t& one : x) tasks.submit(await_gate, ref{&is_open}, view(&one, 1));
+    std::thread other([&] {
+      r.submit(submits_and_waits, ref{&r}).wait();
+      r.submit(nothing).wait();
+    });
+    let_others_run();
+    is_open = true;
+    other.join();
+    tasks.wait();
+    EXPECT_EQ(x, std::vector<std::uint64_t>(4, 2));
+  }
+}
+
+// Each keeps all tickets for a while, and waits for none of its own.
+TEST_P(ordered_hosts_test, scopes_of_several_hosts_take_turns) {
+  runtime& r = open_small(when_full::wait);
+  std::vector<std::thread> hosts;
+  std::atomic<std::uint64_t> sum{0};
+  for (int h = 0; h < 3; ++h) {
+    hosts.emplace_back([&r, &sum] {
+      std::vector<std::uint64_t> x(3, 0);
+      ordered tasks(r);
+      for (std::size_t i = 0; i < 300; ++i) {
+        tasks.submit(count_up, view(&x[i % 3], 1));
+        if (i % 50 == 0) let_others_run();
+      }
+      tasks.wait();
+      for (const std::uint64_t one : x) sum += one;
+    });
+  }
+  for (std::thread& h : hosts) h.join();
+  EXPECT_EQ(sum, 900u);
+}
+
+// A task of the scope waits for one that finds no ticket, while the scope's owner waits for it.
+TEST_P(ordered_hosts_test, the_owner_waits_for_one_that_needs_a_ticket) {
+  runtime& r = open_small(when_full::wait, 2);
+  std::vector<std::uint64_t> x(4, 1);
+  gate is_open{false};
+  ordered tasks(r);
+  for (std::size_t i = 0; i < 3; ++i) tasks.submit(count_up, view(&x[i], 1));
+  tasks.submit(await_gate, ref{&is_open}, view(&x[3], 1));
+  std::thread other([&] {
+    for (int i = 0; i < 3; ++i) r.submit(nothing).wait();
+    is_open = true;
+  });
+  tasks.wait();
+  other.join();
+  EXPECT_EQ(x, std::vector<std::uint64_t>(4, 2));
+}
+
+}  // namespace
+}  // namespace lev::test
