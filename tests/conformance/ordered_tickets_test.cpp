@@ -77,9 +77,9 @@ void let_others_run() {
   for (int i = 0; i < 1000; ++i) std::this_thread::yield();
 }
 
-using gate = std::atomic<bool>;
-const auto await_gate =
-    define("ordered_tickets.await_gate", [](ref<gate> is_open, inout<std::uint64_t> x) {
+using door = std::atomic<bool>;
+const auto await_door =
+    define("ordered_tickets.await_door", [](ref<door> is_open, inout<std::uint64_t> x) {
       while (!is_open.to->load()) std::this_thread::yield();
       x.row(0)[0] += 1;
     });
@@ -94,9 +94,9 @@ TEST_P(ordered_hosts_test, another_host_gets_tickets_that_become_free_later) {
   for (const when_full full : {when_full::wait, when_full::help}) {
     runtime& r = open_small(full);
     std::vector<std::uint64_t> x(4, 1);
-    gate is_open{false};
+    door is_open{false};
     ordered tasks(r);
-    for (std::uint64_t& one : x) tasks.submit(await_gate, ref{&is_open}, view(&one, 1));
+    for (std::uint64_t& one : x) tasks.submit(await_door, ref{&is_open}, view(&one, 1));
     std::thread other([&] {
       r.submit(submits_and_waits, ref{&r}).wait();
       r.submit(nothing).wait();
@@ -134,10 +134,10 @@ TEST_P(ordered_hosts_test, scopes_of_several_hosts_take_turns) {
 TEST_P(ordered_hosts_test, the_owner_waits_for_one_that_needs_a_ticket) {
   runtime& r = open_small(when_full::wait, 2);
   std::vector<std::uint64_t> x(4, 1);
-  gate is_open{false};
+  door is_open{false};
   ordered tasks(r);
   for (std::size_t i = 0; i < 3; ++i) tasks.submit(count_up, view(&x[i], 1));
-  tasks.submit(await_gate, ref{&is_open}, view(&x[3], 1));
+  tasks.submit(await_door, ref{&is_open}, view(&x[3], 1));
   std::thread other([&] {
     for (int i = 0; i < 3; ++i) r.submit(nothing).wait();
     is_open = true;
