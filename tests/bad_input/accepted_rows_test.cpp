@@ -12,7 +12,7 @@
 namespace lev::test {
 namespace {
 
-class accepted_rows : public machine_test {};
+using accepted_rows = machine_test;
 LEV_ON_EVERY_MACHINE(accepted_rows);
 
 using words = std::vector<std::uint64_t>;

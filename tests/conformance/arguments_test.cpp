@@ -14,7 +14,7 @@
 namespace lev::test {
 namespace {
 
-class arguments_test : public machine_test {};
+using arguments_test = machine_test;
 LEV_ON_EVERY_MACHINE(arguments_test);
 
 template <std::size_t Size>

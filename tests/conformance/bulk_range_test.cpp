@@ -13,7 +13,7 @@
 namespace lev::test {
 namespace {
 
-class bulk_range_test : public machine_test {};
+using bulk_range_test = machine_test;
 LEV_ON_EVERY_MACHINE(bulk_range_test);
 
 using words = std::vector<std::uint64_t>;

@@ -17,7 +17,7 @@
 namespace lev::test {
 namespace {
 
-class callback_test : public machine_test {};
+using callback_test = machine_test;
 LEV_ON_EVERY_MACHINE(callback_test);
 
 void count(void* n) {
@@ -155,7 +155,7 @@ TEST_P(callback_test, may_wait_for_what_it_submits) {
   }
 }
 
-class callback_threads_test : public machine_test {};
+using callback_threads_test = machine_test;
 LEV_ON_THREADS(callback_threads_test);
 
 const auto holds_until = define("callback.holds_until", [](ref<std::atomic<bool>> go) {

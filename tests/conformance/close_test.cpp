@@ -27,7 +27,7 @@ class close_test : public machine_test {
 };
 LEV_ON_EVERY_MACHINE(close_test);
 
-class close_processes_test : public close_test {};
+using close_processes_test = close_test;
 LEV_ON_PROCESSES(close_processes_test);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(close_processes_test);  // none with TSan
 

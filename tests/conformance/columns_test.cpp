@@ -16,7 +16,7 @@
 namespace lev::test {
 namespace {
 
-class columns_test : public machine_test {};
+using columns_test = machine_test;
 LEV_ON_EVERY_MACHINE(columns_test);
 
 using words = std::vector<std::uint64_t>;

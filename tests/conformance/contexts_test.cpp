@@ -439,7 +439,7 @@ TEST_P(contexts_test, bad_numbers_of_contexts_are_refused) {
   EXPECT_THROW(open(c), error);
 }
 
-class contexts_remote_test : public machine_test {};
+using contexts_remote_test = machine_test;
 LEV_ON_PROCESSES(contexts_remote_test);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(contexts_remote_test);  // none with TSan
 

@@ -14,7 +14,7 @@
 namespace lev::test {
 namespace {
 
-class dice_test : public machine_test {};
+using dice_test = machine_test;
 LEV_ON_EVERY_MACHINE(dice_test);
 
 using words = std::vector<std::uint64_t>;

@@ -12,7 +12,7 @@
 namespace lev::test {
 namespace {
 
-class differential_test : public machine_test {};
+using differential_test = machine_test;
 LEV_ON_EVERY_MACHINE(differential_test);
 
 // A configuration at random: what may change the schedule, but not the result.

@@ -163,7 +163,7 @@ TEST_P(end_test, a_time_limit_needs_worker_processes) {
   EXPECT_EQ(n, is_remote() ? 2 : 1);
 }
 
-class end_running_test : public end_test {};
+using end_running_test = end_test;
 LEV_ON_PROCESSES(end_running_test);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(end_running_test);
 

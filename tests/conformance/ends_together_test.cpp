@@ -213,7 +213,7 @@ TEST_P(ends_together_test, what_a_callback_submits_runs_while_it_goes_on) {
 
 // The pieces of a bulk are told together, when the task behind them is in hand already: it is begun
 // before any other one is taken.
-class in_hand_test : public ends_together_test {};
+using in_hand_test = ends_together_test;
 LEV_ON_LOCAL_MACHINES(in_hand_test);
 
 struct order_seen {

@@ -17,7 +17,7 @@
 namespace lev::test {
 namespace {
 
-class failure_test : public machine_test {};
+using failure_test = machine_test;
 LEV_ON_EVERY_MACHINE(failure_test);
 
 struct no_standard_exception {

@@ -15,11 +15,11 @@
 namespace lev::test {
 namespace {
 
-class hosts_test : public machine_test {};
+using hosts_test = machine_test;
 LEV_ON_MACHINES_OF_MANY_HOSTS(hosts_test);
 
 // Every machine: what one host thread can do.
-class runtimes_test : public machine_test {};
+using runtimes_test = machine_test;
 LEV_ON_EVERY_MACHINE(runtimes_test);
 
 template <class Body>

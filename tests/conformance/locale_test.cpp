@@ -50,7 +50,7 @@ TEST(locale, machine_files_are_read_as_ever) {
   }
 }
 
-class locale_test : public machine_test {};
+using locale_test = machine_test;
 LEV_ON_EVERY_MACHINE(locale_test);
 
 TEST_P(locale_test, a_runtime_opens_and_writes_a_trace_that_is_json) {

@@ -13,7 +13,7 @@
 namespace lev::test {
 namespace {
 
-class memory_test : public machine_test {};
+using memory_test = machine_test;
 LEV_ON_EVERY_MACHINE(memory_test);
 
 using words = std::vector<std::uint64_t>;

@@ -12,7 +12,7 @@
 namespace lev::test {
 namespace {
 
-class nesting_test : public machine_test {};
+using nesting_test = machine_test;
 LEV_ON_LOCAL_MACHINES(nesting_test);
 
 using fib_procedure = procedure<void(ref<runtime>, int, result<std::int64_t>)>;

@@ -15,7 +15,7 @@
 namespace lev::test {
 namespace {
 
-class ordered_test : public machine_test {};
+using ordered_test = machine_test;
 LEV_ON_EVERY_MACHINE(ordered_test);
 
 using words = std::vector<std::uint64_t>;
@@ -239,7 +239,7 @@ TEST_P(ordered_test, a_failure_among_hundreds_stops_their_follower) {
   EXPECT_EQ(sum, 0u);
 }
 
-class ordered_local_test : public machine_test {};
+using ordered_local_test = machine_test;
 LEV_ON_LOCAL_MACHINES(ordered_local_test);
 
 // A task has a scope of its own for its children.
@@ -266,7 +266,7 @@ TEST_P(ordered_local_test, scopes_in_tasks) {
   EXPECT_EQ(x, y);
 }
 
-class ordered_threads_test : public machine_test {};
+using ordered_threads_test = machine_test;
 LEV_ON_THREADS(ordered_threads_test);
 
 // Two blocks side by side, and two readers of one, are under way at the same time: the host helps.

@@ -27,7 +27,7 @@ class ordered_tickets_test : public machine_test {
 };
 LEV_ON_EVERY_MACHINE(ordered_tickets_test);
 
-class ordered_hosts_test : public ordered_tickets_test {};
+using ordered_hosts_test = ordered_tickets_test;
 LEV_ON_THREADS(ordered_hosts_test);
 
 const auto count_up =

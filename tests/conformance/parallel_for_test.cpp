@@ -14,7 +14,7 @@
 namespace lev::test {
 namespace {
 
-class parallel_for_test : public machine_test {};
+using parallel_for_test = machine_test;
 LEV_ON_LOCAL_MACHINES(parallel_for_test);
 
 using visit_counts = std::vector<std::atomic<int>>;
@@ -153,7 +153,7 @@ TEST_P(parallel_for_test, works_with_two_tickets) {
   EXPECT_EQ(n, 1000);
 }
 
-class parallel_for_remote_test : public machine_test {};
+using parallel_for_remote_test = machine_test;
 LEV_ON_PROCESSES(parallel_for_remote_test);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(parallel_for_remote_test);  // none with TSan
 

@@ -12,10 +12,10 @@
 namespace lev::test {
 namespace {
 
-class polling_test : public machine_test {};
+using polling_test = machine_test;
 LEV_ON_LOCAL_MACHINES(polling_test);
 
-class polling_sim_test : public machine_test {};
+using polling_sim_test = machine_test;
 LEV_ON_SIM(polling_sim_test);
 
 // Tasks that meet several times: all of them must be under way at once.

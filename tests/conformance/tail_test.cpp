@@ -25,13 +25,13 @@ class tail_test : public machine_test {
 };
 LEV_ON_EVERY_MACHINE(tail_test);
 
-class tail_local_test : public tail_test {};
+using tail_local_test = tail_test;
 LEV_ON_LOCAL_MACHINES(tail_local_test);
 
-class tail_threads_test : public tail_test {};
+using tail_threads_test = tail_test;
 LEV_ON_THREADS(tail_threads_test);
 
-class tail_processes_test : public tail_test {};
+using tail_processes_test = tail_test;
 LEV_ON_PROCESSES(tail_processes_test);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(tail_processes_test);  // none with TSan
 

@@ -17,7 +17,7 @@
 namespace lev::test {
 namespace {
 
-class throwing_test : public machine_test {};
+using throwing_test = machine_test;
 LEV_ON_EVERY_MACHINE(throwing_test);
 
 using words = std::vector<std::uint64_t>;

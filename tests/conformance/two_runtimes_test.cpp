@@ -17,10 +17,10 @@
 namespace lev::test {
 namespace {
 
-class two_runtimes_test : public machine_test {};
+using two_runtimes_test = machine_test;
 LEV_ON_THREADS(two_runtimes_test);
 
-class two_virtual_runtimes_test : public machine_test {};
+using two_virtual_runtimes_test = machine_test;
 LEV_ON_SIM(two_virtual_runtimes_test);
 
 // What a tree of tasks over several runtimes does, all drawn from a task's own number: how many

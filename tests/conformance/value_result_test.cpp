@@ -26,7 +26,7 @@ std::vector<machine_case> copying_machines() {
   return all;
 }
 
-class value_result_test : public machine_test {};
+using value_result_test = machine_test;
 INSTANTIATE_TEST_SUITE_P(on, value_result_test, testing::ValuesIn(copying_machines()), case_name);
 
 using words = std::vector<std::uint64_t>;

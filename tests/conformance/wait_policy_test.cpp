@@ -30,10 +30,10 @@ class wait_policy_test : public machine_test {
 };
 LEV_ON_EVERY_MACHINE(wait_policy_test);
 
-class crowd_test : public wait_policy_test {};
+using crowd_test = wait_policy_test;
 LEV_ON_MACHINES_OF_MANY_HOSTS(crowd_test);
 
-class frugal_test : public wait_policy_test {};
+using frugal_test = wait_policy_test;
 LEV_ON_THREADS(frugal_test);
 
 // Runs body(index) on three threads for each core.

@@ -27,7 +27,7 @@ class waiting_test : public machine_test {
 };
 LEV_ON_LOCAL_MACHINES(waiting_test);
 
-class waiting_threads_test : public waiting_test {};
+using waiting_threads_test = waiting_test;
 LEV_ON_THREADS(waiting_threads_test);
 
 // The tasks that wait on this thread, each with the address of its frame. A body that starts less

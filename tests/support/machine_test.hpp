@@ -98,6 +98,8 @@ inline std::vector<machine_case> machines_of_many_hosts() {
   return all;
 }
 
+// A suite is a class, or another name of machine_test where it adds nothing: a class of its own has
+// GoogleTest's templates compiled once more.
 #define LEV_ON_EVERY_MACHINE(suite)                                                    \
   INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::every_machine()), \
                            ::lev::test::case_name)
