@@ -5,6 +5,7 @@
 
 #include "bindings.hpp"
 #include "calls.hpp"
+#include "given_options.hpp"
 #include "runtime_object.hpp"
 
 namespace lev::python {
@@ -25,8 +26,13 @@ waits for the scope's oldest tasks where all tickets are in use.)";
 constexpr const char* submit_doc =
     R"(Hands over one task. There is no Ticket: wait() waits for all of them.
 
-args: as of Runtime.submit(). Raises what that raises; then nothing is submitted. Raises ValueError
-for a procedure with `result` parameters: give it an array to write to.)";
+args and options: as of Runtime.submit(). Raises what that raises; then nothing is submitted. Raises
+ValueError for a procedure with `result` parameters: give it an array to write to.)";
+
+constexpr const char* submit_sig =
+    "def submit(self, procedure: Procedure, *args: object, "
+    "locks: Mutex | Iterable[Mutex] = (), priority: int = 0, key: int = 0, grain: int = 0, "
+    "task_timeout: float | None = None, max_attempts: int = 0) -> None";
 
 constexpr const char* wait_doc = R"(Waits until all tasks submitted so far are complete.
 
@@ -45,7 +51,7 @@ class ordered_object {
   ordered_object(const ordered_object&) = delete;
   ordered_object& operator=(const ordered_object&) = delete;
 
-  void submit(const plan& p, nb::tuple values) {
+  void submit(const plan& p, nb::tuple values, const submit_options& asked) {
     const use one(*this);
     check_argument_count(p, values.size(), true);
     for (const slot& s : p.slots) {
@@ -59,7 +65,8 @@ class ordered_object {
     task.procedure = p.id;
     task.argument_count = static_cast<std::uint8_t>(p.slots.size());
     pack_task(p, values, held.get(), 0, nullptr, task.arguments);
-    const std::uint64_t id = submit(p, task);
+    const options o = options_of(asked, session_.get());
+    const std::uint64_t id = submit(p, task, asked.asks_nothing() ? nullptr : &o);
     if (id == 0 || held.get() == nullptr) return;
     lev::ticket seen(session_->state(), id);
     session_->keep_until_complete(seen, held.get());
@@ -95,14 +102,14 @@ class ordered_object {
     ordered_object& of_;
   };
 
-  std::uint64_t submit(const plan& p, const descriptor& task) {
+  std::uint64_t submit(const plan& p, const descriptor& task, const options* o) {
     status code = status::ok;
     int argument = -1;
     std::string message;
     {
       const nb::gil_scoped_release released;
       try {
-        return tasks_->submit_id(task, nullptr);
+        return tasks_->submit_id(task, o);
       } catch (const error& e) {
         code = e.code();
         argument = e.argument();
@@ -124,19 +131,25 @@ class ordered_object {
   bool is_in_use_ = false;  // with the GIL
 };
 
+void submit(ordered_object& self, nb::object procedure, nb::args args, nb::object locks,
+            nb::object priority, nb::object key, nb::object grain, nb::object task_timeout,
+            nb::object max_attempts) {
+  const given_options given{nb::tuple(), locks, priority, key, grain, task_timeout, max_attempts};
+  self.submit(procedure_in(procedure), args, given.read());
+}
+
 }  // namespace
 
 void bind_ordered(nb::module_& m, nb::handle of_runtime) {
-  nb::class_<ordered_object>(m, "Ordered", ordered_doc)
-      .def(
-          "submit",
-          [](ordered_object& self, nb::object procedure, nb::args args) {
-            self.submit(procedure_in(procedure), args);
-          },
-          nb::arg("procedure"), nb::arg("args"),
-          nb::sig("def submit(self, procedure: Procedure, *args: object) -> None"), submit_doc)
-      .def("wait", &ordered_object::wait, nb::arg("timeout") = nb::none(),
-           nb::sig("def wait(self, timeout: float | None = None) -> None"), wait_doc)
+  nb::class_<ordered_object> c(m, "Ordered", ordered_doc);
+  const nb::tuple none;
+  c.def("submit", &submit, nb::arg("procedure"), nb::arg("args"), nb::arg("locks") = none,
+        nb::arg("priority") = 0, nb::arg("key") = 0, nb::arg("grain") = 0,
+        nb::arg("task_timeout") = nb::none(), nb::arg("max_attempts") = 0, nb::sig(submit_sig),
+        submit_doc);
+  bind_refusal<void>(c, "submit", 1, "locks, priority, key, grain, task_timeout, max_attempts");
+  c.def("wait", &ordered_object::wait, nb::arg("timeout") = nb::none(),
+        nb::sig("def wait(self, timeout: float | None = None) -> None"), wait_doc)
       .def(
           "__enter__", [](nb::object self) { return self; },
           nb::sig("def __enter__(self) -> Ordered"))

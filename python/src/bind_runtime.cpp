@@ -8,6 +8,7 @@
 #include "builtins.hpp"
 #include "calls.hpp"
 #include "choices.hpp"
+#include "given_options.hpp"
 #include "runtime_object.hpp"
 #include "waiting.hpp"
 
@@ -157,21 +158,6 @@ void open(runtime_object* self, const std::string& machine, nb::kwargs o) {
       c, nb::cast<std::vector<std::string>>(o["worker_command"]), nb::object(o["obituaries"])));
 }
 
-// The options of a task as Python gives them.
-struct given_options {
-  nb::object after, locks, priority, key, grain, task_timeout, max_attempts;
-
-  submit_options read() const {
-    return {after,
-            locks,
-            number_in<std::int32_t>("priority", priority),
-            number_in<std::uint32_t>("key", key),
-            number_in<std::uint32_t>("grain", grain),
-            task_ns("task_timeout", task_timeout),
-            number_in<std::uint32_t>("max_attempts", max_attempts)};
-  }
-};
-
 ticket_object* submit(runtime_object& self, nb::object procedure, nb::args args, nb::object after,
                       nb::object locks, nb::object priority, nb::object key, nb::object grain,
                       nb::object task_timeout, nb::object max_attempts) {
@@ -191,20 +177,6 @@ ticket_object* parallel(runtime_object& self, nb::object procedure, nb::object n
 ticket_object* submit_bulk(runtime_object& self, nb::object procedure, nb::args args,
                            nb::object count) {
   return self.submit_bulk(procedure_in(procedure), args, count);
-}
-
-// A second function of the same name, which nanobind calls when the first does not fit.
-void bind_refusal(nb::class_<runtime_object>& c, const char* method, std::size_t wanted,
-                  const char* known) {
-  c.def(
-      method,
-      [=](runtime_object&, nb::args given, nb::kwargs options) -> ticket_object* {
-        if (given.size() != 0 && !is_made<plan>(given[0]))
-          raise_type_error(std::string(method) + "() needs a procedure first, not " +
-                           text_of(nb::repr(given[0])));
-        refuse_call(method, given.size(), options, wanted, known);
-      },
-      nb::arg("args"), nb::arg("options"), "Any other call raises TypeError.");
 }
 
 // What help() shows: the types that calls.hpp checks.
@@ -234,9 +206,9 @@ void bind_submits(nb::class_<runtime_object>& c) {
         nb::arg("max_attempts") = 0, nb::sig(parallel_sig), parallel_doc);
   c.def("submit_bulk", &submit_bulk, nb::arg("procedure"), nb::arg("args"),
         nb::arg("count") = nb::none(), nb::sig(submit_bulk_sig), submit_bulk_doc);
-  bind_refusal(c, "submit", 1, of_tasks);
-  bind_refusal(c, "parallel", 2, of_tasks);
-  bind_refusal(c, "submit_bulk", 1, "count");
+  bind_refusal<ticket_object*>(c, "submit", 1, of_tasks);
+  bind_refusal<ticket_object*>(c, "parallel", 2, of_tasks);
+  bind_refusal<ticket_object*>(c, "submit_bulk", 1, "count");
 }
 
 void bind_rest(nb::class_<runtime_object>& c) {

@@ -68,6 +68,14 @@ filter filter_named(const std::string& name) {
 
 }  // namespace
 
+options options_of(const submit_options& asked, const session* owner) {
+  options o;
+  o.priority(asked.priority).key(asked.key).grain(asked.grain);
+  o.task_ns_max(asked.task_ns_max).max_attempts(asked.max_attempts);
+  add_locks(asked.locks, owner, o);
+  return o;
+}
+
 lev::ticket runtime_object::try_submit(const descriptor& task, const options& o, refusal* why) {
   lev::runtime& r = runtime();
   const nb::gil_scoped_release released;
@@ -146,12 +154,8 @@ ticket_object* runtime_object::submit(const plan& p, nb::tuple values, const sub
   task.key = asked.key;
   pack_task(p, values, held.get(), 0, whole, task.arguments);
 
-  options o;
-  o.priority(asked.priority).key(asked.key).grain(asked.grain);
-  o.task_ns_max(asked.task_ns_max).max_attempts(asked.max_attempts);
-  add_locks(asked.locks, session_.get(), o);
   refusal why;
-  lev::ticket t = submit_after(task, o, asked.after, &why);
+  lev::ticket t = submit_after(task, options_of(asked, session_.get()), asked.after, &why);
   if (!t && why.code == status::dependency_failed)
     return new ticket_object(session_, p, status::dependency_failed);
   if (!t)

@@ -25,7 +25,15 @@ struct submit_options {
   std::uint32_t grain = 0;
   std::uint64_t task_ns_max = 0;
   std::uint32_t max_attempts = 0;
+
+  bool asks_nothing() const noexcept {
+    return is_empty_tuple(after) && is_empty_tuple(locks) && priority == 0 && key == 0 &&
+           grain == 0 && task_ns_max == 0 && max_attempts == 0;
+  }
 };
+
+// options_of() makes the core's options of all of them but `after`.
+options options_of(const submit_options& asked, const session* owner);
 
 class runtime_object {
  public:

@@ -82,11 +82,40 @@ def test_what_is_refused_is_told_and_nothing_submitted() -> None:
             tasks.submit(abs, x)  # type: ignore[arg-type]
         with pytest.raises(leveret.InvalidArgument, match="overlaps"):
             tasks.submit(AXPY, 1.0, x[:5], x[2:7])
+        with pytest.raises(TypeError, match=r"no option 'prioritty'.*priority"):
+            tasks.submit(AXPY, 1.0, x, np.ones(10), prioritty=3)  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match="priority must be"):
+            tasks.submit(AXPY, 1.0, x, np.ones(10), priority="high")  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="needs a procedure"):
+            tasks.submit()  # type: ignore[call-arg]
         with pytest.raises(ValueError, match="timeout"):
             tasks.wait(-1)
     assert (x == 1).all()
     with pytest.raises(leveret.Closed):
         tasks.submit(AXPY, 1.0, x, np.ones(10))
+
+
+def test_options_of_tasks() -> None:
+    x, ys = np.ones(1000), np.zeros((20, 1000))
+    with leveret.Runtime(workers=2) as runtime, runtime.ordered() as tasks:
+        lock = runtime.mutex()
+        for i, y in enumerate(ys):
+            tasks.submit(AXPY, 1.0, x, y, locks=lock, priority=i, key=1)
+            tasks.submit(AXPY, 1.0, y, y.copy(), locks=(lock,))
+        tasks.wait()
+    assert (ys == 1).all()
+
+
+@needs_processes
+def test_a_time_limit_of_one_task() -> None:
+    spin = leveret.builtin("spin")
+    with leveret.Runtime("processes", 1) as runtime:
+        tasks = runtime.ordered()
+        tasks.submit(spin, 60_000_000_000, task_timeout=0.2, max_attempts=1)
+        tasks.submit(spin, 1)
+        with pytest.raises(leveret.Poison) as told:
+            tasks.wait()
+        assert told.value.failures == 1
 
 
 @needs_processes

@@ -71,9 +71,11 @@ struct await_space final : await_shared {
     // Busy workers own the counters' lines: while it polls, it seldom reads them.
     constexpr std::uint32_t looks_per_count = 64;
     if (!c.task_slots.looks_exhausted(is_inside) && c.edges.has(edge_count)) return true;
-    if (!is_armed && ++looks % looks_per_count != 0) return is_held;
-    if (c.lent.ask()) return true;
-    return is_held = is_held_by_caller(c, self);
+    if (is_armed || ++looks % looks_per_count == 0) {
+      if (c.lent.ask()) return true;
+      is_held = is_held_by_caller(c, self);
+    }
+    return is_held;
   }
   bool arm() noexcept override {
     is_armed = true;

@@ -41,7 +41,7 @@ class lenders {
   spin_lock<> lock_;
   std::vector<lender*> all_;  // under the lock
   // Written under the lock, read by those that ask: how many. Publishes nothing.
-  real_env::atomic<std::uint32_t> count_{0};
+  atomic<std::uint32_t> count_{0};
 };
 
 }  // namespace lev::detail
