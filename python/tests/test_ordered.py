@@ -113,7 +113,7 @@ def test_a_time_limit_of_one_task() -> None:
         tasks = runtime.ordered()
         tasks.submit(spin, 60_000_000_000, task_timeout=0.2, max_attempts=1)
         tasks.submit(spin, 1)
-        with pytest.raises(leveret.Poison) as told:
+        with pytest.raises(leveret.Overran) as told:
             tasks.wait()
         assert told.value.failures == 1
 
