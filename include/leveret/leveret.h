@@ -262,8 +262,8 @@ lev_status lev_end(lev_runtime* runtime, lev_ticket ticket);
 void lev_release(lev_runtime* runtime, lev_ticket ticket);
 
 /* Tasks whose order follows from the memory that they declare: lev::ordered (ordered.hpp has rules
- * and cost). One thread at a time uses a scope; it is closed before its runtime. Any may fail with
- * LEV_BAD_ARGUMENT, for a NULL, and LEV_OUT_OF_MEMORY.
+ * and cost). A scope is closed before its runtime. Any may fail with LEV_BAD_ARGUMENT, for a NULL,
+ * LEV_OUT_OF_MEMORY, and LEV_WOULD_BLOCK while another call of the scope is under way.
  *
  * lev_ordered_submit fails as lev_submit_with does, and has then submitted nothing; options may be
  * NULL, and so may ticket. What it sets is the scope's: for lev_poll, lev_cancel and lev_end, which

@@ -14,7 +14,8 @@
 //
 // A task that comes after a failed one does not run, and is a failure, too (dependency_failed).
 //
-// Thread safety: one thread at a time. A runtime must outlive its scopes. Cost: about 0.2 us for
+// Thread safety: one call at a time; another one, of another thread or of a callback within the
+// first, is refused with would_block. A runtime must outlive its scopes. Cost: about 0.2 us for
 // each block of a matrix (docs/how-to/order-work.md), and memory, until a task is complete; a
 // submit waits for the scope's oldest tasks when all config::tickets are in use. A task that comes
 // after more than 32 takes a ticket more for each 31 of the others: empty tasks stand for them. A
@@ -73,7 +74,8 @@ class ordered {
   // wait_outcome() is wait() without exceptions, with a time-out: 0 polls, `forever` waits. The
   // outcome is that of the first task that failed, in the order of the submits, with the number of
   // failures in all. Errors: timed_out, would_deadlock and the like, as of ticket::wait_outcome():
-  // the tasks stay, and only those that are complete give back their tickets.
+  // the tasks stay, and only those that are complete give back their tickets; would_block: another
+  // call of the scope is under way.
   outcome wait_outcome(std::int64_t timeout_ns = forever) noexcept;
 
  private:

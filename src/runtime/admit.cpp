@@ -95,7 +95,10 @@ static std::uint32_t take_last(runtime_state& c, participant& self, edge_list& e
 
 std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges) noexcept {
   batch::send_all(self);
-  if (c.settings.full == when_full::fail) return c.lent.ask(), take_last(c, self, edges);
+  if (c.settings.full == when_full::fail) {
+    c.lent.ask();
+    return take_last(c, self, edges);
+  }
   std::uint32_t task = no_slot;
   const bool is_inside = self.running != nullptr || is_guest(c, self);
   while (is_inside) {

@@ -20,6 +20,10 @@ const char* meaning_of_wait(lev_status code) noexcept {
       return "lev_ordered_wait: the time was over before all tasks were; wait again";
     case LEV_BAD_ARGUMENT:
       return "lev_ordered_wait: timeout_ns is LEV_FOREVER, 0 or more";
+    case LEV_WOULD_BLOCK:
+      return "lev_ordered_wait: another call of this scope is under way, in another thread or "
+             "around "
+             "this callback; or more threads call in than the config's host_threads";
     case LEV_TASK_FAILED:
       return "a task of the scope has failed; outcome.task_code is what it returned";
     default:

@@ -24,6 +24,10 @@ namespace {
   throw error(why.code, why.argument, why.message);
 }
 
+constexpr const char* in_call_already =
+    "another call of this scope is under way, in another thread or around this callback: give each "
+    "its own scope";
+
 // 0: the table of procedures is full.
 procedure_id join_procedure() noexcept {
   static const procedure_id id = []() noexcept -> procedure_id {
@@ -150,7 +154,9 @@ std::uint64_t ordered::state::submit(const descriptor& task, const options* o) {
   draft_facts facts;
   refusal why;
   if (!validate(detail::draft_of(task), &facts, &why)) throw_refusal(why);
-  const spin_guard<> in_call(busy);
+  if (c.why_absent != nullptr) throw error(status::closed, -1, c.why_absent);
+  const call now(*this);
+  if (!now) throw error(status::would_block, -1, in_call_already);
   if (under_way >= collect_at) collect_complete();
   make_room();
   memory_uses::map list = memory_uses::list_of(task.arguments, task.argument_count);
@@ -180,7 +186,9 @@ outcome ordered::wait_outcome(std::int64_t timeout_ns) noexcept {
 }
 
 void ordered::wait() {
-  const outcome o = wait_outcome();
+  bool is_in_call = false;
+  const outcome o = state_->wait(forever, &is_in_call);
+  if (is_in_call) throw error(o.code, -1, in_call_already);
   if (o.code != status::ok) detail::throw_outcome(o);
 }
 

@@ -138,13 +138,16 @@ outcome ordered::state::take_result() noexcept {
 
 // The newest one first: tasks mostly end in order, and a waiter that sleeps until the last has
 // ended is woken once.
-outcome ordered::state::wait(std::int64_t timeout_ns) noexcept {
+outcome ordered::state::wait(std::int64_t timeout_ns, bool* is_in_call) noexcept {
   if (timeout_ns < forever) return with_code(status::bad_argument);
-  const spin_guard<> in_call(busy);
+  if (c.why_absent != nullptr) return with_code(status::closed);
+  const call now(*this);
+  if (is_in_call != nullptr) *is_in_call = !now;
+  if (!now) return with_code(status::would_block);
   const std::uint64_t deadline = detail::deadline_after(c, timeout_ns);
   for (std::uint32_t place = newest(); place != nobody; place = newest()) {
-    const std::uint64_t now = timeout_ns > 0 ? c.machine->now_ns() : 0;
-    const auto left = static_cast<std::int64_t>(deadline > now ? deadline - now : 0);
+    const std::uint64_t now_ns = timeout_ns > 0 ? c.machine->now_ns() : 0;
+    const auto left = static_cast<std::int64_t>(deadline > now_ns ? deadline - now_ns : 0);
     const outcome how = wait_for(members[place], timeout_ns > 0 ? left : timeout_ns);
     collect_complete();  // also of a poll: others may need the tickets
     if (!ticket::consumes(how.code)) return how;
@@ -163,7 +166,8 @@ std::size_t ordered::state::give_back() noexcept {
 void ordered::state::finish() noexcept {
   if (detail::is_absent(c)) return;
   {
-    const spin_guard<> in_call(busy);
+    const call last(*this);
+    LEV_ASSERT(last);  // a scope that is destroyed in a call of its own cannot go on
     for (std::uint32_t place = newest(); place != nobody; place = newest()) {
       wait_surely_for(members[place]);
       collect_complete();

@@ -1,8 +1,9 @@
 // ordered::state: the tasks of a scope (see ordered.cpp), and who may touch them.
 //
-// Its owner is in a call of the scope, or a submitter that finds no ticket collects its complete
-// tasks meanwhile (lenders.hpp), or nobody: `busy` is held by the one who does, except while the
-// owner waits. `members` grows in the owner's hands only, so a place stays what it is.
+// One call of the scope is under way at most (in_call): another thread's, or one of a callback
+// within it, is refused. `busy` is held in a call, except while it waits, and by a submitter that
+// finds no ticket and collects the complete tasks meanwhile (lenders.hpp). `members` grows in calls
+// only, so a place stays what it is.
 #ifndef LEVERET_RUNTIME_ORDERED_STATE_HPP
 #define LEVERET_RUNTIME_ORDERED_STATE_HPP
 
@@ -57,11 +58,37 @@ struct ordered::state final : detail::lender {
   bool is_stopped = false;  // too many have failed
 
   std::uint64_t submit(const descriptor& task, const options* o);
-  outcome wait(std::int64_t timeout_ns) noexcept;
+  // `is_in_call`, which may be null, tells whether another call is the reason of a refusal.
+  outcome wait(std::int64_t timeout_ns, bool* is_in_call = nullptr) noexcept;
   void finish() noexcept;
   std::size_t give_back() noexcept override;
 
  private:
+  // As long as it lives, a call of the scope; false: another one is under way.
+  class call {
+   public:
+    // Pairs with the end of the last call.
+    explicit call(state& scope) noexcept
+        : scope_(scope), is_only_(!scope.in_call.exchange(true, memory_order_acquire)) {
+      if (is_only_) scope_.busy.lock([] { real_env::pause(); });
+    }
+    ~call() {
+      if (!is_only_) return;
+      scope_.busy.unlock();
+      // Pairs with the next call's exchange: all that this one did is visible to it.
+      scope_.in_call.store(false, memory_order_release);
+    }
+    call(const call&) = delete;
+    call& operator=(const call&) = delete;
+    explicit operator bool() const noexcept { return is_only_; }
+
+   private:
+    state& scope_;
+    bool is_only_;
+  };
+
+  // Written by calls of any thread, read by them: publishes to the next one what the last one did.
+  atomic<bool> in_call{false};
   spin_lock<> busy;
 
   status status_of(const member& m) const noexcept;

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -26,6 +28,9 @@ class ordered_tickets_test : public machine_test {
   }
 };
 LEV_ON_EVERY_MACHINE(ordered_tickets_test);
+
+using ordered_local_tickets_test = ordered_tickets_test;
+LEV_ON_LOCAL_MACHINES(ordered_local_tickets_test);
 
 using ordered_hosts_test = ordered_tickets_test;
 LEV_ON_THREADS(ordered_hosts_test);
@@ -145,6 +150,61 @@ TEST_P(ordered_hosts_test, the_owner_waits_for_one_that_needs_a_ticket) {
   tasks.wait();
   other.join();
   EXPECT_EQ(x, std::vector<std::uint64_t>(4, 2));
+}
+
+// An exception that uses the scope when it is destroyed, which is in the call that collects it.
+struct meddler : std::runtime_error {
+  meddler(ordered* of, std::atomic<int>* count)
+      : std::runtime_error("as told"), scope(of), refused(count) {}
+  meddler(const meddler&) = delete;
+  meddler& operator=(const meddler&) = delete;
+  ~meddler() override {
+    try {
+      scope->submit(nothing);
+    } catch (const error& e) {
+      if (e.code() == status::would_block) ++*refused;
+    }
+    if (scope->wait_outcome(0).code == status::would_block) ++*refused;
+  }
+  ordered* scope;
+  std::atomic<int>* refused;
+};
+const auto meddle =
+    define("ordered_tickets.meddle", [](ref<ordered> scope, ref<std::atomic<int>> refused) {
+      throw std::make_shared<meddler>(scope.to, refused.to);
+    });
+
+TEST_P(ordered_local_tickets_test, a_call_within_a_call_is_refused) {
+  runtime& r = open_small(when_full::help);
+  std::atomic<int> refused{0};
+  ordered tasks(r);
+  for (int i = 0; i < 8; ++i) tasks.submit(meddle, ref{&tasks}, ref{&refused});
+  EXPECT_EQ(tasks.wait_outcome(wait_limit_ns()).failures, 8u);
+  EXPECT_GE(refused, 2 * 6);
+}
+
+TEST_P(ordered_hosts_test, a_call_beside_a_call_is_refused) {
+  runtime& r = open_small(when_full::wait, 2);
+  std::uint64_t x = 1;
+  door is_open{false};
+  ordered tasks(r);
+  tasks.submit(await_door, ref{&is_open}, view(&x, 1));
+  std::thread other([&] {
+    std::uint64_t unused = 0;
+    while (tasks.wait_outcome(0).code != status::would_block) std::this_thread::yield();
+    try {
+      tasks.submit(count_up, view(&unused, 1));
+      ADD_FAILURE() << "was not refused";
+    } catch (const error& e) {
+      EXPECT_NE(std::string(e.what()).find("another call of this scope"), std::string::npos);
+    }
+    EXPECT_THROW(tasks.wait(), error);
+    is_open = true;
+  });
+  while (tasks.wait_outcome(wait_limit_ns()).code == status::would_block) {
+  }
+  other.join();
+  EXPECT_EQ(x, 2u);
 }
 
 }  // namespace
