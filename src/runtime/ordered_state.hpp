@@ -26,7 +26,9 @@ inline outcome with_code(status code) noexcept {
 struct ordered::state final : detail::lender {
   using runtime_state = detail::runtime_state;
 
-  explicit state(runtime_state& of) : c(of) { c.lent.add(*this); }
+  explicit state(runtime_state& of) : c(of) {
+    if (c.why_absent == nullptr) c.lent.add(*this);  // a fork() may have left the list locked
+  }
 
   static constexpr std::uint32_t nobody = ~std::uint32_t{0};  // a place
   struct member {
