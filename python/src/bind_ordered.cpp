@@ -65,8 +65,9 @@ class ordered_object {
     task.procedure = p.id;
     task.argument_count = static_cast<std::uint8_t>(p.slots.size());
     pack_task(p, values, held.get(), 0, nullptr, task.arguments);
-    const options o = options_of(asked, session_.get());
-    const std::uint64_t id = submit(p, task, asked.asks_nothing() ? nullptr : &o);
+    std::optional<options> o;
+    if (!asked.asks_nothing()) o = options_of(asked, session_.get());
+    const std::uint64_t id = submit(p, task, o ? &*o : nullptr);
     if (id == 0 || held.get() == nullptr) return;
     lev::ticket seen(session_->state(), id);
     session_->keep_until_complete(seen, held.get());
