@@ -80,6 +80,7 @@ struct remote_death {
   std::uint32_t step = 0;     // where config.processes.chaos killed it; 0: it was something else
   bool had_work = false;      // it had begun a task, some time in its life
   bool was_ordered = false;   // kill() was called for it
+  bool was_away = false;      // it served another host, so it was in no task of this one
 };
 
 // remote_workers: workers in other processes. Each has a line of tasks that were posted to it,

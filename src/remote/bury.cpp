@@ -97,8 +97,10 @@ std::uint32_t count_attempt(remote_crew& r, std::uint32_t task) noexcept {
 
 // Whether a task was next too often when its worker died; it was not begun, if the worker can be
 // believed. A body that hides its begin would be run again for ever: too many such deaths are no
-// coincidence. (Each worker may leave such a task once for a library it has not loaded.)
-bool is_suspect(remote_crew& r, std::uint32_t task) noexcept {
+// coincidence. (Each worker may leave such a task once for a library it has not loaded.) The deaths
+// of a shared worker in tasks of other hosts are: those hosts may have any number of them.
+bool is_suspect(remote_crew& r, std::uint32_t task, const remote_death& d) noexcept {
+  if (d.was_away) return false;
   constexpr std::uint32_t coincidences_max = 8;
   return ++history_of(r, task).suspected >
          coincidences_max * r.settings().max_attempts + r.e.workers;
@@ -165,7 +167,8 @@ void keep_done(remote_crew& r, std::uint32_t worker, job& j) noexcept {
 
 // Empties a dead worker's line of its tasks. Returns the one it died in, or no_slot. In the line's
 // turn.
-std::uint32_t empty_line(remote_crew& r, std::uint32_t worker, bool is_timed) noexcept {
+std::uint32_t empty_line(remote_crew& r, const remote_death& d, bool is_timed) noexcept {
+  const std::uint32_t worker = d.worker;
   remote_line& line = r.lines[worker];
   LEV_DCHECK(line.turn.is_held() && !line.is_up);  // no tender posts to it meanwhile
   const bool was_begun = is_timed || r.remote->was_begun(worker);
@@ -177,7 +180,7 @@ std::uint32_t empty_line(remote_crew& r, std::uint32_t worker, bool is_timed) no
     free_room(r, worker, j);
     if (is_to_end(r, j)) {
       leave_ended(r, line, j.task);
-    } else if (is_first && (was_begun || is_suspect(r, j.task))) {
+    } else if (is_first && (was_begun || is_suspect(r, j.task, d))) {
       victim = j.task;
     } else {
       push_ready(r.e, j.task);
@@ -210,7 +213,7 @@ void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
   // Killed because it was silent: an attempt like others.
   const bool is_timed =
       d.was_ordered && line.is_limited(line.collected) && line.timed == line.collected + 1;
-  const std::uint32_t victim = empty_line(r, d.worker, is_timed);
+  const std::uint32_t victim = empty_line(r, d, is_timed);
   own_counters& told = r.e.people[d.worker].counters;
   told.deaths.add(1);
   if (d.step < static_cast<std::uint32_t>(chaos_step::count)) told.chaos[d.step].add(1);

@@ -1,5 +1,6 @@
 // Two runtimes at one pool of workers, which meet at moments that tests with many hosts seldom come
-// upon: one leaves while a worker stands still, or waits for a worker that has turned to the other.
+// upon: one leaves while a worker stands still, waits for a worker that has turned to the other, or
+// has the next task each time the other's tasks end a worker.
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
 
@@ -49,6 +50,11 @@ const auto hold = define("two_hosts.hold", [](gate_of g) {
   while (g.words->may_end == 0) sched_yield();
 });
 const auto nothing = define("two_hosts.nothing", [] {});
+// The other host has all that time to post behind it.
+const auto wait_and_die = define("two_hosts.wait_and_die", [] {
+  poll(nullptr, 0, 15);
+  raise(SIGKILL);
+});
 const auto tell_process = define("two_hosts.tell_process", [](result<int> pid) { pid = getpid(); });
 
 template <class Condition>
@@ -129,6 +135,25 @@ TEST_F(two_hosts, no_task_waits_for_a_worker_that_is_away) {
     gates[1 - free].may_end = 1;
     for (ticket& h : held) EXPECT_EQ(h.wait_outcome().code, status::ok);
   }
+}
+
+// A task that waits behind the tasks of another host is not blamed for any number of workers that
+// those end.
+TEST_F(two_hosts, the_next_task_is_innocent_of_deaths_in_tasks_of_another) {
+  constexpr int deaths = 60;
+  config c = at_pool();
+  c.workers = 1;
+  c.processes.max_attempts = 1;
+  runtime dies(c);
+  // So it asks for each new worker when that has already begun a task of the other.
+  c.processes.on_death.call = [](void*, int, int) { poll(nullptr, 0, 5); };
+  runtime waits(c);
+  ticket killers[deaths];
+  for (ticket& k : killers) k = dies.submit(wait_and_die);
+  for (int i = 0; !killers[deaths - 1].done(); ++i) {
+    ASSERT_EQ(waits.submit(nothing).wait_outcome().code, status::ok) << i;
+  }
+  for (ticket& k : killers) EXPECT_EQ(k.wait_outcome().code, status::poison);
 }
 
 }  // namespace

@@ -118,6 +118,7 @@ class CheckTest(unittest.TestCase):
         good, count, said = self.run_step("exit 8", read=read_cases(path))
         self.assertEqual((good, count), (False, Count(3, 3, 2)))
         self.assertIn("failed: on/ticket_test.waits/sim_4\n", said)
+        self.assertIn("| [ RUN      ] arena.crashes\n", said)  # the log of the whole run hides it
 
     def test_a_plain_step_counts_one(self):
         self.assertEqual(self.run_step("true")[:2], (True, Count(1, 0, 0)))

@@ -16,6 +16,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 TAIL_LINES = 60
+OUTPUTS_MAX = 5  # failed tests whose output is shown; the log has all
 STEP_SECONDS_MAX = 1800
 SECONDS_TO_END = 5
 CASE_ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:,.*)? \(\d+ ms\)$", re.MULTILINE)
@@ -23,18 +24,23 @@ CASE_ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:,.*)? \(\d+ ms\)
 
 @dataclass
 class Count:
-    """Numbers of tests; they add up over steps and parts. Some readers name those that failed."""
+    """Numbers of tests; they add up over steps and parts.
+
+    Some readers name the tests that failed, and keep what those printed.
+    """
 
     passed: int = 0
     failed: int = 0
     skipped: int = 0
     names: list[str] = field(default_factory=list, compare=False)
+    outputs: list[str] = field(default_factory=list, compare=False)
 
     def __iadd__(self, other):
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
         self.names += other.names
+        self.outputs += other.outputs
         return self
 
     def __str__(self):
@@ -86,12 +92,15 @@ def read_cases(path):
             return None
         total = Count()
         for test in tests:
-            count = _cases(test.findtext("system-out") or "")
+            output = test.findtext("system-out") or ""
+            count = _cases(output)
             status = test.get("status")
             if status == "fail" and not count.failed:
                 count += Count(failed=1, names=[test.get("name")])
             elif not count.passed + count.failed + count.skipped:
                 count += Count(int(status == "run"), 0, int(status != "run"))
+            if count.failed:
+                count.outputs.append(output)
             total += count
         return total
 
@@ -161,8 +170,7 @@ class Steps:
         seconds = f"{time.monotonic() - start:.1f} s, {cpu_seconds:.1f} s of processors"
         lines = [f"  {self.part}/{name}: {said}, {seconds}"]
         if not good:
-            shown = log.read_text(errors="replace").split("\n")[-TAIL_LINES - 1 :]
-            lines += [f"    | {line}" for line in shown]
+            lines += _tails(count.outputs[:OUTPUTS_MAX] or [log.read_text(errors="replace")])
             lines += [f"    failed: {failed}" for failed in count.names]
             lines.append(f"    all of it: {log.relative_to(self.root)}")
         say("\n".join(lines))
@@ -173,6 +181,14 @@ class Steps:
         self.count += Count(failed=1)
         say(f"  {self.part}/{name}: FAILED: {why}")
         return False
+
+
+def _tails(outputs):
+    """The last lines of each output, set off from what the check says."""
+    lines = []
+    for output in outputs:
+        lines += [f"    | {line}" for line in output.split("\n")[-TAIL_LINES - 1 :]]
+    return lines
 
 
 def say(text):

@@ -110,11 +110,14 @@ struct alignas(berth_bytes) berth {
     return (serving.load(memory_order_relaxed) & ~wanted) == member + 1 && leave();
   }
 
-  // For any process: whether the worker serves another member.
-  bool is_away_from(std::uint32_t member) const noexcept {
+  // For any process: the member that the worker serves, plus 1; 0: none.
+  std::uint32_t served() const noexcept {
     // Pairs with turn(). Sequentially consistent: a member that takes a task back looks after it
     // has said so, and the worker looks at what is to be skipped when it has turned.
-    const std::uint32_t now = serving.load(memory_order_seq_cst) & ~(doomed | wanted);
+    return serving.load(memory_order_seq_cst) & ~(doomed | wanted);
+  }
+  bool is_away_from(std::uint32_t member) const noexcept {
+    const std::uint32_t now = served();
     return now != 0 && now != member + 1;
   }
   // The same for one process. The present worker's process number is read last, as it was written

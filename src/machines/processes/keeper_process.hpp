@@ -65,6 +65,7 @@ class keeper_process {
   void attach(std::uint32_t m, std::uint32_t worker, int lane_file) noexcept;
   void send_note(std::uint32_t worker, const note& n, std::span<const int> files = {}) noexcept;
   bool kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept;
+  bool served_another(std::uint32_t m, std::uint32_t worker) const noexcept;
   void end_task(std::uint32_t m, const order& o);
   void drop_member(std::uint32_t m) noexcept;
   void drop_dead_member(std::uint32_t m);

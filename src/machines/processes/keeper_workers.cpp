@@ -178,6 +178,14 @@ void keeper_process::reap() {
   }
 }
 
+// Whether the word of a worker that has died names another member, or one that had it killed and is
+// gone. A body may have written anything there.
+bool keeper_process::served_another(std::uint32_t m, std::uint32_t worker) const noexcept {
+  const std::uint32_t served = page_->berths[worker].served();
+  if (served == 0 || served > members_max || served == m + 1) return false;
+  return members_[served - 1].is_met || workers_[worker].killed_for == served;
+}
+
 void keeper_process::report_death(std::uint32_t worker, int how) {
   worker_seat& w = workers_[worker];
   LEV_ASSERT(w.pid > 0 && w.killed_for <= members_max);
@@ -195,6 +203,7 @@ void keeper_process::report_death(std::uint32_t worker, int how) {
     if (!l.is_attached) continue;
     l.is_attached = false;
     r.was_ordered = w.killed_for == m + 1;
+    r.was_away = served_another(m, worker);
     report_to(m, r, -1, fault_at("zygote.tell_died"));
     fault_at("zygote.told_died");
   }

@@ -326,6 +326,7 @@ void pool::note_death(std::uint32_t worker, int how, const report* told) {
       told != nullptr) {  // it may have worked, and been killed, for other hosts
     d.had_work = told->had_work;
     d.was_ordered = told->was_ordered;
+    d.was_away = told->was_away;
   }
   deaths_.push_back(d);
   LEV_ASSERT(deaths_.size() <= workers_);  // one a worker: it is replaced when its death is told
