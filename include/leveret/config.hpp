@@ -27,7 +27,8 @@ enum class wait_policy : std::uint8_t {
 
 // What submit does when all tickets are in use.
 enum class when_full : std::uint8_t {
-  help,  // run a waiting task here, or sleep until a ticket is free (default)
+  help,  // run a task here, a waiting one or the one posted; or sleep until a ticket is free
+         // (default)
   wait,  // sleep until a ticket is free
   fail,  // return status::would_block
 };

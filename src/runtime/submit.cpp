@@ -15,9 +15,11 @@
 #include "runtime/submit.hpp"
 
 #include "runtime/admit.hpp"
+#include "runtime/batch.hpp"
 #include "task/arguments.hpp"
 #include "task/plain.hpp"
 #include "worker/contexts.hpp"
+#include "worker/serve.hpp"
 
 namespace lev::detail {
 
@@ -151,15 +153,37 @@ namespace {
   count_out(c, self, task, &unused);
 }
 
+// Whether a host may give the task its own turn now, and has nothing else to bring to an end.
+inline bool is_free_host(const runtime_state& c, const participant& self) noexcept {
+  return self.running == nullptr && c.closing.load(memory_order_relaxed) == 0 &&
+         self.notice_count == 0 && !has_company(self);
+}
+
+// A host that is ahead by all tickets runs the task itself, before those in the queue: they would
+// cost transfers of the lines that the workers are busy with. It needs no ticket, as nobody can
+// wait for it, but a slot for the time that it runs: a spare one. 0: it must be queued after all.
+[[gnu::noinline]] std::uint64_t run_at_once(runtime_state& c, participant& self,
+                                            const draft& d) noexcept {
+  if (c.settings.full != when_full::help || !is_free_host(c, self) || is_guest(c, self)) return 0;
+  const std::uint32_t task = c.task_slots.try_take_spare();
+  if (task == no_slot) return 0;
+  self.counters.submitted.add(1);
+  if (is_closing(c)) return refuse_late(c, self, task), 0;
+  batch::send_all(self);
+  write_slot(c, self, task, d, task_detached);
+  const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
+  help_itself(c, self, task);
+  if (owes_others(self)) leave(c, self);
+  return id;
+}
+
 // Takes a slot for a plain task, and counts the task. no_slot: it is not one for the straight path,
 // and nothing was done. On such an engine no task is staged ahead, and none drains.
 [[gnu::always_inline]] inline std::uint32_t open_plainly(runtime_state& c, participant& self,
                                                          const draft& d,
                                                          std::uint8_t flags) noexcept {
   const bool is_host = self.running == nullptr;
-  if (is_host &&
-      (c.closing.load(memory_order_relaxed) != 0 || self.notice_count != 0 || has_company(self)))
-    return no_slot;
+  if (is_host && !is_free_host(c, self)) return no_slot;
   const std::uint32_t task = c.task_slots.try_take(self.free_slots);
   if (task == no_slot) [[unlikely]]
     return no_slot;
@@ -177,7 +201,7 @@ namespace {
   if (!c.is_straight || self == nullptr || p == nullptr || !passes_plainly(d, *p)) return 0;
   const std::uint32_t task = open_plainly(c, *self, d, detached ? task_detached : 0);
   if (task == no_slot) [[unlikely]]
-    return 0;
+    return detached ? run_at_once(c, *self, d) : 0;
   const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
   route_plainly(c, *self, task, d, detached);
   return id;

@@ -77,6 +77,12 @@ bool help(engine& e, participant& self) noexcept {
   return ran != 0;
 }
 
+void help_itself(engine& e, participant& self, std::uint32_t task) noexcept {
+  const serving s(self);
+  run_unqueued(e, self, task);
+  take_turns(self);
+}
+
 void leave(engine& e, participant& self) noexcept {
   if (self.running != nullptr) return;
   const serving s(self);

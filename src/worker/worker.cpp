@@ -178,6 +178,10 @@ void free_frame(participant& self, const job* j) noexcept {
 
 }  // namespace
 
+void run_unqueued(engine& e, participant& self, std::uint32_t task) noexcept {
+  run_taken(e, self, task);
+}
+
 bool has_tail(engine& e, const job& j) noexcept {
   return has_callback(e, (j.flags & task_is_piece) != 0 ? j.parent : j.task);
 }

@@ -7,6 +7,9 @@
 
 namespace lev {
 
+// run_unqueued() brings a task to its end that is in no queue, on such a participant.
+void run_unqueued(engine& e, participant& self, std::uint32_t task) noexcept;
+
 // run_one() takes one task to its end, on a participant that serves and has no task below.
 bool run_one(engine& e, participant& self) noexcept;
 // run_on_top() runs a task that the caller has taken from a queue on top of the waiting one.

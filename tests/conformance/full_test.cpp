@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -115,6 +116,70 @@ TEST_P(full_test, a_helping_host_runs_tasks_when_nobody_else_can) {
   }
   expect_all_done();  // before n is gone
   EXPECT_EQ(n, 200);
+}
+
+// A task that nobody can wait for runs before those that wait, in the thread that posts it.
+struct posted_notes {
+  runtime* home = nullptr;
+  std::thread::id by;
+  std::atomic<int> ran{0};
+  int outcome_of_child = -1;
+  bool throws = false;
+};
+const auto posted = define("full.posted", [](ref<posted_notes> p) {
+  p.to->by = std::this_thread::get_id();
+  ++p.to->ran;
+  std::uint64_t value = 0;
+  if (p.to->home != nullptr) p.to->home->submit(increment, std::span(&value, 1)).wait();
+  p.to->outcome_of_child = static_cast<int>(value);
+  if (p.to->throws) throw std::runtime_error("posted");
+});
+
+TEST_P(full_test, a_post_without_a_ticket_runs_at_once) {
+  if (is_sim() || copies()) GTEST_SKIP() << "it takes the long path";
+  for (const bool throws : {false, true}) {
+    config c = small(16, when_full::help, wait_policy::park);
+    runtime& r = open(c);
+    counter n = 0;
+    posted_notes p;
+    p.home = &r;
+    p.throws = throws;
+    int waiting = 0;
+    {
+      const gate g(r, r.workers());
+      // The host runs those that do not fit: some of the others still wait behind them.
+      for (; p.ran == 0 && waiting < 100; ++waiting) {
+        p.by = {};
+        r.post(count_one, ref{&n});
+        if (r.count().helped != 0) r.post(posted, ref{&p});
+      }
+      EXPECT_EQ(p.ran, 1);
+      EXPECT_EQ(p.by, std::this_thread::get_id());
+      EXPECT_EQ(p.outcome_of_child, 1);
+      EXPECT_EQ(n, 1) << "of " << waiting << ": the first that did not fit";
+    }
+    EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).failures, throws ? 1u : 0u);
+    EXPECT_EQ(n, waiting);
+    const counters all = r.count();
+    EXPECT_EQ(all.submitted, all.completed);
+    close();
+  }
+}
+
+TEST_P(full_test, hosts_post_without_end) {
+  if (is_sim()) GTEST_SKIP() << "sim has one host thread";
+  runtime& r = open(small(4, when_full::help, wait_policy::help));
+  counter n = 0;
+  std::vector<std::thread> hosts;
+  const int each = rounds(5'000);
+  for (int h = 0; h < 3; ++h) {
+    hosts.emplace_back([&] {
+      for (int i = 0; i < each; ++i) r.post(count_one, ref{&n});
+    });
+  }
+  for (std::thread& h : hosts) h.join();
+  expect_all_done();
+  EXPECT_EQ(n, 3 * each);
 }
 
 // Tasks that submit while every ticket is taken are helped, or told so.
