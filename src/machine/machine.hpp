@@ -81,6 +81,7 @@ struct remote_death {
   bool had_work = false;      // it had begun a task, some time in its life
   bool was_ordered = false;   // kill() was called for it
   bool was_away = false;      // it served another host, so it was in no task of this one
+  bool is_further = false;    // its parent has ended, and the death of another child was told
 };
 
 // remote_workers: workers in other processes. Each has a line of tasks that were posted to it,

@@ -139,9 +139,11 @@ void judge(remote_crew& r, participant& self, std::uint32_t task, const remote_d
   fail_victim(r, self, task, status::poison, attempts, d);
 }
 
-// Whether workers die before they do anything. Workers killed by the host do not count.
+// Whether workers die before they do anything. Workers killed by the host do not count, nor those
+// that served another host; those that have ended with their parent count as one.
 bool is_loop(remote_crew& r, const remote_death& d) noexcept {
-  if (d.was_ordered && !d.had_work) return false;
+  if (d.was_away) return false;
+  if ((d.was_ordered || d.is_further) && !d.had_work) return false;
   const std::uint64_t now = r.e.machine->now_ns();
   if (d.had_work || r.idle_deaths == 0 || now - r.first_idle_death_ns > budget_ns) {
     r.idle_deaths = 0;

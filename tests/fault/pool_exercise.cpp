@@ -178,14 +178,17 @@ class program {
   void kill_worker() {
     const staff now = find_staff();
     if (now.workers.empty()) return;
-    world_->kills.fetch_add(1);
-    kill(now.workers[random_.below(static_cast<std::uint32_t>(now.workers.size()))], SIGKILL);
+    kill_one(now.workers[random_.below(static_cast<std::uint32_t>(now.workers.size()))]);
   }
   void kill_keeper() {
     const staff now = find_staff();
     if (now.keepers.empty()) return;
-    world_->kills.fetch_add(1);
-    kill(now.keepers[0], SIGKILL);
+    kill_one(now.keepers[0]);
+  }
+  void kill_one(pid_t pid) {
+    world_->kills_begun.fetch_add(1);
+    kill(pid, SIGKILL);
+    world_->kills_done.fetch_add(1);
   }
 
   void reap() {

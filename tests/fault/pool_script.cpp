@@ -107,7 +107,7 @@ class host {
 
  private:
   std::uint32_t any(std::uint32_t bound) { return random_.below(bound); }
-  std::uint64_t kills_since(std::uint64_t before) const { return s_.world->kills.load() - before; }
+  std::uint64_t kills_since(std::uint64_t before) const { return s_.world->kills_begun.load() - before; }
 
   [[noreturn, gnu::format(printf, 2, 3)]] void fail(const char* form, ...) const {
     char text[600];
@@ -130,7 +130,7 @@ class host {
     c.workers = static_cast<int>(workers_);
     const std::uint32_t depths[] = {0, 0, 1, 3, 16};
     c.depth = depths[any(5)];
-    const std::uint32_t tickets[] = {4096, 64, 8};
+    const std::uint32_t tickets[] = {4096, 256, 64};
     c.tickets = tickets[any(3)];
     if (any(2) == 0) c.spin_ns = 0;
     if (s_.is_confined) c.processes.isolation = isolation::confined;
@@ -148,10 +148,10 @@ class host {
     ++step_;
     tell("joins");
     config_ = choose_config();
-    kills_of_life_ = s_.world->kills.load();
+    kills_of_life_ = s_.world->kills_done.load();
     guilty_attempts_ = 0;
     for (;;) {
-      const std::uint64_t before = s_.world->kills.load();
+      const std::uint64_t before = s_.world->kills_done.load();
       try {
         runtime_.emplace(config_);
         return;
@@ -180,9 +180,14 @@ class host {
   void submit_and_wait() {
     ++step_;
     tell("submits");
-    const std::uint32_t most = std::min<std::uint32_t>(config_.tickets / 4, 24);
+    const std::uint32_t most = std::min<std::uint32_t>(config_.tickets / 32, 24);
     std::vector<deed> all(1 + any(most));
-    for (std::size_t i = 0; i < all.size(); ++i) submit(all, i);
+    try {
+      for (std::size_t i = 0; i < all.size(); ++i) submit(all, i);
+    } catch (const error& e) {
+      if (e.code() == status::pool_down && is_down_excused()) return end_all(all);
+      fail("refused: %s", e.what());
+    }
     for (deed& d : all) ask_to_go(d);
     if (any(8) == 0) poll(nullptr, 0, static_cast<int>(any(20)));
     std::vector<std::size_t> order(all.size());
@@ -212,7 +217,7 @@ class host {
   void submit(std::vector<deed>& all, std::size_t i) {
     deed& d = all[i];
     d.what = choose_kind();
-    d.kills = s_.world->kills.load();
+    d.kills = s_.world->kills_done.load();
     options o;
     d.attempts = config_.processes.max_attempts;
     if (any(4) == 0) o.max_attempts(d.attempts = 1 + any(3));
@@ -295,15 +300,22 @@ class host {
     return "";
   }
 
+  bool is_down_excused() const {
+    return kills_since(kills_of_life_) > config_.processes.restarts_max;
+  }
+  void end_all(std::vector<deed>& all) {
+    for (deed& d : all) {
+      if (d.t && d.t.wait_outcome(limit_ns).code == status::timed_out) fail("a pool is down, and a task goes on");
+    }
+  }
   // Whether the outcome is one that has nothing to do with what the task does.
   bool is_excused(const std::vector<deed>& all, const deed& d, const outcome& o) const {
     const std::uint64_t kills = kills_since(d.kills);
     if (o.code == status::dependency_failed)
       return d.after >= 0 && all[static_cast<std::size_t>(d.after)].got != status::ok;
     if (o.code == status::cancelled) return d.is_asked_to_go;
-    if (o.code == status::poison) return kills >= d.attempts;
-    if (o.code == status::pool_down)
-      return kills_since(kills_of_life_) > config_.processes.restarts_max;
+    if (o.code == status::poison) return kills >= (d.what == kind_of::crash ? 1 : d.attempts);
+    if (o.code == status::pool_down) return is_down_excused();
     return false;
   }
   void check(const std::vector<deed>& all, const deed& d, const outcome& o) const {

@@ -10,7 +10,9 @@ namespace lev::test {
 
 // In memory that the driver and all hosts share.
 struct pool_world {
-  std::atomic<std::uint64_t> kills{0};  // of workers or their keeper, by the driver
+  // Of workers or their keeper, by the driver.
+  std::atomic<std::uint64_t> kills_begun{0};
+  std::atomic<std::uint64_t> kills_done{0};
 };
 
 struct script {

@@ -26,6 +26,10 @@ namespace {
 // How long a keeper waits for its first connection.
 constexpr int first_visitor_ms_max = 20'000;
 
+// How often a keeper looks whether a worker has read its notes, when that has too many. (It reads
+// one in a tenth of a millisecond if it has nothing else to do.)
+constexpr int late_ms = 5;
+
 }  // namespace
 
 bool keeper_process::open() noexcept {
@@ -204,12 +208,9 @@ void keeper_process::read_message(std::uint32_t m) {
 void keeper_process::drop_member(std::uint32_t m) noexcept {
   member& it = members_[m];
   LEV_ASSERT(it.socket >= 0 && present_ != 0);
-  note n;
-  n.what = note::detach;
-  n.member = m;
   for (std::uint32_t w = 0; w < it.lanes.size(); ++w) {
     if (it.lanes[w].is_attached && workers_[w].pid != 0) {
-      send_note(w, n);
+      detach(m, w);
       if (!it.is_leaving) kill_if_serving(m, w);
     }
   }
@@ -298,7 +299,7 @@ void keeper_process::end_if_alone() noexcept {
       watched.push_back({it.pidfd, POLLIN, 0});
       whose.push_back(m);
     }
-    const int wait_ms = had_visitors_ ? -1 : first_visitor_ms_max;
+    const int wait_ms = is_one_late() ? late_ms : had_visitors_ ? -1 : first_visitor_ms_max;
     const int ready = poll(watched.data(), watched.size(), wait_ms);
     if (ready == 0) end_if_alone();
     if (ready <= 0) continue;

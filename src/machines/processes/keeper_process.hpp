@@ -11,10 +11,18 @@
 
 namespace lev::processes {
 
+// A member that a worker is still to be told of, with the file of its lane.
+struct late_note {
+  std::uint32_t member;
+  int lane_file;
+};
+
 struct worker_seat {
   pid_t pid = 0;
   int notes = -1;
   std::uint32_t killed_for = 0;  // the member that wanted it, plus 1; 0: none
+  std::uint32_t unread = 0;      // members it was told of since it was last seen to have read all
+  std::deque<late_note> late = {};
 };
 
 // The place of one member's lane to one worker; 0: none yet.
@@ -62,10 +70,14 @@ class keeper_process {
   void take_order(std::uint32_t m, const order& o, int file);
   void start(std::uint32_t m, const order& o, int file);
   bool is_running(std::uint32_t worker);
-  void attach(std::uint32_t m, std::uint32_t worker, int lane_file) noexcept;
-  void send_note(std::uint32_t worker, const note& n, std::span<const int> files = {}) noexcept;
+  bool attach(std::uint32_t m, std::uint32_t worker, int lane_file) noexcept;
+  void detach(std::uint32_t m, std::uint32_t worker) noexcept;
+  void tell_late(std::uint32_t worker) noexcept;
+  bool is_one_late() noexcept;
+  bool forget_late(std::uint32_t m, std::uint32_t worker) noexcept;
+  bool send_note(std::uint32_t worker, const note& n, std::span<const int> files = {}) noexcept;
   bool kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept;
-  bool served_another(std::uint32_t m, std::uint32_t worker) const noexcept;
+  std::uint32_t served_last(std::uint32_t worker) const noexcept;
   void end_task(std::uint32_t m, const order& o);
   void drop_member(std::uint32_t m) noexcept;
   void drop_dead_member(std::uint32_t m);

@@ -6,6 +6,8 @@
 #include "share/role.hpp"
 #include "sync/futex.hpp"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -47,8 +49,9 @@ void keeper_process::start(std::uint32_t m, const order& o, int file) {
   report_to(m, r, pidfd, fault_at("zygote.tell_started"));
   close_file(&pidfd);
   fault_at("zygote.told_started");
-  attach(m, o.worker, file);
-  close_file(&file);
+  LEV_ASSERT(file >= 0);
+  workers_[o.worker].late.push_back({m, file});
+  tell_late(o.worker);
 }
 
 // Makes sure that the worker exists. False, with errno set: the system refuses.
@@ -76,7 +79,7 @@ bool keeper_process::is_running(std::uint32_t worker) {
   const int code = errno;
   close(ends[1]);
   w.notes = ends[0];
-  w.killed_for = 0;
+  w.killed_for = w.unread = 0;
   const bool is_there = pidfd >= 0;
   close_file(&pidfd);
   if (!is_there) {
@@ -100,18 +103,66 @@ bool keeper_process::is_running(std::uint32_t worker) {
   serve_members(page_->berths[worker], alarms_->of[worker], notes);
 }
 
-// A worker that no longer reads its notes is useless: it is killed, and its death starts another.
-void keeper_process::send_note(std::uint32_t worker, const note& n,
+bool keeper_process::send_note(std::uint32_t worker, const note& n,
                                std::span<const int> files) noexcept {
   const worker_seat& w = workers_[worker];
-  LEV_ASSERT(w.pid > 0 && w.notes >= 0);  // kill() of 0 or -1 would reach others
-  if (!send_message(w.notes, n, files)) kill(w.pid, SIGKILL);
+  LEV_ASSERT(w.pid > 0 && w.notes >= 0);
+  if (!send_message(w.notes, n, files)) return false;
   page_->berths[worker].announce_note();
   alarms_->of[worker].ring();
   wake_sleeper(alarms_->of[worker].rings, sleepers::anywhere);
+  return true;
 }
 
-void keeper_process::attach(std::uint32_t m, std::uint32_t worker, int lane_file) noexcept {
+// A worker that is in a long task reads no notes, and the system lets only so many messages and
+// files be under way. So what it has not been told of a member that leaves is forgotten, and the
+// rest has room: the ends of the members that it knows.
+void keeper_process::tell_late(std::uint32_t worker) noexcept {
+  constexpr std::uint32_t unread_max = 16;
+  worker_seat& w = workers_[worker];
+  while (!w.late.empty()) {
+    int unread_bytes = 0;
+    if (w.unread == unread_max && ioctl(w.notes, SIOCOUTQ, &unread_bytes) == 0 && unread_bytes == 0)
+      w.unread = 0;
+    late_note& next = w.late.front();
+    if (w.unread == unread_max || !attach(next.member, worker, next.lane_file)) return;
+    ++w.unread;
+    close_file(&next.lane_file);
+    w.late.pop_front();
+  }
+}
+
+bool keeper_process::is_one_late() noexcept {
+  bool is_one = false;
+  for (std::uint32_t i = 0; i < workers_max; ++i) {
+    if (!workers_[i].late.empty()) tell_late(i);
+    is_one |= !workers_[i].late.empty();
+  }
+  return is_one;
+}
+
+// True: the worker has not been told of the member.
+bool keeper_process::forget_late(std::uint32_t m, std::uint32_t worker) noexcept {
+  std::deque<late_note>& late = workers_[worker].late;
+  for (auto l = late.begin(); l != late.end(); ++l) {
+    if (l->member != m) continue;
+    close_file(&l->lane_file);
+    late.erase(l);
+    return true;
+  }
+  return false;
+}
+
+// A worker that cannot be told is useless: it is killed, and its death starts another.
+void keeper_process::detach(std::uint32_t m, std::uint32_t worker) noexcept {
+  note n;
+  n.what = note::detach;
+  n.member = m;
+  LEV_ASSERT(workers_[worker].pid > 0);  // kill() of 0 or -1 would reach others
+  if (!forget_late(m, worker) && !send_note(worker, n)) kill(workers_[worker].pid, SIGKILL);
+}
+
+bool keeper_process::attach(std::uint32_t m, std::uint32_t worker, int lane_file) noexcept {
   const member& it = members_[m];
   LEV_ASSERT(it.is_met && it.lanes[worker].is_attached);
   note n;
@@ -121,7 +172,7 @@ void keeper_process::attach(std::uint32_t m, std::uint32_t worker, int lane_file
   int files[member_files + 1];
   std::copy_n(it.files, member_files, files);
   files[member_files] = lane_file;
-  send_note(worker, n, files);
+  return send_note(worker, n, files);
 }
 
 bool keeper_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept {
@@ -139,7 +190,10 @@ void keeper_process::leave_files() noexcept {
   for (int* f : {&listener_, &signals_, &page_file_, &alarms_file_}) close_file(f);
   if (alarms_ != nullptr)
     mprotect(alarms_, sizeof *alarms_, PROT_READ);  // a body's stray write wakes no worker
-  for (worker_seat& w : workers_) close_file(&w.notes);
+  for (worker_seat& w : workers_) {
+    close_file(&w.notes);
+    for (late_note& l : w.late) close_file(&l.lane_file);
+  }
   for (member& m : members_) {
     close_file(&m.socket);
     close_file(&m.pidfd);
@@ -178,12 +232,13 @@ void keeper_process::reap() {
   }
 }
 
-// Whether the word of a worker that has died names another member, or one that had it killed and is
-// gone. A body may have written anything there.
-bool keeper_process::served_another(std::uint32_t m, std::uint32_t worker) const noexcept {
+// The member that the word of a worker that has died names, or that had it killed and is gone, plus
+// 1; 0: none. A body may have written anything there.
+std::uint32_t keeper_process::served_last(std::uint32_t worker) const noexcept {
   const std::uint32_t served = page_->berths[worker].served();
-  if (served == 0 || served > members_max || served == m + 1) return false;
-  return members_[served - 1].is_met || workers_[worker].killed_for == served;
+  if (served == 0 || served > members_max) return 0;
+  const bool is_known = members_[served - 1].is_met || workers_[worker].killed_for == served;
+  return is_known ? served : 0;
 }
 
 void keeper_process::report_death(std::uint32_t worker, int how) {
@@ -195,15 +250,18 @@ void keeper_process::report_death(std::uint32_t worker, int how) {
   r.pid = w.pid;
   r.number = how;
   r.had_work = page_->berths[worker].has_worked.load(memory_order_relaxed) != 0;
+  const std::uint32_t served = served_last(worker);
   w.pid = 0;
   close_file(&w.notes);
+  while (!w.late.empty()) forget_late(w.late.front().member, worker);
   for (std::uint32_t m = 0; m < members_max; ++m) {
     if (members_[m].socket < 0 || worker >= members_[m].lanes.size()) continue;
     lane_place& l = members_[m].lanes[worker];
     if (!l.is_attached) continue;
     l.is_attached = false;
     r.was_ordered = w.killed_for == m + 1;
-    r.was_away = served_another(m, worker);
+    r.was_away = served != 0 && served != m + 1;
+    r.was_here = served == m + 1;
     report_to(m, r, -1, fault_at("zygote.tell_died"));
     fault_at("zygote.told_died");
   }

@@ -324,7 +324,7 @@ void pool::note_death(std::uint32_t worker, int how, const report* told) {
   d.was_ordered = s.was_ordered;
   if (shares_workers() &&
       told != nullptr) {  // it may have worked, and been killed, for other hosts
-    d.had_work = told->had_work;
+    if (!told->was_here) d.had_work = told->had_work;  // its first task of this host may kill it
     d.was_ordered = told->was_ordered;
     d.was_away = told->was_away;
   }
@@ -404,6 +404,7 @@ bool pool::kill(std::uint32_t worker) noexcept {
   seat& s = seats_[worker];
   if (!s.is_alive || s.pidfd < 0 || !s.has_arrived) return false;
   if (shares_workers()) {  // the keeper knows whose task it is in
+    s.is_spared = false;  // an answer that came when the worker before was dead
     const order o{order::kill, worker, ++s.kills};
     return send_message(socket_, o);
   }

@@ -263,9 +263,11 @@ void worker_process::read_notes() noexcept try {
     if (got == 0) leave();
     if (got != sizeof n) break;
     if (n.what == note::attach) {
+      serve_only(n.member + 1);  // a death is then that member's, whatever is wrong with its memory
       client& c = attach(n, files);
       c.pass(chaos_step::started, "worker.started");
       c.arrive();
+      serve_only(0);
     } else {
       detach(n.member);
     }

@@ -165,6 +165,7 @@ bool pool::await_ready() noexcept {
 void pool::zygote_is_gone() {
   fault_at("host.zygote_gone");
   drop_zygote();
+  const std::size_t before = deaths_.size();
   for (std::uint32_t i = 0; i < workers_; ++i) {
     seat& s = seats_[i];
     if (s.pidfd >= 0) {
@@ -175,6 +176,7 @@ void pool::zygote_is_gone() {
     }
     note_death(i, -1);
   }
+  for (std::size_t i = before + 1; i < deaths_.size(); ++i) deaths_[i].is_further = true;
   // The cause of its end may end the next one, too, such as a momentary shortage of the system.
   constexpr int tries_max = 3;
   is_zygote_lost_ = true;

@@ -79,11 +79,12 @@ struct report {
   // died: the status of waitpid(); refused, not_started: errno or 0; spared: the order's number
   std::int32_t number = 0;
   // For a shared pool. ready: the host's number; died: whether the worker had ever begun a task of
-  // any host, whether this host had it killed, and whether it served another host.
+  // any host, whether this host had it killed, and whether it served another host, or this one.
   std::uint32_t member = 0;
   bool had_work = false;
   bool was_ordered = false;
   bool was_away = false;
+  bool was_here = false;
   char text[120] = {};  // refused, unavailable: the step that failed
 };
 static_assert(std::is_trivially_copyable_v<order> && std::is_trivially_copyable_v<report>);

@@ -1,0 +1,131 @@
+// What one host of a pool does, or what ends the pool's own process, is not charged to another
+// host, nor to a task that has nothing to do with it.
+#include <gtest/gtest.h>
+#include <leveret/leveret.hpp>
+
+#include <poll.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fault/pool_hosts.hpp"
+
+namespace lev::test {
+namespace {
+
+constexpr std::int64_t limit_ns = 20'000'000'000;
+
+// In memory that host and workers share.
+struct gate_words {
+  std::atomic<int> process{0};  // of the worker that has begun
+  std::atomic<int> may_end{0};
+};
+struct gate_of {
+  gate_words* words;
+};
+const auto hold = define("charged.hold", [](gate_of g) {
+  g.words->process = getpid();
+  while (g.words->may_end == 0) sched_yield();
+});
+const auto nothing = define("charged.nothing", [] {});
+const auto tell_process = define("charged.tell_process", [](result<int> pid) { pid = getpid(); });
+
+class charged : public testing::Test {
+ protected:
+  config at_pool(int workers) const {
+    config c;
+    c.machine = "processes";
+    c.processes.pool = name_.c_str();
+    c.workers = workers;
+    return c;
+  }
+  static pid_t process_of(runtime& r) {
+    int pid = 0;
+    r.submit(tell_process, pid).wait();
+    return pid;
+  }
+  pid_t await_begin() {
+    EXPECT_TRUE(comes([&] { return gate_->process != 0; }));
+    return gate_->process.exchange(0);
+  }
+
+  const std::string name_ = "charged-" + std::to_string(getpid());
+  shared_array<gate_words> gates_{1};
+  gate_words* gate_ = new (gates_.data()) gate_words;
+};
+
+// Its worker reads of none of them before the task is over.
+TEST_F(charged, a_long_task_outlives_any_number_of_hosts_that_come_and_go) {
+  constexpr int hosts = 800;
+  config c = at_pool(1);
+  c.processes.max_attempts = 1;
+  runtime works(c);
+  ticket t = works.submit(hold, gate_of{gate_});
+  await_begin();
+  for (int i = 0; i < hosts && works.count().deaths == 0; ++i) runtime comes_and_goes(at_pool(1));
+  EXPECT_EQ(works.count().deaths, 0u);
+  runtime stays(at_pool(1));
+  ticket next = stays.submit(nothing);
+  gate_->may_end = 1;
+  EXPECT_EQ(t.wait_outcome(limit_ns).code, status::ok);
+  EXPECT_EQ(next.wait_outcome(limit_ns).code, status::ok);
+}
+
+// The keeper finds the order to kill a worker when it is dead already, and says so too late.
+TEST_F(charged, an_answer_about_a_dead_worker_is_not_about_the_next_one) {
+  runtime r(at_pool(1));
+  const pid_t keeper = parent_of(process_of(r));
+  ticket first = r.submit(hold, gate_of{gate_});
+  const pid_t worker = await_begin();
+  kill(keeper, SIGSTOP);
+  EXPECT_EQ(first.end(), status::ok);
+  poll(nullptr, 0, 50);  // until the order has been given, or the test shows nothing
+  kill(worker, SIGKILL);
+  EXPECT_TRUE(comes([&] { return state_of(worker) == 'Z'; }));
+  kill(keeper, SIGCONT);
+  EXPECT_EQ(first.wait_outcome(limit_ns).code, status::cancelled);
+  ticket second = r.submit(hold, gate_of{gate_});
+  await_begin();
+  kill(keeper, SIGSTOP);
+  EXPECT_EQ(second.end(), status::ok);
+  poll(nullptr, 0, 50);
+  ticket third = r.submit(nothing);
+  EXPECT_EQ(third.end(), status::ok);  // so the service looks at the line once more
+  EXPECT_EQ(second.wait_outcome(100'000'000).code, status::timed_out) << "its body still runs";
+  kill(keeper, SIGCONT);
+  EXPECT_EQ(second.wait_outcome(limit_ns).code, status::cancelled);
+}
+
+// All workers end with it, those that have done nothing, too.
+TEST_F(charged, the_end_of_the_parent_of_many_workers_is_no_loop_of_deaths) {
+  for (const bool is_shared : {false, true}) {
+    config c = at_pool(16);
+    if (!is_shared) c.processes.pool = nullptr;
+    runtime r(c);
+    kill(parent_of(process_of(r)), SIGKILL);
+    EXPECT_TRUE(comes([&] { return r.count().deaths >= 16; }));
+    EXPECT_EQ(r.submit(nothing).wait_outcome(limit_ns).code, status::ok) << is_shared;
+  }
+}
+
+// Its workers die as soon as they hear of that host.
+TEST_F(charged, workers_that_die_for_one_host_bring_only_that_host_down) {
+  runtime idles(at_pool(1));
+  config c = at_pool(1);
+  c.processes.chaos = 1;
+  c.processes.restarts_max = 30;
+  runtime dies(c);
+  EXPECT_TRUE(comes([&] { return dies.count().deaths > c.processes.restarts_max; }));
+  EXPECT_EQ(idles.submit(nothing).wait_outcome(limit_ns).code, status::ok);
+  dies.close(limit_ns);
+}
+
+}  // namespace
+}  // namespace lev::test
