@@ -51,6 +51,10 @@ class charged : public testing::Test {
     r.submit(tell_process, pid).wait();
     return pid;
   }
+  static void stop(pid_t pid) {
+    kill(pid, SIGSTOP);
+    EXPECT_TRUE(comes([&] { return state_of(pid) == 'T'; }));
+  }
   pid_t await_begin() {
     EXPECT_TRUE(comes([&] { return gate_->process != 0; }));
     return gate_->process.exchange(0);
@@ -84,7 +88,7 @@ TEST_F(charged, an_answer_about_a_dead_worker_is_not_about_the_next_one) {
   const pid_t keeper = parent_of(process_of(r));
   ticket first = r.submit(hold, gate_of{gate_});
   const pid_t worker = await_begin();
-  kill(keeper, SIGSTOP);
+  stop(keeper);
   EXPECT_EQ(first.end(), status::ok);
   poll(nullptr, 0, 50);  // until the order has been given, or the test shows nothing
   kill(worker, SIGKILL);
@@ -93,7 +97,7 @@ TEST_F(charged, an_answer_about_a_dead_worker_is_not_about_the_next_one) {
   EXPECT_EQ(first.wait_outcome(limit_ns).code, status::cancelled);
   ticket second = r.submit(hold, gate_of{gate_});
   await_begin();
-  kill(keeper, SIGSTOP);
+  stop(keeper);
   EXPECT_EQ(second.end(), status::ok);
   poll(nullptr, 0, 50);
   ticket third = r.submit(nothing);

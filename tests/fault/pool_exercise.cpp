@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -178,16 +179,28 @@ class program {
   void kill_worker() {
     const staff now = find_staff();
     if (now.workers.empty()) return;
-    kill_one(now.workers[random_.below(static_cast<std::uint32_t>(now.workers.size()))]);
+    kill_all({now.workers[random_.below(static_cast<std::uint32_t>(now.workers.size()))]});
   }
   void kill_keeper() {
     const staff now = find_staff();
     if (now.keepers.empty()) return;
-    kill_one(now.keepers[0]);
+    std::vector<pid_t> all = now.workers;  // they end with it
+    all.insert(all.begin(), now.keepers[0]);
+    kill_all(all);
   }
-  void kill_one(pid_t pid) {
+  // Kills the first, and waits for the end of all.
+  void kill_all(const std::vector<pid_t>& all) {
+    std::vector<pollfd> ends;
+    for (const pid_t pid : all) {
+      const int file = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+      if (file >= 0) ends.push_back({file, POLLIN, 0});
+    }
     world_->kills_begun.fetch_add(1);
-    kill(pid, SIGKILL);
+    kill(all[0], SIGKILL);
+    for (pollfd& end : ends) {
+      poll(&end, 1, 5'000);
+      close(end.fd);
+    }
     world_->kills_done.fetch_add(1);
   }
 
