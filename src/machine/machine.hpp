@@ -133,14 +133,15 @@ class remote_workers {
   //
   // kill() ends a worker in its oldest task. False: it cannot be done now; try again. True: its
   // death will come, or, if other host processes share it and it is in none of this one's tasks,
-  // spared() says so, once. Nothing may be posted to it until then.
+  // spared() says so, once. Nothing may be posted to it until then. `is_lost`: it begins none of
+  // the tasks that it has, so it is not spared, but ends behind the task of another host.
   virtual bool next_death(remote_death* death) noexcept = 0;
   virtual bool was_begun(std::uint32_t worker) noexcept = 0;
   // index_begun() is the index of a piece of columns, its oldest task, that the worker says it has
   // begun; no_index: none.
   virtual std::uint32_t index_begun(std::uint32_t worker) noexcept = 0;
   virtual bool replace(std::uint32_t worker) noexcept = 0;
-  virtual bool kill(std::uint32_t worker) noexcept = 0;
+  virtual bool kill(std::uint32_t worker, bool is_lost) noexcept = 0;
   virtual bool spared(std::uint32_t worker) noexcept = 0;
   // revisit() is for a worker that has ended nothing for a while, though it has tasks: it may have
   // overwritten the words that tell it of tasks, or the host of ends. It is woken again. False:

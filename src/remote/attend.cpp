@@ -37,8 +37,9 @@ constexpr std::uint64_t tick_ns_max = 5'000'000;
 // to begin its task. A check of 64 lines takes 20 us.
 constexpr std::uint64_t patrol_ns = 500'000'000;
 
-// Kills the worker in its oldest task, unless that has ended. In the line's turn.
-void kill_in_task(remote_crew& r, std::uint32_t worker) noexcept {
+// Kills the worker in its oldest task, unless that has ended; `is_lost`: or before it, as it takes
+// no tasks. In the line's turn.
+void kill_in_task(remote_crew& r, std::uint32_t worker, bool is_lost = false) noexcept {
   remote_line& line = r.lines[worker];
   LEV_DCHECK(line.turn.is_held() && line.posted != line.collected);
   if (line.is_ending || !line.is_up) return;
@@ -47,7 +48,7 @@ void kill_in_task(remote_crew& r, std::uint32_t worker) noexcept {
   }
   // The worker publishes an end before it checks whether it may begin the next task. So if there is
   // no end by now, it sees all requests.
-  if (r.remote->has_end(worker) || !r.remote->kill(worker)) return;
+  if (r.remote->has_end(worker) || !r.remote->kill(worker, is_lost)) return;
   line.is_up = false;
   line.is_ending = true;
 }
@@ -157,7 +158,8 @@ bool patrol_line(remote_crew& r, std::uint32_t worker) noexcept {
   line.patrolled_posted = line.posted;
   line.patrolled_collected = line.collected;
   const bool has_tasks = line.posted != line.collected;
-  if (is_stuck && line.is_up && !r.remote->revisit(worker)) kill_in_task(r, worker);
+  if (is_stuck && line.is_up && !r.remote->revisit(worker))
+    kill_in_task(r, worker, true);
   end_turn(line);
   return has_moved || has_tasks;
 }

@@ -58,6 +58,7 @@ inline constexpr fault_point fault_points[] = {
     {"zygote.map_board", ENOMEM},
     {"zygote.signalfd", EMFILE},
     {"zygote.ready", 0},
+    {"zygote.tell_ready", ENOBUFS},
     {"zygote.receive_order", ENOMEM},
     {"zygote.receive_lane", EMFILE},
     {"zygote.fork", EAGAIN},

@@ -15,7 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "fault/hostile.hpp"
 #include "fault/pool_hosts.hpp"
+#include "share/faults.hpp"
 
 namespace lev::test {
 namespace {
@@ -105,6 +107,77 @@ TEST_F(charged, an_answer_about_a_dead_worker_is_not_about_the_next_one) {
   EXPECT_EQ(second.wait_outcome(100'000'000).code, status::timed_out) << "its body still runs";
   kill(keeper, SIGCONT);
   EXPECT_EQ(second.wait_outcome(limit_ns).code, status::cancelled);
+}
+
+// A body can write to all that its worker has, and what it has written cannot be undone: but the
+// worker is replaced.
+processes::lane<>* lane_of_another = nullptr;  // in the worker
+const auto remember_lane = define_raw<>("charged.remember_lane", [](const call& c) {
+  lane_of_another = &lane_of(c);
+  return 0;
+});
+const auto hold_and_overwrite = define("charged.hold_and_overwrite", [](gate_of g) {
+  g.words->process = getpid();
+  while (g.words->may_end == 0) sched_yield();
+  for (auto& r : lane_of_another->records) r.number.store(0, memory_order_relaxed);
+});
+
+TEST_F(charged, a_lane_that_a_task_of_another_host_overwrites_is_given_up) {
+  config c = at_pool(1);
+  c.processes.max_attempts = 1;
+  runtime waits(c);
+  EXPECT_EQ(waits.submit(remember_lane).wait_outcome(limit_ns).code, status::ok);
+  runtime overwrites(at_pool(1));
+  ticket culprit = overwrites.submit(hold_and_overwrite, gate_of{gate_});
+  await_begin();
+  ticket t = waits.submit(nothing);
+  gate_->may_end = 1;
+  EXPECT_EQ(culprit.wait_outcome(limit_ns).code, status::ok);
+  EXPECT_EQ(t.wait_outcome(limit_ns).code, status::ok);
+  EXPECT_EQ(overwrites.submit(nothing).wait_outcome(limit_ns).code, status::ok);
+}
+
+// One host lacks something for a moment while the worker is in the task of another.
+class shortage_at : public charged {
+ protected:
+  // Runs what meets the fault, and expects that the task outlives it.
+  template <class Meet>
+  void outlive(fault_name point, Meet&& meet) {
+    config c = at_pool(1);
+    c.processes.max_attempts = 1;
+    runtime works(c);
+    ticket t = works.submit(hold, gate_of{gate_});
+    await_begin();
+    plan_->point = point.index;
+    plan_->action = fault_action::fail;
+    meet();
+    arm_faults(nullptr, nullptr);
+    EXPECT_EQ(plan_->has_happened, 1u);
+    gate_->may_end = 1;
+    EXPECT_EQ(t.wait_outcome(limit_ns).code, status::ok);
+    EXPECT_EQ(works.submit(nothing).wait_outcome(limit_ns).code, status::ok);
+  }
+
+  shared_array<fault_plan> plans_{1};
+  fault_plan* plan_ = new (plans_.data()) fault_plan;
+};
+
+TEST_F(shortage_at, the_start_of_a_host_is_its_own_affair) {
+  outlive("host.receive_pidfd", [&] {
+    arm_faults(plan_, nullptr);
+    EXPECT_THROW(runtime(at_pool(1)), error);
+  });
+}
+TEST_F(shortage_at, an_order_of_a_host_is_its_own_affair) {
+  outlive("host.send_order", [&] {
+    runtime other(at_pool(2));
+    int pid = 0;
+    other.submit(tell_process, pid).wait();
+    arm_faults(plan_, nullptr);
+    kill(pid, SIGKILL);
+    EXPECT_TRUE(comes([&] { return other.count().deaths != 0; }));
+    EXPECT_EQ(other.submit(nothing).wait_outcome(limit_ns).code, status::ok);
+  });
 }
 
 // All workers end with it, those that have done nothing, too.

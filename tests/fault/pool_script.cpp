@@ -52,6 +52,24 @@ const auto do_add_one = define("script.add_one", [](word us, inout<word> x) {
   pass_time(us);
   for (word& v : x) ++v;
 });
+struct word_of {
+  word* place;
+};
+const auto do_once = [] {
+  procedure_info info;
+  static const kind kinds[] = {kind::value};
+  info.name = "script.once";
+  info.run = [](const call& c) {
+    __atomic_fetch_add(reinterpret_cast<word*>(c.arguments[0].address), 1, __ATOMIC_SEQ_CST);
+    return 0;
+  };
+  info.kinds = kinds;
+  info.kind_count = 1;
+  info.may_rerun = false;
+  procedure<void(word_of)> p;
+  if (register_procedure(info, &p.id) != status::ok) std::abort();
+  return p;
+}();
 const auto do_refuse = define("script.refuse", [](word us) {
   pass_time(us);
   throw std::runtime_error("it does not want to");
@@ -76,7 +94,7 @@ const auto do_crash = define("script.crash", [](word how, word us) {
   std::exit(0);
 });
 
-enum class kind_of : std::uint8_t { square, columns, bulk, sliced, add_one, refuse, crash, hang, end };
+enum class kind_of : std::uint8_t { square, columns, bulk, sliced, add_one, once, refuse, crash, hang, end };
 
 struct deed {
   kind_of what = kind_of::square;
@@ -209,7 +227,8 @@ class host {
     if (n < 7) return kind_of::add_one;
     if (n < 9) return kind_of::columns;
     if (n < 11) return kind_of::bulk;
-    if (n < 13) return kind_of::sliced;
+    if (n < 12) return kind_of::sliced;
+    if (n < 13) return s_.is_confined ? kind_of::sliced : kind_of::once;
     if (n < 14) return kind_of::refuse;
     if (n < 17) return kind_of::crash;
     return n < 18 ? kind_of::hang : kind_of::end;
@@ -243,6 +262,7 @@ class host {
                                     });
         break;
       case kind_of::add_one: d.t = runtime_->submit(o, do_add_one, us, d.s); break;
+      case kind_of::once: d.t = runtime_->submit(o, do_once, word_of{&d.s[0]}); break;
       case kind_of::refuse: d.t = runtime_->submit(o, do_refuse, us); break;
       case kind_of::crash:
         d.how = any(s_.is_confined ? 2 : 5);
@@ -258,7 +278,7 @@ class host {
     d.y.assign(size, -1);
     d.s = shared_array<word>(size);
     for (std::size_t i = 0; i < size; ++i) d.s[i] = d.x[i] = static_cast<word>(i + any(100));
-    if (d.what == kind_of::hang || d.what == kind_of::end) d.s[0] = 0;
+    if (d.what == kind_of::once || d.what == kind_of::hang || d.what == kind_of::end) d.s[0] = 0;
   }
   // Some innocent ones, too.
   void ask_to_go(deed& d) {
@@ -279,7 +299,7 @@ class host {
   }
 
   static const char* name_of(kind_of k) {
-    const char* names[] = {"square", "columns", "bulk",  "sliced", "add_one",
+    const char* names[] = {"square", "columns", "bulk",  "sliced", "add_one", "once",
                            "refuse", "crash",   "hang", "end"};
     return names[static_cast<int>(k)];
   }
@@ -314,6 +334,7 @@ class host {
     if (o.code == status::dependency_failed)
       return d.after >= 0 && all[static_cast<std::size_t>(d.after)].got != status::ok;
     if (o.code == status::cancelled) return d.is_asked_to_go;
+    if (o.code == status::worker_died) return d.what == kind_of::once && kills != 0;
     if (o.code == status::poison) return kills >= (d.what == kind_of::crash ? 1 : d.attempts);
     if (o.code == status::pool_down) return is_down_excused();
     return false;
@@ -339,6 +360,7 @@ class host {
     }
   }
   bool has_right_values(const deed& d, bool is_done) const {
+    if (d.what == kind_of::once && (is_done ? d.s[0] != 1 : d.s[0] > 1)) return false;
     const std::size_t count = d.what == kind_of::bulk ? std::min<std::size_t>(d.x.size(), 20) : d.x.size();
     for (std::size_t i = 0; i < d.x.size(); ++i) {
       const bool is_output = is_done && i < count && d.what <= kind_of::sliced;

@@ -188,7 +188,7 @@ void keeper_process::read_introduction(std::uint32_t m) noexcept {
   report r;
   r.member = m;
   fault_at("zygote.ready");
-  report_to(m, r);
+  report_to(m, r, -1, fault_at("zygote.tell_ready"));
 }
 
 // Its socket has a message, or its other end is closed.
@@ -247,11 +247,14 @@ void keeper_process::report_untold(std::uint32_t m) {
   while (!it.untold.empty()) {
     const report& r = it.untold.front();
     int pidfd = -1;
-    // A worker that died since then is reported below.
-    const pid_t now = has_own_workers() ? it.lanes[r.worker].own.pid : workers_[r.worker].pid;
-    const bool is_old = r.what == report::started && now != r.pid;
-    if (r.what == report::started && !is_old)
-      pidfd = static_cast<int>(syscall(kernel::pidfd_open, r.pid, 0));
+    bool is_old = false;
+    if (r.what == report::started) {
+      LEV_ASSERT(r.worker < it.lanes.size());
+      // A worker that died since then is reported below.
+      const pid_t now = has_own_workers() ? it.lanes[r.worker].own.pid : workers_[r.worker].pid;
+      is_old = now != r.pid;
+      if (!is_old) pidfd = static_cast<int>(syscall(kernel::pidfd_open, r.pid, 0));
+    }
     const bool is_told = is_old || send(m, r, pidfd);
     close_file(&pidfd);
     if (!is_told) return;

@@ -153,9 +153,10 @@ struct pool_page {
   berth<> berths[workers_max];
 };
 
-// From the keeper to a worker. An attach brings six files: those of the introduction, and the lane.
+// From the keeper to a worker: a member comes or goes; or the worker ends, as a member has found its
+// own lane in it overwritten. An attach brings six files: those of the introduction, and the lane.
 struct note {
-  enum : std::uint32_t { attach = 0, detach = 1 };
+  enum : std::uint32_t { attach = 0, detach = 1, end = 2 };
   std::uint32_t what = attach;
   std::uint32_t member = 0;
   std::uint64_t lane_begin = 0;

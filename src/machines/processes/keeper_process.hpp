@@ -79,6 +79,7 @@ class keeper_process {
   bool kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept;
   std::uint32_t served_last(std::uint32_t worker) const noexcept;
   void end_task(std::uint32_t m, const order& o);
+  void give_up(std::uint32_t m, std::uint32_t worker);
   void drop_member(std::uint32_t m) noexcept;
   void drop_dead_member(std::uint32_t m);
   void reap();

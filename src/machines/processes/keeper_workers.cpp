@@ -24,6 +24,7 @@ void keeper_process::take_order(std::uint32_t m, const order& o, int file) {
   if (o.what == order::start) return has_own_workers() ? start_own(m, o, file) : start(m, o, file);
   close_file(&file);
   if (o.what == order::kill) end_task(m, o);
+  if (o.what == order::give_up) give_up(m, o.worker);
   if (o.what == order::leave) members_[m].is_leaving = true;
 }
 
@@ -215,6 +216,18 @@ void keeper_process::end_task(std::uint32_t m, const order& o) {
   r.worker = o.worker;
   r.number = static_cast<std::int32_t>(o.lane_begin);
   report_to(m, r);
+}
+
+// The worker begins no task of the member's, which has found that the words of its lane are not as
+// it wrote them. A task of another member may have done it, and another may run by now.
+void keeper_process::give_up(std::uint32_t m, std::uint32_t worker) {
+  const std::vector<lane_place>& lanes = members_[m].lanes;
+  const bool is_its = worker < lanes.size() && lanes[worker].is_attached;  // no successor's
+  if (!is_its || workers_[worker].pid == 0 || kill_if_serving(m, worker)) return;
+  note n;
+  n.what = note::end;
+  n.member = m;
+  if (!send_note(worker, n)) kill(workers_[worker].pid, SIGKILL);
 }
 
 void keeper_process::reap() {

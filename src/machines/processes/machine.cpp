@@ -137,7 +137,9 @@ class process_machine final : public machine, public remote_workers {
   bool was_begun(std::uint32_t worker) noexcept override;
   std::uint32_t index_begun(std::uint32_t worker) noexcept override;
   bool replace(std::uint32_t worker) noexcept override { return pool_.replace(worker); }
-  bool kill(std::uint32_t worker) noexcept override { return pool_.kill(worker); }
+  bool kill(std::uint32_t worker, bool is_lost) noexcept override {
+    return pool_.kill(worker, is_lost);
+  }
   bool spared(std::uint32_t worker) noexcept override { return pool_.spared(worker); }
   bool revisit(std::uint32_t worker) noexcept override;
 

@@ -332,6 +332,14 @@ void pool::note_death(std::uint32_t worker, int how, const report* told) {
   LEV_ASSERT(deaths_.size() <= workers_);  // one a worker: it is replaced when its death is told
 }
 
+// No number was free for the worker's file: its death could not be confirmed. Another host's task
+// may run in it.
+void pool::refuse_worker(const report& r) noexcept {
+  const order o{order::give_up, r.worker, 0};
+  if (shares_workers() && send_message(socket_, o)) return;
+  ::kill(r.pid, SIGKILL);
+}
+
 void pool::take_report(const report& r, int file) {
   if (r.worker >= workers_) return close_file(&file);
   seat& s = seats_[r.worker];
@@ -343,10 +351,7 @@ void pool::take_report(const report& r, int file) {
                                                memory_order_relaxed);
       close_file(&s.pidfd);
       s.pidfd = file;
-      if (file < 0) {  // no number was free for the file: its death could not be confirmed
-        ::kill(r.pid, SIGKILL);
-        return;
-      }
+      if (file < 0) return refuse_worker(r);
       order_to_work(r.worker);
       return;
     case report::not_started:
@@ -394,18 +399,26 @@ bool pool::replace(std::uint32_t worker) noexcept {
   fault_at("host.replace");
   if (is_zygote_lost_) return false;
   if (start_worker(worker)) return true;
+  // The keeper of other hosts is not gone because this one lacks something: their tasks go on.
+  constexpr int tries_max = 20;
+  constexpr int pause_ms = 5;
+  for (int i = 0; shares_workers() && errno != EPIPE && errno != ECONNRESET; ++i) {
+    if (i == tries_max) return false;
+    poll(nullptr, 0, pause_ms);
+    if (start_worker(worker)) return true;
+  }
   // A zygote that takes no orders is gone, or as good as gone, though that has not been noticed
   // yet.
   zygote_is_gone();
   return !is_zygote_lost_ && start_worker(worker);
 }
 
-bool pool::kill(std::uint32_t worker) noexcept {
+bool pool::kill(std::uint32_t worker, bool is_lost) noexcept {
   seat& s = seats_[worker];
   if (!s.is_alive || s.pidfd < 0 || !s.has_arrived) return false;
   if (shares_workers()) {  // the keeper knows whose task it is in
     s.is_spared = false;  // an answer that came when the worker before was dead
-    const order o{order::kill, worker, ++s.kills};
+    const order o{is_lost ? order::give_up : order::kill, worker, ++s.kills};
     return send_message(socket_, o);
   }
   s.was_ordered = true;

@@ -80,7 +80,7 @@ class pool {
   void wait(std::uint64_t timeout_ns) noexcept;
   bool next_death(remote_death* death);
   bool replace(std::uint32_t worker) noexcept;
-  bool kill(std::uint32_t worker) noexcept;
+  bool kill(std::uint32_t worker, bool is_lost) noexcept;
   bool spared(std::uint32_t worker) noexcept {
     return std::exchange(seats_[worker].is_spared, false);
   }
@@ -127,6 +127,7 @@ class pool {
   void reap_zygote() noexcept;
   void order_to_work(std::uint32_t worker) noexcept;
   void take_report(const report& r, int file);
+  void refuse_worker(const report& r) noexcept;
   void zygote_is_gone();
   void note_death(std::uint32_t worker, int how, const report* told = nullptr);
   bool fail(const char* what) noexcept;

@@ -268,8 +268,11 @@ void worker_process::read_notes() noexcept try {
       c.pass(chaos_step::started, "worker.started");
       c.arrive();
       serve_only(0);
-    } else {
+    } else if (n.what == note::detach) {
       detach(n.member);
+    } else {
+      serve_only(n.member + 1);  // it is that member's affair
+      leave();
     }
   }
   notes_seen_ = now;

@@ -54,9 +54,10 @@ struct common {
 static_assert(std::is_standard_layout_v<common> && offsetof(common, shown) == 0);
 
 // From a host: start a worker on a lane, whose file comes along. In a shared pool also: kill a
-// worker if it serves this host; or, this host leaves, and has no task under way.
+// worker if it serves this host; do so, or have it end before its next task; or, this host leaves,
+// and has no task under way.
 struct order {
-  enum : std::uint32_t { start = 0, kill = 1, leave = 2 };
+  enum : std::uint32_t { start = 0, kill = 1, leave = 2, give_up = 3 };
   std::uint32_t what = start;
   std::uint32_t worker = 0;
   std::uint64_t lane_begin = 0;  // kill: the order's number
