@@ -158,8 +158,7 @@ bool patrol_line(remote_crew& r, std::uint32_t worker) noexcept {
   line.patrolled_posted = line.posted;
   line.patrolled_collected = line.collected;
   const bool has_tasks = line.posted != line.collected;
-  if (is_stuck && line.is_up && !r.remote->revisit(worker))
-    kill_in_task(r, worker, true);
+  if (is_stuck && line.is_up && !r.remote->revisit(worker)) kill_in_task(r, worker, true);
   end_turn(line);
   return has_moved || has_tasks;
 }

@@ -72,7 +72,8 @@ staff find_staff() {
     if (number[0] < '1' || number[0] > '9') continue;
     std::string name;
     const pid_t parent = parent_of(number, &name);
-    if (parent == getpid() && name == "leveret-keeper") found.keepers.push_back(std::atoi(number.c_str()));
+    if (parent == getpid() && name == "leveret-keeper")
+      found.keepers.push_back(std::atoi(number.c_str()));
     all.emplace_back(std::atoi(number.c_str()), parent);
   }
   for (const auto& [pid, parent] : all) {
@@ -105,9 +106,10 @@ class program {
     kills_hosts_ = random_.below(3) == 0;
     stops_hosts_ = random_.below(3) == 0;
     if (settings_.is_told)
-      std::fprintf(stderr, "seed %llu: %u hosts%s%s%s%s\n", static_cast<unsigned long long>(seed_), count,
-                   is_confined ? ", confined" : "", kills_workers_ ? ", workers are killed" : "",
-                   kills_hosts_ ? ", hosts are killed" : "", stops_hosts_ ? ", hosts are stopped" : "");
+      std::fprintf(
+          stderr, "seed %llu: %u hosts%s%s%s%s\n", static_cast<unsigned long long>(seed_), count,
+          is_confined ? ", confined" : "", kills_workers_ ? ", workers are killed" : "",
+          kills_hosts_ ? ", hosts are killed" : "", stops_hosts_ ? ", hosts are stopped" : "");
     for (std::uint32_t i = 0; i < count; ++i) start_host(i, is_confined);
     const auto begin = clock::now();
     while (is_one_there()) {
@@ -204,19 +206,32 @@ class program {
     world_->kills_done.fetch_add(1);
   }
 
+  // A process that has ended, before it is reaped; 0: none.
+  static pid_t ended_one() {
+    siginfo_t told{};
+    return waitid(P_ALL, 0, &told, WEXITED | WNOHANG | WNOWAIT) == 0 ? told.si_pid : 0;
+  }
   void reap() {
-    int how = 0;
-    for (pid_t pid; (pid = waitpid(-1, &how, WNOHANG)) > 0;) {
-      bool is_excused = WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL;
+    while (const pid_t pid = ended_one()) {
+      std::string name;
+      parent_of(std::to_string(pid), &name);
+      int how = 0;
+      waitpid(pid, &how, 0);
+      // Its workers may end in any way after it, and a child that finds it gone ends with 1.
+      bool is_watched = name == "leveret-keeper" && WIFSIGNALED(how);
+      bool may_be_killed = is_watched;
       for (host_process& h : hosts_) {
         if (h.pid != pid) continue;
         h.pid = 0;
-        is_excused &= h.is_killed;
+        is_watched = true;
+        may_be_killed = h.is_killed;
       }
-      if (how == 0 || is_excused) continue;  // keepers, too, and what they leave when killed
+      const bool was_killed = WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL;
+      if (!is_watched || how == 0 || (was_killed && may_be_killed)) continue;
       is_good_ = false;
-      std::fprintf(stderr, "seed %llu: process %d ended with %#x\n",
-                   static_cast<unsigned long long>(seed_), pid, static_cast<unsigned>(how));
+      std::fprintf(stderr, "seed %llu: process %d (%s) ended with %#x\n",
+                   static_cast<unsigned long long>(seed_), pid, name.c_str(),
+                   static_cast<unsigned>(how));
     }
   }
   bool leaves_nothing() {

@@ -6,95 +6,39 @@
 #include <leveret/leveret.hpp>
 
 #include <poll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
+#include <iterator>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "base/random.hpp"
+#include "fault/pool_tasks.hpp"
 
 namespace lev::test {
 
 namespace {
 
-using word = std::int64_t;
 constexpr std::int64_t limit_ns = 60'000'000'000;
 
-void pass_time(word us) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(us);
-  while (std::chrono::steady_clock::now() < end) {
-  }
-}
-[[noreturn]] void never_end() {
-  for (volatile bool goes_on = true; goes_on;) {
-  }
-  std::abort();
-}
-
-void square_all(word us, in<word> x, out<word> y) {
-  for (std::size_t i = 0; i < x.size(); ++i) y[i] = x[i] * x[i];
-  pass_time(us);
-}
-const auto do_square = define("script.square", square_all);
-const auto square_row = define("script.square_row", [](word x, inout<word> y) { y[0] = x * x; });
-const auto do_add_one = define("script.add_one", [](word us, inout<word> x) {
-  pass_time(us);
-  for (word& v : x) ++v;
-});
-struct word_of {
-  word* place;
+enum class kind_of : std::uint8_t {
+  square,
+  columns,
+  bulk,
+  sliced,
+  add_one,
+  once,
+  refuse,
+  crash,
+  hang,
+  end
 };
-const auto do_once = [] {
-  procedure_info info;
-  static const kind kinds[] = {kind::value};
-  info.name = "script.once";
-  info.run = [](const call& c) {
-    __atomic_fetch_add(reinterpret_cast<word*>(c.arguments[0].address), 1, __ATOMIC_SEQ_CST);
-    return 0;
-  };
-  info.kinds = kinds;
-  info.kind_count = 1;
-  info.may_rerun = false;
-  procedure<void(word_of)> p;
-  if (register_procedure(info, &p.id) != status::ok) std::abort();
-  return p;
-}();
-const auto do_refuse = define("script.refuse", [](word us) {
-  pass_time(us);
-  throw std::runtime_error("it does not want to");
-});
-const auto do_hang = define("script.hang", [](out<word> begun) {
-  __atomic_store_n(&begun[0], 1, __ATOMIC_SEQ_CST);
-  never_end();
-});
-struct crash_kind {
-  const char* text;
-  bool is_for_confined;
-};
-constexpr crash_kind crashes[] = {{"signal 11 (SIGSEGV)", true}, {"it called exit(3)", true},
-                                  {"signal 6 (SIGABRT)", false}, {"signal 9 (SIGKILL)", false},
-                                  {"it called exit(0)", false}};
-const auto do_crash = define("script.crash", [](word how, word us) {
-  pass_time(us);
-  if (how == 0) *reinterpret_cast<volatile int*>(us + 8) = 1;
-  if (how == 1) _exit(3);
-  if (how == 2) std::abort();
-  if (how == 3) raise(SIGKILL);
-  std::exit(0);
-});
-
-enum class kind_of : std::uint8_t { square, columns, bulk, sliced, add_one, once, refuse, crash, hang, end };
 
 struct deed {
   kind_of what = kind_of::square;
@@ -125,7 +69,9 @@ class host {
 
  private:
   std::uint32_t any(std::uint32_t bound) { return random_.below(bound); }
-  std::uint64_t kills_since(std::uint64_t before) const { return s_.world->kills_begun.load() - before; }
+  std::uint64_t kills_since(std::uint64_t before) const {
+    return s_.world->kills_begun.load() - before;
+  }
 
   [[noreturn, gnu::format(printf, 2, 3)]] void fail(const char* form, ...) const {
     char text[600];
@@ -240,37 +186,54 @@ class host {
     options o;
     d.attempts = config_.processes.max_attempts;
     if (any(4) == 0) o.max_attempts(d.attempts = 1 + any(3));
-    if (i != 0 && any(5) == 0) o.after(all[static_cast<std::size_t>(d.after = static_cast<int>(any(static_cast<std::uint32_t>(i))))].t);
+    if (i != 0 && any(5) == 0)
+      o.after(all[static_cast<std::size_t>(
+                      d.after = static_cast<int>(any(static_cast<std::uint32_t>(i))))]
+                  .t);
     const word times[] = {0, 20, 200, 2'000};
     const word us = times[any(4)];
     const std::size_t sizes[] = {1, 7, 64, 3'000};
     fill(d, sizes[any(4)]);
     switch (d.what) {
-      case kind_of::square: d.t = runtime_->submit(o, do_square, us, d.x, d.y); break;
-      case kind_of::sliced: d.t = runtime_->submit(o, do_square, us, sliced(d.x), sliced(d.y)); break;
+      case kind_of::square:
+        d.t = runtime_->submit(o, do_square, us, d.x, d.y);
+        break;
+      case kind_of::sliced:
+        d.t = runtime_->submit(o, do_square, us, sliced(d.x), sliced(d.y));
+        break;
       case kind_of::columns:
         d.after = -1;
         d.attempts = config_.processes.max_attempts;
-        d.t = runtime_->submit_bulk(d.x.size(), square_row, each(d.x), each(d.y));
+        d.t = runtime_->submit_bulk(d.x.size(), do_square_row, each(d.x), each(d.y));
         break;
       case kind_of::bulk:
         d.after = -1;
         d.attempts = config_.processes.max_attempts;
-        d.t = runtime_->submit_bulk(std::min<std::size_t>(d.x.size(), 20),
-                                    [&](std::size_t n, descriptor& task) {
-                                      task = pack(do_square, us / 10, std::span(&d.x[n], 1), std::span(&d.y[n], 1));
-                                    });
+        d.t = runtime_->submit_bulk(
+            std::min<std::size_t>(d.x.size(), 20), [&](std::size_t n, descriptor& task) {
+              task = pack(do_square, us / 10, std::span(&d.x[n], 1), std::span(&d.y[n], 1));
+            });
         break;
-      case kind_of::add_one: d.t = runtime_->submit(o, do_add_one, us, d.s); break;
-      case kind_of::once: d.t = runtime_->submit(o, do_once, word_of{&d.s[0]}); break;
-      case kind_of::refuse: d.t = runtime_->submit(o, do_refuse, us); break;
+      case kind_of::add_one:
+        d.t = runtime_->submit(o, do_add_one, us, d.s);
+        break;
+      case kind_of::once:
+        d.t = runtime_->submit(o, do_once, word_of{&d.s[0]});
+        break;
+      case kind_of::refuse:
+        d.t = runtime_->submit(o, do_refuse, us);
+        break;
       case kind_of::crash:
-        d.how = any(s_.is_confined ? 2 : 5);
+        d.how = any(s_.is_confined ? crashes_of_confined : std::size(crashes));
         guilty_attempts_ += d.attempts;
         d.t = runtime_->submit(o, do_crash, d.how, us);
         break;
-      case kind_of::hang: d.t = runtime_->submit(o.task_ns_max(1'000'000 + any(20'000'000)), do_hang, d.s); break;
-      case kind_of::end: d.t = runtime_->submit(o, do_hang, d.s); break;
+      case kind_of::hang:
+        d.t = runtime_->submit(o.task_ns_max(1'000'000 + any(20'000'000)), do_hang, d.s);
+        break;
+      case kind_of::end:
+        d.t = runtime_->submit(o, do_hang, d.s);
+        break;
     }
   }
   void fill(deed& d, std::size_t size) {
@@ -287,8 +250,7 @@ class host {
     // Not if it may never begin.
     if (d.what == kind_of::end && d.after < 0 && !s_.is_confined && any(2) == 0) await_begin(d);
     const status said = d.what == kind_of::end || any(2) == 0 ? d.t.end() : d.t.cancel();
-    if (said != status::ok && said != status::too_late)
-      fail("asked to end: %s", status_name(said));
+    if (said != status::ok && said != status::too_late) fail("asked to end: %s", status_name(said));
   }
   void await_begin(deed& d) {
     const std::uint64_t begin = runtime_->now_ns();
@@ -299,14 +261,15 @@ class host {
   }
 
   static const char* name_of(kind_of k) {
-    const char* names[] = {"square", "columns", "bulk",  "sliced", "add_one", "once",
-                           "refuse", "crash",   "hang", "end"};
+    const char* names[] = {"square", "columns", "bulk",  "sliced", "add_one",
+                           "once",   "refuse",  "crash", "hang",   "end"};
     return names[static_cast<int>(k)];
   }
   std::string describe(const deed& d, const outcome& o) const {
-    std::string text = std::string(name_of(d.what)) + " " + std::to_string(d.how) + " ended as " + status_name(o.code) +
-                       ", of " + std::to_string(d.attempts) + " attempts, after " +
-                       std::to_string(d.after) + (d.is_asked_to_go ? ", asked to go" : "") + ", " +
+    std::string text = std::string(name_of(d.what)) + " " + std::to_string(d.how) + " ended as " +
+                       status_name(o.code) + ", of " + std::to_string(d.attempts) +
+                       " attempts, after " + std::to_string(d.after) +
+                       (d.is_asked_to_go ? ", asked to go" : "") + ", " +
                        std::to_string(kills_since(d.kills)) + " kills, " +
                        std::to_string(d.x.size()) + " elements: ";
     return text + what_of(o);
@@ -325,7 +288,8 @@ class host {
   }
   void end_all(std::vector<deed>& all) {
     for (deed& d : all) {
-      if (d.t && d.t.wait_outcome(limit_ns).code == status::timed_out) fail("a pool is down, and a task goes on");
+      if (d.t && d.t.wait_outcome(limit_ns).code == status::timed_out)
+        fail("a pool is down, and a task goes on");
     }
   }
   // Whether the outcome is one that has nothing to do with what the task does.
@@ -341,27 +305,34 @@ class host {
   }
   void check(const std::vector<deed>& all, const deed& d, const outcome& o) const {
     bool is_good = is_as_meant(d, o) || is_excused(all, d, o);
-    const bool is_whole = d.what != kind_of::bulk && d.what != kind_of::columns && d.what != kind_of::sliced;
-    if (is_good && (is_whole || o.code == status::ok)) is_good = has_right_values(d, o.code == status::ok);
+    const bool is_whole =
+        d.what != kind_of::bulk && d.what != kind_of::columns && d.what != kind_of::sliced;
+    if (is_good && (is_whole || o.code == status::ok))
+      is_good = has_right_values(d, o.code == status::ok);
     if (!is_good) fail("%s", describe(d, o).c_str());
   }
   bool is_as_meant(const deed& d, const outcome& o) const {
     const std::string what = what_of(o);
     switch (d.what) {
       case kind_of::refuse:
-        return o.code == status::task_failed && what.find("it does not want to") != std::string::npos;
+        return o.code == status::task_failed &&
+               what.find("it does not want to") != std::string::npos;
       case kind_of::crash:
         return o.code == status::poison &&
-               what.find(std::string(crashes[d.how].text) + ", attempt " +
-                         std::to_string(d.attempts)) != std::string::npos;
-      case kind_of::hang: return o.code == status::overran;
-      case kind_of::end: return o.code == status::cancelled;
-      default: return o.code == status::ok;
+               what.find(std::string(crashes[d.how]) + ", attempt " + std::to_string(d.attempts)) !=
+                   std::string::npos;
+      case kind_of::hang:
+        return o.code == status::overran;
+      case kind_of::end:
+        return o.code == status::cancelled;
+      default:
+        return o.code == status::ok;
     }
   }
   bool has_right_values(const deed& d, bool is_done) const {
     if (d.what == kind_of::once && (is_done ? d.s[0] != 1 : d.s[0] > 1)) return false;
-    const std::size_t count = d.what == kind_of::bulk ? std::min<std::size_t>(d.x.size(), 20) : d.x.size();
+    const std::size_t count =
+        d.what == kind_of::bulk ? std::min<std::size_t>(d.x.size(), 20) : d.x.size();
     for (std::size_t i = 0; i < d.x.size(); ++i) {
       const bool is_output = is_done && i < count && d.what <= kind_of::sliced;
       if (d.y[i] != (is_output ? d.x[i] * d.x[i] : -1)) return false;

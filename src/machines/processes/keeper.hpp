@@ -153,8 +153,8 @@ struct pool_page {
   berth<> berths[workers_max];
 };
 
-// From the keeper to a worker: a member comes or goes; or the worker ends, as a member has found its
-// own lane in it overwritten. An attach brings six files: those of the introduction, and the lane.
+// From the keeper to a worker: a member comes or goes; or the worker is to end, as a member has
+// given it up. An attach brings six files: those of the introduction, and the lane.
 struct note {
   enum : std::uint32_t { attach = 0, detach = 1, end = 2 };
   std::uint32_t what = attach;

@@ -417,7 +417,7 @@ bool pool::kill(std::uint32_t worker, bool is_lost) noexcept {
   seat& s = seats_[worker];
   if (!s.is_alive || s.pidfd < 0 || !s.has_arrived) return false;
   if (shares_workers()) {  // the keeper knows whose task it is in
-    s.is_spared = false;  // an answer that came when the worker before was dead
+    s.is_spared = false;   // an answer that came when the worker before was dead
     const order o{is_lost ? order::give_up : order::kill, worker, ++s.kills};
     return send_message(socket_, o);
   }
