@@ -13,8 +13,8 @@
 // A member that dies is taken out of all workers: none begins a task of that member from then on,
 // and a worker that is in one is killed, as no host wants the outcome. That counts as no attempt of
 // another member's task. A worker says which member it serves, and goes on saying so from one task
-// of that member to the next; it also says so while it maps the memory of a new one, so that a death
-// is charged to that:
+// of that member to the next. It says so, too, while it maps the memory of a new member: a death is
+// charged to that.
 //
 //   keeper                                     worker
 //   note: detach                               serving: another, or 0 -> member; fails? then it
