@@ -214,6 +214,7 @@ void keeper_process::drop_member(std::uint32_t m) noexcept {
       if (!it.is_leaving) kill_if_serving(m, w);
     }
   }
+  for (worker_seat& w : workers_) w.is_for_gone |= w.killed_for == m + 1;
   end_own(m);
   if (it.shared != nullptr) munmap(const_cast<common*>(it.shared), sizeof(common));
   it.shared = nullptr;

@@ -21,6 +21,7 @@ struct worker_seat {
   pid_t pid = 0;
   int notes = -1;
   std::uint32_t killed_for = 0;  // the member that wanted it, plus 1; 0: none
+  bool is_for_gone = false;      // that has left since; another may have its number
   std::uint32_t unread = 0;      // members it was told of since it was last seen to have read all
   std::deque<late_note> late = {};
 };

@@ -81,6 +81,7 @@ bool keeper_process::is_running(std::uint32_t worker) {
   close(ends[1]);
   w.notes = ends[0];
   w.killed_for = w.unread = 0;
+  w.is_for_gone = false;
   const bool is_there = pidfd >= 0;
   close_file(&pidfd);
   if (!is_there) {
@@ -272,9 +273,10 @@ void keeper_process::report_death(std::uint32_t worker, int how) {
     lane_place& l = members_[m].lanes[worker];
     if (!l.is_attached) continue;
     l.is_attached = false;
-    r.was_ordered = w.killed_for == m + 1;
-    r.was_away = served != 0 && served != m + 1;
-    r.was_here = served == m + 1;
+    const bool is_its = !w.is_for_gone && served == m + 1;
+    r.was_ordered = !w.is_for_gone && w.killed_for == m + 1;
+    r.was_away = w.is_for_gone || (served != 0 && !is_its);
+    r.was_here = is_its;
     report_to(m, r, -1, fault_at("zygote.tell_died"));
     fault_at("zygote.told_died");
   }
