@@ -52,9 +52,13 @@ namespace {
 
 // Sends the task to a worker that polls for it. False: there is none. A sleeping worker takes long
 // to wake, and a letter is for it alone: then the ready queue is better, where a waiting host finds
-// the task itself.
+// the task itself. Nor is a letter for a host that is ahead of the workers with tasks of which it
+// awaits none yet: it would cost each task a round trip between the cores, where workers take
+// several tasks at once from the queue. (1,024 tasks, then a wait for all, on distant cores: 210 ns
+// a task by letters, 145 by the queue.)
 inline bool try_direct(runtime_state& c, participant& self, std::uint32_t task,
                        const draft& d) noexcept {
+  if (self.tickets_ahead++ >= c.mailboxes) return false;
   participant* const end = c.people + c.mailboxes;
   for (participant* p = c.people; p != end; ++p) {
     // A hint: it costs no transfer of a line while nothing changes.

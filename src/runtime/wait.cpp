@@ -70,6 +70,7 @@ inline bool collect_success(runtime_state& c, participant& self, std::uint64_t i
   LEV_DCHECK((s.flags & (task_detached | task_is_piece)) == 0);
   s.state.retire_taken(generation);
   give_slot(c, self, task);
+  self.tickets_ahead = 0;
   return true;
 }
 
@@ -184,6 +185,7 @@ namespace {
     const outcome o = collect(*c, nullptr, id);
     return o.code == status::pending ? failed_with(status::would_block) : o;
   }
+  self->tickets_ahead = 0;
   await_ticket what(*c, *self, id);
   if (!is_there_soon(*c, *self, what)) {
     if (waits_for_itself(*c, *self, id)) return failed_with(status::would_deadlock);

@@ -166,6 +166,25 @@ TEST_P(full_test, a_post_without_a_ticket_runs_at_once) {
   }
 }
 
+// Letters are for tasks that are waited for.
+TEST_P(full_test, a_host_that_runs_ahead_uses_the_queue) {
+  if (is_sim() || is_remote()) GTEST_SKIP() << "no worker of it polls a mailbox all the time";
+  config c = settings();
+  c.wait = wait_policy::park;
+  c.spin_ns = 1'000'000'000;
+  runtime& r = open(c);
+  std::vector<ticket> t(200);
+  for (int round = 0; round < 3; ++round) {
+    const std::uint64_t before = r.count().direct;
+    for (ticket& each : t) each = r.submit(nothing);
+    EXPECT_LE(r.count().direct - before, r.workers());
+    ASSERT_EQ(wait_all(t.data(), t.size(), wait_limit_ns()).code, status::ok);
+  }
+  const std::uint64_t before = r.count().direct;
+  for (int i = 0; i < 100'000 && r.count().direct == before; ++i) expect_ok(r.submit(nothing));
+  EXPECT_GT(r.count().direct, before);
+}
+
 TEST_P(full_test, hosts_post_without_end) {
   if (is_sim()) GTEST_SKIP() << "sim has one host thread";
   runtime& r = open(small(4, when_full::help, wait_policy::help));

@@ -262,7 +262,8 @@ TEST_F(death_test, a_stopped_worker_is_slow_and_not_dead) {
   r.submit(add_one, view(&x, 1)).wait();
 }
 
-// The same task may be under way at each kill: the next one waits behind it on a dead worker's line.
+// The same task may be under way at each kill: the next one waits behind it on a dead worker's
+// line.
 TEST_F(death_test, workers_killed_from_outside_are_replaced) {
   constexpr int kills = 20;
   config c = settings();
