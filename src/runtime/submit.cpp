@@ -165,14 +165,24 @@ inline bool is_free_host(const runtime_state& c, const participant& self) noexce
 
 // A host that is ahead by all tickets runs the task itself, before those in the queue: they would
 // cost transfers of the lines that the workers are busy with. It needs no ticket, as nobody can
-// wait for it, but a slot for the time that it runs: a spare one. 0: it must be queued after all.
+// wait for it, but a slot for the time that it runs: a spare one. The next ones run at once, too,
+// before it looks for a ticket again, in lines that the workers write: fewer than leave each worker
+// without a task. 0: it must be queued after all.
+constexpr std::uint32_t at_once_max = 8;
 [[gnu::noinline]] std::uint64_t run_at_once(runtime_state& c, participant& self,
                                             const draft& d) noexcept {
-  if (c.settings.full != when_full::help || !is_free_host(c, self) || is_guest(c, self)) return 0;
+  if (c.settings.full != when_full::help || c.sched.has_filters() || !is_free_host(c, self) ||
+      is_guest(c, self))
+    return 0;
   const std::uint32_t task = c.task_slots.try_take_spare();
   if (task == no_slot) return 0;
   self.counters.submitted.add(1);
   if (is_closing(c)) return refuse_late(c, self, task), 0;
+  if (self.posts_at_once != 0) {
+    --self.posts_at_once;
+  } else {
+    self.posts_at_once = smaller(at_once_max, c.settings.tickets / (4 * c.workers));
+  }
   batch::send_all(self);
   write_slot(c, self, task, d, task_detached);
   const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
@@ -203,6 +213,10 @@ inline bool is_free_host(const runtime_state& c, const participant& self) noexce
                                                            const draft& d, bool detached) noexcept {
   const procedure_entry* p = find_procedure(d.procedure);
   if (!c.is_straight || self == nullptr || p == nullptr || !passes_plainly(d, *p)) return 0;
+  if (detached && self->posts_at_once != 0) [[unlikely]] {
+    if (const std::uint64_t id = run_at_once(c, *self, d); id != 0) return id;
+    self->posts_at_once = 0;
+  }
   const std::uint32_t task = open_plainly(c, *self, d, detached ? task_detached : 0);
   if (task == no_slot) [[unlikely]]
     return detached ? run_at_once(c, *self, d) : 0;

@@ -233,6 +233,8 @@ struct alignas(line_pair_bytes) participant {
   std::uint32_t mail_seen = 0;
   // Of a host: tickets that it has made since it last waited for one.
   std::uint32_t tickets_ahead = 0;
+  // Of a host: posts that it runs at once before it looks for a free slot again.
+  std::uint32_t posts_at_once = 0;
   std::int32_t small_catches = 0;  // few tasks were ready, that often in a row: count_ready()
   bool hands_over = false;         // was the last spinner: wakes another if there is more work
   random_source random;
