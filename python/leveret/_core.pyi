@@ -1,7 +1,10 @@
-"""Types of the extension module; its docstrings say what the functions do."""
+"""Types of the extension module; its docstrings say what the functions do.
+
+A constructor that takes NoReturn can never be called: a Runtime makes such objects.
+"""
 
 from collections.abc import Generator, Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from .records import (
     AesDict,
@@ -23,6 +26,7 @@ from .records import (
 )
 
 class Procedure:
+    def __init__(self, made_by_leveret: NoReturn, /) -> None: ...
     @property
     def name(self) -> str: ...
     @property
@@ -40,9 +44,11 @@ class Whole:
     @property
     def array(self) -> object: ...
 
-class Mutex: ...
+class Mutex:
+    def __init__(self, made_by_leveret: NoReturn, /) -> None: ...
 
 class Ordered:
+    def __init__(self, made_by_leveret: NoReturn, /) -> None: ...
     def submit(
         self,
         procedure: Procedure,
@@ -64,6 +70,7 @@ class Bell:
     def clear(self) -> None: ...
 
 class Ticket:
+    def __init__(self, made_by_leveret: NoReturn, /) -> None: ...
     def wait(self, timeout: float | None = None, policy: WaitPolicy | None = None) -> None: ...
     def result(self, timeout: float | None = None, policy: WaitPolicy | None = None) -> Any: ...
     def done(self) -> bool: ...
@@ -146,6 +153,7 @@ class Obituaries:
     def has_any(self) -> bool: ...
 
 class Call:
+    def __init__(self, made_by_leveret: NoReturn, /) -> None: ...
     def set_urgent(self) -> None: ...
 
 class CallPort:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import operator
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from . import _core
 from .errors import OutOfMemory, Status
@@ -19,7 +20,7 @@ _blocks: weakref.WeakValueDictionary[int, _core.SharedBlock] = weakref.WeakValue
 
 
 def shared_array(
-    shape: int | tuple[int, ...], dtype: npt.DTypeLike = float
+    shape: SupportsIndex | Sequence[SupportsIndex], dtype: npt.DTypeLike = float
 ) -> np.ndarray[Any, np.dtype[Any]]:
     """A NumPy array of zeros in shared memory, contiguous, aligned to 128 bytes.
 
@@ -36,8 +37,8 @@ def shared_array(
     kind = np.dtype(dtype)
     if kind.hasobject:
         raise TypeError(f"shared memory cannot hold Python objects (dtype {kind})")
-    sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
     try:
+        sizes: Any = (shape,) if hasattr(shape, "__index__") else shape
         whole = tuple(map(operator.index, sizes))
     except TypeError:
         raise TypeError(f"shape must be an int or a tuple of them, not {shape!r}") from None

@@ -90,18 +90,18 @@ def test_a_stream_gives_outcomes_as_they_come(tmp_path: Path) -> None:
     async def check() -> None:
         flag = tmp_path / "flag"
         with ProcessExecutor(2) as executor:
-            found = {}
+            found: dict[int, Any] = {}
             async for index, outcome in executor.stream(held, [str(flag), "", "", "no"]):
                 found[index] = outcome
                 if len(found) == 3:
                     flag.touch()
             assert list(found)[-1] == 0 and found[0] == "held"
             assert found[1] == found[2] == "" and isinstance(found[3], ValueError)
-            async for index, outcome in executor.stream(
+            async for number, square in executor.stream(
                 pow, itertools.count(), itertools.repeat(2)
             ):
-                assert outcome == index**2
-                if index == 500:
+                assert square == number**2
+                if number == 500:
                     break
             found = {i: each async for i, each in executor.stream(os._exit, [3])}
             assert isinstance(found[0], leveret.Poison)

@@ -100,3 +100,40 @@ def test_a_program_that_compares_no_bytes_with_text(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_modules_of_one_name_and_one_file_of_two_names(tmp_path: Path) -> None:
+    """Each function runs in the module that the host has it from."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "helper.py").write_text(
+            f"NAME = {name!r}\ndef f():\n    return NAME\n"
+            "class C:\n    def m(self):\n        return f()\n"
+        )
+    program = """
+import importlib.util, sys
+import leveret
+
+def load(name, path):
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+sys.path.insert(0, "one")
+import helper
+other = load("helper", "two/helper.py")
+other.itself = other
+
+def both():
+    return helper.f(), other.f(), helper.C().m(), other.itself.C().m()
+
+with leveret.ProcessExecutor(1, preload=()) as executor:
+    assert executor.submit(helper.f).result(60) == "one"
+    assert executor.submit(both).result(60) == ("one", "two", "one", "two")
+    # The file of a module that can be imported under its own name, and not under this one.
+    fractions = sys.modules["fractions"] = load("fractions", "one/helper.py")
+    assert executor.submit(fractions.f).result(60) == "one"
+    assert executor.submit(fractions.C().m).result(60) == "one"
+"""
+    run(program, tmp_path)

@@ -62,7 +62,8 @@ def test_options_of_calls_and_numpy_s_numbers() -> None:
             with pytest.raises(error, match=message):
                 use(executor)
         given: dict[str, Any] = {"timeout": np.float32(60), "max_attempts": np.int8(2)}
-        view = executor.options(**given, retry=np.bool_(True), memory=np.uint64(1 << 30))
+        given["retry"] = np.bool_(True)
+        view = executor.options(**given, memory=np.uint64(1 << 30))
         assert view.submit(abs, -1).result(60) == 1
         sizes: dict[str, Any] = {"chunksize": np.int64(2), "buffersize": np.int16(3)}
         assert list(executor.map(abs, [-1, 2, -3], **sizes)) == [1, 2, 3]

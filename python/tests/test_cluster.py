@@ -156,6 +156,7 @@ def test_as_completed_and_progress(cluster: Cluster, library: Path) -> None:
     assert set(cluster.as_completed(tickets, LIMIT)) == set(tickets)
     assert all((each == 1).all() for each in arrays)
     assert list(cluster.as_completed([])) == []
+    assert list(cluster.as_completed(tickets[0], LIMIT)) == tickets[:1]
 
 
 def test_nothing_at_all(cluster: Cluster, library: Path) -> None:

@@ -114,7 +114,7 @@ def raise_odd() -> None:
 def test_what_cannot_be_pickled(pool: ProcessExecutor) -> None:
     lock = threading.Lock()
     with pytest.raises(TypeError, match="pickle"):
-        pool.submit(abs, lock).result(30)
+        pool.submit(abs, lock).result(30)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="pickle"):
         pool.submit(threading.Lock).result(30)
     with pytest.raises(Odd, match="odd"):
@@ -193,8 +193,10 @@ def test_arrays_of_every_kind(pool: ProcessExecutor, dtype: str) -> None:
         x[:] = np.arange(20) % 2
     for view in (x, x.T, x[::2], x[:0], x[3], x[3, 4:5].reshape(())):
         native = view.dtype.newbyteorder("=")  # NumPy itself turns the bytes of some views
-        for args, kwargs in (((view, 1), {}), ((), {"a": view, "b": 1})):
-            got = pool.submit(lambda a, b: (a, b), *args, **kwargs).result(30)[0]
+        for got in (
+            pool.submit(lambda a, b: (a, b), view, 1).result(30)[0],
+            pool.submit(lambda a, b: (a, b), a=view, b=1).result(30)[0],
+        ):
             assert (got.dtype.newbyteorder("="), got.shape) == (native, view.shape)
             np.testing.assert_array_equal(got, view)
         np.testing.assert_array_equal(pool.submit(lambda a: a, view).result(30), view)

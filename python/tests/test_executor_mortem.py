@@ -13,6 +13,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,7 @@ def test_ways_to_die_are_named() -> None:
         os.kill(os.getpid(), number)
 
     with ProcessExecutor(2) as pool:
-        calls = {
+        calls: dict[str, Future[Any]] = {
             "it called exit(0)": pool.submit(os._exit, 0),
             "it called exit(3)": pool.submit(os._exit, 3),
             "signal 6 (SIGABRT)": pool.submit(os.abort),

@@ -263,6 +263,8 @@ def test_an_initializer_that_fails_breaks_only_its_own() -> None:
 def test_bad_options_are_told() -> None:
     with pytest.raises(TypeError, match="no option 'initialiser'; did you mean 'initializer'"):
         leveret.register_joblib("other", initialiser=abs)
+    with pytest.raises(TypeError, match="name must be a str, not 3"):
+        leveret.register_joblib(3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="joblib's n_jobs"):
         leveret.register_joblib("other", max_workers=3)
     with pytest.raises(ValueError, match="'raise' or 'return', not 'ignore'"):

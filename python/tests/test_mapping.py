@@ -70,14 +70,14 @@ def test_buffersize_is_kept(pool: ProcessExecutor) -> None:
 def test_sizes_that_make_no_sense(pool: ProcessExecutor) -> None:
     for size in ("foo", 2.0):
         with pytest.raises(TypeError, match="buffersize must be an integer or None"):
-            pool.map(str, range(4), buffersize=size)  # type: ignore[arg-type]
+            pool.map(str, range(4), buffersize=size)  # type: ignore[call-overload]
     for number in (0, -1):
         with pytest.raises(ValueError, match="buffersize must be None or > 0"):
             pool.map(str, range(4), buffersize=number)
         with pytest.raises(ValueError, match="chunksize must be >= 1"):
             pool.submit_many(str, range(4), chunksize=number)
     with pytest.raises(ValueError, match="did you mean 'return'"):
-        pool.map(str, range(4), on_poison="returns")
+        pool.map(str, range(4), on_poison="returns")  # type: ignore[call-overload]
 
 
 # What is taken, and when.
@@ -183,8 +183,8 @@ def test_deaths_and_time_limits_in_their_place() -> None:
         got = list(pool.map(trouble, [0, 7, 1], chunksize=3, on_poison="return"))
         assert isinstance(got[1], WorkerDied) and got[::2] == [0, -1]
     with ProcessExecutor(2, timeout=4) as pool:
-        got = list(pool.map(rest, [0, 60, 0], on_poison="return"))
-        assert isinstance(got[1], Overran) and got[::2] == [None, None]
+        rested = list(pool.map(rest, [0, 60, 0], on_poison="return"))
+        assert isinstance(rested[1], Overran) and rested[::2] == [None, None]
 
 
 def test_no_item_runs_again_for_its_neighbour(tmp_path: Path) -> None:

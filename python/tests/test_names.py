@@ -56,7 +56,7 @@ def test_of_maps_and_views(pool: ProcessExecutor) -> None:
         with pytest.raises(TypeError, match="no option 'cancel_future'; did you mean 'cancel_fu"):
             each.shutdown(cancel_future=True)  # type: ignore[call-arg]
         with pytest.raises(TypeError, match=r"options\(\) has no option 'time'; did you mean 'tim"):
-            each.options(time=1)
+            each.options(time=1)  # type: ignore[call-arg]
     assert pool.submit(abs, -1).result() == 1
 
 

@@ -57,7 +57,11 @@ def is_gone(pid: int) -> bool:
 
 def test_a_call_has_its_own_time(pool: ProcessExecutor) -> None:
     quick = pool.options(timeout=3)
-    futures_ = [quick.submit(hang), pool.submit(pow, 2, 5), quick.submit(pow, 2, 6)]
+    futures_: list[futures.Future[Any]] = [
+        quick.submit(hang),
+        pool.submit(pow, 2, 5),
+        quick.submit(pow, 2, 6),
+    ]
     error = futures_[0].exception(60)
     assert isinstance(error, leveret.Overran) and isinstance(error, TimeoutError)
     assert "hang() ran longer than its timeout" in str(error)

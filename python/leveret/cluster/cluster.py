@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from concurrent import futures
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Literal, overload
 
 import cloudpickle
 
@@ -36,6 +36,8 @@ from .ticket import ClusterTicket, Progress, as_completed, progress_of
 
 if TYPE_CHECKING:
     from .._core import Procedure
+    from ..executor.future import Result
+    from ..executor.options import OnPoison
     from ..signature import Signature
 
 CHUNK_BYTES = 4 << 20  # scatter() makes no more chunks than that asks for, but four for each node
@@ -222,6 +224,30 @@ class Cluster(StaysHere):
         self._driver.add(job)
         return ticket
 
+    @overload
+    def map(
+        self,
+        fn: Callable[..., Result],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+        on_poison: Literal["raise"] = "raise",
+        return_exceptions: Literal[False] = False,
+    ) -> Iterator[Result]: ...
+
+    @overload
+    def map(
+        self,
+        fn: Callable[..., Result],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+        on_poison: OnPoison = "raise",
+        return_exceptions: bool = False,
+    ) -> Iterator[Result | BaseException]: ...
+
     @names_options("map")
     def map(
         self,
@@ -230,7 +256,7 @@ class Cluster(StaysHere):
         timeout: float | None = None,
         chunksize: int | None = None,
         buffersize: int | None = None,
-        on_poison: str = "raise",
+        on_poison: OnPoison = "raise",
         return_exceptions: bool = False,
     ) -> Iterator[Any]:
         """The results of fn for the items, in their order; see leveret.ProcessExecutor.map().

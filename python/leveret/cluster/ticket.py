@@ -181,7 +181,7 @@ def as_completed(
     tickets: ClusterTicket | Iterable[ClusterTicket], timeout: float | None
 ) -> Iterator[ClusterTicket]:
     """See Cluster.as_completed()."""
-    if not isinstance(tickets, Iterable):
+    if not isinstance(tickets, (ClusterTicket, Iterable)):
         kind = type(tickets).__name__
         raise TypeError(f"tickets must be a ticket of a Cluster or several, not {kind}")
     pending = dict.fromkeys([tickets] if isinstance(tickets, ClusterTicket) else tickets)

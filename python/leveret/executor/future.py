@@ -11,7 +11,7 @@ import threading
 import time
 from concurrent import futures
 from concurrent.futures._base import LOGGER
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from .. import _core
 from ..interrupts import Condition
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from .ends import End
     from .pool import Pool
 
+Result = TypeVar("Result")
 
-class Future(futures.Future[Any]):
+
+class Future(futures.Future[Result]):
     """A future whose waiter looks after the runtime itself, which is quicker than to be woken."""
 
     # Of the base.
@@ -75,7 +77,7 @@ class Future(futures.Future[Any]):
     def __reduce__(self) -> Any:
         raise TypeError("cannot pickle a future, which belongs to this process: send its result()")
 
-    def add_done_callback(self, fn: Callable[[futures.Future[Any]], object]) -> None:
+    def add_done_callback(self, fn: Callable[[futures.Future[Result]], object]) -> None:
         super().add_done_callback(fn)
         call = self._call
         if call is not None:
@@ -167,9 +169,9 @@ class Future(futures.Future[Any]):
             return None
         return max(0.0, end - time.monotonic())
 
-    def result(self, timeout: float | None = None) -> Any:
+    def result(self, timeout: float | None = None) -> Result:
         if self._state == "FINISHED" and self._exception is None:
-            return self._result
+            return self._result  # type: ignore[no-any-return]
         try:
             return super().result(self._look_after(wait_seconds(timeout)))
         finally:

@@ -29,6 +29,8 @@ def register_joblib(name: str = "leveret", **options: Any) -> None:
     Raises Unavailable when joblib (1.3 or later) is not installed, TypeError and ValueError for
     options that make no sense. Thread safety: any thread.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a str, not {name!r}")
     try:
         from joblib import register_parallel_backend
 

@@ -49,7 +49,7 @@ class TooDeep(Exception):
     """A call cannot be pickled where the stack is as deep as here."""
 
 
-class Part(Future):
+class Part(Future[Any]):
     """The call for one item or several; it is done when `got` or `rest` is there."""
 
     def __init__(self, mapping: Mapping, items: list[Item], first: int, is_chunk: bool) -> None:

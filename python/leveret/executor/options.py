@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from concurrent import futures
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Literal, TypedDict, overload
 
 from ..errors import Overran, Poison, WorkerDied
 from ..nearest import names_options, nearest
@@ -20,8 +20,16 @@ from ..worker.memory import Limited
 from . import checking
 
 if TYPE_CHECKING:
-    from .future import Future
+    from typing import ParamSpec
+
+    from typing_extensions import Unpack
+
+    from .future import Future, Result
     from .process_executor import ProcessExecutor
+
+    Params = ParamSpec("Params")
+
+OnPoison = Literal["raise", "return"]
 
 ATTEMPTS_MAX = 1000
 
@@ -54,6 +62,18 @@ class CallOptions:
         return self.cancel == "kill"
 
 
+class GivenOptions(TypedDict, total=False):
+    """What options() takes, for type checkers."""
+
+    timeout: float | None
+    retry: bool
+    max_attempts: int
+    memory: int
+    name: str | None
+    priority: int
+    cancel: Literal["waiting", "kill"]
+
+
 DEFAULTS = CallOptions()
 NAMES = tuple(field.name for field in dataclasses.fields(CallOptions))
 CANCELS = ("waiting", "kill")
@@ -76,7 +96,7 @@ def _seconds(value: Any) -> float:
     return number
 
 
-def changed(before: CallOptions, given: dict[str, Any]) -> CallOptions:
+def changed(before: CallOptions, given: Mapping[str, Any]) -> CallOptions:
     """The options with some of them given anew; see ProcessExecutor.options()."""
     for key, value in given.items():
         if key not in NAMES:
@@ -95,13 +115,13 @@ def changed(before: CallOptions, given: dict[str, Any]) -> CallOptions:
 
 
 async def awaited(
-    submit: Callable[..., Future], asked: CallOptions, fn: Callable[..., Any], given: Any
-) -> Any:
+    submit: Callable[..., Future[Any]], asked: CallOptions, fn: Callable[..., Result], given: Any
+) -> Result:
     """The result of a call that ends when whoever awaits it is cancelled."""
     import asyncio
 
     loop = asyncio.get_running_loop()
-    future = submit(changed(asked, {"cancel": "kill"}), fn, given)
+    future: Future[Result] = submit(changed(asked, {"cancel": "kill"}), fn, given)
     is_done = loop.create_future()
 
     def wake() -> None:
@@ -144,17 +164,45 @@ class ExecutorView(futures.Executor):
         self._executor = executor
         self._asked = asked
 
-    def options(self, **options: Any) -> ExecutorView:
+    def options(self, **options: Unpack[GivenOptions]) -> ExecutorView:
         """A view with further options; those that were given before stay."""
         return ExecutorView(self._executor, changed(self._asked, options))
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+    def submit(
+        self, fn: Callable[Params, Result], /, *args: Params.args, **kwargs: Params.kwargs
+    ) -> Future[Result]:
         return self._executor._submit(self._asked, self._limited(fn), (args, kwargs))
 
-    async def run(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    async def run(
+        self, fn: Callable[Params, Result], /, *args: Params.args, **kwargs: Params.kwargs
+    ) -> Result:
         """As ProcessExecutor.run(), with the view's options."""
         submit = self._executor._submit
         return await awaited(submit, self._asked, self._limited(fn), (args, kwargs))
+
+    @overload
+    def map(
+        self,
+        fn: Callable[..., Result],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+        on_poison: Literal["raise"] = "raise",
+        return_exceptions: Literal[False] = False,
+    ) -> Iterator[Result]: ...
+
+    @overload
+    def map(
+        self,
+        fn: Callable[..., Result],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+        on_poison: OnPoison = "raise",
+        return_exceptions: bool = False,
+    ) -> Iterator[Result | BaseException]: ...
 
     @names_options("map")
     def map(
@@ -164,7 +212,7 @@ class ExecutorView(futures.Executor):
         timeout: float | None = None,
         chunksize: int | None = None,
         buffersize: int | None = None,
-        on_poison: str = "raise",
+        on_poison: OnPoison = "raise",
         return_exceptions: bool = False,
     ) -> Iterator[Any]:
         """As ProcessExecutor.map(). Each item is a call of its own, with the view's options."""
@@ -175,12 +223,12 @@ class ExecutorView(futures.Executor):
     @names_options("submit_many")
     def submit_many(
         self,
-        fn: Callable[..., Any],
+        fn: Callable[..., Result],
         *iterables: Iterable[Any],
         timeout: float | None = None,
         chunksize: int | None = None,
         buffersize: int | None = None,
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Iterator[tuple[int, Result | BaseException]]:
         """As ProcessExecutor.submit_many(), likewise."""
         asked, fn = self._asked, self._limited(fn)
         return self._executor._submit_many(asked, fn, iterables, timeout, chunksize, buffersize)
@@ -188,11 +236,11 @@ class ExecutorView(futures.Executor):
     @names_options("stream")
     def stream(
         self,
-        fn: Callable[..., Any],
+        fn: Callable[..., Result],
         *iterables: Iterable[Any],
         chunksize: int | None = None,
         buffersize: int | None = None,
-    ) -> AsyncIterator[tuple[int, Any]]:
+    ) -> AsyncIterator[tuple[int, Result | BaseException]]:
         """As ProcessExecutor.stream(), likewise."""
         asked, fn = self._asked, self._limited(fn)
         return self._executor._stream(asked, fn, iterables, chunksize, buffersize)
@@ -204,5 +252,5 @@ class ExecutorView(futures.Executor):
     def __exit__(self, *error: Any) -> None:
         self._executor.__exit__(*error)
 
-    def _limited(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+    def _limited(self, fn: Callable[..., Result]) -> Callable[..., Result]:
         return Limited(fn, memory=self._asked.memory) if self._asked.memory else fn

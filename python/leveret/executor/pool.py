@@ -75,7 +75,7 @@ class Pool:
         self.sources = Sources(self)
         self.ends = Ends(self)
         self.is_pumping = False  # with the lock
-        self.called_back: deque[Future] = deque()  # futures whose callbacks are due
+        self.called_back: deque[Future[Any]] = deque()  # futures whose callbacks are due
         self.idle = threading.Event()
         self.is_closing = False
         self.closed = threading.Event()
@@ -295,7 +295,7 @@ class Pool:
         """What the port calls with calls that ended, on whatever thread."""
         self.ends.deliver(batch, may_run_code)
 
-    def hand_over(self, future: Future) -> None:
+    def hand_over(self, future: Future[Any]) -> None:
         """Leaves a future's callbacks to the port's own thread."""
         if self.closed.is_set() or self.pid != os.getpid():  # it has ended
             future._run_callbacks()

@@ -8,7 +8,7 @@ import queue
 import weakref
 from collections.abc import AsyncIterator, Iterable, Iterator
 from concurrent import futures
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Literal, overload
 
 from .. import _core
 from ..interrupts import is_of_signal
@@ -38,6 +38,12 @@ from .options import ATTEMPTS_MAX, DEFAULTS, CallOptions, ExecutorView, awaited,
 from .pool import Pool
 from .telling import OnDeath, OnProgress, Telling
 from .work import Work
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .future import Result
+    from .options import GivenOptions, OnPoison, Params
 
 
 class ProcessExecutor(futures.Executor):
@@ -144,10 +150,12 @@ class ProcessExecutor(futures.Executor):
         self._end = weakref.finalize(self, Pool.shut_down, self._pool, False, False)
         self._end.atexit = False  # see _at_exit()
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+    def submit(
+        self, fn: Callable[Params, Result], /, *args: Params.args, **kwargs: Params.kwargs
+    ) -> Future[Result]:
         return self._submit(DEFAULTS, fn, (args, kwargs))
 
-    def options(self, **options: Any) -> ExecutorView:
+    def options(self, **options: Unpack[GivenOptions]) -> ExecutorView:
         """A view of this executor whose calls ask for something: options(timeout=1).submit(f, x).
 
         timeout: seconds that a call may run, None: for ever. retry, max_attempts: as of the
@@ -160,7 +168,9 @@ class ProcessExecutor(futures.Executor):
         """
         return ExecutorView(self, changed(DEFAULTS, options))
 
-    async def run(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    async def run(
+        self, fn: Callable[Params, Result], /, *args: Params.args, **kwargs: Params.kwargs
+    ) -> Result:
         """Awaits fn(*args, **kwargs) in a process, on an event loop of asyncio.
 
         When the task that awaits it is cancelled, a call that waits is taken back, and one that
@@ -168,8 +178,8 @@ class ProcessExecutor(futures.Executor):
         """
         return await awaited(self._submit, DEFAULTS, fn, (args, kwargs))
 
-    def _submit(self, asked: CallOptions, fn: Callable[..., Any], args: Any) -> Future:
-        future = Future()
+    def _submit(self, asked: CallOptions, fn: Callable[..., Any], args: Any) -> Future[Any]:
+        future: Future[Any] = Future()
         future._asked = asked
         pool = self._pool
         if pool.is_shut_down or pool.broken is not None:
@@ -188,7 +198,7 @@ class ProcessExecutor(futures.Executor):
         return future
 
     def _work(
-        self, future: Future, fn: Callable[..., Any], flags: int, args: Any, seed: int
+        self, future: Future[Any], fn: Callable[..., Any], flags: int, args: Any, seed: int
     ) -> Work:
         path = self._pool.path.news()
         asked = future._asked
@@ -218,6 +228,30 @@ class ProcessExecutor(futures.Executor):
         has_chunks = self._has_chunks and asked == DEFAULTS
         return Mapping(self._pool, fn, items, chunksize, has_chunks, make, tell)
 
+    @overload
+    def map(
+        self,
+        fn: Callable[..., Result],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+        on_poison: Literal["raise"] = "raise",
+        return_exceptions: Literal[False] = False,
+    ) -> Iterator[Result]: ...
+
+    @overload
+    def map(
+        self,
+        fn: Callable[..., Result],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+        on_poison: OnPoison = "raise",
+        return_exceptions: bool = False,
+    ) -> Iterator[Result | BaseException]: ...
+
     @names_options("map")
     def map(
         self,
@@ -226,7 +260,7 @@ class ProcessExecutor(futures.Executor):
         timeout: float | None = None,
         chunksize: int | None = None,
         buffersize: int | None = None,
-        on_poison: str = "raise",
+        on_poison: OnPoison = "raise",
         return_exceptions: bool = False,
     ) -> Iterator[Any]:
         """Like concurrent.futures.Executor.map(): the results of fn for the items, in their order.
@@ -269,12 +303,12 @@ class ProcessExecutor(futures.Executor):
     @names_options("submit_many")
     def submit_many(
         self,
-        fn: Callable[..., Any],
+        fn: Callable[..., Result],
         *iterables: Iterable[Any],
         timeout: float | None = None,
         chunksize: int | None = None,
         buffersize: int | None = None,
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Iterator[tuple[int, Result | BaseException]]:
         """Calls fn for the items, and yields (index, result or exception) as calls end.
 
         Nothing is raised for an item: an exception is its outcome. Items are taken as outcomes are
@@ -303,11 +337,11 @@ class ProcessExecutor(futures.Executor):
     @names_options("stream")
     def stream(
         self,
-        fn: Callable[..., Any],
+        fn: Callable[..., Result],
         *iterables: Iterable[Any],
         chunksize: int | None = None,
         buffersize: int | None = None,
-    ) -> AsyncIterator[tuple[int, Any]]:
+    ) -> AsyncIterator[tuple[int, Result | BaseException]]:
         """submit_many() for an event loop: `async for index, outcome in executor.stream(f, items)`.
 
         When the loop is left, or the task that it runs in is cancelled, calls that wait are taken

@@ -38,7 +38,7 @@ class Work:
 
     def __init__(
         self,
-        future: Future,
+        future: Future[Any],
         function: Any,
         flags: int,
         args: Any,

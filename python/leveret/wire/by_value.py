@@ -46,7 +46,8 @@ class Loading(threading.local):
 
 
 loading = Loading()
-_absent: dict[str, bool] = {}  # by file: whether workers cannot import the module
+# By name and file, which may have several names: whether workers cannot import the module.
+_absent: dict[tuple[str, str], bool] = {}
 ordinary: set[type] = set()  # whose instances are pickled as they themselves say
 _tried: set[str] = set()  # modules that were not imported, as pickle would
 absent_names = {"__main__"}  # modules that were found to be absent
@@ -74,9 +75,9 @@ def is_absent(name: Any) -> bool:
         if not _is_made_by_code(module):
             return False
         file = f"<{name}>"
-    known: bool | None = _absent.get(file)
+    known: bool | None = _absent.get((name, file))
     if known is None:
-        known = _absent[file] = not _can_be_found(name)
+        known = _absent[name, file] = not _can_be_found(name)
     if known:
         absent_names.add(name)
     return known
@@ -177,11 +178,30 @@ def _imports(function: types.FunctionType) -> tuple[types.ModuleType, ...]:
 def reduce_module(module: types.ModuleType, is_reply: bool, needed: spaces.Needed) -> Any:
     """For one that the other process cannot import: there it has the globals of its functions."""
     name = module.__name__
+    if not is_reply and _is_hidden(module):
+        return types.ModuleType, (name,), _contents(module)
     if sys.modules.get(name) is not module or not is_absent(name):
         return NotImplemented
     if is_reply:
         return _module_here, (name,)
     return spaces.module_of, (name, spaces.need(name, vars(module), needed))
+
+
+def _is_hidden(module: types.ModuleType) -> bool:
+    """Whether its name leads to a module of another file: both were loaded as `utils`, say."""
+    other = sys.modules.get(module.__name__)
+    if other is None or other is module:
+        return False
+    files = [getattr(each, "__file__", None) for each in (module, other)]
+    if not all(isinstance(each, str) for each in files):
+        return False
+    return bool(os.path.realpath(str(files[0])) != os.path.realpath(str(files[1])))
+
+
+def _contents(module: types.ModuleType) -> dict[str, Any]:
+    """Without what the import system has put there, but for the file."""
+    own = ("__builtins__", "__loader__", "__spec__", "__cached__")
+    return {name: value for name, value in vars(module).items() if name not in own}
 
 
 def _module_here(name: str) -> types.ModuleType:
