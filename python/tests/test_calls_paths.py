@@ -137,3 +137,31 @@ with leveret.ProcessExecutor(1, preload=()) as executor:
     assert executor.submit(fractions.C().m).result(60) == "one"
 """
     run(program, tmp_path)
+
+
+def test_a_function_that_came_with_a_reload_is_told_and_a_new_executor_has_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "helper.py").write_text("def f():\n    return 1\n")
+    program = """
+import importlib, pathlib, sys
+sys.path.insert(0, "")
+import helper, leveret
+
+def told(future):
+    assert type(future.exception(60)) is AttributeError
+    return str(future.exception())
+
+with leveret.ProcessExecutor(1, preload=()) as executor:
+    assert executor.submit(helper.f).result(60) == 1
+    pathlib.Path("helper.py").write_text("def f():\\n    return 'two'\\ndef g(*_):\\n    return 3\\n")
+    importlib.reload(helper)
+    for future in (executor.submit(helper.g), executor.submit(len, [helper.g])):
+        assert "cannot be unpickled in the worker" in told(future) and "a new ex" in told(future)
+    got = list(executor.map(helper.g, [1, 2], chunksize=2, return_exceptions=True))
+    assert all("cannot be unpickled in the worker" in str(each) for each in got)
+with leveret.ProcessExecutor(1, preload=()) as executor:
+    assert executor.submit(helper.f).result(60) == "two"
+    assert executor.submit(helper.g).result(60) == 3
+"""
+    run(program, tmp_path)

@@ -31,7 +31,7 @@ from ..wire.pickling import (
 )
 from ..wire.setup import Setup, WorkerSetup
 from . import ending, multiprocess, notes, own_page, seeding
-from .functions import functions
+from .functions import Kept, functions
 from .hosts import Host, hosts, turn_to
 from .large_replies import make_file
 from .own_page import Own
@@ -100,7 +100,7 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
 
 
 def _call_kept(pickled: bytes, args: Any, kwargs: Any) -> Any:
-    kept = functions.kept.get(pickled) or functions.keep(pickled)
+    kept = functions.kept.get(pickled) or _keep(pickled)
     if not kept.made:  # it went by its name
         return kept.function(*args, **kwargs)
     kept.refresh()
@@ -122,11 +122,11 @@ def _run_chunk(
     end = time.perf_counter_ns() + chunks.CHUNK_NS_MAX
     try:
         for each in items:
-            args = functions.load(*_own(each))[0] if is_apart else each
+            args = _load(*_own(each)) if is_apart else each
             if carried is None:
                 results.add(_call_kept(pickled, args, {}))
             else:
-                function = functions.load(*_own(carried))[0]
+                function = _load(*_own(carried))
                 own_page.name_call(b"", function)
                 results.add(function(*args))
             if time.perf_counter_ns() >= end:
@@ -157,9 +157,27 @@ def _say_where(error: BaseException) -> None:
     text = error.args[0] if len(error.args) == 1 else None
     if type(error) in _READING and isinstance(text, str):
         text = f"the call cannot be unpickled in the worker process: {text}"
+        if type(error) is AttributeError and "on <module" in text:
+            text += "; a new executor's processes import a module that was reloaded since"
         error.args = (text,)
         if isinstance(error, ImportError):
             error.msg = text
+
+
+def _load(data: Any, buffers: Any, is_plain: bool = False) -> Any:
+    try:
+        return pickle.loads(data, buffers=buffers) if is_plain else functions.load(data, buffers)[0]
+    except BaseException as error:
+        _say_where(error)
+        raise
+
+
+def _keep(pickled: bytes) -> Kept:
+    try:
+        return functions.keep(pickled)
+    except BaseException as error:
+        _say_where(error)
+        raise
 
 
 def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview]) -> Any:
@@ -175,17 +193,13 @@ def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview])
     if name_length:
         own_page.name_call(b"", str(request[at : at + name_length], "utf-8", "replace"))
     elif length and Own.named != pickled:
-        own_page.name_call(pickled, functions.keep(pickled).function)
+        own_page.name_call(pickled, _keep(pickled).function)
     if flags & CHUNK:
         given = pickle.loads(data, buffers=buffers)
         carried, items = given if flags & APART else (None, given)
         return _run_chunk(pickled, carried, items, bool(flags & APART))
     own = [bytearray(each) for each in buffers] if buffers else None
-    try:
-        given = pickle.loads(data, buffers=own) if flags & PLAIN else functions.load(data, own)[0]
-    except BaseException as error:
-        _say_where(error)
-        raise
+    given = _load(data, own, bool(flags & PLAIN))
     if length:
         return _call_kept(pickled, *given)
     function, args, kwargs = given
