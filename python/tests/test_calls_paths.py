@@ -154,7 +154,8 @@ def told(future):
 
 with leveret.ProcessExecutor(1, preload=()) as executor:
     assert executor.submit(helper.f).result(60) == 1
-    pathlib.Path("helper.py").write_text("def f():\\n    return 'two'\\ndef g(*_):\\n    return 3\\n")
+    source = "def f():\\n    return 'two'\\ndef g(*_):\\n    return 3\\n"
+    pathlib.Path("helper.py").write_text(source)
     importlib.reload(helper)
     for future in (executor.submit(helper.g), executor.submit(len, [helper.g])):
         assert "cannot be unpickled in the worker" in told(future) and "a new ex" in told(future)
