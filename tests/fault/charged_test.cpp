@@ -19,7 +19,7 @@
 #include "fault/pool_hosts.hpp"
 #include "share/faults.hpp"
 
-namespace lev::test {
+namespace lev::test::charged {
 namespace {
 
 constexpr std::int64_t limit_ns = 20'000'000'000;
@@ -205,4 +205,4 @@ TEST_F(charged, workers_that_die_for_one_host_bring_only_that_host_down) {
 }
 
 }  // namespace
-}  // namespace lev::test
+}  // namespace lev::test::charged
