@@ -21,6 +21,8 @@
 #include "worker/contexts.hpp"
 #include "worker/serve.hpp"
 
+#include <utility>
+
 namespace lev::detail {
 
 namespace {
@@ -167,22 +169,21 @@ inline bool is_free_host(const runtime_state& c, const participant& self) noexce
 // cost transfers of the lines that the workers are busy with. It needs no ticket, as nobody can
 // wait for it, but a slot for the time that it runs: a spare one. The next ones run at once, too,
 // before it looks for a ticket again, in lines that the workers write: fewer than leave each worker
-// without a task. 0: it must be queued after all.
+// without a task, and none while one has none. 0: it must be queued after all.
 constexpr std::uint32_t at_once_max = 8;
 [[gnu::noinline]] std::uint64_t run_at_once(runtime_state& c, participant& self,
                                             const draft& d) noexcept {
   if (c.settings.full != when_full::help || c.sched.has_filters() || !is_free_host(c, self) ||
       is_guest(c, self))
     return 0;
-  const std::uint32_t task = c.task_slots.try_take_spare();
+  const std::uint32_t left = std::exchange(self.posts_at_once, 0);
+  const bool is_idle = left != 0 && c.bell.someone_idle();
+  const std::uint32_t task = is_idle ? no_slot : c.task_slots.try_take_spare();
   if (task == no_slot) return 0;
   self.counters.submitted.add(1);
   if (is_closing(c)) return refuse_late(c, self, task), 0;
-  if (self.posts_at_once != 0) {
-    --self.posts_at_once;
-  } else {
-    self.posts_at_once = smaller(at_once_max, c.settings.tickets / (4 * c.workers));
-  }
+  const std::uint32_t most = smaller(at_once_max, c.settings.tickets / (4 * c.workers));
+  self.posts_at_once = left != 0 ? left - 1 : most;
   batch::send_all(self);
   write_slot(c, self, task, d, task_detached);
   const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
@@ -192,12 +193,14 @@ constexpr std::uint32_t at_once_max = 8;
 }
 
 // Takes a slot for a plain task, and counts the task. no_slot: it is not one for the straight path,
-// and nothing was done. On such an engine no task is staged ahead, and none drains.
+// or it is for run_at_once(), and nothing was done. On such an engine no task is staged ahead, and
+// none drains.
 [[gnu::always_inline]] inline std::uint32_t open_plainly(runtime_state& c, participant& self,
-                                                         const draft& d,
-                                                         std::uint8_t flags) noexcept {
+                                                         const draft& d, std::uint8_t flags,
+                                                         bool may_run_at_once) noexcept {
   const bool is_host = self.running == nullptr;
-  if (is_host && !is_free_host(c, self)) return no_slot;
+  if (is_host && (!is_free_host(c, self) || (may_run_at_once && self.posts_at_once != 0)))
+    return no_slot;
   const std::uint32_t task = c.task_slots.try_take(self.free_slots);
   if (task == no_slot) [[unlikely]]
     return no_slot;
@@ -213,11 +216,7 @@ constexpr std::uint32_t at_once_max = 8;
                                                            const draft& d, bool detached) noexcept {
   const procedure_entry* p = find_procedure(d.procedure);
   if (!c.is_straight || self == nullptr || p == nullptr || !passes_plainly(d, *p)) return 0;
-  if (detached && self->posts_at_once != 0) [[unlikely]] {
-    if (const std::uint64_t id = run_at_once(c, *self, d); id != 0) return id;
-    self->posts_at_once = 0;
-  }
-  const std::uint32_t task = open_plainly(c, *self, d, detached ? task_detached : 0);
+  const std::uint32_t task = open_plainly(c, *self, d, detached ? task_detached : 0, detached);
   if (task == no_slot) [[unlikely]]
     return detached ? run_at_once(c, *self, d) : 0;
   const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
@@ -238,7 +237,7 @@ constexpr std::uint32_t at_once_max = 8;
     if (bytes > c.settings.local_store_bytes) return 0;
     if (bytes != 0) flags |= task_staged;
   }
-  const std::uint32_t task = open_plainly(c, *self, d, flags);
+  const std::uint32_t task = open_plainly(c, *self, d, flags, false);
   if (task == no_slot) return 0;
   const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
   c.crew->send(*self, task);

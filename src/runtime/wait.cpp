@@ -50,6 +50,7 @@ outcome collect(runtime_state& c, participant* self, std::uint64_t id) noexcept 
   outcome o;
   o.code = s.state.collect(ticket_generation(id));
   if (o.code == status::stale_ticket || o.code == status::pending) return o;
+  if (self != nullptr) self->tickets_ahead = self->posts_at_once = 0;
   LEV_DCHECK_LOOK(!s.state.is_free() && !s.state.is_live());  // taken, by this caller
   LEV_DCHECK((s.flags & (task_detached | task_is_piece)) == 0);
   if (o.code != status::ok) o = take_outcome(c, task, o.code);
@@ -185,7 +186,6 @@ namespace {
     const outcome o = collect(*c, nullptr, id);
     return o.code == status::pending ? failed_with(status::would_block) : o;
   }
-  self->tickets_ahead = 0;
   await_ticket what(*c, *self, id);
   if (!is_there_soon(*c, *self, what)) {
     if (waits_for_itself(*c, *self, id)) return failed_with(status::would_deadlock);
@@ -327,6 +327,7 @@ bool is_held_by_caller(runtime_state& c, const participant& self) noexcept {
 }
 
 bool wait_quiescent(runtime_state& c, participant& self, std::uint64_t deadline_ns) noexcept {
+  self.tickets_ahead = self.posts_at_once = 0;
   await_quiescent what(c, self);
   if (await(c, self, what, deadline_ns, c.settings.wait)) return true;
   pass_look(c);

@@ -231,9 +231,9 @@ struct alignas(line_pair_bytes) participant {
 
   alignas(line_pair_bytes) slot_cache free_slots;
   std::uint32_t mail_seen = 0;
-  // Of a host: tickets that it has made since it last waited for one.
+  // Of a host, since it last waited: the tickets that it has made, and posts that it still runs at
+  // once before it looks for a free slot again.
   std::uint32_t tickets_ahead = 0;
-  // Of a host: posts that it runs at once before it looks for a free slot again.
   std::uint32_t posts_at_once = 0;
   std::int32_t small_catches = 0;  // few tasks were ready, that often in a row: count_ready()
   bool hands_over = false;         // was the last spinner: wakes another if there is more work

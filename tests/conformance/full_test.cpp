@@ -166,6 +166,31 @@ TEST_P(full_test, a_post_without_a_ticket_runs_at_once) {
   }
 }
 
+// After a wait it is ahead of nobody: two tasks that need each other are begun by two threads.
+struct rendezvous {
+  std::atomic<int> there{0};
+};
+const auto meet_other = define("full.meet", [](ref<rendezvous> m) {
+  ++m.to->there;
+  while (m.to->there < 2) std::this_thread::yield();
+});
+TEST_P(full_test, a_host_that_was_ahead_queues_posts_after_a_wait) {
+  LEV_SKIP_IF_REMOTE();
+  if (is_sim()) GTEST_SKIP() << "its tasks do not meet";
+  runtime& r = open(small(256, when_full::help, wait_policy::park));
+  if (r.workers() < 2) GTEST_SKIP() << "two are needed";
+  for (int round = 0; round < rounds(20); ++round) {
+    counter n = 0;
+    const std::uint64_t before = r.count().helped;
+    for (int i = 0; i < 100'000 && r.count().helped == before; ++i) r.post(count_one, ref{&n});
+    expect_all_done();
+    rendezvous m;
+    r.post(meet_other, ref{&m});
+    r.post(meet_other, ref{&m});
+    expect_all_done();
+  }
+}
+
 // Letters are for tasks that are waited for.
 TEST_P(full_test, a_host_that_runs_ahead_uses_the_queue) {
   if (is_sim() || is_remote()) GTEST_SKIP() << "no worker of it polls a mailbox all the time";
