@@ -65,7 +65,7 @@ def test_awaited_calls(pool: ProcessExecutor) -> None:
 @needs_processes
 def test_options_of_calls(pool: ProcessExecutor) -> None:
     with pytest.raises(TypeError, match="did you mean 'timeout'"):
-        pool.options(timout=1)  # type: ignore[call-arg]
+        pool.options(time=1)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="did you mean 'kill'"):
         pool.options(cancel="kil")  # type: ignore[arg-type]
 
