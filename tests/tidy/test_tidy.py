@@ -238,6 +238,19 @@ class TidyTest(unittest.TestCase):
                     found = self.faults_with(path, (head + good).rstrip("\n") + "\n")
                     self.assertEqual(found, [])
 
+    def test_names_of_one_test_program(self):
+        name = "\nnamespace {\nint creaks = 1;\n}\n"
+        for path in ("tests/fault/lid_test.cpp", "tests/fault/pot_test.cpp"):
+            self.plant(path, HEAD + name)
+        programs = (
+            "leveret_test(one fault\n  lid_test.cpp)\nleveret_test(two fault\n  pot_test.cpp)\n"
+        )
+        self.plant("tests/fault/CMakeLists.txt", programs)
+        self.assertEqual(self.faults(), [])
+        together = "leveret_test(one fault\n  lid_test.cpp\n  pot_test.cpp)\n"
+        self.plant("tests/fault/CMakeLists.txt", together)
+        self.assertEqual(self.faults(), [("own-name", "tests/fault/pot_test.cpp", 4)])
+
     def test_every_rule_has_a_case(self):
         tested = {case[0] for case in CASES} | {"file-head", "file-mode"}
         text = "".join(path.read_text() for path in (ROOT / "tools/tidy_rules").glob("*.py"))

@@ -1,4 +1,4 @@
-"""Names that a file has for itself, in an unnamed namespace, are the only ones of their folder.
+"""Names that a file has for itself, in an unnamed namespace, are the only ones of their program.
 
 A check compiles files of the library together, and files of a test program: a name that two of them
 have for themselves would be defined twice. And a reader who searches for a name finds one thing.
@@ -14,6 +14,9 @@ VARIABLE = re.compile(r"^(?:[\w:<>,*&]+ )+\*?(\w+)(?:\[[^\]]*\])*\s*(?:=|\{|;)")
 PARAMETER_NAME = re.compile(r"\b\w+\s*(?:=[^,]*)?(?=,|$)")
 NOT_A_NAME = (" ", "}", "#", "")  # how lines begin that are inside of something, or define nothing
 HEAD_LINES_MAX = 4  # of a definition, up to its brace
+PROGRAM = re.compile(
+    r"^\s*(?:leveret_test|add_executable|add_library)\((\S+)([^)]*)\)", re.MULTILINE
+)
 
 
 def _named(line, text):
@@ -45,24 +48,38 @@ def own_names(file):
                 yield number, "::".join(inside), *named, bool(ALIAS.match(line))
 
 
+def programs_of_tests(tree):
+    """What is made of each source of a test, by its path: names of programs, by folder."""
+    programs = {}
+    for file in tree.files:
+        if file.name == "CMakeLists.txt" and file.under("tests"):
+            folder = file.path.rsplit("/", 1)[0]
+            for name, sources in PROGRAM.findall(file.text):
+                for source in sources.split():
+                    programs.setdefault(f"{folder}/{source}", []).append(f"{folder}/{name}")
+    return programs
+
+
 def own_names_are_unique(tree):
-    seen = {}
+    programs, seen = programs_of_tests(tree), {}
     for file in tree.of_kind("cpp"):
-        if file.suffix != ".cpp" or not file.under("src", "tests/unit", "tests/conformance"):
+        compiled_with = ["src"] if file.under("src") else programs.get(file.path, ())
+        if file.suffix != ".cpp" or not compiled_with:
             continue
-        folder = "src" if file.under("src") else file.path.rsplit("/", 1)[0]
         for line, inside, name, apart, is_alias in own_names(file):
-            first = seen.setdefault(
-                (folder, inside, name, "" if is_alias else apart), (file, apart)
-            )
-            if first[0] is file or (is_alias and first[1] == apart):
-                continue
-            yield file.fault(
-                line,
-                "own-name",
-                f"{name} is a name of {first[0].path}, too, and the files may be compiled as one; "
-                "take another, or move it to where both find it",
-            )
+            for program in compiled_with:
+                first = seen.setdefault(
+                    (program, inside, name, "" if is_alias else apart), (file, apart)
+                )
+                if first[0] is file or (is_alias and first[1] == apart):
+                    continue
+                yield file.fault(
+                    line,
+                    "own-name",
+                    f"{name} is a name of {first[0].path}, too, and the files may be compiled as "
+                    "one; take another, or move it to where both find it",
+                )
+                break
 
 
 RULES = [own_names_are_unique]
