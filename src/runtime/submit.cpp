@@ -169,7 +169,8 @@ inline bool is_free_host(const runtime_state& c, const participant& self) noexce
 // cost transfers of the lines that the workers are busy with. It needs no ticket, as nobody can
 // wait for it, but a slot for the time that it runs: a spare one. The next ones run at once, too,
 // before it looks for a ticket again, in lines that the workers write: fewer than leave each worker
-// without a task, and none while one has none. 0: it must be queued after all.
+// without a task, and none while one has none. 0: it must be queued after all, or wait for a slot
+// that is given back at this moment: perhaps the host is ahead of nobody.
 constexpr std::uint32_t at_once_max = 8;
 [[gnu::noinline]] std::uint64_t run_at_once(runtime_state& c, participant& self,
                                             const draft& d) noexcept {
@@ -177,8 +178,8 @@ constexpr std::uint32_t at_once_max = 8;
       is_guest(c, self))
     return 0;
   const std::uint32_t left = std::exchange(self.posts_at_once, 0);
-  const bool is_idle = left != 0 && c.bell.someone_idle();
-  const std::uint32_t task = is_idle ? no_slot : c.task_slots.try_take_spare();
+  const bool is_ahead = left != 0 ? !c.bell.someone_idle() : c.task_slots.looks_exhausted();
+  const std::uint32_t task = is_ahead ? c.task_slots.try_take_spare() : no_slot;
   if (task == no_slot) return 0;
   self.counters.submitted.add(1);
   if (is_closing(c)) return refuse_late(c, self, task), 0;
