@@ -17,8 +17,8 @@ namespace lev {
 namespace {
 
 constinit process_role role_now = process_role::host;
-constinit bool is_known = false;
-constinit int own_number = -1;
+constinit bool is_role_known = false;
+constinit int own_worker_number = -1;
 
 int socket_option(int socket, int name) noexcept {
   int value = -1;
@@ -59,7 +59,7 @@ bool is_from_host(int socket) noexcept {
 }  // namespace
 
 process_role role() noexcept {
-  if (is_known) return role_now;
+  if (is_role_known) return role_now;
   const bool is_to_be_zygote =
       host_socket(started_again_variable) >= 0 || host_socket(worker_program_variable) >= 0;
   take_role(is_to_be_zygote ? process_role::starting : process_role::host);
@@ -67,16 +67,16 @@ process_role role() noexcept {
 }
 
 void take_role(process_role now) noexcept {
-  is_known = true;
+  is_role_known = true;
   role_now = now;
 }
 
 int worker_number() noexcept {
-  return own_number;
+  return own_worker_number;
 }
 
 void take_worker_number(int number) noexcept {
-  own_number = number;
+  own_worker_number = number;
 }
 
 int host_socket(const char* variable) noexcept {

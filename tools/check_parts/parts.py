@@ -227,13 +227,16 @@ def package(steps):
 def old_headers(steps):
     """What calls the system must compile with the headers of glibc 2.28 and Linux 4.18.
 
-    tests/package/old_headers hides what came later in the headers of this machine.
+    tests/package/old_headers hides what came later in the headers of this machine. The files are
+    compiled as one, which is a quarter of the work.
     """
     system = re.compile(r"#include <((sys|linux)/|fcntl|unistd|cstring|string\.h)")
     sources = [path for path in steps.root.glob("src/**/*.cpp") if system.search(path.read_text())]
     hidden = ["-isystem", steps.root / "tests/package/old_headers"]
+    together = steps.logs / "old_headers.cpp"
+    together.write_text("".join(f'#include "{source}"\n' for source in sorted(sources)))
     compiler = ["g++", "-std=c++20", "-fsyntax-only", *hidden, "-Iinclude", "-Isrc"]
-    steps.run("old-headers", [*compiler, *sorted(sources)])
+    steps.run("old-headers", [*compiler, together])
 
 
 def by_pkg_config(steps, consumers, prefix, temporary):

@@ -31,7 +31,7 @@ static_assert(line_jobs_max <= processes::lane_records);
 static_assert(sizeof(remote_end::text) == processes::ending::text_max + 1);
 
 // Host threads sleep on a futex; the service sleeps where workers and the zygote reach it.
-thread_local bool is_service = false;
+thread_local bool runs_service = false;
 
 class process_machine final : public machine, public remote_workers {
  public:
@@ -44,7 +44,7 @@ class process_machine final : public machine, public remote_workers {
 
   bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept override;
   void abandon() noexcept override {
-    is_service = false;  // if the service forked, in a callback
+    runs_service = false;  // if the service forked, in a callback
     pool_.abandon();
   }
   void join() noexcept override {
@@ -151,7 +151,7 @@ class process_machine final : public machine, public remote_workers {
   };
   static void* run_service(void* argument) {
     const launch& l = *static_cast<launch*>(argument);
-    is_service = true;
+    runs_service = true;
     pthread_setname_np(pthread_self(), "leveret-service");
     l.entry(l.context, l.index);
     return nullptr;
@@ -181,7 +181,7 @@ bool process_machine::start(std::uint32_t workers, worker_entry entry, void* con
 
 void process_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
                                 std::uint64_t deadline_ns) noexcept {
-  if (is_service) {
+  if (runs_service) {
     if (!service_sleep_.may_sleep(word, expected)) return;
     const std::uint64_t now = now_ns();
     if (deadline_ns == no_deadline) return pool_.wait(no_deadline);
