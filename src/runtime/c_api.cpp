@@ -196,6 +196,8 @@ lev_argument lev_strided(lev_kind kind, const void* address, size_t element_byte
 lev_argument lev_each(lev_kind kind, const void* address, size_t element_bytes, size_t count,
                       ptrdiff_t stride_bytes) {
   lev_argument a = lev_memory(kind, address, element_bytes, count);
+  // The submit refuses a value of so many bytes. None at all would be one of 0 bytes.
+  if (element_bytes > 0xffff && a.what == LEV_VALUE) a.unit_bytes = 0xffff;
   a.stride_bytes = stride_bytes;
   a.flags = LEV_EACH;
   return a;
