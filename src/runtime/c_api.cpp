@@ -32,11 +32,11 @@ static_assert(LEV_ARGUMENTS_MAX == lev::argument_count_max && sizeof(lev_kind) =
 
 namespace {
 
+using lev::answer;
 using lev::check_arguments;
 using lev::draft_of;
 using lev::fail;
 using lev::guarded;
-using lev::meaning_of;
 using lev::report;
 
 // A procedure registered from C: its body takes a pointer where C++ takes a reference.
@@ -61,10 +61,6 @@ int run_c(const lev::call& c) {
   const lev_call view{reinterpret_cast<const lev_argument*>(c.arguments), c.argument_count,
                       p.context};
   return p.body(&view);
-}
-
-lev_status answer(lev::status code) noexcept {
-  return code == lev::status::ok ? LEV_OK : fail(code, meaning_of(code));
 }
 
 // Without `ticket`, the task cannot be waited for by itself.
