@@ -192,8 +192,12 @@ lev_argument lev_strided(lev_kind kind, const void* address, size_t element_byte
 lev_argument lev_each(lev_kind kind, const void* address, size_t element_bytes, size_t count,
                       ptrdiff_t stride_bytes) {
   lev_argument a = lev_memory(kind, address, element_bytes, count);
-  // The submit refuses a value of so many bytes. None at all would be one of 0 bytes.
-  if (element_bytes > 0xffff && a.what == LEV_VALUE) a.unit_bytes = 0xffff;
+  // The submit refuses a value of so many bytes, where none at all would be one of 0 bytes, and
+  // several rows: the bytes in a row are no part of a value.
+  if (a.what == LEV_VALUE) {
+    if (element_bytes > 0xffff) a.unit_bytes = 0xffff;
+    a.rows = static_cast<uint32_t>(count > 0xffffffffu ? 0xffffffffu : count);
+  }
   a.stride_bytes = stride_bytes;
   a.flags = LEV_EACH;
   return a;

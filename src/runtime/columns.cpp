@@ -67,10 +67,6 @@ bool check_columns(const draft& all, std::size_t count, refusal* why) noexcept {
       return refuse(why, status::too_big, i,
                     "argument %d: a value has at most 16 bytes, not %u; pass it as memory", i,
                     static_cast<unsigned>(a.unit_bytes));
-    if (a.row_bytes != a.unit_bytes)
-      return refuse(why, status::bad_argument, i,
-                    "argument %d: a column of values has one element a task, not %llu bytes", i,
-                    static_cast<unsigned long long>(a.row_bytes));
     if (a.address == 0 && count != 0)
       return refuse(why, status::bad_address, i,
                     "argument %d: a column of values at a null address; pass memory", i);
