@@ -22,6 +22,7 @@
 
 #include "fault/family.hpp"
 #include "machines/processes/zygote.hpp"
+#include "support/environment.hpp"
 
 namespace lev::test {
 namespace {
@@ -136,6 +137,7 @@ TEST(identity, a_program_that_its_loader_was_given_is_told_to_start_by_its_own_p
 
 // Started again it would do everything once more: nothing makes a zygote of it before its main().
 TEST(identity, a_program_that_has_opened_a_library_with_leveret_is_not_started_again) {
+  if (is_sanitized()) GTEST_SKIP() << "the program would have to be sanitized, too";
   const told t = run(LATE_HOST, [] { execl(LATE_HOST, LATE_HOST, THREAD_PLUGIN, nullptr); });
   EXPECT_EQ(t.text.find("main begins\n"), 0u) << t.text;
   EXPECT_EQ(t.text.rfind("main begins\n"), 0u) << t.text;
