@@ -120,6 +120,12 @@ bool set_number(const char* option, unsigned long number, command_line& line) {
   return true;
 }
 
+// The first word that is wrong, and why. Always false.
+bool is_wrong(const char* word, const char* why) {
+  std::fprintf(stderr, "leveret-app: %s: %s\n", word, why);
+  return false;
+}
+
 bool parse(int count, char** words, command_line& line) {
   if (count < 2) return false;
   line.name = words[1];
@@ -129,14 +135,16 @@ bool parse(int count, char** words, command_line& line) {
     } else if (bool* flag = flag_of(words[i], line)) {
       *flag = true;
     } else if (i + 1 == count) {
-      return false;
+      return is_wrong(words[i], "there is no such option, or its value is missing");
     } else if (std::strcmp(words[i], "--machine") == 0) {
       line.config.machine = words[++i];
     } else {
       const char* const option = words[i];
       unsigned long number = 0;
-      if (!parse_number(words[++i], 1000000000, &number)) return false;
-      if (!set_number(option, number, line)) return false;
+      const bool is_number = parse_number(words[++i], 1000000000, &number);
+      if (!set_number(option, is_number ? number : 1, line))
+        return is_wrong(option, "there is no such option, or it takes more than 0");
+      if (!is_number) return is_wrong(words[i], "this is no whole number from 0 to 10^9");
     }
   }
   return true;
@@ -287,6 +295,7 @@ int main(int count, char** words) {
     lev::runtime runtime(line.config);
     verdict result{};
     if (!run(runtime, line, result)) {
+      is_wrong(line.name, "there is no such application");
       std::fputs(usage, stderr);
       return 2;
     }

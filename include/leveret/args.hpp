@@ -10,7 +10,7 @@
 //
 // Wrap memory in lev::sliced(...) to let dicing cut it. No alignment is asked beyond that of T,
 // and copies have at least that. An argument that cannot be passed does not compile, and the
-// message says why.
+// message says why; nor does a temporary that owns its elements, such as a std::vector.
 #ifndef LEVERET_ARGS_HPP
 #define LEVERET_ARGS_HPP
 
@@ -24,7 +24,16 @@ namespace lev {
 
 namespace detail {
 [[noreturn]] void throw_rows_apart();
+// A temporary that owns its elements takes them with it, before the task runs.
+template <class T>
+concept no_temporary_owner = std::is_lvalue_reference_v<T> || std::is_trivially_destructible_v<T>;
+// The bytes of so many elements. What does not fit is refused at submit, not wrapped.
+template <class T>
+constexpr std::ptrdiff_t bytes_apart(std::ptrdiff_t elements) noexcept {
+  constexpr std::ptrdiff_t each = sizeof(T), most = PTRDIFF_MAX / each;
+  return elements > most ? PTRDIFF_MAX : elements < -most ? -PTRDIFF_MAX : elements * each;
 }
+}  // namespace detail
 
 // Memory as a procedure sees it: `rows()` rows of `row_size()` elements. One row is the usual case;
 // then index it with []. Rows may be apart (in place) or packed (copied to the local store): use
@@ -109,15 +118,6 @@ constexpr memory<T> view(T* data, std::size_t size) noexcept {
   return {data, size, 1, static_cast<std::ptrdiff_t>(size * sizeof(T)), false, false};
 }
 
-namespace detail {
-// The bytes of so many elements. What does not fit is refused at submit, not wrapped.
-template <class T>
-constexpr std::ptrdiff_t bytes_apart(std::ptrdiff_t elements) noexcept {
-  constexpr std::ptrdiff_t each = sizeof(T), most = PTRDIFF_MAX / each;
-  return elements > most ? PTRDIFF_MAX : elements < -most ? -PTRDIFF_MAX : elements * each;
-}
-}  // namespace detail
-
 // strided() names `rows` rows of `row_size` elements whose starts are `stride` elements apart, such
 // as a block of a matrix.
 template <class T>
@@ -146,7 +146,7 @@ constexpr column<T> each(T* data, std::size_t row_size = 1) noexcept {
   return each(data, row_size, static_cast<std::ptrdiff_t>(row_size));
 }
 template <class Container>
-  requires std::is_lvalue_reference_v<Container> || std::is_trivially_destructible_v<Container>
+  requires detail::no_temporary_owner<Container>
 constexpr auto each(Container&& c) noexcept -> decltype(each(c.data(), c.size())) {
   return each(c.data(), 1);
 }
@@ -234,7 +234,7 @@ struct parameter {
   static argument pack(const P& value) noexcept {
     argument a;
     unsigned char bytes[value_bytes_max] = {};
-    std::memcpy(bytes, &value, sizeof(P));
+    std::memcpy(bytes, __builtin_addressof(value), sizeof(P));
     std::memcpy(&a.address, bytes, 8);
     std::memcpy(&a.row_bytes, bytes + 8, 8);
     a.unit_bytes = sizeof(P);
@@ -283,7 +283,7 @@ struct parameter<result<T>> {
   static constexpr kind what = kind::result;
   static argument pack(T& place) noexcept {
     argument a;
-    a.address = reinterpret_cast<std::uintptr_t>(&place);
+    a.address = reinterpret_cast<std::uintptr_t>(__builtin_addressof(place));
     a.row_bytes = sizeof(T);
     a.stride_bytes = sizeof(T);
     a.unit_bytes = sizeof(T);
@@ -305,7 +305,7 @@ struct memory_parameter {
                 "an element's alignment is at most 4096 bytes, a page: that is what a local store "
                 "has; align what is in it by hand");
   static constexpr kind what = What;
-  template <class Source>
+  template <no_temporary_owner Source>
   static argument pack(Source&& source) noexcept {
     auto m = as_memory(source);
     using element = std::remove_pointer_t<decltype(m.data)>;
@@ -347,23 +347,19 @@ struct parameter<out<T>> : memory_parameter<out<T>, T, kind::out> {};
 template <class T>
 struct parameter<inout<T>> : memory_parameter<inout<T>, T, kind::inout> {};
 
+// A value may have an element_type of its own: std::span has.
 template <class T>
 struct element_of {
   using type = T;
 };
 template <class T>
-  requires requires { typename T::element_type; }
+  requires requires { typename T::element_type; } && (parameter<T>::what != kind::value)
 struct element_of<T> {
   using type = typename T::element_type;
 };
 
-// pack_part() is parameter<P>::pack() for the description of a bulk, where it may be a column.
-template <class P, class Argument>
-argument pack_part(Argument&& value) noexcept {
-  return parameter<P>::pack(static_cast<Argument&&>(value));
-}
 template <class P, class T>
-argument pack_part(const column<T>& c) noexcept {
+argument pack_column(const column<T>& c) noexcept {
   using element = typename element_of<P>::type;
   constexpr kind what = parameter<P>::what;
   static_assert(what != kind::range,
@@ -374,13 +370,13 @@ argument pack_part(const column<T>& c) noexcept {
                 "an output column needs memory that is not const");
   return column_argument(what, c);
 }
-template <class P, class T>
-argument pack_part(column<T>&& c) noexcept {
-  return pack_part<P, T>(static_cast<const column<T>&>(c));
-}
-template <class P, class T>
-argument pack_part(column<T>& c) noexcept {
-  return pack_part<P, T>(static_cast<const column<T>&>(c));
+// pack_part() is parameter<P>::pack() for the description of a bulk, where it may be a column.
+template <class P, class Argument>
+argument pack_part(Argument&& a) noexcept {
+  if constexpr (requires { pack_column<P>(a); })
+    return pack_column<P>(a);
+  else
+    return parameter<P>::pack(static_cast<Argument&&>(a));
 }
 
 }  // namespace detail
@@ -388,7 +384,7 @@ argument pack_part(column<T>& c) noexcept {
 // sliced() marks memory that dicing may cut: along its rows, or along its elements if it has one
 // row. Every sliced argument of a task, and its ranges, must have the same number of
 // rows/elements/indices.
-template <class Source>
+template <detail::no_temporary_owner Source>
 constexpr auto sliced(Source&& source) noexcept {
   auto m = detail::as_memory(source);
   m.is_sliced = true;

@@ -140,12 +140,14 @@ class machine {
   template <class T>
   array<T> memory(std::size_t count, unsigned chip = 0) {
     static_assert(std::is_trivially_copyable_v<T>);
+    static_assert(alignof(T) <= line_bytes, "memory is aligned to lines of 128 bytes");
     const ea_t ea = allocate(count, sizeof(T), chip);
     return {ea, static_cast<T*>(host(ea)), count};
   }
   // The bytes of this process behind an effective address of memory or of a local store.
   void* host(ea_t ea) const;
-  // Where a local store is mapped.
+  // Where a local store is mapped. Throws error (bad_call) for an SPE that does not exist, and for
+  // a location beyond its store, which would be another one's.
   ea_t store_ea(unsigned spe_index, ls_t ls) const;
 
   // Programs for the next run(). Throws error (bad_call) for an SPE that does not exist or has one.
@@ -192,6 +194,7 @@ class spe {
   template <class T>
   local<T> allocate(std::size_t count, std::size_t align = line_bytes) {
     static_assert(std::is_trivially_copyable_v<T>);
+    static_assert(alignof(T) <= line_bytes, "a local store is aligned to lines of 128 bytes");
     const ls_t ls = allocate_bytes(count, sizeof(T), align);
     return {ls, static_cast<T*>(at(ls)), count};
   }

@@ -44,7 +44,8 @@ struct death_hook {
   // Called for each process that has ended, for whatever reason, on a thread of the runtime: after
   // the last end that the process has reported was seen, and before another process takes its place
   // or its task has an outcome. `how` is waitpid()'s status, -1 when that is not known. It must not
-  // use the runtime, nor wait for a thread that does.
+  // use the runtime, nor wait for a thread that does. An exception of it is a failure without a
+  // ticket, which runtime::wait_for_completion() reports.
   void (*call)(void* context, int worker, int how) = nullptr;
   void* context = nullptr;
 };

@@ -37,7 +37,8 @@ namespace lev {
 class ordered {
  public:
   explicit ordered(runtime& home);
-  // Waits for all tasks. Failures that no wait() has reported go to wait_for_completion().
+  // Waits for all tasks. Failures that no wait() has reported go to wait_for_completion(). Not
+  // within a call of the scope, as by a task that runs while it waits: that ends the program.
   ~ordered();
   ordered(const ordered&) = delete;
   ordered& operator=(const ordered&) = delete;

@@ -169,7 +169,8 @@ auto define(const char* name, Lambda lambda, dice_hook dice = nullptr, cost_hook
 }  // namespace lev
 
 // LEV_PROCEDURE(function) registers a function under its own name while the program loads; submit
-// it as `runtime.submit<function>(...)`. At namespace scope, once per function.
+// it as `runtime.submit<function>(...)`. At namespace scope, once per function. A name that another
+// function has ends the program while it loads, or while it opens the library (std::terminate).
 #define LEV_PROCEDURE(function)                                                \
   [[maybe_unused]] static const ::lev::procedure_id lev_procedure_##function = \
       ::lev::detail::register_function<&function>(#function, &function)

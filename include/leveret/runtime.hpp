@@ -225,10 +225,11 @@ class runtime {
   outcome wait_for_completion(std::int64_t timeout_ns = forever) noexcept;
 
   // set_filters() replaces the filter chain, even while tasks run. Errors: too_big (more than 8),
-  // bad_argument (null).
+  // bad_argument (null), would_deadlock (inside a filter or another hook).
   status set_filters(const filter* chain, std::size_t count) noexcept;
 
-  // make_mutex() makes a mutex for locked tasks; too_big when all 256 are in use.
+  // make_mutex() makes a mutex for locked tasks; too_big when all 256 are in use, bad_argument for
+  // null.
   status make_mutex(mutex_id* id) noexcept;
 
   // close() refuses new tasks, then drains (or, with `cancel_waiting`, cancels tasks that have not

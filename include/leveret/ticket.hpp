@@ -138,14 +138,14 @@ class ticket {
 constexpr std::size_t none_ready = static_cast<std::size_t>(-1);
 
 // wait_all() waits for and consumes every non-empty ticket. Returns the first failure by position,
-// with the number of failures in all; ok for an empty set. On a time-out, tickets without outcome
-// stay. `how` as in ticket::wait(), here and below.
+// with the number of failures in all; ok for an empty set, bad_argument for null with a count. On a
+// time-out, tickets without outcome stay. `how` as in ticket::wait(), here and below.
 outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns = forever,
                  wait_policy how = wait_policy::of_runtime) noexcept;
 
 // wait_any() waits until one ticket has its outcome, consumes that one and stores its place in
 // `index`. Empty tickets are passed over. Errors: bad_argument when no ticket is left (never blocks
-// for ever), they are of several runtimes, or `index` is null; timed_out (nothing is consumed).
+// for ever), they are of several runtimes, or a pointer is null; timed_out (nothing is consumed).
 outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index,
                  std::int64_t timeout_ns = forever,
                  wait_policy how = wait_policy::of_runtime) noexcept;

@@ -303,6 +303,9 @@ def test_files_without_a_folder_are_refused_before_the_work(tmp_path: Path) -> N
         result = runner.invoke(app, words)
         assert result.exit_code == common.ENVIRONMENT
         assert f"{option} {path}: there is no folder" in result.stderr
+        result = runner.invoke(app, [*words[:-1], str(tmp_path)])
+        assert result.exit_code == common.ENVIRONMENT
+        assert f"{option} {tmp_path}: this is a folder" in result.stderr
 
 
 def test_messages_name_the_next_step(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <string_view>
 
 #include "base/assert.hpp"
 #include "base/decimal.hpp"
@@ -94,8 +95,13 @@ struct line_parts {
   int line = 0;
 };
 
-const std::vector<std::string> line_keys{"value", "unit", "source", "from", "calibrated_on"};
-const std::vector<std::string> sources{"published", "derived", "measured", "assumed"};
+// No static objects: the constructors and destructors of a program's own may read a file.
+std::vector<std::string> line_keys() {
+  return {"value", "unit", "source", "from", "calibrated_on"};
+}
+bool is_source(std::string_view word) {
+  return word == "published" || word == "derived" || word == "measured" || word == "assumed";
+}
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
   for (const std::string& each : names)
@@ -112,6 +118,7 @@ std::map<std::string, line_parts> lines_of(const std::vector<toml_entry>& entrie
                                            const std::string& file) {
   std::vector<std::string> names;
   for (const fact_rule& rule : schema) names.emplace_back(rule.name);
+  const std::vector<std::string> keys = line_keys();
   std::map<std::string, line_parts> found;
   for (const toml_entry& e : entries) {
     const std::string place = "line " + std::to_string(e.line) + ": ";
@@ -119,8 +126,8 @@ std::map<std::string, line_parts> lines_of(const std::vector<toml_entry>& entrie
     if (!has(names, name)) refuse(file, place + "unknown name '" + name + "'" + near(name, names));
     if (e.path.size() != 3)
       refuse(file, place + name + " must be { value = ..., unit = ..., source = ... }");
-    if (!has(line_keys, e.path[2]))
-      refuse(file, place + name + " has no '" + e.path[2] + "'" + near(e.path[2], line_keys));
+    if (!has(keys, e.path[2]))
+      refuse(file, place + name + " has no '" + e.path[2] + "'" + near(e.path[2], keys));
     found[name].keys[e.path[2]] = e;
     found[name].line = e.line;
   }
@@ -147,7 +154,7 @@ constant constant_of(const fact_rule& rule, const line_parts& parts, const std::
              text_in(parts, "calibrated_on")};
   if (c.unit != rule.unit)
     refuse(file, place + " is in '" + c.unit + "': it must be in '" + rule.unit + "'");
-  if (!has(sources, c.source))
+  if (!is_source(c.source))
     refuse(file, place + " has the source '" + c.source +
                      "': it must be published, derived, measured or assumed");
   if (c.from.empty() && c.source != "assumed")

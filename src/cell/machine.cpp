@@ -102,6 +102,11 @@ void* machine::host(ea_t ea) const {
 }
 
 ea_t machine::store_ea(unsigned spe_index, ls_t ls) const {
+  if (spe_index >= spe_count() || ls > parts_->spes[spe_index]->store_end)
+    throw error(error_kind::bad_call, "store_ea() of SPE " + std::to_string(spe_index) + ", " +
+                                          hex(ls) + ": SPEs are counted from 0, there are " +
+                                          std::to_string(spe_count()) + ", and a store has " +
+                                          std::to_string(parts_->spes[0]->store_end) + " bytes");
   return stores_begin + spe_index * store_span + ls;
 }
 

@@ -48,6 +48,13 @@ void stored(ppe_parts& p, ea_t ea, std::uint32_t bytes) {
 void check_thread(const ppe_parts& p, ppe_thread which) {
   if (which == nullptr)
     throw error(error_kind::bad_call, p.name + ": a thread that is null; self() tells one");
+  if (&which->home != &p.home)
+    throw error(error_kind::bad_call, p.name + ": a thread of another machine");
+}
+
+void check_place(const ppe_parts& p, const void* place, const char* what) {
+  if (place == nullptr)
+    throw error(error_kind::bad_call, p.name + ": " + what + ": a pointer that is null");
 }
 
 spe_parts& spe_of(ppe_parts& p, unsigned index) {
@@ -171,6 +178,7 @@ void ppe::mmio_store(ea_t store_ea, const void* from, std::uint32_t count) {
     throw error(error_kind::bad_address, parts_.name + ": MMIO store of " + std::to_string(count) +
                                              " bytes at " + hex(store_ea) +
                                              ": up to 16 bytes, into a local store");
+  check_place(parts_, from, "MMIO store");
   spend(parts_, m.time_of(fact::ppe_mmio_store));
   std::array<std::byte, 16> kept{};
   std::memcpy(kept.data(), from, count);
@@ -203,6 +211,7 @@ void ppe::write_mailbox(unsigned spe_index, std::uint32_t value) {
 bool ppe::try_read_mailbox(unsigned spe_index, std::uint32_t* value) {
   machine_parts& m = parts_.home;
   spe_parts& s = spe_of(parts_, spe_index);
+  check_place(parts_, value, "try_read_mailbox()");
   parts_.processor().poll(*parts_.thread, there_and_back(m));
   if (!s.out.has_letter()) return false;
   *value = take_letter(parts_, s.out);

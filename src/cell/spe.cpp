@@ -42,9 +42,7 @@ void transfer(spe_parts& s, command::kind k, ls_t ls, ea_t ea, std::uint32_t byt
 void transfer_list(spe_parts& s, command::kind k, ls_t ls, ea_t ea, const local<list_element>& list,
                    unsigned tag, order o) {
   check_tag(s, tag);
-  const bool is_long = list.size > largest_transfer / sizeof(list_element);
-  const std::string wrong =
-      why_illegal_list(list.ls, is_long ? largest_transfer + 8 : list.bytes());
+  const std::string wrong = why_illegal_list(list.ls, list.size);
   if (!wrong.empty()) throw error(error_kind::illegal_transfer, what(s, k) + ": " + wrong);
   s.home.check_store(s.index, list.ls, list.bytes(), [&] { return what(s, k); });
   ls_t at = ls;

@@ -41,12 +41,11 @@ std::string why_bad_tag(unsigned tag) {
   return "tag " + std::to_string(tag) + ": tags are 0 to 31";
 }
 
-std::string why_illegal_list(ls_t list, std::uint32_t list_bytes) {
+std::string why_illegal_list(ls_t list, std::size_t elements) {
   if (list % 8 != 0)
     return "list at local store " + hex(list) + ": a list begins at a multiple of 8";
-  if (list_bytes == 0 || list_bytes > largest_transfer)
-    return "list of " + std::to_string(list_bytes / sizeof(list_element)) +
-           " elements: a list has 1 to 2048";
+  if (elements == 0 || elements > largest_transfer / sizeof(list_element))
+    return "list of " + std::to_string(elements) + " elements: a list has 1 to 2048";
   return {};
 }
 

@@ -34,7 +34,7 @@ struct command {
 std::string why_illegal(ls_t ls, ea_t ea, std::uint32_t bytes);
 // The same of a tag and of a list.
 std::string why_bad_tag(unsigned tag);
-std::string why_illegal_list(ls_t list, std::uint32_t list_bytes);
+std::string why_illegal_list(ls_t list, std::size_t elements);
 
 std::string hex(std::uint64_t value);
 

@@ -8,6 +8,7 @@
 #include "worker/complete.hpp"
 
 #include <cstdio>
+#include <exception>
 
 namespace lev {
 
@@ -196,6 +197,19 @@ std::uint32_t empty_line(remote_crew& r, const remote_death& d, bool is_timed) n
   return victim;
 }
 
+// What the hook throws has no ticket to go to.
+void tell_death(engine& e, const death_hook& told, int worker, int how) noexcept {
+  if (told.call == nullptr) return;
+  try {
+    const hook_call here;
+    told.call(told.context, worker, how);
+    end_if_forked(e);
+  } catch (...) {
+    end_if_forked(e, true);
+    keep_failure(e, {status::task_failed, 0, 1, std::current_exception()});
+  }
+}
+
 }  // namespace
 
 void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
@@ -207,10 +221,7 @@ void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
   // for a task.
   keep_ends(r, d.worker);
   end_turn(line);
-  if (const death_hook& told = r.settings().on_death; told.call != nullptr) {
-    const hook_call here;
-    told.call(told.context, static_cast<int>(d.worker), d.how);
-  }
+  tell_death(r.e, r.settings().on_death, static_cast<int>(d.worker), d.how);
   hold(line);
   // Killed because it was silent: an attempt like others.
   const bool is_timed =

@@ -192,12 +192,16 @@ void run_loop(runtime_state* c, range r, std::uint32_t grain, void (*run)(void*,
                 "parallel_for: a loop's body refers to this process's memory, and the workers are "
                 "other processes; submit a procedure with a lev::range instead");
   }
+  if (r.begin > r.end) {
+    throw error(status::bad_range, 0,
+                "parallel_for: the range ends before it begins; swap its bounds");
+  }
   const participant* self = here(*c);
   const bool is_too_deep = self != nullptr && self->nest >= c->settings.nest_max;
   const auto run_here = [&] {
     if (r.begin != r.end) run(context, r);
   };
-  if (is_too_deep && r.begin <= r.end) return run_here();
+  if (is_too_deep) return run_here();
   const argument arguments[] = {parameter<loop_body>::pack({run, context}),
                                 parameter<range>::pack(r)};
   refusal why;

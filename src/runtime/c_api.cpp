@@ -32,11 +32,11 @@ static_assert(LEV_ARGUMENTS_MAX == lev::argument_count_max && sizeof(lev_kind) =
 
 namespace {
 
+using lev::answer;
 using lev::check_arguments;
 using lev::draft_of;
 using lev::fail;
 using lev::guarded;
-using lev::meaning_of;
 using lev::report;
 
 // A procedure registered from C: its body takes a pointer where C++ takes a reference.
@@ -61,10 +61,6 @@ int run_c(const lev::call& c) {
   const lev_call view{reinterpret_cast<const lev_argument*>(c.arguments), c.argument_count,
                       p.context};
   return p.body(&view);
-}
-
-lev_status answer(lev::status code) noexcept {
-  return code == lev::status::ok ? LEV_OK : fail(code, meaning_of(code));
 }
 
 // Without `ticket`, the task cannot be waited for by itself.
@@ -196,6 +192,12 @@ lev_argument lev_strided(lev_kind kind, const void* address, size_t element_byte
 lev_argument lev_each(lev_kind kind, const void* address, size_t element_bytes, size_t count,
                       ptrdiff_t stride_bytes) {
   lev_argument a = lev_memory(kind, address, element_bytes, count);
+  // The submit refuses a value of so many bytes, where none at all would be one of 0 bytes, and
+  // several rows: the bytes in a row are no part of a value.
+  if (a.what == LEV_VALUE) {
+    if (element_bytes > 0xffff) a.unit_bytes = 0xffff;
+    a.rows = static_cast<uint32_t>(count > 0xffffffffu ? 0xffffffffu : count);
+  }
   a.stride_bytes = stride_bytes;
   a.flags = LEV_EACH;
   return a;

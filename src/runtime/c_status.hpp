@@ -20,8 +20,8 @@ inline lev_status fail(status code, const char* message) noexcept {
   return static_cast<lev_status>(code);
 }
 
-// The meaning of a status that no task has an exception for.
-const char* meaning_of(status code) noexcept;
+// Returns the status that a call about a ticket has answered, and keeps its text.
+lev_status answer(status code) noexcept;
 
 // Returns the code of an outcome, having written it to `out`, which may be null, and kept its text.
 lev_status report(const outcome& o, lev_outcome* out) noexcept;

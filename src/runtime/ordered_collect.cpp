@@ -167,7 +167,9 @@ void ordered::state::finish() noexcept {
   if (detail::is_absent(c)) return;
   {
     const call last(*this);
-    LEV_ASSERT(last);  // a scope that is destroyed in a call of its own cannot go on
+    LEV_EXPECTS(last,
+                "a scope of ordered tasks was destroyed within a call of its own, by a task or a "
+                "callback, or while another thread was in one; destroy it when its calls are over");
     for (std::uint32_t place = newest(); place != nobody; place = newest()) {
       wait_surely_for(members[place]);
       collect_complete();

@@ -4,6 +4,7 @@
 #include "runtime/open.hpp"
 #include "runtime/wait.hpp"
 #include "share/shortage.hpp"
+#include "sync/exiting.hpp"
 #include "trace/chrome.hpp"
 #include "worker/enqueue.hpp"
 
@@ -49,6 +50,7 @@ status runtime::set_filters(const filter* chain, std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     if (chain[i].apply == nullptr) return status::bad_argument;
   }
+  if (hook_call::is_here()) return status::would_deadlock;  // it has the scheduler's lock
   participant* self = detail::here(*state_);
   if (self == nullptr) return detail::status_of_absence(*state_);
   pass_report report(self->counters.submitted);
@@ -60,6 +62,7 @@ status runtime::set_filters(const filter* chain, std::size_t count) noexcept {
 }
 
 status runtime::make_mutex(mutex_id* id) noexcept {
+  if (id == nullptr) return status::bad_argument;
   if (state_->why_absent != nullptr) return status::closed;
   return state_->mutexes.make(id) ? status::ok : status::too_big;
 }

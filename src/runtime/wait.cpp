@@ -3,13 +3,13 @@
 #include "runtime/wait.hpp"
 
 #include "runtime/awaits.hpp"
+#include "runtime/meaning.hpp"
 #include "runtime/open.hpp"
 #include "runtime/set_timeout.hpp"
 #include "runtime/submit.hpp"
 #include "worker/contexts.hpp"
 #include "worker/worker.hpp"
 
-#include <cstdio>
 #include <memory>
 #include <new>
 #include <utility>
@@ -361,20 +361,7 @@ void throw_outcome(const outcome& o) {
   LEV_ASSERT(o.code != status::ok);
   if (o.exception) std::rethrow_exception(o.exception);
   char message[200];
-  if (o.code == status::would_deadlock) {
-    std::snprintf(message, sizeof message,
-                  "the wait cannot end: it is for a task below the caller, or more tasks wait than "
-                  "the workers have contexts (%u each); see docs/how-to/wait.md",
-                  contexts_max);
-  } else if (o.code == status::task_failed) {
-    std::snprintf(message, sizeof message,
-                  "the procedure returned %d; %u task(s) failed behind this ticket", o.task_code,
-                  o.failures);
-  } else if (o.code == status::closed) {
-    std::snprintf(message, sizeof message, "%s", absent_after_fork);
-  } else {
-    std::snprintf(message, sizeof message, "the task ended with %s", status_name(o.code));
-  }
+  write_meaning(o, message, sizeof message);
   throw error(o.code, -1, message);
 }
 
@@ -431,6 +418,7 @@ detail::runtime_state* home_of(const ticket* tickets, std::size_t count) noexcep
 
 outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
                  wait_policy how) noexcept {
+  if (tickets == nullptr && count != 0) return detail::failed_with(status::bad_argument);
   outcome all;
   all.code = status::ok;
   detail::set_timeout timeout(timeout_ns);
@@ -473,6 +461,7 @@ outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index, std::in
                  wait_policy how) noexcept {
   if (index == nullptr) return detail::failed_with(status::bad_argument);
   *index = none_ready;
+  if (tickets == nullptr) return detail::failed_with(status::bad_argument);
   detail::runtime_state* c = home_of(tickets, count);
   if (c == nullptr) return detail::failed_with(status::bad_argument);
   const std::unique_ptr<std::uint64_t[]> ids(new (std::nothrow) std::uint64_t[count]);

@@ -95,7 +95,14 @@ void* map_fixed(std::uintptr_t address, int file, std::size_t bytes, int protect
     munmap(p, bytes);
     return nullptr;
   }
+  // A core dump goes through a mapping page by page, whether anything is there: 64 GiB in 19 s.
+  if (p != MAP_FAILED && bytes >= heap_bytes_min) (void)madvise(p, bytes, MADV_DONTDUMP);
   return p == MAP_FAILED ? nullptr : p;
+}
+
+// The host's dump has what it has allocated.
+void advise(const heap& h, committed_chunks::range r, int how) noexcept {
+  (void)madvise(reinterpret_cast<void*>(h.here.heap_begin + r.begin_byte()), r.bytes(), how);
 }
 
 // A socket with the span's name, -1 when another process has it. The kernel takes the name back
@@ -259,6 +266,7 @@ bool commit(heap& h, std::uintptr_t begin, std::size_t bytes, committed_chunks::
     *fresh = r;
   }
   h.committed.set(all);
+  if (!fresh->is_empty()) advise(h, all, MADV_DODUMP);
   return true;
 }
 
@@ -305,7 +313,10 @@ void give_block(heap& h, block_entry entry) noexcept {
   if (bytes >= returned_bytes_min) {
     const committed_chunks::range whole =
         committed_chunks::within(begin - h.here.heap_begin, begin - h.here.heap_begin + bytes);
-    if (ask_for(h, whole, return_memory)) h.committed.clear(whole);
+    if (ask_for(h, whole, return_memory)) {
+      h.committed.clear(whole);
+      advise(h, whole, MADV_DONTDUMP);
+    }
   }
   auto after = h.free_blocks.lower_bound(begin);
   if (after != h.free_blocks.begin()) {

@@ -77,7 +77,11 @@ bool check_memory(const argument& a, int i, refusal* why) noexcept {
   if (a.rows == 0xffffffffu)
     return refuse(why, status::too_big, i, "argument %d: more than 2^32 - 2 rows; split the task",
                   i);
-  if (a.unit_bytes == 0 || a.row_bytes % a.unit_bytes != 0) {
+  if (a.unit_bytes == 0) {
+    return refuse(why, status::bad_argument, i,
+                  "argument %d: an element has 1 to 65535 bytes; pass larger ones as bytes", i);
+  }
+  if (a.row_bytes % a.unit_bytes != 0) {
     return refuse(why, status::bad_argument, i,
                   "argument %d: %llu bytes are not a multiple of the element size %u", i,
                   static_cast<unsigned long long>(a.row_bytes),

@@ -116,6 +116,42 @@ TEST_F(callables, objects_keep_their_state_and_their_address_operator) {
   EXPECT_EQ(*body.sum, 10);
 }
 
+// Its address is not what its operator says.
+struct elusive {
+  int value = 0;
+  elusive* operator&() const { return nullptr; }
+};
+
+TEST_F(callables, values_and_results_have_their_own_address_operator) {
+  const auto copy =
+      lev::define("callables.elusive", [](elusive x, lev::result<elusive> y) { y = x; });
+  lev::runtime r;
+  elusive y;
+  r.submit(copy, elusive{7}, y).wait();
+  EXPECT_EQ(y.value, 7);
+  const std::array<elusive, 2> from = {elusive{1}, elusive{2}};
+  std::array<elusive, 2> to;
+  r.submit_bulk(2, copy, lev::each(from), lev::each(to)).wait();
+  EXPECT_EQ(to[1].value, 2);
+}
+
+// A span is a value like any other, though it has an element_type.
+TEST_F(callables, columns_have_spans_as_values) {
+  const auto sum = lev::define("callables.sum", [](std::span<const int> x, lev::result<int> y) {
+    int all = 0;
+    for (const int each : x) all += each;
+    y = all;
+  });
+  const std::array<int, 5> numbers = {1, 2, 3, 4, 5};
+  const std::array<std::span<const int>, 2> from = {std::span(numbers).first(2),
+                                                    std::span(numbers).last(3)};
+  std::array<int, 2> to = {};
+  lev::runtime r;
+  r.submit_bulk(2, sum, lev::each(from), lev::each(to)).wait();
+  EXPECT_EQ(to[0], 3);
+  EXPECT_EQ(to[1], 12);
+}
+
 TEST_F(callables, volatile_memory_is_fetched) {
   volatile int word = 7;
   const volatile int* seen = nullptr;

@@ -85,6 +85,11 @@ TEST_P(c_api_bulk, bad_input_is_refused) {
   EXPECT_EQ(t, 0u);
   arguments_[1] = lev_each(LEV_VALUE, values_, 17, 1, 17);
   EXPECT_EQ(run(2), LEV_TOO_BIG);
+  arguments_[1] = lev_each(LEV_VALUE, values_, 0x10001, 1, 4);  // no value of one byte, nor of none
+  EXPECT_EQ(run(2), LEV_TOO_BIG);
+  arguments_[1] = lev_each(LEV_VALUE, values_, 4, 3, 12);
+  EXPECT_EQ(run(2), LEV_BAD_ARGUMENT);
+  EXPECT_NE(std::string(lev_last_message()).find("one value"), std::string::npos);
   arguments_[1] = lev_each(LEV_VALUE, nullptr, 4, 1, 4);
   EXPECT_EQ(run(2), LEV_BAD_ADDRESS);
   arguments_[1] = lev_each(LEV_RANGE, values_, 4, 1, 4);
@@ -93,6 +98,9 @@ TEST_P(c_api_bulk, bad_input_is_refused) {
   arguments_[2] = lev_memory(LEV_OUT, products_, 4, 1);
   EXPECT_EQ(run(2), LEV_BAD_ARGUMENT);
   EXPECT_NE(std::string(lev_last_message()).find("argument 2: "), std::string::npos);
+  arguments_[2] = lev_each(LEV_OUT, products_, 0x10000, 1, 4);
+  EXPECT_EQ(run(1), LEV_BAD_ARGUMENT);
+  EXPECT_NE(std::string(lev_last_message()).find("1 to 65535 bytes"), std::string::npos);
   arguments_[2] = lev_each(LEV_OUT, products_, 4, 2, 4);
   EXPECT_EQ(run(2), LEV_OVERLAP);
 }

@@ -1,6 +1,7 @@
 // The C API's scopes of ordered tasks: what is refused says why and leaves nothing behind.
 #include <gtest/gtest.h>
 #include <leveret/leveret.h>
+#include <leveret/ordered.hpp>
 
 #include <cstdint>
 #include <string>
@@ -108,6 +109,22 @@ TEST_F(c_api_ordered, a_ticket_that_the_program_takes_away) {
   ASSERT_NE(ticket_, 0u);
   ASSERT_EQ(lev_wait(runtime_, ticket_, LEV_FOREVER, nullptr), LEV_OK);
   expect_refused(lev_ordered_wait(scope_, LEV_FOREVER, nullptr), LEV_STALE_TICKET, "used up");
+}
+
+// Opens a runtime of its own: a forked child has no part in one of its parent.
+void destroy_a_scope_by_its_own_task() {
+  static ordered* scope = nullptr;
+  const auto destroy = define("c_api.destroy", [] { delete scope; });
+  config c;
+  c.machine = "sim";
+  runtime r(c);
+  scope = new ordered(r);
+  scope->submit(destroy);
+  scope->wait();
+}
+TEST(ordered_scope, one_that_its_own_task_destroys_is_told) {
+  EXPECT_DEATH(destroy_a_scope_by_its_own_task(),
+               "^leveret: a scope of ordered tasks was destroyed within a call of its own");
 }
 
 }  // namespace

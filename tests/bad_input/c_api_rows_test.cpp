@@ -82,6 +82,18 @@ TEST_F(c_api, null_pointers) {
   EXPECT_EQ(lev_lookup(nullptr), 0);
 }
 
+TEST_F(c_api, a_refused_wait_says_what_is_wrong) {
+  const lev_argument a = argument_of(value_ = 1);
+  lev_ticket t = 0;
+  size_t index = 0;
+  ASSERT_EQ(lev_submit(runtime_, procedure_, &a, 1, &t), LEV_OK);
+  expect_refused(lev_wait(runtime_, t, -5, nullptr), LEV_BAD_ARGUMENT, "a time-out is");
+  expect_refused(lev_wait_for_completion(runtime_, -5), LEV_BAD_ARGUMENT, "a time-out is");
+  expect_refused(lev_wait_any(runtime_, &t, 0, 0, &index, nullptr), LEV_BAD_ARGUMENT,
+                 "one that is not empty");
+  EXPECT_EQ(lev_wait(runtime_, t, LEV_FOREVER, nullptr), LEV_OK);
+}
+
 // The message is that of the call which failed, not of one before.
 TEST_F(c_api, every_call_about_a_ticket_says_what_is_wrong) {
   using call = lev_status (*)(lev_runtime*, lev_ticket);

@@ -275,5 +275,23 @@ TEST_P(filter_test, bad_chains_are_refused) {
   expect_ok(r.submit(nothing));
 }
 
+// It runs under the lock that the change needs.
+TEST_P(filter_test, a_filter_cannot_change_the_filters) {
+  struct attempt {
+    runtime* r;
+    std::atomic<status> answer{status::pending};
+  } it{&open()};
+  const filter changer{[](waiting_task*, std::size_t, void* of) {
+                         attempt& a = *static_cast<attempt*>(of);
+                         a.answer = a.r->set_filters(nullptr, 0);
+                       },
+                       &it};
+  ASSERT_EQ(it.r->set_filters(&changer, 1), status::ok);
+  for (int i = 0; i < 20; ++i) it.r->post(nothing);
+  EXPECT_EQ(it.r->wait_for_completion().code, status::ok);
+  EXPECT_EQ(it.answer.load(), status::would_deadlock);
+  EXPECT_EQ(it.r->set_filters(nullptr, 0), status::ok);
+}
+
 }  // namespace
 }  // namespace lev::test

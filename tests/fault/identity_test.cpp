@@ -22,6 +22,7 @@
 
 #include "fault/family.hpp"
 #include "machines/processes/zygote.hpp"
+#include "support/environment.hpp"
 
 namespace lev::test {
 namespace {
@@ -132,6 +133,15 @@ TEST(identity, a_program_that_its_loader_was_given_is_told_to_start_by_its_own_p
   const told t = run(STATIC_RUNTIME,
                      [&] { execl(loader.dli_fname, loader.dli_fname, STATIC_RUNTIME, nullptr); });
   EXPECT_NE(t.text.find("start it by its own path"), std::string::npos) << t.text;
+}
+
+// Started again it would do everything once more: nothing makes a zygote of it before its main().
+TEST(identity, a_program_that_has_opened_a_library_with_leveret_is_not_started_again) {
+  if (is_sanitized()) GTEST_SKIP() << "the program would have to be sanitized, too";
+  const told t = run(LATE_HOST, [] { execl(LATE_HOST, LATE_HOST, THREAD_PLUGIN, nullptr); });
+  EXPECT_EQ(t.text.find("main begins\n"), 0u) << t.text;
+  EXPECT_EQ(t.text.rfind("main begins\n"), 0u) << t.text;
+  EXPECT_NE(t.text.find("dlopen"), std::string::npos) << t.text;
 }
 
 #ifdef SHARED_RUNTIME

@@ -66,6 +66,26 @@ int sum_of(lev::runtime& r, int a, int b) {
   return sum;
 }
 
+// Constructed before all other static objects, Leveret's too if there were any, and destroyed after
+// them: it works on each machine that a process may open there. It throws nothing: a fully static
+// program cannot do so yet.
+struct outermost {
+  outermost() { work("before all static objects"); }
+  ~outermost() { work("after all static objects"); }
+  static void work(const char* when) {
+    const auto twice = lev::define("static.twice", [](int a, lev::result<int> b) { b = 2 * a; });
+    for (const char* machine : {"threads", "sim"}) {
+      lev::runtime r(settings(machine));
+      int four = 0;
+      lev::refusal why;
+      lev::ticket t = r.try_submit(lev::pack(twice, 2, four), nullptr, &why);
+      if (why.code == lev::status::closed) continue;  // in the zygote
+      expect(t.wait_outcome().code == lev::status::ok && four == 4, when);
+    }
+  }
+};
+[[gnu::init_priority(101)]] const outermost all_around;
+
 // Destroyed before the runtimes: what it does then is like main().
 struct last_words {
   std::vector<lev::ticket> kept;

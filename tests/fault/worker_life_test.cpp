@@ -6,9 +6,15 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <exception>
+#include <fstream>
 #include <mutex>
 #include <set>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -41,6 +47,27 @@ const auto meets = define("life.meets", [](meeting m, int count, result<int> num
   __atomic_add_fetch(m.there, 1, __ATOMIC_SEQ_CST);
   while (__atomic_load_n(m.there, __ATOMIC_SEQ_CST) < count) std::this_thread::yield();
 });
+
+// Whether a core dump of this process would have the mapping that holds an address.
+bool is_dumped(const void* at) {
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  std::ifstream maps("/proc/self/smaps");
+  bool is_there = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%zx-%zx ", &begin, &end) == 2) {
+      is_there = begin <= address && address < end;
+    } else if (is_there && line.starts_with("VmFlags:")) {
+      return line.find(" dd") == std::string::npos;
+    }
+  }
+  return true;
+}
+struct seen_from {
+  const void* at;
+};
+const auto looks = define(
+    "life.looks", [](seen_from place, result<bool> dumped) { dumped = is_dumped(place.at); });
 
 // The deaths that a runtime told of.
 struct obituaries {
@@ -91,6 +118,48 @@ TEST(WorkerLife, TasksThatDoNotDieTellNothing) {
   int pid = 0;
   EXPECT_EQ(r.submit(pid_of, pid).wait_outcome(limit_ns).code, status::ok);
   EXPECT_TRUE(deaths.seen().empty());
+}
+
+TEST(WorkerLife, WhatAHookThrowsIsAFailureWithoutATicket) {
+  config c = settings(1);
+  c.processes.max_attempts = 1;
+  c.processes.on_death.call = [](void*, int, int) { throw std::runtime_error("the hook's"); };
+  runtime r(c);
+  EXPECT_EQ(r.submit(dies_by, SIGKILL).wait_outcome(limit_ns).code, status::poison);
+  const outcome all = r.wait_for_completion(limit_ns);
+  EXPECT_EQ(all.code, status::task_failed);
+  EXPECT_EQ(all.failures, 1u);
+  ASSERT_NE(all.exception, nullptr);
+  EXPECT_THROW(std::rethrow_exception(all.exception), std::runtime_error);
+  int pid = 0;
+  EXPECT_EQ(r.submit(pid_of, pid).wait_outcome(limit_ns).code, status::ok);
+}
+
+// It has nothing of the runtime to come back to.
+TEST(WorkerLife, AChildThatAHookForksEndsWhenItReturns) {
+  config c = settings(1);
+  c.processes.max_attempts = 1;
+  int how = -1;
+  c.processes.on_death = {[](void* to, int, int) {
+                            const pid_t child = fork();
+                            if (child > 0) waitpid(child, static_cast<int*>(to), 0);
+                          },
+                          &how};
+  runtime r(c);
+  EXPECT_EQ(r.submit(dies_by, SIGKILL).wait_outcome(limit_ns).code, status::poison);
+  EXPECT_EQ(how, 0);
+}
+
+// A core dump takes 19 s for 64 GiB of addresses with nothing there.
+TEST(WorkerLife, TheHeapIsInNoCoreDumpButForWhatTheHostHasAllocated) {
+  runtime r(settings(1));
+  shared_array<int> block(1'000'000);
+  EXPECT_TRUE(is_dumped(&block[0]));
+  EXPECT_FALSE(is_dumped(&block[0] + (std::size_t{1} << 30)));
+  bool is_dumped_there = true;
+  EXPECT_EQ(r.submit(looks, seen_from{&block[0]}, is_dumped_there).wait_outcome(limit_ns).code,
+            status::ok);
+  EXPECT_FALSE(is_dumped_there);
 }
 
 // The zygote and the other worker live on.

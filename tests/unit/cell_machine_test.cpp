@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace lev::cell {
 namespace {
@@ -184,6 +186,39 @@ TEST(cell_machine, programs_are_for_what_is_there) {
   EXPECT_THROW(cell.memory<char>(std::size_t{257} << 20), error);
   EXPECT_THROW(cell.memory<char>(16, 1), error);
   EXPECT_THROW(cell.chip_of(6), error);
+}
+
+// Of the error that a PPE program of `cell` ends with.
+std::string error_of_ppe(machine& cell, std::function<void(ppe&)> program) {
+  cell.ppe_program(std::move(program), "q");
+  error_kind kind{};
+  const std::string text = error_of(cell, &kind);
+  EXPECT_EQ(kind, error_kind::bad_call) << text;
+  return text;
+}
+
+TEST(cell_machine, a_pointer_is_not_null_and_a_thread_is_of_the_machine) {
+  const machine_file ps3 = machine_file::named("cell-ps3");
+  machine first(ps3), second(ps3), third(ps3), fourth(ps3);
+  ppe_thread stranger = nullptr;
+  first.ppe_program([&](ppe& p) { stranger = p.self(); });
+  first.run();
+  first.ppe_program([&](ppe& p) { stranger = p.self(), p.sleep("the end of the test"); });
+  error_of(first);
+  for (const std::string& text :
+       {error_of_ppe(second, [](ppe& p) { p.try_read_mailbox(0, nullptr); }),
+        error_of_ppe(third, [&](ppe& p) { p.mmio_store(third.store_ea(0, 0), nullptr, 4); })})
+    EXPECT_NE(text.find("a pointer that is null"), std::string::npos) << text;
+  const std::string text = error_of_ppe(fourth, [&](ppe& p) { p.wake(stranger); });
+  EXPECT_NE(text.find("another machine"), std::string::npos) << text;
+}
+
+// Beyond its end is the store of the next SPE.
+TEST(cell_machine, a_location_is_in_a_store) {
+  const machine cell(machine_file::named("cell-ps3"));
+  EXPECT_NE(cell.host(cell.store_ea(5, 0x3ffff)), nullptr);
+  EXPECT_THROW((void)cell.store_ea(6, 0), error);
+  EXPECT_THROW((void)cell.store_ea(0, 1u << 30), error);
 }
 
 TEST(cell_machine, two_runs_follow_each_other) {

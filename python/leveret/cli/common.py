@@ -118,9 +118,11 @@ def check_workers(count: Optional[int]) -> int:
 
 
 def check_folder(option: str, path: Optional[Path]) -> None:
-    """FileNotFoundError for a file to be written where no folder is: before the work, not after."""
+    """OSError for a file to be written without a folder, or as one: before the work, not after."""
     if path is not None and not path.parent.is_dir():
         raise FileNotFoundError(f"{option} {path}: there is no folder {path.parent}; make it first")
+    if path is not None and path.is_dir():
+        raise IsADirectoryError(f"{option} {path}: this is a folder; name a file in it")
 
 
 def check_out(out: Path) -> None:

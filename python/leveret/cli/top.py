@@ -98,7 +98,7 @@ def top(
     if not 0.01 <= interval <= 3600:
         raise ValueError(f"--interval must be 0.01 to 3600 seconds, not {interval}")
     if pid is not None and not 0 < pid < 2**31:
-        raise ValueError(f"a process has a number above 0, not {pid}")
+        raise ValueError(f"a process has a number from 1 to {2**31 - 1}, not {pid}")
     if as_json and not once:
         raise ValueError("--json prints one look: add --once")
     if not once:

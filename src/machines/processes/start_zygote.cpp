@@ -2,6 +2,7 @@
 #include "base/kernel_numbers.hpp"
 #include "machines/processes/close_from.hpp"
 #include "machines/processes/death.hpp"
+#include "machines/processes/loaded_late.hpp"
 #include "machines/processes/pool.hpp"
 #include "machines/processes/program.hpp"
 #include "machines/processes/start_strings.hpp"
@@ -47,6 +48,12 @@ bool pool::spawn_zygote(int socket) {
     errno = 0;
     return fail(
         "the program is an argument of its loader (ld.so PROGRAM); start it by its own path");
+  }
+  if (settings_.processes.worker_command == nullptr && is_loaded_late()) {
+    errno = 0;
+    return fail(
+        "Leveret came with a library that the program has opened (dlopen): started again, it would "
+        "run its main(); link it with the library, or set config.processes.worker_command");
   }
   LEV_ASSERT(zygote_ == 0 && socket > STDERR_FILENO);  // or a zygote would never be waited for
   posix_spawn_file_actions_t actions;
