@@ -121,12 +121,12 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         if kind in classes.TYPING and by_value.is_absent(value.__module__):
             return classes.reduce_typing(value)
         if tensors.is_tensor(kind):
-            return tensors.reduce_tensor(value)
+            return tensors.reduce_tensor(value, self.is_reply)
         if by_value.goes_by_value(kind, self.is_reply):
             return by_value.reduce_other(value, kind, self.is_reply)
         numpy = sys.modules.get("numpy")
         if numpy is not None and isinstance(value, numpy.ndarray) and kind is not numpy.ndarray:
-            return arrays.reduce_subclass(value, kind)
+            return arrays.reduce_subclass(value, kind, self.is_reply)
         if spaces.is_cached(kind) and by_value.is_absent(value.__module__):
             return spaces.reduce_cached(value, self.is_reply, self.needed, self.is_row)
         made = sharing.reduce_shared(value, kind)
@@ -154,6 +154,7 @@ class _GlobalPickler(_Pickler):
 class _ReplyPickler(_Pickler):
     """Writes what goes back to the host."""
 
+    dispatch_table: ClassVar[Any] = ChainMap(arrays.reply_reducers, _Pickler.dispatch_table)
     is_reply = True
 
 
