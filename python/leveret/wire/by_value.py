@@ -20,7 +20,7 @@ from typing import Any
 from cloudpickle import cloudpickle
 
 from ..interrupts import NotOfSignal, raise_signals
-from . import classes, modules, spaces
+from . import classes, foreign, modules, spaces
 from .modules import Home, residents
 
 ORDINARY_MAX = 1024
@@ -260,6 +260,9 @@ def _set_function(function: types.FunctionType, state: Any) -> None:
 
 
 def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
+    made = foreign.reduce_type(kind) if foreign.has_ctypes() else None
+    if made is not None:
+        return made
     if is_reply and kind in _classes:
         number = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_CLASS.get(kind)
         return _host_class, (number, kind.__module__, kind.__qualname__)
@@ -268,6 +271,8 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
     if made is NotImplemented or len(made) < 3:
         return made
     made = classes.complete(kind, made)
+    if foreign.has_ctypes():
+        made = foreign.complete(kind, made)
     if not is_reply and is_elsewhere:
         names = spaces.names_of(kind.__module__)
         aliases = pickler.aliases(spaces.key_of(names), names)

@@ -22,7 +22,7 @@ from typing import Any, Callable, ClassVar
 import cloudpickle
 
 from .. import _core
-from . import arrays, by_value, classes, sharing, spaces, tables, tensors
+from . import arrays, by_value, classes, foreign, sharing, spaces, tables, tensors
 from .arrays import lent as lent
 
 ATOMS = frozenset({int, float, bool, complex, str, bytes, type(None)})  # pickle needs no help
@@ -129,6 +129,9 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             return arrays.reduce_subclass(value, kind, self.is_reply)
         if spaces.is_cached(kind) and by_value.is_absent(value.__module__):
             return spaces.reduce_cached(value, self.is_reply, self.needed, self.is_row)
+        made = foreign.reduce_object(value) if foreign.has_ctypes() else None
+        if made is not None:
+            return made
         made = sharing.reduce_shared(value, kind)
         may_differ = spaces.is_cached(kind) or sharing.may_be_shared(kind)
         if made is NotImplemented and not may_differ:
