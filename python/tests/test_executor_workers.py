@@ -258,6 +258,24 @@ def test_logging_that_workers_configure_themselves(tmp_path: Path) -> None:
     assert "said hello" in path.read_text()
 
 
+def test_levels_that_the_host_has_named(caplog: pytest.LogCaptureFixture) -> None:
+    def says() -> str:
+        logging.getLogger("levels").setLevel("NOTICE")
+        logging.getLogger("levels").log(25, "a notice")
+        logging.getLogger("levels").warning("a warning")
+        return logging.getLevelName(30)
+
+    caplog.set_level(25)
+    logging.addLevelName(25, "NOTICE")
+    logging.addLevelName(30, "attention")
+    try:
+        with ProcessExecutor(1) as pool:
+            assert pool.submit(says).result(30) == "attention"
+    finally:
+        logging.addLevelName(30, "WARNING")
+    assert [each.levelname for each in caplog.records] == ["NOTICE", "attention"]
+
+
 def test_logs_can_stay(caplog: pytest.LogCaptureFixture, capfd: Any) -> None:
     with ProcessExecutor(1, forward_logs=False) as pool:
         pool.submit(logging.warning, "stays").result(30)

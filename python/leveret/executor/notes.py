@@ -22,6 +22,11 @@ def levels() -> dict[str, int]:
     return found
 
 
+def level_names() -> dict[int, str]:
+    """What this process calls levels, the standard ones included."""
+    return dict(getattr(logging, "_levelToName", {}))
+
+
 def tell_of_reply(data: memoryview) -> None:
     tell(data[WORKER.size :], WORKER.unpack_from(data)[0])
 

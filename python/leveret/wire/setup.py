@@ -134,5 +134,6 @@ class Setup:
     seed: int = 0
     is_seed_given: bool = False
     levels: dict[str, int] = field(default_factory=dict)  # of loggers; "": the root's
+    level_names: dict[int, str] = field(default_factory=dict)
     forwards_logs: bool = True
     forwards_output: bool = False

@@ -151,6 +151,9 @@ class Forwarding:
             self.forwarder = None
             configure(**options)
 
+        for number, called in self.setup.level_names.items():
+            if logging.getLevelName(number) != called:
+                logging.addLevelName(number, called)
         for name, level in self.setup.levels.items():
             logging.getLogger(name or None).setLevel(level)
         root.addHandler(forwarder)
