@@ -301,11 +301,16 @@ def _home_of(thing: Any) -> Home | None:
 
 
 def _make_class(maker: Any, about: Any, home: Home | None) -> type:
+    # cloudpickle would make one without contents first, which is among __subclasses__() of its base
+    # until garbage is collected, and drop it for the one that is there.
+    kind: type | None = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID.get(about[-2])
+    if kind is None:
+        bases = about[2] if maker is cloudpickle._make_skeleton_class else ()
+        with classes.made_before(bases, _classes):
+            kind = maker(*about)
+        assert kind is not None
     if loading.made is None:
-        return maker(*about)  # type: ignore[no-any-return]
-    bases = about[2] if maker is cloudpickle._make_skeleton_class else ()
-    with classes.made_before(bases, _classes):
-        kind: type = maker(*about)
+        return kind
     _classes.add(kind)
     if home is not None:
         residents[home] = kind
