@@ -231,6 +231,14 @@ def dumps(
     return _dump_any(value, buffers_max, pickler)
 
 
+# Results that stand for what a function of their kind has yet to do.
+_UNDONE = {
+    types.CoroutineType: "have a plain function run it there, by asyncio.run()",
+    types.GeneratorType: "have the call take its items: return list() of it",
+    types.AsyncGeneratorType: "have the call take its items, in a function that asyncio.run() runs",
+}
+
+
 def dump_result(value: Any) -> tuple[bytes, list[memoryview]]:
     """The same for what a worker gives back."""
     if type(value) in ATOMS:
@@ -239,6 +247,10 @@ def dump_result(value: Any) -> tuple[bytes, list[memoryview]]:
         return dumps(value, RESULT_BUFFERS_MAX, _ReplyPickler)
     except BaseException as error:
         say_of_what(error, f"the result, of type {type(value).__qualname__!r}")
+        if type(value) in _UNDONE and len(error.args) == 1:
+            error.args = (f"{error.args[0]}; {_UNDONE[type(value)]}",)
+            if type(value) is types.CoroutineType:
+                value.close()  # or Python says that nobody has awaited it
         raise
 
 
