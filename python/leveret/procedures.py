@@ -84,6 +84,8 @@ def address_of(function: object) -> int:
     if isinstance(function, bool):
         raise TypeError("expected a native function, got a bool")
     if isinstance(function, int):
+        if not 0 <= function < 1 << 64:
+            raise ValueError(f"an address is a number of 64 bits, 0 or more, not {function}")
         return function
     if isinstance(function, CFuncPtr):
         return ctypes.cast(function, ctypes.c_void_p).value or 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Iterable
@@ -17,11 +18,18 @@ def nanoseconds(timeout: float | None, name: str) -> int:
     """A time limit as the core has it: 0 is none."""
     if timeout is None:
         return 0
-    if isinstance(timeout, (bool, str, bytes)) or not hasattr(type(timeout), "__float__"):
-        raise TypeError(f"{name} must be None or a number of seconds, not {timeout!r}")
-    if not 0 < timeout < 9e9:
+    try:
+        if isinstance(timeout, (bool, str, bytes)):  # float() would take them
+            raise TypeError
+        seconds = float(timeout)
+    except (TypeError, ValueError):
+        text = f"{name} must be None or a number of seconds, not {timeout!r}"
+        raise TypeError(text) from None
+    except OverflowError:  # an int
+        seconds = math.inf
+    if not 0 < seconds < 9e9:
         raise ValueError(f"{name} must be None or a number of seconds > 0, not {timeout!r}")
-    return max(1, int(timeout * 1e9))
+    return max(1, int(seconds * 1e9))
 
 
 def _path_or_name(option: str, value: Any) -> str | bytes | None:

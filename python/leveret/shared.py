@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 BYTES_MAX = 1 << 47  # what a process can address
-_blocks: weakref.WeakValueDictionary[int, _core.SharedBlock] = weakref.WeakValueDictionary()
 
 
 def shared_array(
@@ -48,32 +46,32 @@ def shared_array(
     if count * kind.itemsize > BYTES_MAX:
         text = f"a shared array of {count * kind.itemsize} bytes: no machine has so much memory"
         raise OutOfMemory(text, Status.OUT_OF_MEMORY)
-    block = _core.SharedBlock(max(1, count * kind.itemsize))
-    _blocks[block.address] = block
+    block = _core.SharedBlock(max(1, count * kind.itemsize), is_array=True)
     flat: np.ndarray[Any, np.dtype[Any]] = np.frombuffer(memoryview(block), kind, count)
     return flat.reshape(whole)
 
 
-def _holder(address: int) -> _core.SharedBlock | None:
-    for begin, block in list(_blocks.items()):
-        if begin <= address < begin + block.size:
-            return block
-    return None
-
-
-def array_at(address: int, shape: Any, strides: Any, dtype: Any, offset: int = 0) -> Any:
+def array_at(
+    address: int, shape: Any, strides: Any, dtype: Any, offset: int = 0, can_write: bool = True
+) -> Any:
     """The array that another process knows by its lowest address.
 
-    offset: bytes from there to the array's first item, for one that runs backwards.
+    offset: bytes from there to the array's first item, for one that runs backwards. can_write:
+    False for one that is read-only there.
     """
     import numpy as np
 
     extent = sum((n - 1) * abs(s) for n, s in zip(shape, strides)) + dtype.itemsize
-    block = _holder(address)
-    if block is None:
+    block = _core.block_at(address)
+    if block is None or not block.is_array:  # where it was, something else may be by now
         if not _core.is_shared(address, extent):
             raise ValueError("an array in shared memory that this process does not have")
+        if _core.worker_index() is None:
+            raise ValueError("an array in shared memory that was dropped here: keep it meanwhile")
         flat = np.frombuffer(_core.memory_at(address, extent), np.uint8)
     else:
         flat = np.frombuffer(memoryview(block), np.uint8, extent, address - block.address)
-    return np.ndarray(shape, dtype, flat, offset, strides)
+    made = np.ndarray(shape, dtype, flat, offset, strides)
+    if not can_write:
+        made.flags.writeable = False
+    return made

@@ -71,12 +71,12 @@ void bind_procedures(nb::module_& m) {
   nb::class_<sliced_array>(m, "Sliced", "What leveret.sliced(a) returns.")
       .def(
           "__init__", [](sliced_array* self, nb::object a) { new (self) sliced_array{a}; },
-          nb::arg("array"))
+          nb::arg("array").none())
       .def_ro("array", &sliced_array::array);
   nb::class_<whole_array>(m, "Whole", "What leveret.whole(a) returns.")
       .def(
           "__init__", [](whole_array* self, nb::object a) { new (self) whole_array{a}; },
-          nb::arg("array"))
+          nb::arg("array").none())
       .def_ro("array", &whole_array::array);
 }
 

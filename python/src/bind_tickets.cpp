@@ -98,12 +98,12 @@ void bind_tickets(nb::module_& m) {
         const std::string state = is_news ? "complete, not waited for" : status_name(t.code());
         return "<leveret.Ticket of '" + t.procedure().name + "', " + state + ">";
       });
-  m.def("wait_any", &wait_any, nb::arg("tickets"), nb::arg("timeout") = nb::none(),
+  m.def("wait_any", &wait_any, nb::arg("tickets").none(), nb::arg("timeout") = nb::none(),
         nb::arg("policy") = nb::none(),
         nb::sig("def wait_any(tickets: Ticket | Iterable[Ticket], timeout: float | None = None, "
                 "policy: WaitPolicy | None = None) -> Ticket"),
         wait_any_doc);
-  m.def("wait_all", &wait_all, nb::arg("tickets"), nb::arg("timeout") = nb::none(),
+  m.def("wait_all", &wait_all, nb::arg("tickets").none(), nb::arg("timeout") = nb::none(),
         nb::arg("policy") = nb::none(),
         nb::sig("def wait_all(tickets: Ticket | Iterable[Ticket], timeout: float | None = None, "
                 "policy: WaitPolicy | None = None) -> None"),

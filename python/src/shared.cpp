@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <leveret/shared.hpp>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,19 @@ kept_blocks& kept() {
   return *all;
 }
 
+// Blocks in use, by where they begin.
+std::map<std::uintptr_t, shared_block*>& used() {
+  static auto* all = new std::map<std::uintptr_t, shared_block*>;
+  return *all;
+}
+
+shared_block* find_block(std::uintptr_t address) {
+  auto next = used().upper_bound(address);
+  if (next == used().begin()) return nullptr;
+  const auto& [begin, block] = *--next;
+  return address - begin < block->bytes() ? block : nullptr;
+}
+
 unsigned class_of(std::size_t bytes) {
   return static_cast<unsigned>(std::bit_width(bytes - 1));
 }
@@ -38,6 +52,23 @@ std::size_t rounded(std::size_t bytes) {
   if (bytes < block_bytes_min) return block_bytes_min;
   // Above the largest block that is kept, nothing is gained by rounding.
   return bytes > kept_bytes_max ? bytes : std::size_t{1} << class_of(bytes);
+}
+
+// One that is kept, or a new one; null when there is no memory.
+void* taken_or_made(std::size_t bytes, bool is_cleared) {
+  const std::size_t size = rounded(bytes);
+  if (size <= kept_bytes_max) {
+    std::vector<void*>& free = kept().of[class_of(size)];
+    if (!free.empty()) {
+      void* data = free.back();
+      free.pop_back();
+      kept().bytes -= size;
+      if (is_cleared) std::memset(data, 0, bytes);
+      return data;
+    }
+  }
+  const nb::gil_scoped_release released;
+  return is_cleared ? shared_allocate(size) : shared_allocate_for_overwrite(size);
 }
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
@@ -72,28 +103,16 @@ void forget_kept_blocks() noexcept {
   kept().bytes = 0;
 }
 
-shared_block::shared_block(std::size_t bytes, bool is_cleared)
-    : data_(nullptr), bytes_(bytes), forks_(fork_count()) {
+shared_block::shared_block(std::size_t bytes, bool is_cleared, bool is_array)
+    : data_(nullptr), bytes_(bytes), forks_(fork_count()), is_array_(is_array) {
   if (bytes == 0) bytes_ = bytes = 1;
-  const std::size_t size = rounded(bytes);
-  if (size <= kept_bytes_max) {
-    std::vector<void*>& free = kept().of[class_of(size)];
-    if (!free.empty()) {
-      data_ = free.back();
-      free.pop_back();
-      kept().bytes -= size;
-      if (is_cleared) std::memset(data_, 0, bytes);
-      return;
-    }
-  }
-  {
-    const nb::gil_scoped_release released;
-    data_ = is_cleared ? shared_allocate(size) : shared_allocate_for_overwrite(size);
-  }
+  data_ = taken_or_made(bytes, is_cleared);
   if (data_ == nullptr) raise_status(status::out_of_memory, shared_shortage());
+  used()[reinterpret_cast<std::uintptr_t>(data_)] = this;
 }
 
 shared_block::~shared_block() {
+  used().erase(reinterpret_cast<std::uintptr_t>(data_));
   if (forks_ != fork_count()) return;  // the parent's
   const std::size_t size = rounded(bytes_);
   if (size <= kept_bytes_max && kept().bytes + size <= kept_bytes_max) {
@@ -108,12 +127,23 @@ void bind_shared(nb::module_& m) {
   nb::class_<shared_block>(m, "SharedBlock", nb::type_slots(block_slots),
                            nb::is_weak_referenceable(),
                            "Shared memory, with the buffer protocol. See leveret.shared_array().")
-      .def(nb::init<std::size_t, bool>(), nb::arg("size"), nb::arg("clear") = true)
+      .def(nb::init<std::size_t, bool, bool>(), nb::arg("size"), nb::arg("clear") = true,
+           nb::arg("is_array") = false)
       .def_prop_ro(
           "address",
           [](const shared_block& b) { return reinterpret_cast<std::uintptr_t>(b.data()); },
           "Where it begins, here and in every worker process.")
-      .def_prop_ro("size", &shared_block::bytes, "Bytes.");
+      .def_prop_ro("size", &shared_block::bytes, "Bytes.")
+      .def_prop_ro("is_array", &shared_block::is_array,
+                   "Whether it is that of a shared_array(), which other processes may write to.");
+  m.def(
+      "block_at",
+      [](std::uintptr_t address) {
+        shared_block* block = find_block(address);
+        return block == nullptr ? nb::none() : nb::find(*block);
+      },
+      nb::arg("address"), nb::sig("def block_at(address: int) -> SharedBlock | None"),
+      "The block of this process's own in which an address lies.");
   m.def(
       "is_shared",
       [](std::uintptr_t address, std::size_t size) {

@@ -221,7 +221,7 @@ def test_what_cannot_be_pickled_is_told_apart(pool: ProcessExecutor) -> None:
     )
     with pytest.raises(TypeError, match=r"take\(<unlocked .*>\): cannot pickle '_thread.lock'"):
         list(pool.map(take, [lock]))
-    result = "^the result, of type 'generator': cannot pickle 'generator' object$"
+    result = "^the result, of type 'generator': cannot pickle 'generator' object; have the call"
     with pytest.raises(TypeError, match=result):
         pool.submit(take, 1).result(30)
     with pytest.raises(TypeError, match=result):
@@ -239,6 +239,18 @@ class Engine:
 
     def __repr__(self) -> str:
         return "<Engine>"
+
+
+async def _later() -> int:
+    return 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_coroutine_as_the_result_says_how_to_run_it(pool: ProcessExecutor) -> None:
+    future: Any = pool.submit(_later)
+    said = r"of type 'coroutine': .* run it there, by asyncio.run\(\)"
+    with pytest.raises(TypeError, match=said):
+        future.result()
 
 
 def test_executors_and_futures_that_are_sent_along(pool: ProcessExecutor) -> None:

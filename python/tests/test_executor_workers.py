@@ -258,6 +258,24 @@ def test_logging_that_workers_configure_themselves(tmp_path: Path) -> None:
     assert "said hello" in path.read_text()
 
 
+def test_levels_that_the_host_has_named(caplog: pytest.LogCaptureFixture) -> None:
+    def says() -> str:
+        logging.getLogger("levels").setLevel("NOTICE")
+        logging.getLogger("levels").log(25, "a notice")
+        logging.getLogger("levels").warning("a warning")
+        return logging.getLevelName(30)
+
+    caplog.set_level(25)
+    logging.addLevelName(25, "NOTICE")
+    logging.addLevelName(30, "attention")
+    try:
+        with ProcessExecutor(1) as pool:
+            assert pool.submit(says).result(30) == "attention"
+    finally:
+        logging.addLevelName(30, "WARNING")
+    assert [each.levelname for each in caplog.records] == ["NOTICE", "attention"]
+
+
 def test_logs_can_stay(caplog: pytest.LogCaptureFixture, capfd: Any) -> None:
     with ProcessExecutor(1, forward_logs=False) as pool:
         pool.submit(logging.warning, "stays").result(30)
@@ -276,6 +294,33 @@ def test_a_warning_that_would_be_an_error_here_is_shown() -> None:
         with ProcessExecutor(1) as pool:
             assert pool.submit(warnings.warn, "watch out").exception(30) is None
     assert [str(each.message) for each in seen] == ["watch out"]
+
+
+def _warns(count: int) -> None:
+    for _ in range(count):
+        warnings.warn("of this module", DeprecationWarning, stacklevel=1)
+
+
+@pytest.mark.parametrize(
+    ("action", "module", "shown"),
+    [
+        ("always", __name__, [3, 3]),
+        ("default", __name__, [1, 0]),
+        ("ignore", __name__, [0, 0]),
+        ("always", "another_module", [0, 0]),
+    ],
+)
+def test_filters_of_the_host_apply(action: Any, module: str, shown: list[int]) -> None:
+    """As for warnings of one process: by module, and once for each place where that is asked."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.filterwarnings(action, category=DeprecationWarning, module=module + "$")
+        counts = [0]
+        for _ in shown:
+            with ProcessExecutor(1) as pool:
+                pool.submit(_warns, 3).result(30)
+            counts.append(sum(each.filename == __file__ for each in seen))
+    assert [after - before for before, after in zip(counts, counts[1:])] == shown
 
 
 def test_a_filter_that_raises_loses_no_result(caplog: pytest.LogCaptureFixture) -> None:

@@ -52,6 +52,27 @@ PROGRAMS = {
             assert type(got) is Pair and got == (1, "bc")
             assert call(Pair, 1) == Pair(1) and call(lambda: Pair._fields) == ("a", "b")
         """,
+    "subclasses that Python notes": """
+        import abc, gc
+        class Codec(abc.ABC):
+            @abc.abstractmethod
+            def code(self): ...
+        class Text(Codec):
+            def code(self):
+                return "text"
+        class Number(Codec):
+            def code(self):
+                return "number"
+        def codes(*_):
+            assert Text and Number
+            return sorted(each().code() for each in Codec.__subclasses__())
+        def check(call):
+            gc.disable()
+            for _ in range(5):
+                assert call(codes) == call(codes, Text(), Number) == ["number", "text"]
+                assert type(call(lambda kind: kind(), Text)) is Text
+            assert codes() == ["number", "text"]
+        """,
     "subclasses that are noted": """
         known = {}
         class Plugin:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import needs_processes
+from conftest import needs_processes, wait_until
 from mapped import mark, rest, trouble
 
 import leveret
@@ -308,7 +308,7 @@ def test_a_call_after_a_closed_map(monkeypatch: pytest.MonkeyPatch) -> None:
     with ProcessExecutor(1) as pool:
         left_with_a_closed_map(pool, monkeypatch)
         assert pool.submit(abs, -3).result(60) == 3
-        assert not pool._pool.sources.queue
+        wait_until(lambda: not pool._pool.sources.queue)  # by the thread that has told the result
 
 
 def test_the_end_after_a_closed_map(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+import fractions
 import inspect
 import math
 import subprocess
@@ -11,6 +13,7 @@ import threading
 from pathlib import Path
 from typing import Any, Callable
 
+import numpy as np
 import pytest
 from conftest import needs_processes
 
@@ -47,12 +50,52 @@ def test_shapes_that_make_sense() -> None:
         ("forward_logs", len, TypeError),
         ("forward_output", len, TypeError),
         ("seed_calls", len, TypeError),
+        ("preload", "", ValueError),
+        ("initargs", np.array(2), TypeError),
+        ("timeout", np.array([1, 2]), TypeError),
+        ("timeout", -(10**400), ValueError),
+        ("idle_worker_timeout", 10**400, ValueError),
     ],
 )
 def test_options_of_an_executor(option: str, value: Any, kind: type[Exception]) -> None:
     options: dict[str, Any] = {option: value}
     with pytest.raises(kind, match=option):
         ProcessExecutor(1, **options)
+
+
+@needs_processes
+def test_options_that_are_compared_item_by_item(pool: ProcessExecutor) -> None:
+    """An array is none of the words, and neither true nor false."""
+    words = np.array(["raise", "return"])
+    with pytest.raises(TypeError, match="on_poison must be 'raise' or 'return', not array"):
+        pool.map(abs, [1], on_poison=words)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="return_exceptions must be True or False, not array"):
+        pool.map(abs, [1], return_exceptions=words)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="cancel must be 'waiting' or 'kill', not array"):
+        pool.options(cancel=words)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="not 'kil'; did you mean 'kill'"):
+        pool.options(cancel="kil")  # type: ignore[arg-type]
+
+
+@needs_processes
+def test_seconds_of_any_kind_of_number() -> None:
+    for_all: Any = decimal.Decimal("50.5")
+    for_one: Any = fractions.Fraction(99, 2)
+    with ProcessExecutor(1, timeout=for_all, preload=()) as executor:
+        assert executor.options(timeout=for_one).submit(abs, -1).result() == 1
+
+
+def test_none_for_an_array_or_tickets_and_no_address() -> None:
+    with leveret.Runtime("threads", workers=1) as runtime:
+        for array in (leveret.sliced(None), leveret.whole(None)):
+            with pytest.raises(TypeError, match=r"argument 0 \(in f8\)"):
+                runtime.submit(leveret.builtin("sum"), array)
+    for wait in (leveret.wait_any, leveret.wait_all):
+        with pytest.raises(TypeError, match="tickets"):
+            wait(None)  # type: ignore[arg-type]
+    for address in (-1, 1 << 64):
+        with pytest.raises(ValueError, match="an address is a number of 64 bits"):
+            leveret.procedure(address, "in f8")
 
 
 def test_a_machine_to_simulate_that_is_none() -> None:

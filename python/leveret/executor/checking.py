@@ -8,6 +8,8 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+from ..nearest import nearest
+
 WORKERS_MAX = 1024
 
 
@@ -63,6 +65,16 @@ def yes_or_no(name: str, value: Any) -> bool:
     raise TypeError(f"{name} must be True or False, not {value!r}")
 
 
+def choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """One of some words; arrays and the like, which == compares item by item, are none."""
+    if isinstance(value, str) and value in choices:
+        return value
+    words = " or ".join(map(repr, choices))
+    hint = nearest(value, choices) if isinstance(value, str) else ""
+    kind = ValueError if isinstance(value, str) else TypeError
+    raise kind(f"{name} must be {words}, not {value!r}{hint}")
+
+
 def workers(value: Any) -> int:
     number = whole("max_workers", value)
     if number <= 0:
@@ -74,7 +86,10 @@ def workers(value: Any) -> int:
 
 def arguments(name: str, value: Any) -> tuple[Any, ...]:
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
-        return tuple(value)
+        try:
+            return tuple(value)
+        except TypeError:  # as of an array without axes
+            pass
     raise TypeError(f"{name} must be a tuple of arguments, not {value!r}")
 
 

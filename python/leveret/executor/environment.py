@@ -102,8 +102,9 @@ def modules(preload: Iterable[str] | None) -> tuple[str, ...]:
     except TypeError:
         raise TypeError(f"preload must be names of modules, not {preload!r}") from None
     for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"preload must be names of modules, not {name!r}")
+        if not isinstance(name, str) or not name:
+            kind = ValueError if name == "" else TypeError
+            raise kind(f"preload must be names of modules, not {name!r}")
         try:
             is_there = name in sys.modules or importlib.util.find_spec(name) is not None
         except (ImportError, ValueError):

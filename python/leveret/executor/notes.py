@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import _core
 from ..interrupts import is_of_signal
-from ..wire.notes import ERRORS, LOG, OUTPUT, WARNING, WORKER, frames
+from ..wire.notes import ERRORS, LOG, OUTPUT, WARNING, WORKER, Filter, frames
 
 
 def levels() -> dict[str, int]:
@@ -20,6 +20,20 @@ def levels() -> dict[str, int]:
         if isinstance(logger, logging.Logger) and logger.level != logging.NOTSET:
             found[name] = logger.level
     return found
+
+
+def level_names() -> dict[int, str]:
+    """What this process calls levels, the standard ones included."""
+    return dict(getattr(logging, "_levelToName", {}))
+
+
+def filters() -> list[Filter]:
+    """This process's filters of warnings, with the names of their categories."""
+    return [
+        (action, text, (kind.__module__, kind.__qualname__), module, line)
+        for action, text, kind, module, line in list(warnings.filters)
+        if isinstance(kind, type)
+    ]
 
 
 def tell_of_reply(data: memoryview) -> None:
@@ -55,15 +69,31 @@ def _tell_record(about: dict[str, Any], worker: int) -> None:
         logger.handle(record)
 
 
-def _tell_warning(about: tuple[str, tuple[str, str], str, int], worker: int) -> None:
-    text, (module, name), filename, lineno = about
+# Of modules that are not here: what was shown of their warnings.
+_registries: dict[str, dict[Any, Any]] = {}
+
+
+def _registry_of(module: str) -> dict[Any, Any]:
+    """Where warnings notes what it has shown of a module's."""
+    names = vars(sys.modules[module]) if module in sys.modules else None
+    if type(names) is not dict:
+        return _registries.setdefault(module, {})
+    registry: dict[Any, Any] = names.setdefault("__warningregistry__", {})
+    return registry
+
+
+def _tell_warning(about: tuple[str, tuple[str, str], str, int, str | None], worker: int) -> None:
+    text, (module, name), filename, lineno, where = about
     category: Any = UserWarning
     try:
         category = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError):  # of a module that is not here, or of the worker's main
         text = f"{name}: {text}"
     try:
-        warnings.warn_explicit(text, category, filename, lineno)
+        if where is None:
+            warnings.warn_explicit(text, category, filename, lineno)
+        else:
+            warnings.warn_explicit(text, category, filename, lineno, where, _registry_of(where))
     except category:  # a filter makes an error of it: there is nobody here whose error it would be
         warnings.showwarning(text, category, filename, lineno)
 

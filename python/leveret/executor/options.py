@@ -109,8 +109,8 @@ def changed(before: CallOptions, given: Mapping[str, Any]) -> CallOptions:
             given = {**given, key: checking.yes_or_no(key, value)}
         elif key == "name" and not (value is None or isinstance(value, str)):
             raise TypeError(f"name must be a str or None, not {value!r}")
-        elif key == "cancel" and value not in CANCELS:
-            raise ValueError(f"cancel: no {value!r}{nearest(value, CANCELS)}")
+        elif key == "cancel":
+            checking.choice(key, value, CANCELS)
     return dataclasses.replace(before, **given)
 
 
@@ -145,10 +145,8 @@ async def awaited(
 
 def policy(on_poison: str, return_exceptions: bool) -> Callable[[BaseException], bool]:
     """Which errors map() gives as values; raises ValueError for a policy that there is not."""
-    if on_poison not in ("raise", "return"):
-        hint = nearest(on_poison, ("raise", "return"))
-        raise ValueError(f"on_poison must be 'raise' or 'return', not {on_poison!r}{hint}")
-    if return_exceptions:
+    checking.choice("on_poison", on_poison, ("raise", "return"))
+    if checking.yes_or_no("return_exceptions", return_exceptions):
         return lambda error: True
     kinds = (Poison, Overran, WorkerDied) if on_poison == "return" else ()
     return lambda error: isinstance(error, kinds)

@@ -33,7 +33,7 @@ from .future import Future
 from .items import Items
 from .mapping import Mapping, Part, as_they_come, in_order, time_left
 from .names import call_name
-from .notes import levels
+from .notes import filters, level_names, levels
 from .options import ATTEMPTS_MAX, DEFAULTS, CallOptions, ExecutorView, awaited, changed, policy
 from .pool import Pool
 from .telling import OnDeath, OnProgress, Telling
@@ -140,6 +140,8 @@ class ProcessExecutor(futures.Executor):
             seed=checked_seed(seed),
             is_seed_given=seed is not None or seed_calls,
             levels=levels() if forward_logs else {},
+            level_names=level_names() if forward_logs else {},
+            filters=filters() if forward_logs else [],
             forwards_logs=forward_logs,
             forwards_output=forward_output,
         )

@@ -8,16 +8,19 @@ from typing import Any, Callable
 from .. import _core
 
 reducers: dict[type, Callable[[Any], Any]] = {}
+reply_reducers: dict[type, Callable[[Any], Any]] = {}  # in a worker, for what goes to the host
 
 # In a worker: shared memory (address, bytes) that the host has lent for a call only, so that
 # results must not refer to it.
 lent: list[tuple[int, int]] = []
 
 
-def _shared_array(low: int, offset: int, shape: Any, strides: Any, dtype: Any) -> Any:
+def _shared_array(
+    low: int, offset: int, shape: Any, strides: Any, dtype: Any, can_write: bool
+) -> Any:
     from .. import shared
 
-    return shared.array_at(low, shape, strides, dtype, offset)
+    return shared.array_at(low, shape, strides, dtype, offset, can_write)
 
 
 def _shared_view(array: Any, kind: type, state: dict[str, Any]) -> Any:
@@ -35,29 +38,40 @@ def _reach(array: Any) -> tuple[int, int, int]:
     return address - before, before, extent
 
 
-def is_shared(array: Any) -> bool:
-    """Whether all of an array lies in shared memory that results may refer to."""
+def is_shared(array: Any, is_reply: bool = False) -> bool:
+    """Whether an array goes by its address, so that who gets it may write to it.
+
+    To this process's own workers arrays of its shared_array() do. What else of its own lies in
+    shared memory, such as the result of a call, is copied as ordinary memory is; and so is, for
+    workers of a worker, what is its host's. is_reply: to the host its own does, if it was not lent.
+    """
     if not _core.is_array_shared(array) or array.dtype.hasobject:
         return False
-    if not lent:
-        return True
     low = _reach(array)[0]
-    return not any(begin <= low < begin + size for begin, size in lent)
+    own = _core.block_at(low)
+    if not is_reply:
+        return own is not None and own.is_array
+    return own is None and not any(begin <= low < begin + size for begin, size in lent)
 
 
-def _reduce_array(array: Any) -> Any:
-    if not is_shared(array):
+def _reduce_array(array: Any, is_reply: bool = False) -> Any:
+    if not is_shared(array, is_reply):
         return array.__reduce_ex__(5)
     low, before, _ = _reach(array)
-    return _shared_array, (low, before, array.shape, array.strides, array.dtype)
+    about = (low, before, array.shape, array.strides, array.dtype, array.flags.writeable)
+    return _shared_array, about
 
 
-def reduce_subclass(array: Any, kind: type) -> Any:
+def _reduce_for_reply(array: Any) -> Any:
+    return _reduce_array(array, True)
+
+
+def reduce_subclass(array: Any, kind: type, is_reply: bool) -> Any:
     """For a view of another class than ndarray; NotImplemented where it has more to pickle."""
     import numpy as np
 
     own: Any = kind
-    if own.__reduce__ is not np.ndarray.__reduce__ or not is_shared(array):
+    if own.__reduce__ is not np.ndarray.__reduce__ or not is_shared(array, is_reply):
         return NotImplemented
     return _shared_view, (array.view(np.ndarray), kind, dict(getattr(array, "__dict__", ())))
 
@@ -66,6 +80,7 @@ def watch_for_numpy() -> None:
     numpy = sys.modules.get("numpy")
     if numpy is not None and hasattr(numpy, "ndarray"):
         reducers.setdefault(numpy.ndarray, _reduce_array)
+        reply_reducers.setdefault(numpy.ndarray, _reduce_for_reply)
 
 
 # By their numbers: Python objects, and what has fields. Higher ones are types of the program's.
@@ -78,4 +93,4 @@ def is_plain(array: Any) -> bool:
     # Not by isbuiltin, which is 0 for a type that has come out of a pickle.
     if dtype.num >= _NUMBERS_END or dtype.num in _NOT_PLAIN or dtype.metadata is not None:
         return False
-    return not is_shared(array)
+    return not _core.is_array_shared(array)

@@ -20,7 +20,7 @@ from typing import Any
 from cloudpickle import cloudpickle
 
 from ..interrupts import NotOfSignal, raise_signals
-from . import classes, modules, spaces
+from . import classes, foreign, modules, spaces
 from .modules import Home, residents
 
 ORDINARY_MAX = 1024
@@ -260,6 +260,9 @@ def _set_function(function: types.FunctionType, state: Any) -> None:
 
 
 def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
+    made = foreign.reduce_type(kind) if foreign.has_ctypes() else None
+    if made is not None:
+        return made
     if is_reply and kind in _classes:
         number = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_CLASS.get(kind)
         return _host_class, (number, kind.__module__, kind.__qualname__)
@@ -268,6 +271,8 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
     if made is NotImplemented or len(made) < 3:
         return made
     made = classes.complete(kind, made)
+    if foreign.has_ctypes():
+        made = foreign.complete(kind, made)
     if not is_reply and is_elsewhere:
         names = spaces.names_of(kind.__module__)
         aliases = pickler.aliases(spaces.key_of(names), names)
@@ -296,11 +301,16 @@ def _home_of(thing: Any) -> Home | None:
 
 
 def _make_class(maker: Any, about: Any, home: Home | None) -> type:
+    # cloudpickle would make one without contents first, which is among __subclasses__() of its base
+    # until garbage is collected, and drop it for the one that is there.
+    kind: type | None = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID.get(about[-2])
+    if kind is None:
+        bases = about[2] if maker is cloudpickle._make_skeleton_class else ()
+        with classes.made_before(bases, _classes):
+            kind = maker(*about)
+        assert kind is not None
     if loading.made is None:
-        return maker(*about)  # type: ignore[no-any-return]
-    bases = about[2] if maker is cloudpickle._make_skeleton_class else ()
-    with classes.made_before(bases, _classes):
-        kind: type = maker(*about)
+        return kind
     _classes.add(kind)
     if home is not None:
         residents[home] = kind

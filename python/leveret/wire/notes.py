@@ -14,6 +14,10 @@ from typing import Any
 LOG, WARNING, OUTPUT, ERRORS = range(4)
 NOTES_BYTES_MAX = 1 << 20  # of one call: of more the oldest are dropped, and the number is told
 
+# Of warnings: what to do, a pattern or a text, the category's module and name, a pattern or a name
+# of the module, the line; as in warnings.filters.
+Filter = tuple[str, Any, tuple[str, str], Any, int]
+
 WORKER = struct.Struct("<I")  # before the notes of a reply: whose they are
 _LENGTH = struct.Struct("<I")
 

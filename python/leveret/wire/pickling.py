@@ -22,7 +22,7 @@ from typing import Any, Callable, ClassVar
 import cloudpickle
 
 from .. import _core
-from . import arrays, by_value, classes, sharing, spaces, tables, tensors
+from . import arrays, by_value, classes, foreign, sharing, spaces, tables, tensors
 from .arrays import lent as lent
 
 ATOMS = frozenset({int, float, bool, complex, str, bytes, type(None)})  # pickle needs no help
@@ -121,14 +121,17 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         if kind in classes.TYPING and by_value.is_absent(value.__module__):
             return classes.reduce_typing(value)
         if tensors.is_tensor(kind):
-            return tensors.reduce_tensor(value)
+            return tensors.reduce_tensor(value, self.is_reply)
         if by_value.goes_by_value(kind, self.is_reply):
             return by_value.reduce_other(value, kind, self.is_reply)
         numpy = sys.modules.get("numpy")
         if numpy is not None and isinstance(value, numpy.ndarray) and kind is not numpy.ndarray:
-            return arrays.reduce_subclass(value, kind)
+            return arrays.reduce_subclass(value, kind, self.is_reply)
         if spaces.is_cached(kind) and by_value.is_absent(value.__module__):
             return spaces.reduce_cached(value, self.is_reply, self.needed, self.is_row)
+        made = foreign.reduce_object(value) if foreign.has_ctypes() else None
+        if made is not None:
+            return made
         made = sharing.reduce_shared(value, kind)
         may_differ = spaces.is_cached(kind) or sharing.may_be_shared(kind)
         if made is NotImplemented and not may_differ:
@@ -154,6 +157,7 @@ class _GlobalPickler(_Pickler):
 class _ReplyPickler(_Pickler):
     """Writes what goes back to the host."""
 
+    dispatch_table: ClassVar[Any] = ChainMap(arrays.reply_reducers, _Pickler.dispatch_table)
     is_reply = True
 
 
@@ -227,6 +231,14 @@ def dumps(
     return _dump_any(value, buffers_max, pickler)
 
 
+# Results that stand for what a function of their kind has yet to do.
+_UNDONE = {
+    types.CoroutineType: "have a plain function run it there, by asyncio.run()",
+    types.GeneratorType: "have the call take its items: return list() of it",
+    types.AsyncGeneratorType: "have the call take its items, in a function that asyncio.run() runs",
+}
+
+
 def dump_result(value: Any) -> tuple[bytes, list[memoryview]]:
     """The same for what a worker gives back."""
     if type(value) in ATOMS:
@@ -235,6 +247,10 @@ def dump_result(value: Any) -> tuple[bytes, list[memoryview]]:
         return dumps(value, RESULT_BUFFERS_MAX, _ReplyPickler)
     except BaseException as error:
         say_of_what(error, f"the result, of type {type(value).__qualname__!r}")
+        if type(value) in _UNDONE and len(error.args) == 1:
+            error.args = (f"{error.args[0]}; {_UNDONE[type(value)]}",)
+            if type(value) is types.CoroutineType:
+                value.close()  # or Python says that nobody has awaited it
         raise
 
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from .. import _core
 from .files import close_file, memory_file
+from .notes import Filter
 
 _HEAD = struct.Struct("<QQQ")  # address of the marks, their token, bytes of the setup
 _MARK = struct.Struct("<Q")
@@ -134,5 +135,7 @@ class Setup:
     seed: int = 0
     is_seed_given: bool = False
     levels: dict[str, int] = field(default_factory=dict)  # of loggers; "": the root's
+    level_names: dict[int, str] = field(default_factory=dict)
+    filters: list[Filter] = field(default_factory=list)  # of warnings
     forwards_logs: bool = True
     forwards_output: bool = False

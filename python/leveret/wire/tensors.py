@@ -45,7 +45,7 @@ def _made(array: Any, order: list[int] | None, kind: str, requires_grad: bool) -
     return tensor.requires_grad_() if requires_grad else tensor
 
 
-def reduce_tensor(tensor: Any) -> Any:
+def reduce_tensor(tensor: Any, is_reply: bool) -> Any:
     """How it is pickled; NotImplemented where that is torch's business."""
     torch: Any = sys.modules["torch"]
     kind = str(tensor.dtype)
@@ -60,7 +60,7 @@ def reduce_tensor(tensor: Any) -> Any:
     name = "" if integers is None else kind.partition(".")[2]
     arrays.watch_for_numpy()
     order = None
-    if not arrays.is_shared(array) and not array.flags.c_contiguous:
+    if not arrays.is_shared(array, is_reply) and not array.flags.c_contiguous:
         # Whatever its strides say is first, in memory it may be without gaps.
         by_stride = sorted(range(array.ndim), key=lambda i: -array.strides[i])
         turned = array.transpose(by_stride)

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, TextIO
 from .. import _core
 from ..said import said_error, shown
 from ..wire import page
-from ..wire.notes import ERRORS, LOG, NOTES_BYTES_MAX, OUTPUT, WARNING, WORKER, frame
+from ..wire.notes import ERRORS, LOG, NOTES_BYTES_MAX, OUTPUT, WARNING, WORKER, Filter, frame
 from ..wire.setup import Setup
 from .own_page import Own
 
@@ -104,8 +104,38 @@ def _forward_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    where = (category.__module__, category.__qualname__)
-    keep(WARNING, (str(message)[:_TEXT_MAX], where, filename, lineno))
+    kind = (category.__module__, category.__qualname__)
+    keep(WARNING, (str(message)[:_TEXT_MAX], kind, filename, lineno, _module_at(filename, lineno)))
+
+
+def _module_at(filename: str, lineno: int) -> str | None:
+    """The module that a warning is about, by which filters are chosen: it is not told."""
+    place: Any = sys._getframe(2)
+    while place is not None:
+        if place.f_lineno == lineno and place.f_code.co_filename == filename:
+            name = place.f_globals.get("__name__")
+            return name if type(name) is str else None
+        place = place.f_back
+    return None
+
+
+def _filters(given: list[Filter]) -> list[Any]:
+    """The host's filters, for here.
+
+    What is an error there is only shown: it is not this process that asked for it. Those of a
+    category that nothing here has loaded are left to the host, through which all warnings pass.
+    """
+    made = []
+    for action, text, (module, name), where, line in given:
+        kind = getattr(sys.modules.get(module), name, None)
+        if isinstance(kind, type) and issubclass(kind, Warning):
+            made.append(("default" if action == "error" else action, text, kind, where, line))
+    return made
+
+
+def _set_filters(filters: list[Any]) -> None:
+    warnings.resetwarnings()  # which notes that they change
+    warnings.filters[:] = filters  # type: ignore[index]
 
 
 class _Output(io.TextIOBase):
@@ -139,6 +169,8 @@ class Forwarding:
         if self.forwarder is not None:
             self.forward_records(self.forwarder)
             warnings.showwarning = _forward_warning
+            self.filters = list(warnings.filters)
+            _set_filters(_filters(self.setup.filters))
         if self.setup.forwards_output:
             sys.stdout = _Output(OUTPUT)
             sys.stderr = _Output(ERRORS)
@@ -151,6 +183,9 @@ class Forwarding:
             self.forwarder = None
             configure(**options)
 
+        for number, called in self.setup.level_names.items():
+            if logging.getLevelName(number) != called:
+                logging.addLevelName(number, called)
         for name, level in self.setup.levels.items():
             logging.getLogger(name or None).setLevel(level)
         root.addHandler(forwarder)
@@ -167,6 +202,7 @@ class Forwarding:
             logging.basicConfig = configure
         if self.setup.forwards_logs:
             warnings.showwarning = show
+            _set_filters(self.filters)
         if isinstance(sys.stdout, _Output):
             sys.stdout = out
         if isinstance(sys.stderr, _Output):
