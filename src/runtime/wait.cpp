@@ -418,9 +418,12 @@ detail::runtime_state* home_of(const ticket* tickets, std::size_t count) noexcep
 
 outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
                  wait_policy how) noexcept {
-  if (tickets == nullptr && count != 0) return detail::failed_with(status::bad_argument);
   outcome all;
   all.code = status::ok;
+  if (tickets == nullptr && count != 0) [[unlikely]] {
+    all.code = status::bad_argument;
+    return all;
+  }
   detail::set_timeout timeout(timeout_ns);
   bool is_late = false;
   const bool is_good = detail::check_wait(timeout_ns, how) == status::ok;

@@ -20,6 +20,7 @@ from ..errors import Overran, WorkerDied
 from ..wire import arrays as wire_arrays
 from ..wire import sharing, spaces
 from ..wire.pickling import _Pickler, globals_in_front
+from ..wire.stored import Stored
 from ..worker.batches import lent_array, run_batch
 from .joblib_arrays import Lent, LentArrays
 from .joblib_backend import registered
@@ -80,6 +81,7 @@ class Packed:
         self.items = batch.items
         self.arrays = arrays
         self.taken: list[Lent] = []
+        self.held: list[Stored] = []
         wire_arrays.watch_for_numpy()
         file = io.BytesIO()
         try:
@@ -87,7 +89,7 @@ class Packed:
             pickler = _BatchPickler(file, needed, arrays, self.taken)
             with sharing.spawning():
                 pickler.dump((batch.items, batch._backend, batch._n_jobs, tuple(registered)))
-                self.data = globals_in_front(needed) + file.getvalue()
+                self.data = globals_in_front(needed, self.held) + file.getvalue()
         except BaseException:
             self.drop()
             raise
@@ -100,7 +102,7 @@ class Packed:
         """When no call needs it any more."""
         taken, self.taken = self.taken, []
         self.arrays.give_back(taken)
-        self.items, self.data = [], b""
+        self.items, self.data, self.held = [], b"", []
 
     def carried_call(self, first: int, last: int, *_: Any) -> Any:
         """For messages: the call that is at fault, if it is one."""

@@ -21,6 +21,7 @@ from ..errors import Closed, PoolDown, Status
 from ..interrupts import is_of_signal
 from ..wire.pickling import dumps
 from ..wire.setup import HostSetup, Setup, about_this_process, shows_files
+from ..wire.stored import Stored
 from . import closing
 from .ending import end_call
 from .ends import Ends
@@ -70,6 +71,7 @@ class Pool:
         self.path = SearchPath()
         self.files = ReplyFiles()
         self.kept: Any = given  # shared arrays in it live as long
+        self.held: list[Stored] = []  # of the latest call with large globals
         self.is_shut_down = False
         self.broken: BrokenExecutor | None = None
         self.sources = Sources(self)
@@ -283,6 +285,7 @@ class Pool:
             return False
         future = work.future
         self.last = future._call = call
+        self.held = work.held or self.held
         if future._is_awaited():
             call.set_urgent()
         if future._state != "RUNNING" or self.is_terminated:  # by a handler, within this
@@ -433,6 +436,7 @@ class Pool:
                 self.files.close()
                 self.mortem.close()
                 self.last = self.kept = None
+                self.held = []
             closing.pools.discard(self)
             self.closed.set()
         elif not self.port.is_own_thread:

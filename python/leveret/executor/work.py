@@ -9,6 +9,7 @@ from ..said import name_of, shown
 from ..wire import chunks
 from ..wire.functions import known_function
 from ..wire.pickling import CALL_BUFFERS_MAX, CHUNK, REQUEST, dump_arguments, dumps
+from ..wire.stored import Stored
 from .future import Future
 from .names import call_name
 from .options import DEFAULTS
@@ -55,15 +56,16 @@ class Work:
         pickled = b"" if known is None else known.pickled
         # Under this, how long calls of the function take and how large results are is known.
         self.key = pickled or key_of(function)
+        self.held: list[Stored] = []
         if flags & CHUNK:
             self.count = len(args)
             carried = function if known is None else None
-            more, data, self.buffers = chunks.dump_chunk(carried, args)
+            more, data, self.buffers = chunks.dump_chunk(carried, args, self.held)
             flags |= more
         elif known is None:
-            data, self.buffers = dumps((function, *args), CALL_BUFFERS_MAX)
+            data, self.buffers = dumps((function, *args), CALL_BUFFERS_MAX, held=self.held)
         else:
-            plain, data, self.buffers = dump_arguments(args)
+            plain, data, self.buffers = dump_arguments(args, self.held)
             flags |= plain
         name = b"" if self.asked is DEFAULTS else self.asked.sent_name()
         sizes = (len(pickled), len(path), len(name))

@@ -14,6 +14,7 @@ from typing import Any
 from ..interrupts import raise_signals
 from .errors import load_error
 from .pickling import APART, ATOMS, CALL_BUFFERS_MAX, dump_result, dumps
+from .stored import Held
 
 # A worker stops between two calls of a chunk after so long.
 CHUNK_NS_MAX = 10_000_000
@@ -27,17 +28,17 @@ def _is_constant(value: Any) -> bool:
     return kind in ATOMS or (kind is tuple and ATOMS.issuperset(map(type, value)))
 
 
-def _apart(value: Any, buffers_max: int) -> Apart:
-    data, buffers = dumps(value, buffers_max)
+def _apart(value: Any, held: Held) -> Apart:
+    data, buffers = dumps(value, CALL_BUFFERS_MAX, held=held)
     return data, [PickleBuffer(each) for each in buffers]
 
 
-def dump_chunk(function: Any, items: list[Any]) -> tuple[int, bytes, list[memoryview]]:
+def dump_chunk(function: Any, items: list[Any], held: Held) -> tuple[int, bytes, list[memoryview]]:
     """(flag, pickle, buffers) of a chunk. function: None if workers keep it."""
     if function is None and all(ATOMS.issuperset(map(type, item)) for item in items):
         return 0, pickle.dumps(items, 5), []
-    carried = None if function is None else _apart(function, CALL_BUFFERS_MAX)
-    parts = (carried, [_apart(item, CALL_BUFFERS_MAX) for item in items])
+    carried = None if function is None else _apart(function, held)
+    parts = (carried, [_apart(item, held) for item in items])
     return APART, *dumps(parts, CALL_BUFFERS_MAX)
 
 

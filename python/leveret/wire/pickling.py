@@ -24,6 +24,7 @@ import cloudpickle
 from .. import _core
 from . import arrays, by_value, classes, foreign, sharing, spaces, tables, tensors
 from .arrays import lent as lent
+from .stored import Held
 
 ATOMS = frozenset({int, float, bool, complex, str, bytes, type(None)})  # pickle needs no help
 CALL_BUFFERS_MAX = 15  # of a task's 18 arguments three are setup, request and reply
@@ -201,7 +202,7 @@ def _dump_plain(value: Any, buffers_max: int) -> tuple[bytes, list[memoryview]]:
 
 
 def _dump_any(
-    value: Any, buffers_max: int, pickler: type[_Pickler]
+    value: Any, buffers_max: int, pickler: type[_Pickler], held: Held
 ) -> tuple[bytes, list[memoryview]]:
     buffers: list[memoryview] = []
     file = io.BytesIO()
@@ -209,26 +210,34 @@ def _dump_any(
     with sharing.spawning():
         pickler(file, needed, buffer_callback=_keeper(buffers, buffers_max)).dump(value)
         if needed:
-            return globals_in_front(needed) + file.getvalue(), buffers
+            return globals_in_front(needed, held) + file.getvalue(), buffers
     return file.getvalue(), buffers
 
 
-def globals_in_front(needed: spaces.Needed) -> bytes:
+def _pickler_of_globals(file: Any, needed: spaces.Needed, buffers: list[memoryview]) -> _Pickler:
+    keeper = _keeper(buffers, RESULT_BUFFERS_MAX)
+    return _GlobalPickler(file, needed, buffer_callback=keeper)
+
+
+def globals_in_front(needed: spaces.Needed, held: Held = None) -> bytes:
     """What goes in front of a pickle that needs these globals."""
-    return tables.dump_table(needed, _GlobalPickler) if needed else b""
+    return tables.dump_table(needed, _pickler_of_globals, held) if needed else b""
 
 
 def dumps(
-    value: Any, buffers_max: int, pickler: type[_Pickler] = _Pickler
+    value: Any, buffers_max: int, pickler: type[_Pickler] = _Pickler, held: Held = None
 ) -> tuple[bytes, list[memoryview]]:
-    """The pickle of a value, and its large buffers."""
+    """The pickle of a value, and its large buffers.
+
+    held: gets what must live as long as the pickle is of use; None: all is in the pickle.
+    """
     if type(value) in ATOMS:
         return pickle.dumps(value, 5), []
     if not arrays.reducers:
         arrays.watch_for_numpy()
     if _is_plain(value):
         return _dump_plain(value, buffers_max)
-    return _dump_any(value, buffers_max, pickler)
+    return _dump_any(value, buffers_max, pickler, held)
 
 
 # Results that stand for what a function of their kind has yet to do.
@@ -263,7 +272,7 @@ def say_of_what(error: BaseException, what: str) -> None:
         error.args = (f"{what}: {text}",)
 
 
-def dump_arguments(args: Any) -> tuple[int, bytes, list[memoryview]]:
+def dump_arguments(args: Any, held: Held) -> tuple[int, bytes, list[memoryview]]:
     """(flag, pickle, buffers) for (args, kwargs) of a call."""
     given, named = args
     if not named:
@@ -273,7 +282,7 @@ def dump_arguments(args: Any) -> tuple[int, bytes, list[memoryview]]:
             arrays.watch_for_numpy()
         if all(map(_is_plain, given)):
             return PLAIN, *_dump_plain(args, CALL_BUFFERS_MAX)
-    return 0, *_dump_any(args, CALL_BUFFERS_MAX, _Pickler)
+    return 0, *_dump_any(args, CALL_BUFFERS_MAX, _Pickler, held)
 
 
 class Overwritten(Exception):
