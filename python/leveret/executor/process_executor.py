@@ -15,6 +15,7 @@ from ..interrupts import is_of_signal
 from ..mpi import worker_environment
 from ..nearest import names_options
 from ..runtime import nanoseconds
+from ..wire.chunks import Carried
 from ..wire.pickling import CHUNK, SEEDED, say_of_what
 from ..wire.setup import Setup
 from . import checking
@@ -200,12 +201,18 @@ class ProcessExecutor(futures.Executor):
         return future
 
     def _work(
-        self, future: Future[Any], fn: Callable[..., Any], flags: int, args: Any, seed: int
+        self,
+        future: Future[Any],
+        fn: Callable[..., Any],
+        flags: int,
+        args: Any,
+        seed: int,
+        carried: Carried | None = None,
     ) -> Work:
         path = self._pool.path.news()
         asked = future._asked
         ns_max = self._ns_max if asked is DEFAULTS else asked.ns_max(self._ns_max)
-        return Work(future, fn, flags | self._flags, args, path, ns_max, seed)
+        return Work(future, fn, flags | self._flags, args, path, ns_max, seed, carried)
 
     def _mapping(
         self,
@@ -221,10 +228,12 @@ class ProcessExecutor(futures.Executor):
         if self._flags:
             self._calls = itertools.count(first_seed + (1 << 32 if items.is_lazy else items.left))
 
+        carried = Carried(fn)
+
         def make(part: Part) -> Work:
             part._asked = asked
             if part.is_chunk:
-                return self._work(part, fn, CHUNK, part.items, 0)
+                return self._work(part, fn, CHUNK, part.items, 0, carried)
             return self._work(part, fn, 0, (part.items[0], {}), first_seed + part.first)
 
         has_chunks = self._has_chunks and asked == DEFAULTS

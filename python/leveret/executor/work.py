@@ -46,8 +46,12 @@ class Work:
         path: bytes = b"",
         ns_max: int = 0,
         seed: int = 0,
+        carried: chunks.Carried | None = None,
     ) -> None:
-        """path: the pickle of sys.path, when workers do not know it. ns_max: see REQUEST."""
+        """path: the pickle of sys.path, when workers do not know it. ns_max: see REQUEST.
+
+        carried: the function of a chunk's map.
+        """
         self.future = future
         self.asked = future._asked
         self.function = function
@@ -59,8 +63,8 @@ class Work:
         self.held: list[Stored] = []
         if flags & CHUNK:
             self.count = len(args)
-            carried = function if known is None else None
-            more, data, self.buffers = chunks.dump_chunk(carried, args, self.held)
+            taken = carried if known is None else None
+            more, data, self.buffers = chunks.dump_chunk(taken, args, self.held)
             flags |= more
         elif known is None:
             data, self.buffers = dumps((function, *args), CALL_BUFFERS_MAX, held=self.held)

@@ -7,6 +7,7 @@ what the one before did to it, and so is each result, before the next call can c
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Iterator
 from pickle import PickleBuffer
 from typing import Any
@@ -14,10 +15,13 @@ from typing import Any
 from ..interrupts import raise_signals
 from .errors import load_error
 from .pickling import APART, ATOMS, CALL_BUFFERS_MAX, dump_result, dumps
-from .stored import Held
+from .stored import Held, Stored
 
 # A worker stops between two calls of a chunk after so long.
 CHUNK_NS_MAX = 10_000_000
+
+# A function that takes so long to pickle does so in a tenth of the time at most.
+LONG_NS, SHARE = 10_000_000, 10
 
 # A value that was pickled apart: its pickle, and its buffers.
 Apart = tuple[bytes, list[Any]]
@@ -33,12 +37,39 @@ def _apart(value: Any, held: Held) -> Apart:
     return data, [PickleBuffer(each) for each in buffers]
 
 
-def dump_chunk(function: Any, items: list[Any], held: Held) -> tuple[int, bytes, list[memoryview]]:
-    """(flag, pickle, buffers) of a chunk. function: None if workers keep it."""
-    if function is None and all(ATOMS.issuperset(map(type, item)) for item in items):
+class Carried:
+    """The function of a map whose chunks take it along. Thread safety: none.
+
+    Where its globals are so large that they take long to write, the chunks of some time get them as
+    they were at its begin: else the host would do little else.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self.held: list[Stored] = []
+        self.part: Apart = (b"", [])
+        self.end_ns = 0  # of that time
+
+    def dump(self, held: list[Stored]) -> Apart:
+        """Its pickle. held: gets what the chunk must hold."""
+        begin = time.perf_counter_ns()
+        if begin >= self.end_ns:
+            self.held = []
+            self.part = _apart(self.function, self.held)
+            end = time.perf_counter_ns()
+            self.end_ns = end + SHARE * (end - begin) if end - begin >= LONG_NS else 0
+        held += self.held
+        return self.part
+
+
+def dump_chunk(
+    carried: Carried | None, items: list[Any], held: list[Stored]
+) -> tuple[int, bytes, list[memoryview]]:
+    """(flag, pickle, buffers) of a chunk. carried: its function; None if workers keep it."""
+    if carried is None and all(ATOMS.issuperset(map(type, item)) for item in items):
         return 0, pickle.dumps(items, 5), []
-    carried = None if function is None else _apart(function, held)
-    parts = (carried, [_apart(item, held) for item in items])
+    function = None if carried is None else carried.dump(held)
+    parts = (function, [_apart(item, held) for item in items])
     return APART, *dumps(parts, CALL_BUFFERS_MAX)
 
 
