@@ -143,6 +143,20 @@ def check():
         results = list(executor.map(fall, [f"{folder}/{i}" for i in range(4)]))
     assert results == [field.sum()] * 4
 """,
+    "batches_of_joblib": """
+def total(step): return step, float(field.sum())
+def check():
+    try:
+        import joblib
+    except ImportError:
+        return
+    leveret.register_joblib()
+    with joblib.parallel_config("leveret", n_jobs=2):
+        for step in range(3):
+            field[step] += 10
+            given = joblib.Parallel()(joblib.delayed(total)(i) for i in range(30))
+            assert given == [(i, field.sum()) for i in range(30)]
+""",
     "many_globals_change_at_random": """
 import random
 seed = int(os.environ.get("SEED", "0")) or 1

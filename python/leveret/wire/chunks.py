@@ -46,20 +46,23 @@ class Carried:
 
     def __init__(self, function: Any) -> None:
         self.function = function
-        self.held: list[Stored] = []
-        self.part: Apart = (b"", [])
-        self.end_ns = 0  # of that time
+        self.latest: tuple[Apart, list[Stored]] | None = None  # what took long
+        self.end_ns = 0  # of the time for which that is sent
 
     def dump(self, held: list[Stored]) -> Apart:
         """Its pickle. held: gets what the chunk must hold."""
         begin = time.perf_counter_ns()
-        if begin >= self.end_ns:
-            self.held = []
-            self.part = _apart(self.function, self.held)
+        if self.latest is None or begin >= self.end_ns:
+            self.latest = None
+            stored: list[Stored] = []
+            made = _apart(self.function, stored), stored
             end = time.perf_counter_ns()
-            self.end_ns = end + SHARE * (end - begin) if end - begin >= LONG_NS else 0
-        held += self.held
-        return self.part
+            if end - begin >= LONG_NS:
+                self.latest, self.end_ns = made, end + SHARE * (end - begin)
+        else:
+            made = self.latest
+        held += made[1]
+        return made[0]
 
 
 def dump_chunk(
