@@ -72,6 +72,10 @@ class slot_pool {
     LEV_DCHECK(i < count_);
     return slots_[i];
   }
+  const slot& at(std::uint32_t i) const noexcept {
+    LEV_DCHECK(i < count_);
+    return slots_[i];
+  }
   slot_extra& extra(std::uint32_t i) noexcept {
     LEV_DCHECK(i < count_);
     return extras_[i];

@@ -87,10 +87,20 @@ void park(engine& e, participant& self, std::uint64_t deadline_ns) noexcept {
   self.park.park(*e.machine, deadline_ns);
 }
 
+// A waker takes the sleeper for awake at once, but it takes tens of microseconds to wake: a letter
+// would wait for it that long, where the host finds a task in the queue itself.
+void park_without_letters(engine& e, participant& self, std::uint64_t deadline_ns) noexcept {
+  const std::uint32_t was_polling = self.is_polling.load(memory_order_relaxed);
+  if (was_polling != 0) self.is_polling.store(0, memory_order_relaxed);
+  park(e, self, deadline_ns);
+  if (was_polling != 0) self.is_polling.store(1, memory_order_relaxed);
+}
+
 void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
            bool helps) noexcept {
   if (helps) e.bell.start_sleeping(self.index);
-  if (what.arm() && !what.is_there() && (!helps || looks_idle(e, self))) park(e, self, deadline_ns);
+  if (what.arm() && !what.is_there() && (!helps || looks_idle(e, self)))
+    park_without_letters(e, self, deadline_ns);
   what.disarm();
   if (helps) e.bell.stop_sleeping(self.index);
 }

@@ -122,6 +122,11 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
     const bool ran = serve_one(e, self, work);
     if (deadline_ns != no_deadline && e.machine->now_ns() >= deadline_ns) break;
     if (ran) continue;
+    // Perhaps it has run the last piece of the bulk that it waits for, and needs its free slots.
+    if (self.running == nullptr && owes_ends(self)) {
+      tell_ends(e, self);
+      continue;
+    }
     whichever any(self, what);
     e.crew->idle(self, any, any.deadline_ns(deadline_ns), how);
     if (e.machine->is_stuck()) break;

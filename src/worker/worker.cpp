@@ -113,14 +113,24 @@ inline std::uint32_t tag_here(const participant& self) noexcept {
   return self.held == nullptr ? 0 : self.held->current->number;
 }
 
+// Whether a piece is noted with others of its join, and none of them was cancelled.
+inline bool is_next_piece(const engine& e, const participant& self, std::uint32_t join) noexcept {
+  return (self.notice_count == 0 || self.notice_join == join) &&
+         (e.task_slots.at(join).state.word() & state_bits::cancel_asked) == 0;
+}
+
 // Whether such a task has its memory in place, is not timed, and holds nothing, and there is
-// nothing else to do or note: most of them.
-inline bool is_run_plainly(const engine& e, const participant& self, std::uint64_t seen,
-                           std::uint8_t flags) noexcept {
-  constexpr std::uint8_t plain = task_detached;
-  return e.is_straight && (flags & ~plain) == 0 && self.notice_count == 0 &&
-         !self.events.is_open() && e.cancelling.load(memory_order_relaxed) == 0 &&
-         (seen & state_bits::cancel_asked) == 0;
+// nothing else to do or note: most of them. `Task` is a slot or a job.
+template <class Task>
+inline bool is_run_plainly(const engine& e, const participant& self, const Task& t,
+                           std::uint64_t seen) noexcept {
+  if (!e.is_straight || self.events.is_open() || e.cancelling.load(memory_order_relaxed) != 0 ||
+      (seen & state_bits::cancel_asked) != 0)
+    return false;
+  const std::uint32_t flags = t.flags & ~std::uint32_t{task_detached};
+  if (flags == 0) [[likely]]
+    return self.notice_count == 0;
+  return flags == task_is_piece && is_next_piece(e, self, t.parent);
 }
 
 [[gnu::always_inline]] inline void execute_plainly(engine& e, participant& self, job& j) noexcept {
@@ -129,7 +139,7 @@ inline bool is_run_plainly(const engine& e, const participant& self, std::uint64
 }
 
 [[gnu::always_inline]] inline void run_job(engine& e, participant& self, job& j) noexcept {
-  if (is_run_plainly(e, self, j.seen, j.flags)) return execute_plainly(e, self, j);
+  if (is_run_plainly(e, self, j, j.seen)) return execute_plainly(e, self, j);
   if (!stage_job(e, self, j, true)) {
     j.result = status::out_of_memory;
     j.task_code = 0;
@@ -152,8 +162,7 @@ inline bool is_run_plainly(const engine& e, const participant& self, std::uint64
                                              std::uint32_t task) noexcept {
   const slot& s = e.task_slots.at(task);
   const std::uint64_t seen = s.state.word();
-  const std::uint8_t flags = s.flags;
-  if (s.argument_count > near_arguments || !is_run_plainly(e, self, seen, flags))
+  if (s.argument_count > near_arguments || !is_run_plainly(e, self, s, seen))
     return run_with_care(e, self, task);
   job j{job::to_be_taken{}};
   read_job(s, j, task, seen);

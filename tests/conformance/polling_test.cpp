@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
+#include "runtime/runtime_state.hpp"
 #include "support/machine_test.hpp"
 #include "support/procedures.hpp"
 
@@ -14,6 +16,9 @@ namespace {
 
 using polling_test = machine_test;
 LEV_ON_LOCAL_MACHINES(polling_test);
+
+using polling_threads_test = machine_test;
+LEV_ON_THREADS(polling_threads_test);
 
 using polling_sim_test = machine_test;
 LEV_ON_SIM(polling_sim_test);
@@ -80,6 +85,23 @@ TEST_P(polling_test, a_time_out_comes_while_a_task_polls) {
   EXPECT_EQ(t.wait_outcome(1'000'000).code, status::timed_out);
   flag = true;
   expect_ok(t);
+}
+
+// Whoever wakes a worker takes it for awake at once, and it takes 50 us to wake: a letter sent
+// meanwhile would wait for it, where a task in the queue is run by the host that waits for it.
+TEST_P(polling_threads_test, a_worker_that_sleeps_gets_no_letter_when_it_has_been_woken) {
+  config c = settings();
+  c.workers = 1;
+  runtime& r = open(c);
+  counter n = 0;
+  r.submit(count_one, ref{&n}).wait();
+  auto& core = *r.state();
+  const auto is_asleep = [&] {
+    return core.bell.sleeps(0) && core.people[0].is_polling.load(memory_order_relaxed) == 0;
+  };
+  const std::uint64_t begin_ns = r.now_ns();
+  while (!is_asleep() && r.now_ns() - begin_ns < 10'000'000'000) std::this_thread::yield();
+  EXPECT_TRUE(is_asleep());
 }
 
 // As many equal tasks as workers take as long as one, however far ahead a worker looks.

@@ -251,6 +251,7 @@ int main() {
       .check<closing<true>>("closing, asymmetric")
       .plant("sleep: no last look, in the pipeline")
       .plant("sleep: the waiter is not armed")
+      .plant("sleep: who was woken does not say that it polls")
       .plant("submit: a letter to one that sleeps")
       .plant("directed: the hand-over is lost", "two hosts of one core")
       .plant("directed: sleeps without having said so", "two hosts of one core")
