@@ -182,9 +182,9 @@ procedure_id loop_procedure() {
   return id;
 }
 
-// A loop needs no ticket, and other hosts may hold all of them for ever. So its host waits for none:
-// it runs waiting tasks, which give theirs back, as long as there are any. In a task, no wait for a
-// ticket lasts without an end.
+// A loop needs no ticket, and other hosts may hold all of them for ever. So its host waits for
+// none: it runs waiting tasks, which give theirs back, as long as there are any. In a task, no wait
+// for a ticket lasts without an end.
 std::uint64_t submit_loop(runtime_state& c, participant* self, const draft& loop, refusal* why) {
   if (self == nullptr || self->running != nullptr || is_guest(c, *self))
     return try_submit(&c, loop, nullptr, false, why);
