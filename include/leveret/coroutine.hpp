@@ -12,7 +12,8 @@
 namespace lev {
 
 // Awaits the ticket's task. The co_await has no value; it rethrows like ticket::wait(). The ticket
-// is consumed.
+// is consumed. Precondition: the coroutine is not destroyed while it awaits, as the end of the task
+// resumes it; to give up, cancel the task, and let the coroutine see that.
 class when_done {
  public:
   explicit when_done(ticket&& t) noexcept : ticket_(static_cast<ticket&&>(t)) {}

@@ -34,13 +34,11 @@ namespace lev {
 namespace detail {
 
 // Frames of ended items, kept for the next ones of the same size: at most one call's items in
-// flight. One for each thread.
+// flight. One for each thread. It has no destructor: that of another thread_local object may run
+// items when the thread's frames are gone, and then finds a closed store, which keeps none.
 class frame_store {
  public:
-  frame_store() = default;
-  ~frame_store() {
-    while (free_ != nullptr) ::operator delete(std::exchange(free_, free_->next));
-  }
+  constexpr frame_store() noexcept = default;
   frame_store(const frame_store&) = delete;
   frame_store& operator=(const frame_store&) = delete;
 
@@ -52,14 +50,21 @@ class frame_store {
     return ::operator new(bytes < sizeof(frame) ? sizeof(frame) : bytes);
   }
   void give_back(void* place, std::size_t bytes) noexcept {
-    if (free_ == nullptr) bytes_ = bytes;
+    if (free_ == nullptr) bytes_ = is_closed_ ? 0 : bytes;
     if (bytes != bytes_ || count_ == strand_count_max) return ::operator delete(place);
     free_ = ::new (place) frame{free_};
     ++count_;
   }
 
+  void close() noexcept {
+    while (free_ != nullptr) ::operator delete(std::exchange(free_, free_->next));
+    count_ = 0;
+    is_closed_ = true;
+  }
+
   static frame_store& of_thread() {
-    static thread_local frame_store store;
+    static constinit thread_local frame_store store;
+    if (!store.is_of_thread_) close_at_end(store);
     return store;
   }
 
@@ -67,9 +72,19 @@ class frame_store {
   struct frame {
     frame* next;
   };
+  static void close_at_end(frame_store& store) {
+    struct closer {
+      frame_store& all;
+      ~closer() { all.close(); }
+    };
+    [[maybe_unused]] static thread_local const closer end{store};
+    store.is_of_thread_ = true;
+  }
   frame* free_ = nullptr;
   std::size_t bytes_ = 0;
   unsigned count_ = 0;
+  bool is_closed_ = false;
+  bool is_of_thread_ = false;
 };
 
 }  // namespace detail

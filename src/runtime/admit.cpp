@@ -20,6 +20,26 @@ bool is_dice_gain(const runtime_state& c, const draft& d) noexcept {
   return false;
 }
 
+// The need of the smallest piece that can be cut from a task: one item of what is sliced, and all
+// of the rest. What a dice hook will make of a task is not known: it may fit.
+std::size_t least_bytes(const runtime_state& c, const draft& d) noexcept {
+  if (procedure_at(d.procedure).diceable) return 0;
+  argument one[argument_count_max];
+  for (unsigned i = 0; i < d.argument_count; ++i) {
+    one[i] = d.arguments[i];
+    if ((one[i].flags & argument_sliced) != 0 && slice_items(one[i]) > 1) cut(one[i], 0, 1);
+  }
+  return staged_bytes({one, d.argument_count}, c.copies);
+}
+
+bool refuse_size(const runtime_state& c, std::size_t bytes, const char* what, const char* advice,
+                 refusal* why) noexcept {
+  return refuse(why, status::too_big, -1,
+                "%s %zu bytes of local store, %zu are available; %s or raise "
+                "config.local_store_bytes",
+                what, bytes, c.settings.local_store_bytes, advice);
+}
+
 }  // namespace
 
 void choose_grain(const runtime_state& c, draft& d, std::uint8_t* flags) noexcept {
@@ -40,15 +60,13 @@ bool check_size(const runtime_state& c, const draft& d, const draft_facts& facts
   if (bytes != 0) *flags |= task_staged;
   if (facts.may_dice && is_dice_gain(c, d)) *flags |= task_diceable;
   if (bytes <= c.settings.local_store_bytes) return true;
-  if (facts.may_dice) {
-    *flags |= task_diceable | task_too_big;
-    return true;
-  }
-  return refuse(
-      why, status::too_big, -1,
-      "the task needs %zu bytes of local store, %zu are available; slice its arguments or raise "
-      "config.local_store_bytes",
-      bytes, c.settings.local_store_bytes);
+  if (!facts.may_dice) return refuse_size(c, bytes, "the task needs", "slice its arguments", why);
+  const std::size_t least = least_bytes(c, d);
+  if (least > c.settings.local_store_bytes)
+    return refuse_size(c, least, "the smallest piece of the task needs", "slice smaller items",
+                       why);
+  *flags |= task_diceable | task_too_big;
+  return true;
 }
 
 bool refuse_nobody(const runtime_state& c, refusal* why) noexcept {

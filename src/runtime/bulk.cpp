@@ -3,6 +3,7 @@
 #include "runtime/admit.hpp"
 #include "runtime/batch.hpp"
 #include "runtime/made_range.hpp"
+#include "runtime/submit.hpp"
 
 #include <cstdio>
 
@@ -181,6 +182,21 @@ procedure_id loop_procedure() {
   return id;
 }
 
+// A loop needs no ticket, and other hosts may hold all of them for ever. So its host waits for
+// none: it runs waiting tasks, which give theirs back, as long as there are any. In a task, no wait
+// for a ticket lasts without an end.
+std::uint64_t submit_loop(runtime_state& c, participant* self, const draft& loop, refusal* why) {
+  if (self == nullptr || self->running != nullptr || is_guest(c, *self))
+    return try_submit(&c, loop, nullptr, false, why);
+  batch::send_all(*self);
+  const bool may_help = c.settings.full == when_full::help;
+  while (true) {
+    const std::uint64_t id = submit_now(&c, loop, nullptr, why);
+    if (id != 0 || why->code != status::would_block) return id;
+    if (!c.lent.ask() && !(may_help && help(c, *self))) return 0;
+  }
+}
+
 }  // namespace
 
 // In a task that is too deep to wait, or when all tickets are in use, the caller runs the whole
@@ -196,7 +212,7 @@ void run_loop(runtime_state* c, range r, std::uint32_t grain, void (*run)(void*,
     throw error(status::bad_range, 0,
                 "parallel_for: the range ends before it begins; swap its bounds");
   }
-  const participant* self = here(*c);
+  participant* self = here(*c);
   const bool is_too_deep = self != nullptr && self->nest >= c->settings.nest_max;
   const auto run_here = [&] {
     if (r.begin != r.end) run(context, r);
@@ -206,7 +222,7 @@ void run_loop(runtime_state* c, range r, std::uint32_t grain, void (*run)(void*,
                                 parameter<range>::pack(r)};
   refusal why;
   const draft loop{{loop_procedure(), 2, 0, grain}, arguments};
-  const std::uint64_t id = try_submit(c, loop, nullptr, false, &why);
+  const std::uint64_t id = submit_loop(*c, self, loop, &why);
   if (id == 0 && why.code == status::would_block && self != nullptr) return run_here();
   if (id == 0) throw error(why.code, why.argument, why.message);
   const outcome o = wait_surely(c, id);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 
 namespace lev {
 
@@ -135,6 +136,8 @@ void task_context::start_put(void* to, const void* values, std::size_t bytes, un
   transfer_set& set = set_of(c, tag);
   if (bytes == 0) return;
   set.pending |= 1u << tag;
+  // In place, the values may be the task's own part of the same memory, which the target overlaps.
+  if (!c.copies) return static_cast<void>(std::memmove(to, values, bytes));
   c.engine->machine->put(set.tag_base + tag, values, rows_of(to, bytes, kind::out));
 }
 

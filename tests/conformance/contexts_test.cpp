@@ -100,6 +100,28 @@ TEST_P(contexts_test, get_compute_put_updates_every_element_once) {
   for (std::size_t i = 0; i < data.size(); ++i) ASSERT_EQ(data[i], i + 6);
 }
 
+// In place the parts overlap in the caller's memory; copied, they do not.
+TEST_P(contexts_test, a_part_is_put_elsewhere_in_the_same_memory) {
+  static const auto shift = define("contexts.shift", [](far<int> data) {
+    auto task = this_task();
+    const std::size_t size = data.size() - 1;
+    const int* const up = task.get(data, 0, size, 1);
+    task.wait(1);
+    task.put(data, 1, size, up, 1);
+    task.wait(1);
+    const int* const down = task.get(data, 1, size, 2);
+    task.wait(2);
+    task.put(data, 0, size, down, 2);
+    task.wait(2);
+  });
+  runtime& r = open();
+  std::vector<int> x(1000);
+  std::iota(x.begin(), x.end(), 0);
+  expect_ok(r.submit(shift, x));
+  for (int i = 0; i < 999; ++i) ASSERT_EQ(x[i], i);
+  EXPECT_EQ(x[999], 998);
+}
+
 // Two tasks that need each other's steps get on only if they take turns: with one worker that is
 // two contexts of it.
 struct ping {

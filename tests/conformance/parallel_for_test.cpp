@@ -153,6 +153,35 @@ TEST_P(parallel_for_test, works_with_two_tickets) {
   EXPECT_EQ(n, 1000);
 }
 
+using parallel_for_threads_test = machine_test;
+LEV_ON_THREADS(parallel_for_threads_test);
+
+// The other host's tasks are complete, so no end of a task will ever give a ticket back.
+TEST_P(parallel_for_threads_test, runs_where_another_host_holds_all_tickets) {
+  for (const when_full full : {when_full::help, when_full::wait, when_full::fail}) {
+    config c = settings();
+    c.tickets = 2;
+    c.full = full;
+    runtime r(c);
+    std::atomic<bool> are_held = false, is_done = false;
+    std::thread other([&] {
+      ticket held[2];
+      for (ticket& t : held) t = r.submit(nothing);
+      while (!held[0].done() || !held[1].done()) std::this_thread::yield();
+      are_held = true;
+      are_held.notify_one();
+      is_done.wait(false);
+    });
+    are_held.wait(false);
+    counter n = 0;
+    r.parallel_for({0, 1000}, [&n](range p) { n += static_cast<int>(p.size()); }, 1);
+    is_done = true;
+    is_done.notify_one();
+    other.join();
+    EXPECT_EQ(n, 1000);
+  }
+}
+
 using parallel_for_remote_test = machine_test;
 LEV_ON_PROCESSES(parallel_for_remote_test);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(parallel_for_remote_test);  // none with TSan

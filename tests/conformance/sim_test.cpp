@@ -1,6 +1,7 @@
 // Conformance of the simulated machine: a seed is a schedule. Equal seeds give equal runs, another
 // seed another one, and results do not depend on it.
 #include <gtest/gtest.h>
+#include <leveret/this_task.hpp>
 
 #include <cstdint>
 #include <set>
@@ -177,6 +178,36 @@ TEST(sim_test, a_poll_lets_time_pass) {
   EXPECT_FALSE(is_late([&] { return r.wait_for_completion(0).code; }));
   r.post(does_nothing);
   EXPECT_FALSE(is_late([&] { return r.close(0); }));
+}
+
+// Where time goes no further, sleepers are woken and copies end all the same.
+TEST(sim_test, everything_ends_at_the_end_of_time) {
+  start_alarm();
+  config c;
+  c.machine = "sim";
+  c.workers = 2;
+  static const auto copies = define("sim.copies", [](far<int> x, in<int> by) {
+    auto task = this_task();
+    int* const p = task.get(x, 0, x.size());
+    task.wait();
+    for (std::size_t i = 0; i < x.size(); ++i) p[i] += by[i];
+    task.put(x, 0, x.size(), p);
+    task.wait();
+  });
+  runtime r(c);
+  std::uint64_t before = 0;
+  do {
+    before = r.now_ns();
+    r.pass_time(~std::uint64_t{0});
+  } while (r.now_ns() != before);
+  std::vector<int> x(1000, 1), y(1000, 1);
+  const std::vector<int> by(1000, 1);
+  ticket one = r.submit(copies, x, by), other = r.submit(copies, y, by);
+  EXPECT_EQ(one.wait_outcome().code, status::ok);
+  EXPECT_EQ(other.wait_outcome().code, status::ok);
+  EXPECT_EQ(x, std::vector<int>(1000, 2));
+  EXPECT_EQ(y, x);
+  EXPECT_EQ(r.close(), status::ok);
 }
 
 }  // namespace

@@ -95,12 +95,23 @@ TEST_P(strip_mining_test, what_cannot_be_cut_is_refused_with_the_numbers) {
   EXPECT_EQ(x, words(x.size(), 1));
 }
 
-TEST_P(strip_mining_test, a_single_row_that_does_not_fit_fails_its_ticket) {
+// A piece has one item at least, and all that is not sliced.
+TEST_P(strip_mining_test, what_no_cut_makes_small_enough_is_refused_with_the_numbers) {
+  static const auto add =
+      define("strip.add_first", [](in<std::uint64_t> a, inout<std::uint64_t> x) {
+        for (std::uint64_t& one : x) one += a[0];
+      });
   runtime& r = open_small();
-  words m(4 * 5000, 1);
-  ticket t = r.submit(increment, sliced(strided(m.data(), 4, 2500, 5000)));
-  EXPECT_EQ(wait(t).code, status::too_big);
-  words x(10, 1);
+  words m(4 * 5000, 1), all(2500, 1), x(10, 1);
+  refusal why;
+  EXPECT_FALSE(
+      r.try_submit(pack(increment, sliced(strided(m.data(), 4, 2500, 5000))), nullptr, &why));
+  EXPECT_EQ(why.code, status::too_big);
+  EXPECT_NE(std::string(why.message).find("20032"), std::string::npos) << why.message;
+  EXPECT_NE(std::string(why.message).find("16384"), std::string::npos) << why.message;
+  EXPECT_FALSE(r.try_submit(pack(add, all, sliced(x)), nullptr, &why));
+  EXPECT_EQ(why.code, status::too_big);
+  EXPECT_NE(std::string(why.message).find("20096"), std::string::npos) << why.message;
   expect_ok(r.submit(increment, x));
   EXPECT_EQ(x, words(10, 2));
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace lev {
@@ -165,6 +166,34 @@ TEST(interleave_flat, frames_are_kept_for_the_next_items) {
   store.give_back(other, 200);  // another size: not kept
   EXPECT_EQ(store.take(100), first);
   store.give_back(first, 100);
+  store.close();
+}
+
+flat pass_by(items& left) {
+  for (const std::size_t i : left) co_await fetch(&i);
+}
+
+// The first thread_local of a thread is destroyed last: when the frames that were kept are gone.
+// The leak checker sees those that its coroutines would leave.
+struct interleaves_at_the_end {
+  bool is_used = false;
+  ~interleaves_at_the_end() {
+    if (is_used) interleave_flat(8, 100, pass_by);
+  }
+};
+
+TEST(interleave_flat, destructors_at_the_end_of_a_thread_leave_no_frame) {
+  std::thread([] {
+    static thread_local interleaves_at_the_end last;
+    last.is_used = true;
+    interleave_flat(8, 100, pass_by);
+  }).join();
+  detail::frame_store closed;
+  closed.close();
+  void* const place = closed.take(100);
+  closed.give_back(place, 100);
+  void* const other = closed.take(200);
+  closed.give_back(other, 200);
 }
 
 flat take_nothing(items&) {

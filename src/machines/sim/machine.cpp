@@ -54,7 +54,7 @@ class sim_machine final : public machine {
   void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
                  std::uint64_t deadline_ns) noexcept override;
   void wake_word(atomic<std::uint32_t>& word) noexcept override {
-    if (all_.count() != 0) all_.wake(&word, me().time + prices_.wake());
+    if (all_.count() != 0) all_.wake(&word, smaller(me().time + prices_.wake(), time_max));
   }
 
   void* open_store(std::size_t bytes) noexcept override { return map_store(bytes); }
@@ -206,7 +206,7 @@ void sim_machine::copy(std::uint32_t tag, void* local, const argument& remote,
   const prices::copied c = prices_.copy(engine, to_local, remote, at, engines_at_work(at));
   // Transfers of one tag follow each other.
   const cycle_count behind = tag_done > c.issued ? tag_done - c.issued : 0;
-  tag_done = c.done + behind;
+  tag_done = smaller(c.done + behind, time_max);
   self.engine_done = larger(self.engine_done, tag_done);
   pass_time(c.issued - at);
 }
