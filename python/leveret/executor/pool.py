@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import sys
 import threading
 from collections import deque
 from concurrent import futures
@@ -58,6 +59,8 @@ class Pool:
         zygote: Zygote,
         telling: Telling,
     ) -> None:
+        if closing.Exit.has_begun:
+            raise Closed("cannot open an executor after interpreter shutdown", Status.CLOSED)
         self.workers = workers
         self.max_attempts = max_attempts
         self.lock = threading.RLock()
@@ -417,6 +420,8 @@ class Pool:
             if is_at_work or self.idle.is_set():
                 return
             self.idle.set()
+        if sys.is_finalizing():  # a thread that begins now never comes to run
+            return
         # The runtime cannot be closed from its own thread, and nobody may be waiting. The closer
         # may be the one to free the runtime, which needs the GIL: the interpreter waits for it.
         with contextlib.suppress(RuntimeError):  # the interpreter ends: its exit handler closes

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from .. import _core
 from .files import close_file, memory_file
 from .notes import Filter
+from .settings import Settings
 
 _HEAD = struct.Struct("<QQQ")  # address of the marks, their token, bytes of the setup
 _MARK = struct.Struct("<Q")
@@ -132,6 +133,7 @@ class Setup:
     pages: list[int] = field(default_factory=list)  # the host's numbers of their files, by worker
     env: list[dict[str, str | None]] = field(default_factory=list)  # by worker; empty: the host's
     cwd: str | None = None
+    settings: Settings = field(default_factory=dict)  # of the interpreter, as the host has them
     seed: int = 0
     is_seed_given: bool = False
     levels: dict[str, int] = field(default_factory=dict)  # of loggers; "": the root's
