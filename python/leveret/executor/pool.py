@@ -20,9 +20,10 @@ from typing import Any
 from .. import _core
 from ..errors import Closed, PoolDown, Status
 from ..interrupts import is_of_signal
+from ..wire.files import shows_files
 from ..wire.pickling import dumps
-from ..wire.setup import HostSetup, Setup, about_this_process, shows_files
-from ..wire.stored import Stored
+from ..wire.setup import HostSetup, Setup, about_this_process
+from ..wire.stored import Recent
 from . import closing
 from .ending import end_call
 from .ends import Ends
@@ -74,7 +75,7 @@ class Pool:
         self.path = SearchPath()
         self.files = ReplyFiles()
         self.kept: Any = given  # shared arrays in it live as long
-        self.held: list[Stored] = []  # of the latest call with large globals
+        self.held = Recent()
         self.is_shut_down = False
         self.broken: BrokenExecutor | None = None
         self.sources = Sources(self)
@@ -288,7 +289,8 @@ class Pool:
             return False
         future = work.future
         self.last = future._call = call
-        self.held = work.held or self.held
+        if work.held:
+            self.held.note(work.held)
         if future._is_awaited():
             call.set_urgent()
         if future._state != "RUNNING" or self.is_terminated:  # by a handler, within this
@@ -441,7 +443,7 @@ class Pool:
                 self.files.close()
                 self.mortem.close()
                 self.last = self.kept = None
-                self.held = []
+                self.held.clear()
             closing.pools.discard(self)
             self.closed.set()
         elif not self.port.is_own_thread:

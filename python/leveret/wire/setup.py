@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import _core
-from .files import close_file, memory_file
+from .files import close_file, memory_file, shows_files
 from .notes import Filter
 from .settings import Settings
 
@@ -44,19 +44,6 @@ def about_this_process(replies: bytes) -> About:
         return About(os.getpid(), replies)
     me = process.current_process()
     return About(os.getpid(), replies, me.name, bytes(me.authkey))
-
-
-def shows_files() -> bool:
-    """Whether processes of the same user see this one's files under its number in /proc.
-
-    Not where that is the /proc of another PID namespace: the number is another process's there.
-    """
-    me = str(os.getpid())
-    try:
-        is_its_number = os.readlink("/proc/self") == me  # noqa: PTH115
-        return is_its_number and Path("/proc", me, "fd").stat().st_uid == os.geteuid()
-    except OSError:
-        return False
 
 
 class HostSetup:
