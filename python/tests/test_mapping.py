@@ -346,3 +346,14 @@ def test_what_ends_while_calls_are_handed_over_is_delivered() -> None:
                 list(results)  # the others are left to whoever is there
         pool.shutdown(wait=False)
         assert pool._pool.idle.wait(30)
+
+
+@pytest.mark.parametrize("options", [{"max_tasks_per_child": 1}, {"timeout": 60}])
+def test_an_endless_map_keeps_no_other_call_waiting(options: dict[str, int]) -> None:
+    with ProcessExecutor(1, preload=(), **options) as executor:  # type: ignore[arg-type]
+        endless = executor.map(abs, itertools.count())
+        calls = [executor.submit(abs, -i) for i in range(5)]
+        assert [each.result(60) for each in calls] == list(range(5))
+        assert list(executor.map(abs, range(5), timeout=60)) == list(range(5))
+        assert [next(endless) for _ in range(5)] == list(range(5))
+        executor.terminate_workers()

@@ -35,7 +35,7 @@ from .failures import (
     failure_of,
 )
 from .future import Future
-from .mapping import Mapping
+from .mapping import Mapping, Part
 from .mortem import Mortem, how_it_ended
 from .pace import AHEAD_MAX, Pace
 from .python_runtime import SPIN_NS, PythonRuntime
@@ -229,7 +229,7 @@ class Pool:
         if work.call is None:
             if not self.drop_or_start(work):
                 return False  # all tickets in use: the next end hands it over
-            sources.is_due = True
+            sources.is_due = not isinstance(work.future, Part)
         with contextlib.suppress(ValueError):  # all were withdrawn meanwhile
             self.waiting.remove(work)
         return True
