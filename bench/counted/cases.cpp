@@ -108,9 +108,29 @@ void run_bulk_ahead(lev::runtime& runtime, unsigned count) {
   runtime.submit_bulk(lev::from_any_thread, count, make).wait();
 }
 
+// A matrix of `blocks` times `blocks` blocks is factored, without the arithmetic: each task names
+// one to three blocks, and follows those that have used them.
+void nothing_with_block(lev::inout<double>) {}
+void nothing_with_two(lev::in<double>, lev::inout<double>) {}
+void run_ordered(lev::runtime& runtime, unsigned blocks) {
+  static line matrix[16][16]{};
+  const auto factor = lev::define("bench.counted_block", nothing_with_block);
+  const auto solve = lev::define("bench.counted_two", nothing_with_two);
+  const auto update = lev::define("bench.counted_memory", nothing_with_memory);
+  lev::ordered tasks(runtime);
+  for (unsigned k = 0; k < blocks; ++k) {
+    tasks.submit(factor, matrix[k][k]);
+    for (unsigned i = k + 1; i < blocks; ++i) tasks.submit(solve, matrix[k][k], matrix[i][k]);
+    for (unsigned i = k + 1; i < blocks; ++i)
+      for (unsigned j = k + 1; j <= i; ++j)
+        tasks.submit(update, matrix[i][k], matrix[j][k], matrix[i][j]);
+  }
+  tasks.wait();
+}
+
 using program = void (*)(lev::runtime&, unsigned);
-constexpr program programs[] = {run_empty,         run_three_arrays, run_fib,       run_bulk,
-                                run_bulk_in_order, run_bulk_columns, run_bulk_ahead};
+constexpr program programs[] = {run_empty,         run_three_arrays, run_fib,        run_bulk,
+                                run_bulk_in_order, run_bulk_columns, run_bulk_ahead, run_ordered};
 static_assert(std::size(programs) == std::size(cases));
 
 }  // namespace

@@ -23,6 +23,7 @@ inline constexpr counted_case cases[] = {
     {"bulk_in_order", "", 1000, 3000, 2000},
     {"bulk_columns", "<= 60", 1 << 16, 1 << 17, 1 << 16},
     {"bulk_ahead", "", 1 << 16, 1 << 17, 1 << 16},
+    {"ordered", "", 12, 16, 816 - 364},
 };
 
 // run() does both calls of a case in a runtime whose one worker is held in a task: the host, which

@@ -14,7 +14,7 @@
 
 namespace bench {
 
-void factor_block(block_place a) noexcept {
+[[gnu::noinline]] void factor_block(block_place a) noexcept {
   for (std::size_t k = 0; k < a.side; ++k) {
     double* const row = a.first + k * a.stride;
     row[k] = std::sqrt(row[k]);
@@ -26,7 +26,7 @@ void factor_block(block_place a) noexcept {
   }
 }
 
-void solve_block(block_place l, block_place a) noexcept {
+[[gnu::noinline]] void solve_block(block_place l, block_place a) noexcept {
   for (std::size_t i = 0; i < a.side; ++i) {
     double* const row = a.first + i * a.stride;
     for (std::size_t j = 0; j < a.side; ++j) {
@@ -37,7 +37,7 @@ void solve_block(block_place l, block_place a) noexcept {
   }
 }
 
-void update_block(block_place x, block_place y, block_place a) noexcept {
+[[gnu::noinline]] void update_block(block_place x, block_place y, block_place a) noexcept {
   for (std::size_t i = 0; i < a.side; ++i) {
     for (std::size_t j = 0; j < a.side; ++j) {
       double sum = 0;
@@ -48,7 +48,8 @@ void update_block(block_place x, block_place y, block_place a) noexcept {
   }
 }
 
-void run_step(const std::uint64_t* read, std::uint64_t* updated, std::uint64_t turns) noexcept {
+[[gnu::noinline]] void run_step(const std::uint64_t* read, std::uint64_t* updated,
+                                std::uint64_t turns) noexcept {
   const std::uint64_t value = chain(*read ^ updated[0] ^ updated[unit_words], turns);
   for (std::size_t i = 0; i < 2 * unit_words; ++i) updated[i] += value + i;
 }

@@ -10,6 +10,7 @@
 #include "runtime/ordered_state.hpp"
 #include "runtime/submit.hpp"
 #include "runtime/wait.hpp"
+#include "task/plain.hpp"
 #include "task/procedure_table.hpp"
 #include "task/validate.hpp"
 #include "worker/complete.hpp"
@@ -45,20 +46,18 @@ procedure_id join_procedure() noexcept {
 // False: it follows one that has failed.
 bool ordered::state::find_before(const descriptor& task) {
   before.clear();
-  bool is_good = !is_stopped;
+  if (is_stopped) return false;
+  bool is_good = true;
   ++searches;
-  for (unsigned i = 0; i < task.argument_count && is_good; ++i) {
-    const argument& a = task.arguments[i];
-    if (!has_address(a) || is_empty(a)) continue;
-    uses.visit_conflicts(a, [&](std::uint32_t place) {
-      LEV_DCHECK(place < members.size() && members[place].is_used);
-      member& m = members[place];
-      if (std::exchange(m.seen, searches) == searches) return;
-      const status s = status_of(m);
-      if (s == status::pending) before.push_back(place);
-      is_good &= s == status::pending || s == status::ok;
-    });
-  }
+  uses.look_up(task.arguments, task.argument_count);
+  uses.visit_conflicts([&](std::uint32_t place) {
+    LEV_DCHECK(place < members.size() && members[place].is_used);
+    member& m = members[place];
+    if (std::exchange(m.seen, searches) == searches) return;
+    const status s = status_of(m);
+    if (s == status::pending) before.push_back(place);
+    is_good &= s == status::pending || s == status::ok;
+  });
   return is_good;
 }
 
@@ -108,7 +107,8 @@ bool ordered::state::join_before(std::size_t count_max) {
 }
 
 // 0: it follows one that has failed. Each turn except the last waits for some task.
-std::uint64_t ordered::state::submit_after(const descriptor& task, const options* o) {
+std::uint64_t ordered::state::submit_after(const descriptor& task, const options* o,
+                                           bool is_plain) {
   LEV_DCHECK(busy.is_held() && !unused.empty());
   const std::size_t own_max = options::after_max - (o == nullptr ? 0 : o->after_count());
   for (;;) {
@@ -117,12 +117,18 @@ std::uint64_t ordered::state::submit_after(const descriptor& task, const options
       wait_for_oldest(before, before.size() - own_max);
       continue;
     }
+    const detail::draft d = detail::draft_of(task);
+    if (is_plain) {
+      std::uint64_t tickets[options::after_max];
+      for (std::size_t i = 0; i < before.size(); ++i) tickets[i] = members[before[i]].ticket;
+      const std::uint64_t id = detail::submit_behind(c, d, {tickets, before.size()});
+      if (id != 0) return id;
+    }
     options all = o == nullptr ? options() : *o;
     for (const std::uint32_t place : before) all.after_id(members[place].ticket);
-    const bool is_plain = o == nullptr && before.empty();
+    const options* const own = o == nullptr && before.empty() ? nullptr : &all;
     refusal why;
-    const detail::draft d = detail::draft_of(task);
-    const std::uint64_t id = detail::submit_now(&c, d, is_plain ? nullptr : &all, &why);
+    const std::uint64_t id = detail::submit_now(&c, d, own, &why);
     if (id != 0) return id;
     if (why.code != status::would_block) throw_refusal(why);
     const std::size_t enough = under_way / 4;
@@ -130,7 +136,7 @@ std::uint64_t ordered::state::submit_after(const descriptor& task, const options
     if (collected > enough) continue;
     const bool may_wait = under_way != 0 && c.settings.full != when_full::fail;
     if (may_wait) wait_for_some();
-    if (!may_wait && collected == 0) return detail::submit(&c, d, is_plain ? nullptr : &all, false);
+    if (!may_wait && collected == 0) return detail::submit(&c, d, own, false);
   }
 }
 
@@ -142,31 +148,39 @@ std::uint32_t ordered::state::take_place(std::uint64_t id) noexcept {
   return place;
 }
 
-void ordered::state::skip(memory_uses::map&& list) noexcept {
+void ordered::state::skip() noexcept {
   note_failure(submitted, with_code(status::dependency_failed));
   if (is_stopped) return;
   const std::uint32_t place = take_place(0);
   count_failed(members[place]);
-  uses.add(std::move(list), place);
+  uses.add(place);
+}
+
+// True: the task is a plain one (task/plain.hpp). Throws what is wrong with it.
+static bool check(const descriptor& task) {
+  const detail::draft d = detail::draft_of(task);
+  const procedure_entry* const p = find_procedure(task.procedure);
+  if (p != nullptr && passes_plainly(d, *p)) return true;
+  draft_facts facts;
+  refusal why;
+  if (!validate(d, &facts, &why)) throw_refusal(why);
+  return false;
 }
 
 std::uint64_t ordered::state::submit(const descriptor& task, const options* o) {
-  draft_facts facts;
-  refusal why;
-  if (!validate(detail::draft_of(task), &facts, &why)) throw_refusal(why);
+  const bool is_plain = check(task);
   if (c.why_absent != nullptr) throw error(status::closed, -1, c.why_absent);
   const call now(*this);
   if (!now) throw error(status::would_block, -1, in_call_already);
   if (under_way >= collect_at) collect_complete();
   make_room();
-  memory_uses::map list = memory_uses::list_of(task.arguments, task.argument_count);
-  const std::uint64_t id = submit_after(task, o);
+  const std::uint64_t id = submit_after(task, o, is_plain && o == nullptr);
   ++submitted;
   if (id == 0) {
-    skip(std::move(list));
+    skip();
   } else {
     ++under_way;
-    uses.add(std::move(list), take_place(id));
+    uses.add(take_place(id));
   }
   return id;
 }

@@ -18,13 +18,6 @@ void ordered::state::note_failure(std::uint64_t number, outcome how) noexcept {
   failures += more;
 }
 
-status ordered::state::status_of(const member& m) const noexcept {
-  if (m.has_failed) return status::dependency_failed;
-  if (m.ticket == 0) return status::ok;
-  return c.task_slots.at(detail::ticket_task(m.ticket))
-      .state.peek(detail::ticket_generation(m.ticket));
-}
-
 void ordered::state::count_failed(member& m) noexcept {
   m.has_failed = true;
   if (++failed > failed_max) is_stopped = true;
@@ -47,8 +40,14 @@ bool ordered::state::collect(member& m, const outcome& how) noexcept {
 std::size_t ordered::state::collect_complete(who caller) noexcept {
   LEV_DCHECK(busy.is_held());
   const std::size_t before_it = under_way;
+  participant* const self = under_way == 0 ? nullptr : detail::here(c);
   for (member& m : members) {
-    if (m.ticket == 0 || status_of(m) == status::pending) continue;
+    if (m.ticket == 0) continue;
+    if (self != nullptr && detail::collect_success(c, *self, m.ticket)) {
+      collect(m, with_code(status::ok));
+      continue;
+    }
+    if (status_of(m) == status::pending) continue;
     const outcome how = detail::wait_one(&c, m.ticket, 0);
     if (how.code != status::stale_ticket || caller == who::owner) collect(m, how);
   }
@@ -113,11 +112,23 @@ void ordered::state::wait_for_some() {
   collect_complete();
 }
 
-std::uint32_t ordered::state::newest() const noexcept {
+// Tasks mostly end in order, and a waiter that sleeps until the last has ended is woken once. But
+// all others would then be collected when the workers have nothing left to do: so of many it is one
+// that comes shortly before the last.
+std::uint32_t ordered::state::next_awaited() const noexcept {
+  std::uint64_t first = submitted;
+  std::uint64_t last = 0;
+  for (const member& m : members) {
+    if (m.ticket == 0) continue;
+    first = smaller(first, m.number);
+    last = larger(last, m.number);
+  }
+  if (under_way > collected_at_once) last -= (last - first) / 8;
   std::uint32_t found = nobody;
   for (std::uint32_t place = 0; place < members.size(); ++place) {
     const member& m = members[place];
-    if (m.ticket != 0 && (found == nobody || m.number > members[found].number)) found = place;
+    if (m.ticket == 0 || m.number > last) continue;
+    if (found == nobody || m.number > members[found].number) found = place;
   }
   return found;
 }
@@ -129,15 +140,13 @@ outcome ordered::state::take_result() noexcept {
   if (o.failures == 0) o.code = status::ok;
   members.clear();
   unused.clear();
-  uses.clear();
+  uses.forget_all();
   failed = 0;
   is_stopped = false;
   collect_at = collected_at_once;
   return o;
 }
 
-// The newest one first: tasks mostly end in order, and a waiter that sleeps until the last has
-// ended is woken once.
 outcome ordered::state::wait(std::int64_t timeout_ns, bool* is_in_call) noexcept {
   if (timeout_ns < forever) return with_code(status::bad_argument);
   if (c.why_absent != nullptr) return with_code(status::closed);
@@ -145,7 +154,7 @@ outcome ordered::state::wait(std::int64_t timeout_ns, bool* is_in_call) noexcept
   if (is_in_call != nullptr) *is_in_call = !now;
   if (!now) return with_code(status::would_block);
   const std::uint64_t deadline = detail::deadline_after(c, timeout_ns);
-  for (std::uint32_t place = newest(); place != nobody; place = newest()) {
+  for (std::uint32_t place = next_awaited(); place != nobody; place = next_awaited()) {
     const std::uint64_t now_ns = timeout_ns > 0 ? c.machine->now_ns() : 0;
     const auto left = static_cast<std::int64_t>(deadline > now_ns ? deadline - now_ns : 0);
     const outcome how = wait_for(members[place], timeout_ns > 0 ? left : timeout_ns);
@@ -170,7 +179,7 @@ void ordered::state::finish() noexcept {
     LEV_EXPECTS(last,
                 "a scope of ordered tasks was destroyed within a call of its own, by a task or a "
                 "callback, or while another thread was in one; destroy it when its calls are over");
-    for (std::uint32_t place = newest(); place != nobody; place = newest()) {
+    for (std::uint32_t place = next_awaited(); place != nobody; place = next_awaited()) {
       wait_surely_for(members[place]);
       collect_complete();
     }

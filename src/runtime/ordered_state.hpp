@@ -93,7 +93,12 @@ struct ordered::state final : detail::lender {
   atomic<bool> in_call{false};
   spin_lock<> busy;
 
-  status status_of(const member& m) const noexcept;
+  status status_of(const member& m) const noexcept {
+    if (m.has_failed) return status::dependency_failed;
+    if (m.ticket == 0) return status::ok;
+    return c.task_slots.at(detail::ticket_task(m.ticket))
+        .state.peek(detail::ticket_generation(m.ticket));
+  }
   void note_failure(std::uint64_t number, outcome how) noexcept;
   void count_failed(member& m) noexcept;
   bool collect(member& m, const outcome& how) noexcept;
@@ -107,10 +112,10 @@ struct ordered::state final : detail::lender {
   void make_room();
   std::uint32_t join(std::size_t first, std::size_t count);
   bool join_before(std::size_t count_max);
-  std::uint64_t submit_after(const descriptor& task, const options* o);
+  std::uint64_t submit_after(const descriptor& task, const options* o, bool is_plain);
   std::uint32_t take_place(std::uint64_t id) noexcept;
-  void skip(memory_uses::map&& list) noexcept;
-  std::uint32_t newest() const noexcept;
+  void skip() noexcept;
+  std::uint32_t next_awaited() const noexcept;
   outcome take_result() noexcept;
 };
 

@@ -212,17 +212,26 @@ constexpr std::uint32_t at_once_max = 8;
   return task;
 }
 
+// Sends off what open_plainly() has opened. 0: it was nothing.
+[[gnu::always_inline]] inline std::uint64_t send_plainly(runtime_state& c, participant& self,
+                                                         const draft& d, std::uint32_t task,
+                                                         bool detached) noexcept {
+  if (task == no_slot) [[unlikely]]
+    return 0;
+  const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
+  route_plainly(c, self, task, d, detached);
+  return id;
+}
+
 // The straight path. 0: the task is not one for it, and nothing was done.
 [[gnu::always_inline]] inline std::uint64_t submit_plainly(runtime_state& c, participant* self,
                                                            const draft& d, bool detached) noexcept {
   const procedure_entry* p = find_procedure(d.procedure);
   if (!c.is_straight || self == nullptr || p == nullptr || !passes_plainly(d, *p)) return 0;
   const std::uint32_t task = open_plainly(c, *self, d, detached ? task_detached : 0, detached);
-  if (task == no_slot) [[unlikely]]
-    return detached ? run_at_once(c, *self, d) : 0;
-  const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
-  route_plainly(c, *self, task, d, detached);
-  return id;
+  if (task == no_slot && detached) [[unlikely]]
+    return run_at_once(c, *self, d);
+  return send_plainly(c, *self, d, task, detached);
 }
 
 // The same for a crew that is asked what it can do, and whose tasks may have memory to be copied.
@@ -313,6 +322,25 @@ std::uint64_t submit_now(runtime_state* c, const draft& d, const options* o,
   participant* self = here(*c);
   const std::uint64_t id = o == nullptr ? submit_plainly(*c, self, d, false) : 0;
   return id != 0 ? id : admission::admit(*c, self, d, o, false, why, false);
+}
+
+std::uint64_t submit_behind(runtime_state& c, const draft& d,
+                            std::span<const std::uint64_t> after) noexcept {
+  participant* self = here(c);
+  if (!c.is_straight || self == nullptr) return 0;
+  if (after.empty()) return send_plainly(c, *self, d, open_plainly(c, *self, d, 0, false), false);
+  if (self->running == nullptr && !is_free_host(c, *self)) return 0;
+  edge_list edges;
+  edges.count = static_cast<std::uint32_t>(after.size());
+  const std::uint32_t task = try_take_room(c, *self, edges, false);
+  if (task == no_slot) return 0;
+  refusal unused;
+  if (!count_in(c, *self, task, &unused)) return give_edges(c, edges, 0, edges.count), 0;
+  write_slot(c, *self, task, d, 0);
+  const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
+  const bool is_accepted = start_after(c, *self, task, after.data(), edges, &unused);
+  if (owes_others(*self)) leave(c, *self);  // it may have failed at once
+  return is_accepted ? id : 0;
 }
 
 std::uint64_t submit_at_once(runtime_state* c, const draft& d) noexcept {

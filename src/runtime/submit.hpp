@@ -4,11 +4,19 @@
 
 #include "runtime/runtime_state.hpp"
 
+#include <span>
+
 namespace lev::detail {
 
 // submit_now() is try_submit() for a caller that holds tickets itself, and can give some back: if
 // all tickets or all edges are in use, it is refused (would_block), whatever config::full says.
 std::uint64_t submit_now(runtime_state* c, const draft& d, const options* o, refusal* why) noexcept;
+
+// submit_behind() is the straight path for a task behind others whose tickets the caller holds. The
+// caller has found the task plain (task/plain.hpp). 0: it must go another way, or there is no
+// ticket or edge free, and nothing was done.
+std::uint64_t submit_behind(runtime_state& c, const draft& d,
+                            std::span<const std::uint64_t> after) noexcept;
 
 // Whether `id` can be a ticket of this runtime: ok, or bad_ticket.
 status check_ticket(const runtime_state* c, std::uint64_t id) noexcept;

@@ -60,21 +60,6 @@ outcome collect(runtime_state& c, participant* self, std::uint64_t id) noexcept 
   return o;
 }
 
-// Consumes a ticket whose task has succeeded. False: it is no such ticket, or no thread is bound
-// here.
-inline bool collect_success(runtime_state& c, participant& self, std::uint64_t id) noexcept {
-  const std::uint32_t task = static_cast<std::uint32_t>(id) - 1;  // beyond all slots if it is none
-  if (task >= c.task_slots.count()) return false;
-  slot& s = c.task_slots.at(task);
-  const std::uint32_t generation = ticket_generation(id);
-  if (!s.state.try_collect_success(generation)) return false;
-  LEV_DCHECK((s.flags & (task_detached | task_is_piece)) == 0);
-  s.state.retire_taken(generation);
-  give_slot(c, self, task);
-  self.tickets_ahead = 0;
-  return true;
-}
-
 // A child that no other participant has taken is called like a function, on top of the task that
 // waits for it: it is the youngest of the own inbox.
 [[gnu::always_inline]] inline bool collect_child(runtime_state& c, participant& self,

@@ -3,11 +3,26 @@
 #define LEVERET_RUNTIME_WAIT_HPP
 
 #include "runtime/runtime_state.hpp"
+#include "worker/wake.hpp"
 
 namespace lev::detail {
 
 // A point in time `timeout_ns` from now.
 std::uint64_t deadline_after(runtime_state& c, std::int64_t timeout_ns) noexcept;
+
+// collect_success() consumes a ticket whose task has succeeded. False: it is no such ticket.
+inline bool collect_success(runtime_state& c, participant& self, std::uint64_t id) noexcept {
+  const std::uint32_t task = static_cast<std::uint32_t>(id) - 1;  // beyond all slots if it is none
+  if (task >= c.task_slots.count()) return false;
+  slot& s = c.task_slots.at(task);
+  const std::uint32_t generation = ticket_generation(id);
+  if (!s.state.try_collect_success(generation)) return false;
+  LEV_DCHECK((s.flags & (task_detached | task_is_piece)) == 0);
+  s.state.retire_taken(generation);
+  give_slot(c, self, task);
+  self.tickets_ahead = 0;
+  return true;
+}
 
 // Every wait begins with await(): for `what`, as `how` says, inside tasks of this or another
 // runtime and outside. False: the deadline passed first, or waiting on is in vain.

@@ -26,10 +26,23 @@ argument memory_at(kind what, std::uint64_t address, std::uint64_t row_bytes,
   return a;
 }
 
-std::set<std::uint32_t> conflicts_of(const memory_uses& uses, const argument& a) {
-  std::set<std::uint32_t> tasks;
-  uses.visit_conflicts(a, [&](std::uint32_t task) { tasks.insert(task); });
-  return tasks;
+using tasks = std::set<std::uint32_t>;
+
+tasks conflicts_of(memory_uses& uses, const argument& a) {
+  tasks found;
+  uses.look_up(&a, 1);
+  uses.visit_conflicts([&](std::uint32_t task) { found.insert(task); });
+  return found;
+}
+unsigned visits_of(memory_uses& uses, const argument& a) {
+  unsigned visits = 0;
+  uses.look_up(&a, 1);
+  uses.visit_conflicts([&](std::uint32_t) { ++visits; });
+  return visits;
+}
+void add(memory_uses& uses, const argument& a, std::uint32_t task) {
+  uses.look_up(&a, 1);
+  uses.add(task);
 }
 
 // From a byte to a quarter of all there is, in rows or not.
@@ -52,13 +65,12 @@ TEST(memory_uses, finds_as_many_as_comparing_with_each) {
     for (std::uint32_t task = 0; task < 100; ++task) {
       argument a = some_memory(random);
       a.what = kind::in;  // covers nobody
-      uses.add(memory_uses::list_of(&a, 1), task);
+      add(uses, a, task);
       all.push_back(a);
     }
-    ASSERT_EQ(uses.size(), 100u);
     for (int i = 0; i < 100; ++i) {
       const argument a = some_memory(random);
-      std::set<std::uint32_t> expected;
+      tasks expected;
       for (std::uint32_t task = 0; task < 100; ++task) {
         if (do_conflict(a, all[task])) expected.insert(task);
       }
@@ -67,54 +79,116 @@ TEST(memory_uses, finds_as_many_as_comparing_with_each) {
   }
 }
 
-// Whoever follows the tasks that are found follows, over them, all that conflict with it.
+// The program of a test: tasks, each with the memory that it names, and those that it follows, over
+// others, too. A task may be gone when those that it follows are.
+struct program {
+  memory_uses uses;
+  std::vector<argument> named;
+  std::vector<tasks> follows;
+  tasks gone;
+
+  // The tasks found are under way and conflict; whoever follows them follows all that conflict.
+  void submit(const argument& a) {
+    const auto task = static_cast<std::uint32_t>(named.size());
+    tasks followed;
+    for (const std::uint32_t before : conflicts_of(uses, a)) {
+      ASSERT_TRUE(do_conflict(a, named[before]) && gone.count(before) == 0);
+      followed.insert(before);
+      followed.insert(follows[before].begin(), follows[before].end());
+    }
+    for (std::uint32_t before = 0; before < task; ++before) {
+      ASSERT_TRUE(!do_conflict(a, named[before]) || gone.count(before) + followed.count(before) > 0)
+          << task << " does not follow " << before;
+    }
+    named.push_back(a);
+    follows.push_back(followed);
+    uses.add(task);
+  }
+  void end_some(random_source& random) {
+    for (std::uint32_t task = 0; task < named.size(); ++task) {
+      bool may_end = random.below(3) != 0;
+      for (const std::uint32_t before : follows[task]) may_end &= gone.count(before) != 0;
+      if (may_end) gone.insert(task);
+    }
+    uses.drop([this](std::uint32_t task) { return gone.count(task) != 0; });
+  }
+};
+
 TEST(memory_uses, what_is_forgotten_is_followed_all_the_same) {
   random_source random(11);
   for (int round = 0; round < 50; ++round) {
-    memory_uses uses;
-    std::vector<argument> all;
-    std::vector<std::set<std::uint32_t>> reached;
-    for (std::uint32_t task = 0; task < 80; ++task) {
-      const argument a = some_memory(random);
-      std::set<std::uint32_t> found;
-      for (const std::uint32_t before : conflicts_of(uses, a)) {
-        found.insert(before);
-        found.insert(reached[before].begin(), reached[before].end());
-      }
-      for (std::uint32_t before = 0; before < task; ++before) {
-        ASSERT_TRUE(!do_conflict(a, all[before]) || found.count(before) == 1);
-      }
-      all.push_back(a);
-      reached.push_back(found);
-      uses.add(memory_uses::list_of(&a, 1), task);
+    program p;
+    for (int i = 0; i < 80; ++i) ASSERT_NO_FATAL_FAILURE(p.submit(some_memory(random)));
+  }
+}
+
+// As most programs are: a few places, named again and again, most of which meet no other.
+TEST(memory_uses, the_same_regions_are_used_by_many_while_tasks_end) {
+  random_source random(13);
+  for (int round = 0; round < 100; ++round) {
+    program p;
+    std::vector<argument> places;
+    for (int i = 0; i < 8; ++i) places.push_back(memory_at(kind::in, origin + i * 4096, 512));
+    for (int i = 0; i < 4; ++i) places.push_back(some_memory(random));
+    for (int i = 0; i < 120; ++i) {
+      argument a = places[random.below(random.below(8) == 0 ? places.size() : 8)];
+      a.what = random.below(2) == 0 ? kind::in : kind::inout;
+      ASSERT_NO_FATAL_FAILURE(p.submit(a));
+      if (random.below(10) == 0) p.end_some(random);
     }
   }
 }
 
-TEST(memory_uses, a_block_that_is_written_again_and_again_is_kept_once) {
+TEST(memory_uses, a_block_that_is_written_again_and_again_is_found_once) {
   memory_uses uses;
   const argument block = memory_at(kind::inout, origin, 64, 8, 512);
   const argument part = memory_at(kind::in, origin + 8, 8);
   const argument whole = memory_at(kind::out, origin, 8 * 512);
-  for (std::uint32_t task = 0; task < 100; ++task) uses.add(memory_uses::list_of(&block, 1), task);
-  EXPECT_EQ(uses.size(), 1u);
-  for (std::uint32_t task = 100; task < 110; ++task) uses.add(memory_uses::list_of(&part, 1), task);
-  EXPECT_EQ(uses.size(), 11u);
-  uses.add(memory_uses::list_of(&whole, 1), 200);
-  EXPECT_EQ(uses.size(), 1u);
-  EXPECT_EQ(conflicts_of(uses, part), std::set<std::uint32_t>{200});
+  for (std::uint32_t task = 0; task < 100; ++task) add(uses, block, task);
+  EXPECT_EQ(visits_of(uses, block), 1u);
+  for (std::uint32_t task = 100; task < 110; ++task) add(uses, part, task);
+  EXPECT_EQ(visits_of(uses, part), 1u);
+  EXPECT_EQ(visits_of(uses, whole), 11u);
+  add(uses, whole, 200);
+  EXPECT_EQ(visits_of(uses, whole), 1u);
+  EXPECT_EQ(conflicts_of(uses, part), tasks{200});
   uses.drop([](std::uint32_t task) { return task == 200; });
-  EXPECT_EQ(uses.size(), 0u);
+  EXPECT_TRUE(conflicts_of(uses, block).empty());
+}
+
+TEST(memory_uses, a_region_without_users_is_kept_for_one_more_drop) {
+  memory_uses uses;
+  const argument block = memory_at(kind::inout, origin, 64);
+  const argument other = memory_at(kind::in, origin + 64, 64);
+  const auto all = [](std::uint32_t) { return true; };
+  add(uses, block, 1);
+  add(uses, other, 2);
+  EXPECT_EQ(uses.regions(), 2u);
+  uses.drop(all);
+  EXPECT_EQ(uses.regions(), 2u);
+  EXPECT_TRUE(conflicts_of(uses, block).empty());  // it is looked up, and may be added
+  uses.drop(all);
+  uses.drop(all);
+  EXPECT_EQ(uses.regions(), 1u);
+  uses.add(3);
+  EXPECT_EQ(conflicts_of(uses, block), tasks{3});
+  uses.forget_all();
+  uses.forget_all();
+  EXPECT_EQ(uses.regions(), 0u);
   EXPECT_TRUE(conflicts_of(uses, block).empty());
 }
 
 TEST(memory_uses, values_and_nothing_are_no_memory) {
+  memory_uses uses;
   argument none[3];
   none[1] = memory_at(kind::out, 0, 0);
   none[2].what = kind::result;
   none[2].address = origin;
   none[2].row_bytes = none[2].unit_bytes = 8;
-  EXPECT_EQ(memory_uses::list_of(none, 3).size(), 1u);
+  none[2].rows = 1;
+  uses.look_up(none, 3);
+  uses.add(1);
+  EXPECT_EQ(uses.regions(), 1u);
 }
 
 TEST(memory_uses, at_the_ends_of_the_address_space) {
@@ -122,12 +196,11 @@ TEST(memory_uses, at_the_ends_of_the_address_space) {
   const std::uint64_t top = ~std::uint64_t{0};
   const argument low = memory_at(kind::out, 1, 4), high = memory_at(kind::out, top - 9, 8);
   const argument most = memory_at(kind::in, 1, top - 2);
-  uses.add(memory_uses::list_of(&low, 1), 1);
-  uses.add(memory_uses::list_of(&high, 1), 2);
-  EXPECT_EQ(conflicts_of(uses, most), (std::set<std::uint32_t>{1, 2}));
-  uses.add(memory_uses::list_of(&most, 1), 3);
-  EXPECT_EQ(conflicts_of(uses, memory_at(kind::inout, top - 5, 2)),
-            (std::set<std::uint32_t>{2, 3}));
+  add(uses, low, 1);
+  add(uses, high, 2);
+  EXPECT_EQ(conflicts_of(uses, most), (tasks{1, 2}));
+  add(uses, most, 3);
+  EXPECT_EQ(conflicts_of(uses, memory_at(kind::inout, top - 5, 2)), (tasks{2, 3}));
 }
 
 }  // namespace
