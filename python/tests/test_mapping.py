@@ -350,10 +350,10 @@ def test_what_ends_while_calls_are_handed_over_is_delivered() -> None:
 
 
 def test_an_endless_map_keeps_no_other_call_waiting(tmp_path: Path) -> None:
-    path = str(tmp_path / "calls")
+    path = tmp_path / "calls"
 
     def note(_: int) -> None:
-        with open(path, "ab") as file:
+        with path.open("ab") as file:
             file.write(b"1")
 
     with ProcessExecutor(1, preload=(), max_tasks_per_child=1) as executor:
@@ -362,5 +362,5 @@ def test_an_endless_map_keeps_no_other_call_waiting(tmp_path: Path) -> None:
         assert [each.result(60) for each in calls] == list(range(5))
         assert list(executor.map(abs, range(5), timeout=60)) == list(range(5))
         next(endless)
-        assert os.stat(path).st_size < 100, "calls waited for an iterable without an end"
+        assert path.stat().st_size < 100, "calls waited for an iterable without an end"
         executor.terminate_workers()
