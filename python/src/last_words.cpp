@@ -63,7 +63,7 @@ void write_frames() noexcept {
     if (writes_frames) write_frames();
     alarm(0);
   }
-  raise(number);
+  ::raise(number);
 }
 
 // Takes the signal of a time limit where nobody shows frames at it: a process that has no page, or
@@ -79,7 +79,7 @@ void on_overrun_signal(int) {}
   if (now.sa_handler == SIG_DFL || now.sa_handler == &on_overrun_signal) return;
   signal(SIGALRM, SIG_DFL);
   alarm(walk_seconds_max);
-  raise(overrun_signal());
+  ::raise(overrun_signal());
   void* frames[frames_max];
   const int count = backtrace(frames, frames_max);
   write_text("\nC stack (most recent call first):\n");

@@ -1,4 +1,4 @@
-"""ProcessExecutor: large globals of the main module are in shared memory once, for many calls."""
+"""ProcessExecutor: large globals of the main module are stored once, for many calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ with leveret.ProcessExecutor(2, initializer=globals().get("initializer")) as exe
     check()
 del executor
 gc.collect()
-assert len(stored._stored) == 0, "a part outlives its executor"
+assert not stored._by_digest and not stored._by_place, "a part outlives its executor"
+assert stored.StoredFile.count == 0
 print("passed", flush=True)
 """
 
@@ -37,10 +38,10 @@ def spoil():
     return os.getpid()
 def check():
     futures = [executor.submit(read, i) for i in range(100)]
-    assert len(stored._stored) == 1
+    assert len(stored._by_digest) == 1
     assert [each.result()[0] for each in futures] == list(range(100))
     assert [value for value, _ in executor.map(read, range(300))] == list(range(300))
-    assert len(stored._stored) == 1
+    assert len(stored._by_digest) == 1
     spoiled = run(spoil)  # as any change of a global, it stays in that process
     seen = [run(read, 5) for _ in range(20)]
     assert all(value == (-1 if where == spoiled else 5) for value, where in seen), seen
@@ -53,7 +54,7 @@ def check():
         field[step] += 1000
         assert run(total) == field.sum()
         assert set(executor.map(lambda i: total(), range(8))) == {field.sum()}
-    assert len(stored._stored) <= 2
+    assert len(stored._by_digest) <= 2
 """,
     "what_is_one_object_stays_one": """
 rows = [field, {"again": field}]
@@ -102,18 +103,18 @@ def total(): return float(field.sum())
 def check():
     assert run(total) == field.sum()
     field[0] = 9
-    made = stored.Stored.__init__
+    made, stored.FILES_MAX = stored.StoredBlock.__init__, 0
     def make(self, part):
         made(self, part)
         memoryview(self.block)[:8] = bytes(8)
-    stored.Stored.__init__ = make
+    stored.StoredBlock.__init__ = make
     try:
         run(total)
     except NameError as error:
         assert "overwritten" in str(error), error
     else:
         raise AssertionError("what was overwritten was used")
-    stored.Stored.__init__ = made
+    stored.StoredBlock.__init__ = made
     assert run(total) == field.sum()
 """,
     "a_child_has_its_own": """
@@ -178,10 +179,12 @@ def check():
 }
 
 
+@pytest.mark.parametrize("where", ["files", "shared_memory"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program(name: str, tmp_path: Path) -> None:
+def test_program(name: str, where: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    program.write_text(BEGIN + PROGRAMS[name] + END)
+    begin = BEGIN if where == "files" else BEGIN + "stored.FILES_MAX = 0\n"
+    program.write_text(begin + PROGRAMS[name] + END)
     command = [sys.executable, str(program)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr

@@ -29,11 +29,22 @@ class Exit:
 
 
 def _at_exit() -> None:
-    """Waits for what is pending."""
+    """Waits for what is pending.
+
+    Afterwards no pool is open: a thread of one that is left could not end with the interpreter.
+    """
     Exit.has_begun = True
+    try:
+        _close_all(is_interrupted())
+    except BaseException:  # a Ctrl-C while this waits
+        _close_all(True)
+        raise
+
+
+def _close_all(ends_calls: bool) -> None:
     for pool in list(pools):
         with contextlib.suppress(Exception):
-            if is_interrupted():
+            if ends_calls:
                 end_all(pool, True)
             pool.shut_down(True, False)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import sys
 import threading
 from collections import deque
 from concurrent import futures
@@ -19,9 +20,10 @@ from typing import Any
 from .. import _core
 from ..errors import Closed, PoolDown, Status
 from ..interrupts import is_of_signal
+from ..wire.files import shows_files
 from ..wire.pickling import dumps
-from ..wire.setup import HostSetup, Setup, about_this_process, shows_files
-from ..wire.stored import Stored
+from ..wire.setup import HostSetup, Setup, about_this_process
+from ..wire.stored import Recent
 from . import closing
 from .ending import end_call
 from .ends import Ends
@@ -33,7 +35,7 @@ from .failures import (
     failure_of,
 )
 from .future import Future
-from .mapping import Mapping
+from .mapping import Mapping, Part
 from .mortem import Mortem, how_it_ended
 from .pace import AHEAD_MAX, Pace
 from .python_runtime import SPIN_NS, PythonRuntime
@@ -58,6 +60,8 @@ class Pool:
         zygote: Zygote,
         telling: Telling,
     ) -> None:
+        if closing.Exit.has_begun:
+            raise Closed("cannot open an executor after interpreter shutdown", Status.CLOSED)
         self.workers = workers
         self.max_attempts = max_attempts
         self.lock = threading.RLock()
@@ -71,7 +75,7 @@ class Pool:
         self.path = SearchPath()
         self.files = ReplyFiles()
         self.kept: Any = given  # shared arrays in it live as long
-        self.held: list[Stored] = []  # of the latest call with large globals
+        self.held = Recent()
         self.is_shut_down = False
         self.broken: BrokenExecutor | None = None
         self.sources = Sources(self)
@@ -225,7 +229,7 @@ class Pool:
         if work.call is None:
             if not self.drop_or_start(work):
                 return False  # all tickets in use: the next end hands it over
-            sources.is_due = True
+            sources.is_due = not isinstance(work.future, Part)
         with contextlib.suppress(ValueError):  # all were withdrawn meanwhile
             self.waiting.remove(work)
         return True
@@ -285,7 +289,8 @@ class Pool:
             return False
         future = work.future
         self.last = future._call = call
-        self.held = work.held or self.held
+        if work.held:
+            self.held.note(work.held)
         if future._is_awaited():
             call.set_urgent()
         if future._state != "RUNNING" or self.is_terminated:  # by a handler, within this
@@ -417,6 +422,8 @@ class Pool:
             if is_at_work or self.idle.is_set():
                 return
             self.idle.set()
+        if sys.is_finalizing():  # a thread that begins now never comes to run
+            return
         # The runtime cannot be closed from its own thread, and nobody may be waiting. The closer
         # may be the one to free the runtime, which needs the GIL: the interpreter waits for it.
         with contextlib.suppress(RuntimeError):  # the interpreter ends: its exit handler closes
@@ -436,7 +443,7 @@ class Pool:
                 self.files.close()
                 self.mortem.close()
                 self.last = self.kept = None
-                self.held = []
+                self.held.clear()
             closing.pools.discard(self)
             self.closed.set()
         elif not self.port.is_own_thread:

@@ -17,6 +17,7 @@ from ..nearest import names_options
 from ..runtime import nanoseconds
 from ..wire.chunks import Carried
 from ..wire.pickling import CHUNK, SEEDED, say_of_what
+from ..wire.settings import settings
 from ..wire.setup import Setup
 from . import checking
 from .ending import end_all, leave
@@ -138,6 +139,7 @@ class ProcessExecutor(futures.Executor):
             idle_ns_max=nanoseconds(idle_worker_timeout, "idle_worker_timeout"),
             env=envs,
             cwd=checking.folder(cwd),
+            settings=settings(),
             seed=checked_seed(seed),
             is_seed_given=seed is not None or seed_calls,
             levels=levels() if forward_logs else {},

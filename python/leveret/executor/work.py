@@ -9,7 +9,7 @@ from ..said import name_of, shown
 from ..wire import chunks
 from ..wire.functions import known_function
 from ..wire.pickling import CALL_BUFFERS_MAX, CHUNK, REQUEST, dump_arguments, dumps
-from ..wire.stored import Stored
+from ..wire.stored import Stored, refer
 from .future import Future
 from .names import call_name
 from .options import DEFAULTS
@@ -67,9 +67,11 @@ class Work:
             more, data, self.buffers = chunks.dump_chunk(taken, args, self.held)
             flags |= more
         elif known is None:
-            data, self.buffers = dumps((function, *args), CALL_BUFFERS_MAX, held=self.held)
+            data, buffers = dumps((function, *args), CALL_BUFFERS_MAX, held=self.held)
+            self.buffers = refer(buffers, self.held)
         else:
-            plain, data, self.buffers = dump_arguments(args, self.held)
+            plain, data, buffers = dump_arguments(args, self.held)
+            self.buffers = refer(buffers, self.held)
             flags |= plain
         name = b"" if self.asked is DEFAULTS else self.asked.sent_name()
         sizes = (len(pickled), len(path), len(name))
@@ -77,7 +79,7 @@ class Work:
         self.request = head + pickled + path + name + data
 
     def size(self) -> int:
-        return len(self.request) + sum(each.nbytes for each in self.buffers)
+        return len(self.request) + sum(map(len, self.buffers))
 
     def name(self) -> str:
         """The call as messages name it."""

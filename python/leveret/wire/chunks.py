@@ -15,7 +15,7 @@ from typing import Any
 from ..interrupts import raise_signals
 from .errors import load_error
 from .pickling import APART, ATOMS, CALL_BUFFERS_MAX, dump_result, dumps
-from .stored import Held, Stored
+from .stored import Held, Stored, own, refer
 
 # A worker stops between two calls of a chunk after so long.
 CHUNK_NS_MAX = 10_000_000
@@ -34,7 +34,7 @@ def _is_constant(value: Any) -> bool:
 
 def _apart(value: Any, held: Held) -> Apart:
     data, buffers = dumps(value, CALL_BUFFERS_MAX, held=held)
-    return data, [PickleBuffer(each) for each in buffers]
+    return data, [PickleBuffer(each) for each in refer(buffers, held)]
 
 
 class Carried:
@@ -79,7 +79,7 @@ def dump_chunk(
 def load_apart(part: Apart) -> Any:
     """A copy of its own, which may be written to."""
     data, buffers = part
-    return pickle.loads(data, buffers=[bytearray(each) for each in buffers])
+    return pickle.loads(data, buffers=[own(each) for each in buffers])
 
 
 class Results:

@@ -13,6 +13,7 @@ import itertools
 import mmap
 import os
 import sys
+from pathlib import Path
 
 _FIRST = 640  # as share/zone.cpp: of the 1,024 that are the usual limit
 _NUMBERS = 256
@@ -44,3 +45,16 @@ def close_file(file: int) -> None:
     """Closes a file, if the program has not done so."""
     with contextlib.suppress(OSError):
         os.close(file)
+
+
+def shows_files() -> bool:
+    """Whether processes of the same user see this one's files under its number in /proc.
+
+    Not where that is the /proc of another PID namespace: the number is another process's there.
+    """
+    me = str(os.getpid())
+    try:
+        is_its_number = os.readlink("/proc/self") == me  # noqa: PTH115
+        return is_its_number and Path("/proc", me, "fd").stat().st_uid == os.geteuid()
+    except OSError:
+        return False

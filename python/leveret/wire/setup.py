@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import _core
-from .files import close_file, memory_file
+from .files import close_file, memory_file, shows_files
 from .notes import Filter
+from .settings import Settings
 
 _HEAD = struct.Struct("<QQQ")  # address of the marks, their token, bytes of the setup
 _MARK = struct.Struct("<Q")
@@ -43,19 +44,6 @@ def about_this_process(replies: bytes) -> About:
         return About(os.getpid(), replies)
     me = process.current_process()
     return About(os.getpid(), replies, me.name, bytes(me.authkey))
-
-
-def shows_files() -> bool:
-    """Whether processes of the same user see this one's files under its number in /proc.
-
-    Not where that is the /proc of another PID namespace: the number is another process's there.
-    """
-    me = str(os.getpid())
-    try:
-        is_its_number = os.readlink("/proc/self") == me  # noqa: PTH115
-        return is_its_number and Path("/proc", me, "fd").stat().st_uid == os.geteuid()
-    except OSError:
-        return False
 
 
 class HostSetup:
@@ -132,6 +120,7 @@ class Setup:
     pages: list[int] = field(default_factory=list)  # the host's numbers of their files, by worker
     env: list[dict[str, str | None]] = field(default_factory=list)  # by worker; empty: the host's
     cwd: str | None = None
+    settings: Settings = field(default_factory=dict)  # of the interpreter, as the host has them
     seed: int = 0
     is_seed_given: bool = False
     levels: dict[str, int] = field(default_factory=dict)  # of loggers; "": the root's

@@ -26,7 +26,7 @@ from ..interrupts import NotOfSignal, raise_signals
 from ..said import said_error
 from .modules import Home
 from .spaces import Needed, goes_inline, names_of, space_of
-from .stored import Held, digest_of, fetch, put
+from .stored import Held, digest_of, fetch, known_digest, put
 
 _SIZES = struct.Struct("<qq")
 COMPANIONS_MAX = 4096
@@ -85,7 +85,7 @@ def dump_table(needed: Needed, make: Make, held: Held) -> bytes:
                 raise_signals(error)
                 failed.append(((home,), (), said_error(error)))
                 continue
-            parts_of[home] = [(view, digest_of(view)) for view in views]
+            parts_of[home] = [(view, known_digest(view)) for view in views]
             digests[home] = digest_of(b"".join(digest for _, digest in parts_of[home]))
             _call_companions(home, needed)
     rows = []
@@ -93,7 +93,7 @@ def dump_table(needed: Needed, make: Make, held: Held) -> bytes:
         parts = parts_of[homes[0]]
         if len(homes) > 1:
             views, _ = _dump(tuple(needed[each] for each in homes), needed, make)
-            parts = [(view, digest_of(view)) for view in views]
+            parts = [(view, known_digest(view)) for view in views]
         sent = [put(view, digest, held) for view, digest in parts]
         rows.append((homes, tuple(digests[each] for each in homes), sent))
     rows.sort(key=lambda row: _turn(needed[row[0][0]]))

@@ -11,7 +11,7 @@ import warnings
 from typing import Any
 
 from .. import _core
-from ..wire import by_value, chunks, page, spaces, tables
+from ..wire import by_value, chunks, page, spaces, stored, tables
 from ..wire.errors import dump_error
 from ..wire.page import CALL
 from ..wire.pickling import (
@@ -141,7 +141,7 @@ def _run_chunk(
 def _own(part: tuple[Any, list[Any]]) -> tuple[Any, Any]:
     """Private copies of buffers: the function may change them, and keep them."""
     data, buffers = part
-    return data, [bytearray(each) for each in buffers] if buffers else None
+    return data, [stored.own(each) for each in buffers] if buffers else None
 
 
 def _follow(path: bytes) -> None:
@@ -198,7 +198,7 @@ def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview])
         given = pickle.loads(data, buffers=buffers)
         carried, items = given if flags & APART else (None, given)
         return _run_chunk(pickled, carried, items, bool(flags & APART))
-    own = [bytearray(each) for each in buffers] if buffers else None
+    own = [stored.own(each) for each in buffers] if buffers else None
     given = _load(data, own, bool(flags & PLAIN))
     if length:
         return _call_kept(pickled, *given)

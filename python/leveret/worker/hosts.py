@@ -14,6 +14,7 @@ import sys
 
 from .. import _core
 from ..wire import by_value
+from ..wire.settings import Settings, change_settings
 from ..wire.setup import About, Setup
 from . import multiprocess, notes, own_page
 
@@ -33,8 +34,10 @@ class Host:
         self.seed = 0
         self.env: dict[str, str | None] = {}
         self.cwd: str | None = None
+        self.settings: Settings = {}
         self.replaced: dict[str, str | None] = {}  # what was there before its variables
         self.came_from = ""  # the folder before its own
+        self.settings_before: Settings = {}
         self.notes: notes.Forwarding | None = None
         self.page: own_page.PutAway | None = None
 
@@ -42,12 +45,14 @@ class Host:
         self.about, self.seed, self.cwd = setup.about, setup.seed, setup.cwd
         self.calls_left, self.idle_ns_max = setup.calls_max, setup.idle_ns_max
         self.env = setup.env[_core.worker_index() or 0] if setup.env else {}
+        self.settings = setup.settings
         self.notes = notes.Forwarding(setup)
 
     def surround(self) -> None:
-        """Sets its variables, and goes to its folder."""
+        """Sets its variables and settings, and goes to its folder."""
         self.replaced = {name: os.environ.get(name) for name in self.env}
         _set(self.env)
+        self.settings_before = change_settings(self.settings)
         if self.cwd is not None:
             self.came_from = os.getcwd()  # noqa: PTH109
             os.chdir(self.cwd)
@@ -62,6 +67,7 @@ class Host:
         if self.notes is not None and self.notes.has_begun:
             self.notes.end()
         _set(self.replaced)
+        change_settings(self.settings_before)
         if self.came_from:
             with contextlib.suppress(OSError):  # it may be gone
                 os.chdir(self.came_from)

@@ -1,0 +1,73 @@
+// Memory files mapped for one process alone: what it writes to the mapping stays its own. Python's
+// mmap keeps a file number for each mapping before 3.13, and a worker may keep many arrays.
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "bindings.hpp"
+#include "view.hpp"
+
+namespace lev::python {
+
+namespace {
+
+class file_map {
+ public:
+  file_map(int file, std::size_t bytes) : bytes_(bytes) {
+    data_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+    if (data_ != MAP_FAILED) return;
+    if (errno == ENOMEM)
+      PyErr_NoMemory();
+    else
+      PyErr_SetFromErrno(PyExc_OSError);
+    throw nb::python_error();
+  }
+  ~file_map() { munmap(data_, bytes_); }
+  file_map(const file_map&) = delete;
+  file_map& operator=(const file_map&) = delete;
+  void* data() const noexcept { return data_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  void* data_;
+  std::size_t bytes_;
+};
+
+int map_buffer(PyObject* self, Py_buffer* view, int flags) {
+  if (!nb::inst_ready(self)) {
+    PyErr_SetString(PyExc_BufferError, "a FileMap without memory; make it with FileMap()");
+    return -1;
+  }
+  const auto& m = *nb::inst_ptr<file_map>(self);
+  return PyBuffer_FillInfo(view, self, m.data(), static_cast<Py_ssize_t>(m.bytes()), 0, flags);
+}
+
+bool same_bytes(nb::handle a, nb::handle b) {
+  const view one(a, PyBUF_SIMPLE);
+  const view other(b, PyBUF_SIMPLE);
+  if (one.bytes() != other.bytes()) return false;
+  const nb::gil_scoped_release released;
+  return std::memcmp(one.data(), other.data(), one.bytes()) == 0;
+}
+
+PyType_Slot map_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&map_buffer)}, {0, nullptr}};
+
+}  // namespace
+
+void bind_files(nb::module_& m) {
+  nb::class_<file_map>(m, "FileMap", nb::type_slots(map_slots),
+                       "The memory of a file, with the buffer protocol; what is written to it "
+                       "stays in this object. Raises OSError, MemoryError.")
+      .def(nb::init<int, std::size_t>(), nb::arg("file"), nb::arg("size"));
+  m.def("same_bytes", &same_bytes, nb::arg("a"), nb::arg("b"),
+        "Whether two buffers have the same bytes.");
+  m.def(
+      "address_of",
+      [](nb::handle buffer) {
+        return reinterpret_cast<std::uintptr_t>(view(buffer, PyBUF_SIMPLE).data());
+      },
+      nb::arg("buffer"), "Where a buffer's bytes are.");
+}
+
+}  // namespace lev::python
