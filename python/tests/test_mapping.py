@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures as cf
+import datetime
 import itertools
 import os
 import threading
@@ -364,3 +365,21 @@ def test_an_endless_map_keeps_no_other_call_waiting(tmp_path: Path) -> None:
         next(endless)
         assert path.stat().st_size < 100, "calls waited for an iterable without an end"
         executor.terminate_workers()
+
+
+def grow(given: tuple[list[int], datetime.date, Any]) -> int:
+    shared, when, add = given
+    shared.append(when.day)
+    count: int = add(len(shared))
+    return count
+
+
+def test_items_of_a_chunk_share_nothing(pool: ProcessExecutor) -> None:
+    """Though one pickler writes them all, and they name the same list, date and functions."""
+    shared: list[int] = []
+    when = datetime.date(2026, 11, 26)
+    amount = 10
+    items = [(shared, when, lambda count: count + amount) for _ in range(3)]
+    items += [items[0]] * 3
+    assert list(pool.map(grow, items, chunksize=6)) == [11] * 6
+    assert shared == []

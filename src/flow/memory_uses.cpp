@@ -97,6 +97,8 @@ void memory_uses::add(std::uint32_t task) noexcept {
       add_reader(*n.which, task);
     }
   }
+  named_.clear();
+  meetings_.clear();
 }
 
 memory_uses::region* memory_uses::regions_by_length::find(const argument& a) noexcept {

@@ -73,7 +73,9 @@ class memory_uses {
   // kept until the second drop() in a row that finds it so: most are used again.
   template <class Gone>
   void drop(Gone&& is_gone) noexcept {
-    for (const named_region& n : named_) n.which->is_idle = false;  // the task may yet be added
+    // The task that was looked up may yet be added.
+    for (const named_region& n : named_) n.which->is_idle = false;
+    for (const meeting& m : meetings_) m.with->is_idle = false;
     const auto drop_users = [&](region& r) {
       if (r.writer != nobody && is_gone(r.writer)) r.writer = nobody;
       drop_readers(r, is_gone);

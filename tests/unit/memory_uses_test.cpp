@@ -178,6 +178,21 @@ TEST(memory_uses, a_region_without_users_is_kept_for_one_more_drop) {
   EXPECT_TRUE(conflicts_of(uses, block).empty());
 }
 
+TEST(memory_uses, a_region_that_a_task_meets_is_kept_until_it_is_added) {
+  memory_uses uses;
+  const argument block = memory_at(kind::inout, origin, 64);
+  const argument whole = memory_at(kind::inout, origin, 512);
+  const auto all = [](std::uint32_t) { return true; };
+  add(uses, block, 1);
+  uses.drop(all);
+  uses.look_up(&whole, 1);
+  uses.drop(all);
+  uses.drop(all);
+  EXPECT_EQ(uses.regions(), 2u);
+  uses.add(2);
+  EXPECT_EQ(conflicts_of(uses, block), tasks{2});
+}
+
 TEST(memory_uses, values_and_nothing_are_no_memory) {
   memory_uses uses;
   argument none[3];
