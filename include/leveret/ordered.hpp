@@ -15,13 +15,14 @@
 // A task that comes after a failed one does not run, and is a failure, too (dependency_failed).
 //
 // Thread safety: one call at a time; another one, of another thread or of a callback within the
-// first, is refused with would_block. A runtime must outlive its scopes. Cost: about 0.2 us for
-// each block of a matrix (docs/how-to/order-work.md), and memory, until a task is complete; a
-// submit waits for the scope's oldest tasks when all config::tickets are in use. A task that comes
-// after more than 32 takes a ticket more for each 31 of the others: empty tasks stand for them. A
-// complete task keeps its ticket until its scope looks, in some later submits and in every wait, or
-// until a submitter finds no ticket free: it collects the complete tasks of all scopes. One that
-// sleeps for a ticket looks every millisecond, as the end of such a task does not wake it.
+// first, is refused with would_block. A runtime must outlive its scopes. Cost: about 0.05 us for
+// each block of a matrix (docs/how-to/order-work.md), and memory for each block until some time
+// after the last task that names it; a submit waits for the scope's oldest tasks when all
+// config::tickets are in use. A task that comes after more than 32 takes a ticket more for each 31
+// of the others: empty tasks stand for them. A complete task keeps its ticket until its scope
+// looks, in some later submits and in every wait, or until a submitter finds no ticket free: it
+// collects the complete tasks of all scopes. One that sleeps for a ticket looks every millisecond,
+// as the end of such a task does not wake it.
 //
 // Paper: TPC leaves the analysis of dependences out, though its design allows for it (section 5,
 // which says that CellSs has it).
