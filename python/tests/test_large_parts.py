@@ -162,6 +162,32 @@ with opened() as executor, tempfile.TemporaryDirectory() as folder:
     for i in range(4):
         assert executor.submit(fall, array, f"{folder}/{i}").result(60) == array.sum()
 """,
+    "a_part_that_ends_is_not_found_again": """
+found, close_file = [], stored.close_file
+def close(file):
+    found.append(stored._by_place.get(place))
+    close_file(file)
+stored.close_file = close
+view = memoryview(fresh()).cast("B")
+place = stored._core.address_of(view), view.nbytes
+part = stored._by_place[place] = stored.StoredFile(view)
+del part
+assert found == [None], found
+""",
+    "threads_whose_parts_end_at_once": """
+import threading
+stored.IDLE_BYTES_MAX = 0
+wrong = []
+def run(i, executor):
+    array = fresh() + i
+    for _ in range(8):
+        if executor.submit(total, array, 0).result(60) != array.sum(): wrong.append(i)
+with opened() as executor:
+    threads = [threading.Thread(target=run, args=(i, executor)) for i in range(12)]
+    for each in threads: each.start()
+    for each in threads: each.join()
+assert not wrong, wrong
+""",
     "random_programs": """
 seed = int(os.environ.get("SEED", "0")) or 1
 draw = random.Random(seed)

@@ -54,6 +54,8 @@ class StoredFile:
             raise OSError
         self.file = memory_file("leveret-stored")
         StoredFile.count += 1
+        # Not in __del__(): another thread could take this from a dictionary meanwhile.
+        weakref.finalize(self, _close, self.file)
         self.size = part.nbytes
         self.owner = _watch(part, id(self))
         at = 0
@@ -64,11 +66,6 @@ class StoredFile:
         self.inode = os.fstat(self.file).st_ino
         self.reference = REFERENCE.pack(os.getpid(), self.file, self.inode, self.size)
         self.known_digest = b""
-
-    def __del__(self) -> None:
-        if hasattr(self, "file"):
-            StoredFile.count -= 1
-            close_file(self.file)
 
     @property
     def digest(self) -> bytes:
@@ -84,6 +81,11 @@ class StoredFile:
 
     def sent(self) -> Part:
         return (self.reference,)
+
+
+def _close(file: int) -> None:
+    StoredFile.count -= 1
+    close_file(file)
 
 
 def _watch(part: memoryview, number: int) -> weakref.ref[Any] | None:
