@@ -3,8 +3,6 @@
 
 #include "base/assert.hpp"
 
-#include <utility>
-
 namespace lev {
 
 void memory_uses::look_up(const argument* arguments, unsigned count) {

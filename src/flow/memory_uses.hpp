@@ -18,7 +18,6 @@
 #include "base/numbers.hpp"
 #include "task/arguments.hpp"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <iterator>
@@ -27,11 +26,6 @@
 #include <vector>
 
 namespace lev {
-
-// Whether one of two tasks must follow the other. Precondition: validate() has passed both.
-inline bool do_conflict(const argument& a, const argument& b) noexcept {
-  return (is_output(a) || is_output(b)) && do_overlap(a, b);
-}
 
 // Whether `a` and `b` name the same bytes in the same way.
 inline bool lie_alike(const argument& a, const argument& b) noexcept {

@@ -26,6 +26,11 @@ argument memory_at(kind what, std::uint64_t address, std::uint64_t row_bytes,
   return a;
 }
 
+// Whether one of two tasks must follow the other.
+bool do_conflict(const argument& a, const argument& b) {
+  return (is_output(a) || is_output(b)) && do_overlap(a, b);
+}
+
 using tasks = std::set<std::uint32_t>;
 
 tasks conflicts_of(memory_uses& uses, const argument& a) {

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..interrupts import raise_signals
 from .errors import load_error
-from .pickling import APART, ATOMS, CALL_BUFFERS_MAX, dump_each, dump_result, dumps
+from .pickling import APART, ATOMS, CALL_BUFFERS_MAX, dump_result, dumps
 from .stored import Held, Stored, own, refer
 
 # A worker stops between two calls of a chunk after so long.
@@ -32,11 +32,9 @@ def _is_constant(value: Any) -> bool:
     return kind in ATOMS or (kind is tuple and ATOMS.issuperset(map(type, value)))
 
 
-def _each_apart(values: list[Any], held: Held) -> list[Apart]:
-    return [
-        (data, [PickleBuffer(each) for each in refer(buffers, held)])
-        for data, buffers in dump_each(values, CALL_BUFFERS_MAX, held)
-    ]
+def _apart(value: Any, held: Held) -> Apart:
+    data, buffers = dumps(value, CALL_BUFFERS_MAX, held=held)
+    return data, [PickleBuffer(each) for each in refer(buffers, held)]
 
 
 class Carried:
@@ -57,7 +55,7 @@ class Carried:
         if self.latest is None or begin >= self.end_ns:
             self.latest = None
             stored: list[Stored] = []
-            made = _each_apart([self.function], stored)[0], stored
+            made = _apart(self.function, stored), stored
             end = time.perf_counter_ns()
             if end - begin >= LONG_NS:
                 self.latest, self.end_ns = made, end + SHARE * (end - begin)
@@ -74,7 +72,7 @@ def dump_chunk(
     if carried is None and all(ATOMS.issuperset(map(type, item)) for item in items):
         return 0, pickle.dumps(items, 5), []
     function = None if carried is None else carried.dump(held)
-    parts = (function, _each_apart(items, held))
+    parts = (function, [_apart(item, held) for item in items])
     return APART, *dumps(parts, CALL_BUFFERS_MAX)
 
 

@@ -17,7 +17,6 @@ import types
 import weakref
 import zlib
 from collections import ChainMap
-from collections.abc import Iterator
 from typing import Any, Callable, ClassVar
 
 import cloudpickle
@@ -140,11 +139,6 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             by_value.note_ordinary(kind)
         return made
 
-    def begin_anew(self) -> None:
-        """Forgets what it has written, so that the next value comes whole."""
-        self.clear_memo()
-        self.globals_ref: dict[int, Any] = {}
-
     def reduce_mark(self, mark: object) -> Any:
         if self.is_reply:
             return spaces.reduce_mark_of_reply(mark)
@@ -244,33 +238,6 @@ def dumps(
     if _is_plain(value):
         return _dump_plain(value, buffers_max)
     return _dump_any(value, buffers_max, pickler, held)
-
-
-def dump_each(
-    values: list[Any], buffers_max: int, held: Held
-) -> Iterator[tuple[bytes, list[memoryview]]]:
-    """What dumps() makes of each value. A pickler takes as long to begin as a small value does."""
-    if not arrays.reducers:
-        arrays.watch_for_numpy()
-    file = io.BytesIO()
-    needed: spaces.Needed = {}
-    buffers: list[memoryview] = []
-    pickler = _Pickler(file, needed, buffer_callback=_keeper(buffers, buffers_max))
-    for value in values:
-        if type(value) in ATOMS:
-            yield pickle.dumps(value, 5), []
-        elif _is_plain(value):
-            yield _dump_plain(value, buffers_max)
-        else:
-            with sharing.spawning():
-                pickler.dump(value)
-                front = globals_in_front(needed, held)
-            yield front + file.getvalue(), buffers[:]
-            pickler.begin_anew()
-            file.seek(0)
-            file.truncate()
-            needed.clear()
-            buffers.clear()
 
 
 # Results that stand for what a function of their kind has yet to do.

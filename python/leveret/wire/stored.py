@@ -1,7 +1,8 @@
 """Large parts of pickles that many calls need: in a memory file once, as long as they are the same.
 
-1. A part is known by its place: what was there for an earlier call is compared, which takes a
-   fifth of the time that copying it would. Globals are known by their digests as well.
+1. A part is known by its place: what was there for an earlier call is compared, which takes 4 ms
+   for 80 MB, where a copy in new memory takes 33 (2026-11-26). Globals are known by their digests
+   as well.
 2. Parts of globals are stored at once. A large buffer of a function or of an argument is stored
    when one comes from the same place a second time: most never do.
 3. A worker maps the sealed file for itself alone: nobody can change what it reads, what it writes
