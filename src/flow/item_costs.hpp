@@ -22,7 +22,9 @@ class item_costs {
   // their body, or by the procedure that each task calls: the value before the range.
   static std::uint32_t place_of(procedure_id procedure, const argument* arguments,
                                 unsigned count) noexcept {
-    const argument* before = count < 2 ? nullptr : &arguments[count - 2];
+    return place_of(procedure, count < 2 ? nullptr : &arguments[count - 2]);
+  }
+  static std::uint32_t place_of(procedure_id procedure, const argument* before) noexcept {
     const bool is_loop =
         before != nullptr && before->what == kind::value && before->unit_bytes == 2 * sizeof(void*);
     const std::uint64_t which = is_loop ? mix64(before->address) : 0;
@@ -36,14 +38,24 @@ class item_costs {
     const std::uint64_t now =
         smaller(took_ns, longest_ns) * units_per_ns / larger<std::uint64_t>(items, 1);
     const std::uint64_t mean = mean_[place].load(memory_order_relaxed);
+    // Not written for a small change: every participant reads the line before it cuts a piece.
+    if (mean != 0 && now + mean / 8 >= mean && now <= mean + mean / 8) return;
     const std::uint64_t next = mean == 0 ? now : (mean * 7 + smaller(now, mean * 4)) / 8;
     mean_[place].store(larger<std::uint64_t>(next, 1), memory_order_relaxed);
   }
 
+  // time_ns() is what `items` will take, about; 0: not known.
+  std::uint64_t time_ns(std::uint32_t place, std::uint64_t items) const noexcept {
+    LEV_DCHECK(place < places);
+    const std::uint64_t mean = mean_[place].load(memory_order_relaxed);
+    std::uint64_t units = 0;
+    return checked_multiply(mean, items, &units) ? units / units_per_ns : longest_ns;
+  }
+
   // The smallest piece for a task of `items`, to be run by `takers`. Unknown costs, or items that
   // are long enough alone, leave `pieces_max` pieces each, so that the last ones are short. The
-  // estimate may be wrong for this task: a few pieces each remain, unless all of it is shorter than
-  // one piece should be.
+  // estimate may be wrong for this task: a few pieces each remain, unless they are so short that
+  // they cost more than they may gain, or all of it is shorter than one piece should be.
   std::uint64_t grain(std::uint32_t place, std::uint64_t items,
                       std::uint32_t takers) const noexcept {
     LEV_DCHECK(place < places && takers != 0);
@@ -53,7 +65,8 @@ class item_costs {
     const std::uint64_t long_enough = piece_ns * units_per_ns / mean;
     if (long_enough >= items) return items;
     const std::uint64_t coarse = items / (std::uint64_t{takers} * pieces_min);
-    return larger(fine, smaller(long_enough, coarse));
+    return larger(larger(fine, long_enough / (piece_ns / piece_ns_min)),
+                  smaller(long_enough, coarse));
   }
 
  private:
@@ -62,6 +75,7 @@ class item_costs {
   static constexpr std::uint64_t longest_ns = std::uint64_t{1} << 40;
   // A piece costs 0.1 to 0.2 us to cut, queue and count.
   static constexpr std::uint64_t piece_ns = 5'000;
+  static constexpr std::uint64_t piece_ns_min = 1'000;
   static constexpr std::uint64_t pieces_min = 8;
   // 1/512 of a taker's share is below the noise (bench imbalance).
   static constexpr std::uint64_t pieces_max = 512;

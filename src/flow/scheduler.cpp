@@ -6,7 +6,6 @@
 #include "task/arguments.hpp"
 #include "task/procedure_table.hpp"
 #include "task/slice.hpp"
-#include "task/validate.hpp"
 
 #include <cstring>
 
@@ -42,31 +41,6 @@ std::size_t staged_alignment(std::span<const argument> arguments) noexcept {
   for (const argument& a : arguments) most = larger(most, alignment_of(a));
   return most;
 }
-
-namespace {
-
-// The size of a task, by its ranges and memory.
-std::uint64_t measure(const descriptor& d) noexcept {
-  std::uint64_t sum = 0;
-  for (const argument& a : arguments_of(d)) {
-    if (a.what == kind::range) sum += slice_items(a);
-    if (is_memory(a.what)) sum += payload_bytes(a);
-  }
-  return sum;
-}
-
-// A hook's piece is checked like any task, and must be smaller than the task it was made from, or
-// dicing would never end.
-bool is_proper_piece(const descriptor& whole, const descriptor& piece) noexcept {
-  draft_facts facts;
-  refusal why;
-  if (piece.procedure != whole.procedure || !validate(detail::draft_of(piece), &facts, &why))
-    return false;
-  const std::uint64_t size = measure(whole);
-  return size == 0 || measure(piece) < size;
-}
-
-}  // namespace
 
 void read_descriptor(slot_pool& slots, std::uint32_t task, descriptor& d) noexcept {
   const slot& s = slots.at(task);
@@ -226,55 +200,6 @@ void scheduler::dice_front(slot_cache& cache, pass_report& report) noexcept {
   while (!ready_.try_push(task)) real_env::pause();
 }
 
-// The number of pieces into which a task can be split, by its items and grain. A task that is too
-// big must be split, whatever its grain.
-std::uint32_t scheduler::pieces_possible(const descriptor& whole, bool too_big) const noexcept {
-  if (procedure_at(whole.procedure).info.dice != nullptr) return pieces_per_dice_max;
-  const std::uint64_t pieces = task_items(whole) / (whole.grain != 0 && !too_big ? whole.grain : 1);
-  return static_cast<std::uint32_t>(smaller<std::uint64_t>(pieces, pieces_per_dice_max));
-}
-
-// Cuts a task into about `share` pieces and writes them; they are in no queue yet. Touches nothing
-// but the task and its pieces.
-scheduler::split_result scheduler::cut(std::uint32_t task, std::uint32_t share, slot_cache& cache,
-                                       pass_report& report, cut_result& p) noexcept {
-  slot& s = slots_->at(task);
-  LEV_DCHECK((s.flags & (task_diceable | task_too_big)) != 0 && (s.flags & task_is_join) == 0);
-  LEV_DCHECK_LOOK(s.state.is_live());
-  descriptor whole;
-  read_descriptor(*slots_, task, whole);
-  const bool deep = s.dice_depth >= dice_depth_max;
-  const std::uint32_t wanted =
-      deep ? 0
-           : smaller(smaller(share, pieces_possible(whole, (s.flags & task_too_big) != 0)),
-                     pieces_per_dice_max);
-  // A piece's own slot serves its last part; a task with a ticket stays behind as the join of its
-  // pieces.
-  const bool is_piece = (s.flags & task_is_piece) != 0;
-  std::uint32_t have = is_piece ? 1 : 0;
-  p.slots[0] = task;
-  while (have < wanted && (p.slots[have] = slots_->try_take(cache)) != no_slot) ++have;
-  if (wanted >= 2 && have < 2) {
-    if (have > 0 && !is_piece) report.has_freed |= slots_->give(cache, p.slots[0]);
-    return split_result::no_slots;
-  }
-  descriptor cuts[pieces_per_dice_max];
-  p.made = wanted < 2 ? 0 : cut_pieces(whole, cuts, have);
-  LEV_DCHECK(p.made <= have && have <= pieces_per_dice_max);
-  const std::uint32_t kept = p.made < 2 ? (is_piece ? 1u : 0u) : p.made;
-  while (have > kept) report.has_freed |= slots_->give(cache, p.slots[--have]);
-  if (p.made < 2) {
-    s.flags &= static_cast<std::uint8_t>(~task_diceable);
-    return split_result::indivisible;
-  }
-  report.submitted.add(is_piece ? p.made - 1 : p.made);
-  report.diced += p.made;
-  join_pieces(task, p.made);
-  const origin from{task, whole_of(s, task), static_cast<std::uint8_t>(s.dice_depth + 1), s.flags};
-  for (std::uint32_t i = 0; i < p.made; ++i) write_piece(p.slots[i], cuts[i], from);
-  return split_result::done;
-}
-
 // Splits the task at `place`; the pieces take its place in order.
 scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share, slot_cache& cache,
                                          pass_report& report) noexcept {
@@ -295,80 +220,6 @@ scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share,
     if ((slots_->at(p.slots[i]).flags & task_diceable) != 0) ++diceable_;
   }
   return result;
-}
-
-bool scheduler::cut_here(std::uint32_t task, slot_cache& cache, pass_report& report,
-                         cut_result& p) noexcept {
-  return cut(task, limits_.threshold * limits_.takers, cache, report, p) == split_result::done;
-}
-
-namespace {
-
-// A hook that throws tells as little about splitting as one that cannot split.
-std::uint32_t ask_hook(dice_hook hook, const descriptor& whole, descriptor* cuts,
-                       std::uint32_t pieces) noexcept try {
-  const hook_call here;
-  return hook(whole, cuts, pieces);
-} catch (...) {
-  return 0;
-}
-
-}  // namespace
-
-std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_t pieces) noexcept {
-  const dice_hook hook = procedure_at(whole.procedure).info.dice;
-  if (hook == nullptr) {
-    if (task_items(whole) < pieces) return 0;
-    slice(whole, cuts, pieces);
-    return pieces;
-  }
-  for (std::uint32_t i = 0; i < pieces; ++i) cuts[i] = whole;
-  const std::uint32_t made = ask_hook(hook, whole, cuts, pieces);
-  if (made > pieces) return 0;
-  for (std::uint32_t i = 0; i < made; ++i) {
-    if (!is_proper_piece(whole, cuts[i])) return 0;
-  }
-  return made;
-}
-
-// The join counts `made` pieces. They are added while at least one is outstanding, or before any is
-// queued.
-void scheduler::join_pieces(std::uint32_t task, std::uint32_t made) noexcept {
-  slot& s = slots_->at(task);
-  LEV_DCHECK(made >= 2);
-  if ((s.flags & task_is_piece) != 0) {
-    const std::uint32_t before =
-        slots_->extra(s.parent).pieces.fetch_add(made - 1, memory_order_relaxed);
-    LEV_DCHECK(before != 0);  // this piece, at least
-    return;
-  }
-  slot_extra& join = slots_->extra(task);
-  join.pieces.store(made, memory_order_relaxed);
-  join.failures.store(0, memory_order_relaxed);
-  join.first_failure.store(0, memory_order_relaxed);
-  s.flags = static_cast<std::uint8_t>((s.flags | task_is_join) & ~task_diceable);
-}
-
-void scheduler::write_piece(std::uint32_t task, const descriptor& cut,
-                            const origin& from) noexcept {
-  slot& s = slots_->at(task);
-  LEV_DCHECK(from.depth <= dice_depth_max && from.parent != no_slot);
-  LEV_DCHECK(cut.argument_count <= argument_count_max);
-  if (task != from.task) {
-    s.state.open(state_bits::released);
-  } else {
-    slots_->extra(task).attempts = 0;  // they belonged to the whole
-  }
-  write_task(*slots_, task, cut);
-  s.parent = from.parent;
-  s.dice_depth = from.depth;
-  LEV_DCHECK(s.mailbox == 0);
-  const std::size_t bytes = staged_bytes(arguments_of(cut), limits_.copies);
-  const bool too_big = bytes > limits_.local_store_bytes;
-  const bool diceable = too_big || pieces_possible(cut, false) >= 2;
-  s.flags = static_cast<std::uint8_t>(
-      task_detached | task_is_piece | (from.flags & task_timed) | (diceable ? task_diceable : 0) |
-      (bytes != 0 ? task_staged : 0) | (too_big ? task_too_big : 0));
 }
 
 // The wanted length of the ready queue. Filters want it short, so that order can still change;

@@ -81,13 +81,21 @@ class scheduler {
   // Whether a pass would move or split something for a worker that found the ready queue empty.
   bool has_waiting() const noexcept { return !looks_empty(); }
 
-  // cut_here() splits a task that is in no queue, at once, into pieces that are in none. False: it
-  // cannot be split, or there are no slots. Any thread may call it; it takes no lock.
+  // cut_here() splits a task that is in no queue, at once, into up to `share` pieces that are in
+  // none. False: it cannot be split, or there are no slots. Any thread may call it; it takes no
+  // lock.
   struct cut_result {
     std::uint32_t made = 0;
     std::uint32_t slots[pieces_per_dice_max];
   };
-  bool cut_here(std::uint32_t task, slot_cache& cache, pass_report& report, cut_result& p) noexcept;
+  bool cut_here(std::uint32_t task, std::uint32_t share, slot_cache& cache, pass_report& report,
+                cut_result& p) noexcept;
+
+  // The items of a task's sliced arguments; 0 when nothing is sliced.
+  std::uint64_t slices_of(std::uint32_t task) noexcept;
+
+  // Tasks are cut until so many wait for each taker; 0: none is cut that fits.
+  std::uint32_t threshold() const noexcept { return limits_.threshold; }
 
   void set_filters(const filter* chain, std::size_t count, slot_cache& cache,
                    pass_report& report) noexcept;
@@ -104,15 +112,23 @@ class scheduler {
                    cut_result& p) noexcept;
   split_result split(std::size_t place, std::uint32_t share, slot_cache& cache,
                      pass_report& report) noexcept;
+  split_result cut_by_hook(std::uint32_t task, std::uint32_t have, slot_cache& cache,
+                           pass_report& report, cut_result& p) noexcept;
   void join_pieces(std::uint32_t task, std::uint32_t made) noexcept;
+  void count_pieces(std::uint32_t task, std::uint32_t made, pass_report& report) noexcept;
   struct origin {  // of a piece
     std::uint32_t task;
     std::uint32_t parent;
     std::uint8_t depth;
     std::uint8_t flags;
   };
-  void write_piece(std::uint32_t task, const descriptor& cut, const origin& from) noexcept;
-  std::uint32_t pieces_possible(const descriptor& whole, bool too_big) const noexcept;
+  origin origin_of(std::uint32_t task) noexcept;
+  void write_slices(std::uint32_t task, const cut_result& p) noexcept;
+  void write_slice(std::uint32_t piece, std::uint32_t whole, std::uint64_t begin,
+                   std::uint64_t end) noexcept;
+  void open_piece(std::uint32_t piece, const origin& from) noexcept;
+  void mark_piece(std::uint32_t piece, const origin& from) noexcept;
+  std::uint32_t pieces_possible(std::uint32_t task, bool too_big) noexcept;
   bool has_big_front() noexcept;
   std::uint32_t ready_target() const noexcept;
   void fill_ready() noexcept;

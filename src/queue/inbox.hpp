@@ -104,9 +104,14 @@ class inbox {
     // announcement.
     return top_.load(memory_order_seq_cst) >= bottom_.load(memory_order_seq_cst);
   }
-  std::uint32_t room() const noexcept {
+  // The owner calls size() and room(): thieves may have taken some meanwhile.
+  std::uint32_t size() const noexcept {
     const std::int64_t used = bottom_.load(memory_order_relaxed) - top_.load(memory_order_relaxed);
-    return used >= Capacity ? 0 : static_cast<std::uint32_t>(Capacity - used);
+    return used <= 0 ? 0 : static_cast<std::uint32_t>(used);
+  }
+  std::uint32_t room() const noexcept {
+    const std::uint32_t used = size();
+    return used >= Capacity ? 0 : Capacity - used;
   }
 
  private:

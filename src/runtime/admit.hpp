@@ -11,7 +11,7 @@
 
 namespace lev::detail {
 
-// choose_grain() is for a sliced task without a grain.
+// choose_grain() has a sliced task timed, and chooses its grain if the caller has not.
 void choose_grain(const runtime_state& c, draft& d, std::uint8_t* flags) noexcept;
 
 // has_size() tells whether the local store or the dicer concerns the task, check_size() how.
@@ -40,7 +40,7 @@ inline bool check_draft(runtime_state& c, draft& d, std::uint8_t* flags, refusal
   if (c.is_straight && p != nullptr && passes_plainly(d, *p)) return true;
   draft_facts facts;
   if (!validate(d, &facts, why) || !check_crew(c, d, facts, why)) return false;
-  if (facts.is_sliced && d.grain == 0) choose_grain(c, d, flags);
+  if (facts.is_sliced) choose_grain(c, d, flags);
   return !has_size(c, facts) || check_size(c, d, facts, flags, why);
 }
 

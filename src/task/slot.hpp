@@ -35,7 +35,7 @@ enum : std::uint8_t {
   task_has_locks = 16,  // extra.locks is in use
   task_staged = 32,     // some argument needs the local store
   task_too_big = 64,    // does not fit the local store: must be diced before it may run
-  task_timed = 128,     // sliced, and Leveret chooses the grain: it learns from the time this takes
+  task_timed = 128,     // sliced: the grain of the next one follows from the time this takes
 };
 
 constexpr unsigned near_arguments = 3;  // of a task, that lie in the slot itself

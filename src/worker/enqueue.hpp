@@ -1,8 +1,10 @@
 // enqueue: a task that may start goes to where workers find it.
 //
-//   staged path   a filter is in force, or dicing may gain something: prefilter, then a pass
 //   own inbox     a child of the task that runs here: its worker runs it soonest, others may steal
 //                 it; a task that can be split, in pieces
+//   ready, cut    a task whose items are alike: a piece for each taker, who cuts it further
+//   staged path   a filter is in force, or a hook or the size of a store decides how a task is cut:
+//                 prefilter, then a pass
 //   ready         everything else
 //
 // The direct path, straight into an idle worker's mailbox, is tried before by submit
@@ -81,20 +83,58 @@ inline bool is_own_child(engine& e, const participant& self, const slot& s) noex
   return is_child(*self.running, (s.flags & task_is_piece) != 0 ? e.task_slots.at(s.parent) : s);
 }
 
-// dice_own() puts pieces of a task into the own inbox in place of the task; the first one is run
-// first. False: it is to be run as a whole.
-inline bool dice_own(engine& e, participant& self, std::uint32_t task) noexcept {
+// cut_here() cuts a task that is in no queue into up to `share` pieces. False: it is to be run as a
+// whole.
+inline bool cut_here(engine& e, participant& self, std::uint32_t task, std::uint32_t share,
+                     scheduler::cut_result& p) noexcept {
   pass_report report(self.counters.submitted);
-  scheduler::cut_result p;
-  const bool is_cut = e.sched.cut_here(task, self.free_slots, report, p);
+  const bool is_cut = e.sched.cut_here(task, share, self.free_slots, report, p);
   end_if_forked(e);  // in a hook
   if (report.has_freed) tell_space(e);
-  if (!is_cut) return false;
-  self.counters.diced.add(report.diced);
-  while (p.made != 0) {
-    if (!push_own(e, self, p.slots[--p.made])) push_ready(e, p.slots[p.made]);
-  }
+  if (is_cut) self.counters.diced.add(report.diced);
+  return is_cut;
+}
+
+// dice_own() puts pieces of a task into the own inbox in place of the task; the first one is run
+// first.
+inline bool dice_own(engine& e, participant& self, std::uint32_t task,
+                     std::uint32_t share) noexcept {
+  scheduler::cut_result p;
+  if (!cut_here(e, self, task, share, p)) return false;
+  if (push_all_own(e, self, p.slots, p.made)) return true;
+  for (std::uint32_t i = 0; i < p.made; ++i) push_ready(e, p.slots[i]);
   return true;
+}
+
+// Whether those who take the task cut it, each as it finds work for others: its items are alike,
+// its memory is where it is, and no filter is to see its pieces.
+inline bool is_cut_by_takers(engine& e, const slot& s) noexcept {
+  constexpr std::uint8_t how = task_diceable | task_too_big | task_staged;
+  return (s.flags & how) == task_diceable && e.is_straight && !e.sched.has_filters() &&
+         procedure_at(s.procedure).info.dice == nullptr;
+}
+
+// The time that a sliced task will take, about; 0: not known.
+inline std::uint64_t time_of(engine& e, std::uint32_t task) noexcept {
+  const slot& s = e.task_slots.at(task);
+  const argument* const before =
+      s.argument_count < 2 ? nullptr : &e.task_slots.argument_at(task, s.argument_count - 2u);
+  return e.costs.time_ns(item_costs::place_of(s.procedure, before), e.sched.slices_of(task));
+}
+
+// share_out() queues such a task: a piece for each taker, all at once. A sleeper that is woken
+// wakes the next one, which takes long where there are many: for so much work all are woken here.
+inline void share_out(engine& e, participant& self, std::uint32_t task) noexcept {
+  constexpr std::uint64_t worth_waking_ns = 25'000;
+  const std::uint64_t wakes = time_of(e, task) / worth_waking_ns;
+  scheduler::cut_result p;
+  const std::uint32_t share = e.sched.threshold() == 0 ? 0 : e.takers;
+  if (!cut_here(e, self, task, share, p)) return push_ready(e, task);
+  const std::uint32_t made = p.made;
+  while (!e.sched.ready().try_push_all(p.slots, made)) real_env::pause();
+  for (std::uint64_t i = smaller<std::uint64_t>(wakes, made - 1); i > 1 && e.bell.someone_sleeps();
+       --i)
+    e.crew->queued(self);
 }
 
 // Into the own inbox, whole or in pieces. False: it belongs elsewhere.
@@ -102,13 +142,17 @@ inline bool enqueue_own(engine& e, participant& self, std::uint32_t task) noexce
   const slot& s = e.task_slots.at(task);
   if ((s.flags & task_too_big) != 0 || e.sched.has_filters() || !is_own_child(e, self, s))
     return false;
-  return ((s.flags & task_diceable) != 0 && dice_own(e, self, task)) || push_own(e, self, task);
+  return ((s.flags & task_diceable) != 0 &&
+          dice_own(e, self, task, e.sched.threshold() * e.takers)) ||
+         push_own(e, self, task);
 }
 
 inline void enqueue(engine& e, participant& self, std::uint32_t task) noexcept {
   const std::uint8_t flags = e.task_slots.at(task).flags;
   if (self.running == nullptr || !enqueue_own(e, self, task)) {
-    if ((flags & (task_diceable | task_too_big)) != 0 || e.sched.has_filters()) {
+    if (is_cut_by_takers(e, e.task_slots.at(task))) {
+      share_out(e, self, task);
+    } else if ((flags & (task_diceable | task_too_big)) != 0 || e.sched.has_filters()) {
       e.sched.post(task);
       run_pass(e, self);
     } else {

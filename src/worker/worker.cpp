@@ -150,7 +150,33 @@ inline bool is_run_plainly(const engine& e, const participant& self, const Task&
   complete_job(e, self, j);
 }
 
+// A piece that takes long is cut however many wait: the last one to end is late by its own time,
+// and that may be many times the estimate where items differ.
+inline bool is_long(engine& e, std::uint32_t task) noexcept {
+  constexpr std::uint64_t long_ns = 20'000;
+  const std::uint64_t time_ns = time_of(e, task);
+  return (e.task_slots.at(task).flags & task_timed) != 0 && (time_ns == 0 || time_ns > long_ns);
+}
+
+// Cuts a task that was taken, while few wait in the own inbox: others find the pieces there, and
+// nobody waits in line for a dicer. So pieces are large first, and small in the end. False: it is to
+// be run as it is.
+bool divide(engine& e, participant& self, std::uint32_t task) noexcept {
+  const slot& s = e.task_slots.at(task);
+  if (!is_cut_by_takers(e, s)) return false;
+  const std::uint32_t enough = e.sched.threshold();
+  const std::uint32_t waiting = self.box.size();
+  std::uint32_t share = 2 * waiting < enough ? enough - waiting + 1 : 0;
+  if (share == 0 && enough != 0 && is_long(e, task)) share = 2;
+  const std::uint64_t whole = e.task_slots.at(whole_of(s, task)).state.word();
+  if (share == 0 || (whole & state_bits::cancel_asked) != 0 || !dice_own(e, self, task, share))
+    return false;
+  wake_worker(e, self);
+  return true;
+}
+
 [[gnu::noinline]] void run_with_care(engine& e, participant& self, std::uint32_t task) noexcept {
+  if ((e.task_slots.at(task).flags & task_diceable) != 0 && divide(e, self, task)) return;
   job j{job::to_be_taken{}};
   load_job(e, j, task);
   j.tag = tag_here(self);
@@ -221,8 +247,10 @@ void settle(engine& e, participant& self) noexcept {
 }
 
 void pass_watch(engine& e, participant& self) noexcept {
-  if (!std::exchange(self.hands_over, false)) return;
-  if (!looks_idle(e, self)) wake_worker(e, self);
+  if (!std::exchange(self.hands_over, false) || looks_idle(e, self)) return;
+  wake_worker(e, self);
+  // Each wakes two while there is that much: all are awake after a few such steps.
+  if (e.sched.ready().size() + self.box.size() > 1 && e.bell.someone_sleeps()) e.crew->queued(self);
 }
 
 namespace {

@@ -213,6 +213,26 @@ struct diced : pipeline<diced<Detached>, 2, 1> {
   plain<int> items[item_count];
 };
 
+// The same where those who take a piece cut it. An item waits for another of its piece, which the
+// other worker must take: it is asleep, perhaps, or gone to sleep since.
+struct divided : pipeline<divided, 2, 1> {
+  static constexpr std::uint32_t tickets = 64;
+  static constexpr bool is_straight = true;
+  void host(unsigned) {
+    wait(submit_range({0, item_count}, false));
+    for (auto& i : items) require(i.get() == 1, "every item once");
+  }
+  void loop(lev::range r) {
+    for (auto i = r.begin; i < r.end; ++i) {
+      items[i].set(items[i].get() + 1);
+      if (i == 1) start(1);
+      if (i == 0) wait_started(1);
+    }
+  }
+  static constexpr unsigned item_count = 4;
+  plain<int> items[item_count];
+};
+
 // Three tasks that need the same mutex, on two workers.
 struct mutex : pipeline<mutex, 2, 1> {
   void host(unsigned) {
@@ -270,6 +290,7 @@ int main() {
   return explorer("flow", b, {"worker/complete.cpp", "flow/dependants.hpp", "sync/env.hpp"})
       .check<diced<false>>("diced")
       .check<diced<true>>("diced, barrier")
+      .check<divided>("divided")
       .check<fan_in>("fan in")
       .check<fan_out<1>>("fan out")
       .check<fan_out<2>>("fan out, two workers")
@@ -293,6 +314,7 @@ int main() {
       .plant("start_after: the submit holds no count of its own", "fan in")
       .plant("is_quiescent: submissions are read before completions", "barrier, host parks")
       .plant("split: pieces are counted when the pass has ended", "diced, barrier")
+      .plant("divide: no ring for its pieces", "divided")
       .plant("settle: the barrier's word is only read", "diced, barrier")
       .plant("submit_bulk: leaves without a look for barrier waiters", "barrier and bulk")
       .plant("reserve_join: all slots may be joins", "two bulks")

@@ -150,6 +150,7 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
   static constexpr lev::when_full when_full = lev::when_full::wait;
   static constexpr std::uint32_t tickets = 4;
   static constexpr std::uint32_t depth = 1;  // above 1 with copies that run ahead
+  static constexpr bool is_straight = false;
 
   void before() {
     running = static_cast<Derived*>(this);
@@ -173,6 +174,7 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
     c.dice_threshold = 1;
     copies_ahead = Derived::depth > 1;
     core = detail::open(c);
+    core->is_straight = Derived::is_straight;
   }
   void thread(unsigned index) {
     if (index < Workers) return static_cast<place*>(core->machine)->work(index);

@@ -31,7 +31,31 @@ TEST(item_costs, a_task_shorter_than_one_piece_stays_whole) {
 TEST(item_costs, every_taker_keeps_eight_pieces) {
   item_costs c;
   c.note(place, 1000, 10'000);
-  EXPECT_EQ(c.grain(place, 1600, 4), 50u);
+  EXPECT_EQ(c.grain(place, 8000, 4), 250u);
+}
+
+TEST(item_costs, no_piece_is_shorter_than_a_microsecond) {
+  item_costs c;
+  c.note(place, 1000, 10'000);
+  EXPECT_EQ(c.grain(place, 1600, 4), 100u);
+  EXPECT_EQ(c.grain(place, 1600, 64), 100u);
+}
+
+TEST(item_costs, a_small_change_is_not_noted) {
+  item_costs c;
+  c.note(place, 1000, 10'000);
+  c.note(place, 1000, 11'000);
+  EXPECT_EQ(c.time_ns(place, 1'000'000), 10'000'000u);
+  c.note(place, 1000, 20'000);
+  EXPECT_GT(c.time_ns(place, 1'000'000), 10'000'000u);
+}
+
+TEST(item_costs, the_time_of_items) {
+  item_costs c;
+  EXPECT_EQ(c.time_ns(place, 1000), 0u) << "not known";
+  c.note(place, 1000, 10'000);
+  EXPECT_EQ(c.time_ns(place, 300), 3000u);
+  EXPECT_GT(c.time_ns(place, ~std::uint64_t{0}), 1'000'000'000'000u) << "more than a word holds";
 }
 
 TEST(item_costs, long_items_stay_fine) {

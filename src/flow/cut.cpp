@@ -1,0 +1,238 @@
+// Cutting a task into pieces: how many, into which slots, and what each of them is. Slices go
+// straight from slot to slot; a hook makes descriptors.
+//
+// Paper: Jack Rabbit section 4.4 (Work::Dice), 7.2 (slices).
+#include "flow/scheduler.hpp"
+
+#include "base/numbers.hpp"
+#include "sync/exiting.hpp"
+#include "task/arguments.hpp"
+#include "task/procedure_table.hpp"
+#include "task/slice.hpp"
+#include "task/validate.hpp"
+
+namespace lev {
+
+namespace {
+
+// The size of a task, by its ranges and memory.
+std::uint64_t measure(const descriptor& d) noexcept {
+  std::uint64_t sum = 0;
+  for (const argument& a : arguments_of(d)) {
+    if (a.what == kind::range) sum += slice_items(a);
+    if (is_memory(a.what)) sum += payload_bytes(a);
+  }
+  return sum;
+}
+
+// A hook's piece is checked like any task, and must be smaller than the task it was made from, or
+// dicing would never end.
+bool is_proper_piece(const descriptor& whole, const descriptor& piece) noexcept {
+  draft_facts facts;
+  refusal why;
+  if (piece.procedure != whole.procedure || !validate(detail::draft_of(piece), &facts, &why))
+    return false;
+  const std::uint64_t size = measure(whole);
+  return size == 0 || measure(piece) < size;
+}
+
+// A hook that throws tells as little about splitting as one that cannot split.
+std::uint32_t ask_hook(dice_hook hook, const descriptor& whole, descriptor* cuts,
+                       std::uint32_t pieces) noexcept try {
+  const hook_call here;
+  return hook(whole, cuts, pieces);
+} catch (...) {
+  return 0;
+}
+
+}  // namespace
+
+std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_t pieces) noexcept {
+  const dice_hook hook = procedure_at(whole.procedure).info.dice;
+  if (hook == nullptr) {
+    if (task_items(whole) < pieces) return 0;
+    slice(whole, cuts, pieces);
+    return pieces;
+  }
+  for (std::uint32_t i = 0; i < pieces; ++i) cuts[i] = whole;
+  const std::uint32_t made = ask_hook(hook, whole, cuts, pieces);
+  if (made > pieces) return 0;
+  for (std::uint32_t i = 0; i < made; ++i) {
+    if (!is_proper_piece(whole, cuts[i])) return 0;
+  }
+  return made;
+}
+
+std::uint64_t scheduler::slices_of(std::uint32_t task) noexcept {
+  const unsigned count = slots_->at(task).argument_count;
+  for (unsigned i = 0; i < count; ++i) {
+    const argument& a = slots_->argument_at(task, i);
+    if ((a.flags & argument_sliced) != 0) return slice_items(a);
+  }
+  return 0;
+}
+
+// The number of pieces into which a task can be split, by its items and grain. A task that is too
+// big must be split, whatever its grain.
+std::uint32_t scheduler::pieces_possible(std::uint32_t task, bool too_big) noexcept {
+  const slot& s = slots_->at(task);
+  if (procedure_at(s.procedure).info.dice != nullptr) return pieces_per_dice_max;
+  const std::uint64_t pieces = slices_of(task) / (s.grain != 0 && !too_big ? s.grain : 1);
+  return static_cast<std::uint32_t>(smaller<std::uint64_t>(pieces, pieces_per_dice_max));
+}
+
+// Cuts a task into about `share` pieces and writes them; they are in no queue yet. Touches nothing
+// but the task and its pieces.
+scheduler::split_result scheduler::cut(std::uint32_t task, std::uint32_t share, slot_cache& cache,
+                                       pass_report& report, cut_result& p) noexcept {
+  slot& s = slots_->at(task);
+  LEV_DCHECK((s.flags & (task_diceable | task_too_big)) != 0 && (s.flags & task_is_join) == 0);
+  LEV_DCHECK_LOOK(s.state.is_live());
+  const bool deep = s.dice_depth >= dice_depth_max;
+  const std::uint32_t wanted =
+      deep ? 0
+           : smaller(smaller(share, pieces_possible(task, (s.flags & task_too_big) != 0)),
+                     pieces_per_dice_max);
+  // A piece's own slot serves its last part; a task with a ticket stays behind as the join of its
+  // pieces.
+  const bool is_piece = (s.flags & task_is_piece) != 0;
+  std::uint32_t have = is_piece ? 1 : 0;
+  p.slots[0] = task;
+  while (have < wanted && (p.slots[have] = slots_->try_take(cache)) != no_slot) ++have;
+  if (wanted >= 2 && have < 2) {
+    if (have > 0 && !is_piece) report.has_freed |= slots_->give(cache, p.slots[0]);
+    return split_result::no_slots;
+  }
+  const bool has_hook = procedure_at(s.procedure).info.dice != nullptr;
+  if (has_hook && wanted >= 2) return cut_by_hook(task, have, cache, report, p);
+  if (wanted < 2) {
+    if (share >= 2) s.flags &= static_cast<std::uint8_t>(~task_diceable);
+    return split_result::indivisible;
+  }
+  p.made = have;
+  count_pieces(task, p.made, report);
+  write_slices(task, p);
+  return split_result::done;
+}
+
+// A hook may make fewer pieces than there is room for, or none.
+scheduler::split_result scheduler::cut_by_hook(std::uint32_t task, std::uint32_t have,
+                                               slot_cache& cache, pass_report& report,
+                                               cut_result& p) noexcept {
+  slot& s = slots_->at(task);
+  const bool is_piece = (s.flags & task_is_piece) != 0;
+  descriptor whole;
+  read_descriptor(*slots_, task, whole);
+  descriptor cuts[pieces_per_dice_max];
+  p.made = cut_pieces(whole, cuts, have);
+  LEV_DCHECK(p.made <= have && have <= pieces_per_dice_max);
+  const std::uint32_t kept = p.made < 2 ? (is_piece ? 1u : 0u) : p.made;
+  while (have > kept) report.has_freed |= slots_->give(cache, p.slots[--have]);
+  if (p.made < 2) {
+    s.flags &= static_cast<std::uint8_t>(~task_diceable);
+    return split_result::indivisible;
+  }
+  const origin from = origin_of(task);
+  count_pieces(task, p.made, report);
+  for (std::uint32_t i = 0; i < p.made; ++i) {
+    open_piece(p.slots[i], from);
+    write_task(*slots_, p.slots[i], cuts[i]);
+    mark_piece(p.slots[i], from);
+  }
+  return split_result::done;
+}
+
+bool scheduler::cut_here(std::uint32_t task, std::uint32_t share, slot_cache& cache,
+                         pass_report& report, cut_result& p) noexcept {
+  return cut(task, share, cache, report, p) == split_result::done;
+}
+
+// The join counts `made` pieces. They are added while at least one is outstanding, or before any is
+// queued.
+void scheduler::join_pieces(std::uint32_t task, std::uint32_t made) noexcept {
+  slot& s = slots_->at(task);
+  LEV_DCHECK(made >= 2);
+  if ((s.flags & task_is_piece) != 0) {
+    const std::uint32_t before =
+        slots_->extra(s.parent).pieces.fetch_add(made - 1, memory_order_relaxed);
+    LEV_DCHECK(before != 0);  // this piece, at least
+    return;
+  }
+  slot_extra& join = slots_->extra(task);
+  join.pieces.store(made, memory_order_relaxed);
+  join.failures.store(0, memory_order_relaxed);
+  join.first_failure.store(0, memory_order_relaxed);
+  s.flags = static_cast<std::uint8_t>((s.flags | task_is_join) & ~task_diceable);
+}
+
+void scheduler::count_pieces(std::uint32_t task, std::uint32_t made, pass_report& report) noexcept {
+  const bool is_piece = (slots_->at(task).flags & task_is_piece) != 0;
+  report.submitted.add(is_piece ? made - 1 : made);
+  report.diced += made;
+  join_pieces(task, made);
+}
+
+scheduler::origin scheduler::origin_of(std::uint32_t task) noexcept {
+  const slot& s = slots_->at(task);
+  return {task, whole_of(s, task), static_cast<std::uint8_t>(s.dice_depth + 1), s.flags};
+}
+
+// Nearly equal pieces, in order, straight from slot to slot. The first may take the slot of the
+// whole, so it is written last.
+void scheduler::write_slices(std::uint32_t task, const cut_result& p) noexcept {
+  const origin from = origin_of(task);
+  const std::uint64_t items = slices_of(task);
+  const std::uint64_t share = items / p.made;
+  const std::uint64_t larger_pieces = items % p.made;
+  std::uint64_t end = items;
+  for (std::uint32_t i = p.made; i-- > 0;) {
+    const std::uint64_t begin = end - share - (i < larger_pieces ? 1 : 0);
+    open_piece(p.slots[i], from);
+    write_slice(p.slots[i], task, begin, end);
+    mark_piece(p.slots[i], from);
+    end = begin;
+  }
+  LEV_DCHECK(end == 0);
+}
+
+void scheduler::write_slice(std::uint32_t piece, std::uint32_t whole, std::uint64_t begin,
+                            std::uint64_t end) noexcept {
+  const slot& from = slots_->at(whole);
+  static_cast<detail::task_head&>(slots_->at(piece)) = from;
+  for (unsigned i = 0; i < from.argument_count; ++i) {
+    argument a = slots_->argument_at(whole, i);
+    if ((a.flags & argument_sliced) != 0) lev::cut(a, begin, end);
+    slots_->argument_at(piece, i) = a;
+  }
+}
+
+// open_piece() makes a slot one of a piece that is being written, mark_piece() says what it is once
+// its arguments are there.
+void scheduler::open_piece(std::uint32_t piece, const origin& from) noexcept {
+  LEV_DCHECK(from.depth <= dice_depth_max && from.parent != no_slot);
+  if (piece != from.task) {
+    slots_->at(piece).state.open(state_bits::released);
+  } else {
+    slots_->extra(piece).attempts = 0;  // they belonged to the whole
+  }
+}
+
+void scheduler::mark_piece(std::uint32_t piece, const origin& from) noexcept {
+  slot& s = slots_->at(piece);
+  LEV_DCHECK(s.argument_count <= argument_count_max);
+  s.parent = from.parent;
+  s.dice_depth = from.depth;
+  LEV_DCHECK(s.mailbox == 0);
+  std::size_t bytes = 0;
+  for (unsigned i = 0; i < s.argument_count; ++i) {
+    const argument& a = slots_->argument_at(piece, i);
+    if (needs_copy(a, limits_.copies)) bytes = staged_end(a, bytes);
+  }
+  const bool too_big = bytes > limits_.local_store_bytes;
+  const bool diceable = too_big || pieces_possible(piece, false) >= 2;
+  s.flags = static_cast<std::uint8_t>(
+      task_detached | task_is_piece | (from.flags & task_timed) | (diceable ? task_diceable : 0) |
+      (bytes != 0 ? task_staged : 0) | (too_big ? task_too_big : 0));
+}
+
+}  // namespace lev
