@@ -203,6 +203,17 @@ def page_data(page: str) -> dict[str, Any]:
     return cast("dict[str, Any]", json.loads(page[start : page.index("</script>", start)]))
 
 
+def test_a_title_may_be_any_text() -> None:
+    for title, shown in (
+        ("@DATA@", "@DATA@"),
+        ("a\udcff<", "a?&lt;"),
+        ("\\1\\g<0>", "\\1\\g&lt;0&gt;"),
+    ):
+        page = timeline_html(parse_trace(SMALL), title)
+        assert f"<title>{shown}</title>" in page and page.encode()
+    assert page_data(timeline_html(parse_trace(SMALL), "@DATA@"))["names"]
+
+
 def test_the_page_has_phases_and_a_table_of_procedures() -> None:
     trace = parse_trace(json.dumps([event(0, "a", 0, 5), event(1, "a", 1, 50)]).encode())
     data = page_data(timeline_html(trace, phases=[Phase("first", 0, 20.5)]))
