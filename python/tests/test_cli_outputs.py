@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -107,6 +108,37 @@ def test_a_link_to_itself(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     code, said = _run(f"{COMMAND} trace t.json --out loop", tmp_path)
     assert code == 3 and "loop cannot be written: Too many levels" in said
+
+
+# Its worker would wait for calls for ever.
+TIMED_OUT = """
+import concurrent.futures, multiprocessing, os
+from leveret.cli.common import time_limit
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    pool = concurrent.futures.ProcessPoolExecutor(1, mp_context=context)
+    print(pool.submit(os.getpid).result(), flush=True)
+    input()
+    with time_limit(0.001):
+        input()
+"""
+
+
+def test_no_process_of_a_rival_outlives_the_time_out(tmp_path: Path) -> None:
+    script = tmp_path / "timed_out.py"
+    script.write_text(TIMED_OUT)
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, str(script)], stdin=pipe, stdout=pipe) as program:
+        assert program.stdin is not None and program.stdout is not None
+        worker = os.pidfd_open(int(program.stdout.readline()))
+        program.stdin.write(b"\n")
+        program.stdin.flush()
+        assert program.wait(60) == 124
+    try:
+        assert select.select([worker], [], [], 60)[0], "it is still there"
+    finally:
+        os.close(worker)
 
 
 def test_standard_error_is_closed(tmp_path: Path) -> None:
