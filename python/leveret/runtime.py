@@ -32,11 +32,19 @@ def nanoseconds(timeout: float | None, name: str) -> int:
     return max(1, int(seconds * 1e9))
 
 
-def _path_or_name(option: str, value: Any) -> str | bytes | None:
+def _path(option: str, value: Any, what: str = "the path of a file") -> bytes:
+    """A path in the bytes of the file system, which need not be text."""
     try:
-        return None if value is None else os.fspath(value)
+        path = os.fsencode(value)
     except TypeError:
-        raise TypeError(f"{option} must be a name, a path or None, not {value!r}") from None
+        raise TypeError(f"{option} must be {what}, not {value!r}") from None
+    if b"\0" in path:  # what is behind it would be lost: another file
+        raise ValueError(f"{option} must have no null character, not {value!r}")
+    return path
+
+
+def _path_or_name(option: str, value: Any) -> bytes | None:
+    return None if value is None else _path(option, value, "a name, a path or None")
 
 
 class Runtime(_core.Runtime):
@@ -145,5 +153,5 @@ class Runtime(_core.Runtime):
     def set_filters(self, names: str | Iterable[str]) -> None:
         super().set_filters([names] if isinstance(names, str) else list(names))
 
-    def write_trace(self, path: str | os.PathLike[str]) -> None:
-        super().write_trace(os.fspath(path))
+    def write_trace(self, path: str | os.PathLike[str]) -> None:  # type: ignore[override]
+        super().write_trace(_path("path", path))

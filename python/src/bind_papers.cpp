@@ -143,9 +143,9 @@ nb::list constants() {
 }
 
 // A machine file that is built in.
-std::string machine_file_text(const std::string& name) {
+std::string machine_file_text(nb::str name) {
   try {
-    return lev::cell::machine_file::text_of(name);
+    return lev::cell::machine_file::text_of(text_of(name));
   } catch (const lev::cell::error& e) {
     raise_value_error(e.what());
   }

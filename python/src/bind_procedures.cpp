@@ -14,9 +14,10 @@ namespace {
 // What, code such as "f4", of; how long it is at least.
 using parsed = std::tuple<std::string, std::string, unsigned, std::string, std::uint64_t>;
 
-const plan& define_c_function(const std::string& name, std::uintptr_t address,
+const plan& define_c_function(nb::str given_name, std::uintptr_t address,
                               const std::vector<parsed>& list, bool returns_code,
                               const std::string& signature) {
+  const std::string name = c_text("name", given_name);
   if (trampoline_unavailable() != nullptr)
     raise_status(status::not_supported, trampoline_unavailable());
   if (address == 0) raise_value_error("procedure '" + name + "': the function's address is null");

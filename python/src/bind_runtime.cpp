@@ -119,9 +119,10 @@ void set_choices(config& c, nb::handle o) {
   c.processes.isolation = choose("isolation", text("isolation"), isolations);
 }
 
-void open(runtime_object* self, const std::string& machine, nb::kwargs o) {
+void open(runtime_object* self, nb::str machine, nb::kwargs o) {
   config c;
-  c.machine = machine.c_str();
+  const std::string machine_name = c_text("machine", machine);
+  c.machine = machine_name.c_str();
   set_choices(c, o);
   set_number(c.workers, o, "workers");
   set_number(c.depth, o, "depth");
@@ -142,14 +143,10 @@ void open(runtime_object* self, const std::string& machine, nb::kwargs o) {
   const nb::object pool = o["pool"];
   if (!pool.is_none() && !nb::isinstance<nb::str>(pool))
     raise_type_error("pool must be a name or None, not " + text_of(nb::repr(pool)));
-  const std::string pool_name = pool.is_none() ? "" : text_of(pool);
+  const std::string pool_name = pool.is_none() ? "" : c_text("pool", pool);
   if (!pool.is_none()) c.processes.pool = pool_name.c_str();
   const nb::object simulated = o["sim_machine"];
-  if (!simulated.is_none() && !nb::isinstance<nb::str>(simulated))
-    raise_type_error("sim_machine must be a name, a path or None, not " +
-                     text_of(nb::repr(simulated)));
-  const std::string simulated_name = simulated.is_none() ? "" : text_of(simulated);
-  if (!simulated.is_none()) c.sim_machine = simulated_name.c_str();
+  if (!simulated.is_none()) c.sim_machine = nb::cast<nb::bytes>(simulated).c_str();
   const nb::object pin = o["pin"];
   if (!nb::isinstance<nb::bool_>(pin))
     raise_type_error("pin must be True or False, not " + text_of(nb::repr(pin)));

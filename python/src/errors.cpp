@@ -50,6 +50,14 @@ std::string text_of(nb::handle value) {
   return {PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(PyBytes_Size(bytes.ptr()))};
 }
 
+std::string c_text(const char* name, nb::handle value) {
+  std::string text = text_of(value);
+  if (text.find('\0') != std::string::npos)
+    raise_value_error(std::string(name) + " must have no null character, not " +
+                      text_of(nb::repr(value)));
+  return text;
+}
+
 static void replace_all(std::string& text, const std::string& old, const char* with) {
   for (std::size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += std::strlen(with))
     text.replace(at, old.size(), with);

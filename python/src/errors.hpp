@@ -46,6 +46,10 @@ bool is_made(nb::handle value) noexcept {
 // text_of() is str(value); what UTF-8 cannot say (a lone surrogate) as an escape.
 std::string text_of(nb::handle value);
 
+// c_text() is text_of() for what becomes a C string. Raises ValueError, which names the argument,
+// for a text with a null character: what is behind it would be lost, and another thing be named.
+std::string c_text(const char* name, nb::handle value);
+
 // python_text() is a text that anybody may have written, such as what() of an exception: bytes that
 // are no UTF-8 become U+FFFD. Raises MemoryError only.
 nb::object python_text(std::string_view text);

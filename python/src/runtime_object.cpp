@@ -292,7 +292,7 @@ nb::list runtime_object::worker_counters() {
   return list;
 }
 
-void runtime_object::write_trace(const std::string& path) {
+void runtime_object::write_trace(nb::bytes path) {
   lev::runtime& r = runtime();
   status code;
   {
@@ -301,7 +301,9 @@ void runtime_object::write_trace(const std::string& path) {
   }
   if (code == status::not_supported)
     raise_status(code, "there is no trace; open the Runtime with trace_events > 0");
-  if (code != status::ok) raise_status(code, "cannot write the trace to " + path);
+  if (code != status::ok)
+    raise_status(code, std::string("cannot write the trace to ") + path.c_str() +
+                           "; is there such a folder, and room in it?");
 }
 
 }  // namespace lev::python

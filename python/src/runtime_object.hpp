@@ -53,7 +53,7 @@ class runtime_object {
   task_mutex make_mutex();
   nb::dict counters();
   nb::list worker_counters();
-  void write_trace(const std::string& path);
+  void write_trace(nb::bytes path);
 
   // runtime() raises in a forked child. Releases what completed tasks held, as every call does.
   lev::runtime& runtime() {

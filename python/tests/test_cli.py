@@ -326,6 +326,10 @@ def test_messages_name_the_next_step(tmp_path: Path) -> None:
         ("saxpy --contexts 77", "--contexts = 77: must be"),
         ("saxpy --machine sim --sim-machine nope", "--sim-machine: there is no machine 'nope'"),
         ("saxpy --machine processes --pool a/b", "--pool: must be 1 to 60 letters"),
+        ("saxpy --depth -1", "--depth must be from 0"),
+        ("saxpy --local-store -1", "--local-store must be from 0"),
+        ("saxpy --tasks 4294967296", "--tasks must be 1 to 4294967295"),
+        ("likelihood --species 1", "--species must be 2 to 4096"),
         ("fft --n 5", "--n: the number of points must be a power of 4, not 5"),
     ],
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +34,111 @@ def test_standard_output_is_closed(command: str, tmp_path: Path) -> None:
 def test_standard_output_is_full(command: str, tmp_path: Path) -> None:
     code, said = _run(f"{COMMAND} {command} >/dev/full", tmp_path)
     assert code == 3 and "leveret: " in said and "space" in said
+
+
+def _trace(path: Path, name: str = "a") -> Path:
+    entry = {"ph": "X", "tid": 0, "cat": "execute", "name": name, "ts": 1, "dur": 1}
+    lane = {"ph": "M", "tid": 0, "name": "thread_name", "args": {"name": name}}
+    path.write_text(json.dumps([lane, entry]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("[red]a[/red]", b"[red]a[/red]"),
+        ("[/a]", b"[/a]"),
+        ("\x1b[2J\r\0\ud800", b"?[2J???"),
+        ("\u00e9", b"\\xe9"),  # where the terminal has no such letter
+    ],
+)
+def test_names_of_a_trace_are_shown_as_they_are(name: str, shown: bytes, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "leveret", "trace", str(_trace(tmp_path / "t.json", name))],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done
+    assert done.stdout.count(b" " + shown + b" ") == 2  # the lane, the procedure
+
+
+def test_a_page_is_not_written_over_its_trace(tmp_path: Path) -> None:
+    before = _trace(tmp_path / "t.html").read_text()
+    code, said = _run(f"{COMMAND} trace t.html", tmp_path)
+    assert code == 2 and "written over t.html; name another with --out" in said
+    assert (tmp_path / "t.html").read_text() == before
+
+
+def test_names_of_files_that_are_no_text(tmp_path: Path) -> None:
+    name = os.fsdecode(b"t\xff.json")
+    _trace(tmp_path / name)
+    code, said = _run(f"{COMMAND} trace $(printf 't\\377.json')", tmp_path)
+    assert code == 0 and "timeline: t\\udcff.html" in said
+    assert "t?.json" in (tmp_path / name).with_suffix(".html").read_text("utf-8")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is none")  # noqa: PTH110
+def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
+    _trace(tmp_path / "t.json")
+    code, said = _run(f"{COMMAND} trace t.json --out /dev/full", tmp_path)
+    assert code == 3 and "/dev/full cannot be written: No space left" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("trace t.json --out", "it cannot be written; name another file"),
+        ("run mandelbrot --frames 100000 --trace", "it cannot be written; name another file"),
+        ("run mandelbrot --frames 100000 --out", "it cannot be written; name another file"),
+        ("demo --out", "is a link to nothing; name a folder"),
+        ("repro --out", "name a folder"),
+    ],
+)
+def test_links_that_lead_nowhere(command: str, said: str, tmp_path: Path) -> None:
+    _trace(tmp_path / "t.json")
+    (tmp_path / "link").symlink_to(tmp_path / "no" / "where")
+    code, told = _run(f"{COMMAND} {command} link", tmp_path)
+    assert code == 3 and said in told
+
+
+def test_a_link_to_itself(tmp_path: Path) -> None:
+    _trace(tmp_path / "t.json")
+    (tmp_path / "loop").symlink_to("loop")
+    code, said = _run(f"{COMMAND} trace t.json --out loop", tmp_path)
+    assert code == 3 and "loop cannot be written: Too many levels" in said
+
+
+# Its worker would wait for calls for ever.
+TIMED_OUT = """
+import concurrent.futures, multiprocessing, os
+from leveret.cli.common import time_limit
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    pool = concurrent.futures.ProcessPoolExecutor(1, mp_context=context)
+    print(pool.submit(os.getpid).result(), flush=True)
+    input()
+    with time_limit(0.001):
+        input()
+"""
+
+
+def test_no_process_of_a_rival_outlives_the_time_out(tmp_path: Path) -> None:
+    script = tmp_path / "timed_out.py"
+    script.write_text(TIMED_OUT)
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, str(script)], stdin=pipe, stdout=pipe) as program:
+        assert program.stdin is not None and program.stdout is not None
+        worker = os.pidfd_open(int(program.stdout.readline()))
+        program.stdin.write(b"\n")
+        program.stdin.flush()
+        assert program.wait(60) == 124
+    try:
+        assert select.select([worker], [], [], 60)[0], "it is still there"
+    finally:
+        os.close(worker)
 
 
 def test_standard_error_is_closed(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ import leveret
 from leveret import _core, apps
 from leveret.cli import common, demo_kill, top
 from leveret.cli.commands import app
-from leveret.cli.top import NONE, plain, show
+from leveret.cli.common import plain
+from leveret.cli.top import NONE, show
 from leveret.records import SeenPool
 
 pytestmark = needs_processes

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import leveret
 from leveret.report.timeline import LENGTH_NAMES, Phase, timeline_html
 from leveret.report.timeline_svg import busy_workers, columns_of, timeline_svg
-from leveret.report.traces import TraceError, parse_trace, read_trace, summarise
+from leveret.report.traces import LANES_MAX, TraceError, parse_trace, read_trace, summarise
 
 
 def event(
@@ -170,8 +170,12 @@ def test_huge_numbers_are_no_problem() -> None:
 
 
 def test_too_many_lanes() -> None:
-    entries = [event(lane, "a", 1, 1) for lane in range(5000)]
-    with pytest.raises(TraceError, match="5000 lanes"):
+    # As they are numbered: worker, or 1024 and 1025, and 2048 for each context but the first.
+    lanes = [worker + 2048 * context for worker in range(1026) for context in range(32)]
+    entries = [event(lane, "a", 1, 1) for lane in lanes]
+    assert len(parse_trace(json.dumps(entries).encode()).lanes) == LANES_MAX
+    entries.append(event(1026, "a", 1, 1))
+    with pytest.raises(TraceError, match=f"{LANES_MAX + 1} lanes"):
         parse_trace(json.dumps(entries).encode())
 
 
@@ -201,6 +205,17 @@ def test_the_page_stands_alone() -> None:
 def page_data(page: str) -> dict[str, Any]:
     start = page.index('id="data">') + len('id="data">')
     return cast("dict[str, Any]", json.loads(page[start : page.index("</script>", start)]))
+
+
+def test_a_title_may_be_any_text() -> None:
+    for title, shown in (
+        ("@DATA@", "@DATA@"),
+        ("a\udcff<", "a?&lt;"),
+        ("\\1\\g<0>", "\\1\\g&lt;0&gt;"),
+    ):
+        page = timeline_html(parse_trace(SMALL), title)
+        assert f"<title>{shown}</title>" in page and page.encode()
+    assert page_data(timeline_html(parse_trace(SMALL), "@DATA@"))["names"]
 
 
 def test_the_page_has_phases_and_a_table_of_procedures() -> None:

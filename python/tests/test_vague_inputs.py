@@ -6,6 +6,7 @@ import decimal
 import fractions
 import inspect
 import math
+import os
 import subprocess
 import sys
 import textwrap
@@ -106,6 +107,33 @@ def test_a_machine_to_simulate_that_is_none() -> None:
 def test_a_machine_file_is_told_by_its_own_name() -> None:
     with pytest.raises(ValueError, match=r"no/config\.toml"):
         leveret.Runtime("sim", sim_machine="no/config.toml")
+
+
+def test_a_null_character_ends_no_name() -> None:
+    said = "must have no null character, not"
+    for options in ({"machine": "sim\0x"}, {"pool": "a\0b"}, {"sim_machine": "cell-ps3\0x"}):
+        (option,) = options
+        with pytest.raises(ValueError, match=f"{option} {said} "):
+            leveret.Runtime(**{"machine": "sim", **options})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=f"name {said} 'a.x00b'"):
+        leveret.procedure(1, "u8", name="a\0b")
+
+
+def test_files_whose_names_are_no_text(tmp_path: Path) -> None:
+    trace, machine = (os.fsencode(tmp_path) + b"/" + name for name in (b"t\xff", b"m\xff"))
+    Path(os.fsdecode(machine)).write_text(leveret._core.machine_file_text("cell-ps3"))
+    simulated = os.fsdecode(machine)
+    with leveret.Runtime("sim", sim_machine=simulated, trace_events=64) as runtime:
+        runtime.submit(leveret.builtin("null")).wait()
+        runtime.write_trace(os.fsdecode(trace))
+        assert b"leveret.null" in Path(os.fsdecode(trace)).read_bytes()
+        with pytest.raises(leveret.Unavailable, match=r"cannot write the trace to .*none/t"):
+            runtime.write_trace(tmp_path / "none" / os.fsdecode(b"t\xff"))
+        with pytest.raises(ValueError, match="path must have no null character"):
+            runtime.write_trace(tmp_path / "t\0x")
+        with pytest.raises(TypeError, match="path must be the path of a file, not 3"):
+            runtime.write_trace(3)  # type: ignore[arg-type]
+    assert not (tmp_path / "t").exists()
 
 
 @pytest.mark.parametrize("method", ["submit", "submit_bulk", "parallel"])

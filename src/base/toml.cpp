@@ -14,6 +14,10 @@ bool is_bare(char c) {
   return is_letter_or_digit(c) || c == '_' || c == '-';
 }
 
+// Far more than any file of Leveret's nests. Without a bound a file of some kilobytes would take
+// gigabytes, as each name is kept with all those around it, and the stack.
+constexpr std::size_t depth_max = 16;
+
 class reader {
  public:
   explicit reader(std::string_view text) : text_(text) {}
@@ -31,6 +35,9 @@ class reader {
 
  private:
   [[noreturn]] void refuse(const std::string& what) const { throw toml_error(line_, what); }
+  void check_depth(const std::vector<std::string>& path) const {
+    if (path.size() > depth_max) refuse("nested too deeply");
+  }
   bool at_end() const { return at_ >= text_.size(); }
   char peek() const { return at_end() ? '\n' : text_[at_]; }
   char take() {
@@ -82,6 +89,7 @@ class reader {
     for (skip_spaces(); peek() == '.'; skip_spaces()) {
       take();
       table_.push_back(read_key());
+      check_depth(table_);
     }
     expect(']', "behind the name of a table");
     if (!tables_.insert(table_).second) refuse("this table was there before");
@@ -97,6 +105,7 @@ class reader {
   }
 
   void read_value(const std::vector<std::string>& path) {
+    check_depth(path);
     skip_spaces();
     if (peek() == '{') return read_inline_table(path);
     if (peek() == '[') return read_array(path);

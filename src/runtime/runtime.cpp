@@ -134,7 +134,7 @@ std::uint64_t runtime::trace_hash() const noexcept {
 status runtime::write_trace(const char* path) const noexcept {
   if (state_->settings.trace_events == 0) return status::not_supported;
   if (state_->people == nullptr) return status::closed;
-  const no_size_signal guard;
+  const no_write_signals guard;
   std::FILE* file = path == nullptr ? nullptr : std::fopen(path, "we");
   if (file == nullptr) return status::unavailable;
   chrome_writer writer(file);

@@ -155,25 +155,25 @@ memory_left find_memory_left(const char* root) noexcept {
   return least;
 }
 
-no_size_signal::no_size_signal() noexcept {
+no_write_signals::no_write_signals() noexcept {
   const int code = errno;
   sigset_t pending;
+  sigset_t both;
   sigpending(&pending);
-  was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
-  sigset_t one;
-  sigemptyset(&one);
-  sigaddset(&one, SIGXFSZ);
-  pthread_sigmask(SIG_BLOCK, &one, &before_);
+  sigemptyset(&both);
+  sigemptyset(&taken_);
+  for (const int number : {SIGXFSZ, SIGPIPE}) {
+    sigaddset(&both, number);
+    if (sigismember(&pending, number) == 0) sigaddset(&taken_, number);
+  }
+  pthread_sigmask(SIG_BLOCK, &both, &before_);
   errno = code;
 }
 
-no_size_signal::~no_size_signal() {
+no_write_signals::~no_write_signals() {
   const int code = errno;
-  sigset_t one;
-  sigemptyset(&one);
-  sigaddset(&one, SIGXFSZ);
   constexpr timespec at_once{};
-  while (!was_pending_ && sigtimedwait(&one, nullptr, &at_once) < 0 && errno == EINTR) {
+  while (sigtimedwait(&taken_, nullptr, &at_once) > 0 || errno == EINTR) {
   }
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   errno = code;

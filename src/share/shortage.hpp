@@ -18,19 +18,19 @@ struct memory_left {
 // Reads below `root`, which tests choose. About 50 us.
 memory_left find_memory_left(const char* root = "") noexcept;
 
-// While it lives, a file that would grow beyond the limit on file size (ulimit -f) is an error
-// (EFBIG), where the kernel would otherwise end the program by SIGXFSZ. For this thread; keeps
-// errno.
-class no_size_signal {
+// While it lives, what a write cannot do is an error where the kernel would otherwise end the
+// program by a signal: a file that would grow beyond the limit on file size (ulimit -f) is EFBIG,
+// not SIGXFSZ; a pipe that nobody reads is EPIPE, not SIGPIPE. For this thread; keeps errno.
+class no_write_signals {
  public:
-  no_size_signal() noexcept;
-  ~no_size_signal();
-  no_size_signal(const no_size_signal&) = delete;
-  no_size_signal& operator=(const no_size_signal&) = delete;
+  no_write_signals() noexcept;
+  ~no_write_signals();
+  no_write_signals(const no_write_signals&) = delete;
+  no_write_signals& operator=(const no_write_signals&) = delete;
 
  private:
   sigset_t before_;
-  bool was_pending_;
+  sigset_t taken_;  // those of the two that were not pending before
 };
 
 // Advice for the user of a system that refuses with this errno; "" if there is none.

@@ -209,7 +209,7 @@ constexpr int return_memory = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 // is requested again, in smaller pieces.
 bool ask_for(const heap& h, committed_chunks::range r, int how) noexcept {
   std::size_t piece = (std::size_t{4} << 20) / committed_chunks::chunk_bytes;
-  const no_size_signal guard;
+  const no_write_signals guard;
   for (std::size_t at = r.begin; at < r.end;) {
     const committed_chunks::range next{at, smaller(r.end, at + piece)};
     if (fallocate(h.here.heap_file, how, static_cast<off_t>(next.begin_byte()),
@@ -363,7 +363,7 @@ int make_memory_file(const char* name, std::size_t bytes, file_growth growth) no
                        ? -1
                        : out_of_the_way(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (file < 0) return -1;
-  const no_size_signal guard;
+  const no_write_signals guard;
   if (fault_at("host.ftruncate") || ftruncate(file, static_cast<off_t>(bytes)) != 0 ||
       fault_at("host.add_seals") || fcntl(file, F_ADD_SEALS, seals) != 0) {
     const int code = errno;

@@ -1,5 +1,8 @@
 // Conformance: what a runtime tells about itself. Counters, names, its clock, and the trace.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <leveret/this_task.hpp>
 
 #include <cstdint>
@@ -7,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/gate.hpp"
@@ -228,6 +232,19 @@ TEST_P(report_test, a_trace_that_cannot_be_written_is_told) {
   EXPECT_EQ(r.write_trace("/nowhere/at/all"), status::unavailable);
   EXPECT_EQ(r.write_trace(nullptr), status::unavailable);
   EXPECT_EQ(r.write_trace("/dev/full"), status::unavailable);
+}
+
+TEST_P(report_test, a_pipe_that_nobody_reads_is_an_error) {
+  config c = settings();
+  c.trace_events = 2048;  // more than a pipe holds
+  runtime& r = open(c);
+  for (int i = 0; i < 2048; ++i) expect_ok(r.submit(nothing));
+  const std::string path = trace_path();
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  std::thread reader([&path] { ::close(::open(path.c_str(), O_RDONLY | O_CLOEXEC)); });
+  EXPECT_EQ(r.write_trace(path.c_str()), status::unavailable);
+  reader.join();
+  std::remove(path.c_str());
 }
 
 }  // namespace

@@ -141,6 +141,20 @@ TEST(toml, refuses_the_rest_by_its_line) {
   EXPECT_EQ(faulty_line("a = [1\n"), 2);
 }
 
+std::string repeated(const std::string& text, std::size_t times) {
+  std::string all;
+  for (std::size_t i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+TEST(toml, what_is_nested_without_end_is_refused_at_once) {
+  constexpr std::size_t deep = 100'000;  // with all names kept at each depth: 160 GB
+  EXPECT_EQ(faulty_line("a = " + repeated("[", deep)), 1);
+  EXPECT_EQ(faulty_line("a = " + repeated("[\n", deep)), 17);
+  EXPECT_EQ(faulty_line("a = " + repeated("{a=", deep)), 1);
+  EXPECT_EQ(faulty_line("[a" + repeated(".a", deep) + "]\n"), 1);
+}
+
 TEST(toml, the_nearest_name_is_near) {
   const std::vector<std::string> names{"lu", "barnes-hut", "mandelbrot"};
   EXPECT_EQ(nearest_name("mandelbort", names), "mandelbrot");

@@ -83,19 +83,39 @@ TEST(memory_left, is_that_of_a_group_of_version_1) {
   EXPECT_EQ(c.look().bytes, (60 + 1 + 1000) * mib);
 }
 
-TEST(no_size_signal, keeps_the_program_and_what_it_has_set) {
+TEST(no_write_signals, keep_the_program_and_what_it_has_set) {
   sigset_t before;
   sigset_t after;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
   errno = 5;
   {
-    const no_size_signal guard;
+    const no_write_signals guard;
     pthread_kill(pthread_self(), SIGXFSZ);
+    pthread_kill(pthread_self(), SIGPIPE);
     EXPECT_EQ(errno, 5);
   }
   EXPECT_EQ(errno, 5);
   pthread_sigmask(SIG_SETMASK, nullptr, &after);
-  EXPECT_EQ(sigismember(&before, SIGXFSZ), sigismember(&after, SIGXFSZ));
+  for (const int number : {SIGXFSZ, SIGPIPE})
+    EXPECT_EQ(sigismember(&before, number), sigismember(&after, number));
+}
+
+TEST(no_write_signals, leave_a_signal_that_came_before) {
+  sigset_t pipe;
+  sigset_t before;
+  sigset_t pending;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  pthread_kill(pthread_self(), SIGPIPE);
+  {
+    const no_write_signals guard;
+  }
+  sigpending(&pending);
+  EXPECT_EQ(sigismember(&pending, SIGPIPE), 1);
+  constexpr timespec at_once{};
+  EXPECT_EQ(sigtimedwait(&pipe, nullptr, &at_once), SIGPIPE);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ here (a machine, a file that cannot be written, a module), 124 the time was over
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from typing import Callable
@@ -32,6 +33,9 @@ def _run(app: Callable[..., object]) -> None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 (until the end)
     if sys.stdout is None:
         sys.exit(_cannot_write("it is closed"))
+    for stream in (sys.stdout, sys.stderr):  # what they cannot say is written as \\u and a number
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="leveret")
         sys.stdout.flush()

@@ -18,6 +18,7 @@ from .common import (
     FAILED,
     TIMED_OUT,
     USAGE,
+    check_folder,
     check_timeout,
     notes,
     print_json,
@@ -25,6 +26,7 @@ from .common import (
     stop,
     tables,
     time_limit,
+    writing,
 )
 from .missing import need_plot
 
@@ -193,6 +195,7 @@ def bench(
         stop(USAGE, f"--plot is for the benches {' and '.join(DRAWN)}")
     if plot is not None:
         need_plot()
+    check_folder("--plot", plot)
     if name is None:
         _list(as_json)
         return
@@ -215,6 +218,7 @@ def bench(
         if plot is not None:
             from ..report.plots import save_bench
 
-            save_bench(report, plot)
+            with writing(plot):
+                save_bench(report, plot)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         stop(ENVIRONMENT, f"leveret-bench printed what is no report: {error!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -19,6 +20,7 @@ from ..errors import Cancelled, InvalidArgument, LeveretError, TaskFailed, Timeo
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 FAILED = 1
 USAGE = 2
@@ -33,14 +35,21 @@ def notes() -> Console:
     """For progress and messages: standard error, so that standard output is the result alone."""
     from rich.console import Console  # takes longer to load than most commands do
 
-    return Console(stderr=True, soft_wrap=True)
+    return Console(stderr=True, soft_wrap=True, markup=False)
 
 
 def tables() -> Console:
     """For results that people read. Wide enough for a table when nobody looks."""
     from rich.console import Console
 
-    return Console() if sys.stdout.isatty() else Console(width=120)
+    return Console(width=None if sys.stdout.isatty() else 120, markup=False)
+
+
+def plain(text: str) -> Text:
+    """A name that some program has chosen: no markup, nothing that a terminal obeys."""
+    from rich.text import Text
+
+    return Text("".join(c if c.isprintable() else "?" for c in text))
 
 
 def print_json(result: Mapping[str, object]) -> None:
@@ -50,7 +59,7 @@ def print_json(result: Mapping[str, object]) -> None:
 
 def stop(code: int, message: str) -> NoReturn:
     """Ends the command with a message on standard error."""
-    notes().print(f"leveret: {message}", markup=False, highlight=False)
+    sys.stderr.write(f"leveret: {message}\n")
     raise typer.Exit(code)
 
 
@@ -73,17 +82,18 @@ _OPTIONS = {
     "depth": "--depth",
     "contexts": "--contexts",
     "pool": "--pool",
+    "tasks": "--tasks",
+    "species": "--species",
     "n": "--n",
 }
 
 
 def in_options(message: str) -> str:
     """A message about an argument that begins with its name, which here is an option's."""
-    name, colon, rest = message.partition(":")
-    field, equals, value = name.partition(" = ")
-    if not colon or field not in _OPTIONS:
+    field = re.match(r"(\w+)(?=:| must be | = [^:]*:)", message)
+    if field is None or field[0] not in _OPTIONS:
         return message
-    return f"{_OPTIONS[field]}{equals}{value}:{rest}"
+    return _OPTIONS[field[0]] + message[field.end() :]
 
 
 def reporting(command: Callable[..., Result]) -> Callable[..., Result]:
@@ -118,31 +128,50 @@ def check_workers(count: Optional[int]) -> int:
 
 
 def check_folder(option: str, path: Optional[Path]) -> None:
-    """OSError for a file to be written without a folder, or as one: before the work, not after."""
-    if path is not None and not path.parent.is_dir():
+    """OSError for a file that cannot be written where it is to be: before the work, not after."""
+    if path is None:
+        return
+    if not path.parent.is_dir():
         raise FileNotFoundError(f"{option} {path}: there is no folder {path.parent}; make it first")
-    if path is not None and path.is_dir():
+    if path.is_dir():
         raise IsADirectoryError(f"{option} {path}: this is a folder; name a file in it")
+    there = path if path.exists() else Path(os.path.realpath(path)).parent
+    if not os.access(there, os.W_OK):
+        raise PermissionError(f"{option} {path}: it cannot be written; name another file")
 
 
 def check_out(out: Path) -> None:
     """FileExistsError, PermissionError for a folder that cannot be made or written into."""
-    there = next(each for each in (out, *out.parents) if each.exists())
+    there = next(each for each in (out, *out.parents) if os.path.lexists(each))
     if not there.is_dir():
-        raise FileExistsError(f"--out {out}: {there} is a file; name a folder")
+        kind = "a file" if there.exists() else "a link to nothing"
+        raise FileExistsError(f"--out {out}: {there} is {kind}; name a folder")
     if not os.access(there, os.W_OK):
         raise PermissionError(f"--out {out}: nothing can be written there; name another folder")
 
 
 def check_apart(*files: Optional[Path]) -> None:
     """ValueError for two files to be written that are one."""
-    given = [each.resolve() for each in files if each is not None]
+    given = [os.path.realpath(each) for each in files if each is not None]
     if len(set(given)) != len(given):
         raise ValueError(f"two options name the same file to write: {given[0]}")
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """OSErrors of the block say what could not be written: those of a full disk do not."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise OSError(f"{path} cannot be written: {why}; name another place") from error
+
+
 def _leave(code: int, message: str) -> NoReturn:
     """Ends the process from any thread, whatever native code runs; shows the cursor again."""
+    if "multiprocessing" in sys.modules:  # a rival's processes would wait for work for ever
+        for process in sys.modules["multiprocessing"].active_children():
+            process.kill()
     show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""
     sys.stderr.write(f"{show_cursor}leveret: {message}\n")
     sys.stderr.flush()

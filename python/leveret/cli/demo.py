@@ -40,6 +40,7 @@ from .common import (
     stop,
     tables,
     time_limit,
+    writing,
 )
 from .demo_kill import demo_kill
 from .missing import need_plot
@@ -301,12 +302,14 @@ def demo(
         with Progress(*columns, console=notes()) as progress:
             made = Demo(runtime, QUICK if quick else FULL, progress)
             made.run()
-        files = write_files(made, out)
+        if not as_json:  # whatever becomes of the files
+            print_rows(made.rows)
+        with writing(out):
+            files = write_files(made, out)
     correct = all(row.correct for row in made.rows)
     if as_json:
         print_json({"correct": correct, "runs": [asdict(r) for r in made.rows], "files": files})
     else:
-        print_rows(made.rows)
         for what, path in files.items():
             notes().print(f"{what}: {path}", markup=False, highlight=False)
     if not correct:

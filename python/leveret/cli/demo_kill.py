@@ -25,7 +25,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from .. import _core, apps
 from ..errors import Unavailable
 from ..runtime import Runtime
-from .common import FAILED, notes, print_json, stop, tables
+from .common import FAILED, notes, print_json, stop, tables, writing
 
 ATTEMPTS = 1000  # the most there may be: it is not the tasks that kill
 RESTARTS = 1_000_000
@@ -191,7 +191,8 @@ def demo_kill(out: Path, quick: bool, workers: int, as_json: bool) -> None:
     from ..report.plots import save_mandelbrot  # matplotlib takes a second to load
 
     path = out / "mandelbrot_killed.png"
-    save_mandelbrot(picture, 1000, path)
+    with writing(path):
+        save_mandelbrot(picture, 1000, path)
     if as_json:
         print_json({**asdict(result), "files": {"picture": str(path)}})
     else:

@@ -23,6 +23,7 @@ from .common import (
     stop,
     tables,
     time_limit,
+    writing,
 )
 from .missing import is_missing
 
@@ -31,8 +32,8 @@ _PAPERS = "jack_rabbit, lu, barnes-hut, mandelbrot, cellmt, tpc, gcell or sled; 
 
 def _check_out(out: Path) -> None:
     """Ends the command when nothing can be written there: before the work, not after."""
-    there = out if out.exists() else out.parent
-    if out.exists() and not out.is_dir():
+    there = out if os.path.lexists(out) else out.parent
+    if there == out and not out.is_dir():
         stop(ENVIRONMENT, f"--out {out}: it is a file; name a folder")
     if not there.is_dir() or not os.access(there, os.W_OK):
         stop(ENVIRONMENT, f"--out {out}: nothing can be written there; name another folder")
@@ -171,8 +172,9 @@ def repro(
         moved = _moved(outcomes, as_json) if sensitivity else {}
         # Figures belong to whole tables.
         figures = _figures(outcomes, as_json) if out is not None and row is None else []
-    if out is not None:
-        report.write(outcomes, moved, out, not is_missing("matplotlib"), figures)
     print_json(_as_json(outcomes, moved)) if as_json else _print(outcomes, moved)
+    if out is not None:
+        with writing(out):
+            report.write(outcomes, moved, out, not is_missing("matplotlib"), figures)
     if report.changed_note():
         stop(FAILED, report.changed_note())

@@ -26,6 +26,7 @@ from .common import (
     stop,
     tables,
     time_limit,
+    writing,
 )
 from .missing import need_plot
 
@@ -184,7 +185,8 @@ def run_checked(
             idle = idle_shares(runtime, before, report.seconds)
             runtime.write_trace(trace)
         if out is not None:  # after that: what it takes belongs neither to the trace nor to `idle`
-            save_picture(runtime, sizes, out)
+            with writing(out):
+                save_picture(runtime, sizes, out)
         return Done(report, runtime.machine, runtime.workers, idle, trace, out)
 
 

@@ -17,15 +17,10 @@ from rich.text import Text
 from .. import _core
 from ..errors import Unavailable
 from ..records import SeenPool, SeenWorker
-from .common import ENVIRONMENT, check_timeout, print_json, reporting, stop, tables
+from .common import ENVIRONMENT, check_timeout, plain, print_json, reporting, stop, tables
 from .seen_calls import name_calls
 
 NONE = "no runtime is open on the machine `processes`"
-
-
-def plain(text: str) -> Text:
-    """A name that some program has chosen: no markup, nothing that a terminal obeys."""
-    return Text("".join(c if c.isprintable() else "?" for c in text))
 
 
 def cells(place: int, worker: SeenWorker) -> list[RenderableType]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Optional
@@ -11,7 +12,16 @@ from rich.table import Table
 
 from ..report.timeline import timeline_html
 from ..report.traces import Summary, read_trace, summarise
-from .common import check_apart, check_folder, notes, print_json, reporting, share_text, tables
+from .common import (
+    check_folder,
+    notes,
+    plain,
+    print_json,
+    reporting,
+    share_text,
+    tables,
+    writing,
+)
 
 _LISTED = 20  # procedures shown; --json has all
 
@@ -32,13 +42,13 @@ def print_summary(summary: Summary) -> None:
     for lane in summary.lanes:
         steps = [_ms(lane.steps_us.get(step, 0.0)) for step in ("stage", "write_back", "park")]
         shares = share_text(lane.busy_share), share_text(lane.idle_share)
-        lanes.add_row(lane.name, str(lane.tasks), _ms(lane.busy_us), *shares, *steps)
+        lanes.add_row(plain(lane.name), str(lane.tasks), _ms(lane.busy_us), *shares, *steps)
     tables().print(lanes)
     procedures = Table("procedure", "tasks", "total ms", "mean us", "median us", "longest us")
     for procedure in summary.procedures[:_LISTED]:
         times = (procedure.mean_us, procedure.median_us, procedure.longest_us)
         procedures.add_row(
-            procedure.name,
+            plain(procedure.name),
             str(procedure.tasks),
             _ms(procedure.total_us),
             *(f"{us:.3f}" for us in times),
@@ -63,12 +73,15 @@ def trace(
         raise ValueError(f"{file} is a folder; name a trace in it")
     if not file.exists():
         raise ValueError(f"there is no file {file}; `leveret run APP --trace {file}` makes one")
-    check_folder("--out", out)
-    check_apart(file, out if html else None)
-    read = read_trace(file)
     page = out if out is not None else file.with_suffix(".html")
     if html:
-        page.write_text(timeline_html(read, f"Leveret trace: {file.name}"), "utf-8")
+        check_folder("--out", page)
+        if os.path.realpath(page) == os.path.realpath(file):
+            raise ValueError(f"the page would be written over {file}; name another with --out")
+    read = read_trace(file)
+    if html:
+        with writing(page):
+            page.write_text(timeline_html(read, f"Leveret trace: {file.name}"), "utf-8")
     summary = summarise(read)
     if as_json:
         print_json({**asdict(summary), "html": str(page) if html else None})

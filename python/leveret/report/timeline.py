@@ -7,9 +7,11 @@ the pointer, and a table of the procedures with the lengths of their tasks.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
+from xml.sax.saxutils import escape
 
 from .traces import EXECUTE, Trace, summarise
 
@@ -84,5 +86,9 @@ def timeline_html(
     """The page as text. Names from the trace cannot end the script they stand in."""
     data = json.dumps(_data_of(trace, phases, events_max), separators=(",", ":"))
     page = resources.files(__package__).joinpath("timeline.html").read_text("utf-8")
-    safe = title.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return page.replace("@TITLE@", safe).replace("@DATA@", data.replace("<", "\\u003c"))
+    parts = {
+        # A file's name may have bytes that are no UTF-8.
+        "@TITLE@": escape(title.encode(errors="replace").decode()),
+        "@DATA@": data.replace("<", "\\u003c"),
+    }
+    return re.sub("|".join(parts), lambda found: parts[found[0]], page)

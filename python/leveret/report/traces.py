@@ -17,7 +17,8 @@ from typing import Any
 
 EXECUTE = "execute"
 TIME_US_MAX = 1e15  # 31 years
-LANES_MAX = 4096  # more workers than any machine has: the file is wrong
+# 1024 workers, the service and the host, each with up to 32 contexts. With more the file is wrong.
+LANES_MAX = 1026 * 32
 
 
 class TraceError(ValueError):
