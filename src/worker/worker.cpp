@@ -159,8 +159,8 @@ inline bool is_long(engine& e, std::uint32_t task) noexcept {
 }
 
 // Cuts a task that was taken, while few wait in the own inbox: others find the pieces there, and
-// nobody waits in line for a dicer. So pieces are large first, and small in the end. False: it is to
-// be run as it is.
+// nobody waits in line for a dicer. So pieces are large first, and small in the end. False: it is
+// to be run as it is.
 bool divide(engine& e, participant& self, std::uint32_t task) noexcept {
   const slot& s = e.task_slots.at(task);
   if (!is_cut_by_takers(e, s)) return false;
