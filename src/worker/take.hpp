@@ -205,17 +205,34 @@ inline bool take_queued(engine& e, participant& self, job& j) noexcept {
   return task != no_slot;
 }
 
+// Steps 3 and 4.
+[[gnu::always_inline]] inline std::uint32_t take_shared(engine& e, participant& self) noexcept {
+  if (e.sched.has_waiting() && e.sched.ready().size() < e.takers) {
+    run_pass(e, self);
+    wake_worker(e, self);
+  }
+  return take_ready(e, self);
+}
+
 // take_task() takes a task from the queues, take() from the mailbox, too; no_slot, or false: there
 // is none.
 [[gnu::always_inline]] inline std::uint32_t take_task(engine& e, participant& self) noexcept {
   std::uint32_t task = take_own(e, self);
   if (task != no_slot) return task;
-  if (e.sched.has_waiting() && e.sched.ready().size() < e.takers) {
-    run_pass(e, self);
-    wake_worker(e, self);
-  }
-  task = take_ready(e, self);
+  task = take_shared(e, self);
   return task != no_slot ? task : take_stolen(e, self);
+}
+
+// The same for a participant that cuts its own pieces: they never end before the whole does, and
+// others that wait would wait that long. So every few of them one of the others has its turn.
+[[gnu::always_inline]] inline std::uint32_t take_in_turn(engine& e, participant& self) noexcept {
+  constexpr std::uint32_t pieces_max = 4;
+  if (self.pieces_in_a_row >= pieces_max) [[unlikely]] {
+    self.pieces_in_a_row = 0;
+    const std::uint32_t task = take_shared(e, self);
+    if (task != no_slot) return task;
+  }
+  return take_task(e, self);
 }
 
 inline bool take(engine& e, participant& self, job& j) noexcept {

@@ -176,7 +176,9 @@ bool divide(engine& e, participant& self, std::uint32_t task) noexcept {
 }
 
 [[gnu::noinline]] void run_with_care(engine& e, participant& self, std::uint32_t task) noexcept {
-  if ((e.task_slots.at(task).flags & task_diceable) != 0 && divide(e, self, task)) return;
+  const std::uint32_t flags = e.task_slots.at(task).flags;
+  if ((flags & task_diceable) != 0 && divide(e, self, task)) return;
+  if ((flags & task_is_piece) != 0) ++self.pieces_in_a_row;
   job j{job::to_be_taken{}};
   load_job(e, j, task);
   j.tag = tag_here(self);
@@ -411,7 +413,7 @@ bool run_one(engine& e, participant& self) noexcept {
   LEV_DCHECK(runs_here(self));
   if (self.frames != nullptr) return run_ahead(e, self);
   if (self.mail.has_letter(self.mail_seen) && run_letter(e, self)) return true;
-  const std::uint32_t task = take_task(e, self);
+  const std::uint32_t task = take_in_turn(e, self);
   if (task == no_slot) return false;
   stop_listening(e, self, false);
   run_taken(e, self, task);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "support/machine_test.hpp"
@@ -212,6 +214,34 @@ TEST_P(dice_test, pieces_may_submit_diced_tasks) {
   shared<visits> v(2000);
   r.submit(options().grain(100), recurse, range{0, 2000}, ref{&r}, ref{&v}).wait();
   v->expect_once(0, 2000);
+}
+
+const auto spin_items = define("dice.spin_items", [](range r, ref<counter> done) {
+  for (std::uint64_t i = r.begin; i != r.end; ++i) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
+    while (std::chrono::steady_clock::now() < end) {
+    }
+    ++*done.to;
+  }
+});
+const auto note_items = define(
+    "dice.note_items", [](ref<counter> done, ref<counter> seen) { *seen.to = int{*done.to}; });
+
+TEST_P(dice_test, a_task_that_comes_later_does_not_wait_for_the_end) {
+  if (is_sim() || is_remote() || GetParam().workers == 1)
+    GTEST_SKIP() << "takers cut tasks on threads, where there is more than one";
+  constexpr int items = 10'000;
+  config c = settings();
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  counter done = 0;
+  counter seen = 0;
+  ticket loop = r.submit(spin_items, range{0, items}, ref{&done});
+  while (done == 0) std::this_thread::yield();
+  r.submit(note_items, ref{&done}, ref{&seen}).wait();
+  EXPECT_LT(seen, items / 2);
+  loop.wait();
+  EXPECT_EQ(done, items);
 }
 
 TEST_P(dice_test, work_is_shared_out_evenly_in_virtual_time) {
