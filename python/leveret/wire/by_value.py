@@ -49,6 +49,7 @@ loading = Loading()
 # By name and file, which may have several names: whether workers cannot import the module.
 _absent: dict[tuple[str, str], bool] = {}
 ordinary: set[type] = set()  # whose instances are pickled as they themselves say
+_named: set[type] = set()  # classes that are pickled by their name
 _tried: set[str] = set()  # modules that were not imported, as pickle would
 absent_names = {"__main__"}  # modules that were found to be absent
 
@@ -114,13 +115,18 @@ def forget_searches() -> None:
     _absent.clear()
     absent_names.intersection_update({"__main__"})
     ordinary.clear()
+    _named.clear()
 
 
 def note_ordinary(kind: type) -> None:
     """For a class that the other process can import, and whose instances nobody else reduces."""
-    if len(ordinary) >= ORDINARY_MAX:
-        ordinary.clear()
-    ordinary.add(kind)
+    _note(ordinary, kind)
+
+
+def _note(known: set[type], kind: type) -> None:
+    if len(known) >= ORDINARY_MAX:
+        known.clear()
+    known.add(kind)
 
 
 def _found(home: Home) -> Any:
@@ -260,6 +266,8 @@ def _set_function(function: types.FunctionType, state: Any) -> None:
 
 
 def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
+    if kind in _named and _is_at_its_name(kind):
+        return NotImplemented
     made = foreign.reduce_type(kind) if foreign.has_ctypes() else None
     if made is not None:
         return made
@@ -268,6 +276,8 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
         return _host_class, (number, kind.__module__, kind.__qualname__)
     is_elsewhere = is_absent(kind.__module__)
     made = classes.reduce(kind, is_elsewhere)
+    if made is NotImplemented:
+        _note(_named, kind)
     if made is NotImplemented or len(made) < 3:
         return made
     made = classes.complete(kind, made)
@@ -282,6 +292,12 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
     if reduce is not None:
         made = (*made[:2], (made[2], made[5], reduce), *made[3:5], _set_registered)
     return (_make_class, (*made[:2], _home_of(kind)), *made[2:])
+
+
+def _is_at_its_name(kind: type) -> bool:
+    """It is not where its module was loaded again, or replaced, or is to go by value since."""
+    module = sys.modules.get(kind.__module__)
+    return getattr(module, kind.__name__, None) is kind and not cloudpickle._PICKLE_BY_VALUE_MODULES
 
 
 def _set_registered(kind: type, state: Any) -> type:
