@@ -7,6 +7,7 @@ import fractions
 import importlib
 import pickle
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ def _carried(value: Any) -> Any:
 
 
 def test_what_can_be_imported_takes_few_steps() -> None:
-    given = [fractions.Fraction, *(fractions.Fraction(i, 7) for i in range(100))]
+    thirds = [fractions.Fraction(i, 3) for i in range(100)]
+    given = [fractions.Fraction, textwrap.dedent, *thirds]
     assert _carried(given) == given
     calls = []
     sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name))

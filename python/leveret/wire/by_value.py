@@ -49,7 +49,7 @@ loading = Loading()
 # By name and file, which may have several names: whether workers cannot import the module.
 _absent: dict[tuple[str, str], bool] = {}
 ordinary: set[type] = set()  # whose instances are pickled as they themselves say
-_named: set[type] = set()  # classes that are pickled by their name
+_named: set[Any] = set()  # classes and functions that are pickled by their name
 _tried: set[str] = set()  # modules that were not imported, as pickle would
 absent_names = {"__main__"}  # modules that were found to be absent
 
@@ -123,10 +123,10 @@ def note_ordinary(kind: type) -> None:
     _note(ordinary, kind)
 
 
-def _note(known: set[type], kind: type) -> None:
+def _note(known: set[Any], thing: Any) -> None:
     if len(known) >= ORDINARY_MAX:
         known.clear()
-    known.add(kind)
+    known.add(thing)
 
 
 def _found(home: Home) -> Any:
@@ -154,8 +154,11 @@ def is_importable(thing: Any) -> bool:
 def reduce_function(pickler: Any, function: types.FunctionType, is_reply: bool) -> Any:
     if is_reply and function in _homes:
         return host_object, _homes[function]
+    if function in _named and _is_at_its_name(function):
+        return NotImplemented
     is_elsewhere = is_absent(function.__module__)
     if not is_elsewhere and cloudpickle._should_pickle_by_reference(function):
+        _note(_named, function)
         return NotImplemented
     made = pickler._dynamic_function_reduce(function)
     own, slots = made[2]
@@ -294,10 +297,10 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
     return (_make_class, (*made[:2], _home_of(kind)), *made[2:])
 
 
-def _is_at_its_name(kind: type) -> bool:
+def _is_at_its_name(thing: Any) -> bool:
     """It is not where its module was loaded again, or replaced, or is to go by value since."""
-    module = sys.modules.get(kind.__module__)
-    return getattr(module, kind.__name__, None) is kind and not cloudpickle._PICKLE_BY_VALUE_MODULES
+    found = getattr(sys.modules.get(thing.__module__), thing.__name__, None)
+    return found is thing and not cloudpickle._PICKLE_BY_VALUE_MODULES
 
 
 def _set_registered(kind: type, state: Any) -> type:
