@@ -38,10 +38,13 @@ constexpr std::ptrdiff_t bytes_apart(std::ptrdiff_t elements) noexcept {
 // Memory as a procedure sees it: `rows()` rows of `row_size()` elements. One row is the usual case;
 // then index it with []. Rows may be apart (in place) or packed (copied to the local store): use
 // row(r) when there is more than one. begin() to end() are all elements; where rows are apart,
-// end() throws lev::error (bad_argument), as no such range exists.
+// end() throws lev::error (bad_argument), as no such range exists. A program that calls a body
+// itself, say in a test, makes one of a place and a size: saxpy(2, {x, n}, {y, n}).
 template <class T>
 class memory_view {
  public:
+  memory_view(T* data, std::size_t size) noexcept
+      : memory_view(data, size, 1, static_cast<std::ptrdiff_t>(size * sizeof(T))) {}
   memory_view(T* data, std::size_t row_size, std::size_t rows, std::ptrdiff_t stride_bytes) noexcept
       : data_(data), row_size_(row_size), rows_(rows), stride_bytes_(stride_bytes) {}
 

@@ -15,6 +15,7 @@ import pytest
 from conftest import descriptors, needs_processes
 
 import leveret
+import leveret.wire.chunks
 from leveret import ProcessExecutor
 
 pytestmark = needs_processes
@@ -78,6 +79,24 @@ def raise_at(bad: int, which: int, i: int) -> int:
 def one() -> Any:
     with ProcessExecutor(1) as executor:
         yield executor
+
+
+def test_an_item_that_raises_ends_no_chunk(
+    one: ProcessExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[int] = []
+    dump_chunk = leveret.wire.chunks.dump_chunk
+
+    def counted(carried: Any, items: list[Any], held: list[Any]) -> Any:
+        sent.append(len(items))
+        return dump_chunk(carried, items, held)
+
+    monkeypatch.setattr("leveret.wire.chunks.dump_chunk", counted)
+    texts = ["1", "one", [2], "2", None, "3"] * 10
+    got = list(one.map(int, texts, chunksize=60, return_exceptions=True))
+    assert sent == [60]
+    kinds = [int, ValueError, TypeError, int, TypeError, int] * 10
+    assert list(map(type, got)) == kinds and got[-1] == 3 and "'one'" in str(got[1])
 
 
 @pytest.mark.parametrize("which", range(len(RAISED)))

@@ -213,3 +213,12 @@ class Mine:
 )
 def test_what_runs_nothing(value: object, is_inert: bool) -> None:
     assert runs_nothing(pickle.dumps(value, 5)) is is_inert
+
+
+def test_a_result_that_names_a_class_asks_for_no_signals_handler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr("leveret.interrupts.signal.getsignal", asked.append)
+    assert not runs_nothing(pickle.dumps([Mine()], 5))
+    assert not asked  # there are 64, and this takes longer than a call

@@ -149,5 +149,19 @@ TEST(memory_view, a_loop_sees_all_elements_or_is_refused) {
   }
 }
 
+TEST(memory_view, of_a_place_and_a_size_is_one_row) {
+  int all[] = {1, 2, 3, 4};
+  EXPECT_EQ(elements_of({all, 3}), (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(elements_of({nullptr, 0}), (std::vector<int>{}));
+  const auto add = [](in<int> x, inout<int> y) {
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] += x.row(0)[i];
+  };
+  add({all, 2}, {all + 2, 2});
+  EXPECT_EQ(elements_of({all, 4}), (std::vector<int>{1, 2, 4, 6}));
+  const inout<int> same(all, 4);
+  EXPECT_EQ(same.rows(), 1u);
+  EXPECT_EQ(same.row_size(), 4u);
+}
+
 }  // namespace
 }  // namespace lev

@@ -8,7 +8,9 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+from ..errors import Status, Unavailable
 from ..nearest import nearest
+from ..wire.setup import Depth
 
 WORKERS_MAX = 1024
 
@@ -25,6 +27,16 @@ def whole(name: str, value: Any, low: float = -math.inf, high: float = math.inf)
         limits = f">= {low:g}" if high == math.inf else f"{low:g} to {high:g}"
         raise ValueError(f"{name} must be {limits}, not {value!r}")
     return number
+
+
+def depth() -> None:
+    """A module that opens an executor when it is imported does so in each of its workers, too."""
+    if Depth.here >= Depth.most:
+        text = f"an executor in a call of an executor, and so on, {Depth.most} deep: is it opened "
+        raise Unavailable(
+            text + "by a module that calls import? Put that under `if __name__ == '__main__':`",
+            Status.UNAVAILABLE,
+        )
 
 
 SECONDS_MAX = 9e9  # what the system's waits can count; three centuries

@@ -3,9 +3,9 @@
 1. Items are taken from the iterable (items.py).
 2. The pool asks for calls while workers have room for them: make(). The first calls have one item
    each; when they prove short, the next ones have more: chunks, which take about a millisecond.
-3. A call ends: settle(). What a chunk has not come to, because it took too long, one of its items
-   raised, or its worker died, becomes calls again. After a death each item goes by itself, so that
-   the one at fault fails alone.
+3. A call ends: settle(). What a chunk has not come to, because it took too long or its worker
+   died, becomes calls again. After a death each item goes by itself, so that the one at fault
+   fails alone.
 4. Results are given in the order of the items, or as they come.
 
 Steps 2 and 3 are done by whatever thread sees that there is work, so everything is done also when
@@ -72,7 +72,7 @@ class Part(Future[Any]):
         done = len(self.items) - sum(len(each.items) for each in self.rest)
         if error is not None:
             return done, done
-        return done, int(self.is_chunk and value[2] is not None)
+        return done, len(value[2]) if self.is_chunk else 0
 
     def is_plain(self) -> bool:
         """Whether values() has all of its outcomes."""
@@ -200,7 +200,7 @@ class Mapping:
         if part.is_chunk:
             self.part_with(part, 0)
             at_once(partial(self.redo.remove, part))
-            part.set_result(([], {}, None))
+            part.set_result(([], {}, {}))
             return
         say_of_what(error, call_name(self.fn, part.items[0], {}))
         at_once(partial(self.redo.remove, part))
@@ -256,11 +256,10 @@ class Mapping:
         if not isinstance(part, Part) or not part.is_chunk or isinstance(error, BrokenExecutor):
             return value, error
         if error is None:
-            done, _, failed = value
-            self.part_with(part, len(done) + (failed is not None))
+            self.part_with(part, len(value[0]))
         else:
             self.part_with(part, 0)
-            value = [], {}, None
+            value = [], {}, {}
         if part.rest:
             self.pool.sources.enlist(self)
         return value, None

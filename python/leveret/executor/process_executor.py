@@ -109,9 +109,9 @@ class ProcessExecutor(futures.Executor):
         pool: str | None = None,
         mp_context: object = None,
     ) -> None:
-        if max_workers is None:
-            max_workers = _core.available_cores()
-        max_workers = checking.workers(max_workers)
+        checking.depth()
+        available = _core.available_cores()
+        max_workers = checking.workers(available if max_workers is None else max_workers)
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
         if max_tasks_per_child is not None:

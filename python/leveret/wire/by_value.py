@@ -49,6 +49,7 @@ loading = Loading()
 # By name and file, which may have several names: whether workers cannot import the module.
 _absent: dict[tuple[str, str], bool] = {}
 ordinary: set[type] = set()  # whose instances are pickled as they themselves say
+_named: set[Any] = set()  # classes and functions that are pickled by their name
 _tried: set[str] = set()  # modules that were not imported, as pickle would
 absent_names = {"__main__"}  # modules that were found to be absent
 
@@ -114,13 +115,18 @@ def forget_searches() -> None:
     _absent.clear()
     absent_names.intersection_update({"__main__"})
     ordinary.clear()
+    _named.clear()
 
 
 def note_ordinary(kind: type) -> None:
     """For a class that the other process can import, and whose instances nobody else reduces."""
-    if len(ordinary) >= ORDINARY_MAX:
-        ordinary.clear()
-    ordinary.add(kind)
+    _note(ordinary, kind)
+
+
+def _note(known: set[Any], thing: Any) -> None:
+    if len(known) >= ORDINARY_MAX:
+        known.clear()
+    known.add(thing)
 
 
 def _found(home: Home) -> Any:
@@ -148,8 +154,11 @@ def is_importable(thing: Any) -> bool:
 def reduce_function(pickler: Any, function: types.FunctionType, is_reply: bool) -> Any:
     if is_reply and function in _homes:
         return host_object, _homes[function]
+    if function in _named and _is_at_its_name(function):
+        return NotImplemented
     is_elsewhere = is_absent(function.__module__)
     if not is_elsewhere and cloudpickle._should_pickle_by_reference(function):
+        _note(_named, function)
         return NotImplemented
     made = pickler._dynamic_function_reduce(function)
     own, slots = made[2]
@@ -260,6 +269,8 @@ def _set_function(function: types.FunctionType, state: Any) -> None:
 
 
 def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
+    if kind in _named and _is_at_its_name(kind):
+        return NotImplemented
     made = foreign.reduce_type(kind) if foreign.has_ctypes() else None
     if made is not None:
         return made
@@ -268,6 +279,8 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
         return _host_class, (number, kind.__module__, kind.__qualname__)
     is_elsewhere = is_absent(kind.__module__)
     made = classes.reduce(kind, is_elsewhere)
+    if made is NotImplemented:
+        _note(_named, kind)
     if made is NotImplemented or len(made) < 3:
         return made
     made = classes.complete(kind, made)
@@ -282,6 +295,12 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
     if reduce is not None:
         made = (*made[:2], (made[2], made[5], reduce), *made[3:5], _set_registered)
     return (_make_class, (*made[:2], _home_of(kind)), *made[2:])
+
+
+def _is_at_its_name(thing: Any) -> bool:
+    """It is not where its module was loaded again, or replaced, or is to go by value since."""
+    found = getattr(sys.modules.get(thing.__module__), thing.__name__, None)
+    return found is thing and not cloudpickle._PICKLE_BY_VALUE_MODULES
 
 
 def _set_registered(kind: type, state: Any) -> type:

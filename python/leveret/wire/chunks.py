@@ -88,7 +88,7 @@ class Results:
     def __init__(self) -> None:
         self.done: list[Any] = []
         self.buffers: dict[int, list[Any]] = {}  # of those that were pickled apart
-        self.error: bytes | None = None  # of the call that ended it
+        self.errors: dict[int, bytes] = {}  # of those that raised
 
     def add(self, value: Any) -> None:
         if _is_constant(value):
@@ -98,8 +98,12 @@ class Results:
         self.buffers[len(self.done)] = [PickleBuffer(each) for each in buffers]
         self.done.append(data)
 
-    def parts(self) -> tuple[list[Any], dict[int, list[Any]], bytes | None]:
-        return self.done, self.buffers, self.error
+    def add_error(self, pickled: bytes) -> None:
+        self.errors[len(self.done)] = pickled
+        self.done.append(None)
+
+    def parts(self) -> tuple[list[Any], dict[int, list[Any]], dict[int, bytes]]:
+        return self.done, self.buffers, self.errors
 
 
 class Unreadable(Exception):
@@ -112,11 +116,14 @@ class Unreadable(Exception):
 
 def outcomes_of(parts: Any) -> Iterator[tuple[Any, BaseException | None]]:
     """In the host: (result, None) or (None, error) of each call; the error may be Unreadable."""
-    done, buffers, error = parts
+    done, buffers, errors = parts
     del parts
     done.reverse()
     for index in range(len(done)):
         value = done.pop()
+        if index in errors:
+            yield None, load_error(errors.pop(index))
+            continue
         if index in buffers:
             try:
                 value = pickle.loads(value, buffers=buffers.pop(index))
@@ -127,5 +134,3 @@ def outcomes_of(parts: Any) -> Iterator[tuple[Any, BaseException | None]]:
         last = [value]
         del value
         yield last.pop(), None  # nothing here keeps what the caller has got
-    if error is not None:
-        yield None, load_error(error)

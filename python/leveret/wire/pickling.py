@@ -16,7 +16,6 @@ import sys
 import types
 import weakref
 import zlib
-from collections import ChainMap
 from typing import Any, Callable, ClassVar
 
 import cloudpickle
@@ -88,24 +87,43 @@ def _reduce_code(code: types.CodeType) -> Any:
 _NO_FILE = "<dynamic-code>"  # what cloudpickle writes in its place from 3.1.3 on
 
 
+_OF_LIBRARY: dict[type, Callable[[Any], Any]] = {
+    **_WEAK,
+    types.CodeType: _reduce_code,
+    functools.cached_property: classes.reduce_cached_property,
+}
+
+
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Writes what goes to a worker."""
 
     is_reply = False
-    dispatch_table: ClassVar[Any] = ChainMap(
-        arrays.reducers,
-        _WEAK,
-        {
-            types.CodeType: _reduce_code,
-            functools.cached_property: classes.reduce_cached_property,
-        },
-        cloudpickle.Pickler.dispatch_table,
-    )
     is_row = False  # whether it writes globals
+    own_reducers: ClassVar[dict[type, Callable[[Any], Any]]] = {}
+    dispatch_table: ClassVar[Any] = {}
+    _made_of: ClassVar[tuple[Any, ...]] = ()
 
     def __init__(self, file: Any, needed: spaces.Needed, **options: Any) -> None:
+        self._look_at_reducers()
         super().__init__(file, protocol=5, **options)
         self.needed = needed
+
+    @classmethod
+    def _look_at_reducers(cls) -> None:
+        """Makes one dict of all reducers: pickle looks there for each object that it writes.
+
+        A ChainMap, as cloudpickle has it, is searched in Python: a third of the time of a data
+        frame. The program may change copyreg's reducers at any time, and NumPy comes when it comes.
+        """
+        sources = (copyreg.dispatch_table, arrays.reducers, cls.own_reducers)
+        if sources != cls._made_of:
+            cls._made_of = tuple(map(dict, sources))
+            cls.dispatch_table = {
+                **cloudpickle.Pickler.dispatch_table,
+                **_OF_LIBRARY,
+                **arrays.reducers,
+                **cls.own_reducers,
+            }
 
     def reducer_override(self, value: Any) -> Any:
         kind = type(value)
@@ -151,15 +169,15 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 class _GlobalPickler(_Pickler):
     """Writes globals, in front of what needs them."""
 
-    dispatch_table: ClassVar[Any] = spaces.with_own(_Pickler.dispatch_table)
     is_row = True
+    own_reducers = spaces.OWN
 
 
 class _ReplyPickler(_Pickler):
     """Writes what goes back to the host."""
 
-    dispatch_table: ClassVar[Any] = ChainMap(arrays.reply_reducers, _Pickler.dispatch_table)
     is_reply = True
+    own_reducers = arrays.reply_reducers
 
 
 def _is_plain(value: Any) -> bool:

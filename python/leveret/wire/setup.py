@@ -29,6 +29,13 @@ _SIZE = (1 << 32) - 1  # above it: a number by which workers tell this setup fro
 _ADD_SEALS, _ALL_SEALS = 1033, 1 | 2 | 4 | 8  # SEAL, SHRINK, GROW, WRITE
 
 
+class Depth:
+    """Of executors in calls of executors."""
+
+    here = 0  # in a worker: how many there are around this process
+    most = 8
+
+
 class About(NamedTuple):
     """What workers know of the host."""
 
@@ -36,14 +43,16 @@ class About(NamedTuple):
     replies: bytes  # the address of the socket for large replies; empty: none
     name: str = "MainProcess"  # as multiprocessing has it
     authkey: bytes = b""  # of multiprocessing, if it is imported
+    depth: int = 1  # executors around the worker
 
 
 def about_this_process(replies: bytes) -> About:
+    about = About(os.getpid(), replies, depth=Depth.here + 1)
     process = sys.modules.get("multiprocessing.process")
     if process is None:
-        return About(os.getpid(), replies)
+        return about
     me = process.current_process()
-    return About(os.getpid(), replies, me.name, bytes(me.authkey))
+    return about._replace(name=me.name, authkey=bytes(me.authkey))
 
 
 class HostSetup:

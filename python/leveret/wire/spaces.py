@@ -15,7 +15,6 @@ import functools
 import sys
 import threading
 import types
-from collections import ChainMap
 from collections.abc import Iterable
 from typing import Any
 
@@ -182,10 +181,6 @@ OWN: Any = {
     threading.local: lambda _: (_local, ()),
     contextvars.ContextVar: _reduce_context_variable,
 }
-
-
-def with_own(table: Any) -> Any:
-    return ChainMap(OWN, table)
 
 
 def _cached(options: dict[str, Any], function: Any) -> Any:

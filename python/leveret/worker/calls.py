@@ -112,16 +112,16 @@ def _call_kept(pickled: bytes, args: Any, kwargs: Any) -> Any:
 
 def _run_chunk(
     pickled: bytes, carried: chunks.Apart | None, items: list[Any], is_apart: bool
-) -> tuple[list[Any], dict[int, list[Any]], bytes | None]:
-    """The results up to the first error, and that, or as far as there was time.
+) -> tuple[list[Any], dict[int, list[Any]], dict[int, bytes]]:
+    """The results and errors, as far as there was time.
 
     The host sends what is left again: so none waits behind a call that is long after all, and a
     crash takes few results along.
     """
     results = chunks.Results()
     end = time.perf_counter_ns() + chunks.CHUNK_NS_MAX
-    try:
-        for each in items:
+    for each in items:
+        try:
             args = _load(*_own(each)) if is_apart else each
             if carried is None:
                 results.add(_call_kept(pickled, args, {}))
@@ -129,12 +129,12 @@ def _run_chunk(
                 function = _load(*_own(carried))
                 own_page.name_call(b"", function)
                 results.add(function(*args))
-            if time.perf_counter_ns() >= end:
-                break
-    except BaseException as error:
-        if isinstance(error, NameError):
-            spaces.explain(error)
-        results.error = dump_error(error, describe(error))
+        except BaseException as error:
+            if isinstance(error, NameError):
+                spaces.explain(error)
+            results.add_error(dump_error(error, describe(error)))
+        if time.perf_counter_ns() >= end:
+            break
     return results.parts()
 
 

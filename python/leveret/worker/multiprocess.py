@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from .. import _core
-from ..wire.setup import About
+from ..wire.setup import About, Depth
 
 _TRACKER = "from multiprocessing.resource_tracker import main;main("
 
@@ -34,6 +34,7 @@ def set_up(about: About) -> None:
         return
     is_first = _Now.about.pid == 0
     _Now.about = about
+    Depth.here = about.depth
     for name in [name for name in _CHANGES if name in sys.modules]:
         _CHANGES[name](sys.modules[name])
     if is_first:
