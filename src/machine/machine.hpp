@@ -152,6 +152,18 @@ class remote_workers {
   ~remote_workers() = default;
 };
 
+// What a machine notes of a thread that goes to sleep, for its waker.
+struct sleeper_thread {
+  // Written by the sleeper, read by its waker: the system's number of the thread; 0: not known.
+  // Publishes nothing.
+  atomic<std::uint32_t> thread{0};
+  // Written by the sleeper, read by its waker: the core on which it ran. Publishes nothing.
+  atomic<std::uint32_t> core{0};
+  // Written by its waker, read by the sleeper: 1 while it may not run on that core. Publishes
+  // nothing.
+  atomic<std::uint32_t> is_kept_off{0};
+};
+
 class machine {
  public:
   using worker_entry = void (*)(void* context, std::uint32_t worker);
@@ -188,6 +200,14 @@ class machine {
   virtual void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
                          std::uint64_t deadline_ns) noexcept = 0;
   virtual void wake_word(atomic<std::uint32_t>& word) noexcept = 0;
+  // wake_elsewhere() is wake_word() for a waker that goes on working. The system often puts a woken
+  // thread on its waker's core, if it last ran there, while another core is idle; it waits there
+  // for milliseconds, or runs and the waker waits. The sleeper calls begin_sleep() and end_sleep().
+  virtual void begin_sleep(sleeper_thread&) noexcept {}
+  virtual void end_sleep(sleeper_thread&) noexcept {}
+  virtual void wake_elsewhere(atomic<std::uint32_t>& word, sleeper_thread&) noexcept {
+    wake_word(word);
+  }
 
   // is_stuck() tells that every actor sleeps and nothing can wake one: a wait without a deadline
   // should give up. Only a machine that runs all actors itself can know.

@@ -92,7 +92,9 @@ void park(engine& e, participant& self, std::uint64_t deadline_ns) noexcept {
 void park_without_letters(engine& e, participant& self, std::uint64_t deadline_ns) noexcept {
   const std::uint32_t was_polling = self.is_polling.load(memory_order_relaxed);
   if (was_polling != 0) self.is_polling.store(0, memory_order_relaxed);
+  if (self.is_worker) e.machine->begin_sleep(self.sleeper);
   park(e, self, deadline_ns);
+  if (self.is_worker) e.machine->end_sleep(self.sleeper);
   if (was_polling != 0) self.is_polling.store(1, memory_order_relaxed);
 }
 

@@ -2,6 +2,8 @@
 // is.
 #include <gtest/gtest.h>
 
+#include <sched.h>
+
 #include <atomic>
 #include <cstdint>
 #include <thread>
@@ -125,6 +127,29 @@ TEST_P(polling_sim_test, nobody_stages_what_an_idle_worker_could_run) {
       ASSERT_EQ(wait_all(all.data(), all.size(), wait_limit_ns()).code, status::ok);
       EXPECT_LT(r.now_ns() - begin_ns, 1'500'000u) << depth << " ahead, " << workers << " workers";
     }
+  }
+}
+
+int count_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+const auto note_cores =
+    define("polling.note_cores", [](ref<int> cores) { *cores.to = count_cores(); });
+
+// Its waker keeps it off its own core while it wakes it.
+TEST_P(polling_threads_test, a_worker_that_was_woken_may_run_where_it_did) {
+  config c = settings();
+  c.workers = 1;
+  c.spin_ns = 0;
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  for (int i = 0; i < 200; ++i) {
+    while (!r.state()->bell.someone_sleeps()) std::this_thread::yield();
+    int cores = 0;
+    r.submit(note_cores, ref{&cores}).wait();
+    ASSERT_EQ(cores, count_cores());
   }
 }
 

@@ -57,4 +57,29 @@ void bind_to_core(int core) noexcept {
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
+namespace {
+constinit thread_local cpu_set_t noted_cores{};
+}  // namespace
+
+void note_cores() noexcept {
+  if (sched_getaffinity(0, sizeof noted_cores, &noted_cores) != 0) CPU_ZERO(&noted_cores);
+}
+
+void restore_cores() noexcept {
+  if (CPU_COUNT(&noted_cores) != 0) sched_setaffinity(0, sizeof noted_cores, &noted_cores);
+}
+
+kept_off::kept_off(std::uint32_t thread, std::uint32_t core) noexcept {
+  const auto id = static_cast<pid_t>(thread);
+  CPU_ZERO(&before_);
+  if (id == 0 || sched_getaffinity(id, sizeof before_, &before_) != 0) return;
+  cpu_set_t others = before_;
+  CPU_CLR(core, &others);
+  if (CPU_COUNT(&others) != 0 && sched_setaffinity(id, sizeof others, &others) == 0) thread_ = id;
+}
+
+kept_off::~kept_off() {
+  if (thread_ != 0) sched_setaffinity(thread_, sizeof before_, &before_);
+}
+
 }  // namespace lev

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <new>
 #include <vector>
@@ -43,6 +44,27 @@ class thread_machine final : public machine {
   }
   void wake_word(atomic<std::uint32_t>& word) noexcept override {
     wake_sleeper(word, sleepers::here);
+  }
+
+  void begin_sleep(sleeper_thread& s) noexcept override {
+    note_cores();
+    s.thread.store(static_cast<std::uint32_t>(gettid()), memory_order_relaxed);
+    s.core.store(core_number(), memory_order_relaxed);
+  }
+  // Its waker gives the core back, too, but may have lost its own between the two: a body must not
+  // see the difference, as it may count cores, or start threads.
+  void end_sleep(sleeper_thread& s) noexcept override {
+    if (s.is_kept_off.load(memory_order_relaxed) != 0) restore_cores();
+  }
+  void wake_elsewhere(atomic<std::uint32_t>& word, sleeper_thread& s) noexcept override {
+    const std::uint32_t core = s.core.load(memory_order_relaxed);
+    if (core != core_number()) return wake_word(word);
+    s.is_kept_off.store(1, memory_order_relaxed);
+    {
+      const kept_off its_core(s.thread.load(memory_order_relaxed), core);
+      wake_word(word);
+    }
+    s.is_kept_off.store(0, memory_order_relaxed);
   }
 
   void* open_store(std::size_t bytes) noexcept override { return map_store(bytes); }
