@@ -55,13 +55,16 @@ TEST(cores, a_thread_is_kept_off_a_core_for_a_while) {
   if (CPU_COUNT(&mine) < 2) GTEST_SKIP() << "there is one core";
   const auto core = static_cast<std::uint32_t>(core_at(1));
   other_thread t([] {});
+  atomic<std::uint32_t> note{0};
   {
-    const kept_off off(static_cast<std::uint32_t>(t.id()), core);
+    const kept_off off(static_cast<std::uint32_t>(t.id()), core, &note);
+    EXPECT_EQ(note.load(), 1u);
     const cpu_set_t now = cores_of(t.id());
     EXPECT_FALSE(CPU_ISSET(core, &now));
     EXPECT_EQ(CPU_COUNT(&now), CPU_COUNT(&mine) - 1);
   }
   EXPECT_TRUE(are_same(cores_of(t.id()), mine));
+  EXPECT_EQ(note.load(), 0u);
 }
 
 TEST(cores, a_thread_with_one_core_keeps_it) {
@@ -71,16 +74,19 @@ TEST(cores, a_thread_with_one_core_keeps_it) {
   CPU_ZERO(&one);
   CPU_SET(core, &one);
   ASSERT_EQ(sched_setaffinity(t.id(), sizeof one, &one), 0);
-  const kept_off off(static_cast<std::uint32_t>(t.id()), core);
+  atomic<std::uint32_t> note{0};
+  const kept_off off(static_cast<std::uint32_t>(t.id()), core, &note);
   EXPECT_TRUE(are_same(cores_of(t.id()), one));
+  EXPECT_EQ(note.load(), 0u);
 }
 
 TEST(cores, a_thread_that_has_ended_does_no_harm) {
   other_thread t([] {});
   const auto id = static_cast<std::uint32_t>(t.id());
   t.end();
-  const kept_off off(id, 0);
-  const kept_off none(0, 0);
+  atomic<std::uint32_t> note{0};
+  const kept_off off(id, 0, &note);
+  const kept_off none(0, 0, &note);
 }
 
 TEST(cores, a_thread_makes_its_cores_what_they_were) {

@@ -69,17 +69,21 @@ void restore_cores() noexcept {
   if (CPU_COUNT(&noted_cores) != 0) sched_setaffinity(0, sizeof noted_cores, &noted_cores);
 }
 
-kept_off::kept_off(std::uint32_t thread, std::uint32_t core) noexcept {
+kept_off::kept_off(std::uint32_t thread, std::uint32_t core, atomic<std::uint32_t>* note) noexcept
+    : note_(note) {
   const auto id = static_cast<pid_t>(thread);
   CPU_ZERO(&before_);
   if (id == 0 || sched_getaffinity(id, sizeof before_, &before_) != 0) return;
   cpu_set_t others = before_;
   CPU_CLR(core, &others);
-  if (CPU_COUNT(&others) != 0 && sched_setaffinity(id, sizeof others, &others) == 0) thread_ = id;
+  if (CPU_COUNT(&others) == 0) return;
+  note_->store(1, memory_order_relaxed);
+  if (sched_setaffinity(id, sizeof others, &others) == 0) thread_ = id;
 }
 
 kept_off::~kept_off() {
   if (thread_ != 0) sched_setaffinity(thread_, sizeof before_, &before_);
+  note_->store(0, memory_order_relaxed);
 }
 
 }  // namespace lev

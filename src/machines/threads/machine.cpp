@@ -56,15 +56,13 @@ class thread_machine final : public machine {
   void end_sleep(sleeper_thread& s) noexcept override {
     if (s.is_kept_off.load(memory_order_relaxed) != 0) restore_cores();
   }
+  // A thread that slept on another core is put on this one, too, if that is busy now: that happens
+  // where cores are few, and there it is worth another microsecond.
   void wake_elsewhere(atomic<std::uint32_t>& word, sleeper_thread& s) noexcept override {
-    const std::uint32_t core = s.core.load(memory_order_relaxed);
-    if (core != core_number()) return wake_word(word);
-    s.is_kept_off.store(1, memory_order_relaxed);
-    {
-      const kept_off its_core(s.thread.load(memory_order_relaxed), core);
-      wake_word(word);
-    }
-    s.is_kept_off.store(0, memory_order_relaxed);
+    const std::uint32_t core = core_number();
+    if (!has_few_cores_ && s.core.load(memory_order_relaxed) != core) return wake_word(word);
+    const kept_off this_core(s.thread.load(memory_order_relaxed), core, &s.is_kept_off);
+    wake_word(word);
   }
 
   void* open_store(std::size_t bytes) noexcept override { return map_store(bytes); }
@@ -98,7 +96,9 @@ class thread_machine final : public machine {
     return nullptr;
   }
 
+  static constexpr unsigned few_cores = 4;
   bool pin_;
+  bool has_few_cores_ = available_cores() <= few_cores;
   std::uint64_t start_ns_;
   std::vector<launch> launches_;
 };
