@@ -73,12 +73,17 @@ std::uint64_t scheduler::slices_of(std::uint32_t task) noexcept {
 }
 
 // The number of pieces into which a task can be split, by its items and grain. A task that is too
-// big must be split, whatever its grain.
+// big must be split, whatever its grain. Where the grain asks for more pieces of a whole than any
+// taker gains by (2^14 of 0.1 us for each), it is not kept to: a range may have 2^63 items, and
+// items may take no time.
 std::uint32_t scheduler::pieces_possible(std::uint32_t task, bool too_big) noexcept {
   const slot& s = slots_->at(task);
   if (procedure_at(s.procedure).info.dice != nullptr) return pieces_per_dice_max;
-  const std::uint64_t pieces = slices_of(task) / (s.grain != 0 && !too_big ? s.grain : 1);
-  return static_cast<std::uint32_t>(smaller<std::uint64_t>(pieces, pieces_per_dice_max));
+  constexpr std::uint64_t pieces_max = 1 << 14;
+  const std::uint64_t fine = slices_of(whole_of(s, task)) / (limits_.takers * pieces_max);
+  const std::uint64_t grain = too_big ? 1 : larger(larger<std::uint64_t>(s.grain, 1), fine);
+  return static_cast<std::uint32_t>(
+      smaller<std::uint64_t>(slices_of(task) / grain, pieces_per_dice_max));
 }
 
 // Cuts a task into about `share` pieces and writes them; they are in no queue yet. Touches nothing

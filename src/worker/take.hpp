@@ -126,6 +126,19 @@ inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
   return now;
 }
 
+// Tasks that are not cut come first: those that are become many, which go on top of what waits in
+// the inbox, and that would wait for the end of a loop.
+inline void put_uncut_first(engine& e, std::uint32_t* batch, std::uint32_t count) noexcept {
+  std::uint32_t last[checkout_max];
+  std::uint32_t cut = 0;
+  std::uint32_t uncut = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const bool is_cut = (e.task_slots.at(batch[i]).flags & task_diceable) != 0;
+    (is_cut ? last[cut++] : batch[uncut++]) = batch[i];
+  }
+  for (std::uint32_t i = 0; i < cut; ++i) batch[uncut + i] = last[i];
+}
+
 // Moves a fair share of the ready queue into the inbox, except for the first task, which is
 // returned.
 [[gnu::noinline]] inline std::uint32_t take_ready(engine& e, participant& self) noexcept {
@@ -143,6 +156,7 @@ inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
   LEV_DCHECK(n <= share && share <= checkout_max);
   for (std::uint32_t i = 1; i < n; ++i) __builtin_prefetch(&e.task_slots.at(batch[i]), 1, 3);
   if (n == 1) return batch[0];
+  put_uncut_first(e, batch, n);
   // There is room, which only this participant uses up.
   const bool is_in = push_all_own(e, self, batch + 1, n - 1);
   LEV_ASSERT(is_in);
@@ -223,13 +237,23 @@ inline bool take_queued(engine& e, participant& self, job& j) noexcept {
   return task != no_slot ? task : take_stolen(e, self);
 }
 
+// After a few pieces in a row: the first task of the shared queues; seldom, the oldest one of the
+// own inbox, which may be the piece of a loop that newer loops keep from its end. Not as often: it
+// is large, as a rule, and what it is cut into fills the inbox. no_slot: there is none.
+[[gnu::noinline]] inline std::uint32_t take_other(engine& e, participant& self) noexcept {
+  constexpr std::uint32_t turns_for_oldest = 16;
+  self.pieces_in_a_row = 0;
+  if (++self.turns_of_others % turns_for_oldest != 0) return take_shared(e, self);
+  std::uint32_t task = no_slot;
+  return self.box.try_steal(&task) ? task : no_slot;
+}
+
 // The same for a participant that cuts its own pieces: they never end before the whole does, and
-// others that wait would wait that long. So every few of them one of the others has its turn.
+// others that wait would wait that long.
 [[gnu::always_inline]] inline std::uint32_t take_in_turn(engine& e, participant& self) noexcept {
   constexpr std::uint32_t pieces_max = 4;
   if (self.pieces_in_a_row >= pieces_max) [[unlikely]] {
-    self.pieces_in_a_row = 0;
-    const std::uint32_t task = take_shared(e, self);
+    const std::uint32_t task = take_other(e, self);
     if (task != no_slot) return task;
   }
   return take_task(e, self);

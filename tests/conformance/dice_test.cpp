@@ -244,6 +244,88 @@ TEST_P(dice_test, a_task_that_comes_later_does_not_wait_for_the_end) {
   EXPECT_EQ(done, items);
 }
 
+const auto start_and_hold =
+    define("dice.start_and_hold", [](ref<counter> started, ref<counter> go) {
+      *started.to = 1;
+      while (*go.to == 0) std::this_thread::yield();
+    });
+
+// One worker, a host that might help and does not: what came with the loop in one batch.
+TEST_P(dice_test, tasks_behind_a_loop_do_not_wait_for_its_end) {
+  if (is_sim() || is_remote() || GetParam().workers != 1)
+    GTEST_SKIP() << "takers cut tasks on threads";
+  constexpr int items = 4000;
+  runtime& r = open();
+  counter started = 0;
+  counter go = 0;
+  counter done = 0;
+  ticket first = r.submit(start_and_hold, ref{&started}, ref{&go});
+  while (started == 0) std::this_thread::yield();
+  ticket loop = r.submit(spin_items, range{0, items}, ref{&done});
+  counter seen[8];
+  std::vector<ticket> notes;
+  for (counter& c : seen) notes.push_back(r.submit(note_items, ref{&done}, ref{&c}));
+  go = 1;
+  for (ticket& t : notes) t.wait(wait_policy::park);
+  for (const counter& c : seen) EXPECT_LT(c, items / 2);
+  loop.wait(wait_policy::park);
+  first.wait(wait_policy::park);
+  EXPECT_EQ(done, items);
+}
+
+// The same worker, and always some short loops that are newer than a long one.
+TEST_P(dice_test, newer_loops_do_not_keep_an_older_one_from_its_end) {
+  if (is_sim() || is_remote() || GetParam().workers != 1)
+    GTEST_SKIP() << "takers cut tasks on threads";
+  constexpr int items = 2000;
+  runtime& r = open();
+  counter done = 0;
+  counter others = 0;
+  ticket loop = r.submit(spin_items, range{0, items}, ref{&done});
+  while (done == 0) std::this_thread::yield();
+  std::vector<ticket> newer(8);
+  std::size_t at = 0;
+  while (!loop.done() && others < 20 * items) {
+    ticket& t = newer[at++ % newer.size()];
+    if (t) t.wait(wait_policy::park);
+    t = r.submit(spin_items, range{0, 100}, ref{&others});
+  }
+  EXPECT_LT(others, 20 * items);
+  for (ticket& t : newer) {
+    if (t) t.wait(wait_policy::park);
+  }
+  loop.wait(wait_policy::park);
+  EXPECT_EQ(done, items);
+}
+
+// Items that take no time, and as many as there can be.
+struct summed {
+  std::atomic<std::uint64_t> items{0};
+  std::atomic<std::uint64_t> pieces{0};
+};
+const auto sum_up = define("dice.sum_up", [](range r, ref<summed> s) {
+  s.to->items += r.size();
+  ++s.to->pieces;
+});
+
+TEST_P(dice_test, a_range_of_any_size_ends) {
+  runtime& r = open();
+  for (const unsigned bits : {20u, 32u, 47u, 63u}) {
+    for (const std::uint32_t grain : {0u, 1u}) {
+      shared<summed> s;
+      const std::uint64_t items = std::uint64_t{1} << bits;
+      ticket t = r.submit(options().grain(grain), sum_up, range{0, items}, ref{&s});
+      if (t.wait_outcome(20'000'000'000).code == status::timed_out) {
+        t.cancel();
+        t.wait_outcome();
+        FAIL() << "2^" << bits << " items, grain " << grain;
+      }
+      EXPECT_EQ(s->items, items);
+      EXPECT_LT(s->pieces, 1u << 18);
+    }
+  }
+}
+
 TEST_P(dice_test, work_is_shared_out_evenly_in_virtual_time) {
   if (!is_sim()) GTEST_SKIP() << "on threads the system decides who runs";
   static const auto costly = define(
