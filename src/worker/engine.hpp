@@ -93,6 +93,10 @@ struct engine {
   // submitters. Publishes nothing.
   atomic<std::uint32_t> open_joins{0};
 
+  // Written by those who queue and take tasks, read by takers: not 0 soon after pieces that will be
+  // cut were put into the ready queue. Publishes nothing.
+  alignas(line_pair_bytes) atomic<std::uint32_t> pieces_ready{0};
+
   // Written by tasks that wait in another runtime, read by those that ask whether anything goes on
   // here: how many. Publishes nothing.
   atomic<std::uint32_t> guests_waiting{0};

@@ -131,6 +131,7 @@ inline void share_out(engine& e, participant& self, std::uint32_t task) noexcept
   const std::uint32_t share = e.sched.threshold() == 0 ? 0 : e.takers;
   if (!cut_here(e, self, task, share, p)) return push_ready(e, task);
   const std::uint32_t made = p.made;
+  e.pieces_ready.store(made, memory_order_relaxed);
   while (!e.sched.ready().try_push_all(p.slots, made)) real_env::pause();
   for (std::uint64_t i = smaller<std::uint64_t>(wakes, made - 1); i > 1 && e.bell.someone_sleeps();
        --i)

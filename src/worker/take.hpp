@@ -128,7 +128,8 @@ inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
 
 // Tasks that are not cut come first: those that are become many, which go on top of what waits in
 // the inbox, and that would wait for the end of a loop.
-inline void put_uncut_first(engine& e, std::uint32_t* batch, std::uint32_t count) noexcept {
+[[gnu::noinline]] inline void put_uncut_first(engine& e, std::uint32_t* batch,
+                                              std::uint32_t count) noexcept {
   std::uint32_t last[checkout_max];
   std::uint32_t cut = 0;
   std::uint32_t uncut = 0;
@@ -137,6 +138,8 @@ inline void put_uncut_first(engine& e, std::uint32_t* batch, std::uint32_t count
     (is_cut ? last[cut++] : batch[uncut++]) = batch[i];
   }
   for (std::uint32_t i = 0; i < cut; ++i) batch[uncut + i] = last[i];
+  const std::uint32_t ready = e.pieces_ready.load(memory_order_relaxed);
+  e.pieces_ready.store(ready - smaller(ready, larger(cut, 1u)), memory_order_relaxed);
 }
 
 // Moves a fair share of the ready queue into the inbox, except for the first task, which is
@@ -156,7 +159,7 @@ inline void put_uncut_first(engine& e, std::uint32_t* batch, std::uint32_t count
   LEV_DCHECK(n <= share && share <= checkout_max);
   for (std::uint32_t i = 1; i < n; ++i) __builtin_prefetch(&e.task_slots.at(batch[i]), 1, 3);
   if (n == 1) return batch[0];
-  put_uncut_first(e, batch, n);
+  if (e.pieces_ready.load(memory_order_relaxed) != 0) put_uncut_first(e, batch, n);
   // There is room, which only this participant uses up.
   const bool is_in = push_all_own(e, self, batch + 1, n - 1);
   LEV_ASSERT(is_in);
