@@ -85,10 +85,11 @@ inline bool take_mail(engine& e, participant& self, job& j) noexcept {
 // Always inlined: GCC 12 takes a function that only prefetches for one without effects and drops
 // calls to it.
 [[gnu::always_inline]] inline void prefetch_rows(const data_hint::place& rows) noexcept {
-  const auto* p = reinterpret_cast<const char*>(rows.address);
-  const char* const end = p + rows.bytes;
-  for (; p < end; p += line_bytes) __builtin_prefetch(p, 0, 3);
-  __builtin_prefetch(end - 1, 0, 3);  // does no harm if there is nothing
+  const std::uint64_t end = rows.address + rows.bytes;
+  for (std::uint64_t p = rows.address; p < end; p += line_bytes)
+    __builtin_prefetch(reinterpret_cast<const char*>(p), 0, 3);
+  // Does no harm if there is nothing, wherever that would be.
+  __builtin_prefetch(reinterpret_cast<const char*>(end - 1), 0, 3);
 }
 [[gnu::always_inline]] inline void prefetch(const data_hint& h) noexcept {
   LEV_DCHECK(h.count <= data_hint::places_max);
