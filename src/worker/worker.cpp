@@ -178,7 +178,8 @@ bool divide(engine& e, participant& self, std::uint32_t task) noexcept {
 [[gnu::noinline]] void run_with_care(engine& e, participant& self, std::uint32_t task) noexcept {
   const std::uint32_t flags = e.task_slots.at(task).flags;
   if ((flags & task_diceable) != 0 && divide(e, self, task)) return;
-  if ((flags & task_is_piece) != 0) ++self.pieces_in_a_row;
+  // Those of a bulk are no slices: they keep their order.
+  if ((flags & task_is_piece) != 0 && (flags & task_timed) != 0) ++self.pieces_in_a_row;
   job j{job::to_be_taken{}};
   load_job(e, j, task);
   j.tag = tag_here(self);
