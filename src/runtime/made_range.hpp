@@ -169,6 +169,7 @@ class made_range {
     const std::uint64_t id = try_submit(&state_, d, nullptr, false, &why);
     if (id == 0) return note(i, {why.code, why.argument, why.message});
     const outcome o = wait_surely(&state_, id);
+    if (o.code == status::cancelled && is_unwanted()) return cancel();
     if (o.code != status::ok) throw_outcome(o);
   }
   [[gnu::noinline, gnu::cold]] void note_code(std::uint64_t i) noexcept {

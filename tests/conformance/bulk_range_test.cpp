@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/machine_test.hpp"
@@ -179,6 +180,30 @@ TEST(bulk_range, what_has_not_begun_is_cancelled) {
   may_end.notify_all();
   EXPECT_EQ(t.wait_outcome().code, status::cancelled);
   EXPECT_LT(begun.load(), 10'000);
+}
+
+// A task whose rows are apart is one of its own. One that is made when the runtime closes, in a
+// piece that has begun, is cancelled: no body has failed.
+TEST_P(bulk_range_test, a_close_in_its_middle_cancels_it) {
+  if (is_sim() || is_remote()) GTEST_SKIP() << "one host closes while another waits";
+  config c = settings();
+  c.dice_threshold = 0;
+  runtime& r = open(c);
+  std::atomic<bool> is_begun{false};
+  words x(4);
+  const auto make = [&](std::size_t i, descriptor& d) {
+    d = pack(increment, strided(x.data(), 2, 1, 2));
+    if (i == 0) return;
+    is_begun = true;
+    while (r.state()->cancelling.load() == 0) std::this_thread::yield();
+  };
+  std::thread closer([&] {
+    while (!is_begun) std::this_thread::yield();
+    EXPECT_EQ(r.close(wait_limit_ns(), true), status::ok);
+  });
+  ticket t = r.submit_bulk(from_any_thread, 2, make);
+  EXPECT_EQ(wait(t).code, status::cancelled);
+  closer.join();
 }
 
 }  // namespace
