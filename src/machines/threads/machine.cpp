@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <new>
@@ -48,7 +49,7 @@ class thread_machine final : public machine {
 
   void begin_sleep(sleeper_thread& s) noexcept override {
     note_cores();
-    s.thread.store(static_cast<std::uint32_t>(gettid()), memory_order_relaxed);
+    s.thread.store(static_cast<std::uint32_t>(syscall(SYS_gettid)), memory_order_relaxed);
     s.core.store(core_number(), memory_order_relaxed);
   }
   // Its waker gives the core back, too, but may have lost its own between the two: a body must not
