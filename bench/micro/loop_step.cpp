@@ -99,8 +99,8 @@ void add_frames(const settings& how, report& figures, lev::runtime& runtime) {
                                                 frames(count, peer_frame(onetbb(), steps))});
   figures.add(frame_over_ideal, ratios[0], "2 ms of work, after a pause of 3 ms");
   figures.add(frame_tasks_over_ideal, ratios[1], "the same in 256 tasks");
-  if (!ratios[2].empty()) figures.add(frame_omp, ratios[2], "");
-  if (!ratios[3].empty()) figures.add(frame_tbb, ratios[3], "");
+  figures.add(frame_omp, ratios[2], ratios[2].empty() ? openmp().absent : "");
+  figures.add(frame_tbb, ratios[3], ratios[3].empty() ? onetbb().absent : "");
 }
 
 }  // namespace

@@ -74,13 +74,12 @@ std::uint64_t scheduler::slices_of(std::uint32_t task) noexcept {
 
 // The number of pieces into which a task can be split, by its items and grain. A task that is too
 // big must be split, whatever its grain. Where the grain asks for more pieces of a whole than any
-// taker gains by (2^14 of 0.1 us for each), it is not kept to: a range may have 2^63 items, and
-// items may take no time.
+// taker gains by, larger ones are made: a range may have 2^63 items, and items may take no time.
 std::uint32_t scheduler::pieces_possible(std::uint32_t task, bool too_big) noexcept {
   const slot& s = slots_->at(task);
   if (procedure_at(s.procedure).info.dice != nullptr) return pieces_per_dice_max;
-  constexpr std::uint64_t pieces_max = 1 << 14;
-  const std::uint64_t fine = slices_of(whole_of(s, task)) / (limits_.takers * pieces_max);
+  const std::uint64_t fine =
+      slices_of(whole_of(s, task)) / (std::uint64_t{limits_.takers} * pieces_per_taker_max);
   const std::uint64_t grain = too_big ? 1 : larger(larger<std::uint64_t>(s.grain, 1), fine);
   return static_cast<std::uint32_t>(
       smaller<std::uint64_t>(slices_of(task) / grain, pieces_per_dice_max));
@@ -111,7 +110,7 @@ scheduler::split_result scheduler::cut(std::uint32_t task, std::uint32_t share, 
   const bool has_hook = procedure_at(s.procedure).info.dice != nullptr;
   if (has_hook && wanted >= 2) return cut_by_hook(task, have, cache, report, p);
   if (wanted < 2) {
-    if (share >= 2) s.flags &= static_cast<std::uint8_t>(~task_diceable);
+    s.flags &= static_cast<std::uint8_t>(~task_diceable);
     return split_result::indivisible;
   }
   p.made = have;
@@ -187,17 +186,11 @@ scheduler::origin scheduler::origin_of(std::uint32_t task) noexcept {
 void scheduler::write_slices(std::uint32_t task, const cut_result& p) noexcept {
   const origin from = origin_of(task);
   const std::uint64_t items = slices_of(task);
-  const std::uint64_t share = items / p.made;
-  const std::uint64_t larger_pieces = items % p.made;
-  std::uint64_t end = items;
   for (std::uint32_t i = p.made; i-- > 0;) {
-    const std::uint64_t begin = end - share - (i < larger_pieces ? 1 : 0);
     open_piece(p.slots[i], from);
-    write_slice(p.slots[i], task, begin, end);
+    write_slice(p.slots[i], task, slice_begin(items, p.made, i), slice_begin(items, p.made, i + 1));
     mark_piece(p.slots[i], from);
-    end = begin;
   }
-  LEV_DCHECK(end == 0);
 }
 
 void scheduler::write_slice(std::uint32_t piece, std::uint32_t whole, std::uint64_t begin,

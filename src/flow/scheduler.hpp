@@ -51,7 +51,8 @@ struct pass_report {
   std::uint32_t failed = no_slot;
 };
 
-constexpr std::uint32_t pieces_per_dice_max = 32;  // descriptors on the stack of one split
+constexpr std::uint32_t pieces_per_dice_max = 32;        // descriptors on the stack of one split
+constexpr std::uint32_t pieces_per_taker_max = 1 << 14;  // about; of 0.1 us at least, each
 
 class scheduler {
  public:

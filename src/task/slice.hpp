@@ -46,20 +46,23 @@ inline std::uint64_t task_items(const descriptor& d) noexcept {
   return 0;
 }
 
-// slice() cuts `whole` into `pieces` tasks of nearly equal size, in order; `pieces` is at most its
-// number of items.
+// slice_begin() is where piece `which` of `pieces` nearly equal ones begins, and the one before it
+// ends; `pieces` is at most the number of items.
+constexpr std::uint64_t slice_begin(std::uint64_t items, std::uint32_t pieces,
+                                    std::uint32_t which) noexcept {
+  const std::uint64_t larger_pieces = items % pieces;
+  return items / pieces * which + (which < larger_pieces ? which : larger_pieces);
+}
+
+// slice() cuts `whole` into `pieces` tasks of nearly equal size, in order.
 inline void slice(const descriptor& whole, descriptor* out, std::uint32_t pieces) noexcept {
   const std::uint64_t items = task_items(whole);
-  const std::uint64_t share = items / pieces;
-  const std::uint64_t larger_pieces = items % pieces;
-  std::uint64_t begin = 0;
   for (std::uint32_t p = 0; p < pieces; ++p) {
-    const std::uint64_t end = begin + share + (p < larger_pieces ? 1 : 0);
     out[p] = whole;
     for (unsigned i = 0; i < whole.argument_count; ++i) {
-      if ((whole.arguments[i].flags & argument_sliced) != 0) cut(out[p].arguments[i], begin, end);
+      if ((whole.arguments[i].flags & argument_sliced) != 0)
+        cut(out[p].arguments[i], slice_begin(items, pieces, p), slice_begin(items, pieces, p + 1));
     }
-    begin = end;
   }
 }
 
