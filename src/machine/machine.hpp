@@ -22,6 +22,8 @@
 #include "sync/env.hpp"
 #include "sync/futex.hpp"
 
+#include <sched.h>
+
 #include <cstdlib>
 
 namespace lev {
@@ -152,16 +154,25 @@ class remote_workers {
   ~remote_workers() = default;
 };
 
-// What a machine notes of a thread that goes to sleep, for its waker.
+// A thread that sleeps until it is woken for work, for a machine whose threads are the system's. A
+// waker may keep it off a core while it wakes it; never while it runs.
+//
+//   awake   it runs, or its cores are as they were      begin_sleep(): -> asleep
+//   asleep  or about to sleep, or to look               a waker: -> busy; end_sleep(): -> awake
+//   busy    its waker changes its cores                 the waker: -> moved, or awake
+//   moved   it is kept off a core                       the waker, when it has woken it: -> busy,
+//                                                       and gives the core back; or end_sleep(),
+//                                                       which does that itself: -> awake
+//
+// So the sleeper goes on with all its cores, waits for its waker for one system call at most, and
+// not at all for one that has lost its core between two.
 struct sleeper_thread {
-  // Written by the sleeper, read by its waker: the system's number of the thread; 0: not known.
-  // Publishes nothing.
-  atomic<std::uint32_t> thread{0};
-  // Written by the sleeper, read by its waker: the core on which it ran. Publishes nothing.
-  atomic<std::uint32_t> core{0};
-  // Written by its waker, read by the sleeper: 1 while it may not run on that core. Publishes
-  // nothing.
-  atomic<std::uint32_t> is_kept_off{0};
+  enum : std::uint32_t { awake, asleep, busy, moved };
+  // Written by the sleeper and its waker, read by both, as above: publishes the rest.
+  atomic<std::uint32_t> state{awake};
+  std::uint32_t thread = 0;  // the system's number of it
+  std::uint32_t core = 0;    // on which it ran
+  cpu_set_t cores{};         // on which it may run
 };
 
 class machine {
@@ -200,14 +211,14 @@ class machine {
   virtual void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
                          std::uint64_t deadline_ns) noexcept = 0;
   virtual void wake_word(atomic<std::uint32_t>& word) noexcept = 0;
-  // wake_elsewhere() is wake_word() for a waker that goes on working. The system often puts a woken
-  // thread on its waker's core, if it last ran there, while another core is idle; it waits there
-  // for milliseconds, or runs and the waker waits. The sleeper calls begin_sleep() and end_sleep().
+  // begin_wake() and end_wake() surround the wake of a thread by one that goes on working. The
+  // system often puts a woken thread on its waker's core, if it last ran there, while another core
+  // is idle; it waits there for milliseconds, or runs and the waker waits. The sleeper calls
+  // begin_sleep() and end_sleep().
   virtual void begin_sleep(sleeper_thread&) noexcept {}
   virtual void end_sleep(sleeper_thread&) noexcept {}
-  virtual void wake_elsewhere(atomic<std::uint32_t>& word, sleeper_thread&) noexcept {
-    wake_word(word);
-  }
+  virtual void begin_wake(sleeper_thread&) noexcept {}
+  virtual void end_wake(sleeper_thread&) noexcept {}
 
   // is_stuck() tells that every actor sleeps and nothing can wake one: a wait without a deadline
   // should give up. Only a machine that runs all actors itself can know.

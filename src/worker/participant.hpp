@@ -216,7 +216,7 @@ struct alignas(line_pair_bytes) participant {
   // wait_policy::directed, else 0. Publishes nothing; the word that it arms afterwards publishes
   // it.
   atomic<std::uint32_t> directed_core{0};
-  sleeper_thread sleeper;  // the machine's, while a worker sleeps for want of work
+  sleeper_thread sleeper;  // a worker that sleeps for want of work
   // Written by the owner, read by others that ask whether any participant still works. Publishes
   // nothing.
   atomic<std::uint32_t> doing{activity::elsewhere};

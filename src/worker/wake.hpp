@@ -22,16 +22,11 @@ inline void unpark(engine& e, std::uint32_t who) noexcept {
 // unpark_for_work() wakes a worker for a waker that goes on working: the two are to run side by
 // side.
 inline void unpark_for_work(engine& e, std::uint32_t who) noexcept {
-  struct waker {
-    void wake_word(atomic<std::uint32_t>& word) noexcept { machine.wake_elsewhere(word, sleeper); }
-    lev::machine& machine;
-    sleeper_thread& sleeper;
-  };
   LEV_DCHECK(who < e.people_count);
   participant& p = e.people[who];
-  if (!p.is_worker) return unpark(e, who);
-  waker w{*e.machine, p.sleeper};
-  p.park.unpark(w);
+  e.machine->begin_wake(p.sleeper);
+  unpark(e, who);
+  e.machine->end_wake(p.sleeper);
 }
 
 // wake_one_waiter() tells participant `who`, which announced itself at a task, that the task is

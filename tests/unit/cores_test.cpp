@@ -1,4 +1,4 @@
-// Tests of cores: a thread that is kept off a core, and what it may run on afterwards.
+// Tests of cores: a sleeper that its waker keeps off a core, and what it may run on afterwards.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -22,82 +22,121 @@ cpu_set_t cores_of(pid_t thread) {
   return set;
 }
 
-// A thread that does nothing, as long as the test lasts.
-class other_thread {
+// A thread that sleeps until it is told to end its sleep, and then notes its cores.
+class sleeping_thread {
  public:
-  other_thread()
-      : thread_([this] {
-          id_ = gettid();
-          id_.notify_one();
+  explicit sleeping_thread(const cpu_set_t& cores)
+      : thread_([this, cores] {
+          sched_setaffinity(0, sizeof cores, &cores);
+          begin_sleep(sleeper);
+          is_asleep_ = true;
+          is_asleep_.notify_one();
           ends_.wait(false);
+          end_sleep(sleeper);
+          after_ = cores_of(0);
         }) {
-    id_.wait(0);
+    is_asleep_.wait(false);
   }
-  ~other_thread() { end(); }
-  pid_t id() const { return id_; }
-  void end() {
-    if (!thread_.joinable()) return;
+  ~sleeping_thread() {
+    if (thread_.joinable()) wake();
+  }
+  cpu_set_t now() const { return cores_of(static_cast<pid_t>(sleeper.thread)); }
+  cpu_set_t wake() {
     ends_ = true;
     ends_.notify_one();
     thread_.join();
+    return after_;
   }
 
+  sleeper_thread sleeper;
+
  private:
-  std::atomic<pid_t> id_{0};
+  std::atomic<bool> is_asleep_{false};
   std::atomic<bool> ends_{false};
+  cpu_set_t after_;
   std::thread thread_;
 };
 
-TEST(cores, a_thread_is_kept_off_a_core_for_a_while) {
-  const cpu_set_t mine = cores_of(0);
-  if (CPU_COUNT(&mine) < 2) GTEST_SKIP() << "there is one core";
-  const auto core = static_cast<std::uint32_t>(core_at(1));
-  other_thread t;
-  atomic<std::uint32_t> note{0};
-  {
-    const kept_off off(static_cast<std::uint32_t>(t.id()), core, &note);
-    EXPECT_EQ(note.load(), 1u);
-    const cpu_set_t now = cores_of(t.id());
-    EXPECT_FALSE(CPU_ISSET(core, &now));
-    EXPECT_EQ(CPU_COUNT(&now), CPU_COUNT(&mine) - 1);
-  }
-  EXPECT_TRUE(are_same(cores_of(t.id()), mine));
-  EXPECT_EQ(note.load(), 0u);
+cpu_set_t without(const cpu_set_t& all, unsigned core) {
+  cpu_set_t rest = all;
+  CPU_CLR(core, &rest);
+  return rest;
 }
 
-TEST(cores, a_thread_with_one_core_keeps_it) {
-  const auto core = static_cast<std::uint32_t>(core_at(0));
-  other_thread t;
+class cores : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (CPU_COUNT(&all_) < 2) GTEST_SKIP() << "there is one core";
+  }
+  const cpu_set_t all_ = cores_of(0);
+  const unsigned core_ = static_cast<unsigned>(core_at(1));
+};
+
+TEST_F(cores, a_sleeper_is_kept_off_its_wakers_core_and_gets_it_back) {
+  sleeping_thread t(all_);
+  keep_off(t.sleeper, core_, false);
+  EXPECT_TRUE(are_same(t.now(), without(all_, core_)));
+  give_back(t.sleeper);
+  EXPECT_TRUE(are_same(t.now(), all_));
+  EXPECT_TRUE(are_same(t.wake(), all_));
+}
+
+TEST_F(cores, a_sleeper_takes_its_core_back_where_its_waker_is_late) {
+  sleeping_thread t(all_);
+  keep_off(t.sleeper, core_, false);
+  EXPECT_TRUE(are_same(t.wake(), all_));
+  give_back(t.sleeper);  // of a thread that has ended
+}
+
+TEST_F(cores, a_thread_that_has_woken_is_left_alone) {
+  const cpu_set_t before = cores_of(0);
+  sleeper_thread self;
+  begin_sleep(self);
+  end_sleep(self);
+  keep_off(self, core_, false);
+  EXPECT_TRUE(are_same(cores_of(0), before));
+  give_back(self);
+  EXPECT_TRUE(are_same(cores_of(0), before));
+}
+
+TEST_F(cores, a_sleeper_elsewhere_may_be_left_where_it_is) {
+  cpu_set_t first;
+  CPU_ZERO(&first);
+  CPU_SET(static_cast<unsigned>(core_at(0)), &first);
+  sleeping_thread t(first);
+  keep_off(t.sleeper, core_, true);
+  EXPECT_TRUE(are_same(t.now(), first));
+}
+
+TEST_F(cores, a_sleeper_with_one_core_keeps_it) {
   cpu_set_t one;
   CPU_ZERO(&one);
-  CPU_SET(core, &one);
-  ASSERT_EQ(sched_setaffinity(t.id(), sizeof one, &one), 0);
-  atomic<std::uint32_t> note{0};
-  const kept_off off(static_cast<std::uint32_t>(t.id()), core, &note);
-  EXPECT_TRUE(are_same(cores_of(t.id()), one));
-  EXPECT_EQ(note.load(), 0u);
+  CPU_SET(core_, &one);
+  sleeping_thread t(one);
+  keep_off(t.sleeper, core_, true);
+  EXPECT_TRUE(are_same(t.now(), one));
+  EXPECT_TRUE(are_same(t.wake(), one));
 }
 
-TEST(cores, a_thread_that_has_ended_does_no_harm) {
-  other_thread t;
-  const auto id = static_cast<std::uint32_t>(t.id());
-  t.end();
-  atomic<std::uint32_t> note{0};
-  const kept_off off(id, 0, &note);
-  const kept_off none(0, 0, &note);
-}
-
-TEST(cores, a_thread_makes_its_cores_what_they_were) {
-  const cpu_set_t mine = cores_of(0);
-  if (CPU_COUNT(&mine) < 2) GTEST_SKIP() << "there is one core";
-  cpu_set_t after;
-  std::thread([&after] {
-    note_cores();
-    bind_to_core(core_at(0));
-    restore_cores();
-    after = cores_of(0);
-  }).join();
-  EXPECT_TRUE(are_same(after, mine));
+// Wakers come at any moment: whatever they do, the thread goes on with all its cores.
+TEST_F(cores, a_sleeper_and_its_waker_may_meet_anywhere) {
+  sleeper_thread s;
+  std::atomic<bool> ends{false};
+  std::thread waker([&] {
+    while (!ends) {
+      keep_off(s, core_, false);
+      give_back(s);
+    }
+  });
+  int wrong = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    begin_sleep(s);
+    end_sleep(s);
+    if (!are_same(cores_of(0), all_)) ++wrong;
+  }
+  ends = true;
+  waker.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 }  // namespace

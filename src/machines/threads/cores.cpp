@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -58,32 +60,52 @@ void bind_to_core(int core) noexcept {
 }
 
 namespace {
-constinit thread_local cpu_set_t noted_cores{};
+
+using state = sleeper_thread;
+
+bool pass(sleeper_thread& s, std::uint32_t from, std::uint32_t to) noexcept {
+  // Pairs with the other side's, and with its release of `busy`: one of the two goes on.
+  return s.state.compare_exchange_strong(from, to, memory_order_acq_rel, memory_order_relaxed);
+}
+
 }  // namespace
 
-void note_cores() noexcept {
-  if (sched_getaffinity(0, sizeof noted_cores, &noted_cores) != 0) CPU_ZERO(&noted_cores);
+void begin_sleep(sleeper_thread& s) noexcept {
+  s.thread = static_cast<std::uint32_t>(syscall(SYS_gettid));
+  const int core = sched_getcpu();
+  if (core < 0 || sched_getaffinity(0, sizeof s.cores, &s.cores) != 0) return;
+  s.core = static_cast<std::uint32_t>(core);
+  s.state.store(state::asleep, memory_order_release);  // Pairs with keep_off()
 }
 
-void restore_cores() noexcept {
-  if (CPU_COUNT(&noted_cores) != 0) sched_setaffinity(0, sizeof noted_cores, &noted_cores);
+void end_sleep(sleeper_thread& s) noexcept {
+  for (;;) {
+    if (pass(s, state::asleep, state::awake)) return;
+    if (pass(s, state::moved, state::awake)) {
+      sched_setaffinity(0, sizeof s.cores, &s.cores);
+      return;
+    }
+    // Pairs with keep_off() and give_back().
+    if (s.state.load(memory_order_acquire) == state::awake) return;
+    real_env::pause();
+  }
 }
 
-kept_off::kept_off(std::uint32_t thread, std::uint32_t core, atomic<std::uint32_t>* note) noexcept
-    : note_(note) {
-  const auto id = static_cast<pid_t>(thread);
-  CPU_ZERO(&before_);
-  if (id == 0 || sched_getaffinity(id, sizeof before_, &before_) != 0) return;
-  cpu_set_t others = before_;
+void keep_off(sleeper_thread& s, std::uint32_t core, bool only_if_there) noexcept {
+  if (!pass(s, state::asleep, state::busy)) return;
+  cpu_set_t others = s.cores;
   CPU_CLR(core, &others);
-  if (CPU_COUNT(&others) == 0) return;
-  note_->store(1, memory_order_relaxed);
-  if (sched_setaffinity(id, sizeof others, &others) == 0) thread_ = id;
+  const bool is_moved =
+      (!only_if_there || s.core == core) && CPU_COUNT(&others) != 0 &&
+      sched_setaffinity(static_cast<pid_t>(s.thread), sizeof others, &others) == 0;
+  // Pairs with end_sleep().
+  s.state.store(is_moved ? state::moved : state::awake, memory_order_release);
 }
 
-kept_off::~kept_off() {
-  if (thread_ != 0) sched_setaffinity(thread_, sizeof before_, &before_);
-  note_->store(0, memory_order_relaxed);
+void give_back(sleeper_thread& s) noexcept {
+  if (!pass(s, state::moved, state::busy)) return;
+  sched_setaffinity(static_cast<pid_t>(s.thread), sizeof s.cores, &s.cores);
+  s.state.store(state::awake, memory_order_release);  // Pairs with end_sleep()
 }
 
 }  // namespace lev

@@ -8,8 +8,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <new>
 #include <vector>
@@ -47,24 +45,14 @@ class thread_machine final : public machine {
     wake_sleeper(word, sleepers::here);
   }
 
-  void begin_sleep(sleeper_thread& s) noexcept override {
-    note_cores();
-    s.thread.store(static_cast<std::uint32_t>(syscall(SYS_gettid)), memory_order_relaxed);
-    s.core.store(core_number(), memory_order_relaxed);
-  }
-  // Its waker gives the core back, too, but may have lost its own between the two: a body must not
-  // see the difference, as it may count cores, or start threads.
-  void end_sleep(sleeper_thread& s) noexcept override {
-    if (s.is_kept_off.load(memory_order_relaxed) != 0) restore_cores();
-  }
+  void begin_sleep(sleeper_thread& s) noexcept override { lev::begin_sleep(s); }
+  void end_sleep(sleeper_thread& s) noexcept override { lev::end_sleep(s); }
   // A thread that slept on another core is put on this one, too, if that is busy now: that happens
   // where cores are few, and there it is worth another microsecond.
-  void wake_elsewhere(atomic<std::uint32_t>& word, sleeper_thread& s) noexcept override {
-    const std::uint32_t core = core_number();
-    if (!has_few_cores_ && s.core.load(memory_order_relaxed) != core) return wake_word(word);
-    const kept_off this_core(s.thread.load(memory_order_relaxed), core, &s.is_kept_off);
-    wake_word(word);
+  void begin_wake(sleeper_thread& s) noexcept override {
+    keep_off(s, core_number(), !has_few_cores_);
   }
+  void end_wake(sleeper_thread& s) noexcept override { give_back(s); }
 
   void* open_store(std::size_t bytes) noexcept override { return map_store(bytes); }
   void close_store(void* store, std::size_t bytes) noexcept override { unmap_store(store, bytes); }
