@@ -27,6 +27,9 @@ constexpr figure_spec stream_over_threads{"stream_over_threads", "ratio", ""};
 constexpr figure_spec bulk_over_threads{"bulk_over_threads", "ratio", "<= 1.5"};
 constexpr figure_spec bulk_ns{"bulk_processes_ns", "ns", ""};
 
+constexpr figure_spec short_over_ideal{"tasks_5us_over_ideal", "ratio", ""};
+constexpr figure_spec long_over_ideal{"tasks_32us_over_ideal", "ratio", "<= 1.5"};
+
 constexpr figure_spec kills{"kills", "", ">= 20000"};
 constexpr figure_spec lost{"lost", "", "<= 0"};
 constexpr figure_spec duplicated{"duplicated", "", "<= 0"};
@@ -53,6 +56,35 @@ lev::config on(const char* machine, int workers) {
   c.workers = workers;
   c.wait = lev::wait_policy::spin;
   return c;
+}
+
+void work(std::uint64_t steps) {
+  keep(chain(steps, steps));
+}
+
+// Tasks that keep every core's worker busy, submitted and waited for one by one, as by a pool's
+// user. The host needs a core, too.
+void add_busy_workers(const settings& how, report& figures) {
+  constexpr std::size_t tasks = 64;
+  const auto p = lev::define("bench.process_work", work);
+  lev::config c;
+  c.machine = "processes";
+  lev::runtime r(c);
+  std::vector<lev::ticket> tickets(tasks);
+  const auto over_ideal = [&](double task_ns) {
+    wait_until_quiet();
+    const auto steps = static_cast<std::uint64_t>(task_ns / chain_step_ns());
+    const double took_ns = typical_ns(how.scaled(200), [&] {
+      for (lev::ticket& t : tickets) t = r.submit(p, steps);
+      for (lev::ticket& t : tickets) t.wait();
+    });
+    return took_ns * lev::available_cores() / (task_ns * tasks);
+  };
+  const auto rounds = interleave(
+      how.rounds(), {[&] { return over_ideal(5'000); }, [&] { return over_ideal(32'000); }});
+  const std::string about = text("%zu tasks, %u workers", tasks, r.workers());
+  figures.add(short_over_ideal, rounds[0], about);
+  figures.add(long_over_ideal, rounds[1], about);
 }
 
 }  // namespace
@@ -94,6 +126,7 @@ void process_null(const settings& how, report& figures) {
   figures.add(bulk_over_threads, ratio(rounds[5], rounds[4]),
               text("machine threads: %.1f ns a task", median(rounds[4])));
   figures.add(bulk_ns, rounds[5]);
+  add_busy_workers(how, figures);
 }
 
 // Workers that died between the claim of a task and its ending: so many are to be run again.

@@ -1,4 +1,5 @@
 // How a participant waits where workers are processes: it polls the lines, lingers, then sleeps.
+// Where the workers need every core it neither polls for long nor lingers, and naps.
 #include "worker/idle.hpp"
 #include "base/numbers.hpp"
 #include "remote/remote_crew.hpp"
@@ -65,6 +66,27 @@ bool linger(remote_crew& r, participant& self, awaited& what, std::uint64_t span
   return false;
 }
 
+// Whether as many workers have tasks as there are cores: a poller takes the core from one of them.
+bool needs_every_core(const remote_crew& r) noexcept {
+  std::uint32_t busy = 0;
+  for (std::uint32_t w = 0; w < r.e.workers && busy < r.e.cores; ++w)
+    busy += r.lines[w].load.load(memory_order_relaxed) != 0 ? 1 : 0;
+  return busy >= r.e.cores;
+}
+
+std::uint64_t spin_span_ns(const remote_crew& r, bool is_tight) noexcept {
+  constexpr std::uint64_t tight_ns = 2'000;
+  if (r.remote->is_crowded()) return 0;
+  return is_tight ? smaller<std::uint64_t>(r.e.settings.spin_ns, tight_ns) : r.e.settings.spin_ns;
+}
+
+std::uint64_t count_ends(engine& e) noexcept {
+  std::uint64_t ends = 0;
+  const std::uint32_t used = e.people_used.load(memory_order_relaxed);
+  for (std::uint32_t i = 0; i < used; ++i) ends += e.people[i].counters.completed.read();
+  return ends;
+}
+
 void sleep(remote_crew& r, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept {
   if (is_service(r, self)) deadline_ns = smaller(deadline_ns, service_deadline(r));
   if (what.arm() && !what.is_there()) {
@@ -112,16 +134,22 @@ void remote_crew::idle(participant& self, awaited& what, std::uint64_t deadline_
                        wait_policy how) noexcept {
   settle_to_idle(e, self);
   const idling i(self, deadline_ns);
-  or_an_end any(*this, self, what, how != wait_policy::directed && what.is_patient());
+  const bool is_tight = !is_service(*this, self) && needs_every_core(*this);
+  napper& nap = tender_of(self).nap;
+  const std::uint64_t nap_ns = is_tight && !what.is_patient() ? nap.span_ns(count_ends(e)) : 0;
+  const bool is_patient = nap_ns != 0 || what.is_patient();
+  or_an_end any(*this, self, what, how != wait_policy::directed && is_patient);
   if (how == wait_policy::yield) return idle_yielding(e, any, deadline_ns);
   if (how == wait_policy::directed) return idle_directed(e, self, any, deadline_ns);
   const bool sleeps = how != wait_policy::spin;
-  const std::uint64_t spin_ns = remote->is_crowded() ? 0 : e.settings.spin_ns;
-  const std::uint64_t spin_end_ns =
-      sleeps ? smaller(e.machine->now_ns() + spin_ns, deadline_ns) : deadline_ns;
-  if (spin(*this, self, any, spin_end_ns) || !sleeps) return;
-  if (linger(*this, self, any, lingerer::span_ns(spin_ns), deadline_ns)) return;
-  sleep(*this, self, any, deadline_ns);
+  const std::uint64_t spin_ns = spin_span_ns(*this, is_tight);
+  const std::uint64_t now_ns = e.machine->now_ns();
+  if (spin(*this, self, any, sleeps ? smaller(now_ns + spin_ns, deadline_ns) : deadline_ns)) return;
+  if (!sleeps) return;
+  if (!is_tight && linger(*this, self, any, lingerer::span_ns(spin_ns), deadline_ns)) return;
+  if (nap_ns == 0) return sleep(*this, self, any, deadline_ns);
+  nap.begin_nap();
+  sleep(*this, self, any, smaller(now_ns + spin_ns + nap_ns, deadline_ns));
 }
 
 // A callback waits like a host: no task runs here, so none is below it. A callback that waits for
@@ -129,6 +157,7 @@ void remote_crew::idle(participant& self, awaited& what, std::uint64_t deadline_
 bool remote_crew::await(participant& self, awaited& what, std::uint64_t deadline_ns,
                         wait_policy how, giving_up when) noexcept {
   constexpr std::uint64_t patience_ns = 10'000'000;
+  tender_of(self).nap.begin_wait();
   // Tasks that have ended by now need only a look.
   if (self.running == nullptr && !is_service(*this, self) && !tender_of(self).is_tending) {
     tell_ends(e, self);

@@ -19,6 +19,7 @@
 #ifndef LEVERET_REMOTE_REMOTE_CREW_HPP
 #define LEVERET_REMOTE_REMOTE_CREW_HPP
 
+#include "remote/nap.hpp"
 #include "remote/remote_line.hpp"
 #include "sync/linger.hpp"
 #include "worker/crew.hpp"
@@ -36,6 +37,7 @@ struct tender {
   bool is_tending = false;   // its completions may make tasks ready: they are posted afterwards
   bool is_watching = false;  // it is counted as a watcher
   lingerer linger;
+  napper nap;
 };
 
 // A worker's participant on the host's side is its *stand-in*: store, counters, trace. The others

@@ -65,6 +65,9 @@ class lingerer {
     --failures_;
   }
 
+  // Whether another thread took the core at the last offer, so that even polling is to be short.
+  bool is_wanted() const noexcept { return skips_ != 0; }
+
  private:
   std::uint32_t failures_ = 0;
   std::uint32_t successes_ = 0;  // since the last failure, or since they made up for one

@@ -75,6 +75,16 @@ TEST(linger, who_loses_the_core_goes_without_more_and_more_often) {
   EXPECT_EQ(count_skips(c, l), before) << "the number has a bound";
 }
 
+TEST(linger, tells_that_the_core_is_wanted_until_it_tries_again) {
+  lingerer l;
+  core c{.away_ns = lingerer::taken_ns};
+  EXPECT_FALSE(l.is_wanted());
+  ASSERT_TRUE(c.begin(l));
+  EXPECT_FALSE(c.offer(l));
+  while (l.is_wanted()) EXPECT_FALSE(c.begin(l));
+  EXPECT_TRUE(c.begin(l));
+}
+
 TEST(linger, many_successes_make_up_for_a_loss) {
   lingerer l;
   core c{.away_ns = lingerer::taken_ns};

@@ -1,14 +1,18 @@
 // lane: the memory that the host and one worker process share, besides the memory that tasks name.
 // README.md beside this file has the protocol and its proof.
 //
-//   member         written by     read by
-//   records        host           worker: tasks posted to it, in a ring
-//   ended worker host: their ends, each with its status, in a ring endings worker host: the details
-//   of those that did not succeed arrived worker host, before the first task: whether the worker is
-//   ready index_begun worker host, after the worker's death: how far it is in a bulk's piece
-//   claimed worker host, after the worker's death: the task it has begun asleep both both: the
-//   futex the worker sleeps on rung both worker: whether the host has been told of an end since it
-//   looked orders host worker: go on, or stop
+//   member       written by  read by
+//   records      host        worker: tasks posted to it, in a ring
+//   ended        worker      host: their ends, each with its status, in a ring
+//   endings      worker      host: the details of those that did not succeed
+//   arrived      worker      host, before the first task: whether the worker is ready
+//   index_begun  worker      host, after the worker's death: how far it is in a bulk's piece
+//   claimed      worker      host, after the worker's death: the last task it has begun
+//   died_at      worker      host, after a death that a test caused: at which step
+//   asleep       both        both: the futex the worker sleeps on
+//   rung         both        worker: whether the host has been told of an end since it looked
+//   orders       host        worker: wait, work, or stop
+//   first        host        worker, at its start: the number of its first task
 //
 // Tasks on a lane are numbered from 1, without an end: 0 follows 2^32 - 1, and no number means
 // "none". The numbers go on when a worker is replaced, and all words that are compared with one are

@@ -27,6 +27,7 @@ namespace lev::processes {
 namespace {
 
 constexpr std::uint32_t looks_per_clock = 64;
+constexpr std::uint64_t short_spin_ns = 5'000;  // where another thread has wanted the core
 
 bool is_retiring = false;                 // retire_worker() was called in this process
 std::uint64_t idle_ns_max = no_deadline;  // retire_worker_after()
@@ -164,6 +165,7 @@ client& worker_process::await() noexcept {
     }
     // Tasks that the host may have posted since the last look go to the next process, as not begun.
     if (waited_ns >= idle_ns_max) leave();
+    if (linger_.is_wanted()) spin_ns = smaller(spin_ns, short_spin_ns);
     if (waited_ns < spin_ns) continue;
     if (now == polling) now = linger_.begin(&switches_of_thread) ? lingering : sleeping;
     const bool is_over = waited_ns >= spin_ns + lingerer::span_ns(spin_ns);
