@@ -1,5 +1,6 @@
-// What a program may pass where Leveret calls it back: functions, also by name and noexcept, and
-// lambdas of every kind. Columns that are temporary spans, volatile memory, no exceptions.
+// Callables that a program may pass where Leveret calls it back: functions, also by name and
+// noexcept, and lambdas of every kind. Columns that are temporary spans, volatile memory, no
+// exceptions.
 #include <gtest/gtest.h>
 #include <leveret/interleave_flat.hpp>
 #include <leveret/leveret.hpp>

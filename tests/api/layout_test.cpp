@@ -1,5 +1,5 @@
-// What must not change without notice: the bytes of a descriptor, the numbers of statuses and
-// kinds, and the limits. Other processes, other languages and stored traces rely on them.
+// Things that must not change without notice: the bytes of a descriptor, the numbers of statuses
+// and kinds, and the limits. Other processes, other languages and stored traces rely on them.
 #include <gtest/gtest.h>
 #include <leveret/leveret.h>
 #include <leveret/leveret.hpp>

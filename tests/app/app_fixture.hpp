@@ -1,5 +1,5 @@
-// What the tests of the applications share: a parameter for machine and dicing, and a runtime for
-// it.
+// Common parts of the tests of the applications: a parameter for machine and dicing, and a runtime
+// for it.
 #ifndef LEVERET_TESTS_APP_FIXTURE_HPP
 #define LEVERET_TESTS_APP_FIXTURE_HPP
 

@@ -13,7 +13,7 @@
 namespace lev::test {
 namespace {
 
-// What a body is to do, and what it found.
+// An order for a body, and what it found.
 struct work {
   int (*run)(const lev_call* call, work& w);
   std::vector<std::string> faults;
@@ -208,7 +208,7 @@ int bad_calls(const lev_call* call, work& w) {
   expect(w, lev_task_spawn(&add_slowly, nullptr, nullptr), LEV_BAD_ARGUMENT, "thread");
   expect(w, lev_task_join(nullptr), LEV_OK, "");
   expect(w, lev_task_pass_time(5), LEV_OK, "");
-  // What is allowed, still is.
+  // Calls that are allowed still work.
   expect(w, lev_task_get(constant, 1, 3, 15, &at), LEV_OK, "");
   expect(w, lev_task_wait(15), LEV_OK, "");
   std::uint32_t read[3] = {};

@@ -22,7 +22,7 @@ const auto takes_all = define("bad_input.takes_all",
                               [](int, result<int>, in<std::uint64_t>, out<std::uint64_t>,
                                  inout<std::uint64_t>) { ADD_FAILURE() << "a refused task ran"; });
 
-// What a row changes: a good task of takes_all.
+// A row changes one thing of a good task of takes_all.
 struct setting {
   int result = 0;
   words in = words(64, 1);

@@ -177,7 +177,7 @@ TEST_P(ticket_rows, row_35_submits_after_the_close) {
   EXPECT_THROW(r.parallel_for({0, 10}, [](range) {}), error);
 }
 
-// What throws while a set of options is built is not lost: too many of each are refused at submit.
+// A mistake while a set of options is built is not lost: too many of each are refused at submit.
 TEST_P(ticket_rows, too_many_predecessors_are_refused_and_no_memory_is_touched) {
   runtime& r = open();
   ticket t = r.submit(nothing);

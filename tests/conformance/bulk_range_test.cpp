@@ -44,7 +44,7 @@ TEST_P(bulk_range_test, failures_are_counted_and_keep_no_other_from_running) {
   EXPECT_EQ(n, 1'800);
 }
 
-// What a failed wait says, or a submit that was refused.
+// The words of a failed wait, or of a submit that was refused.
 std::string said_of(runtime& r, std::size_t bad, void (*spoil)(descriptor&), counter& n) {
   const auto make = [&](std::size_t i, descriptor& d) {
     d = pack(count_one, ref{&n});

@@ -21,7 +21,7 @@ LEV_ON_EVERY_MACHINE(columns_test);
 
 using words = std::vector<std::uint64_t>;
 
-// What every kind of argument is good for.
+// One argument of each kind, and what it is good for.
 const auto mix = define("test.columns_mix",
                         [](std::uint64_t factor, std::uint16_t add, in<std::uint64_t> x,
                            out<std::uint64_t> y, inout<std::uint64_t> z, result<std::uint32_t> n) {
@@ -120,7 +120,7 @@ TEST_P(columns_test, failures_are_counted_and_keep_no_other_from_running) {
     ASSERT_EQ(std::sscanf(e.what(), "task %u of the bulk: seven", &at), 1) << e.what();
     EXPECT_EQ(at % 10, 7u) << e.what();
   }
-  // What a task that has failed has written is to be seen only where it wrote in place.
+  // The output of a task that has failed is to be seen only where it wrote in place.
   for (std::size_t i = 0; i < count; ++i) {
     if (i % 10 == 7 && !copies()) continue;
     ASSERT_EQ(x[i], i % 10 == 7 ? i : i + 100) << i;

@@ -25,7 +25,7 @@ LEV_ON_EVERY_MACHINE(dice_hook_test);
 
 using words = std::vector<std::uint64_t>;
 
-// What the hooks below do; a test may also count calls.
+// The answers of the hooks below; a test may also count calls.
 void halve(const descriptor& whole, descriptor* pieces) {
   const argument& x = whole.arguments[0];
   const std::uint64_t half = x.row_bytes / x.unit_bytes / 2 * x.unit_bytes;

@@ -75,7 +75,7 @@ class end_test : public machine_test {
     c.wait = wait_policy::park;
     return open(c);
   }
-  // What end() says of a task without an outcome.
+  // The answer of end() for a task without an outcome.
   static status asked() { return is_remote() ? status::ok : status::not_supported; }
 };
 LEV_ON_EVERY_MACHINE(end_test);

@@ -155,7 +155,7 @@ TEST_P(ends_together_test, a_mutex_and_the_end_of_its_holder) {
   expect_all_done();
 }
 
-// What each worker had finished is told before its successor gets anything, however often they die.
+// Ends that a worker had written are told before its successor gets anything.
 const auto dies = define("together.dies", [] { raise(SIGKILL); });
 
 TEST_P(ends_together_test, what_dead_workers_had_finished) {

@@ -150,7 +150,7 @@ TEST_P(failure_test, codes_of_bulks_are_those_of_the_first_failure) {
   EXPECT_EQ(o.failures, 1u);
 }
 
-// What a task throws lives on after the runtime.
+// The exception of a task lives on after the runtime.
 TEST_P(failure_test, an_exception_outlives_the_runtime) {
   std::exception_ptr kept;
   {

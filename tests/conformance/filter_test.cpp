@@ -198,7 +198,7 @@ TEST_P(filter_test, one_that_loses_or_invents_tasks_is_ignored_and_counted) {
   }
 }
 
-// What a filter sees of a task.
+// A task as a filter sees it.
 struct seen_tasks {
   std::vector<waiting_task> all;
 };

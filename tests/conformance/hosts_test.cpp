@@ -74,7 +74,7 @@ TEST_P(hosts_test, as_many_bulks_as_tickets_end) {
   }
 }
 
-// What a bulk holds back until it is a batch must not keep its own maker from a ticket.
+// Tasks that a bulk holds back until they are a batch must not keep its own maker from a ticket.
 TEST_P(hosts_test, the_maker_of_a_bulk_may_submit_and_wait) {
   config c = settings();
   c.tickets = 6;
@@ -137,7 +137,7 @@ TEST_P(hosts_test, one_more_than_configured_is_told) {
     refusal why;
     EXPECT_FALSE(r.try_submit(pack(nothing), nullptr, &why));
     EXPECT_EQ(why.code, status::would_block);
-    // What is done needs no wait, and so no place.
+    // A task that is done needs no wait, and so no place.
     EXPECT_EQ(t.wait_outcome().code, status::ok);
     EXPECT_FALSE(t);
     EXPECT_EQ(r.wait_for_completion().code, status::would_block);

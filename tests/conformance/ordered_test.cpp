@@ -20,7 +20,7 @@ LEV_ON_EVERY_MACHINE(ordered_test);
 
 using words = std::vector<std::uint64_t>;
 
-// What each task does to its memory depends on all that it reads.
+// The values that each task writes depend on all that it reads.
 std::uint64_t blend(std::uint64_t a, std::uint64_t b) {
   return (a ^ (b + 0x9e3779b97f4a7c15ull)) * 0xff51afd7ed558ccdull;
 }

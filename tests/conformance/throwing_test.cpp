@@ -60,7 +60,7 @@ TEST_P(throwing_test, a_big_task_whose_dice_hook_throws_fails) {
   EXPECT_EQ(small, words(10, 2));
 }
 
-// What an exception says of itself may be nothing.
+// An exception may say nothing of itself.
 struct silent : std::exception {
   explicit silent(bool has_text) : text(has_text ? "" : nullptr) {}
   const char* what() const noexcept override { return text; }

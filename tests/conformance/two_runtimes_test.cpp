@@ -23,7 +23,7 @@ LEV_ON_THREADS(two_runtimes_test);
 using two_virtual_runtimes_test = machine_test;
 LEV_ON_SIM(two_virtual_runtimes_test);
 
-// What a tree of tasks over several runtimes does, all drawn from a task's own number: how many
+// The deeds of a tree of tasks over several runtimes, all drawn from a task's own number: how many
 // children, in which runtimes, and how it waits for them.
 struct forest {
   std::vector<runtime*> homes;

@@ -44,7 +44,7 @@ class unassigned_test : public machine_test {
     EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).code, status::ok);
     for (const words& one : all) EXPECT_EQ(one[row - 1], secret);
   }
-  // What is left of the caller's value in memory that a task declares as `out`, and leaves.
+  // The rest of the caller's value in memory that a task declares as `out`, and leaves.
   static std::uint64_t left() { return copies() ? 0 : callers; }
 };
 LEV_ON_EVERY_MACHINE(unassigned_test);

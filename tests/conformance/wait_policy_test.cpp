@@ -268,7 +268,7 @@ TEST_P(frugal_test, a_default_wait_costs_little_of_the_core) {
   EXPECT_LE(used, 100'000'000u / 10);
 }
 
-// What the process has used of its cores, but for this thread.
+// The time that the process has had on its cores, without this thread.
 std::uint64_t others_cpu_ns() {
   timespec t{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);

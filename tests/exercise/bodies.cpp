@@ -29,7 +29,7 @@ std::uint64_t* row_of(const argument& a, std::uint32_t row) noexcept {
                                           static_cast<std::uint64_t>(row * a.stride_bytes));
 }
 
-// What one body is about, as its arguments say.
+// One call of a body, as its arguments describe it.
 struct body_call {
   where at;
   record& r;
@@ -52,7 +52,7 @@ body_call read_call(const call& c) {
   return b;
 }
 
-// Which row of the whole is the first of what a body was given: of a piece of a bulk, its own.
+// The number of the first row that a body was given: for a piece of a bulk, of its own row.
 std::uint64_t first_row(const body_call& b, const argument& a) noexcept {
   const task_spec& spec = b.r.spec;
   if (spec.what == shape::sliced) return b.items.begin;
@@ -195,8 +195,7 @@ void write_field(body_call& b, bool fails) {
   if (b.result != nullptr) *row_of(*b.result, 0) = word;
 }
 
-// What a hostile body can do to its lane: it says of tasks to come that they are cancelled, and
-// dies.
+// A hostile body says in its lane that tasks to come are cancelled, and dies.
 [[noreturn]] void scribble(const call& c) {
   constexpr std::uintptr_t place_step = std::uintptr_t{1} << 22;
   const auto address = reinterpret_cast<std::uintptr_t>(c.arguments);
@@ -334,7 +333,7 @@ struct table {
 };
 const table procedures;
 
-// What a piece of a bulk has of a memory argument: its row.
+// The row of a memory argument that a piece of a bulk has.
 argument row_argument(kind k, std::uint64_t* place, const memory_spec& shape, std::uint32_t row) {
   return detail::memory_argument(k, view(place + row * (shape.words + shape.gap), shape.words));
 }
@@ -354,7 +353,7 @@ memory<std::uint8_t> memory_in(std::uint8_t* field, const field_block& b) {
   return strided(first, b.rows, b.bytes, field_row_bytes);
 }
 
-// What an ordered task has behind its first argument.
+// The arguments of an ordered task behind its first one.
 unsigned describe_field(const task_spec& t, std::uint8_t* field, argument* arguments) {
   unsigned n = 0;
   if (t.has_input)

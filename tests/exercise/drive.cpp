@@ -34,7 +34,7 @@ double now() {
   return std::chrono::duration<double>(seconds_clock::now().time_since_epoch()).count();
 }
 
-// What a child shows.
+// The memory in which a child shows how far it is.
 struct window {
   std::atomic<std::uint64_t> seed{0};
   std::atomic<std::uint64_t> count{0};   // programs that have ended
@@ -69,7 +69,7 @@ void tell_state(int) {
   std::_Exit(1);
 }
 
-// What a child that hangs has to say.
+// The last words of a child that hangs.
 std::string bury(pid_t pid, window& w) {
   kill(pid, SIGUSR1);
   await_end({pid}, 300);
@@ -120,12 +120,12 @@ std::size_t entries_of(const char* folder) {
   return count;
 }
 
-// What a program must have given back when it has ended.
+// The resources that a program must have given back when it has ended.
 struct belongings {
   std::size_t descriptors = entries_of("/proc/self/fd");
   std::size_t threads = entries_of("/proc/self/task");
 
-  // What is there now beyond these, in words. Nothing: empty.
+  // The resources that are there now beyond these, in words; empty when there are none.
   std::string more() const {
     belongings now;
     // A thread that was joined is listed for a moment longer.

@@ -15,7 +15,7 @@ maker::maker(std::uint64_t seed, place machine, const ingredients& of)
   p_.seed = seed;
   p_.config.machine = machine;
   for (unsigned& r : rates_) r = chance(3) ? 0 : 1 + random_.below(6);
-  // What is about no ticket leaves half of the programs to what is.
+  // Ingredients that need no ticket leave half of the programs to those that do.
   const bool is_plain = chance(2);
   for (unsigned v = 0; v < static_cast<unsigned>(verb::verb_count); ++v)
     if (!of.has_verb[v] || (is_plain && v >= static_cast<unsigned>(verb::visit))) rates_[v] = 0;

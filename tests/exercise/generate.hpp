@@ -6,7 +6,7 @@
 
 namespace lev::exercise {
 
-// What programs are made of. A verb's name, or one of: unassigned (results and outputs),
+// The ingredients of programs. A verb's name, or one of: unassigned (results and outputs),
 // few_tickets, low_nest, few_contexts, hosts, locks, handed, crash, close_cancels.
 struct ingredients {
   bool without(const char* name);  // false: there is none of this name

@@ -57,7 +57,7 @@ class interpreter {
   std::vector<std::thread> threads_;
 };
 
-// What C can say of it.
+// Opens it by the C API, as far as that has the settings.
 std::unique_ptr<runtime> open_in_c(const config& c) {
   lev_options o{};
   o.machine = c.machine;
@@ -161,7 +161,7 @@ void interpreter::finish() {
     w_.is_closing.store(true);
     w_.is_cancelling.store(true);
   } else {
-    // What was left of a wait that was refused may hand in more, here and there.
+    // Tasks that a refused wait has left may hand in more, in either runtime.
     for (unsigned turn = 0; turn < (w_.twin != nullptr ? 3 : 1); ++turn) {
       run_step({w_, nobody, 0, 0, false}, {.what = verb::complete});
       if (w_.twin != nullptr) w_.twin->wait_for_completion();

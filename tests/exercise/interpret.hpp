@@ -46,7 +46,7 @@ void do_loop(const frame& f, const step& s);
 void do_strands(const frame& f, const step& s);
 // Its options, which are written down.
 options options_of(const frame& f, std::uint32_t task, const step& s);
-// What was not submitted, and whether that was the tickets' fault.
+// Notes a task that was not submitted, and whether for want of tickets.
 void refused(const frame& f, std::uint32_t task, status code, bool is_full);
 // Steps that wait.
 void do_wait(const frame& f, const step& s);
@@ -64,7 +64,7 @@ void do_look(const frame& f);
 void do_misuse(const frame& f, const step& s);
 void do_shut(const frame& f, const step& s);
 
-// What a step throws that ends its block.
+// A step throws it to end its block.
 struct tossed {};
 
 // Writes down what became of a task, and takes it out of the count of those that hold a slot.
@@ -76,7 +76,7 @@ void count_live(world& w, std::uint32_t slots);
 // Whether a submit may find all tickets, or all edges between tasks, in use.
 bool may_be_full(const world& w) noexcept;
 
-// What is wrong with what was seen, once the runtime is closed, and when it is gone (oracle.cpp).
+// The oracle judges what was seen, once the runtime is closed, and when it is gone (oracle.cpp).
 void check_closed(world& w);
 void check_world(world& w);
 // An outcome as C tells it: an exception is its text.

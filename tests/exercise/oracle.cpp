@@ -17,7 +17,7 @@ const char* ending_text(ending e) {
   return texts[static_cast<unsigned>(e)];
 }
 
-// What is known of one task when all is over.
+// All that is known of one task when the program is over.
 class verdict {
  public:
   verdict(world& w, std::uint32_t task)

@@ -1,5 +1,5 @@
-// What the changed copies of the library's sources ask: is this fault the one that is planted? It
-// is put before each of them by the compiler's command line.
+// The changed copies of the library's sources ask here whether a fault is the planted one. The
+// compiler's command line puts this file before each of them.
 #ifndef LEVERET_TESTS_EXERCISE_PLANT_HPP
 #define LEVERET_TESTS_EXERCISE_PLANT_HPP
 

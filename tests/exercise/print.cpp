@@ -349,7 +349,7 @@ class printer {
         return print_aside(s);
     }
   }
-  // What takes more lines than it is worth is told.
+  // Steps that would take more lines than they are worth are described in words.
   void print_aside(const step& s) {
     const char* const whose = s.b == 0 ? "another runtime" : "new threads";
     if (s.what == verb::strands) return print_strands(s);

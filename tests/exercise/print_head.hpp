@@ -1,4 +1,4 @@
-// What a printed program begins with.
+// The first lines of a printed program.
 #ifndef LEVERET_TESTS_EXERCISE_PRINT_HEAD_HPP
 #define LEVERET_TESTS_EXERCISE_PRINT_HEAD_HPP
 

@@ -17,8 +17,8 @@ struct field_bytes {
 };
 
 std::uint8_t first_field_byte(std::uint32_t field, std::uint32_t at) noexcept;
-// What a task makes of its input and its own block; returns its result. All depends on all that it
-// reads, and on which task it is.
+// One task: makes something of its input and its own block, and returns its result. Both depend on
+// all that it reads, and on which task it is.
 std::uint64_t field_step(std::uint32_t task, const task_spec& spec, const field_bytes& input,
                          field_bytes& own) noexcept;
 
@@ -27,7 +27,7 @@ std::uint64_t bits_of(const field_block& b) noexcept;
 constexpr field_block row_block(std::uint8_t row) noexcept {
   return {row, 1, 0, field_row_bytes};
 }
-// Which bytes of the field a task reads, and which it writes, as bits.
+// The bytes of the field that a task reads, and those that it writes, as bits.
 struct field_use {
   std::uint64_t reads = 0;
   std::uint64_t writes = 0;

@@ -1,4 +1,4 @@
-// Which programs must end, and what is left of one when steps are taken out: see sound.hpp.
+// The rules for programs that must end, and what is left of one without some steps: see sound.hpp.
 #include "exercise/sound.hpp"
 
 #include <algorithm>
@@ -230,7 +230,7 @@ static bool phases_end(const program& p) {
   return true;
 }
 
-// Who reads another task's memory comes after it.
+// A task that reads another task's memory comes after it.
 static bool reads_are_ordered(const program& p) {
   for (const block& b : p.blocks) {
     for (const step& s : b) {
@@ -285,7 +285,7 @@ bool is_sound(const program& p) {
 
 namespace {
 
-// Which tasks, blocks and hosts are reached from the first host.
+// The tasks, blocks and hosts that are reached from the first host.
 struct reach {
   explicit reach(const program& p)
       : tasks(p.tasks.size()), blocks(p.blocks.size()), hosts(p.hosts.size()) {

@@ -1,4 +1,4 @@
-// Which programs must end: the rules that the generator keeps and that the shrinker may not break.
+// The rules for programs that must end: the generator keeps them, and the shrinker breaks none.
 //
 // A program waits only for what was handed in before by the same block, or handed to it, so its
 // waits have no circle. What is left are bounds: tickets, contexts, workers, mutexes.

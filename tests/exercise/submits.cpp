@@ -223,7 +223,7 @@ fire_and_forget run_chain(frame f, std::vector<std::uint32_t> tasks) {
   w.coroutines.fetch_sub(1);
 }
 
-// What a loop's pieces see. It outlives the loop, so that one that comes late is noticed.
+// A loop as its pieces see it. It outlives the loop, so that a piece that comes late is noticed.
 struct loop_state {
   loop_state(const frame& where, const step& what)
       : f(where), s(what), runs(new std::atomic<std::uint32_t>[what.list.size()]()) {}

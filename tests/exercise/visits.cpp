@@ -107,7 +107,7 @@ int sum_in_child() {
   return sum == 42 ? 0 : 4;
 }
 
-// What a forked process may do with its copy of the runtime.
+// A forked process does with its copy of the runtime all that it may.
 int be_child(world& w, bool opens_own) {
   alarm(20);
   refusal why;

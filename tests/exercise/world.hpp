@@ -17,7 +17,7 @@
 
 namespace lev::exercise {
 
-// What a body can find to be wrong; the oracle says it in words.
+// A fault that a body can find; the oracle says it in words.
 enum class fault : std::uint32_t {
   none,
   ran_twice,
@@ -32,7 +32,7 @@ enum class fault : std::uint32_t {
 };
 const char* fault_text(fault f) noexcept;
 
-// What is known of a task. Bodies write it, wherever they run; the oracle reads it at the end.
+// A task as it was seen. Bodies write it, wherever they run; the oracle reads it at the end.
 struct record {
   std::atomic<std::uint32_t> begun{0};   // bodies that began, those of pieces too
   std::atomic<std::uint32_t> ended{0};   // bodies that came to their end
@@ -105,7 +105,7 @@ struct world {
 
   // The task that is shown at a place, or nobody.
   std::uint32_t shown_at(std::uint32_t place) const noexcept { return shown[place].load() - 1; }
-  // What pieces and callbacks refer to lives as long as the world.
+  // Things that pieces and callbacks refer to live as long as the world.
   void keep_alive(std::shared_ptr<void> what);
   // Adds a violation; only the first few are kept.
   void blame(const std::string& text);
@@ -185,11 +185,11 @@ std::uint64_t make_word(word_kind k, std::uint32_t task, std::uint32_t at) noexc
 inline std::uint64_t result_word(word_kind k, std::uint32_t task, std::uint32_t piece) noexcept {
   return make_word(k, task, 0xffff + piece);
 }
-// Which row of a bulk's memory is a piece's.
+// The row of a bulk's memory that is a piece's.
 inline std::uint32_t row_of_piece(const task_spec& t, std::uint32_t piece) noexcept {
   return t.is_backward ? t.pieces - 1 - piece : piece;
 }
-// What an inout word becomes; twice gives something else.
+// The next value of an inout word; two steps give something else than one.
 constexpr std::uint64_t word_step(std::uint64_t word) noexcept {
   return word + 0x0000'0000'1357'9bdf;
 }

@@ -1,5 +1,5 @@
-// What one host of a pool does, or what ends the pool's own process, is not charged to another
-// host, nor to a task that has nothing to do with it.
+// Deeds of one host of a pool, and the end of the pool's own process, are not charged to another
+// host, nor to a task that has nothing to do with them.
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
 

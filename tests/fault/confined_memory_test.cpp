@@ -43,8 +43,8 @@ class confined_memory : public testing::Test {
 
 // --- Its own -----------------------------------------------------------------------------------
 
-// What mmap() answers, 0 or errno, and then each page is written to, or read if that is all it is
-// for.
+// Returns what mmap() answers, 0 or errno; if it is 0, each page is written to, or read where the
+// protection allows no more.
 int map_and_touch(std::uint64_t bytes, int protection, int flags) {
   auto* p = static_cast<volatile char*>(
       mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0));
@@ -73,7 +73,7 @@ TEST_F(confined_memory, mappings_of_every_kind_are_limited) {
               status::ok);
     EXPECT_EQ(got, ENOMEM) << flags;
   }
-  // What may not be written to is no memory, but the tables that lead to it are.
+  // Pages that may not be written to take no memory, but the tables that lead to them do.
   for (const int protection : {PROT_NONE, PROT_READ}) {
     int got = -1;
     ASSERT_EQ(r.submit(map_procedure, 512 * mib, protection, 0, got).wait_outcome().code,

@@ -138,7 +138,7 @@ TEST_F(confined_start, the_board_is_not_to_be_had) {
 
 // --- Standard input, output and error ----------------------------------------------------------
 
-// What comes out of a file while it is alive.
+// Catches the output to a file as long as it lives.
 class catcher {
  public:
   explicit catcher(int file) : file_(file), before_(dup(file)) {

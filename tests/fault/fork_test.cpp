@@ -239,7 +239,7 @@ TEST_P(forked, children_of_children_are_children) {
   EXPECT_TRUE(is_usable(r));
 }
 
-// What a child frees is its parent's memory still.
+// Memory that a child frees stays its parent's.
 TEST(forked_memory, stays_the_parents) {
   start_alarm();
   constexpr std::size_t size = std::size_t{4} << 20;  // 16 MiB: given back when it is freed

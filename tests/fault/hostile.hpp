@@ -1,5 +1,5 @@
-// What the tests of hostile bodies share: runtimes whose workers are processes at some level, and
-// the way from a body to its lane.
+// Common parts of the tests of hostile bodies: runtimes whose workers are processes at some level,
+// and the way from a body to its lane.
 #ifndef LEVERET_TESTS_FAULT_HOSTILE_HPP
 #define LEVERET_TESTS_FAULT_HOSTILE_HPP
 

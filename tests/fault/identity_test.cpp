@@ -30,7 +30,7 @@ namespace {
 constexpr uid_t somebody = 65'533;
 constexpr uid_t somebody_else = 65'534;
 
-// What a program printed, and how it ended.
+// The output of a program, and how it ended.
 struct told {
   std::string text;
   int how = -1;
@@ -125,7 +125,7 @@ TEST(identity, static_runtimes_start_one_zygote_in_a_fully_static_program) {
 }
 #endif
 
-// What /proc/self/exe names is then not the program.
+// /proc/self/exe then names the loader, not the program.
 TEST(identity, a_program_that_its_loader_was_given_is_told_to_start_by_its_own_path) {
   Dl_info loader{};
   const auto* base = reinterpret_cast<const void*>(getauxval(AT_BASE));

@@ -11,7 +11,7 @@ namespace lev::test {
 // after the runtime is open.
 enum class fault_phase { at_first, when_open };
 
-// What the host and the test that has forked it share.
+// Memory that the host shares with the test that has forked it.
 struct injected_report {
   fault_plan of_host;
   // Written by the host, read by the test: the plan in memory of the host's workers, which the test
@@ -21,7 +21,7 @@ struct injected_report {
   char text[512];  // what was wrong
 };
 
-// What goes wrong, and to whom.
+// A fault, and the process that it happens to.
 struct injected_fault {
   std::uint32_t point = 0;
   fault_action action = fault_action::none;

@@ -71,7 +71,7 @@ class injected_run {
   injected_run(const injected_run&) = delete;
   injected_run& operator=(const injected_run&) = delete;
 
-  // What is wrong; empty when all is well.
+  // The first thing that is wrong, in words; empty when all is well.
   std::string why(bool host_is_killed) {
     int how = 0;
     if (!await_host(&how)) {

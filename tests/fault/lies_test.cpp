@@ -99,7 +99,7 @@ TEST_P(lies_test, scribbling_on_the_whole_lane_harms_nobody_else) {
   }
 }
 
-// What a worker can do to the words that tell it of tasks, and the host of ends.
+// The damage that a worker can do to the words that tell it of tasks, and the host of ends.
 enum damage : int { records, numbers_of_ends, rung, all_words, damage_count };
 const auto damage_procedure = define_raw<int>("fault.damage", [](const call& c) {
   processes::lane<>& desk = lane_of(c);

@@ -45,7 +45,7 @@ void take_output() {
   if (eventfd(0, 0) != STDOUT_FILENO || eventfd(0, 0) != STDERR_FILENO) std::abort();
 }
 
-// What it could not find out when it is confined.
+// Looks for the board before the worker is confined: later it could not.
 void find_board() {
   std::FILE* maps = std::fopen("/proc/self/maps", "r");
   char line[512];

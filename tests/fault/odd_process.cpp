@@ -42,7 +42,7 @@ struct plan {
 plan now;
 pid_t parent = 0;
 
-// What parent and child tell each other, in memory that both have.
+// Words by which parent and child tell each other how far they are, in memory that both have.
 struct shared_words {
   std::atomic<int> child_is_done;  // with its calls
   std::atomic<pid_t> child;

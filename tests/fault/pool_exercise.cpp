@@ -161,7 +161,7 @@ class program {
     return false;
   }
 
-  // What comes from outside.
+  // One blow from outside.
   void happen() {
     if (kills_workers_ && random_.below(4) == 0) kill_worker();
     if (kills_workers_ && random_.below(40) == 0) kill_keeper();

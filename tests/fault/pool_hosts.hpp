@@ -110,7 +110,7 @@ inline answer parse(const std::string& text) {
   return a;
 }
 
-// What /proc/PID/stat says behind the name: the state of the first thread, then the parent.
+// /proc/PID/stat from behind the name on: the state of the first thread, then the parent.
 inline std::string stat_of(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text;

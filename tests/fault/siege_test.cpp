@@ -37,7 +37,7 @@ std::uint64_t now_ns() {
 
 // --- The bodies --------------------------------------------------------------------------------
 
-// What only the worker of that lane is to answer.
+// The answer that only the worker of that lane is to give.
 std::uint64_t code_of(std::uint64_t question, std::uintptr_t lane) {
   std::uint64_t x = question * 0x9e3779b97f4a7c15u ^ lane;
   for (int i = 0; i < 3; ++i) x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9u;
@@ -229,7 +229,7 @@ class siege : public testing::TestWithParam<isolation> {
       EXPECT_EQ(sum.right, from_honest);
       EXPECT_EQ(sum.cancelled, 0u) << "nobody had cancelled anything";
     }
-    // What is under way when it closes is of no interest, but that it ends.
+    // Results of tasks under way when it closes are of no interest; that they end is.
     std::uint64_t answers[16];
     std::vector<ticket> left;
     for (std::uint64_t& a : answers)

@@ -39,7 +39,7 @@ lev::status status_in_worker(lev::runtime& r) {
   return lev::status::ok;
 }
 
-// What a worker's copies of the runtimes say, and one that it opens itself.
+// A worker's copies of the runtimes are asked, and one that it opens itself.
 const auto ask = lev::define("static.ask", [](lev::out<int> said) {
   said[0] = static_cast<int>(status_in_worker(crash_proof));
   said[1] = static_cast<int>(status_in_worker(plain));

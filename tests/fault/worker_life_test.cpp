@@ -1,4 +1,4 @@
-// What a program hears of the lives of its worker processes: their numbers and their deaths.
+// A program hears of the lives of its worker processes: their numbers and their deaths.
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
 

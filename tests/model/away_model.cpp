@@ -53,7 +53,7 @@ struct take_back : scenario<take_back<Dies>, 2> {
     if (!fault(late_end)) turn(us + 1, other + 1);
     turn(other + 1, 0);
   }
-  // What its keeper and the next worker do.
+  // The steps of its keeper, then of the next worker.
   void be_replaced() {
     place->serving.store(0, std::memory_order_relaxed);
     place->tell_process(next_process);
@@ -77,7 +77,7 @@ struct take_back : scenario<take_back<Dies>, 2> {
   boxed<lev::processes::berth<env>> place;
 
  private:
-  // What is really so, for the check.
+  // The truth, for the check.
   bool has_begun_ = false;
   bool is_back_ = false;
 };

@@ -75,7 +75,7 @@ class office {
     notes.fetch_add(1u << member * 8, std::memory_order_acq_rel);
     if (!fault(tell_first)) place.announce_note();
     if (!fault(doom_first) && !fault(only_told)) kill_if_serving(member);
-    // What is no atomic and not `plain` is no step: it belongs to the step before.
+    // A store that is neither atomic nor `plain` is no step: it belongs to the step before.
     is_parted_[member] = true;
     if (killed_for_ != nobody) return;
     require(running_ != member, "no task of the member goes on");
@@ -152,7 +152,7 @@ class office {
   std::uint32_t notes_seen_ = 0;
   std::uint32_t served_ = 0;
   std::uint32_t next_ = 0;
-  // What is really so, for the checks.
+  // The truth, for the checks.
   std::uint32_t running_ = nobody;
   std::uint32_t killed_for_ = nobody;
   bool is_parted_[members] = {false, false};

@@ -105,7 +105,7 @@ struct verdict {
 
 inline std::uint64_t schedules_left = 0;
 
-// What a scenario derives from, with `void thread(unsigned index)` and perhaps before(), after().
+// The base of a scenario, which has `void thread(unsigned index)` and perhaps before(), after().
 template <class Derived, int Threads>
 struct scenario : rl::test_suite<Derived, Threads> {
   static constexpr bool is_asymmetric = false;
@@ -153,7 +153,7 @@ verdict run_bounded(const budget& b, std::uint64_t schedules, bool tells) {
   return run<Scenario, scheduler>(rl::fair_context_bound_scheduler_type, b, schedules, tells);
 }
 
-// What the checks of one program come to.
+// The checks of one program, all schedules together.
 class explorer {
  public:
   // `headers` are the endings of the files whose orders are weakened.
@@ -285,7 +285,7 @@ class explorer {
 
   static const char* order_name(std::memory_order o) { return rl::format(relacy_order(o)); }
 
-  // What a site does, as spare() names it; "#n" where the function has several alike.
+  // The deed of a site, as spare() names it; "#n" where the function has several alike.
   std::string text_of(const site& s) const {
     static constexpr const char* kinds[] = {"load", "store", "change"};
     const std::string name = function_name(s.at);

@@ -1,4 +1,4 @@
-// What follows a completion, on the code itself: dependants start once and after all their
+// The steps behind a completion, on the code itself: dependants start once and after all their
 // predecessors, mutexes are handed over, pieces are joined, and a barrier returns neither early nor
 // never.
 #include "pipeline.hpp"

@@ -30,7 +30,7 @@ struct inbox_of_two {
     if (there) took(value);
     return there;
   }
-  // What is left at the end, and that nothing is lost.
+  // Takes what is left at the end: nothing is lost.
   void expect_all(std::uint32_t count) {
     while (pop()) {
     }

@@ -79,7 +79,7 @@ constexpr lev::machine_kind this_kind{"model", &is_available, &make_place};
 
 }  // namespace model
 
-// What the rest of the library would supply.
+// Stand-ins for the rest of the library.
 namespace lev {
 
 constinit procedure_table procedures;

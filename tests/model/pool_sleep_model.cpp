@@ -110,7 +110,7 @@ struct hall {
     if (fault(late_alarm)) rings = alarm.set();
     if (may) {
       kernel.wait_word(alarm.rings, rings, sleeper::never);
-      // What the kernel sees, the worker sees from then on.
+      // The worker sees from then on what the kernel sees.
       alarm.rings.fetch_add(0, std::memory_order_relaxed);
     }
     for (lane& l : lanes) l.wake_up();

@@ -6,7 +6,7 @@
 // futex, so that a lost wake-up shows as a deadlock; `plain` is a variable that is no atomic, so
 // that a missing order shows as a data race.
 //
-// What Relacy does not show: reads of values that are stored later (load buffering), more than two
+// Relacy does not show reads of values that are stored later (load buffering), more than two
 // stores back, and the rule of C++20 that ended release sequences at the same thread's relaxed
 // stores.
 //

@@ -17,7 +17,7 @@ constexpr fault_name flag_stays = "task_state: dependants are taken while the fl
 struct task {
   task() { state.open(); }
 
-  // What finish() of worker/complete.cpp does.
+  // The steps of finish() in worker/complete.cpp.
   void complete() {
     output.set(7);
     std::uint64_t seen = bits::make(0, bits::live);
@@ -48,20 +48,20 @@ struct task {
   void free() { freed.set(freed.get() + 1); }
   void call(int what) { called.set(called.get() + what); }
 
-  // What a waiting thread does: announce, look, sleep; then look again.
+  // The steps of a waiting thread: announce, look, sleep; then look again.
   void wait(unsigned self) {
     while (state.peek(0) == status::pending) {
       if (state.announce_waiter(0, self)) parks[self].park(place, sleeper::never);
     }
   }
-  // What on_complete() does.
+  // The steps of on_complete().
   void call_back() {
     callback.set(5);
     if (state.announce(0, bits::called_back)) return;
     require(output.get() == 7, "the outputs are there");
     call(5);
   }
-  // What the submitter of dependant 1 or 2 does.
+  // The steps of the submitter of dependant 1 or 2.
   void depend(unsigned which) {
     dependants.fetch_or(which, std::memory_order_acq_rel);
     if (state.announce(0, bits::depended_on)) return;

@@ -53,7 +53,7 @@ int names(int rank) {
   return 1;
 }
 
-// What all ranks found: tasks that were named as crashed, and right results of others.
+// The findings of all ranks: tasks that were named as crashed, and right results of others.
 int abort_tasks(int rank, int ranks, int tasks) {
   int found[2] = {};
   int sums[2] = {};

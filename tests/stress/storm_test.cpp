@@ -17,7 +17,7 @@
 namespace lev::test {
 namespace {
 
-// What is known of one task, until its outcome is collected.
+// All that is known of one task, until its outcome is collected.
 struct record {
   std::atomic<int> ran{0};
   std::atomic<int> items{0};

@@ -1,4 +1,4 @@
-// What a test run is told from outside: LEVERET_SEED=n sets the seed of every randomised test,
+// Settings of a test run from outside: LEVERET_SEED=n sets the seed of every randomised test,
 // LEVERET_DEEP=1 makes them longer.
 #ifndef LEVERET_TESTS_SUPPORT_ENVIRONMENT_HPP
 #define LEVERET_TESTS_SUPPORT_ENVIRONMENT_HPP

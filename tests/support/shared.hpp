@@ -1,5 +1,5 @@
-// What tests keep in shared memory, so that tasks in worker processes reach it, too: it holds no
-// pointer to other memory, and so nothing that grows.
+// Things that tests keep in shared memory, so that tasks in worker processes reach it, too: it
+// holds no pointer to other memory, and so nothing that grows.
 #ifndef LEVERET_TESTS_SUPPORT_SHARED_HPP
 #define LEVERET_TESTS_SUPPORT_SHARED_HPP
 

@@ -1,5 +1,5 @@
-// What the stress tests share: a box of time, threads that start together, and counts of what must
-// have happened at least sometimes, or the test would show nothing.
+// Common parts of the stress tests: a box of time, threads that start together, and counts of what
+// must have happened at least sometimes, or the test would show nothing.
 #ifndef LEVERET_TESTS_SUPPORT_STRESS_HPP
 #define LEVERET_TESTS_SUPPORT_STRESS_HPP
 

@@ -133,7 +133,7 @@ inline void task_graph::run_one(const graph_task& t, graph_memory& m) {
   }
 }
 
-// What a task comes after. Too many readers: then after all tasks of the block, chained.
+// The tasks that a task comes after. Too many readers: then after all tasks of the block, chained.
 inline options task_graph::order(const history& h, const graph_task& t) const {
   options o;
   unsigned named = 0;

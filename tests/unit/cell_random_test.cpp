@@ -66,7 +66,7 @@ struct mover {
     }
   }
 
-  // What overlaps must end before: by a fence or barrier, if it is of one tag, or by a wait.
+  // Transfers that overlap must end before: by a fence or barrier, if they have one tag, or a wait.
   order settle(pending& p) {
     std::uint32_t tags = 0;
     for (const pending& other : open)

@@ -21,7 +21,7 @@ constexpr unsigned rounds = 8;  // of everything, for each SPE
 constexpr unsigned turns = 6;   // of the lock
 constexpr std::uint32_t free_lock = 1;
 
-// What all share in memory.
+// The variables that all share, in memory.
 struct common {
   array<std::uint32_t> lock;
   array<std::uint32_t> block;  // all words equal, and the number of turns

@@ -1,4 +1,4 @@
-// What a started program has open: both ways give it the same.
+// The files that a started program has open: both ways of closing give it the same.
 #include "machines/processes/close_from.hpp"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 namespace lev::processes {
 namespace {
 
-// What `ls` in a new process sees of its own files, without the one by which it looks.
+// The open files of a new process as `ls` sees them, without the one by which it looks.
 std::string files_of_a_program(void (*close)(posix_spawn_file_actions_t&, int) noexcept) {
   int ends[2];
   EXPECT_EQ(pipe(ends), 0);

@@ -136,7 +136,7 @@ TEST(dependants, an_edge_to_a_completed_task_is_late_and_leaves_nothing) {
   EXPECT_TRUE(f.edges.has(4));
 }
 
-// Who comes too late for a task finds the slot's next one, or the one before.
+// A thread that comes too late for a task finds the slot's next one, or the one before.
 TEST(dependants, an_edge_to_another_generation_harms_no_list) {
   edges_fixture f(4);
   slot predecessor;

@@ -51,7 +51,7 @@ TEST(linger, goes_on_when_no_thread_has_had_the_core_however_long_it_was_away) {
   }
 }
 
-// What came before, or took no time, is no reason to sleep.
+// Switches that came before, or took no time, are no reason to sleep.
 TEST(linger, goes_on_after_switches_that_were_not_of_its_offers) {
   lingerer l;
   core c{.away_ns = lingerer::taken_ns, .is_taken = false};
