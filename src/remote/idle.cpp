@@ -76,7 +76,7 @@ bool needs_every_core(const remote_crew& r) noexcept {
 
 std::uint64_t spin_span_ns(const remote_crew& r, bool is_tight) noexcept {
   constexpr std::uint64_t tight_ns = 2'000;
-  if (r.remote->is_crowded()) return 0;
+  if (r.e.cores == 1 || r.remote->is_crowded()) return 0;
   return is_tight ? smaller<std::uint64_t>(r.e.settings.spin_ns, tight_ns) : r.e.settings.spin_ns;
 }
 

@@ -136,7 +136,7 @@ bool pool::open(std::uint32_t workers) {
   if (!open_files(workers)) return false;
   about_.store_bytes = settings_.local_store_bytes;
   about_.lane_bytes = lane_bytes_;
-  about_.spin_ns = settings_.spin_ns;
+  about_.spin_ns = cores_ == 1 ? 0 : settings_.spin_ns;  // a poller would have the core
   about_.data_bytes_max = settings_.processes.worker_bytes_max;
   about_.cpu_seconds_max = settings_.processes.worker_cpu_seconds_max;
   about_.chaos = settings_.processes.chaos;
