@@ -149,21 +149,13 @@ procedure_id range_procedure() {
 
 }  // namespace
 
-// If tasks run elsewhere, or their memory is copied, each is a task of its own.
+// One task, which is diced like a loop. Where tasks run elsewhere, or their memory is copied, each
+// is a task of its own.
 std::uint64_t submit_bulk_range(runtime_state* c, std::size_t count, fill make, void* context) {
-  if (!c->is_straight) return submit_bulk(c, count, make, context);
-  struct whole {
-    made_tasks tasks;
-    std::size_t count;
-  } all{{make, context}, count};
-  const auto make_whole = [](void* of, std::size_t, descriptor& d) {
-    const whole& w = *static_cast<whole*>(of);
-    d.procedure = range_procedure();
-    d.argument_count = 2;
-    d.arguments[0] = parameter<made_tasks>::pack(w.tasks);
-    d.arguments[1] = parameter<range>::pack({0, w.count});
-  };
-  return submit_bulk(c, count == 0 ? 0 : 1, make_whole, &all);
+  if (!c->is_straight || count == 0) return submit_bulk(c, count, make, context);
+  const argument arguments[] = {parameter<made_tasks>::pack({make, context}),
+                                parameter<range>::pack({0, count})};
+  return submit(c, draft{{range_procedure(), 2, 0, 0}, arguments}, nullptr, false);
 }
 
 namespace {

@@ -1,4 +1,4 @@
-// made_range: a piece of a bulk whose tasks a function makes, in the thread that runs the piece.
+// made_range: a bulk whose tasks a function makes, or a piece of it, in the thread that runs it.
 //
 //     1. The first task is made. If it declares memory, the piece looks ahead.
 //   2. For each index: tasks up to `reach` further on are made, and their memory is prefetched;
@@ -37,7 +37,7 @@ class made_range {
         all_(r),
         made_(r.begin),
         makes_to_(r.end) {
-    LEV_DCHECK(self.running != nullptr && (self.running->flags & task_is_piece) != 0);
+    LEV_DCHECK(self.running != nullptr && (self.running->flags & task_is_join) == 0);
   }
   void run() {
     ::new (&places_[0].task) descriptor();
@@ -86,9 +86,13 @@ class made_range {
   }
   descriptor& place_of(std::uint64_t i) noexcept { return places_[i & place_mask_].task; }
   bool is_unwanted() noexcept {
-    const std::uint64_t word = state_.task_slots.at(self_.running->parent).state.word();
+    const std::uint64_t word = state_.task_slots.at(whole()).state.word();
     return state_.cancelling.load(memory_order_relaxed) != 0 ||
            (word & state_bits::cancel_asked) != 0;
+  }
+  bool is_piece() const noexcept { return (self_.running->flags & task_is_piece) != 0; }
+  std::uint32_t whole() const noexcept {
+    return is_piece() ? self_.running->parent : self_.running->task;
   }
   static bool declares_memory(const descriptor& d) noexcept {
     for (unsigned i = 0; i < d.argument_count && i < argument_count_max; ++i) {
@@ -183,10 +187,15 @@ class made_range {
     copy_text(message + begin, sizeof message - static_cast<std::size_t>(begin), how.what());
     first_ = std::make_exception_ptr(error(how.code(), how.argument(), message));
   }
-  // The join counts the piece itself as one.
+  // The join counts the piece itself as one. A bulk that was not cut becomes the join of its tasks.
   [[noreturn]] void throw_first() {
-    state_.task_slots.extra(self_.running->parent)
-        .failures.fetch_add(failures_ - 1, memory_order_relaxed);
+    slot_extra& counts = state_.task_slots.extra(whole());
+    if (is_piece()) {
+      counts.failures.fetch_add(failures_ - 1, memory_order_relaxed);
+    } else {
+      state_.task_slots.at(whole()).flags |= task_is_join;
+      counts.failures.store(failures_, memory_order_relaxed);
+    }
     std::rethrow_exception(first_);
   }
 

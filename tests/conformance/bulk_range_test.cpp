@@ -32,16 +32,26 @@ TEST_P(bulk_range_test, of_every_size_runs_each_task_once) {
 }
 
 TEST_P(bulk_range_test, failures_are_counted_and_keep_no_other_from_running) {
-  runtime& r = open();
-  counter n = 0;
-  const auto make = [&](std::size_t i, descriptor& d) {
-    d = i % 10 == 7 ? pack(throw_error, static_cast<int>(i)) : pack(count_one, ref{&n});
-  };
-  ticket t = r.submit_bulk(from_any_thread, 2'000, make);  // some to a piece
-  const outcome o = wait(t);
-  EXPECT_EQ(o.code, status::task_failed);
-  EXPECT_EQ(o.failures, 200u);
-  EXPECT_EQ(n, 1'800);
+  // Some tasks to a piece; all in one, which is not cut.
+  for (const std::uint32_t threshold : {16u, 0u}) {
+    config c = settings();
+    c.dice_threshold = threshold;
+    runtime& r = open(c);
+    counter n = 0;
+    const auto make = [&](std::size_t i, descriptor& d) {
+      d = i % 10 == 7 ? pack(throw_error, static_cast<int>(i)) : pack(count_one, ref{&n});
+    };
+    ticket t = r.submit_bulk(from_any_thread, 2'000, make);
+    const outcome o = wait(t);
+    EXPECT_EQ(o.code, status::task_failed);
+    EXPECT_EQ(o.failures, 200u);
+    EXPECT_EQ(n, 1'800);
+    static_cast<void>(r.submit_bulk(from_any_thread, 2'000, make));
+    const outcome all = r.wait_for_completion(wait_limit_ns());
+    EXPECT_EQ(all.code, status::task_failed);
+    EXPECT_EQ(all.failures, 200u);
+    EXPECT_EQ(n, 3'600);
+  }
 }
 
 // The words of a failed wait, or of a submit that was refused.
