@@ -99,6 +99,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     is_reply = False
     is_row = False  # whether it writes globals
+    shared: by_value.Shared | None = None  # takes classes that go by value, which are sent beside
     own_reducers: ClassVar[dict[type, Callable[[Any], Any]]] = {}
     dispatch_table: ClassVar[Any] = {}
     _made_of: ClassVar[tuple[Any, ...]] = ()
@@ -166,6 +167,14 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         return spaces.Aliases(key, names, self.needed, self.is_row)
 
 
+class ItemPickler(_Pickler):
+    """Writes one of several items that go together with the classes that they have in common."""
+
+    def __init__(self, shared: by_value.Shared, *about: Any, **options: Any) -> None:
+        super().__init__(*about, **options)
+        self.shared = shared
+
+
 class _GlobalPickler(_Pickler):
     """Writes globals, in front of what needs them."""
 
@@ -220,7 +229,7 @@ def _dump_plain(value: Any, buffers_max: int) -> tuple[bytes, list[memoryview]]:
 
 
 def _dump_any(
-    value: Any, buffers_max: int, pickler: type[_Pickler], held: Held
+    value: Any, buffers_max: int, pickler: Callable[..., _Pickler], held: Held
 ) -> tuple[bytes, list[memoryview]]:
     buffers: list[memoryview] = []
     file = io.BytesIO()
@@ -243,7 +252,7 @@ def globals_in_front(needed: spaces.Needed, held: Held = None) -> bytes:
 
 
 def dumps(
-    value: Any, buffers_max: int, pickler: type[_Pickler] = _Pickler, held: Held = None
+    value: Any, buffers_max: int, pickler: Callable[..., _Pickler] = _Pickler, held: Held = None
 ) -> tuple[bytes, list[memoryview]]:
     """The pickle of a value, and its large buffers.
 
