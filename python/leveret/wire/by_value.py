@@ -104,12 +104,30 @@ def _is_made_by_code(module: Any) -> bool:
     """Whether it was made at run time, and exec() has put into it what it has: C code does, too."""
     if type(module) is not types.ModuleType or "__builtins__" not in vars(module):
         return False
+    if _has_own_loader(module):
+        return True
     return all(getattr(module, each, None) is None for each in ("__file__", "__spec__"))
+
+
+# Of Python's own importers, and of None.
+_OF_IMPORTERS = frozenset(
+    {"builtins", "zipimport", "_frozen_importlib", "_frozen_importlib_external"}
+    | {"importlib._bootstrap", "importlib._bootstrap_external", "importlib.machinery"}
+)
+
+
+def _has_own_loader(module: Any) -> bool:
+    """Whether an importer of the program's own has loaded it, which workers do not have."""
+    loader = getattr(getattr(module, "__spec__", None), "loader", None)
+    kind = loader if isinstance(loader, type) else type(loader)
+    return kind.__module__ not in _OF_IMPORTERS and is_absent(kind.__module__)
 
 
 def _can_be_found(name: str) -> bool:
     """Whether a search for the module's package ends where this process has it from."""
     top = name.partition(".")[0]
+    if any(_has_own_loader(sys.modules.get(each)) for each in (name, top)):
+        return False
     have = getattr(sys.modules.get(top), "__file__", None)
     for finder in sys.meta_path:
         try:
