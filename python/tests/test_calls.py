@@ -329,6 +329,8 @@ def test_shared_arrays_inside_of_anything(one: ProcessExecutor) -> None:
     filled(lambda a: one.submit(fill, a[::-1], 1.0))
     filled(lambda a: one.submit(fill, a[::-1, ::-1].T, 1.0))
     filled(lambda a: one.submit(fill, a.view(np.recarray), 1.0))
+    kind = type("Subclass", (np.ndarray,), {"__module__": "__main__"})  # it goes by value
+    filled(lambda a: one.submit(fill, a.view(kind), 1.0))
     for chunksize in (1, 2):
         b = leveret.shared_array((2, 10))
         list(one.map(functools.partial(fill, b), [1.0, 2.0], chunksize=chunksize))

@@ -12,7 +12,6 @@ import functools
 import io
 import pickle
 import struct
-import sys
 import types
 import weakref
 import zlib
@@ -142,11 +141,12 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             return classes.reduce_typing(value)
         if tensors.is_tensor(kind):
             return tensors.reduce_tensor(value, self.is_reply)
+        if arrays.is_of_subclass(value, kind):
+            made = arrays.reduce_subclass(value, kind, self.is_reply)
+            if made is not NotImplemented or not by_value.goes_by_value(kind, self.is_reply):
+                return made
         if by_value.goes_by_value(kind, self.is_reply):
             return by_value.reduce_other(value, kind, self.is_reply)
-        numpy = sys.modules.get("numpy")
-        if numpy is not None and isinstance(value, numpy.ndarray) and kind is not numpy.ndarray:
-            return arrays.reduce_subclass(value, kind, self.is_reply)
         if spaces.is_cached(kind) and by_value.is_absent(value.__module__):
             return spaces.reduce_cached(value, self.is_reply, self.needed, self.is_row)
         made = foreign.reduce_object(value) if foreign.has_ctypes() else None
