@@ -107,6 +107,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         self._look_at_reducers()
         super().__init__(file, protocol=5, **options)
         self.needed = needed
+        self.plain: set[type] = set()  # go by value, and have no pickle of their own
 
     @classmethod
     def _look_at_reducers(cls) -> None:
@@ -127,7 +128,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def reducer_override(self, value: Any) -> Any:
         kind = type(value)
-        if kind in by_value.ordinary:
+        if kind in by_value.ordinary or kind in self.plain:
             return NotImplemented
         if kind is types.FunctionType:
             return by_value.reduce_function(self, value, self.is_reply)
@@ -146,7 +147,10 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             if made is not NotImplemented or not by_value.goes_by_value(kind, self.is_reply):
                 return made
         if by_value.goes_by_value(kind, self.is_reply):
-            return by_value.reduce_other(value, kind, self.is_reply)
+            made = by_value.reduce_other(value, kind, self.is_reply)
+            if made is NotImplemented:
+                self.plain.add(kind)
+            return made
         if spaces.is_cached(kind) and by_value.is_absent(value.__module__):
             return spaces.reduce_cached(value, self.is_reply, self.needed, self.is_row)
         made = foreign.reduce_object(value) if foreign.has_ctypes() else None
