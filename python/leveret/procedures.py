@@ -25,6 +25,7 @@ _defined: dict[tuple[int, str], _core.Procedure] = {}  # by address and signatur
 _named: dict[tuple[int, str, str], _core.Procedure] = {}  # and those with other names, by these too
 _kept: list[object] = []  # functions and libraries: procedures live as long as the process
 _origins: dict[int, tuple[str, str]] = {}  # library and symbol of those that load() made, by id
+_files: dict[str, tuple[int, int]] = {}  # device and inode of each library, when it was opened
 
 
 def _cffi_address(function: Any) -> int | None:
@@ -198,7 +199,8 @@ def load(
     path: the library, absolute or relative to the current folder; it is not searched for elsewhere.
     symbol: the function. signature, name: as for procedure(); the name is the symbol by default.
     Raises FileNotFoundError, OSError (not a library for this machine) or InvalidArgument (no such
-    symbol), each naming the path. Loading runs the library's constructors: load what you trust.
+    symbol, or the file has been replaced since this process loaded it: the loader would give the
+    old one), each naming the path. Loading runs the library's constructors: load what you trust.
     """
     function, address = symbol_of(path, symbol)
     made = _defined.get((address, str(parse(signature))))
@@ -222,6 +224,13 @@ def symbol_of(path: str | os.PathLike[str], symbol: str) -> tuple[CFuncPtr, int]
         library = ctypes.CDLL(str(full))
     except OSError as error:
         raise OSError(f"{full} cannot be loaded: {error}") from error
+    about = full.stat()
+    identity = about.st_dev, about.st_ino
+    if _files.setdefault(str(full), identity) != identity:
+        raise InvalidArgument(
+            f"{full} was replaced after this process had loaded it, and the loader keeps the old "
+            "one: start the program again, or load the new one from another path"
+        )
     try:
         function: CFuncPtr = getattr(library, symbol)
     except AttributeError:

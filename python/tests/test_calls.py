@@ -16,6 +16,7 @@ from conftest import DEEP, descriptors, needs_processes, pid_of, rest
 
 import leveret
 from leveret import ProcessExecutor
+from leveret.wire import chunks
 
 pytestmark = needs_processes
 
@@ -106,6 +107,26 @@ def test_items_of_a_chunk_do_not_share_their_arguments(one: ProcessExecutor) -> 
         return float(a.sum())
 
     assert list(one.map(fill, [x] * 5, chunksize=5)) == [5000.0] * 5
+
+
+def test_classes_go_once_for_all_items_of_a_chunk(one: ProcessExecutor) -> None:
+    space: dict[str, Any] = {"__name__": "__main__"}
+    methods = "".join(f" def method_{i}(self): return {i}\n" for i in range(30))
+    exec(
+        f"class Base:\n{methods}"
+        "class Point(Base):\n count = 0\n def __init__(self, x): self.x = x\n"
+        "def counts(point):\n type(point).count += 1\n return point.x, point.count\n",
+        space,
+    )
+    points = [space["Point"](i) for i in range(50)]
+    alone, several = (
+        len(chunks.dump_chunk(None, [(p,) for p in points[:n]], [])[1]) for n in (1, 50)
+    )
+    assert several < 2 * alone
+    assert list(one.map(space["counts"], points, chunksize=50)) == [(i, 1) for i in range(50)]
+    came = list(one.map(lambda point: point, points, chunksize=50))
+    assert {type(each) for each in came} == {space["Point"]}
+    assert [each.x for each in came] == list(range(50))
 
 
 def grows(i: int) -> Any:
@@ -308,6 +329,8 @@ def test_shared_arrays_inside_of_anything(one: ProcessExecutor) -> None:
     filled(lambda a: one.submit(fill, a[::-1], 1.0))
     filled(lambda a: one.submit(fill, a[::-1, ::-1].T, 1.0))
     filled(lambda a: one.submit(fill, a.view(np.recarray), 1.0))
+    kind = type("Subclass", (np.ndarray,), {"__module__": "__main__"})  # it goes by value
+    filled(lambda a: one.submit(fill, a.view(kind), 1.0))
     for chunksize in (1, 2):
         b = leveret.shared_array((2, 10))
         list(one.map(functools.partial(fill, b), [1.0, 2.0], chunksize=chunksize))

@@ -171,3 +171,57 @@ module.check()
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "passed\n", "")
+
+
+IMPORTER = """
+import importlib.abc, importlib.util, sys
+import leveret
+
+SOURCES = {{
+    "of_ours": "from of_ours.inside import Odd, add\\n",
+    "of_ours.inside": "class Odd:\\n    n = 5\\ndef add(x): return x + STEP + Odd.n\\n",
+}}
+
+class Importer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path, target=None):
+        file = {file!r} if name == "changed" else None
+        if name == "changed" or name in SOURCES:
+            is_package = name == "of_ours"
+            return importlib.util.spec_from_loader(name, self, origin=file, is_package=is_package)
+    def exec_module(self, module):
+        name = module.__name__
+        if name == "changed":
+            module.__file__ = {file!r}
+        source = SOURCES.get(name) or open(module.__file__).read()
+        exec(source.replace("STEP", "10"), vars(module))
+
+sys.meta_path.insert(0, Importer())
+import changed, of_ours
+
+def imports(x):
+    from of_ours.inside import add
+    return add(x)
+
+with leveret.ProcessExecutor(1) as executor:
+    run = lambda f, *args: executor.submit(f, *args).result(60)
+    assert run(of_ours.add, 1) == run(imports, 1) == 16
+    assert type(run(of_ours.Odd)) is of_ours.Odd
+    assert run(changed.step) == 10
+print("passed")
+"""
+
+
+def test_of_modules_that_an_importer_of_the_programs_has_made(tmp_path: Path) -> None:
+    """Of nothing that a worker could find, and of a file that it would read otherwise."""
+    file = tmp_path / "changed.py"
+    file.write_text("def step(): return STEP\n")
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTER.format(file=str(file))],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "passed\n", "")

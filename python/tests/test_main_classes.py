@@ -147,6 +147,9 @@ import leveret
 with leveret.ProcessExecutor(1) as executor:
     check(lambda fn, *args: executor.submit(fn, *args).result(60))
     check(lambda fn, *args: executor.submit(fn, *args).result(60))
+    def last_of_a_chunk(fn, *args):
+        return [*executor.map(fn, *([each] * 3 for each in args), chunksize=3)][-1]
+    check(lambda *call: last_of_a_chunk(*call) if call[1:] else executor.submit(*call).result(60))
 """
 
 

@@ -121,6 +121,34 @@ def test_returned_codes(crashing: Path, processes: leveret.Runtime) -> None:
     assert caught.value.code == 17
 
 
+def test_a_library_that_was_replaced_is_refused(tmp_path: Path) -> None:
+    def build(before: str) -> Path:
+        (tmp_path / "of.c").write_text(before + "int seven(void) { return 7; }\n")
+        new, path = tmp_path / "new.so", tmp_path / "of.so"
+        command = ["cc", "-O1", "-shared", "-fPIC", "-o", str(new), str(tmp_path / "of.c")]
+        try:
+            subprocess.run(command, check=True)
+        except FileNotFoundError:
+            pytest.skip("there is no C compiler")
+        new.replace(path)
+        return path
+
+    seven = leveret.load(build(""), "seven", "-> int", name="seven-of-a-replaced-one")
+    path = build("int other(int x) { volatile int a[9] = {0}; a[x] = x; return a[x % 9]; }\n")
+    replaced = pytest.raises(leveret.InvalidArgument, match="was replaced")
+    with leveret.Runtime("processes", workers=1) as runtime, replaced:
+        runtime.submit(seven).wait()
+    with pytest.raises(leveret.InvalidArgument, match="was replaced"):
+        leveret.load(path, "seven", "-> int")
+    moved = path.with_name("moved.so")
+    path.rename(moved)
+    with leveret.Runtime("processes", workers=1) as runtime:
+        new = leveret.load(moved, "seven", "-> int", name="seven-of-the-new")
+        with pytest.raises(leveret.TaskFailed) as caught:
+            runtime.submit(new).wait(30)
+    assert caught.value.code == 7
+
+
 def test_functions_of_no_file_are_refused(processes: leveret.Runtime) -> None:
     made = ctypes.CFUNCTYPE(None)(lambda: None)
     procedure = leveret.procedure(made, "")

@@ -36,6 +36,18 @@ def test_what_can_be_imported_takes_few_steps() -> None:
     assert "is_absent" not in calls and "_lookup_module_and_qualname" not in calls
 
 
+def test_objects_of_the_main_module_take_few_steps() -> None:
+    kind = type("Point", (), {"__module__": "__main__"})
+    given = [kind() for _ in range(100)]
+    calls = []
+    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name))
+    try:
+        pickling.dumps(given, 0)
+    finally:
+        sys.setprofile(None)
+    assert calls.count("reduce_other") < 5
+
+
 def test_copyreg_may_change_at_any_time() -> None:
     third = fractions.Fraction(1, 3)
     assert _carried([third]) == [third]

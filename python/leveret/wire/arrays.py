@@ -66,6 +66,11 @@ def _reduce_for_reply(array: Any) -> Any:
     return _reduce_array(array, True)
 
 
+def is_of_subclass(value: Any, kind: type) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray) and kind is not numpy.ndarray
+
+
 def reduce_subclass(array: Any, kind: type, is_reply: bool) -> Any:
     """For a view of another class than ndarray; NotImplemented where it has more to pickle."""
     import numpy as np

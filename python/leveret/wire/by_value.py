@@ -15,6 +15,7 @@ import sys
 import threading
 import types
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from cloudpickle import cloudpickle
@@ -43,6 +44,21 @@ class Loading(threading.local):
     """In a worker, while something of the host's is loaded."""
 
     made: Made | None = None
+    shared: Sequence[type] = ()  # classes that came beside it
+
+
+class Shared:
+    """Classes that go by value, and are sent once for several pickles, which name their numbers."""
+
+    def __init__(self) -> None:
+        self.classes: list[type] = []
+        self._numbers: dict[int, int] = {}  # by id()
+
+    def number(self, kind: type) -> int:
+        number = self._numbers.setdefault(id(kind), len(self.classes))
+        if number == len(self.classes):
+            self.classes.append(kind)
+        return number
 
 
 loading = Loading()
@@ -88,12 +104,30 @@ def _is_made_by_code(module: Any) -> bool:
     """Whether it was made at run time, and exec() has put into it what it has: C code does, too."""
     if type(module) is not types.ModuleType or "__builtins__" not in vars(module):
         return False
+    if _has_own_loader(module):
+        return True
     return all(getattr(module, each, None) is None for each in ("__file__", "__spec__"))
+
+
+# Of Python's own importers, and of None.
+_OF_IMPORTERS = frozenset(
+    {"builtins", "zipimport", "_frozen_importlib", "_frozen_importlib_external"}
+    | {"importlib._bootstrap", "importlib._bootstrap_external", "importlib.machinery"}
+)
+
+
+def _has_own_loader(module: Any) -> bool:
+    """Whether an importer of the program's own has loaded it, which workers do not have."""
+    loader = getattr(getattr(module, "__spec__", None), "loader", None)
+    kind = loader if isinstance(loader, type) else type(loader)
+    return kind.__module__ not in _OF_IMPORTERS and is_absent(kind.__module__)
 
 
 def _can_be_found(name: str) -> bool:
     """Whether a search for the module's package ends where this process has it from."""
     top = name.partition(".")[0]
+    if any(_has_own_loader(sys.modules.get(each)) for each in (name, top)):
+        return False
     have = getattr(sys.modules.get(top), "__file__", None)
     for finder in sys.meta_path:
         try:
@@ -271,6 +305,8 @@ def _set_function(function: types.FunctionType, state: Any) -> None:
 def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
     if kind in _named and _is_at_its_name(kind):
         return NotImplemented
+    if pickler.shared is not None and is_absent(kind.__module__):
+        return _shared_class, (pickler.shared.number(kind),)
     made = foreign.reduce_type(kind) if foreign.has_ctypes() else None
     if made is not None:
         return made
@@ -295,6 +331,10 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
     if reduce is not None:
         made = (*made[:2], (made[2], made[5], reduce), *made[3:5], _set_registered)
     return (_make_class, (*made[:2], _home_of(kind)), *made[2:])
+
+
+def _shared_class(number: int) -> type:
+    return loading.shared[number]
 
 
 def _is_at_its_name(thing: Any) -> bool:

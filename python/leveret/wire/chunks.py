@@ -1,11 +1,14 @@
 """The calls of a chunk: each gets its own copy of what it is given, and its result is its own.
 
 Constants are pickled together. What can change is pickled for each call apart, so that no call sees
-what the one before did to it, and so is each result, before the next call can change it.
+what the one before did to it, and so is each result, before the next call can change it. Classes
+that go by value are pickled once for all items: one of thirty methods takes 4 ms. They are loaded
+before each call, as if they had come with it.
 """
 
 from __future__ import annotations
 
+import functools
 import pickle
 import time
 from collections.abc import Iterator
@@ -13,8 +16,9 @@ from pickle import PickleBuffer
 from typing import Any
 
 from ..interrupts import raise_signals
+from .by_value import Shared
 from .errors import load_error
-from .pickling import APART, ATOMS, CALL_BUFFERS_MAX, dump_result, dumps
+from .pickling import APART, ATOMS, CALL_BUFFERS_MAX, ItemPickler, dump_result, dumps
 from .stored import Held, Stored, own, refer
 
 # A worker stops between two calls of a chunk after so long.
@@ -32,8 +36,13 @@ def _is_constant(value: Any) -> bool:
     return kind in ATOMS or (kind is tuple and ATOMS.issuperset(map(type, value)))
 
 
-def _apart(value: Any, held: Held) -> Apart:
-    data, buffers = dumps(value, CALL_BUFFERS_MAX, held=held)
+def _apart(value: Any, held: Held, shared: Shared | None = None) -> Apart:
+    """shared: takes the classes that go by value."""
+    if shared is None:
+        data, buffers = dumps(value, CALL_BUFFERS_MAX, held=held)
+    else:
+        pickler = functools.partial(ItemPickler, shared)
+        data, buffers = dumps(value, CALL_BUFFERS_MAX, pickler, held)
     return data, [PickleBuffer(each) for each in refer(buffers, held)]
 
 
@@ -72,7 +81,10 @@ def dump_chunk(
     if carried is None and all(ATOMS.issuperset(map(type, item)) for item in items):
         return 0, pickle.dumps(items, 5), []
     function = None if carried is None else carried.dump(held)
-    parts = (function, [_apart(item, held) for item in items])
+    shared = Shared()
+    apart = [_apart(item, held, shared) for item in items]
+    classes = _apart(shared.classes, held) if shared.classes else None
+    parts = (function, classes, apart)
     return APART, *dumps(parts, CALL_BUFFERS_MAX)
 
 

@@ -12,7 +12,6 @@ import functools
 import io
 import pickle
 import struct
-import sys
 import types
 import weakref
 import zlib
@@ -99,6 +98,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     is_reply = False
     is_row = False  # whether it writes globals
+    shared: by_value.Shared | None = None  # takes classes that go by value, which are sent beside
     own_reducers: ClassVar[dict[type, Callable[[Any], Any]]] = {}
     dispatch_table: ClassVar[Any] = {}
     _made_of: ClassVar[tuple[Any, ...]] = ()
@@ -107,6 +107,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         self._look_at_reducers()
         super().__init__(file, protocol=5, **options)
         self.needed = needed
+        self.plain: set[type] = set()  # go by value, and have no pickle of their own
 
     @classmethod
     def _look_at_reducers(cls) -> None:
@@ -127,7 +128,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def reducer_override(self, value: Any) -> Any:
         kind = type(value)
-        if kind in by_value.ordinary:
+        if kind in by_value.ordinary or kind in self.plain:
             return NotImplemented
         if kind is types.FunctionType:
             return by_value.reduce_function(self, value, self.is_reply)
@@ -141,11 +142,15 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             return classes.reduce_typing(value)
         if tensors.is_tensor(kind):
             return tensors.reduce_tensor(value, self.is_reply)
+        if arrays.is_of_subclass(value, kind):
+            made = arrays.reduce_subclass(value, kind, self.is_reply)
+            if made is not NotImplemented or not by_value.goes_by_value(kind, self.is_reply):
+                return made
         if by_value.goes_by_value(kind, self.is_reply):
-            return by_value.reduce_other(value, kind, self.is_reply)
-        numpy = sys.modules.get("numpy")
-        if numpy is not None and isinstance(value, numpy.ndarray) and kind is not numpy.ndarray:
-            return arrays.reduce_subclass(value, kind, self.is_reply)
+            made = by_value.reduce_other(value, kind, self.is_reply)
+            if made is NotImplemented:
+                self.plain.add(kind)
+            return made
         if spaces.is_cached(kind) and by_value.is_absent(value.__module__):
             return spaces.reduce_cached(value, self.is_reply, self.needed, self.is_row)
         made = foreign.reduce_object(value) if foreign.has_ctypes() else None
@@ -164,6 +169,14 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def aliases(self, key: str, names: dict[str, Any]) -> spaces.Aliases:
         return spaces.Aliases(key, names, self.needed, self.is_row)
+
+
+class ItemPickler(_Pickler):
+    """Writes one of several items that go together with the classes that they have in common."""
+
+    def __init__(self, shared: by_value.Shared, *about: Any, **options: Any) -> None:
+        super().__init__(*about, **options)
+        self.shared = shared
 
 
 class _GlobalPickler(_Pickler):
@@ -220,7 +233,7 @@ def _dump_plain(value: Any, buffers_max: int) -> tuple[bytes, list[memoryview]]:
 
 
 def _dump_any(
-    value: Any, buffers_max: int, pickler: type[_Pickler], held: Held
+    value: Any, buffers_max: int, pickler: Callable[..., _Pickler], held: Held
 ) -> tuple[bytes, list[memoryview]]:
     buffers: list[memoryview] = []
     file = io.BytesIO()
@@ -243,7 +256,7 @@ def globals_in_front(needed: spaces.Needed, held: Held = None) -> bytes:
 
 
 def dumps(
-    value: Any, buffers_max: int, pickler: type[_Pickler] = _Pickler, held: Held = None
+    value: Any, buffers_max: int, pickler: Callable[..., _Pickler] = _Pickler, held: Held = None
 ) -> tuple[bytes, list[memoryview]]:
     """The pickle of a value, and its large buffers.
 

@@ -111,7 +111,11 @@ def _call_kept(pickled: bytes, args: Any, kwargs: Any) -> Any:
 
 
 def _run_chunk(
-    pickled: bytes, carried: chunks.Apart | None, items: list[Any], is_apart: bool
+    pickled: bytes,
+    carried: chunks.Apart | None,
+    classes: chunks.Apart | None,
+    items: list[Any],
+    is_apart: bool,
 ) -> tuple[list[Any], dict[int, list[Any]], dict[int, bytes]]:
     """The results and errors, as far as there was time.
 
@@ -122,6 +126,8 @@ def _run_chunk(
     end = time.perf_counter_ns() + chunks.CHUNK_NS_MAX
     for each in items:
         try:
+            if classes is not None:
+                by_value.loading.shared = _load(*_own(classes))
             args = _load(*_own(each)) if is_apart else each
             if carried is None:
                 results.add(_call_kept(pickled, args, {}))
@@ -135,6 +141,7 @@ def _run_chunk(
             results.add_error(dump_error(error, describe(error)))
         if time.perf_counter_ns() >= end:
             break
+    by_value.loading.shared = ()
     return results.parts()
 
 
@@ -196,8 +203,8 @@ def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview])
         own_page.name_call(pickled, _keep(pickled).function)
     if flags & CHUNK:
         given = pickle.loads(data, buffers=buffers)
-        carried, items = given if flags & APART else (None, given)
-        return _run_chunk(pickled, carried, items, bool(flags & APART))
+        carried, classes, items = given if flags & APART else (None, None, given)
+        return _run_chunk(pickled, carried, classes, items, bool(flags & APART))
     own = [stored.own(each) for each in buffers] if buffers else None
     given = _load(data, own, bool(flags & PLAIN))
     if length:

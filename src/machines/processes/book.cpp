@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -33,9 +34,43 @@ std::uint64_t base_of_handle(void* handle) noexcept {
   return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map->l_addr : 0;
 }
 
+// The system's list of mappings tells a file from another one that has taken its name.
+file_identity identity_of(const void* address) noexcept {
+  file_identity found;
+  std::FILE* mappings = std::fopen("/proc/self/maps", "re");
+  if (mappings == nullptr) return found;
+  const auto place = reinterpret_cast<std::uintptr_t>(address);
+  char* line = nullptr;
+  std::size_t size = 0;
+  while (getline(&line, &size, mappings) > 0) {
+    std::uintptr_t begin = 0, end = 0;
+    file_identity file;
+    if (std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %" SCNx32 ":%" SCNx32 " %" SCNu64,
+                    &begin, &end, &file.device_major, &file.device_minor, &file.inode) != 5)
+      continue;
+    if (place < begin || place >= end) continue;
+    found = file;
+    break;
+  }
+  std::free(line);
+  std::fclose(mappings);
+  return found;
+}
+
+bool is_other_file(const file_identity& a, const file_identity& b) noexcept {
+  if (a.inode == 0 || b.inode == 0) return false;
+  return a.inode != b.inode || a.device_major != b.device_major || a.device_minor != b.device_minor;
+}
+
+// An address in what the loader has mapped of a library.
+const void* place_in(void* handle) noexcept {
+  link_map* map = nullptr;
+  return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map->l_ld : nullptr;
+}
+
 }  // namespace
 
-std::uint32_t book_writer::library_number(const char* path) noexcept {
+std::uint32_t book_writer::library_number(const char* path, const void* address) noexcept {
   char full[book::path_bytes_max];
   char* resolved_path = realpath(path, nullptr);
   const int length = std::snprintf(full, sizeof full, "%s", resolved_path ? resolved_path : path);
@@ -47,6 +82,7 @@ std::uint32_t book_writer::library_number(const char* path) noexcept {
   LEV_ASSERT(library_count_ <= book::libraries_max);
   if (library_count_ == book::libraries_max) return 0;
   std::memcpy(book_->libraries[library_count_], full, sizeof full);
+  book_->identities[library_count_] = identity_of(address);
   ++library_count_;
   // Pairs with try_libraries().
   book_->library_count.store(library_count_, memory_order_release);
@@ -66,7 +102,8 @@ bool book_writer::locate(const void* address, code_place* place) noexcept {
   }
   const auto* map = static_cast<const link_map*>(extra);
   const bool is_program = map->l_name[0] == 0 || map->l_prev == nullptr;
-  place->file = is_program ? std::uint32_t{code_place::host_program} : library_number(map->l_name);
+  place->file =
+      is_program ? std::uint32_t{code_place::host_program} : library_number(map->l_name, address);
   place->offset = reinterpret_cast<std::uintptr_t>(address) - map->l_addr;
   return place->file != code_place::nowhere;
 }
@@ -126,9 +163,19 @@ const char* book_reader::open_library(std::uint32_t index, void** handle) {
   *handle = fault_at("worker.open_library")
                 ? nullptr
                 : dlopen(book_->libraries[index], RTLD_NOW | RTLD_LOCAL);
-  if (*handle != nullptr) return nullptr;
-  const char* why = dlerror();
-  std::snprintf(why_, sizeof why_, "%s", why == nullptr ? "dlopen failed" : why);
+  if (*handle == nullptr) {
+    const char* why = dlerror();
+    std::snprintf(why_, sizeof why_, "%s", why == nullptr ? "dlopen failed" : why);
+    return why_;
+  }
+  if (!is_other_file(identity_of(place_in(*handle)), book_->identities[index])) return nullptr;
+  dlclose(*handle);
+  *handle = nullptr;
+  std::snprintf(
+      why_, sizeof why_,
+      "its library was replaced after the program had loaded it; start the program again, "
+      "or load the new one from another path: %.120s",
+      book_->libraries[index]);
   return why_;
 }
 

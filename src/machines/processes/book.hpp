@@ -1,7 +1,8 @@
 // book: where worker processes find procedures. A pointer means nothing in another process, so the
 // host records which file a function belongs to and its offset there; a worker opens that file if
-// it has not, and adds the offset. The host program itself is such a file: its workers are the same
-// program, started again.
+// it has not, and adds the offset. A library that was replaced meanwhile has something else there:
+// the worker refuses it. The host program itself is such a file: its workers are the same program,
+// started again.
 //
 // The host writes an entry before it posts the procedure's first task, and never changes it; the
 // workers see the book read-only.
@@ -27,6 +28,13 @@ struct code_place {
   std::uint64_t offset = 0;
 };
 
+// The file that is mapped, which need not be the one that has its name now. All zero: not known.
+struct file_identity {
+  std::uint32_t device_major = 0;
+  std::uint32_t device_minor = 0;
+  std::uint64_t inode = 0;
+};
+
 struct book_entry {
   code_place run;
   code_place context;   // nowhere: null, or made by `rebuild`
@@ -47,6 +55,7 @@ struct book {
   // Written by the host, read by workers: publishes the libraries below it.
   atomic<std::uint32_t> library_count{0};
   char libraries[libraries_max][path_bytes_max];
+  file_identity identities[libraries_max];  // of what the host has loaded
   book_entry entries[procedure_count_max + 1];
 };
 
@@ -66,7 +75,7 @@ class book_writer {
 
  private:
   bool locate(const void* address, code_place* place) noexcept;
-  std::uint32_t library_number(const char* path) noexcept;
+  std::uint32_t library_number(const char* path, const void* address) noexcept;
 
   book* book_ = nullptr;
   sleep_lock<> lock_;  // sections under it ask the loader and the file system; in host memory
