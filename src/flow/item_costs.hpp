@@ -32,16 +32,23 @@ class item_costs {
   }
 
   // Any thread calls it, after `items` items took `took_ns`. Notes of several threads at once may
-  // be lost: this is an estimate. The mean follows slowly, and an interruption counts for little.
+  // be lost: this is an estimate. The mean follows slowly, and an interruption counts for little: a
+  // time far above the mean is believed when it comes twice in a row. (A task that seems short runs
+  // as one piece, so each gives one note.)
   void note(std::uint32_t place, std::uint64_t items, std::uint64_t took_ns) noexcept {
     LEV_DCHECK(place < places);
     const std::uint64_t now =
         smaller(took_ns, longest_ns) * units_per_ns / larger<std::uint64_t>(items, 1);
-    const std::uint64_t mean = mean_[place].load(memory_order_relaxed);
+    const std::uint64_t noted = mean_[place].load(memory_order_relaxed);
+    const std::uint64_t mean = noted & ~was_far;
+    const bool is_known = mean != 0;
+    const bool is_far = is_known && now > mean * 4;
     // Not written for a small change: every participant reads the line before it cuts a piece.
-    if (mean != 0 && now + mean / 8 >= mean && now <= mean + mean / 8) return;
-    const std::uint64_t next = mean == 0 ? now : (mean * 7 + smaller(now, mean * 4)) / 8;
-    mean_[place].store(larger<std::uint64_t>(next, 1), memory_order_relaxed);
+    if (is_known && noted == mean && now + mean / 8 >= mean && now <= mean + mean / 8) return;
+    const std::uint64_t believed = is_far && noted == mean ? mean * 4 : now;
+    const std::uint64_t next = is_known ? (mean * 7 + believed) / 8 : now;
+    mean_[place].store((larger(next, least) & ~was_far) | (is_far ? was_far : 0),
+                       memory_order_relaxed);
   }
 
   // time_ns() is what `items` will take, about; 0: not known.
@@ -83,8 +90,11 @@ class item_costs {
   // The products above fit.
   static_assert(longest_ns <= ~std::uint64_t{0} / units_per_ns / 8);
 
-  // Written by participants that ran a piece, read by submitters: units per item, 0 unknown.
-  // Publishes nothing.
+  static constexpr std::uint64_t was_far = 1;  // the last time noted was far above the mean
+  static constexpr std::uint64_t least = 2;    // so that it is known
+
+  // Written by participants that ran a piece, read by submitters: units per item, 0 unknown, where
+  // the last bit is `was_far`. Publishes nothing.
   atomic<std::uint64_t> mean_[places]{};
 };
 

@@ -171,8 +171,8 @@ struct sleeper_thread {
   // Written by the sleeper and its waker, read by both, as above: publishes the rest.
   atomic<std::uint32_t> state{awake};
   std::uint32_t thread = 0;  // the system's number of it
-  std::uint32_t core = 0;    // on which it ran
-  cpu_set_t cores{};         // on which it may run
+  std::uint32_t core = 0;    // on which it ran; moved: which it is kept off
+  cpu_set_t cores{};         // moved: on which it ran before
 };
 
 class machine {

@@ -112,6 +112,11 @@ static std::uint32_t take_last(runtime_state& c, participant& self, edge_list& e
   return no_slot;
 }
 
+static bool waits_in_vain(runtime_state& c, const participant& self) noexcept {
+  return is_shut_out(c, self) ||
+         (self.running == nullptr && is_held_by_caller(c, self) && !c.lent.ask());
+}
+
 std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges) noexcept {
   batch::send_all(self);
   if (c.settings.full == when_full::fail) {
@@ -122,7 +127,7 @@ std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges) 
   const bool is_inside = self.running != nullptr || is_guest(c, self);
   while (is_inside) {
     if ((task = try_take_room(c, self, edges, true)) != no_slot) return task;
-    if (self.running == nullptr && is_held_by_caller(c, self) && !c.lent.ask()) return no_slot;
+    if (waits_in_vain(c, self)) return no_slot;
     if (!wait_space_inside(c, self, edges.count)) return no_slot;
     if ((task = try_take_room(c, self, edges, false)) != no_slot) return task;
   }
@@ -130,7 +135,7 @@ std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges) 
   const bool may_help = c.settings.full == when_full::help;
   do {
     if (!may_help || !help(c, self)) {
-      if (is_held_by_caller(c, self) && !c.lent.ask()) return no_slot;
+      if (waits_in_vain(c, self)) return no_slot;
       wait_space(c, self, may_help, edges.count);
     }
     task = try_take_room(c, self, edges, false);
@@ -145,7 +150,9 @@ bool count_out(runtime_state& c, participant& self, std::uint32_t task, refusal*
   return refuse_closed(why);
 }
 
-bool refuse_full(runtime_state& c, const edge_list& edges, refusal* why) noexcept {
+bool refuse_full(runtime_state& c, const participant& self, const edge_list& edges,
+                 refusal* why) noexcept {
+  if (is_shut_out(c, self)) return refuse_closed(why);
   if (edges.count != 0 && !c.edges.has(edges.count)) {
     return refuse(
         why, status::would_block, -1,

@@ -64,7 +64,8 @@ std::uint32_t try_take_room(runtime_state& c, participant& self, edge_list& edge
 // at all. refuse_full() says why not.
 [[gnu::noinline]] std::uint32_t await_slot(runtime_state& c, participant& self,
                                            edge_list& edges) noexcept;
-bool refuse_full(runtime_state& c, const edge_list& edges, refusal* why) noexcept;
+bool refuse_full(runtime_state& c, const participant& self, const edge_list& edges,
+                 refusal* why) noexcept;
 
 inline void write_slot(runtime_state& c, const participant& self, std::uint32_t task,
                        const draft& d, std::uint8_t flags) noexcept {

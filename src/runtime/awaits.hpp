@@ -60,7 +60,8 @@ struct await_quiescent final : await_shared {
   runtime_state& c;
 };
 
-// A free slot, and edges; or the end of the last task, after which there may never be one.
+// A free slot, and edges; or the end of the last task, or of the runtime, after which there may
+// never be one.
 struct await_space final : await_shared {
   await_space(runtime_state& home, participant& waiter, std::uint32_t edges) noexcept
       : await_shared(waiter, want_space | want_barrier, home.space_wanted),
@@ -73,9 +74,9 @@ struct await_space final : await_shared {
     if (!c.task_slots.looks_exhausted(is_inside) && c.edges.has(edge_count)) return true;
     if (is_armed || ++looks % looks_per_count == 0) {
       if (c.lent.ask()) return true;
-      is_held = is_held_by_caller(c, self);
+      is_in_vain = is_shut_out(c, self) || is_held_by_caller(c, self);
     }
-    return is_held;
+    return is_in_vain;
   }
   bool arm() noexcept override {
     is_armed = true;
@@ -94,7 +95,7 @@ struct await_space final : await_shared {
   std::uint32_t edge_count;
   bool is_inside;  // of a task, for which some slots are kept
   bool is_armed = false;
-  bool is_held = false;  // as last looked at
+  bool is_in_vain = false;  // as last looked at
   std::uint32_t looks = 0;
 };
 
@@ -103,7 +104,9 @@ struct await_join final : await_shared {
   await_join(runtime_state& home, participant& waiter, std::uint32_t joins_max) noexcept
       : await_shared(waiter, want_space, home.space_wanted), c(home), most(joins_max) {}
   // Pairs with give_back_join(): a sleeper has said that it sleeps before its last look.
-  bool is_there() noexcept override { return c.open_joins.load(memory_order_seq_cst) < most; }
+  bool is_there() noexcept override {
+    return c.open_joins.load(memory_order_seq_cst) < most || is_shut_out(c, self);
+  }
   runtime_state& c;
   std::uint32_t most;
 };

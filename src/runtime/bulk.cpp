@@ -23,7 +23,7 @@ class bulk {
     std::uint32_t task = state_.task_slots.try_take(self_.free_slots);
     edge_list none;
     if (task == no_slot) task = await_slot(state_, self_, none);
-    if (task == no_slot) return refuse_full(state_, none, why);
+    if (task == no_slot) return refuse_full(state_, self_, none, why);
     write_slot(state_, self_, task, d, flags);
     state_.task_slots.at(task).parent = join_;
     const std::uint32_t before =
@@ -57,13 +57,17 @@ bool try_reserve_join(runtime_state& c, std::uint32_t joins_max) noexcept {
   return false;
 }
 
-void reserve_join(runtime_state& c, participant& self) noexcept {
+bool reserve_join(runtime_state& c, participant& self) noexcept {
   if (self.running != nullptr || self.open_joins != 0 || c.settings.full == when_full::fail) {
     c.open_joins.fetch_add(1, memory_order_relaxed);
-    return;
+    return true;
   }
   const std::uint32_t joins_max = larger(c.settings.tickets / 2, 1u);
-  while (!try_reserve_join(c, joins_max)) wait_join(c, self, joins_max);
+  while (!try_reserve_join(c, joins_max)) {
+    if (is_shut_out(c, self)) return false;
+    wait_join(c, self, joins_max);
+  }
+  return true;
 }
 
 void give_back_join(runtime_state& c) noexcept {
@@ -75,11 +79,11 @@ void give_back_join(runtime_state& c) noexcept {
 // The join of a bulk: a task that is never queued. Until the submit is done, it counts one piece
 // too many.
 std::uint32_t open_join(runtime_state& c, participant& self, refusal* why) noexcept {
-  reserve_join(c, self);
+  if (!reserve_join(c, self)) return refuse_closed(why), no_slot;
   std::uint32_t join = c.task_slots.try_take(self.free_slots);
   edge_list none;
   if (join == no_slot) join = await_slot(c, self, none);
-  if (join == no_slot) return give_back_join(c), refuse_full(c, none, why), no_slot;
+  if (join == no_slot) return give_back_join(c), refuse_full(c, self, none, why), no_slot;
   if (!count_in(c, self, join, why)) return give_back_join(c), no_slot;
   write_slot(c, self, join, draft{}, task_is_join);
   slot_extra& extra = c.task_slots.extra(join);

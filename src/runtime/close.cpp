@@ -2,7 +2,8 @@
 // back.
 //
 //   1. `closing` is set: submits are refused, except those of tasks that still run. A submit on its
-//      way has either been counted by now, or finds `closing` set and takes itself back.
+//      way has either been counted by now, or finds `closing` set and takes itself back, also where
+//      it waits for a ticket.
 //   2. With cancel_waiting, `cancelling` is set: tasks that have not started end with
 //      status::cancelled.
 //   3. Wait until every accepted task is complete. On a time-out the runtime stays as it is:
@@ -54,6 +55,7 @@ status close_within(runtime_state* c, std::int64_t timeout_ns, bool cancel_waiti
   // sees every task that was counted before the earlier one.
   c->closing.exchange(1, memory_order_seq_cst);
   real_env::heavy_fence();
+  tell_space(*c);
   if (cancel_waiting) {
     c->cancelling.store(1, memory_order_relaxed);
     c->crew->recall(*self);

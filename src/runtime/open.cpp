@@ -135,7 +135,8 @@ void open_shared(runtime_state& c) {
   c.edges.open(c.nodes.get(), next_cells(edges), edges);
   scheduler_limits limits;
   limits.takers = c.takers;
-  limits.threshold = c.settings.dice_threshold;
+  constexpr std::uint32_t waiting_max = 1u << 30;  // more than there are slots
+  limits.threshold = smaller(c.settings.dice_threshold, waiting_max / c.takers);
   limits.local_store_bytes = c.settings.local_store_bytes;
   limits.copies = c.copies;
   index_ring<>::cell* prefilter = next_cells(queued);

@@ -280,7 +280,7 @@ struct admission {
     if (task == no_slot && may_wait) [[unlikely]]
       task = await_slot(c, *self, edges);
     if (self->running == nullptr && owes_others(*self)) leave(c, *self);
-    if (task == no_slot) return refuse_full(c, edges, why), 0;
+    if (task == no_slot) return refuse_full(c, *self, edges, why), 0;
     if (!count_in(c, *self, task, why)) return give_edges(c, edges, 0, edges.count), 0;
     write_slot(c, *self, task, d, flags);
     const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());

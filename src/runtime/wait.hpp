@@ -40,10 +40,17 @@ bool wait_quiescent(runtime_state& c, participant& self, std::uint64_t deadline_
 // a submitter that waits for a slot then waits for ever.
 bool is_held_by_caller(runtime_state& c, const participant& self) noexcept;
 
+// Whether a host that waits until it can submit will be refused: the runtime is closing. A bulk
+// that was let in goes on.
+inline bool is_shut_out(const runtime_state& c, const participant& self) noexcept {
+  return self.running == nullptr && self.open_joins == 0 &&
+         c.closing.load(memory_order_seq_cst) != 0;  // Pairs with close_within()
+}
+
 // wait_space() waits until a task slot and `edges` edges between tasks may be free, or
-// is_held_by_caller().
+// is_held_by_caller(), or is_shut_out().
 void wait_space(runtime_state& c, participant& self, bool helps, std::uint32_t edges) noexcept;
-// wait_join() waits until fewer than `joins_max` bulks are being submitted.
+// wait_join() waits until fewer than `joins_max` bulks are being submitted, or is_shut_out().
 void wait_join(runtime_state& c, participant& self, std::uint32_t joins_max) noexcept;
 // wait_space_inside() is that for a task or a callback. False: no participant has run anything for
 // 10 ms, so none will free a slot.

@@ -170,6 +170,33 @@ TEST_P(close_test, refuses_those_that_wait_for_a_ticket) {
   }
 }
 
+// Nor may it wait on if no ticket becomes free: the thread that holds them all may be the one that
+// closes, and wait for the submitting one afterwards.
+TEST_P(close_test, tells_those_that_wait_for_a_ticket) {
+  if (is_sim()) GTEST_SKIP() << "sim has one host thread";
+  for (const bool in_bulk : {false, true}) {
+    config c = settings();
+    c.tickets = 4;
+    c.full = in_bulk ? when_full::help : when_full::wait;
+    runtime& r = open(c);
+    std::vector<ticket> held;
+    for (int i = 0; i < 4; ++i) held.push_back(r.submit(nothing));
+    std::thread late([&] {
+      const auto make = [](std::size_t, descriptor& d) { d = pack(nothing); };
+      try {
+        in_bulk ? r.submit_bulk(1, make) : r.submit(nothing);
+        ADD_FAILURE() << "there was no ticket";
+      } catch (const error& e) {
+        EXPECT_EQ(e.code(), status::closed);
+      }
+    });
+    while (r.state()->space_wanted.load(memory_order_seq_cst) == 0) std::this_thread::yield();
+    EXPECT_EQ(r.close(wait_limit_ns()), status::ok);
+    late.join();
+    for (ticket& t : held) EXPECT_EQ(wait(t).code, status::ok);
+  }
+}
+
 // Threads submit without a pause while the runtime closes: what is let in is done.
 TEST_P(close_test, while_others_submit_does_all_that_it_lets_in) {
   if (is_sim()) GTEST_SKIP() << "sim has one host thread";

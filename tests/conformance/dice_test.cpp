@@ -69,16 +69,18 @@ TEST_P(dice_test, pieces_are_not_smaller_than_the_grain) {
 }
 
 TEST_P(dice_test, one_task_becomes_enough_for_all_workers) {
-  config c = settings();
-  c.dice_threshold = 8;
-  runtime& r = open(c);
-  shared<visits> v(10'000);
-  r.submit(options().grain(1), visit, range{0, 10'000}, ref{&v}).wait();
-  v->expect_once(0, 10'000);
-  // The only worker, of a host that runs no tasks, has nobody to share with.
-  const bool is_alone = is_remote() && r.workers() == 1;
-  EXPECT_GE(v->pieces, is_alone ? 1 : 8);
-  EXPECT_GE(r.count().diced, is_alone ? 0u : 8u);
+  for (const std::uint32_t threshold : {8u, 1u << 30, 1u << 31, ~0u}) {
+    config c = settings();
+    c.dice_threshold = threshold;
+    runtime& r = open(c);
+    shared<visits> v(10'000);
+    r.submit(options().grain(1), visit, range{0, 10'000}, ref{&v}).wait();
+    v->expect_once(0, 10'000);
+    // The only worker, of a host that runs no tasks, has nobody to share with.
+    const bool is_alone = is_remote() && r.workers() == 1;
+    EXPECT_GE(v->pieces, is_alone ? 1 : 8) << "threshold " << threshold;
+    EXPECT_GE(r.count().diced, is_alone ? 0u : 8u) << "threshold " << threshold;
+  }
 }
 
 TEST_P(dice_test, a_threshold_of_zero_dices_nothing) {

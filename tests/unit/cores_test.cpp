@@ -41,6 +41,9 @@ class sleeping_thread {
     if (thread_.joinable()) wake();
   }
   cpu_set_t now() const { return cores_of(static_cast<pid_t>(sleeper.thread)); }
+  void set(const cpu_set_t& cores) const {
+    EXPECT_EQ(sched_setaffinity(static_cast<pid_t>(sleeper.thread), sizeof cores, &cores), 0);
+  }
   cpu_set_t wake() {
     ends_ = true;
     ends_.notify_one();
@@ -56,6 +59,13 @@ class sleeping_thread {
   cpu_set_t after_;
   std::thread thread_;
 };
+
+cpu_set_t only(unsigned core) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  return one;
+}
 
 cpu_set_t without(const cpu_set_t& all, unsigned core) {
   cpu_set_t rest = all;
@@ -99,19 +109,33 @@ TEST_F(cores, a_thread_that_has_woken_is_left_alone) {
   EXPECT_TRUE(are_same(cores_of(0), before));
 }
 
+// As `taskset -a` does with all threads of a program.
+TEST_F(cores, what_others_set_while_a_thread_sleeps_stays) {
+  sleeping_thread before(all_), meanwhile(all_), late(all_);
+  const cpu_set_t one = only(core_);
+  before.set(one);
+  keep_off(before.sleeper, core_, false);
+  EXPECT_TRUE(are_same(before.now(), one));
+  give_back(before.sleeper);
+  EXPECT_TRUE(are_same(before.wake(), one));
+  keep_off(meanwhile.sleeper, core_, false);
+  meanwhile.set(one);
+  give_back(meanwhile.sleeper);
+  EXPECT_TRUE(are_same(meanwhile.wake(), one));
+  keep_off(late.sleeper, core_, false);
+  late.set(one);
+  EXPECT_TRUE(are_same(late.wake(), one));
+}
+
 TEST_F(cores, a_sleeper_elsewhere_may_be_left_where_it_is) {
-  cpu_set_t first;
-  CPU_ZERO(&first);
-  CPU_SET(static_cast<unsigned>(core_at(0)), &first);
+  const cpu_set_t first = only(static_cast<unsigned>(core_at(0)));
   sleeping_thread t(first);
   keep_off(t.sleeper, core_, true);
   EXPECT_TRUE(are_same(t.now(), first));
 }
 
 TEST_F(cores, a_sleeper_with_one_core_keeps_it) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(core_, &one);
+  const cpu_set_t one = only(core_);
   sleeping_thread t(one);
   keep_off(t.sleeper, core_, true);
   EXPECT_TRUE(are_same(t.now(), one));

@@ -73,6 +73,27 @@ TEST(item_costs, one_interruption_counts_for_little) {
   EXPECT_GE(c.grain(place, 100'000, 2), before / 2);
 }
 
+TEST(item_costs, interruptions_that_are_not_in_a_row_count_for_little) {
+  item_costs c;
+  c.note(place, 1000, 10'000);
+  const std::uint64_t before = c.grain(place, 100'000, 2);
+  for (int i = 0; i < 100; ++i) {
+    c.note(place, 1000, 1'000'000'000);
+    for (int k = 0; k < 8; ++k) c.note(place, 1000, 10'000);
+  }
+  EXPECT_GE(c.grain(place, 100'000, 2), before / 2);
+}
+
+// A task that is not cut gives one note: a loop whose items take long from now on must not run
+// many times on one thread.
+TEST(item_costs, much_longer_items_are_believed_the_second_time) {
+  item_costs c;
+  for (int i = 0; i < 100; ++i) c.note(place, 64, 128);
+  ASSERT_EQ(c.grain(place, 64, 2), 64u);
+  for (int i = 0; i < 2; ++i) c.note(place, 64, 64'000'000);
+  EXPECT_EQ(c.grain(place, 64, 2), 0u);
+}
+
 TEST(item_costs, the_mean_follows) {
   item_costs c;
   c.note(place, 1000, 10'000);
