@@ -14,6 +14,10 @@ namespace lev::processes {
 
 class client final : public column_watch {
  public:
+  // How long an idle worker waits before it tells the host of an end that no thread seems to await:
+  // a host that submits without a pause comes back sooner, and would only be disturbed.
+  static constexpr std::uint64_t patience_ns = 5'000;
+
   client(const worker_start& start, std::uint32_t number, int out = -1, int error = -1) noexcept
       : number_(number),
         prints_(out, error),
@@ -80,10 +84,6 @@ class client final : public column_watch {
 
  private:
   bool lacks_library_of_next() noexcept;
-  // How long an idle worker waits before it tells the host of an end that no thread seems to await:
-  // a host that submits without a pause comes back sooner, and would only be disturbed.
-  static constexpr std::uint64_t patience_ns = 5'000;
-
   // Nothing is done before the host has said so.
   bool is_ordered() noexcept {
     if (!is_ordered_ && order() == lane<>::order_work) {

@@ -27,7 +27,8 @@ namespace lev::processes {
 namespace {
 
 constexpr std::uint32_t looks_per_clock = 64;
-constexpr std::uint64_t short_spin_ns = 5'000;  // where another thread has wanted the core
+// Where another thread has wanted the core. A worker tells of its ends before it sleeps.
+constexpr std::uint64_t short_spin_ns = client::patience_ns;
 
 bool is_retiring = false;                 // retire_worker() was called in this process
 std::uint64_t idle_ns_max = no_deadline;  // retire_worker_after()

@@ -105,7 +105,7 @@ void end_sleep(sleeper_thread& s) noexcept {
     if (pass(s, state::moved, state::awake)) return put_back(s, 0);
     // Pairs with keep_off() and give_back().
     if (s.state.load(memory_order_acquire) == state::awake) return;
-    real_env::pause();
+    sched_yield();  // the waker may have lost this core
   }
 }
 
