@@ -38,12 +38,23 @@ class or_an_end final : public awaited {
   bool is_patient_;
 };
 
+// A participant that finds work at its first look, and has done none since it last did, waits for
+// the holder of a line's turn.
+void wait_for_turn(const participant& self, tender& own) noexcept {
+  const std::uint64_t completed = self.counters.completed.read();
+  if (own.completed_at_look == completed) real_env::pause();
+  own.completed_at_look = completed;
+}
+
 // No other thread relies on the service's polling: it looks once.
 bool spin(remote_crew& r, const participant& self, awaited& what, std::uint64_t until_ns) noexcept {
   constexpr std::uint32_t turns_per_clock = 32;
-  if (is_service(r, self)) return has_remote_work(r);
   for (std::uint32_t turn = 1;; ++turn) {
-    if (what.is_there()) return true;
+    if (is_service(r, self) ? has_remote_work(r) : what.is_there()) {
+      if (turn == 1) wait_for_turn(self, r.tender_of(self));
+      return true;
+    }
+    if (is_service(r, self)) return false;
     if (turn % turns_per_clock == 0 && r.e.machine->now_ns() >= until_ns) return false;
     r.e.machine->relax();
   }

@@ -36,6 +36,7 @@ std::unique_ptr<crew> hire(engine& e);
 struct tender {
   bool is_tending = false;   // its completions may make tasks ready: they are posted afterwards
   bool is_watching = false;  // it is counted as a watcher
+  std::uint64_t completed_at_look = 0;  // how many it had completed when it last found work at once
   lingerer linger;
   napper nap;
 };

@@ -12,6 +12,7 @@
 #define LEVERET_SYNC_ENV_HPP
 
 #include "sync/fence.hpp"
+#include "sync/pause.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -37,13 +38,7 @@ struct real_env {
   static void heavy_fence() noexcept { lev::heavy_fence(); }
   static bool asymmetric() noexcept { return lev::asymmetric_fences(); }
   // Between tries of a lock that is held for a few instructions.
-  static void pause() noexcept {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("isb");
-#endif
-  }
+  static void pause() noexcept { give_way(); }
 };
 
 template <class T>

@@ -54,7 +54,7 @@ class process_machine final : public machine, public remote_workers {
   }
 
   std::uint64_t now_ns() noexcept override { return monotonic_ns() - start_ns_; }
-  void relax() noexcept override { real_env::pause(); }
+  void relax() noexcept override { relax_core(); }
   void yield_core() noexcept override { sched_yield(); }
   std::uint64_t core_switches() noexcept override { return switches_of_thread(); }
   std::uint32_t core_number() noexcept override {

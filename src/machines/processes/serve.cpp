@@ -94,7 +94,7 @@ class worker_process {
   client* look_for_task() noexcept {
     for (std::uint32_t look = 0; look < looks_per_clock; ++look) {
       if (client* c = next_client()) return c;
-      real_env::pause();
+      relax_core();
     }
     return nullptr;
   }

@@ -29,7 +29,7 @@ class thread_machine final : public machine {
   }
 
   std::uint64_t now_ns() noexcept override { return monotonic_ns() - start_ns_; }
-  void relax() noexcept override { real_env::pause(); }
+  void relax() noexcept override { relax_core(); }
   void yield_core() noexcept override { sched_yield(); }
   std::uint32_t core_number() noexcept override {
     const int core = sched_getcpu();

@@ -1,0 +1,24 @@
+// Two ways to let an instant pass.
+#ifndef LEVERET_SYNC_PAUSE_HPP
+#define LEVERET_SYNC_PAUSE_HPP
+
+namespace lev {
+
+// relax_core() is for a thread that polls, between two looks: the core's other thread gets on.
+inline void relax_core() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("isb");
+#endif
+}
+
+// give_way() is for a thread that can go on when another one has done its next few instructions,
+// between two tries. The other one may have lost its core, perhaps to this thread: so the core is
+// offered now and then. (A service that tried for the line of a host, which it had displaced, kept
+// the only core for a time slice of 5 ms.)
+void give_way() noexcept;
+
+}  // namespace lev
+
+#endif
