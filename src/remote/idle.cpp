@@ -154,7 +154,7 @@ void remote_crew::idle(participant& self, awaited& what, std::uint64_t deadline_
   if (how == wait_policy::directed) return idle_directed(e, self, any, deadline_ns);
   const bool sleeps = how != wait_policy::spin;
   const std::uint64_t spin_ns = spin_span_ns(*this, is_tight);
-  const std::uint64_t now_ns = e.machine->now_ns();
+  const std::uint64_t now_ns = sleeps ? e.machine->now_ns() : 0;
   if (spin(*this, self, any, sleeps ? smaller(now_ns + spin_ns, deadline_ns) : deadline_ns)) return;
   if (!sleeps) return;
   if (!is_tight && linger(*this, self, any, lingerer::span_ns(spin_ns), deadline_ns)) return;
