@@ -202,7 +202,24 @@ def load(
     symbol, or the file has been replaced since this process loaded it: the loader would give the
     old one), each naming the path. Loading runs the library's constructors: load what you trust.
     """
-    function, address = symbol_of(path, symbol)
+    return _load(path, symbol, signature, name, may_be_old=False)
+
+
+def load_for_nodes(
+    path: str | os.PathLike[str], symbol: str, signature: Signature, name: str | None = None
+) -> _core.Procedure:
+    """load() of a procedure that nodes of a cluster call: they get the file as it is now."""
+    return _load(path, symbol, signature, name, may_be_old=True)
+
+
+def _load(
+    path: str | os.PathLike[str],
+    symbol: str,
+    signature: Signature,
+    name: str | None,
+    may_be_old: bool,
+) -> _core.Procedure:
+    function, address = symbol_of(path, symbol, may_be_old)
     made = _defined.get((address, str(parse(signature))))
     if made is None or name is not None:
         made = procedure(function, signature, name or symbol)
@@ -215,8 +232,13 @@ def origin_of(made: _core.Procedure) -> tuple[str, str] | None:
     return _origins.get(made.id)
 
 
-def symbol_of(path: str | os.PathLike[str], symbol: str) -> tuple[CFuncPtr, int]:
-    """A function of a shared library, which it keeps open, and its address; raises as load()."""
+def symbol_of(
+    path: str | os.PathLike[str], symbol: str, may_be_old: bool = False
+) -> tuple[CFuncPtr, int]:
+    """A function of a shared library, which it keeps open, and its address; raises as load().
+
+    may_be_old: it may be that of the file which the path named when it was first opened.
+    """
     full = Path(path).absolute()
     if not full.exists():
         raise FileNotFoundError(f"there is no library {full}")
@@ -226,7 +248,7 @@ def symbol_of(path: str | os.PathLike[str], symbol: str) -> tuple[CFuncPtr, int]
         raise OSError(f"{full} cannot be loaded: {error}") from error
     about = full.stat()
     identity = about.st_dev, about.st_ino
-    if _files.setdefault(str(full), identity) != identity:
+    if _files.setdefault(str(full), identity) != identity and not may_be_old:
         raise InvalidArgument(
             f"{full} was replaced after this process had loaded it, and the loader keeps the old "
             "one: start the program again, or load the new one from another path"

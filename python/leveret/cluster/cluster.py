@@ -116,9 +116,10 @@ class Cluster(StaysHere):
 
         The library is sent to each node that lacks its content, also to one that joins later: by
         its hash, so that two versions of a file are two libraries. What it needs itself, other
-        libraries say, must be on the nodes. Raises what leveret.load() raises.
+        libraries say, must be on the nodes. Raises what leveret.load() raises, but for a file that
+        was replaced: the nodes get the new one.
         """
-        made = procedures.load(path, symbol, signature, name)
+        made = procedures.load_for_nodes(path, symbol, signature, name)
         libraries.name_of(made)
         return made
 
