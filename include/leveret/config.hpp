@@ -101,7 +101,9 @@ struct config {
   std::uint32_t contexts = 0;
   // The stack of each context but the first; committed as it is used.
   std::size_t context_stack_bytes = 8 << 20;
-  std::uint32_t spin_ns = 50'000;  // how long an idle worker or waiting host polls before it sleeps
+  // How long an idle worker or waiting host polls before it sleeps; less where it would take a core
+  // from others (docs/how-to/wait.md).
+  std::uint32_t spin_ns = 50'000;
   std::uint32_t trace_events = 0;  // events kept per worker; 0: no trace
   std::uint64_t seed = 1;          // of every random choice; on `sim` it picks the schedule
   // For `sim`; other machines ignore it. The simulated machine: cell-ps3, cell-qs20, cell-qs21, or

@@ -232,11 +232,11 @@ class runtime {
   // null.
   status make_mutex(mutex_id* id) noexcept;
 
-  // close() refuses new tasks, then drains (or, with `cancel_waiting`, cancels tasks that have not
-  // started) and stops the workers. `end_running` cancels, too, and on `processes` ends tasks that
-  // still run when the time is over, as ticket::end() does; elsewhere bodies cannot be ended.
-  // Errors: timed_out (the runtime stays closing; call again), would_deadlock inside a task. A
-  // second call is a no-op.
+  // close() refuses new tasks, also of submits that wait for a ticket, then drains (or, with
+  // `cancel_waiting`, cancels tasks that have not started) and stops the workers. `end_running`
+  // cancels, too, and on `processes` ends tasks that still run when the time is over, as
+  // ticket::end() does; elsewhere bodies cannot be ended. Errors: timed_out (the runtime stays
+  // closing; call again), would_deadlock inside a task. A second call is a no-op.
   status close(std::int64_t timeout_ns = forever, bool cancel_waiting = false,
                bool end_running = false) noexcept {
     return end_running ? detail::close_by_force(state_, timeout_ns)

@@ -220,7 +220,10 @@ def _load(
     may_be_old: bool,
 ) -> _core.Procedure:
     function, address = symbol_of(path, symbol, may_be_old)
-    made = _defined.get((address, str(parse(signature))))
+    written = str(parse(signature))
+    made = _defined.get((address, written))
+    if name is None and may_be_old and _is_replaced(Path(path).absolute()):
+        name = _free_name(symbol, written)  # it is another function on the nodes
     if made is None or name is not None:
         made = procedure(function, signature, name or symbol)
     _origins[made.id] = (str(Path(path).absolute()), symbol)
@@ -246,9 +249,7 @@ def symbol_of(
         library = ctypes.CDLL(str(full))
     except OSError as error:
         raise OSError(f"{full} cannot be loaded: {error}") from error
-    about = full.stat()
-    identity = about.st_dev, about.st_ino
-    if _files.setdefault(str(full), identity) != identity and not may_be_old:
+    if _is_replaced(full) and not may_be_old:
         raise InvalidArgument(
             f"{full} was replaced after this process had loaded it, and the loader keeps the old "
             "one: start the program again, or load the new one from another path"
@@ -258,6 +259,13 @@ def symbol_of(
     except AttributeError:
         raise InvalidArgument(f"{full} has no symbol '{symbol}'; is it extern \"C\"?") from None
     return function, ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _is_replaced(full: Path) -> bool:
+    """Whether the path names another file than when it was first opened here."""
+    about = full.stat()
+    identity = about.st_dev, about.st_ino
+    return _files.setdefault(str(full), identity) != identity
 
 
 def builtin(name: str) -> _core.Procedure:

@@ -129,6 +129,27 @@ def test_classes_go_once_for_all_items_of_a_chunk(one: ProcessExecutor) -> None:
     assert [each.x for each in came] == list(range(50))
 
 
+def test_objects_that_items_share_with_their_class_are_shared_in_a_chunk(
+    one: ProcessExecutor,
+) -> None:
+    space: dict[str, Any] = {"__name__": "__main__"}
+    exec(
+        "class Empty: pass\n"
+        "class Base:\n EMPTY = Empty()\n def default(self, x=[Empty()]): return x\n"
+        "class Node(Base):\n def __init__(self): self.left, self.own = self.EMPTY, self.default()\n"
+        "def same(node): return node.left is type(node).EMPTY and node.own is node.default()\n",
+        space,
+    )
+    nodes = [space["Node"]() for _ in range(20)]
+    for size in (1, 2, 20):
+        assert all(one.map(space["same"], nodes, chunksize=size)), size
+
+
+def test_a_chunk_may_have_objects_of_many_classes(one: ProcessExecutor) -> None:
+    items = [type(f"Kind{i}", (), {"__module__": "__main__", "n": i})() for i in range(40)]
+    assert list(one.map(lambda each: type(each).n, items, chunksize=40)) == list(range(40))
+
+
 def grows(i: int) -> Any:
     kept = vars(sys.modules[grows.__module__]).setdefault("_grown", [])
     kept.append(i)

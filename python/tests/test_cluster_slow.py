@@ -188,8 +188,10 @@ def test_a_library_that_is_built_anew_or_removed(uneven: tuple[Any, str], tmp_pa
         first = cluster.load(path, "put", "out f8, count(0)", "put-one")
         build(tmp_path, "put", PUT % ("put", "2"))
         second = cluster.load(path, "put", "out f8, count(0)", "put-two")
+        build(tmp_path, "put", PUT % ("put", "3"))
+        third = cluster.load(path, "put", "out f8, count(0)")
         path.unlink()
-        for procedure, value in ((first, 1), (second, 2)):
+        for procedure, value in ((first, 1), (second, 2), (third, 3)):
             cluster.submit(procedure, sliced(y), grain=1).wait(LIMIT)
             assert set(y) == {value}
         path = build(tmp_path, "late", PUT % ("put", "4"))

@@ -1,8 +1,8 @@
-// napper: how a host sleeps that waits for one task while workers are busy on every core. To be
-// told of each end meanwhile costs a core some 18 us each time: the worker's bell, the service, the
-// host. To poll for them costs a core. So it naps: it is told when a line runs low, and wakes up by
-// itself when the nap is over, and takes all ends that have come. If they were few the tasks are
-// long, and naps become longer; when they are as long as they may be, it is told of each end.
+// napper: how a host sleeps that waits for one task while workers are busy on every core. A host
+// that is told of each end costs a core some 18 us each time, for the worker's bell, the service
+// and itself; one that polls costs a core. So it naps: it is told when a line runs low, wakes up by
+// itself when the nap is over, and takes all ends that have come. If these are few the tasks are
+// long, and naps become longer; a host whose naps are as long as they may be is told of each end.
 //
 // An end may be told up to one nap late; no worker runs out of tasks by that. (64 tasks of 32 us on
 // 2 workers and 2 cores took 1.3 times the ideal, 1.6 with a host that was told of each end, 2.1

@@ -38,7 +38,7 @@ struct real_env {
   static void heavy_fence() noexcept { lev::heavy_fence(); }
   static bool asymmetric() noexcept { return lev::asymmetric_fences(); }
   // Between tries of a lock that is held for a few instructions.
-  static void pause() noexcept { give_way(); }
+  static void pause() noexcept { wait_for_holder(); }
 };
 
 template <class T>

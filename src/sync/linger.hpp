@@ -65,7 +65,8 @@ class lingerer {
     --failures_;
   }
 
-  // Whether another thread took the core at the last offer, so that even polling is to be short.
+  // Whether another thread took the core at the last offer, for as many waits as go without: even
+  // polling is to be short then.
   bool is_wanted() const noexcept { return skips_ != 0; }
 
  private:

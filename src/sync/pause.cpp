@@ -5,7 +5,7 @@
 
 namespace lev {
 
-void give_way() noexcept {
+void wait_for_holder() noexcept {
   constexpr unsigned tries_per_offer = 64;
   thread_local unsigned tries = 0;
   relax_core();

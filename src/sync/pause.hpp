@@ -13,11 +13,11 @@ inline void relax_core() noexcept {
 #endif
 }
 
-// give_way() is for a thread that can go on when another one has done its next few instructions,
-// between two tries. The other one may have lost its core, perhaps to this thread: so the core is
-// offered now and then. (A service that tried for the line of a host, which it had displaced, kept
-// the only core for a time slice of 5 ms.)
-void give_way() noexcept;
+// wait_for_holder() is for a thread that can go on when another one has done its next few
+// instructions, between two tries. The other one may have lost its core, perhaps to this thread: so
+// the core is offered now and then. (A service that tried for the line of a host, which it had
+// displaced, kept the only core for a time slice of 5 ms.)
+void wait_for_holder() noexcept;
 
 }  // namespace lev
 

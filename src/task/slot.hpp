@@ -26,12 +26,13 @@ namespace lev {
 constexpr std::uint32_t no_slot = 0xffffffffu;
 constexpr std::uint32_t no_index = 0xffffffffu;  // of a bulk
 
-// Flags of a task, fixed before it is queued.
+// Flags of a task, fixed before it is queued, but for task_is_join: a task that runs becomes a join
+// when it is cut, or counts failures of its own (runtime/made_range.hpp).
 enum : std::uint8_t {
   task_detached = 1,    // no ticket was ever made
   task_diceable = 2,    // the dicer may split it
   task_is_piece = 4,    // `parent` counts it
-  task_is_join = 8,     // complete when its pieces are; never queued itself
+  task_is_join = 8,     // complete when its pieces are; no longer in a queue
   task_has_locks = 16,  // extra.locks is in use
   task_staged = 32,     // some argument needs the local store
   task_too_big = 64,    // does not fit the local store: must be diced before it may run

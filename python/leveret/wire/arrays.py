@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import sys
 from typing import Any, Callable
 
@@ -76,7 +77,11 @@ def reduce_subclass(array: Any, kind: type, is_reply: bool) -> Any:
     import numpy as np
 
     own: Any = kind
-    if own.__reduce__ is not np.ndarray.__reduce__ or not is_shared(array, is_reply):
+    has_own = kind in copyreg.dispatch_table or any(
+        getattr(own, name) is not getattr(np.ndarray, name)
+        for name in ("__reduce__", "__reduce_ex__")
+    )
+    if has_own or not is_shared(array, is_reply):
         return NotImplemented
     return _shared_view, (array.view(np.ndarray), kind, dict(getattr(array, "__dict__", ())))
 

@@ -48,17 +48,26 @@ class Loading(threading.local):
 
 
 class Shared:
-    """Classes that go by value, and are sent once for several pickles, which name their numbers."""
+    """Classes that go by value, and are sent once for several pickles, which name their numbers.
+
+    All of them are loaded for each pickle, so there are few. One that has more than functions and
+    constants is not among them: an object that both it and a pickle have would become two.
+    """
+
+    CLASSES_MAX = 4
 
     def __init__(self) -> None:
         self.classes: list[type] = []
-        self._numbers: dict[int, int] = {}  # by id()
+        self._numbers: dict[int, int | None] = {}  # by id()
 
-    def number(self, kind: type) -> int:
-        number = self._numbers.setdefault(id(kind), len(self.classes))
-        if number == len(self.classes):
-            self.classes.append(kind)
-        return number
+    def number(self, kind: type) -> int | None:
+        """None: it goes with each pickle."""
+        if id(kind) not in self._numbers:
+            is_one = len(self.classes) < self.CLASSES_MAX and has_no_objects(kind)
+            self._numbers[id(kind)] = len(self.classes) if is_one else None
+            if is_one:
+                self.classes.append(kind)
+        return self._numbers[id(kind)]
 
 
 loading = Loading()
@@ -109,6 +118,15 @@ def _is_made_by_code(module: Any) -> bool:
     return all(getattr(module, each, None) is None for each in ("__file__", "__spec__"))
 
 
+class _Searching(threading.local):
+    """Modules of loaders that are searched for: one may have been loaded by its own."""
+
+    def __init__(self) -> None:
+        self.loaders: set[Any] = set()
+
+
+_searching = _Searching()
+
 # Of Python's own importers, and of None.
 _OF_IMPORTERS = frozenset(
     {"builtins", "zipimport", "_frozen_importlib", "_frozen_importlib_external"}
@@ -119,8 +137,15 @@ _OF_IMPORTERS = frozenset(
 def _has_own_loader(module: Any) -> bool:
     """Whether an importer of the program's own has loaded it, which workers do not have."""
     loader = getattr(getattr(module, "__spec__", None), "loader", None)
-    kind = loader if isinstance(loader, type) else type(loader)
-    return kind.__module__ not in _OF_IMPORTERS and is_absent(kind.__module__)
+    name = (loader if isinstance(loader, type) else type(loader)).__module__
+    searched = _searching.loaders
+    if name in _OF_IMPORTERS or name in searched:
+        return False
+    searched.add(name)
+    try:
+        return is_absent(name)
+    finally:
+        searched.discard(name)
 
 
 def _can_be_found(name: str) -> bool:
@@ -306,7 +331,9 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
     if kind in _named and _is_at_its_name(kind):
         return NotImplemented
     if pickler.shared is not None and is_absent(kind.__module__):
-        return _shared_class, (pickler.shared.number(kind),)
+        number = pickler.shared.number(kind)
+        if number is not None:
+            return _shared_class, (number,)
     made = foreign.reduce_type(kind) if foreign.has_ctypes() else None
     if made is not None:
         return made
@@ -331,6 +358,37 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
     if reduce is not None:
         made = (*made[:2], (made[2], made[5], reduce), *made[3:5], _set_registered)
     return (_make_class, (*made[:2], _home_of(kind)), *made[2:])
+
+
+_CONSTANTS = (type(None), bool, int, float, complex, str, bytes)
+_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+
+
+def has_no_objects(kind: type) -> bool:
+    """Whether a class that goes by value, and its bases, have functions and constants only."""
+    return all(
+        _has_no_objects(value)
+        for each in kind.__mro__
+        if is_absent(each.__module__)
+        for name, value in vars(each).items()
+        if name != "__slotnames__"  # pickle's own
+    )
+
+
+def _has_no_objects(value: Any) -> bool:
+    if type(value) in _CONSTANTS or isinstance(value, _DESCRIPTORS):
+        return True
+    if type(value) is tuple:
+        return all(type(each) in _CONSTANTS for each in value)
+    if type(value) in (staticmethod, classmethod):
+        return _has_no_objects(value.__func__)
+    if type(value) is property:
+        return all(map(_has_no_objects, (value.fget, value.fset, value.fdel)))
+    if type(value) is not types.FunctionType or value.__dict__:
+        return False
+    defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
+    is_alone = value.__closure__ is None or value.__code__.co_freevars == ("__class__",)
+    return is_alone and all(type(each) in _CONSTANTS for each in defaults)
 
 
 def _shared_class(number: int) -> type:

@@ -57,6 +57,7 @@ file_identity identity_of(const void* address) noexcept {
   return found;
 }
 
+// One that is not known may be any file.
 bool is_other_file(const file_identity& a, const file_identity& b) noexcept {
   if (a.inode == 0 || b.inode == 0) return false;
   return a.inode != b.inode || a.device_major != b.device_major || a.device_minor != b.device_minor;
@@ -70,19 +71,21 @@ const void* place_in(void* handle) noexcept {
 
 }  // namespace
 
-std::uint32_t book_writer::library_number(const char* path, const void* address) noexcept {
+// A file that has taken the place of another one is a library of its own.
+std::uint32_t book_writer::library_number(const char* path, const file_identity& file) noexcept {
   char full[book::path_bytes_max];
   char* resolved_path = realpath(path, nullptr);
   const int length = std::snprintf(full, sizeof full, "%s", resolved_path ? resolved_path : path);
   std::free(resolved_path);
   if (length < 0 || static_cast<std::size_t>(length) >= sizeof full) return 0;
   for (std::uint32_t i = 0; i < library_count_; ++i) {
-    if (std::strcmp(book_->libraries[i], full) == 0) return i + code_place::first_library;
+    if (std::strcmp(book_->libraries[i], full) == 0 && !is_other_file(book_->identities[i], file))
+      return i + code_place::first_library;
   }
   LEV_ASSERT(library_count_ <= book::libraries_max);
   if (library_count_ == book::libraries_max) return 0;
   std::memcpy(book_->libraries[library_count_], full, sizeof full);
-  book_->identities[library_count_] = identity_of(address);
+  book_->identities[library_count_] = file;
   ++library_count_;
   // Pairs with try_libraries().
   book_->library_count.store(library_count_, memory_order_release);
@@ -102,8 +105,9 @@ bool book_writer::locate(const void* address, code_place* place) noexcept {
   }
   const auto* map = static_cast<const link_map*>(extra);
   const bool is_program = map->l_name[0] == 0 || map->l_prev == nullptr;
-  place->file =
-      is_program ? std::uint32_t{code_place::host_program} : library_number(map->l_name, address);
+  // Not by the address: what is 0 at first lies in memory of no file.
+  place->file = is_program ? std::uint32_t{code_place::host_program}
+                           : library_number(map->l_name, identity_of(map->l_ld));
   place->offset = reinterpret_cast<std::uintptr_t>(address) - map->l_addr;
   return place->file != code_place::nowhere;
 }
@@ -171,11 +175,13 @@ const char* book_reader::open_library(std::uint32_t index, void** handle) {
   if (!is_other_file(identity_of(place_in(*handle)), book_->identities[index])) return nullptr;
   dlclose(*handle);
   *handle = nullptr;
-  std::snprintf(
-      why_, sizeof why_,
-      "its library was replaced after the program had loaded it; start the program again, "
-      "or load the new one from another path: %.120s",
-      book_->libraries[index]);
+  constexpr std::size_t shown_max = 80;  // the end of the path
+  const char* path = book_->libraries[index];
+  const std::size_t bytes = std::strlen(path);
+  std::snprintf(why_, sizeof why_,
+                "%s was replaced after the program had loaded it; start the program again, or load "
+                "the new one from another path",
+                path + (bytes > shown_max ? bytes - shown_max : 0));
   return why_;
 }
 

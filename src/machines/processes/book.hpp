@@ -75,7 +75,7 @@ class book_writer {
 
  private:
   bool locate(const void* address, code_place* place) noexcept;
-  std::uint32_t library_number(const char* path, const void* address) noexcept;
+  std::uint32_t library_number(const char* path, const file_identity& file) noexcept;
 
   book* book_ = nullptr;
   sleep_lock<> lock_;  // sections under it ask the loader and the file system; in host memory

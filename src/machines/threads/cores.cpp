@@ -68,7 +68,7 @@ bool pass(sleeper_thread& s, std::uint32_t from, std::uint32_t to) noexcept {
   return s.state.compare_exchange_strong(from, to, memory_order_acq_rel, memory_order_relaxed);
 }
 
-// Others may have changed its cores meanwhile, as `taskset -a` does: then they stay as they are.
+// A mask that others have set meanwhile, as `taskset -a` does, stays.
 void put_back(sleeper_thread& s, std::uint32_t thread) noexcept {
   const auto id = static_cast<pid_t>(thread);
   cpu_set_t others = s.cores;
