@@ -149,6 +149,19 @@ def test_of_main(way: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "passed\n", "")
 
 
+def check_program(code: str, folder: Path | str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "passed\n", "")
+
+
 def test_of_a_module_that_only_this_process_can_find(tmp_path: Path) -> None:
     """As pytest imports test files with --import-mode=importlib."""
     path = tmp_path / "hidden_away.py"
@@ -161,16 +174,7 @@ sys.modules["hidden_away"] = module
 spec.loader.exec_module(module)
 module.check()
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd="/",
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "passed\n", "")
+    check_program(code, "/")
 
 
 IMPORTER = """
@@ -215,13 +219,4 @@ def test_of_modules_that_an_importer_of_the_programs_has_made(tmp_path: Path) ->
     """Of nothing that a worker could find, and of a file that it would read otherwise."""
     file = tmp_path / "changed.py"
     file.write_text("def step(): return STEP\n")
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORTER.format(file=str(file))],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "passed\n", "")
+    check_program(IMPORTER.format(file=str(file)), tmp_path)

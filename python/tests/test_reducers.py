@@ -21,16 +21,21 @@ def _carried(value: Any) -> Any:
     return pickle.loads(pickling.dumps(value, 0)[0])
 
 
-def test_what_can_be_imported_takes_few_steps() -> None:
-    thirds = [fractions.Fraction(i, 3) for i in range(100)]
-    given = [fractions.Fraction, textwrap.dedent, *thirds]
-    assert _carried(given) == given
-    calls = []
+def _calls_of_dumping(given: Any) -> list[str]:
+    calls: list[str] = []
     sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name))
     try:
         pickling.dumps(given, 0)
     finally:
         sys.setprofile(None)
+    return calls
+
+
+def test_what_can_be_imported_takes_few_steps() -> None:
+    thirds = [fractions.Fraction(i, 3) for i in range(100)]
+    given = [fractions.Fraction, textwrap.dedent, *thirds]
+    assert _carried(given) == given
+    calls = _calls_of_dumping(given)
     assert "__reduce__" in calls and "reducer_override" in calls
     assert "__getitem__" not in calls  # of a ChainMap, for each object
     assert "is_absent" not in calls and "_lookup_module_and_qualname" not in calls
@@ -39,12 +44,7 @@ def test_what_can_be_imported_takes_few_steps() -> None:
 def test_objects_of_the_main_module_take_few_steps() -> None:
     kind = type("Point", (), {"__module__": "__main__"})
     given = [kind() for _ in range(100)]
-    calls = []
-    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name))
-    try:
-        pickling.dumps(given, 0)
-    finally:
-        sys.setprofile(None)
+    calls = _calls_of_dumping(given)
     assert calls.count("reduce_other") < 5
 
 

@@ -49,15 +49,17 @@ void wait_for_turn(const participant& self, tender& own) noexcept {
 // No other thread relies on the service's polling: it looks once.
 bool spin(remote_crew& r, const participant& self, awaited& what, std::uint64_t until_ns) noexcept {
   constexpr std::uint32_t turns_per_clock = 32;
-  for (std::uint32_t turn = 1;; ++turn) {
-    if (is_service(r, self) ? has_remote_work(r) : what.is_there()) {
-      if (turn == 1) wait_for_turn(self, r.tender_of(self));
-      return true;
-    }
-    if (is_service(r, self)) return false;
-    if (turn % turns_per_clock == 0 && r.e.machine->now_ns() >= until_ns) return false;
-    r.e.machine->relax();
+  const bool is_once = is_service(r, self);
+  if (is_once ? has_remote_work(r) : what.is_there()) {
+    wait_for_turn(self, r.tender_of(self));
+    return true;
   }
+  for (std::uint32_t turn = 1; !is_once; ++turn) {
+    r.e.machine->relax();
+    if (what.is_there()) return true;
+    if (turn % turns_per_clock == 0 && r.e.machine->now_ns() >= until_ns) break;
+  }
+  return false;
 }
 
 // Polls on, and offers the core meanwhile. False: it is time to sleep.
@@ -147,7 +149,8 @@ void remote_crew::idle(participant& self, awaited& what, std::uint64_t deadline_
   const idling i(self, deadline_ns);
   const bool is_tight = !is_service(*this, self) && needs_every_core(*this);
   napper& nap = tender_of(self).nap;
-  const std::uint64_t nap_ns = is_tight && !what.is_patient() ? nap.span_ns(count_ends(e)) : 0;
+  const auto ends = [this]() noexcept { return count_ends(e); };
+  const std::uint64_t nap_ns = is_tight && !what.is_patient() ? nap.span_ns(ends) : 0;
   const bool is_patient = nap_ns != 0 || what.is_patient();
   or_an_end any(*this, self, what, how != wait_policy::directed && is_patient);
   if (how == wait_policy::yield) return idle_yielding(e, any, deadline_ns);
@@ -159,7 +162,7 @@ void remote_crew::idle(participant& self, awaited& what, std::uint64_t deadline_
   if (!sleeps) return;
   if (!is_tight && linger(*this, self, any, lingerer::span_ns(spin_ns), deadline_ns)) return;
   if (nap_ns == 0) return sleep(*this, self, any, deadline_ns);
-  nap.begin_nap();
+  nap.begin_nap(ends());
   sleep(*this, self, any, smaller(now_ns + spin_ns + nap_ns, deadline_ns));
 }
 

@@ -25,16 +25,21 @@ class napper {
 
   // begin_wait() is called before each wait, which consists of any number of naps.
   void begin_wait() noexcept { *this = {}; }
-  // span_ns() is how long to nap next; 0: not at all. `ends` tells how many tasks ended, ever.
-  std::uint64_t span_ns(std::uint64_t ends) noexcept {
-    if (has_napped_ && ends - ends_before_ < ends_min)
+  // span_ns() is how long to nap next; 0: not at all. count() tells how many tasks ended, ever; it
+  // is called if there was a nap since the last call.
+  template <class Count>
+  std::uint64_t span_ns(Count&& count) noexcept {
+    if (has_napped_ && count() - ends_before_ < ends_min)
       span_ns_ = span_ns_ == span_ns_max ? 0 : 2 * span_ns_;
     has_napped_ = false;
-    ends_before_ = ends;
     return span_ns_;
   }
-  // begin_nap() is called when the nap begins: what was waited for may come sooner.
-  void begin_nap() noexcept { has_napped_ = true; }
+  // begin_nap() is called when the nap begins, with that number: what was waited for may come
+  // sooner, and there is no nap.
+  void begin_nap(std::uint64_t ends) noexcept {
+    has_napped_ = true;
+    ends_before_ = ends;
+  }
 
  private:
   std::uint64_t span_ns_ = first_ns;

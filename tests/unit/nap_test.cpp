@@ -7,8 +7,8 @@ namespace lev {
 namespace {
 
 std::uint64_t nap(napper& n, std::uint64_t ends) {
-  const std::uint64_t span_ns = n.span_ns(ends);
-  n.begin_nap();
+  const std::uint64_t span_ns = n.span_ns([&] { return ends; });
+  n.begin_nap(ends);
   return span_ns;
 }
 
@@ -33,7 +33,8 @@ TEST(nap, becomes_longer_while_too_few_tasks_end_and_then_stops) {
 TEST(nap, is_judged_only_if_it_was_begun) {
   napper n;
   n.begin_wait();
-  for (int i = 0; i < 100; ++i) ASSERT_EQ(n.span_ns(0), napper::first_ns);
+  for (int i = 0; i < 100; ++i)
+    ASSERT_EQ(n.span_ns([] { return std::uint64_t{0}; }), napper::first_ns);
 }
 
 TEST(nap, begins_anew_with_each_wait) {
