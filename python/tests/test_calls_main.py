@@ -115,6 +115,20 @@ module.check()
 """
 
 
+def check_program(folder: Path | str, *words: str, text: str | None = None) -> None:
+    done = subprocess.run(
+        [sys.executable, *words],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "passed\n", "")
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_of_main(way: str, tmp_path: Path) -> None:
     code = DEFINED
@@ -136,30 +150,8 @@ def test_of_main(way: str, tmp_path: Path) -> None:
     path = package / "start.py"
     path.write_text(code)
     arguments = {"-c": ["-c", code], "stdin": ["-"], "-m": ["-m", "program_of_ours.start"]}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", *arguments.get(way, [str(path)])],
-        input=code if way == "stdin" else None,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "passed\n", "")
-
-
-def check_program(code: str, folder: Path | str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "passed\n", "")
+    words = arguments.get(way, [str(path)])
+    check_program(tmp_path, "-W", "error", *words, text=code if way == "stdin" else None)
 
 
 def test_of_a_module_that_only_this_process_can_find(tmp_path: Path) -> None:
@@ -174,7 +166,7 @@ sys.modules["hidden_away"] = module
 spec.loader.exec_module(module)
 module.check()
 """
-    check_program(code, "/")
+    check_program("/", "-c", code)
 
 
 IMPORTER = """
@@ -219,4 +211,4 @@ def test_of_modules_that_an_importer_of_the_programs_has_made(tmp_path: Path) ->
     """Of nothing that a worker could find, and of a file that it would read otherwise."""
     file = tmp_path / "changed.py"
     file.write_text("def step(): return STEP\n")
-    check_program(IMPORTER.format(file=str(file)), tmp_path)
+    check_program(tmp_path, "-c", IMPORTER.format(file=str(file)))
