@@ -25,7 +25,7 @@ enum class wait_policy : std::uint8_t {
   of_runtime,  // the policy of config::wait, where it is not allowed. The default of each wait
 };
 
-// What submit does when all tickets are in use.
+// What submit does when all tickets are in use. Inside a task a post needs none, but with `fail`.
 enum class when_full : std::uint8_t {
   help,  // run a task here, a waiting one or the one posted; or sleep until a ticket is free
          // (default)

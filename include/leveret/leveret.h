@@ -210,7 +210,8 @@ lev_status lev_submit(lev_runtime* runtime, lev_procedure_id procedure,
 lev_status lev_submit_after(lev_runtime* runtime, lev_procedure_id procedure,
                             const lev_argument* arguments, unsigned count, const lev_ticket* after,
                             unsigned after_count, lev_ticket* ticket);
-/* lev_submit without a ticket, for tasks that only lev_wait_for_completion waits for. Cheaper. */
+/* lev_submit without a ticket, for tasks that only lev_wait_for_completion waits for. Cheaper, and
+   inside a task not refused for lack of tickets. */
 lev_status lev_post(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments,
                     unsigned count);
 

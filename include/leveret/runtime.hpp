@@ -125,7 +125,8 @@ class runtime {
   }
 
   // post() submits without a ticket: for tasks that only wait_for_completion() waits for. It takes
-  // the arguments of submit(), and is cheaper.
+  // the arguments of submit(), and is cheaper. Inside a task it is not refused for lack of tickets,
+  // unless config::full is `fail`, or options::after() is given.
   template <class... Parameters, class... Arguments>
   void post(procedure<void(Parameters...)> p, Arguments&&... arguments) {
     submit_typed(nullptr, true, p, static_cast<Arguments&&>(arguments)...);

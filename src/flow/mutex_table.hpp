@@ -28,6 +28,23 @@ class mutex_table {
   }
   bool exists(mutex_id id) const noexcept { return id < made_.load(memory_order_relaxed); }
 
+  // note() writes the mutexes of a task into its slot, in ascending order and each once.
+  static void note(slot_extra& extra, const mutex_id* locks, std::uint32_t count) noexcept {
+    extra.lock_count = 0;
+    extra.locks_held = 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      std::uint32_t place = extra.lock_count;
+      bool is_new = true;
+      for (std::uint32_t k = 0; k < extra.lock_count; ++k) is_new &= extra.locks[k] != locks[i];
+      if (!is_new) continue;
+      for (; place > 0 && extra.locks[place - 1] > locks[i]; --place)
+        extra.locks[place] = extra.locks[place - 1];
+      LEV_DCHECK(extra.lock_count < mutexes_per_task_max);
+      extra.locks[place] = locks[i];
+      ++extra.lock_count;
+    }
+  }
+
   // acquire() takes the remaining mutexes of a task. False: the task waits in a list and comes out
   // of some release().
   bool acquire(slot_pool& slots, std::uint32_t task) noexcept {

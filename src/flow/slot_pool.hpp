@@ -3,11 +3,14 @@
 // every queue.
 //
 // Spare slots are for tasks that submit when all others are in use, perhaps by queued tasks each of
-// which needs a child's slot before it can give its own back.
+// which needs a child's slot before it can give its own back. Last slots are for the tasks of the
+// backlog when all others are in use, perhaps by tickets that nobody collects: each is given back
+// when its task has ended.
 #ifndef LEVERET_FLOW_SLOT_POOL_HPP
 #define LEVERET_FLOW_SLOT_POOL_HPP
 
 #include "base/assert.hpp"
+#include "base/numbers.hpp"
 #include "queue/index_ring.hpp"
 #include "task/slot.hpp"
 
@@ -44,29 +47,35 @@ struct slot_cache {
 
 class slot_pool {
  public:
-  // Arrays of `count` and `spare_count` elements (powers of two) that outlive the pool; as many
-  // cells for the rings likewise.
+  // How many there are of each kind: powers of two.
+  struct counts {
+    std::uint32_t free;
+    std::uint32_t spare;
+    std::uint32_t last;
+    constexpr std::uint32_t all() const noexcept { return free + spare + last; }
+  };
+  // Arrays of counts::all() elements that outlive the pool; cells for the rings likewise.
   struct storage {
     slot* slots;
     slot_tail* tails;
     slot_extra* extras;
     index_ring<>::cell* cells;
     index_ring<>::cell* spare_cells;
+    index_ring<>::cell* last_cells;
   };
-  void open(const storage& s, std::uint32_t count, std::uint32_t spare_count) noexcept {
-    LEV_DCHECK((count & (count - 1)) == 0 && (spare_count & (spare_count - 1)) == 0);
+  void open(const storage& s, const counts& n) noexcept {
     slots_ = s.slots;
     tails_ = s.tails;
     extras_ = s.extras;
-    first_spare_ = count;
-    count_ = count + spare_count;
-    free_.open(s.cells, count);
-    for (std::uint32_t i = 0; i < count; ++i) free_.try_push(i);
-    spare_.open(s.spare_cells, spare_count);
-    for (std::uint32_t i = 0; i < spare_count; ++i) spare_.try_push(count + i);
+    first_spare_ = n.free;
+    first_last_ = n.free + n.spare;
+    count_ = n.all();
+    fill(free_, s.cells, 0, n.free);
+    fill(spare_, s.spare_cells, first_spare_, n.spare);
+    fill(last_, s.last_cells, first_last_, n.last);
   }
 
-  // All of them, spare ones too.
+  // All of them, of each kind.
   std::uint32_t count() const noexcept { return count_; }
   slot& at(std::uint32_t i) noexcept {
     LEV_DCHECK(i < count_);
@@ -97,7 +106,15 @@ class slot_pool {
   std::uint32_t try_take_spare() noexcept {
     std::uint32_t index = no_slot;
     if (!spare_.try_pop(&index)) return no_slot;
-    LEV_DCHECK(index >= first_spare_ && index < count_);
+    LEV_DCHECK(index >= first_spare_ && index < first_last_);
+    LEV_DCHECK_LOOK(at(index).state.is_free());
+    return index;
+  }
+  // try_take_last() is for a task of the backlog, when try_take() found none.
+  std::uint32_t try_take_last() noexcept {
+    std::uint32_t index = no_slot;
+    if (!last_.try_pop(&index)) return no_slot;
+    LEV_DCHECK(index >= first_last_ && index < count_);
     LEV_DCHECK_LOOK(at(index).state.is_free());
     return index;
   }
@@ -123,9 +140,35 @@ class slot_pool {
   bool looks_exhausted(bool for_task = false) const noexcept {
     return free_.looks_empty() && (!for_task || spare_.looks_empty());
   }
-  std::uint32_t free_count() const noexcept { return free_.size() + spare_.size(); }
+  bool looks_exhausted_for_backlog() const noexcept {
+    return free_.looks_empty() && last_.looks_empty();
+  }
+  std::uint32_t free_count() const noexcept { return free_.size() + spare_.size() + last_.size(); }
+
+  // write() writes a task into a slot that was taken for it. It has no parent yet.
+  void write(std::uint32_t task, const detail::task_head& head, std::uint8_t flags,
+             const argument* arguments) noexcept {
+    LEV_DCHECK(head.argument_count <= argument_count_max);
+    slot& s = at(task);
+    s.state.open((flags & task_detached) != 0 ? std::uint64_t{state_bits::released} : 0);
+    static_cast<detail::task_head&>(s) = head;
+    s.flags = flags;
+    s.parent = no_slot;
+    s.parent_generation = 0;
+    s.dice_depth = 0;
+    LEV_DCHECK(s.mailbox == 0);
+    const unsigned near = smaller(unsigned{head.argument_count}, near_arguments);
+    for (unsigned i = 0; i < near; ++i) s.arguments[i] = arguments[i];
+    for (unsigned i = near; i < head.argument_count; ++i) argument_at(task, i) = arguments[i];
+  }
 
  private:
+  static void fill(index_ring<>& ring, index_ring<>::cell* cells, std::uint32_t first,
+                   std::uint32_t count) noexcept {
+    LEV_DCHECK((count & (count - 1)) == 0);
+    ring.open(cells, count);
+    for (std::uint32_t i = 0; i < count; ++i) ring.try_push(first + i);
+  }
   // Fills an empty cache to its half; returns how many slots there were.
   [[gnu::noinline]] std::uint32_t refill(slot_cache& cache) noexcept {
     const std::uint32_t wanted = cache.limit == 0 ? 1 : (cache.limit + 1) / 2;
@@ -139,7 +182,8 @@ class slot_pool {
   // Half of a full cache goes back to the ring, to make room for `index`.
   [[gnu::noinline]] void give_back(slot_cache& cache, std::uint32_t index) noexcept {
     if (index >= first_spare_) {
-      while (!spare_.try_push(index)) real_env::pause();
+      index_ring<>& kept = index < first_last_ ? spare_ : last_;
+      while (!kept.try_push(index)) real_env::pause();
       return;
     }
     if (cache.limit == 0) {
@@ -160,8 +204,10 @@ class slot_pool {
   slot_extra* extras_ = nullptr;
   std::uint32_t count_ = 0;
   std::uint32_t first_spare_ = 0;
+  std::uint32_t first_last_ = 0;
   index_ring<> free_;
   index_ring<> spare_;
+  index_ring<> last_;
 };
 
 }  // namespace lev

@@ -162,8 +162,11 @@ bool refuse_full(runtime_state& c, const participant& self, const edge_list& edg
   }
   return refuse(why, status::would_block, -1,
                 "all %u tickets are in use, by tasks that wait or were not collected; wait for "
-                "some, or raise config.tickets",
-                c.settings.tickets);
+                "some, %sor raise config.tickets",
+                c.settings.tickets,
+                self.running != nullptr && c.settings.full != when_full::fail
+                    ? "post() what nobody waits for, "
+                    : "");
 }
 
 }  // namespace lev::detail

@@ -69,23 +69,12 @@ bool refuse_full(runtime_state& c, const participant& self, const edge_list& edg
 
 inline void write_slot(runtime_state& c, const participant& self, std::uint32_t task,
                        const draft& d, std::uint8_t flags) noexcept {
-  LEV_DCHECK(d.argument_count <= argument_count_max);
-  slot& s = c.task_slots.at(task);
-  s.state.open((flags & task_detached) != 0 ? std::uint64_t{state_bits::released} : 0);
-  static_cast<task_head&>(s) = d;
-  s.flags = flags;
-  s.parent = no_slot;
-  s.parent_generation = 0;
-  s.dice_depth = 0;
-  LEV_DCHECK(s.mailbox == 0);
+  c.task_slots.write(task, d, flags, d.arguments);
   if (const job* by = self.running; by != nullptr) {
+    slot& s = c.task_slots.at(task);
     s.parent = by->task;
-    s.parent_generation = static_cast<std::uint16_t>(state_bits::generation(by->seen));
+    s.parent_generation = generation_of(*by);
   }
-  const unsigned near = smaller(unsigned{d.argument_count}, near_arguments);
-  for (unsigned i = 0; i < near; ++i) s.arguments[i] = d.arguments[i];
-  for (unsigned i = near; i < d.argument_count; ++i)
-    c.task_slots.argument_at(task, i) = d.arguments[i];
 }
 
 // count_out() is for a task that was counted in vain: it gives its slot back and takes it out of

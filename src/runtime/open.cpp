@@ -108,30 +108,36 @@ const machine_kind& choose_machine(const config& c) {
 // Enough for one task of each worker to recurse this deep while all tickets are in use by tasks
 // that wait in queues.
 constexpr std::uint32_t spare_per_taker = 64;
+// Enough for a task of the backlog in each context.
+constexpr std::uint32_t last_per_taker = 16;
+static_assert(last_per_taker >= contexts_max);
 
 void open_shared(runtime_state& c) {
   const std::uint32_t n = c.settings.tickets;
   const std::uint32_t spare = power_of_two_above(spare_per_taker * c.takers);
-  const std::size_t slots = std::size_t{n} + spare;
-  const auto queued = power_of_two_above(static_cast<std::uint32_t>(slots));
+  const std::uint32_t last = power_of_two_above(last_per_taker * c.takers);
+  const std::uint32_t slots = n + spare + last;
+  const std::uint32_t queued = power_of_two_above(slots);
   c.slots.reset(new slot[slots]);
   c.tails.reset(new slot_tail[slots]);
   c.extras.reset(new slot_extra[slots]);
   // Two edges for each task, and at least as many as one submit may name.
   const std::uint32_t edges = larger(n * 2, power_of_two_above(options::after_max));
-  c.cells.reset(new index_ring<>::cell[std::size_t{n} + edges + spare + std::size_t{queued} * 2]);
+  const std::size_t all_cells = std::size_t{slots} + edges + std::size_t{queued} * 2;
+  c.cells.reset(new index_ring<>::cell[all_cells]);
   c.waiting.reset(new waiting_task[std::size_t{queued} * 2]);
   c.nodes.reset(new dependant[edges]);
   index_ring<>::cell* cells = c.cells.get();
-  const index_ring<>::cell* const cells_end =
-      cells + (std::size_t{n} + edges + spare + std::size_t{queued} * 2);
+  const index_ring<>::cell* const cells_end = cells + all_cells;
   const auto next_cells = [&cells](std::size_t count) {
     cells += count;
     return cells - count;
   };
-  index_ring<>::cell* free = next_cells(n);
-  c.task_slots.open({c.slots.get(), c.tails.get(), c.extras.get(), free, next_cells(spare)}, n,
-                    spare);
+  index_ring<>::cell* const free_cells = next_cells(n);
+  index_ring<>::cell* const spare_cells = next_cells(spare);
+  c.task_slots.open(
+      {c.slots.get(), c.tails.get(), c.extras.get(), free_cells, spare_cells, next_cells(last)},
+      {n, spare, last});
   c.edges.open(c.nodes.get(), next_cells(edges), edges);
   scheduler_limits limits;
   limits.takers = c.takers;

@@ -108,22 +108,6 @@ bool start_after(runtime_state& c, participant& self, std::uint32_t task,
   return is_accepted || refuse_after(status::stale_ticket, i, why);
 }
 
-void sort_locks(slot_extra& extra, const mutex_id* locks, std::uint32_t count) noexcept {
-  extra.lock_count = 0;
-  extra.locks_held = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    std::uint32_t place = extra.lock_count;
-    bool is_new = true;
-    for (std::uint32_t k = 0; k < extra.lock_count; ++k) is_new &= extra.locks[k] != locks[i];
-    if (!is_new) continue;
-    for (; place > 0 && extra.locks[place - 1] > locks[i]; --place)
-      extra.locks[place] = extra.locks[place - 1];
-    LEV_DCHECK(extra.lock_count < mutexes_per_task_max);
-    extra.locks[place] = locks[i];
-    ++extra.lock_count;
-  }
-}
-
 inline void route(runtime_state& c, participant& self, std::uint32_t task,
                   const draft& d) noexcept {
   const std::uint8_t flags = c.task_slots.at(task).flags;
@@ -254,6 +238,28 @@ constexpr std::uint32_t at_once_max = 8;
   return id;
 }
 
+// Instead of a ticket, for a task that has no slot yet.
+constexpr std::uint64_t put_off_id = ~std::uint64_t{0};
+
+// Above so many tasks in the backlog as there are tickets a task waits after all, lest it fill the
+// memory while others could run: as long as its participant has another context to go on in.
+inline bool is_backlog_short(const runtime_state& c, const participant& self) noexcept {
+  const bool has_context = self.held == nullptr || self.held->free != nullptr;
+  return !has_context || c.to_come.size() < c.settings.tickets;
+}
+
+// False: there is no memory.
+[[gnu::noinline]] bool push_backlog(runtime_state& c, participant& self, task_to_come& head,
+                                    const argument* arguments) noexcept {
+  LEV_DCHECK(runs_here(self) && self.running != nullptr && (head.flags & task_detached) != 0);
+  head.parent = self.running->task;
+  head.parent_generation = generation_of(*self.running);
+  self.counters.submitted.add(1);  // before any thread can take it
+  if (!c.to_come.push(head, arguments)) return self.counters.completed.add(1), false;
+  wake_worker(c, self);
+  return true;
+}
+
 }  // namespace
 
 // Friend of lev::options.
@@ -266,6 +272,26 @@ struct admission {
            check_locks(c, o.locks_, o.lock_count_, why) &&
            check_limits(c, o.task_ns_max_, o.max_attempts_, why);
   }
+  // A task that posts tasks need not wait for their slots: they may lie in the backlog until there
+  // are some. If it waited, and all others that run did so, too, none would ever come.
+  static bool fits_backlog(const runtime_state& c, const participant& self,
+                           const options* o) noexcept {
+    return self.running != nullptr && c.has_contexts && c.settings.full != when_full::fail &&
+           (o == nullptr || o->after_count_ == 0);
+  }
+  static bool put_off(runtime_state& c, participant& self, const draft& d, std::uint8_t flags,
+                      const options* o) noexcept {
+    task_to_come head;
+    static_cast<task_head&>(head) = d;
+    head.flags = flags;
+    if (o != nullptr && o->lock_count_ != 0) {
+      head.flags |= task_has_locks;
+      LEV_DCHECK(o->lock_count_ <= mutexes_per_task_max);  // check_locks() has let it pass
+      head.lock_count = static_cast<std::uint8_t>(o->lock_count_);
+      for (unsigned i = 0; i < head.lock_count; ++i) head.locks[i] = o->locks_[i];
+    }
+    return push_backlog(c, self, head, d.arguments);
+  }
   [[gnu::noinline]] static std::uint64_t admit(runtime_state& c, participant* self, draft d,
                                                const options* o, bool detached, refusal* why,
                                                bool may_wait = true) noexcept {
@@ -277,9 +303,13 @@ struct admission {
     if (o != nullptr) edges.count = o->after_count_;
     std::uint32_t task = edges.count == 0 ? c.task_slots.try_take(self->free_slots)
                                           : try_take_room(c, *self, edges, false);
+    const bool may_put_off = task == no_slot && detached && fits_backlog(c, *self, o);
+    if (may_put_off && is_backlog_short(c, *self) && put_off(c, *self, d, flags, o))
+      return put_off_id;
     if (task == no_slot && may_wait) [[unlikely]]
       task = await_slot(c, *self, edges);
     if (self->running == nullptr && owes_others(*self)) leave(c, *self);
+    if (task == no_slot && may_put_off && put_off(c, *self, d, flags, o)) return put_off_id;
     if (task == no_slot) return refuse_full(c, *self, edges, why), 0;
     if (!count_in(c, *self, task, why)) return give_edges(c, edges, 0, edges.count), 0;
     write_slot(c, *self, task, d, flags);
@@ -291,7 +321,7 @@ struct admission {
       route(c, *self, task, d);
     } else {
       c.crew->want_ends();
-      sort_locks(c.task_slots.extra(task), o->locks_, o->lock_count_);
+      c.mutexes.note(c.task_slots.extra(task), o->locks_, o->lock_count_);
       if (o->lock_count_ != 0) c.task_slots.at(task).flags |= task_has_locks;
       const bool is_accepted = start_after(c, *self, task, o->after_, edges, why);
       leave(c, *self);  // it may have failed at once, and others with it

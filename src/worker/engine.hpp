@@ -4,6 +4,7 @@
 
 #include <leveret/this_task.hpp>
 
+#include "flow/backlog.hpp"
 #include "flow/dependants.hpp"
 #include "flow/item_costs.hpp"
 #include "flow/mutex_table.hpp"
@@ -59,6 +60,7 @@ struct engine {
 
   slot_pool task_slots;
   scheduler sched;
+  backlog to_come;  // tasks without a slot
   dependants edges;
   mutex_table mutexes;
   item_costs costs;

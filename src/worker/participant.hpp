@@ -134,10 +134,15 @@ struct job : ending {
   argument_room arguments;
 };
 
+// Half of the generation of a task in hand, as its children note it.
+inline std::uint16_t generation_of(const job& j) noexcept {
+  return static_cast<std::uint16_t>(state_bits::generation(j.seen));
+}
+
 // Whether `child`, which is no piece, was submitted by the task `of`.
 inline bool is_child(const job& of, const slot& child) noexcept {
   return child.parent == of.task && of.task != no_slot &&
-         child.parent_generation == static_cast<std::uint16_t>(state_bits::generation(of.seen));
+         child.parent_generation == generation_of(of);
 }
 
 // A core asks for 8 to 10 lines at once; more stall on its fill buffers.
@@ -235,8 +240,9 @@ struct alignas(line_pair_bytes) participant {
   // Of a host, since it last waited: the tickets that it has made, and posts that it still runs at
   // once before it looks for a free slot again.
   std::uint32_t tickets_ahead = 0;
-  std::uint32_t pieces_in_a_row = 0;  // run, and no look at the shared queues since
-  std::uint32_t turns_of_others = 0;  // such looks: take_other()
+  std::uint32_t pieces_in_a_row = 0;   // run, and no look at the shared queues since
+  std::uint32_t turns_of_others = 0;   // such looks: take_other()
+  std::uint32_t turns_of_backlog = 0;  // looks at the ready queue while there is one
   std::uint32_t posts_at_once = 0;
   std::int32_t small_catches = 0;  // few tasks were ready, that often in a row: count_ready()
   bool hands_over = false;         // was the last spinner: wakes another if there is more work

@@ -4,7 +4,8 @@
 //   2. the own inbox, youngest first
 //   3. the ready queue, a batch at a time, into the inbox    (Jack Rabbit, checkout, Figure 4.4)
 //   4. a pass of the scheduler, if tasks wait on the staged path
-//     5. another one's inbox, oldest first; a task that another has staged ahead    (Sol MT)
+//   5. the backlog: tasks that found no slot get one, and go to the queues
+//   6. another one's inbox, oldest first; a task that another has staged ahead    (Sol MT)
 #ifndef LEVERET_WORKER_TAKE_HPP
 #define LEVERET_WORKER_TAKE_HPP
 
@@ -223,12 +224,51 @@ inline bool take_queued(engine& e, participant& self, job& j) noexcept {
   return task != no_slot;
 }
 
-// Steps 3 and 4.
+// Queues a task of the backlog, which has a slot now.
+inline void admit(engine& e, participant& self, std::uint32_t task, const task_to_come& head,
+                  const argument* arguments) noexcept {
+  e.task_slots.write(task, head, head.flags, arguments);
+  e.task_slots.at(task).parent = head.parent;
+  e.task_slots.at(task).parent_generation = head.parent_generation;
+  if ((head.flags & task_has_locks) != 0) {
+    e.mutexes.note(e.task_slots.extra(task), head.locks, head.lock_count);
+    if (!e.mutexes.acquire(e.task_slots, task)) return;
+  }
+  enqueue(e, self, task);
+}
+
+// Gives slots to some tasks of the backlog.
+inline void admit_backlog(engine& e, participant& self) noexcept {
+  constexpr std::uint32_t backlog_share_max = 8;
+  task_to_come head;
+  argument arguments[argument_count_max];
+  for (std::uint32_t i = 0; i < backlog_share_max; ++i) {
+    std::uint32_t task = e.task_slots.try_take(self.free_slots);
+    if (task == no_slot) task = e.task_slots.try_take_last();
+    if (task == no_slot) return;
+    if (!e.to_come.pop(&head, arguments)) return give_slot(e, self, task);
+    admit(e, self, task, head, arguments);
+  }
+}
+
+// Step 5, and step 3 again. The backlog has its turn, too, while there are always tasks in the
+// ready queue.
+[[gnu::noinline]] inline std::uint32_t take_ready_or_backlog(engine& e,
+                                                             participant& self) noexcept {
+  constexpr std::uint32_t turns_for_backlog = 16;
+  if (e.sched.ready().looks_empty() || ++self.turns_of_backlog % turns_for_backlog == 0)
+    admit_backlog(e, self);
+  return take_ready(e, self);
+}
+
+// Steps 3 to 5.
 [[gnu::always_inline]] inline std::uint32_t take_shared(engine& e, participant& self) noexcept {
   if (e.sched.has_waiting() && e.sched.ready().size() < e.takers) {
     run_pass(e, self);
     wake_worker(e, self);
   }
+  if (!e.to_come.looks_empty()) [[unlikely]]
+    return take_ready_or_backlog(e, self);
   return take_ready(e, self);
 }
 
@@ -273,7 +313,7 @@ inline bool take(engine& e, participant& self, job& j) noexcept {
 // looks_idle(): nothing to take anywhere. A sleeper's last look, after it announced its sleep.
 inline bool looks_idle(engine& e, participant& self) noexcept {
   if (self.mail.letter_announced(self.mail_seen) || !e.sched.ready().looks_empty() ||
-      !e.sched.looks_empty())
+      !e.sched.looks_empty() || has_backlog(e))
     return false;
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {

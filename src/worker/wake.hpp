@@ -51,11 +51,25 @@ inline void wake_wanting(engine& e, std::uint32_t want) noexcept {
   }
 }
 
+// Whether a task of the backlog can have a slot.
+inline bool has_backlog(const engine& e) noexcept {
+  return !e.to_come.looks_empty() && !e.task_slots.looks_exhausted_for_backlog();
+}
+
+// Wakes a participant that looks for work, and has found no slot for a task of the backlog.
+[[gnu::cold, gnu::noinline]] inline void wake_for_backlog(engine& e) noexcept {
+  if (!e.bell.someone_needed()) return;
+  const std::uint32_t who = e.bell.wake_one(0);
+  if (who != no_one) unpark(e, who);
+}
+
 // Call after slots, or edges, went back to where others see them.
 inline void tell_space(engine& e) noexcept {
   // Pairs with sleeping for space: the pool's push and this load are one side of a store-then-load
   // handshake, so sequentially consistent.
   if (e.space_wanted.load(memory_order_seq_cst) != 0) wake_wanting(e, want_space);
+  if (!e.to_come.looks_empty()) [[unlikely]]
+    wake_for_backlog(e);
 }
 
 // give_slot() ends a slot that no other thread knows any more, and the lease of the mailbox that

@@ -22,13 +22,16 @@ namespace {
 // A pool of slots and the memory it works in.
 struct pool_fixture {
   static constexpr std::uint32_t spare = 8;
+  static constexpr std::uint32_t last = 4;
+  static constexpr std::uint32_t kept = spare + last;
   explicit pool_fixture(std::uint32_t count)
-      : slots(new slot[count + spare]),
-        tails(new slot_tail[count + spare]),
-        extras(new slot_extra[count + spare]),
-        cells(new index_ring<>::cell[count + spare]) {
-    pool.open({slots.get(), tails.get(), extras.get(), cells.get(), cells.get() + count}, count,
-              spare);
+      : slots(new slot[count + kept]),
+        tails(new slot_tail[count + kept]),
+        extras(new slot_extra[count + kept]),
+        cells(new index_ring<>::cell[count + kept]) {
+    index_ring<>::cell* const first = cells.get();
+    pool.open({slots.get(), tails.get(), extras.get(), first, first + count, first + count + spare},
+              {count, spare, last});
   }
   std::unique_ptr<slot[]> slots;
   std::unique_ptr<slot_tail[]> tails;
@@ -51,14 +54,14 @@ TEST_P(slot_pool_test, hands_out_every_slot_once_and_takes_all_back) {
     EXPECT_TRUE(f.pool.looks_exhausted());
     for (const std::uint32_t t : taken) f.pool.give(cache, t);
     EXPECT_LE(cache.count(), cache.limit);
-    EXPECT_EQ(f.pool.free_count() + cache.count(), 64u + f.spare);
+    EXPECT_EQ(f.pool.free_count() + cache.count(), 64u + f.kept);
   }
   f.pool.flush(cache);
   EXPECT_EQ(cache.count(), 0u);
-  EXPECT_EQ(f.pool.free_count(), 64u + f.spare);
+  EXPECT_EQ(f.pool.free_count(), 64u + f.kept);
 }
 
-TEST_P(slot_pool_test, spare_slots_stay_apart) {
+TEST_P(slot_pool_test, spare_and_last_slots_stay_apart) {
   pool_fixture f(64);
   slot_cache cache;
   cache.limit = GetParam();
@@ -68,6 +71,10 @@ TEST_P(slot_pool_test, spare_slots_stay_apart) {
     while ((s = f.pool.try_take_spare()) != no_slot) EXPECT_TRUE(spare.insert(s).second);
     EXPECT_EQ(spare.size(), f.spare);
     EXPECT_GE(*spare.begin(), 64u);
+    EXPECT_LT(*spare.rbegin(), 64u + f.spare);
+    while ((s = f.pool.try_take_last()) != no_slot) EXPECT_TRUE(spare.insert(s).second);
+    EXPECT_EQ(spare.size(), f.kept);
+    EXPECT_LT(*spare.rbegin(), f.pool.count());
     std::uint32_t taken = 0;
     while ((s = f.pool.try_take(cache)) != no_slot) {
       EXPECT_LT(s, 64u);
@@ -77,7 +84,7 @@ TEST_P(slot_pool_test, spare_slots_stay_apart) {
     EXPECT_TRUE(!f.pool.looks_exhausted(true));
     for (const std::uint32_t t : spare) EXPECT_TRUE(f.pool.give(cache, t));
   }
-  EXPECT_EQ(f.pool.free_count() + cache.count(), 64u + f.spare);
+  EXPECT_EQ(f.pool.free_count() + cache.count(), 64u + f.kept);
 }
 
 INSTANTIATE_TEST_SUITE_P(cache_limits, slot_pool_test, testing::Values(0u, 1u, 2u, 5u, 32u));

@@ -1,0 +1,79 @@
+// The backlog's memory: a stack in pieces. A task lies in one piece: its arguments, then its head,
+// so that the head is found from the end.
+#include "flow/backlog.hpp"
+
+#include "base/assert.hpp"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace lev {
+
+struct backlog::piece {
+  static constexpr std::size_t size = 64 << 10;  // of all of it, in bytes
+  piece* before = nullptr;
+  std::size_t used = 0;
+  unsigned char bytes[size - 2 * sizeof(std::size_t)];
+
+  bool has_room(std::size_t n) const noexcept { return sizeof bytes - used >= n; }
+  void put(const void* from, std::size_t n) noexcept {
+    LEV_DCHECK(used + n <= sizeof bytes);
+    std::memcpy(bytes + used, from, n);
+    used += n;
+  }
+  void take(void* to, std::size_t n) noexcept {
+    LEV_DCHECK(n <= used);
+    used -= n;
+    std::memcpy(to, bytes + used, n);
+  }
+};
+
+backlog::~backlog() {
+  LEV_DCHECK(last_ == nullptr);  // close() waits for all tasks
+  delete kept_;
+}
+
+// False: there is no room, and `more` is none.
+bool backlog::try_push(const task_to_come& head, const argument* arguments, piece*& more) noexcept {
+  const std::size_t bytes = head.argument_count * sizeof(argument);
+  const spin_guard<> held(lock_);
+  if (last_ == nullptr || !last_->has_room(bytes + sizeof head)) {
+    piece* const next = std::exchange(more != nullptr ? more : kept_, nullptr);
+    if (next == nullptr) return false;
+    next->before = std::exchange(last_, next);
+  }
+  if (bytes != 0) last_->put(arguments, bytes);
+  last_->put(&head, sizeof head);
+  // Pairs with looks_empty().
+  count_.fetch_add(1, memory_order_seq_cst);
+  return true;
+}
+
+bool backlog::push(const task_to_come& head, const argument* arguments) noexcept {
+  piece* more = nullptr;
+  while (!try_push(head, arguments, more)) {
+    // Memory is asked for without the lock: that may take long.
+    more = new (std::nothrow) piece;
+    if (more == nullptr) return false;
+  }
+  delete more;
+  return true;
+}
+
+bool backlog::pop(task_to_come* head, argument* arguments) noexcept {
+  if (count_.load(memory_order_relaxed) == 0) return false;
+  piece* empty = nullptr;
+  {
+    const spin_guard<> held(lock_);
+    if (last_ == nullptr) return false;
+    last_->take(head, sizeof *head);
+    if (head->argument_count != 0) last_->take(arguments, head->argument_count * sizeof(argument));
+    count_.fetch_sub(1, memory_order_relaxed);
+    if (last_->used == 0) empty = std::exchange(kept_, std::exchange(last_, last_->before));
+  }
+  delete empty;
+  return true;
+}
+
+}  // namespace lev
