@@ -169,13 +169,15 @@ class tuner {
 
   static std::uint64_t now_ns() noexcept;
 
-  static constexpr unsigned widths[] = {1, 24};
-  static constexpr unsigned width_count = 2;
+  static constexpr unsigned widths[] = {1, 24, 48};
+  static constexpr unsigned width_count = 3;
 
  private:
   enum class stage : std::uint8_t { trying, keeping, retrying, fixed };
 
   void start_trial(unsigned which) noexcept;
+  std::uint8_t rival() const noexcept;
+  void forget() noexcept;
   void end_first_trial(double ns) noexcept;
   void choose() noexcept;
   void keep(double ns_per_item, double ns) noexcept;
@@ -192,6 +194,7 @@ class tuner {
   double done_ns_ = 0;
   std::uint8_t current_ = 1;  // index into widths
   std::uint8_t best_ = 1;
+  std::uint8_t rival_ = 2;
   std::uint8_t turn_ = 0;
   std::uint8_t odd_chunks_ = 0;
   stage stage_ = stage::trying;
@@ -247,8 +250,8 @@ void interleave_automatic(tuner& t, std::size_t count, Fn& fn) {
 // interleave() calls fn(i, s) for each i in [0, count), with n calls in flight at a time, and
 // returns when all have returned. Items start in order; s.fetch() goes on with the next item in
 // flight, round robin.
-//   n    1 to strand_count_max; 1: one item after another. strands_automatic: found by trying 1
-//        and 24 between items, now and then again; the result is kept for the next call with the
+//   n    1 to strand_count_max; 1: one item after another. strands_automatic: found by trying 1,
+//        24 and 48 between items, now and then again; the result is kept for the next call with the
 //        same type of fn on this thread. For items that take less than a millisecond.
 //   fn   takes a lev::strand&, or auto&. With auto& it is compiled a second time for lev::direct&,
 //        so that n = 1 is the plain loop. It may call interleave() again; the outer items then

@@ -1,14 +1,19 @@
 // Finds the best number of items in flight while the items run:
 //
-//   1. Trying: 24 and 1 in turns, three trials each, of which the shortest counts (a trial may be
-//      interrupted, or be the first to touch the data). From 16 MiB on, 24 was never slower than 16
-//      or 32 (lists, trees, hash tables; 2026-11-21).
-//   2. Keeping: the better one runs, in pieces of about a millisecond.
-//   3. Retrying: a share of the time kept is put by for trials of the other; one is made when what
-//      it is likely to lose is there. When the time per item changes, the other is tried at once.
+//   1. Trying: 24, 48 and 1 in turns, three trials each, of which the shortest counts (a trial may
+//      be interrupted, or be the first to touch the data).
+//   2. Keeping: the best one runs, in pieces of about a millisecond.
+//   3. Retrying: a share of the time kept is put by for trials of the others, in turns; one is made
+//      when what it is likely to lose is there. When the time per item changes, the others are not
+//      known any more, and the next one is tried at once.
 //
 // An answer costs little where it is clear and matters little where it is not: a trial loses the
-// difference between the two, so close rivals are tried often and distant ones seldom.
+// difference to the best, so close rivals are tried often and distant ones seldom.
+//
+// Where all fits the second-level cache 1 is best, up to the third one's size 24, beyond it, by CPU,
+// 24 (Zen 5; lists, trees, hash tables; 2026-11-21) or more: on Zen 4 a step through lists of 128 MiB
+// takes two thirds of the time with 48, and a look-up in a hash table of 64 MiB or more 0.93 to 0.97
+// (2026-11-26, beside other programs).
 #include <leveret/interleave.hpp>
 
 #include <algorithm>
@@ -36,8 +41,13 @@ constexpr std::size_t trial_items_max = std::size_t{1} << 20;
 constexpr std::size_t shorter_alone = 4;
 
 constexpr std::uint8_t alone = 0;
-constexpr std::uint8_t wide = 1;
-constexpr std::uint8_t first_turns = 6;
+constexpr std::uint8_t first_tried = 1;
+constexpr std::uint8_t first_turns = 3 * tuner::width_count;
+
+// The next of the widths, in turns.
+constexpr std::uint8_t after(std::uint8_t which) noexcept {
+  return static_cast<std::uint8_t>((which + 1u) % tuner::width_count);
+}
 
 }  // namespace
 
@@ -93,21 +103,28 @@ void tuner::took(std::uint64_t ns) noexcept {
 }
 
 void tuner::end_first_trial(double ns) noexcept {
-  if (current_ == wide && ns < trial_ns / 2 && trial_items_ < trial_items_max) {
+  if (current_ == first_tried && ns < trial_ns / 2 && trial_items_ < trial_items_max) {
     // Too short to tell: try again, longer, and forget the measurements so far.
     trial_items_ = std::max(trial_items_, first_items) * 4;
-    std::fill(std::begin(item_ns_), std::end(item_ns_), 0.0);
+    forget();
     turn_ = 0;
     return;
   }
   ++turn_;
   if (turn_ == first_turns) return choose();
-  current_ = current_ == wide ? alone : wide;
+  current_ = after(current_);
+}
+
+void tuner::forget() noexcept {
+  std::fill(std::begin(item_ns_), std::end(item_ns_), 0.0);
 }
 
 void tuner::choose() noexcept {
   const std::uint8_t before = best_;
-  best_ = item_ns_[wide] < item_ns_[alone] ? wide : alone;
+  for (std::uint8_t which = 0; which < width_count; ++which) {
+    const bool is_known = item_ns_[which] != 0;
+    if (is_known && (item_ns_[best_] == 0 || item_ns_[which] < item_ns_[best_])) best_ = which;
+  }
   current_ = best_;
   stage_ = stage::keeping;
   if (best_ != before || keep_items_ == 0) keep_items_ = std::max(trial_items_, first_items);
@@ -128,12 +145,17 @@ void tuner::keep(double items_ns, double ns) noexcept {
   if (odd_chunks_ > 1 && drift_ns_ > drift_pause_ns) {
     drift_ns_ = 0;
     // The known times are of other data.
+    forget();
     known_ns = items_ns;
-    start_trial(best_ == alone ? wide : alone);
+    start_trial(rival());
     return;
   }
-  const std::uint8_t other = best_ == alone ? wide : alone;
-  if (trial_loss_ns(other) < credit_ns_) start_trial(other);
+  if (trial_loss_ns(rival()) < credit_ns_) start_trial(rival());
+}
+
+// The one that is tried next.
+std::uint8_t tuner::rival() const noexcept {
+  return rival_ == best_ ? after(rival_) : rival_;
 }
 
 double tuner::trial_loss_ns(unsigned which) const noexcept {
@@ -148,6 +170,7 @@ double tuner::trial_loss_ns(unsigned which) const noexcept {
 void tuner::start_trial(unsigned which) noexcept {
   credit_ns_ = std::max(credit_ns_ - trial_loss_ns(which), 0.0);
   current_ = static_cast<std::uint8_t>(which);
+  rival_ = after(current_);
   stage_ = stage::retrying;
 }
 
