@@ -297,6 +297,18 @@ status on_complete(runtime_state* c, std::uint64_t id, void (*run)(void*), void*
 
 // Completions are looked at first, then the participants' own free slots, then the pool's ring: a
 // slot on its way to be free is seen at one of these places.
+// A worker that has nothing to do will give back the slots that it keeps, and so will a host that
+// helps; one in its own program may never call in again.
+bool is_stranded(runtime_state& c) noexcept {
+  if (!is_quiescent(c, c.open_joins.load(memory_order_relaxed))) return false;
+  for (std::uint32_t i = 0; i < c.people_count; ++i) {
+    const participant& p = c.people[i];
+    const bool calls_in = p.is_worker || p.doing.load(memory_order_relaxed) != activity::elsewhere;
+    if (calls_in && p.free_slots.count() != 0) return false;
+  }
+  return c.task_slots.looks_exhausted();
+}
+
 bool is_held_by_caller(runtime_state& c, const participant& self) noexcept {
   for (std::uint32_t i = c.first_host; i < c.people_count; ++i) {
     // Pairs with the end of a bound thread. Sequentially consistent: the last look of a sleeper

@@ -40,11 +40,15 @@ bool wait_quiescent(runtime_state& c, participant& self, std::uint64_t deadline_
 // a submitter that waits for a slot then waits for ever.
 bool is_held_by_caller(runtime_state& c, const participant& self) noexcept;
 
+// Whether all slots are held by tickets that hosts have not collected, and nothing runs.
+bool is_stranded(runtime_state& c) noexcept;
+
 // Whether a host that waits until it can submit will be refused: the runtime is closing. A bulk
-// that was let in goes on.
-inline bool is_shut_out(const runtime_state& c, const participant& self) noexcept {
-  return self.running == nullptr && self.open_joins == 0 &&
-         c.closing.load(memory_order_seq_cst) != 0;  // Pairs with close_within()
+// that was let in goes on as long as a task runs that may give its slot back.
+inline bool is_shut_out(runtime_state& c, const participant& self) noexcept {
+  return self.running == nullptr &&
+         c.closing.load(memory_order_seq_cst) != 0 &&  // Pairs with close_within()
+         (self.open_joins == 0 || is_stranded(c));
 }
 
 // wait_space() waits until a task slot and `edges` edges between tasks may be free, or

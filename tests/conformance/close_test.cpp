@@ -197,6 +197,56 @@ TEST_P(close_test, tells_those_that_wait_for_a_ticket) {
   }
 }
 
+// A bulk that was let in goes on, but not for ever: its ticket and those that the closing thread
+// holds are all that there are.
+TEST_P(close_test, tells_a_bulk_that_nothing_gives_it_a_ticket) {
+  if (is_sim()) GTEST_SKIP() << "sim has one host thread";
+  for (const when_full full : {when_full::help, when_full::wait}) {
+    config c = settings();
+    c.tickets = 4;
+    c.full = full;
+    runtime& r = open(c);
+    std::vector<ticket> held;
+    for (int i = 0; i < 3; ++i) held.push_back(r.submit(nothing));
+    std::thread late([&] {
+      try {
+        r.submit_bulk(10, [](std::size_t, descriptor& d) { d = pack(nothing); });
+        ADD_FAILURE() << "there was one ticket";
+      } catch (const error& e) {
+        EXPECT_EQ(e.code(), status::closed) << e.what();
+      }
+    });
+    while (r.state()->space_wanted.load(memory_order_seq_cst) == 0) std::this_thread::yield();
+    EXPECT_EQ(r.close(wait_limit_ns()), status::ok);
+    late.join();
+    for (ticket& t : held) EXPECT_EQ(wait(t).code, status::ok);
+  }
+}
+
+// The tasks that run while it waits give tickets back.
+TEST_P(close_test, a_bulk_that_was_let_in_goes_on) {
+  if (is_sim()) GTEST_SKIP() << "sim has one host thread";
+  for (int life = 0; life < rounds(20); ++life) {
+    config c = settings();
+    c.tickets = 4;
+    c.full = when_full::wait;
+    runtime& r = open(c);
+    counter n = 0;
+    std::atomic<bool> is_made{false};
+    std::thread late([&] {
+      const auto make = [&](std::size_t i, descriptor& d) {
+        if (i == 2) is_made = true;
+        d = pack(count_one, ref{&n});
+      };
+      expect_ok(r.submit_bulk(200, make));
+    });
+    while (!is_made) std::this_thread::yield();
+    EXPECT_EQ(r.close(wait_limit_ns()), status::ok);
+    late.join();
+    ASSERT_EQ(n, 200);
+  }
+}
+
 // Threads submit without a pause while the runtime closes: what is let in is done.
 TEST_P(close_test, while_others_submit_does_all_that_it_lets_in) {
   if (is_sim()) GTEST_SKIP() << "sim has one host thread";
