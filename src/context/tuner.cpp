@@ -10,10 +10,8 @@
 // An answer costs little where it is clear and matters little where it is not: a trial loses the
 // difference to the best, so close rivals are tried often and distant ones seldom.
 //
-// Where all fits the second-level cache 1 is best, up to the third one's size 24, beyond it, by CPU,
-// 24 (Zen 5; lists, trees, hash tables; 2026-11-21) or more: on Zen 4 a step through lists of 128 MiB
-// takes two thirds of the time with 48, and a look-up in a hash table of 64 MiB or more 0.93 to 0.97
-// (2026-11-26, beside other programs).
+// Where all fits the second-level cache 1 is best; up to the third one's size 24; beyond it, by
+// CPU, 24 (Zen 5; lists, trees, hash tables; 2026-11-21) or more (Zen 4; docs/benchmarks.md).
 #include <leveret/interleave.hpp>
 
 #include <algorithm>

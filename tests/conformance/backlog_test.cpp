@@ -83,13 +83,13 @@ struct posts {
   std::atomic<std::uint32_t> refused{0};
   std::atomic<std::uint32_t> began{0};
 };
-const auto add_up = define("backlog.add", [](ref<posts> p, std::uint32_t value) {
+const auto add_posted = define("backlog.add", [](ref<posts> p, std::uint32_t value) {
   p.to->sum += value;
   ++p.to->ran;
 });
 const auto post_sums = define("backlog.post_sums", [](ref<posts> p) {
   ++p.to->began;
-  for (std::uint32_t i = 0; i < p.to->count; ++i) p.to->home->post(add_up, p, i);
+  for (std::uint32_t i = 0; i < p.to->count; ++i) p.to->home->post(add_posted, p, i);
 });
 
 // Nobody gives a ticket back before the posted tasks have run.
@@ -184,8 +184,8 @@ TEST_P(backlog_test, keeps_all_arguments_and_cuts_ranges) {
 // Children with tickets are made and waited for in between.
 const auto wait_and_post = define("backlog.wait_and_post", [](ref<posts> p) {
   for (std::uint32_t i = 0; i < p.to->count; ++i) {
-    p.to->home->post(add_up, p, i);
-    if (i % 8 == 0) p.to->home->submit(add_up, p, 0u).wait();
+    p.to->home->post(add_posted, p, i);
+    if (i % 8 == 0) p.to->home->submit(add_posted, p, 0u).wait();
   }
 });
 
@@ -217,7 +217,7 @@ TEST_P(backlog_test, a_runtime_that_closes_runs_or_cancels_all_of_it) {
 const auto try_posts = define("backlog.try_posts", [](ref<posts> p) {
   for (std::uint32_t i = 0; i < p.to->count; ++i) {
     try {
-      p.to->home->post(add_up, p, i);
+      p.to->home->post(add_posted, p, i);
     } catch (const error& e) {
       EXPECT_EQ(e.code(), status::would_block);
       ++p.to->refused;
