@@ -47,9 +47,9 @@ struct graph {
   std::vector<std::atomic<std::uint32_t>> seen;
   std::atomic<std::uint32_t> visits{0};
 };
-void visit(ref<graph> g, std::uint32_t place);
-const auto visit_place = define("backlog.visit", visit);
-void visit(ref<graph> g, std::uint32_t place) {
+void search_from(ref<graph> g, std::uint32_t place);
+const auto visit_place = define("backlog.visit", search_from);
+void search_from(ref<graph> g, std::uint32_t place) {
   ++g.to->visits;
   for (const std::uint32_t other : g.to->next[place]) {
     if (g.to->seen[other].fetch_add(1) == 0) g.to->home->post(visit_place, g, other);
@@ -107,14 +107,14 @@ TEST_P(backlog_test, posted_tasks_run_while_the_host_holds_all_tickets) {
   }
 }
 
-const auto hold = define("backlog.hold", [](ref<posts> p) {
+const auto hold_mutex = define("backlog.hold", [](ref<posts> p) {
   ++p.to->unguarded;  // a race, were it not for the mutex
   ++p.to->ran;
 });
 const auto post_holders = define("backlog.post_holders", [](ref<posts> p) {
   options o;
   o.locks(p.to->mutex).priority(3);
-  for (std::uint32_t i = 0; i < p.to->count; ++i) p.to->home->post(o, hold, p);
+  for (std::uint32_t i = 0; i < p.to->count; ++i) p.to->home->post(o, hold_mutex, p);
 });
 
 TEST_P(backlog_test, their_mutexes_exclude_each_other) {

@@ -12,7 +12,7 @@ namespace lev {
 namespace {
 
 // A task that can be told from others by any of its arguments.
-task_to_come numbered(std::uint32_t n, argument* arguments) {
+task_to_come task_of_number(std::uint32_t n, argument* arguments) {
   task_to_come t;
   t.procedure = 7;
   t.argument_count = static_cast<std::uint8_t>(n % (argument_count_max + 1));
@@ -28,7 +28,7 @@ task_to_come numbered(std::uint32_t n, argument* arguments) {
 bool is_whole(const task_to_come& t, const argument* arguments) {
   const auto n = static_cast<std::uint32_t>(t.priority);
   argument expected[argument_count_max];
-  const task_to_come e = numbered(n, expected);
+  const task_to_come e = task_of_number(n, expected);
   bool is_same = t.procedure == e.procedure && t.argument_count == e.argument_count &&
                  t.parent == e.parent && t.parent_generation == e.parent_generation &&
                  t.lock_count == e.lock_count && t.locks[0] == e.locks[0];
@@ -44,7 +44,7 @@ TEST(backlog_test, gives_back_the_last_task_first_and_whole) {
   EXPECT_FALSE(b.pop(&t, arguments));
   for (const std::uint32_t count : {1u, 5'000u, 17u, 20'000u}) {
     for (std::uint32_t i = 0; i < count; ++i) {
-      const task_to_come pushed = numbered(i, arguments);
+      const task_to_come pushed = task_of_number(i, arguments);
       ASSERT_TRUE(b.push(pushed, arguments));
     }
     EXPECT_EQ(b.size(), count);
@@ -69,7 +69,7 @@ TEST(backlog_test, keeps_its_order_at_the_edges_of_its_memory) {
   for (std::uint32_t round = 0; round < 20'000; ++round) {
     const std::uint32_t ups = round % 7, downs = round % 6;
     for (std::uint32_t i = 0; i < ups; ++i) {
-      const task_to_come pushed = numbered(next, arguments);
+      const task_to_come pushed = task_of_number(next, arguments);
       ASSERT_TRUE(b.push(pushed, arguments));
       expected.push_back(next++);
     }
@@ -103,7 +103,7 @@ TEST(backlog_test, loses_and_doubles_nothing_between_threads) {
     all.emplace_back([&, n] {
       argument arguments[argument_count_max];
       for (std::uint32_t i = 0; i < each; ++i) {
-        const task_to_come t = numbered(n * each + i, arguments);
+        const task_to_come t = task_of_number(n * each + i, arguments);
         broken += !b.push(t, arguments);
         if (i % 3 != 0) take();
       }
