@@ -1,5 +1,5 @@
-// btree: look-ups in a B+ tree of about 1 GiB: one after another, 16 at a time by interleave() with
-// stacks, by coroutines, and by hand.
+// btree: look-ups in a B+ tree of about 1 GiB: one after another, many at a time by interleave()
+// with stacks, by coroutines, and by hand.
 #include "micro/latency.hpp"
 
 #include <leveret/interleave_flat.hpp>
@@ -11,8 +11,6 @@ constexpr figure_spec over_naive{"over_naive", "ratio", ">= 3.2"};
 constexpr figure_spec over_amac{"over_amac", "ratio", ">= 0.92"};
 constexpr figure_spec strands_over_amac{"strands_over_amac", "ratio", ""};
 constexpr figure_spec naive_ns{"naive_ns", "ns", ""};
-
-constexpr unsigned width = 16;
 
 runner interleaved(const search_tree& tree, unsigned n) {
   return [&tree, n](std::size_t begin, std::size_t end) {
@@ -37,13 +35,17 @@ lev::flat find_flat(const search_tree& tree, lev::items& left, std::size_t first
   }
 }
 
-runner by_coroutines(const search_tree& tree) {
-  return [&tree](std::size_t begin, std::size_t end) {
+runner by_coroutines(const search_tree& tree, unsigned n) {
+  return [&tree, n](std::size_t begin, std::size_t end) {
     std::uint64_t sum = 0;
-    lev::interleave_flat(width, end - begin,
+    lev::interleave_flat(n, end - begin,
                          [&](lev::items& left) { return find_flat(tree, left, begin, sum); });
     return sum;
   };
+}
+
+runner by_hand(const search_tree& tree, unsigned n) {
+  return [&tree, n](std::size_t begin, std::size_t end) { return amac_find(tree, begin, end, n); };
 }
 
 }  // namespace
@@ -51,18 +53,21 @@ runner by_coroutines(const search_tree& tree) {
 void btree(const settings& how, report& figures) {
   const pinned here(usable_cores()[0]);
   const search_tree tree(how.quick ? 5 : 7, how.quick ? 8 : 4);
-  const runner by_hand = [&](std::size_t begin, std::size_t end) {
-    return amac_find(tree, begin, end, width);
-  };
+  std::vector<runner> runners = {interleaved(tree, 1)};
+  with_widths(runners, [&](unsigned n) { return interleaved(tree, n); });
+  with_widths(runners, [&](unsigned n) { return by_hand(tree, n); });
+  with_widths(runners, [&](unsigned n) { return by_coroutines(tree, n); });
   const std::size_t items = how.scaled(1'000'000);
-  const auto ns =
-      item_ns(how.rounds(), items, 100 * items,
-              {interleaved(tree, 1), interleaved(tree, width), by_hand, by_coroutines(tree)});
-  figures.add(over_naive, ratio(ns[0], ns[3]),
-              text("naive %.0f ns, coroutines %.0f ns, tree of %zu MiB", median(ns[0]),
-                   median(ns[3]), tree.bytes() >> 20));
-  figures.add(over_amac, ratio(ns[2], ns[3]), text("by hand %.0f ns", median(ns[2])));
-  figures.add(strands_over_amac, ratio(ns[2], ns[1]), text("stacks %.0f ns", median(ns[1])));
+  const auto ns = item_ns(how.rounds(), items, 100 * items, runners);
+  const best_width stacks = best_from(ns, 1), hand = best_from(ns, 1 + width_count),
+                   ours = best_from(ns, 1 + 2 * width_count);
+  figures.add(over_naive, ratio(ns[0], ours.ns),
+              text("naive %.0f ns; coroutines, n = %u: %.0f ns; tree of %zu MiB", median(ns[0]),
+                   ours.width, median(ours.ns), tree.bytes() >> 20));
+  figures.add(over_amac, ratio(hand.ns, ours.ns),
+              text("by hand, n = %u: %.0f ns", hand.width, median(hand.ns)));
+  figures.add(strands_over_amac, ratio(hand.ns, stacks.ns),
+              text("stacks, n = %u: %.0f ns", stacks.width, median(stacks.ns)));
   figures.add(naive_ns, ns[0]);
 }
 

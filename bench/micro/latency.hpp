@@ -51,6 +51,31 @@ inline std::uint64_t find(const search_tree& tree, std::uint64_t key, Strand& s)
 // of parts add up to that of the whole.
 using runner = std::function<std::uint64_t(std::size_t begin, std::size_t end)>;
 
+// How many items in flight is best depends on the CPU: each contestant has its best of these.
+inline constexpr unsigned widths[] = {16, 24, 32, 48};
+inline constexpr std::size_t width_count = sizeof widths / sizeof *widths;
+
+// with_widths() adds a runner for each width.
+template <class Make>
+void with_widths(std::vector<runner>& runners, Make&& make) {
+  for (const unsigned n : widths) runners.push_back(make(n));
+}
+
+// A contestant's best: its times, and its number of items in flight.
+struct best_width {
+  const samples& ns;
+  unsigned width;
+};
+
+// best_from() looks for it among the runners of all widths, from `first` on.
+inline best_width best_from(const std::vector<samples>& ns, std::size_t first) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < width_count; ++i) {
+    if (median(ns[first + i]) < median(ns[first + best])) best = i;
+  }
+  return {ns[first + best], widths[best]};
+}
+
 // middle() is the mean of the middle half of the values: one that lost its core does not count.
 inline double middle(samples values) {
   std::sort(values.begin(), values.end());

@@ -1,6 +1,6 @@
 // list-ranking: the lengths of random linked lists in 1 GiB, in huge and in small pages: one list
-// after another, 16 at a time by interleave() with stacks, by coroutines, and by hand. And what it
-// costs to fetch three calls deep.
+// after another, many at a time by interleave() with stacks, by coroutines, and by hand. And what
+// it costs to fetch three calls deep, 16 at a time.
 #include "micro/latency.hpp"
 
 #include <leveret/interleave_flat.hpp>
@@ -38,9 +38,9 @@ runner by_strands(const scattered_lists& lists, unsigned n) {
       n, [&lists](std::size_t list, auto& s, ranks& total) { rank_list(lists, list, s, total); });
 }
 
-runner by_hand(const scattered_lists& lists) {
-  return [&lists](std::size_t begin, std::size_t end) {
-    return answer_of(amac_rank(lists, begin, end, width));
+runner by_hand(const scattered_lists& lists, unsigned n) {
+  return [&lists, n](std::size_t begin, std::size_t end) {
+    return answer_of(amac_rank(lists, begin, end, n));
   };
 }
 
@@ -58,10 +58,10 @@ lev::flat rank_flat(const scattered_lists& lists, lev::items& left, std::size_t 
   }
 }
 
-runner by_coroutines(const scattered_lists& lists) {
-  return [&lists](std::size_t begin, std::size_t end) {
+runner by_coroutines(const scattered_lists& lists, unsigned n) {
+  return [&lists, n](std::size_t begin, std::size_t end) {
     ranks total;
-    lev::interleave_flat(width, end - begin,
+    lev::interleave_flat(n, end - begin,
                          [&](lev::items& left) { return rank_flat(lists, left, begin, total); });
     return answer_of(total);
   };
@@ -105,32 +105,48 @@ struct sizes {
   std::size_t per_round;
 };
 
+constexpr double per_node = 1.0 / list_length;
+
+void rank_in_huge_pages(const settings& how, const sizes& size, report& figures) {
+  const scattered_lists lists(size.list_count, list_length, pages::huge);
+  std::vector<runner> runners = {by_strands(lists, 1)};
+  with_widths(runners, [&](unsigned n) { return by_strands(lists, n); });
+  with_widths(runners, [&](unsigned n) { return by_hand(lists, n); });
+  with_widths(runners, [&](unsigned n) { return by_coroutines(lists, n); });
+  const auto ns = item_ns(how.rounds(), size.per_round, size.list_count, runners);
+  const best_width stacks = best_from(ns, 1), hand = best_from(ns, 1 + width_count),
+                   flat = best_from(ns, 1 + 2 * width_count);
+  figures.add(
+      over_naive_huge, ratio(ns[0], stacks.ns),
+      text("naive: %.0f ns a node; stacks, n = %u: %.1f; n = 16: %.1f", median(ns[0]) * per_node,
+           stacks.width, median(stacks.ns) * per_node, median(ns[1]) * per_node));
+  figures.add(over_amac, ratio(hand.ns, flat.ns),
+              text("coroutines, n = %u: %.1f, by hand, n = %u: %.1f ns a node", flat.width,
+                   median(flat.ns) * per_node, hand.width, median(hand.ns) * per_node));
+  figures.add(strands_over_amac, ratio(hand.ns, stacks.ns));
+  figures.add(naive_ns, scale(ns[0], per_node));
+  figures.add(strands_ns, scale(stacks.ns, per_node));
+  figures.add(amac_ns, scale(hand.ns, per_node));
+}
+
+void rank_in_small_pages(const settings& how, const sizes& size, report& figures) {
+  const scattered_lists lists(size.list_count, list_length, pages::small);
+  std::vector<runner> runners = {by_strands(lists, 1)};
+  with_widths(runners, [&](unsigned n) { return by_strands(lists, n); });
+  const auto ns = item_ns(how.rounds(), size.per_round, size.list_count, runners);
+  const best_width stacks = best_from(ns, 1);
+  figures.add(over_naive_4k, ratio(ns[0], stacks.ns),
+              text("naive: %.0f ns a node; n = %u: %.1f", median(ns[0]) * per_node, stacks.width,
+                   median(stacks.ns) * per_node));
+}
+
 }  // namespace
 
 void list_ranking(const settings& how, report& figures) {
   const sizes size(how);
   const pinned here(usable_cores()[0]);
-  constexpr double per_node = 1.0 / list_length;
-  {
-    const scattered_lists lists(size.list_count, list_length, pages::huge);
-    const auto ns = item_ns(
-        how.rounds(), size.per_round, size.list_count,
-        {by_strands(lists, 1), by_strands(lists, width), by_hand(lists), by_coroutines(lists)});
-    figures.add(over_naive_huge, ratio(ns[0], ns[1]),
-                text("naive: %.0f ns a node", median(ns[0]) * per_node));
-    figures.add(over_amac, ratio(ns[2], ns[3]),
-                text("coroutines: %.1f, by hand: %.1f ns a node", median(ns[3]) * per_node,
-                     median(ns[2]) * per_node));
-    figures.add(strands_over_amac, ratio(ns[2], ns[1]));
-    figures.add(naive_ns, scale(ns[0], per_node));
-    figures.add(strands_ns, scale(ns[1], per_node));
-    figures.add(amac_ns, scale(ns[2], per_node));
-  }
-  const scattered_lists lists(size.list_count, list_length, pages::small);
-  const auto ns = item_ns(how.rounds(), size.per_round, size.list_count,
-                          {by_strands(lists, 1), by_strands(lists, width)});
-  figures.add(over_naive_4k, ratio(ns[0], ns[1]),
-              text("naive: %.0f ns a node", median(ns[0]) * per_node));
+  rank_in_huge_pages(how, size, figures);
+  rank_in_small_pages(how, size, figures);
 }
 
 void nested(const settings& how, report& figures) {
