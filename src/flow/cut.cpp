@@ -87,7 +87,7 @@ std::uint32_t scheduler::pieces_possible(std::uint32_t task, bool too_big) noexc
 
 // Cuts a task into about `share` pieces and writes them; they are in no queue yet. Touches nothing
 // but the task and its pieces.
-scheduler::split_result scheduler::cut(std::uint32_t task, std::uint32_t share, slot_cache& cache,
+scheduler::split_result scheduler::cut(std::uint32_t task, std::uint32_t share, index_cache& cache,
                                        pass_report& report, cut_result& p) noexcept {
   slot& s = slots_->at(task);
   LEV_DCHECK((s.flags & (task_diceable | task_too_big)) != 0 && (s.flags & task_is_join) == 0);
@@ -121,7 +121,7 @@ scheduler::split_result scheduler::cut(std::uint32_t task, std::uint32_t share, 
 
 // A hook may make fewer pieces than there is room for, or none.
 scheduler::split_result scheduler::cut_by_hook(std::uint32_t task, std::uint32_t have,
-                                               slot_cache& cache, pass_report& report,
+                                               index_cache& cache, pass_report& report,
                                                cut_result& p) noexcept {
   slot& s = slots_->at(task);
   const bool is_piece = (s.flags & task_is_piece) != 0;
@@ -146,7 +146,7 @@ scheduler::split_result scheduler::cut_by_hook(std::uint32_t task, std::uint32_t
   return split_result::done;
 }
 
-bool scheduler::cut_here(std::uint32_t task, std::uint32_t share, slot_cache& cache,
+bool scheduler::cut_here(std::uint32_t task, std::uint32_t share, index_cache& cache,
                          pass_report& report, cut_result& p) noexcept {
   return cut(task, share, cache, report, p) == split_result::done;
 }

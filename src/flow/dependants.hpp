@@ -1,5 +1,6 @@
-// dependants: which tasks wait for which. Every edge is a node in a bounded pool, linked into its
-// predecessor's list; the completer takes the whole list at once.
+// dependants: which tasks wait for which. Every edge is a node in a bounded pool, of which each
+// participant keeps a few, linked into its predecessor's list; the completer takes the whole list
+// at once.
 //
 //   submitter                               completer
 //   reserves its nodes                      sees `depended_on` in the state word
@@ -14,7 +15,7 @@
 #define LEVERET_FLOW_DEPENDANTS_HPP
 
 #include "base/assert.hpp"
-#include "queue/index_ring.hpp"
+#include "flow/index_pool.hpp"
 #include "task/slot.hpp"
 
 namespace lev {
@@ -25,32 +26,27 @@ class dependants {
   void open(dependant* nodes, index_ring<>::cell* cells, std::uint32_t count) noexcept {
     nodes_ = nodes;
     count_ = count;
-    free_.open(cells, count);
-    for (std::uint32_t i = 0; i < count; ++i) free_.try_push(i);
+    free_.open(cells, 0, count);
   }
 
   // reserve() takes `count` nodes, for a submit that is not visible yet; returns how many it got.
   // If fewer, the caller gives them back.
-  std::uint32_t reserve(std::uint32_t* nodes, std::uint32_t count) noexcept {
-    std::uint32_t got = 0;
-    while (got < count) {
-      const std::uint32_t more = free_.try_pop_some(nodes + got, count - got);
-      if (more == 0) break;
-      LEV_DCHECK(more <= count - got && nodes[got] < count_);
-      got += more;
-    }
-    return got;
+  std::uint32_t reserve(index_cache& cache, std::uint32_t* nodes, std::uint32_t count) noexcept {
+    return free_.take_some(cache, nodes, count);
   }
   std::uint32_t count() const noexcept { return count_; }
   std::uint32_t free_count() const noexcept { return free_.size(); }
-  // has() is the last look of a sleeper that wants `count` nodes.
-  bool has(std::uint32_t count) const noexcept {
-    return count == 0 || (!free_.looks_empty() && free_.size() >= count);
+  // has() is the last look of a sleeper that wants `count` nodes, its own ones among them.
+  bool has(const index_cache& own, std::uint32_t count) const noexcept {
+    const std::uint32_t there = own.count();
+    return count <= there || (!free_.looks_empty() && free_.size() >= count - there);
   }
-  void give(std::uint32_t node) noexcept {
+  // give() and flush() return whether nodes went back to where others see them.
+  bool give(index_cache& cache, std::uint32_t node) noexcept {
     LEV_DCHECK(node < count_);
-    while (!free_.try_push(node)) real_env::pause();
+    return free_.give(cache, node);
   }
+  bool flush(index_cache& cache) noexcept { return free_.flush(cache); }
 
   // add() makes `successor` wait for the task in `predecessor`, by a node of the caller's. False:
   // that task is complete, or gone, and the node is still the caller's.
@@ -94,7 +90,7 @@ class dependants {
  private:
   dependant* nodes_ = nullptr;
   std::uint32_t count_ = 0;
-  index_ring<> free_;
+  index_pool free_;
 };
 
 }  // namespace lev

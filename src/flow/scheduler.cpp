@@ -67,11 +67,11 @@ void scheduler::open(slot_pool* slots, const storage& s, const scheduler_limits&
   backup_ = s.backup;
 }
 
-void scheduler::pass(slot_cache& cache, pass_report& report) noexcept {
+void scheduler::pass(index_cache& cache, pass_report& report) noexcept {
   lock_.run([&]() noexcept { round(cache, report); });
 }
 
-void scheduler::round(slot_cache& cache, pass_report& report) noexcept {
+void scheduler::round(index_cache& cache, pass_report& report) noexcept {
   LEV_DCHECK_LOOK(lock_.is_held());
   ++report.passes;
   collect_posted();
@@ -163,7 +163,7 @@ void scheduler::apply_filters(pass_report& report) noexcept {
 // largest one, so that sizes shrink evenly as the line gets shorter and the last pieces are small.
 // (Jack Rabbit, Figure 4.6, walks from the front; tasks there run next, and those behind stay
 // large.)
-void scheduler::dice(slot_cache& cache, pass_report& report) noexcept {
+void scheduler::dice(index_cache& cache, pass_report& report) noexcept {
   const std::uint32_t wanted = limits_.threshold * limits_.takers;
   for (;;) {
     const auto waiting = static_cast<std::uint32_t>(tasks_.size()) + ready_.size();
@@ -182,7 +182,7 @@ void scheduler::dice(slot_cache& cache, pass_report& report) noexcept {
 
 // Too big for a local store: split the task that reaches the front until it fits. Without free
 // slots the task goes to a worker as it is, which runs it strip by strip (worker/strips.hpp).
-void scheduler::dice_front(slot_cache& cache, pass_report& report) noexcept {
+void scheduler::dice_front(index_cache& cache, pass_report& report) noexcept {
   const std::uint32_t task = tasks_.front().slot;
   const split_result result = split(0, pieces_per_dice_max, cache, report);
   if (result == split_result::done) return;
@@ -201,7 +201,7 @@ void scheduler::dice_front(slot_cache& cache, pass_report& report) noexcept {
 }
 
 // Splits the task at `place`; the pieces take its place in order.
-scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share, slot_cache& cache,
+scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share, index_cache& cache,
                                          pass_report& report) noexcept {
   LEV_DCHECK(place < tasks_.size());
   const waiting_task original = tasks_.begin()[place];
@@ -258,7 +258,7 @@ void scheduler::fill_ready() noexcept {
   }
 }
 
-void scheduler::set_filters(const filter* chain, std::size_t count, slot_cache& cache,
+void scheduler::set_filters(const filter* chain, std::size_t count, index_cache& cache,
                             pass_report& report) noexcept {
   LEV_ASSERT(count <= filter_count_max);
   while (!lock_.try_hold()) real_env::pause();

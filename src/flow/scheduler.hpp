@@ -72,7 +72,7 @@ class scheduler {
     while (!prefilter_.try_push(task)) real_env::pause();
   }
   // pass() runs a pass, or leaves it to the thread that runs one. `cache` is the caller's.
-  void pass(slot_cache& cache, pass_report& report) noexcept;
+  void pass(index_cache& cache, pass_report& report) noexcept;
 
   // Whether tasks wait on the staged path. Exact enough for a sleeper's last look.
   bool looks_empty() const noexcept {
@@ -89,7 +89,7 @@ class scheduler {
     std::uint32_t made = 0;
     std::uint32_t slots[pieces_per_dice_max];
   };
-  bool cut_here(std::uint32_t task, std::uint32_t share, slot_cache& cache, pass_report& report,
+  bool cut_here(std::uint32_t task, std::uint32_t share, index_cache& cache, pass_report& report,
                 cut_result& p) noexcept;
 
   // The items of a task's sliced arguments; 0 when nothing is sliced.
@@ -98,22 +98,22 @@ class scheduler {
   // Tasks are cut until so many wait for each taker; 0: none is cut that fits.
   std::uint32_t threshold() const noexcept { return limits_.threshold; }
 
-  void set_filters(const filter* chain, std::size_t count, slot_cache& cache,
+  void set_filters(const filter* chain, std::size_t count, index_cache& cache,
                    pass_report& report) noexcept;
 
  private:
-  void round(slot_cache& cache, pass_report& report) noexcept;
+  void round(index_cache& cache, pass_report& report) noexcept;
   void collect_posted() noexcept;
   std::uint64_t fingerprint() noexcept;
   void apply_filters(pass_report& report) noexcept;
-  void dice(slot_cache& cache, pass_report& report) noexcept;
-  void dice_front(slot_cache& cache, pass_report& report) noexcept;
+  void dice(index_cache& cache, pass_report& report) noexcept;
+  void dice_front(index_cache& cache, pass_report& report) noexcept;
   enum class split_result { done, no_slots, indivisible };
-  split_result cut(std::uint32_t task, std::uint32_t share, slot_cache& cache, pass_report& report,
+  split_result cut(std::uint32_t task, std::uint32_t share, index_cache& cache, pass_report& report,
                    cut_result& p) noexcept;
-  split_result split(std::size_t place, std::uint32_t share, slot_cache& cache,
+  split_result split(std::size_t place, std::uint32_t share, index_cache& cache,
                      pass_report& report) noexcept;
-  split_result cut_by_hook(std::uint32_t task, std::uint32_t have, slot_cache& cache,
+  split_result cut_by_hook(std::uint32_t task, std::uint32_t have, index_cache& cache,
                            pass_report& report, cut_result& p) noexcept;
   void join_pieces(std::uint32_t task, std::uint32_t made) noexcept;
   void count_pieces(std::uint32_t task, std::uint32_t made, pass_report& report) noexcept;

@@ -93,18 +93,19 @@ std::uint32_t try_take_room(runtime_state& c, participant& self, edge_list& edge
   LEV_DCHECK(edges.count <= options::after_max);
   if (edges.count == 0) return take();
   const bool has_own = !is_spare && self.free_slots.count() != 0;
-  if ((!has_own && c.task_slots.looks_exhausted(is_spare)) || !c.edges.has(edges.count))
+  if ((!has_own && c.task_slots.looks_exhausted(is_spare)) ||
+      !c.edges.has(self.free_edges, edges.count))
     return no_slot;
-  const std::uint32_t got = c.edges.reserve(edges.nodes, edges.count);
+  const std::uint32_t got = c.edges.reserve(self.free_edges, edges.nodes, edges.count);
   std::uint32_t task = no_slot;
   if (got == edges.count) task = take();
-  if (task == no_slot) give_edges(c, edges, 0, got);
+  if (task == no_slot) give_edges(c, self, edges, 0, got);
   return task;
 }
 
 // None was found, but one that is given back at this moment counts.
 static std::uint32_t take_last(runtime_state& c, participant& self, edge_list& edges) noexcept {
-  while (!c.task_slots.looks_exhausted() && c.edges.has(edges.count)) {
+  while (!c.task_slots.looks_exhausted() && c.edges.has(self.free_edges, edges.count)) {
     const std::uint32_t task = try_take_room(c, self, edges, false);
     if (task != no_slot) return task;
     c.machine->relax();
@@ -153,7 +154,7 @@ bool count_out(runtime_state& c, participant& self, std::uint32_t task, refusal*
 bool refuse_full(runtime_state& c, const participant& self, const edge_list& edges,
                  refusal* why) noexcept {
   if (is_shut_out(c, self)) return refuse_closed(why);
-  if (edges.count != 0 && !c.edges.has(edges.count)) {
+  if (edges.count != 0 && !c.edges.has(self.free_edges, edges.count)) {
     return refuse(
         why, status::would_block, -1,
         "after(): the edges between tasks are in use, two for each of the %u tickets; wait "

@@ -50,9 +50,9 @@ struct edge_list {
   std::uint32_t nodes[options::after_max];
 };
 
-inline void give_edges(runtime_state& c, const edge_list& edges, std::uint32_t from,
-                       std::uint32_t to) noexcept {
-  for (std::uint32_t i = from; i < to; ++i) give_edge(c, edges.nodes[i]);
+inline void give_edges(runtime_state& c, participant& self, const edge_list& edges,
+                       std::uint32_t from, std::uint32_t to) noexcept {
+  for (std::uint32_t i = from; i < to; ++i) give_edge(c, self, edges.nodes[i]);
 }
 
 // try_take_room() takes a slot, from the spare ones if `is_spare`, and the edges: all of it, or

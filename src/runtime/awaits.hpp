@@ -71,7 +71,8 @@ struct await_space final : await_shared {
   bool is_there() noexcept override {
     // Busy workers own the counters' lines: while it polls, it seldom reads them.
     constexpr std::uint32_t looks_per_count = 64;
-    if (!c.task_slots.looks_exhausted(is_inside) && c.edges.has(edge_count)) return true;
+    if (!c.task_slots.looks_exhausted(is_inside) && c.edges.has(self.free_edges, edge_count))
+      return true;
     if (is_armed || ++looks % looks_per_count == 0) {
       if (c.lent.ask()) return true;
       is_in_vain = is_shut_out(c, self) || is_held_by_caller(c, self);

@@ -152,6 +152,17 @@ void open_shared(runtime_state& c) {
   LEV_ASSERT(cells == cells_end);
 }
 
+// Whatever is in caches, a submit finds as many edges as it may name.
+constexpr std::uint32_t edges_of_submit = options::after_max;
+
+// All caches together hold at most half of `there`, so that one participant cannot starve another.
+std::uint32_t limit_of_cache(const runtime_state& c, std::uint32_t there) {
+  constexpr std::uint32_t limit_min = 4;
+  const std::uint32_t limit = smaller(index_cache::size_max, there / 2 / c.people_count);
+  // A submit that is refused when all are in use must find each free one.
+  return limit < limit_min || c.settings.full == when_full::fail ? 0 : limit;
+}
+
 void open_people(runtime_state& c) {
   // The last one is for the host that closes the runtime when all others are taken.
   c.people_count = c.first_host + (c.caps.many_hosts ? c.settings.host_threads : 1) + 1;
@@ -173,12 +184,8 @@ void open_people(runtime_state& c) {
     p.index = i;
     p.is_worker = i < c.first_host;
     p.random = random_source(c.settings.seed * 0x10001u + i);
-    // All caches together hold at most half of the slots, so one participant cannot starve another.
-    p.free_slots.limit = smaller(slot_cache::size_max, c.settings.tickets / 2 / c.people_count);
-    if (p.free_slots.limit < 4) p.free_slots.limit = 0;  // too few to share out
-    // A submit that is refused when all are in use must find each free one.
-    if (c.settings.full == when_full::fail) p.free_slots.limit = 0;
-    LEV_ASSERT(p.free_slots.limit <= slot_cache::size_max);
+    p.free_slots.limit = limit_of_cache(c, c.settings.tickets);
+    p.free_edges.limit = limit_of_cache(c, c.edges.count() - edges_of_submit);
     if (frames) p.frames = c.frames.get() + frames_each * i;
     for (atomic<std::uint32_t>& s : p.staged) s.store(no_slot, memory_order_relaxed);
     if (c.hints != nullptr) p.hints = c.hints.get() + std::size_t{hint_count} * i;

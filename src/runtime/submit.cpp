@@ -91,13 +91,13 @@ bool start_after(runtime_state& c, participant& self, std::uint32_t task,
     if (outcome == status::stale_ticket) break;
     if (outcome != status::ok)
       extra.first_failure.store(static_cast<std::uint32_t>(outcome), memory_order_relaxed);
-    give_edge(c, edges.nodes[i]);
+    give_edge(c, self, edges.nodes[i]);
     ++own;
   }
   const bool is_accepted = i == count;
   LEV_DCHECK(own >= 1 && own <= count + 1);
   if (!is_accepted) {
-    give_edges(c, edges, i, count);
+    give_edges(c, self, edges, i, count);
     extra.is_withdrawn = true;
     own += count - i;
   }
@@ -311,7 +311,7 @@ struct admission {
     if (self->running == nullptr && owes_others(*self)) leave(c, *self);
     if (task == no_slot && may_put_off && put_off(c, *self, d, flags, o)) return put_off_id;
     if (task == no_slot) return refuse_full(c, *self, edges, why), 0;
-    if (!count_in(c, *self, task, why)) return give_edges(c, edges, 0, edges.count), 0;
+    if (!count_in(c, *self, task, why)) return give_edges(c, *self, edges, 0, edges.count), 0;
     write_slot(c, *self, task, d, flags);
     const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
     if (o == nullptr) return route(c, *self, task, d), id;
@@ -365,7 +365,7 @@ std::uint64_t submit_behind(runtime_state& c, const draft& d,
   const std::uint32_t task = try_take_room(c, *self, edges, false);
   if (task == no_slot) return 0;
   refusal unused;
-  if (!count_in(c, *self, task, &unused)) return give_edges(c, edges, 0, edges.count), 0;
+  if (!count_in(c, *self, task, &unused)) return give_edges(c, *self, edges, 0, edges.count), 0;
   write_slot(c, *self, task, d, 0);
   const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
   const bool is_accepted = start_after(c, *self, task, after.data(), edges, &unused);

@@ -55,7 +55,7 @@ outcome collect(runtime_state& c, participant* self, std::uint64_t id) noexcept 
   LEV_DCHECK((s.flags & (task_detached | task_is_piece)) == 0);
   if (o.code != status::ok) o = take_outcome(c, task, o.code);
   s.state.retire();
-  slot_cache none;
+  index_cache none;
   give_slot(c, self != nullptr ? self->free_slots : none, task);
   return o;
 }
@@ -250,7 +250,7 @@ void release(runtime_state* c, std::uint64_t id) noexcept {
   LEV_DCHECK(result != status::pending);
   if (result != status::ok) fail_unclaimed(*c, task, result);
   s.state.retire();
-  slot_cache none;
+  index_cache none;
   give_slot(*c, self != nullptr ? self->free_slots : none, task);
 }
 

@@ -332,7 +332,7 @@ void serve_dependants(engine& e, participant& self, std::uint32_t list, status o
   const telling all(e, self);
   while (list != 0) {
     const dependant node = e.edges.node(list);
-    give_edge(e, list - 1);
+    give_edge(e, self, list - 1);
     list = node.next;
     slot_extra& extra = e.task_slots.extra(node.slot);
     if (outcome != status::ok)

@@ -137,7 +137,8 @@ struct nothing_awaited final : awaited {
 
 void settle_to_idle(engine& e, participant& self) noexcept {
   settle(e, self);
-  if (e.task_slots.flush(self.free_slots)) tell_space(e);
+  const bool has_edges = e.edges.flush(self.free_edges);
+  if (e.task_slots.flush(self.free_slots) || has_edges) tell_space(e);
 }
 
 bool whichever::is_there() noexcept {

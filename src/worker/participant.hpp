@@ -235,7 +235,8 @@ struct alignas(line_pair_bytes) participant {
   inbox<real_env, inbox_capacity> box;
   own_counters counters;
 
-  alignas(line_pair_bytes) slot_cache free_slots;
+  alignas(line_pair_bytes) index_cache free_slots;
+  index_cache free_edges;
   std::uint32_t mail_seen = 0;
   // Of a host, since it last waited: the tickets that it has made, and posts that it still runs at
   // once before it looks for a free slot again.

@@ -74,7 +74,7 @@ inline void tell_space(engine& e) noexcept {
 
 // give_slot() ends a slot that no other thread knows any more, and the lease of the mailbox that
 // its task went through.
-inline void give_slot(engine& e, slot_cache& cache, std::uint32_t task) noexcept {
+inline void give_slot(engine& e, index_cache& cache, std::uint32_t task) noexcept {
   slot& s = e.task_slots.at(task);
   LEV_DCHECK(s.mailbox <= e.workers);
   if (s.mailbox != 0) e.people[std::exchange(s.mailbox, std::uint8_t{0}) - 1].mail.release_lease();
@@ -89,6 +89,7 @@ inline void unbind(engine& e, participant& self) noexcept {
   LEV_DCHECK(!self.is_worker && is_at_rest(self));
   LEV_DCHECK_LOOK(self.is_bound.load(memory_order_relaxed) == 1);
   e.task_slots.flush(self.free_slots);
+  e.edges.flush(self.free_edges);
   // Pairs with bind(): the next thread finds the participant as this one left it. And with
   // is_held_by_caller(), sequentially consistent: the look at the sleepers for space comes after
   // it.
@@ -96,9 +97,8 @@ inline void unbind(engine& e, participant& self) noexcept {
   tell_space(e);
 }
 
-inline void give_edge(engine& e, std::uint32_t node) noexcept {
-  e.edges.give(node);
-  tell_space(e);
+inline void give_edge(engine& e, participant& self, std::uint32_t node) noexcept {
+  if (e.edges.give(self.free_edges, node)) tell_space(e);
 }
 
 }  // namespace lev

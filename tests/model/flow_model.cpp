@@ -56,7 +56,10 @@ struct consumed : pipeline<consumed, 1, 2> {
     index == 0 ? submit_behind() : consume();
     if (has_ended.fetch_add(1) == 0) return;
     wait_for_completion();
-    require(core->edges.has(32), "all edges are back");
+    std::uint32_t kept = 0;
+    for (std::uint32_t i = 0; i < core->people_count; ++i)
+      kept += core->people[i].free_edges.count();
+    require(core->edges.free_count() + kept == core->edges.count(), "all edges are back");
   }
   void submit_behind() {
     const std::uint64_t ids[] = {submit(0), submit(1)};

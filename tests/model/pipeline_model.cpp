@@ -224,7 +224,7 @@ int main() {
   constexpr budget b{.random = 3'000, .random_planted = 2'500, .steps_max = 20'000};
   return explorer(
              "pipeline", b,
-             {"runtime/wait.cpp", "runtime/awaits.hpp", "worker/wake.hpp", "flow/slot_pool.hpp"})
+             {"runtime/wait.cpp", "runtime/awaits.hpp", "worker/wake.hpp", "flow/index_pool.hpp"})
       .check<space>("space")
       .check<one_space>("one space")
       .check<held<lev::when_full::wait>>("held")
@@ -268,7 +268,7 @@ int main() {
       .plant("await_space: counted for the barrier before it says so", "held")
       .plant("await_space: forgets that all is held", "held")
       .plant("unbind: nobody is told", "left alone")
-      .plant("slot_pool: a cache looks empty before the ring is full", "cached")
+      .plant("index_pool: a cache looks empty before the ring is full", "cached")
       .spare("count load acquire -> relaxed", "Relacy runs loads in order; other CPUs do not")
       .spare("set_count store release -> relaxed", "Relacy runs a thread's steps in order")
       .spare("is_held_by_caller load seq_cst -> acquire", old_twice)

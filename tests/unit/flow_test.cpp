@@ -44,7 +44,7 @@ class slot_pool_test : public testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(slot_pool_test, hands_out_every_slot_once_and_takes_all_back) {
   pool_fixture f(64);
-  slot_cache cache;
+  index_cache cache;
   cache.limit = GetParam();
   for (int round = 0; round < 5; ++round) {
     std::set<std::uint32_t> taken;
@@ -63,7 +63,7 @@ TEST_P(slot_pool_test, hands_out_every_slot_once_and_takes_all_back) {
 
 TEST_P(slot_pool_test, spare_and_last_slots_stay_apart) {
   pool_fixture f(64);
-  slot_cache cache;
+  index_cache cache;
   cache.limit = GetParam();
   for (int round = 0; round < 5; ++round) {
     std::set<std::uint32_t> spare;
@@ -90,22 +90,23 @@ TEST_P(slot_pool_test, spare_and_last_slots_stay_apart) {
 INSTANTIATE_TEST_SUITE_P(cache_limits, slot_pool_test, testing::Values(0u, 1u, 2u, 5u, 32u));
 
 struct edges_fixture {
-  explicit edges_fixture(std::uint32_t count)
+  explicit edges_fixture(std::uint32_t count, std::uint32_t kept = 0)
       : nodes(new dependant[count]), cells(new index_ring<>::cell[count]) {
     edges.open(nodes.get(), cells.get(), count);
+    own.limit = kept;
   }
   bool add(slot& predecessor, slot_extra& extra, std::uint32_t generation, std::uint32_t to) {
     std::uint32_t node = 0;
-    EXPECT_EQ(edges.reserve(&node, 1), 1u);
+    EXPECT_EQ(edges.reserve(own, &node, 1), 1u);
     if (edges.add(predecessor, extra, generation, node, to)) return true;
-    edges.give(node);
+    edges.give(own, node);
     return false;
   }
   std::vector<std::uint32_t> take_all(slot_extra& extra) {
     std::vector<std::uint32_t> slots;
     for (std::uint32_t n = edges.take(extra); n != 0;) {
       const dependant d = edges.node(n);
-      edges.give(n - 1);
+      edges.give(own, n - 1);
       slots.push_back(d.slot);
       n = d.next;
     }
@@ -114,6 +115,7 @@ struct edges_fixture {
   std::unique_ptr<dependant[]> nodes;
   std::unique_ptr<index_ring<>::cell[]> cells;
   dependants edges;
+  index_cache own;
 };
 
 TEST(dependants, a_completer_takes_all_edges_once) {
@@ -123,10 +125,10 @@ TEST(dependants, a_completer_takes_all_edges_once) {
   predecessor.state.open();
   for (std::uint32_t s = 10; s < 14; ++s) EXPECT_TRUE(f.add(predecessor, extra, 0, s));
   std::uint32_t none = 0;
-  EXPECT_EQ(f.edges.reserve(&none, 1), 0u);
-  EXPECT_FALSE(f.edges.has(1));
+  EXPECT_EQ(f.edges.reserve(f.own, &none, 1), 0u);
+  EXPECT_FALSE(f.edges.has(f.own, 1));
   EXPECT_EQ(f.take_all(extra), (std::vector<std::uint32_t>{13, 12, 11, 10}));
-  EXPECT_TRUE(f.edges.has(4));
+  EXPECT_TRUE(f.edges.has(f.own, 4));
   EXPECT_TRUE(f.take_all(extra).empty());
   EXPECT_TRUE(f.add(predecessor, extra, 0, 99));
 }
@@ -140,7 +142,7 @@ TEST(dependants, an_edge_to_a_completed_task_is_late_and_leaves_nothing) {
   ASSERT_TRUE(predecessor.state.try_finish(seen, status::ok));
   EXPECT_FALSE(f.add(predecessor, extra, 0, 5));
   EXPECT_TRUE(f.take_all(extra).empty());
-  EXPECT_TRUE(f.edges.has(4));
+  EXPECT_TRUE(f.edges.has(f.own, 4));
 }
 
 // A thread that comes too late for a task finds the slot's next one, or the one before.
@@ -160,11 +162,33 @@ TEST(dependants, an_edge_to_another_generation_harms_no_list) {
 TEST(dependants, a_reservation_is_all_that_there_is_at_most) {
   edges_fixture f(4);
   std::uint32_t nodes[6];
-  EXPECT_EQ(f.edges.reserve(nodes, 6), 4u);
+  EXPECT_EQ(f.edges.reserve(f.own, nodes, 6), 4u);
   EXPECT_EQ(std::set<std::uint32_t>(nodes, nodes + 4).size(), 4u);
-  for (int i = 0; i < 4; ++i) f.edges.give(nodes[i]);
-  EXPECT_TRUE(f.edges.has(4));
-  EXPECT_FALSE(f.edges.has(5));
+  for (int i = 0; i < 4; ++i) f.edges.give(f.own, nodes[i]);
+  EXPECT_TRUE(f.edges.has(f.own, 4));
+  EXPECT_FALSE(f.edges.has(f.own, 5));
+}
+
+// Those that a participant keeps are there for its own submits, and not for others until it gives
+// them back.
+TEST(dependants, a_participant_keeps_a_few_edges_for_itself) {
+  edges_fixture f(16, 4);
+  index_cache other;
+  std::uint32_t nodes[16];
+  for (const std::uint32_t count : {1u, 3u, 7u, 16u}) {
+    ASSERT_EQ(f.edges.reserve(f.own, nodes, count), count);
+    EXPECT_EQ(std::set<std::uint32_t>(nodes, nodes + count).size(), count);
+    EXPECT_EQ(f.edges.free_count() + f.own.count(), 16 - count);
+    bool has_told = false;
+    for (std::uint32_t i = 0; i < count; ++i) has_told |= f.edges.give(f.own, nodes[i]);
+    EXPECT_EQ(has_told, count > 4);
+    EXPECT_LE(f.own.count(), 4u);
+    EXPECT_TRUE(f.edges.has(f.own, 16));
+    EXPECT_FALSE(f.edges.has(other, 16));
+  }
+  EXPECT_TRUE(f.edges.flush(f.own));
+  EXPECT_FALSE(f.edges.flush(f.own));
+  EXPECT_TRUE(f.edges.has(other, 16));
 }
 
 TEST(mutex_table, passes_a_mutex_on_in_order_of_arrival) {
