@@ -6,9 +6,9 @@
 //      doubles each time (published tables of starts and caps by the number of SPEs), or for the
 //      event of a lost reservation.
 //   3. It runs the job, here a delay, and tells its end. First version: a letter for each job, and
-//   it
-//      waits for room. Second: ends are collected while the mailbox is full.
-//   4. An event handler, a PPE thread, takes the letters and wakes the client.
+//      it waits for room. Second: ends are collected while the mailbox is full.
+//   4. An event handler, a PPE thread, waits for events, takes all letters that are there, and
+//      wakes the client.
 #ifndef LEVERET_PAPERS_GCELL_JOBS_HPP
 #define LEVERET_PAPERS_GCELL_JOBS_HPP
 

@@ -70,6 +70,7 @@ double aligned_over_not(world& w) {
 
 constexpr std::array rows{
     row{"T7.0", cell_of_2007<6, 5>},
+    row{"T7.0 one", cell_of_2007<1, 5>},
     row{"T7.1 efficiency", eight_at_50},
     row{"T7.1-7.3", thresholds},
     row{"T7.2007 50us 1", cell_of_2007<1, 50>},

@@ -65,14 +65,19 @@ std::uint32_t number_of(rabbit_run& r, const rabbit_task& task) {
   r.tasks.push_back(task);
   return static_cast<std::uint32_t>(r.tasks.size() - 1);
 }
+cell::ea_t object_of(const rabbit_run& r, std::uint32_t number) {
+  return r.q.objects.at(std::size_t{number % object_count} * object_bytes);
+}
 std::uint32_t make_task(cell::ppe& p, rabbit_run& r, const rabbit_task& task) {
   p.compute(r.w.cost_of("jack_rabbit.post"));
-  return number_of(r, task);
+  const std::uint32_t number = number_of(r, task);
+  p.store<std::uint32_t>(object_of(r, number), task.kind);
+  return number;
 }
 // Section 5.2: the task before it hands on its set of bodies, an address and a size.
 std::uint32_t relaunch(cell::ppe& p, rabbit_run& r, const rabbit_task& task) {
   const std::uint32_t number = number_of(r, task);
-  const cell::ea_t object = r.q.objects.at(std::size_t{number % object_count} * object_bytes);
+  const cell::ea_t object = object_of(r, number);
   p.store<std::uint64_t>(object, task.in[1].ea);
   p.store<std::uint64_t>(object + 8, task.in[1].bytes);
   return number;
@@ -139,6 +144,7 @@ void dice(cell::ppe& p, rabbit_run& r, const view& rob) {
   for (std::uint32_t i = 0; i < size; ++i) {
     const std::uint32_t number = rob.pop_front();
     const rabbit_task t = r.tasks[number];
+    (void)p.load<std::uint32_t>(object_of(r, number));  // Diceable() is the object's
     if (t.count < 2 || need == 0) {
       fresh.push_back(number);
       continue;

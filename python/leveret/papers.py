@@ -27,7 +27,7 @@ APPLICATIONS = {
     "mandelbrot": ("jack_rabbit", "T3"),
 }
 # Of all constants, when they were frozen. docs/papers/constants.md lists the changes since.
-FROZEN = "2ecff26233a65f12"
+FROZEN = "a4169424a9c5b9d2"
 
 
 @dataclass(frozen=True)

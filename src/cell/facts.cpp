@@ -38,6 +38,8 @@ constexpr std::array<fact_rule, fact_count> schema{{
     {"ppe.yield_to", "of a switch", 0.01, 100, false},
     {"ppe.empty_yield", "us", 0.001, 1e6, false},
     {"ppe.interrupt", "us", 0.001, 1e6, false},
+    {"ppe.near_cache", "KiB", 1, 1 << 20, true},
+    {"ppe.near_load", "cycles", 1, cycles_most, true},
     {"ppe.cached_load", "cycles", 1, cycles_most, true},
     {"ppe.missed_load", "cycles", 1, cycles_most, true},
     {"ppe.store", "cycles", 1, cycles_most, true},

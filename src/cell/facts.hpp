@@ -28,6 +28,8 @@ enum class fact : unsigned {
   ppe_yield_to,
   ppe_empty_yield,
   ppe_interrupt,
+  ppe_near_cache,
+  ppe_near_load,
   ppe_cached_load,
   ppe_missed_load,
   ppe_store,

@@ -92,6 +92,8 @@ machine_parts::machine_parts(const machine_file& file, const options& o)
   memory = static_cast<std::byte*>(mapped);
   chip_bytes = all / chips;
   used.assign(chips, 0);
+  near.assign(chips,
+              near_cache(static_cast<std::uint64_t>(numbers.whole(fact::ppe_near_cache)) << 10));
   virt::processor_settings p;
   p.contexts = numbers.number(fact::ppe_contexts);
   p.quantum = numbers.micros(fact::ppe_quantum);
@@ -170,6 +172,7 @@ void machine_parts::was_written(ea_t ea, std::uint32_t count, int by, bool throu
     return store_was_written(t.index, static_cast<ls_t>((ea - stores_begin) % store_span), count);
   }
   lose_reservations(ea, count, by);
+  drop_near(ea, count, static_cast<unsigned>(near.size()));
   if (!through_caches) {
     lines.drop(ea, count);
   } else if (by >= 0) {
@@ -193,6 +196,11 @@ void machine_parts::lose_reservations(ea_t ea, std::uint32_t count, int by) {
   for (const auto& t : threads)
     if (t->reserved != no_line && overlap(t->reserved, line_bytes, ea, count))
       t->reserved = no_line;
+}
+
+void machine_parts::drop_near(ea_t ea, std::uint32_t count, unsigned but) {
+  for (unsigned chip = 0; chip < near.size(); ++chip)
+    if (chip != but) near[chip].drop(ea, count);
 }
 
 void machine_parts::look(std::vector<watcher*>& all, ea_t ea, std::uint32_t count) {

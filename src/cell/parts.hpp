@@ -13,6 +13,7 @@
 #include "cell/bus.hpp"
 #include "cell/facts.hpp"
 #include "cell/mfc.hpp"
+#include "cell/near_cache.hpp"
 #include "virtual/homes.hpp"
 #include "virtual/loop.hpp"
 #include "virtual/processor.hpp"
@@ -120,6 +121,7 @@ struct machine_parts {
   virt::loop loop;
   bus wires;
   virt::homes lines{line_bytes};
+  std::vector<near_cache> near;  // of each chip's PPE
   std::byte* memory = nullptr;
   std::uint64_t chip_bytes = 0;
   std::vector<std::uint64_t> used;  // of each chip's memory
@@ -158,6 +160,8 @@ struct machine_parts {
   void was_written(ea_t ea, std::uint32_t bytes, int by, bool through_caches);
   void store_was_written(unsigned spe_index, ls_t ls, std::uint32_t bytes);
   void lose_reservations(ea_t ea, std::uint32_t bytes, int by);
+  // All PPEs but `but` no longer have them next to their pipelines.
+  void drop_near(ea_t ea, std::uint32_t bytes, unsigned but);
   void look(std::vector<watcher*>& all, ea_t ea, std::uint32_t bytes);
 
   void signal(const command& c);

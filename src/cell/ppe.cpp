@@ -26,14 +26,19 @@ void check_word(const ppe_parts& p, ea_t ea, std::size_t bytes, const char* what
                                              ": a word lies at a multiple of its size");
 }
 
-// The time of a load, which counts as a poll; then the line is in the PPE's caches.
-void fetch(ppe_parts& p, ea_t ea) {
+// The time of a load, which counts as a poll; then the line is in the PPE's caches. Reservations
+// are kept by the second-level cache: a load that makes one goes there.
+void fetch(ppe_parts& p, ea_t ea, bool is_reserving = false) {
   machine_parts& m = p.home;
   const auto look = [&p](virtual_time d) { p.processor().poll(*p.thread, d); };
   if (ea >= stores_begin) return look(there_and_back(m));
-  const bool is_near = m.lines.holds(ea, m.ppe_agent(p.chip));
-  look(m.time_of(is_near ? fact::ppe_cached_load : fact::ppe_missed_load));
+  const bool is_cached = m.lines.holds(ea, m.ppe_agent(p.chip));
+  if (is_cached && !is_reserving && m.near[p.chip].holds(ea))
+    look(m.time_of(fact::ppe_near_load));
+  else
+    look(m.time_of(is_cached ? fact::ppe_cached_load : fact::ppe_missed_load));
   m.lines.read(ea, m.ppe_agent(p.chip));
+  m.near[p.chip].take(ea);
 }
 
 // After a store of the PPE: only its caches have the line.
@@ -41,6 +46,7 @@ void stored(ppe_parts& p, ea_t ea, std::uint32_t bytes) {
   machine_parts& m = p.home;
   m.lose_reservations(ea, bytes, -1);
   m.lines.wrote(ea, m.ppe_agent(p.chip));
+  m.drop_near(ea, bytes, p.chip);
   m.look(m.watchers, ea, bytes);
   m.loop.note(ea);
 }
@@ -142,7 +148,10 @@ void ppe::store_bytes(ea_t ea, const void* from, std::size_t bytes) {
 }
 
 std::uint32_t ppe::load_reserved(ea_t ea) {
-  const auto value = load<std::uint32_t>(ea);
+  std::uint32_t value = 0;
+  check_word(parts_, ea, sizeof(value), "load");
+  fetch(parts_, ea, true);
+  std::memcpy(&value, parts_.home.host_of(ea), sizeof(value));
   parts_.reserved = line_of(ea);
   return value;
 }

@@ -155,7 +155,7 @@ TEST(sim_machine_file, its_numbers_are_the_prices) {
   EXPECT_EQ(longer("value = 998", "value = 998"), before);
   EXPECT_GT(longer("read_latency = { value = 998", "read_latency = { value = 9980"),
             before + 50 * 2500);
-  EXPECT_GT(longer("\nissue = { value = 60", "\nissue = { value = 6000"), before + 100 * 1500);
+  EXPECT_GT(longer("\nissue = { value = 12", "\nissue = { value = 6000"), before + 100 * 1500);
   EXPECT_GT(longer("stream = { value = 11.67e9", "stream = { value = 1.167e9"), before + 50 * 5000);
   EXPECT_GT(longer("rate = { value = 3.2e9", "rate = { value = 0.32e9"), before * 2);
 }
@@ -164,7 +164,7 @@ TEST(sim_machine_file, absurd_but_legal_numbers_neither_hang_nor_overflow) {
   start_alarm();
   EXPECT_GT(chain_ns("cell-ps3"), 0u);
   for (const char* name :
-       {"\nissue = { value = 60", "remote = { value = 800", "way = { value = 380",
+       {"\nissue = { value = 12", "remote = { value = 800", "way = { value = 380",
         "missed_load = { value = 500", "read_latency = { value = 998"}) {
     const std::string from = name;
     const changed_file file(from, from.substr(0, from.rfind(' ')) + " 1000000");

@@ -220,15 +220,27 @@ TEST(cell_times, mailboxes_take_the_way_over_the_bus) {
   EXPECT_EQ(back, 800 + 25 + 800 + 800);  // the first look finds it; then the letter
 }
 
+machine_file with_caches() {
+  return simple()
+      .with("ppe.near_load", 5)
+      .with("ppe.cached_load", 40)
+      .with("ppe.missed_load", 240)
+      .with("ppe.store", 20);
+}
+
+std::int64_t cycles_of_load(ppe& p, ea_t ea) {
+  const cycles begin = p.now_cycles();
+  p.load<std::uint32_t>(ea);
+  return (p.now_cycles() - begin).count;
+}
+
 TEST(cell_times, a_word_costs_by_where_it_is) {
-  machine cell(simple().with("ppe.cached_load", 40).with("ppe.missed_load", 240));
+  machine cell(with_caches());
   const auto words = cell.memory<std::uint32_t>(64);
   std::vector<std::int64_t> took;
   cell.ppe_program([&](ppe& p) {
     for (int i = 0; i < 3; ++i) {
-      const cycles begin = p.now_cycles();
-      p.load<std::uint32_t>(words.ea);
-      took.push_back((p.now_cycles() - begin).count);
+      took.push_back(cycles_of_load(p, words.ea));
       if (i == 1) p.compute(cycles(100000));  // meanwhile the SPE writes past the caches
     }
   });
@@ -239,7 +251,43 @@ TEST(cell_times, a_word_costs_by_where_it_is) {
     s.wait_all(1);
   });
   cell.run();
-  EXPECT_EQ(took, (std::vector<std::int64_t>{240, 40, 240}));
+  EXPECT_EQ(took, (std::vector<std::int64_t>{240, 5, 240}));
+}
+
+TEST(cell_times, a_line_that_goes_to_the_caches_is_in_the_second_level) {
+  machine cell(with_caches());
+  const auto words = cell.memory<std::uint32_t>(64);
+  std::vector<std::int64_t> took;
+  cell.ppe_program([&](ppe& p) {
+    p.load<std::uint32_t>(words.ea);
+    p.compute(cycles(100000));  // meanwhile the SPE writes through the caches
+    took.push_back(cycles_of_load(p, words.ea));
+    p.store<std::uint32_t>(words.ea, 1);  // written through: the line stays
+    took.push_back(cycles_of_load(p, words.ea));
+    const cycles begin = p.now_cycles();
+    (void)p.load_reserved(words.ea);
+    took.push_back((p.now_cycles() - begin).count);
+  });
+  cell.spe_program(0, [&](spe& s) {
+    const auto line = s.allocate<char>(128);
+    s.compute(cycles(1000));
+    s.putlluc(line.ls, words.ea);
+  });
+  cell.run();
+  EXPECT_EQ(took, (std::vector<std::int64_t>{40, 5, 40}));
+}
+
+// A line has four places in 32 KiB, which it shares with those 8 KiB away.
+TEST(cell_times, the_first_level_cache_has_room_for_four_lines_of_a_set) {
+  machine cell(with_caches());
+  const auto words = cell.memory<char>(65536);
+  std::vector<std::int64_t> took;
+  cell.ppe_program([&](ppe& p) {
+    for (const std::size_t line : {0, 1, 2, 3, 0, 4, 0, 1})
+      took.push_back(cycles_of_load(p, words.at(line * 8192)));
+  });
+  cell.run();
+  EXPECT_EQ(took, (std::vector<std::int64_t>{240, 240, 240, 240, 5, 240, 5, 40}));
 }
 
 }  // namespace

@@ -30,9 +30,11 @@ _NOTES = {
     "a task's end, that LU has four slots in blocks of 64 x 64 as well, that Barnes-Hut launches "
     "its tasks again and reads bodies line by line, that SLED's processes start together, "
     "that its crossover is where it is ahead from then on, that Jack Rabbit's workers load two "
-    "tasks at a time, and that its dicer goes through what cannot be diced. Forty-five of the "
-    "rows are one table of Jack Rabbit, of which three other cells chose three constants, fifteen "
-    "another, and thirteen are one table of gcell. What is out of its band stays out.",
+    "tasks at a time, that its dicer goes through what cannot be diced and asks each task, that "
+    "gcell's handler takes all letters that are there, and over which blocks and work T4.10 goes. "
+    "Forty-five of the rows are one table of Jack Rabbit, of which three other cells chose three "
+    "constants, fifteen another, and thirteen are one table of gcell. What is out of its band "
+    "stays out.",
     "calibration": "Constants were chosen with these rows in view: that they are met says nothing.",
     "exact": "Arithmetic on what the papers print; they check no model.",
     "shape": "Whether something holds, or an order: too little was printed for a number.",
