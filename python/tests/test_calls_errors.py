@@ -87,9 +87,9 @@ def test_an_item_that_raises_ends_no_chunk(
     sent: list[int] = []
     dump_chunk = leveret.wire.chunks.dump_chunk
 
-    def counted(carried: Any, items: list[Any], held: list[Any]) -> Any:
+    def counted(carried: Any, known: Any, beside: Any, items: list[Any], held: list[Any]) -> Any:
         sent.append(len(items))
-        return dump_chunk(carried, items, held)
+        return dump_chunk(carried, known, beside, items, held)
 
     monkeypatch.setattr("leveret.wire.chunks.dump_chunk", counted)
     texts = ["1", "one", [2], "2", None, "3"] * 10

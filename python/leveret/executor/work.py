@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 from ..said import name_of, shown
 from ..wire import chunks
+from ..wire.beside import Beside
 from ..wire.functions import known_function
 from ..wire.pickling import CALL_BUFFERS_MAX, CHUNK, REQUEST, dump_arguments, dumps
 from ..wire.stored import Stored, refer
@@ -56,27 +57,33 @@ class Work:
         self.asked = future._asked
         self.function = function
         self.args = args
+        beside = Beside()
         known = known_function(function)
+        if known is not None and not known.put_beside(beside):
+            known, beside = None, Beside()
         pickled = b"" if known is None else known.pickled
         # Under this, how long calls of the function take and how large results are is known.
         self.key = pickled or key_of(function)
         self.held: list[Stored] = []
         if flags & CHUNK:
             self.count = len(args)
-            taken = carried if known is None else None
-            more, data, self.buffers = chunks.dump_chunk(taken, args, self.held)
+            given = chunks.Carried(function) if carried is None else carried
+            more, data, self.buffers = chunks.dump_chunk(given, known, beside, args, self.held)
             flags |= more
         elif known is None:
-            data, buffers = dumps((function, *args), CALL_BUFFERS_MAX, held=self.held)
+            data, buffers = dumps(
+                (function, *args), CALL_BUFFERS_MAX, held=self.held, beside=beside
+            )
             self.buffers = refer(buffers, self.held)
         else:
-            plain, data, buffers = dump_arguments(args, self.held)
+            plain, data, buffers = dump_arguments(args, self.held, beside, known.needed())
             self.buffers = refer(buffers, self.held)
             flags |= plain
         name = b"" if self.asked is DEFAULTS else self.asked.sent_name()
+        kinds = beside.sent()
         sizes = (len(pickled), len(path), len(name))
-        head = REQUEST.pack(flags, *sizes, id(self), ns_max, seed)
-        self.request = head + pickled + path + name + data
+        head = REQUEST.pack(flags, *sizes, id(self), ns_max, seed, len(kinds))
+        self.request = head + pickled + path + name + kinds + data
 
     def size(self) -> int:
         return len(self.request) + sum(map(len, self.buffers))

@@ -114,6 +114,12 @@ def _dump(values: tuple[Any, ...], needed: Needed, make: Make) -> tuple[Views, M
     pickler = make(file, needed, views)
     pickler.dump(values)
     memo = {} if _has_nothing(values[0]) else pickler.memo.copy()
+    if pickler.beside is not None and pickler.beside.has_own_of(memo):
+        file, views = io.BytesIO(), []
+        pickler = make(file, needed, views)
+        pickler.beside = None  # the classes go in this pickle, with what is common to both
+        pickler.dump(values)
+        memo = pickler.memo.copy()
     return [file.getbuffer(), *views], memo
 
 
@@ -195,6 +201,7 @@ def _is_one(value: Any) -> bool:
 def _reached(kinds: list[type], make: Make) -> Memo:
     """What belongs to classes alone: of no global that has instances of them."""
     pickler = make(io.BytesIO(), {}, [])
+    pickler.beside = None
     for kind in kinds:
         for name, value in list(vars(kind).items()):
             if name.startswith("__") or hasattr(type(value), "__get__"):

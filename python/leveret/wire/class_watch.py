@@ -1,0 +1,267 @@
+"""Whether a class that goes by value is what it was, with all that is its own.
+
+Its functions are watched as others are (watch.py). Besides, it may have containers, fields of data
+classes, members of an enumeration and the like: what is in them is compared by identity. A class
+that has anything else goes with each call that needs it, as pickle has it.
+
+The same is asked in a worker, of what was made of the class there: a call may have changed it. The
+globals of its functions are no part of that: they live in the process.
+"""
+
+from __future__ import annotations
+
+import abc
+import copyreg
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import functools
+import operator
+import types
+import typing
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import Any, Callable
+
+from . import by_value, spaces
+from .watch import CONSTANTS, MISSING, Watch, _Seen, goes_by_name
+
+NODES_MAX = 1024  # a class that has more of them goes with each call
+
+
+class _AnyTuple(typing.NamedTuple):
+    any: int
+
+
+@dataclasses.dataclass
+class _AnyData:
+    pass
+
+
+_OF_TIME = {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
+_DESCRIPTORS = {types.MemberDescriptorType, types.GetSetDescriptorType}
+_PARTLESS = (
+    CONSTANTS
+    | _OF_TIME
+    | _DESCRIPTORS
+    | {decimal.Decimal, fractions.Fraction, type(dataclasses.MISSING), typing.TypeVar}
+    | {type(getattr(dataclasses, name)) for name in ("_FIELD", "_HAS_DEFAULT_FACTORY")}
+    | {type(vars(_AnyTuple)["any"])}
+)
+_METACLASSES = (type, abc.ABCMeta, enum.EnumMeta)
+# What cloudpickle leaves out.
+_OF_ENUM = {"_generate_next_value_", "_member_names_", "_member_map_", "_member_type_"}
+_LEFT_OUT = {"__slotnames__", "__dict__", "__weakref__", "_abc_impl", "_value2member_map_"}
+
+_Params: Any = type(getattr(_AnyData, "__dataclass_params__"))  # noqa: B009
+
+
+def _of_dict(value: Any) -> list[Any]:
+    return [*value, *value.values()]
+
+
+def _of_members(value: Any) -> list[Any]:
+    return [*vars(value), *vars(value).values()]
+
+
+def _of_params(value: Any) -> list[Any]:
+    return [getattr(value, name) for name in getattr(_Params, "__slots__", None) or vars(value)]
+
+
+def _of_cell(value: types.CellType) -> list[Any]:
+    try:
+        return [value.cell_contents]
+    except ValueError:  # it is empty
+        return [MISSING]
+
+
+def _of_registry(kind: type) -> list[Any]:
+    """Classes that were registered with an abstract one."""
+    return list(getattr(abc, "_get_dump")(kind)[0])  # noqa: B009
+
+
+_of_texts = operator.attrgetter("__name__", "__qualname__", "__doc__", "__annotations__")
+
+# Of objects that may change in place, what is in them.
+_READERS: dict[type, Callable[[Any], Sequence[Any]]] = {
+    dict: _of_dict,
+    list: list,
+    set: list,
+    types.MappingProxyType: _of_dict,
+    types.CellType: _of_cell,
+    _Params: _of_params,
+    dataclasses.Field: operator.attrgetter(*getattr(dataclasses.Field, "__slots__")),  # noqa: B009
+}
+_CONTAINERS = frozenset({dict, list, set})
+_ALIASES = (
+    type(typing.List[int]),  # noqa: UP006
+    type(typing.Union[int, str]),
+    *(getattr(types, name) for name in ("GenericAlias", "UnionType") if hasattr(types, name)),
+)
+
+
+def _hold(value: Any) -> Callable[[], Any]:
+    """Functions and classes must not be kept alive: they are known weakly."""
+    if isinstance(value, (types.FunctionType, type)):
+        return weakref.ref(value)
+    return lambda: value
+
+
+def own_names(kind: type) -> list[str]:
+    """The attributes of a class that are sent."""
+    left_out = _LEFT_OUT | _OF_ENUM if issubclass(kind, enum.Enum) else _LEFT_OUT
+    return [name for name in vars(kind) if name not in left_out]
+
+
+class ClassWatch(Watch):
+    """Of one class. names: in a worker, the attributes that came from the host."""
+
+    __slots__ = (
+        "bases",
+        "containers",
+        "held",
+        "home",
+        "is_of_host",
+        "kind",
+        "met",
+        "names",
+        "nodes",
+        "owned",
+        "texts",
+    )
+
+    def __init__(self, kind: type, names: Iterable[str] | None = None) -> None:
+        super().__init__()
+        self.kind = weakref.ref(kind)
+        self.is_of_host = names is None
+        self.names = own_names(kind) if names is None else list(names)
+        own = vars(kind)
+        self.held = [_hold(own.get(name, MISSING)) for name in self.names]
+        self.bases = [_hold(each) for each in kind.__bases__]
+        self.texts = kind.__name__, kind.__qualname__
+        self.home = by_value.home_of(kind)
+        self.nodes: list[tuple[Callable[[Any], Sequence[Any]], Callable[[], Any], Any]] = []
+        # By id() what is its own, and may be in common to it and others; of them the containers.
+        self.met: set[int] = set()
+        self.owned: set[int] = set()
+        self.containers: set[int] = set()
+
+    def holds(self) -> bool:
+        kind = self.kind()
+        if kind is None:
+            return False
+        own = vars(kind)
+        for name, held in zip(self.names, self.held):
+            if own.get(name, MISSING) is not held():
+                return False
+        if self.is_of_host and not self.holds_in_host(kind):
+            return False
+        if not super().holds():
+            return False
+        for read, held, before in self.nodes:
+            now = read(held())
+            if len(now) != len(before) or not all(map(operator.is_, now, before)):
+                return False
+        return True
+
+    def holds_in_host(self, kind: type) -> bool:
+        """For what a worker is not sent again, or cannot change."""
+        if len(self.names) != len(own_names(kind)) or kind in copyreg.dispatch_table:
+            return False
+        if any(a is not b() for a, b in zip(kind.__bases__, self.bases)):
+            return False
+        if (kind.__name__, kind.__qualname__) != self.texts or by_value.home_of(kind) != self.home:
+            return False
+        if not self.containers:
+            return True
+        values = spaces.names_of(kind.__module__).values()
+        return self.containers.isdisjoint(map(id, list(values)))
+
+    def takes_class(self) -> bool:
+        """Whether all of it is constant, or noticed if it changes."""
+        kind = self.kind()
+        if kind is None or type(kind) not in _METACLASSES:
+            return False
+        if self.is_of_host:
+            if not all(map(self.takes_part, kind.__bases__)):
+                return False
+            if "_abc_impl" in vars(kind):
+                self.add_node(_of_registry, kind)
+                if _of_registry(kind):
+                    return False
+        values = [held() for held in self.held]
+        return all(map(self.takes_part, values)) and (
+            not self.is_of_host or self.holds_in_host(kind)
+        )
+
+    def add_node(self, read: Callable[[Any], Sequence[Any]], value: Any) -> Sequence[Any]:
+        parts = read(value)
+        self.nodes.append((read, _hold(value), parts))
+        return parts
+
+    def takes_part(self, value: Any) -> bool:
+        kind = type(value)
+        if kind in _PARTLESS or value is MISSING:
+            return True
+        if kind is tuple or kind is frozenset:
+            return all(map(self.takes_part, value))
+        if isinstance(value, type):
+            return goes_by_name(value) or self.takes_type(value)
+        if kind is types.FunctionType:
+            return goes_by_name(value) or self.takes_own_function(value)
+        if kind in (staticmethod, classmethod):
+            return self.takes_part(value.__func__)
+        if kind is property:
+            return all(map(self.takes_part, (value.fget, value.fset, value.fdel)))
+        if kind is functools.cached_property:
+            self.owned.add(id(value))
+            return self.takes_part(value.func)
+        if isinstance(value, _ALIASES):
+            about = (getattr(value, "__origin__", None), *getattr(value, "__args__", ()))
+            return all(map(self.takes_part, about))
+        if isinstance(value, enum.Enum) and kind is self.kind():
+            return self.takes_node(_of_members, value)
+        read = _READERS.get(kind)
+        return self.takes(value) if read is None else self.takes_node(read, value)
+
+    def takes_node(self, read: Callable[[Any], Sequence[Any]], value: Any) -> bool:
+        if id(value) in self.met:
+            return True
+        if len(self.nodes) >= NODES_MAX:
+            return False
+        self.met.add(id(value))
+        if type(value) is not self.kind():
+            self.owned.add(id(value))
+        if type(value) in _CONTAINERS:
+            self.containers.add(id(value))
+        return all(map(self.takes_part, self.add_node(read, value)))
+
+    def is_own_cell(self, cell: types.CellType) -> bool:
+        """Whether it is what super() looks at, which would keep the class alive."""
+        return _of_cell(cell)[0] is self.kind()
+
+    def takes_type(self, kind: type) -> bool:
+        return kind is self.kind() or not self.is_of_host or super().takes_type(kind)
+
+    def takes_own_function(self, function: types.FunctionType) -> bool:
+        self.owned.add(id(function))
+        return self.takes_function(function)
+
+    def takes_function(self, function: types.FunctionType) -> bool:
+        if any(each.function() is function for each in self.seen):
+            return True
+        if len(self.seen) >= NODES_MAX:
+            return False
+        seen = _Seen(function)
+        self.seen.append(seen)
+        texts = self.add_node(_of_texts, function)
+        cells = [
+            each for each in function.__closure__ or () if _of_cell(each)[0] is not self.kind()
+        ]
+        parts = [*(seen.defaults or ()), *cells]
+        parts += [each for each in (seen.by_name, function.__dict__, texts[-1]) if each]
+        if not all(map(self.takes_part, parts)):
+            return False
+        return not self.is_of_host or self.takes_globals(function, seen)
