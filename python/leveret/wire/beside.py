@@ -108,6 +108,7 @@ class Beside:
         self.known: dict[type, KnownClass] = {}
         self.left_out: set[type] = set()
         self.owned: set[int] = set()  # by id(), what is the classes' own
+        self.named: set[int] = set()  # of that, what pickles only name
 
     def reduce(self, kind: type) -> Any:
         """How a class is pickled; None: by value."""
@@ -120,6 +121,7 @@ class Beside:
         kind = by_value.class_with_function(function)
         if kind is None or not self.add(kind):
             return None
+        self.named.add(id(function))
         return by_value.function_beside, (self.known[kind].number, function.__name__)
 
     def add(self, kind: type) -> bool:
@@ -146,9 +148,10 @@ class Beside:
         self.owned = owned
         return True
 
-    def has_own_of(self, memo: dict[int, Any]) -> bool:
+    def has_own_of(self, memo: Any) -> bool:
         """Whether a pickle, of which this is the memo, has an object that is a class's own."""
-        return not self.owned.isdisjoint(memo) if self.owned else False
+        owned = self.owned - self.named
+        return bool(owned) and not memo.copy().keys().isdisjoint(owned)
 
     def needed(self) -> spaces.Needed:
         """Globals that the classes' functions name."""

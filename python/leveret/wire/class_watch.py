@@ -19,12 +19,14 @@ import enum
 import fractions
 import functools
 import operator
+import sys
 import types
 import typing
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Callable
 
+from .. import _core
 from . import by_value, spaces
 from .watch import CONSTANTS, MISSING, Watch, _Seen, goes_by_name
 
@@ -58,12 +60,12 @@ _LEFT_OUT = {"__slotnames__", "__dict__", "__weakref__", "_abc_impl", "_value2me
 _Params: Any = type(getattr(_AnyData, "__dataclass_params__"))  # noqa: B009
 
 
-def _of_dict(value: Any) -> list[Any]:
-    return [*value, *value.values()]
+def _of_itself(value: Any) -> Any:
+    return value
 
 
-def _of_members(value: Any) -> list[Any]:
-    return [*vars(value), *vars(value).values()]
+def _of_attributes(value: Any) -> Any:
+    return value.__dict__
 
 
 def _of_params(value: Any) -> list[Any]:
@@ -82,14 +84,18 @@ def _of_registry(kind: type) -> list[Any]:
     return list(getattr(abc, "_get_dump")(kind)[0])  # noqa: B009
 
 
-_of_texts = operator.attrgetter("__name__", "__qualname__", "__doc__", "__annotations__")
+_of_function = operator.attrgetter(
+    *("__code__", "__defaults__", "__kwdefaults__", "__annotations__"),
+    *("__name__", "__qualname__", "__doc__"),
+)
 
 # Of objects that may change in place, what is in them.
-_READERS: dict[type, Callable[[Any], Sequence[Any]]] = {
-    dict: _of_dict,
-    list: list,
+_Read = Callable[[Any], Any]  # gives a list, a tuple or a dict
+_READERS: dict[type, _Read] = {
+    dict: _of_itself,
+    list: _of_itself,
     set: list,
-    types.MappingProxyType: _of_dict,
+    types.MappingProxyType: dict,
     types.CellType: _of_cell,
     _Params: _of_params,
     dataclasses.Field: operator.attrgetter(*getattr(dataclasses.Field, "__slots__")),  # noqa: B009
@@ -142,7 +148,7 @@ class ClassWatch(Watch):
         self.bases = [_hold(each) for each in kind.__bases__]
         self.texts = kind.__name__, kind.__qualname__
         self.home = by_value.home_of(kind)
-        self.nodes: list[tuple[Callable[[Any], Sequence[Any]], Callable[[], Any], Any]] = []
+        self.nodes: list[tuple[_Read, Callable[[], Any], tuple[Any, ...]]] = []
         # By id() what is its own, and may be in common to it and others; of them the containers.
         self.met: set[int] = set()
         self.owned: set[int] = set()
@@ -158,13 +164,21 @@ class ClassWatch(Watch):
                 return False
         if self.is_of_host and not self.holds_in_host(kind):
             return False
-        if not super().holds():
-            return False
         for read, held, before in self.nodes:
-            now = read(held())
-            if len(now) != len(before) or not all(map(operator.is_, now, before)):
+            thing = held()
+            if thing is None or not _core.has_contents(read(thing), before):
                 return False
-        return True
+        return not self.is_of_host or self.has_globals()
+
+    def has_globals(self) -> bool:
+        """Whether what its functions name is what it was."""
+        if self.modules is not None and self.modules != len(sys.modules):
+            return False
+        for each in self.seen:
+            function = each.function()
+            if function is None or not each.has_globals(function):
+                return False
+        return self.has_needed()
 
     def holds_in_host(self, kind: type) -> bool:
         """For what a worker is not sent again, or cannot change."""
@@ -196,8 +210,8 @@ class ClassWatch(Watch):
             not self.is_of_host or self.holds_in_host(kind)
         )
 
-    def add_node(self, read: Callable[[Any], Sequence[Any]], value: Any) -> Sequence[Any]:
-        parts = read(value)
+    def add_node(self, read: _Read, value: Any) -> tuple[Any, ...]:
+        parts = _core.contents_of(read(value))
         self.nodes.append((read, _hold(value), parts))
         return parts
 
@@ -222,11 +236,11 @@ class ClassWatch(Watch):
             about = (getattr(value, "__origin__", None), *getattr(value, "__args__", ()))
             return all(map(self.takes_part, about))
         if isinstance(value, enum.Enum) and kind is self.kind():
-            return self.takes_node(_of_members, value)
+            return self.takes_node(vars, value)
         read = _READERS.get(kind)
         return self.takes(value) if read is None else self.takes_node(read, value)
 
-    def takes_node(self, read: Callable[[Any], Sequence[Any]], value: Any) -> bool:
+    def takes_node(self, read: _Read, value: Any) -> bool:
         if id(value) in self.met:
             return True
         if len(self.nodes) >= NODES_MAX:
@@ -250,18 +264,21 @@ class ClassWatch(Watch):
         return self.takes_function(function)
 
     def takes_function(self, function: types.FunctionType) -> bool:
-        if any(each.function() is function for each in self.seen):
+        if id(function) in self.met:
             return True
-        if len(self.seen) >= NODES_MAX:
+        if len(self.nodes) >= NODES_MAX:
             return False
+        self.met.add(id(function))
+        _, defaults, by_name, notes, *_ = self.add_node(_of_function, function)
+        self.add_node(_of_attributes, function)
+        cells = [each for each in function.__closure__ or () if not self.is_own_cell(each)]
+        others = [each for each in (by_name, function.__dict__, notes) if each]
+        if not all(map(self.takes_part, (*(defaults or ()), *cells, *others))):
+            return False
+        if not self.is_of_host:
+            return True
         seen = _Seen(function)
-        self.seen.append(seen)
-        texts = self.add_node(_of_texts, function)
-        cells = [
-            each for each in function.__closure__ or () if _of_cell(each)[0] is not self.kind()
-        ]
-        parts = [*(seen.defaults or ()), *cells]
-        parts += [each for each in (seen.by_name, function.__dict__, texts[-1]) if each]
-        if not all(map(self.takes_part, parts)):
-            return False
-        return not self.is_of_host or self.takes_globals(function, seen)
+        is_taken = self.takes_globals(function, seen)
+        if seen.constants or seen.functions:
+            self.seen.append(seen)
+        return is_taken

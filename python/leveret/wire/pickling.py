@@ -35,8 +35,8 @@ PLAIN_ITEMS_MAX = 64  # to look through larger containers costs more than is gai
 
 # A request: flags, bytes of the function, bytes of the search path, bytes of the call's name, its
 # mark, after how many nanoseconds it is killed (0: never), what seeds it, and bytes of its classes.
-# Then the function, if it is one that workers keep, the path, if it has changed, the name, if it has
-# one, the classes that go beside it (beside.py), and the rest, which is one of
+# Then come the function, if workers keep it, the path, if it has changed, the name, if there is
+# one, the classes that go beside the call (beside.py), and the rest, which is one of
 #   (args, kwargs)            of a function that workers keep
 #   (function, args, kwargs)  of another
 #   [args ...]                with CHUNK: for each call of the function, when these are atoms
@@ -261,7 +261,7 @@ def dump_alone(
     keeper = _keeper(buffers, buffers_max)
     pickler = make(file, needed, beside=beside, buffer_callback=keeper)
     pickler.dump(value)
-    if beside is not None and beside.has_own_of(pickler.memo.copy()):
+    if beside is not None and beside.has_own_of(pickler.memo):
         return dump_alone(value, needed, None, buffers_max, make)
     return file.getvalue(), buffers
 

@@ -38,11 +38,10 @@ def goes_by_name(value: Any) -> bool:
 class _Seen:
     """A function that goes by value, as it was. It must not be kept alive: it is known weakly."""
 
-    __slots__ = ("by_name", "code", "constants", "defaults", "function", "functions", "is_bare")
+    __slots__ = ("by_name", "code", "constants", "defaults", "function", "functions")
 
     def __init__(self, function: types.FunctionType) -> None:
         self.function = weakref.ref(function)
-        self.is_bare = not function.__dict__
         self.code = function.__code__
         self.defaults = function.__defaults__
         self.by_name = function.__kwdefaults__
@@ -57,9 +56,12 @@ class _Seen:
             or function.__code__ is not self.code
             or function.__defaults__ is not self.defaults
             or function.__kwdefaults__ is not self.by_name
-            or (self.is_bare and function.__dict__)
+            or function.__dict__
         ):
             return False
+        return self.has_globals(function)
+
+    def has_globals(self, function: types.FunctionType) -> bool:
         space = function.__globals__
         for name, value in self.constants:
             if space.get(name, MISSING) is not value:
@@ -89,6 +91,10 @@ class Watch:
         for each in self.seen:
             if not each.is_same():
                 return False
+        return not self.needed or self.has_needed()
+
+    def has_needed(self) -> bool:
+        """Whether the globals that go in front are there, and still do."""
         for key, name in self.needed:
             names = spaces.names_of(key)
             if name not in names or spaces.goes_inline(names[name]):
