@@ -1,5 +1,5 @@
-// What is in lists and dicts of plain values, by identity: whether a global that calls need is still
-// what it was is asked before each of them, of 200,000 items as well as of three.
+// What is in lists and dicts of plain values, by identity: whether a global that calls need is what
+// it was is asked before each of them, of 200,000 items as well as of three.
 #include <cstring>
 #include <unordered_set>
 #include <vector>
