@@ -46,7 +46,7 @@ _refused: weakref.WeakSet[type] = weakref.WeakSet()
 
 
 def forget() -> None:
-    """After sys.path changed."""
+    """After sys.path changed, and when an executor is closed: what is in classes is kept alive."""
     _known.clear()
     _refused.clear()
 
@@ -75,6 +75,8 @@ def _learn(kind: type) -> KnownClass | None:
     try:
         data = dump_alone((kind, own_names(kind)), needed, _Alone(kind))[0]
         front = watch.constants_in_front(needed)
+    except (MemoryError, RecursionError):  # the class is not to blame
+        raise
     except Exception as error:  # the call says so
         raise_signals(error)
         return None

@@ -127,6 +127,7 @@ class ClassWatch(Watch):
     __slots__ = (
         "bases",
         "containers",
+        "globals",
         "held",
         "home",
         "is_of_host",
@@ -153,6 +154,8 @@ class ClassWatch(Watch):
         self.met: set[int] = set()
         self.owned: set[int] = set()
         self.containers: set[int] = set()
+        # What its functions name, by one function of each module: those do not keep it alive.
+        self.globals: list[tuple[weakref.ref[Any], dict[str, Callable[[], Any]]]] = []
 
     def holds(self) -> bool:
         kind = self.kind()
@@ -174,10 +177,14 @@ class ClassWatch(Watch):
         """Whether what its functions name is what it was."""
         if self.modules is not None and self.modules != len(sys.modules):
             return False
-        for each in self.seen:
-            function = each.function()
-            if function is None or not each.has_globals(function):
+        for ref, names in self.globals:
+            function = ref()
+            if function is None:
                 return False
+            space = function.__globals__
+            for name, held in names.items():
+                if space.get(name, MISSING) is not held():
+                    return False
         return self.has_needed()
 
     def holds_in_host(self, kind: type) -> bool:
@@ -206,9 +213,21 @@ class ClassWatch(Watch):
                 if _of_registry(kind):
                     return False
         values = [held() for held in self.held]
-        return all(map(self.takes_part, values)) and (
-            not self.is_of_host or self.holds_in_host(kind)
-        )
+        if not all(map(self.takes_part, values)):
+            return False
+        self.globals = self.all_globals()
+        return not self.is_of_host or self.holds_in_host(kind)
+
+    def all_globals(self) -> list[tuple[weakref.ref[Any], dict[str, Callable[[], Any]]]]:
+        by_space: dict[int, tuple[weakref.ref[Any], dict[str, Callable[[], Any]]]] = {}
+        for each in self.seen:
+            function = each.function()
+            if function is not None:
+                number = id(function.__globals__)
+                names = by_space.setdefault(number, (each.function, {}))[1]
+                names.update((name, _hold(value)) for name, value in each.constants)
+                names.update(each.functions)
+        return list(by_space.values())
 
     def add_node(self, read: _Read, value: Any) -> tuple[Any, ...]:
         parts = _core.contents_of(read(value))

@@ -37,8 +37,7 @@ class Known:
 
     def put_beside(self, beside: Beside) -> bool:
         """Has the classes that it names go with the call; False where one must go by value."""
-        kinds = [ref() for ref in self.watch.kinds] if self.watch is not None else []
-        return all(kind is not None and beside.add(kind) for kind in kinds)
+        return self.watch is None or _put_beside(self.watch, beside)
 
     def is_bare(self) -> bool:
         """Whether nothing goes with it."""
@@ -47,6 +46,11 @@ class Known:
     def needed(self) -> spaces.Needed:
         """Globals that go in front of each call."""
         return {} if self.watch is None else spaces.values_of(self.watch.needed)
+
+
+def _put_beside(watch: Watch, beside: Beside) -> bool:
+    kinds = [ref() for ref in watch.kinds]
+    return all(kind is not None and beside.add(kind) for kind in kinds)
 
 
 class _Kept:
@@ -103,6 +107,8 @@ def _learn(function: Any) -> Known | None:
         return None
     needed: spaces.Needed = {}
     beside = Beside()
+    if not _put_beside(watch, beside):
+        return None
     data = dump_alone(function, needed, beside)[0]
     front = watch.constants_in_front(needed)
     if front is None or beside.left_out or len(front) + len(data) > PICKLED_BYTES_MAX:

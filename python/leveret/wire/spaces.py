@@ -40,9 +40,10 @@ def need(key: str, names: dict[str, Any], needed: Needed) -> dict[str, Any]:
     """
     constants = {}
     for name, value in list(names.items()):
-        if not is_large(value) and is_constant(value):
+        is_own = str(name).startswith("__")
+        if (is_own or not is_large(value)) and is_constant(value):
             constants[name] = value
-        elif not str(name).startswith("__"):
+        elif not is_own:
             needed[key, name] = value
     return constants
 
@@ -133,7 +134,7 @@ class Aliases:
         self.is_row = is_row
 
     def of(self, value: Any) -> Any:
-        if goes_inline(value):
+        if goes_inline(value) or is_constant(value):
             return value
         name = next((name for name, each in self.names.items() if each is value), None)
         if name is None:

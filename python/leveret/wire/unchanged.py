@@ -124,7 +124,7 @@ def note(
     same = Same(contents, digest, parts, held)
     if BYTES_MIN <= same.size <= ALL_BYTES_MAX:
         _same[home] = same
-        while sum(each.size for each in _same.values()) > ALL_BYTES_MAX:
+        while sum(each.size for each in list(_same.values())) > ALL_BYTES_MAX:
             _same.popitem(last=False)
 
 

@@ -80,7 +80,7 @@ class Watch:
     def __init__(self) -> None:
         self.seen: list[_Seen] = []
         self.kinds: list[weakref.ref[type]] = []  # classes that go by value
-        self.needed: list[Home] = []  # globals that go in front
+        self.needed: dict[Home, None] = {}  # globals that go in front
         # cloudpickle imports the submodules that are imported here.
         self.modules: int | None = None
 
@@ -156,7 +156,7 @@ class Watch:
             elif "#" in key or spaces.goes_inline(value):
                 return False
             else:
-                self.needed.append((key, name))
+                self.needed[key, name] = None
         return True
 
     def takes_type(self, kind: type) -> bool:
