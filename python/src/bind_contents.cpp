@@ -82,11 +82,14 @@ bool has_contents(nb::handle container, const nb::tuple& contents) {
     return count == 0 ||
            std::memcmp(items, before, static_cast<std::size_t>(count) * sizeof *items) == 0;
   }
+  PyObject** items = PySequence_Fast_ITEMS(contents.ptr());
+  const auto item_at = [items](Py_ssize_t i) { return items[i]; };
+#else
+  const auto item_at = [&](Py_ssize_t i) { return PyTuple_GetItem(contents.ptr(), i); };
 #endif
   Py_ssize_t at = 0;
-  const bool same = each_item(container.ptr(), [&](PyObject* item) {
-    return at < count && PyTuple_GetItem(contents.ptr(), at++) == item;
-  });
+  const bool same = each_item(container.ptr(),
+                              [&](PyObject* item) { return at < count && item_at(at++) == item; });
   return same && at == count;
 }
 

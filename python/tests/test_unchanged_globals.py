@@ -15,6 +15,7 @@ from leveret import _core
 
 PROGRAMS = {
     "every change is seen": """
+        import numpy as np
         class Config:
             depth = 1
         inner = [1, 2]
@@ -23,10 +24,14 @@ PROGRAMS = {
         ROWS = [(i, str(i), [i]) for i in range(500)]
         TUPLE, TEXT, BYTES = tuple(range(5000)), "x" * 9000, b"y" * 9000
         MIXED = [Config() for _ in range(300)]
+        ARRAY, SMALL = np.arange(4000.0), np.arange(200)
+        TWO = [ARRAY, *range(900)]
         ONE, OTHER = [inner, *range(900)], {"inner": inner, **{i: i for i in range(900)}}
         def look():
             return (DATA, list(map(type, DATA[:3])), list(TABLE.items()), ROWS, TUPLE, TEXT, BYTES,
-                    [vars(each) for each in MIXED], ONE[0] is OTHER["inner"], ONE, OTHER)
+                    [vars(each) for each in MIXED], ONE[0] is OTHER["inner"], ONE, OTHER,
+                    ARRAY.tolist(), SMALL.shape, SMALL.tolist(), str(SMALL.dtype),
+                    TWO[0] is ARRAY, ARRAY.flags.writeable)
         def check(call):
             global TUPLE, TEXT, BYTES
             def three_times():
@@ -48,6 +53,14 @@ PROGRAMS = {
                 lambda: ROWS.reverse(),
                 lambda: setattr(MIXED[0], "depth", MIXED[0].depth + 1),
                 lambda: inner.append(3),
+                lambda: ARRAY.__setitem__(7, ARRAY[7] + 1),
+                lambda: ARRAY.setflags(write=False),
+                lambda: ARRAY.setflags(write=True),
+                lambda: SMALL.__setitem__(7, SMALL.flat[8]),
+                lambda: setattr(SMALL, "shape", (2, 100)),
+                lambda: setattr(SMALL, "shape", (200,)),
+                lambda: TWO.__setitem__(0, ARRAY.copy()),
+                lambda: TWO.__setitem__(0, ARRAY),
                 lambda: ONE.__setitem__(0, [1]),
                 lambda: ONE.__setitem__(0, inner),
             ):

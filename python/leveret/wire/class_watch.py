@@ -27,6 +27,7 @@ from collections.abc import Iterable
 from typing import Any, Callable
 
 from .. import _core
+from ..interrupts import raise_signals
 from . import by_value, spaces
 from .watch import CONSTANTS, MISSING, Watch, _Seen, goes_by_name
 
@@ -202,6 +203,15 @@ class ClassWatch(Watch):
 
     def takes_class(self) -> bool:
         """Whether all of it is constant, or noticed if it changes."""
+        try:
+            return self.takes_all()
+        except (MemoryError, RecursionError):  # the class is not to blame
+            raise
+        except Exception as error:  # of an annotation that cannot be evaluated, say
+            raise_signals(error)
+            return False
+
+    def takes_all(self) -> bool:
         kind = self.kind()
         if kind is None or type(kind) not in _METACLASSES:
             return False

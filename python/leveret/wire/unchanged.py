@@ -1,8 +1,9 @@
 """Globals of plain values that are what they were, so that their pickles need not be made again.
 
-A list of 200,000 numbers takes 2 ms to pickle, where to see that the same objects are in it takes
-0.2. So where a value of constants, tuples, lists and dicts has twice had the same pickle, what is
-in it is noted, and looked at before the next call.
+A list of 200,000 numbers takes 2 ms to pickle, and 0.1 to see that the same objects are in it. So
+where a value of constants, tuples, lists and dicts has twice had the same pickle, what is in it is
+noted, and looked at before the next call. Of arrays that are too small for a file (stored.py) the
+bytes are compared.
 """
 
 from __future__ import annotations
@@ -12,21 +13,32 @@ from collections import OrderedDict
 from typing import Any
 
 from .. import _core
+from . import arrays
 from .modules import Home
-from .stored import Held, Part, Stored
+from .stored import FILE_BYTES_MIN, Held, Part, Stored
 
 CONTAINERS_MAX = 4096  # lists and dicts in a value
 BYTES_MIN, ALL_BYTES_MAX = 1 << 10, 64 << 20  # of pickles
 SEEN_MAX = 1024
 
 
+def _about(array: Any) -> tuple[Any, ...]:
+    return array.shape, array.strides, array.dtype, array.flags.writeable
+
+
 class Contents:
-    """What is in a value, by identity."""
+    """What is in a value, by identity; of an array, a copy of its bytes."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
-        self.containers = _core.plain_containers(value, CONTAINERS_MAX)
-        self.items = [_core.contents_of(each) for each in self.containers or ()]
+        self.copy = b""
+        self.containers: list[Any] | None = None  # None: it is no plain value
+        self.items: list[tuple[Any, ...]] = []
+        if type(value) not in arrays.reducers:
+            self.containers = _core.plain_containers(value, CONTAINERS_MAX)
+            self.items = [_core.contents_of(each) for each in self.containers or ()]
+        elif value.nbytes < FILE_BYTES_MIN and value.flags.c_contiguous and arrays.is_plain(value):
+            self.containers, self.copy, self.about = [value], value.tobytes(), _about(value)
 
     def is_plain(self) -> bool:
         return self.containers is not None
@@ -34,6 +46,8 @@ class Contents:
     def are_in(self, value: Any) -> bool:
         if value is not self.value or self.containers is None:
             return False
+        if self.copy:
+            return _about(value) == self.about and _core.same_bytes(value, self.copy)
         return all(map(_core.has_contents, self.containers, self.items))
 
 
