@@ -142,3 +142,26 @@ def test_contents_are_compared_by_identity() -> None:
             _core.contents_of(other)
         with pytest.raises(TypeError, match="a list, a tuple or a dict"):
             _core.has_contents(other, ())
+
+
+@needs_processes
+def test_a_shared_array_that_is_a_global_is_the_same_memory(tmp_path: Path) -> None:
+    """Also where nothing has been pickled before, so that nobody has looked for NumPy."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        textwrap.dedent("""
+        import leveret
+        field = leveret.shared_array(1000)
+        def fill(value):
+            field[:] = value
+        with leveret.ProcessExecutor(1) as executor:
+            executor.submit(fill, 3).result(60)
+            assert field[7] == 3
+            executor.submit(fill, value=4).result(60)
+        assert field[7] == 4
+        """)
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr

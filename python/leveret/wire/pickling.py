@@ -122,6 +122,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         A ChainMap, as cloudpickle has it, is searched in Python: a third of the time of a data
         frame. The program may change copyreg's reducers at any time, and NumPy comes when it comes.
         """
+        if not arrays.reducers:
+            arrays.watch_for_numpy()
         sources = (copyreg.dispatch_table, arrays.reducers, cls.own_reducers)
         if sources != cls._made_of:
             cls._made_of = tuple(map(dict, sources))
