@@ -94,7 +94,7 @@ def dump_chunk(
     carried: Carried, known: Known | None, beside: Beside, items: list[Any], held: list[Stored]
 ) -> tuple[int, bytes, list[memoryview]]:
     """(flag, pickle, buffers) of a chunk. known: what workers keep of its function."""
-    is_bare = known is not None and known.is_bare()
+    is_bare = known is not None and known.is_bare
     if is_bare and all(ATOMS.issuperset(map(type, item)) for item in items):
         return 0, pickle.dumps(items, 5), []
     made = carried.make(known)

@@ -29,19 +29,17 @@ KNOWN_MAX = 4096
 class Known:
     """A function that workers may keep. watch: None if it goes by its name."""
 
-    __slots__ = ("pickled", "watch")
+    __slots__ = ("is_bare", "pickled", "watch")
 
     def __init__(self, pickled: bytes, watch: Watch | None) -> None:
         self.pickled = pickled
         self.watch = watch
+        # Whether nothing goes with it.
+        self.is_bare = watch is None or not (watch.kinds or watch.needed)
 
     def put_beside(self, beside: Beside) -> bool:
         """Has the classes that it names go with the call; False where one must go by value."""
         return self.watch is None or _put_beside(self.watch, beside)
-
-    def is_bare(self) -> bool:
-        """Whether nothing goes with it."""
-        return self.watch is None or not (self.watch.kinds or self.watch.needed)
 
     def needed(self) -> spaces.Needed:
         """Globals that go in front of each call."""

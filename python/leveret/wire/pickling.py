@@ -356,19 +356,23 @@ def say_of_what(error: BaseException, what: str) -> None:
         error.args = (f"{what}: {text}",)
 
 
+def dump_plain_arguments(args: Any) -> tuple[bytes, list[memoryview]] | None:
+    """(pickle, buffers) for (args, kwargs) of a call, if there is nothing but plain values."""
+    given, named = args
+    if named:
+        return None
+    if ATOMS.issuperset(map(type, given)):
+        return pickle.dumps(args, 5), []
+    if not arrays.reducers:
+        arrays.watch_for_numpy()
+    return _dump_plain(args, CALL_BUFFERS_MAX) if all(map(_is_plain, given)) else None
+
+
 def dump_arguments(
     args: Any, held: Held, beside: Beside, needed: spaces.Needed
-) -> tuple[int, bytes, list[memoryview]]:
-    """(flag, pickle, buffers) for (args, kwargs) of a call. needed: globals of its function."""
-    given, named = args
-    if not (named or needed or beside.known):
-        if ATOMS.issuperset(map(type, given)):
-            return PLAIN, pickle.dumps(args, 5), []
-        if not arrays.reducers:
-            arrays.watch_for_numpy()
-        if all(map(_is_plain, given)):
-            return PLAIN, *_dump_plain(args, CALL_BUFFERS_MAX)
-    return 0, *_dump_any(args, CALL_BUFFERS_MAX, _Pickler, held, beside, needed)
+) -> tuple[bytes, list[memoryview]]:
+    """The same for any. needed: globals of its function."""
+    return _dump_any(args, CALL_BUFFERS_MAX, _Pickler, held, beside, needed)
 
 
 class Overwritten(Exception):
