@@ -11,6 +11,7 @@ void bind_tickets(nanobind::module_& m);
 void bind_runtime(nanobind::module_& m);
 void bind_ordered(nanobind::module_& m, nanobind::handle of_runtime);
 void bind_machines(nanobind::module_& m);
+void bind_contents(nanobind::module_& m);
 void bind_files(nanobind::module_& m);
 void bind_shared(nanobind::module_& m);
 void bind_worker(nanobind::module_& m);

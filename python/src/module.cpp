@@ -95,6 +95,7 @@ NB_MODULE(_core, m) {
   bind_tickets(m);
   bind_runtime(m);
   make_quick(m);
+  bind_contents(m);
   bind_files(m);
   bind_shared(m);
   bind_worker(m);

@@ -16,7 +16,9 @@ from conftest import DEEP, descriptors, needs_processes, pid_of, rest
 
 import leveret
 from leveret import ProcessExecutor
-from leveret.wire import chunks
+from leveret.executor.future import Future
+from leveret.executor.work import Work
+from leveret.wire.pickling import CHUNK
 
 pytestmark = needs_processes
 
@@ -120,7 +122,7 @@ def test_classes_go_once_for_all_items_of_a_chunk(one: ProcessExecutor) -> None:
     )
     points = [space["Point"](i) for i in range(50)]
     alone, several = (
-        len(chunks.dump_chunk(None, [(p,) for p in points[:n]], [])[1]) for n in (1, 50)
+        Work(Future(), space["counts"], CHUNK, [(p,) for p in points[:n]]).size() for n in (1, 50)
     )
     assert several < 2 * alone
     assert list(one.map(space["counts"], points, chunksize=50)) == [(i, 1) for i in range(50)]

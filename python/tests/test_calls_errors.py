@@ -87,15 +87,15 @@ def test_an_item_that_raises_ends_no_chunk(
     sent: list[int] = []
     dump_chunk = leveret.wire.chunks.dump_chunk
 
-    def counted(carried: Any, items: list[Any], held: list[Any]) -> Any:
+    def counted(carried: Any, known: Any, beside: Any, items: list[Any], held: list[Any]) -> Any:
         sent.append(len(items))
-        return dump_chunk(carried, items, held)
+        return dump_chunk(carried, known, beside, items, held)
 
     monkeypatch.setattr("leveret.wire.chunks.dump_chunk", counted)
-    texts = ["1", "one", [2], "2", None, "3"] * 10
-    got = list(one.map(int, texts, chunksize=60, return_exceptions=True))
-    assert sent == [60]
-    kinds = [int, ValueError, TypeError, int, TypeError, int] * 10
+    texts = ["1", "one", [2], "2", None, "3"] * 2
+    got = list(one.map(int, texts, chunksize=12, return_exceptions=True))
+    assert sent == [12]
+    kinds = [int, ValueError, TypeError, int, TypeError, int] * 2
     assert list(map(type, got)) == kinds and got[-1] == 3 and "'one'" in str(got[1])
 
 

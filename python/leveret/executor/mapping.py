@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 # A chunk is made to take so long: a round trip of 30 to 100 us is little beside it. It has so many
 # items at most, grows by steps, as it proves short, and its arguments and results stay small.
 CHUNK_NS = 1_000_000
+# While there is much left to do they may take longer, each so small a share of what is left.
+LONG_CHUNK_NS, LONG_SHARE = 3_000_000, 64
 CHUNK_MAX, CHUNK_GROWTH = 256, 4
 CHUNK_BYTES = 1 << 20
 
@@ -172,7 +174,9 @@ class Mapping:
         ns = self.pool.pace.times.get(self.key)
         if ns is None:
             return min(left, 1)
-        most = min(CHUNK_MAX, int(CHUNK_NS / max(1.0, ns)), CHUNK_GROWTH * self.chunk)
+        ns = max(1.0, ns)
+        chunk_ns = min(LONG_CHUNK_NS, left * ns / (LONG_SHARE * self.pool.workers))
+        most = min(CHUNK_MAX, int(max(CHUNK_NS, chunk_ns) / ns), CHUNK_GROWTH * self.chunk)
         most = min(most, int(CHUNK_BYTES / max(1.0, self.items.item_bytes)))
         most = min(most, CHUNK_BYTES // max(1, self.pool.space.sizes.get(self.key, 1)))
         # The last ones are small, and go to all workers.

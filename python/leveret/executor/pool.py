@@ -20,6 +20,7 @@ from typing import Any
 from .. import _core
 from ..errors import Closed, PoolDown, Status
 from ..interrupts import is_of_signal
+from ..wire import beside, unchanged
 from ..wire.files import shows_files
 from ..wire.pickling import dumps
 from ..wire.setup import HostSetup, Setup, about_this_process
@@ -444,6 +445,8 @@ class Pool:
                 self.mortem.close()
                 self.last = self.kept = None
                 self.held.clear()
+                unchanged.forget()
+                beside.forget()
             closing.pools.discard(self)
             self.closed.set()
         elif not self.port.is_own_thread:

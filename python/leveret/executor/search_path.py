@@ -7,7 +7,7 @@ import pickle
 import sys
 
 from ..launch import is_absolute, search_path
-from ..wire import by_value, functions
+from ..wire import beside, by_value, functions
 
 
 def _folder() -> str | None:
@@ -51,4 +51,5 @@ class SearchPath:
             _Known.path = path
             by_value.forget_searches()
             functions.forget()
+            beside.forget()
         return path

@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 from ..said import name_of, shown
 from ..wire import chunks
+from ..wire.beside import Beside
 from ..wire.functions import known_function
-from ..wire.pickling import CALL_BUFFERS_MAX, CHUNK, REQUEST, dump_arguments, dumps
+from ..wire.pickling import (
+    CALL_BUFFERS_MAX,
+    CHUNK,
+    PLAIN,
+    REQUEST,
+    dump_arguments,
+    dump_plain_arguments,
+    dumps,
+)
 from ..wire.stored import Stored, refer
 from .future import Future
 from .names import call_name
@@ -57,26 +66,38 @@ class Work:
         self.function = function
         self.args = args
         known = known_function(function)
+        beside = None if known is not None and known.is_bare else Beside()
+        if known is not None and beside is not None and not known.put_beside(beside):
+            known, beside = None, Beside()
         pickled = b"" if known is None else known.pickled
         # Under this, how long calls of the function take and how large results are is known.
         self.key = pickled or key_of(function)
         self.held: list[Stored] = []
         if flags & CHUNK:
             self.count = len(args)
-            taken = carried if known is None else None
-            more, data, self.buffers = chunks.dump_chunk(taken, args, self.held)
+            beside = beside or Beside()
+            given = chunks.Carried(function) if carried is None else carried
+            more, data, self.buffers = chunks.dump_chunk(given, known, beside, args, self.held)
             flags |= more
         elif known is None:
-            data, buffers = dumps((function, *args), CALL_BUFFERS_MAX, held=self.held)
+            data, buffers = dumps(
+                (function, *args), CALL_BUFFERS_MAX, held=self.held, beside=beside
+            )
             self.buffers = refer(buffers, self.held)
         else:
-            plain, data, buffers = dump_arguments(args, self.held)
+            plain = dump_plain_arguments(args) if beside is None else None
+            if plain is not None:
+                flags |= PLAIN
+                data, buffers = plain
+            else:
+                beside = beside or Beside()
+                data, buffers = dump_arguments(args, self.held, beside, known.needed())
             self.buffers = refer(buffers, self.held)
-            flags |= plain
         name = b"" if self.asked is DEFAULTS else self.asked.sent_name()
+        kinds = b"" if beside is None else beside.sent()
         sizes = (len(pickled), len(path), len(name))
-        head = REQUEST.pack(flags, *sizes, id(self), ns_max, seed)
-        self.request = head + pickled + path + name + data
+        head = REQUEST.pack(flags, *sizes, id(self), ns_max, seed, len(kinds))
+        self.request = head + pickled + path + name + kinds + data
 
     def size(self) -> int:
         return len(self.request) + sum(map(len, self.buffers))

@@ -15,7 +15,6 @@ import sys
 import threading
 import types
 import weakref
-from collections.abc import Sequence
 from typing import Any
 
 from cloudpickle import cloudpickle
@@ -44,30 +43,6 @@ class Loading(threading.local):
     """In a worker, while something of the host's is loaded."""
 
     made: Made | None = None
-    shared: Sequence[type] = ()  # classes that came beside it
-
-
-class Shared:
-    """Classes that go by value, and are sent once for several pickles, which name their numbers.
-
-    All of them are loaded for each pickle, so there are few. One that has more than functions and
-    constants is not among them: an object that both it and a pickle have would become two.
-    """
-
-    CLASSES_MAX = 4
-
-    def __init__(self) -> None:
-        self.classes: list[type] = []
-        self._numbers: dict[int, int | None] = {}  # by id()
-
-    def number(self, kind: type) -> int | None:
-        """None: it goes with each pickle."""
-        if id(kind) not in self._numbers:
-            is_one = len(self.classes) < self.CLASSES_MAX and has_no_objects(kind)
-            self._numbers[id(kind)] = len(self.classes) if is_one else None
-            if is_one:
-                self.classes.append(kind)
-        return self._numbers[id(kind)]
 
 
 loading = Loading()
@@ -216,6 +191,10 @@ def reduce_function(pickler: Any, function: types.FunctionType, is_reply: bool) 
     if function in _named and _is_at_its_name(function):
         return NotImplemented
     is_elsewhere = is_absent(function.__module__)
+    if is_elsewhere and pickler.beside is not None:
+        made = pickler.beside.reduce_function(function)
+        if made is not None:
+            return made
     if not is_elsewhere and cloudpickle._should_pickle_by_reference(function):
         _note(_named, function)
         return NotImplemented
@@ -233,7 +212,7 @@ def reduce_function(pickler: Any, function: types.FunctionType, is_reply: bool) 
         slots["__globals__"] = key, spaces.split(key, names, pickler.needed)
     # Copies of what is the function's alone, so that it is in common to no two globals.
     slots["__annotations__"] = dict(slots["__annotations__"])
-    how = (_home_of(function), key, () if key is None else _imports(function))
+    how = (home_of(function), key, () if key is None else _imports(function))
     return (_make_function, (how, *made[1]), (dict(own), slots), None, None, _set_function)
 
 
@@ -330,10 +309,10 @@ def _set_function(function: types.FunctionType, state: Any) -> None:
 def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
     if kind in _named and _is_at_its_name(kind):
         return NotImplemented
-    if pickler.shared is not None and is_absent(kind.__module__):
-        number = pickler.shared.number(kind)
-        if number is not None:
-            return _shared_class, (number,)
+    if pickler.beside is not None and is_absent(kind.__module__):
+        made = pickler.beside.reduce(kind)
+        if made is not None:
+            return made
     made = foreign.reduce_type(kind) if foreign.has_ctypes() else None
     if made is not None:
         return made
@@ -357,42 +336,40 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
     reduce = None if is_reply else copyreg.dispatch_table.get(kind)
     if reduce is not None:
         made = (*made[:2], (made[2], made[5], reduce), *made[3:5], _set_registered)
-    return (_make_class, (*made[:2], _home_of(kind)), *made[2:])
+    return (_make_class, (*made[:2], home_of(kind)), *made[2:])
 
 
-_CONSTANTS = (type(None), bool, int, float, complex, str, bytes)
-_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+def class_beside(number: str) -> type:
+    """One that has come beside the pickle."""
+    kind: type | None = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID.get(number)
+    if kind is None:
+        raise TypeError("a class that this needs is gone")
+    return kind
 
 
-def has_no_objects(kind: type) -> bool:
-    """Whether a class that goes by value, and its bases, have functions and constants only."""
-    return all(
-        _has_no_objects(value)
-        for each in kind.__mro__
-        if is_absent(each.__module__)
-        for name, value in vars(each).items()
-        if name != "__slotnames__"  # pickle's own
-    )
+def function_beside(number: str, name: str) -> Any:
+    """A function of such a class."""
+    found = vars(class_beside(number))[name]
+    return getattr(found, "__func__", found)
 
 
-def _has_no_objects(value: Any) -> bool:
-    if type(value) in _CONSTANTS or isinstance(value, _DESCRIPTORS):
-        return True
-    if type(value) is tuple:
-        return all(type(each) in _CONSTANTS for each in value)
-    if type(value) in (staticmethod, classmethod):
-        return _has_no_objects(value.__func__)
-    if type(value) is property:
-        return all(map(_has_no_objects, (value.fget, value.fset, value.fdel)))
-    if type(value) is not types.FunctionType or value.__dict__:
-        return False
-    defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
-    is_alone = value.__closure__ is None or value.__code__.co_freevars == ("__class__",)
-    return is_alone and all(type(each) in _CONSTANTS for each in defaults)
+def class_with_function(function: types.FunctionType) -> type | None:
+    """The class whose attribute it is, under its own name, if that class is found at its name."""
+    where = function.__qualname__.rpartition(".")[0]
+    if not where or "<" in where:
+        return None
+    try:
+        kind = _found((function.__module__, where))
+    except AttributeError:
+        return None
+    found = vars(kind).get(function.__name__) if isinstance(kind, type) else None
+    return kind if getattr(found, "__func__", found) is function else None
 
 
-def _shared_class(number: int) -> type:
-    return loading.shared[number]
+def skeleton_of(kind: type) -> Any:
+    """How a class is pickled where what is in it comes another way."""
+    made = classes.complete(kind, classes.reduce(kind, True))
+    return _make_class, (*made[:2], home_of(kind))
 
 
 def _is_at_its_name(thing: Any) -> bool:
@@ -409,7 +386,7 @@ def _set_registered(kind: type, state: Any) -> type:
     return kind
 
 
-def _home_of(thing: Any) -> Home | None:
+def home_of(thing: Any) -> Home | None:
     home = (thing.__module__, thing.__qualname__)
     try:
         return home if _found(home) is thing else None

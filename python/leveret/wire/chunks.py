@@ -2,13 +2,12 @@
 
 Constants are pickled together. What can change is pickled for each call apart, so that no call sees
 what the one before did to it, and so is each result, before the next call can change it. Classes
-that go by value are pickled once for all items: one of thirty methods takes 4 ms. They are loaded
-before each call, as if they had come with it.
+that go by value, and globals, go once for all items. In front of each call the worker sees that the
+classes are what they were sent as.
 """
 
 from __future__ import annotations
 
-import functools
 import pickle
 import time
 from collections.abc import Iterator
@@ -16,9 +15,19 @@ from pickle import PickleBuffer
 from typing import Any
 
 from ..interrupts import raise_signals
-from .by_value import Shared
+from .beside import Beside
 from .errors import load_error
-from .pickling import APART, ATOMS, CALL_BUFFERS_MAX, ItemPickler, dump_result, dumps
+from .functions import Known
+from .pickling import (
+    APART,
+    ATOMS,
+    CALL_BUFFERS_MAX,
+    dump_item,
+    dump_result,
+    dumps,
+    globals_in_front,
+)
+from .spaces import Needed
 from .stored import Held, Stored, own, refer
 
 # A worker stops between two calls of a chunk after so long.
@@ -36,18 +45,28 @@ def _is_constant(value: Any) -> bool:
     return kind in ATOMS or (kind is tuple and ATOMS.issuperset(map(type, value)))
 
 
-def _apart(value: Any, held: Held, shared: Shared | None = None) -> Apart:
-    """shared: takes the classes that go by value."""
-    if shared is None:
-        data, buffers = dumps(value, CALL_BUFFERS_MAX, held=held)
-    else:
-        pickler = functools.partial(ItemPickler, shared)
-        data, buffers = dumps(value, CALL_BUFFERS_MAX, pickler, held)
+def _apart(value: Any, needed: Needed, beside: Beside, held: Held) -> Apart:
+    data, buffers = dump_item(value, needed, beside)
     return data, [PickleBuffer(each) for each in refer(buffers, held)]
 
 
+class _Made:
+    """A function as chunks take it along."""
+
+    def __init__(self, function: Any, known: Known | None) -> None:
+        self.stored: list[Stored] = []
+        beside = Beside()
+        needed = {} if known is None else known.needed()
+        if known is not None:
+            known.put_beside(beside)
+        self.apart = _apart(function, needed, beside, self.stored) if known is None else None
+        self.front = globals_in_front(needed, self.stored, beside)
+        self.homes = needed.keys()
+        self.kinds = list(beside.known)
+
+
 class Carried:
-    """The function of a map whose chunks take it along. Thread safety: none.
+    """The function of a map, as its chunks take it along. Thread safety: none.
 
     Where its globals are so large that they take long to write, the chunks of some time get them as
     they were at its begin: else the host would do little else.
@@ -55,37 +74,38 @@ class Carried:
 
     def __init__(self, function: Any) -> None:
         self.function = function
-        self.latest: tuple[Apart, list[Stored]] | None = None  # what took long
+        self.latest: _Made | None = None  # what took long
         self.end_ns = 0  # of the time for which that is sent
 
-    def dump(self, held: list[Stored]) -> Apart:
-        """Its pickle. held: gets what the chunk must hold."""
+    def make(self, known: Known | None) -> _Made:
+        """known: what workers keep of it."""
         begin = time.perf_counter_ns()
-        if self.latest is None or begin >= self.end_ns:
-            self.latest = None
-            stored: list[Stored] = []
-            made = _apart(self.function, stored), stored
-            end = time.perf_counter_ns()
-            if end - begin >= LONG_NS:
-                self.latest, self.end_ns = made, end + SHARE * (end - begin)
-        else:
-            made = self.latest
-        held += made[1]
-        return made[0]
+        if self.latest is not None and begin < self.end_ns:
+            return self.latest
+        self.latest = None
+        made = _Made(self.function, known)
+        end = time.perf_counter_ns()
+        if end - begin >= LONG_NS:
+            self.latest, self.end_ns = made, end + SHARE * (end - begin)
+        return made
 
 
 def dump_chunk(
-    carried: Carried | None, items: list[Any], held: list[Stored]
+    carried: Carried, known: Known | None, beside: Beside, items: list[Any], held: list[Stored]
 ) -> tuple[int, bytes, list[memoryview]]:
-    """(flag, pickle, buffers) of a chunk. carried: its function; None if workers keep it."""
-    if carried is None and all(ATOMS.issuperset(map(type, item)) for item in items):
+    """(flag, pickle, buffers) of a chunk. known: what workers keep of its function."""
+    is_bare = known is not None and known.is_bare
+    if is_bare and all(ATOMS.issuperset(map(type, item)) for item in items):
         return 0, pickle.dumps(items, 5), []
-    function = None if carried is None else carried.dump(held)
-    shared = Shared()
-    apart = [_apart(item, held, shared) for item in items]
-    classes = _apart(shared.classes, held) if shared.classes else None
-    parts = (function, classes, apart)
-    return APART, *dumps(parts, CALL_BUFFERS_MAX)
+    made = carried.make(known)
+    held += made.stored
+    for kind in made.kinds:
+        beside.add(kind)
+    needed: Needed = {}
+    apart = [_apart(item, needed, beside, held) for item in items]
+    more = {home: value for home, value in needed.items() if home not in made.homes}
+    fronts = [each for each in (made.front, globals_in_front(more, held, beside)) if each]
+    return APART, *dumps((made.apart, fronts, apart), CALL_BUFFERS_MAX)
 
 
 def load_apart(part: Apart) -> Any:

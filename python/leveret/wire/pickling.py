@@ -15,7 +15,7 @@ import struct
 import types
 import weakref
 import zlib
-from typing import Any, Callable, ClassVar
+from typing import TYPE_CHECKING, Any, Callable, ClassVar
 
 import cloudpickle
 
@@ -24,6 +24,9 @@ from . import arrays, by_value, classes, foreign, sharing, spaces, tables, tenso
 from .arrays import lent as lent
 from .stored import Held
 
+if TYPE_CHECKING:
+    from .beside import Beside
+
 ATOMS = frozenset({int, float, bool, complex, str, bytes, type(None)})  # pickle needs no help
 CALL_BUFFERS_MAX = 15  # of a task's 18 arguments three are setup, request and reply
 RESULT_BUFFERS_MAX = 4096
@@ -31,14 +34,14 @@ BUFFER_BYTES_MIN = 4096  # smaller buffers are pickled: copying them costs less 
 PLAIN_ITEMS_MAX = 64  # to look through larger containers costs more than is gained
 
 # A request: flags, bytes of the function, bytes of the search path, bytes of the call's name, its
-# mark, after how many nanoseconds it is killed (0: never), and what seeds it; then the function, if
-# it is one that workers keep, the path, if it has changed, the name, if it was given one, and the
-# rest, which is one of
+# mark, after how many nanoseconds it is killed (0: never), what seeds it, and bytes of its classes.
+# Then come the function, if workers keep it, the path, if it has changed, the name, if there is
+# one, the classes that go beside the call (beside.py), and the rest, which is one of
 #   (args, kwargs)            of a function that workers keep
 #   (function, args, kwargs)  of another
 #   [args ...]                with CHUNK: for each call of the function, when these are atoms
 #   a chunk's parts           with CHUNK and APART: see chunks.py
-REQUEST = struct.Struct("<IIIIQQQ")
+REQUEST = struct.Struct("<IIIIQQQI")
 CHUNK, APART = 1, 2
 SEEDED = 4  # random numbers are seeded for this call
 PLAIN = 8  # in the rest there is nothing of the host's own making
@@ -98,15 +101,18 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     is_reply = False
     is_row = False  # whether it writes globals
-    shared: by_value.Shared | None = None  # takes classes that go by value, which are sent beside
     own_reducers: ClassVar[dict[type, Callable[[Any], Any]]] = {}
     dispatch_table: ClassVar[Any] = {}
     _made_of: ClassVar[tuple[Any, ...]] = ()
 
-    def __init__(self, file: Any, needed: spaces.Needed, **options: Any) -> None:
+    def __init__(
+        self, file: Any, needed: spaces.Needed, beside: Beside | None = None, **options: Any
+    ) -> None:
+        """beside: takes classes that go by value; None: they are part of the pickle."""
         self._look_at_reducers()
         super().__init__(file, protocol=5, **options)
         self.needed = needed
+        self.beside = beside
         self.plain: set[type] = set()  # go by value, and have no pickle of their own
 
     @classmethod
@@ -116,6 +122,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         A ChainMap, as cloudpickle has it, is searched in Python: a third of the time of a data
         frame. The program may change copyreg's reducers at any time, and NumPy comes when it comes.
         """
+        if not arrays.reducers:
+            arrays.watch_for_numpy()
         sources = (copyreg.dispatch_table, arrays.reducers, cls.own_reducers)
         if sources != cls._made_of:
             cls._made_of = tuple(map(dict, sources))
@@ -169,14 +177,6 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def aliases(self, key: str, names: dict[str, Any]) -> spaces.Aliases:
         return spaces.Aliases(key, names, self.needed, self.is_row)
-
-
-class ItemPickler(_Pickler):
-    """Writes one of several items that go together with the classes that they have in common."""
-
-    def __init__(self, shared: by_value.Shared, *about: Any, **options: Any) -> None:
-        super().__init__(*about, **options)
-        self.shared = shared
 
 
 class _GlobalPickler(_Pickler):
@@ -233,34 +233,75 @@ def _dump_plain(value: Any, buffers_max: int) -> tuple[bytes, list[memoryview]]:
 
 
 def _dump_any(
-    value: Any, buffers_max: int, pickler: Callable[..., _Pickler], held: Held
+    value: Any,
+    buffers_max: int,
+    pickler: Callable[..., _Pickler],
+    held: Held,
+    beside: Beside | None = None,
+    needed: spaces.Needed | None = None,
 ) -> tuple[bytes, list[memoryview]]:
+    needed = {} if needed is None else needed
+    with sharing.spawning():
+        data, buffers = dump_alone(value, needed, beside, buffers_max, pickler)
+        front = globals_in_front(needed, held, beside)
+        return front + data if front else data, buffers
+
+
+def dump_alone(
+    value: Any,
+    needed: spaces.Needed,
+    beside: Any,
+    buffers_max: int = 0,
+    make: Callable[..., _Pickler] = _Pickler,
+) -> tuple[Any, list[memoryview]]:
+    """A pickle, and large buffers, without what goes in front. needed: gets that.
+
+    beside: gets classes that go beside the pickle.
+    """
     buffers: list[memoryview] = []
     file = io.BytesIO()
-    needed: spaces.Needed = {}
-    with sharing.spawning():
-        pickler(file, needed, buffer_callback=_keeper(buffers, buffers_max)).dump(value)
-        if needed:
-            return globals_in_front(needed, held) + file.getvalue(), buffers
+    keeper = _keeper(buffers, buffers_max)
+    pickler = make(file, needed, beside=beside, buffer_callback=keeper)
+    pickler.dump(value)
+    if beside is not None and beside.has_own_of(pickler.memo):
+        return dump_alone(value, needed, None, buffers_max, make)
     return file.getvalue(), buffers
 
 
-def _pickler_of_globals(file: Any, needed: spaces.Needed, buffers: list[memoryview]) -> _Pickler:
+def _pickler_of_globals(
+    beside: Beside | None, file: Any, needed: spaces.Needed, buffers: list[memoryview]
+) -> _Pickler:
     keeper = _keeper(buffers, RESULT_BUFFERS_MAX)
-    return _GlobalPickler(file, needed, buffer_callback=keeper)
+    return _GlobalPickler(file, needed, beside, buffer_callback=keeper)
 
 
-def globals_in_front(needed: spaces.Needed, held: Held = None) -> bytes:
-    """What goes in front of a pickle that needs these globals."""
-    return tables.dump_table(needed, _pickler_of_globals, held) if needed else b""
+def globals_in_front(
+    needed: spaces.Needed, held: Held = None, beside: Beside | None = None
+) -> bytes:
+    """What goes in front of a pickle that needs these globals, and those of classes beside it."""
+    make = functools.partial(_pickler_of_globals, beside)
+    while True:
+        if beside is not None:
+            for home, value in beside.needed().items():
+                needed.setdefault(home, value)
+        if not needed:
+            return b""
+        table = tables.dump_table(needed, make, held)
+        if beside is None or needed.keys() >= beside.needed().keys():
+            return table
 
 
 def dumps(
-    value: Any, buffers_max: int, pickler: Callable[..., _Pickler] = _Pickler, held: Held = None
+    value: Any,
+    buffers_max: int,
+    pickler: Callable[..., _Pickler] = _Pickler,
+    held: Held = None,
+    beside: Beside | None = None,
 ) -> tuple[bytes, list[memoryview]]:
     """The pickle of a value, and its large buffers.
 
-    held: gets what must live as long as the pickle is of use; None: all is in the pickle.
+    held: gets what must live as long as the pickle is of use; None: all is in the pickle. beside:
+    gets the classes that go beside it.
     """
     if type(value) in ATOMS:
         return pickle.dumps(value, 5), []
@@ -268,7 +309,19 @@ def dumps(
         arrays.watch_for_numpy()
     if _is_plain(value):
         return _dump_plain(value, buffers_max)
-    return _dump_any(value, buffers_max, pickler, held)
+    return _dump_any(value, buffers_max, pickler, held, beside)
+
+
+def dump_item(value: Any, needed: spaces.Needed, beside: Beside) -> tuple[Any, list[memoryview]]:
+    """dump_alone() for one of several values that have their classes and globals in common."""
+    if type(value) in ATOMS:
+        return pickle.dumps(value, 5), []
+    if not arrays.reducers:
+        arrays.watch_for_numpy()
+    if _is_plain(value):
+        return _dump_plain(value, CALL_BUFFERS_MAX)
+    with sharing.spawning():
+        return dump_alone(value, needed, beside, CALL_BUFFERS_MAX)
 
 
 # Results that stand for what a function of their kind has yet to do.
@@ -303,17 +356,23 @@ def say_of_what(error: BaseException, what: str) -> None:
         error.args = (f"{what}: {text}",)
 
 
-def dump_arguments(args: Any, held: Held) -> tuple[int, bytes, list[memoryview]]:
-    """(flag, pickle, buffers) for (args, kwargs) of a call."""
+def dump_plain_arguments(args: Any) -> tuple[bytes, list[memoryview]] | None:
+    """(pickle, buffers) for (args, kwargs) of a call, if there is nothing but plain values."""
     given, named = args
-    if not named:
-        if ATOMS.issuperset(map(type, given)):
-            return PLAIN, pickle.dumps(args, 5), []
-        if not arrays.reducers:
-            arrays.watch_for_numpy()
-        if all(map(_is_plain, given)):
-            return PLAIN, *_dump_plain(args, CALL_BUFFERS_MAX)
-    return 0, *_dump_any(args, CALL_BUFFERS_MAX, _Pickler, held)
+    if named:
+        return None
+    if ATOMS.issuperset(map(type, given)):
+        return pickle.dumps(args, 5), []
+    if not arrays.reducers:
+        arrays.watch_for_numpy()
+    return _dump_plain(args, CALL_BUFFERS_MAX) if all(map(_is_plain, given)) else None
+
+
+def dump_arguments(
+    args: Any, held: Held, beside: Beside, needed: spaces.Needed
+) -> tuple[bytes, list[memoryview]]:
+    """The same for any. needed: globals of its function."""
+    return _dump_any(args, CALL_BUFFERS_MAX, _Pickler, held, beside, needed)
 
 
 class Overwritten(Exception):

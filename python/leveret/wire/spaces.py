@@ -23,6 +23,7 @@ from .modules import Home, HostModule
 _CACHED = type(functools.lru_cache(None)(len))
 _INLINE = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
 SPACES_MAX = 1024
+TEXT_MAX, ITEMS_MAX = 4096, 256  # of constants that go with functions
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), range)
 _MISSING = object()
 
@@ -39,9 +40,10 @@ def need(key: str, names: dict[str, Any], needed: Needed) -> dict[str, Any]:
     """
     constants = {}
     for name, value in list(names.items()):
-        if is_constant(value):
+        is_own = str(name).startswith("__")
+        if (is_own or not is_large(value)) and is_constant(value):
             constants[name] = value
-        elif not str(name).startswith("__"):
+        elif not is_own:
             needed[key, name] = value
     return constants
 
@@ -67,15 +69,33 @@ def names_of(key: str) -> dict[str, Any]:
     return {} if module is None else vars(module)
 
 
+def values_of(homes: Iterable[Home]) -> Needed:
+    """Of globals that are there."""
+    needed = {}
+    for key, name in homes:
+        names = names_of(key)
+        if name in names:
+            needed[key, name] = names[name]
+    return needed
+
+
 def is_constant(value: Any) -> bool:
     return type(value) in _ATOMS or (
         type(value) in (tuple, frozenset) and all(map(is_constant, value))
     )
 
 
+def is_large(value: Any) -> bool:
+    """Whether it is a constant that is not sent again and again with the functions that name it."""
+    kind = type(value)
+    if kind is str or kind is bytes:
+        return len(value) > TEXT_MAX
+    return (kind is tuple or kind is frozenset) and len(value) > ITEMS_MAX
+
+
 def goes_inline(value: Any) -> bool:
     """Whether a global goes with the functions that name it."""
-    return isinstance(value, _INLINE) or is_constant(value)
+    return isinstance(value, _INLINE) or (not is_large(value) and is_constant(value))
 
 
 def split(key: str, names: dict[str, Any], needed: Needed) -> dict[str, Any]:
@@ -114,7 +134,7 @@ class Aliases:
         self.is_row = is_row
 
     def of(self, value: Any) -> Any:
-        if goes_inline(value):
+        if goes_inline(value) or is_constant(value):
             return value
         name = next((name for name, each in self.names.items() if each is value), None)
         if name is None:

@@ -24,9 +24,10 @@ from typing import Any, Callable
 
 from ..interrupts import NotOfSignal, raise_signals
 from ..said import said_error
+from . import by_value, unchanged
 from .modules import Home
 from .spaces import Needed, goes_inline, names_of, space_of
-from .stored import Held, digest_of, fetch, known_digest, put
+from .stored import Held, Part, digest_of, fetch, known_digest, put
 
 _SIZES = struct.Struct("<qq")
 COMPANIONS_MAX = 4096
@@ -71,34 +72,55 @@ _TABLE_BYTES = len(pickle.dumps(Table(_SIZES.pack(0, 0)), 5))
 
 def dump_table(needed: Needed, make: Make, held: Held) -> bytes:
     """A table and its values. make: a pickler for values, which may find more that is needed."""
+    dumped: dict[Home, _Dumped] = {}
     failed: list[Row] = []
-    digests: dict[Home, bytes] = {}
-    parts_of: dict[Home, list[tuple[memoryview, bytes]]] = {}
-    memos: dict[Home, Memo] = {}
     done: set[Home] = set()
     while len(done) < len(needed):
         for home in [each for each in needed if each not in done]:
             done.add(home)
             try:
-                views, memos[home] = _dump((needed[home],), needed, make)
+                dumped[home] = _Dumped(home, needed, make, held)
             except Exception as error:  # a call that needs it says so
                 raise_signals(error)
                 failed.append(((home,), (), said_error(error)))
                 continue
-            parts_of[home] = [(view, known_digest(view)) for view in views]
-            digests[home] = digest_of(b"".join(digest for _, digest in parts_of[home]))
             _call_companions(home, needed)
     rows = []
-    for homes in _groups(needed, memos, make):
-        parts = parts_of[homes[0]]
+    for homes in _groups(needed, {home: each.memo for home, each in dumped.items()}, make):
         if len(homes) > 1:
             views, _ = _dump(tuple(needed[each] for each in homes), needed, make)
-            parts = [(view, known_digest(view)) for view in views]
-        sent = [put(view, digest, held) for view, digest in parts]
-        rows.append((homes, tuple(digests[each] for each in homes), sent))
+            sent = [put(view, known_digest(view), held) for view in views]
+        else:
+            sent = dumped[homes[0]].send(held)
+        rows.append((homes, tuple(dumped[each].digest for each in homes), sent))
     rows.sort(key=lambda row: _turn(needed[row[0][0]]))
     values = pickle.dumps(failed + rows, 5)
     return pickle.dumps(Table(_SIZES.pack(_TABLE_BYTES, len(values))), 5) + values
+
+
+class _Dumped:
+    """One global, and its pickle."""
+
+    def __init__(self, home: Home, needed: Needed, make: Make, held: Held) -> None:
+        self.home, self.value = home, needed[home]
+        self.same = None if held is None else unchanged.same_as_sent(home, self.value)
+        if self.same is not None:
+            self.digest, self.memo = self.same.digest, self.same.memo()
+            return
+        self.contents = unchanged.look(home, self.value)
+        views, self.memo = _dump((self.value,), needed, make)
+        self.parts = [(view, known_digest(view)) for view in views]
+        self.digest = digest_of(b"".join(digest for _, digest in self.parts))
+
+    def send(self, held: Held) -> list[Part]:
+        if self.same is not None:
+            return unchanged.send(self.same, held)
+        own: Held = None if held is None else []
+        sent = [put(view, digest, own) for view, digest in self.parts]
+        if held is not None and own is not None:
+            held += own
+            unchanged.note(self.home, self.value, self.digest, self.contents, sent, own)
+        return sent
 
 
 def _turn(value: Any) -> int:
@@ -106,14 +128,21 @@ def _turn(value: Any) -> int:
     return 0 if type(value) is object else 1 if type(value) is types.FunctionType else 2
 
 
-def _dump(values: tuple[Any, ...], needed: Needed, make: Make) -> tuple[Views, Memo]:
+def _dump(values: tuple[Any, ...], needed: Needed, make: Make) -> tuple[Views, Any]:
+    """The pickle, and the pickler's memo, which takes long to copy."""
     if type(values[0]) is object:  # it is what others refer to
         return [memoryview(pickle.dumps(values, 5))], {}
     file = io.BytesIO()
     views: Views = []
     pickler = make(file, needed, views)
     pickler.dump(values)
-    memo = {} if _has_nothing(values[0]) else pickler.memo.copy()
+    memo = {} if _has_nothing(values[0]) else pickler.memo
+    if pickler.beside is not None and pickler.beside.has_own_of(memo):
+        file, views = io.BytesIO(), []
+        pickler = make(file, needed, views)
+        pickler.beside = None  # the classes go in this pickle, with what is common to both
+        pickler.dump(values)
+        memo = pickler.memo
     return [file.getbuffer(), *views], memo
 
 
@@ -131,11 +160,12 @@ def _call_companions(home: Home, needed: Needed) -> None:
             needed.setdefault((key, name), names[name])
 
 
-def _groups(needed: Needed, memos: dict[Home, Memo], make: Make) -> list[tuple[Home, ...]]:
+def _groups(needed: Needed, memos: dict[Home, Any], make: Make) -> list[tuple[Home, ...]]:
     """The globals, those together that have an object in common."""
     group = {home: [home] for home in memos}
     if len(memos) > 1:
-        for home, other in _pairs(needed, memos, make):
+        copies = {home: memo.copy() for home, memo in memos.items()}
+        for home, other in _pairs(needed, copies, make):
             if group[home] is not group[other]:
                 group[home] += group[other]
                 for each in group[other]:
@@ -167,7 +197,11 @@ def _pairs(needed: Needed, memos: dict[Home, Memo], make: Make) -> list[tuple[Ho
         shared += [(home, owners[number], number, memo[number][1]) for number in common]
         if home != by_size[-1][0]:
             owners.update(dict.fromkeys(memo, home))
-    kinds = {id(each): each for *_, each in shared if isinstance(each, type)}
+    kinds = {
+        id(each): each
+        for *_, each in shared
+        if isinstance(each, type) and not by_value.is_importable(each)
+    }
     of_classes = _reached(list(kinds.values()), make) if kinds else {}
     pairs = [
         (home, marks.setdefault(id(needed[home]), home))
@@ -195,6 +229,7 @@ def _is_one(value: Any) -> bool:
 def _reached(kinds: list[type], make: Make) -> Memo:
     """What belongs to classes alone: of no global that has instances of them."""
     pickler = make(io.BytesIO(), {}, [])
+    pickler.beside = None
     for kind in kinds:
         for name, value in list(vars(kind).items()):
             if name.startswith("__") or hasattr(type(value), "__get__"):

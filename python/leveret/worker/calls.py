@@ -31,6 +31,7 @@ from ..wire.pickling import (
 )
 from ..wire.setup import Setup, WorkerSetup
 from . import ending, multiprocess, notes, own_page, seeding
+from .classes import classes
 from .functions import Kept, functions
 from .hosts import Host, hosts, turn_to
 from .large_replies import make_file
@@ -111,23 +112,22 @@ def _call_kept(pickled: bytes, args: Any, kwargs: Any) -> Any:
 
 
 def _run_chunk(
-    pickled: bytes,
-    carried: chunks.Apart | None,
-    classes: chunks.Apart | None,
-    items: list[Any],
-    is_apart: bool,
+    pickled: bytes, kinds: memoryview, given: Any, is_apart: bool
 ) -> tuple[list[Any], dict[int, list[Any]], dict[int, bytes]]:
     """The results and errors, as far as there was time.
 
     The host sends what is left again: so none waits behind a call that is long after all, and a
     crash takes few results along.
     """
+    carried, fronts, items = given if is_apart else (None, [], given)
     results = chunks.Results()
     end = time.perf_counter_ns() + chunks.CHUNK_NS_MAX
     for each in items:
         try:
-            if classes is not None:
-                by_value.loading.shared = _load(*_own(classes))
+            if kinds:
+                _load_classes(kinds)
+            while fronts:
+                functions.take(fronts.pop(0))
             args = _load(*_own(each)) if is_apart else each
             if carried is None:
                 results.add(_call_kept(pickled, args, {}))
@@ -141,7 +141,6 @@ def _run_chunk(
             results.add_error(dump_error(error, describe(error)))
         if time.perf_counter_ns() >= end:
             break
-    by_value.loading.shared = ()
     return results.parts()
 
 
@@ -179,6 +178,14 @@ def _load(data: Any, buffers: Any, is_plain: bool = False) -> Any:
         raise
 
 
+def _load_classes(kinds: memoryview) -> None:
+    try:
+        classes.load(kinds)
+    except BaseException as error:
+        _say_where(error)
+        raise
+
+
 def _keep(pickled: bytes) -> Kept:
     try:
         return functions.keep(pickled)
@@ -188,23 +195,24 @@ def _keep(pickled: bytes) -> Kept:
 
 
 def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview]) -> Any:
-    flags, length, path_length, name_length, _, _, seed = head
+    flags, length, path_length, name_length, _, _, seed, kinds_length = head
     if flags & SEEDED:
         seeding.seed_all(_Process.host.seed, "call", seed, is_given=True)
     at = REQUEST.size + length
     if path_length:
         _follow(bytes(request[at : at + path_length]))
     at += path_length
-    data = request[at + name_length :]
+    data = request[at + name_length + kinds_length :]
+    kinds = request[at + name_length : at + name_length + kinds_length]
+    if kinds:
+        _load_classes(kinds)
     pickled = request[REQUEST.size : REQUEST.size + length].tobytes()
     if name_length:
         own_page.name_call(b"", str(request[at : at + name_length], "utf-8", "replace"))
     elif length and Own.named != pickled:
         own_page.name_call(pickled, _keep(pickled).function)
     if flags & CHUNK:
-        given = pickle.loads(data, buffers=buffers)
-        carried, classes, items = given if flags & APART else (None, None, given)
-        return _run_chunk(pickled, carried, classes, items, bool(flags & APART))
+        return _run_chunk(pickled, kinds, pickle.loads(data, buffers=buffers), bool(flags & APART))
     own = [stored.own(each) for each in buffers] if buffers else None
     given = _load(data, own, bool(flags & PLAIN))
     if length:

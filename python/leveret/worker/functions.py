@@ -6,12 +6,17 @@ call; then it is loaded again for the next one. Its globals are those of wire/sp
 
 from __future__ import annotations
 
+import operator
 import pickle
 from typing import Any
 
 from ..wire import by_value, spaces, tables
 
+_NOTHING = pickle.dumps(None, 5)
 KEPT_BYTES_MAX = 4 << 20  # of their pickles; the oldest are dropped
+
+
+_slots = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
 
 
 class Kept:
@@ -20,6 +25,7 @@ class Kept:
     def __init__(self, function: Any, made: by_value.Made) -> None:
         self.function = function
         self.made = made.functions
+        self.slots = [_slots(each) for each in self.made]
         self.given = made.given
         self.seen = spaces.Changes.count
 
@@ -37,8 +43,8 @@ class Kept:
             self.seen = spaces.Changes.count
 
     def is_same(self) -> bool:
-        for each in self.made:  # noqa: SIM110 (this is quicker)
-            if each.__dict__:
+        for each, before in zip(self.made, self.slots):
+            if each.__dict__ or _slots(each) != before:
                 return False
         return True
 
@@ -49,6 +55,10 @@ class Functions:
     def __init__(self) -> None:
         self.kept: dict[bytes, Kept] = {}
         self.bytes = 0
+
+    def take(self, front: bytes) -> None:
+        """Sets globals."""
+        self.load(front + _NOTHING)
 
     def load(self, pickled: Any, buffers: Any = None) -> tuple[Any, by_value.Made]:
         """Something of the host's, and what was made for it."""

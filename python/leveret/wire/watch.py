@@ -1,0 +1,183 @@
+"""Whether functions that go by value are what they were, with all that is reachable from them.
+
+What is noted are objects that cannot change, by identity: constants, what goes by its name, code,
+and such functions. Of two kinds of globals less is noted. A class that goes by value is watched by
+itself (class_watch.py). Other values go in front of each call (tables.py); only their names stay.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import re
+import sys
+import types
+import weakref
+from typing import Any
+
+from cloudpickle.cloudpickle import _extract_code_globals
+
+from . import by_value, modules, spaces
+from .modules import Home
+from .pickling import ATOMS, globals_in_front
+
+CONSTANTS = ATOMS | {range, re.Pattern, type(...), type(NotImplemented)}
+MISSING = object()
+
+
+def goes_by_name(value: Any) -> bool:
+    """Whether pickle writes it as a module and a name."""
+    if not by_value.is_importable(value):
+        return False
+    if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, type)):
+        return True
+    reduce = copyreg.dispatch_table.get(type(value))
+    made = value.__reduce_ex__(5) if reduce is None else reduce(value)
+    return type(made) is str
+
+
+class _Seen:
+    """A function that goes by value, as it was. It must not be kept alive: it is known weakly."""
+
+    __slots__ = ("by_name", "code", "constants", "defaults", "function", "functions")
+
+    def __init__(self, function: types.FunctionType) -> None:
+        self.function = weakref.ref(function)
+        self.code = function.__code__
+        self.defaults = function.__defaults__
+        self.by_name = function.__kwdefaults__
+        # What its code names in its globals: other such functions are known weakly, too.
+        self.constants: list[tuple[str, Any]] = []
+        self.functions: list[tuple[str, weakref.ref[Any]]] = []
+
+    def is_same(self) -> bool:
+        function = self.function()
+        if (
+            function is None
+            or function.__code__ is not self.code
+            or function.__defaults__ is not self.defaults
+            or function.__kwdefaults__ is not self.by_name
+            or function.__dict__
+        ):
+            return False
+        return self.has_globals(function)
+
+    def has_globals(self, function: types.FunctionType) -> bool:
+        space = function.__globals__
+        for name, value in self.constants:
+            if space.get(name, MISSING) is not value:
+                return False
+        for name, known in self.functions:  # noqa: SIM110
+            if space.get(name) is not known():
+                return False
+        return True
+
+
+class Watch:
+    """What a function that goes by value depends on."""
+
+    __slots__ = ("kinds", "modules", "needed", "seen")
+
+    def __init__(self) -> None:
+        self.seen: list[_Seen] = []
+        self.kinds: list[weakref.ref[type]] = []  # classes that go by value
+        self.needed: dict[Home, None] = {}  # globals that go in front
+        # cloudpickle imports the submodules that are imported here.
+        self.modules: int | None = None
+
+    def holds(self) -> bool:
+        """Whether nothing has changed."""
+        if self.modules is not None and self.modules != len(sys.modules):
+            return False
+        for each in self.seen:
+            if not each.is_same():
+                return False
+        return not self.needed or self.has_needed()
+
+    def has_needed(self) -> bool:
+        """Whether the globals that go in front are there, and still do."""
+        for key, name in self.needed:
+            names = spaces.names_of(key)
+            if name not in names or spaces.goes_inline(names[name]):
+                return False
+        return True
+
+    def takes(self, value: Any) -> bool:
+        """Whether a value cannot change."""
+        kind = type(value)
+        if kind in CONSTANTS or value is MISSING:
+            return True
+        if kind is tuple or kind is frozenset:
+            return all(map(self.takes, value))
+        if kind is types.ModuleType:
+            return self.takes_module(value)
+        if kind.__module__ == "numpy" and kind.__name__ == "ufunc":  # before 2.2 it knows no module
+            return getattr(sys.modules["numpy"], value.__name__, None) is value
+        if kind is types.BuiltinFunctionType and isinstance(value.__self__, type):
+            return goes_by_name(value.__self__)
+        return goes_by_name(value)
+
+    def takes_module(self, module: Any) -> bool:
+        name = module.__name__
+        if sys.modules.get(name) is not module or by_value.is_absent(name):
+            return False
+        if hasattr(module, "__path__"):
+            self.modules = len(sys.modules)
+        return True
+
+    def takes_function(self, function: types.FunctionType) -> bool:
+        """Whether all that is reachable from a function is constant, or noticed if it changes."""
+        if any(each.function() is function for each in self.seen):
+            return True
+        if function.__closure__ is not None or function.__dict__:
+            return False
+        seen = _Seen(function)
+        self.seen.append(seen)
+        given = (*(seen.defaults or ()), *(seen.by_name or {}).values())
+        return all(map(self.takes, given)) and self.takes_globals(function, seen)
+
+    def takes_globals(self, function: types.FunctionType, seen: _Seen) -> bool:
+        """Whether this is so for what its code names."""
+        if modules.asks(function) or any(map(by_value.is_absent, modules.imported_by(function))):
+            return False
+        space = function.__globals__
+        key = spaces.key_of(space)
+        for name in _extract_code_globals(function.__code__):
+            value = space.get(name, MISSING)
+            if type(value) is types.FunctionType and not goes_by_name(value):
+                seen.functions.append((name, weakref.ref(value)))
+                if not self.takes_function(value):
+                    return False
+            elif not spaces.is_large(value) and self.takes(value):
+                seen.constants.append((name, value))
+            elif isinstance(value, type):
+                seen.functions.append((name, weakref.ref(value)))
+                if not self.takes_type(value):
+                    return False
+            elif "#" in key or spaces.goes_inline(value):
+                return False
+            else:
+                self.needed[key, name] = None
+        return True
+
+    def takes_type(self, kind: type) -> bool:
+        """Whether this is so for a class that goes by value: it is watched by itself."""
+        if not by_value.is_absent(kind.__module__):
+            return False
+        self.kinds.append(weakref.ref(kind))
+        return True
+
+    def constants_in_front(self, needed: spaces.Needed) -> bytes | None:
+        """What of the globals that a pickle needs stays with it: they are constants.
+
+        None: some are neither constants nor known to go in front of each call.
+        """
+        known: set[Home] = set()
+        for each in self.seen:
+            function = each.function()
+            if function is not None:
+                key = spaces.key_of(function.__globals__)
+                known.update((key, name) for name, _ in each.constants)
+        here = {home: value for home, value in needed.items() if home not in self.needed}
+        count = len(here)
+        front = globals_in_front(here)
+        return front if known.issuperset(here) and len(here) == count else None
