@@ -158,6 +158,7 @@ constexpr std::uint32_t edges_of_submit = options::after_max;
 // All caches together hold at most half of `there`, so that one participant cannot starve another.
 std::uint32_t limit_of_cache(const runtime_state& c, std::uint32_t there) {
   constexpr std::uint32_t limit_min = 4;
+  LEV_ASSERT(c.people_count != 0);
   const std::uint32_t limit = smaller(index_cache::size_max, there / 2 / c.people_count);
   // A submit that is refused when all are in use must find each free one.
   return limit < limit_min || c.settings.full == when_full::fail ? 0 : limit;

@@ -300,6 +300,7 @@ status on_complete(runtime_state* c, std::uint64_t id, void (*run)(void*), void*
 // A worker that has nothing to do will give back the slots that it keeps, and so will a host that
 // helps; one in its own program may never call in again.
 bool is_stranded(runtime_state& c) noexcept {
+  LEV_DCHECK(c.closing.load(memory_order_relaxed) != 0);  // or hosts may submit more
   if (!is_quiescent(c, c.open_joins.load(memory_order_relaxed))) return false;
   for (std::uint32_t i = 0; i < c.people_count; ++i) {
     const participant& p = c.people[i];
