@@ -34,6 +34,14 @@ bool is_array(nb::handle value) {
   return has_axes;
 }
 
+// What a list has now: its items run code of the program's while they are read, such as __index__(),
+// which may change the list.
+nb::tuple as_it_is(nb::list list) {
+  const nb::object items = nb::steal(PyList_AsTuple(list.ptr()));
+  if (!items.is_valid()) throw nb::python_error();
+  return nb::borrow<nb::tuple>(items);
+}
+
 }  // namespace
 
 void bulk::note_count(nb::handle count) {
@@ -56,8 +64,9 @@ bulk::bulk(const plan& p, nb::tuple values, nb::handle count, session* owner)
   add_results();
 }
 
-bulk::bulk(const plan& p, nb::list tasks, nb::handle count, session* owner)
-    : plan_(p), held_(new hold(owner, memory_count(p) * tasks.size())) {
+bulk::bulk(const plan& p, nb::list given, nb::handle count, session* owner)
+    : plan_(p), held_(new hold(owner, memory_count(p) * given.size())) {
+  const nb::tuple tasks = as_it_is(given);
   start();
   note_count(count);
   if (is_counted_ && count_ != tasks.size())
@@ -145,7 +154,8 @@ void bulk::add_value_array(unsigned index, const place& where, nb::handle value)
                       {}});
 }
 
-void bulk::add_list(unsigned index, const place& where, nb::list list) {
+void bulk::add_list(unsigned index, const place& where, nb::list given) {
+  const nb::tuple list = as_it_is(given);
   agree(static_cast<Py_ssize_t>(list.size()), where);
   const bool is_range = where.declared->what == kind::range;
   column c{index,

@@ -101,6 +101,15 @@ std::string thrown_text(const std::exception_ptr& thrown) {
   }
 }
 
+std::string what_failed(const outcome& o) {
+  std::string text = thrown_text(o.exception);
+  if (text.empty() && o.code == status::task_failed && o.task_code != 0)
+    text = "returned " + std::to_string(o.task_code);
+  if (text.empty()) text = status_name(o.code);
+  if (o.failures > 1) text += " (the first of " + std::to_string(o.failures) + " that failed)";
+  return text;
+}
+
 bool is_iterable(nb::handle value) {
 #ifdef Py_LIMITED_API
   const bool iterates = PyType_GetSlot(Py_TYPE(value.ptr()), Py_tp_iter) != nullptr;

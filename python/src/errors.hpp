@@ -60,6 +60,9 @@ std::string in_python(std::string message);
 // thrown_text() is what() of an exception; empty when there is none.
 std::string thrown_text(const std::exception_ptr& thrown);
 
+// what_failed() says how a task that has no Ticket, and so no name here, failed.
+std::string what_failed(const outcome& o);
+
 // is_empty_tuple() recognises the default of after= and locks= without iterating.
 inline bool is_empty_tuple(nb::handle value) noexcept {
   return PyTuple_Check(value.ptr()) && PyTuple_Size(value.ptr()) == 0;

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "errors.hpp"
+#include "gil.hpp"
 
 namespace lev::python {
 
@@ -54,7 +55,7 @@ outcome wait_in_slices(const deadline& end, Step&& step) {
     const std::int64_t slice = end.slice_ns();
     outcome o;
     {
-      const nb::gil_scoped_release released;
+      const gil_released released;
       o = step(slice);
     }
     if (o.code != status::timed_out) return o;
