@@ -28,14 +28,15 @@ bool is_array(nb::handle value) {
   if (PyObject_CheckBuffer(value.ptr()) == 0)
     return nb::hasattr(value, "__array__") || nb::hasattr(value, "__dlpack__");
   Py_buffer view;
-  if (PyObject_GetBuffer(value.ptr(), &view, PyBUF_STRIDES) != 0) return PyErr_Clear(), true;
+  if (PyObject_GetBuffer(value.ptr(), &view, PyBUF_STRIDES) != 0)
+    return drop_error(PyExc_Exception), true;
   const bool has_axes = view.ndim > 0;
   PyBuffer_Release(&view);
   return has_axes;
 }
 
-// What a list has now: its items run code of the program's while they are read, such as __index__(),
-// which may change the list.
+// What a list has now: its items run code of the program's while they are read, an __index__() say,
+// and that may change the list.
 nb::tuple as_it_is(nb::list list) {
   const nb::object items = nb::steal(PyList_AsTuple(list.ptr()));
   if (!items.is_valid()) throw nb::python_error();

@@ -42,6 +42,11 @@ void raise_type_error(const std::string& message) {
   raise(PyExc_TypeError, message);
 }
 
+void drop_error(nb::handle expected) {
+  if (PyErr_ExceptionMatches(expected.ptr()) == 0) throw nb::python_error();
+  PyErr_Clear();
+}
+
 std::string text_of(nb::handle value) {
   const nb::str text(value);
   const nb::object bytes =

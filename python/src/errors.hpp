@@ -36,6 +36,11 @@ struct place {
 // raise_type_error() raises TypeError, likewise.
 [[noreturn]] void raise_type_error(const std::string& message);
 
+// drop_error() drops the exception that Python has set, if it is of that class, or one of a tuple.
+// Any other is raised: an __index__() of the program's may raise what it likes, and a Ctrl-C may
+// come while it runs.
+void drop_error(nb::handle expected);
+
 // is_made() tells whether `value` is a T that its constructor has made: T.__new__() alone gives one
 // without anything in it.
 template <class T>

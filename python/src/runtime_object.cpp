@@ -74,10 +74,20 @@ options options_of(const submit_options& asked, const session* owner) {
   return o;
 }
 
+// It may wait for a ticket; handlers of signals run meanwhile, and what they raise is raised. On
+// `sim`, whose time is no clock's, it waits in one piece.
 lev::ticket runtime_object::try_submit(const descriptor& task, const options& o, refusal* why) {
   lev::runtime& r = runtime();
-  const gil_released released;
-  return r.try_submit(task, &o, why);
+  const bool is_simulated = std::string_view(r.machine()) == "sim";
+  const std::int64_t slice_ns = is_simulated ? forever : deadline(nb::none()).slice_ns();
+  for (;;) {
+    {
+      const gil_released released;
+      lev::ticket t = r.submit_within(task, &o, why, slice_ns);
+      if (t || why->code != status::timed_out) return t;
+    }
+    run_handlers();
+  }
 }
 
 // An empty task after as many tickets as the core takes at once; its ticket takes their place in
@@ -156,8 +166,7 @@ ticket_object* runtime_object::submit(const plan& p, nb::tuple values, const sub
   lev::ticket t = submit_after(task, options_of(asked, session_.get()), asked.after, &why);
   if (!t && why.code == status::dependency_failed)
     return new ticket_object(session_, p, status::dependency_failed);
-  if (!t)
-    raise_refusal(p, why.code, why.message, why.argument, whole == nullptr);
+  if (!t) raise_refusal(p, why.code, why.message, why.argument, whole == nullptr);
   return new ticket_object(session_, p, std::move(t), held.get(), 1, false);
 }
 
