@@ -168,7 +168,12 @@ class Runtime(_core.Runtime):
         return f"<leveret.Runtime on '{self.machine}', {self.workers} workers>"
 
     def set_filters(self, names: str | Iterable[str]) -> None:
-        super().set_filters([names] if isinstance(names, str) else list(names))
+        try:
+            chain = [names] if isinstance(names, str) else list(names)
+        except TypeError:
+            text = f"names must be the name of a filter, or several, not {names!r}"
+            raise TypeError(text) from None
+        super().set_filters(chain)
 
     def write_trace(self, path: str | os.PathLike[str]) -> None:  # type: ignore[override]
         super().write_trace(_path("path", path))

@@ -14,7 +14,7 @@ inline ticket_object& ticket_in(const nb::object& t) {
   return *nb::inst_ptr<ticket_object>(t);
 }
 
-// looked_over() is the list of what waiting.as_completed() takes. It raises as wait_any() would, but
+// looked_over() is the list of what waiting.as_completed() takes. It raises as wait_any() does, but
 // not for a set of none.
 nb::list looked_over(nb::object tickets, nb::object timeout, nb::object policy);
 

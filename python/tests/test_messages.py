@@ -56,6 +56,14 @@ WRONG_CALLS: list[tuple[Call, type[Exception], str]] = [
 ]
 
 
+WRONG_CALLS += [
+    (lambda r: r.set_filters(any_of(3)), TypeError, "names must be the name of a filter.* not 3"),
+    (lambda r: leveret.builtin(any_of(3)), TypeError, "name must be a string, .* not 3"),
+    (lambda r: leveret.load("x.so", any_of(3), ""), TypeError, "symbol must be the name .* not 3"),
+    (lambda r: leveret.procedure(1, "", any_of(3)), TypeError, "name must be a string or None"),
+]
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"), WRONG_CALLS, ids=[m for *_, m in WRONG_CALLS]
 )
