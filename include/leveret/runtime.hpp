@@ -45,6 +45,8 @@ std::uint64_t submit(runtime_state* runtime, const draft& d, const options* o,
 std::uint64_t try_submit(runtime_state* runtime, const draft& d, const options* o, bool detached,
                          refusal* why) noexcept;
 std::uint64_t submit_at_once(runtime_state* runtime, const draft& d) noexcept;
+std::uint64_t submit_within(runtime_state* runtime, const draft& d, const options* o, refusal* why,
+                            std::int64_t timeout_ns) noexcept;
 using fill = void (*)(void* context, std::size_t index, descriptor& task);
 std::uint64_t submit_bulk(runtime_state* runtime, std::size_t count, fill make, void* context);
 std::uint64_t submit_bulk_range(runtime_state* runtime, std::size_t count, fill make,
@@ -114,6 +116,14 @@ class runtime {
   // submit() without exceptions: on a refusal it returns an empty ticket, and `why` has the reason.
   ticket try_submit(const descriptor& d, const options* o, refusal* why) noexcept {
     return {state_, detail::try_submit(state_, detail::draft_of(d), o, false, why)};
+  }
+
+  // The same, but a host that finds no ticket waits so many nanoseconds at most, and as long as the
+  // task takes that it runs meanwhile. Then nothing was submitted, and `why` has timed_out: the
+  // call may be repeated. If a repeated one were to wait in vain, it says so at once.
+  ticket submit_within(const descriptor& d, const options* o, refusal* why,
+                       std::int64_t timeout_ns) noexcept {
+    return {state_, detail::submit_within(state_, detail::draft_of(d), o, why, timeout_ns)};
   }
 
   // submit_at_once() is submit() for a caller that must not wait, run a task or call a filter

@@ -233,6 +233,11 @@ def wait_any(
     timeout: float | None = None,
     policy: WaitPolicy | None = None,
 ) -> Ticket: ...
+def look_over(
+    tickets: Ticket | Iterable[Ticket],
+    timeout: float | None = None,
+    policy: WaitPolicy | None = None,
+) -> list[Ticket]: ...
 def wait_all(
     tickets: Ticket | Iterable[Ticket],
     timeout: float | None = None,

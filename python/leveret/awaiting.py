@@ -49,8 +49,10 @@ _awaited: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Awaited] = (
 def _awaited_on(loop: asyncio.AbstractEventLoop) -> _Awaited:
     found = _awaited.get(loop)
     if found is None:
-        for other in [each for each in _awaited if each.is_closed()]:
-            del _awaited[other]  # what waits there for ever keeps its loop
+        # What waits there for ever keeps its loop. Loops of other threads come and go meanwhile.
+        for other in [each() for each in _awaited.keyrefs()]:
+            if other is not None and other.is_closed():
+                _awaited.pop(other, None)
         found = _awaited[loop] = _Awaited(loop)
     return found
 

@@ -12,6 +12,7 @@ import functools
 import itertools
 import operator
 import signal
+import sys
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,13 @@ def is_of_signal(error: BaseException) -> bool:
             return True
         trace = trace.tb_next
     return False
+
+
+def is_interrupted() -> bool:
+    """Whether the program ends because nobody has caught a Ctrl-C."""
+    last = getattr(sys, "last_type", None)
+    is_asked = hasattr(sys, "ps1") or sys.flags.interactive
+    return not is_asked and isinstance(last, type) and issubclass(last, KeyboardInterrupt)
 
 
 class NotOfSignal(contextlib.suppress):

@@ -149,6 +149,8 @@ def procedure(function: object, signature: Signature, name: str | None = None) -
     it raises in Python, as a Numba cfunc may, is printed and lost: return a code, "-> int", to
     fail. Thread safety: any thread.
     """
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name must be a string or None, not {name!r}")
     address = address_of(function)
     parsed = parse(signature)
     _check_prototype(function, parsed)
@@ -242,6 +244,8 @@ def symbol_of(
 
     may_be_old: it may be that of the file which the path named when it was first opened.
     """
+    if not isinstance(symbol, str):
+        raise TypeError(f"symbol must be the name of a function, not {symbol!r}")
     full = Path(path).absolute()
     if not full.exists():
         raise FileNotFoundError(f"there is no library {full}")
@@ -274,4 +278,6 @@ def builtin(name: str) -> _core.Procedure:
     null: nothing. spin: u8, nanoseconds of work. copy: in u1, out u1. scale: f8, inout f8.
     axpy: f8, in f8, inout f8 (y += a x). sum: in f8, result f8.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a string, such as 'axpy', not {name!r}")
     return _core.builtin(name)

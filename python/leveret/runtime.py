@@ -50,6 +50,7 @@ def _path_or_name(option: str, value: Any) -> bytes | None:
 class Runtime(_core.Runtime):
     __doc__ = _core.Runtime.__doc__
     _is_open = False  # until the constructor succeeded
+    _ends_by_itself = True  # by a Ctrl-C that ends the program, if it has worker processes
     _obituaries: _core.Obituaries | None = None  # what is told of deaths of worker processes
 
     @names_options("Runtime")
@@ -114,6 +115,10 @@ class Runtime(_core.Runtime):
             obituaries=self._obituaries,
         )
         self._is_open = True
+        if machine == "processes" and self._ends_by_itself:
+            from .at_exit import ends_if_interrupted  # worker processes have no use for it
+
+            ends_if_interrupted(self)
 
     def _command(self, machine: str) -> list[str]:
         """What worker processes are started from."""
@@ -130,13 +135,25 @@ class Runtime(_core.Runtime):
     ) -> None:
         if self.closed:
             return
-        if error is not None:
+        if error is None:
+            try:
+                self.wait_for_completion()
+            except KeyboardInterrupt:
+                self._end()
+                raise
+            finally:
+                self.close()
+        elif isinstance(error, KeyboardInterrupt):
+            self._end()
+        else:
             self.close(cancel_waiting=True)
+
+    def _end(self) -> None:
+        """What a Ctrl-C does: worker processes end what they run; what waits is cancelled."""
+        if self.closed:
             return
-        try:
-            self.wait_for_completion()
-        finally:
-            self.close()
+        has_processes = self.machine == "processes"
+        self.close(0 if has_processes else None, cancel_waiting=True, end_running=has_processes)
 
     def __del__(self, warn: type[Warning] = ResourceWarning) -> None:
         if self._is_open and not self.closed:
@@ -151,7 +168,12 @@ class Runtime(_core.Runtime):
         return f"<leveret.Runtime on '{self.machine}', {self.workers} workers>"
 
     def set_filters(self, names: str | Iterable[str]) -> None:
-        super().set_filters([names] if isinstance(names, str) else list(names))
+        try:
+            chain = [names] if isinstance(names, str) else list(names)
+        except TypeError:
+            text = f"names must be the name of a filter, or several, not {names!r}"
+            raise TypeError(text) from None
+        super().set_filters(chain)
 
     def write_trace(self, path: str | os.PathLike[str]) -> None:  # type: ignore[override]
         super().write_trace(_path("path", path))

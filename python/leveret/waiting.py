@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Iterator
 
-from ._core import Ticket, wait_all, wait_any
+from ._core import Ticket, look_over, wait_all, wait_any
 from .errors import Status, TimeoutError
 from .records import WaitPolicy
 
@@ -20,25 +19,19 @@ def as_completed(
 ) -> Iterator[Ticket]:
     """Yields each ticket once, as its task completes. Failures are not raised: wait() does that.
 
-    timeout: seconds from the first call for all of them. Raises TimeoutError when it is over,
-    ValueError for a negative number or NaN. policy: as in Ticket.wait(). Cost: each ticket is
-    looked at once per wait, so n tickets that complete one by one cost n * n / 2 looks of some
-    50 ns.
+    timeout: seconds from the first call for all of them. Raises TimeoutError when it is over;
+    ValueError at once for a negative number or NaN, and for tickets of several runtimes. policy: as
+    in Ticket.wait(). Cost: each ticket is looked at once per wait, so n tickets that complete one
+    by one cost n * n / 2 looks of some 50 ns.
     """
-    pending = dict.fromkeys([tickets] if isinstance(tickets, Ticket) else tickets)
-    for one in pending:
-        if not isinstance(one, Ticket):
-            kind = type(one).__name__
-            raise TypeError(f"tickets must be a Ticket or an iterable of Tickets, not {kind}")
-    if timeout is not None and (math.isnan(timeout) or timeout < 0):
-        raise ValueError(f"timeout must be None or a number of seconds >= 0, not {timeout}")
+    pending = dict.fromkeys(look_over(tickets, timeout, policy))
     return _yield_completed(pending, timeout, policy)
 
 
 def _yield_completed(
     pending: dict[Ticket, None], timeout: float | None, policy: WaitPolicy | None
 ) -> Iterator[Ticket]:
-    end = None if timeout is None else time.monotonic() + timeout
+    end = None if timeout is None else time.monotonic() + float(timeout)
     while pending:
         ready = [ticket for ticket in pending if ticket.done()]
         if not ready:

@@ -89,9 +89,12 @@ void chimes::drop(chime* list) noexcept {
 }
 
 void chimes::strike() noexcept {
-  chime* list = struck();
-  for (chime* c = list; c != nullptr; c = c->next) c->where->ring();
-  drop(list);
+  rung_ = struck();
+  for (chime* c = rung_; c != nullptr; c = c->next) c->where->ring();
+}
+
+void chimes::release() noexcept {
+  drop(std::exchange(rung_, nullptr));
 }
 
 void bind_bell(nb::module_& m) {

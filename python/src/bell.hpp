@@ -32,14 +32,17 @@ class bell {
 class chimes {
  public:
   chimes() = default;
-  ~chimes() { drop(struck()); }
+  ~chimes() { drop(struck()), release(); }
   chimes(const chimes&) = delete;
   chimes& operator=(const chimes&) = delete;
 
   // add() has `b` rung by strike(); false: that has been already.
   bool add(std::shared_ptr<bell> b);
-  // strike() rings all bells, once.
+  // strike() rings all bells, once. It lets go of none: a bell is an object of Python's, and the
+  // completing thread must not wait for the GIL, which another may keep for long.
   void strike() noexcept;
+  // release() lets go of the bells that were struck. With the GIL, by those who know of the strike.
+  void release() noexcept;
 
  private:
   struct chime {
@@ -53,6 +56,7 @@ class chimes {
   // The chimes, or over() when they were struck. Written by coroutines, with the GIL, and by the
   // completing thread; publishes the chimes to that.
   std::atomic<chime*> first_{nullptr};
+  chime* rung_ = nullptr;  // those that were struck; written by the completing thread
 };
 
 }  // namespace lev::python

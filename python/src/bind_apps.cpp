@@ -12,6 +12,7 @@
 
 #include "bindings.hpp"
 #include "buffers.hpp"
+#include "gil.hpp"
 #include "runtime_object.hpp"
 
 namespace lev::python {
@@ -25,7 +26,7 @@ T get(nb::kwargs options, const char* name) {
 
 template <class Run>
 auto without_gil(Run&& run) {
-  const nb::gil_scoped_release released;
+  const gil_released released;
   return run();
 }
 
@@ -77,13 +78,13 @@ void draw_mandelbrot(runtime_object* runtime, nb::object counts, nb::kwargs o) {
     refuse_argument(PyExc_ValueError, where, "counts must have the shape (height, width)");
   auto* pixels = reinterpret_cast<std::uint16_t*>(e.data);
   if (runtime == nullptr) {
-    const nb::gil_scoped_release released;
+    const gil_released released;
     return leveret_apps::mandelbrot_serial(view, pixels);
   }
   const unsigned tasks = get<unsigned>(o, "tasks");
   const bool dice = get<bool>(o, "dice");
   lev::runtime& r = runtime->runtime();
-  const nb::gil_scoped_release released;
+  const gil_released released;
   leveret_apps::mandelbrot(r, view, tasks, dice, pixels);
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "bindings.hpp"
+#include "gil.hpp"
 #include "view.hpp"
 
 namespace lev::python {
@@ -47,7 +48,7 @@ bool same_bytes(nb::handle a, nb::handle b) {
   const view one(a, PyBUF_SIMPLE);
   const view other(b, PyBUF_SIMPLE);
   if (one.bytes() != other.bytes()) return false;
-  const nb::gil_scoped_release released;
+  const gil_released released;
   return std::memcmp(one.data(), other.data(), one.bytes()) == 0;
 }
 

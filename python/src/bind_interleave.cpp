@@ -3,6 +3,7 @@
 
 #include "bindings.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 
 namespace lev::python {
 
@@ -44,7 +45,7 @@ void run_items(std::uintptr_t function, std::size_t count, nb::handle argument, 
   const item_argument held(argument);
   lev_status outcome = LEV_OK;
   {
-    const nb::gil_scoped_release released;
+    const gil_released released;
     outcome = lev_interleave(n, count, reinterpret_cast<lev_item>(function), held.address());
   }
   if (outcome != LEV_OK) raise_status(static_cast<status>(outcome), lev_last_message());

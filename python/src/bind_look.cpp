@@ -3,6 +3,7 @@
 
 #include "bindings.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 
 namespace lev::python {
 
@@ -23,7 +24,7 @@ nb::dict facts_of(const seen_worker& worker) {
 
 nb::list look(int pid) {
   const std::vector<seen_pool> pools = [pid] {
-    const nb::gil_scoped_release released;
+    const gil_released released;
     return look_at_pools(pid);
   }();
   nb::list all;

@@ -5,6 +5,7 @@
 
 #include "bindings.hpp"
 #include "calls.hpp"
+#include "gil.hpp"
 #include "given_options.hpp"
 #include "runtime_object.hpp"
 
@@ -45,7 +46,7 @@ class ordered_object {
   explicit ordered_object(std::shared_ptr<session> s)
       : session_(std::move(s)), tasks_(std::make_unique<lev::ordered>(session_->runtime())) {}
   ~ordered_object() {
-    const nb::gil_scoped_release released;
+    const gil_released released;
     tasks_.reset();
   }
   ordered_object(const ordered_object&) = delete;
@@ -81,7 +82,8 @@ class ordered_object {
         wait_in_slices(end, [&](std::int64_t ns) { return tasks_->wait_outcome(ns); });
     session_->collect();
     if (o.code == status::timed_out) raise_status(o.code, "tasks are still waiting or running");
-    if (o.code != status::ok) raise_status(o.code, text_of_failure(o), -1, o.task_code, o.failures);
+    if (o.code != status::ok)
+      raise_status(o.code, "a task of the scope: " + what_failed(o), -1, o.task_code, o.failures);
   }
 
  private:
@@ -108,7 +110,7 @@ class ordered_object {
     int argument = -1;
     std::string message;
     {
-      const nb::gil_scoped_release released;
+      const gil_released released;
       try {
         return tasks_->submit_id(task, o);
       } catch (const error& e) {
@@ -117,14 +119,7 @@ class ordered_object {
         message = e.what();
       }
     }
-    raise_status(code, in_python(message), position_of(p, argument, true));
-  }
-
-  static std::string text_of_failure(const outcome& o) {
-    std::string text = "a task of the scope: ";
-    text += o.task_code != 0 ? "returned " + std::to_string(o.task_code) : status_name(o.code);
-    if (o.failures > 1) text += " (the first of " + std::to_string(o.failures) + " that failed)";
-    return text;
+    raise_refusal(p, code, message, argument, true);
   }
 
   std::shared_ptr<session> session_;

@@ -10,6 +10,7 @@
 #include <leveret_papers/world.hpp>
 #include "bindings.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 
 namespace lev::python {
 
@@ -42,7 +43,7 @@ nb::dict simulate(const std::string& id, const std::map<std::string, double>& ch
   leveret_papers::outcome o;
   std::string wrong;
   {
-    const nb::gil_scoped_release released;
+    const gil_released released;
     try {
       o = leveret_papers::simulate_row(id, changed, is_full);
     } catch (const lev::cell::error& e) {
@@ -64,7 +65,7 @@ nb::dict answer(const std::string& id) {
   leveret_papers::leveret_answer a;
   std::string wrong;
   {
-    const nb::gil_scoped_release released;
+    const gil_released released;
     try {
       a = leveret_papers::answer_by_leveret(id);
     } catch (const lev::cell::error& e) {
@@ -99,7 +100,7 @@ nb::dict look_at(const std::string& id) {
   std::vector<leveret_papers::line_of_points> lines;
   std::string wrong;
   {
-    const nb::gil_scoped_release released;
+    const gil_released released;
     try {
       lines = leveret_papers::look_at_figure(id);
     } catch (const lev::cell::error& e) {

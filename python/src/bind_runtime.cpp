@@ -19,7 +19,8 @@ namespace {
 constexpr const char* runtime_doc = R"(Workers of one machine, and the way tasks reach them.
 
 Use it as a context manager: the end of the block waits for all tasks and stops the workers; when
-the block is left by an exception, tasks that have not started are cancelled first.
+the block is left by an exception, tasks that have not started are cancelled first, and by a Ctrl-C
+those that run in worker processes are ended.
 
 machine: a name listed by leveret.machines(). workers: 0 for one less than the cores.
 staging: 'auto', 'in_place' or 'copy'. wait: 'help', 'park', 'spin', 'yield' or 'directed', what a
@@ -85,7 +86,7 @@ void set_number(Field& field, nb::handle options, const char* name) {
   const nb::object value = options[name];
   const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
   if (!index.is_valid()) {
-    PyErr_Clear();
+    drop_error(PyExc_TypeError);
     raise_type_error(std::string(name) + " must be an integer, not " + text_of(nb::repr(value)));
   }
   int overflow = 0;

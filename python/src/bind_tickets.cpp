@@ -103,6 +103,8 @@ void bind_tickets(nb::module_& m) {
         nb::sig("def wait_any(tickets: Ticket | Iterable[Ticket], timeout: float | None = None, "
                 "policy: WaitPolicy | None = None) -> Ticket"),
         wait_any_doc);
+  m.def("look_over", &looked_over, nb::arg("tickets").none(), nb::arg("timeout") = nb::none(),
+        nb::arg("policy") = nb::none(), "The tickets once each, for leveret.as_completed().");
   m.def("wait_all", &wait_all, nb::arg("tickets").none(), nb::arg("timeout") = nb::none(),
         nb::arg("policy") = nb::none(),
         nb::sig("def wait_all(tickets: Ticket | Iterable[Ticket], timeout: float | None = None, "

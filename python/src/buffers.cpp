@@ -75,9 +75,10 @@ void check_element(nb::handle array, const Py_buffer& view, const place& where) 
   const element e = parse_format(view.format, view.itemsize);
   const scalar wanted = where.declared->type;
   if (e.is_known && e.is_big_endian)
-    refuse_argument(
-        PyExc_ValueError, where,
-        "the array is big-endian; convert it with a.astype('" + scalar_name(wanted) + "')");
+    refuse_argument(PyExc_ValueError, where,
+                    std::string("the array is big-endian; convert it with ") +
+                        (nb::hasattr(array, "astype") ? "a.astype('" : "numpy.asarray(a, '") +
+                        scalar_name(wanted) + "')");
   if (e.is_known && e.type == wanted) return;
   refuse_argument(PyExc_TypeError, where,
                   "the array holds " + element_name(view, e) + ", the procedure takes " +

@@ -28,10 +28,19 @@ bool is_array(nb::handle value) {
   if (PyObject_CheckBuffer(value.ptr()) == 0)
     return nb::hasattr(value, "__array__") || nb::hasattr(value, "__dlpack__");
   Py_buffer view;
-  if (PyObject_GetBuffer(value.ptr(), &view, PyBUF_STRIDES) != 0) return PyErr_Clear(), true;
+  if (PyObject_GetBuffer(value.ptr(), &view, PyBUF_STRIDES) != 0)
+    return drop_error(PyExc_Exception), true;
   const bool has_axes = view.ndim > 0;
   PyBuffer_Release(&view);
   return has_axes;
+}
+
+// What a list has now: its items run code of the program's while they are read, an __index__() say,
+// and that may change the list.
+nb::tuple as_it_is(nb::list list) {
+  const nb::object items = nb::steal(PyList_AsTuple(list.ptr()));
+  if (!items.is_valid()) throw nb::python_error();
+  return nb::borrow<nb::tuple>(items);
 }
 
 }  // namespace
@@ -56,8 +65,9 @@ bulk::bulk(const plan& p, nb::tuple values, nb::handle count, session* owner)
   add_results();
 }
 
-bulk::bulk(const plan& p, nb::list tasks, nb::handle count, session* owner)
-    : plan_(p), held_(new hold(owner, memory_count(p) * tasks.size())) {
+bulk::bulk(const plan& p, nb::list given, nb::handle count, session* owner)
+    : plan_(p), held_(new hold(owner, memory_count(p) * given.size())) {
+  const nb::tuple tasks = as_it_is(given);
   start();
   note_count(count);
   if (is_counted_ && count_ != tasks.size())
@@ -145,7 +155,8 @@ void bulk::add_value_array(unsigned index, const place& where, nb::handle value)
                       {}});
 }
 
-void bulk::add_list(unsigned index, const place& where, nb::list list) {
+void bulk::add_list(unsigned index, const place& where, nb::list given) {
+  const nb::tuple list = as_it_is(given);
   agree(static_cast<Py_ssize_t>(list.size()), where);
   const bool is_range = where.declared->what == kind::range;
   column c{index,

@@ -23,7 +23,7 @@ class bulk {
   // From one array, list or constant for each parameter. `count` is None or the number of tasks.
   bulk(const plan& p, nb::tuple values, nb::handle count, session* owner);
   // From a list with a tuple of arguments for each task.
-  bulk(const plan& p, nb::list tasks, nb::handle count, session* owner);
+  bulk(const plan& p, nb::list given, nb::handle count, session* owner);
 
   std::size_t count() const noexcept { return count_; }
   hold* held() const noexcept { return held_.get(); }
@@ -42,7 +42,7 @@ class bulk {
   void add_column(unsigned index, const place& where, nb::handle value);
   void add_memory(unsigned index, const place& where, nb::handle value);
   void add_value_array(unsigned index, const place& where, nb::handle value);
-  void add_list(unsigned index, const place& where, nb::list list);
+  void add_list(unsigned index, const place& where, nb::list given);
   void add_results();
   void agree(Py_ssize_t length, const place& where);
 

@@ -11,6 +11,7 @@
 
 #include "bindings.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "obituaries.hpp"
 #include "replies.hpp"
 #include "shared.hpp"
@@ -69,7 +70,7 @@ lev::ticket try_submit(lev::runtime& r, const descriptor& d, const call_port::li
   asked.task_ns_max(own.task_ns_max).max_attempts(own.max_attempts);
   const options* o = own.task_ns_max != 0 || own.max_attempts != 0 ? &asked : nullptr;
   if (bytes <= gil_kept_bytes_max) return r.try_submit(d, o, why);
-  const nb::gil_scoped_release released;
+  const gil_released released;
   return r.try_submit(d, o, why);
 }
 
@@ -112,7 +113,7 @@ void call_port::close() {
 void call_port::end_courier() {
   if (owner_ != getpid()) return forget_courier();
   if (!courier_->thread.joinable() || is_own_thread()) return;  // that one ends with the port
-  const nb::gil_scoped_release released;
+  const gil_released released;
   {
     const std::lock_guard lock(courier_->mutex);
     courier_->is_closing = true;
@@ -431,7 +432,7 @@ void call_port::tend(port_call& c) {
 bool call_port::end(port_call& c) {
   if (c.is_delivered) return false;
   lev::runtime& r = runtime_in(runtime_).runtime();
-  const nb::gil_scoped_release released;
+  const gil_released released;
   lev::ticket t(r.state(), c.id);
   const status said = t.end();
   t.forget();

@@ -12,7 +12,7 @@ const plan& procedure_in(nb::handle value) {
 long long integer_in(const char* option, nb::handle value, long long low, long long high) {
   const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
   if (!index.is_valid()) {
-    PyErr_Clear();
+    drop_error(PyExc_TypeError);
     raise_type_error(std::string(option) + " must be an integer, not " + name_of_type(value));
   }
   int overflow = 0;

@@ -42,6 +42,11 @@ void raise_type_error(const std::string& message) {
   raise(PyExc_TypeError, message);
 }
 
+void drop_error(nb::handle expected) {
+  if (PyErr_ExceptionMatches(expected.ptr()) == 0) throw nb::python_error();
+  PyErr_Clear();
+}
+
 std::string text_of(nb::handle value) {
   const nb::str text(value);
   const nb::object bytes =
@@ -99,6 +104,15 @@ std::string thrown_text(const std::exception_ptr& thrown) {
   } catch (...) {
     return "an exception that is no std::exception";
   }
+}
+
+std::string what_failed(const outcome& o) {
+  std::string text = thrown_text(o.exception);
+  if (text.empty() && o.code == status::task_failed && o.task_code != 0)
+    text = "returned " + std::to_string(o.task_code);
+  if (text.empty()) text = status_name(o.code);
+  if (o.failures > 1) text += " (the first of " + std::to_string(o.failures) + " that failed)";
+  return text;
 }
 
 bool is_iterable(nb::handle value) {

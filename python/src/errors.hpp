@@ -36,6 +36,11 @@ struct place {
 // raise_type_error() raises TypeError, likewise.
 [[noreturn]] void raise_type_error(const std::string& message);
 
+// drop_error() drops the exception that Python has set, if it is of that class, or one of a tuple.
+// Any other is raised: an __index__() of the program's may raise what it likes, and a Ctrl-C may
+// come while it runs.
+void drop_error(nb::handle expected);
+
 // is_made() tells whether `value` is a T that its constructor has made: T.__new__() alone gives one
 // without anything in it.
 template <class T>
@@ -59,6 +64,9 @@ std::string in_python(std::string message);
 
 // thrown_text() is what() of an exception; empty when there is none.
 std::string thrown_text(const std::exception_ptr& thrown);
+
+// what_failed() says how a task that has no Ticket, and so no name here, failed.
+std::string what_failed(const outcome& o);
 
 // is_empty_tuple() recognises the default of after= and locks= without iterating.
 inline bool is_empty_tuple(nb::handle value) noexcept {

@@ -46,13 +46,6 @@ std::string counted(std::uint64_t n, const char* what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
-// The argument whose length is asked for, as the caller knows it.
-std::string name_of(const plan& p, std::uint64_t index, bool are_ranges_passed) {
-  const int i = static_cast<int>(index);
-  return "argument " + std::to_string(position_of(p, i, are_ranges_passed)) + " (" +
-         p.slots[index].text + ")";
-}
-
 std::string asked_for(const plan& p, const length_rule& rule, const argument* all,
                       bool are_ranges_passed) {
   if (rule.what == least::fixed) return "the procedure takes at least " + std::to_string(rule.n);

@@ -1,6 +1,8 @@
 // Packing the arguments of one task, one parameter after the other.
 #include "pack.hpp"
 
+#include <algorithm>
+
 #include "lengths.hpp"
 
 namespace lev::python {
@@ -117,6 +119,31 @@ int position_of(const plan& p, int index, bool are_ranges_passed) noexcept {
   int position = 0;
   for (int i = 0; i < index; ++i) position += is_passed(p.slots[i]);
   return position;
+}
+
+std::string name_of(const plan& p, std::size_t index, bool are_ranges_passed) {
+  const int position = position_of(p, static_cast<int>(index), are_ranges_passed);
+  std::string text = position < 0 ? "the parameter" : "argument " + std::to_string(position);
+  return text.append(" (").append(p.slots[index].text).append(")");
+}
+
+void raise_refusal(const plan& p, status code, const std::string& message, int argument,
+                   bool are_ranges_passed) {
+  const std::string text = in_python(message);
+  const std::string word = "argument ";
+  std::string said;
+  std::size_t from = 0;
+  for (std::size_t at; (at = text.find(word, from)) != std::string::npos;) {
+    const std::size_t begin = at + word.size();
+    const std::size_t end = std::min(text.find_first_not_of("0123456789", begin), text.size());
+    const bool is_number = begin < end && end < begin + 3;
+    const std::size_t index = is_number ? std::stoul(text.substr(begin, end - begin)) : ~0ul;
+    const bool is_known = index < p.slots.size();
+    said += text.substr(from, (is_known ? at : end) - from);
+    if (is_known) said += name_of(p, index, are_ranges_passed);
+    from = end;
+  }
+  raise_status(code, said + text.substr(from), position_of(p, argument, are_ranges_passed));
 }
 
 }  // namespace lev::python

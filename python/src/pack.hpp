@@ -54,6 +54,14 @@ void pack_task(const plan& p, PyObject* const* values, hold* h, argument* argume
 // what it does not pass.
 int position_of(const plan& p, int index, bool are_ranges_passed) noexcept;
 
+// name_of() is the task's argument `index` as the caller knows it: "argument 0 (in f8)".
+std::string name_of(const plan& p, std::size_t index, bool are_ranges_passed);
+
+// raise_refusal() raises what the core says of a task that it refuses, or of one argument. The core
+// counts the arguments of the task, the message for Python those that the caller passes.
+[[noreturn]] void raise_refusal(const plan& p, status code, const std::string& message,
+                                int argument, bool are_ranges_passed);
+
 // Small parts, also for bulk packing.
 argument pack_value(const place& where, nb::handle value);
 argument pack_range(lev::range r) noexcept;  // not sliced

@@ -4,6 +4,7 @@
 
 #include "builtins.hpp"
 #include "bulk.hpp"
+#include "gil.hpp"
 
 namespace lev::python {
 
@@ -51,10 +52,7 @@ bool is_task_list(const plan& p, nb::tuple values) {
 
 std::string text_of_dropped(const outcome& o) {
   if (o.code == status::would_deadlock) return "a task cannot wait for all tasks: it is one itself";
-  std::string text = "a task whose Ticket was dropped: ";
-  text += o.task_code != 0 ? "returned " + std::to_string(o.task_code) : status_name(o.code);
-  if (o.failures > 1) text += " (the first of " + std::to_string(o.failures) + " that failed)";
-  return text;
+  return "a task whose Ticket was dropped: " + what_failed(o);
 }
 
 filter filter_named(const std::string& name) {
@@ -76,10 +74,20 @@ options options_of(const submit_options& asked, const session* owner) {
   return o;
 }
 
+// It may wait for a ticket; handlers of signals run meanwhile, and what they raise is raised. On
+// `sim`, whose time is no clock's, it waits in one piece.
 lev::ticket runtime_object::try_submit(const descriptor& task, const options& o, refusal* why) {
   lev::runtime& r = runtime();
-  const nb::gil_scoped_release released;
-  return r.try_submit(task, &o, why);
+  const bool is_simulated = std::string_view(r.machine()) == "sim";
+  const std::int64_t slice_ns = is_simulated ? forever : deadline(nb::none()).slice_ns();
+  for (;;) {
+    {
+      const gil_released released;
+      lev::ticket t = r.submit_within(task, &o, why, slice_ns);
+      if (t || why->code != status::timed_out) return t;
+    }
+    run_handlers();
+  }
 }
 
 // An empty task after as many tickets as the core takes at once; its ticket takes their place in
@@ -158,8 +166,7 @@ ticket_object* runtime_object::submit(const plan& p, nb::tuple values, const sub
   lev::ticket t = submit_after(task, options_of(asked, session_.get()), asked.after, &why);
   if (!t && why.code == status::dependency_failed)
     return new ticket_object(session_, p, status::dependency_failed);
-  if (!t)
-    raise_status(why.code, in_python(why.message), position_of(p, why.argument, whole == nullptr));
+  if (!t) raise_refusal(p, why.code, why.message, why.argument, whole == nullptr);
   return new ticket_object(session_, p, std::move(t), held.get(), 1, false);
 }
 
@@ -184,10 +191,11 @@ ticket_object* runtime_object::submit_bulk(const plan& p, nb::tuple values, nb::
                          : bulk(p, values, count, session_.get());
   if (tasks.count() == 0) return new ticket_object(session_, p, tasks.held());
   status code = status::ok;
+  int argument = -1;
   std::string message;
   lev::ticket t;
   {
-    const nb::gil_scoped_release released;
+    const gil_released released;
     descriptor all;
     try {
       t = tasks.describe(all) ? r.submit_bulk(tasks.count(), all)
@@ -196,13 +204,14 @@ ticket_object* runtime_object::submit_bulk(const plan& p, nb::tuple values, nb::
                                 });
     } catch (const error& e) {
       code = e.code();
+      argument = e.argument();
       message = e.what();
     }
   }
   hold* held = tasks.held()->is_empty() ? nullptr : tasks.held();
   if (code != status::ok) {
     if (held != nullptr) session_->keep_until_idle(held);  // tasks before the refused one run
-    raise_status(code, in_python(message));
+    raise_refusal(p, code, message, argument, true);
   }
   return new ticket_object(session_, p, std::move(t), held, tasks.count(), true);
 }
@@ -230,7 +239,7 @@ void runtime_object::close(nb::object timeout, bool cancel_waiting, bool end_run
     return lock ? r.close(ns, cancel_waiting || end_running) : status::timed_out;
   });
   if (code == status::timed_out && end_running) {
-    const nb::gil_scoped_release others;
+    const gil_released others;
     const std::lock_guard lock(closing_);
     code = r.close(0, true, true);
   }
@@ -296,7 +305,7 @@ void runtime_object::write_trace(nb::bytes path) {
   lev::runtime& r = runtime();
   status code;
   {
-    const nb::gil_scoped_release released;
+    const gil_released released;
     code = r.write_trace(path.c_str());
   }
   if (code == status::not_supported)

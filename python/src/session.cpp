@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "gil.hpp"
 #include "obituaries.hpp"
 #include "shared.hpp"
 #include "ticket.hpp"
@@ -39,7 +40,7 @@ lev::runtime* open(config c, const std::vector<const char*>& command, nb::handle
   if (command.size() > 1) c.processes.worker_command = command.data();
   if (!deaths.is_none()) c.processes.on_death = nb::cast<obituaries&>(deaths).hook();
   try {
-    const nb::gil_scoped_release released;
+    const gil_released released;
     return new lev::runtime(c);
   } catch (const error& e) {
     const status code = e.code();
@@ -73,7 +74,7 @@ session::~session() {
   }
   given_up_.clear();
   {
-    const nb::gil_scoped_release released;
+    const gil_released released;
     delete runtime_;
   }
   collect_finished();
@@ -127,6 +128,7 @@ void session::collect_finished() noexcept {
   while (h != nullptr) {
     hold* next = h->next;
     h->release_buffers();
+    h->awaited().release();
     h->drop_user();
     h = next;
   }

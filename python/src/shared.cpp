@@ -10,6 +10,7 @@
 
 #include "bindings.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "session.hpp"
 #include "view.hpp"
 
@@ -67,7 +68,7 @@ void* taken_or_made(std::size_t bytes, bool is_cleared) {
       return data;
     }
   }
-  const nb::gil_scoped_release released;
+  const gil_released released;
   return is_cleared ? shared_allocate(size) : shared_allocate_for_overwrite(size);
 }
 

@@ -40,7 +40,7 @@ std::uint64_t unsigned_bits(nb::handle number, scalar type, const place& where) 
 std::uint64_t integer_bits(nb::handle number, scalar type, const place& where) {
   const nb::object integer = nb::steal(PyNumber_Index(number.ptr()));
   if (!integer.is_valid()) {
-    PyErr_Clear();
+    drop_error(PyExc_TypeError);
     refuse_argument(PyExc_TypeError, where,
                     "expected an integer, got " + name_of_type(number) + "; convert it with int()");
   }
@@ -52,7 +52,7 @@ std::uint64_t float_bits(nb::handle number, scalar type, const place& where) {
   const double value = PyFloat_AsDouble(number.ptr());
   if (value == -1.0 && PyErr_Occurred()) {
     if (PyErr_ExceptionMatches(PyExc_OverflowError)) refuse_size(number, type, where);
-    PyErr_Clear();
+    drop_error(PyExc_TypeError);
     refuse_argument(PyExc_TypeError, where,
                     "expected a number, got " + name_of_type(number) + "; convert it with float()");
   }

@@ -61,11 +61,10 @@ nb::object find_finished(const std::vector<nb::object>& tickets) {
 }
 
 void check_one_runtime(const std::vector<nb::object>& tickets) {
-  if (tickets.empty()) raise_value_error("wait_any needs at least one ticket");
   for (const nb::object& t : tickets)
     if (ticket_in(t).owner() != ticket_in(tickets[0]).owner())
       raise_value_error("the tickets are of different runtimes; wait for each runtime's");
-  ticket_in(tickets[0]).owner()->runtime();
+  if (!tickets.empty()) ticket_in(tickets[0]).owner()->runtime();
 }
 
 }  // namespace
@@ -104,10 +103,21 @@ std::vector<nb::object> tickets_of(nb::handle tickets, const char* what) {
   return marks == mark ? list : without_repeats(list);
 }
 
+nb::list looked_over(nb::object tickets, nb::object timeout, nb::object policy) {
+  const std::vector<nb::object> given = tickets_of(tickets, "tickets");
+  const deadline end(timeout);
+  policy_of(policy);
+  check_one_runtime(given);
+  nb::list list;
+  for (const nb::object& t : given) list.append(t);
+  return list;
+}
+
 nb::object wait_any(nb::object tickets, nb::object timeout, nb::object policy) {
   const std::vector<nb::object> list = tickets_of(tickets, "tickets");
   const deadline end(timeout);
   const wait_policy how = policy_of(policy);
+  if (list.empty()) raise_value_error("wait_any needs at least one ticket");
   check_one_runtime(list);
   while (true) {
     if (nb::object finished = find_finished(list); finished.is_valid()) return finished;

@@ -14,6 +14,12 @@ constexpr std::int64_t signal_slice_ns =
 
 unsigned long main_thread = 0;  // written at import, and after a fork()
 
+// What Python says of something that is no number, or too large a one.
+void drop_no_number() {
+  const bool is_large = PyErr_ExceptionMatches(PyExc_OverflowError) != 0;
+  drop_error(is_large ? PyExc_OverflowError : PyExc_TypeError);
+}
+
 // What raise_later() has left; on the main thread.
 int raise_now(void* value) {
   const nb::object error = nb::steal(static_cast<PyObject*>(value));
@@ -48,7 +54,7 @@ std::uint64_t task_ns(const char* option, nb::handle timeout) {
   const double seconds = PyFloat_AsDouble(timeout.ptr());
   const bool is_number = seconds != -1.0 || PyErr_Occurred() == nullptr;
   if (!is_number || !(seconds > 0)) {  // so that NaN is refused, too
-    PyErr_Clear();
+    if (!is_number) drop_no_number();
     const std::string message = std::string(option) +
                                 " must be None or a number of seconds > 0, not " +
                                 text_of(nb::repr(timeout));
@@ -64,7 +70,7 @@ deadline::deadline(nb::handle timeout) : is_never_(timeout.is_none()) {
   const double seconds = PyFloat_AsDouble(timeout.ptr());
   const bool is_number = seconds != -1.0 || PyErr_Occurred() == nullptr;
   if (!is_number || !(seconds >= 0)) {  // so that NaN is refused, too
-    PyErr_Clear();
+    if (!is_number) drop_no_number();
     const std::string message =
         "timeout must be None or a number of seconds >= 0, not " + text_of(nb::repr(timeout));
     if (is_number) raise_value_error(message);

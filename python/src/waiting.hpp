@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "errors.hpp"
+#include "gil.hpp"
 
 namespace lev::python {
 
@@ -45,6 +46,11 @@ void become_main_thread() noexcept;
 // thread is back in Python. Elsewhere, and where that cannot be, it is reported.
 void raise_later(nb::python_error& e) noexcept;
 
+// run_handlers() runs handlers of signals that have come, and raises what they raise.
+inline void run_handlers() {
+  if (PyErr_CheckSignals() != 0 || Py_MakePendingCalls() != 0) throw nb::python_error();
+}
+
 // wait_in_slices() calls step(timeout_ns) without the GIL until its outcome is not timed_out or the
 // deadline is over. Raises KeyboardInterrupt, or what another signal handler raises; nothing is
 // consumed then.
@@ -54,11 +60,11 @@ outcome wait_in_slices(const deadline& end, Step&& step) {
     const std::int64_t slice = end.slice_ns();
     outcome o;
     {
-      const nb::gil_scoped_release released;
+      const gil_released released;
       o = step(slice);
     }
     if (o.code != status::timed_out) return o;
-    if (PyErr_CheckSignals() != 0 || Py_MakePendingCalls() != 0) throw nb::python_error();
+    run_handlers();
     if (end.remaining_ns() == 0) return o;
   }
 }

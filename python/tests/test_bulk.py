@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from pathlib import Path
+from typing import Callable
 
 import numpy as np
 import pytest
@@ -208,3 +209,36 @@ def test_values_may_change_after_the_call(runtime: leveret.Runtime) -> None:
     values[:] = 100
     ticket.wait(60)
     assert (y == 2).all()
+
+
+class Changes:
+    """A number that changes a list as it is read."""
+
+    def __init__(self, change: Callable[[], object]) -> None:
+        self.change = change
+
+    def __index__(self) -> int:
+        self.change()
+        return 3
+
+
+@pytest.mark.parametrize("way", ["shrinks", "grows"])
+def test_a_list_that_changes_while_it_is_read(threads: leveret.Runtime, way: str) -> None:
+    count = 10_000
+    numbers: list[object] = [2.0] * count
+    tasks: list[object] = [(2.0, np.ones(1), np.ones(1)) for _ in range(count)]
+
+    def change() -> None:
+        for each in (numbers, tasks):
+            if way == "shrinks":
+                del each[1:]
+            else:
+                each.extend(each)
+
+    x, y = np.ones((count, 1)), np.zeros((count, 1))
+    numbers[0] = Changes(change)
+    threads.submit_bulk(AXPY, numbers, x, y).wait(60)
+    assert y[0] == 3 and (y[1:] == 2).all()
+    tasks[:] = [(Changes(change), x[0], y[0])] + [(1.0, x[i], y[i]) for i in range(1, count)]
+    threads.submit_bulk(AXPY, tasks).wait(60)
+    assert y[0] == 6 and (y[1:] == 3).all()

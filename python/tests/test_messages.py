@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import needs_processes
 
 import leveret
 
@@ -37,11 +39,28 @@ WRONG_CALLS: list[tuple[Call, type[Exception], str]] = [
     (lambda r: r.submit(NULL, locks=any_of(3)), TypeError, r"locks must .* Runtime\.mutex\(\)"),
     (lambda r: r.submit(NULL, locks=any_of([3])), TypeError, "locks must be .* not int"),
     (lambda r: r.submit(NULL).wait(any_of("1")), TypeError, "timeout must be .* not '1'"),
+    (lambda r: leveret.as_completed([], any_of("1")), TypeError, "timeout must be .* not '1'"),
+    (lambda r: leveret.as_completed([], None, any_of("x")), ValueError, "policy must be one of"),
+    (lambda r: leveret.as_completed(any_of(3)), TypeError, "tickets must be .* not int"),
+    (lambda r: leveret.as_completed(any_of([[]])), TypeError, "tickets must be .* not list"),
+    (
+        lambda r: r.submit(SUM, leveret.sliced(np.ones(4))),
+        ValueError,
+        r"^the parameter \(result f8",
+    ),
     (lambda r: r.submit(NULL).wait(-1), ValueError, "timeout must be .* not -1$"),
     (lambda r: leveret.wait_any(any_of(3)), TypeError, "tickets must be .* not int"),
     (lambda r: leveret.wait_all(any_of([None])), TypeError, "tickets must be .* not NoneType"),
     (lambda r: leveret.as_completed(any_of([3])), TypeError, "tickets must be .* not int"),
     (lambda r: r.submit(SUM, any_of([1.0])), TypeError, r"argument 0 .* numpy\.asarray"),
+]
+
+
+WRONG_CALLS += [
+    (lambda r: r.set_filters(any_of(3)), TypeError, "names must be the name of a filter.* not 3"),
+    (lambda r: leveret.builtin(any_of(3)), TypeError, "name must be a string, .* not 3"),
+    (lambda r: leveret.load("x.so", any_of(3), ""), TypeError, "symbol must be the name .* not 3"),
+    (lambda r: leveret.procedure(1, "", any_of(3)), TypeError, "name must be a string or None"),
 ]
 
 
@@ -114,3 +133,70 @@ def test_errors_survive_pickle() -> None:
     assert type(again) is leveret.TaskFailed
     assert (str(again), again.status, again.argument) == ("it returned 3", failed.status, 2)
     assert (again.code, again.failures) == (3, 7)
+
+
+def test_refusals_count_arguments_as_the_caller_does(
+    threads: leveret.Runtime, library: Path
+) -> None:
+    """A count, a result and the range of parallel() are passed by nobody."""
+    add = leveret.load(library, "add_range", "range, f8, in f8, out f8", name="adds")
+    x = np.ones(4)
+    said = r"argument 2 \(out f8\): this output overlaps argument 1 \(in f8\)"
+    with pytest.raises(leveret.InvalidArgument, match="^" + said) as refused:
+        threads.parallel(add, 4, 1.0, leveret.sliced(x), leveret.sliced(x))
+    assert refused.value.argument == 2
+    overlapping = leveret.load(library, "last_half", "in u2, count(0), out u2[1]", name="overlaps")
+    halves = np.ones(4, np.uint16)
+    with pytest.raises(leveret.InvalidArgument, match=r"^argument 1 \(out u2\): .* argument 0 "):
+        threads.submit(overlapping, halves, halves)
+    with (
+        threads.ordered() as tasks,
+        pytest.raises(leveret.InvalidArgument, match=r"^argument 1 \("),
+    ):
+        tasks.submit(overlapping, halves, halves)
+    rows = np.lib.stride_tricks.as_strided(np.ones(9), (4, 2), (16, 8))
+    slid = np.lib.stride_tricks.as_strided(np.ones(9), (4, 2), (8, 8))
+    fill = leveret.load(library, "add_to", "in f8, out f8, count(0)", name="slides")
+    with pytest.raises(leveret.InvalidArgument, match=r"^argument 1 \(out f8\): stride") as refused:
+        threads.submit_bulk(fill, rows, slid)
+    assert refused.value.argument == 1
+
+
+@needs_processes
+def test_failures_without_a_ticket_say_what_failed(library: Path) -> None:
+    crash = leveret.load(library, "die_or_set", "i4, out f8[any]", name="dies")
+    said = r": procedure 'dies' ended its worker process by signal"
+    with leveret.Runtime("processes", workers=1, max_attempts=1) as runtime:
+        tasks = runtime.ordered()
+        tasks.submit(crash, 1, np.ones(1))
+        with pytest.raises(leveret.Poison, match="^a task of the scope" + said):
+            tasks.wait()
+        runtime.submit(crash, 1, np.ones(1))
+        with pytest.raises(leveret.Poison, match="^a task whose Ticket was dropped" + said):
+            runtime.wait_for_completion()
+
+
+def test_as_completed_refuses_tickets_of_two_runtimes(threads: leveret.Runtime) -> None:
+    with leveret.Runtime(workers=1) as other:
+        both = [each.submit(NULL) for each in (threads, other)]
+        with pytest.raises(ValueError, match="of different runtimes"):
+            leveret.as_completed(both)
+        leveret.wait_all(both)
+
+
+def test_what_a_number_of_the_programs_raises_is_raised(threads: leveret.Runtime) -> None:
+    class Odd:
+        def __index__(self) -> int:
+            raise KeyboardInterrupt
+
+    odd = any_of(Odd())
+    calls: list[Callable[[], object]] = [
+        lambda: threads.submit(SPIN, odd),
+        lambda: threads.submit(NULL, priority=odd),
+        lambda: threads.submit(NULL, task_timeout=odd),
+        lambda: threads.submit(NULL).wait(odd),
+        lambda: leveret.Runtime(workers=odd),
+    ]
+    for call in calls:
+        with pytest.raises(KeyboardInterrupt):
+            call()

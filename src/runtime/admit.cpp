@@ -118,7 +118,8 @@ static bool waits_in_vain(runtime_state& c, const participant& self) noexcept {
          (self.running == nullptr && is_held_by_caller(c, self) && !c.lent.ask());
 }
 
-std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges) noexcept {
+std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges,
+                         std::uint64_t until_ns) noexcept {
   batch::send_all(self);
   if (c.settings.full == when_full::fail) {
     c.lent.ask();
@@ -137,10 +138,10 @@ std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges) 
   do {
     if (!may_help || !help(c, self)) {
       if (waits_in_vain(c, self)) return no_slot;
-      wait_space(c, self, may_help, edges.count);
+      wait_space(c, self, may_help, edges.count, until_ns);
     }
     task = try_take_room(c, self, edges, false);
-  } while (task == no_slot);
+  } while (task == no_slot && (until_ns == no_deadline || c.machine->now_ns() < until_ns));
   return task;
 }
 

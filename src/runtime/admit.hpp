@@ -61,9 +61,9 @@ std::uint32_t try_take_room(runtime_state& c, participant& self, edge_list& edge
                             bool is_spare) noexcept;
 
 // await_slot() finds a free slot, and edges, when there are none now: by help, by waiting, or not
-// at all. refuse_full() says why not.
-[[gnu::noinline]] std::uint32_t await_slot(runtime_state& c, participant& self,
-                                           edge_list& edges) noexcept;
+// at all. refuse_full() says why not. A host waits until `until_ns`.
+[[gnu::noinline]] std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges,
+                                           std::uint64_t until_ns = no_deadline) noexcept;
 bool refuse_full(runtime_state& c, const participant& self, const edge_list& edges,
                  refusal* why) noexcept;
 

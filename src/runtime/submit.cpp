@@ -294,7 +294,8 @@ struct admission {
   }
   [[gnu::noinline]] static std::uint64_t admit(runtime_state& c, participant* self, draft d,
                                                const options* o, bool detached, refusal* why,
-                                               bool may_wait = true) noexcept {
+                                               bool may_wait = true,
+                                               std::uint64_t until_ns = no_deadline) noexcept {
     std::uint8_t flags = detached ? task_detached : 0;
     if (!check_open(c, self, why) || (o != nullptr && !take_options(c, d, *o, why)) ||
         !check_draft(c, d, &flags, why))
@@ -307,7 +308,7 @@ struct admission {
     if (may_put_off && is_backlog_short(c, *self) && put_off(c, *self, d, flags, o))
       return put_off_id;
     if (task == no_slot && may_wait) [[unlikely]]
-      task = await_slot(c, *self, edges);
+      task = await_slot(c, *self, edges, until_ns);
     if (self->running == nullptr && owes_others(*self)) leave(c, *self);
     if (task == no_slot && may_put_off && put_off(c, *self, d, flags, o)) return put_off_id;
     if (task == no_slot) return refuse_full(c, *self, edges, why), 0;
@@ -352,6 +353,18 @@ std::uint64_t submit_now(runtime_state* c, const draft& d, const options* o,
   participant* self = here(*c);
   const std::uint64_t id = o == nullptr ? submit_plainly(*c, self, d, false) : 0;
   return id != 0 ? id : admission::admit(*c, self, d, o, false, why, false);
+}
+
+std::uint64_t submit_within(runtime_state* c, const draft& d, const options* o, refusal* why,
+                            std::int64_t timeout_ns) noexcept {
+  if (timeout_ns < 0) return try_submit(c, d, o, false, why);
+  refusal local;
+  if (why == nullptr) why = &local;
+  const std::uint64_t until_ns = deadline_after(*c, timeout_ns);
+  const std::uint64_t id = admission::admit(*c, here(*c), d, o, false, why, true, until_ns);
+  const bool has_waited = c->settings.full != when_full::fail && c->machine->now_ns() >= until_ns;
+  if (id == 0 && why->code == status::would_block && has_waited) why->code = status::timed_out;
+  return id;
 }
 
 std::uint64_t submit_behind(runtime_state& c, const draft& d,

@@ -52,8 +52,9 @@ inline bool is_shut_out(runtime_state& c, const participant& self) noexcept {
 }
 
 // wait_space() waits until a task slot and `edges` edges between tasks may be free, or
-// is_held_by_caller(), or is_shut_out().
-void wait_space(runtime_state& c, participant& self, bool helps, std::uint32_t edges) noexcept;
+// is_held_by_caller(), or is_shut_out(); not beyond `until_ns`.
+void wait_space(runtime_state& c, participant& self, bool helps, std::uint32_t edges,
+                std::uint64_t until_ns) noexcept;
 // wait_join() waits until fewer than `joins_max` bulks are being submitted, or is_shut_out().
 void wait_join(runtime_state& c, participant& self, std::uint32_t joins_max) noexcept;
 // wait_space_inside() is that for a task or a callback. False: no participant has run anything for

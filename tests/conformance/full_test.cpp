@@ -67,6 +67,27 @@ TEST_P(full_test, fail_tells_and_nothing_was_submitted) {
   expect_ok(r.submit(count_one, ref{&n}));
 }
 
+TEST_P(full_test, a_submit_waits_no_longer_than_it_may) {
+  if (is_sim()) GTEST_SKIP() << "the gate of virtual time opens by itself";
+  runtime& r = open(small(8, when_full::wait, wait_policy::park));
+  counter n = 0;
+  const descriptor d = pack(count_one, ref{&n});
+  refusal why;
+  std::vector<ticket> t;
+  {
+    gate g(r, r.workers());
+    for (ticket one; (one = r.submit_within(d, nullptr, &why, 1'000'000));)
+      t.push_back(std::move(one));
+    EXPECT_EQ(why.code, status::timed_out) << why.message;
+    EXPECT_LE(t.size(), 7u);
+    g.open();
+    EXPECT_EQ(wait_all(t.data(), t.size(), wait_limit_ns()).code, status::ok);
+  }
+  expect_ok(r.submit_within(d, nullptr, &why, wait_limit_ns()));
+  expect_all_done();
+  EXPECT_EQ(n, static_cast<int>(t.size()) + 1);
+}
+
 // Whoever ran the last tasks, or collected them, keeps no ticket to himself.
 TEST_P(full_test, fail_finds_every_ticket_that_is_free) {
   constexpr std::uint32_t tickets = 1024;

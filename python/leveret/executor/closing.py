@@ -12,7 +12,8 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING
 
-from .ending import end_all, is_interrupted
+from ..interrupts import is_interrupted
+from .ending import end_all
 from .ends import Ends
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -50,13 +49,6 @@ def end_mapping(pool: Pool, mapping: Mapping) -> None:
         part = work.future
         if getattr(part, "mapping", None) is mapping and not part.cancel():
             part._end(work.call)
-
-
-def is_interrupted() -> bool:
-    """Whether the program ends because nobody has caught a Ctrl-C."""
-    last = getattr(sys, "last_type", None)
-    is_asked = hasattr(sys, "ps1") or sys.flags.interactive
-    return not is_asked and isinstance(last, type) and issubclass(last, KeyboardInterrupt)
 
 
 def leave(pool: Pool, error: type[BaseException] | None) -> None:

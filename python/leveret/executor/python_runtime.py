@@ -16,6 +16,8 @@ SPIN_NS = 20_000
 class PythonRuntime(Runtime):
     """A runtime whose workers run Python functions."""
 
+    _ends_by_itself = False  # its pool does that
+
     def __init__(
         self, zygote: Zygote, deaths: _core.Obituaries, *args: Any, **options: Any
     ) -> None:

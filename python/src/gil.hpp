@@ -1,0 +1,39 @@
+// Doing without the GIL for a while.
+//
+// A daemon thread that wants the GIL back while the interpreter ends gets none. Python before 3.14
+// ends such a thread there, by pthread_exit(), and that unwinds the frames of C++ above: one that
+// must not throw ends the program ("terminate called without an active exception"). So the thread
+// stays where it is until the process is gone, as from Python 3.14 on.
+#ifndef LEVERET_PYTHON_GIL_HPP
+#define LEVERET_PYTHON_GIL_HPP
+
+#include <cxxabi.h>
+#include <nanobind/nanobind.h>
+#include <unistd.h>
+
+namespace lev::python {
+
+class gil_released {
+ public:
+  gil_released() noexcept : thread_(PyEval_SaveThread()) {}
+  ~gil_released() {
+#ifdef __GLIBCXX__
+    try {
+      PyEval_RestoreThread(thread_);
+    } catch (abi::__forced_unwind&) {
+      for (;;) pause();
+    }
+#else
+    PyEval_RestoreThread(thread_);
+#endif
+  }
+  gil_released(const gil_released&) = delete;
+  gil_released& operator=(const gil_released&) = delete;
+
+ private:
+  PyThreadState* thread_;
+};
+
+}  // namespace lev::python
+
+#endif
