@@ -133,6 +133,16 @@ void scheduler::collect_posted() noexcept {
   }
 }
 
+std::uint32_t scheduler::take_out(waiting_task* place) noexcept {
+  LEV_DCHECK_LOOK(lock_.is_held());
+  const std::uint32_t task = place->slot;
+  LEV_DCHECK((slots_->at(task).flags & task_is_join) == 0);
+  if ((slots_->at(task).flags & task_diceable) != 0) --diceable_;
+  tasks_.erase(place);
+  waiting_.store(static_cast<std::uint32_t>(tasks_.size()), memory_order_relaxed);
+  return task;
+}
+
 // A filter must permute: sums over the slots' numbers, mixed, tell whether one is lost or doubled.
 std::uint64_t scheduler::fingerprint() noexcept {
   std::uint64_t sum = 0;

@@ -74,6 +74,20 @@ class scheduler {
   // pass() runs a pass, or leaves it to the thread that runs one. `cache` is the caller's.
   void pass(index_cache& cache, pass_report& report) noexcept;
 
+  // take_if() takes the first task of the reorder buffer that `is_wanted`, whatever the filters
+  // would have before it. False: there is none, or another thread runs a pass.
+  template <class Wanted>
+  bool take_if(const Wanted& is_wanted, index_cache& cache, pass_report& report,
+               std::uint32_t* task) noexcept {
+    if (!lock_.try_hold()) return false;
+    waiting_task* t = tasks_.begin();
+    while (t != tasks_.end() && !is_wanted(t->slot)) ++t;
+    const bool is_there = t != tasks_.end();
+    if (is_there) *task = take_out(t);
+    while (!lock_.release_hold()) round(cache, report);
+    return is_there;
+  }
+
   // Whether tasks wait on the staged path. Exact enough for a sleeper's last look.
   bool looks_empty() const noexcept {
     return prefilter_.looks_empty() && waiting_.load(memory_order_relaxed) == 0;
@@ -104,6 +118,7 @@ class scheduler {
  private:
   void round(index_cache& cache, pass_report& report) noexcept;
   void collect_posted() noexcept;
+  std::uint32_t take_out(waiting_task* place) noexcept;
   std::uint64_t fingerprint() noexcept;
   void apply_filters(pass_report& report) noexcept;
   void dice(index_cache& cache, pass_report& report) noexcept;

@@ -36,6 +36,12 @@ class reorder_buffer {
   }
   void pop_front() noexcept { ++begin_; }
 
+  void erase(waiting_task* place) noexcept {
+    LEV_DCHECK(place >= begin() && place < end());
+    std::memmove(place, place + 1, static_cast<std::size_t>(end() - place - 1) * sizeof *place);
+    --end_;
+  }
+
   // insert_after() makes room for `count` entries behind `place` and returns the first of them.
   waiting_task* insert_after(waiting_task* place, std::size_t count) noexcept {
     std::size_t index = static_cast<std::size_t>(place - tasks_);

@@ -236,18 +236,18 @@ participant* closer(runtime_state& c) noexcept {
 
 namespace {
 
-// A guest counts as waiting, though its thread is in another runtime.
+// A guest counts as waiting, though its thread is in another runtime. It sleeps as that one's
+// participant: a token of its own stays there, and says nothing.
 bool waits_for_ever(const participant& p) noexcept {
   const std::uint32_t now = p.doing.load(memory_order_relaxed);
   if (!p.is_worker && p.is_bound.load(memory_order_relaxed) == 0) return true;
-  if (p.park.has_token()) return false;
-  return now == activity::waits ||
-         (now == activity::elsewhere && p.guest.waits.load(memory_order_relaxed) != 0);
+  if (now == activity::elsewhere) return p.guest.waits.load(memory_order_relaxed) != 0;
+  return now == activity::waits && !p.park.has_token();
 }
 
-}  // namespace
-
-bool does_anybody_work(const participant& but, std::uint64_t* completed) noexcept {
+// Whether a participant of any runtime, except `but`, is such a one.
+template <class Such>
+bool is_there_any(const participant& but, std::uint64_t* completed, const Such& is_such) noexcept {
   open_runtimes& o = opened();
   const locked l(o);
   *completed = 0;
@@ -258,10 +258,20 @@ bool does_anybody_work(const participant& but, std::uint64_t* completed) noexcep
     for (std::uint32_t i = 0; i < c->people_used.load(memory_order_relaxed); ++i) {
       const participant& p = c->people[i];
       *completed += p.counters.completed.read();
-      if (&p != &but && !waits_for_ever(p)) return true;
+      if (&p != &but && is_such(p)) return true;
     }
   }
   return false;
+}
+
+}  // namespace
+
+bool does_anybody_work(const participant& but, std::uint64_t* completed) noexcept {
+  return is_there_any(but, completed, [](const participant& p) { return !waits_for_ever(p); });
+}
+
+bool does_anybody_run(const participant& but, std::uint64_t* completed) noexcept {
+  return is_there_any(but, completed, &is_at_work);
 }
 
 void announce_open(runtime_state& c) {
@@ -270,6 +280,7 @@ void announce_open(runtime_state& c) {
   static std::uint64_t next_id = 1;
   o.all.push_back(&c);
   c.id = next_id++;
+  c.does_anybody_run = &does_anybody_run;
 }
 
 void announce_close(runtime_state& c) noexcept {

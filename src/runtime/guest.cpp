@@ -53,7 +53,9 @@ class await_as_guest final : public awaited {
     const bool was_away = now_ns - looked_ns_ > 2 * look_ns;
     looked_ns_ = now_ns;
     std::uint64_t completed = 0;
-    if (was_away || does_anybody_work(outer_, &completed) || completed != completed_) {
+    const bool goes_on = when_ == giving_up::when_still ? does_anybody_run(outer_, &completed)
+                                                        : does_anybody_work(outer_, &completed);
+    if (was_away || goes_on || completed != completed_) {
       completed_ = completed;
       since_ns_ = now_ns;
     }
@@ -95,6 +97,10 @@ bool must_help(const runtime_state& c, const participant& self) noexcept {
 
 bool is_guest(const runtime_state& c, const participant& self) noexcept {
   return outer_of(c, self) != nullptr;
+}
+
+const participant* poster_of(const runtime_state& c, const participant& self) noexcept {
+  return self.running != nullptr ? &self : outer_of(c, self);
 }
 
 bool await(runtime_state& c, participant& self, awaited& what, std::uint64_t deadline_ns,

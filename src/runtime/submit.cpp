@@ -243,19 +243,26 @@ constexpr std::uint64_t put_off_id = ~std::uint64_t{0};
 
 // Above so many tasks in the backlog as there are tickets a task waits after all, lest it fill the
 // memory while others could run: as long as its participant has another context to go on in.
-inline bool is_backlog_short(const runtime_state& c, const participant& self) noexcept {
-  const bool has_context = self.held == nullptr || self.held->free != nullptr;
+inline bool is_backlog_short(const runtime_state& c, const participant& poster) noexcept {
+  const bool has_context = poster.held == nullptr || poster.held->free != nullptr;
   return !has_context || c.to_come.size() < c.settings.tickets;
 }
 
-// False: there is no memory.
+// False: there is no memory, or the runtime closes and the caller is in a task of another one.
 [[gnu::noinline]] bool push_backlog(runtime_state& c, participant& self, task_to_come& head,
                                     const argument* arguments) noexcept {
-  LEV_DCHECK(runs_here(self) && self.running != nullptr && (head.flags & task_detached) != 0);
-  head.parent = self.running->task;
-  head.parent_generation = generation_of(*self.running);
+  LEV_DCHECK(runs_here(self) && (head.flags & task_detached) != 0);
+  const bool is_child = self.running != nullptr;
+  if (is_child) {
+    head.parent = self.running->task;
+    head.parent_generation = generation_of(*self.running);
+  }
   self.counters.submitted.add(1);  // before any thread can take it
-  if (!c.to_come.push(head, arguments)) return self.counters.completed.add(1), false;
+  if ((!is_child && is_closing(c)) || !c.to_come.push(head, arguments)) {
+    self.counters.completed.add(1);
+    if (!is_child) leave(c, self);  // close() may wait for that count
+    return false;
+  }
   wake_worker(c, self);
   return true;
 }
@@ -274,9 +281,8 @@ struct admission {
   }
   // A task that posts tasks need not wait for their slots: they may lie in the backlog until there
   // are some. If it waited, and all others that run did so, too, none would ever come.
-  static bool fits_backlog(const runtime_state& c, const participant& self,
-                           const options* o) noexcept {
-    return self.running != nullptr && c.has_contexts && c.settings.full != when_full::fail &&
+  static bool fits_backlog(const runtime_state& c, const options* o) noexcept {
+    return c.has_contexts && c.settings.full != when_full::fail &&
            (o == nullptr || o->after_count_ == 0);
   }
   static bool put_off(runtime_state& c, participant& self, const draft& d, std::uint8_t flags,
@@ -304,8 +310,10 @@ struct admission {
     if (o != nullptr) edges.count = o->after_count_;
     std::uint32_t task = edges.count == 0 ? c.task_slots.try_take(self->free_slots)
                                           : try_take_room(c, *self, edges, false);
-    const bool may_put_off = task == no_slot && detached && fits_backlog(c, *self, o);
-    if (may_put_off && is_backlog_short(c, *self) && put_off(c, *self, d, flags, o))
+    const bool is_late = task == no_slot && detached && fits_backlog(c, o);
+    const participant* const poster = is_late ? poster_of(c, *self) : nullptr;
+    const bool may_put_off = poster != nullptr;
+    if (may_put_off && is_backlog_short(c, *poster) && put_off(c, *self, d, flags, o))
       return put_off_id;
     if (task == no_slot && may_wait) [[unlikely]]
       task = await_slot(c, *self, edges, until_ns);

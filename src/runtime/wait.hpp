@@ -31,6 +31,9 @@ bool await(runtime_state& c, participant& self, awaited& what, std::uint64_t dea
 // is_guest() tells whether the caller is in a task of another runtime, and so runs none of this
 // one.
 bool is_guest(const runtime_state& c, const participant& self) noexcept;
+// poster_of() is the participant that runs the task in which the caller posts: the caller itself,
+// or for a guest one of the other runtime. Null: the caller is in no task.
+const participant* poster_of(const runtime_state& c, const participant& self) noexcept;
 
 // wait_quiescent() waits until every task is complete and no submit phase is open. False: the
 // deadline passed.

@@ -291,6 +291,14 @@ inline bool runs_here(const participant& self) noexcept {
 #endif
 }
 
+// is_at_work() tells whether a participant runs something, or is about to: a token wakes it. The
+// token of a host in its own program, or of one whose thread has ended, is left over from an
+// earlier sleep.
+inline bool is_at_work(const participant& p) noexcept {
+  const std::uint32_t now = p.doing.load(memory_order_relaxed);
+  return now == activity::serves || (now != activity::elsewhere && p.park.has_token());
+}
+
 // is_at_rest() is for assertions: a participant has nothing left that it took or owes.
 inline bool is_at_rest(const participant& p) noexcept {
   return p.running == nullptr && p.nest == 0 && p.notice_count == 0 && p.draining == nullptr &&

@@ -29,15 +29,22 @@ namespace {
 bool does_another_work(engine& e, const participant& self) noexcept {
   for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i) {
     const participant& p = e.people[i];
-    if (&p == &self) continue;
-    if (p.doing.load(memory_order_relaxed) == activity::serves || p.park.has_token()) return true;
+    if (&p != &self && is_at_work(p)) return true;
   }
   return false;
 }
 
-// An awaited task of another runtime may go on there, unseen from here.
-bool is_a_guest_elsewhere(const engine& e) noexcept {
-  return e.guests_waiting.load(memory_order_relaxed) != 0;
+// Whether another participant than the caller runs something, and how many tasks have ended. A task
+// that is awaited in another runtime may go on there, unseen from here: a wait for slots looks
+// there, too, as the other runtime's may wait for this one's; no other wait gives up meanwhile.
+bool does_anything_go_on(engine& e, const participant& self, giving_up how,
+                         std::uint64_t* ended) noexcept {
+  *ended = 0;
+  if (e.guests_waiting.load(memory_order_relaxed) != 0)
+    return how != giving_up::when_still || e.does_anybody_run(self, ended);
+  for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i)
+    *ended += e.people[i].counters.completed.read();
+  return does_another_work(e, self);
 }
 
 // How often a waiter that may give up checks whether anything goes on.
@@ -48,15 +55,14 @@ class stillness {
  public:
   // Whether no participant but the caller has run anything for patience_ns, and no task has ended.
   // A caller that has not looked for long has run something itself, on another context.
-  bool lasts(engine& e, const participant& self) noexcept {
+  bool lasts(engine& e, const participant& self, giving_up how) noexcept {
     constexpr std::uint64_t patience_ns = 5 * look_ns;
     const std::uint64_t now_ns = e.machine->now_ns();
     const bool was_away = now_ns - looked_ns_ > 2 * look_ns;
     looked_ns_ = now_ns;
     std::uint64_t ended = 0;
-    for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i)
-      ended += e.people[i].counters.completed.read();
-    if (was_away || ended != ended_ || does_another_work(e, self) || is_a_guest_elsewhere(e)) {
+    const bool goes_on = does_anything_go_on(e, self, how, &ended);
+    if (was_away || goes_on || ended != ended_) {
       ended_ = ended;
       since_ns_ = now_ns;
     }
@@ -168,8 +174,20 @@ class taken_away {
   std::uint32_t count_ = 0;
 };
 
-// Looks for a task that may run on top in the own inbox, the ready queue, and the inboxes of idle
-// participants, as they may have no context left, too.
+// Looks where filters and dicing keep tasks back: while the ready queue is full of tasks that
+// nobody has a context for, no pass would move the related one.
+template <class Related>
+bool find_kept_back(engine& e, participant& self, const Related& is_it,
+                    std::uint32_t* task) noexcept {
+  if (!e.sched.has_waiting()) return false;
+  pass_report report(self.counters.submitted);
+  const bool is_there = e.sched.take_if(is_it, self.free_slots, report, task);
+  end_pass(e, self, report);
+  return is_there;
+}
+
+// Looks for a task that may run on top in the own inbox, the ready queue, behind it, and in the
+// inboxes of idle participants, as they may have no context left, too.
 bool find_related(engine& e, participant& self, const awaited& what, std::uint32_t* task) noexcept {
   taken_away others(e, self);
   const auto is_it = [&]() noexcept {
@@ -185,6 +203,8 @@ bool find_related(engine& e, participant& self, const awaited& what, std::uint32
     if (!e.sched.ready().try_pop(task)) break;
     if (is_it()) return true;
   }
+  const auto is_wanted = [&](std::uint32_t t) noexcept { return is_related(e, self, what, t); };
+  if (find_kept_back(e, self, is_wanted, task)) return true;
   for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i) {
     participant& p = e.people[i];
     if (&p == &self || p.doing.load(memory_order_relaxed) == activity::serves) continue;
@@ -224,7 +244,7 @@ bool idle_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
                   stillness& quiet, giving_up how) noexcept {
   const bool is_blocked = !is_looking(e, self, how);
   const bool may_give_up = how == giving_up::when_all_wait && is_blocked && is_everybody_waiting(e);
-  if (may_give_up && quiet.lasts(e, self)) return false;
+  if (may_give_up && quiet.lasts(e, self, how)) return false;
   whichever any(self, what);
   deadline_ns = any.deadline_ns(deadline_ns);
   if (is_blocked) {
@@ -274,7 +294,7 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
       break;
     }
     if (ran || (may_stack && is_leaving(self) && run_related(e, self, what))) continue;
-    if (how == giving_up::when_still && quiet.lasts(e, self)) break;
+    if (how == giving_up::when_still && quiet.lasts(e, self, how)) break;
     if (step_aside(e, self, what, deadline_ns, how)) continue;
     if (may_stack && !may_start(self) && run_related(e, self, what)) continue;
     if (!idle_in_task(e, self, what, deadline_ns, quiet, how)) break;

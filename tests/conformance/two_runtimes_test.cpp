@@ -161,6 +161,46 @@ TEST_P(two_runtimes_test, a_long_task_elsewhere_is_no_deadlock) {
   EXPECT_EQ(wait_all(all.data(), all.size()).code, status::ok);
 }
 
+// Tasks that post into the other runtime, whose tasks post back.
+struct ping_pong {
+  runtime* homes[2];
+  std::atomic<std::uint32_t> ran{0};
+  std::atomic<int> refused{0};
+};
+void post_across(ref<ping_pong> p, std::uint32_t home, std::uint32_t depth);
+const auto across = define("two_runtimes.across", post_across);
+void post_across(ref<ping_pong> p, std::uint32_t home, std::uint32_t depth) {
+  ++p.to->ran;
+  for (int i = 0; depth != 0 && i < 12; ++i) {
+    try {
+      p.to->homes[1 - home]->post(across, p, 1 - home, depth - 1);
+    } catch (const error&) {
+      ++p.to->refused;
+    }
+  }
+}
+
+// Each of the two has all its contexts in tasks that wait for slots of the other one, unless what
+// they post is put off.
+TEST_P(two_runtimes_test, tasks_that_post_into_each_others_runtime_end) {
+  config c = settings();
+  c.tickets = 1;
+  runtime& near = open(c);
+  runtime far(c);
+  ping_pong p{{&near, &far}};
+  near.post(across, ref{&p}, 0u, 4u);
+  const auto is_done = [](const runtime& r) {
+    const counters n = r.count();
+    return n.submitted == n.completed;
+  };
+  do {
+    EXPECT_EQ(near.wait_for_completion().code, status::ok);
+    EXPECT_EQ(far.wait_for_completion().code, status::ok);
+  } while (!is_done(near) || !is_done(far));
+  EXPECT_EQ(p.refused, 0);
+  EXPECT_EQ(p.ran, 1u + 12 + 144 + 1728 + 20736);
+}
+
 const auto back = define("two_runtimes.back", [](ref<runtime> home, ref<std::atomic<int>> refused) {
   try {
     home.to->submit(nothing).wait();

@@ -434,5 +434,63 @@ TEST_P(waiting_threads_test, more_waits_than_contexts_are_told) {
   EXPECT_LE(l.told, 24 - 15);
 }
 
+// A tree whose inner tasks post their children in loops.
+struct tree_of_loops {
+  runtime* home = nullptr;
+  std::atomic<std::uint32_t> ran{0};
+};
+void post_in_loop(ref<tree_of_loops> t, std::uint32_t depth);
+const auto loop_that_posts = define("waiting.loop_that_posts", post_in_loop);
+void post_in_loop(ref<tree_of_loops> t, std::uint32_t depth) {
+  ++t.to->ran;
+  if (depth == 0) return;
+  const auto post_some = [&](range r) {
+    for (std::uint64_t i = r.begin; i < r.end; ++i) t.to->home->post(loop_that_posts, t, depth - 1);
+  };
+  t.to->home->parallel_for({0, 8}, post_some, 1);
+}
+
+// Loops wait in all contexts. Their pieces lie behind the filters, and the ready queue is full of
+// tasks for which there is no context.
+TEST_P(waiting_test, loops_find_their_pieces_behind_filters) {
+  for (const std::uint32_t tickets : {4u, 1024u}) {
+    config c = settings();
+    c.tickets = tickets;
+    tree_of_loops t;
+    t.home = &open(c);
+    const filter chain[] = {filters::fifo()};
+    ASSERT_EQ(t.home->set_filters(chain, 1), status::ok);
+    t.home->post(loop_that_posts, ref{&t}, 4u);
+    EXPECT_EQ(t.home->wait_for_completion().code, status::ok);
+    EXPECT_EQ(t.ran, 1u + 8 + 64 + 512 + 4096);
+  }
+}
+
+const auto submits_until_refused =
+    define("waiting.submits_until_refused", [](ref<runtime> home, ref<std::atomic<int>> refused) {
+      std::vector<ticket> held;
+      refusal why;
+      const descriptor d = pack(nothing);
+      while (ticket t = home.to->try_submit(d, nullptr, &why)) held.push_back(std::move(t));
+      EXPECT_EQ(why.code, status::would_block);
+      ++*refused.to;
+    });
+
+// A thread that has been woken in vain, and is in its own program or has ended since, runs nothing.
+TEST_P(waiting_threads_test, a_wake_up_that_is_left_over_is_no_work) {
+  config c = settings();
+  c.tickets = 4;
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  expect_ok(r.submit(nothing));
+  std::thread([&r] { r.submit(nothing).wait(); }).join();
+  detail::runtime_state& s = *r.state();
+  for (std::uint32_t i = s.first_host; i < s.people_count; ++i) s.people[i].park.unpark(*s.machine);
+  std::atomic<int> refused{0};
+  for (int i = 0; i < 3; ++i) r.post(submits_until_refused, ref{&r}, ref{&refused});
+  EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).code, status::ok);
+  EXPECT_EQ(refused, 3);
+}
+
 }  // namespace
 }  // namespace lev::test

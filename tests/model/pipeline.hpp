@@ -129,6 +129,9 @@ participant* closer(runtime_state& c) noexcept {
 bool is_guest(const runtime_state&, const participant&) noexcept {
   return false;
 }
+const participant* poster_of(const runtime_state&, const participant& self) noexcept {
+  return self.running != nullptr ? &self : nullptr;
+}
 bool await(runtime_state& c, participant& self, awaited& what, std::uint64_t deadline_ns,
            wait_policy how, giving_up when) noexcept {
   return c.crew->await(self, what, deadline_ns, how, when);

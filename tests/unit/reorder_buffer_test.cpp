@@ -37,7 +37,7 @@ TEST(reorder_buffer, random_use_agrees_with_a_vector) {
     buffer.open(place, capacity);
     std::vector<std::uint32_t> expected;
     for (std::uint32_t turn = 0; turn < 2000; ++turn) {
-      const std::uint32_t choice = random.below(5);
+      const std::uint32_t choice = random.below(6);
       if (choice <= 1 && expected.size() < capacity) {
         buffer.push_back(numbered(turn));
         expected.push_back(turn);
@@ -52,6 +52,10 @@ TEST(reorder_buffer, random_use_agrees_with_a_vector) {
         for (std::size_t i = 0; i < count; ++i) first[i] = numbered(1'000'000 + turn);
         expected.insert(expected.begin() + static_cast<std::ptrdiff_t>(at) + 1, count,
                         1'000'000 + turn);
+      } else if (choice == 5 && !expected.empty()) {
+        const std::size_t at = random.below(static_cast<std::uint32_t>(expected.size()));
+        buffer.erase(buffer.begin() + at);
+        expected.erase(expected.begin() + static_cast<std::ptrdiff_t>(at));
       }
       ASSERT_NO_FATAL_FAILURE(expect_equal(buffer, expected));
     }
