@@ -30,7 +30,7 @@ struct backlog::piece {
 };
 
 backlog::~backlog() {
-  LEV_DCHECK(last_ == nullptr);  // close() waits for all tasks
+  LEV_DCHECK(piles_[0].last == nullptr && piles_[1].last == nullptr);  // all tasks are complete
   delete kept_;
 }
 
@@ -38,13 +38,15 @@ backlog::~backlog() {
 bool backlog::try_push(const task_to_come& head, const argument* arguments, piece*& more) noexcept {
   const std::size_t bytes = head.argument_count * sizeof(argument);
   const spin_guard<> held(lock_);
-  if (last_ == nullptr || !last_->has_room(bytes + sizeof head)) {
+  pile& to = piles_[(head.flags & task_has_locks) != 0];
+  if (to.last == nullptr || !to.last->has_room(bytes + sizeof head)) {
     piece* const next = std::exchange(more != nullptr ? more : kept_, nullptr);
     if (next == nullptr) return false;
-    next->before = std::exchange(last_, next);
+    next->before = std::exchange(to.last, next);
   }
-  if (bytes != 0) last_->put(arguments, bytes);
-  last_->put(&head, sizeof head);
+  if (bytes != 0) to.last->put(arguments, bytes);
+  to.last->put(&head, sizeof head);
+  to.count.store(to.count.load(memory_order_relaxed) + 1, memory_order_relaxed);
   // Pairs with looks_empty().
   count_.fetch_add(1, memory_order_seq_cst);
   return true;
@@ -61,16 +63,19 @@ bool backlog::push(const task_to_come& head, const argument* arguments) noexcept
   return true;
 }
 
-bool backlog::pop(task_to_come* head, argument* arguments) noexcept {
-  if (count_.load(memory_order_relaxed) == 0) return false;
+bool backlog::pop(bool with_locks, task_to_come* head, argument* arguments) noexcept {
+  pile& from = piles_[with_locks];
+  if (!has(with_locks)) return false;
   piece* empty = nullptr;
   {
     const spin_guard<> held(lock_);
-    if (last_ == nullptr) return false;
-    last_->take(head, sizeof *head);
-    if (head->argument_count != 0) last_->take(arguments, head->argument_count * sizeof(argument));
+    piece* const last = from.last;
+    if (last == nullptr) return false;
+    last->take(head, sizeof *head);
+    if (head->argument_count != 0) last->take(arguments, head->argument_count * sizeof(argument));
+    from.count.store(from.count.load(memory_order_relaxed) - 1, memory_order_relaxed);
     count_.fetch_sub(1, memory_order_relaxed);
-    if (last_->used == 0) empty = std::exchange(kept_, std::exchange(last_, last_->before));
+    if (last->used == 0) empty = std::exchange(kept_, std::exchange(from.last, last->before));
   }
   delete empty;
   return true;

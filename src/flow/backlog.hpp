@@ -2,6 +2,9 @@
 // finds nothing else to do gives them slots, the last one first: a search that goes deep before it
 // goes wide leaves the least behind.
 //
+// Tasks with mutexes are a pile of their own: they get fewer slots, as they may keep them until a
+// task ends that waits for one of the other pile.
+//
 // It is the one queue that the number of slots does not bound: its memory is taken piece by piece,
 // and is given back but for one piece when it is empty.
 #ifndef LEVERET_FLOW_BACKLOG_HPP
@@ -31,8 +34,9 @@ class backlog {
 
   // push() copies the task and its `head.argument_count` arguments. False: there is no memory.
   bool push(const task_to_come& head, const argument* arguments) noexcept;
-  // pop() copies the last one out; `arguments` has room for argument_count_max. False: it is empty.
-  bool pop(task_to_come* head, argument* arguments) noexcept;
+  // pop() copies the last one out, of those with or without mutexes; `arguments` has room for
+  // argument_count_max. False: there is none.
+  bool pop(bool with_locks, task_to_come* head, argument* arguments) noexcept;
 
   // looks_empty() is for a sleeper's last look, and for those who give slots back.
   bool looks_empty() const noexcept {
@@ -40,15 +44,24 @@ class backlog {
     // has; the others are the sleeper's announcement and the free slots' ring.
     return count_.load(memory_order_seq_cst) == 0;
   }
+  // has() asks for one pile, after looks_empty() has said no.
+  bool has(bool with_locks) const noexcept {
+    return piles_[with_locks].count.load(memory_order_relaxed) != 0;
+  }
   std::uint64_t size() const noexcept { return count_.load(memory_order_relaxed); }
 
  private:
   struct piece;
+  struct pile {
+    piece* last = nullptr;  // the pieces that are in use, the last one first
+    // Written under lock_ before count_, which publishes it.
+    atomic<std::uint64_t> count{0};
+  };
   bool try_push(const task_to_come& head, const argument* arguments, piece*& more) noexcept;
 
   spin_lock<> lock_;
-  // Protected by lock_: pieces that are in use, the last one first, and an empty one that is kept.
-  piece* last_ = nullptr;
+  // Protected by lock_: the piles, and an empty piece that is kept.
+  pile piles_[2];
   piece* kept_ = nullptr;
   // Written under lock_, read by those who look for work and those who give slots back: how many
   // tasks there are.

@@ -5,7 +5,7 @@
 // Spare slots are for tasks that submit when all others are in use, perhaps by queued tasks each of
 // which needs a child's slot before it can give its own back. Last slots are for the tasks of the
 // backlog when all others are in use, perhaps by tickets that nobody collects: each is given back
-// when its task has ended.
+// when its task has ended. Tasks with mutexes may take half of them.
 #ifndef LEVERET_FLOW_SLOT_POOL_HPP
 #define LEVERET_FLOW_SLOT_POOL_HPP
 
@@ -82,8 +82,9 @@ class slot_pool {
     return index;
   }
   // try_take_last() is for a task of the backlog, when try_take() found none.
-  std::uint32_t try_take_last() noexcept {
+  std::uint32_t try_take_last(bool with_locks) noexcept {
     std::uint32_t index = no_slot;
+    if (with_locks && is_half_taken()) return no_slot;
     if (!last_.try_take(&index)) return no_slot;
     LEV_DCHECK(index >= first_last_ && index < count_);
     LEV_DCHECK_LOOK(at(index).state.is_free());
@@ -100,8 +101,8 @@ class slot_pool {
   bool looks_exhausted(bool for_task = false) const noexcept {
     return free_.looks_empty() && (!for_task || spare_.looks_empty());
   }
-  bool looks_exhausted_for_backlog() const noexcept {
-    return free_.looks_empty() && last_.looks_empty();
+  bool looks_exhausted_for_backlog(bool with_locks) const noexcept {
+    return free_.looks_empty() && (with_locks ? is_half_taken() : last_.looks_empty());
   }
   std::uint32_t free_count() const noexcept { return free_.size() + spare_.size() + last_.size(); }
 
@@ -123,6 +124,7 @@ class slot_pool {
   }
 
  private:
+  bool is_half_taken() const noexcept { return last_.size() * 2 <= count_ - first_last_; }
   [[gnu::noinline]] bool give_kept(std::uint32_t index) noexcept {
     (index < first_last_ ? spare_ : last_).give(index);
     return true;

@@ -242,10 +242,14 @@ constexpr std::uint32_t at_once_max = 8;
 constexpr std::uint64_t put_off_id = ~std::uint64_t{0};
 
 // Above so many tasks in the backlog as there are tickets a task waits after all, lest it fill the
-// memory while others could run: as long as its participant has another context to go on in.
-inline bool is_backlog_short(const runtime_state& c, const participant& poster) noexcept {
+// memory while others could run: as long as its participant has another context to go on in. Where
+// that was in vain, the others wait for the task itself, and it may go on to twice as many.
+inline bool is_backlog_short(const runtime_state& c, participant& self,
+                             const participant& poster) noexcept {
   const bool has_context = poster.held == nullptr || poster.held->free != nullptr;
-  return !has_context || c.to_come.size() < c.settings.tickets;
+  const std::uint64_t size = c.to_come.size();
+  if (size < c.settings.tickets) self.backlog_most = c.settings.tickets;
+  return !has_context || size < self.backlog_most;
 }
 
 // False: there is no memory, or the runtime closes and the caller is in a task of another one.
@@ -313,11 +317,12 @@ struct admission {
     const bool is_late = task == no_slot && detached && fits_backlog(c, o);
     const participant* const poster = is_late ? poster_of(c, *self) : nullptr;
     const bool may_put_off = poster != nullptr;
-    if (may_put_off && is_backlog_short(c, *poster) && put_off(c, *self, d, flags, o))
+    if (may_put_off && is_backlog_short(c, *self, *poster) && put_off(c, *self, d, flags, o))
       return put_off_id;
     if (task == no_slot && may_wait) [[unlikely]]
       task = await_slot(c, *self, edges, until_ns);
     if (self->running == nullptr && owes_others(*self)) leave(c, *self);
+    if (task == no_slot && may_put_off) self->backlog_most = 2 * c.to_come.size();
     if (task == no_slot && may_put_off && put_off(c, *self, d, flags, o)) return put_off_id;
     if (task == no_slot) return refuse_full(c, *self, edges, why), 0;
     if (!count_in(c, *self, task, why)) return give_edges(c, *self, edges, 0, edges.count), 0;

@@ -238,17 +238,21 @@ inline void admit(engine& e, participant& self, std::uint32_t task, const task_t
 }
 
 // Gives slots to some tasks of the backlog.
-inline void admit_backlog(engine& e, participant& self) noexcept {
+inline void admit_some(engine& e, participant& self, bool with_locks) noexcept {
   constexpr std::uint32_t backlog_share_max = 8;
   task_to_come head;
   argument arguments[argument_count_max];
-  for (std::uint32_t i = 0; i < backlog_share_max; ++i) {
+  for (std::uint32_t i = 0; i < backlog_share_max && e.to_come.has(with_locks); ++i) {
     std::uint32_t task = e.task_slots.try_take(self.free_slots);
-    if (task == no_slot) task = e.task_slots.try_take_last();
+    if (task == no_slot) task = e.task_slots.try_take_last(with_locks);
     if (task == no_slot) return;
-    if (!e.to_come.pop(&head, arguments)) return give_slot(e, self, task);
+    if (!e.to_come.pop(with_locks, &head, arguments)) return give_slot(e, self, task);
     admit(e, self, task, head, arguments);
   }
+}
+inline void admit_backlog(engine& e, participant& self) noexcept {
+  admit_some(e, self, false);
+  admit_some(e, self, true);
 }
 
 // Step 5, and step 3 again. The backlog has its turn, too, while there are always tasks in the

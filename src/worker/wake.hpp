@@ -53,7 +53,11 @@ inline void wake_wanting(engine& e, std::uint32_t want) noexcept {
 
 // Whether a task of the backlog can have a slot.
 inline bool has_backlog(const engine& e) noexcept {
-  return !e.to_come.looks_empty() && !e.task_slots.looks_exhausted_for_backlog();
+  if (e.to_come.looks_empty()) return false;
+  const auto has = [&e](bool with_locks) noexcept {
+    return e.to_come.has(with_locks) && !e.task_slots.looks_exhausted_for_backlog(with_locks);
+  };
+  return has(false) || has(true);
 }
 
 // Wakes a participant that looks for work, and has found no slot for a task of the backlog.

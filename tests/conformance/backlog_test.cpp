@@ -128,6 +128,31 @@ TEST_P(backlog_test, their_mutexes_exclude_each_other) {
   EXPECT_EQ(p.unguarded, 3 * p.count);
 }
 
+// The holder of a mutex posts many tasks that want it, and waits for one that does not: that one
+// gets a slot, however many of the others there are.
+const auto hold_and_wait = define("backlog.hold_and_wait", [](ref<posts> p) {
+  options o;
+  o.locks(p.to->mutex);
+  for (std::uint32_t i = 0; i < p.to->count; ++i) p.to->home->post(o, hold_mutex, p);
+  p.to->home->post(add_posted, p, 5u);
+  this_task().wait_until([&] { return p.to->sum.load() != 0; });
+});
+
+TEST_P(backlog_test, tasks_that_wait_for_a_mutex_leave_slots_to_others) {
+  for (const std::uint32_t tickets : {2u, 64u}) {
+    posts p;
+    p.home = &open(few(tickets));
+    p.count = 1'000;
+    ASSERT_EQ(p.home->make_mutex(&p.mutex), status::ok);
+    options o;
+    o.locks(p.mutex);
+    p.home->post(o, hold_and_wait, ref{&p});
+    EXPECT_EQ(wait_for_all().code, status::ok);
+    EXPECT_EQ(p.ran, p.count + 1);
+    EXPECT_EQ(p.unguarded, p.count);
+  }
+}
+
 const auto sometimes_fail = define("backlog.fail", [](ref<posts> p, std::uint32_t i) {
   ++p.to->ran;
   if (i % 10 == 0) throw std::runtime_error("posted");
