@@ -21,8 +21,17 @@ from cloudpickle import cloudpickle
 # What Enum itself gives a member.
 _OF_ENUM = frozenset({"_name_", "_value_", "__objclass__", "_sort_order_"})
 
+# What cloudpickle leaves out.
+_LISTS_OF_ENUM = {"_generate_next_value_", "_member_names_", "_member_map_", "_member_type_"}
+_LEFT_OUT = {"__slotnames__", "__dict__", "__weakref__", "_abc_impl", "_value2member_map_"}
 
 _changing = threading.Lock()
+
+
+def own_names(kind: type) -> list[str]:
+    """The attributes of a class that are sent."""
+    left_out = _LEFT_OUT | _LISTS_OF_ENUM if issubclass(kind, enum.Enum) else _LEFT_OUT
+    return [name for name in list(vars(kind)) if name not in left_out]
 
 
 def reduce(kind: type, by_value: bool) -> Any:
