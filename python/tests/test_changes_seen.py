@@ -116,6 +116,35 @@ PROGRAMS = {
                 same()
             del Thing.more
         """,
+    "what a base has, too": """
+        SHARED = [1]
+        class Base:
+            x, y = 0, None
+        class Thing(Base):
+            x = 1
+        def look(thing): return thing.x, type(thing).__base__.x, thing.y
+        def check(call):
+            for base, own in ((0, 1), (0, 0), (5, 0), (5, 5), (6, 5), (6, None), (SHARED, SHARED)):
+                Base.x, Thing.x = base, own
+                Base.y, Thing.y = own, base
+                for _ in range(2):
+                    assert call(look, Thing()) == look(Thing())
+        """,
+    "an attribute that is a global": """
+        import datetime, re
+        WHEN, PATTERN = datetime.datetime(2020, 1, 1), re.compile("a")
+        class Thing:
+            when, pattern = WHEN, PATTERN
+            def same(self, by_default=WHEN):
+                return self.when is WHEN, self.pattern is PATTERN, by_default is WHEN, str(WHEN)
+        def look(thing): return thing.same()
+        def check(call):
+            global WHEN
+            for day in 1, 2, 3:
+                WHEN = Thing.when = datetime.datetime(2020, 1, day)
+                Thing.same.__defaults__ = (WHEN,)
+                assert call(look, Thing()) == look(Thing())
+        """,
     "functions": """
         import functools
         class Thing:

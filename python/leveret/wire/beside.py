@@ -29,6 +29,8 @@ from .pickling import dump_alone
 # What the host keeps. A class with a longer pickle goes with each call.
 PICKLED_BYTES_MAX, KNOWN_MAX = 64 << 10, 256
 
+_FROM_SPACE = spaces.from_space.__name__.encode()
+
 # In front of a class: its digest, and the bytes of its pickle.
 HEAD = struct.Struct("<16sI")
 
@@ -88,6 +90,8 @@ def _learn(kind: type) -> KnownClass | None:
     if front is None or len(front) + len(data) > PICKLED_BYTES_MAX:
         return None
     if not alone.named.issubset(ref() for ref in watch.kinds):  # nothing else brings those
+        return None
+    if watch.needed and _FROM_SPACE in data:  # those globals are set after the class
         return None
     return KnownClass(watch, front + data, cloudpickle._get_or_create_tracker_id(kind))
 
