@@ -5,6 +5,7 @@ The host sends a class's pickle with each call that needs it (wire/beside.py).
 
 from __future__ import annotations
 
+import gc
 import types
 import weakref
 from collections import OrderedDict
@@ -69,6 +70,7 @@ class Classes:
 
     def __init__(self) -> None:
         self.kept: OrderedDict[bytes, _Kept] = OrderedDict()
+        self.dropped = 0
         self.now: list[type | None] = []  # what goes by value is known weakly, but not in a call
 
     def load(self, sent: memoryview) -> None:
@@ -84,8 +86,11 @@ class Classes:
         new = _Kept(ClassWatch(kind, names), kind, made)
         if new.takes(made):
             self.kept[digest] = new
-            while len(self.kept) > KEPT_MAX:
+            if len(self.kept) > KEPT_MAX:
                 self.kept.popitem(last=False)
+                self.dropped += 1
+                if self.dropped % KEPT_MAX == 0:  # they are old: Python looks for such seldom
+                    gc.collect()
         made_kind: type = kind
         return made_kind
 
