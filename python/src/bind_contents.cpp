@@ -50,8 +50,10 @@ nb::object plain_containers(nb::handle value, std::size_t most) {
     if (!PyTuple_CheckExact(now)) {
       if (!PyList_CheckExact(now) && !PyDict_CheckExact(now)) return nb::none();
       if (!met.insert(now).second) continue;
-      if (met.size() > most) return nb::none();
+      if (found.size() >= most) return nb::none();
       found.append(nb::handle(now));
+    } else if (Py_REFCNT(now) > 1 && !met.insert(now).second) {
+      continue;  // it is in several places: one of nested pairs would be looked at 2^n times
     }
     each_item(now, [&](PyObject* item) {
       if (!is_atom(item)) left.push_back(item);

@@ -22,12 +22,14 @@ from typing import Any
 from cloudpickle import cloudpickle
 
 from ..interrupts import raise_signals
-from . import by_value, spaces
-from .class_watch import ClassWatch, own_names
+from . import by_value, classes, spaces
+from .class_watch import ClassWatch
 from .pickling import dump_alone
 
 # What the host keeps. A class with a longer pickle goes with each call.
 PICKLED_BYTES_MAX, KNOWN_MAX = 64 << 10, 256
+
+_FROM_SPACE = spaces.from_space.__name__.encode()
 
 # In front of a class: its digest, and the bytes of its pickle.
 HEAD = struct.Struct("<16sI")
@@ -56,9 +58,13 @@ class _Alone:
 
     def __init__(self, kind: type) -> None:
         self.kind = kind
+        self.named: set[type] = set()
 
     def reduce(self, kind: type) -> Any:
-        return None if kind is self.kind else by_value.skeleton_of(kind)
+        if kind is self.kind:
+            return None
+        self.named.add(kind)
+        return by_value.skeleton_of(kind)
 
     def reduce_function(self, _: Any) -> Any:
         return None
@@ -72,8 +78,9 @@ def _learn(kind: type) -> KnownClass | None:
     if not watch.takes_class():
         return None
     needed: spaces.Needed = {}
+    alone = _Alone(kind)
     try:
-        data = dump_alone((kind, own_names(kind)), needed, _Alone(kind))[0]
+        data = dump_alone((kind, classes.own_names(kind)), needed, alone)[0]
         front = watch.constants_in_front(needed)
     except (MemoryError, RecursionError):  # the class is not to blame
         raise
@@ -81,6 +88,10 @@ def _learn(kind: type) -> KnownClass | None:
         raise_signals(error)
         return None
     if front is None or len(front) + len(data) > PICKLED_BYTES_MAX:
+        return None
+    if not alone.named.issubset(ref() for ref in watch.kinds):  # nothing else brings those
+        return None
+    if watch.needed and _FROM_SPACE in data:  # those globals are set after the class
         return None
     return KnownClass(watch, front + data, cloudpickle._get_or_create_tracker_id(kind))
 

@@ -8,6 +8,7 @@ class, which a worker's copy must not overwrite.
 
 from __future__ import annotations
 
+import contextlib
 import copyreg
 import importlib
 import os
@@ -29,6 +30,8 @@ ORDINARY_MAX = 1024
 _classes: weakref.WeakSet[type] = weakref.WeakSet()
 _homes: weakref.WeakKeyDictionary[Any, Home] = weakref.WeakKeyDictionary()
 _singletons: dict[Home, Any] = {}
+# The attributes of classes, as they were sent last: what the host has deleted since is deleted.
+sent_names: weakref.WeakKeyDictionary[type, list[str]] = weakref.WeakKeyDictionary()
 
 
 class Made:
@@ -336,7 +339,8 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
     reduce = None if is_reply else copyreg.dispatch_table.get(kind)
     if reduce is not None:
         made = (*made[:2], (made[2], made[5], reduce), *made[3:5], _set_registered)
-    return (_make_class, (*made[:2], home_of(kind)), *made[2:])
+    own = None if is_reply else classes.own_names(kind)
+    return (_make_class, (*made[:2], home_of(kind), own), *made[2:])
 
 
 def class_beside(number: str) -> type:
@@ -394,7 +398,8 @@ def home_of(thing: Any) -> Home | None:
         return None
 
 
-def _make_class(maker: Any, about: Any, home: Home | None) -> type:
+def _make_class(maker: Any, about: Any, home: Home | None, names: list[str] | None = None) -> type:
+    """names: what its attributes are to be; None: it is only named."""
     # cloudpickle would make one without contents first, which is among __subclasses__() of its base
     # until garbage is collected, and drop it for the one that is there.
     kind: type | None = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID.get(about[-2])
@@ -406,9 +411,29 @@ def _make_class(maker: Any, about: Any, home: Home | None) -> type:
     if loading.made is None:
         return kind
     _classes.add(kind)
+    if names is not None:
+        _forget_others(kind, names)
+        _follow_bases(kind, about)
     if home is not None:
         residents[home] = kind
     return kind
+
+
+def _forget_others(kind: type, names: list[str]) -> None:
+    """Deletes what was sent of a class before, and is not now; what calls have added stays."""
+    for name in set(sent_names.get(kind, ())).difference(names):
+        with contextlib.suppress(AttributeError, TypeError):
+            type.__delattr__(kind, name)
+    sent_names[kind] = names
+
+
+def _follow_bases(kind: type, about: Any) -> None:
+    """Has a class that was there the bases that it has now."""
+    bases = about[2]
+    if not isinstance(bases, tuple) or "__orig_bases__" in vars(kind) or bases == kind.__bases__:
+        return
+    with contextlib.suppress(TypeError):
+        kind.__bases__ = bases
 
 
 def _host_class(number: str, module: str, name: str) -> type:

@@ -55,6 +55,7 @@ class _Made:
 
     def __init__(self, function: Any, known: Known | None) -> None:
         self.stored: list[Stored] = []
+        self.known = known
         beside = Beside()
         needed = {} if known is None else known.needed()
         if known is not None:
@@ -63,6 +64,10 @@ class _Made:
         self.front = globals_in_front(needed, self.stored, beside)
         self.homes = needed.keys()
         self.kinds = list(beside.known)
+
+    def goes_with(self, known: Known | None, beside: Beside) -> bool:
+        """Whether it is of that function, and its classes still go beside it."""
+        return known is self.known and all(map(beside.add, self.kinds))
 
 
 class Carried:
@@ -77,16 +82,18 @@ class Carried:
         self.latest: _Made | None = None  # what took long
         self.end_ns = 0  # of the time for which that is sent
 
-    def make(self, known: Known | None) -> _Made:
-        """known: what workers keep of it."""
+    def make(self, known: Known | None, beside: Beside) -> _Made:
+        """known: what workers keep of it. beside: gets its classes."""
         begin = time.perf_counter_ns()
-        if self.latest is not None and begin < self.end_ns:
-            return self.latest
+        latest = self.latest
+        if latest is not None and begin < self.end_ns and latest.goes_with(known, beside):
+            return latest
         self.latest = None
         made = _Made(self.function, known)
         end = time.perf_counter_ns()
         if end - begin >= LONG_NS:
             self.latest, self.end_ns = made, end + SHARE * (end - begin)
+        made.goes_with(known, beside)
         return made
 
 
@@ -97,10 +104,8 @@ def dump_chunk(
     is_bare = known is not None and known.is_bare
     if is_bare and all(ATOMS.issuperset(map(type, item)) for item in items):
         return 0, pickle.dumps(items, 5), []
-    made = carried.make(known)
+    made = carried.make(known, beside)
     held += made.stored
-    for kind in made.kinds:
-        beside.add(kind)
     needed: Needed = {}
     apart = [_apart(item, needed, beside, held) for item in items]
     more = {home: value for home, value in needed.items() if home not in made.homes}

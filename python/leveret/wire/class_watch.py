@@ -28,8 +28,18 @@ from typing import Any, Callable
 
 from .. import _core
 from ..interrupts import raise_signals
-from . import by_value, spaces
-from .watch import CONSTANTS, MISSING, Watch, _Seen, goes_by_name
+from . import by_value, classes, spaces
+from .watch import (
+    ALIASES,
+    CONSTANTS,
+    MISSING,
+    Watch,
+    _Seen,
+    about_function,
+    goes_by_name,
+    parts_of_alias,
+    parts_of_variable,
+)
 
 NODES_MAX = 1024  # a class that has more of them goes with each call
 
@@ -43,21 +53,18 @@ class _AnyData:
     pass
 
 
-_OF_TIME = {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
+_OF_TIME = {datetime.date, datetime.timedelta, datetime.timezone}
+_WITH_ZONE = {datetime.datetime, datetime.time}
 _DESCRIPTORS = {types.MemberDescriptorType, types.GetSetDescriptorType}
 _PARTLESS = (
     CONSTANTS
     | _OF_TIME
     | _DESCRIPTORS
-    | {decimal.Decimal, fractions.Fraction, type(dataclasses.MISSING), typing.TypeVar}
+    | {decimal.Decimal, fractions.Fraction, type(dataclasses.MISSING)}
     | {type(getattr(dataclasses, name)) for name in ("_FIELD", "_HAS_DEFAULT_FACTORY")}
     | {type(vars(_AnyTuple)["any"])}
 )
 _METACLASSES = (type, abc.ABCMeta, enum.EnumMeta)
-# What cloudpickle leaves out.
-_OF_ENUM = {"_generate_next_value_", "_member_names_", "_member_map_", "_member_type_"}
-_LEFT_OUT = {"__slotnames__", "__dict__", "__weakref__", "_abc_impl", "_value2member_map_"}
-
 _Params: Any = type(getattr(_AnyData, "__dataclass_params__"))  # noqa: B009
 
 
@@ -85,10 +92,10 @@ def _of_registry(kind: type) -> list[Any]:
     return list(getattr(abc, "_get_dump")(kind)[0])  # noqa: B009
 
 
-_of_function = operator.attrgetter(
-    *("__code__", "__defaults__", "__kwdefaults__", "__annotations__"),
-    *("__name__", "__qualname__", "__doc__"),
-)
+def _of_function(function: types.FunctionType) -> list[Any]:
+    """Its annotations are there once something asks for them, and may be filled then."""
+    return [*about_function(function), bool(function.__annotations__)]
+
 
 # Of objects that may change in place, what is in them.
 _Read = Callable[[Any], Any]  # gives a list, a tuple or a dict
@@ -98,28 +105,33 @@ _READERS: dict[type, _Read] = {
     set: list,
     types.MappingProxyType: dict,
     types.CellType: _of_cell,
+    property: operator.attrgetter("fget", "fset", "fdel", "__doc__"),
+    functools.cached_property: operator.attrgetter("func", "attrname"),
     _Params: _of_params,
     dataclasses.Field: operator.attrgetter(*getattr(dataclasses.Field, "__slots__")),  # noqa: B009
 }
 _CONTAINERS = frozenset({dict, list, set})
-_ALIASES = (
-    type(typing.List[int]),  # noqa: UP006
-    type(typing.Union[int, str]),
-    *(getattr(types, name) for name in ("GenericAlias", "UnionType") if hasattr(types, name)),
-)
 
 
 def _hold(value: Any) -> Callable[[], Any]:
-    """Functions and classes must not be kept alive: they are known weakly."""
+    """Functions and classes must not be kept alive: they are known weakly.
+
+    None is what such a reference has when they are gone, and stands for nothing else.
+    """
     if isinstance(value, (types.FunctionType, type)):
         return weakref.ref(value)
-    return lambda: value
+    return _none if value is None else lambda: value
 
 
-def own_names(kind: type) -> list[str]:
-    """The attributes of a class that are sent."""
-    left_out = _LEFT_OUT | _OF_ENUM if issubclass(kind, enum.Enum) else _LEFT_OUT
-    return [name for name in vars(kind) if name not in left_out]
+_NONE = object()
+
+
+def _none() -> Any:
+    return _NONE
+
+
+def _is_held(value: Any, held: Callable[[], Any]) -> bool:
+    return (_NONE if value is None else value) is held()
 
 
 class ClassWatch(Watch):
@@ -144,7 +156,7 @@ class ClassWatch(Watch):
         super().__init__()
         self.kind = weakref.ref(kind)
         self.is_of_host = names is None
-        self.names = own_names(kind) if names is None else list(names)
+        self.names = classes.own_names(kind) if names is None else list(names)
         own = vars(kind)
         self.held = [_hold(own.get(name, MISSING)) for name in self.names]
         self.bases = [_hold(each) for each in kind.__bases__]
@@ -164,7 +176,7 @@ class ClassWatch(Watch):
             return False
         own = vars(kind)
         for name, held in zip(self.names, self.held):
-            if own.get(name, MISSING) is not held():
+            if not _is_held(own.get(name, MISSING), held):
                 return False
         if self.is_of_host and not self.holds_in_host(kind):
             return False
@@ -184,15 +196,16 @@ class ClassWatch(Watch):
                 return False
             space = function.__globals__
             for name, held in names.items():
-                if space.get(name, MISSING) is not held():
+                if not _is_held(space.get(name, MISSING), held):
                     return False
         return self.has_needed()
 
     def holds_in_host(self, kind: type) -> bool:
         """For what a worker is not sent again, or cannot change."""
-        if len(self.names) != len(own_names(kind)) or kind in copyreg.dispatch_table:
+        if len(self.names) != len(classes.own_names(kind)) or kind in copyreg.dispatch_table:
             return False
-        if any(a is not b() for a, b in zip(kind.__bases__, self.bases)):
+        bases = kind.__bases__
+        if len(bases) != len(self.bases) or any(a is not b() for a, b in zip(bases, self.bases)):
             return False
         if (kind.__name__, kind.__qualname__) != self.texts or by_value.home_of(kind) != self.home:
             return False
@@ -211,6 +224,9 @@ class ClassWatch(Watch):
             raise_signals(error)
             return False
 
+    def has_met(self, function: types.FunctionType) -> bool:
+        return id(function) in self.met
+
     def takes_all(self) -> bool:
         kind = self.kind()
         if kind is None or type(kind) not in _METACLASSES:
@@ -222,8 +238,8 @@ class ClassWatch(Watch):
                 self.add_node(_of_registry, kind)
                 if _of_registry(kind):
                     return False
-        values = [held() for held in self.held]
-        if not all(map(self.takes_part, values)):
+        own = vars(kind)
+        if not all(self.takes_part(own.get(name, MISSING)) for name in self.names):
             return False
         self.globals = self.all_globals()
         return not self.is_of_host or self.holds_in_host(kind)
@@ -249,21 +265,22 @@ class ClassWatch(Watch):
         if kind in _PARTLESS or value is MISSING:
             return True
         if kind is tuple or kind is frozenset:
+            if id(value) in self.met:
+                return True
+            self.met.add(id(value))
             return all(map(self.takes_part, value))
+        if kind in _WITH_ZONE:
+            return self.takes_part(value.tzinfo)
+        if kind is typing.TypeVar:
+            return all(map(self.takes_part, parts_of_variable(value)))
         if isinstance(value, type):
             return goes_by_name(value) or self.takes_type(value)
         if kind is types.FunctionType:
             return goes_by_name(value) or self.takes_own_function(value)
         if kind in (staticmethod, classmethod):
             return self.takes_part(value.__func__)
-        if kind is property:
-            return all(map(self.takes_part, (value.fget, value.fset, value.fdel)))
-        if kind is functools.cached_property:
-            self.owned.add(id(value))
-            return self.takes_part(value.func)
-        if isinstance(value, _ALIASES):
-            about = (getattr(value, "__origin__", None), *getattr(value, "__args__", ()))
-            return all(map(self.takes_part, about))
+        if isinstance(value, ALIASES):
+            return all(map(self.takes_part, parts_of_alias(value)))
         if isinstance(value, enum.Enum) and kind is self.kind():
             return self.takes_node(vars, value)
         read = _READERS.get(kind)
@@ -301,7 +318,9 @@ class ClassWatch(Watch):
         _, defaults, by_name, notes, *_ = self.add_node(_of_function, function)
         self.add_node(_of_attributes, function)
         cells = [each for each in function.__closure__ or () if not self.is_own_cell(each)]
-        others = [each for each in (by_name, function.__dict__, notes) if each]
+        others = [
+            each for each in (by_name, function.__dict__ or None, notes or None) if each is not None
+        ]
         if not all(map(self.takes_part, (*(defaults or ()), *cells, *others))):
             return False
         if not self.is_of_host:

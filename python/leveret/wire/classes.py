@@ -21,8 +21,17 @@ from cloudpickle import cloudpickle
 # What Enum itself gives a member.
 _OF_ENUM = frozenset({"_name_", "_value_", "__objclass__", "_sort_order_"})
 
+# What cloudpickle leaves out.
+_LISTS_OF_ENUM = {"_generate_next_value_", "_member_names_", "_member_map_", "_member_type_"}
+_LEFT_OUT = {"__slotnames__", "__dict__", "__weakref__", "_abc_impl", "_value2member_map_"}
 
 _changing = threading.Lock()
+
+
+def own_names(kind: type) -> list[str]:
+    """The attributes of a class that are sent."""
+    left_out = _LEFT_OUT | _LISTS_OF_ENUM if issubclass(kind, enum.Enum) else _LEFT_OUT
+    return [name for name in list(vars(kind)) if name not in left_out]
 
 
 def reduce(kind: type, by_value: bool) -> Any:
@@ -79,7 +88,7 @@ def complete(kind: type, made: Any) -> Any:
     """What cloudpickle makes of a class, with what it leaves out."""
     if issubclass(kind, enum.Enum):
         return _with_members(kind, made)
-    made = _with_class(made)
+    made = _with_class(_with_same_as_bases(kind, made))
     slots = vars(kind).get("__slots__")
     if slots is None or not isinstance(slots, (str, tuple, list, dict)):
         return made
@@ -92,6 +101,20 @@ def complete(kind: type, made: Any) -> Any:
         if each.startswith("__") and not each.endswith("__"):  # as the compiler has named it
             attributes.pop(f"_{kind.__name__.lstrip('_')}{each}", None)
     return (made[0], about, (attributes, *made[2][1:]), *made[3:])
+
+
+_BY_ITSELF = frozenset({"__module__", "__slots__", "__dict__", "__weakref__", "_abc_impl"})
+
+
+def _with_same_as_bases(kind: type, made: Any) -> Any:
+    """Attributes that a base has, too: there, the class may have another, or the base get one."""
+    attributes = dict(made[2][0])
+    for name, value in list(vars(kind).items()):
+        if name in attributes or name in _BY_ITSELF:
+            continue
+        if any(vars(base).get(name, _BY_ITSELF) is value for base in kind.__bases__):
+            attributes["".join(name)] = value
+    return (*made[:2], (attributes, *made[2][1:]), *made[3:])
 
 
 def _with_class(made: Any) -> Any:

@@ -107,9 +107,12 @@ def _learn(function: Any) -> Known | None:
     beside = Beside()
     if not _put_beside(watch, beside):
         return None
+    count = len(beside.known)
     data = dump_alone(function, needed, beside)[0]
     front = watch.constants_in_front(needed)
     if front is None or beside.left_out or len(front) + len(data) > PICKLED_BYTES_MAX:
+        return None
+    if len(beside.known) != count:  # it has a class that the watch does not know of
         return None
     return Known(front + data, watch)
 

@@ -248,7 +248,7 @@ class Space:
     def receive(self, names: dict[str, Any]) -> None:
         """Takes what came with a function."""
         for name, value in names.items():
-            if not _is_same(self.sent.get(name, _MISSING), value):
+            if not is_same(self.sent.get(name, _MISSING), value):
                 self.take(name, value, value)
 
     def take(self, name: str, value: Any, sent: Any) -> None:
@@ -266,7 +266,7 @@ class Space:
             del self.names[name], self.sent[name], self.taken[name]
 
 
-def _is_same(a: Any, b: Any) -> bool:
+def is_same(a: Any, b: Any) -> bool:
     if a is b:
         return True
     return type(a) is type(b) and is_constant(a) and repr(a) == repr(b)

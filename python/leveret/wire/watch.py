@@ -8,20 +8,33 @@ itself (class_watch.py). Other values go in front of each call (tables.py); only
 from __future__ import annotations
 
 import copyreg
+import operator
 import re
 import sys
 import types
+import typing
 import weakref
 from typing import Any
 
 from cloudpickle.cloudpickle import _extract_code_globals
 
+from .. import _core
 from . import by_value, modules, spaces
 from .modules import Home
 from .pickling import ATOMS, globals_in_front
 
 CONSTANTS = ATOMS | {range, re.Pattern, type(...), type(NotImplemented)}
 MISSING = object()
+ALIASES = (
+    type(typing.List[int]),  # noqa: UP006
+    type(typing.Union[int, str]),
+    *(getattr(types, name) for name in ("GenericAlias", "UnionType") if hasattr(types, name)),
+)
+
+about_function = operator.attrgetter(
+    *("__code__", "__defaults__", "__kwdefaults__", "__annotations__"),
+    *("__name__", "__qualname__", "__doc__"),
+)
 
 
 def goes_by_name(value: Any) -> bool:
@@ -35,29 +48,41 @@ def goes_by_name(value: Any) -> bool:
     return type(made) is str
 
 
+def parts_of_alias(value: Any) -> list[Any]:
+    args = (*getattr(value, "__args__", ()), *getattr(value, "__metadata__", ()))
+    return [getattr(value, "__origin__", None), *args]
+
+
+def parts_of_variable(value: Any) -> list[Any]:
+    default = getattr(value, "__default__", None)
+    is_none = default is getattr(typing, "NoDefault", None)
+    return [value.__bound__, *value.__constraints__, None if is_none else default]
+
+
 class _Seen:
     """A function that goes by value, as it was. It must not be kept alive: it is known weakly."""
 
-    __slots__ = ("by_name", "code", "constants", "defaults", "function", "functions")
+    __slots__ = ("about", "by_name", "constants", "function", "functions", "notes")
 
     def __init__(self, function: types.FunctionType) -> None:
         self.function = weakref.ref(function)
-        self.code = function.__code__
-        self.defaults = function.__defaults__
-        self.by_name = function.__kwdefaults__
+        self.about = about_function(function)
+        self.by_name = _core.contents_of(function.__kwdefaults__ or {})
+        self.notes = _core.contents_of(function.__annotations__)
         # What its code names in its globals: other such functions are known weakly, too.
         self.constants: list[tuple[str, Any]] = []
         self.functions: list[tuple[str, weakref.ref[Any]]] = []
 
     def is_same(self) -> bool:
         function = self.function()
-        if (
-            function is None
-            or function.__code__ is not self.code
-            or function.__defaults__ is not self.defaults
-            or function.__kwdefaults__ is not self.by_name
-            or function.__dict__
-        ):
+        if function is None or function.__dict__:
+            return False
+        about = about_function(function)
+        if not _core.has_contents(about, self.about):
+            return False
+        if about[2] and not _core.has_contents(about[2], self.by_name):
+            return False
+        if not _core.has_contents(about[3], self.notes):
             return False
         return self.has_globals(function)
 
@@ -66,8 +91,9 @@ class _Seen:
         for name, value in self.constants:
             if space.get(name, MISSING) is not value:
                 return False
-        for name, known in self.functions:  # noqa: SIM110
-            if space.get(name) is not known():
+        for name, known in self.functions:
+            value = known()
+            if value is None or space.get(name) is not value:
                 return False
         return True
 
@@ -132,8 +158,20 @@ class Watch:
             return False
         seen = _Seen(function)
         self.seen.append(seen)
-        given = (*(seen.defaults or ()), *(seen.by_name or {}).values())
-        return all(map(self.takes, given)) and self.takes_globals(function, seen)
+        given = (*(function.__defaults__ or ()), *seen.by_name)
+        if not all(map(self.takes, given)) or not all(map(self.takes_note, seen.notes)):
+            return False
+        return self.takes_globals(function, seen)
+
+    def takes_note(self, note: Any) -> bool:
+        """Whether this is so for an annotation, or a part of one."""
+        if isinstance(note, ALIASES):
+            return all(map(self.takes_note, parts_of_alias(note)))
+        if type(note) is typing.TypeVar:
+            return all(map(self.takes_note, parts_of_variable(note)))
+        if isinstance(note, type) and not goes_by_name(note):
+            return self.takes_type(note)
+        return self.takes(note)
 
     def takes_globals(self, function: types.FunctionType, seen: _Seen) -> bool:
         """Whether this is so for what its code names."""

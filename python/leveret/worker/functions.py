@@ -6,17 +6,49 @@ call; then it is loaded again for the next one. Its globals are those of wire/sp
 
 from __future__ import annotations
 
-import operator
 import pickle
+import types
 from typing import Any
 
+from .. import _core
 from ..wire import by_value, spaces, tables
 
 _NOTHING = pickle.dumps(None, 5)
 KEPT_BYTES_MAX = 4 << 20  # of their pickles; the oldest are dropped
 
 
-_slots = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
+def _are_same(a: tuple[Any, ...] | None, b: tuple[Any, ...] | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return len(a) == len(b) and all(map(spaces.is_same, a, b))
+
+
+class Slots:
+    """What a call may have set of a function without closure, whose defaults are constants."""
+
+    def __init__(self, function: types.FunctionType) -> None:
+        self.code = function.__code__
+        self.defaults = function.__defaults__
+        self.by_name = _items_of(function.__kwdefaults__)
+
+    def are_of(self, function: types.FunctionType) -> bool:
+        return (
+            not function.__dict__
+            and function.__code__ is self.code
+            and _are_same(function.__defaults__, self.defaults)
+            and _are_same(_items_of(function.__kwdefaults__), self.by_name)
+        )
+
+    def restore(self, function: types.FunctionType) -> None:
+        function.__dict__.clear()
+        function.__code__ = self.code
+        function.__defaults__ = self.defaults
+        by_name = dict(zip(self.by_name[::2], self.by_name[1::2])) if self.by_name else None
+        function.__kwdefaults__ = by_name
+
+
+def _items_of(by_name: dict[str, Any] | None) -> tuple[Any, ...] | None:
+    return _core.contents_of(by_name) if by_name else None
 
 
 class Kept:
@@ -25,7 +57,7 @@ class Kept:
     def __init__(self, function: Any, made: by_value.Made) -> None:
         self.function = function
         self.made = made.functions
-        self.slots = [_slots(each) for each in self.made]
+        self.slots = [Slots(each) for each in self.made]
         self.given = made.given
         self.seen = spaces.Changes.count
 
@@ -34,19 +66,16 @@ class Kept:
 
         So it sets the globals that came with it, if others were set since.
         """
-        for each in self.made:
-            if each.__dict__:
-                each.__dict__.clear()
+        for each, before in zip(self.made, self.slots):
+            if not before.are_of(each):
+                before.restore(each)
         if self.seen != spaces.Changes.count:
             for space, names in self.given:
                 space.receive(names)
             self.seen = spaces.Changes.count
 
     def is_same(self) -> bool:
-        for each, before in zip(self.made, self.slots):
-            if each.__dict__ or _slots(each) != before:
-                return False
-        return True
+        return all(before.are_of(each) for each, before in zip(self.made, self.slots))
 
 
 class Functions:
