@@ -54,7 +54,7 @@ class backlog {
   struct piece;
   struct pile {
     piece* last = nullptr;  // the pieces that are in use, the last one first
-    // Written under lock_ before count_, which publishes it.
+    // Written under lock_, before count_, which publishes it; read by those who look for work.
     atomic<std::uint64_t> count{0};
   };
   bool try_push(const task_to_come& head, const argument* arguments, piece*& more) noexcept;
