@@ -144,7 +144,7 @@ void tuner::keep(double items_ns, double ns) noexcept {
     drift_ns_ = 0;
     // The known times are of other data.
     forget();
-    known_ns = items_ns;
+    known_ns = std::max(items_ns, 1e-3);
     start_trial(rival());
     return;
   }

@@ -26,7 +26,7 @@ class dependants {
   void open(dependant* nodes, index_ring<>::cell* cells, std::uint32_t count) noexcept {
     nodes_ = nodes;
     count_ = count;
-    free_.open(cells, 0, count);
+    free_.open(cells, count, 0, count);
   }
 
   // reserve() takes `count` nodes, for a submit that is not visible yet; returns how many it got.

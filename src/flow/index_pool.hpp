@@ -40,10 +40,11 @@ struct index_cache {
 
 class index_pool {
  public:
-  // The numbers from `first` on, all free, in as many cells (a power of two), which outlive this.
-  void open(index_ring<>::cell* cells, std::uint32_t first, std::uint32_t count) noexcept {
-    LEV_DCHECK((count & (count - 1)) == 0);
-    ring_.open(cells, count);
+  // The numbers from `first` on, all free, in `capacity` cells (a power of two) that outlive this.
+  void open(index_ring<>::cell* cells, std::uint32_t capacity, std::uint32_t first,
+            std::uint32_t count) noexcept {
+    LEV_DCHECK((capacity & (capacity - 1)) == 0 && count <= capacity);
+    ring_.open(cells, capacity);
     for (std::uint32_t i = 0; i < count; ++i) ring_.try_push(first + i);
   }
 

@@ -18,14 +18,15 @@ namespace lev {
 
 class slot_pool {
  public:
-  // How many there are of each kind: powers of two.
+  // How many there are of each kind: powers of two, but for the last ones.
   struct counts {
     std::uint32_t free;
     std::uint32_t spare;
     std::uint32_t last;
     constexpr std::uint32_t all() const noexcept { return free + spare + last; }
   };
-  // Arrays of counts::all() elements that outlive the pool; cells for the rings likewise.
+  // Arrays of counts::all() elements that outlive the pool; cells for the rings likewise, for the
+  // last ones a power of two of at least 2.
   struct storage {
     slot* slots;
     slot_tail* tails;
@@ -41,9 +42,9 @@ class slot_pool {
     first_spare_ = n.free;
     first_last_ = n.free + n.spare;
     count_ = n.all();
-    free_.open(s.cells, 0, n.free);
-    spare_.open(s.spare_cells, first_spare_, n.spare);
-    last_.open(s.last_cells, first_last_, n.last);
+    free_.open(s.cells, n.free, 0, n.free);
+    spare_.open(s.spare_cells, n.spare, first_spare_, n.spare);
+    last_.open(s.last_cells, power_of_two_above(larger(n.last, 2u)), first_last_, n.last);
   }
 
   // All of them, of each kind.

@@ -108,14 +108,20 @@ const machine_kind& choose_machine(const config& c) {
 // Enough for one task of each worker to recurse this deep while all tickets are in use by tasks
 // that wait in queues.
 constexpr std::uint32_t spare_per_taker = 64;
-// Enough for a task of the backlog in each context.
-constexpr std::uint32_t last_per_taker = 16;
-static_assert(last_per_taker >= contexts_max);
+// Enough for a task of the backlog in each context of a worker, and of a host where they help.
+constexpr std::uint32_t last_per_participant = 16;
+static_assert(last_per_participant >= contexts_max);
+std::uint32_t last_slots(const runtime_state& c) {
+  const bool hosts_help = c.takers != c.workers && c.caps.many_hosts;
+  const std::uint32_t hosts = hosts_help ? c.settings.host_threads : c.takers - c.workers;
+  return c.has_contexts ? last_per_participant * (c.workers + hosts) : 0;
+}
 
 void open_shared(runtime_state& c) {
   const std::uint32_t n = c.settings.tickets;
   const std::uint32_t spare = power_of_two_above(spare_per_taker * c.takers);
-  const std::uint32_t last = power_of_two_above(last_per_taker * c.takers);
+  const std::uint32_t last = last_slots(c);
+  const std::uint32_t last_cells = power_of_two_above(larger(last, 2u));
   const std::uint32_t slots = n + spare + last;
   const std::uint32_t queued = power_of_two_above(slots);
   c.slots.reset(new slot[slots]);
@@ -123,7 +129,8 @@ void open_shared(runtime_state& c) {
   c.extras.reset(new slot_extra[slots]);
   // Two edges for each task, and at least as many as one submit may name.
   const std::uint32_t edges = larger(n * 2, power_of_two_above(options::after_max));
-  const std::size_t all_cells = std::size_t{slots} + edges + std::size_t{queued} * 2;
+  const std::size_t all_cells =
+      std::size_t{n} + spare + last_cells + edges + std::size_t{queued} * 2;
   c.cells.reset(new index_ring<>::cell[all_cells]);
   c.waiting.reset(new waiting_task[std::size_t{queued} * 2]);
   c.nodes.reset(new dependant[edges]);
@@ -135,9 +142,9 @@ void open_shared(runtime_state& c) {
   };
   index_ring<>::cell* const free_cells = next_cells(n);
   index_ring<>::cell* const spare_cells = next_cells(spare);
-  c.task_slots.open(
-      {c.slots.get(), c.tails.get(), c.extras.get(), free_cells, spare_cells, next_cells(last)},
-      {n, spare, last});
+  c.task_slots.open({c.slots.get(), c.tails.get(), c.extras.get(), free_cells, spare_cells,
+                     next_cells(last_cells)},
+                    {n, spare, last});
   c.edges.open(c.nodes.get(), next_cells(edges), edges);
   scheduler_limits limits;
   limits.takers = c.takers;

@@ -374,10 +374,14 @@ std::uint64_t submit_within(runtime_state* c, const draft& d, const options* o, 
   refusal local;
   if (why == nullptr) why = &local;
   const std::uint64_t until_ns = deadline_after(*c, timeout_ns);
-  const std::uint64_t id = admission::admit(*c, here(*c), d, o, false, why, true, until_ns);
-  const bool has_waited = c->settings.full != when_full::fail && c->machine->now_ns() >= until_ns;
-  if (id == 0 && why->code == status::would_block && has_waited) why->code = status::timed_out;
-  return id;
+  participant* const self = here(*c);
+  const std::uint64_t id = admission::admit(*c, self, d, o, false, why, true, until_ns);
+  if (id != 0 || why->code != status::would_block || self == nullptr) return id;
+  // Only a host's wait ends by the time, and only one that is not in vain.
+  const bool has_time_limit = c->settings.full != when_full::fail && self->running == nullptr &&
+                              !is_guest(*c, *self) && !is_held_by_caller(*c, *self);
+  if (has_time_limit) why->code = status::timed_out;
+  return 0;
 }
 
 std::uint64_t submit_behind(runtime_state& c, const draft& d,

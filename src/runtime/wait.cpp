@@ -295,13 +295,14 @@ status on_complete(runtime_state* c, std::uint64_t id, void (*run)(void*), void*
   return status::ok;
 }
 
-// Completions are looked at first, then the participants' own free slots, then the pool's ring: a
-// slot on its way to be free is seen at one of these places.
 // A worker that has nothing to do will give back the slots that it keeps, and so will a host that
-// helps; one in its own program may never call in again.
+// helps; one in its own program may never call in again. A join that was not counted when the
+// others were, or is not any more, would hide a task that runs.
 bool is_stranded(runtime_state& c) noexcept {
   LEV_DCHECK(c.closing.load(memory_order_relaxed) != 0);  // or hosts may submit more
-  if (!is_quiescent(c, c.open_joins.load(memory_order_relaxed))) return false;
+  // Pairs with open_join() and close_join(), both times.
+  const std::uint32_t joins = c.joins_submitted.load(memory_order_seq_cst);
+  if (!is_quiescent(c, joins) || c.joins_submitted.load(memory_order_seq_cst) < joins) return false;
   for (std::uint32_t i = 0; i < c.people_count; ++i) {
     const participant& p = c.people[i];
     const bool calls_in = p.is_worker || p.doing.load(memory_order_relaxed) != activity::elsewhere;
@@ -310,6 +311,8 @@ bool is_stranded(runtime_state& c) noexcept {
   return c.task_slots.looks_exhausted();
 }
 
+// Completions are looked at first, then the participants' own free slots, then the pool's ring: a
+// slot on its way to be free is seen at one of these places.
 bool is_held_by_caller(runtime_state& c, const participant& self) noexcept {
   for (std::uint32_t i = c.first_host; i < c.people_count; ++i) {
     // Pairs with the end of a bound thread. Sequentially consistent: the last look of a sleeper

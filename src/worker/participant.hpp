@@ -244,6 +244,7 @@ struct alignas(line_pair_bytes) participant {
   std::uint32_t pieces_in_a_row = 0;   // run, and no look at the shared queues since
   std::uint32_t turns_of_others = 0;   // such looks: take_other()
   std::uint64_t backlog_most = 0;      // above it, a post waits: is_backlog_short()
+  std::uint32_t turns_of_piles = 0;    // of the backlog: which one is first
   std::uint32_t turns_of_backlog = 0;  // looks at the ready queue while there is one
   std::uint32_t posts_at_once = 0;
   std::int32_t small_catches = 0;  // few tasks were ready, that often in a row: count_ready()

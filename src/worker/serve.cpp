@@ -33,7 +33,10 @@ class serving {
   ~serving() {
     self_.float_mode = outer_;
     self_.doing.store(outer_activity_, memory_order_relaxed);
-    if (!self_.is_worker) set_current_actor(outer_actor_);
+    if (self_.is_worker) return;
+    set_current_actor(outer_actor_);
+    // A bulk that waits in a closing runtime counts no longer on the slots that are kept here.
+    if (self_.engine->closing.load(memory_order_relaxed) != 0) tell_space(*self_.engine);
   }
   serving(const serving&) = delete;
   serving& operator=(const serving&) = delete;

@@ -225,8 +225,8 @@ inline bool take_queued(engine& e, participant& self, job& j) noexcept {
 }
 
 // Queues a task of the backlog, which has a slot now.
-inline void admit(engine& e, participant& self, std::uint32_t task, const task_to_come& head,
-                  const argument* arguments) noexcept {
+inline void queue_admitted(engine& e, participant& self, std::uint32_t task,
+                           const task_to_come& head, const argument* arguments) noexcept {
   e.task_slots.write(task, head, head.flags, arguments);
   e.task_slots.at(task).parent = head.parent;
   e.task_slots.at(task).parent_generation = head.parent_generation;
@@ -247,12 +247,13 @@ inline void admit_some(engine& e, participant& self, bool with_locks) noexcept {
     if (task == no_slot) task = e.task_slots.try_take_last(with_locks);
     if (task == no_slot) return;
     if (!e.to_come.pop(with_locks, &head, arguments)) return give_slot(e, self, task);
-    admit(e, self, task, head, arguments);
+    queue_admitted(e, self, task, head, arguments);
   }
 }
 inline void admit_backlog(engine& e, participant& self) noexcept {
-  admit_some(e, self, false);
-  admit_some(e, self, true);
+  const bool with_locks_first = ++self.turns_of_piles % 2 != 0;
+  admit_some(e, self, with_locks_first);
+  admit_some(e, self, !with_locks_first);
 }
 
 // Step 5, and step 3 again. The backlog has its turn, too, while there are always tasks in the

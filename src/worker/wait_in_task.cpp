@@ -107,10 +107,13 @@ bool may_run_on_top(engine& e, const participant& self, const awaited& what,
          (is_own_child(e, self, e.task_slots.at(task)) && has_ticket(e, task));
 }
 
-// The same when no context is left. A guest from another runtime may need any task of this one.
+// The same when no context is left. A guest from another runtime may need any task of this one; not
+// so where a host only starts nothing new: that task might wait for the one below, and others have
+// contexts for it.
 bool is_related(engine& e, const participant& self, const awaited& what,
                 std::uint32_t task) noexcept {
-  return what.is_elsewhere() || is_awaited(e, what, task) ||
+  const bool has_context = self.held != nullptr && self.held->free != nullptr;
+  return (what.is_elsewhere() && !has_context) || is_awaited(e, what, task) ||
          is_own_child(e, self, e.task_slots.at(task));
 }
 
@@ -183,6 +186,7 @@ bool find_kept_back(engine& e, participant& self, const Related& is_it,
   pass_report report(self.counters.submitted);
   const bool is_there = e.sched.take_if(is_it, self.free_slots, report, task);
   end_pass(e, self, report);
+  if (report.passes != 0) wake_worker(e, self);
   return is_there;
 }
 
@@ -190,6 +194,8 @@ bool find_kept_back(engine& e, participant& self, const Related& is_it,
 // inboxes of idle participants, as they may have no context left, too.
 bool find_related(engine& e, participant& self, const awaited& what, std::uint32_t* task) noexcept {
   taken_away others(e, self);
+  // No context takes tasks here: those of the backlog must come to the queues, too.
+  if (!e.to_come.looks_empty()) admit_backlog(e, self);
   const auto is_it = [&]() noexcept {
     if (is_related(e, self, what, *task)) return true;
     others.give(*task);
@@ -198,7 +204,10 @@ bool find_related(engine& e, participant& self, const awaited& what, std::uint32
   while (self.box.try_pop(task)) {
     if (is_it()) return true;
   }
-  if (e.sched.has_waiting()) run_pass(e, self);
+  if (e.sched.has_waiting()) {
+    run_pass(e, self);
+    wake_worker(e, self);
+  }
   for (std::uint32_t n = e.sched.ready().size(); n != 0; --n) {
     if (!e.sched.ready().try_pop(task)) break;
     if (is_it()) return true;

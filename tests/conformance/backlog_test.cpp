@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <random>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "runtime/runtime_state.hpp"
@@ -281,6 +282,36 @@ TEST_P(backlog_test, one_task_posts_no_more_ahead_than_there_are_tickets) {
   EXPECT_EQ(wait_for_all().code, status::ok);
   EXPECT_EQ(p.ran, p.count);
   EXPECT_LE(p.sum, tickets);
+}
+
+// Tasks of the backlog wait in all contexts of several hosts that help: those that they post get
+// slots all the same.
+const auto post_and_poll = define("backlog.post_and_poll", [](ref<posts> p, std::uint32_t i) {
+  ++p.to->began;
+  const task_context task = this_task();
+  task.wait_until([&] { return p.to->began.load() == p.to->count; });
+  p.to->home->post(add_posted, p, i);
+  task.wait_until([&] { return p.to->ran.load() == p.to->count; });
+});
+const auto post_pollers = define("backlog.post_pollers", [](ref<posts> p) {
+  for (std::uint32_t i = 0; i < p.to->count; ++i) p.to->home->post(post_and_poll, p, i);
+});
+
+TEST_P(backlog_test, there_are_slots_for_the_contexts_of_each_host) {
+  if (is_sim()) GTEST_SKIP() << "sim has one host thread";
+  config c = few(64);
+  c.workers = 1;
+  posts p;
+  p.home = &open(c);
+  p.count = 40;
+  std::vector<ticket> held;
+  for (int i = 0; i < 63; ++i) held.push_back(p.home->submit(nothing));
+  p.home->post(post_pollers, ref{&p});
+  std::vector<std::thread> hosts;
+  for (int i = 0; i < 3; ++i) hosts.emplace_back([&] { wait_for_all(); });
+  for (std::thread& t : hosts) t.join();
+  EXPECT_EQ(p.ran, p.count);
+  for (ticket& t : held) expect_ok(t);
 }
 
 }  // namespace

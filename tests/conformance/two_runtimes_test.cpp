@@ -290,5 +290,45 @@ TEST_P(two_runtimes_test, who_is_in_virtual_time_does_the_work_of_the_worker_bel
   EXPECT_EQ(wait(t).code, status::ok);
 }
 
+// As many tasks as a worker has contexts wait for tasks of another runtime, each of which posts one
+// back and polls for it: when all tickets are in use, the posted ones get slots, and run on top.
+struct returning {
+  runtime* home = nullptr;
+  runtime* away = nullptr;
+  std::atomic<int> begun{0};
+  std::atomic<bool> is_back[contexts_max]{};
+};
+const auto come_back =
+    define("two.come_back", [](ref<returning> r, int i) { r.to->is_back[i] = true; });
+const auto send_back = define("two.send_back", [](ref<returning> r, int i) {
+  const task_context task = this_task();
+  task.wait_until([&] { return r.to->begun.load() == static_cast<int>(contexts_max); });
+  r.to->home->post(come_back, r, i);
+  task.wait_until([&] { return r.to->is_back[i].load(); });
+});
+const auto go_away = define("two.go_away", [](ref<returning> r, int i) {
+  ++r.to->begun;
+  r.to->away->submit(send_back, r, i).wait();
+});
+
+TEST_P(two_runtimes_test, posts_from_another_one_find_slots_when_no_context_is_left) {
+  config c = settings();
+  c.workers = 1;
+  c.tickets = contexts_max;
+  c.wait = wait_policy::park;
+  config other;
+  other.workers = 2;
+  other.wait = wait_policy::park;
+  runtime away(other);
+  returning r;
+  r.home = &open(c);
+  r.away = &away;
+  std::vector<ticket> all;
+  for (int i = 0; i < static_cast<int>(contexts_max); ++i)
+    all.push_back(r.home->submit(go_away, ref{&r}, i));
+  EXPECT_EQ(wait_all(all.data(), all.size(), wait_limit_ns()).code, status::ok);
+  EXPECT_EQ(r.home->wait_for_completion(wait_limit_ns()).code, status::ok);
+}
+
 }  // namespace
 }  // namespace lev::test
