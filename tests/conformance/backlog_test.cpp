@@ -288,7 +288,7 @@ TEST_P(backlog_test, one_task_posts_no_more_ahead_than_there_are_tickets) {
 // slots all the same.
 const auto post_and_poll = define("backlog.post_and_poll", [](ref<posts> p, std::uint32_t i) {
   ++p.to->began;
-  const task_context task = this_task();
+  task_context task = this_task();
   task.wait_until([&] { return p.to->began.load() == p.to->count; });
   p.to->home->post(add_posted, p, i);
   task.wait_until([&] { return p.to->ran.load() == p.to->count; });

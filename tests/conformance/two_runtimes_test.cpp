@@ -301,7 +301,7 @@ struct returning {
 const auto come_back =
     define("two.come_back", [](ref<returning> r, int i) { r.to->is_back[i] = true; });
 const auto send_back = define("two.send_back", [](ref<returning> r, int i) {
-  const task_context task = this_task();
+  task_context task = this_task();
   task.wait_until([&] { return r.to->begun.load() == static_cast<int>(contexts_max); });
   r.to->home->post(come_back, r, i);
   task.wait_until([&] { return r.to->is_back[i].load(); });
