@@ -379,7 +379,8 @@ std::uint64_t submit_within(runtime_state* c, const draft& d, const options* o, 
   if (id != 0 || why->code != status::would_block || self == nullptr) return id;
   // Only a host's wait ends by the time, and only one that is not in vain.
   const bool has_time_limit = c->settings.full != when_full::fail && self->running == nullptr &&
-                              !is_guest(*c, *self) && !is_held_by_caller(*c, *self);
+                              !is_guest(*c, *self) && c->machine->now_ns() >= until_ns &&
+                              !is_held_by_caller(*c, *self);
   if (has_time_limit) why->code = status::timed_out;
   return 0;
 }

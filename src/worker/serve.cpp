@@ -16,6 +16,13 @@ namespace lev {
 
 namespace {
 
+[[gnu::cold, gnu::noinline]] void tell_of_leaving(engine& e) noexcept {
+  // Pairs with await_shared::arm(), a change of the same word: the waiter sees that this host has
+  // left, or is seen here. A plain load could pass the store that says so.
+  e.space_wanted.fetch_add(0, memory_order_seq_cst);
+  tell_space(e);
+}
+
 // While a participant serves, every task starts with the floating-point mode the server has,
 // this_task() knows a host, too, and others see that it may be running something.
 class serving {
@@ -36,7 +43,7 @@ class serving {
     if (self_.is_worker) return;
     set_current_actor(outer_actor_);
     // A bulk that waits in a closing runtime counts no longer on the slots that are kept here.
-    if (self_.engine->closing.load(memory_order_relaxed) != 0) tell_space(*self_.engine);
+    if (self_.engine->closing.load(memory_order_relaxed) != 0) tell_of_leaving(*self_.engine);
   }
   serving(const serving&) = delete;
   serving& operator=(const serving&) = delete;

@@ -108,8 +108,8 @@ bool may_run_on_top(engine& e, const participant& self, const awaited& what,
 }
 
 // The same when no context is left. A guest from another runtime may need any task of this one; not
-// so where a host only starts nothing new: that task might wait for the one below, and others have
-// contexts for it.
+// so where a host only starts nothing new: that task might wait for the one below, and others
+// should have contexts for it.
 bool is_related(engine& e, const participant& self, const awaited& what,
                 std::uint32_t task) noexcept {
   const bool has_context = self.held != nullptr && self.held->free != nullptr;
