@@ -8,6 +8,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,6 +87,16 @@ def wait_until(happens: Callable[[], object], seconds: float = LIMIT) -> None:
 def pid_of(_: object = None) -> int:
     """A call that says where it runs."""
     return os.getpid()
+
+
+def run_program(folder: Path, text: str) -> None:
+    """Runs a program of its own to a good end, with its `__main__` in a file."""
+    program = folder / "program.py"
+    program.write_text(text)
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def descriptors() -> int:

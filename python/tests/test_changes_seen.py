@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import needs_processes
+from conftest import needs_processes, run_program
 
 from leveret import _core
 
@@ -224,18 +222,10 @@ if __name__ == "__main__":
 """
 
 
-def run(program: Path, text: str) -> None:
-    program.write_text(textwrap.dedent(text) + END)
-    done = subprocess.run(
-        [sys.executable, str(program)], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-
-
 @needs_processes
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program(name: str, tmp_path: Path) -> None:
-    run(tmp_path / "program.py", PROGRAMS[name])
+    run_program(tmp_path, textwrap.dedent(PROGRAMS[name]) + END)
 
 
 @needs_processes
@@ -261,7 +251,7 @@ def test_a_function_changes_while_its_chunks_get_what_took_long_to_pickle(tmp_pa
             del Thing.more
             helper = lambda: 0
         """
-    run(tmp_path / "program.py", text)
+    run_program(tmp_path, textwrap.dedent(text) + END)
 
 
 def test_nested_pairs_are_looked_at_once() -> None:

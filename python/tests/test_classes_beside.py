@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
-from conftest import needs_processes
+from conftest import needs_processes, run_program
 
 pytestmark = needs_processes
 
@@ -221,9 +219,4 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program(name: str, tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent(PROGRAMS[name]) + END)
-    done = subprocess.run(
-        [sys.executable, str(program)], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    run_program(tmp_path, textwrap.dedent(PROGRAMS[name]) + END)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
-from conftest import needs_processes
+from conftest import needs_processes, run_program
 
 pytestmark = needs_processes
 
@@ -156,9 +155,4 @@ with leveret.ProcessExecutor(1) as executor:
 @pytest.mark.skipif(sys.version_info < (3, 10), reason="NewType makes functions there")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program(name: str, tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent(PROGRAMS[name]) + END)
-    done = subprocess.run(
-        [sys.executable, str(program)], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    run_program(tmp_path, textwrap.dedent(PROGRAMS[name]) + END)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import needs_processes
+from conftest import needs_processes, run_program
 
 from leveret import _core
 
@@ -106,12 +106,7 @@ for _ in range(2):
 @needs_processes
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program(name: str, tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent(PROGRAMS[name]) + END)
-    done = subprocess.run(
-        [sys.executable, str(program)], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    run_program(tmp_path, textwrap.dedent(PROGRAMS[name]) + END)
 
 
 def test_what_is_plain() -> None:
