@@ -302,6 +302,17 @@ struct admission {
     }
     return push_backlog(c, self, head, d.arguments);
   }
+  // After a wait in vain.
+  static std::uint64_t put_off_at_last(runtime_state& c, participant& self, const draft& d,
+                                       std::uint8_t flags, const options* o,
+                                       refusal* why) noexcept {
+    self.backlog_most = 2 * c.to_come.size();
+    if (put_off(c, self, d, flags, o)) return put_off_id;
+    if (self.running == nullptr && is_closing(c)) return refuse_closed(why), 0;
+    refuse(why, status::out_of_memory, -1, "there is no memory for tasks beyond the %u tickets",
+           c.settings.tickets);
+    return 0;
+  }
   [[gnu::noinline]] static std::uint64_t admit(runtime_state& c, participant* self, draft d,
                                                const options* o, bool detached, refusal* why,
                                                bool may_wait = true,
@@ -314,16 +325,14 @@ struct admission {
     if (o != nullptr) edges.count = o->after_count_;
     std::uint32_t task = edges.count == 0 ? c.task_slots.try_take(self->free_slots)
                                           : try_take_room(c, *self, edges, false);
-    const bool is_late = task == no_slot && detached && fits_backlog(c, o);
-    const participant* const poster = is_late ? poster_of(c, *self) : nullptr;
-    const bool may_put_off = poster != nullptr;
-    if (may_put_off && is_backlog_short(c, *self, *poster) && put_off(c, *self, d, flags, o))
+    const bool may_put_off = task == no_slot && detached && fits_backlog(c, o);
+    const participant* const poster = may_put_off ? poster_of(c, *self) : nullptr;
+    if (poster != nullptr && is_backlog_short(c, *self, *poster) && put_off(c, *self, d, flags, o))
       return put_off_id;
     if (task == no_slot && may_wait) [[unlikely]]
       task = await_slot(c, *self, edges, until_ns);
     if (self->running == nullptr && owes_others(*self)) leave(c, *self);
-    if (task == no_slot && may_put_off) self->backlog_most = 2 * c.to_come.size();
-    if (task == no_slot && may_put_off && put_off(c, *self, d, flags, o)) return put_off_id;
+    if (task == no_slot && poster != nullptr) return put_off_at_last(c, *self, d, flags, o, why);
     if (task == no_slot) return refuse_full(c, *self, edges, why), 0;
     if (!count_in(c, *self, task, why)) return give_edges(c, *self, edges, 0, edges.count), 0;
     write_slot(c, *self, task, d, flags);
