@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 namespace lev {
 
@@ -56,6 +57,10 @@ void leave_ring(contexts& c, held_context& h) noexcept {
   switch_to(c, to);
 }
 
+bool takes_another(contexts& c) noexcept {
+  return c.is_leaving ? std::exchange(c.takes_one, false) : c.live <= c.limit;
+}
+
 void run_tasks(contexts& c) noexcept {
   engine& e = *c.engine;
   participant& self = *c.self;
@@ -63,7 +68,7 @@ void run_tasks(contexts& c) noexcept {
     tell_ends(e, self);
     take_turns(self);  // the context that told them may have a task
   }
-  while (!c.is_leaving && c.live <= c.limit && run_one(e, self)) take_turns(self);
+  while (takes_another(c) && run_one(e, self)) take_turns(self);
   settle(e, self);
 }
 
@@ -121,6 +126,28 @@ void end_waiting(contexts& c, held_context& h) noexcept {
 bool is_over(contexts& c, const transfer_set& set, unsigned tag) noexcept {
   return c.engine->machine->is_tag_done(set.tag_base + tag);
 }
+
+// Notices tasks that nobody takes. The other participants may have no context left for them, and what
+// the company of a leaving host polls for, or waits for in another runtime, may need any of them.
+class untaken {
+ public:
+  // Whether some are queued, and none has ended for patience_ns.
+  bool are_there(engine& e, participant& self) noexcept {
+    constexpr std::uint64_t patience_ns = 20'000'000;
+    const std::uint64_t now_ns = e.machine->now_ns();
+    std::uint64_t ended = 0;
+    for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i)
+      ended += e.people[i].counters.completed.read();
+    if (ended == ended_ && has_work(e, self)) return now_ns - since_ns_ >= patience_ns;
+    ended_ = ended;
+    since_ns_ = now_ns;
+    return false;
+  }
+
+ private:
+  std::uint64_t ended_ = 0;
+  std::uint64_t since_ns_ = 0;
+};
 
 void free_buffer(participant& self, transfer& t) noexcept {
   if (t.buffer == nullptr) return;
@@ -270,12 +297,14 @@ void finish_company(engine& e, participant& self) noexcept {
   contexts& c = *self.held;
   LEV_DCHECK(c.current == &c.all[0] && !c.is_leaving && self.running == nullptr);
   c.is_leaving = true;
+  untaken queued;
   while (has_company(self)) {
     if (c.waiting != nullptr) wake_waiters(c);
+    if (queued.are_there(e, self)) c.takes_one = start_tasks(c);
     if (c.live == 1) idle_for_company(e, self);
     let_others_run(c);
   }
-  c.is_leaving = false;
+  c.is_leaving = c.takes_one = false;
 }
 
 void await_copies(contexts& c, transfer_set& set, unsigned tag) noexcept {

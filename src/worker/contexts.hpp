@@ -72,6 +72,7 @@ struct contexts {
   std::uint32_t looks_due = 0;    // of those that wait, before the participant may sleep
   bool is_automatic = true;
   bool is_leaving = false;  // no context but the first takes another task
+  bool takes_one = false;   // but one that does, once
   bool copies = false;      // get() and put() copy; else they prefetch
   bool virtual_time = false;
   std::uint32_t yields = 0;     // yield(), ever
@@ -175,7 +176,8 @@ inline void take_turns(participant& self) noexcept {
 // start_thread() lets a context of this participant run `t`; false when all are in use.
 bool start_thread(contexts& c, task_thread& t) noexcept;
 
-// finish_company() runs the other contexts until they have ended their tasks.
+// finish_company() runs the other contexts until they have ended their tasks. It takes no other task,
+// unless nobody does.
 void finish_company(engine& e, participant& self) noexcept;
 
 // start_prefetch() asks for the first lines, await_tag() for the rest.

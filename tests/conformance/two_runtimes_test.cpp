@@ -330,5 +330,77 @@ TEST_P(two_runtimes_test, posts_from_another_one_find_slots_when_no_context_is_l
   EXPECT_EQ(r.home->wait_for_completion(wait_limit_ns()).code, status::ok);
 }
 
+// What a host waited for is there, and it has a task in another context that needs one of the queued
+// tasks; all contexts of the only worker are in tasks that poll.
+struct crowd {
+  runtime* home = nullptr;
+  runtime* away = nullptr;  // null: the task of the host polls itself
+  std::atomic<bool> keeps_worker{false};
+  std::atomic<bool> is_in_host{false};
+  std::atomic<int> begun{0};
+  std::atomic<bool> is_over{false};
+};
+const auto keep_worker = define("two.keep_worker", [](ref<crowd> c) {
+  c.to->keeps_worker = true;
+  while (!c.to->is_in_host) std::this_thread::yield();
+});
+const auto poll_in_crowd = define("two.poll_in_crowd", [](ref<crowd> c) {
+  ++c.to->begun;
+  this_task().wait_until([&] { return c.to->is_over.load(); });
+});
+const auto end_crowd = define("two.end_crowd", [](ref<crowd> c) { c.to->is_over = true; });
+void gather_crowd(ref<crowd> c) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the host leaves meanwhile
+  for (std::uint32_t i = 0; i < contexts_max; ++i) c.to->home->post(poll_in_crowd, c);
+  while (c.to->begun != static_cast<int>(contexts_max)) std::this_thread::yield();
+}
+const auto need_home = define("two.need_home", [](ref<crowd> c) {
+  gather_crowd(c);
+  c.to->home->submit(end_crowd, c).wait();
+});
+const auto need_another = define("two.need_another", [](ref<crowd> c) {
+  c.to->is_in_host = true;
+  if (c.to->away != nullptr) return c.to->away->submit(need_home, c).wait();
+  std::thread elsewhere([c] {
+    gather_crowd(c);
+    c.to->home->post(end_crowd, c);
+  });
+  this_task().wait_until([&] { return c.to->is_over.load(); });
+  elsewhere.join();
+});
+// Below the other one in the host's stacks: the host gets back to its program.
+const auto post_and_poll = define("two.post_and_poll", [](ref<crowd> c) {
+  c.to->home->post(need_another, c);
+  this_task().wait_until([&] { return c.to->is_in_host.load(); });
+});
+
+void wait_for_crowd(crowd& c) {
+  ticket first = c.home->submit(keep_worker, ref{&c});
+  while (!c.keeps_worker) std::this_thread::yield();
+  ticket second = c.home->submit(post_and_poll, ref{&c});
+  first.wait();
+  EXPECT_TRUE(c.is_over);
+  second.wait();
+  EXPECT_EQ(c.home->wait_for_completion().code, status::ok);
+}
+
+TEST_P(two_runtimes_test, a_leaving_host_runs_what_its_task_needs) {
+  config own = settings();
+  own.workers = 1;
+  own.contexts = contexts_max;
+  own.wait = wait_policy::help;
+  config other;
+  other.workers = 1;
+  other.wait = wait_policy::park;
+  runtime away(other);
+  crowd c;
+  c.home = &open(own);
+  wait_for_crowd(c);
+  c.away = &away;
+  c.keeps_worker = c.is_in_host = c.is_over = false;
+  c.begun = 0;
+  wait_for_crowd(c);
+}
+
 }  // namespace
 }  // namespace lev::test
