@@ -118,9 +118,30 @@ static bool waits_in_vain(runtime_state& c, const participant& self) noexcept {
          (self.running == nullptr && is_held_by_caller(c, self) && !c.lent.ask());
 }
 
+namespace {
+
+// While it lasts, the caller's bulks wait for a slot. Their batches are sent.
+class bulks_wait {
+ public:
+  bulks_wait(runtime_state& c, const participant& self) noexcept
+      : census_(c.bulks), count_(self.open_joins) {
+    census_.begin_wait(count_);
+  }
+  ~bulks_wait() { census_.end_wait(count_); }
+  bulks_wait(const bulks_wait&) = delete;
+  bulks_wait& operator=(const bulks_wait&) = delete;
+
+ private:
+  bulk_census& census_;
+  const std::uint32_t count_;
+};
+
+}  // namespace
+
 std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges,
                          std::uint64_t until_ns) noexcept {
   batch::send_all(self);
+  const bulks_wait waits(c, self);
   if (c.settings.full == when_full::fail) {
     c.lent.ask();
     return take_last(c, self, edges);
@@ -154,7 +175,9 @@ bool count_out(runtime_state& c, participant& self, std::uint32_t task, refusal*
 
 bool refuse_full(runtime_state& c, const participant& self, const edge_list& edges,
                  refusal* why) noexcept {
-  if (is_shut_out(c, self)) return refuse_closed(why);
+  // Pairs with close_within(); sequentially consistent as in is_shut_out().
+  if (self.running == nullptr && c.closing.load(memory_order_seq_cst) != 0)
+    return refuse_closed(why);
   if (edges.count != 0 && !c.edges.has(self.free_edges, edges.count)) {
     return refuse(
         why, status::would_block, -1,

@@ -5,6 +5,7 @@
 
 #include <leveret/runtime.hpp>
 
+#include "runtime/bulk_census.hpp"
 #include "runtime/lenders.hpp"
 #include "worker/crew.hpp"
 #include "worker/engine.hpp"
@@ -34,6 +35,7 @@ struct runtime_state : engine {
   std::unique_ptr<lev::crew> crew_owner;
   const char* machine_name = "";
   lenders lent;
+  bulk_census bulks;
   bool is_started = false;
   bool is_closed = false;
   // Written and read by host threads that call in for the first time: whether one has called

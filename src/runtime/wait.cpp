@@ -296,19 +296,18 @@ status on_complete(runtime_state* c, std::uint64_t id, void (*run)(void*), void*
 }
 
 // A worker that has nothing to do will give back the slots that it keeps, and so will a host that
-// helps; one in its own program may never call in again. A join that was not counted when the
-// others were, or is not any more, would hide a task that runs.
+// helps; one in its own program may never call in again. A bulk that was opened or closed meanwhile
+// would hide a task that runs.
 bool is_stranded(runtime_state& c) noexcept {
   LEV_DCHECK(c.closing.load(memory_order_relaxed) != 0);  // or hosts may submit more
-  // Pairs with open_join() and close_join(), both times.
-  const std::uint32_t joins = c.joins_submitted.load(memory_order_seq_cst);
-  if (!is_quiescent(c, joins) || c.joins_submitted.load(memory_order_seq_cst) < joins) return false;
+  const bulk_census::look before = c.bulks.see();
+  if (before.going_on() != 0 || !is_quiescent(c, before.open())) return false;
   for (std::uint32_t i = 0; i < c.people_count; ++i) {
     const participant& p = c.people[i];
     const bool calls_in = p.is_worker || p.doing.load(memory_order_relaxed) != activity::elsewhere;
     if (calls_in && p.free_slots.count() != 0) return false;
   }
-  return c.task_slots.looks_exhausted();
+  return c.task_slots.looks_exhausted() && c.bulks.see() == before;
 }
 
 // Completions are looked at first, then the participants' own free slots, then the pool's ring: a

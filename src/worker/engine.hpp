@@ -94,9 +94,6 @@ struct engine {
   // Written by bulk submits, read by those that run out of work: joins that are held open by their
   // submitters. Publishes nothing.
   atomic<std::uint32_t> open_joins{0};
-  // Written by bulk submits, read while the runtime closes: of those, the joins that were counted
-  // as submitted. Publishes nothing.
-  atomic<std::uint32_t> joins_submitted{0};
 
   // Written by those who queue and take tasks, read by takers: not 0 soon after pieces that will be
   // cut were put into the ready queue. Publishes nothing.

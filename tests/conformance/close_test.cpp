@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -245,6 +246,39 @@ TEST_P(close_test, a_bulk_that_was_let_in_goes_on) {
     late.join();
     ASSERT_EQ(n, 200);
   }
+}
+
+// So does another bulk, which has tasks that are not sent yet: they, too, give tickets back.
+TEST_P(close_test, a_bulk_waits_for_the_unsent_tasks_of_another) {
+  if (is_sim()) GTEST_SKIP() << "sim has one host thread";
+  config c = settings();
+  c.tickets = 8;  // two joins, and those that are not sent
+  c.full = when_full::wait;
+  runtime& r = open(c);
+  counter n = 0;
+  std::atomic<bool> is_half_made{false};
+  std::atomic<bool> goes_on{false};
+  std::thread first([&] {
+    const auto make = [&](std::size_t i, descriptor& d) {
+      if (i == 6) is_half_made = true;
+      while (i == 6 && !goes_on) std::this_thread::yield();
+      d = pack(count_one, ref{&n});
+    };
+    expect_ok(r.submit_bulk(8, make));
+  });
+  while (!is_half_made) std::this_thread::yield();
+  std::thread second([&] {
+    const auto make = [&](std::size_t, descriptor& d) { d = pack(count_one, ref{&n}); };
+    expect_ok(r.submit_bulk(20, make));
+  });
+  while (r.state()->space_wanted.load(memory_order_seq_cst) == 0) std::this_thread::yield();
+  EXPECT_EQ(r.close(0), status::timed_out);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  goes_on = true;
+  EXPECT_EQ(r.close(wait_limit_ns()), status::ok);
+  first.join();
+  second.join();
+  EXPECT_EQ(n, 28);
 }
 
 // Threads submit without a pause while the runtime closes: what is let in is done.
