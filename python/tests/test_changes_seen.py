@@ -30,6 +30,25 @@ PROGRAMS = {
             def own(x: Thing): return own.__annotations__["x"] is Thing
             assert call(own, 1)
         """,
+    "tuples that hold another one twice, and so on": """
+        def nested(first):
+            for _ in range(60): first = first, first
+            return first
+        def depth(value):
+            return 1 + depth(value[0]) if isinstance(value, tuple) else value
+        class Thing:
+            value = nested(1)
+        GLOBAL = nested(2)
+        def default(value=nested(3)): return depth(value)
+        def look(): return depth(GLOBAL), depth(Thing.value)
+        def check(call):
+            global GLOBAL
+            for first in (2, 2, 3):
+                GLOBAL = nested(first)
+                assert call(look) == (60 + first, 61)
+                assert call(default) == 63
+                assert call(depth, GLOBAL) == 60 + first
+        """,
     "objects in constants of a class": """
         import datetime, typing
         class Zone(datetime.tzinfo):

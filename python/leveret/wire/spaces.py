@@ -15,7 +15,7 @@ import functools
 import sys
 import threading
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .modules import Home, HostModule
@@ -80,9 +80,24 @@ def values_of(homes: Iterable[Home]) -> Needed:
 
 
 def is_constant(value: Any) -> bool:
-    return type(value) in _ATOMS or (
-        type(value) in (tuple, frozenset) and all(map(is_constant, value))
+    kind = type(value)
+    return kind in _ATOMS or (
+        (kind is tuple or kind is frozenset) and all(type(each) in _ATOMS for each in leaves(value))
     )
+
+
+def leaves(value: tuple[Any, ...] | frozenset[Any]) -> Iterator[Any]:
+    """What is in it, and in the tuples and frozensets in it, of which one may be there many times:
+    each is looked at once."""
+    met, left = {id(value)}, [value]
+    while left:
+        for each in left.pop():
+            kind = type(each)
+            if kind is not tuple and kind is not frozenset:
+                yield each
+            elif id(each) not in met:
+                met.add(id(each))
+                left.append(each)
 
 
 def is_large(value: Any) -> bool:
@@ -267,9 +282,22 @@ class Space:
 
 
 def is_same(a: Any, b: Any) -> bool:
+    """Whether both are one object, or constants of equal kinds and texts (-0.0 is not 0.0)."""
     if a is b:
         return True
-    return type(a) is type(b) and is_constant(a) and repr(a) == repr(b)
+    if not is_constant(a):
+        return False
+    met, left = set(), [(a, b)]
+    while left:
+        a, b = left.pop()
+        if a is b or (id(a), id(b)) in met:
+            continue
+        met.add((id(a), id(b)))
+        if type(a) is tuple and type(b) is tuple and len(a) == len(b):
+            left += zip(a, b)
+        elif type(a) is not type(b) or repr(a) != repr(b):
+            return False
+    return True
 
 
 _spaces: dict[str, Space] = {}

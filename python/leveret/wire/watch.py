@@ -133,7 +133,7 @@ class Watch:
         if kind in CONSTANTS or value is MISSING:
             return True
         if kind is tuple or kind is frozenset:
-            return all(map(self.takes, value))
+            return all(map(self.takes, spaces.leaves(value)))
         if kind is types.ModuleType:
             return self.takes_module(value)
         if kind.__module__ == "numpy" and kind.__name__ == "ufunc":  # before 2.2 it knows no module
