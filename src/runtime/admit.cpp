@@ -123,16 +123,21 @@ namespace {
 // While it lasts, the caller's bulks wait for a slot. Their batches are sent.
 class bulks_wait {
  public:
-  bulks_wait(runtime_state& c, const participant& self) noexcept
-      : census_(c.bulks), count_(self.open_joins) {
+  bulks_wait(runtime_state& c, participant& self) noexcept
+      : census_(c.bulks), self_(self), count_(self.open_joins - self.waiting_joins) {
+    self.waiting_joins += count_;
     census_.begin_wait(count_);
   }
-  ~bulks_wait() { census_.end_wait(count_); }
+  ~bulks_wait() {
+    census_.end_wait(count_);
+    self_.waiting_joins -= count_;
+  }
   bulks_wait(const bulks_wait&) = delete;
   bulks_wait& operator=(const bulks_wait&) = delete;
 
  private:
   bulk_census& census_;
+  participant& self_;
   const std::uint32_t count_;
 };
 
