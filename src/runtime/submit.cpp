@@ -161,8 +161,10 @@ constexpr std::uint32_t at_once_max = 8;
   if (c.settings.full != when_full::help || c.sched.has_filters() || !is_free_host(c, self) ||
       is_guest(c, self))
     return 0;
-  const std::uint32_t left = std::exchange(self.posts_at_once, 0);
-  const bool is_ahead = left != 0 ? !c.bell.someone_idle() : c.task_slots.looks_exhausted();
+  std::uint32_t left = std::exchange(self.posts_at_once, 0);
+  // An idle worker could have the task, but only if there is a ticket for it.
+  if (left != 0 && c.bell.someone_idle()) left = 0;
+  const bool is_ahead = left != 0 || c.task_slots.looks_exhausted();
   const std::uint32_t task = is_ahead ? c.task_slots.try_take_spare() : no_slot;
   if (task == no_slot) return 0;
   self.counters.submitted.add(1);
