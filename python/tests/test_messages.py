@@ -165,7 +165,7 @@ def test_refusals_count_arguments_as_the_caller_does(
 @needs_processes
 def test_failures_without_a_ticket_say_what_failed(library: Path) -> None:
     crash = leveret.load(library, "die_or_set", "i4, out f8[any]", name="dies")
-    said = r": procedure 'dies' ended its worker process by signal"
+    said = r": procedure 'dies' ended its worker process: signal"
     with leveret.Runtime("processes", workers=1, max_attempts=1) as runtime:
         tasks = runtime.ordered()
         tasks.submit(crash, 1, np.ones(1))

@@ -2,12 +2,14 @@
 #include "cell/facts.hpp"
 
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string_view>
+#include <system_error>
 
 #include "base/assert.hpp"
 #include "base/decimal.hpp"
@@ -234,6 +236,8 @@ machine_file machine_file::named(const std::string& name_or_path) {
   if (std::filesystem::is_directory(name_or_path, unknown))
     refuse(name_or_path, "it is a folder; name a file in it");
   std::ifstream in(name_or_path);
+  if (!in && name_or_path.find('/') != std::string::npos)
+    refuse(name_or_path, "it cannot be read: " + std::generic_category().message(errno));
   if (!in) return parse(text_of(name_or_path), name_or_path);  // says what there is
   std::string text(file_bytes_max + 1, ' ');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));

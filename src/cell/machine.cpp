@@ -110,10 +110,16 @@ ea_t machine::store_ea(unsigned spe_index, ls_t ls) const {
   return stores_begin + spe_index * store_span + ls;
 }
 
+static void check_usable(const machine_parts& m) {
+  if (m.has_failed && m.loop.current() == nullptr)
+    throw error(error_kind::bad_call, "this machine was stopped by an error: make another one");
+}
+
 void machine::spe_program(unsigned index, std::function<void(spe&)> program, std::string name) {
   if (index >= spe_count())
     throw error(error_kind::bad_call, "program for SPE " + std::to_string(index) + ": there are " +
                                           std::to_string(spe_count()) + ", counted from 0");
+  check_usable(*parts_);
   spe_parts& s = *parts_->spes[index];
   if (s.program) throw error(error_kind::bad_call, name_of(s) + " has a program already");
   if (!program)
@@ -133,6 +139,7 @@ void machine::ppe_program(std::function<void(ppe&)> program, std::string name, i
                                           std::to_string(contexts) + " contexts on each of " +
                                           std::to_string(chip_count()) + " chips");
   if (!program) throw error(error_kind::bad_call, "PPE program: it is an empty function");
+  check_usable(m);
   if (name.empty()) name = "thread " + std::to_string(m.threads.size());
   m.threads.push_back(std::unique_ptr<ppe_parts>(
       new ppe_parts{m, chip, "PPE " + name, context, std::move(program)}));
@@ -145,8 +152,7 @@ report machine::run() {
   if (m.loop.current() != nullptr)
     throw error(error_kind::bad_call, "run() by " + m.loop.current()->name +
                                           ": a program is a part of a run, and cannot begin one");
-  if (m.has_failed)
-    throw error(error_kind::bad_call, "this machine was stopped by an error: make another one");
+  check_usable(m);
   const virtual_time begin = m.loop.now();
   m.has_failed = true;
   try {

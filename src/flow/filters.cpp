@@ -3,15 +3,25 @@
 #include <leveret/filter.hpp>
 
 #include <algorithm>
+#include <memory>
+#include <new>
+#include <numeric>
 
 namespace lev::filters {
 
 namespace {
 
+// The tasks before the newest ones are mostly in order, as the last pass has left them. No two
+// compare equal.
 template <auto Before>
 void sort(waiting_task* tasks, std::size_t count, void*) {
-  std::sort(tasks, tasks + count,
-            [](const waiting_task& a, const waiting_task& b) { return Before(a, b); });
+  constexpr std::ptrdiff_t few = 8;
+  const auto before = [](const waiting_task& a, const waiting_task& b) { return Before(a, b); };
+  waiting_task* const end = tasks + count;
+  waiting_task* newest = std::is_sorted_until(tasks, end, before);
+  if (end - newest > few) return std::sort(tasks, end, before);
+  for (; newest != end; ++newest)
+    std::rotate(std::upper_bound(tasks, newest, *newest, before), newest, newest + 1);
 }
 
 bool arrived_before(const waiting_task& a, const waiting_task& b) {
@@ -21,9 +31,59 @@ bool more_urgent(const waiting_task& a, const waiting_task& b) {
   return a.priority != b.priority ? a.priority > b.priority : a.sequence < b.sequence;
 }
 
+// The groups of a line of tasks, by key, in order of their first task; up to `most` of them.
+class group_table {
+ public:
+  static constexpr std::uint32_t most = 512;
+
+  // The group's number; `most`: there are too many.
+  std::uint32_t number_of(std::uint32_t key) noexcept {
+    std::uint32_t at = (key * 0x9e3779b1u) >> (32 - place_bits);
+    while (places_[at] != 0 && keys_[places_[at] - 1] != key) at = (at + 1) % place_count;
+    if (places_[at] != 0) return places_[at] - 1u;
+    if (count_ == most) return most;
+    keys_[count_] = key;
+    places_[at] = static_cast<std::uint16_t>(++count_);
+    return count_ - 1;
+  }
+  std::uint32_t count() const noexcept { return count_; }
+
+ private:
+  static constexpr unsigned place_bits = 10;
+  static constexpr std::uint32_t place_count = 1u << place_bits;  // more than groups: some are free
+  std::uint32_t count_ = 0;
+  std::uint16_t places_[place_count] = {};  // 1 and more: the group's number plus 1
+  std::uint32_t keys_[most];
+};
+
+// Moves each task to its group by way of a copy. False: there are too many groups, or there is no
+// memory, and nothing was moved.
+template <auto Key>
+bool group_by_copy(waiting_task* tasks, std::size_t count) {
+  group_table groups;
+  std::uint32_t ends[group_table::most] = {};
+  std::uint32_t last = group_table::most;
+  std::uint32_t runs = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t g = groups.number_of(Key(tasks[i]));
+    if (g == group_table::most) return false;
+    ++ends[g];
+    runs += g != last ? 1 : 0;
+    last = g;
+  }
+  if (runs == groups.count()) return true;  // as the last pass has left them
+  const std::unique_ptr<waiting_task[]> copy(new (std::nothrow) waiting_task[count]);
+  if (copy == nullptr) return false;
+  std::exclusive_scan(ends, ends + groups.count(), ends, 0u);
+  for (std::size_t i = 0; i < count; ++i) copy[ends[groups.number_of(Key(tasks[i]))]++] = tasks[i];
+  std::copy(copy.get(), copy.get() + count, tasks);
+  return true;
+}
+
 // Moves tasks with equal `Key` together, the groups in order of their first task.
 template <auto Key>
 void group(waiting_task* tasks, std::size_t count, void*) {
+  if (group_by_copy<Key>(tasks, count)) return;
   for (std::size_t i = 0; i < count;) {
     const auto key = Key(tasks[i]);
     waiting_task* rest = std::stable_partition(

@@ -76,6 +76,9 @@ void scheduler::round(index_cache& cache, pass_report& report) noexcept {
   ++report.passes;
   collect_posted();
   if (tasks_.empty()) return;
+  // While the ready queue has enough, no task moves on, and none need be found that is first. Who
+  // takes from it passes again, before it is empty.
+  if (filter_count_ != 0 && ready_.size() >= ready_target()) return;
   if (filter_count_ != 0) apply_filters(report);
   if (diceable_ != 0) dice(cache, report);
   fill_ready();

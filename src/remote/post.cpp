@@ -176,7 +176,10 @@ static bool send_straight(remote_crew& r, participant& self, std::uint32_t task)
       }
     }
     const bool was_asked = end_turn(line);
-    if (is_there(over)) complete_any(e, self, over);
+    if (is_there(over)) {
+      complete_any(e, self, over);
+      tell_barrier(e);
+    }
     if (is_there(over) || was_asked) tend_all(r, self);
     return has_place;
   }

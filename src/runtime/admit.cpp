@@ -4,6 +4,7 @@
 #include "runtime/batch.hpp"
 #include "task/arguments.hpp"
 #include "task/slice.hpp"
+#include "worker/serve.hpp"
 
 namespace lev::detail {
 
@@ -163,11 +164,12 @@ std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges,
   const bool may_help = c.settings.full == when_full::help;
   do {
     if (!may_help || !help(c, self)) {
-      if (waits_in_vain(c, self)) return no_slot;
+      if (waits_in_vain(c, self)) break;
       wait_space(c, self, may_help, edges.count, until_ns);
     }
     task = try_take_room(c, self, edges, false);
   } while (task == no_slot && (until_ns == no_deadline || c.machine->now_ns() < until_ns));
+  if (task == no_slot) tell_of_help(c, self);  // else its caller's task is there, and its end told
   return task;
 }
 

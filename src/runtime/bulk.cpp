@@ -191,7 +191,7 @@ std::uint64_t submit_loop(runtime_state& c, participant* self, const draft& loop
   while (true) {
     const std::uint64_t id = submit_now(&c, loop, nullptr, why);
     if (id != 0 || why->code != status::would_block) return id;
-    if (!c.lent.ask() && !(may_help && help(c, *self))) return 0;
+    if (!c.lent.ask() && !(may_help && help(c, *self))) return tell_of_help(c, *self), 0;
   }
 }
 

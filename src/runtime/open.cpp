@@ -77,6 +77,16 @@ void settle_config(config& c, bool is_remote) {
   if (c.wait >= wait_policy::of_runtime)
     refuse_config(status::bad_config, "config.wait = %llu: must be one of wait_policy, 0 to 4",
                   static_cast<unsigned long long>(c.wait));
+  if (c.staging > staging::copy)
+    refuse_config(status::bad_config, "config.staging = %llu: must be one of staging, 0 to 2",
+                  static_cast<unsigned long long>(c.staging));
+  if (c.full > when_full::fail)
+    refuse_config(status::bad_config, "config.full = %llu: must be one of when_full, 0 to 2",
+                  static_cast<unsigned long long>(c.full));
+  if (c.processes.isolation > isolation::confined)
+    refuse_config(status::bad_config,
+                  "config.processes.isolation = %llu: must be one of isolation, 0 to 1",
+                  static_cast<unsigned long long>(c.processes.isolation));
   if (c.trace_events > 1u << 26) {
     refuse_config(status::out_of_memory,
                   "config.trace_events = %llu: at most 2^26 events are kept per worker",

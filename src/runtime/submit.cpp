@@ -161,8 +161,10 @@ constexpr std::uint32_t at_once_max = 8;
   if (c.settings.full != when_full::help || c.sched.has_filters() || !is_free_host(c, self) ||
       is_guest(c, self))
     return 0;
-  const std::uint32_t left = std::exchange(self.posts_at_once, 0);
-  const bool is_ahead = left != 0 ? !c.bell.someone_idle() : c.task_slots.looks_exhausted();
+  std::uint32_t left = std::exchange(self.posts_at_once, 0);
+  // An idle worker could have the task, but only if there is a ticket for it.
+  if (left != 0 && c.bell.someone_idle()) left = 0;
+  const bool is_ahead = left != 0 || c.task_slots.looks_exhausted();
   const std::uint32_t task = is_ahead ? c.task_slots.try_take_spare() : no_slot;
   if (task == no_slot) return 0;
   self.counters.submitted.add(1);
@@ -173,7 +175,7 @@ constexpr std::uint32_t at_once_max = 8;
   write_slot(c, self, task, d, task_detached);
   const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
   help_itself(c, self, task);
-  if (owes_others(self)) leave(c, self);
+  tell_of_help(c, self);
   return id;
 }
 
@@ -408,8 +410,10 @@ std::uint64_t submit_behind(runtime_state& c, const draft& d,
   if (!count_in(c, *self, task, &unused)) return give_edges(c, *self, edges, 0, edges.count), 0;
   write_slot(c, *self, task, d, 0);
   const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
+  const std::uint64_t completed = self->counters.completed.read();
   const bool is_accepted = start_after(c, *self, task, after.data(), edges, &unused);
-  if (owes_others(*self)) leave(c, *self);  // it may have failed at once
+  // It may have failed at once.
+  if (owes_others(*self) || self->counters.completed.read() != completed) tell_of_help(c, *self);
   return is_accepted ? id : 0;
 }
 

@@ -93,6 +93,12 @@ void help_itself(engine& e, participant& self, std::uint32_t task) noexcept {
   take_turns(self);
 }
 
+void tell_of_help(engine& e, participant& self) noexcept {
+  if (self.running != nullptr) return;
+  if (owes_others(self)) return leave(e, self);
+  tell_barrier(e);
+}
+
 void leave(engine& e, participant& self) noexcept {
   if (self.running != nullptr) return;
   const serving s(self);

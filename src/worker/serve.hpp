@@ -25,6 +25,10 @@ void help_itself(engine& e, participant& self, std::uint32_t task) noexcept;
 // tasks that it has taken go back, ends of its tasks are told. No effect inside a task.
 void leave(engine& e, participant& self) noexcept;
 
+// tell_of_help() is for a host that goes back to its own program without having queued a task: the
+// one that it ran may have been the last that a barrier waits for. No effect inside a task.
+void tell_of_help(engine& e, participant& self) noexcept;
+
 // work() runs tasks until the engine stops.
 void work(engine& e, participant& self) noexcept;
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -199,6 +200,103 @@ TEST_P(barrier_test, two_threads_may_wait_at_once) {
   for (int i = 0; i < 200; ++i) r.post(count_one, ref{&n});
   r.end_submit();
   for (std::thread& t : waiting) t.join();
+}
+
+// A host that finds no ticket runs its post itself. It goes back to its program afterwards, and may
+// never call in again.
+TEST_P(barrier_test, is_told_of_the_last_task_by_the_host_that_ran_it) {
+  LEV_SKIP_IF_REMOTE();
+  if (is_sim()) GTEST_SKIP() << "one host thread";
+  constexpr unsigned tickets = 8;
+  static const auto pause = define("barrier.pause", [](int ms) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+  });
+  config c = settings();
+  c.tickets = tickets;
+  runtime& r = open(c);
+  for (const bool closes : {false, true}) {
+    std::atomic<bool> is_there = false;
+    std::thread other([&] {
+      for (unsigned i = 0; i < tickets; ++i) r.post(pause, 2);
+      is_there = true;
+      r.post(pause, 100);
+      while (is_there) std::this_thread::yield();
+    });
+    while (!is_there) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_EQ(closes ? r.close(wait_limit_ns()) : r.wait_for_completion(wait_limit_ns()).code,
+              status::ok);
+    const auto took = std::chrono::steady_clock::now() - start;
+    EXPECT_LT(took, std::chrono::nanoseconds(wait_limit_ns() / 2));
+    is_there = false;
+    other.join();
+  }
+}
+
+// The same where the host runs a task of the queue, and submits nothing after all.
+TEST_P(barrier_test, is_told_of_the_last_task_by_a_host_that_submits_in_vain) {
+  LEV_SKIP_IF_REMOTE();
+  if (is_sim()) GTEST_SKIP() << "one host thread";
+  constexpr unsigned tickets = 8;
+  static const auto last = define("barrier.last", [](ref<std::atomic<bool>> runs) {
+    *runs.to = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  });
+  config c = settings();
+  c.tickets = tickets;
+  runtime& r = open(c);
+  std::atomic<bool> runs = false, is_over = false;
+  gate g(r, r.workers());
+  std::vector<ticket> held;
+  while (held.size() + r.workers() + 1 < tickets) held.push_back(r.submit(nothing));
+  held.push_back(r.submit(last, ref{&runs}));
+  std::thread other([&] {
+    refusal why;
+    EXPECT_FALSE(r.submit_within(pack(nothing), nullptr, &why, 1'000'000));
+    EXPECT_EQ(why.code, status::timed_out);
+    while (!is_over) std::this_thread::yield();
+  });
+  while (!runs) std::this_thread::yield();
+  g.open();
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  const auto start = std::chrono::steady_clock::now();
+  expect_all_done();
+  const auto took = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(took, std::chrono::nanoseconds(wait_limit_ns() / 2));
+  is_over = true;
+  other.join();
+}
+
+// The same where it is a bulk that finds no ticket, as the runtime closes meanwhile.
+TEST_P(barrier_test, close_is_told_of_the_last_task_by_a_host_whose_bulk_is_refused) {
+  LEV_SKIP_IF_REMOTE();
+  if (is_sim()) GTEST_SKIP() << "one host thread";
+  static const auto last = define("barrier.last_of_all", [](ref<std::atomic<bool>> runs) {
+    *runs.to = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  });
+  config c = settings();
+  c.tickets = 8;
+  runtime& r = open(c);
+  std::atomic<bool> runs = false, is_over = false;
+  gate g(r, r.workers());
+  std::vector<ticket> held;
+  while (held.size() + r.workers() + 1 < c.tickets) held.push_back(r.submit(nothing));
+  held.push_back(r.submit(last, ref{&runs}));
+  std::thread other([&] {
+    const auto make = [](std::size_t, descriptor& d) { d = pack(nothing); };
+    EXPECT_THROW(r.submit_bulk(3, make), error);
+    while (!is_over) std::this_thread::yield();
+  });
+  while (!runs) std::this_thread::yield();
+  g.open();
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(r.close(wait_limit_ns()), status::ok);
+  const auto took = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(took, std::chrono::nanoseconds(wait_limit_ns() / 2));
+  is_over = true;
+  other.join();
 }
 
 }  // namespace

@@ -187,6 +187,24 @@ TEST_P(full_test, a_post_without_a_ticket_runs_at_once) {
   }
 }
 
+// The workers have nothing to do, but no ticket for one of these tasks is ever free.
+TEST_P(full_test, a_host_that_holds_all_tickets_may_post) {
+  LEV_SKIP_IF_REMOTE();
+  if (is_sim() || copies()) GTEST_SKIP() << "it takes the long path";
+  constexpr int posts = 200;
+  runtime& r = open(small(64, when_full::help, wait_policy::park));
+  std::vector<ticket> held(64);
+  for (ticket& each : held) each = r.submit(nothing);
+  for (const ticket& each : held) {
+    while (!each.done()) std::this_thread::yield();
+  }
+  counter n = 0;
+  for (int i = 0; i < posts; ++i) EXPECT_NO_THROW(r.post(count_one, ref{&n})) << "post " << i;
+  EXPECT_EQ(n, posts);
+  EXPECT_EQ(wait_all(held.data(), held.size(), wait_limit_ns()).code, status::ok);
+  expect_all_done();
+}
+
 // After a wait it is ahead of nobody: two tasks that need each other are begun by two threads.
 struct rendezvous {
   std::atomic<int> there{0};

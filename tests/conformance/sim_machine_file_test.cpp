@@ -83,7 +83,7 @@ TEST(sim_machine_file, what_is_wrong_with_a_file_that_has_changed_is_told) {
 TEST(sim_machine_file, what_is_wrong_with_a_file_is_told) {
   start_alarm();
   EXPECT_TRUE(says(refusal_of("cell-ps4"), "cell-ps3 cell-qs20 cell-qs21"));
-  EXPECT_TRUE(says(refusal_of("/nowhere/mine.toml"), "/nowhere/mine.toml"));
+  EXPECT_TRUE(says(refusal_of("/nowhere/mine.toml"), "/nowhere/mine.toml: it cannot be read: No"));
   EXPECT_TRUE(says(refusal_of(""), "cell-ps3"));
   EXPECT_TRUE(says(refusal_of("/tmp"), "it is a folder"));
   EXPECT_TRUE(says(refusal_of("issue =", "isue ="), "did you mean 'mfc.issue'?"));

@@ -177,6 +177,25 @@ TEST(cell_machine, what_a_program_throws_comes_out_of_run) {
   EXPECT_THROW(cell.run(), std::out_of_range);
 }
 
+TEST(cell_machine, after_an_error_every_call_that_goes_on_says_to_make_another) {
+  machine cell(machine_file::named("cell-ps3"));
+  cell.spe_program(2, [](spe&) { throw std::out_of_range("mine"); });
+  EXPECT_THROW(cell.run(), std::out_of_range);
+  const auto says_so = [](const auto& call) {
+    try {
+      call();
+    } catch (const error& e) {
+      EXPECT_EQ(e.kind, error_kind::bad_call);
+      return std::string(e.what()).find("make another one") != std::string::npos;
+    }
+    return false;
+  };
+  EXPECT_TRUE(says_so([&] { cell.run(); }));
+  EXPECT_TRUE(says_so([&] { cell.spe_program(2, [](spe&) {}); }));
+  EXPECT_TRUE(says_so([&] { cell.spe_program(3, [](spe&) {}); }));
+  EXPECT_TRUE(says_so([&] { cell.ppe_program([](ppe&) {}); }));
+}
+
 TEST(cell_machine, programs_are_for_what_is_there) {
   machine cell(machine_file::named("cell-ps3"));
   EXPECT_THROW(cell.spe_program(6, [](spe&) {}), error);

@@ -37,8 +37,26 @@ std::vector<std::uint32_t> slots_of(const line& tasks) {
   return slots;
 }
 
+// The line as a pass left it, with some newer tasks behind.
+line line_of_two_passes(random_source& random, filter f, std::uint32_t groups) {
+  line tasks = random_line(random, 300 + random.below(1500), true);
+  for (waiting_task& t : tasks) t.key = random.below(groups);
+  const std::size_t newer = tasks.size() - random.below(30);
+  f.apply(tasks.data(), newer, f.context);
+  return tasks;
+}
+
 template <class Check>
 void for_random_lines(filter f, Check&& check) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(seed);
+    random_source random(seed);
+    const line before = line_of_two_passes(random, f, seed % 3 == 0 ? 1000 : 100);
+    line after = before;
+    f.apply(after.data(), after.size(), f.context);
+    check(before, after);
+    if (testing::Test::HasFatalFailure()) return;
+  }
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE(seed);
     random_source random(seed);
