@@ -238,11 +238,15 @@ namespace {
 
 // A guest counts as waiting, though its thread is in another runtime. It sleeps as that one's
 // participant: a token of its own stays there, and says nothing.
+//
+// One that does not sleep yet may have a task at hand, and get no core for long. Only hosts wait
+// for long without sleeping.
 bool waits_for_ever(const participant& p) noexcept {
   const std::uint32_t now = p.doing.load(memory_order_relaxed);
   if (!p.is_worker && p.is_bound.load(memory_order_relaxed) == 0) return true;
   if (now == activity::elsewhere) return p.guest.waits.load(memory_order_relaxed) != 0;
-  return now == activity::waits && !p.park.has_token();
+  if (now != activity::waits || p.engine->bell.someone_spins()) return false;
+  return p.is_worker ? p.park.is_asleep() : !p.park.has_token();
 }
 
 // Whether a participant of any runtime, except `but`, is such a one.

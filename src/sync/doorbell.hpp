@@ -40,6 +40,9 @@ class doorbell {
   // A hint, too: a participant looks for work, or sleeps for want of it.
   bool someone_idle() const noexcept { return word_.load(memory_order_relaxed) != 0; }
 
+  // Whether somebody looks for work, or was woken to. Any thread; a hint.
+  bool someone_spins() const noexcept { return spinners(word_.load(memory_order_relaxed)) != 0; }
+
   void start_spinning() noexcept {
     // Pairs with someone_needed(): from here on submitters rely on this spinner. Sequentially
     // consistent, as there.

@@ -43,6 +43,8 @@ class parker {
   // Whether a token waits: the owner will look again at what it waits for, as soon as it gets a
   // core. Any thread; a hint.
   bool has_token() const noexcept { return word_.load(memory_order_relaxed) == token; }
+  // Whether the owner sleeps, or is about to, and nobody has woken it. Any thread; a hint.
+  bool is_asleep() const noexcept { return word_.load(memory_order_relaxed) == sleeping; }
 
  private:
   enum : std::uint32_t { empty = 0, token = 1, sleeping = 2 };
