@@ -436,6 +436,11 @@ def _follow_bases(kind: type, about: Any) -> None:
         kind.__bases__ = bases
 
 
+def note_of_host(kind: type) -> None:
+    """For a class that a cluster's driver has sent: it goes back as the driver's own."""
+    _classes.add(kind)
+
+
 def _host_class(number: str, module: str, name: str) -> type:
     kind: type | None = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID.get(number)
     if kind is None:
