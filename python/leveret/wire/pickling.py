@@ -175,6 +175,12 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             return spaces.reduce_mark_of_reply(mark)
         return spaces.reduce_mark(mark, by_value.absent_names, self.needed)
 
+    def dump_own(self, value: Any) -> bytes:
+        """The pickle of what a process has for itself, and a call cannot be given."""
+        file = io.BytesIO()
+        _GlobalPickler(file, self.needed).dump(value)
+        return file.getvalue()
+
     def aliases(self, key: str, names: dict[str, Any]) -> spaces.Aliases:
         return spaces.Aliases(key, names, self.needed, self.is_row)
 
