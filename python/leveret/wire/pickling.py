@@ -93,6 +93,7 @@ _OF_LIBRARY: dict[type, Callable[[Any], Any]] = {
     **_WEAK,
     types.CodeType: _reduce_code,
     functools.cached_property: classes.reduce_cached_property,
+    struct.Struct: lambda layout: (struct.Struct, (layout.format,)),
 }
 
 
