@@ -207,6 +207,7 @@ def test_log_records_come_to_the_host(caplog: pytest.LogCaptureFixture) -> None:
         record: Any = caplog.records[0]
         assert record.leveret_worker == 0 and record.name == "leveret.tests"
         assert record.funcName == "talk" and record.process != os.getpid()
+        assert record.processName == "LeveretWorker-0"
 
 
 def test_records_of_a_call_that_crashes(caplog: pytest.LogCaptureFixture) -> None:
