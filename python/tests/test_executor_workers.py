@@ -191,6 +191,26 @@ def test_a_seed_is_a_number() -> None:
     assert draws(1, seed=np.int64(3)) == draws(1, seed=3)
 
 
+HASHES = """
+import leveret
+with leveret.ProcessExecutor(2, max_tasks_per_child=2) as pool:
+    there = set(pool.map(lambda i: hash("text"), range(8), chunksize=1))
+print(len(there), there == {hash("text")})
+"""
+
+
+def test_hashes_are_the_same_in_all_processes_and_here_where_their_seed_is_set() -> None:
+    def run(seed: str) -> str:
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", HASHES]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=120, check=True, env=env
+        ).stdout
+
+    assert run("random").startswith("1 ")
+    assert run("5") == "1 True\n"
+
+
 # Log records, warnings, output.
 
 
