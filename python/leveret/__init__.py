@@ -52,6 +52,8 @@ from .waiting import as_completed, wait_all, wait_any
 
 if TYPE_CHECKING:
     from . import apps, mpi
+    from . import dask as dask
+    from . import progress as progress
     from .cluster import Cluster, ClusterArray, ClusterTicket
     from .executor import BrokenExecutor, ProcessExecutor
     from .executor.joblib_backend import register_joblib
@@ -71,9 +73,11 @@ _LATER = {
     "ClusterTicket": "cluster",
     "ProcessExecutor": "executor",
     "apps": "apps",
+    "dask": "dask",
     "include_folder": "latency",
     "interleave": "latency",
     "mpi": "mpi",
+    "progress": "progress",
     "register_joblib": "executor.joblib_backend",
 }
 

@@ -12,7 +12,7 @@ from conftest import needs_processes
 pytestmark = needs_processes
 
 BEGIN = """
-import functools, gc, os, threading
+import functools, gc, os, struct, threading
 import leveret
 from leveret.wire.pickling import dumps
 """
@@ -107,6 +107,13 @@ def use(): return model, table, unnamed, late
 def check():
     assert run(use) == run(use) == ("loaded", {"a": 1}, 5, [1])
     assert list(executor.map(use, *[[]])) == []
+""",
+    "layouts_of_struct": """
+head = struct.Struct("<IH")
+def parse(data): return head.unpack(data)
+def check():
+    assert run(parse, head.pack(7, 8)) == (7, 8)
+    assert run(lambda layout: layout, head).format == head.format
 """,
     "what_cannot_be_pickled": """
 handle = (each for each in "ab")

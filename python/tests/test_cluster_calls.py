@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from cluster_functions import crash_at_7, fail_at_3, rest, sum_below
-from conftest import LIMIT, needs_processes
+from conftest import LIMIT, needs_processes, run_program
 
 import leveret
 from leveret import Cluster, ProcessExecutor
@@ -65,6 +65,72 @@ def test_exceptions_keep_class_and_traceback(cluster: Cluster) -> None:
     assert isinstance(found[3], KeyError) and "fail_at_3" in str(found[3].__cause__)
     with pytest.raises(KeyError):
         list(cluster.map(fail_at_3, range(5), on_poison="return"))
+
+
+# Its nodes are processes that have run the main module, too, or been forked from it.
+RESULTS_OF_MAIN = """
+import dataclasses, enum, multiprocessing, sys
+from concurrent import futures
+import leveret
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    def twice(self):
+        return 2 * self.x
+
+class Color(enum.Enum):
+    RED = 1
+
+def make(what):
+    class Local:
+        name = "local"
+
+    made = {"point": Point(4), "class": Point, "color": Color.RED, "local": Local()}
+    return {**made, "function": lambda: what}[what]
+
+def check(cluster):
+    names = ["point", "class", "color", "local", "function"]
+    point, kind, color, local, function = cluster.map(make, names)
+    assert type(point) is Point and point.twice() == 8
+    assert kind is Point and color is Color.RED
+    assert local.name == "local" and function() == "function"
+
+if __name__ == "__main__":
+    twice = Point.twice
+    ENGINE
+"""
+ENGINES = {
+    "dask": """
+    import distributed
+    with distributed.Client(n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
+        with leveret.Cluster(client) as cluster:
+            check(cluster)
+    assert Point.twice is twice  # nothing has written it over
+""",
+    "fork": """
+    context = multiprocessing.get_context("fork")
+    with futures.ProcessPoolExecutor(1, context) as pool, leveret.Cluster(pool) as cluster:
+        check(cluster)
+""",
+    "spawn": """
+    context = multiprocessing.get_context("spawn")
+    with futures.ProcessPoolExecutor(1, context) as pool, leveret.Cluster(pool) as cluster:
+        check(cluster)
+    assert Point.twice is twice
+""",
+    "threads": """
+    with futures.ThreadPoolExecutor(1) as pool, leveret.Cluster(pool) as cluster:
+        check(cluster)
+""",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_results_of_what_the_main_module_defines(tmp_path: Path, engine: str) -> None:
+    if engine == "dask":
+        pytest.importorskip("distributed")
+    run_program(tmp_path, RESULTS_OF_MAIN.replace("ENGINE", ENGINES[engine].strip()))
 
 
 def test_endless_iterables(cluster: Cluster) -> None:

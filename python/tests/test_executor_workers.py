@@ -15,6 +15,8 @@ import threading
 import types
 import warnings
 import weakref
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +191,26 @@ def test_a_seed_is_a_number() -> None:
     assert draws(1, seed=np.int64(3)) == draws(1, seed=3)
 
 
+HASHES = """
+import leveret
+with leveret.ProcessExecutor(2, max_tasks_per_child=2) as pool:
+    there = set(pool.map(lambda i: hash("text"), range(8), chunksize=1))
+print(len(there), there == {hash("text")})
+"""
+
+
+def test_hashes_are_the_same_in_all_processes_and_here_where_their_seed_is_set() -> None:
+    def run(seed: str) -> str:
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", HASHES]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=120, check=True, env=env
+        ).stdout
+
+    assert run("random").startswith("1 ")
+    assert run("5") == "1 True\n"
+
+
 # Log records, warnings, output.
 
 
@@ -205,6 +227,7 @@ def test_log_records_come_to_the_host(caplog: pytest.LogCaptureFixture) -> None:
         record: Any = caplog.records[0]
         assert record.leveret_worker == 0 and record.name == "leveret.tests"
         assert record.funcName == "talk" and record.process != os.getpid()
+        assert record.processName == "LeveretWorker-0"
 
 
 def test_records_of_a_call_that_crashes(caplog: pytest.LogCaptureFixture) -> None:
@@ -366,6 +389,65 @@ def test_exit_functions_run_at_an_orderly_end(tmp_path: Path, options: dict[str,
     path = tmp_path / "at_exit"
     with ProcessExecutor(1, **options) as pool:
         pool.submit(at_exit_write, str(path)).result(30)
+    assert path.read_text() == "ran"
+
+
+def write_late(path: str) -> None:
+    threading.Event().wait(0.2)
+    Path(path).write_text("ran")
+
+
+def leave_to_a_thread(path: str) -> None:
+    threading.Thread(target=write_late, args=(path,)).start()
+
+
+def leave_to_a_pool(path: str) -> None:
+    vars(sys)["_leveret_kept"] = pool = ThreadPoolExecutor(1)
+    pool.submit(write_late, path)
+
+
+def leave_to_a_pool_of_processes(path: str) -> None:
+    vars(sys)["_leveret_kept"] = pool = ProcessPoolExecutor(1)
+    pool.submit(write_late, path)
+
+
+@pytest.mark.parametrize(
+    "leave", [leave_to_a_thread, leave_to_a_pool, leave_to_a_pool_of_processes]
+)
+@pytest.mark.parametrize("options", [{}, {"max_tasks_per_child": 1}])
+def test_what_was_left_to_threads_is_done_at_an_orderly_end(
+    tmp_path: Path, leave: Callable[[str], None], options: dict[str, Any]
+) -> None:
+    path = tmp_path / "late"
+    with ProcessExecutor(1, **options) as pool:
+        pool.submit(leave, str(path)).result(30)
+    assert path.read_text() == "ran"
+
+
+def test_a_thread_that_does_not_end_is_not_waited_for_without_end() -> None:
+    def leave() -> None:
+        threading.Thread(target=threading.Event().wait, args=(3600,)).start()
+
+    pool = ProcessExecutor(1)
+    pool.submit(leave).result(30)
+    closer = threading.Thread(target=pool.shutdown)
+    closer.start()
+    closer.join(30)
+    assert not closer.is_alive()
+
+
+def fail_at_the_end_of_threads(path: str) -> None:
+    def fail() -> None:
+        raise ValueError("not today")
+
+    vars(threading)["_register_atexit"](fail)
+    at_exit_write(path)
+
+
+def test_a_failure_at_the_end_of_threads_keeps_no_other_from_running(tmp_path: Path) -> None:
+    path = tmp_path / "at_exit"
+    with ProcessExecutor(1) as pool:
+        pool.submit(fail_at_the_end_of_threads, str(path)).result(30)
     assert path.read_text() == "ran"
 
 

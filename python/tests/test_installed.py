@@ -60,8 +60,11 @@ def test_what_is_loaded_late_is_there() -> None:
     for name in leveret.__all__:
         assert getattr(leveret, name) is not None
     assert leveret.apps.__name__ == "leveret.apps"
+    assert leveret.progress.__name__ == "leveret.progress"
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = leveret.nothing
+    pytest.importorskip("distributed")
+    assert leveret.dask.__name__ == "leveret.dask"
 
 
 @pytest.mark.parametrize("module", ["typer", "rich"])

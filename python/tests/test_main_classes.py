@@ -100,6 +100,38 @@ PROGRAMS = {
             assert call(lambda lazy: (lazy.value, lazy.value, lazy.made), Lazy()) == (7, 7, 1)
             assert call(lambda: Lazy()).value == 7
         """,
+    "locks": """
+        import contextvars, threading
+        class Counter:
+            lock, again, mine = threading.Lock(), threading.RLock(), threading.local()
+            free, told, room = threading.Condition(), threading.Event(), threading.Semaphore(1)
+            depth = contextvars.ContextVar("depth", default=3)
+            def step(self):
+                with self.lock, self.again, self.free, self.room:
+                    self.mine.n = getattr(self.mine, "n", 0) + 1
+                    self.told.set()
+                    return self.mine.n, self.lock.locked(), self.depth.get()
+        class Other(Counter):
+            pass
+        def check(call):
+            Counter.lock.acquire()
+            before, *others = call(lambda one: one.step(), Counter())
+            assert others == [True, 3] and not Counter.told.is_set()
+            after, *_ = call(lambda one: one.step(), Other())
+            assert after > before > 0  # it is the process's own, and stays
+            Counter.lock.release()
+        """,
+    "a lock that an earlier call holds": """
+        import threading
+        class Gate:
+            lock = threading.Lock()
+        def take():
+            return Gate.lock.acquire(timeout=0.01)
+        def check(call):
+            seen.append(call(take))
+            assert seen == [True, False, False][:len(seen)]
+        seen = []
+        """,
     "enumerations": """
         import enum
         class Planet(enum.Enum):

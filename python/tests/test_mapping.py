@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import datetime
+import functools
 import itertools
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +20,8 @@ from mapped import mark, rest, trouble
 
 import leveret
 from leveret import Overran, Poison, ProcessExecutor, WorkerDied
+from leveret.wire import by_value
+from leveret.worker.functions import Carried
 
 pytestmark = needs_processes
 
@@ -383,3 +387,53 @@ def test_items_of_a_chunk_share_nothing(pool: ProcessExecutor) -> None:
     items += [items[0]] * 3
     assert list(pool.map(grow, items, chunksize=6)) == [11] * 6
     assert shared == []
+
+
+# A table that a chunk's function brings along is loaded once, and is each call's own all the same.
+
+
+class Table:
+    def __init__(self) -> None:
+        self.rows = {"a": [1], "b": [2]}
+
+    def look(self, i: int) -> tuple[int, int]:
+        return look(self.rows, self, i)
+
+
+def look(rows: dict[str, list[int]], whole: Any, i: int) -> tuple[int, int]:
+    """Every third call changes it, and every fifth keeps a part that the next one changes."""
+    left = vars(sys).setdefault("_leveret_left", [])
+    while left:
+        left.pop().append(7)
+    seen = sum(rows["a"]), len(rows)
+    if i % 3 == 0:
+        rows["a"].append(i)
+        rows["c"] = []
+    if i % 5 == 0:
+        left.append(rows["a"])
+    if i % 7 == 0 and whole is not None:
+        whole.rows = {}
+    return seen
+
+
+def test_a_table_that_the_function_brings_along_is_each_calls_own() -> None:
+    table = Table()
+    with ProcessExecutor(1) as pool:
+        for function in (table.look, functools.partial(look, table.rows, None)):
+            assert list(pool.map(function, range(100), chunksize=50)) == [(1, 2)] * 100
+
+
+@pytest.mark.parametrize(
+    "make", [lambda t: t.look, lambda t: functools.partial(look, t.rows, None)]
+)
+def test_what_shows_that_it_may_be_used_again(make: Any) -> None:
+    table = Table()
+    carried = Carried(make(table), by_value.Made())
+    assert carried.is_as_loaded() and carried.is_as_loaded()
+    kept = table.rows["b"]
+    assert not carried.is_as_loaded()
+    del kept
+    assert carried.is_as_loaded()
+    table.rows["b"].append(3)
+    assert not carried.is_as_loaded()
+    assert not Carried(len, by_value.Made()).is_as_loaded()

@@ -93,6 +93,7 @@ _OF_LIBRARY: dict[type, Callable[[Any], Any]] = {
     **_WEAK,
     types.CodeType: _reduce_code,
     functools.cached_property: classes.reduce_cached_property,
+    struct.Struct: lambda layout: (struct.Struct, (layout.format,)),
 }
 
 
@@ -174,6 +175,12 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         if self.is_reply:
             return spaces.reduce_mark_of_reply(mark)
         return spaces.reduce_mark(mark, by_value.absent_names, self.needed)
+
+    def dump_own(self, value: Any) -> bytes:
+        """The pickle of what a process has for itself, and a call cannot be given."""
+        file = io.BytesIO()
+        _GlobalPickler(file, self.needed).dump(value)
+        return file.getvalue()
 
     def aliases(self, key: str, names: dict[str, Any]) -> spaces.Aliases:
         return spaces.Aliases(key, names, self.needed, self.is_row)

@@ -32,7 +32,7 @@ from ..wire.pickling import (
 from ..wire.setup import Setup, WorkerSetup
 from . import ending, multiprocess, notes, own_page, seeding
 from .classes import classes
-from .functions import Kept, functions
+from .functions import Carried, Kept, functions
 from .hosts import Host, hosts, turn_to
 from .large_replies import make_file
 from .own_page import Own
@@ -121,6 +121,7 @@ def _run_chunk(
     """
     carried, fronts, items = given if is_apart else (None, [], given)
     results = chunks.Results()
+    function: Carried | None = None
     end = time.perf_counter_ns() + chunks.CHUNK_NS_MAX
     for each in items:
         try:
@@ -132,9 +133,10 @@ def _run_chunk(
             if carried is None:
                 results.add(_call_kept(pickled, args, {}))
             else:
-                function = _load(*_own(carried))
-                own_page.name_call(b"", function)
-                results.add(function(*args))
+                if function is None or not function.is_as_loaded():
+                    function = _load_carried(*_own(carried))
+                own_page.name_call(b"", function.function)
+                results.add(function.function(*args))
         except BaseException as error:
             if isinstance(error, NameError):
                 spaces.explain(error)
@@ -173,6 +175,14 @@ def _say_where(error: BaseException) -> None:
 def _load(data: Any, buffers: Any, is_plain: bool = False) -> Any:
     try:
         return pickle.loads(data, buffers=buffers) if is_plain else functions.load(data, buffers)[0]
+    except BaseException as error:
+        _say_where(error)
+        raise
+
+
+def _load_carried(data: Any, buffers: Any) -> Carried:
+    try:
+        return Carried(*functions.load(data, buffers))
     except BaseException as error:
         _say_where(error)
         raise

@@ -7,6 +7,8 @@ import contextlib
 import gc
 import io
 import logging
+import sys
+import threading
 import weakref
 
 
@@ -20,7 +22,10 @@ def forget() -> None:
 
 
 def end() -> None:
-    """Runs what calls have registered with atexit, and writes what files still hold."""
+    """Has threads do what calls have left to them, runs what calls have registered with atexit, and
+    writes what files still hold.
+    """
+    _wait_for_threads()
     atexit._run_exitfuncs()
     # By their types: what is asked for its class may be a proxy, and run code of the program's.
     try:
@@ -33,3 +38,15 @@ def end() -> None:
         with contextlib.suppress(Exception):
             if not each.closed and each.writable():
                 each.flush()
+
+
+def _wait_for_threads() -> None:
+    """As the interpreter does at its end, and a process of multiprocessing.
+
+    Executors of concurrent.futures that nobody has shut down do what they were given, and threads
+    that are no daemons are waited for. The host waits for this process no longer than it says.
+    """
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]
+    except Exception as error:  # of what somebody has registered there: the rest is not lost
+        sys.excepthook(type(error), error, error.__traceback__)

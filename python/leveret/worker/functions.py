@@ -6,12 +6,15 @@ call; then it is loaded again for the next one. Its globals are those of wire/sp
 
 from __future__ import annotations
 
+import functools
 import pickle
+import sys
 import types
 from typing import Any
 
 from .. import _core
 from ..wire import by_value, spaces, tables
+from ..wire.unchanged import Contents
 
 _NOTHING = pickle.dumps(None, 5)
 KEPT_BYTES_MAX = 4 << 20  # of their pickles; the oldest are dropped
@@ -76,6 +79,62 @@ class Kept:
 
     def is_same(self) -> bool:
         return all(before.are_of(each) for each, before in zip(self.made, self.slots))
+
+
+class Carried:
+    """A function of a chunk that went by value, and whether the next call may have it as well.
+
+    That is a functools.partial, or a method of an object, with plain values, such as a table to
+    look things up in, which takes long to load: the call before has changed nothing in it, and
+    nobody has kept a part of it.
+    """
+
+    def __init__(self, function: Any, made: by_value.Made) -> None:
+        self.function = function
+        self.kept = Kept(function, made)
+        self.parts, values = _parts_of(function)
+        self.contents: Contents | None = None
+        if self.parts and not any(each.__closure__ for each in made.functions):
+            contents = Contents(values)
+            if contents.is_plain():
+                self.contents = contents
+        del values  # which refers to what is counted
+        self.references = self._references()
+
+    def _references(self) -> list[int]:
+        owner = getattr(self.function, "__self__", None)  # of a method; a partial cannot change
+        containers = (self.contents and self.contents.containers) or ()
+        return [0 if owner is None else sys.getrefcount(owner), *map(sys.getrefcount, containers)]
+
+    def is_as_loaded(self) -> bool:
+        contents = self.contents
+        if contents is None or not self.kept.is_same():
+            return False
+        if not self._has_its_parts() or not contents.are_in(contents.value):
+            return False
+        return self._references() == self.references
+
+    def _has_its_parts(self) -> bool:
+        parts = _parts_of(self.function)[0]
+        return len(parts) == len(self.parts) and all(a is b for a, b in zip(parts, self.parts))
+
+
+class _Plain:
+    """An object of such a class has attributes, and nothing else."""
+
+
+def _parts_of(function: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """What makes it what it is, and the values in it; nothing where there may be more to it."""
+    if type(function) is functools.partial and not function.__dict__:
+        values = function.args, function.keywords
+        return (function.func, *values), values
+    if type(function) is not types.MethodType:
+        return (), ()
+    kind: type = type(function.__self__)
+    if kind.__basicsize__ != _Plain.__basicsize__ or kind.__itemsize__:
+        return (), ()
+    own = vars(function.__self__)
+    return (function.__func__, kind, own), (own,)
 
 
 class Functions:
