@@ -92,9 +92,8 @@ class _Forwarder(logging.Handler):
             about[key] = value if _is_simple(value) else shown(value)
         if record.exc_info and not record.exc_text:
             about["exc_text"] = logging.Formatter().formatException(record.exc_info)
-        if (
-            record.processName == "MainProcess"
-        ):  # so logging says while multiprocessing is not loaded
+        # So logging says while multiprocessing is not loaded.
+        if record.processName == "MainProcess":
             about["processName"] = f"LeveretWorker-{_core.worker_index()}"
         about.update(msg=text[:_TEXT_MAX], args=None, exc_info=None)
         keep(LOG, about)
