@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import queue
 import re
 import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -228,6 +229,25 @@ def test_files_whose_replies_never_came_are_dropped() -> None:
         assert executor.submit(large, 1).result(60)[0] == 1
         wait_until(lambda: not files.here)  # the thread that told the result drops them next
         assert files_of_replies() == 0
+
+
+def test_an_attribute_of_a_class_that_cannot_be_pickled_is_named(
+    executor: ProcessExecutor,
+) -> None:
+    class Kept:
+        jobs: queue.Queue[int] = queue.Queue()
+        all: ClassVar[dict[str, Any]] = {}
+
+        def go(self) -> int:
+            return len(Kept.all)
+
+    told = "the attribute 'jobs' of class '.*Kept': cannot pickle"
+    with pytest.raises(TypeError, match=told):
+        executor.submit(lambda: Kept().go()).result(60)
+    del Kept.jobs
+    Kept.all["lock"] = threading.Lock()
+    with pytest.raises(TypeError, match=told.replace("jobs", "all")):
+        executor.submit(lambda: Kept().go()).result(60)
 
 
 def test_what_cannot_be_pickled_is_told_apart(pool: ProcessExecutor) -> None:

@@ -12,7 +12,6 @@ import contextlib
 import copyreg
 import importlib
 import os
-import pickle
 import sys
 import threading
 import types
@@ -22,7 +21,7 @@ from typing import Any
 from cloudpickle import cloudpickle
 
 from ..interrupts import NotOfSignal, raise_signals
-from . import classes, foreign, modules, spaces
+from . import classes, foreign, modules, own, spaces
 from .modules import Home, residents
 
 ORDINARY_MAX = 1024
@@ -330,6 +329,7 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
     if made is NotImplemented or len(made) < 3:
         return made
     made = classes.complete(kind, made)
+    pickler.whole.append((kind, made[2][0]))
     if foreign.has_ctypes():
         made = foreign.complete(kind, made)
     if not is_reply and is_elsewhere:
@@ -338,43 +338,12 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
         attributes = {name: aliases.of(value) for name, value in made[2][0].items()}
         made = (*made[:2], (attributes, *made[2][1:]), *made[3:])
     if not is_reply:
-        made = _with_own(pickler, kind, made)
+        made = own.complete(pickler, kind, made)
     reduce = None if is_reply else copyreg.dispatch_table.get(kind)
     if reduce is not None:
         made = (*made[:2], (made[2], made[5], reduce), *made[3:5], _set_registered)
-    own = None if is_reply else classes.own_names(kind)
-    return (_make_class, (*made[:2], home_of(kind), own), *made[2:])
-
-
-def _with_own(pickler: Any, kind: type, made: Any) -> Any:
-    """What cloudpickle makes of a class, with locks and the like that a process has for itself."""
-    attributes = {
-        name: _Own(kind, name, pickler.dump_own(value)) if spaces.is_own(value) else value
-        for name, value in made[2][0].items()
-    }
-    return (*made[:2], (attributes, *made[2][1:]), *made[3:])
-
-
-class _Own:
-    """Stands for such an attribute."""
-
-    def __init__(self, kind: type, name: str, pickled: bytes) -> None:
-        self.about = cloudpickle._get_or_create_tracker_id(kind), name, pickled
-
-    def __reduce__(self) -> Any:
-        return _own_attribute, self.about
-
-
-# In a worker: such attributes by class, with what they were read from.
-_own: weakref.WeakKeyDictionary[type, dict[str, tuple[bytes, Any]]] = weakref.WeakKeyDictionary()
-
-
-def _own_attribute(number: str, name: str, pickled: bytes) -> Any:
-    """The one that is there: a thread that an earlier call has left may hold it."""
-    known = _own.setdefault(class_beside(number), {})
-    if name not in known or known[name][0] != pickled:
-        known[name] = pickled, pickle.loads(pickled)
-    return known[name][1]
+    names_own = None if is_reply else classes.own_names(kind)
+    return (_make_class, (*made[:2], home_of(kind), names_own), *made[2:])
 
 
 def class_beside(number: str) -> type:

@@ -115,6 +115,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         self.needed = needed
         self.beside = beside
         self.plain: set[type] = set()  # go by value, and have no pickle of their own
+        self.whole: list[tuple[type, dict[str, Any]]] = []  # classes in the pickle, and attributes
 
     @classmethod
     def _look_at_reducers(cls) -> None:
@@ -175,6 +176,24 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         if self.is_reply:
             return spaces.reduce_mark_of_reply(mark)
         return spaces.reduce_mark(mark, by_value.absent_names, self.needed)
+
+    def say_where(self, error: Exception) -> None:
+        """Has an error of pickle's own name the attribute of a class that it is about."""
+        for kind, attributes in reversed(self.whole) if is_pickles(error) else ():
+            # Functions come last: one that names its class fails with it.
+            names = sorted(attributes, key=lambda name: callable(attributes[name]))
+            for name in names:
+                if not self._takes(attributes[name]):
+                    what = f"the attribute {name!r} of class {kind.__qualname__!r}"
+                    return say_of_what(error, what)
+        return None
+
+    def _takes(self, value: Any) -> bool:
+        try:
+            type(self)(io.BytesIO(), {}).dump(value)
+        except Exception:
+            return False
+        return True
 
     def dump_own(self, value: Any) -> bytes:
         """The pickle of what a process has for itself, and a call cannot be given."""
@@ -269,7 +288,11 @@ def dump_alone(
     file = io.BytesIO()
     keeper = _keeper(buffers, buffers_max)
     pickler = make(file, needed, beside=beside, buffer_callback=keeper)
-    pickler.dump(value)
+    try:
+        pickler.dump(value)
+    except Exception as error:
+        pickler.say_where(error)
+        raise
     if beside is not None and beside.has_own_of(pickler.memo):
         return dump_alone(value, needed, None, buffers_max, make)
     return file.getvalue(), buffers
@@ -354,13 +377,18 @@ def dump_result(value: Any) -> tuple[bytes, list[memoryview]]:
         raise
 
 
-def say_of_what(error: BaseException, what: str) -> None:
-    """Has an error of pickle's own say what could not be pickled."""
+def is_pickles(error: BaseException) -> bool:
+    """Whether it is an error of pickle's own."""
     if type(error) not in (TypeError, AttributeError, pickle.PicklingError):
-        return
+        return False
     text = error.args[0] if len(error.args) == 1 else None
-    if isinstance(text, str) and "pickle" in text:
-        error.args = (f"{what}: {text}",)
+    return isinstance(text, str) and "pickle" in text
+
+
+def say_of_what(error: BaseException, what: str) -> None:
+    """Has such an error say what could not be pickled."""
+    if is_pickles(error):
+        error.args = (f"{what}: {error.args[0]}",)
 
 
 def dump_plain_arguments(args: Any) -> tuple[bytes, list[memoryview]] | None:

@@ -218,17 +218,6 @@ OWN: Any = {
 }
 
 
-# What is made of these.
-_WITH_OWN = frozenset(
-    {threading.Condition, threading.Event, threading.Semaphore, threading.BoundedSemaphore}
-)
-
-
-def is_own(value: Any) -> bool:
-    """Whether a process has one for itself, where a class has it as an attribute."""
-    return type(value) in OWN or type(value) in _WITH_OWN
-
-
 def _cached(options: dict[str, Any], function: Any) -> Any:
     return functools.lru_cache(**options)(function)
 

@@ -1,0 +1,119 @@
+"""ProcessExecutor: how workers end in order, with what calls have left to do."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import needs_processes
+
+from leveret import ProcessExecutor
+
+pytestmark = needs_processes
+
+
+def at_exit_write(path: str) -> None:
+    atexit.register(lambda: Path(path).write_text("ran"))
+
+
+@pytest.mark.parametrize("options", [{}, {"max_tasks_per_child": 1}])
+def test_exit_functions_run_at_an_orderly_end(tmp_path: Path, options: dict[str, Any]) -> None:
+    path = tmp_path / "at_exit"
+    with ProcessExecutor(1, **options) as pool:
+        pool.submit(at_exit_write, str(path)).result(30)
+    assert path.read_text() == "ran"
+
+
+def write_late(path: str) -> None:
+    threading.Event().wait(0.2)
+    Path(path).write_text("ran")
+
+
+def leave_to_a_thread(path: str) -> None:
+    threading.Thread(target=write_late, args=(path,)).start()
+
+
+def leave_to_a_pool(path: str) -> None:
+    vars(sys)["_leveret_kept"] = pool = ThreadPoolExecutor(1)
+    pool.submit(write_late, path)
+
+
+def leave_to_a_pool_of_processes(path: str) -> None:
+    vars(sys)["_leveret_kept"] = pool = ProcessPoolExecutor(1)
+    pool.submit(write_late, path)
+
+
+@pytest.mark.parametrize(
+    "leave", [leave_to_a_thread, leave_to_a_pool, leave_to_a_pool_of_processes]
+)
+@pytest.mark.parametrize("options", [{}, {"max_tasks_per_child": 1}])
+def test_what_was_left_to_threads_is_done_at_an_orderly_end(
+    tmp_path: Path, leave: Callable[[str], None], options: dict[str, Any]
+) -> None:
+    path = tmp_path / "late"
+    with ProcessExecutor(1, **options) as pool:
+        pool.submit(leave, str(path)).result(30)
+    assert path.read_text() == "ran"
+
+
+def test_a_thread_that_does_not_end_is_not_waited_for_without_end() -> None:
+    def leave() -> None:
+        threading.Thread(target=threading.Event().wait, args=(3600,)).start()
+
+    pool = ProcessExecutor(1)
+    pool.submit(leave).result(30)
+    closer = threading.Thread(target=pool.shutdown)
+    closer.start()
+    closer.join(30)
+    assert not closer.is_alive()
+
+
+def fail_at_the_end_of_threads(path: str) -> None:
+    def fail() -> None:
+        raise ValueError("not today")
+
+    vars(threading)["_register_atexit"](fail)
+    at_exit_write(path)
+
+
+def test_a_failure_at_the_end_of_threads_keeps_no_other_from_running(tmp_path: Path) -> None:
+    path = tmp_path / "at_exit"
+    with ProcessExecutor(1) as pool:
+        pool.submit(fail_at_the_end_of_threads, str(path)).result(30)
+    assert path.read_text() == "ran"
+
+
+def test_files_are_written_and_folders_removed(tmp_path: Path) -> None:
+    def leave_open() -> str:
+        folder = tempfile.TemporaryDirectory(dir=tmp_path)
+        file = open(tmp_path / "left", "w")  # noqa: SIM115, PTH123
+        file.write("all of it")
+        gone = threading.Event()
+        vars(sys)["_leveret_kept"] = (folder, file, weakref.proxy(gone))
+        return folder.name
+
+    with ProcessExecutor(1) as pool:
+        folder = pool.submit(leave_open).result(30)
+        assert Path(folder).exists()
+    assert (tmp_path / "left").read_text() == "all of it"
+    assert not Path(folder).exists()
+
+
+def test_an_exit_function_that_does_not_end_is_bounded() -> None:
+    def hang() -> None:
+        atexit.register(lambda: threading.Event().wait(3600))
+
+    pool = ProcessExecutor(1)
+    pool.submit(hang).result(30)
+    closer = threading.Thread(target=pool.shutdown)
+    closer.start()
+    closer.join(30)
+    assert not closer.is_alive()
