@@ -232,7 +232,7 @@ def test_files_whose_replies_never_came_are_dropped() -> None:
 
 
 def test_an_attribute_of_a_class_that_cannot_be_pickled_is_named(
-    executor: ProcessExecutor,
+    pool: ProcessExecutor,
 ) -> None:
     class Kept:
         jobs: queue.Queue[int] = queue.Queue()
@@ -243,11 +243,11 @@ def test_an_attribute_of_a_class_that_cannot_be_pickled_is_named(
 
     told = "the attribute 'jobs' of class '.*Kept': cannot pickle"
     with pytest.raises(TypeError, match=told):
-        executor.submit(lambda: Kept().go()).result(60)
+        pool.submit(lambda: Kept().go()).result(60)
     del Kept.jobs
     Kept.all["lock"] = threading.Lock()
     with pytest.raises(TypeError, match=told.replace("jobs", "all")):
-        executor.submit(lambda: Kept().go()).result(60)
+        pool.submit(lambda: Kept().go()).result(60)
 
 
 def test_what_cannot_be_pickled_is_told_apart(pool: ProcessExecutor) -> None:

@@ -73,9 +73,8 @@ void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status c
                   name, where,
                   decimal_text(static_cast<double>(time_limit_of(r, task)) / 1e9, 9).c_str());
   } else {
-    std::snprintf(text, sizeof text,
-                  "procedure '%s'%s ended its worker process: %s, attempt %u%s", name, where,
-                  d.text, attempts,
+    std::snprintf(text, sizeof text, "procedure '%s'%s ended its worker process: %s, attempt %u%s",
+                  name, where, d.text, attempts,
                   code == status::worker_died ? "; it must not be run again" : "; given up");
   }
   try {

@@ -4,6 +4,7 @@
 #ifndef LEVERET_RUNTIME_BULK_CENSUS_HPP
 #define LEVERET_RUNTIME_BULK_CENSUS_HPP
 
+#include "base/assert.hpp"
 #include "sync/env.hpp"
 
 #include <cstdint>
@@ -22,8 +23,14 @@ class bulk_census {
 
   // What a submitter does before is seen by whoever sees the change: pairs with see().
   void open() noexcept { add(one_open + one_going_on); }
-  void close() noexcept { add(0 - one_open - one_going_on); }
-  void begin_wait(std::uint32_t bulks) noexcept { add(0 - bulks * one_going_on); }
+  void close() noexcept {
+    LEV_DCHECK(see().open() != 0 && see().going_on() != 0);
+    add(0 - one_open - one_going_on);
+  }
+  void begin_wait(std::uint32_t bulks) noexcept {
+    LEV_DCHECK(see().going_on() >= bulks);
+    add(0 - bulks * one_going_on);
+  }
   void end_wait(std::uint32_t bulks) noexcept { add(bulks * one_going_on); }
 
   look see() const noexcept {
@@ -43,8 +50,8 @@ class bulk_census {
     if (step != 0) word_.fetch_add(one_change + step, memory_order_seq_cst);
   }
 
-  // Written by bulk submits, read while the runtime closes. From the lowest bit: open, going on, and
-  // a count of changes, which wraps around.
+  // Written by bulk submits, read while the runtime closes. From the lowest bit: open, going on,
+  // and a count of changes, which wraps around.
   atomic<std::uint64_t> word_{0};
 };
 

@@ -127,8 +127,9 @@ bool is_over(contexts& c, const transfer_set& set, unsigned tag) noexcept {
   return c.engine->machine->is_tag_done(set.tag_base + tag);
 }
 
-// Notices tasks that nobody takes. The other participants may have no context left for them, and what
-// the company of a leaving host polls for, or waits for in another runtime, may need any of them.
+// Notices tasks that nobody takes. The other participants may have no context left for them, and
+// what the company of a leaving host polls for, or waits for in another runtime, may need any of
+// them.
 class untaken {
  public:
   // Whether some are queued, and none has ended for patience_ns.

@@ -176,8 +176,8 @@ inline void take_turns(participant& self) noexcept {
 // start_thread() lets a context of this participant run `t`; false when all are in use.
 bool start_thread(contexts& c, task_thread& t) noexcept;
 
-// finish_company() runs the other contexts until they have ended their tasks. It takes no other task,
-// unless nobody does.
+// finish_company() runs the other contexts until they have ended their tasks. It takes no other
+// task, unless nobody does.
 void finish_company(engine& e, participant& self) noexcept;
 
 // start_prefetch() asks for the first lines, await_tag() for the rest.

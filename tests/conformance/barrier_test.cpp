@@ -208,9 +208,8 @@ TEST_P(barrier_test, is_told_of_the_last_task_by_the_host_that_ran_it) {
   LEV_SKIP_IF_REMOTE();
   if (is_sim()) GTEST_SKIP() << "one host thread";
   constexpr unsigned tickets = 8;
-  static const auto pause = define("barrier.pause", [](int ms) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
-  });
+  static const auto pause =
+      define("barrier.pause", [](int ms) { spend(std::chrono::milliseconds(ms)); });
   config c = settings();
   c.tickets = tickets;
   runtime& r = open(c);
@@ -223,7 +222,7 @@ TEST_P(barrier_test, is_told_of_the_last_task_by_the_host_that_ran_it) {
       while (is_there) std::this_thread::yield();
     });
     while (!is_there) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    spend(std::chrono::milliseconds(30));
     const auto start = std::chrono::steady_clock::now();
     EXPECT_EQ(closes ? r.close(wait_limit_ns()) : r.wait_for_completion(wait_limit_ns()).code,
               status::ok);
@@ -241,7 +240,7 @@ TEST_P(barrier_test, is_told_of_the_last_task_by_a_host_that_submits_in_vain) {
   constexpr unsigned tickets = 8;
   static const auto last = define("barrier.last", [](ref<std::atomic<bool>> runs) {
     *runs.to = true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    spend(std::chrono::milliseconds(100));
   });
   config c = settings();
   c.tickets = tickets;
@@ -259,7 +258,7 @@ TEST_P(barrier_test, is_told_of_the_last_task_by_a_host_that_submits_in_vain) {
   });
   while (!runs) std::this_thread::yield();
   g.open();
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  spend(std::chrono::milliseconds(30));
   const auto start = std::chrono::steady_clock::now();
   expect_all_done();
   const auto took = std::chrono::steady_clock::now() - start;
@@ -274,7 +273,7 @@ TEST_P(barrier_test, close_is_told_of_the_last_task_by_a_host_whose_bulk_is_refu
   if (is_sim()) GTEST_SKIP() << "one host thread";
   static const auto last = define("barrier.last_of_all", [](ref<std::atomic<bool>> runs) {
     *runs.to = true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    spend(std::chrono::milliseconds(100));
   });
   config c = settings();
   c.tickets = 8;

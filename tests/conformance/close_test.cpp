@@ -273,7 +273,7 @@ TEST_P(close_test, a_bulk_waits_for_the_unsent_tasks_of_another) {
   });
   while (r.state()->space_wanted.load(memory_order_seq_cst) == 0) std::this_thread::yield();
   EXPECT_EQ(r.close(0), status::timed_out);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  spend(std::chrono::milliseconds(20));
   goes_on = true;
   EXPECT_EQ(r.close(wait_limit_ns()), status::ok);
   first.join();

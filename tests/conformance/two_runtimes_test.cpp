@@ -138,10 +138,8 @@ const auto waits_for_nothing =
     });
 
 // Longer than nothing may go on until a wait is called a deadlock.
-const auto works_long = define("two_runtimes.works_long", [] {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(25);
-  while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
-});
+const auto works_long =
+    define("two_runtimes.works_long", [] { spend(std::chrono::milliseconds(25)); });
 const auto waits_for_long_work = define("two_runtimes.waits_for_long_work", [](ref<runtime> there) {
   there.to->submit(works_long).wait();
 });
@@ -330,8 +328,8 @@ TEST_P(two_runtimes_test, posts_from_another_one_find_slots_when_no_context_is_l
   EXPECT_EQ(r.home->wait_for_completion(wait_limit_ns()).code, status::ok);
 }
 
-// What a host waited for is there, and it has a task in another context that needs one of the queued
-// tasks; all contexts of the only worker are in tasks that poll.
+// What a host waited for is there, and it has a task in another context that needs one of the
+// queued tasks; all contexts of the only worker are in tasks that poll.
 struct crowd {
   runtime* home = nullptr;
   runtime* away = nullptr;  // null: the task of the host polls itself
@@ -350,7 +348,7 @@ const auto poll_in_crowd = define("two.poll_in_crowd", [](ref<crowd> c) {
 });
 const auto end_crowd = define("two.end_crowd", [](ref<crowd> c) { c.to->is_over = true; });
 void gather_crowd(ref<crowd> c) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the host leaves meanwhile
+  spend(std::chrono::milliseconds(20));  // the host leaves meanwhile
   for (std::uint32_t i = 0; i < contexts_max; ++i) c.to->home->post(poll_in_crowd, c);
   while (c.to->begun != static_cast<int>(contexts_max)) std::this_thread::yield();
 }
@@ -369,7 +367,7 @@ const auto need_another = define("two.need_another", [](ref<crowd> c) {
   elsewhere.join();
 });
 // Below the other one in the host's stacks: the host gets back to its program.
-const auto post_and_poll = define("two.post_and_poll", [](ref<crowd> c) {
+const auto be_below = define("two.be_below", [](ref<crowd> c) {
   c.to->home->post(need_another, c);
   this_task().wait_until([&] { return c.to->is_in_host.load(); });
 });
@@ -377,7 +375,7 @@ const auto post_and_poll = define("two.post_and_poll", [](ref<crowd> c) {
 void wait_for_crowd(crowd& c) {
   ticket first = c.home->submit(keep_worker, ref{&c});
   while (!c.keeps_worker) std::this_thread::yield();
-  ticket second = c.home->submit(post_and_poll, ref{&c});
+  ticket second = c.home->submit(be_below, ref{&c});
   first.wait();
   EXPECT_TRUE(c.is_over);
   second.wait();

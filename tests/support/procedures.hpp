@@ -5,11 +5,13 @@
 #include <leveret/leveret.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "support/shared.hpp"
 
@@ -27,6 +29,12 @@ template <class T>
 ref(T*) -> ref<T>;
 template <class T>
 ref(shared<T>*) -> ref<T>;
+
+// Lets so much time pass: for others to go to sleep, which no state shows.
+inline void spend(std::chrono::milliseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
+}
 
 // A counter in shared memory: tasks in worker processes reach it, too.
 class counter {
