@@ -228,8 +228,9 @@ class runtime {
 
   // The global barrier. begin_submit() opens a phase; end_submit() says that no more tasks come
   // from outside; wait_for_completion() blocks until that was said and every task is complete.
-  // Without begin/end it waits for all tasks submitted so far and their children. Returns the first
-  // failure among released or posted tasks since the last call. Errors: would_deadlock inside a
+  // Without begin/end it waits for all tasks submitted so far and their children. There is one
+  // phase: of several submitters only the last one may say end_submit(). Returns the first failure
+  // among released or posted tasks since the last call. Errors: would_deadlock inside a
   // task; timed_out. Paper: Jack Rabbit section 4.3.
   void begin_submit() noexcept;
   void end_submit() noexcept;

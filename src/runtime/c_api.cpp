@@ -331,10 +331,12 @@ lev_status lev_wait(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_ns,
 
 lev_status lev_wait_by(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_ns,
                        lev_wait_policy how, lev_outcome* outcome) {
+  if (runtime == nullptr)
+    return fail(lev::status::bad_argument, "lev_wait: runtime must not be NULL");
   if (!is_up_to(how, LEV_WAIT_OF_RUNTIME))
     return fail(lev::status::bad_argument, "lev_wait_by: how is one of lev_wait_policy");
-  return report(lev::detail::wait_one(runtime == nullptr ? nullptr : runtime->runtime.state(),
-                                      ticket, timeout_ns, static_cast<lev::wait_policy>(how)),
+  return report(lev::detail::wait_one(runtime->runtime.state(), ticket, timeout_ns,
+                                      static_cast<lev::wait_policy>(how)),
                 outcome);
 }
 
@@ -364,14 +366,19 @@ lev_status lev_wait_for_completion(lev_runtime* runtime, int64_t timeout_ns) {
 }
 
 lev_status lev_poll(lev_runtime* runtime, lev_ticket ticket) {
-  return answer(lev::detail::peek(runtime == nullptr ? nullptr : runtime->runtime.state(), ticket));
+  if (runtime == nullptr)
+    return fail(lev::status::bad_argument, "lev_poll: runtime must not be NULL");
+  return answer(lev::detail::peek(runtime->runtime.state(), ticket));
 }
 lev_status lev_cancel(lev_runtime* runtime, lev_ticket ticket) {
-  return answer(
-      lev::detail::cancel(runtime == nullptr ? nullptr : runtime->runtime.state(), ticket));
+  if (runtime == nullptr)
+    return fail(lev::status::bad_argument, "lev_cancel: runtime must not be NULL");
+  return answer(lev::detail::cancel(runtime->runtime.state(), ticket));
 }
 lev_status lev_end(lev_runtime* runtime, lev_ticket ticket) {
-  return answer(lev::detail::end(runtime == nullptr ? nullptr : runtime->runtime.state(), ticket));
+  if (runtime == nullptr)
+    return fail(lev::status::bad_argument, "lev_end: runtime must not be NULL");
+  return answer(lev::detail::end(runtime->runtime.state(), ticket));
 }
 void lev_release(lev_runtime* runtime, lev_ticket ticket) {
   if (runtime != nullptr) lev::detail::release(runtime->runtime.state(), ticket);

@@ -70,13 +70,15 @@ TEST_F(c_api, null_pointers) {
   EXPECT_EQ(t, 0u);
   expect_refused(lev_submit_after(runtime_, procedure_, &a, 1, nullptr, 1, &t), LEV_BAD_ARGUMENT,
                  "NULL");
-  EXPECT_EQ(lev_wait(nullptr, 1, 0, nullptr), LEV_BAD_TICKET);
+  expect_refused(lev_wait(nullptr, 1, 0, nullptr), LEV_BAD_ARGUMENT, "NULL");
   expect_refused(lev_wait_any(nullptr, &t, 1, 0, &index, nullptr), LEV_BAD_ARGUMENT, "NULL");
   expect_refused(lev_wait_any(runtime_, nullptr, 1, 0, &index, nullptr), LEV_BAD_ARGUMENT, "NULL");
   expect_refused(lev_wait_any(runtime_, &t, 1, 0, nullptr, nullptr), LEV_BAD_ARGUMENT, "NULL");
   EXPECT_EQ(lev_wait_any(runtime_, nullptr, 0, 0, &index, nullptr), LEV_BAD_ARGUMENT);
   expect_refused(lev_wait_for_completion(nullptr, 0), LEV_BAD_ARGUMENT, "NULL");
-  expect_refused(lev_poll(nullptr, 1), LEV_BAD_TICKET, "no ticket");
+  expect_refused(lev_poll(nullptr, 1), LEV_BAD_ARGUMENT, "NULL");
+  expect_refused(lev_cancel(nullptr, 1), LEV_BAD_ARGUMENT, "NULL");
+  expect_refused(lev_end(nullptr, 1), LEV_BAD_ARGUMENT, "NULL");
   lev_release(nullptr, 1);
   EXPECT_EQ(lev_close(nullptr), LEV_OK);
   EXPECT_EQ(lev_lookup(nullptr), 0);
