@@ -103,6 +103,15 @@ def test_options_may_be_numpy_integers(threads: leveret.Runtime) -> None:
     threads.parallel(NULL, any_of(np.int32(3))).wait()
 
 
+def test_a_range_may_be_a_number_of_numpy(library: Path, threads: leveret.Runtime) -> None:
+    squares = leveret.load(library, "square_range", "range, out u8")
+    out = np.ones(3, "u8")
+    threads.submit(squares, np.int64(3), out).wait()
+    assert out.tolist() == [0, 1, 4]
+    with pytest.raises(TypeError, match=r"expected range\(begin, end\).* got numpy.ndarray"):
+        threads.submit(squares, np.array([0, 3]), out)
+
+
 def test_as_completed_takes_one_ticket(threads: leveret.Runtime) -> None:
     ticket = threads.submit(NULL)
     assert list(leveret.as_completed(ticket, 60)) == [ticket]
