@@ -36,9 +36,9 @@ def interleave(
     Items start in order and may end in any. With n=1, and while n=0 tries it, `strand` is null, and
     the functions of the header do nothing.
 
-    Raises TypeError for a Python function (compile it), also one that ctypes has made native:
-    the interpreter cannot be left in the middle; ValueError for a negative count or n and a null
-    address; InvalidArgument when n is above 64; OutOfMemory when no stacks can be mapped for n
+    Raises TypeError for a Python function (compile it), also one that ctypes or cffi has made
+    native: the interpreter cannot be left in the middle; ValueError for a negative count or n and a
+    null address; InvalidArgument when n is above 64; OutOfMemory when no stacks can be mapped for n
     items (with n=0 one runs at a time instead); ValueError or BufferError, as the array does, for
     memory that is not contiguous; TaskFailed when an item in C++ throws: those in flight end first,
     and no other is started. What load() raises for a library or symbol that is not there.
@@ -72,7 +72,7 @@ def _native(function: object) -> tuple[object, int]:
             raise TypeError(f"function: expected (library, symbol), got {len(function)} values")
         library, symbol = function
         return symbol_of(library, symbol)
-    if isinstance(function, CFuncPtr) and _is_python(function):
+    if _is_python(function):
         raise TypeError(
             "function: an item cannot be a Python function: other items go on in its middle; "
             "compile it, for example with numba.cfunc"
@@ -80,9 +80,11 @@ def _native(function: object) -> tuple[object, int]:
     return function, address_of(function)
 
 
-def _is_python(function: CFuncPtr) -> bool:
-    """Whether ctypes made the function of a Python one."""
-    held: Any = getattr(function, "_objects", None) or {}
+def _is_python(function: object) -> bool:
+    """Whether ctypes or cffi made the function of a Python one."""
+    if type(function).__name__ == "__CDataOwnGC":
+        return " calling " in repr(function)
+    held: Any = (isinstance(function, CFuncPtr) and getattr(function, "_objects", None)) or {}
     return any(type(each).__name__ == "CThunkObject" for each in held.values())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import sys
 import threading
 from _ctypes import CFuncPtr
 from pathlib import Path
@@ -29,10 +30,19 @@ _files: dict[str, tuple[int, int]] = {}  # device and inode of each library, whe
 
 
 def _cffi_address(function: Any) -> int | None:
+    """None: it is no pointer of cffi's, or one to something else than a function.
+
+    Its text does not tell: that of a callback has the address of the Python function.
+    """
     if type(function).__module__ != "_cffi_backend":
         return None
-    text = re.search(r"0x([0-9a-fA-F]+)", repr(function))  # <cdata 'int(*)(int)' 0x7f...>
-    return int(text[1], 16) if text else None
+    ffi = sys.modules["_cffi_backend"].FFI()
+    try:
+        kind = ffi.typeof(function)
+    except TypeError:  # one of cffi's own classes
+        return None
+    is_function = kind.kind == "function" or kind.cname == "void *"
+    return int(ffi.cast("uintptr_t", function)) if is_function else None
 
 
 def _is_capsule(function: object) -> bool:

@@ -38,8 +38,8 @@ bool each_item(PyObject* value, Visit visit) {
 }
 
 // The lists and dicts of a value that is made of these, of tuples and of constants; else None. They
-// may be `most` at most.
-nb::object plain_containers(nb::handle value, std::size_t most) {
+// may be `most` at most, and in tuples only if they may nest.
+nb::object plain_containers(nb::handle value, std::size_t most, bool may_nest) {
   nb::list found;
   std::unordered_set<PyObject*> met;
   std::vector<PyObject*> left{value.ptr()};
@@ -55,10 +55,13 @@ nb::object plain_containers(nb::handle value, std::size_t most) {
     } else if (Py_REFCNT(now) > 1 && !met.insert(now).second) {
       continue;  // it is in several places: one of nested pairs would be looked at 2^n times
     }
-    each_item(now, [&](PyObject* item) {
-      if (!is_atom(item)) left.push_back(item);
-      return true;
+    const bool takes_any = may_nest || !PyTuple_CheckExact(now);
+    const bool is_plain = each_item(now, [&](PyObject* item) {
+      if (is_atom(item)) return true;
+      left.push_back(item);
+      return takes_any || PyTuple_CheckExact(item) != 0;
     });
+    if (!is_plain) return nb::none();
   }
   return std::move(found);
 }
@@ -105,7 +108,9 @@ void expects_container(nb::handle value) {
 
 void bind_contents(nb::module_& m) {
   m.def("plain_containers", &plain_containers, nb::arg("value"), nb::arg("most"),
-        "The lists and dicts of a value that has only such, tuples and constants; else None.");
+        nb::arg("may_nest") = true,
+        "The lists and dicts of a value that has only such, tuples and constants; else None. "
+        "may_nest: also where a tuple holds a list or dict.");
   m.def(
       "contents_of",
       [](nb::handle container) {

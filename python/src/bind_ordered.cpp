@@ -139,10 +139,10 @@ void submit(ordered_object& self, nb::object procedure, nb::args args, nb::objec
 void bind_ordered(nb::module_& m, nb::handle of_runtime) {
   nb::class_<ordered_object> c(m, "Ordered", ordered_doc);
   const nb::tuple none;
-  c.def("submit", &submit, nb::arg("procedure"), nb::arg("args"), nb::arg("locks") = none,
-        nb::arg("priority") = 0, nb::arg("key") = 0, nb::arg("grain") = 0,
-        nb::arg("task_timeout") = nb::none(), nb::arg("max_attempts") = 0, nb::sig(submit_sig),
-        submit_doc);
+  c.def("submit", &submit, nb::arg("procedure"), nb::arg("args"), nb::arg("locks").none() = none,
+        nb::arg("priority").none() = 0, nb::arg("key").none() = 0, nb::arg("grain").none() = 0,
+        nb::arg("task_timeout") = nb::none(), nb::arg("max_attempts").none() = 0,
+        nb::sig(submit_sig), submit_doc);
   bind_refusal<void>(c, "submit", 1, "locks, priority, key, grain, task_timeout, max_attempts");
   c.def("wait", &ordered_object::wait, nb::arg("timeout") = nb::none(),
         nb::sig("def wait(self, timeout: float | None = None) -> None"), wait_doc)

@@ -194,14 +194,15 @@ constexpr const char* submit_bulk_sig =
 void bind_submits(nb::class_<runtime_object>& c) {
   constexpr const char* of_tasks = "after, locks, priority, key, grain, task_timeout, max_attempts";
   const nb::tuple none;
-  c.def("submit", &submit, nb::arg("procedure"), nb::arg("args"), nb::arg("after") = none,
-        nb::arg("locks") = none, nb::arg("priority") = 0, nb::arg("key") = 0, nb::arg("grain") = 0,
-        nb::arg("task_timeout") = nb::none(), nb::arg("max_attempts") = 0, nb::sig(submit_sig),
-        submit_doc);
-  c.def("parallel", &parallel, nb::arg("procedure"), nb::arg("n"), nb::arg("args"),
-        nb::arg("after") = none, nb::arg("locks") = none, nb::arg("priority") = 0,
-        nb::arg("key") = 0, nb::arg("grain") = 0, nb::arg("task_timeout") = nb::none(),
-        nb::arg("max_attempts") = 0, nb::sig(parallel_sig), parallel_doc);
+  c.def("submit", &submit, nb::arg("procedure"), nb::arg("args"), nb::arg("after").none() = none,
+        nb::arg("locks").none() = none, nb::arg("priority").none() = 0, nb::arg("key").none() = 0,
+        nb::arg("grain").none() = 0, nb::arg("task_timeout") = nb::none(),
+        nb::arg("max_attempts").none() = 0, nb::sig(submit_sig), submit_doc);
+  c.def("parallel", &parallel, nb::arg("procedure"), nb::arg("n").none(), nb::arg("args"),
+        nb::arg("after").none() = none, nb::arg("locks").none() = none,
+        nb::arg("priority").none() = 0, nb::arg("key").none() = 0, nb::arg("grain").none() = 0,
+        nb::arg("task_timeout") = nb::none(), nb::arg("max_attempts").none() = 0,
+        nb::sig(parallel_sig), parallel_doc);
   c.def("submit_bulk", &submit_bulk, nb::arg("procedure"), nb::arg("args"),
         nb::arg("count") = nb::none(), nb::sig(submit_bulk_sig), submit_bulk_doc);
   bind_refusal<ticket_object*>(c, "submit", 1, of_tasks);

@@ -115,6 +115,12 @@ std::string what_failed(const outcome& o) {
   return text;
 }
 
+std::string why_refused(status code) {
+  if (code != status::would_block) return "the wait was refused";
+  return "there is no place for this thread to wait: on the machine 'sim' only the thread that "
+         "opened the runtime has one, on others host_threads threads have";
+}
+
 bool is_iterable(nb::handle value) {
 #ifdef Py_LIMITED_API
   const bool iterates = PyType_GetSlot(Py_TYPE(value.ptr()), Py_tp_iter) != nullptr;

@@ -68,6 +68,9 @@ std::string thrown_text(const std::exception_ptr& thrown);
 // what_failed() says how a task that has no Ticket, and so no name here, failed.
 std::string what_failed(const outcome& o);
 
+// why_refused() says why a thread could not wait.
+std::string why_refused(status code);
+
 // is_empty_tuple() recognises the default of after= and locks= without iterating.
 inline bool is_empty_tuple(nb::handle value) noexcept {
   return PyTuple_Check(value.ptr()) && PyTuple_Size(value.ptr()) == 0;

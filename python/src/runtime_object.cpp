@@ -42,6 +42,11 @@ status wait_for_status(const deadline& end, Step&& step) {
       .code;
 }
 
+// Whether a wait for all tasks was refused: nothing is known of them then.
+bool is_refusal(status code) noexcept {
+  return code == status::would_deadlock || code == status::closed || code == status::would_block;
+}
+
 // A list of tuples, one per task, perhaps of none; but the list of pairs for the only parameter, a
 // range, is a column.
 bool is_task_list(const plan& p, nb::tuple values) {
@@ -52,6 +57,7 @@ bool is_task_list(const plan& p, nb::tuple values) {
 
 std::string text_of_dropped(const outcome& o) {
   if (o.code == status::would_deadlock) return "a task cannot wait for all tasks: it is one itself";
+  if (o.code == status::would_block) return why_refused(o.code);
   return "a task whose Ticket was dropped: " + what_failed(o);
 }
 
@@ -222,7 +228,7 @@ void runtime_object::wait_for_completion(nb::object timeout) {
   outcome o = wait_in_slices(end, [&](std::int64_t ns) { return r.wait_for_completion(ns); });
   session_->collect();
   if (o.code == status::timed_out) raise_status(o.code, "tasks are still waiting or running");
-  if (o.code != status::would_deadlock && o.code != status::closed) {
+  if (!is_refusal(o.code)) {
     session_->collect_idle();
     session_->add_dropped(o);
   }

@@ -170,7 +170,7 @@ bool ticket_object::try_wait(const deadline& end, wait_policy how) {
     if (o.code == status::timed_out || (o.code == status::stale_ticket && is_waited_for())) {
       await_other_waiter(end);
     } else if (!lev::ticket::consumes(o.code)) {
-      raise_status(o.code, "the wait was refused");
+      raise_status(o.code, why_refused(o.code));
     } else if (!is_finished()) {
       finish(o);
     }

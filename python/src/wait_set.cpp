@@ -39,7 +39,7 @@ class claimed_set {
       return lev::wait_any(cores_.data(), cores_.size(), &index, ns, how);
     });
     if (o.code == status::timed_out) return {};
-    if (index >= objects_.size()) raise_status(o.code, "the wait was refused");
+    if (index >= objects_.size()) raise_status(o.code, why_refused(o.code));
     // Another thread may have looked at just the right time: then it knows how the task ended.
     ticket_object& found = ticket_in(objects_[index]);
     if (!found.is_finished()) found.finish(o);

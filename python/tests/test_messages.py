@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,35 @@ def test_what_is_no_signature(signature: Any) -> None:
 def test_options_may_be_numpy_integers(threads: leveret.Runtime) -> None:
     threads.submit(NULL, priority=any_of(np.int64(-3)), grain=any_of(np.uint8(1))).wait()
     threads.parallel(NULL, any_of(np.int32(3))).wait()
+
+
+def test_a_range_may_be_a_number_of_numpy(library: Path, threads: leveret.Runtime) -> None:
+    squares = leveret.load(library, "square_range", "range, out u8")
+    out = np.ones(3, "u8")
+    threads.submit(squares, np.int64(3), out).wait()
+    assert out.tolist() == [0, 1, 4]
+    with pytest.raises(TypeError, match=r"expected range\(begin, end\).* got numpy.ndarray"):
+        threads.submit(squares, np.array([0, 3]), out)
+
+
+def test_a_thread_that_may_not_wait_is_told_so() -> None:
+    """And what it was told is no failure of a task."""
+    said: list[str] = []
+    with leveret.Runtime("sim", workers=1) as runtime:
+        ticket = runtime.submit(NULL)
+
+        def wait() -> None:
+            waits = runtime.wait_for_completion, ticket.wait, lambda: leveret.wait_any(ticket)
+            for each in waits:
+                with pytest.raises(leveret.WouldBlock) as caught:
+                    each()
+                said.append(str(caught.value))
+
+        other = threading.Thread(target=wait)
+        other.start()
+        other.join()
+        ticket.wait()
+    assert len(said) == 3 and all("no place for this thread to wait" in text for text in said)
 
 
 def test_as_completed_takes_one_ticket(threads: leveret.Runtime) -> None:

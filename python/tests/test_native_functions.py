@@ -104,3 +104,23 @@ def test_a_library_that_cffi_compiled(tmp_path: Path, threads: leveret.Runtime) 
         leveret.procedure(compiled.lib.twice, "f8, result f8")
     made = leveret.procedure(compiled.ffi.addressof(compiled.lib, "twice"), "f8, result f8")
     assert threads.submit(made, 4.0).result() == 8.0
+
+
+def test_a_callback_of_cffi(threads: leveret.Runtime) -> None:
+    cffi = pytest.importorskip("cffi", reason="cffi is not installed")
+    ffi = cffi.FFI()
+    seen: list[int] = []
+    callback = ffi.callback("void (int)", seen.append)
+    threads.submit(leveret.procedure(callback, "i4"), 7).wait()
+    assert seen == [7]
+    with pytest.raises(TypeError, match="cannot be a Python function"):
+        leveret.interleave(ffi.callback("void (size_t, void *, void *)", print), 3)
+
+
+def test_data_of_cffi_is_no_function() -> None:
+    cffi = pytest.importorskip("cffi", reason="cffi is not installed")
+    ffi = cffi.FFI()
+    number = ffi.new("int *")
+    for given in (number, number + 0, ffi.cast("int", 5), ffi.typeof("int")):
+        with pytest.raises(TypeError, match="expected the address of a C function"):
+            leveret.procedure(given, "i4")

@@ -99,6 +99,20 @@ def test_none_for_an_array_or_tickets_and_no_address() -> None:
             leveret.procedure(address, "in f8")
 
 
+@pytest.mark.parametrize("option", ["after", "locks", "priority", "key", "grain", "max_attempts"])
+def test_none_for_an_option_of_a_task(option: str) -> None:
+    null: Any = leveret.builtin("null")
+    given: Any = {option: None}
+    with leveret.Runtime("threads", workers=1) as runtime:
+        with pytest.raises(TypeError, match=f"^{option} must be .*, not NoneType"):
+            runtime.submit(null, **given)
+        with pytest.raises(TypeError, match=f"^{option} must be .*, not NoneType"):
+            runtime.parallel(null, 3, **given)
+        if option != "after":
+            with pytest.raises(TypeError, match=f"^{option} must be .*, not NoneType"):
+                runtime.ordered().submit(null, **given)
+
+
 def test_a_machine_to_simulate_that_is_none() -> None:
     with pytest.raises(TypeError, match="sim_machine must be a name, a path or None, not 3"):
         leveret.Runtime("sim", sim_machine=3)  # type: ignore[arg-type]

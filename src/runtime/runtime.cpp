@@ -86,7 +86,6 @@ counters runtime::count() const noexcept {
   const std::uint32_t used = state_->people_used.load(memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {
     const own_counters& own = state_->people[i].counters;
-    sum.submitted += own.submitted.read();
     sum.completed += own.completed.read();
     sum.failed += own.failed.read();
     sum.direct += own.direct.read();
@@ -103,6 +102,10 @@ counters runtime::count() const noexcept {
       sum.helped += state_->crew->done_by(state_->people[i]);
     }
   }
+  // Afterwards, so that no task is complete and not submitted: workers submit what they cut.
+  const std::uint32_t used_now = state_->people_used.load(memory_order_relaxed);
+  for (std::uint32_t i = 0; i < used_now; ++i)
+    sum.submitted += state_->people[i].counters.submitted.read();
   return sum;
 }
 

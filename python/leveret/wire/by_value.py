@@ -40,6 +40,7 @@ class Made:
     def __init__(self) -> None:
         self.functions: list[types.FunctionType] = []
         self.given: list[tuple[spaces.Space, dict[str, Any]]] = []  # globals
+        self.has_classes = False  # whole ones: others came beside it, and are watched
 
 
 class Loading(threading.local):
@@ -415,6 +416,7 @@ def _make_class(maker: Any, about: Any, home: Home | None, names: list[str] | No
         return kind
     _classes.add(kind)
     if names is not None:
+        loading.made.has_classes = True
         _forget_others(kind, names)
         _follow_bases(kind, about)
     if home is not None:

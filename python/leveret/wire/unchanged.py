@@ -27,15 +27,18 @@ def _about(array: Any) -> tuple[Any, ...]:
 
 
 class Contents:
-    """What is in a value, by identity; of an array, a copy of its bytes."""
+    """What is in a value, by identity; of an array, a copy of its bytes.
 
-    def __init__(self, value: Any) -> None:
+    may_nest: whether tuples may hold lists and dicts. Who keeps such a tuple keeps what can change.
+    """
+
+    def __init__(self, value: Any, may_nest: bool = True) -> None:
         self.value = value
         self.copy = b""
         self.containers: list[Any] | None = None  # None: it is no plain value
         self.items: list[tuple[Any, ...]] = []
         if type(value) not in arrays.reducers:
-            self.containers = _core.plain_containers(value, CONTAINERS_MAX)
+            self.containers = _core.plain_containers(value, CONTAINERS_MAX, may_nest)
             self.items = [_core.contents_of(each) for each in self.containers or ()]
         elif value.nbytes < FILE_BYTES_MIN and value.flags.c_contiguous and arrays.is_plain(value):
             self.containers, self.copy, self.about = [value], value.tobytes(), _about(value)

@@ -14,7 +14,7 @@ from ..wire import by_value, spaces
 from ..wire.beside import split_sent
 from ..wire.by_value import Made
 from ..wire.class_watch import ClassWatch
-from .functions import Slots, functions
+from .functions import Slots, functions, has_constants
 
 KEPT_MAX = 256
 
@@ -35,7 +35,7 @@ class _Kept:
         for each in made.functions:
             if self.watch.has_met(each):
                 continue
-            if each.__closure__ or each.__dict__ or not _are_constant(each):
+            if each.__closure__ or each.__dict__ or not has_constants(each):
                 if not self.watch.takes_part(each):
                     return False
             else:
@@ -58,11 +58,6 @@ class _Kept:
                 space.receive(names)
             self.seen = spaces.Changes.count
         return True
-
-
-def _are_constant(function: types.FunctionType) -> bool:
-    given = *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()
-    return spaces.is_constant(given)
 
 
 class Classes:

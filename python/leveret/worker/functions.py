@@ -10,6 +10,7 @@ import functools
 import pickle
 import sys
 import types
+import weakref
 from typing import Any
 
 from .. import _core
@@ -54,6 +55,12 @@ def _items_of(by_name: dict[str, Any] | None) -> tuple[Any, ...] | None:
     return _core.contents_of(by_name) if by_name else None
 
 
+def has_constants(function: types.FunctionType) -> bool:
+    """Whether its defaults cannot change."""
+    given = *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()
+    return spaces.is_constant(given)
+
+
 class Kept:
     """A function that is kept, and what would show that it has changed."""
 
@@ -94,8 +101,8 @@ class Carried:
         self.kept = Kept(function, made)
         self.parts, values = _parts_of(function)
         self.contents: Contents | None = None
-        if self.parts and not any(each.__closure__ for each in made.functions):
-            contents = Contents(values)
+        if self.parts and _shows_changes(made):
+            contents = Contents(values, may_nest=False)
             if contents.is_plain():
                 self.contents = contents
         del values  # which refers to what is counted
@@ -104,7 +111,8 @@ class Carried:
     def _references(self) -> list[int]:
         owner = getattr(self.function, "__self__", None)  # of a method; a partial cannot change
         containers = (self.contents and self.contents.containers) or ()
-        return [0 if owner is None else sys.getrefcount(owner), *map(sys.getrefcount, containers)]
+        counts = [sys.getrefcount(owner), weakref.getweakrefcount(owner)]
+        return [*(() if owner is None else counts), *map(sys.getrefcount, containers)]
 
     def is_as_loaded(self) -> bool:
         contents = self.contents
@@ -123,18 +131,34 @@ class _Plain:
     """An object of such a class has attributes, and nothing else."""
 
 
-def _parts_of(function: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def _shows_changes(made: by_value.Made) -> bool:
+    """Whether what a call does to what came with its function would be seen."""
+    if made.has_classes:
+        return False
+    return not any(each.__closure__ or not has_constants(each) for each in made.functions)
+
+
+def _is_bare(function: Any) -> bool:
+    """Whether it has nothing of its own that a call changes, as a method's object has."""
+    if type(function) is types.BuiltinFunctionType:
+        return type(function.__self__) is types.ModuleType
+    return type(function) is types.FunctionType or isinstance(function, type)
+
+
+def _parts_of(function: Any) -> tuple[tuple[Any, ...], list[Any]]:
     """What makes it what it is, and the values in it; nothing where there may be more to it."""
-    if type(function) is functools.partial and not function.__dict__:
-        values = function.args, function.keywords
-        return (function.func, *values), values
-    if type(function) is not types.MethodType:
-        return (), ()
+    if type(function) is functools.partial and not function.__dict__ and _is_bare(function.func):
+        args, named = function.args, function.keywords
+        return (function.func, args, named), [*args, named]
+    if type(function) is not types.MethodType or not _is_bare(function.__func__):
+        return (), []
     kind: type = type(function.__self__)
     if kind.__basicsize__ != _Plain.__basicsize__ or kind.__itemsize__:
-        return (), ()
+        return (), []
+    if any(vars(each).get("__slots__") for each in kind.__mro__):  # they may take no more room
+        return (), []
     own = vars(function.__self__)
-    return (function.__func__, kind, own), (own,)
+    return (function.__func__, kind, own), [own]
 
 
 class Functions:
