@@ -264,6 +264,7 @@ void maker::add_plain(std::uint32_t to, block_kind k, step s) {
       if (k == block_kind::body || k == block_kind::thread) add(to, s);
       break;
     case verb::nap:
+      if (is_host && may_keep_aside() && chance(2)) s.what = verb::aside;
       s.a = random_.below(60);
       add(to, s);
       break;

@@ -23,8 +23,7 @@ void maker::finish_host(std::uint32_t to, std::vector<std::uint32_t>& owned) {
   if (!is_rushed || chance(6)) add(to, {.what = verb::complete, .in_c = chance(6)});
   if (may_shut(to) && rate(verb::shut) != 0 && chance(3))
     add(to, {.what = verb::shut, .a = may_cancel_ && chance(4)});
-  if (of_.has_verb[static_cast<unsigned>(verb::aside)] && !chance(3))
-    add(to, {.what = verb::aside});
+  if (may_keep_aside() && !chance(3)) add(to, {.what = verb::aside});
 }
 
 // Often more than there are tickets, and nothing of it is held. The last task outlasts the others,

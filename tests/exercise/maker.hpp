@@ -53,6 +53,9 @@ class maker {
     if (is_crowded_) return true;
     return of == p_.hosts[0] && p_.blocks[of][0].what != verb::begin_phase;
   }
+  bool may_keep_aside() const {
+    return is_crowded_ && of_.has_verb[static_cast<unsigned>(verb::aside)];
+  }
   bool may_shut(std::uint32_t of) const {
     return closer_ < p_.hosts.size() && of == p_.hosts[closer_];
   }
