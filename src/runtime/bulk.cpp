@@ -190,8 +190,11 @@ std::uint64_t submit_loop(runtime_state& c, participant* self, const draft& loop
   const bool may_help = c.settings.full == when_full::help;
   while (true) {
     const std::uint64_t id = submit_now(&c, loop, nullptr, why);
-    if (id != 0 || why->code != status::would_block) return id;
-    if (!c.lent.ask() && !(may_help && help(c, *self))) return tell_of_help(c, *self), 0;
+    if (id != 0) return id;
+    // The runtime may have closed while it helped.
+    const bool is_in_vain =
+        why->code != status::would_block || (!c.lent.ask() && !(may_help && help(c, *self)));
+    if (is_in_vain) return tell_of_help(c, *self), 0;
   }
 }
 

@@ -267,35 +267,53 @@ TEST_P(barrier_test, is_told_of_the_last_task_by_a_host_that_submits_in_vain) {
   other.join();
 }
 
-// The same where it is a bulk that finds no ticket, as the runtime closes meanwhile.
-TEST_P(barrier_test, close_is_told_of_the_last_task_by_a_host_whose_bulk_is_refused) {
-  LEV_SKIP_IF_REMOTE();
-  if (is_sim()) GTEST_SKIP() << "one host thread";
-  static const auto last = define("barrier.last_of_all", [](ref<std::atomic<bool>> runs) {
-    *runs.to = true;
-    spend(std::chrono::milliseconds(100));
-  });
-  config c = settings();
-  c.tickets = 8;
-  runtime& r = open(c);
+void say_and_stay(ref<std::atomic<bool>> runs) {
+  *runs.to = true;
+  spend(std::chrono::milliseconds(100));
+}
+LEV_PROCEDURE(say_and_stay);
+
+// The same where the runtime closes meanwhile: the call finds no ticket, and is refused in the end.
+template <class HandIn>
+void close_behind_a_helper(runtime& r, std::uint32_t tickets, std::int64_t limit_ns,
+                           HandIn hand_in) {
   std::atomic<bool> runs = false, is_over = false;
   gate g(r, r.workers());
   std::vector<ticket> held;
-  while (held.size() + r.workers() + 1 < c.tickets) held.push_back(r.submit(nothing));
-  held.push_back(r.submit(last, ref{&runs}));
+  while (held.size() + r.workers() + 1 < tickets) held.push_back(r.submit(nothing));
+  held.push_back(r.submit<say_and_stay>(ref{&runs}));
   std::thread other([&] {
-    const auto make = [](std::size_t, descriptor& d) { d = pack(nothing); };
-    EXPECT_THROW(r.submit_bulk(3, make), error);
+    EXPECT_THROW(hand_in(), error);
     while (!is_over) std::this_thread::yield();
   });
   while (!runs) std::this_thread::yield();
   g.open();
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(r.close(wait_limit_ns()), status::ok);
+  EXPECT_EQ(r.close(limit_ns), status::ok);
   const auto took = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(took, std::chrono::nanoseconds(wait_limit_ns() / 2));
+  EXPECT_LT(took, std::chrono::nanoseconds(limit_ns / 2));
   is_over = true;
   other.join();
+}
+
+TEST_P(barrier_test, close_is_told_of_the_last_task_by_a_host_whose_bulk_is_refused) {
+  LEV_SKIP_IF_REMOTE();
+  if (is_sim()) GTEST_SKIP() << "one host thread";
+  config c = settings();
+  c.tickets = 8;
+  runtime& r = open(c);
+  const auto make = [](std::size_t, descriptor& d) { d = pack(nothing); };
+  close_behind_a_helper(r, c.tickets, wait_limit_ns(), [&] { r.submit_bulk(3, make); });
+}
+
+TEST_P(barrier_test, close_is_told_of_the_last_task_by_a_host_whose_loop_is_refused) {
+  LEV_SKIP_IF_REMOTE();
+  if (is_sim()) GTEST_SKIP() << "one host thread";
+  config c = settings();
+  c.tickets = 8;
+  runtime& r = open(c);
+  close_behind_a_helper(r, c.tickets, wait_limit_ns(),
+                        [&] { r.parallel_for({0, 3}, [](range) {}); });
 }
 
 }  // namespace

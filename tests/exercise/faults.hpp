@@ -63,6 +63,7 @@ constexpr planted_fault planted_faults[] = {
     {"ordered: what has failed is forgotten", place::sim, 60,
      "what follows a failure does not run"},
     {"ordered: an empty task stands for one too few", place::sim, 60, "as a serial run leaves it"},
+    {"help: who waits for everything is not told", place::threads, 60, "waits that can end do"},
 };
 
 // The switch is the variable LEVERET_FAULT of the environment: a process has one fault or none.

@@ -14,10 +14,10 @@ maker::maker(std::uint64_t seed, place machine, const ingredients& of)
     : random_(seed), machine_(machine), of_(of) {
   p_.seed = seed;
   p_.config.machine = machine;
-  for (unsigned& r : rates_) r = chance(3) ? 0 : 1 + random_.below(6);
+  for (unsigned v = 0; v < drawn_verbs; ++v) rates_[v] = chance(3) ? 0 : 1 + random_.below(6);
   // Ingredients that need no ticket leave half of the programs to those that do.
   const bool is_plain = chance(2);
-  for (unsigned v = 0; v < static_cast<unsigned>(verb::verb_count); ++v)
+  for (unsigned v = 0; v < drawn_verbs; ++v)
     if (!of.has_verb[v] || (is_plain && v >= static_cast<unsigned>(verb::visit))) rates_[v] = 0;
   budget_ = 1 + random_.below(chance(4) ? 28 : 10);
   depth_max_ = 1 + random_.below(4);
@@ -31,6 +31,7 @@ program maker::make() {
   const bool has_hosts = of_.hosts && machine_ != place::sim && chance(3);
   const std::uint32_t others = has_hosts ? 1 + random_.below(3) : 0;
   host_count_ = 1 + others;
+  if (has_hosts && of_.few_tickets && chance(2)) configure_crowd();
   fill_main(others);
   for (std::uint32_t h = 1; h <= others; ++h) {
     budget_ = std::max(budget_, 1 + random_.below(6));
@@ -87,7 +88,7 @@ void maker::configure() {
 
 void maker::fill_main(std::uint32_t others) {
   const std::uint32_t main = p_.hosts[0];
-  const bool has_phase = chance(6);
+  const bool has_phase = chance(6) && !is_crowded_;
   std::vector<std::uint32_t> owned;
   if (has_phase) add(main, {.what = verb::begin_phase});
   for (std::uint32_t h = 1; h <= others; ++h) {
@@ -100,7 +101,7 @@ void maker::fill_main(std::uint32_t others) {
   for (std::uint32_t i = 0; i < steps || (owned.empty() && i < 20); ++i)
     add_step(main, block_kind::host, 0, 0, owned);
   if (has_phase) add(main, {.what = verb::end_phase});
-  finish(main, block_kind::host, owned);
+  finish_host(main, owned);
   for (std::uint32_t h = 1; h <= others; ++h) add(main, {.what = verb::join, .a = h});
 }
 
@@ -108,6 +109,7 @@ void maker::fill(std::uint32_t to, block_kind k, std::uint32_t depth, std::uint3
   std::vector<std::uint32_t> owned;
   const std::uint32_t steps = k == block_kind::host ? 1 + random_.below(8) : random_.below(6);
   for (std::uint32_t i = 0; i < steps; ++i) add_step(to, k, depth, locks, owned);
+  if (k == block_kind::host) return finish_host(to, owned);
   finish(to, k, owned);
   const bool may_toss =
       k == block_kind::callback || k == block_kind::piece || k == block_kind::thread;
@@ -136,8 +138,8 @@ void maker::finish(std::uint32_t to, block_kind k, std::vector<std::uint32_t>& o
 void maker::add_step(std::uint32_t to, block_kind k, std::uint32_t depth, std::uint32_t locks,
                      std::vector<std::uint32_t>& owned) {
   const auto size = static_cast<std::uint32_t>(owned.size());
-  auto v = static_cast<verb>(random_.below(static_cast<unsigned>(verb::verb_count)));
-  if (rate(v) == 0) v = static_cast<verb>(random_.below(static_cast<unsigned>(verb::verb_count)));
+  auto v = static_cast<verb>(random_.below(drawn_verbs));
+  if (rate(v) == 0) v = static_cast<verb>(random_.below(drawn_verbs));
   if (size == 0 || chance(3)) {
     if (budget_ != 0) submit(to, k, depth, locks, owned);
     return;
@@ -256,12 +258,13 @@ void maker::add_plain(std::uint32_t to, block_kind k, step s) {
       if (is_host) add(to, s);
       break;
     case verb::complete:
-      if (is_host && to == p_.hosts[0] && p_.blocks[to][0].what != verb::begin_phase) add(to, s);
+      if (is_host && may_complete(to)) add(to, s);
       break;
     case verb::yield:
       if (k == block_kind::body || k == block_kind::thread) add(to, s);
       break;
     case verb::nap:
+      if (is_host && may_keep_aside() && chance(2)) s.what = verb::aside;
       s.a = random_.below(60);
       add(to, s);
       break;
@@ -284,7 +287,7 @@ void maker::add_plain(std::uint32_t to, block_kind k, step s) {
       break;
     case verb::shut:
       s.a = may_cancel_ && chance(2);
-      if (to == p_.hosts[0] && chance(3)) add(to, s);
+      if (is_host && may_shut(to) && chance(3)) add(to, s);
       break;
     case verb::split:
       s.a = chance(4);

@@ -75,9 +75,7 @@ std::uint32_t maker::some_locks(std::uint32_t above) {
 void maker::choose_entrance(step& s) {
   const task_spec& t = p_.tasks[s.a];
   if (s.in_c || s.is_post || t.what == shape::bulk || chance(2)) return;
-  const bool has_options = !s.list.empty() || s.after_shown != nobody || s.locks != 0 ||
-                           s.priority != 0 || s.key != 0 || s.grain != 0 || s.attempts != 0;
-  s.by = has_options || chance(2) ? entrance::try_submit : entrance::at_once;
+  s.by = has_options(s) || chance(2) ? entrance::try_submit : entrance::at_once;
 }
 
 std::uint32_t maker::add_task(std::uint32_t depth, std::uint32_t locks, bool is_leaf) {

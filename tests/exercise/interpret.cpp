@@ -51,6 +51,8 @@ class interpreter {
  private:
   void open();
   void host(std::uint32_t h);
+  void keep_aside(std::uint32_t h) const;
+  bool is_at_work(std::uint32_t h) const;
   void finish();
 
   world w_;
@@ -145,12 +147,32 @@ void interpreter::host(std::uint32_t h) {
       threads_[s.a] = std::thread([this, other = s.a] { host(other); });
     } else if (s.what == verb::join) {
       if (threads_[s.a].joinable()) threads_[s.a].join();
+    } else if (s.what == verb::aside) {
+      keep_aside(h);
     } else {
       run_step(f, s);
     }
   }
   w_.at[h].store(0);
   release_own(f, steps);
+}
+
+// Whoever joins may wait for a host that keeps aside, and of those some wait for each other.
+bool interpreter::is_at_work(std::uint32_t h) const {
+  const std::uint32_t at = w_.at[h].load();
+  if (at == 0) return false;
+  const verb v = w_.plan.blocks[w_.plan.hosts[h]][at - 1].what;
+  return v != verb::join && v != verb::aside;
+}
+
+// What others wait for must come without this host.
+void interpreter::keep_aside(std::uint32_t h) const {
+  for (std::uint32_t other = 0; other < w_.plan.hosts.size(); ++other) {
+    if (other == h || !is_at_work(other)) continue;
+    const timespec time{0, 20'000};
+    ppoll(nullptr, 0, &time, nullptr);
+    other = nobody;  // from the first one on, again
+  }
 }
 
 void interpreter::finish() {

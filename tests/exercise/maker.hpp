@@ -1,5 +1,5 @@
 // maker: makes one program at random. generate.cpp has its blocks and steps, generate_tasks.cpp its
-// tasks and what runs tasks.
+// tasks and what runs tasks, generate_hosts.cpp what hosts do that are many.
 #ifndef LEVERET_TESTS_EXERCISE_MAKER_HPP
 #define LEVERET_TESTS_EXERCISE_MAKER_HPP
 
@@ -34,6 +34,7 @@ class maker {
   unsigned rate(verb v) const { return rates_[static_cast<unsigned>(v)]; }
 
   void configure();
+  void configure_crowd();
   void fill_main(std::uint32_t others);
   void fill(std::uint32_t to, block_kind k, std::uint32_t depth, std::uint32_t locks);
   void add_step(std::uint32_t to, block_kind k, std::uint32_t depth, std::uint32_t locks,
@@ -44,6 +45,20 @@ class maker {
                     step s, std::vector<std::uint32_t>& owned);
   void add_plain(std::uint32_t to, block_kind k, step s);
   void finish(std::uint32_t to, block_kind k, std::vector<std::uint32_t>& owned);
+  void finish_host(std::uint32_t to, std::vector<std::uint32_t>& owned);
+  void add_rush(std::uint32_t to);
+  void add_to_rush(std::uint32_t to);
+  std::uint32_t add_brief_task(std::uint32_t pieces, std::uint32_t nap_most);
+  bool may_complete(std::uint32_t of) const {
+    if (is_crowded_) return true;
+    return of == p_.hosts[0] && p_.blocks[of][0].what != verb::begin_phase;
+  }
+  bool may_keep_aside() const {
+    return is_crowded_ && of_.has_verb[static_cast<unsigned>(verb::aside)];
+  }
+  bool may_shut(std::uint32_t of) const {
+    return closer_ < p_.hosts.size() && of == p_.hosts[closer_];
+  }
   void submit(std::uint32_t to, block_kind k, std::uint32_t depth, std::uint32_t locks,
               std::vector<std::uint32_t>& owned);
   void hand_to_callback(step& s, std::vector<std::uint32_t>& owned);
@@ -84,10 +99,12 @@ class maker {
   place machine_;
   const ingredients& of_;
   program p_;
-  unsigned rates_[static_cast<unsigned>(verb::verb_count)];
+  unsigned rates_[static_cast<unsigned>(verb::verb_count)]{};
   std::uint32_t budget_;
   std::uint32_t depth_max_;
   std::uint32_t host_count_ = 1;
+  std::uint32_t closer_ = 0;  // the one host that may close the runtime
+  bool is_crowded_ = false;   // several hosts have few tickets, see generate_hosts.cpp
   std::uint32_t flags_used_ = 0;
   std::uint32_t scopes_used_ = 0;
   bool may_fail_;

@@ -19,7 +19,7 @@ const char* verb_name(verb v) noexcept {
       "end_shown",   "poll_shown", "set_flag",     "await_flag",     "spin_flag", "filters",
       "begin_phase", "end_phase",  "complete",     "start",          "join",      "yield",
       "nap",         "spawn",      "visit",        "cross",          "strands",   "toss",
-      "look",        "misuse",     "shut",         "split"};
+      "look",        "misuse",     "shut",         "split",          "aside"};
   static_assert(sizeof names / sizeof *names == static_cast<unsigned>(verb::verb_count));
   return names[static_cast<unsigned>(v)];
 }

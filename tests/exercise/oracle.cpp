@@ -53,19 +53,22 @@ class verdict {
     const bool is_closed =
         seen_.was_closing && may_be_closed && (code == status::closed || code == status::cancelled);
     const bool is_full = code == status::would_block && seen_.may_be_full;
-    const bool is_stale = code == status::stale_ticket && names_shown();
-    if (code != status::ok && !is_closed && !is_full && !is_stale)
+    const step* const by = submitter();
+    // It names a ticket that another thread may have collected.
+    const bool is_stale =
+        code == status::stale_ticket && by != nullptr && by->after_shown != nobody;
+    const bool is_late = code == status::timed_out && by != nullptr && by->by == entrance::within &&
+                         seen_.may_be_full;
+    if (code != status::ok && !is_closed && !is_full && !is_stale && !is_late)
       blame(std::string("was refused with ") + status_name(code));
   }
-  // Its submit names a ticket that another thread may have collected.
-  bool names_shown() const {
+  const step* submitter() const {
     for (const block& b : w_.plan.blocks) {
       for (const step& s : b) {
-        if ((s.what == verb::submit || s.what == verb::ordered) && s.a == task_)
-          return s.after_shown != nobody;
+        if ((s.what == verb::submit || s.what == verb::ordered) && s.a == task_) return &s;
       }
     }
-    return false;
+    return nullptr;
   }
   std::uint32_t pieces() const { return spec_.what == shape::bulk ? spec_.pieces : 1; }
   std::uint32_t bad_count() const {

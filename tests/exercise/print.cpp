@@ -207,10 +207,18 @@ class printer {
       line("});");
       return;
     }
+    if (s.by == entrance::within)
+      line("// submit_within(), at most " + std::to_string(s.timeout_ns) + " ns");
     const std::string call =
         std::string(s.is_post ? "home->post" : ticket(s.a) + " = home->submit") + "<task_" + n +
         ">(";
-    line("attempt(" + name(s.a) + ", [] { " + call + options(s) + arguments(s.a) + "); });");
+    const std::string given = arguments(s.a);  // each behind a comma
+    const std::string all = !is_bare(s) ? options(s) + given : without_comma(given);
+    line("attempt(" + name(s.a) + ", [] { " + call + all + "); });");
+  }
+  static std::string without_comma(const std::string& arguments) {
+    const std::size_t first = arguments.find_first_not_of(", ");
+    return first == std::string::npos ? "" : arguments.substr(first);
   }
   void print_ordered(const step& s) {
     const std::string scope = "scope_" + str(s.b);
@@ -354,6 +362,8 @@ class printer {
     const char* const whose = s.b == 0 ? "another runtime" : "new threads";
     if (s.what == verb::strands) return print_strands(s);
     if (s.what == verb::toss) return line("throw tossed();");
+    if (s.what == verb::aside)
+      return line("usleep(500'000);  // until the other hosts have ended, join, or do this, too");
     if (s.what == verb::visit)
       line("// " + str(s.a) + " tasks of " + whose + " come and go here");
     else if (s.what == verb::cross)

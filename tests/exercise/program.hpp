@@ -125,8 +125,9 @@ struct task_spec {
   bool takes_more() const noexcept { return made_anywhere && has_input && shares_input; }
 };
 
-// How a task is handed in: by submit() or post(), or by what else there is for one without options.
-enum class entrance : std::uint8_t { submit, try_submit, at_once };
+// How a task is handed in: by submit() or post(), or by what else there is for one without options;
+// `within` waits no longer for a ticket than the step says.
+enum class entrance : std::uint8_t { submit, try_submit, at_once, within };
 
 enum class verb : std::uint8_t {
   submit,          // a: task; list: after; locks, priority, key, grain; handed
@@ -170,8 +171,11 @@ enum class verb : std::uint8_t {
   shut,     // close(), with a time limit or without, while others go on; a: 1: cancels
   split,  // forks, also in a body or a callback; the child does what it may, a: opens a runtime of
           // its own, and ends
+  aside,  // a host calls in no more until all others have ended, keep aside, too, or join
   verb_count
 };
+// Those from there on have a place of their own in a program, and are not drawn.
+constexpr unsigned drawn_verbs = static_cast<unsigned>(verb::aside);
 const char* verb_name(verb v) noexcept;
 
 struct step {
@@ -195,6 +199,17 @@ struct step {
   bool in_c = false;  // through the C API
   bool operator==(const step&) const = default;
 };
+
+// Whether a submit says more than what its task is.
+inline bool has_options(const step& s) noexcept {
+  return !s.list.empty() || s.after_shown != nobody || s.locks != 0 || s.priority != 0 ||
+         s.key != 0 || s.grain != 0 || s.attempts != 0;
+}
+// One that says no more takes another way through the runtime where it names no options at all, as
+// most do here.
+inline bool is_bare(const step& s) noexcept {
+  return !has_options(s) && s.a % 4 != 0;
+}
 
 using block = std::vector<step>;
 

@@ -9,6 +9,8 @@
 //      giving way are fewer than the workers; until one that is a callback has been given its flag,
 //      its host runs no tasks.
 //   3. With several host threads all tickets that they hold at a time are fewer than there are.
+//   4. A host that keeps aside waits for no host that may wait for it: those that join, or keep
+//      aside, too. What tasks are owed must come without it, so it opens no phase.
 #ifndef LEVERET_TESTS_EXERCISE_SOUND_HPP
 #define LEVERET_TESTS_EXERCISE_SOUND_HPP
 

@@ -83,34 +83,40 @@ struct fire_and_forget {
 ticket submit_one(world& w, std::uint32_t task, const step& s, const options& o) {
   const task_spec& t = w.plan.tasks[task];
   const record& r = w.shared->tasks[task];
-  const bool is_bare = !t.has_input && t.own.what == kind::value && t.what == shape::plain;
+  const bool is_bare_task = !t.has_input && t.own.what == kind::value && t.what == shape::plain;
+  const options* const given = is_bare(s) ? nullptr : &o;
   const where at{w.shared, task, 0};
-  if (s.is_typed && is_bare && !t.has_result)
-    return w.home->submit(o, procedure<void(where)>{procedure_for(t)}, at);
-  if (s.is_typed && is_bare) {
-    return w.home->submit(o, procedure<void(where, lev::result<std::uint64_t>)>{procedure_for(t)},
-                          at, *r.result);
+  if (s.is_typed && is_bare_task && !t.has_result) {
+    const procedure<void(where)> p{procedure_for(t)};
+    return given == nullptr ? w.home->submit(p, at) : w.home->submit(o, p, at);
+  }
+  if (s.is_typed && is_bare_task) {
+    const procedure<void(where, lev::result<std::uint64_t>)> p{procedure_for(t)};
+    return given == nullptr ? w.home->submit(p, at, *r.result)
+                            : w.home->submit(o, p, at, *r.result);
   }
   const descriptor d = describe(w, task, 0);
+  refusal why;
   if (s.by == entrance::at_once) {
     ticket made = w.home->submit_at_once(d.procedure, d.arguments, d.argument_count);
     if (made) return made;
   }
-  if (s.by != entrance::try_submit) return w.home->submit(d, &o);
-  refusal why;
-  ticket made = w.home->try_submit(d, &o, &why);
+  if (s.by != entrance::try_submit && s.by != entrance::within) return w.home->submit(d, given);
+  ticket made = s.by == entrance::within ? w.home->submit_within(d, given, &why, s.timeout_ns)
+                                         : w.home->try_submit(d, given, &why);
   if (!made) throw error(why.code, why.argument, why.message);
   return made;
 }
 
 void post_one(world& w, std::uint32_t task, const step& s, const options& o) {
   const task_spec& t = w.plan.tasks[task];
-  const bool is_bare = !t.has_input && t.own.what == kind::value && t.what == shape::plain;
-  if (s.is_typed && is_bare && !t.has_result) {
-    w.home->post(o, procedure<void(where)>{procedure_for(t)}, where{w.shared, task, 0});
-    return;
-  }
-  w.home->post(describe(w, task, 0), &o);
+  const bool is_bare_task = !t.has_input && t.own.what == kind::value && t.what == shape::plain;
+  if (!s.is_typed || !is_bare_task || t.has_result)
+    return w.home->post(describe(w, task, 0), is_bare(s) ? nullptr : &o);
+  const procedure<void(where)> p{procedure_for(t)};
+  const where at{w.shared, task, 0};
+  if (is_bare(s)) return w.home->post(p, at);
+  w.home->post(o, p, at);
 }
 
 // lev_submit_after: what C can say of a task.

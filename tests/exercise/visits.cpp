@@ -23,7 +23,7 @@ bool may_be_killed(const world& w, status code) noexcept {
 }
 
 // One task from this thread to its end.
-void visit_once(world& w, runtime& r, bool may_lack_room) {
+void visit_once(world& w, runtime& r) {
   const bool is_home = &r == w.home.get();
   ticket t;
   w.ticks_expected.fetch_add(1);
@@ -31,7 +31,7 @@ void visit_once(world& w, runtime& r, bool may_lack_room) {
     t = r.submit(tick, board_place{w.shared});
   } catch (const error& e) {
     w.ticks_expected.fetch_sub(1);
-    const bool is_full = e.code() == status::would_block && may_lack_room;
+    const bool is_full = e.code() == status::would_block && is_home && may_be_full(w);
     const bool is_closed = e.code() == status::closed && is_home && w.is_closing.load();
     if (!is_full && !is_closed)
       w.blame(std::string("a visitor's task was refused with ") + status_name(e.code()));
@@ -148,10 +148,10 @@ void do_visit(const frame& f, const step& s) {
   world& w = f.w;
   for (std::uint32_t i = 0; i < s.a; ++i) {
     if (s.b == 0) {
-      visit_once(w, *w.twin, false);
+      visit_once(w, *w.twin);
     } else if (w.plan.config.machine != place::sim) {
       count_live(w, 1);
-      std::thread([&] { visit_once(w, *w.home, may_be_full(w)); }).join();
+      std::thread([&] { visit_once(w, *w.home); }).join();
       w.live.fetch_sub(1);
     }
   }
