@@ -170,6 +170,17 @@ class task_context {
 // worker), out_of_memory.
 task_context this_task();
 
+namespace detail {
+
+// keep_order() is for language bindings: the task that runs here, if there is one, is in the middle
+// of an interpreter that has one stack of calls for each thread. Of such tasks of one worker the
+// one that has begun last ends first: while one of them waits, a second one that waits is not left.
+void keep_order() noexcept;
+// is_in_virtual_task() tells whether the caller is in a task's body in virtual time: all workers
+// there are one thread, and any call may have another one go on.
+bool is_in_virtual_task() noexcept;
+
+}  // namespace detail
 }  // namespace lev
 
 #endif

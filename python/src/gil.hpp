@@ -4,18 +4,22 @@
 // ends such a thread there, by pthread_exit(), and that unwinds the frames of C++ above: one that
 // must not throw ends the program ("terminate called without an active exception"). So the thread
 // stays where it is until the process is gone, as from Python 3.14 on.
+//
+// A native procedure may be a Python function that ctypes or cffi has made one. The interpreter has
+// one stack of calls for a thread, so such tasks of a worker end in the order that it has.
 #ifndef LEVERET_PYTHON_GIL_HPP
 #define LEVERET_PYTHON_GIL_HPP
 
 #include <cxxabi.h>
 #include <nanobind/nanobind.h>
 #include <unistd.h>
+#include <leveret/this_task.hpp>
 
 namespace lev::python {
 
 class gil_released {
  public:
-  gil_released() noexcept : thread_(PyEval_SaveThread()) {}
+  gil_released() noexcept : thread_(PyEval_SaveThread()) { detail::keep_order(); }
   ~gil_released() {
 #ifdef __GLIBCXX__
     try {

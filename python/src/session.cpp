@@ -90,6 +90,11 @@ lev::runtime& session::runtime() {
     raise_status(status::closed,
                  "this runtime was opened before os.fork(); open one in this process, or start "
                  "processes with the spawn method");
+  if (detail::is_in_virtual_task())
+    raise_status(status::would_deadlock,
+                 "a Python function that is a task on 'sim' cannot call a runtime: all workers are "
+                 "one thread there, and the interpreter cannot be left in the middle; use "
+                 "'threads'");
   return *runtime_;
 }
 

@@ -26,7 +26,7 @@ class session {
   session& operator=(const session&) = delete;
 
   // runtime() raises when this process is a fork of the one that opened it: threads do not survive
-  // a fork.
+  // a fork; and in a task of 'sim'.
   lev::runtime& runtime();
   bool is_forked() const noexcept;
   detail::runtime_state* state() noexcept { return runtime_->state(); }

@@ -115,9 +115,10 @@ std::uint64_t to_bits(nb::handle number, scalar type, const place& where) {
 
 lev::range to_range(nb::handle value, const place& where) {
   const scalar index{'u', 8};
-  const bool is_number = nb::hasattr(value, "__index__") && !nb::hasattr(value, "__len__");
-  if (is_number)  // one of NumPy's, too, but none of its arrays
-    return {0, integer_bits(value, index, where)};
+  // One of NumPy's, too, but none of its arrays.
+  const bool is_number = PyLong_Check(value.ptr()) ||
+                         (nb::hasattr(value, "__index__") && !nb::hasattr(value, "__len__"));
+  if (is_number) return {0, integer_bits(value, index, where)};
   lev::range r;
   if (PyRange_Check(value.ptr())) {
     if (!nb::object(value.attr("step")).equal(nb::int_(1)))

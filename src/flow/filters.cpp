@@ -11,15 +11,15 @@ namespace lev::filters {
 
 namespace {
 
-// The tasks before the newest ones are mostly in order, as the last pass has left them. No two
-// compare equal.
+// The tasks before the newest ones are mostly in order, as the last pass has left them. Pieces of
+// one task compare equal.
 template <auto Before>
 void sort(waiting_task* tasks, std::size_t count, void*) {
   constexpr std::ptrdiff_t few = 8;
   const auto before = [](const waiting_task& a, const waiting_task& b) { return Before(a, b); };
   waiting_task* const end = tasks + count;
   waiting_task* newest = std::is_sorted_until(tasks, end, before);
-  if (end - newest > few) return std::sort(tasks, end, before);
+  if (end - newest > few) return std::stable_sort(tasks, end, before);
   for (; newest != end; ++newest)
     std::rotate(std::upper_bound(tasks, newest, *newest, before), newest, newest + 1);
 }

@@ -121,24 +121,20 @@ static bool waits_in_vain(runtime_state& c, const participant& self) noexcept {
 
 namespace {
 
-// While it lasts, the caller's bulks wait for a slot. Their batches are sent.
+// While it lasts, the bulks of a host's program wait for a slot. Their batches are sent. In a task,
+// of this runtime or another, other contexts of the thread may go on with bulks of their own.
 class bulks_wait {
  public:
-  bulks_wait(runtime_state& c, participant& self) noexcept
-      : census_(c.bulks), self_(self), count_(self.open_joins - self.waiting_joins) {
-    self.waiting_joins += count_;
+  bulks_wait(runtime_state& c, const participant& self, bool is_inside) noexcept
+      : census_(c.bulks), count_(is_inside ? 0 : self.open_joins) {
     census_.begin_wait(count_);
   }
-  ~bulks_wait() {
-    census_.end_wait(count_);
-    self_.waiting_joins -= count_;
-  }
+  ~bulks_wait() { census_.end_wait(count_); }
   bulks_wait(const bulks_wait&) = delete;
   bulks_wait& operator=(const bulks_wait&) = delete;
 
  private:
   bulk_census& census_;
-  participant& self_;
   const std::uint32_t count_;
 };
 
@@ -147,13 +143,13 @@ class bulks_wait {
 std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges,
                          std::uint64_t until_ns) noexcept {
   batch::send_all(self);
-  const bulks_wait waits(c, self);
+  const bool is_inside = self.running != nullptr || is_guest(c, self);
+  const bulks_wait waits(c, self, is_inside);
   if (c.settings.full == when_full::fail) {
     c.lent.ask();
     return take_last(c, self, edges);
   }
   std::uint32_t task = no_slot;
-  const bool is_inside = self.running != nullptr || is_guest(c, self);
   while (is_inside) {
     if ((task = try_take_room(c, self, edges, true)) != no_slot) return task;
     if (waits_in_vain(c, self)) return no_slot;

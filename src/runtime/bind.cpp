@@ -240,7 +240,7 @@ namespace {
 // participant: a token of its own stays there, and says nothing.
 //
 // One that does not sleep yet may have a task at hand, and get no core for long. Only hosts wait
-// for long without sleeping.
+// for long without sleeping, and workers for config::spin_ns.
 bool waits_for_ever(const participant& p) noexcept {
   const std::uint32_t now = p.doing.load(memory_order_relaxed);
   if (!p.is_worker && p.is_bound.load(memory_order_relaxed) == 0) return true;

@@ -94,14 +94,14 @@ std::uint32_t open_join(runtime_state& c, participant& self, refusal* why) noexc
   extra.first_failure.store(0, memory_order_relaxed);
   extra.task_code = 0;
   ++self.open_joins;
-  c.bulks.open();
+  if (self.running == nullptr) c.bulks.open();
   return join;
 }
 
 // The submit lets go of the join; the last piece completes it.
 void close_join(runtime_state& c, participant& self, std::uint32_t join) noexcept {
   --self.open_joins;
-  c.bulks.close();
+  if (self.running == nullptr) c.bulks.close();
   give_back_join(c);
   end_bulk(c, self, join);
 }

@@ -1,6 +1,7 @@
 // bulk_census: the bulks that are counted as submitted and are held open by their submitters, and
-// how many of these submitters go on. One that makes tasks may hold some that nobody knows of yet:
-// a batch that is not sent, or the next one. One that waits for a slot holds none.
+// how many of these submitters go on. Those in a task count with their task, which runs. One that
+// makes tasks may hold some that nobody knows of yet: a batch that is not sent, or the next one.
+// One that waits for a slot holds none.
 #ifndef LEVERET_RUNTIME_BULK_CENSUS_HPP
 #define LEVERET_RUNTIME_BULK_CENSUS_HPP
 
@@ -38,7 +39,7 @@ class bulk_census {
   }
 
  private:
-  // As many as there are contexts, with some in each: less than a million.
+  // As many as there are hosts, with some in each: less than a million.
   static constexpr unsigned count_bits = 20;
   static constexpr std::uint64_t count_max = (1u << count_bits) - 1;
   static constexpr std::uint64_t one_open = 1;

@@ -165,7 +165,13 @@ constexpr std::uint32_t at_once_max = 8;
   // An idle worker could have the task, but only if there is a ticket for it.
   if (left != 0 && c.bell.someone_idle()) left = 0;
   const bool is_ahead = left != 0 || c.task_slots.looks_exhausted();
-  const std::uint32_t task = is_ahead ? c.task_slots.try_take_spare() : no_slot;
+  if (!is_ahead) return 0;
+  std::uint32_t task = c.task_slots.try_take_spare();
+  // One that another poster is just giving back is there.
+  while (task == no_slot && !c.task_slots.looks_exhausted(true)) {
+    real_env::pause();
+    task = c.task_slots.try_take_spare();
+  }
   if (task == no_slot) return 0;
   self.counters.submitted.add(1);
   if (is_closing(c)) return refuse_late(c, self, task), 0;

@@ -51,6 +51,7 @@ void leave_ring(contexts& c, held_context& h) noexcept {
   if (c.live == 1) revive(c);
   LEV_DCHECK(&h != &c.all[0] && h.thread == nullptr && h.what == nullptr);
   held_context& to = unlink(c, h);
+  h.took_one = false;
   h.next = c.free;
   c.free = &h;
   LEV_DCHECK(is_consistent(c, to));
@@ -58,7 +59,8 @@ void leave_ring(contexts& c, held_context& h) noexcept {
 }
 
 bool takes_another(contexts& c) noexcept {
-  return c.is_leaving ? std::exchange(c.takes_one, false) : c.live <= c.limit;
+  if (!c.is_leaving) return c.live <= c.limit;
+  return std::exchange(c.takes_one, false) && (c.current->took_one = true);
 }
 
 void run_tasks(contexts& c) noexcept {
@@ -127,22 +129,42 @@ bool is_over(contexts& c, const transfer_set& set, unsigned tag) noexcept {
   return c.engine->machine->is_tag_done(set.tag_base + tag);
 }
 
+// Whether a context has still a task that it had when the host began to leave.
+bool has_first_company(const contexts& c) noexcept {
+  const auto is_one = [&c](const held_context* h) noexcept {
+    return h != &c.all[0] && !h->took_one;
+  };
+  for (const held_context* h = c.current->next; h != c.current; h = h->next) {
+    if (is_one(h)) return true;
+  }
+  for (const held_context* h = c.waiting; h != nullptr; h = h->next) {
+    if (is_one(h)) return true;
+  }
+  return false;
+}
+
 // Notices tasks that nobody takes. The other participants may have no context left for them, and
 // what the company of a leaving host polls for, or waits for in another runtime, may need any of
-// them.
+// them. What the host takes then is company, too, and may need others: but that is rare, and it
+// is to leave.
 class untaken {
  public:
-  // Whether some are queued, and none has ended for patience_ns.
+  // Whether some are queued, none has ended for long, and none was taken here.
   bool are_there(engine& e, participant& self) noexcept {
-    constexpr std::uint64_t patience_ns = 20'000'000;
+    constexpr std::uint64_t patience_ns = 100'000'000;
+    constexpr std::uint64_t patience_with_others_ns = 1'000'000'000;
     const std::uint64_t now_ns = e.machine->now_ns();
     std::uint64_t ended = 0;
     for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i)
       ended += e.people[i].counters.completed.read();
-    if (ended == ended_ && has_work(e, self)) return now_ns - since_ns_ >= patience_ns;
+    const bool was_quiet = ended == ended_ && has_work(e, self);
+    const bool has_first = was_quiet && has_first_company(*self.held);
+    const bool is_due =
+        was_quiet && now_ns - since_ns_ >= (has_first ? patience_ns : patience_with_others_ns);
+    if (was_quiet && !is_due) return false;
     ended_ = ended;
     since_ns_ = now_ns;
-    return false;
+    return is_due;
   }
 
  private:

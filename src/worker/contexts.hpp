@@ -36,6 +36,7 @@ struct held_context {
   std::uint32_t nest = 0;  // the participant's, while this context is suspended
   job* running = nullptr;
   task_thread* thread = nullptr;  // what it runs instead of tasks
+  bool took_one = false;          // and was started for that: see contexts::takes_one
   // The wait of its task, and when it ends: while it is at `waiting`.
   awaited* what = nullptr;
   std::uint64_t deadline_ns = no_deadline;

@@ -128,6 +128,16 @@ bool settles_with_company(engine& e, participant& self) noexcept {
   return owed && has_company(self);
 }
 
+void park_for_slice(engine& e, participant& self, awaited& what,
+                    std::uint64_t deadline_ns) noexcept {
+  constexpr std::uint64_t slice_ns = 1'000'000;
+  constexpr std::uint32_t looks = 8;
+  if (poll(e, self, what, false, looks * e.turns_per_look) == polled::awaited) return;
+  if (what.arm() && !what.is_there())
+    park(e, self, smaller(deadline_ns, e.machine->now_ns() + slice_ns));
+  what.disarm();
+}
+
 // Something that never comes.
 struct nothing_awaited final : awaited {
   bool is_there() noexcept override { return false; }
@@ -200,10 +210,16 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
   if (helps) self.hands_over = e.bell.stop_spinning();
 }
 
+void idle_in_order(engine& e, participant& self, awaited& what,
+                   std::uint64_t deadline_ns) noexcept {
+  settle_to_idle(e, self);
+  const idling i(self, deadline_ns);
+  park_for_slice(e, self, what, deadline_ns);
+}
+
 // Without the doorbell: a new task does not matter to this participant, unless one of its contexts
 // waits for that very task. So it looks again when a slice of time is over, whatever happens.
 void idle_blocked(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept {
-  constexpr std::uint64_t slice_ns = 1'000'000;
   LEV_DCHECK(!has_turns(self));
   if (settles_with_company(e, self)) return;
   contexts* c = self.held;
@@ -212,13 +228,7 @@ void idle_blocked(engine& e, participant& self, awaited& what, std::uint64_t dea
     return revive(*c);
   }
   const idling i(self, deadline_ns);
-  constexpr std::uint32_t looks = 8;
-  const bool is_there = poll(e, self, what, false, looks * e.turns_per_look) == polled::awaited;
-  if (!is_there && what.arm() && !what.is_there()) {
-    const std::uint64_t slice_end_ns = e.machine->now_ns() + slice_ns;
-    park(e, self, smaller(deadline_ns, slice_end_ns));
-  }
-  if (!is_there) what.disarm();
+  park_for_slice(e, self, what, deadline_ns);
   if (c != nullptr) c->looks_due = c->waiting_count;
 }
 

@@ -104,6 +104,7 @@ struct job : ending {
         procedure(0),
         argument_count(0),
         is_direct(false),
+        keeps_order(false),
         transfers(nullptr),
         views(nullptr),
         tag(0),
@@ -120,6 +121,7 @@ struct job : ending {
   procedure_id procedure;
   std::uint8_t argument_count;
   bool is_direct;
+  bool keeps_order;         // see keep_order()
   transfer_set* transfers;  // its own gets and puts
   // Local views: they lie in the slot or the letter, or in `arguments`, as long as the task is in
   // hand.
@@ -247,15 +249,15 @@ struct alignas(line_pair_bytes) participant {
   std::uint32_t turns_of_piles = 0;    // of the backlog: which one is first
   std::uint32_t turns_of_backlog = 0;  // looks at the ready queue while there is one
   std::uint32_t posts_at_once = 0;
-  std::int32_t small_catches = 0;  // few tasks were ready, that often in a row: count_ready()
-  bool hands_over = false;         // was the last spinner: wakes another if there is more work
+  std::int32_t small_catches = 0;   // few tasks were ready, that often in a row: count_ready()
+  std::uint32_t ordered_aside = 0;  // tasks that keep_order(), and wait: one may be set aside
+  bool hands_over = false;          // was the last spinner: wakes another if there is more work
   random_source random;
   // Pieces of `notice_join` completed here and not yet counted there (gcell's batched notification,
   // GC-10).
   std::uint32_t notice_join = no_slot;
   std::uint32_t notice_count = 0;
   std::uint32_t open_joins = 0;      // of bulks that it is submitting
-  std::uint32_t waiting_joins = 0;   // of those, which wait for a slot
   detail::batch* batches = nullptr;  // theirs, not queued yet
   std::uint32_t failing = no_slot;   // tasks to be failed without running, see fail_unrun()
   bool is_telling = false;           // an end: its consequences wait until it is told

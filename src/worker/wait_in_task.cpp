@@ -283,11 +283,30 @@ void tell_before_wait(engine& e, participant& self) noexcept {
   if (owes_ends(self)) tell_ends(e, self);
 }
 
-bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
-                  giving_up how) noexcept {
-  LEV_DCHECK(self.running != nullptr);
-  const job* const waits = self.running;
-  const mode_of_waiter m(self);
+namespace {
+
+// Waits on the stack that it is on: what is awaited, and children, run on top. Other contexts of
+// the participant stand still meanwhile.
+bool wait_in_order(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+                   giving_up how) noexcept {
+  stillness quiet;
+  const bool may_stack = self.nest < e.settings.nest_max;
+  if (owes_ends(self)) tell_ends(e, self);
+  stop_polling(e, self);
+  while (!what.is_there()) {
+    const bool ran = may_stack && (run_own(e, self, what) || run_related(e, self, what));
+    if (deadline_ns != no_deadline && e.machine->now_ns() >= deadline_ns) return what.is_there();
+    if (ran) continue;
+    const bool may_give_up = how == giving_up::when_still || is_everybody_waiting(e);
+    if (may_give_up && quiet.lasts(e, self, how)) return false;
+    idle_in_order(e, self, what, deadline_ns);
+    if (e.machine->is_stuck()) return false;
+  }
+  return true;
+}
+
+bool wait_and_give_way(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+                       giving_up how) noexcept {
   tell_before_wait(e, self);
   stop_polling(e, self);
   stillness quiet;
@@ -308,10 +327,37 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
     if (may_stack && !may_start(self) && run_related(e, self, what)) continue;
     if (!idle_in_task(e, self, what, deadline_ns, quiet, how)) break;
   }
-  LEV_DCHECK(self.running == waits);
   if (self.notice_count != 0) tell_before_wait(e, self);  // the task may take long now
+  return is_there;
+}
+
+}  // namespace
+
+bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+                  giving_up how) noexcept {
+  LEV_DCHECK(self.running != nullptr);
+  const job* const waits = self.running;
+  const mode_of_waiter m(self);
+  // Of those that keep an order one may be left: what runs meanwhile ends, or waits, above it.
+  const bool may_leave = !waits->keeps_order || self.ordered_aside == 0;
+  if (waits->keeps_order) ++self.ordered_aside;
+  const bool is_there = may_leave ? wait_and_give_way(e, self, what, deadline_ns, how)
+                                  : wait_in_order(e, self, what, deadline_ns, how);
+  if (waits->keeps_order) --self.ordered_aside;
+  LEV_DCHECK(self.running == waits);
   pass_watch(e, self);
   return is_there;
+}
+
+bool detail::is_in_virtual_task() noexcept {
+  const auto* self = static_cast<const participant*>(current_actor());
+  return self != nullptr && self->engine->caps.virtual_time && self->running != nullptr &&
+         self->running->task != no_slot;
+}
+
+void detail::keep_order() noexcept {
+  auto* self = static_cast<participant*>(current_actor());
+  if (self != nullptr && self->running != nullptr) self->running->keeps_order = true;
 }
 
 }  // namespace lev

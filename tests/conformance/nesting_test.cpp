@@ -2,6 +2,8 @@
 // depth and waits in a circle are errors, never hangs.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -266,6 +268,48 @@ TEST_P(nesting_test, a_task_waits_for_a_slow_child) {
   std::vector<ticket> t;
   for (int i = 0; i < 10; ++i) t.push_back(r.submit(waits_for_slow, ref{&r}));
   EXPECT_EQ(wait_all(t.data(), t.size(), wait_limit_ns()).code, status::ok);
+}
+
+// Tasks in the middle of an interpreter, which has one stack of calls for each thread: what has
+// begun last there must end first, whatever stacks its tasks wait on.
+struct interpreter {
+  runtime* home = nullptr;
+  std::atomic<int> mixed_up{0};
+};
+thread_local std::vector<const void*> calls;
+const auto brief = define("nesting.brief", [] {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(10);
+  while (std::chrono::steady_clock::now() < end) {
+  }
+});
+
+using interpreted = procedure<void(ref<interpreter>, int)>;
+const interpreted& interpret();
+void interpret_body(ref<interpreter> i, int depth) {
+  const int local = depth;
+  calls.push_back(&local);
+  detail::keep_order();
+  std::vector<ticket> children;
+  const auto make = [](std::size_t, descriptor& d) { d = pack(brief); };
+  children.push_back(i.to->home->submit_bulk(from_any_thread, 4, make));
+  if (depth > 0) children.push_back(i.to->home->submit(interpret(), i, depth - 1));
+  for (ticket& t : children) t.wait();
+  i.to->mixed_up += calls.empty() || calls.back() != &local;
+  if (!calls.empty()) calls.pop_back();
+}
+const interpreted& interpret() {
+  static const interpreted p = define("nesting.interpret", &interpret_body);
+  return p;
+}
+
+TEST_P(nesting_test, tasks_in_an_interpreter_end_in_its_order) {
+  if (is_sim()) GTEST_SKIP() << "its workers are one thread: the interpreter refuses calls there";
+  interpreter i;
+  i.home = &open();
+  std::vector<ticket> t;
+  for (int n = 0; n < 100; ++n) t.push_back(i.home->submit(interpret(), ref{&i}, n % 4));
+  EXPECT_EQ(wait_all(t.data(), t.size(), wait_limit_ns()).code, status::ok);
+  EXPECT_EQ(i.mixed_up, 0);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class _Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         found = super().find_class(module, name)
-        return _noting(found) if found in _MAKERS else found
+        return _noting(found) if any(found is each for each in _MAKERS) else found
 
 
 def _noting(maker: Callable[..., type]) -> Callable[..., type]:

@@ -330,7 +330,6 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
     if made is NotImplemented or len(made) < 3:
         return made
     made = classes.complete(kind, made)
-    pickler.whole.append((kind, made[2][0]))
     if foreign.has_ctypes():
         made = foreign.complete(kind, made)
     if not is_reply and is_elsewhere:
@@ -340,6 +339,7 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
         made = (*made[:2], (attributes, *made[2][1:]), *made[3:])
     if not is_reply:
         made = own.complete(pickler, kind, made)
+    pickler.whole.append((kind, made[2][0]))
     reduce = None if is_reply else copyreg.dispatch_table.get(kind)
     if reduce is not None:
         made = (*made[:2], (made[2], made[5], reduce), *made[3:5], _set_registered)

@@ -22,10 +22,12 @@ _KINDS = frozenset(
 
 def complete(pickler: Any, kind: type, made: Any) -> Any:
     """What cloudpickle makes of a class, with locks and the like that a process has for itself."""
-    attributes = {
-        name: _Own(kind, name, pickler.dump_own(value)) if type(value) in _KINDS else value
-        for name, value in made[2][0].items()
-    }
+    given = made[2][0]
+    own = {name: value for name, value in given.items() if type(value) in _KINDS}
+    if not own:
+        return made
+    pickled = pickler.dump_own(own)  # of all together: one may be made of another
+    attributes = {**given, **{name: _Own(kind, name, pickled) for name in own}}
     return (*made[:2], (attributes, *made[2][1:]), *made[3:])
 
 
@@ -40,13 +42,15 @@ class _Own:
 
 
 # In a worker: such attributes by class, with what they were read from.
-_own: weakref.WeakKeyDictionary[type, dict[str, tuple[bytes, Any]]] = weakref.WeakKeyDictionary()
+_own: weakref.WeakKeyDictionary[type, tuple[bytes, dict[str, Any]]] = weakref.WeakKeyDictionary()
 
 
 def of_class(number: str, name: str, pickled: bytes) -> Any:
-    """The one that is there: a thread that an earlier call has left may hold it."""
+    """The one that is there, unless it is another one in the host now: a thread that an earlier
+    call has left may hold it.
+    """
     kind = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID[number]  # it is being made
-    known = _own.setdefault(kind, {})
-    if name not in known or known[name][0] != pickled:
-        known[name] = pickled, pickle.loads(pickled)
-    return known[name][1]
+    known = _own.get(kind)
+    if known is None or known[0] != pickled:
+        known = _own[kind] = pickled, pickle.loads(pickled)
+    return known[1][name]

@@ -183,17 +183,17 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             # Functions come last: one that names its class fails with it.
             names = sorted(attributes, key=lambda name: callable(attributes[name]))
             for name in names:
-                if not self._takes(attributes[name]):
+                if self._fails(attributes[name], str(error)):
                     what = f"the attribute {name!r} of class {kind.__qualname__!r}"
                     return say_of_what(error, what)
         return None
 
-    def _takes(self, value: Any) -> bool:
+    def _fails(self, value: Any, text: str) -> bool:
         try:
             type(self)(io.BytesIO(), {}).dump(value)
-        except Exception:
-            return False
-        return True
+        except Exception as error:
+            return str(error) == text
+        return False
 
     def dump_own(self, value: Any) -> bytes:
         """The pickle of what a process has for itself, and a call cannot be given."""

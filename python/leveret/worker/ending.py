@@ -48,5 +48,5 @@ def _wait_for_threads() -> None:
     """
     try:
         threading._shutdown()  # type: ignore[attr-defined]
-    except Exception as error:  # of what somebody has registered there: the rest is not lost
+    except BaseException as error:  # of what somebody has registered there
         sys.excepthook(type(error), error, error.__traceback__)

@@ -1,0 +1,60 @@
+"""Python functions as native procedures: tasks that call the runtime, and wait."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pytest
+
+import leveret
+from leveret import Runtime, WouldDeadlock
+
+spin = leveret.builtin("spin")
+Body = ctypes.CFUNCTYPE(None, ctypes.c_int64)
+
+
+def task(body: Callable[[int], None]) -> tuple[Any, leveret.Procedure]:
+    """What must live as long as the procedure is used, and the procedure."""
+    kept = Body(body)
+    return kept, leveret.procedure(kept, "i8")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("wait", ["help", "park"])
+def test_tasks_that_wait_find_their_calls_as_they_were(
+    workers: int, wait: Literal["help", "park"]
+) -> None:
+    done: list[int] = []
+
+    def body(i: int) -> None:
+        mine = [i] * 20
+        if i % 5:
+            runtime.submit(procedure, i - 1).wait()
+        runtime.submit_bulk(spin, [5000] * 4).wait()
+        leveret.wait_all([runtime.submit(spin, 1000) for _ in range(3)])
+        assert mine == [i] * 20
+        done.append(i)
+
+    kept, procedure = task(body)
+    with Runtime(workers=workers, wait=wait) as runtime:
+        for _ in range(20):
+            runtime.submit_bulk(procedure, list(range(20))).wait()
+    assert len(done) == 20 * 20 * 3
+    assert kept
+
+
+def test_on_sim_they_are_refused() -> None:
+    told: list[str] = []
+
+    def body(i: int) -> None:
+        with pytest.raises(WouldDeadlock, match="the interpreter cannot be left") as refused:
+            runtime.submit(spin, i)
+        told.append(str(refused.value))
+
+    kept, procedure = task(body)
+    with Runtime("sim", workers=2) as runtime:
+        runtime.submit_bulk(procedure, [1] * 8).wait()
+    assert len(told) == 8
+    assert kept
