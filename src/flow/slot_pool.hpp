@@ -102,6 +102,8 @@ class slot_pool {
   bool looks_exhausted(bool for_task = false) const noexcept {
     return free_.looks_empty() && (!for_task || spare_.looks_empty());
   }
+  // Whether try_take_spare() would find one, perhaps when another thread has done with giving it.
+  bool has_spare() const noexcept { return !spare_.looks_empty(); }
   bool looks_exhausted_for_backlog(bool with_locks) const noexcept {
     return free_.looks_empty() && (with_locks ? is_half_taken() : last_.looks_empty());
   }

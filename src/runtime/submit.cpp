@@ -167,8 +167,8 @@ constexpr std::uint32_t at_once_max = 8;
   const bool is_ahead = left != 0 || c.task_slots.looks_exhausted();
   if (!is_ahead) return 0;
   std::uint32_t task = c.task_slots.try_take_spare();
-  // One that another poster is just giving back is there.
-  while (task == no_slot && !c.task_slots.looks_exhausted(true)) {
+  // One that another poster is just giving back is there: nobody would wake who waits for it.
+  while (task == no_slot && c.task_slots.has_spare() && c.task_slots.looks_exhausted()) {
     real_env::pause();
     task = c.task_slots.try_take_spare();
   }
