@@ -172,10 +172,11 @@ task_context this_task();
 
 namespace detail {
 
-// keep_order() is for language bindings: the task that runs here, if there is one, is in the middle
-// of an interpreter that has one stack of calls for each thread. Of such tasks of one worker the
-// one that has begun last ends first: while one of them waits, a second one that waits is not left.
-void keep_order() noexcept;
+// stay_on_stack() is for language bindings: the task that runs here, if there is one, is in the
+// middle of an interpreter that has one stack of calls for each thread. From here on its worker
+// does not leave it while it waits: only what it waits for, and its children, run on top. A wait is
+// refused (would_deadlock) where nothing has run for a second.
+void stay_on_stack() noexcept;
 // is_in_virtual_task() tells whether the caller is in a task's body in virtual time: all workers
 // there are one thread, and any call may have another one go on.
 bool is_in_virtual_task() noexcept;

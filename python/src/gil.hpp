@@ -6,7 +6,7 @@
 // stays where it is until the process is gone, as from Python 3.14 on.
 //
 // A native procedure may be a Python function that ctypes or cffi has made one. The interpreter has
-// one stack of calls for a thread, so such tasks of a worker end in the order that it has.
+// one stack of calls for a thread, so a worker does not leave such a task.
 #ifndef LEVERET_PYTHON_GIL_HPP
 #define LEVERET_PYTHON_GIL_HPP
 
@@ -19,7 +19,7 @@ namespace lev::python {
 
 class gil_released {
  public:
-  gil_released() noexcept : thread_(PyEval_SaveThread()) { detail::keep_order(); }
+  gil_released() noexcept : thread_(PyEval_SaveThread()) { detail::stay_on_stack(); }
   ~gil_released() {
 #ifdef __GLIBCXX__
     try {

@@ -78,7 +78,8 @@ status check_wait(std::int64_t timeout_ns, wait_policy how) noexcept {
 status check_waiter(const runtime_state& c, const participant* self) noexcept {
   if (self == nullptr) return status::would_block;
   // A task that waits is set aside where it is too deep, if there is another context to go on in.
-  const bool has_context = self->held == nullptr || self->held->free != nullptr;
+  const bool has_context =
+      self->staying == 0 && (self->held == nullptr || self->held->free != nullptr);
   const bool is_too_deep = self->nest >= c.settings.nest_max && !has_context;
   return is_too_deep ? status::too_deep : status::ok;
 }

@@ -244,7 +244,7 @@ void pay_switch(contexts& c) noexcept {
 }
 
 bool start_tasks(contexts& c) noexcept {
-  held_context* h = take_free(c);
+  held_context* h = c.self->staying == 0 ? take_free(c) : nullptr;
   if (h == nullptr) return false;
   h->running = nullptr;
   h->nest = 0;
@@ -263,7 +263,7 @@ void tell_ends_aside(contexts& c) noexcept {
 }
 
 bool start_thread(contexts& c, task_thread& t) noexcept {
-  held_context* h = c.live < c.limit_max ? take_free(c) : nullptr;
+  held_context* h = c.live < c.limit_max && c.self->staying == 0 ? take_free(c) : nullptr;
   if (h == nullptr) return false;
   h->thread = &t;
   t.id_ = h->number;

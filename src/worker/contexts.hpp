@@ -115,6 +115,7 @@ inline void switch_to(contexts& c, held_context& to) noexcept {
   held_context& from = *c.current;
   participant& self = *c.self;
   LEV_DCHECK(&to != &from && to.owner == &c && to.what == nullptr && runs_here(self));
+  LEV_DCHECK(self.staying == 0);
   from.running = self.running;
   from.nest = self.nest;
   self.running = to.running;
@@ -148,10 +149,10 @@ void revive(contexts& c) noexcept;
 void suspend(contexts& c, awaited& what, std::uint64_t deadline_ns) noexcept;
 
 // let_others_run() lets all others in the ring run; give_way() first starts another one, if that
-// may help. Both return when this context is next again.
+// may help. Both return when this context is next again; at once in a task whose stack is not left.
 inline void let_others_run(contexts& c) noexcept {
   held_context& next = *c.current->next;
-  if (&next == c.current) return;
+  if (&next == c.current || c.self->staying != 0) return;
   if (c.virtual_time) [[unlikely]]
     pay_switch(c);
   switch_to(c, next);

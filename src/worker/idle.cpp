@@ -210,7 +210,7 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
   if (helps) self.hands_over = e.bell.stop_spinning();
 }
 
-void idle_in_order(engine& e, participant& self, awaited& what,
+void idle_on_stack(engine& e, participant& self, awaited& what,
                    std::uint64_t deadline_ns) noexcept {
   settle_to_idle(e, self);
   const idling i(self, deadline_ns);

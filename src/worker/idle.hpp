@@ -53,9 +53,9 @@ class whichever final : public awaited {
 void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
           wait_policy how) noexcept;
 
-// idle_in_order() is for a task that is not to be left: it sleeps until `what` is there, for a
+// idle_on_stack() is for a task whose stack is not left: it sleeps until `what` is there, for a
 // moment at most.
-void idle_in_order(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept;
+void idle_on_stack(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept;
 
 // idle_blocked() is for a participant that may take no task: each of its contexts looks for itself,
 // then the participant sleeps for a moment.

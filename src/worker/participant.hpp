@@ -104,7 +104,7 @@ struct job : ending {
         procedure(0),
         argument_count(0),
         is_direct(false),
-        keeps_order(false),
+        stays(false),
         transfers(nullptr),
         views(nullptr),
         tag(0),
@@ -121,7 +121,7 @@ struct job : ending {
   procedure_id procedure;
   std::uint8_t argument_count;
   bool is_direct;
-  bool keeps_order;         // see keep_order()
+  bool stays;               // its stack is not left: see stay_on_stack()
   transfer_set* transfers;  // its own gets and puts
   // Local views: they lie in the slot or the letter, or in `arguments`, as long as the task is in
   // hand.
@@ -249,9 +249,9 @@ struct alignas(line_pair_bytes) participant {
   std::uint32_t turns_of_piles = 0;    // of the backlog: which one is first
   std::uint32_t turns_of_backlog = 0;  // looks at the ready queue while there is one
   std::uint32_t posts_at_once = 0;
-  std::int32_t small_catches = 0;   // few tasks were ready, that often in a row: count_ready()
-  std::uint32_t ordered_aside = 0;  // tasks that keep_order(), and wait: one may be set aside
-  bool hands_over = false;          // was the last spinner: wakes another if there is more work
+  std::int32_t small_catches = 0;  // few tasks were ready, that often in a row: count_ready()
+  std::uint32_t staying = 0;       // jobs on the current stack that stay: no other context goes on
+  bool hands_over = false;         // was the last spinner: wakes another if there is more work
   random_source random;
   // Pieces of `notice_join` completed here and not yet counted there (gcell's batched notification,
   // GC-10).

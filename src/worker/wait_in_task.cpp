@@ -7,6 +7,8 @@
 //     4. No context is left: run on top, of all queued tasks, the awaited one or a child.
 //   5. Idle for all contexts of this participant.
 //
+// A task whose stack is not left (detail::stay_on_stack) has 1, 2 and 4 only, and sleeps between.
+//
 // So no unrelated task ever runs on top of a waiting one: depth follows the program's own
 // recursion, and a task that waits for one below (its mutex, its outcome) is on another stack.
 // README.md, "Waiting inside a task", proves that a wait ends.
@@ -53,10 +55,12 @@ constexpr std::uint64_t look_ns = 2'000'000;
 // Notices that nothing goes on any more.
 class stillness {
  public:
-  // Whether no participant but the caller has run anything for patience_ns, and no task has ended.
+  explicit stillness(std::uint64_t patience_ns = 5 * look_ns) noexcept
+      : patience_ns_(patience_ns) {}
+
+  // Whether no participant but the caller has run anything for that time, and no task has ended.
   // A caller that has not looked for long has run something itself, on another context.
   bool lasts(engine& e, const participant& self, giving_up how) noexcept {
-    constexpr std::uint64_t patience_ns = 5 * look_ns;
     const std::uint64_t now_ns = e.machine->now_ns();
     const bool was_away = now_ns - looked_ns_ > 2 * look_ns;
     looked_ns_ = now_ns;
@@ -66,10 +70,11 @@ class stillness {
       ended_ = ended;
       since_ns_ = now_ns;
     }
-    return now_ns - since_ns_ >= patience_ns;
+    return now_ns - since_ns_ >= patience_ns_;
   }
 
  private:
+  const std::uint64_t patience_ns_;
   std::uint64_t ended_ = 0;
   std::uint64_t since_ns_ = 0;
   std::uint64_t looked_ns_ = 0;
@@ -285,21 +290,25 @@ void tell_before_wait(engine& e, participant& self) noexcept {
 
 namespace {
 
-// Waits on the stack that it is on: what is awaited, and children, run on top. Other contexts of
-// the participant stand still meanwhile.
-bool wait_in_order(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+// For a task whose stack is not left: what it waits for, and its children, run on top; the other
+// contexts stand still. It gives up where nothing has run for a second: hosts in their own programs
+// may help then, too, but need not.
+bool wait_on_stack(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                    giving_up how) noexcept {
-  stillness quiet;
+  constexpr std::uint64_t patience_ns = 1'000'000'000;
+  constexpr std::uint32_t turns_per_search = 8;
+  stillness quiet(how == giving_up::when_still ? 5 * look_ns : patience_ns);
   const bool may_stack = self.nest < e.settings.nest_max;
-  if (owes_ends(self)) tell_ends(e, self);
+  tell_before_wait(e, self);
   stop_polling(e, self);
-  while (!what.is_there()) {
-    const bool ran = may_stack && (run_own(e, self, what) || run_related(e, self, what));
+  for (std::uint32_t turn = 0; !what.is_there(); ++turn) {
+    const bool ran = may_stack && (run_own(e, self, what) ||
+                                   (turn % turns_per_search == 0 && run_related(e, self, what)));
     if (deadline_ns != no_deadline && e.machine->now_ns() >= deadline_ns) return what.is_there();
+    if (ran) turn = turns_per_search - 1;
     if (ran) continue;
-    const bool may_give_up = how == giving_up::when_still || is_everybody_waiting(e);
-    if (may_give_up && quiet.lasts(e, self, how)) return false;
-    idle_in_order(e, self, what, deadline_ns);
+    if (quiet.lasts(e, self, giving_up::when_still)) return false;
+    idle_on_stack(e, self, what, deadline_ns);
     if (e.machine->is_stuck()) return false;
   }
   return true;
@@ -338,12 +347,8 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
   LEV_DCHECK(self.running != nullptr);
   const job* const waits = self.running;
   const mode_of_waiter m(self);
-  // Of those that keep an order one may be left: what runs meanwhile ends, or waits, above it.
-  const bool may_leave = !waits->keeps_order || self.ordered_aside == 0;
-  if (waits->keeps_order) ++self.ordered_aside;
-  const bool is_there = may_leave ? wait_and_give_way(e, self, what, deadline_ns, how)
-                                  : wait_in_order(e, self, what, deadline_ns, how);
-  if (waits->keeps_order) --self.ordered_aside;
+  const bool is_there = self.staying == 0 ? wait_and_give_way(e, self, what, deadline_ns, how)
+                                          : wait_on_stack(e, self, what, deadline_ns, how);
   LEV_DCHECK(self.running == waits);
   pass_watch(e, self);
   return is_there;
@@ -355,9 +360,11 @@ bool detail::is_in_virtual_task() noexcept {
          self->running->task != no_slot;
 }
 
-void detail::keep_order() noexcept {
+void detail::stay_on_stack() noexcept {
   auto* self = static_cast<participant*>(current_actor());
-  if (self != nullptr && self->running != nullptr) self->running->keeps_order = true;
+  if (self == nullptr || self->running == nullptr || self->running->stays) return;
+  self->running->stays = true;
+  ++self->staying;
 }
 
 }  // namespace lev

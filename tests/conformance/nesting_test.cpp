@@ -288,7 +288,7 @@ const interpreted& interpret();
 void interpret_body(ref<interpreter> i, int depth) {
   const int local = depth;
   calls.push_back(&local);
-  detail::keep_order();
+  detail::stay_on_stack();
   std::vector<ticket> children;
   const auto make = [](std::size_t, descriptor& d) { d = pack(brief); };
   children.push_back(i.to->home->submit_bulk(from_any_thread, 4, make));
