@@ -116,7 +116,6 @@ void run_tail(engine& e, participant& self, const served& s) noexcept {
   call_back(e, s.callback, s.context);
   LEV_DCHECK(self.running == &tail && self.nest == nest);  // on whatever stack it waited
   LEV_DCHECK(!self.is_telling);
-  if (tail.stays) --self.staying;
   if (tail.transfers != nullptr) end_transfers(self, tail);
   --self.nest;
   self.is_telling = was_telling;

@@ -369,6 +369,7 @@ void end_transfers(participant& self, job& j) noexcept {
     free_buffer(self, set.tags[tag]);
   }
   set.pending = 0;
+  if (std::exchange(set.stays, false)) --self.staying;
   set.below = self.held->free_sets;
   self.held->free_sets = &set;
   j.transfers = nullptr;

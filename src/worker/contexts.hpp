@@ -51,9 +51,10 @@ struct transfer {
   bool is_spill = false;  // the buffer found no room in the local store
 };
 
-// The tags of one task that gets or puts data itself.
+// The tags of one task that gets or puts data itself, or whose stack is not left.
 struct transfer_set {
   transfer tags[task_tags];
+  bool stays = false;             // see stay_on_stack(): here, as plain tasks have no such set
   std::uint32_t pending = 0;      // one bit a tag
   std::uint32_t tag_base = 0;     // of the machine's tags
   transfer_set* below = nullptr;  // list of free ones

@@ -120,8 +120,6 @@ inline void execute_body(engine& e, participant& self, job& j, const procedure_i
   }
   end_if_forked(e, j.result != status::ok);
   LEV_DCHECK(self.running == &j && self.nest == nest);  // on whatever stack it waited
-  if (j.stays) [[unlikely]]
-    --self.staying;
   if (j.transfers != nullptr) end_transfers(self, j);
   if (float_mode() != self.float_mode) set_float_mode(self.float_mode);
   --self.nest;

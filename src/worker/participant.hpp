@@ -104,7 +104,6 @@ struct job : ending {
         procedure(0),
         argument_count(0),
         is_direct(false),
-        stays(false),
         transfers(nullptr),
         views(nullptr),
         tag(0),
@@ -121,7 +120,6 @@ struct job : ending {
   procedure_id procedure;
   std::uint8_t argument_count;
   bool is_direct;
-  bool stays;               // its stack is not left: see stay_on_stack()
   transfer_set* transfers;  // its own gets and puts
   // Local views: they lie in the slot or the letter, or in `arguments`, as long as the task is in
   // hand.
@@ -250,7 +248,7 @@ struct alignas(line_pair_bytes) participant {
   std::uint32_t turns_of_backlog = 0;  // looks at the ready queue while there is one
   std::uint32_t posts_at_once = 0;
   std::int32_t small_catches = 0;  // few tasks were ready, that often in a row: count_ready()
-  std::uint32_t staying = 0;       // jobs on the current stack that stay: no other context goes on
+  std::uint32_t staying = 0;       // tasks on the current stack that stay_on_stack()
   bool hands_over = false;         // was the last spinner: wakes another if there is more work
   random_source random;
   // Pieces of `notice_join` completed here and not yet counted there (gcell's batched notification,

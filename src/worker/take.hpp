@@ -34,7 +34,6 @@ inline void read_job(const slot& s, job& j, std::uint32_t task, std::uint64_t se
   j.argument_count = s.argument_count;
   j.flags = s.flags;
   j.is_direct = false;
-  j.stays = false;
   j.result = status::ok;
   j.task_code = 0;
   j.transfers = nullptr;
@@ -76,7 +75,6 @@ inline bool take_mail(engine& e, participant& self, job& j) noexcept {
   j.argument_count = l.argument_count;
   j.flags = l.flags;
   j.is_direct = true;
-  j.stays = false;
   j.result = status::ok;
   j.task_code = 0;
   j.transfers = nullptr;

@@ -24,6 +24,8 @@
 #include "worker/take.hpp"
 #include "worker/worker.hpp"
 
+#include <utility>
+
 namespace lev {
 
 namespace {
@@ -362,9 +364,12 @@ bool detail::is_in_virtual_task() noexcept {
 
 void detail::stay_on_stack() noexcept {
   auto* self = static_cast<participant*>(current_actor());
-  if (self == nullptr || self->running == nullptr || self->running->stays) return;
-  self->running->stays = true;
-  ++self->staying;
+  if (self == nullptr || self->running == nullptr) return;
+  contexts* c = contexts_of(*self);
+  if (c == nullptr) return;  // its stack is the only one
+  transfer_set* set = self->running->transfers;
+  if (set == nullptr && (set = make_transfers(*c)) == nullptr) return;
+  if (!std::exchange(set->stays, true)) ++self->staying;
 }
 
 }  // namespace lev
