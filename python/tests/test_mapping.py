@@ -297,7 +297,7 @@ def test_shutdown_and_maps(tmp_path: Path) -> None:
 def left_with_a_closed_map(pool: ProcessExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     """A map is closed that has items left, and the pool has not noticed when its calls end."""
     inner = pool._pool
-    items = pool.map(abs, range(1000), chunksize=1)
+    items = pool.map(abs, range(100_000), chunksize=1)  # this thread may stand still
     next(items)
     with monkeypatch.context() as patch:
         patch.setattr(inner.sources, "feed", lambda: None)
