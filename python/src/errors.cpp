@@ -116,6 +116,9 @@ std::string what_failed(const outcome& o) {
 }
 
 std::string why_refused(status code) {
+  if (code == status::would_deadlock)
+    return "the wait cannot end: it is for a task below the caller, or for one that no worker can "
+           "run meanwhile; a Python function that waits as a task keeps its worker";
   if (code != status::would_block) return "the wait was refused";
   return "there is no place for this thread to wait: on the machine 'sim' only the thread that "
          "opened the runtime has one, on others host_threads threads have";

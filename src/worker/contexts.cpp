@@ -157,7 +157,7 @@ class untaken {
     std::uint64_t ended = 0;
     for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i)
       ended += e.people[i].counters.completed.read();
-    const bool was_quiet = ended == ended_ && has_work(e, self);
+    const bool was_quiet = since_ns_ != 0 && ended == ended_ && has_work(e, self);
     const bool has_first = was_quiet && has_first_company(*self.held);
     const bool is_due =
         was_quiet && now_ns - since_ns_ >= (has_first ? patience_ns : patience_with_others_ns);
@@ -169,7 +169,7 @@ class untaken {
 
  private:
   std::uint64_t ended_ = 0;
-  std::uint64_t since_ns_ = 0;
+  std::uint64_t since_ns_ = 0;  // 0: nobody has looked yet
 };
 
 void free_buffer(participant& self, transfer& t) noexcept {

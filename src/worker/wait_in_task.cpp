@@ -307,8 +307,10 @@ bool wait_on_stack(engine& e, participant& self, awaited& what, std::uint64_t de
     const bool ran = may_stack && (run_own(e, self, what) ||
                                    (turn % turns_per_search == 0 && run_related(e, self, what)));
     if (deadline_ns != no_deadline && e.machine->now_ns() >= deadline_ns) return what.is_there();
-    if (ran) turn = turns_per_search - 1;
-    if (ran) continue;
+    if (ran) {
+      turn = turns_per_search - 1;  // there may be more
+      continue;
+    }
     if (quiet.lasts(e, self, giving_up::when_still)) return false;
     idle_on_stack(e, self, what, deadline_ns);
     if (e.machine->is_stuck()) return false;
@@ -368,6 +370,7 @@ void detail::stay_on_stack() noexcept {
   contexts* c = contexts_of(*self);
   if (c == nullptr) return;  // its stack is the only one
   transfer_set* set = self->running->transfers;
+  // Without memory it is a task like any other.
   if (set == nullptr && (set = make_transfers(*c)) == nullptr) return;
   if (!std::exchange(set->stays, true)) ++self->staying;
 }

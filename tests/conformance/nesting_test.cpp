@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "support/gate.hpp"
@@ -274,6 +275,7 @@ TEST_P(nesting_test, a_task_waits_for_a_slow_child) {
 // begun last there must end first, whatever stacks its tasks wait on.
 struct interpreter {
   runtime* home = nullptr;
+  std::atomic<int> begun{0};
   std::atomic<int> mixed_up{0};
 };
 thread_local std::vector<const void*> calls;
@@ -283,15 +285,24 @@ const auto brief = define("nesting.brief", [] {
   }
 });
 
+const auto polls_a_little = define("nesting.polls_a_little", [](ref<interpreter> i) {
+  const int before = i.to->begun;
+  for (int n = 0; n < 10 && i.to->begun == before; ++n) this_task().yield();
+});
+
 using interpreted = procedure<void(ref<interpreter>, int)>;
 const interpreted& interpret();
 void interpret_body(ref<interpreter> i, int depth) {
   const int local = depth;
+  ++i.to->begun;
   calls.push_back(&local);
   detail::stay_on_stack();
   std::vector<ticket> children;
   const auto make = [](std::size_t, descriptor& d) { d = pack(brief); };
   children.push_back(i.to->home->submit_bulk(from_any_thread, 4, make));
+  children.back().then([](void*) {}, nullptr);
+  children.push_back(i.to->home->submit(waits_for_slow, ref{i.to->home}));
+  children.push_back(i.to->home->submit(polls_a_little, i));
   if (depth > 0) children.push_back(i.to->home->submit(interpret(), i, depth - 1));
   for (ticket& t : children) t.wait();
   i.to->mixed_up += calls.empty() || calls.back() != &local;
@@ -310,6 +321,37 @@ TEST_P(nesting_test, tasks_in_an_interpreter_end_in_its_order) {
   for (int n = 0; n < 100; ++n) t.push_back(i.home->submit(interpret(), ref{&i}, n % 4));
   EXPECT_EQ(wait_all(t.data(), t.size(), wait_limit_ns()).code, status::ok);
   EXPECT_EQ(i.mixed_up, 0);
+}
+
+struct kept_worker {
+  std::atomic<bool> is_there{false};
+  std::atomic<bool> may_wait{false};
+  ticket another;
+  status code = status::ok;
+};
+const auto waits_for_another = define("nesting.waits_for_another", [](ref<kept_worker> k) {
+  k.to->is_there = true;
+  while (!k.to->may_wait) std::this_thread::yield();
+  detail::stay_on_stack();
+  k.to->code = k.to->another.wait_outcome().code;
+});
+
+// The only worker is kept, and what the task waits for comes after one that is no child of it.
+TEST_P(nesting_test, a_task_in_an_interpreter_that_only_its_worker_could_help_is_refused) {
+  if (is_sim()) GTEST_SKIP() << "the interpreter refuses calls there";
+  config c = settings();
+  c.workers = 1;
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  kept_worker k;
+  ticket waits = r.submit(waits_for_another, ref{&k});
+  while (!k.is_there) std::this_thread::yield();
+  ticket before = r.submit(nothing);
+  k.another = r.submit(options().after(before), nothing);
+  k.may_wait = true;
+  EXPECT_EQ(waits.wait_outcome(wait_limit_ns()).code, status::ok);
+  EXPECT_EQ(k.code, status::would_deadlock);
+  k.another.wait();
 }
 
 }  // namespace
