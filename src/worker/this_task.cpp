@@ -10,6 +10,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 namespace lev {
 
@@ -215,6 +216,23 @@ void task_thread::await() noexcept {
     const bool& is_done;
   } what(is_done_);
   while (!is_done_) wait_in_task(*contexts_->engine, *contexts_->self, what, no_deadline);
+}
+
+bool detail::is_in_virtual_task() noexcept {
+  const auto* self = static_cast<const participant*>(current_actor());
+  return self != nullptr && self->engine->caps.virtual_time && self->running != nullptr &&
+         self->running->task != no_slot;
+}
+
+void detail::stay_on_stack() noexcept {
+  auto* self = static_cast<participant*>(current_actor());
+  if (self == nullptr || self->running == nullptr) return;
+  contexts* c = contexts_of(*self);
+  if (c == nullptr) return;  // its stack is the only one
+  transfer_set* set = self->running->transfers;
+  // Without memory it is a task like any other.
+  if (set == nullptr && (set = make_transfers(*c)) == nullptr) return;
+  if (!std::exchange(set->stays, true)) ++self->staying;
 }
 
 }  // namespace lev

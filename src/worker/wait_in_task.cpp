@@ -24,7 +24,6 @@
 #include "worker/take.hpp"
 #include "worker/worker.hpp"
 
-#include <utility>
 
 namespace lev {
 
@@ -356,23 +355,6 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
   LEV_DCHECK(self.running == waits);
   pass_watch(e, self);
   return is_there;
-}
-
-bool detail::is_in_virtual_task() noexcept {
-  const auto* self = static_cast<const participant*>(current_actor());
-  return self != nullptr && self->engine->caps.virtual_time && self->running != nullptr &&
-         self->running->task != no_slot;
-}
-
-void detail::stay_on_stack() noexcept {
-  auto* self = static_cast<participant*>(current_actor());
-  if (self == nullptr || self->running == nullptr) return;
-  contexts* c = contexts_of(*self);
-  if (c == nullptr) return;  // its stack is the only one
-  transfer_set* set = self->running->transfers;
-  // Without memory it is a task like any other.
-  if (set == nullptr && (set = make_transfers(*c)) == nullptr) return;
-  if (!std::exchange(set->stays, true)) ++self->staying;
 }
 
 }  // namespace lev
