@@ -24,7 +24,6 @@
 #include "worker/take.hpp"
 #include "worker/worker.hpp"
 
-
 namespace lev {
 
 namespace {
