@@ -109,6 +109,21 @@ struct parameter_kinds {
                                                              kind::value};
 };
 
+// The signature of values, and of a result at most, which have no memory that could be missing or
+// overlap: their kinds in one word. 0 for other arguments.
+constexpr std::uint64_t signature_of(const kind* kinds, unsigned count) noexcept {
+  std::uint64_t word = 1;
+  unsigned results = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    if (kinds[i] != kind::value && (kinds[i] != kind::result || ++results > 1)) return 0;
+    word = word << 3 | static_cast<std::uint64_t>(kinds[i]);
+  }
+  return word;
+}
+template <class... Parameters>
+constexpr std::uint64_t signature =
+    signature_of(parameter_kinds<Parameters...>::values, sizeof...(Parameters));
+
 template <class... Parameters, unsigned... Index>
 void apply(void (*function)(Parameters...), const call& c, index_list<Index...>) {
   function(parameter<Parameters>::unpack(c.arguments[Index])...);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+import time
 import weakref
 from typing import Any, Callable
 
@@ -67,6 +68,25 @@ class Remembered:
         return count
 
 
+class Large:
+    """One that takes longer to load than a chunk may take."""
+
+    def __init__(self) -> None:
+        self.table = [1]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        counts = vars(weakref)
+        counts["_leveret_loads"] = counts.get("_leveret_loads", 0) + 1
+        end = time.monotonic() + 0.05
+        while time.monotonic() < end:
+            pass
+
+    def loads(self, _: int) -> int:
+        count: int = vars(weakref)["_leveret_loads"]
+        return count
+
+
 def grow_in_tuple(table: list[tuple[list[int], int]], _: int) -> int:
     """Keeps a tuple; the next call changes the list in it, and so does not see it in its own."""
     kept = vars(weakref).setdefault("_leveret_kept", [])
@@ -119,3 +139,9 @@ def test_items_do_not_see_what_others_did_to_the_function(function: Case) -> Non
     with ProcessExecutor(1) as pool:
         first = pool.submit(function, items[0]).result()
         assert list(pool.map(function, items, chunksize=10)) == [first] * 20
+
+
+def test_what_takes_long_to_load_is_loaded_for_many_items() -> None:
+    with ProcessExecutor(1) as pool:
+        loads = list(pool.map(Large().loads, range(60), chunksize=20))
+    assert loads[-1] < 30  # 3, where nothing holds the worker up

@@ -19,9 +19,9 @@ class inbox {
  public:
   static_assert((Capacity & (Capacity - 1)) == 0);
 
-  // The owner calls try_push(). `heard` says that a participant sleeps: the push is then a locked
-  // instruction, so that it is visible before the owner looks at the doorbell (a sleeper that
-  // `heard` misses looks again after its heavy fence).
+  // The owner calls try_push(). `heard` says that a participant sleeps, or that sleepers have no
+  // heavy fence: the push is then a locked instruction, so that it is visible before the owner looks
+  // at the doorbell (a sleeper that `heard` misses looks again after its heavy fence).
   bool try_push(std::uint32_t value, bool heard) noexcept { return try_push_all(&value, 1, heard); }
 
   // try_push_all() pushes `count` values or none, the first one last, so that they are popped in
@@ -32,7 +32,7 @@ class inbox {
     if (bottom + count - top_.load(memory_order_acquire) > Capacity) return false;
     for (std::uint32_t i = 0; i < count; ++i)
       cells_[(bottom + i) & (Capacity - 1)].store(values[count - 1 - i], memory_order_relaxed);
-    if (heard || !Env::asymmetric()) {
+    if (heard) {
       // Pairs with try_steal() and looks_empty(). Sequentially consistent: the owner's look at the
       // doorbell comes after it.
       bottom_.exchange(bottom + count, memory_order_seq_cst);
@@ -74,11 +74,10 @@ class inbox {
     return won;
   }
 
-  // The owner calls ends_with(): is `value` the youngest?
+  // The owner calls ends_with(): is `value` the youngest, unless it has been taken?
   bool ends_with(std::uint32_t value) const noexcept {
     const std::int64_t last = bottom_.load(memory_order_relaxed) - 1;
-    return top_.load(memory_order_relaxed) <= last &&
-           cells_[last & (Capacity - 1)].load(memory_order_relaxed) == value;
+    return cells_[last & (Capacity - 1)].load(memory_order_relaxed) == value;
   }
 
   // Any thread may call try_steal(): it gets the oldest value.

@@ -8,7 +8,8 @@
 
 namespace lev {
 
-struct procedure_entry {
+// Aligned, so that its place is found by a shift.
+struct alignas(512) procedure_entry {
   procedure_info info;    // info.name points to `name`
   bool diceable = false;  // has a dice hook
   // One bit for each argument: those that name memory, those of them that are not results, and
@@ -19,6 +20,8 @@ struct procedure_entry {
   // The head of a plain task, and the last word of each argument where the mask has bits
   // (task/plain.hpp); a head that no task has: none is plain.
   std::uint32_t plain_head = 0;
+  // That of arguments whose types say that they are plain: signature_of(), or one that none have.
+  std::uint64_t signature = 0;
   std::uint64_t plain_words[argument_count_max] = {};
   std::uint64_t plain_masks[argument_count_max] = {};
   kind kinds[argument_count_max] = {};

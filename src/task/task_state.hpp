@@ -144,6 +144,15 @@ class task_state {
     return word_.compare_exchange_strong(seen, next, memory_order_acq_rel, memory_order_acquire);
   }
 
+  // try_finish_collected() is try_finish() with success and collect() in one step, for a completer
+  // that holds the ticket: live -> free. `seen` has no flags, and no request to cancel.
+  bool try_finish_collected(std::uint64_t& seen) noexcept {
+    LEV_DCHECK(seen == bits::make(bits::generation(seen), bits::live));
+    const std::uint64_t next = bits::make(bits::generation(seen) + 1, bits::free);
+    // Pairs with announce(): on failure what it published is visible. Publishes nothing itself.
+    return word_.compare_exchange_strong(seen, next, memory_order_acquire, memory_order_acquire);
+  }
+
   // The completer calls retract() before it serves what `flag` announces: a later announcement then
   // changes the word, and try_finish() notices. False: the word has changed, look again.
   bool retract(std::uint64_t& seen, std::uint64_t flag) noexcept {

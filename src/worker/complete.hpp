@@ -28,6 +28,20 @@ inline bool try_complete_plainly(engine& e, participant& self, ending& how) noex
   return true;
 }
 
+// try_complete_collected() is the same for a task whose ticket, of that generation, the caller holds
+// and would collect next: both at once. False: it is for complete().
+inline bool try_complete_collected(engine& e, participant& self, ending& how,
+                                   std::uint32_t generation) noexcept {
+  task_state<>& state = e.task_slots.at(how.task).state;
+  if (how.result != status::ok || how.flags != 0 ||
+      how.seen != state_bits::make(generation, state_bits::live) ||
+      !state.try_finish_collected(how.seen))
+    return false;
+  give_slot(e, self, how.task);
+  self.counters.completed.add(1);
+  return true;
+}
+
 inline void complete(engine& e, participant& self, ending& how) noexcept {
   if (!try_complete_plainly(e, self, how)) complete_any(e, self, how);
 }

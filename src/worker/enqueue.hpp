@@ -61,7 +61,7 @@ inline bool push_all_own(engine& e, participant& self, const std::uint32_t* task
       note_hint(e, tasks[count - 1 - i], self.hints[(bottom + i) & (hint_count - 1)]);
   }
   const bool heard = e.bell.someone_sleeps();
-  if (!self.box.try_push_all(tasks, count, heard)) return false;
+  if (!self.box.try_push_all(tasks, count, heard || !e.has_heavy_fence)) return false;
   // A worker fell asleep meanwhile: the push must be visible before the look at the doorbell.
   if (!heard && e.bell.someone_sleeps()) self.box.confirm();
   return true;

@@ -133,13 +133,20 @@ inline bool is_run_plainly(const engine& e, const participant& self, const Task&
   return flags == task_is_piece && is_next_piece(e, self, t.parent);
 }
 
-[[gnu::always_inline]] inline void execute_plainly(engine& e, participant& self, job& j) noexcept {
+// `by`, if not null, holds the task's ticket. True: the ticket is consumed.
+[[gnu::always_inline]] inline bool execute_plainly(engine& e, participant& self, job& j,
+                                                   const child* by) noexcept {
   execute_body(e, self, j, procedure_at(j.procedure).info);
+  if (by != nullptr && try_complete_collected(e, self, j, by->generation)) return true;
   complete(e, self, j);
+  return false;
 }
 
 [[gnu::always_inline]] inline void run_job(engine& e, participant& self, job& j) noexcept {
-  if (is_run_plainly(e, self, j, j.seen)) return execute_plainly(e, self, j);
+  if (is_run_plainly(e, self, j, j.seen)) {
+    execute_plainly(e, self, j, nullptr);
+    return;
+  }
   if (!stage_job(e, self, j, true)) {
     j.result = status::out_of_memory;
     j.task_code = 0;
@@ -187,16 +194,18 @@ bool divide(engine& e, participant& self, std::uint32_t task) noexcept {
 }
 
 // Runs a task that was taken from a queue.
-[[gnu::always_inline]] inline void run_taken(engine& e, participant& self,
-                                             std::uint32_t task) noexcept {
+[[gnu::always_inline]] inline bool run_taken(engine& e, participant& self, std::uint32_t task,
+                                             const child* by = nullptr) noexcept {
   const slot& s = e.task_slots.at(task);
   const std::uint64_t seen = s.state.word();
-  if (s.argument_count > near_arguments || !is_run_plainly(e, self, s, seen))
-    return run_with_care(e, self, task);
+  if (s.argument_count > near_arguments || !is_run_plainly(e, self, s, seen)) {
+    run_with_care(e, self, task);
+    return false;
+  }
   job j{job::to_be_taken{}};
   read_job(s, j, task, seen);
   j.tag = tag_here(self);
-  execute_plainly(e, self, j);
+  return execute_plainly(e, self, j, by);
 }
 
 job* new_frame(engine& e, participant& self) noexcept {
@@ -357,11 +366,11 @@ bool run_ahead(engine& e, participant& self) noexcept {
 
 namespace {
 
-[[gnu::always_inline]] inline void run_above(engine& e, participant& self,
-                                             std::uint32_t task) noexcept {
+[[gnu::always_inline]] inline bool run_above(engine& e, participant& self, std::uint32_t task,
+                                             const child* by) noexcept {
   LEV_DCHECK(self.running != nullptr && self.running->task != task);
   stop_listening(e, self, false);
-  run_taken(e, self, task);
+  return run_taken(e, self, task, by);
 }
 
 // A callback may wait for the task, or for one that waits for its mutex: before it is in hand.
@@ -371,21 +380,44 @@ namespace {
   return self.box.ends_with(task);
 }
 
-}  // namespace
-
-void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept {
-  run_above(e, self, task);
-}
-
-bool run_if_last(engine& e, participant& self, std::uint32_t task) noexcept {
+// Takes the task out of the own inbox if it is the youngest there.
+[[gnu::always_inline]] inline bool take_if_last(engine& e, participant& self,
+                                                std::uint32_t task) noexcept {
   std::uint32_t popped = 0;
   if (!self.box.ends_with(task)) return false;
   if (owes_ends(self) && !is_last_when_told(e, self, task)) return false;
   if (!self.box.try_pop(&popped)) return false;
   LEV_DCHECK(popped == task);
-  const mode_of_waiter m(self);
-  run_above(e, self, task);
   return true;
+}
+
+// One that ran may have used the ticket of the next one, whose slot is then another task's.
+[[gnu::always_inline]] inline bool take_child(engine& e, participant& self,
+                                              const child& next) noexcept {
+  return e.task_slots.at(next.task).state.generation() == next.generation &&
+         take_if_last(e, self, next.task);
+}
+
+}  // namespace
+
+std::uint32_t run_children(engine& e, participant& self, std::span<const child> all) noexcept {
+  std::uint32_t consumed = 0;
+  if (!take_if_last(e, self, all[0].task)) return 0;
+  const mode_of_waiter m(self);
+  while (run_above(e, self, all[consumed].task, &all[consumed])) {
+    if (++consumed == all.size() || !take_child(e, self, all[consumed])) break;
+  }
+  return consumed;
+}
+
+void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept {
+  run_above(e, self, task, nullptr);
+}
+
+void run_if_last(engine& e, participant& self, std::uint32_t task) noexcept {
+  if (!take_if_last(e, self, task)) return;
+  const mode_of_waiter m(self);
+  run_on_top(e, self, task);
 }
 
 void give_back_ahead(engine& e, participant& self) noexcept {

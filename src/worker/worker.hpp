@@ -5,6 +5,8 @@
 
 #include "worker/engine.hpp"
 
+#include <span>
+
 namespace lev {
 
 // run_unqueued() brings a task to its end that is in no queue, on such a participant.
@@ -14,9 +16,17 @@ void run_unqueued(engine& e, participant& self, std::uint32_t task) noexcept;
 bool run_one(engine& e, participant& self) noexcept;
 // run_on_top() runs a task that the caller has taken from a queue on top of the waiting one.
 void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept;
-// run_if_last() does that with `task`, for which the calling task waits, if it is the youngest of
-// the own inbox: fork and join, if no participant has taken it yet. False: it is not.
-bool run_if_last(engine& e, participant& self, std::uint32_t task) noexcept;
+// A task for which the calling task waits, and the generation of its ticket.
+struct child {
+  std::uint32_t task;
+  std::uint32_t generation;
+};
+// run_children() runs them on top of it, in their order, while the next one is the youngest of the
+// own inbox: fork and join, if no participant has taken it yet. Most succeed, and nobody else asks
+// for their end: then the ticket is consumed with it. Stops behind one whose ticket was not, and
+// returns how many were. run_if_last() is for one, and consumes no ticket.
+std::uint32_t run_children(engine& e, participant& self, std::span<const child> all) noexcept;
+void run_if_last(engine& e, participant& self, std::uint32_t task) noexcept;
 // drain() completes the task whose outputs are in flight, if there is one; tell_ends() leaves no
 // end here untold, and settle() nothing that others wait for. give_back_ahead() lets others have
 // the tasks staged here.

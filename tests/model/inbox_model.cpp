@@ -133,7 +133,7 @@ struct handshake : scenario<handshake<Asymmetric>, 2> {
   static constexpr bool is_asymmetric = Asymmetric;
   void thread(unsigned index) {
     if (index == 0) {
-      const bool heard = s->sleepers.load(std::memory_order_relaxed) != 0;
+      const bool heard = s->sleepers.load(std::memory_order_relaxed) != 0 || !env::asymmetric();
       s->box.try_push(0, heard);
       s->seen_by_owner = s->sleepers.load(std::memory_order_seq_cst) != 0;
     } else {

@@ -20,7 +20,9 @@ struct task {
   // The steps of finish() in worker/complete.cpp.
   void complete() {
     output.set(7);
-    std::uint64_t seen = bits::make(0, bits::live);
+    finish(bits::make(0, bits::live));
+  }
+  void finish(std::uint64_t seen) {
     do {
       serve(seen);
     } while (((seen & bits::depended_on) != 0 && !fault(flag_stays)) ||
@@ -33,6 +35,18 @@ struct task {
     }
     if (callback_taken != 0) call(callback_taken);
     tell(dependants_taken);
+  }
+  // The steps of a task that runs its child, and holds its ticket.
+  void complete_own() {
+    output.set(7);
+    std::uint64_t seen = bits::make(0, bits::live);
+    if (!state.try_finish_collected(seen)) {
+      finish(seen);
+      collect();
+    } else {
+      output.set(0);
+      free();
+    }
   }
   void serve(std::uint64_t& seen) {
     if ((seen & bits::called_back) != 0) callback_taken = callback.get();
@@ -142,6 +156,34 @@ struct hurried : scenario<hurried, 3> {
   boxed<task> t;
 };
 
+// A task that holds the ticket of its child ends it and collects it at once, unless another one waits
+// for it, too: that one is woken, and one of the two gets the outcome.
+struct own_child : scenario<own_child, 2> {
+  void thread(unsigned index) {
+    if (index == 0) return t->complete_own();
+    t->wait(1);
+    t->collect();
+  }
+  void after() { require(t->freed.get() == 1 && t->state.generation() == 1, "freed once"); }
+  boxed<task> t;
+};
+
+// A callback is called, or finds the ticket used up.
+struct own_child_with_callback : scenario<own_child_with_callback, 2> {
+  void thread(unsigned index) {
+    if (index == 0) return t->complete_own();
+    t->callback.set(5);
+    is_announced = t->state.announce(0, bits::called_back);
+    require(is_announced || t->state.peek(0) == status::stale_ticket, "there is no outcome");
+  }
+  void after() {
+    require(t->freed.get() == 1, "freed once");
+    require(t->called.get() == (is_announced ? 5 : 0), "called once");
+  }
+  boxed<task> t;
+  bool is_announced = false;
+};
+
 struct waiter_and_canceller : scenario<waiter_and_canceller, 3> {
   void thread(unsigned index) {
     if (index == 0) t->complete();
@@ -217,6 +259,8 @@ int main() {
       .check<one_waiter>("one waiter")
       .check<two_waiters>("two waiters")
       .check<hurried>("hurried collectors")
+      .check<own_child>("own child")
+      .check<own_child_with_callback>("own child with callback")
       .check<waiter_and_canceller>("waiter and canceller")
       .check<releaser>("releaser")
       .check<waiter_and_releaser>("waiter and releaser")
@@ -228,6 +272,7 @@ int main() {
       .plant("task_state: a second waiter replaces the first")
       .plant("task_state: two may collect")
       .plant("task_state: two may collect a success")
+      .plant("task_state: a child is ended without a look at who waits")
       .plant("task_state: release() gives up when the task is done")
       .plant(flag_stays)
       .spare("collect load acquire -> relaxed", both)

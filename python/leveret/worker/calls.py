@@ -117,7 +117,8 @@ def _run_chunk(
     """The results and errors, as far as there was time.
 
     The host sends what is left again: so none waits behind a call that is long after all, and a
-    crash takes few results along.
+    crash takes few results along. The time begins when a function that came with the chunk has
+    been loaded: a large one would be loaded for each item else.
     """
     carried, fronts, items = given if is_apart else (None, [], given)
     results = chunks.Results()
@@ -133,7 +134,10 @@ def _run_chunk(
             if carried is None:
                 results.add(_call_kept(pickled, args, {}))
             else:
-                if function is None or not function.is_as_loaded():
+                if function is None:
+                    function = _load_carried(*_own(carried))
+                    end = time.perf_counter_ns() + chunks.CHUNK_NS_MAX
+                elif not function.is_as_loaded():
                     function = _load_carried(*_own(carried))
                 own_page.name_call(b"", function.function)
                 results.add(function.function(*args))
