@@ -16,6 +16,7 @@ namespace {
 
 constexpr figure_spec single_ns{"single_ns", "ns", "<= 60"};
 constexpr figure_spec bulk_ns{"bulk_ns", "ns", "<= 30"};
+constexpr figure_spec bulk_range_ns{"bulk_range_ns", "ns", "<= 10"};
 constexpr figure_spec rss_growth_mib{"rss_growth_mib", "MiB", "<= 1"};
 constexpr figure_spec single_over_onetbb{"single_over_onetbb", "ratio", "< 1"};
 constexpr figure_spec single_over_openmp{"single_over_openmp", "ratio", "< 1"};
@@ -41,6 +42,12 @@ void run_single(lev::runtime& runtime, empty_procedure p, std::size_t count) {
 void run_bulk(lev::runtime& runtime, empty_procedure p, std::size_t count) {
   const auto make = [p](std::size_t, lev::descriptor& task) { task.procedure = p.id; };
   runtime.submit_bulk(count, make).wait();
+}
+
+// The form whose tasks are made where they run.
+void run_bulk_range(lev::runtime& runtime, empty_procedure p, std::size_t count) {
+  const auto make = [p](std::size_t, lev::descriptor& task) { task.procedure = p.id; };
+  runtime.submit_bulk(lev::from_any_thread, count, make).wait();
 }
 
 template <class Stream>
@@ -77,6 +84,8 @@ void check_answers(lev::runtime& runtime) {
   check(ran.exchange(0) == count, "tasks posted one by one");
   run_bulk(runtime, counting, count);
   check(ran.exchange(0) == count, "tasks submitted in bulk");
+  run_bulk_range(runtime, counting, count);
+  check(ran.exchange(0) == count, "tasks submitted as a range");
   for (const rival& r : {onetbb(), openmp(), starpu()}) {
     if (r.table == nullptr) continue;
     r.table->stream(count / 10, count_value, 1);
@@ -104,6 +113,7 @@ void throughput(const settings& how, report& figures) {
   lev::runtime runtime;
   const auto single = [&](std::size_t n) { run_single(runtime, procedure, n); };
   const auto bulk = [&](std::size_t n) { run_bulk(runtime, procedure, n); };
+  const auto bulk_range = [&](std::size_t n) { run_bulk_range(runtime, procedure, n); };
 
   // Memory first: what a rival has freed would hide what Leveret takes.
   samples growth;
@@ -117,9 +127,11 @@ void throughput(const settings& how, report& figures) {
   const auto rounds =
       interleave(how.rounds(), {[&] { return per_task_ns(count, single); },
                                 [&] { return per_task_ns(count, bulk); }, peer_stream(tbb, count),
-                                peer_stream(openmp(), count), peer_stream(starpu(), count / 10)});
+                                peer_stream(openmp(), count), peer_stream(starpu(), count / 10),
+                                [&] { return per_task_ns(count, bulk_range); }});
   figures.add(single_ns, rounds[0]);
-  figures.add(bulk_ns, rounds[1]);
+  figures.add(bulk_ns, rounds[1], "made by the caller, one by one");
+  figures.add(bulk_range_ns, rounds[5], "made by whoever runs them");
   figures.add(rss_growth_mib, growth, tbb_growth);
   add_peer(figures, single_over_onetbb, tbb, rounds[0], rounds[2]);
   add_peer(figures, single_over_openmp, openmp(), rounds[0], rounds[3]);

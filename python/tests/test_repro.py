@@ -252,6 +252,16 @@ def test_no_prediction_is_circular(outcomes: list[papers.Outcome]) -> None:
     assert papers.circular(papers.Outcome(row, 1, 0, 0, 0, rigged.read)) == ["spe.thread_switch"]
 
 
+def test_rows_are_in_their_bands_or_say_why(outcomes: list[papers.Outcome]) -> None:
+    for each in outcomes:
+        row = each.row
+        assert math.isfinite(each.value), row.id
+        assert each.read or row.role != "prediction", f"{row.id} rests on no constant"
+        assert each.in_band or row.role not in ("calibration", "exact"), (row.id, each.value)
+        is_miss = row.role == "prediction" and not each.in_band
+        assert bool(row.miss) == is_miss, (row.id, each.value)
+
+
 def parted(page: str) -> tuple[str, dict[str, str]]:
     """(the page without Leveret's column and what is said of it, that column by row)."""
     before, _, rest = page.partition("## Rows without a number of Leveret's")

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -232,6 +233,89 @@ TEST_P(nesting_test, waits_of_all_sorts_inside_a_task) {
     ASSERT_EQ(out.all, status::ok);
     ASSERT_EQ(out.late, status::ok);
     ASSERT_EQ(out.ran, 20);
+  }
+}
+
+// Children of every kind, one behind the other as a number says.
+enum class sort_of_child : unsigned { plain, fails, is_cancelled, calls_back, is_let_go, sorts };
+struct mixed_family {
+  runtime* home;
+  std::atomic<int> ran{0};
+  std::atomic<int> called{0};
+  std::atomic<int> threw{0};
+  int with_callback = 0;
+  bool is_consumed = true;
+  outcome all{};
+};
+const auto mixed_child = define("nesting.mixed_child", [](ref<mixed_family> f, sort_of_child what) {
+  ++f.to->ran;
+  if (what != sort_of_child::fails) return;
+  ++f.to->threw;
+  throw std::runtime_error("a child of the kind that fails");
+});
+constexpr int mixed_children = 20;
+const auto mixed_parent = define("nesting.mixed_parent", [](ref<mixed_family> f, unsigned seed) {
+  ticket all[mixed_children];
+  for (ticket& t : all) {
+    seed = seed * 1103515245 + 12345;
+    const auto what =
+        static_cast<sort_of_child>((seed >> 16) % static_cast<unsigned>(sort_of_child::sorts));
+    t = f.to->home->submit(mixed_child, f, what);
+    if (what == sort_of_child::is_cancelled) t.cancel();
+    if (what == sort_of_child::is_let_go) t.release();
+    if (what != sort_of_child::calls_back) continue;
+    ++f.to->with_callback;
+    t.then([](void* to) { ++static_cast<mixed_family*>(to)->called; }, f.to);
+  }
+  f.to->all = wait_all(all, mixed_children);
+  for (const ticket& t : all) f.to->is_consumed &= !t;
+});
+
+TEST_P(nesting_test, children_of_every_kind_are_waited_for_at_once) {
+  runtime& r = open();
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    mixed_family f{&r};
+    r.submit(mixed_parent, ref{&f}, seed).wait();
+    EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).code, status::ok);
+    EXPECT_TRUE(f.is_consumed) << seed;
+    EXPECT_EQ(f.called, f.with_callback) << seed;
+    // Those that did not run were cancelled.
+    const int failures = f.threw + mixed_children - f.ran;
+    EXPECT_EQ(f.all.failures, static_cast<std::uint32_t>(failures)) << seed;
+    EXPECT_EQ(f.all.code == status::ok, failures == 0) << seed;
+  }
+}
+
+// The child that runs first uses up the ticket of the next one, whose slot is then another task's.
+struct siblings {
+  runtime* home;
+  ticket children[4];
+  counter ran{0};
+  int others = 0;
+  status all{};
+};
+const auto waits_for_sibling = define("nesting.waits_for_sibling", [](ref<siblings> s) {
+  s.to->children[2].wait();
+  for (int i = 0; i < 3; ++i, ++s.to->others) s.to->home->post(count_one, ref{&s.to->ran});
+});
+
+TEST_P(nesting_test, a_child_may_use_up_the_ticket_of_the_next_one) {
+  config c = settings();
+  c.workers = 1;
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  for (int round = 0; round < 50; ++round) {
+    siblings s{&r, {}};
+    const auto parent = define("nesting.parent_of_siblings", [](ref<siblings> of) {
+      for (int i = 0; i < 3; ++i)
+        of.to->children[i] = of.to->home->submit(count_one, ref{&of.to->ran});
+      of.to->children[3] = of.to->home->submit(waits_for_sibling, of);
+      of.to->all = wait_all(of.to->children, 4).code;
+    });
+    r.submit(parent, ref{&s}).wait();
+    EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).code, status::ok);
+    EXPECT_EQ(s.all, status::ok);
+    EXPECT_EQ(s.ran, 3 + s.others);
   }
 }
 
