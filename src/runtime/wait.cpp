@@ -3,6 +3,7 @@
 #include "runtime/wait.hpp"
 
 #include "runtime/awaits.hpp"
+#include "runtime/children.hpp"
 #include "runtime/meaning.hpp"
 #include "runtime/open.hpp"
 #include "runtime/set_timeout.hpp"
@@ -58,38 +59,6 @@ outcome collect(runtime_state& c, participant* self, std::uint64_t id) noexcept 
   index_cache none;
   give_slot(c, self != nullptr ? self->free_slots : none, task);
   return o;
-}
-
-// A child that no other participant has taken is called like a function, on top of the task that
-// waits for it: it is the youngest of the own inbox.
-child child_of(std::uint64_t id) noexcept {
-  return {static_cast<std::uint32_t>(id) - 1, ticket_generation(id)};
-}
-bool may_run_children(const runtime_state& c, const participant& self) noexcept {
-  return self.running != nullptr && self.nest < c.settings.nest_max;
-}
-[[gnu::always_inline]] inline bool collect_child(runtime_state& c, participant& self,
-                                                 std::uint64_t id) noexcept {
-  const child one = child_of(id);
-  return may_run_children(c, self) && run_children(c, self, {&one, 1}) != 0;
-}
-
-// The last of some tickets, as long as they are such children. How many were consumed.
-[[gnu::noinline]] std::size_t collect_children(runtime_state& c, participant& self, ticket* tickets,
-                                               std::size_t count) noexcept {
-  constexpr std::size_t at_once = 8;
-  child last[at_once];
-  if (!may_run_children(c, self) || !self.box.ends_with(child_of(tickets[count - 1].id()).task))
-    return 0;
-  std::size_t n = 0;
-  for (; n < at_once && n < count; ++n) {
-    const ticket& t = tickets[count - 1 - n];
-    last[n] = child_of(t.id());
-    if (t.home() != &c || last[n].task >= c.task_slots.count()) break;
-  }
-  const std::size_t consumed = run_children(c, self, {last, n});
-  for (std::size_t i = 1; i <= consumed; ++i) tickets[count - i].forget();
-  return consumed;
 }
 
 status check_wait(std::int64_t timeout_ns, wait_policy how) noexcept {

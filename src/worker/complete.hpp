@@ -28,8 +28,8 @@ inline bool try_complete_plainly(engine& e, participant& self, ending& how) noex
   return true;
 }
 
-// try_complete_collected() is the same for a task whose ticket, of that generation, the caller holds
-// and would collect next: both at once. False: it is for complete().
+// try_complete_collected() is the same for a task whose ticket, of that generation, the caller
+// holds and would collect next: both at once. False: it is for complete().
 inline bool try_complete_collected(engine& e, participant& self, ending& how,
                                    std::uint32_t generation) noexcept {
   task_state<>& state = e.task_slots.at(how.task).state;

@@ -1,5 +1,5 @@
-// The papers' rows: each has a function and repeats, and faulty ones are refused. What holds for the
-// values of all rows is in python/tests/test_repro.py, which simulates them all.
+// The papers' rows: each has a function and repeats, and faulty ones are refused. What holds for
+// the values of all rows is in python/tests/test_repro.py, which simulates them all.
 #include <leveret_papers/expected.hpp>
 #include <leveret_papers/world.hpp>
 

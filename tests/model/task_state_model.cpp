@@ -156,8 +156,8 @@ struct hurried : scenario<hurried, 3> {
   boxed<task> t;
 };
 
-// A task that holds the ticket of its child ends it and collects it at once, unless another one waits
-// for it, too: that one is woken, and one of the two gets the outcome.
+// A task that holds the ticket of its child ends it and collects it at once, unless another one
+// waits for it, too: that one is woken, and one of the two gets the outcome.
 struct own_child : scenario<own_child, 2> {
   void thread(unsigned index) {
     if (index == 0) return t->complete_own();

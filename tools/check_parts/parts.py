@@ -29,6 +29,7 @@ OUTPUT_BYTES = 1 << 26  # of one test, more than any prints: cases are counted i
 MODEL_FACTOR = "20"  # how many times as many schedules the model tests explore with LEVERET_DEEP=1
 BUILT_ONCE = ("dev",)  # presets with a namesake "-once"
 ONCE = "CMAKE_UNITY_BUILD:BOOL=ON\n"  # in the cache of a folder that the namesake configured
+ONCE_ONLY = "LEVERET_CHECK_ONCE"  # in the environment: nothing is kept for another check
 LAUNCHER = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"}
 RELEASE = "-O3 -DNDEBUG"  # CMake's options of a Release, for a project without a build type
 PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
@@ -90,7 +91,12 @@ def configure(steps, preset, prefix=(), once=(), env=None):
 
 
 def keeps_objects():
-    """Whether there is a cache of compiled files from before this check."""
+    """Whether there is a cache of compiled files from before this check.
+
+    One that has none of these files makes the builds take more than twice as long.
+    """
+    if ONCE_ONLY in os.environ:
+        return False
     words = ("CCACHE_DIR", "XDG_CACHE_HOME")
     own, cache = (Path(os.environ[word]) if word in os.environ else None for word in words)
     home = Path.home()
