@@ -22,26 +22,34 @@ inline bool may_run_children(const runtime_state& c, const participant& self) no
 // False: it is no such child, or has failed, or somebody else asks for its end.
 [[gnu::always_inline]] inline bool collect_child(runtime_state& c, participant& self,
                                                  std::uint64_t id) noexcept {
-  const child one = child_of(id);
-  return may_run_children(c, self) && run_children(c, self, {&one, 1}) != 0;
+  return may_run_children(c, self) && run_child(c, self, child_of(id), nullptr);
 }
 
-// The last of some tickets, as long as they are such children. Returns how many were consumed.
+// Tickets that are waited for from the last one on.
+class last_children final : public next_children {
+ public:
+  last_children(runtime_state& c, ticket* tickets, std::size_t count) noexcept
+      : state_(c), tickets_(tickets), left_(count) {}
+  bool next(child* one) noexcept override {
+    tickets_[--left_].forget();
+    if (left_ == 0 || tickets_[left_ - 1].home() != &state_) return false;
+    *one = child_of(tickets_[left_ - 1].id());
+    return one->task < state_.task_slots.count();
+  }
+  std::size_t left() const noexcept { return left_; }
+
+ private:
+  runtime_state& state_;
+  ticket* tickets_;
+  std::size_t left_;
+};
+
+// The last of some tickets, as long as they are such children. Returns how many are left.
 [[gnu::noinline]] inline std::size_t collect_children(runtime_state& c, participant& self,
                                                       ticket* tickets, std::size_t count) noexcept {
-  constexpr std::size_t at_once = 8;
-  child last[at_once];
-  if (!may_run_children(c, self) || !self.box.ends_with(child_of(tickets[count - 1].id()).task))
-    return 0;
-  std::size_t n = 0;
-  for (; n < at_once && n < count; ++n) {
-    const ticket& t = tickets[count - 1 - n];
-    last[n] = child_of(t.id());
-    if (t.home() != &c || last[n].task >= c.task_slots.count()) break;
-  }
-  const std::size_t consumed = run_children(c, self, {last, n});
-  for (std::size_t i = 1; i <= consumed; ++i) tickets[count - i].forget();
-  return consumed;
+  last_children all(c, tickets, count);
+  if (may_run_children(c, self)) run_child(c, self, child_of(tickets[count - 1].id()), &all);
+  return all.left();
 }
 
 }  // namespace lev::detail

@@ -436,8 +436,9 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
       continue;
     }
     if (is_good && self != nullptr && self->running != nullptr) [[unlikely]] {
-      if (const std::size_t n = detail::collect_children(*home, *self, tickets, i + 1); n != 0) {
-        i -= n - 1;
+      const std::size_t left = detail::collect_children(*home, *self, tickets, i + 1);
+      if (left <= i) {
+        i = left;
         continue;
       }
     }

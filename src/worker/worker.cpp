@@ -400,14 +400,22 @@ namespace {
 
 }  // namespace
 
-std::uint32_t run_children(engine& e, participant& self, std::span<const child> all) noexcept {
-  std::uint32_t consumed = 0;
-  if (!take_if_last(e, self, all[0].task)) return 0;
-  const mode_of_waiter m(self);
-  while (run_above(e, self, all[consumed].task, &all[consumed])) {
-    if (++consumed == all.size() || !take_child(e, self, all[consumed])) break;
+namespace {
+
+[[gnu::noinline]] void run_others(engine& e, participant& self, next_children& others) noexcept {
+  child one;
+  while (others.next(&one) && take_child(e, self, one) && run_above(e, self, one.task, &one)) {
   }
-  return consumed;
+}
+
+}  // namespace
+
+bool run_child(engine& e, participant& self, const child& first, next_children* others) noexcept {
+  if (!take_if_last(e, self, first.task)) return false;
+  const mode_of_waiter m(self);
+  if (!run_above(e, self, first.task, &first)) return false;
+  if (others != nullptr) run_others(e, self, *others);
+  return true;
 }
 
 void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept {

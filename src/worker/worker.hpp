@@ -5,8 +5,6 @@
 
 #include "worker/engine.hpp"
 
-#include <span>
-
 namespace lev {
 
 // run_unqueued() brings a task to its end that is in no queue, on such a participant.
@@ -18,14 +16,22 @@ bool run_one(engine& e, participant& self) noexcept;
 void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept;
 // A task for which the calling task waits, and the generation of its ticket.
 struct child {
-  std::uint32_t task;
-  std::uint32_t generation;
+  std::uint32_t task = no_slot;
+  std::uint32_t generation = 0;
 };
-// run_children() runs them on top of it, in their order, while the next one is the youngest of the
-// own inbox: fork and join, if no participant has taken it yet. Most succeed, and nobody else asks
-// for their end: then the ticket is consumed with it. Stops behind one whose ticket was not, and
-// returns how many were. run_if_last() is for one, and consumes no ticket.
-std::uint32_t run_children(engine& e, participant& self, std::span<const child> all) noexcept;
+// Those behind a child. next() is called when the ticket of the one before is consumed: until then
+// another task may use theirs. False: there is none.
+struct next_children {
+  virtual bool next(child* one) noexcept = 0;
+
+ protected:
+  ~next_children() = default;
+};
+// run_child() runs one on top of that task if it is the youngest of the own inbox: fork and join,
+// if no participant has taken it yet. Most succeed, and nobody else asks for their end: then the
+// ticket is consumed with it, and `others`, if not null, are run. False: the ticket of the first
+// one is not consumed. run_if_last() consumes no ticket.
+bool run_child(engine& e, participant& self, const child& first, next_children* others) noexcept;
 void run_if_last(engine& e, participant& self, std::uint32_t task) noexcept;
 // drain() completes the task whose outputs are in flight, if there is one; tell_ends() leaves no
 // end here untold, and settle() nothing that others wait for. give_back_ahead() lets others have

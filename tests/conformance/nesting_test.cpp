@@ -319,6 +319,35 @@ TEST_P(nesting_test, a_child_may_use_up_the_ticket_of_the_next_one) {
   }
 }
 
+// Each child uses up the ticket of the one before, on whatever worker: the parent looks at a ticket
+// when the one behind it has ended.
+struct chained_children {
+  runtime* home;
+  ticket tickets[12];
+  counter ran{0};
+  status all{};
+};
+const auto waits_for_one_before =
+    define("nesting.waits_for_one_before", [](ref<chained_children> c, unsigned index) {
+      if (index != 0) c.to->tickets[index - 1].wait();
+      ++c.to->ran;
+    });
+const auto parent_of_chained = define("nesting.parent_of_chained", [](ref<chained_children> c) {
+  unsigned index = 0;
+  for (ticket& t : c.to->tickets) t = c.to->home->submit(waits_for_one_before, c, index++);
+  c.to->all = wait_all(c.to->tickets, std::size(c.to->tickets)).code;
+});
+
+TEST_P(nesting_test, children_use_up_the_tickets_of_those_before) {
+  runtime& r = open();
+  for (int round = 0; round < 50; ++round) {
+    chained_children c{&r, {}};
+    r.submit(parent_of_chained, ref{&c}).wait();
+    EXPECT_EQ(c.all, status::ok);
+    EXPECT_EQ(c.ran, static_cast<int>(std::size(c.tickets)));
+  }
+}
+
 // The local store is full of a waiting task's data when its child needs room.
 const procedure<void(ref<runtime>, inout<std::uint64_t>, int)>& fills_store();
 void fill_store(ref<runtime> home, inout<std::uint64_t> x, int depth) {
