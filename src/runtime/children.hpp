@@ -31,6 +31,7 @@ class last_children final : public next_children {
   last_children(runtime_state& c, ticket* tickets, std::size_t count) noexcept
       : state_(c), tickets_(tickets), left_(count) {}
   bool next(child* one) noexcept override {
+    LEV_DCHECK(left_ != 0);
     tickets_[--left_].forget();
     if (left_ == 0 || tickets_[left_ - 1].home() != &state_) return false;
     *one = child_of(tickets_[left_ - 1].id());
@@ -47,6 +48,7 @@ class last_children final : public next_children {
 // The last of some tickets, as long as they are such children. Returns how many are left.
 [[gnu::noinline]] inline std::size_t collect_children(runtime_state& c, participant& self,
                                                       ticket* tickets, std::size_t count) noexcept {
+  LEV_DCHECK(runs_here(self) && count != 0 && tickets[count - 1].home() == &c);
   last_children all(c, tickets, count);
   if (may_run_children(c, self)) run_child(c, self, child_of(tickets[count - 1].id()), &all);
   return all.left();
