@@ -38,6 +38,7 @@ constexpr planted_fault planted_faults[] = {
     {"wait: any task runs on top of one that waits", place::sim, 60, "waits that can end do"},
     {"wait: a task that waits keeps its worker", place::sim, 60, "waits that can end do"},
     {"wait: what is done is too deep", place::sim, 60, "a wait for what is done never fails"},
+    {"children: the failure of one is lost", place::threads, 30, "each failure is told"},
     {"submit: tasks have no spare tickets", place::sim, 60,
      "would_block only when every ticket is held"},
     {"bulk: its submitter waits for its own join", place::sim, 60, "waits that can end do"},
