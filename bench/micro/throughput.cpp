@@ -130,8 +130,8 @@ void throughput(const settings& how, report& figures) {
                                 peer_stream(openmp(), count), peer_stream(starpu(), count / 10),
                                 [&] { return per_task_ns(count, bulk_range); }});
   figures.add(single_ns, rounds[0]);
-  figures.add(bulk_ns, rounds[1], "made by the caller, one by one");
-  figures.add(bulk_range_ns, rounds[5], "made by whoever runs them");
+  figures.add(bulk_ns, rounds[1]);
+  figures.add(bulk_range_ns, rounds[5]);
   figures.add(rss_growth_mib, growth, tbb_growth);
   add_peer(figures, single_over_onetbb, tbb, rounds[0], rounds[2]);
   add_peer(figures, single_over_openmp, openmp(), rounds[0], rounds[3]);

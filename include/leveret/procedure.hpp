@@ -109,9 +109,8 @@ struct parameter_kinds {
                                                              kind::value};
 };
 
-// The signature of values, and of a result at most, which have no memory that could be missing or
-// overlap: their kinds in one word. 0 for other arguments.
-constexpr std::uint64_t signature_of(const kind* kinds, unsigned count) noexcept {
+// The kinds of arguments that need no look, in one word: values, and one result at most. 0: others.
+constexpr std::uint64_t plain_kinds_of(const kind* kinds, unsigned count) noexcept {
   std::uint64_t word = 1;
   unsigned results = 0;
   for (unsigned i = 0; i < count; ++i) {
@@ -121,8 +120,8 @@ constexpr std::uint64_t signature_of(const kind* kinds, unsigned count) noexcept
   return word;
 }
 template <class... Parameters>
-constexpr std::uint64_t signature =
-    signature_of(parameter_kinds<Parameters...>::values, sizeof...(Parameters));
+constexpr std::uint64_t plain_kinds =
+    plain_kinds_of(parameter_kinds<Parameters...>::values, sizeof...(Parameters));
 
 template <class... Parameters, unsigned... Index>
 void apply(void (*function)(Parameters...), const call& c, index_list<Index...>) {

@@ -40,9 +40,9 @@ void close(runtime_state* runtime) noexcept;
 status close_within(runtime_state* runtime, std::int64_t timeout_ns, bool cancel_waiting) noexcept;
 status close_by_force(runtime_state* runtime, std::int64_t timeout_ns) noexcept;
 
-// `signature` is that of the arguments' types (procedure.hpp); 0: look at them. Throws lev::error.
+// `plain_kinds` is that of the arguments' types (procedure.hpp); 0: look at them. Throws lev::error.
 std::uint64_t submit(runtime_state* runtime, const draft& d, const options* o, bool detached,
-                     std::uint64_t signature = 0);
+                     std::uint64_t plain_kinds = 0);
 std::uint64_t try_submit(runtime_state* runtime, const draft& d, const options* o, bool detached,
                          refusal* why) noexcept;
 std::uint64_t submit_at_once(runtime_state* runtime, const draft& d) noexcept;
@@ -282,15 +282,15 @@ class runtime {
                              Arguments&&... arguments) {
     static_assert(sizeof...(Parameters) == sizeof...(Arguments),
                   "the procedure takes another number of arguments");
-    constexpr std::uint64_t signature = detail::signature<Parameters...>;
+    constexpr std::uint64_t plain_kinds = detail::plain_kinds<Parameters...>;
     if constexpr (sizeof...(Parameters) == 0) {
       const detail::draft d{{p.id}, nullptr};
-      return detail::submit(state_, d, o, detached, signature);
+      return detail::submit(state_, d, o, detached, plain_kinds);
     } else {
       const argument packed[] = {
           detail::parameter<Parameters>::pack(static_cast<Arguments&&>(arguments))...};
       const detail::draft d{{p.id, sizeof...(Parameters)}, packed};
-      return detail::submit(state_, d, o, detached, signature);
+      return detail::submit(state_, d, o, detached, plain_kinds);
     }
   }
 

@@ -253,8 +253,10 @@ def test_no_prediction_is_circular(outcomes: list[papers.Outcome]) -> None:
 
 
 def test_rows_are_in_their_bands_or_say_why(outcomes: list[papers.Outcome]) -> None:
+    known = {str(each["name"]) for each in papers.constants()}
     for each in outcomes:
         row = each.row
+        assert set(each.read) <= known, row.id
         assert math.isfinite(each.value), row.id
         assert each.read or row.role != "prediction", f"{row.id} rests on no constant"
         assert each.in_band or row.role not in ("calibration", "exact"), (row.id, each.value)

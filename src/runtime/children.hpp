@@ -10,7 +10,7 @@
 
 namespace lev::detail {
 
-// The number of a task is beyond all slots if there is none.
+// Without a task its number is that of none.
 inline child child_of(std::uint64_t id) noexcept {
   return {static_cast<std::uint32_t>(id) - 1, ticket_generation(id)};
 }
@@ -35,7 +35,7 @@ class last_children final : public next_children {
     tickets_[--left_].forget();
     if (left_ == 0 || tickets_[left_ - 1].home() != &state_) return false;
     *one = child_of(tickets_[left_ - 1].id());
-    return one->task < state_.task_slots.count();
+    return true;
   }
   std::size_t left() const noexcept { return left_; }
 

@@ -218,10 +218,10 @@ constexpr std::uint32_t at_once_max = 8;
 // The straight path. 0: the task is not one for it, and nothing was done.
 [[gnu::always_inline]] inline std::uint64_t submit_plainly(runtime_state& c, participant* self,
                                                            const draft& d, bool detached,
-                                                           std::uint64_t signature = 0) noexcept {
+                                                           std::uint64_t plain_kinds = 0) noexcept {
   if (!c.is_straight || self == nullptr) return 0;
   const procedure_entry* p = find_procedure(d.procedure);
-  if (p == nullptr || (signature != p->signature && !passes_plainly(d, *p))) return 0;
+  if (p == nullptr || (plain_kinds != p->plain_kinds && !passes_plainly(d, *p))) return 0;
   const std::uint32_t task = open_plainly(c, *self, d, detached ? task_detached : 0, detached);
   if (task == no_slot && detached) [[unlikely]]
     return run_at_once(c, *self, d);
@@ -440,10 +440,10 @@ std::uint64_t submit_at_once(runtime_state* c, const draft& d) noexcept {
 }
 
 std::uint64_t submit(runtime_state* c, const draft& d, const options* o, bool detached,
-                     std::uint64_t signature) {
+                     std::uint64_t plain_kinds) {
   participant* self = here(*c);
   if (o == nullptr) [[likely]] {
-    if (const std::uint64_t id = submit_plainly(*c, self, d, detached, signature); id != 0)
+    if (const std::uint64_t id = submit_plainly(*c, self, d, detached, plain_kinds); id != 0)
         [[likely]]
       return id;
     if (const std::uint64_t id = submit_elsewhere(*c, self, d, detached); id != 0) return id;

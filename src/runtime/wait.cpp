@@ -131,13 +131,6 @@ std::uint64_t deadline_after(runtime_state& c, std::int64_t timeout_ns) noexcept
 
 namespace {
 
-// A task that no other participant has taken yet runs here at once, on top of the one that waits
-// for it.
-bool is_there_soon(runtime_state& c, participant& self, await_ticket& what) noexcept {
-  if (may_run_children(c, self)) run_if_last(c, self, what.task);
-  return what.is_there();
-}
-
 bool await_one(runtime_state& c, participant& self, await_ticket& what, std::uint64_t deadline_ns,
                wait_policy how) noexcept {
   LEV_DCHECK(runs_here(self) && how != wait_policy::of_runtime);
@@ -165,7 +158,7 @@ namespace {
     return o.code == status::pending ? failed_with(status::would_block) : o;
   }
   await_ticket what(*c, *self, id);
-  if (!is_there_soon(*c, *self, what)) {
+  if (!what.is_there()) {
     if (waits_for_itself(*c, *self, id)) return failed_with(status::would_deadlock);
     if (timeout_ns == 0) {
       pass_look(*c);
@@ -215,8 +208,9 @@ void wait_or_throw(runtime_state* c, std::uint64_t& id, wait_policy how) {
 
 outcome wait_surely(runtime_state* c, std::uint64_t id) noexcept {
   participant* self = here(*c);
+  if (wait_at_once(c, self, id)) return failed_with(status::ok);
   await_ticket what(*c, *self, id);
-  while (!is_there_soon(*c, *self, what) &&
+  while (!what.is_there() &&
          !await_one(*c, *self, what, no_deadline, policy_now(*c, *self, wait_policy::of_runtime))) {
   }
   return collect(*c, self, id);
@@ -435,6 +429,7 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
       tickets[i].forget();
       continue;
     }
+    const std::int64_t left_ns = timeout.left_ns(home);  // its clock begins before a child runs
     if (is_good && self != nullptr && self->running != nullptr) [[unlikely]] {
       const std::size_t left = detail::collect_children(*home, *self, tickets, i + 1);
       if (left <= i) {
@@ -442,7 +437,7 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
         continue;
       }
     }
-    const outcome o = tickets[i].wait_outcome(timeout.left_ns(home), how);
+    const outcome o = tickets[i].wait_outcome(left_ns, how);
     if (o.code == status::ok) continue;
     if (o.code == status::timed_out) {
       is_late = true;

@@ -19,8 +19,8 @@ constexpr std::uint64_t payload_max = std::uint64_t{1} << 57;
 
 // A head, of a task's number of arguments and flags, that no task has.
 constexpr std::uint32_t plain_head_never = 0xffffffffu;
-// A signature that the types of no task's arguments have.
-constexpr std::uint64_t signature_never = ~std::uint64_t{0};
+// What plain_kinds_of() never is.
+constexpr std::uint64_t plain_kinds_never = ~std::uint64_t{0};
 
 // The last word of an argument: rows, element size, kind and flags, as they lie in memory.
 inline std::uint64_t head_of(const argument& a) noexcept {
@@ -46,8 +46,8 @@ inline void plan_plain(procedure_entry& e) noexcept {
     e.plain_words[i] = has_rows ? what | one_row : what;
     e.plain_masks[i] = e.kinds[i] == kind::range ? 0 : has_rows ? all_but_unit : kind_and_flags;
   }
-  const std::uint64_t signature = detail::signature_of(e.kinds, e.info.kind_count);
-  e.signature = e.diceable || signature == 0 ? signature_never : signature;
+  const std::uint64_t plain_kinds = detail::plain_kinds_of(e.kinds, e.info.kind_count);
+  e.plain_kinds = e.diceable || plain_kinds == 0 ? plain_kinds_never : plain_kinds;
 }
 
 // One row of memory, not empty, whose elements' size is a power of two.

@@ -20,13 +20,15 @@ struct alignas(512) procedure_entry {
   // The head of a plain task, and the last word of each argument where the mask has bits
   // (task/plain.hpp); a head that no task has: none is plain.
   std::uint32_t plain_head = 0;
-  // That of arguments whose types say that they are plain: signature_of(), or one that none have.
-  std::uint64_t signature = 0;
+  // plain_kinds_of() them, or what that never is.
+  std::uint64_t plain_kinds = 0;
   std::uint64_t plain_words[argument_count_max] = {};
   std::uint64_t plain_masks[argument_count_max] = {};
   kind kinds[argument_count_max] = {};
   char name[procedure_name_bytes_max + 1] = {};
 };
+
+static_assert(sizeof(procedure_entry) == 512);
 
 // The table. Constant-initialised and never destroyed: procedures may be registered by constructors
 // and used by destructors of any translation unit. Entry 0 stays empty.

@@ -5,16 +5,17 @@
 //
 //   free     in a list of free slots                owner: the list
 //   live     being built, waiting, or running       owner: submitter, then queues, then one worker
-//   done the outcome and the outputs are there owner: the holder of the ticket taken the ticket is
-//   being collected owner: the collector
+//   done     the outcome and the outputs are there  owner: the holder of the ticket
+//   taken    the ticket is being collected          owner: the collector
 //
 // While a task is live, its outcome field is ok, or cancelled once that was requested; its highest
 // bit says that the task is to end even if it runs.
 //
 // Waiters, releases, callbacks, cancellations and dependants announce themselves by flags while the
 // slot is live. The completer moves live -> done by a compare-exchange on a value it has seen and
-// served; a flag set meanwhile makes it fail and look again, so every announcement is either served
-// by the completer or sees `done` itself. Model test: tests/model/task_state_model.cpp.
+// served (live -> free, if there is no ticket, or if it holds it); a flag set meanwhile makes it
+// fail and look again, so every announcement is either served by the completer or sees `done`
+// itself. Model test: tests/model/task_state_model.cpp.
 //
 // Paper: TPC section 3.3: completion is one store to a line the submitter polls.
 #ifndef LEVERET_TASK_TASK_STATE_HPP

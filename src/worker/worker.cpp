@@ -380,27 +380,18 @@ namespace {
   return self.box.ends_with(task);
 }
 
-// Takes the task out of the own inbox if it is the youngest there.
-[[gnu::always_inline]] inline bool take_if_last(engine& e, participant& self,
-                                                std::uint32_t task) noexcept {
+// Takes a child out of the own inbox if it is the youngest there. The number of one whose ticket
+// was used up may be another task's by now.
+[[gnu::always_inline]] inline bool take_child(engine& e, participant& self,
+                                              const child& one) noexcept {
   std::uint32_t popped = 0;
-  if (!self.box.ends_with(task)) return false;
-  if (owes_ends(self) && !is_last_when_told(e, self, task)) return false;
+  if (!self.box.ends_with(one.task)) return false;
+  if (owes_ends(self) && !is_last_when_told(e, self, one.task)) return false;
+  if (e.task_slots.at(one.task).state.generation() != one.generation) return false;
   if (!self.box.try_pop(&popped)) return false;
-  LEV_DCHECK(popped == task);
+  LEV_DCHECK(popped == one.task);
   return true;
 }
-
-// One that ran may have used the ticket of the next one, whose slot is then another task's.
-[[gnu::always_inline]] inline bool take_child(engine& e, participant& self,
-                                              const child& next) noexcept {
-  return e.task_slots.at(next.task).state.generation() == next.generation &&
-         take_if_last(e, self, next.task);
-}
-
-}  // namespace
-
-namespace {
 
 [[gnu::noinline]] void run_others(engine& e, participant& self, next_children& others) noexcept {
   child one;
@@ -411,7 +402,7 @@ namespace {
 }  // namespace
 
 bool run_child(engine& e, participant& self, const child& first, next_children* others) noexcept {
-  if (!take_if_last(e, self, first.task)) return false;
+  if (!take_child(e, self, first)) return false;
   const mode_of_waiter m(self);
   if (!run_above(e, self, first.task, &first)) return false;
   if (others != nullptr) run_others(e, self, *others);
@@ -420,12 +411,6 @@ bool run_child(engine& e, participant& self, const child& first, next_children* 
 
 void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept {
   run_above(e, self, task, nullptr);
-}
-
-void run_if_last(engine& e, participant& self, std::uint32_t task) noexcept {
-  if (!take_if_last(e, self, task)) return;
-  const mode_of_waiter m(self);
-  run_on_top(e, self, task);
 }
 
 void give_back_ahead(engine& e, participant& self) noexcept {

@@ -28,11 +28,10 @@ struct next_children {
   ~next_children() = default;
 };
 // run_child() runs one on top of that task if it is the youngest of the own inbox: fork and join,
-// if no participant has taken it yet. Most succeed, and nobody else asks for their end: then the
-// ticket is consumed with it, and `others`, if not null, are run. False: the ticket of the first
-// one is not consumed. run_if_last() consumes no ticket.
+// if no participant has taken it yet. The ticket of one that succeeds, and of which nobody else
+// awaits the end, is consumed with that end; then `others`, if not null, are run in the same way.
+// False: the ticket of the first one is not consumed.
 bool run_child(engine& e, participant& self, const child& first, next_children* others) noexcept;
-void run_if_last(engine& e, participant& self, std::uint32_t task) noexcept;
 // drain() completes the task whose outputs are in flight, if there is one; tell_ends() leaves no
 // end here untold, and settle() nothing that others wait for. give_back_ahead() lets others have
 // the tasks staged here.

@@ -118,7 +118,7 @@ def _run_chunk(
 
     The host sends what is left again: so none waits behind a call that is long after all, and a
     crash takes few results along. The time begins when a function that came with the chunk has
-    been loaded: a large one would be loaded for each item else.
+    been loaded: otherwise a large one would be loaded for each item.
     """
     carried, fronts, items = given if is_apart else (None, [], given)
     results = chunks.Results()
