@@ -40,7 +40,8 @@ void close(runtime_state* runtime) noexcept;
 status close_within(runtime_state* runtime, std::int64_t timeout_ns, bool cancel_waiting) noexcept;
 status close_by_force(runtime_state* runtime, std::int64_t timeout_ns) noexcept;
 
-// `plain_kinds` is that of the arguments' types (procedure.hpp); 0: look at them. Throws lev::error.
+// `plain_kinds` is that of the arguments' types (procedure.hpp); 0: look at them. Throws
+// lev::error.
 std::uint64_t submit(runtime_state* runtime, const draft& d, const options* o, bool detached,
                      std::uint64_t plain_kinds = 0);
 std::uint64_t try_submit(runtime_state* runtime, const draft& d, const options* o, bool detached,

@@ -286,8 +286,8 @@ TEST_P(nesting_test, children_of_every_kind_are_waited_for_at_once) {
   }
 }
 
-// A ticket that was used up, whose slot is another task's by now: that one is no child that is waited
-// for, and does not run on top of the waiting task.
+// A ticket that was used up, whose slot is another task's by now: that one is no child that is
+// waited for, and does not run on top of the waiting task.
 struct used_up {
   runtime* home;
   status code{};
@@ -321,11 +321,11 @@ TEST_P(nesting_test, a_ticket_that_was_used_up_runs_nothing_on_top) {
 }
 
 // The time of a wait for many begins when it is called, not behind children that it runs.
-const auto takes_long =
-    define("nesting.takes_long", [](int ms) { spend(std::chrono::milliseconds(ms)); });
+const auto takes_ms =
+    define("nesting.takes_ms", [](int ms) { spend(std::chrono::milliseconds(ms)); });
 const auto waits_in_time = define("nesting.waits_in_time", [](ref<used_up> u) {
   ticket t[4];
-  for (ticket& each : t) each = u.to->home->submit(takes_long, &each == t ? 45 : 10);
+  for (ticket& each : t) each = u.to->home->submit(takes_ms, &each == t ? 45 : 10);
   // The first one is in hand elsewhere when the last ones are run here.
   u.to->code = wait_all(t, 4, 20'000'000).code;
   wait_all(t, 4);
