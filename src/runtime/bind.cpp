@@ -285,6 +285,7 @@ void announce_open(runtime_state& c) {
   o.all.push_back(&c);
   c.id = next_id++;
   c.does_anybody_run = &does_anybody_run;
+  c.does_anybody_work = &does_anybody_work;
 }
 
 void announce_close(runtime_state& c) noexcept {

@@ -104,6 +104,13 @@ class task_state {
     return bits::phase(w) == bits::done ? bits::outcome(w) : status::stale_ticket;
   }
 
+  // is_pending() is one comparison, for those who have seen that the task is in a queue.
+  bool is_pending(std::uint32_t generation) const noexcept {
+    constexpr std::uint64_t looked_at =
+        ~std::uint64_t{0} << 32 | std::uint64_t{bits::phase_mask} | std::uint64_t{bits::released};
+    return (word_.load(memory_order_relaxed) & looked_at) == bits::make(generation, bits::live);
+  }
+
   // announce() sets `flag` if the task is still live; false if it is done, or its ticket used up. A
   // caller that learns that it is done sees the outputs.
   bool announce(std::uint32_t generation, std::uint64_t flag) noexcept {

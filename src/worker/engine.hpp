@@ -102,9 +102,11 @@ struct engine {
   // Written by tasks that wait in another runtime, read by those that ask whether anything goes on
   // here: how many. Publishes nothing.
   atomic<std::uint32_t> guests_waiting{0};
-  // Whether any participant of any runtime but this one runs something, and how many tasks have
-  // ended in all of them. For those who wait beside such tasks; null: there is one runtime.
+  // Whether any participant of any runtime but this one runs something, or does not wait for ever,
+  // and how many tasks have ended in all of them. For those who wait beside such tasks; null: there
+  // is one runtime.
   bool (*does_anybody_run)(const participant& but, std::uint64_t* completed) noexcept = nullptr;
+  bool (*does_anybody_work)(const participant& but, std::uint64_t* completed) noexcept = nullptr;
 
   // Failures of tasks without a ticket, for wait_for_completion(). Protected by failure_lock.
   spin_lock<> failure_lock;

@@ -37,13 +37,13 @@ bool does_another_work(engine& e, const participant& self) noexcept {
 }
 
 // Whether another participant than the caller runs something, and how many tasks have ended. A task
-// that is awaited in another runtime may go on there, unseen from here: a wait for slots looks
-// there, too, as the other runtime's may wait for this one's; no other wait gives up meanwhile.
+// that is awaited in another runtime may go on there: then all runtimes are looked at.
 bool does_anything_go_on(engine& e, const participant& self, giving_up how,
                          std::uint64_t* ended) noexcept {
   *ended = 0;
   if (e.guests_waiting.load(memory_order_relaxed) != 0)
-    return how != giving_up::when_still || e.does_anybody_run(self, ended);
+    return how == giving_up::when_still ? e.does_anybody_run(self, ended)
+                                        : e.does_anybody_work(self, ended);
   for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i)
     *ended += e.people[i].counters.completed.read();
   return does_another_work(e, self);

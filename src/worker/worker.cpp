@@ -380,14 +380,15 @@ namespace {
   return self.box.ends_with(task);
 }
 
-// Takes a child out of the own inbox if it is the youngest there. The number of one whose ticket
-// was used up may be another task's by now.
+// Takes a child out of the own inbox if it is the youngest there. One whose ticket was released may
+// wait for what its parent does next, and the number of a ticket that was used up may be another
+// task's by now.
 [[gnu::always_inline]] inline bool take_child(engine& e, participant& self,
                                               const child& one) noexcept {
   std::uint32_t popped = 0;
   if (!self.box.ends_with(one.task)) return false;
   if (owes_ends(self) && !is_last_when_told(e, self, one.task)) return false;
-  if (e.task_slots.at(one.task).state.generation() != one.generation) return false;
+  if (!e.task_slots.at(one.task).state.is_pending(one.generation)) return false;
   if (!self.box.try_pop(&popped)) return false;
   LEV_DCHECK(popped == one.task);
   return true;

@@ -236,5 +236,33 @@ TEST_P(failure_test, a_task_that_waits_keeps_its_own_rounding_mode) {
   }
 }
 
+const auto waits_for_callback =
+    define("failure.waits_for_callback", [](ref<runtime> home, result<int> mode) {
+      ticket t = home.to->submit(nothing);
+      t.then([](void*) { std::fesetround(FE_UPWARD); }, nullptr);
+      t.wait();
+      mode = std::fegetround();
+    });
+
+TEST_P(failure_test, what_a_callback_sets_is_put_back) {
+  LEV_SKIP_IF_REMOTE();
+  config c = settings();
+  c.workers = 1;
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  int mode = -1;
+  r.submit(waits_for_callback, ref{&r}, mode).wait();
+  EXPECT_EQ(mode, FE_TONEAREST);
+  const int before = std::fegetround();
+  for (int i = 0; i < 10; ++i) {
+    ticket t = r.submit(nothing);
+    t.then([](void*) { std::fesetround(FE_DOWNWARD); }, nullptr);
+    t.wait();
+    std::fesetround(before);  // it was called here, if the task had ended
+    r.submit(get_rounding, mode).wait();
+    EXPECT_EQ(mode, FE_TONEAREST);
+  }
+}
+
 }  // namespace
 }  // namespace lev::test

@@ -1,6 +1,7 @@
 // Conformance: waiting for all and for any of a set of tickets.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <set>
 #include <thread>
@@ -209,6 +210,37 @@ TEST(wait_set_clocks_test, a_time_out_is_as_long_in_each_runtime) {
   const std::uint64_t begin = late.now_ns();
   EXPECT_EQ(wait_all(other, 2, 60 * second_ns).code, status::ok);
   EXPECT_LT(late.now_ns() - begin, 60u * second_ns);
+}
+
+// The time of a wait begins when it is called, not behind the children that it runs.
+struct timed_wait {
+  runtime* home;
+  status code{};
+};
+const auto takes_ms =
+    define("wait_set.takes_ms", [](int ms) { spend(std::chrono::milliseconds(ms)); });
+const auto waits_in_time = define("wait_set.waits_in_time", [](ref<timed_wait> w) {
+  ticket t[4];
+  for (ticket& each : t) each = w.to->home->submit(takes_ms, &each == t ? 45 : 10);
+  // The other worker has the first one in hand when the last ones are run here.
+  w.to->code = wait_all(t, 4, 20'000'000).code;
+  wait_all(t, 4);
+});
+
+TEST_P(wait_set_test, the_time_of_a_wait_begins_before_its_children) {
+  if (is_sim()) GTEST_SKIP() << "its time passes by itself";
+  LEV_SKIP_IF_REMOTE();
+  config c = settings();
+  c.workers = 2;
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  int late = 0;
+  for (int round = 0; round < 3; ++round) {
+    timed_wait w{&r};
+    r.submit(waits_in_time, ref{&w}).wait();
+    late += w.code == status::timed_out;
+  }
+  EXPECT_NE(late, 0);
 }
 
 }  // namespace
