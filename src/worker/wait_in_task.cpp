@@ -59,10 +59,11 @@ class stillness {
       : patience_ns_(patience_ns) {}
 
   // Whether no participant but the caller has run anything for that time, and no task has ended.
-  // A caller that has not looked for long has run something itself, on another context.
+  // A caller that has not looked for long has run something itself, on another context; or it got
+  // no core, as on a busy computer, which is to be no reason to begin a long time anew.
   bool lasts(engine& e, const participant& self, giving_up how) noexcept {
     const std::uint64_t now_ns = e.machine->now_ns();
-    const bool was_away = now_ns - looked_ns_ > 2 * look_ns;
+    const bool was_away = now_ns - looked_ns_ > larger(2 * look_ns, patience_ns_ / 8);
     looked_ns_ = now_ns;
     std::uint64_t ended = 0;
     const bool goes_on = does_anything_go_on(e, self, how, &ended);

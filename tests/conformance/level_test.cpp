@@ -12,6 +12,7 @@
 #include "support/gate.hpp"
 #include "support/machine_test.hpp"
 #include "support/procedures.hpp"
+#include "sync/pause.hpp"
 
 namespace lev::test {
 namespace {
@@ -112,7 +113,7 @@ TEST_P(level_test, lines_go_on_after_tasks_were_taken_back) {
 // Long and short ones on all workers, in any order: each runs once.
 TEST_P(level_test, each_task_runs_once) {
   static const auto turn = define("level.turn", [](ref<counter> n, std::uint32_t turns) {
-    for (std::uint32_t i = 0; i < turns; ++i) real_env::pause();
+    for (std::uint32_t i = 0; i < turns; ++i) relax_core();
     ++*n.to;
   });
   config c = settings();

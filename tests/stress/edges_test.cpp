@@ -13,6 +13,7 @@
 #include "support/machine_test.hpp"
 #include "support/procedures.hpp"
 #include "support/stress.hpp"
+#include "sync/pause.hpp"
 
 namespace lev::test {
 namespace {
@@ -106,7 +107,7 @@ TEST(edges_stress, after_a_ticket_that_another_thread_consumes) {
     while (!box.is_over()) {
       ticket first = r.submit(maybe_fail, false);
       mail = first.id();
-      for (std::uint32_t i = random.below(200); i > 0; --i) real_env::pause();
+      for (std::uint32_t i = random.below(200); i > 0; --i) relax_core();
       const options o = after(first);
       first.forget();
       refusal why;

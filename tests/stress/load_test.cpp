@@ -13,6 +13,7 @@
 #include "support/machine_test.hpp"
 #include "support/procedures.hpp"
 #include "support/stress.hpp"
+#include "sync/pause.hpp"
 
 namespace lev::test {
 namespace {
@@ -85,7 +86,7 @@ TEST(load_stress, sleeping_and_waking) {
       std::int64_t result = 0;
       r.submit(square, std::int64_t{3}, result).wait();
       ASSERT_EQ(result, 9);
-      for (std::uint32_t i = random.below(2000); i > 0; --i) real_env::pause();
+      for (std::uint32_t i = random.below(2000); i > 0; --i) relax_core();
     }
     parks.note(r.count().parks);
     direct.note(r.count().direct);
