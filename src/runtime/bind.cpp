@@ -243,8 +243,10 @@ namespace {
 // for long without sleeping, and workers for config::spin_ns.
 bool waits_for_ever(const participant& p) noexcept {
   const std::uint32_t now = p.doing.load(memory_order_relaxed);
-  if (!p.is_worker && p.is_bound.load(memory_order_relaxed) == 0) return true;
-  if (now == activity::elsewhere) return p.guest.waits.load(memory_order_relaxed) != 0;
+  if (now == activity::elsewhere) {
+    const bool is_nobody = !p.is_worker && p.is_bound.load(memory_order_relaxed) == 0;
+    return is_nobody || p.guest.waits.load(memory_order_relaxed) != 0;
+  }
   if (now != activity::waits || p.engine->bell.someone_spins()) return false;
   return p.is_worker ? p.park.is_asleep() : !p.park.has_token();
 }

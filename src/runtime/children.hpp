@@ -10,7 +10,7 @@
 
 namespace lev::detail {
 
-// Without a task its number is that of none.
+// An empty ticket gives the number no_slot.
 inline child child_of(std::uint64_t id) noexcept {
   return {static_cast<std::uint32_t>(id) - 1, ticket_generation(id)};
 }

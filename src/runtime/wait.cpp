@@ -429,15 +429,15 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
       tickets[i].forget();
       continue;
     }
-    const std::int64_t left_ns = timeout.left_ns(home);  // its clock begins before a child runs
     if (is_good && self != nullptr && self->running != nullptr) [[unlikely]] {
+      timeout.left_ns(home);  // its clock begins before a child runs
       const std::size_t left = detail::collect_children(*home, *self, tickets, i + 1);
       if (left <= i) {
         i = left;
         continue;
       }
     }
-    const outcome o = tickets[i].wait_outcome(left_ns, how);
+    const outcome o = tickets[i].wait_outcome(timeout.left_ns(home), how);
     if (o.code == status::ok) continue;
     if (o.code == status::timed_out) {
       is_late = true;

@@ -19,7 +19,7 @@ constexpr std::uint64_t payload_max = std::uint64_t{1} << 57;
 
 // A head, of a task's number of arguments and flags, that no task has.
 constexpr std::uint32_t plain_head_never = 0xffffffffu;
-// What plain_kinds_of() never is.
+// A value that plain_kinds_of() never returns.
 constexpr std::uint64_t plain_kinds_never = ~std::uint64_t{0};
 
 // The last word of an argument: rows, element size, kind and flags, as they lie in memory.

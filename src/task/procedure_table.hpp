@@ -20,7 +20,7 @@ struct alignas(512) procedure_entry {
   // The head of a plain task, and the last word of each argument where the mask has bits
   // (task/plain.hpp); a head that no task has: none is plain.
   std::uint32_t plain_head = 0;
-  // plain_kinds_of() them, or what that never is.
+  // The result of plain_kinds_of() for `kinds`, or plain_kinds_never.
   std::uint64_t plain_kinds = 0;
   std::uint64_t plain_words[argument_count_max] = {};
   std::uint64_t plain_masks[argument_count_max] = {};

@@ -13,9 +13,9 @@
 //
 // Waiters, releases, callbacks, cancellations and dependants announce themselves by flags while the
 // slot is live. The completer moves live -> done by a compare-exchange on a value it has seen and
-// served (live -> free, if there is no ticket, or if it holds it); a flag set meanwhile makes it
-// fail and look again, so every announcement is either served by the completer or sees `done`
-// itself. Model test: tests/model/task_state_model.cpp.
+// served (live -> free, if there is no ticket, or if the completer holds the ticket); a flag set
+// meanwhile makes it fail and look again, so every announcement is either served by the completer
+// or sees `done` itself. Model test: tests/model/task_state_model.cpp.
 //
 // Paper: TPC section 3.3: completion is one store to a line the submitter polls.
 #ifndef LEVERET_TASK_TASK_STATE_HPP

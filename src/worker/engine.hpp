@@ -102,9 +102,9 @@ struct engine {
   // Written by tasks that wait in another runtime, read by those that ask whether anything goes on
   // here: how many. Publishes nothing.
   atomic<std::uint32_t> guests_waiting{0};
-  // Whether any participant of any runtime but this one runs something, or does not wait for ever,
-  // and how many tasks have ended in all of them. For those who wait beside such tasks; null: there
-  // is one runtime.
+  // Whether any participant but `but`, of any runtime, runs something, or may go on by itself, and
+  // how many tasks have ended in all of them. For those who wait beside such tasks. Null until the
+  // runtime is announced.
   bool (*does_anybody_run)(const participant& but, std::uint64_t* completed) noexcept = nullptr;
   bool (*does_anybody_work)(const participant& but, std::uint64_t* completed) noexcept = nullptr;
 

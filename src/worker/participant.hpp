@@ -5,9 +5,13 @@
 //   park            owner and wakers              both (parker.hpp)
 //   asleep          doorbell                      submitters (doorbell.hpp)
 //   is_polling      owner                         submitters: may a letter be sent?
-//   wants owner completers of the awaited tasks directed_core owner completers of its tasks guest
-//   owner wakers (guest.hpp) mail submitters with a lease owner box owner; thieves take owner,
-//   thieves   counters        owner                         any thread the rest owner owner
+//   wants           owner                         completers of the awaited tasks
+//   directed_core   owner                         completers of its tasks
+//   guest           owner                         wakers (guest.hpp)
+//   mail            submitters with a lease       owner
+//   box             owner; thieves take           owner, thieves
+//   counters        owner                         any thread
+//   the rest        owner                         owner
 #ifndef LEVERET_WORKER_PARTICIPANT_HPP
 #define LEVERET_WORKER_PARTICIPANT_HPP
 

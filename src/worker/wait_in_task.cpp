@@ -37,13 +37,16 @@ bool does_another_work(engine& e, const participant& self) noexcept {
 }
 
 // Whether another participant than the caller runs something, and how many tasks have ended. A task
-// that is awaited in another runtime may go on there: then all runtimes are looked at.
+// that is awaited in another runtime may go on there: then all runtimes are looked at, and the
+// caller's own waits with a time-out, as that may be the one of the guest.
 bool does_anything_go_on(engine& e, const participant& self, giving_up how,
                          std::uint64_t* ended) noexcept {
   *ended = 0;
-  if (e.guests_waiting.load(memory_order_relaxed) != 0)
-    return how == giving_up::when_still ? e.does_anybody_run(self, ended)
-                                        : e.does_anybody_work(self, ended);
+  if (e.guests_waiting.load(memory_order_relaxed) != 0) {
+    if (how == giving_up::when_still) return e.does_anybody_run(self, ended);
+    const bool has_time_out = self.held != nullptr && self.held->timed_count != 0;
+    return has_time_out || e.does_anybody_work(self, ended);
+  }
   for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i)
     *ended += e.people[i].counters.completed.read();
   return does_another_work(e, self);
