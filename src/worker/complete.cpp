@@ -113,9 +113,10 @@ void run_tail(engine& e, participant& self, const served& s) noexcept {
   self.running = &tail;
   const bool was_telling = std::exchange(self.is_telling, false);
   const std::uint32_t nest = ++self.nest;
-  const mode_of_waiter m(self);  // of what goes on behind the callback
+  // Not the participant's mode: a host that does not serve has none.
+  const std::uint64_t mode = float_mode();
   call_back(e, s.callback, s.context);
-  if (float_mode() != self.float_mode) set_float_mode(self.float_mode);
+  if (float_mode() != mode) set_float_mode(mode);
   LEV_DCHECK(self.running == &tail && self.nest == nest);  // on whatever stack it waited
   LEV_DCHECK(!self.is_telling);
   if (tail.transfers != nullptr) end_transfers(self, tail);
