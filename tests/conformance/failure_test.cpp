@@ -2,7 +2,9 @@
 // the floating-point mode.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cfenv>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -262,6 +264,25 @@ TEST_P(failure_test, what_a_callback_sets_is_put_back) {
     r.submit(get_rounding, mode).wait();
     EXPECT_EQ(mode, FE_TONEAREST);
   }
+}
+
+// Also on a host that tells ends without serving, as one whose workers are processes.
+TEST_P(failure_test, a_callback_may_divide_by_zero) {
+  runtime& r = open();
+  std::atomic<int> infinite{0};
+  constexpr int rounds = 20;
+  for (int i = 0; i < rounds; ++i) {
+    ticket t = r.submit(nothing);
+    t.then(
+        [](void* to) {
+          volatile double zero = 0;
+          *static_cast<std::atomic<int>*>(to) += std::isinf(1 / zero);
+        },
+        &infinite);
+    expect_ok(t);
+  }
+  EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).code, status::ok);
+  EXPECT_EQ(infinite, rounds);
 }
 
 }  // namespace
