@@ -150,6 +150,16 @@ class ApplyTest(unittest.TestCase):
         self.assertFalse(stale.exists())
 
 
+def sides(lines, less):
+    """The squeezed old and new code of a hunk without its `less` outermost lines of context."""
+    changes = [i for i, line in enumerate(lines) if line[0] != " "]
+    first, last = min(less, changes[0]), max(len(lines) - less, changes[-1] + 1)
+    return [
+        squeeze("\n".join(line[1:] for line in lines[first:last] if line[0] in signs))[0]
+        for signs in (" -", " +")
+    ]
+
+
 class TreeTest(unittest.TestCase):
     """The patches of this repository."""
 
@@ -171,11 +181,11 @@ class TreeTest(unittest.TestCase):
         """With what the patch says put back, the changed code is the code of the tree."""
         code = squeeze(new)[0]
         for hunk in (hunk for hunk in patch.hunks if hunk.path == path):
-            before, after = (
-                squeeze("\n".join(line[1:] for line in hunk.lines if line[0] in signs))[0]
-                for signs in (" -", " +")
-            )
-            self.assertNotEqual(before, after)
+            # Context that has changed since does not matter, as long as it is not between changes.
+            for before, after in (sides(hunk.lines, less) for less in range(len(hunk.lines))):
+                self.assertNotEqual(before, after)
+                if after in code:
+                    break
             self.assertEqual(code.count(after), 1)
             code = code.replace(after, before)
         self.assertEqual(code, squeeze(old)[0])
