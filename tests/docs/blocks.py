@@ -15,8 +15,8 @@ SKIPPED = {".git", ".venv", "build", "out", "dist", "node_modules"}
 
 # What a `// fragment` may use besides the public headers.
 PRELUDE = """\
-#include <leveret/coroutine.hpp>
 #include <leveret/leveret.hpp>
+#include <leveret/coroutine.hpp>
 #include <atomic>
 #include <cstdio>
 #include <stdexcept>
