@@ -2,6 +2,7 @@
 // the task it died in is run again, split, or reported; or it was to end, and has.
 #include "base/decimal.hpp"
 #include "remote/line_turn.hpp"
+#include "remote/strip.hpp"
 #include "sync/exiting.hpp"
 #include "task/slice.hpp"
 #include "worker/columns.hpp"
@@ -38,26 +39,17 @@ void describe_elements(remote_crew& r, std::uint32_t task, char* text, std::size
     if ((a.flags & argument_sliced) == 0 || (from.flags & argument_sliced) == 0) continue;
     const bool by_rows = from.rows > 1 || (from.flags & argument_rows) != 0;
     const std::int64_t step = by_rows ? from.stride_bytes : std::int64_t{from.unit_bytes};
-    const std::uint64_t begin =
-        a.what == kind::range ? a.address
-        : step == 0           ? 0
-                              : static_cast<std::uint64_t>(
-                                    static_cast<std::int64_t>(a.address - from.address) / step);
+    std::uint64_t begin = a.address;  // of a range
+    if (a.what != kind::range) {
+      const auto bytes = static_cast<std::int64_t>(a.address - from.address);
+      begin = items_gone(r, whole) + (step == 0 ? 0 : static_cast<std::uint64_t>(bytes / step));
+    }
     std::snprintf(text, size, " at elements [%llu, %llu)", static_cast<unsigned long long>(begin),
                   static_cast<unsigned long long>(begin + slice_items(a)));
     return;
   }
 }
 
-// The number of times the task's worker died, this one included. Kept with the slot's generation:
-// another task starts at 0 without being cleared.
-slot_extra& history_of(remote_crew& r, std::uint32_t task) noexcept {
-  slot_extra& extra = r.e.task_slots.extra(task);
-  const std::uint32_t generation = r.e.task_slots.at(task).state.generation();
-  if (extra.attempts_of != generation) extra.attempts = extra.suspected = 0;
-  extra.attempts_of = generation;
-  return extra;
-}
 void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status code,
                  std::uint32_t attempts, const remote_death& d) noexcept {
   LEV_DCHECK(code != status::ok && attempts != 0);

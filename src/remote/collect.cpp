@@ -1,6 +1,7 @@
 // Collects ends from the worker of a line, in the line's turn. All successful tasks are taken
 // together; any other end by itself.
 #include "remote/line_turn.hpp"
+#include "remote/strip.hpp"
 #include "worker/complete.hpp"
 #include "worker/write_back.hpp"
 
@@ -74,17 +75,26 @@ void shorten(remote_line& line, std::uint32_t count) noexcept {
   line.note_spare();
 }
 
-// Does what must follow a task's end before it is told.
-void finish_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
+// Does what must follow a task's end before it is told. False: it was the end of a part, and the
+// rest is ready.
+bool finish_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   engine& e = r.e;
   participant& stand_in = e.people[worker];
+  const bool is_too_big = (j.flags & task_too_big) != 0;
   trace_end(r, stand_in, r.lines[worker], j);
   if ((j.flags & task_staged) != 0) {
-    write_back(e, j,
-               [&](unsigned i) -> const argument& { return e.task_slots.argument_at(j.task, i); });
+    auto& all = e.task_slots;
+    if (is_too_big) {
+      write_back(e, j, [&](unsigned i) { return strip_at(r, j, i); });
+    } else {
+      write_back(e, j, [&](unsigned i) -> const argument& { return all.argument_at(j.task, i); });
+    }
     release_room(e, stand_in, j);
   }
   stand_in.counters.executed.add(1);
+  if (!is_too_big || j.result != status::ok || !go_on_with_rest(r, j)) return true;
+  push_ready(e, j.task);
+  return false;
 }
 
 }  // namespace
@@ -111,8 +121,7 @@ bool collect_written(remote_crew& r, std::uint32_t worker, ending& over) noexcep
   j.result = how.result;
   j.task_code = how.task_code;
   if (j.result != status::ok) keep_text(r, j, how.text);
-  finish_job(r, worker, j);
-  over = j;
+  if (finish_job(r, worker, j)) over = j;
   return true;
 }
 
@@ -128,8 +137,9 @@ void collect_successes(remote_crew& r, participant& self, std::uint32_t worker, 
   while (taken != count && !is_there(over)) {
     job& j = line.job_at(line.collected + taken++);
     if (j.task == no_slot) continue;  // it was taken back
-    finish_job(r, worker, j);
-    if (try_complete_plainly(r.e, self, j)) {
+    if (!finish_job(r, worker, j)) {
+      found.is_one_back = true;
+    } else if (try_complete_plainly(r.e, self, j)) {
       found.is_one_told = true;
     } else {
       over = j;

@@ -1,6 +1,7 @@
 // Posting: ready tasks go to the worker of a line, in the line's turn. Tasks that travel at the
 // same time are written one by one, and sent off together.
 #include "remote/line_turn.hpp"
+#include "remote/strip.hpp"
 #include "worker/complete.hpp"
 #include "worker/enqueue.hpp"
 #include "worker/stage.hpp"
@@ -58,25 +59,37 @@ void note_limit(remote_crew& r, remote_line& line, std::uint32_t n,
   start_timing(r);
 }
 
-// A task that is larger than the store, as there were no tickets to split it, gets shared memory.
-bool stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
-  return (j.flags & task_staged) == 0 ||
-         stage(r.e, r.e.people[worker], j, (j.flags & task_too_big) != 0);
-}
-
 // Prepares job `n` of a line, if the store has room for it. It is written for the worker, which
 // does not see it yet.
 enum class prepared { good, ended, without_room };
+
+// For a task that is larger than the store: a part of it that fits.
+prepared stage_strip(remote_crew& r, std::uint32_t worker, job& j) noexcept {
+  if (!cut_strip(r, j)) {
+    j.result = status::out_of_memory;
+    return prepared::ended;
+  }
+  return stage(r.e, r.e.people[worker], j, false) ? prepared::good : prepared::without_room;
+}
+
+// A task that is larger than the store, as there were no tickets to split it, gets shared memory,
+// or goes in parts if its worker cannot write there.
+prepared stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
+  if ((j.flags & task_staged) == 0) return prepared::good;
+  const bool is_too_big = (j.flags & task_too_big) != 0;
+  if (is_too_big && r.settings().isolation == isolation::confined) return stage_strip(r, worker, j);
+  if (stage(r.e, r.e.people[worker], j, is_too_big)) return prepared::good;
+  if (!is_too_big) return prepared::without_room;
+  j.result = status::out_of_memory;
+  return prepared::ended;
+}
+
 [[gnu::always_inline]] inline prepared write_down(remote_crew& r, std::uint32_t worker,
                                                   remote_line& line, std::uint32_t n,
                                                   job& j) noexcept {
   engine& e = r.e;
   LEV_DCHECK(line.turn.is_held() && !line.was_asked(n) && n - line.collected < line_jobs_max);
-  if (!stage_job(r, worker, j)) {
-    if ((j.flags & task_too_big) == 0) return prepared::without_room;
-    j.result = status::out_of_memory;
-    return prepared::ended;
-  }
+  if (const prepared how = stage_job(r, worker, j); how != prepared::good) return how;
   LEV_DCHECK(line.is_up);
   if (e.people[worker].events.is_open()) j.posted_ns = e.machine->now_ns();
   note_limit(r, line, n, time_limit_of(r, j.task));

@@ -107,10 +107,14 @@ struct alignas(line_pair_bytes) slot_extra {
   // none. Only its participant uses it.
   std::uint32_t stopped_at = no_index;
   // How often the task's worker process died in it, and how often it died when the task was next,
-  // for the generation `attempts_of` of the slot. Only the service uses them.
+  // for the generation `attempts_of` of the slot. Only the service uses them, and who has
+  // the turn of the task's line.
   std::uint32_t attempts = 0;
   std::uint32_t suspected = 0;
   std::uint32_t attempts_of = 0;
+  // For the same generation: how many items of the task are done and no longer in its slot
+  // (remote/strip.hpp).
+  std::uint64_t items_gone = 0;
   // The limits that the submit asked for, for the generation `limits_of` of the slot; 0: as the
   // runtime's settings say.
   std::uint32_t limits_of = 0;

@@ -18,6 +18,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "fault/hostile.hpp"
 #include "share/zone.hpp"
@@ -302,6 +304,78 @@ const auto sum_procedure = define("fault.sum", [](in<int> x, result<std::int64_t
 });
 
 // A worker that is there sees what is allocated, given back and allocated again.
+// --- The store ---------------------------------------------------------------------------------
+
+// Adds the index to each element; dies at one of 777.
+const auto add_index_procedure =
+    define("fault.add_index", [](range indices, in<int> one, inout<int> x) {
+      for (std::size_t i = 0; i < indices.size(); ++i) {
+        if (x.row(i)[0] == 777) raise(SIGKILL);
+        x.row(i)[0] += static_cast<int>(indices.begin + i) * one[0];
+      }
+    });
+
+// No tickets are free for the pieces of tasks that are larger than the store.
+TEST_F(confined_memory, more_than_a_store_without_tickets_goes_in_parts) {
+  for (const staging how : {staging::automatic, staging::copy, staging::in_place}) {
+    config c = settings();
+    c.staging = how;
+    c.tickets = 8;
+    c.workers = 2;
+    c.local_store_bytes = 4096;
+    runtime r(c);
+    constexpr std::size_t rows = 10'000, apart = 3;
+    std::vector<std::vector<int>> x(c.tickets, std::vector<int>(rows * apart, 5));
+    std::vector<ticket> t;
+    const int one[] = {1};
+    for (std::vector<int>& all : x)
+      t.push_back(r.submit(add_index_procedure, range{0, rows}, one,
+                           sliced(strided(all.data(), rows, 1, apart))));
+    for (ticket& of : t) EXPECT_EQ(of.wait_outcome(wait_limit_ns).code, status::ok);
+    for (const std::vector<int>& all : x) {
+      for (std::size_t i = 0; i < all.size(); ++i)
+        ASSERT_EQ(all[i], 5 + (i % apart == 0 ? static_cast<int>(i / apart) : 0)) << i;
+    }
+    EXPECT_EQ(r.count().deaths, 0u);
+    close_and_check(r);
+  }
+}
+
+const auto add_one_procedure = define("fault.add_one", [](inout<int> x) {
+  for (int& element : x) {
+    if (element == 777) raise(SIGKILL);
+    ++element;
+  }
+});
+
+TEST_F(confined_memory, an_element_at_fault_behind_such_parts_is_found) {
+  config c = settings();
+  c.tickets = 8;
+  c.local_store_bytes = 4096;
+  runtime r(c);
+  constexpr std::size_t size = 20'000, bad = size - 100;
+  const int one[] = {1};
+  for (const bool has_range : {false, true}) {
+    std::vector<int> x(size, 5);
+    x[bad] = 777;
+    std::int64_t sums[7];
+    std::vector<ticket> held;
+    for (std::int64_t& sum : sums)
+      held.push_back(r.submit(add_procedure, std::int64_t{1}, std::int64_t{2}, sum));
+    ticket t = has_range ? r.submit(add_index_procedure, range{0, size}, one,
+                                    sliced(strided(x.data(), size, 1, 1)))
+                         : r.submit(add_one_procedure, sliced(x));
+    held.clear();  // now there are tickets for the pieces of the rest
+    const outcome o = t.wait_outcome(wait_limit_ns);
+    EXPECT_EQ(o.code, status::poison);
+    EXPECT_NE(text_of(o).find("[19900, 19901)"), std::string::npos) << text_of(o);
+    for (std::size_t i = 0; i < size; ++i)
+      ASSERT_EQ(x[i], i == bad ? 777 : has_range ? 5 + static_cast<int>(i) : 6) << i;
+  }
+  EXPECT_TRUE(is_usable(r));
+  close_and_check(r);
+}
+
 TEST_F(confined_memory, arrays_come_and_go_while_a_worker_lives) {
   runtime r(settings());
   ASSERT_TRUE(is_usable(r));

@@ -1,0 +1,64 @@
+// Cutting the part of a task that travels next, and what is left of it when that has come back.
+#include "remote/strip.hpp"
+
+#include "task/arguments.hpp"
+#include "task/procedure_table.hpp"
+#include "task/slice.hpp"
+
+namespace lev {
+
+namespace {
+
+// The items of the sliced arguments, of which all have equally many; 0: none is sliced.
+std::uint64_t items_of(std::span<const argument> arguments) noexcept {
+  for (const argument& a : arguments) {
+    if ((a.flags & argument_sliced) != 0) return slice_items(a);
+  }
+  return 0;
+}
+
+std::uint64_t items_left(remote_crew& r, const job& j) noexcept {
+  for (unsigned i = 0; i < j.argument_count; ++i) {
+    const argument& a = r.e.task_slots.argument_at(j.task, i);
+    if ((a.flags & argument_sliced) != 0) return slice_items(a);
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool cut_strip(remote_crew& r, job& j) noexcept {
+  LEV_DCHECK(j.views == j.arguments.data());
+  while (staged_bytes(arguments_of(j), r.e.copies) > r.e.settings.local_store_bytes) {
+    const std::uint64_t items = items_of(arguments_of(j));
+    // A hook's pieces follow each other in no order that is known here.
+    if (items < 2 || procedure_at(j.procedure).info.dice != nullptr) return false;
+    for (unsigned i = 0; i < j.argument_count; ++i) {
+      if ((j.arguments[i].flags & argument_sliced) != 0) cut(j.arguments[i], 0, items / 2);
+    }
+  }
+  return true;
+}
+
+argument strip_at(remote_crew& r, const job& j, unsigned i) noexcept {
+  argument a = r.e.task_slots.argument_at(j.task, i);
+  if ((a.flags & argument_sliced) != 0) cut(a, 0, items_of(arguments_of(j)));
+  return a;
+}
+
+bool go_on_with_rest(remote_crew& r, const job& j) noexcept {
+  const std::uint64_t done = items_of(arguments_of(j));
+  const std::uint64_t all = items_left(r, j);
+  LEV_DCHECK(done <= all);
+  if (done == all) return false;
+  for (unsigned i = 0; i < j.argument_count; ++i) {
+    argument& a = r.e.task_slots.argument_at(j.task, i);
+    if ((a.flags & argument_sliced) != 0) cut(a, done, all);
+  }
+  slot_extra& history = history_of(r, j.task);
+  history.items_gone += done;
+  history.attempts = 0;  // they belonged to the part that is done
+  return true;
+}
+
+}  // namespace lev
