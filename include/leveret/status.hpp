@@ -39,7 +39,7 @@ enum class status : std::uint8_t {
   not_supported = 24,      // this machine cannot do that
   bad_filter = 25,         // a filter lost or invented waiting tasks; its order was ignored
   poison = 26,             // the task's worker process died in it, on every attempt (max_attempts)
-  worker_died = 27,        // its worker process died in it, and the procedure must not be run again
+  worker_died = 27,        // its worker process died in it, and it must not be run again
   overran = 28,            // it ran longer than its time limit, and its worker process was killed
   pool_down = 29,          // worker processes die as soon as they start; no task runs any more
   not_in_task = 30,        // the call is for the inside of a task, and was made outside

@@ -4,6 +4,7 @@
 #include "remote/line_turn.hpp"
 #include "remote/strip.hpp"
 #include "sync/exiting.hpp"
+#include "task/arguments.hpp"
 #include "task/slice.hpp"
 #include "worker/columns.hpp"
 #include "worker/complete.hpp"
@@ -50,6 +51,22 @@ void describe_elements(remote_crew& r, std::uint32_t task, char* text, std::size
   }
 }
 
+// Whether an attempt may have changed what the next one would read: an argument that is read and
+// written where it is (staging::in_place).
+bool changes_its_inputs(remote_crew& r, std::uint32_t task) noexcept {
+  for (unsigned i = 0; i < r.e.task_slots.at(task).argument_count; ++i) {
+    const argument& a = r.e.task_slots.argument_at(task, i);
+    if (a.what == kind::inout && !is_empty(a) && !needs_copy(a, r.e.copies)) return true;
+  }
+  return false;
+}
+
+const char* why_given_up(remote_crew& r, std::uint32_t task, status code) noexcept {
+  if (code != status::worker_died) return "; given up";
+  if (!procedure_at(own_procedure(r.e, task)).info.may_rerun) return "; it must not be run again";
+  return "; not run again, as it may have changed its inout in place";
+}
+
 void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status code,
                  std::uint32_t attempts, const remote_death& d) noexcept {
   LEV_DCHECK(code != status::ok && attempts != 0);
@@ -66,8 +83,7 @@ void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status c
                   decimal_text(static_cast<double>(time_limit_of(r, task)) / 1e9, 9).c_str());
   } else {
     std::snprintf(text, sizeof text, "procedure '%s'%s ended its worker process: %s, attempt %u%s",
-                  name, where, d.text, attempts,
-                  code == status::worker_died ? "; it must not be run again" : "; given up");
+                  name, where, d.text, attempts, why_given_up(r, task, code));
   }
   try {
     r.e.task_slots.extra(task).exception = std::make_exception_ptr(error(code, -1, text));
@@ -120,7 +136,7 @@ void judge(remote_crew& r, participant& self, std::uint32_t task, const remote_d
   const std::uint32_t attempts = count_attempt(r, task);
   if (has_overrun) return fail_victim(r, self, task, status::overran, attempts, d);
   if (d.is_violation) return fail_victim(r, self, task, status::poison, attempts, d);
-  if (!procedure_at(own_procedure(r.e, task)).info.may_rerun)
+  if (!procedure_at(own_procedure(r.e, task)).info.may_rerun || changes_its_inputs(r, task))
     return fail_victim(r, self, task, status::worker_died, attempts, d);
   if (attempts < attempts_max_of(r, task)) {
     r.e.people[d.worker].counters.reruns.add(1);

@@ -230,6 +230,34 @@ TEST_F(death_test, a_half_written_output_is_not_seen) {
   EXPECT_EQ(y, std::vector<std::uint64_t>(8192, 5)) << "a failed task changed its caller's memory";
 }
 
+const auto adds_and_dies_once = define("death.adds_and_dies_once", [](tries t, inout<int> x) {
+  for (int& element : x) ++element;
+  if (t.count[0]++ == 0) raise(SIGKILL);
+});
+
+// A second attempt would read what the first has left.
+TEST_F(death_test, a_task_that_changes_its_inputs_in_place_is_not_run_again) {
+  for (const staging how : {staging::automatic, staging::in_place}) {
+    config c = settings();
+    c.staging = how;
+    runtime r(c);
+    shared_array<int> count(1), x(100);
+    const outcome o = r.submit(adds_and_dies_once, tries{count.data()}, x).wait_outcome(limit_ns);
+    if (how == staging::in_place) {
+      EXPECT_EQ(o.code, status::worker_died);
+      EXPECT_NE(text_of(o).find("in place"), std::string::npos) << text_of(o);
+    } else {
+      EXPECT_EQ(o.code, status::ok);
+    }
+    for (const int element : x) ASSERT_EQ(element, 1);
+    // Where nothing is changed in place it is run again.
+    count[0] = 0;
+    std::vector<int> y(100, 0);
+    r.submit(adds_and_dies_once, tries{count.data()}, y).wait();
+    EXPECT_EQ(y, std::vector<int>(100, 1));
+  }
+}
+
 TEST_F(death_test, the_element_at_fault_is_found_and_the_others_are_done) {
   runtime r(settings());
   for (const std::size_t size : {1u, 2u, 100u, 5000u}) {
