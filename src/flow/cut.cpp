@@ -166,6 +166,7 @@ void scheduler::join_pieces(std::uint32_t task, std::uint32_t made) noexcept {
   join.pieces.store(made, memory_order_relaxed);
   join.failures.store(0, memory_order_relaxed);
   join.first_failure.store(0, memory_order_relaxed);
+  join.exception = nullptr;  // a report of the deaths of a task that is split after all
   s.flags = static_cast<std::uint8_t>((s.flags | task_is_join) & ~task_diceable);
 }
 
@@ -211,7 +212,8 @@ void scheduler::open_piece(std::uint32_t piece, const origin& from) noexcept {
   if (piece != from.task) {
     slots_->at(piece).state.open(state_bits::released);
   } else {
-    slots_->extra(piece).attempts = 0;  // they belonged to the whole
+    slots_->extra(piece).attempts = 0;  // they belonged to the whole, as a report of its deaths
+    slots_->extra(piece).exception = nullptr;
   }
 }
 

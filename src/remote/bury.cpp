@@ -67,10 +67,9 @@ const char* why_given_up(remote_crew& r, std::uint32_t task, status code) noexce
   return "; not run again, as it may have changed its inout in place";
 }
 
-void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status code,
-                 std::uint32_t attempts, const remote_death& d) noexcept {
-  LEV_DCHECK(code != status::ok && attempts != 0);
-  const slot& s = r.e.task_slots.at(task);
+// Keeps what is to be told of a task's last death; `end` says what becomes of the task.
+void keep_report(remote_crew& r, std::uint32_t task, status code, std::uint32_t attempts,
+                 const remote_death& d, const char* end) noexcept {
   char where[64];
   char text[255];
   describe_elements(r, task, where, sizeof where);
@@ -83,12 +82,19 @@ void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status c
                   decimal_text(static_cast<double>(time_limit_of(r, task)) / 1e9, 9).c_str());
   } else {
     std::snprintf(text, sizeof text, "procedure '%s'%s ended its worker process: %s, attempt %u%s",
-                  name, where, d.text, attempts, why_given_up(r, task, code));
+                  name, where, d.text, attempts, end);
   }
   try {
     r.e.task_slots.extra(task).exception = std::make_exception_ptr(error(code, -1, text));
   } catch (...) {  // no memory for the text: the status says enough
   }
+}
+
+void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status code,
+                 std::uint32_t attempts, const remote_death& d) noexcept {
+  LEV_DCHECK(code != status::ok && attempts != 0);
+  const slot& s = r.e.task_slots.at(task);
+  keep_report(r, task, code, attempts, d, why_given_up(r, task, code));
   ending how{task, d.task_code, s.state.word(), code, s.flags};
   if (is_of_columns(s.procedure)) stop_at(r.e, task, first_index(r, task));
   if (is_of_columns(s.procedure) && go_on_behind(r.e, task)) {
@@ -122,9 +128,11 @@ bool can_split(remote_crew& r, std::uint32_t task) noexcept {
 }
 
 // Into the staged path with the order to be split: the pieces' own deaths find the element at
-// fault.
-void split_victim(remote_crew& r, participant& self, std::uint32_t task) noexcept {
+// fault. The report is for the case that there are no tickets for them (post.cpp).
+void split_victim(remote_crew& r, participant& self, std::uint32_t task, std::uint32_t attempts,
+                  const remote_death& d) noexcept {
   slot& s = r.e.task_slots.at(task);
+  keep_report(r, task, status::poison, attempts, d, "; no tickets were free to split the task");
   s.grain = 1;
   s.flags |= task_diceable | task_too_big;
   r.e.sched.post(task);
@@ -143,7 +151,7 @@ void judge(remote_crew& r, participant& self, std::uint32_t task, const remote_d
     r.has_rerun.store(1, memory_order_relaxed);
     return push_ready(r.e, task);
   }
-  if (can_split(r, task)) return split_victim(r, self, task);
+  if (can_split(r, task)) return split_victim(r, self, task, attempts, d);
   fail_victim(r, self, task, status::poison, attempts, d);
 }
 

@@ -105,6 +105,9 @@ prepared prepare(remote_crew& r, std::uint32_t worker, std::uint32_t n,
   job& j = line.job_at(n);
   load_job(r.e, j, task);
   j.result = refused(r, j);
+  // The report of a death is for a task that is given up (bury.cpp).
+  if (j.result == status::cancelled || j.result == status::pool_down)
+    r.e.task_slots.extra(task).exception = nullptr;
   return j.result != status::ok ? prepared::ended : write_down(r, worker, line, n, j);
 }
 

@@ -274,6 +274,23 @@ TEST_F(death_test, the_element_at_fault_is_found_and_the_others_are_done) {
   }
 }
 
+TEST_F(death_test, without_tickets_to_find_the_element_the_report_still_says_how) {
+  config c = settings();
+  c.tickets = 8;
+  runtime r(c);
+  std::vector<std::vector<std::uint64_t>> x(c.tickets, std::vector<std::uint64_t>(100, 1));
+  std::vector<ticket> t;
+  for (std::vector<std::uint64_t>& all : x) {
+    all[50] = 777;
+    t.push_back(r.submit(fears_777, sliced(all)));
+  }
+  for (ticket& one : t) {
+    const outcome o = one.wait_outcome(limit_ns);
+    EXPECT_EQ(o.code, status::poison);
+    EXPECT_NE(text_of(o).find("ended its worker process"), std::string::npos) << text_of(o);
+  }
+}
+
 TEST_F(death_test, a_stopped_worker_is_slow_and_not_dead) {
   runtime r(settings());
   std::uint64_t x = 0;
