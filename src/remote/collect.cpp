@@ -11,12 +11,6 @@ namespace lev {
 
 namespace {
 
-void keep_text(remote_crew& r, const job& j, const char* text) noexcept try {
-  if (text[0] == 0) return;
-  r.e.task_slots.extra(j.task).exception = std::make_exception_ptr(error(j.result, -1, text));
-} catch (...) {  // no memory for the text: the status says enough
-}
-
 void trace_end(remote_crew& r, participant& stand_in, remote_line& line, const job& j) noexcept {
   if (!stand_in.events.is_open()) return;
   const std::uint64_t now = r.e.machine->now_ns();

@@ -8,6 +8,8 @@
 #include "remote/remote_crew.hpp"
 #include "worker/write_back.hpp"
 
+#include <exception>
+
 namespace lev {
 
 inline void hold(remote_line& line) noexcept {
@@ -24,6 +26,13 @@ inline void let_go(remote_crew& r, participant& self, remote_line& line) noexcep
 
 inline void free_room(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   if ((j.flags & task_staged) != 0) release_room(r.e, r.e.people[worker], j);
+}
+
+// Keeps what is to be told of a task that has failed.
+inline void keep_text(remote_crew& r, const job& j, const char* text) noexcept try {
+  if (text[0] == 0) return;
+  r.e.task_slots.extra(j.task).exception = std::make_exception_ptr(error(j.result, -1, text));
+} catch (...) {  // no memory for the text: the status says enough
 }
 
 // ask_back() asks a worker not to begin a task, perhaps not for the first time. It returns the task

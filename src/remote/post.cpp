@@ -67,6 +67,10 @@ enum class prepared { good, ended, without_room };
 prepared stage_strip(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   if (!cut_strip(r, j)) {
     j.result = status::out_of_memory;
+    keep_text(
+        r, j,
+        "no tickets were free for the pieces of a task that is larger than the local store of "
+        "a confined worker; raise config.tickets or config.local_store_bytes");
     return prepared::ended;
   }
   return stage(r.e, r.e.people[worker], j, false) ? prepared::good : prepared::without_room;

@@ -376,6 +376,36 @@ TEST_F(confined_memory, an_element_at_fault_behind_such_parts_is_found) {
   close_and_check(r);
 }
 
+unsigned halve(const descriptor& whole, descriptor* pieces, unsigned) {
+  const std::uint64_t half = whole.arguments[0].row_bytes / 2 / sizeof(int) * sizeof(int);
+  for (unsigned i = 0; i < 2; ++i) pieces[i] = whole;
+  pieces[0].arguments[0].row_bytes = half;
+  pieces[1].arguments[0].address += half;
+  pieces[1].arguments[0].row_bytes -= half;
+  return 2;
+}
+const auto add_by_hook_procedure = define(
+    "fault.add_by_hook",
+    [](inout<int> x) {
+      for (int& element : x) ++element;
+    },
+    halve);
+
+// The pieces of a hook are in no order that Leveret knows.
+TEST_F(confined_memory, a_hook_without_tickets_is_told) {
+  config c = settings();
+  c.tickets = 1;
+  c.local_store_bytes = 4096;
+  runtime r(c);
+  std::vector<int> x(10'000, 5);
+  const outcome o = r.submit(add_by_hook_procedure, x).wait_outcome(wait_limit_ns);
+  EXPECT_EQ(o.code, status::out_of_memory);
+  EXPECT_NE(text_of(o).find("config.tickets"), std::string::npos) << text_of(o);
+  EXPECT_EQ(x, std::vector<int>(10'000, 5));
+  EXPECT_EQ(r.count().deaths, 0u);
+  close_and_check(r);
+}
+
 TEST_F(confined_memory, arrays_come_and_go_while_a_worker_lives) {
   runtime r(settings());
   ASSERT_TRUE(is_usable(r));
