@@ -13,6 +13,7 @@ A task runs native code: see leveret.load(), leveret.procedure() and leveret.bui
 import sys
 from typing import TYPE_CHECKING
 
+from . import main_interpreter as main_interpreter  # first: see there
 from ._core import (
     Mutex,
     Ordered,
