@@ -337,6 +337,37 @@ def test_a_broken_executor_ends_maps() -> None:
             list(pool.submit_many(abs, range(10)))
 
 
+def test_an_executor_that_breaks_in_a_call_is_the_calls_own_failure() -> None:
+    def fail() -> None:
+        raise OSError("no")
+
+    def open_another(i: int) -> int:
+        if i % 2:
+            with ProcessExecutor(1, initializer=fail) as inner:
+                return inner.submit(abs, i).result()
+        return i
+
+    class Odd:
+        """What of an argument breaks an executor where it arrives: of a chunk, for all items."""
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            return open_another, (1,)
+
+    def name(item: object) -> str:
+        return str(item)
+
+    broken = leveret.executor.BrokenExecutor
+    with ProcessExecutor(2) as pool:
+        for size in (None, 4):
+            results = list(pool.map(open_another, range(4), chunksize=size, return_exceptions=True))
+            assert [type(each) for each in results] == [int, broken, int, broken]
+            several = dict(pool.submit_many(open_another, range(4), chunksize=size))
+            assert [type(several[i]) for i in range(4)] == [int, broken, int, broken]
+            items = [1, Odd(), 3, 4]
+            names = list(pool.map(name, items, chunksize=size, return_exceptions=True))
+            assert [type(each) for each in names] == [str, broken, str, str]
+
+
 def test_what_ends_while_calls_are_handed_over_is_delivered() -> None:
     """A wait delivers a call, and so hands over more, which may end before that is done."""
 

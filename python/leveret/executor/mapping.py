@@ -27,7 +27,7 @@ from ..interrupts import at_once, is_of_signal
 from ..wire.chunks import Unreadable, outcomes_of
 from ..wire.pickling import say_of_what
 from .checking import wait_seconds
-from .failures import BrokenExecutor, unreadable
+from .failures import unreadable
 from .future import Future
 from .items import AHEAD_ITEMS_MIN, SLICE, Item, Items
 from .names import call_name
@@ -96,9 +96,9 @@ class Part(Future[Any]):
     def outcomes(self) -> Iterator[Outcome]:
         """Of its items, but for those of `rest`. Raises what ended the executor."""
         error = self.exception(0)
-        if isinstance(error, BrokenExecutor):
-            raise error
         if error is not None:
+            if self.mapping.pool.has_ended_by(error):
+                raise error
             yield None, error
             return
         if self.is_plain():
@@ -257,7 +257,7 @@ class Mapping:
     def settle(self, work: Work, value: Any, error: BaseException | None) -> Outcome:
         """What the future of a part gets. The pool must be asked to feed itself afterwards."""
         part = work.future
-        if not isinstance(part, Part) or not part.is_chunk or isinstance(error, BrokenExecutor):
+        if not isinstance(part, Part) or not part.is_chunk or self.pool.has_ended_by(error):
             return value, error
         if error is None:
             self.part_with(part, len(value[0]))

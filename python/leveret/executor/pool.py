@@ -363,6 +363,11 @@ class Pool:
         made.__cause__ = self.broken.__cause__ if self.broken is not None else None
         return made
 
+    def has_ended_by(self, error: BaseException | None) -> bool:
+        """Whether it says that this executor is broken; a call may have raised that of its own."""
+        is_over = self.broken is not None or self.is_terminated
+        return is_over and isinstance(error, BrokenExecutor)
+
     def translate(self, error: BaseException) -> BaseException:
         if isinstance(error, PoolDown):
             return self.break_down("worker processes die as soon as they start")
