@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Callable, ClassVar
 import cloudpickle
 
 from .. import _core
-from . import arrays, by_value, classes, foreign, sharing, spaces, tables, tensors
+from . import arrays, by_value, classes, foreign, originals, sharing, spaces, tables, tensors
 from .arrays import lent as lent
 from .stored import Held
 
@@ -114,6 +114,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         super().__init__(file, protocol=5, **options)
         self.needed = needed
         self.beside = beside
+        self.originals = originals.places() if self.is_row else {}
         self.plain: set[type] = set()  # go by value, and have no pickle of their own
         self.whole: list[tuple[type, dict[str, Any]]] = []  # classes in the pickle, and attributes
 
@@ -138,6 +139,12 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def reducer_override(self, value: Any) -> Any:
         kind = type(value)
+        if kind in originals.METHODS and not self.is_reply:
+            made = originals.reduce_method(value)
+            if made is not None:
+                return made
+        if id(value) in self.originals:
+            return originals.reduce(self.originals[id(value)])
         if kind in by_value.ordinary or kind in self.plain:
             return NotImplemented
         if kind is types.FunctionType:
