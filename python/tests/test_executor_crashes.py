@@ -6,6 +6,7 @@ import concurrent.futures as cf
 import contextlib
 import os
 import pickle
+import select
 import signal
 import subprocess
 import sys
@@ -189,6 +190,15 @@ def test_an_initializer_that_kills() -> None:
         future = pool.submit(abs, -1)
         with pytest.raises(leveret.BrokenExecutor, match=how):
             future.result(30)
+
+
+def test_an_initializer_that_overruns_is_told() -> None:
+    with ProcessExecutor(1, initializer=select.select, initargs=([], [], [], 60)) as pool:
+        error = pool.options(timeout=0.2).submit(abs, -1).exception(30)
+    assert isinstance(error, leveret.Overran) and "while it ran the initializer" in str(error)
+    with ProcessExecutor(1, initializer=select.select, initargs=([], [], [], 0)) as pool:
+        error = pool.options(timeout=0.2).submit(select.select, [], [], [], 60).exception(30)
+    assert isinstance(error, leveret.Overran) and "initializer" not in str(error)
 
 
 def test_max_tasks_per_child() -> None:

@@ -49,6 +49,8 @@ def failure_of(
         text = f"{name} ended its worker process: {how}; retry=False, so it was not run again"
     elif status == Status.OVERRAN:
         text = f"{name} ran longer than its timeout, and its worker was killed"
+        if last is not None and last.in_initializer:
+            text += " while it ran the initializer, which is part of a process's first call"
     else:
         text = f"{name}: {text or status.name.lower()}"
     made = make_error(status, text, -1, task_code, 1)
