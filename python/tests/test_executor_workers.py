@@ -116,6 +116,25 @@ def test_a_module_that_fails_is_told_with_the_first_result(tmp_path: Path) -> No
         sys.path.remove(str(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("raise SystemExit(3)", "SystemExit: 3"), ("import os; os.abort()", "preload")],
+)
+def test_a_module_that_ends_the_program_is_told(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "ends_early.py").write_text(text)
+    sys.path.insert(0, str(tmp_path))
+    try:
+        if "Exit" in text:
+            told = pytest.warns(RuntimeWarning, match=f"ends_early: {said}")
+            with told, ProcessExecutor(1, preload="ends_early") as pool:
+                assert pool.submit(abs, -1).result(30) == 1
+        else:
+            with pytest.raises(leveret.Unavailable, match=f"{said}.*ends_early"):
+                ProcessExecutor(1, preload="ends_early")
+    finally:
+        sys.path.remove(str(tmp_path))
+
+
 def test_mp_context_is_accepted() -> None:
     with ProcessExecutor(1, mp_context="whatever") as pool:
         assert pool.submit(abs, -1).result(30) == 1

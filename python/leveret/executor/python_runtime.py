@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _core
+from ..errors import Unavailable
 from ..launch import worker_command
 from ..runtime import Runtime
 from .environment import Zygote
@@ -23,7 +24,13 @@ class PythonRuntime(Runtime):
     ) -> None:
         self._zygote = zygote
         self._obituaries = deaths
-        super().__init__(*args, **options)
+        try:
+            super().__init__(*args, **options)
+        except Unavailable as error:
+            if zygote.preload and "zygote process did not answer" in str(error):
+                names = ", ".join(zygote.preload)
+                error.args = (f"{error}; it may be a module of preload that ends it: {names}",)
+            raise
 
     def _command(self, machine: str) -> list[str]:
         return worker_command(("cloudpickle", *self._zygote.preload), True, self._zygote.env)

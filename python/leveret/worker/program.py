@@ -22,7 +22,7 @@ def _import(name: str) -> str:
     """What is wrong with a module: told with the first result; a call that needs it reports it."""
     try:
         importlib.import_module(name)
-    except Exception as error:
+    except BaseException as error:  # a script without a main guard ends by SystemExit
         if isinstance(error, ModuleNotFoundError) and error.name == name:
             return ""  # the host has told that
         return f"preload: {name}: {type(error).__name__}: {error}"
