@@ -38,6 +38,14 @@ for _ in range(2):
         drawn += executor.map(lambda i: (float(i()), True), [np.random.rand] * 2, chunksize=2)
 assert len(set(drawn)) == 12 and all(is_own for _, is_own in drawn)
 """,
+    "secrets": """
+import secrets
+from secrets import choice
+def work(i): return choice([i])
+with leveret.ProcessExecutor(1) as executor:
+    assert list(executor.map(work, range(3))) == [0, 1, 2]
+    assert executor.submit(secrets.choice, [5]).result() == 5
+""",
     "seeds_count_for_them": """
 from random import random as draw
 def work(i): return draw()

@@ -1,4 +1,4 @@
-"""Objects of which each process has one: os.environ, and the generators of random and NumPy.
+"""Objects of which each process has one: os.environ, and generators of random, secrets, NumPy.
 
 Their methods are functions for most programs: `from random import random` gives one, and so does
 `from os import environ` an object that stands for the process. A copy of these would be wrong: all
@@ -18,6 +18,7 @@ _PLACES = (
     ("os", "environ"),
     ("os", "environb"),
     ("random", "_inst"),
+    ("secrets", "_sysrand"),
     ("numpy.random.mtrand", "_rand"),
 )
 METHODS = frozenset({types.MethodType, types.BuiltinFunctionType})
