@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 import pytest
@@ -183,6 +183,37 @@ def test_function_and_arguments_that_are_one_object_stay_one(one: ProcessExecuto
 
     holder = Holder()
     assert one.submit(holder.is_same, holder).result(30)
+
+
+def _counting() -> tuple[Callable[[], None], Callable[[int], int]]:
+    count = 0
+
+    def add() -> None:
+        nonlocal count
+        count += 1
+
+    def work(times: int) -> int:
+        for _ in range(times):
+            add()
+        return count
+
+    return add, work
+
+
+def _run_both(add: Callable[[], None], work: Callable[[int], int]) -> int:
+    add()
+    return work(1)
+
+
+def test_functions_that_share_a_nonlocal_variable_share_it_there(one: ProcessExecutor) -> None:
+    _, work = _counting()
+    assert one.submit(work, 5).result() == 5
+    assert list(one.map(work, [1, 2, 3, 4], chunksize=2)) == [1, 2, 3, 4]
+    assert work(1) == 1  # none of that was here
+    assert one.submit(_run_both, *_counting()).result() == 2
+    add, work = one.submit(_counting).result()
+    add()
+    assert work(1) == 2
 
 
 def test_joblib_batches_do_not_see_each_other() -> None:

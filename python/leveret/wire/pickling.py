@@ -114,6 +114,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         super().__init__(file, protocol=5, **options)
         self.needed = needed
         self.beside = beside
+        self.blanks: dict[int, tuple[types.CellType, types.CellType]] = {}  # with their cells
         self.originals = originals.places() if self.is_row else {}
         self.plain: set[type] = set()  # go by value, and have no pickle of their own
         self.whole: list[tuple[type, dict[str, Any]]] = []  # classes in the pickle, and attributes
@@ -178,6 +179,18 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         if made is NotImplemented and not may_differ:
             by_value.note_ordinary(kind)
         return made
+
+    def _function_getnewargs(self, function: types.FunctionType) -> Any:
+        """As cloudpickle does, but functions that share a nonlocal variable share it there, too.
+
+        They are made with empty cells, and those of one cell with the same one.
+        """
+        made = super()._function_getnewargs(function)
+        cells = function.__closure__
+        return made if cells is None else (*made[:-1], tuple(map(self._blank_of, cells)))
+
+    def _blank_of(self, cell: types.CellType) -> types.CellType:
+        return self.blanks.setdefault(id(cell), (cell, types.CellType()))[1]
 
     def reduce_mark(self, mark: object) -> Any:
         if self.is_reply:
