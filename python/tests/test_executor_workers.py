@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import needs_processes
+from conftest import needs_processes, pid_of, run_program
 
 import leveret
 from leveret import ProcessExecutor
@@ -96,6 +96,29 @@ def test_threads_of_libraries_are_capped(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_threads_per_worker_that_makes_no_sense(count: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="threads_per_worker"):
         ProcessExecutor(1, threads_per_worker=count)
+
+
+def test_variables_that_are_too_long_are_told() -> None:
+    with pytest.raises(leveret.Unavailable, match="shorten the variables of env"):
+        ProcessExecutor(1, env={"LONG": "x" * 200_000}).submit(pid_of).result(60)
+
+
+def test_too_little_memory_for_its_workers_is_told_by_its_own_options(tmp_path: Path) -> None:
+    run_program(
+        tmp_path,
+        """
+import os, resource, leveret
+pages = int(open("/proc/self/statm").read().split()[0])
+soft = pages * os.sysconf("SC_PAGE_SIZE") + (64 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (soft, resource.RLIM_INFINITY))
+try:
+    leveret.ProcessExecutor(2).submit(abs, 1).result(60)
+except leveret.OutOfMemory as error:
+    assert "lower max_workers" in str(error) and "store" not in str(error), error
+else:
+    raise AssertionError
+""",
+    )
 
 
 def test_a_module_that_cannot_be_preloaded_is_told() -> None:

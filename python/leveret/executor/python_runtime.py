@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _core
-from ..errors import Unavailable
+from ..errors import OutOfMemory, Unavailable
 from ..launch import worker_command
 from ..runtime import Runtime
 from .environment import Zygote
@@ -26,11 +26,18 @@ class PythonRuntime(Runtime):
         self._obituaries = deaths
         try:
             super().__init__(*args, **options)
-        except Unavailable as error:
-            if zygote.preload and "zygote process did not answer" in str(error):
-                names = ", ".join(zygote.preload)
-                error.args = (f"{error}; it may be a module of preload that ends it: {names}",)
+        except (OutOfMemory, Unavailable) as error:
+            error.args = (_for_executors(str(error), zygote),)
             raise
 
     def _command(self, machine: str) -> list[str]:
         return worker_command(("cloudpickle", *self._zygote.preload), True, self._zygote.env)
+
+
+def _for_executors(text: str, zygote: Zygote) -> str:
+    """Why the workers could not be started, by the options of an executor."""
+    if zygote.preload and "zygote process did not answer" in text:
+        return f"{text}; it may be a module of preload that ends it: {', '.join(zygote.preload)}"
+    if "Argument list too long" in text:
+        return f"{text}; shorten the variables of env, or of os.environ (one has at most 128 KiB)"
+    return text.replace("lower local_store_bytes or workers", "lower max_workers")
