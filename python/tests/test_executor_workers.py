@@ -109,12 +109,12 @@ def test_too_little_memory_for_its_workers_is_told_by_its_own_options(tmp_path: 
         """
 import os, resource, leveret
 pages = int(open("/proc/self/statm").read().split()[0])
-soft = pages * os.sysconf("SC_PAGE_SIZE") + (64 << 20)
+soft = pages * os.sysconf("SC_PAGE_SIZE") + (200 << 20)
 resource.setrlimit(resource.RLIMIT_AS, (soft, resource.RLIM_INFINITY))
 try:
     leveret.ProcessExecutor(2).submit(abs, 1).result(60)
 except leveret.OutOfMemory as error:
-    assert "lower max_workers" in str(error) and "store" not in str(error), error
+    assert "ulimit -v" in str(error) and "local_store" not in str(error), error
 else:
     raise AssertionError
 """,

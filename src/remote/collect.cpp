@@ -69,26 +69,28 @@ void shorten(remote_line& line, std::uint32_t count) noexcept {
   line.note_spare();
 }
 
+// The end of a part of a task (remote/strip.hpp). True: it was the last one.
+[[gnu::noinline]] bool finish_strip(remote_crew& r, std::uint32_t worker, job& j) noexcept {
+  write_back(r.e, j, [&](unsigned i) { return strip_at(r, j, i); });
+  release_room(r.e, r.e.people[worker], j);
+  if (j.result != status::ok || !go_on_with_rest(r, j)) return true;
+  push_ready(r.e, j.task);
+  return false;
+}
+
 // Does what must follow a task's end before it is told. False: it was the end of a part, and the
 // rest is ready.
 bool finish_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   engine& e = r.e;
   participant& stand_in = e.people[worker];
-  const bool is_too_big = (j.flags & task_too_big) != 0;
   trace_end(r, stand_in, r.lines[worker], j);
-  if ((j.flags & task_staged) != 0) {
-    auto& all = e.task_slots;
-    if (is_too_big) {
-      write_back(e, j, [&](unsigned i) { return strip_at(r, j, i); });
-    } else {
-      write_back(e, j, [&](unsigned i) -> const argument& { return all.argument_at(j.task, i); });
-    }
-    release_room(e, stand_in, j);
-  }
   stand_in.counters.executed.add(1);
-  if (!is_too_big || j.result != status::ok || !go_on_with_rest(r, j)) return true;
-  push_ready(e, j.task);
-  return false;
+  if ((j.flags & task_staged) == 0) return true;
+  if ((j.flags & task_too_big) != 0) return finish_strip(r, worker, j);
+  write_back(e, j,
+             [&](unsigned i) -> const argument& { return e.task_slots.argument_at(j.task, i); });
+  release_room(e, stand_in, j);
+  return true;
 }
 
 }  // namespace

@@ -79,7 +79,6 @@ prepared stage_strip(remote_crew& r, std::uint32_t worker, job& j) noexcept {
 // A task that is larger than the store, as there were no tickets to split it, gets shared memory,
 // or goes in parts if its worker cannot write there.
 prepared stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
-  if ((j.flags & task_staged) == 0) return prepared::good;
   const bool is_too_big = (j.flags & task_too_big) != 0;
   if (is_too_big && r.settings().isolation == isolation::confined) return stage_strip(r, worker, j);
   if (stage(r.e, r.e.people[worker], j, is_too_big)) return prepared::good;
@@ -93,7 +92,9 @@ prepared stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
                                                   job& j) noexcept {
   engine& e = r.e;
   LEV_DCHECK(line.turn.is_held() && !line.was_asked(n) && n - line.collected < line_jobs_max);
-  if (const prepared how = stage_job(r, worker, j); how != prepared::good) return how;
+  if ((j.flags & task_staged) != 0) {
+    if (const prepared how = stage_job(r, worker, j); how != prepared::good) return how;
+  }
   LEV_DCHECK(line.is_up);
   if (e.people[worker].events.is_open()) j.posted_ns = e.machine->now_ns();
   note_limit(r, line, n, time_limit_of(r, j.task));
@@ -109,10 +110,11 @@ prepared prepare(remote_crew& r, std::uint32_t worker, std::uint32_t n,
   job& j = line.job_at(n);
   load_job(r.e, j, task);
   j.result = refused(r, j);
+  if (j.result == status::ok) return write_down(r, worker, line, n, j);
   // The report of a death is for a task that is given up (bury.cpp).
   if (j.result == status::cancelled || j.result == status::pool_down)
     r.e.task_slots.extra(task).exception = nullptr;
-  return j.result != status::ok ? prepared::ended : write_down(r, worker, line, n, j);
+  return prepared::ended;
 }
 
 // Sends off what was prepared.

@@ -23,7 +23,7 @@ void reach_shared_memory(const config& settings, copy_rule& rule) {
     const int code = errno;
     char message[240];
     std::snprintf(message, sizeof message, "there is no shared memory: %s%s", std::strerror(code),
-                  next_step(code));
+                  next_step_of_memory(code));
     throw error(is_shortage(code) ? status::out_of_memory : status::unavailable, -1, message);
   }
   rule.shared_begin = z->heap_begin;

@@ -199,6 +199,19 @@ const char* next_step(int code) noexcept {
   }
 }
 
+const char* next_step_of_memory(int code) noexcept {
+  switch (code) {
+    case EMFILE:
+      return "; raise the limit on files (ulimit -n)";
+    case ENFILE:
+      return "; the system has no open files left";
+    case ENOMEM:
+      return "; raise the limit on memory (ulimit -v)";
+    default:
+      return next_step(code);
+  }
+}
+
 bool is_shortage(int code) noexcept {
   return code == ENOMEM || code == EAGAIN || code == EMFILE || code == ENFILE || code == ENOSPC ||
          code == ENOBUFS || code == EFBIG;

@@ -256,7 +256,7 @@ bool commit(heap& h, std::uintptr_t begin, std::size_t bytes, committed_chunks::
        r = h.committed.first_missing({r.end, all.end})) {
     if (fault_at("host.fallocate") || !ask_for(h, r, take_memory)) {
       none("%llu MiB of shared memory: %s%s", in_mib(bytes), std::strerror(errno),
-           next_step(errno));
+           next_step_of_memory(errno));
       ask_for(h, r, return_memory);  // the first pieces may be there
       for (range back = h.committed.first_missing({all.begin, r.begin}); !back.is_empty();
            back = h.committed.first_missing({back.end, r.begin}))
@@ -422,7 +422,8 @@ void* allocate(std::size_t bytes, bool is_cleared) noexcept try {
     return none("%llu MiB of shared memory: a program has at most %llu MiB; use less",
                 in_mib(bytes), in_mib(heap_bytes_max));
   if (open_zone() == nullptr)
-    return none("there is no shared memory: %s%s", std::strerror(errno), next_step(errno));
+    return none("there is no shared memory: %s%s", std::strerror(errno),
+                next_step_of_memory(errno));
   heap& h = the_heap();
   void* block = nullptr;
   committed_chunks::range fresh;
