@@ -14,7 +14,7 @@ pytestmark = needs_processes
 
 PROGRAM = Path(__file__).with_name("interrupted_calls.py")
 BODIES = ["submits", "submits_by_options", "maps", "submits_many", "ends_a_map"]
-STRIDE = 1 if DEEP else 16
+STRIDE = 1 if DEEP else 32
 STEPS_MIN = 150  # of the shortest body: a profile function that sees nothing is no test
 
 
