@@ -33,8 +33,8 @@ class no_write_signals {
   sigset_t taken_;  // those of the two that were not pending before
 };
 
-// Advice for the user of a system that refuses a worker with this errno, or shared memory that is no
-// worker's; "" if there is none.
+// Advice for the user of a system that refuses a worker with this errno, or shared memory that is
+// no worker's; "" if there is none.
 const char* next_step(int code) noexcept;
 const char* next_step_of_memory(int code) noexcept;
 

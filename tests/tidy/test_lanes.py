@@ -88,7 +88,8 @@ class LanesTest(unittest.TestCase):
             passes(steps)
 
         self.run_parts(Part(named("a", ask), keeps_time=True), Part(named("b", ask)))
-        self.assertGreater(niceness["b"], niceness["a"])
+        lowest = 19  # where the check itself may have been started
+        self.assertGreaterEqual(niceness["b"], min(niceness["a"] + 1, lowest))
 
     def test_what_could_not_be_made_fails_all_that_need_it(self):
         tested = []
