@@ -228,6 +228,7 @@ def package(steps):
             ):
                 steps.run(way, test_it, read=read_ctest)
         by_pkg_config(steps, consumers, prefix, temporary)
+        old_libraries(steps, prefix)
 
 
 def old_headers(steps):
@@ -258,6 +259,14 @@ def by_pkg_config(steps, consumers, prefix, temporary):
     }
     for name, line in lines.items():
         steps.run(name, ["sh", "-ec", line], cwd=temporary, env=env)
+
+
+def old_libraries(steps, prefix):
+    """Users are told to link what systems before glibc 2.34 have in libraries of their own."""
+    uses = f"nm -u '{next(prefix.glob('**/libleveret.a'))}' | grep -wq dlopen"
+    told = ["grep -q '^Libs.private:.* -ldl' **/leveret.pc", "grep -wq dl **/leveretTargets.cmake"]
+    line = f"shopt -s globstar; {uses}; {'; '.join(told)}"
+    steps.run("old-libraries", ["bash", "-ec", line], cwd=prefix)
 
 
 def interpreter(steps):
