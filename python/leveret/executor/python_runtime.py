@@ -40,4 +40,5 @@ def _for_executors(text: str, zygote: Zygote) -> str:
         return f"{text}; it may be a module of preload that ends it: {', '.join(zygote.preload)}"
     if "Argument list too long" in text:
         return f"{text}; shorten the variables of env, or of os.environ (one has at most 128 KiB)"
-    return text.replace("lower local_store_bytes or workers", "lower max_workers")
+    text = text.replace("lower local_store_bytes or workers", "lower max_workers")
+    return text.replace("fewer workers (workers)", "fewer workers (max_workers)")
