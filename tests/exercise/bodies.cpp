@@ -209,7 +209,16 @@ void write_field(body_call& b, bool fails) {
 
 bool ends_badly(const body_call& b) {
   if (b.r.spec.end == ending::ok) return false;
+  if (b.r.spec.what == shape::sliced)
+    return b.items.begin <= b.r.spec.bad_element && b.r.spec.bad_element < b.items.end;
   return b.r.spec.what != shape::bulk || (b.r.spec.bad_pieces >> b.at.piece & 1) != 0;
+}
+
+// Where that is allowed, a body leaves a changed argument: another attempt would read it.
+[[noreturn]] void die(body_call& b) {
+  if (b.r.changes_inputs && b.r.spec.field == nobody) write_own(b);
+  raise(SIGKILL);
+  std::abort();
 }
 
 void do_work(body_call& b) {
@@ -222,6 +231,16 @@ void do_work(body_call& b) {
   if (s.is_remote == 0 && spec.body != nobody) run_body(*s.home, b.at.task);
 }
 
+void note_elements(body_call& b) {
+  record& r = b.r;
+  if (b.items.begin >= b.items.end || b.items.end > r.spec.pieces)
+    return note(r, fault::wrong_range, b.items.begin);
+  r.items.fetch_add(static_cast<std::uint32_t>(b.items.size()));
+  for (std::uint64_t i = b.items.begin; i < b.items.end; ++i) {
+    if (r.piece_good[i].fetch_add(1) != 0) note(r, fault::ran_twice, i);
+  }
+}
+
 int run(const call& c) {
   body_call b = read_call(c);
   record& r = b.r;
@@ -231,7 +250,7 @@ int run(const call& c) {
   const bool is_bad = ends_badly(b);
   const std::uint32_t attempt =
       r.spec.what == shape::bulk ? r.piece_runs[b.at.piece % pieces_max].load() : r.begun.load();
-  if (is_bad && r.spec.end == ending::crash && attempt <= r.spec.attempts) raise(SIGKILL);
+  if (is_bad && r.spec.end == ending::crash && attempt <= r.spec.attempts) die(b);
   if (is_bad && r.spec.end == ending::scribble) scribble(c);
   do_work(b);
   if (has_field)
@@ -242,17 +261,15 @@ int run(const call& c) {
     if ((r.locks >> m & 1) != 0 && b.at.shared->is_remote == 0)
       let_go(b.at.shared->holders[m], b.at.task);
   }
-  if (r.spec.what == shape::sliced) {
-    if (b.items.begin >= b.items.end || b.items.end > r.spec.pieces)
-      note(r, fault::wrong_range, b.items.begin);
-    r.items.fetch_add(static_cast<std::uint32_t>(b.items.size()));
-  }
   r.ended.fetch_add(1);
   if (is_bad && r.spec.end == ending::throws)
     throw std::runtime_error("task " + std::to_string(b.at.task));
   if (is_bad && r.spec.end == ending::code) return static_cast<int>(b.at.task) + 1;
   r.good.fetch_add(1);
-  r.piece_good[b.at.piece % pieces_max].fetch_add(1);
+  if (r.spec.what == shape::sliced)
+    note_elements(b);
+  else
+    r.piece_good[b.at.piece % pieces_max].fetch_add(1);
   return 0;
 }
 
@@ -348,7 +365,7 @@ argument memory_of(kind k, std::uint64_t* place, const memory_spec& shape) {
 
 memory<std::uint8_t> memory_in(std::uint8_t* field, const field_block& b) {
   std::uint8_t* const first = field + b.row * field_row_bytes + b.byte;
-  const bool is_whole = b.bytes == field_row_bytes && b.row % 2 == 0;  // as one row, then
+  const bool is_whole = is_contiguous(b) && b.row % 2 == 0;  // as one row, then
   if (b.rows == 1 || is_whole) return view(first, std::size_t{b.rows} * b.bytes);
   return strided(first, b.rows, b.bytes, field_row_bytes);
 }

@@ -72,7 +72,6 @@ void maker::configure() {
   c.spin_ns = chance(2) ? 50'000 : one_of({0u, 1'000u});
   c.local_store_kib = one_of({256u, 8u, 16u});
   c.staging = one_of({staging::automatic, staging::in_place, staging::copy});
-  if (is_remote && c.staging == staging::in_place) c.staging = staging::automatic;
   c.wait = chance(2) ? wait_policy::help
                      : one_of({wait_policy::park, wait_policy::spin, wait_policy::yield,
                                wait_policy::directed});

@@ -94,10 +94,11 @@ std::uint32_t maker::add_task(std::uint32_t depth, std::uint32_t locks, bool is_
     t.pieces = 1 + random_.below(pieces_max);
   }
   if (may_fail_ && chance(6)) t.end = one_of({ending::throws, ending::code});
-  if (t.what == shape::sliced) t.end = ending::ok;
-  if (of_.crash && !is_local_machine() && t.what != shape::sliced && chance(12)) {
+  const bool is_sliced = t.what == shape::sliced;
+  if (is_sliced) t.bad_element = random_.below(t.pieces);
+  if (of_.crash && !is_local_machine() && chance(is_sliced ? 4 : 12)) {
     t.end = ending::crash;
-    t.attempts = 1 + random_.below(3);
+    t.attempts = is_sliced ? every_attempt : 1 + random_.below(3);
     t.may_rerun = !chance(4);
     if (t.what == shape::plain && chance(4)) t.end = ending::scribble;
   }
@@ -126,9 +127,11 @@ void maker::give_memory(task_spec& t) {
   t.own.is_shared = !is_local_machine() && chance(2);
   if (t.what == shape::sliced) {
     t.own.what = kind::inout;
-    if (t.own.rows > 1) t.own.rows = t.pieces;
-    if (t.own.rows == 1) t.own.words = t.pieces, t.own.gap = 0;
     t.has_hooks = chance(3);
+    if (t.own.rows > 1) t.own.rows = t.pieces;
+    // All together more than a small local store holds. A hook need not cut what is too large.
+    if (t.own.rows > 1 && !t.has_hooks && chance(2)) t.own.words = 16 + random_.below(32);
+    if (t.own.rows == 1) t.own.words = t.pieces, t.own.gap = 0;
     return;
   }
   t.own.is_left = of_.unassigned && t.own.what == kind::out && chance(4);

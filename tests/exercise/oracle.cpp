@@ -6,6 +6,7 @@
 
 #include <gtest/gtest-spi.h>
 
+#include <cstdio>
 #include <string>
 
 namespace lev::exercise {
@@ -78,6 +79,7 @@ class verdict {
     return static_cast<std::uint32_t>(__builtin_popcount(spec_.bad_pieces & all));
   }
   bool ran_whole() const {
+    if (spec_.what == shape::sliced && spec_.end != ending::ok) return r_.begun.load() != 0;
     if (spec_.what == shape::sliced) return r_.items.load() == spec_.pieces;
     if (spec_.end == ending::crash && spec_.attempts >= limit())
       return r_.begun.load() != 0 && r_.ended.load() + bad_count() >= pieces();
@@ -86,8 +88,9 @@ class verdict {
   }
   std::uint32_t limit() const {
     const std::uint32_t most = r_.attempts != 0 ? r_.attempts : w_.plan.config.max_attempts;
-    return spec_.may_rerun ? most : 1;
+    return may_rerun() ? most : 1;
   }
+  bool may_rerun() const { return spec_.may_rerun && !w_.changes_inputs(task_); }
   // A body in a worker process begins once, and once more for each death.
   bool ran_too_often() const {
     const bool is_known = !w_.plan.drops_runtime && spec_.what != shape::sliced;
@@ -139,17 +142,40 @@ class verdict {
           spec_.what != shape::plain || (is_remote_ && any_dies()) || w_.may_be_ended(task_);
       if (begun != 0 && !may_have_begun) blame("was cancelled, but ran");
     } else if (code == status::poison) {
-      const bool is_deadly = spec_.end == ending::scribble ||
-                             (spec_.end == ending::crash && spec_.attempts >= limit());
-      if (!is_deadly && w_.plan.config.chaos == 0)
-        blame("ended with poison, though it ends with " + std::string(ending_text(spec_.end)));
+      check_poison();
     } else if (code == status::worker_died) {
       const bool is_killed =
           spec_.end == ending::crash || spec_.end == ending::scribble || w_.plan.config.chaos != 0;
-      if (!is_killed || spec_.may_rerun) blame("ended with worker_died");
+      if (!is_killed || may_rerun()) blame("ended with worker_died");
     } else {
       blame(std::string("ended with ") + status_name(code));
     }
+  }
+  void check_poison() {
+    // Pieces of several rows are copied and searched, one of one row may not be.
+    const bool is_searched = spec_.may_rerun && spec_.what == shape::sliced;
+    const bool is_deadly =
+        spec_.end == ending::scribble ||
+        (spec_.end == ending::crash && spec_.attempts >= limit() && (is_searched || may_rerun()));
+    if (!is_deadly && w_.plan.config.chaos == 0)
+      blame("ended with poison, though it ends with " + std::string(ending_text(spec_.end)));
+    if (spec_.what == shape::sliced) check_element();
+  }
+  // The report names elements with the bad one among them; where tickets are never short, that one
+  // alone, and all others are done.
+  void check_element() {
+    unsigned long long first = 0;
+    unsigned long long end = 0;
+    const std::size_t at = seen_.text.find("elements [");
+    if (at != std::string::npos)
+      std::sscanf(seen_.text.c_str() + at, "elements [%llu, %llu)", &first, &end);
+    if (first > spec_.bad_element || spec_.bad_element >= end)
+      return blame("does not name element " + std::to_string(spec_.bad_element) + ": \"" +
+                   seen_.text + "\"");
+    const bool is_cut = !spec_.has_hooks && w_.plan.config.tickets >= 256 && !may_be_cancelled();
+    if (is_cut && (end != first + 1 || r_.items.load() + 1 != spec_.pieces))
+      blame("was not cut down to its bad element: \"" + seen_.text + "\", done " +
+            std::to_string(r_.items.load()));
   }
   void check_failure() {
     if (may_lack_tickets()) return;

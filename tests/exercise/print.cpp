@@ -13,11 +13,6 @@ namespace {
 std::string str(std::uint64_t n) {
   return std::to_string(n);
 }
-const char* policy_text(wait_policy p) {
-  constexpr const char* names[] = {"help", "park", "spin", "yield", "directed", "of_runtime"};
-  return names[static_cast<unsigned>(p)];
-}
-
 class printer {
  public:
   explicit printer(const program& p) : p_(p) {}
@@ -48,7 +43,7 @@ class printer {
     const auto add = [&](const std::string& text) { all += (all.empty() ? "" : ", ") + text; };
     if (needs_board(t)) add("board_ref b");
     if (t.what == shape::bulk) add("[[maybe_unused]] std::uint32_t piece");
-    if (t.what == shape::sliced) add("lev::range");
+    if (t.what == shape::sliced) add("[[maybe_unused]] lev::range part");
     const std::string element = t.field != nobody ? "<std::uint8_t>" : "<std::uint64_t>";
     if (t.has_input) add("lev::in" + element);
     if (t.own.what == kind::out) add("[[maybe_unused]] lev::out" + element + " own");
@@ -121,14 +116,19 @@ class printer {
     if (t.has_result) all += ", result_" + str(task);
     return all;
   }
+  void declare_words(const std::string& variable, const memory_spec& m) {
+    const std::string n = str(words_of(m));
+    if (m.is_shared)
+      out_ += "static std::uint64_t* const " + variable + " = shared_words(" + n + ");\n";
+    else
+      out_ += "static std::uint64_t " + variable + "[" + n + "];\n";
+  }
   void declare_task(std::uint32_t task) {
     const task_spec& t = p_.tasks[task];
     const std::string n = str(task);
     out_ += "[[maybe_unused]] static lev::ticket " + ticket(task) + ";\n";
-    if (t.own.what != kind::value && t.field == nobody)
-      out_ += "static std::uint64_t own_" + n + "[" + str(words_of(t.own)) + "];\n";
-    if (t.has_input && t.reads == nobody && t.field == nobody)
-      out_ += "static std::uint64_t input_" + n + "[" + str(words_of(t.own)) + "];\n";
+    if (t.own.what != kind::value && t.field == nobody) declare_words("own_" + n, t.own);
+    if (t.has_input && t.reads == nobody && t.field == nobody) declare_words("input_" + n, t.own);
     if (t.has_result && t.what == shape::bulk)
       out_ += "static std::uint64_t result_" + n + "[" + str(t.pieces) + "];\n";
     else if (t.has_result && t.field == nobody)
@@ -140,7 +140,10 @@ class printer {
     out_ += "static void task_" + str(task) + "(" + parameters(t) + ") {\n";
     if (t.has_hooks) line("// has a dice hook, which cuts in two or declines, and a cost hook");
     if (t.turns != 0) line("for (int i = 0; i < " + str(t.turns) + "; ++i) asm volatile(\"\");");
-    if (t.end == ending::crash)
+    if (t.end == ending::crash && t.what == shape::sliced)
+      line("if (part.begin <= " + str(t.bad_element) + " && " + str(t.bad_element) +
+           " < part.end) raise(SIGKILL);");
+    else if (t.end == ending::crash)
       line("if (b.to->attempts[" + str(task) + "]++ < " + str(t.attempts) + ") raise(SIGKILL);");
     if (t.end == ending::scribble) line("// spoils its lane, then does what is forbidden");
     if (t.sets_flag != nobody) line("b.to->flags[" + str(t.sets_flag) + "] = true;");
@@ -424,45 +427,11 @@ class printer {
     }
     return false;
   }
-  template <class T>
-  void set(const char* field, T value, T standard) {
-    if (value != standard) line(std::string("c.") + field + " = " + std::to_string(value) + ";");
-  }
   void define_main() {
-    const settings& c = p_.config;
-    const config d;
-    constexpr const char* stagings[] = {"automatic", "in_place", "copy"};
-    constexpr const char* fulls[] = {"help", "wait", "fail"};
     out_ += "\nint main() {\n";
     line("alarm(20);  // what is wrong may be that it hangs");
     line("lev::config c;");
-    if (c.machine != place::threads)
-      line(std::string("c.machine = \"") +
-           (is_local(c.machine) ? place_name(c.machine) : "processes") + "\";");
-    if (c.machine == place::pool) line("c.processes.pool = \"exercise\";");
-    line("c.workers = " + std::to_string(c.workers) + ";");
-    set("tickets", c.tickets, d.tickets);
-    set("nest_max", c.nest_max, d.nest_max);
-    set("contexts", c.contexts, d.contexts);
-    set("depth", c.depth, d.depth);
-    set("dice_threshold", c.dice_threshold, d.dice_threshold);
-    set("spin_ns", c.spin_ns, d.spin_ns);
-    set("local_store_bytes", std::size_t{c.local_store_kib} << 10, d.local_store_bytes);
-    set("seed", c.seed, d.seed);
-    set("trace_events", c.trace_events, d.trace_events);
-    if (!is_local(c.machine))
-      set("processes.max_attempts", c.max_attempts, d.processes.max_attempts);
-    set("processes.chaos", c.chaos, d.processes.chaos);
-    if (c.is_pinned) line("c.pin = true;");
-    if (c.sim_machine != nullptr) line(std::string("c.sim_machine = \"") + c.sim_machine + "\";");
-    if (c.staging != d.staging)
-      line(std::string("c.staging = lev::staging::") + stagings[static_cast<unsigned>(c.staging)] +
-           ";");
-    if (c.wait != d.wait)
-      line(std::string("c.wait = lev::wait_policy::") + policy_text(c.wait) + ";");
-    if (c.full != d.full)
-      line(std::string("c.full = lev::when_full::") + fulls[static_cast<unsigned>(c.full)] + ";");
-    if (c.is_confined) line("c.processes.isolation = lev::isolation::confined;");
+    out_ += print_settings(p_.config);
     line("lev::runtime r(c);");
     line("home = &r;");
     line("for (lev::mutex_id& m : mutexes) r.make_mutex(&m);");

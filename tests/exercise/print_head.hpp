@@ -62,6 +62,9 @@ struct board_ref {
 };
 [[maybe_unused]] static const board_ref board{
     static_cast<shared_board*>(lev::shared_allocate(sizeof(shared_board)))};
+[[maybe_unused]] static std::uint64_t* shared_words(std::size_t count) {
+  return static_cast<std::uint64_t*>(lev::shared_allocate(8 * count));
+}
 
 )";
 

@@ -60,7 +60,7 @@ struct settings {
 
 enum class shape : std::uint8_t { plain, bulk, sliced };
 
-// How a body ends.
+// How a body ends; of a sliced task, that of the piece with its bad element.
 enum class ending : std::uint8_t {
   ok,
   throws,   // a std::runtime_error that names the task
@@ -97,14 +97,15 @@ struct task_spec {
   std::uint32_t pieces = 1;
   std::uint32_t body = nobody;
   ending end = ending::ok;
-  std::uint32_t attempts = 0;    // crash: how many of its processes it kills
-  std::uint32_t bad_pieces = 0;  // of a bulk, as bits: which do what `end` says
-  bool by_columns = false;       // a bulk whose pieces are told by columns
-  bool is_backward = false;      // a bulk whose rows are its pieces' from the last to the first
-  bool shares_input = false;     // a bulk whose pieces read all rows of the input
-  bool has_hooks = false;        // sliced: cut by a function of its own, which may decline
-  bool made_anywhere = false;    // a bulk whose tasks are made where they run
-  std::uint32_t turns = 0;       // what the body computes
+  std::uint32_t attempts = 0;     // crash: how many of its processes it kills
+  std::uint32_t bad_pieces = 0;   // of a bulk, as bits: which do what `end` says
+  std::uint32_t bad_element = 0;  // of a sliced task: the one that does
+  bool by_columns = false;        // a bulk whose pieces are told by columns
+  bool is_backward = false;       // a bulk whose rows are its pieces' from the last to the first
+  bool shares_input = false;      // a bulk whose pieces read all rows of the input
+  bool has_hooks = false;         // sliced: cut by a function of its own, which may decline
+  bool made_anywhere = false;     // a bulk whose tasks are made where they run
+  std::uint32_t turns = 0;        // what the body computes
   memory_spec own;
   bool has_input = false;
   std::uint32_t reads = nobody;  // whose memory is the input; nobody: one that is never written
@@ -225,6 +226,9 @@ struct program {
   bool is_opened_in_c = false;
   bool operator==(const program&) const = default;
 };
+
+// Elements of a sliced task that kill, do so each time.
+constexpr std::uint32_t every_attempt = ~std::uint32_t{0};
 
 // How large the memory of an argument is, gaps included.
 constexpr std::uint32_t words_of(const memory_spec& m) noexcept {

@@ -16,6 +16,14 @@ struct field_bytes {
   unsigned count = 0;
 };
 
+// Every other one lies in shared memory, where there is a difference.
+constexpr bool is_field_shared(std::uint32_t field) noexcept {
+  return field % 2 == 0;
+}
+// Whether nothing lies between its bytes.
+constexpr bool is_contiguous(const field_block& b) noexcept {
+  return b.rows == 1 || b.bytes == field_row_bytes;
+}
 std::uint8_t first_field_byte(std::uint32_t field, std::uint32_t at) noexcept;
 // One task: makes something of its input and its own block, and returns its result. Both depend on
 // all that it reads, and on which task it is.

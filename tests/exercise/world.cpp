@@ -92,11 +92,10 @@ static void fill(std::uint64_t* place, const memory_spec& shape, word_kind k, st
   }
 }
 
-// Every other one lies in shared memory, where there is a difference.
 void world::make_fields() {
   for (const task_spec& spec : plan.tasks) {
     if (spec.field == nobody || scopes[spec.field].field != nullptr) continue;
-    const bool is_shared = shared->is_remote != 0 && spec.field % 2 == 0;
+    const bool is_shared = shared->is_remote != 0 && is_field_shared(spec.field);
     std::uint64_t* const words = make_cell(field_rows * field_row_bytes / 8, is_shared);
     auto* const bytes = reinterpret_cast<std::uint8_t*>(words);
     for (std::uint32_t i = 0; i < field_rows * field_row_bytes; ++i)
@@ -109,6 +108,7 @@ void world::make_memory(std::uint32_t task) {
   const task_spec& spec = plan.tasks[task];
   record& r = shared->tasks[task];
   r.spec = spec;
+  r.changes_inputs = changes_inputs(task);
   if (spec.field != nobody) return;
   const bool in_shared = spec.own.is_shared;
   if (spec.own.what != kind::value) {
@@ -149,16 +149,30 @@ std::string world::blames() {
   return all;
 }
 
+// A piece with one row of a sliced argument is contiguous.
+bool world::is_strided(std::uint32_t task) const {
+  const task_spec& spec = plan.tasks[task];
+  return spec.what == shape::plain && spec.own.rows > 1 && spec.own.gap != 0;
+}
+
 // Where an argument is copied, a body that failed has changed nothing.
 bool world::is_copied(std::uint32_t task) const {
   const task_spec& spec = plan.tasks[task];
   const memory_spec& m = spec.own;
   if (m.is_far) return false;
-  const bool has_gaps = spec.what != shape::bulk && m.rows > 1 && m.gap != 0;
-  if (plan.config.machine == place::sim || plan.config.staging == staging::copy || has_gaps)
+  if (plan.config.machine == place::sim || plan.config.staging == staging::copy || is_strided(task))
     return true;
   if (is_local(plan.config.machine)) return false;
-  return !m.is_shared || m.what == kind::inout || plan.config.is_confined;
+  return !m.is_shared || (m.what == kind::inout && !changes_inputs(task));
+}
+
+bool world::changes_inputs(std::uint32_t task) const {
+  const task_spec& spec = plan.tasks[task];
+  const memory_spec& m = spec.own;
+  const bool may_be = shared->is_remote != 0 && plan.config.staging == staging::in_place;
+  if (!may_be || m.what != kind::inout) return false;
+  if (spec.field != nobody) return is_field_shared(spec.field) && is_contiguous(spec.field_own);
+  return m.is_shared && !is_strided(task);
 }
 
 world::fate world::fate_of(std::uint32_t task, std::uint32_t row) const {
@@ -175,14 +189,21 @@ world::fate world::fate_of(std::uint32_t task, std::uint32_t row) const {
   return is_whole && !may_be_ended(task) ? fate::ended_well : fate::other;
 }
 
+world::fate world::fate_of_element(std::uint32_t task, std::uint32_t element) const {
+  const record& r = shared->tasks[task];
+  if (r.begun.load() == 0) return fate::never_began;
+  return r.piece_good[element].load() != 0 && !may_be_ended(task) ? fate::ended_well : fate::other;
+}
+
 void world::check_own(std::uint32_t task) {
   const task_spec& spec = plan.tasks[task];
   const record& r = shared->tasks[task];
-  const bool is_in_pieces = spec.what == shape::sliced;
+  const bool has_elements = spec.what == shape::sliced;
   for (std::uint32_t i = 0; i < spec.own.rows * spec.own.words; ++i) {
     const std::uint32_t row = i / spec.own.words;
-    const fate f = fate_of(task, row);
-    if (f == fate::other && (!is_copied(task) || is_in_pieces || may_be_ended(task))) continue;
+    const std::uint32_t element = spec.own.rows == 1 ? i : row;
+    const fate f = has_elements ? fate_of_element(task, element) : fate_of(task, row);
+    if (f == fate::other && (!is_copied(task) || may_be_ended(task))) continue;
     const std::uint64_t word = r.own[row * (spec.own.words + spec.own.gap) + i % spec.own.words];
     const std::uint64_t before = make_word(word_kind::before, task, i);
     std::uint64_t wanted = before;

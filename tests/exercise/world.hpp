@@ -51,6 +51,7 @@ struct record {
   task_spec spec;  // without its vectors: there are none
   memory_spec input_shape;
   std::uint32_t attempts = 0;  // of this task, in place of the runtime's
+  bool changes_inputs = false;
 };
 
 // In shared memory where there are worker processes.
@@ -122,6 +123,10 @@ struct world {
   // How far a task, or the piece of a bulk that a row belongs to, has come.
   enum class fate { never_began, ended_well, other };
   fate fate_of(std::uint32_t task, std::uint32_t row) const;
+  fate fate_of_element(std::uint32_t task, std::uint32_t element) const;
+  // Whether a body in a worker process writes where it reads (promises I1): if its worker dies, it
+  // is not run again.
+  bool changes_inputs(std::uint32_t task) const;
   // The arguments' memory, as it was before and has to be now.
   std::uint64_t first_word(std::uint32_t task, std::uint32_t at) const noexcept;
   void check_memory();
@@ -161,6 +166,7 @@ struct world {
   std::uint64_t* make_cell(std::uint32_t words, bool is_shared);
   void make_memory(std::uint32_t task);
   void make_fields();
+  bool is_strided(std::uint32_t task) const;
   bool is_copied(std::uint32_t task) const;
   void check_own(std::uint32_t task);
   void check_result(std::uint32_t task);
