@@ -41,7 +41,8 @@ struct body_call {
 
 body_call read_call(const call& c) {
   const where at = detail::parameter<where>::unpack(c.arguments[0]);
-  body_call b{at, at.shared->tasks[at.task]};
+  record& noted = at.shared->tasks[at.task];
+  body_call b{at, at.shared->is_confined != 0 ? private_record(noted) : noted};
   for (unsigned i = 1; i < c.argument_count; ++i) {
     const argument& a = c.arguments[i];
     if (a.what == kind::range) b.items = {a.address, a.row_bytes};
@@ -117,7 +118,10 @@ void check_input(body_call& b) {
   const record& r = b.r;
   const std::uint32_t from = r.spec.reads;
   const record* p = from == nobody ? nullptr : &b.at.shared->tasks[from];
-  const bool is_good = p != nullptr && ended_well(*p);
+  // Who is behind it and runs has seen its good end.
+  const bool is_behind = p != nullptr && (b.at.shared->tasks[b.at.task].after >> from & 1) != 0;
+  const bool is_good =
+      p != nullptr && (ended_well(*p) || (is_behind && b.at.shared->is_confined != 0));
   // In place, what a body that failed has written may be there or not.
   if (p != nullptr && !is_good && p->begun.load() != 0) return;
   each_word(b, *b.input, r.input_shape, [&](std::uint64_t word, std::uint32_t i) {
@@ -262,6 +266,7 @@ int run(const call& c) {
       let_go(b.at.shared->holders[m], b.at.task);
   }
   r.ended.fetch_add(1);
+  if (b.at.shared->is_confined != 0 && r.what.load() != 0) throw std::runtime_error(finding_in(r));
   if (is_bad && r.spec.end == ending::throws)
     throw std::runtime_error("task " + std::to_string(b.at.task));
   if (is_bad && r.spec.end == ending::code) return static_cast<int>(b.at.task) + 1;

@@ -24,6 +24,17 @@ maker::maker(std::uint64_t seed, place machine, const ingredients& of)
   may_fail_ = chance(2);
   may_cancel_ = chance(2);
   configure();
+  if (of.crash && machine == place::processes && chance(5)) confine();
+}
+
+// Bodies on confined workers have nothing to count in, or to meet by. What is too large for a small
+// store goes another way there when tickets are short.
+void maker::confine() {
+  p_.config.is_confined = true;
+  p_.config.chaos = 0;
+  if (of_.few_tickets && !chance(4)) p_.config.tickets = 1 + random_.below(8);
+  if (!chance(4)) p_.config.local_store_kib = 8;
+  rates_[static_cast<unsigned>(verb::spin_flag)] = 0;
 }
 
 program maker::make() {
@@ -45,7 +56,7 @@ program maker::make() {
   for (const task_spec& t : p_.tasks) {
     if (t.what == shape::sliced) p_.config.chaos = 0;
   }
-  p_.is_opened_in_c = chance(8);
+  p_.is_opened_in_c = chance(8) && !p_.config.is_confined;
   if (p_.is_opened_in_c) {  // which says less
     p_.config.nest_max = 256;
     p_.config.depth = 0;

@@ -37,7 +37,7 @@ std::uint32_t maker::add_field_task(std::uint32_t field, bool only_reads) {
   if (may_fail_ && chance(10)) t.end = one_of({ending::throws, ending::code});
   if (of_.crash && !is_local_machine() && chance(16)) {
     t.end = ending::crash;
-    t.attempts = 1 + random_.below(3);
+    t.attempts = p_.config.is_confined ? every_attempt : 1 + random_.below(3);
   }
   if (is_local_machine() && chance(4)) t.body = add_naps(1);
   p_.tasks.push_back(t);

@@ -41,8 +41,10 @@ void maker::submit(std::uint32_t to, block_kind k, std::uint32_t depth, std::uin
     if (s.is_post && (!s.list.empty() || s.after_shown != nobody)) s.in_c = false;
   }
   for (const std::uint32_t other : s.list) {
-    if (t.what == shape::plain && t.has_input && p_.tasks[other].own.what != kind::value &&
-        p_.tasks[other].what != shape::bulk && chance(2))
+    const task_spec& o = p_.tasks[other];
+    const bool fits = words_of(o.own) * 8 <= 2'048;  // a small local store, whole
+    if (t.what == shape::plain && t.has_input && o.own.what != kind::value &&
+        o.what != shape::bulk && fits && chance(2))
       t.reads = other;
   }
   if (of_.handed && t.body != nobody && t.what == shape::plain && s.locks == 0 && !owned.empty() &&
@@ -80,7 +82,7 @@ void maker::choose_entrance(step& s) {
 
 std::uint32_t maker::add_task(std::uint32_t depth, std::uint32_t locks, bool is_leaf) {
   task_spec t;
-  const std::uint32_t form = random_.below(12);
+  const std::uint32_t form = random_.below(p_.config.is_confined ? 4 : 12);
   t.turns = chance(3) ? random_.below(3'000) : 0;
   if (form == 0) {
     t.what = shape::bulk;
@@ -100,7 +102,10 @@ std::uint32_t maker::add_task(std::uint32_t depth, std::uint32_t locks, bool is_
     t.end = ending::crash;
     t.attempts = is_sliced ? every_attempt : 1 + random_.below(3);
     t.may_rerun = !chance(4);
-    if (t.what == shape::plain && chance(4)) t.end = ending::scribble;
+    if (p_.config.is_confined)
+      t.attempts = every_attempt;
+    else if (t.what == shape::plain && chance(4))
+      t.end = ending::scribble;
   }
   if (t.what == shape::bulk)
     give_rows(t);
@@ -130,7 +135,7 @@ void maker::give_memory(task_spec& t) {
     t.has_hooks = chance(3);
     if (t.own.rows > 1) t.own.rows = t.pieces;
     // All together more than a small local store holds. A hook need not cut what is too large.
-    if (t.own.rows > 1 && !t.has_hooks && chance(2)) t.own.words = 16 + random_.below(32);
+    if (t.own.rows > 1 && !t.has_hooks && chance(2)) t.own.words = 64 + random_.below(64);
     if (t.own.rows == 1) t.own.words = t.pieces, t.own.gap = 0;
     return;
   }

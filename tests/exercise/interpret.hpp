@@ -67,6 +67,8 @@ void do_shut(const frame& f, const step& s);
 // A step throws it to end its block.
 struct tossed {};
 
+// Writes down what bodies on confined workers must have done (confined.cpp).
+void settle(world& w, std::uint32_t task, status code);
 // Writes down what became of a task, and takes it out of the count of those that hold a slot.
 void collected(world& w, std::uint32_t task, const outcome& o);
 void drop(world& w, std::uint32_t task);

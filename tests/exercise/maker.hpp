@@ -35,6 +35,7 @@ class maker {
 
   void configure();
   void configure_crowd();
+  void confine();
   void fill_main(std::uint32_t others);
   void fill(std::uint32_t to, block_kind k, std::uint32_t depth, std::uint32_t locks);
   void add_step(std::uint32_t to, block_kind k, std::uint32_t depth, std::uint32_t locks,

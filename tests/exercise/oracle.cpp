@@ -40,6 +40,7 @@ class verdict {
       blame("its body did not come to its end");
     if (is_remote_ && ran_too_often()) blame("ran more often than its workers died");
     if (seen_.is_collected && seen_.seen.code != status::pending) return check_outcome();
+    if (!w_.is_told(task_)) return;
     if (must_run() && !ran_whole())
       blame("lost: it was neither run nor cancelled (begun " + std::to_string(r_.begun.load()) +
             ")");
@@ -238,8 +239,8 @@ void check_world(world& w) {
   }
   const std::uint32_t ticks = w.shared->ticks.load();
   const std::uint32_t ticks_most = w.ticks_expected.load();
-  if (w.plan.config.chaos != 0) {
-    // Workers that kill themselves run tasks again, or not at all.
+  if (w.plan.config.chaos != 0 || w.plan.config.is_confined) {
+    // Workers that kill themselves run tasks again, or not at all; confined ones cannot count.
   } else if (ticks > ticks_most || ticks + w.ticks_missing.load() < ticks_most)
     w.blame(std::to_string(ticks) + " of " + std::to_string(ticks_most) + " tasks of visitors ran");
   w.check_memory();

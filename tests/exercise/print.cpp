@@ -54,7 +54,8 @@ class printer {
     return all;
   }
   static bool needs_board(const task_spec& t) {
-    return t.end == ending::crash || t.sets_flag != nobody || t.spins_on != nobody;
+    const bool counts = t.end == ending::crash && t.attempts != every_attempt;
+    return counts || t.sets_flag != nobody || t.spins_on != nobody;
   }
   std::string memory(const std::string& variable, const memory_spec& m, bool is_sliced) const {
     std::string text = m.rows > 1 ? "lev::strided(" + variable + ", " + str(m.rows) + ", " +
@@ -143,6 +144,8 @@ class printer {
     if (t.end == ending::crash && t.what == shape::sliced)
       line("if (part.begin <= " + str(t.bad_element) + " && " + str(t.bad_element) +
            " < part.end) raise(SIGKILL);");
+    else if (t.end == ending::crash && t.attempts == every_attempt)
+      line("raise(SIGKILL);");
     else if (t.end == ending::crash)
       line("if (b.to->attempts[" + str(task) + "]++ < " + str(t.attempts) + ") raise(SIGKILL);");
     if (t.end == ending::scribble) line("// spoils its lane, then does what is forbidden");

@@ -157,7 +157,7 @@ void check_first(world& w, std::uint32_t task, const outcome& o) {
 void check_batch(world& w, const scope_state& scope, const outcome& o) {
   std::uint32_t failed = 0;
   std::uint32_t first = nobody;
-  bool is_known = w.plan.config.chaos == 0 && !w.is_cancelling.load();
+  bool is_known = w.plan.config.chaos == 0 && !w.plan.config.is_confined && !w.is_cancelling.load();
   bool has_pieces = false;
   for (std::size_t i = scope.first; i < scope.members.size(); ++i) {
     const std::uint32_t task = scope.members[i];
@@ -247,7 +247,8 @@ struct field_copy {
 void check_scopes(world& w) {
   for (std::uint32_t n = 0; n < scopes_max; ++n) {
     const scope_state& scope = w.scopes[n];
-    bool is_known = scope.field != nullptr && w.plan.config.chaos == 0;
+    bool is_known =
+        scope.field != nullptr && w.plan.config.chaos == 0 && !w.plan.config.is_confined;
     for (const std::uint32_t task : scope.members) is_known &= !w.may_be_ended(task);
     if (!is_known) continue;
     field_copy wanted;

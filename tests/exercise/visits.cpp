@@ -15,7 +15,9 @@ namespace {
 struct board_place {
   board* shared;
 };
-const auto tick = define("exercise.tick", [](board_place at) { at.shared->ticks.fetch_add(1); });
+const auto tick = define("exercise.tick", [](board_place at) {
+  if (at.shared->is_confined == 0) at.shared->ticks.fetch_add(1);
+});
 
 // Where worker processes kill themselves each task may be the one.
 bool may_be_killed(const world& w, status code) noexcept {
@@ -94,7 +96,7 @@ void cross_once(world& w, std::uint32_t depth) {
 }
 
 void go_on(crossing at) {
-  at.shared->ticks.fetch_add(1);
+  if (at.shared->is_confined == 0) at.shared->ticks.fetch_add(1);
   const bool is_in_worker_process = at.shared->is_remote != 0 && at.depth % 2 != 0;
   if (at.depth != 0 && !is_in_worker_process) cross_once(*at.shared->home, at.depth - 1);
 }

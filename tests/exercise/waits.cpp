@@ -18,6 +18,7 @@ void collected(world& w, std::uint32_t task, const outcome& o) {
   if (seen.is_collected) w.blame(task_name(task) + ": collected twice");
   seen.is_collected = true;
   seen.seen = o;
+  settle(w, task, o.code);
   w.live.fetch_sub(slots_of(w.plan.tasks[task]));
   if (!o.exception) return;
   try {

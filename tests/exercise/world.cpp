@@ -54,6 +54,7 @@ world::world(const program& p) : plan(p) {
   if (place == nullptr) throw std::bad_alloc();
   shared = new (place) board;
   shared->is_remote = is_remote;
+  shared->is_confined = p.config.is_confined;
   shared->home = this;
   make_fields();
   for (std::uint32_t t = 0; t < p.tasks.size(); ++t) make_memory(t);
@@ -163,13 +164,15 @@ bool world::is_copied(std::uint32_t task) const {
   if (plan.config.machine == place::sim || plan.config.staging == staging::copy || is_strided(task))
     return true;
   if (is_local(plan.config.machine)) return false;
-  return !m.is_shared || (m.what == kind::inout && !changes_inputs(task));
+  return !m.is_shared || plan.config.is_confined ||
+         (m.what == kind::inout && !changes_inputs(task));
 }
 
 bool world::changes_inputs(std::uint32_t task) const {
   const task_spec& spec = plan.tasks[task];
   const memory_spec& m = spec.own;
-  const bool may_be = shared->is_remote != 0 && plan.config.staging == staging::in_place;
+  const bool may_be = shared->is_remote != 0 && !plan.config.is_confined &&
+                      plan.config.staging == staging::in_place;
   if (!may_be || m.what != kind::inout) return false;
   if (spec.field != nobody) return is_field_shared(spec.field) && is_contiguous(spec.field_own);
   return m.is_shared && !is_strided(task);
@@ -252,7 +255,7 @@ void world::check_memory() {
   for (std::uint32_t t = 0; t < plan.tasks.size(); ++t) {
     const task_spec& spec = plan.tasks[t];
     const record& r = shared->tasks[t];
-    if (spec.field != nobody) continue;
+    if (spec.field != nobody || !is_told(t)) continue;
     if (spec.own.what != kind::value) check_own(t);
     if (spec.has_input && spec.reads == nobody) {
       for (std::uint32_t i = 0; i < spec.own.rows * spec.own.words; ++i) {

@@ -61,6 +61,7 @@ struct board {
   std::atomic<std::uint32_t> ticks{0};     // tasks of visitors that ran
   std::atomic<std::uint32_t> gives_up{0};  // spinners no longer wait: the program has failed
   std::uint32_t is_remote = 0;
+  std::uint32_t is_confined = 0;
   std::int64_t spin_limit_ns = 0;
   struct world* home = nullptr;  // in the host only
   record tasks[tasks_max];
@@ -86,6 +87,7 @@ struct sighting {
   std::atomic<std::uint32_t> called_back{0};
   bool wants_call = false;
   bool is_ordered = false;  // its ticket is a scope's
+  bool is_settled = false;  // on confined workers: what its bodies did is known, see confined.cpp
 };
 
 // A scope of ordered tasks, for the block that opens it; the oracle reads it at the end.
@@ -119,6 +121,12 @@ struct world {
     const bool is_asked = seen[task].end_asked.load() || plan.config.chaos != 0 ||
                           (plan.close_ends && is_cancelling.load());
     return is_asked && shared->is_remote != 0 && seen[task].seen.code != status::ok;
+  }
+  // Whether the record of a task says what its bodies did.
+  bool is_told(std::uint32_t task) const noexcept {
+    // Tasks of a bulk that was refused in its middle have run.
+    const bool is_out = seen[task].refused != status::ok && plan.tasks[task].what != shape::bulk;
+    return !plan.config.is_confined || seen[task].is_settled || is_out;
   }
   // How far a task, or the piece of a bulk that a row belongs to, has come.
   enum class fate { never_began, ended_well, other };
