@@ -151,6 +151,11 @@ outcome ticket_object::poll() {
   return with_borrowed(owner_->runtime(), id_, [](lev::ticket& t) { return t.wait_outcome(0); });
 }
 
+void ticket_object::look() {
+  const outcome o = poll();
+  if (lev::ticket::consumes(o.code) && !is_finished()) finish(o);
+}
+
 outcome ticket_object::wait_alone(const deadline& end, wait_policy how) {
   if (core_.done()) return core_.wait_outcome(0);  // with the GIL: no other thread comes between
   const claim mine(*this);
@@ -163,8 +168,7 @@ outcome ticket_object::wait_alone(const deadline& end, wait_policy how) {
 bool ticket_object::try_wait(const deadline& end, wait_policy how) {
   while (!is_finished()) {
     owner_->runtime();
-    if (waiter_ == std::this_thread::get_id())
-      raise_status(status::would_deadlock, "this thread waits for the ticket already");
+    if (is_own()) raise_status(status::would_deadlock, "this thread waits for the ticket already");
     const outcome o = is_waited_for() ? poll() : wait_alone(end, how);
     if (o.code == status::timed_out && end.remaining_ns() == 0) return false;
     if (o.code == status::timed_out || (o.code == status::stale_ticket && is_waited_for())) {

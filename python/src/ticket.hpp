@@ -52,6 +52,10 @@ class ticket_object {
 
   bool is_finished() const noexcept { return code_ != status::pending; }
   bool is_waited_for() const noexcept { return waiter_ != std::thread::id(); }
+  // is_own() tells whether this thread waits for the ticket already, below a signal's handler.
+  bool is_own() const noexcept { return waiter_ == std::this_thread::get_id(); }
+  // look() takes the outcome, if it is there, of a ticket that is_own().
+  void look();
   status code() const noexcept { return code_; }
   unsigned failures() const noexcept { return failures_; }
   const plan& procedure() const noexcept { return plan_; }

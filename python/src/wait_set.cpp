@@ -60,6 +60,19 @@ nb::object find_finished(const std::vector<nb::object>& tickets) {
   return {};
 }
 
+// Tickets that this thread waits for already, below a signal's handler: nobody else looks at them
+// until the handler returns. Raises when there are no others, as a wait for one of them does.
+void look_at_own(const std::vector<nb::object>& tickets) {
+  std::size_t waiting = 0;
+  for (const nb::object& t : tickets) {
+    ticket_object& one = ticket_in(t);
+    if (one.is_own()) one.look();
+    waiting += one.is_own() && !one.is_finished();
+  }
+  if (waiting == tickets.size())
+    raise_status(status::would_deadlock, "this thread waits for all of the tickets already");
+}
+
 void check_one_runtime(const std::vector<nb::object>& tickets) {
   for (const nb::object& t : tickets)
     if (ticket_in(t).owner() != ticket_in(tickets[0]).owner())
@@ -120,6 +133,7 @@ nb::object wait_any(nb::object tickets, nb::object timeout, nb::object policy) {
   if (list.empty()) raise_value_error("wait_any needs at least one ticket");
   check_one_runtime(list);
   while (true) {
+    look_at_own(list);
     if (nb::object finished = find_finished(list); finished.is_valid()) return finished;
     claimed_set free(list);
     if (free.size() == list.size()) {

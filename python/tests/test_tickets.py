@@ -471,3 +471,27 @@ assert seen == [leveret.Status.WOULD_DEADLOCK], seen
 """
     done = run_python(code)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("outer", ["ticket.wait(30)", "leveret.wait_any([ticket], 30)"])
+@pytest.mark.parametrize("others", ["", ", runtime.submit(leveret.builtin('null'), after=ticket)"])
+def test_a_handler_that_waits_for_the_ticket_of_the_wait_below(outer: str, others: str) -> None:
+    code = f"""
+import leveret, signal, sys
+def handle(number, frame):
+    tickets = [ticket{others}]
+    for wait in (leveret.wait_any, lambda some: next(leveret.as_completed(some))):
+        try:
+            found.append(wait(tickets) in tickets)
+        except leveret.WouldDeadlock:
+            found.append(len(tickets) == 1)
+found = []
+signal.signal(signal.SIGALRM, handle)
+with leveret.Runtime(workers=1, wait="park") as runtime:
+    ticket = runtime.submit(leveret.builtin("spin"), 500_000_000)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    {outer}
+    assert found == [True, True], found
+"""
+    done = run_python(code)
+    assert done.returncode == 0, done.stderr
