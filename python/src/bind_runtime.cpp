@@ -152,7 +152,7 @@ void open(runtime_object* self, nb::str machine, nb::kwargs o) {
   if (!nb::isinstance<nb::bool_>(pin))
     raise_type_error("pin must be True or False, not " + text_of(nb::repr(pin)));
   c.pin = nb::cast<bool>(pin);
-  new (self) runtime_object(std::make_shared<session>(
+  new (self) runtime_object(session::make(
       c, nb::cast<std::vector<std::string>>(o["worker_command"]), nb::object(o["obituaries"])));
 }
 

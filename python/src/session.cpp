@@ -51,6 +51,22 @@ lev::runtime* open(config c, const std::vector<const char*>& command, nb::handle
 
 }  // namespace
 
+std::shared_ptr<session> session::make(config c, std::vector<std::string> command,
+                                       nb::object obituaries) {
+  return {new session(c, std::move(command), std::move(obituaries)), &session::end};
+}
+
+// Where the main thread has no room for another call, it stays open until the process ends.
+void session::end(session* s) noexcept {
+  const auto later = [](void* left) { return end(static_cast<session*>(left)), 0; };
+  const bool is_own_task = !s->is_forked() && s->runtime_->close(0) == status::would_deadlock;
+  if (is_own_task) {
+    Py_AddPendingCall(later, s);
+  } else {
+    delete s;
+  }
+}
+
 session::session(config c, std::vector<std::string> command, nb::object obituaries)
     : obituaries_(std::move(obituaries)),
       command_(std::move(command)),

@@ -4,6 +4,7 @@
 #define LEVERET_PYTHON_SESSION_HPP
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,12 @@ unsigned fork_count() noexcept;
 
 class session {
  public:
+  // make() gives one that is ended by the last to let go of it, with the GIL: there, or on the main
+  // thread as soon as that can, where it is one of the runtime's own tasks, a Python function. Such
+  // a task cannot wait for itself, and cannot know what the garbage collector ends in it.
+  static std::shared_ptr<session> make(config c, std::vector<std::string> command,
+                                       nb::object obituaries);
+
   // Raises; starts the workers without the GIL. `command` is config.processes.worker_command, empty
   // for none. `obituaries` is told of deaths, or none.
   session(config c, std::vector<std::string> command, nb::object obituaries);
@@ -63,6 +70,7 @@ class session {
   void collect_idle() noexcept;
 
  private:
+  static void end(session* s) noexcept;
   static void on_complete(void* h) noexcept;
   void collect_finished() noexcept;
   void collect_given_up() noexcept;

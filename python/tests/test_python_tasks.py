@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -58,3 +60,27 @@ def test_on_sim_they_are_refused() -> None:
         runtime.submit_bulk(procedure, [1] * 8).wait()
     assert len(told) == 8
     assert kept
+
+
+def test_a_runtime_that_its_own_task_drops() -> None:
+    code = """
+import ctypes, threading, leveret
+has_begun, may_drop, is_over = threading.Event(), threading.Event(), threading.Event()
+@ctypes.CFUNCTYPE(None)
+def body():
+    has_begun.set()
+    may_drop.wait(30)
+    box.clear()  # as the collector does, when it finds a runtime in a cycle
+    is_over.set()
+box = [leveret.Runtime(workers=1)]
+box[0].submit(leveret.procedure(body, ""))
+assert has_begun.wait(30)
+may_drop.set()
+assert is_over.wait(30)
+with leveret.Runtime(workers=1) as another:
+    another.submit(leveret.builtin("null")).wait(30)
+"""
+    command = [sys.executable, "-W", "ignore::ResourceWarning", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
