@@ -26,6 +26,7 @@ const plan& define_c_function(nb::str given_name, std::uintptr_t address,
     const unsigned bytes = static_cast<unsigned>(std::stoul(code.substr(1)));
     parameters.push_back({what, code.at(0), bytes, of, least, least_n});
   }
+  builtin("null");  // else a name of theirs could be taken before their first use
   plan* p = nullptr;
   try {
     p = make_plan(parameters);

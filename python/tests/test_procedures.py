@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import subprocess
 import sys
 from pathlib import Path
 
@@ -106,6 +107,21 @@ def test_names_are_unique(library: Path) -> None:
     assert caught.value.status == leveret.Status.EXISTS
     with pytest.raises(leveret.InvalidArgument, match="63 bytes"):
         leveret.load(library, "increment", "inout i8, count(0)", name="n" * 64)
+
+
+def test_names_of_built_in_procedures_are_taken_before_their_first_use(library: Path) -> None:
+    code = f"""
+import leveret
+try:
+    leveret.load({str(library)!r}, "increment", "inout i8", name="leveret.null")
+except leveret.InvalidArgument as error:
+    assert "the name is taken" in str(error), error
+else:
+    raise AssertionError
+assert leveret.builtin("sum").name == "leveret.sum"
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_libraries_that_cannot_be_loaded(tmp_path: Path, library: Path) -> None:
