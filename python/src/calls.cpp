@@ -37,7 +37,7 @@ void refuse_call(const char* method, std::size_t given, const nb::dict& options,
     const nb::object names = nb::str(known).attr("split")(", ");
     const nb::str hint(nb::module_::import_("leveret.nearest").attr("nearest")(each, names));
     raise_type_error(who + " has no option '" + name + "'" + hint.c_str() +
-                     ". The task's arguments are given by position");
+                     " (the task's arguments are given by position)");
   }
   raise_type_error(who +
                    " takes the task's arguments by position, and these options by name: " + known);

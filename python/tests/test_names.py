@@ -40,7 +40,9 @@ def test_of_a_runtime() -> None:
 def test_of_submit() -> None:
     x = leveret.shared_array(2)
     with leveret.Runtime("threads", workers=1) as runtime:
-        with pytest.raises(TypeError, match=r"no option 'priorty'; did you mean 'priority'"):
+        with pytest.raises(
+            TypeError, match=r"no option 'priorty'; did you mean 'priority'\? \(the task"
+        ):
             runtime.submit(leveret.builtin("sum"), x, priorty=1)  # type: ignore[call-arg]
         assert runtime.submit(leveret.builtin("sum"), x).result() == 0
 
