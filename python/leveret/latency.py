@@ -37,11 +37,12 @@ def interleave(
     the functions of the header do nothing.
 
     Raises TypeError for a Python function (compile it), also one that ctypes or cffi has made
-    native: the interpreter cannot be left in the middle; ValueError for a negative count or n and a
-    null address; InvalidArgument when n is above 64; OutOfMemory when no stacks can be mapped for n
-    items (with n=0 one runs at a time instead); ValueError or BufferError, as the array does, for
-    memory that is not contiguous; TaskFailed when an item in C++ throws: those in flight end first,
-    and no other is started. What load() raises for a library or symbol that is not there.
+    native: the interpreter cannot be left in the middle; ValueError for a negative count or n and
+    an address that is null or no number of 64 bits; InvalidArgument when n is above 64; OutOfMemory
+    when no stacks can be mapped for n items (with n=0 one runs at a time instead); ValueError or
+    BufferError, as the array does, for memory that is not contiguous; TaskFailed when an item in
+    C++ throws: those in flight end first, and no other is started. What load() raises for a library
+    or symbol that is not there.
     A function of another type cannot be detected. An item has 256 KiB of stack. An interrupt
     (Ctrl-C) arrives when the items have run.
 
@@ -49,7 +50,7 @@ def interleave(
     Cost: 1 to 3 us beside the items, 30 us for a pair (library, symbol), which is looked up; 12 to
     15 core cycles for each fetch with n > 1.
     """
-    count, n = operator.index(count), operator.index(n)
+    count, n = _integer("count", count), _integer("n", n)
     if not 0 <= count < 1 << 63:
         raise ValueError(f"count: expected a number of items, got {count}")
     if n < 0:
@@ -61,8 +62,17 @@ def interleave(
         place: object = ctypes.cast(argument, ctypes.c_void_p).value
     else:
         place = argument
+    if isinstance(place, int) and not 0 <= place < 1 << 64:
+        raise ValueError(f"argument: an address is a number of 64 bits, 0 or more, not {place}")
     _core.interleave(address, count, place, min(n, 1 << 31))
     del kept  # the library or function, in use until here
+
+
+def _integer(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {value!r}") from None
 
 
 def _native(function: object) -> tuple[object, int]:

@@ -183,8 +183,10 @@ def test_numbers_that_do_not_fit(items: Path) -> None:
     for count, n in ((-1, 0), (1 << 63, 0), (4, -1)):
         with pytest.raises(ValueError, match="expected"):
             leveret.interleave(item, count, calls, n)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"count must be an integer, not 4\.0"):
         leveret.interleave(item, 4.0, calls)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="n must be an integer, not '4'"):
+        leveret.interleave(item, 4, calls, "4")  # type: ignore[arg-type]
     assert not calls.any()
 
 
@@ -196,8 +198,9 @@ def test_arguments_that_do_not_fit(items: Path) -> None:
         leveret.interleave(item, 1, np.zeros(8, np.uint8)[::2])
     with pytest.raises(BufferError, match="contiguous"):
         leveret.interleave(item, 1, memoryview(bytearray(8))[::2])
-    with pytest.raises(OverflowError):
-        leveret.interleave(item, 1, 1 << 64)
+    for address in (-8, 1 << 64):
+        with pytest.raises(ValueError, match="argument: an address is a number of 64 bits"):
+            leveret.interleave(item, 1, address)
 
 
 def test_what_an_item_throws(tmp_path: Path) -> None:
