@@ -331,12 +331,19 @@ def test_messages_name_the_next_step(tmp_path: Path) -> None:
         ("saxpy --tasks 4294967296", "--tasks must be 1 to 4294967295"),
         ("likelihood --species 1", "--species must be 2 to 4096"),
         ("fft --n 5", "--n: the number of points must be a power of 4, not 5"),
+        ("saxpy --staging magic", "--staging must be one of auto, in_place, copy, not 'magic'"),
     ],
 )
 def test_messages_name_the_option(words: str, said: str) -> None:
     result = runner.invoke(app, ["run", *words.split()])
     assert result.exit_code == common.USAGE
     assert f"leveret: {said}" in result.stderr
+
+
+def test_memory_that_is_not_there_names_the_option() -> None:
+    result = runner.invoke(app, ["run", "saxpy", "--local-store", "99999999999"])
+    assert result.exit_code == common.ENVIRONMENT
+    assert "leveret: --local-store = 99999999999: must be 1 to 2^32" in result.stderr
 
 
 def test_demo(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import subprocess
 import sys
@@ -32,8 +33,26 @@ def test_standard_output_is_closed(command: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is none")  # noqa: PTH110
 @pytest.mark.parametrize("command", ["info", "info --json", "--version", "--help"])
 def test_standard_output_is_full(command: str, tmp_path: Path) -> None:
-    code, said = _run(f"{COMMAND} {command} >/dev/full", tmp_path)
-    assert code == 3 and "leveret: " in said and "space" in said
+    for buffers in ("", "PYTHONUNBUFFERED=1"):
+        code, said = _run(f"{buffers} {COMMAND} {command} >/dev/full", tmp_path)
+        assert code == 3
+        assert re.fullmatch("leveret: cannot write to standard output: .* space .*\n", said), said
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is none")  # noqa: PTH110
+def test_standard_error_is_full(tmp_path: Path) -> None:
+    assert _run(f"{COMMAND} run nothing 2>/dev/full", tmp_path)[0] == 2
+    assert _run(f"{COMMAND} info >/dev/full 2>/dev/full", tmp_path)[0] == 3
+
+
+@pytest.mark.parametrize("buffers", ["", "PYTHONUNBUFFERED=1"])
+@pytest.mark.parametrize("command", ["info", "info --json"])
+def test_nobody_reads_standard_output(buffers: str, command: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    line = f"exec 3<>pipe 4>pipe 3<&-; {buffers} {COMMAND} {command} >&4"
+    code, said = _run(line, tmp_path)
+    assert code == 3 and said.startswith("leveret: cannot write to standard output: "), said
+    assert said.count("\n") == 1
 
 
 def _trace(path: Path, name: str = "a") -> Path:

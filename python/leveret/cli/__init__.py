@@ -32,7 +32,7 @@ def _run(app: Callable[..., object]) -> None:
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 (until the end)
     if sys.stdout is None:
-        sys.exit(_cannot_write("it is closed"))
+        sys.exit(cannot_write("it is closed"))
     for stream in (sys.stdout, sys.stderr):  # what they cannot say is written as \\u and a number
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -43,17 +43,18 @@ def _run(app: Callable[..., object]) -> None:
         with contextlib.suppress(OSError):
             sys.stdout.flush()
             raise
-        sys.exit(_cannot_write("no space is left, or nobody reads it"))
+        sys.exit(cannot_write("no space is left, or nobody reads it"))
     except OSError as error:
-        sys.exit(_cannot_write(error.strerror or str(error)))
+        sys.exit(cannot_write(error.strerror or str(error)))
 
 
-def _cannot_write(why: str) -> int:
+def cannot_write(why: str) -> int:
     """What is left to be written must not fail again at the end of the process."""
-    sys.stderr.write(f"leveret: cannot write to standard output: {why}\n")
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):  # where nobody can be told, the code says it
+        sys.stderr.write(f"leveret: cannot write to standard output: {why}\n")
+        sys.stderr.flush()
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123
     return 3
 
 
-__all__ = ["main"]
+__all__ = ["cannot_write", "main"]

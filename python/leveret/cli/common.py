@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import functools
 import json
 import os
@@ -31,18 +33,25 @@ INTERRUPTED = 130
 Result = TypeVar("Result")
 
 
-def notes() -> Console:
-    """For progress and messages: standard error, so that standard output is the result alone."""
+def _console() -> type[Console]:
+    """rich's own ends the program with 1 when nobody reads its output."""
     from rich.console import Console  # takes longer to load than most commands do
 
-    return Console(stderr=True, soft_wrap=True, markup=False)
+    class Told(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    return Told
+
+
+def notes() -> Console:
+    """For progress and messages: standard error, so that standard output is the result alone."""
+    return _console()(stderr=True, soft_wrap=True, markup=False)
 
 
 def tables() -> Console:
     """For results that people read. Wide enough for a table when nobody looks."""
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else 120, markup=False)
+    return _console()(width=None if sys.stdout.isatty() else 120, markup=False)
 
 
 def plain(text: str) -> Text:
@@ -59,7 +68,8 @@ def print_json(result: Mapping[str, object]) -> None:
 
 def stop(code: int, message: str) -> NoReturn:
     """Ends the command with a message on standard error."""
-    sys.stderr.write(f"leveret: {message}\n")
+    with contextlib.suppress(OSError):  # where nobody can be told, the code says it
+        sys.stderr.write(f"leveret: {message}\n")
     raise typer.Exit(code)
 
 
@@ -81,6 +91,7 @@ _OPTIONS = {
     "workers": "--workers",
     "depth": "--depth",
     "contexts": "--contexts",
+    "staging": "--staging",
     "pool": "--pool",
     "tasks": "--tasks",
     "species": "--species",
@@ -96,6 +107,12 @@ def in_options(message: str) -> str:
     return _OPTIONS[field[0]] + message[field.end() :]
 
 
+def _is_of_output(error: OSError) -> bool:
+    """Those of files say which; standard output has no name. Where it is buffered they come late,
+    when the command is over."""
+    return error.filename is None and error.errno in (errno.ENOSPC, errno.EPIPE)
+
+
 def reporting(command: Callable[..., Result]) -> Callable[..., Result]:
     """Turns the errors of a command into messages and exit codes."""
 
@@ -105,10 +122,14 @@ def reporting(command: Callable[..., Result]) -> Callable[..., Result]:
             return command(*args, **options)
         except KeyboardInterrupt:
             stop(INTERRUPTED, "interrupted")
-        except MemoryError:
-            stop(ENVIRONMENT, "there is not so much memory; ask for less")
         except (LeveretError, OSError, ValueError, ImportError) as error:
+            if isinstance(error, OSError) and _is_of_output(error):
+                from . import cannot_write
+
+                raise typer.Exit(cannot_write(str(error.strerror))) from error
             stop(exit_code_of(error), in_options(str(error)))
+        except MemoryError:  # Python's own, which says nothing; OutOfMemory is one, and does
+            stop(ENVIRONMENT, "there is not so much memory; ask for less")
 
     return wrapped
 
