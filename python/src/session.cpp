@@ -59,8 +59,7 @@ std::shared_ptr<session> session::make(config c, std::vector<std::string> comman
 // Where the main thread has no room for another call, it stays open until the process ends.
 void session::end(session* s) noexcept {
   const auto later = [](void* left) { return end(static_cast<session*>(left)), 0; };
-  const bool is_own_task = !s->is_forked() && s->runtime_->close(0) == status::would_deadlock;
-  if (is_own_task) {
+  if (s->is_own_task()) {
     Py_AddPendingCall(later, s);
   } else {
     delete s;
@@ -95,6 +94,12 @@ session::~session() {
   }
   collect_finished();
   collect_idle();
+}
+
+bool session::is_own_task() noexcept {
+  if (is_forked()) return false;
+  const gil_released released;  // workers that end may need it
+  return runtime_->close(0) == status::would_deadlock;
 }
 
 bool session::is_forked() const noexcept {

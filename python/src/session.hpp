@@ -71,6 +71,8 @@ class session {
 
  private:
   static void end(session* s) noexcept;
+  // For one that nobody uses any more: begins to close it.
+  bool is_own_task() noexcept;
   static void on_complete(void* h) noexcept;
   void collect_finished() noexcept;
   void collect_given_up() noexcept;
