@@ -17,11 +17,11 @@ struct where {
   std::uint32_t piece;
 };
 
-// The procedure for a task's arguments.
 // A record in place of `of` for a body that may not write that one, and what it says in the end.
 record& private_record(const record& of);
 std::string finding_in(const record& r);
 
+// The procedure for a task's arguments.
 procedure_id procedure_for(const task_spec& t) noexcept;
 
 // The descriptor of a task, or of one piece of a bulk.

@@ -5,6 +5,7 @@
 
 #include "exercise/maker.hpp"
 #include "exercise/sound.hpp"
+#include "support/environment.hpp"
 
 #include <algorithm>
 
@@ -24,7 +25,8 @@ maker::maker(std::uint64_t seed, place machine, const ingredients& of)
   may_fail_ = chance(2);
   may_cancel_ = chance(2);
   configure();
-  if (of.crash && machine == place::processes && chance(5)) confine();
+  // A sanitizer needs what confined workers may not do.
+  if (of.crash && machine == place::processes && chance(5) && !test::is_sanitized()) confine();
 }
 
 // Bodies on confined workers have nothing to count in, or to meet by. What is too large for a small
