@@ -17,7 +17,10 @@
 // by value.
 #include "plan.hpp"
 
+#include <Python.h>
+#include <cxxabi.h>
 #include <leveret/leveret.h>
+#include <unistd.h>
 
 #include <bit>
 #include <cstring>
@@ -220,6 +223,20 @@ int jump(void* function, const registers& w) {
                                                     f[1], f[2], f[3], f[4], f[5], f[6], f[7]);
 }
 
+// A Python function that is a native one may want the GIL while the interpreter ends: see gil.hpp.
+int jump_unless_over(void* function, const registers& w) {
+#ifdef __GLIBCXX__
+  try {
+    return jump(function, w);
+  } catch (abi::__forced_unwind&) {
+    while (Py_IsInitialized() == 0) pause();
+    throw;
+  }
+#else
+  return jump(function, w);
+#endif
+}
+
 }  // namespace
 
 std::string scalar_name(scalar type) {
@@ -246,7 +263,7 @@ int call_c_function(const call& c) {
   const plan& p = *static_cast<const plan*>(c.context);
   registers words;
   for (const step& s : p.steps) load(words, s, c.arguments[s.argument]);
-  const int code = jump(p.function, words);
+  const int code = jump_unless_over(p.function, words);
   return p.returns_code ? code : 0;
 }
 

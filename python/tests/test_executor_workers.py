@@ -110,7 +110,7 @@ def test_too_little_memory_for_its_workers_is_told_by_its_own_options(tmp_path: 
 import os, resource, leveret
 pages = int(open("/proc/self/statm").read().split()[0])
 soft = pages * os.sysconf("SC_PAGE_SIZE") + (200 << 20)
-resource.setrlimit(resource.RLIMIT_AS, (soft, resource.RLIM_INFINITY))
+resource.setrlimit(resource.RLIMIT_AS, (soft, resource.getrlimit(resource.RLIMIT_AS)[1]))
 try:
     leveret.ProcessExecutor(2).submit(abs, 1).result(60)
 except leveret.OutOfMemory as error:

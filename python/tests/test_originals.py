@@ -71,6 +71,18 @@ def work():
 with leveret.ProcessExecutor(1, env={"WHERE": "a worker"}) as executor:
     assert executor.submit(work).result() == ("a worker", "2", "2", True)
 """,
+    "methods_without_a_name": """
+import functools, types
+class Thing:
+    start = 40
+def add(self, more):
+    return self.start + more
+thing = Thing()
+thing.add = types.MethodType(functools.partial(add), thing)
+with leveret.ProcessExecutor(1) as executor:
+    assert executor.submit(thing.add, 2).result() == 42
+    assert executor.submit(lambda method: method(3), thing.add).result() == 43
+""",
     "arguments_and_results_are_copies": """
 def change(given):
     given["WHERE"] = "there"

@@ -62,9 +62,27 @@ def test_on_sim_they_are_refused() -> None:
     assert kept
 
 
+@pytest.mark.parametrize("seconds", [0.0, 0.0005, 0.002])
+def test_one_that_runs_while_the_interpreter_ends(seconds: float) -> None:
+    code = f"""
+import ctypes, select, threading, leveret
+has_begun = threading.Event()
+@ctypes.CFUNCTYPE(None)
+def body():
+    has_begun.set()
+    select.select([], [], [], {seconds})  # and then it needs the interpreter again
+runtime = leveret.Runtime(workers=1)
+ticket = runtime.submit(leveret.procedure(body, ""))
+assert has_begun.wait(30)
+"""
+    command = [sys.executable, "-W", "ignore::ResourceWarning", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_runtime_that_its_own_task_drops() -> None:
     code = """
-import ctypes, threading, leveret
+import ctypes, os, select, threading, leveret
 has_begun, may_drop, is_over = threading.Event(), threading.Event(), threading.Event()
 @ctypes.CFUNCTYPE(None)
 def body():
@@ -79,6 +97,8 @@ may_drop.set()
 assert is_over.wait(30)
 with leveret.Runtime(workers=1) as another:
     another.submit(leveret.builtin("null")).wait(30)
+while len(os.listdir("/proc/self/task")) > 1:  # until the main thread has closed it
+    select.select([], [], [], 0.01)
 """
     command = [sys.executable, "-W", "ignore::ResourceWarning", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -194,7 +194,7 @@ void scheduler::dice(index_cache& cache, pass_report& report) noexcept {
 }
 
 // Too big for a local store: split the task that reaches the front until it fits. Without free
-// slots the task goes to a worker as it is, which runs it strip by strip (worker/strips.hpp).
+// slots the task goes to a worker as it is, strip by strip (worker/strips.hpp, remote/strip.hpp).
 void scheduler::dice_front(index_cache& cache, pass_report& report) noexcept {
   const std::uint32_t task = tasks_.front().slot;
   const split_result result = split(0, pieces_per_dice_max, cache, report);

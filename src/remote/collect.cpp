@@ -73,9 +73,9 @@ void shorten(remote_line& line, std::uint32_t count) noexcept {
 [[gnu::noinline]] bool finish_strip(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   write_back(r.e, j, [&](unsigned i) { return strip_at(r, j, i); });
   release_room(r.e, r.e.people[worker], j);
-  if (j.result != status::ok || !go_on_with_rest(r, j)) return true;
-  push_ready(r.e, j.task);
-  return false;
+  const bool is_last = j.result != status::ok || !go_on_with_rest(r, j);
+  if (!is_last) push_ready(r.e, j.task);
+  return is_last;
 }
 
 // Does what must follow a task's end before it is told. False: it was the end of a part, and the
@@ -84,9 +84,10 @@ bool finish_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   engine& e = r.e;
   participant& stand_in = e.people[worker];
   trace_end(r, stand_in, r.lines[worker], j);
+  const bool is_staged = (j.flags & task_staged) != 0;
+  if (is_staged && (j.flags & task_too_big) != 0 && !finish_strip(r, worker, j)) return false;
   stand_in.counters.executed.add(1);
-  if ((j.flags & task_staged) == 0) return true;
-  if ((j.flags & task_too_big) != 0) return finish_strip(r, worker, j);
+  if (!is_staged || (j.flags & task_too_big) != 0) return true;
   write_back(e, j,
              [&](unsigned i) -> const argument& { return e.task_slots.argument_at(j.task, i); });
   release_room(e, stand_in, j);

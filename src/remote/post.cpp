@@ -59,8 +59,6 @@ void note_limit(remote_crew& r, remote_line& line, std::uint32_t n,
   start_timing(r);
 }
 
-// Prepares job `n` of a line, if the store has room for it. It is written for the worker, which
-// does not see it yet.
 enum class prepared { good, ended, without_room };
 
 // For a task that is larger than the store: a part of it that fits.
@@ -87,6 +85,8 @@ prepared stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   return prepared::ended;
 }
 
+// Prepares job `n` of a line, if the store has room for it. It is written for the worker, which
+// does not see it yet.
 [[gnu::always_inline]] inline prepared write_down(remote_crew& r, std::uint32_t worker,
                                                   remote_line& line, std::uint32_t n,
                                                   job& j) noexcept {

@@ -107,8 +107,8 @@ struct alignas(line_pair_bytes) slot_extra {
   // none. Only its participant uses it.
   std::uint32_t stopped_at = no_index;
   // How often the task's worker process died in it, and how often it died when the task was next,
-  // for the generation `attempts_of` of the slot. Only the service uses them, and who has
-  // the turn of the task's line.
+  // for the generation `attempts_of` of the slot. For who has the task: the service, the holder of
+  // its line's turn, the scheduler's pass that cuts it.
   std::uint32_t attempts = 0;
   std::uint32_t suspected = 0;
   std::uint32_t attempts_of = 0;

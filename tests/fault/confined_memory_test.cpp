@@ -303,7 +303,6 @@ const auto sum_procedure = define("fault.sum", [](in<int> x, result<std::int64_t
   sum = std::accumulate(x.begin(), x.end(), std::int64_t{0});
 });
 
-// A worker that is there sees what is allocated, given back and allocated again.
 // --- The store ---------------------------------------------------------------------------------
 
 // Adds the index to each element; dies at one of 777.
@@ -406,6 +405,7 @@ TEST_F(confined_memory, a_hook_without_tickets_is_told) {
   close_and_check(r);
 }
 
+// A worker that is there sees what is allocated, given back and allocated again.
 TEST_F(confined_memory, arrays_come_and_go_while_a_worker_lives) {
   runtime r(settings());
   ASSERT_TRUE(is_usable(r));

@@ -70,6 +70,7 @@ def stop(code: int, message: str) -> NoReturn:
     """Ends the command with a message on standard error."""
     with contextlib.suppress(OSError):  # where nobody can be told, the code says it
         sys.stderr.write(f"leveret: {message}\n")
+        sys.stderr.flush()
     raise typer.Exit(code)
 
 
@@ -108,8 +109,8 @@ def in_options(message: str) -> str:
 
 
 def _is_of_output(error: OSError) -> bool:
-    """Those of files say which; standard output has no name. Where it is buffered they come late,
-    when the command is over."""
+    """Commands say themselves which file cannot be written. Where standard output is buffered its
+    errors come late, when the command is over."""
     return error.filename is None and error.errno in (errno.ENOSPC, errno.EPIPE)
 
 

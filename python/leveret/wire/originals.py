@@ -40,9 +40,12 @@ def reduce(place: tuple[str, str]) -> Any:
 
 def reduce_method(method: Any) -> Any:
     """For a method of one; else None."""
-    owner, name = method.__self__, method.__name__
+    owner = method.__self__
     place = places().get(id(owner))
-    if place is None or getattr(owner, name, None) != method:
+    if place is None:
+        return None
+    name = method.__name__
+    if getattr(owner, name, None) != method:
         return None
     return getattr, (_Original(place), name)
 
