@@ -150,7 +150,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             return NotImplemented
         if kind is types.FunctionType:
             return by_value.reduce_function(self, value, self.is_reply)
-        if isinstance(value, type):
+        # Before Python 3.11 `list[int]` says that it is a class.
+        if isinstance(value, type) and kind is not types.GenericAlias:
             return by_value.reduce_class(self, value, self.is_reply)
         if kind is object:
             return self.reduce_mark(value)
