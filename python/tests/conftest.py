@@ -89,14 +89,14 @@ def pid_of(_: object = None) -> int:
     return os.getpid()
 
 
-def run_program(folder: Path, text: str) -> None:
-    """Runs a program of its own to a good end, with its `__main__` in a file."""
+def run_program(folder: Path, text: str, *flags: str) -> str:
+    """Runs a program of its own to a good end, with its `__main__` in a file; what it printed."""
     program = folder / "program.py"
     program.write_text(text)
-    done = subprocess.run(
-        [sys.executable, str(program)], capture_output=True, text=True, timeout=120, check=False
-    )
+    command = [sys.executable, *flags, str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def descriptors() -> int:

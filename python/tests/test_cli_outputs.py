@@ -30,7 +30,7 @@ def test_standard_output_is_closed(command: str, tmp_path: Path) -> None:
     assert code == 3 and said == "leveret: cannot write to standard output: it is closed\n"
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is none")  # noqa: PTH110
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is none")
 @pytest.mark.parametrize("command", ["info", "info --json", "--version", "--help"])
 def test_standard_output_is_full(command: str, tmp_path: Path) -> None:
     for buffers in ("", "PYTHONUNBUFFERED=1"):
@@ -39,7 +39,7 @@ def test_standard_output_is_full(command: str, tmp_path: Path) -> None:
         assert re.fullmatch("leveret: cannot write to standard output: .* space .*\n", said), said
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is none")  # noqa: PTH110
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is none")
 def test_standard_error_is_full(tmp_path: Path) -> None:
     assert _run(f"{COMMAND} run nothing 2>/dev/full", tmp_path)[0] == 2
     assert _run(f"{COMMAND} info >/dev/full 2>/dev/full", tmp_path)[0] == 3
@@ -98,7 +98,7 @@ def test_names_of_files_that_are_no_text(tmp_path: Path) -> None:
     assert "t?.json" in (tmp_path / name).with_suffix(".html").read_text("utf-8")
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is none")  # noqa: PTH110
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is none")
 def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
     _trace(tmp_path / "t.json")
     code, said = _run(f"{COMMAND} trace t.json --out /dev/full", tmp_path)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from conftest import needs_processes
+from conftest import needs_processes, run_program
 
 pytestmark = needs_processes
 
@@ -103,13 +101,5 @@ assert drawn == random.random() and own.__self__ is not random._inst
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name: str, tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(BEGIN + PROGRAMS[name] + 'print("passed", flush=True)\n')
-    done = subprocess.run(
-        [sys.executable, "-W", "error", program],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert (done.returncode, done.stdout) == (0, "passed\n"), done.stderr
+    text = BEGIN + PROGRAMS[name] + 'print("passed", flush=True)\n'
+    assert run_program(tmp_path, text, "-W", "error") == "passed\n"

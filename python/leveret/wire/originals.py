@@ -41,6 +41,8 @@ def reduce(place: tuple[str, str]) -> Any:
 def reduce_method(method: Any) -> Any:
     """For a method of one; else None."""
     owner = method.__self__
+    if isinstance(owner, types.ModuleType):  # a function in C: most of these
+        return None
     place = places().get(id(owner))
     if place is None:
         return None
