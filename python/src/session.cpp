@@ -59,10 +59,10 @@ std::shared_ptr<session> session::make(config c, std::vector<std::string> comman
 // Where the main thread has no room for another call, it stays open until the process ends.
 void session::end(session* s) noexcept {
   const auto later = [](void* left) { return end(static_cast<session*>(left)), 0; };
-  if (s->is_own_task()) {
-    Py_AddPendingCall(later, s);
-  } else {
+  if (s->begin_to_close()) {
     delete s;
+  } else {
+    Py_AddPendingCall(later, s);
   }
 }
 
@@ -96,10 +96,10 @@ session::~session() {
   collect_idle();
 }
 
-bool session::is_own_task() noexcept {
-  if (is_forked()) return false;
+bool session::begin_to_close() noexcept {
+  if (is_forked()) return true;
   const gil_released released;  // workers that end may need it
-  return runtime_->close(0) == status::would_deadlock;
+  return runtime_->close(0) != status::would_deadlock;
 }
 
 bool session::is_forked() const noexcept {

@@ -71,8 +71,9 @@ class session {
 
  private:
   static void end(session* s) noexcept;
-  // For one that nobody uses any more: begins to close it.
-  bool is_own_task() noexcept;
+  // begin_to_close() is for one that nobody uses any more. False: a task of its own asks, which
+  // its end would wait for.
+  bool begin_to_close() noexcept;
   static void on_complete(void* h) noexcept;
   void collect_finished() noexcept;
   void collect_given_up() noexcept;

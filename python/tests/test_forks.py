@@ -300,3 +300,35 @@ def test_a_child_removes_no_folder_of_its_parent(tmp_path: Path) -> None:
         assert libraries.has(hashlib.sha256(data).hexdigest())
     """.replace("FOLDER", repr(str(tmp_path)))
     )
+
+
+def test_a_child_of_a_call_that_comes_back_ends_as_its_interpreter_would() -> None:
+    run(
+        """
+        import ctypes
+        def act(how):
+            if how == "exit":
+                sys.exit(3)
+            if how == "exit with a word":
+                sys.exit("so long")
+            if how == "raise":
+                raise ValueError("the child's own")
+            return "child"
+        def fork_and(how, fork=os.fork):
+            child = fork()
+            if child == 0:
+                return act(how)
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        def fork_in_c(how):
+            return fork_and(how, ctypes.CDLL(None).fork)
+        def set_up():
+            global child_ended_with
+            child_ended_with = fork_and("return")
+        words = ["return", "exit", "exit with a word", "raise"]
+        with ProcessExecutor(1, initializer=set_up) as executor:
+            assert executor.submit(lambda: child_ended_with).result() == 0
+            for f in (fork_and, fork_in_c):
+                assert [executor.submit(f, each).result() for each in words] == [0, 3, 1, 1]
+                assert list(executor.map(f, words, chunksize=4)) == [0, 3, 1, 1]
+    """
+    )

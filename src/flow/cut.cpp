@@ -63,15 +63,6 @@ std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_
   return made;
 }
 
-std::uint64_t scheduler::slices_of(std::uint32_t task) noexcept {
-  const unsigned count = slots_->at(task).argument_count;
-  for (unsigned i = 0; i < count; ++i) {
-    const argument& a = slots_->argument_at(task, i);
-    if ((a.flags & argument_sliced) != 0) return slice_items(a);
-  }
-  return 0;
-}
-
 // The number of pieces into which a task can be split, by its items and grain. A task that is too
 // big must be split, whatever its grain. Where the grain asks for more pieces of a whole than any
 // taker gains by, larger ones are made: a range may have 2^63 items, and items may take no time.
@@ -79,10 +70,10 @@ std::uint32_t scheduler::pieces_possible(std::uint32_t task, bool too_big) noexc
   const slot& s = slots_->at(task);
   if (procedure_at(s.procedure).info.dice != nullptr) return pieces_per_dice_max;
   const std::uint64_t fine =
-      slices_of(whole_of(s, task)) / (std::uint64_t{limits_.takers} * pieces_per_taker_max);
+      slots_->items_of(whole_of(s, task)) / (std::uint64_t{limits_.takers} * pieces_per_taker_max);
   const std::uint64_t grain = too_big ? 1 : larger(larger<std::uint64_t>(s.grain, 1), fine);
   return static_cast<std::uint32_t>(
-      smaller<std::uint64_t>(slices_of(task) / grain, pieces_per_dice_max));
+      smaller<std::uint64_t>(slots_->items_of(task) / grain, pieces_per_dice_max));
 }
 
 // Cuts a task into about `share` pieces and writes them; they are in no queue yet. Touches nothing
@@ -186,7 +177,7 @@ scheduler::origin scheduler::origin_of(std::uint32_t task) noexcept {
 // whole, so it is written last.
 void scheduler::write_slices(std::uint32_t task, const cut_result& p) noexcept {
   const origin from = origin_of(task);
-  const std::uint64_t items = slices_of(task);
+  const std::uint64_t items = slots_->items_of(task);
   for (std::uint32_t i = p.made; i-- > 0;) {
     open_piece(p.slots[i], from);
     write_slice(p.slots[i], task, slice_begin(items, p.made, i), slice_begin(items, p.made, i + 1));

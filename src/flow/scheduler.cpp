@@ -97,15 +97,13 @@ bool scheduler::has_big_front() noexcept {
 
 // The size of a diceable task, to find the largest; a task with a hook and no slices counts as
 // large until it is indivisible.
-std::uint32_t scheduler::items_of(std::uint32_t task) noexcept {
+std::uint32_t scheduler::size_of(std::uint32_t task) noexcept {
+  constexpr std::uint32_t large = 0xffffffff;
   const slot& s = slots_->at(task);
   if ((s.flags & task_diceable) == 0) return 0;
-  for (unsigned i = 0; i < s.argument_count; ++i) {
-    const argument& a = slots_->argument_at(task, i);
-    if ((a.flags & argument_sliced) != 0)
-      return static_cast<std::uint32_t>(smaller<std::uint64_t>(slice_items(a), 0xffffffffu));
-  }
-  return 0xffffffffu >> smaller<std::uint32_t>(s.dice_depth, 31);
+  const std::uint64_t items = slots_->items_of(task);
+  if (items != 0) return static_cast<std::uint32_t>(smaller<std::uint64_t>(items, large));
+  return large >> smaller<std::uint32_t>(s.dice_depth, 31);
 }
 
 waiting_task scheduler::describe(std::uint32_t task) noexcept {
@@ -120,7 +118,7 @@ waiting_task scheduler::describe(std::uint32_t task) noexcept {
   w.priority = s.priority;
   w.slot = task;
   w.procedure = s.procedure;
-  w.items = items_of(task);
+  w.items = size_of(task);
   return w;
 }
 
@@ -229,7 +227,7 @@ scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share,
   for (std::uint32_t i = 0; i < p.made; ++i) {
     entry[i] = original;
     entry[i].slot = p.slots[i];
-    entry[i].items = items_of(p.slots[i]);
+    entry[i].items = size_of(p.slots[i]);
     if ((slots_->at(p.slots[i]).flags & task_diceable) != 0) ++diceable_;
   }
   return result;

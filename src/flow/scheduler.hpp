@@ -106,9 +106,6 @@ class scheduler {
   bool cut_here(std::uint32_t task, std::uint32_t share, index_cache& cache, pass_report& report,
                 cut_result& p) noexcept;
 
-  // The items of a task's sliced arguments; 0 when nothing is sliced.
-  std::uint64_t slices_of(std::uint32_t task) noexcept;
-
   // Tasks are cut until so many wait for each taker; 0: none is cut that fits.
   std::uint32_t threshold() const noexcept { return limits_.threshold; }
 
@@ -148,7 +145,7 @@ class scheduler {
   bool has_big_front() noexcept;
   std::uint32_t ready_target() const noexcept;
   void fill_ready() noexcept;
-  std::uint32_t items_of(std::uint32_t task) noexcept;
+  std::uint32_t size_of(std::uint32_t task) noexcept;
   waiting_task describe(std::uint32_t task) noexcept;
 
   slot_pool* slots_ = nullptr;

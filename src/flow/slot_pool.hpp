@@ -12,6 +12,7 @@
 #include "base/assert.hpp"
 #include "base/numbers.hpp"
 #include "flow/index_pool.hpp"
+#include "task/slice.hpp"
 #include "task/slot.hpp"
 
 namespace lev {
@@ -64,6 +65,12 @@ class slot_pool {
   argument& argument_at(std::uint32_t i, unsigned n) noexcept {
     LEV_DCHECK(i < count_ && n < argument_count_max);
     return n < near_arguments ? slots_[i].arguments[n] : tails_[i].rest[n - near_arguments];
+  }
+
+  // items_of() is the number of items of a task's sliced arguments (task/slice.hpp).
+  [[gnu::noinline]] std::uint64_t items_of(std::uint32_t task) noexcept {
+    return lev::items_of(at(task).argument_count,
+                         [&](unsigned i) -> const argument& { return argument_at(task, i); });
   }
 
   // try_take() returns a free slot, or no_slot.

@@ -85,9 +85,10 @@ bool finish_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   participant& stand_in = e.people[worker];
   trace_end(r, stand_in, r.lines[worker], j);
   const bool is_staged = (j.flags & task_staged) != 0;
-  if (is_staged && (j.flags & task_too_big) != 0 && !finish_strip(r, worker, j)) return false;
+  const bool is_strip = is_staged && (j.flags & task_too_big) != 0;
+  if (is_strip && !finish_strip(r, worker, j)) return false;
   stand_in.counters.executed.add(1);
-  if (!is_staged || (j.flags & task_too_big) != 0) return true;
+  if (!is_staged || is_strip) return true;
   write_back(e, j,
              [&](unsigned i) -> const argument& { return e.task_slots.argument_at(j.task, i); });
   release_room(e, stand_in, j);

@@ -7,26 +7,6 @@
 
 namespace lev {
 
-namespace {
-
-// The items of the sliced arguments, of which all have equally many; 0: none is sliced.
-std::uint64_t items_of(std::span<const argument> arguments) noexcept {
-  for (const argument& a : arguments) {
-    if ((a.flags & argument_sliced) != 0) return slice_items(a);
-  }
-  return 0;
-}
-
-std::uint64_t items_left(remote_crew& r, const job& j) noexcept {
-  for (unsigned i = 0; i < j.argument_count; ++i) {
-    const argument& a = r.e.task_slots.argument_at(j.task, i);
-    if ((a.flags & argument_sliced) != 0) return slice_items(a);
-  }
-  return 0;
-}
-
-}  // namespace
-
 bool cut_strip(remote_crew& r, job& j) noexcept {
   LEV_DCHECK(j.views == j.arguments.data());
   while (staged_bytes(arguments_of(j), r.e.copies) > r.e.settings.local_store_bytes) {
@@ -48,7 +28,7 @@ argument strip_at(remote_crew& r, const job& j, unsigned i) noexcept {
 
 bool go_on_with_rest(remote_crew& r, const job& j) noexcept {
   const std::uint64_t done = items_of(arguments_of(j));
-  const std::uint64_t all = items_left(r, j);
+  const std::uint64_t all = r.e.task_slots.items_of(j.task);
   LEV_DCHECK(done <= all);
   if (done == all) return false;
   for (unsigned i = 0; i < j.argument_count; ++i) {

@@ -7,6 +7,9 @@
 #define LEVERET_TASK_SLICE_HPP
 
 #include <leveret/task.hpp>
+#include <span>
+
+#include "task/arguments.hpp"
 
 namespace lev {
 
@@ -38,12 +41,24 @@ inline void cut(argument& a, std::uint64_t begin, std::uint64_t end) noexcept {
   }
 }
 
-// task_items() is the number of items of a task's sliced arguments; 0 when nothing is sliced.
-inline std::uint64_t task_items(const descriptor& d) noexcept {
-  for (unsigned i = 0; i < d.argument_count; ++i) {
-    if ((d.arguments[i].flags & argument_sliced) != 0) return slice_items(d.arguments[i]);
+// items_of() is the number of items of the sliced arguments of one task, of which all have equally
+// many; 0 when none is sliced. at(i) is its i-th argument.
+template <typename At>
+constexpr std::uint64_t items_of(unsigned argument_count, const At& at) noexcept {
+  for (unsigned i = 0; i < argument_count; ++i) {
+    const argument& a = at(i);
+    if ((a.flags & argument_sliced) != 0) return slice_items(a);
   }
   return 0;
+}
+
+inline std::uint64_t items_of(std::span<const argument> arguments) noexcept {
+  return items_of(static_cast<unsigned>(arguments.size()),
+                  [&](unsigned i) -> const argument& { return arguments[i]; });
+}
+
+inline std::uint64_t task_items(const descriptor& d) noexcept {
+  return items_of(arguments_of(d));
 }
 
 // slice_begin() is where piece `which` of `pieces` nearly equal ones begins, and the one before it

@@ -119,7 +119,7 @@ inline std::uint64_t time_of(engine& e, std::uint32_t task) noexcept {
   const slot& s = e.task_slots.at(task);
   const argument* const before =
       s.argument_count < 2 ? nullptr : &e.task_slots.argument_at(task, s.argument_count - 2u);
-  return e.costs.time_ns(item_costs::place_of(s.procedure, before), e.sched.slices_of(task));
+  return e.costs.time_ns(item_costs::place_of(s.procedure, before), e.task_slots.items_of(task));
 }
 
 // share_out() queues such a task: a piece for each taker, all at once. A sleeper that is woken

@@ -49,10 +49,7 @@ namespace {
 
 // Times the items of a sliced task, for the grain of the next one. Virtual time has unit costs.
 [[gnu::noinline]] void execute_timed(engine& e, participant& self, job& j) noexcept {
-  std::uint64_t items = 0;
-  for (unsigned i = 0; i < j.argument_count && items == 0; ++i) {
-    if ((j.views[i].flags & argument_sliced) != 0) items = slice_items(j.views[i]);
-  }
+  const std::uint64_t items = items_of(std::span(j.views, j.argument_count));
   if (items == 0 || e.caps.virtual_time) return execute(e, self, j);
   const std::uint32_t place = item_costs::place_of(j.procedure, j.views, j.argument_count);
   const std::uint64_t begin_ns = e.machine->now_ns();

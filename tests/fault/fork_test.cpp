@@ -12,7 +12,9 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "fault/family.hpp"
 #include "support/environment.hpp"
@@ -41,6 +43,16 @@ bool is_usable(runtime& r) {
   r.submit(add, std::int64_t{40}, std::int64_t{2}, sum).wait();
   return sum == 42;
 }
+
+// Forks, and comes back in the child, too. `how` is how the child has ended.
+const auto fork_and_return = define("fork.and_return", [](bool throws, out<int> how) {
+  const pid_t child = fork();
+  if (child != 0) {
+    waitpid(child, how.data(), 0);
+  } else if (throws) {
+    throw std::runtime_error("the child's own");
+  }
+});
 
 // A child that holds what its parent had open, by a way that no handler of fork() sees.
 pid_t clone_quietly() {
@@ -196,6 +208,21 @@ TEST_P(forked, child_made_by_clone_may_destroy_the_runtime) {
     EXPECT_TRUE(is_usable(*r));
     EXPECT_EQ(r->count().deaths, 0u);
   }
+}
+
+TEST_P(forked, child_of_a_body_ends_where_it_returns) {
+  start_alarm();
+  runtime r(settings_of(GetParam()));
+  for (const bool throws : {false, true}) {
+    std::vector<int> how(1, -1);
+    r.submit(fork_and_return, throws, how).wait();
+    EXPECT_EQ(how[0], throws ? 1 << 8 : 0);
+    std::vector<int> each_how(40, -1);
+    r.submit_bulk(each_how.size(), fork_and_return, throws, each(each_how)).wait();
+    EXPECT_EQ(each_how, std::vector<int>(40, throws ? 1 << 8 : 0));
+  }
+  EXPECT_TRUE(is_usable(r));
+  EXPECT_EQ(r.count().deaths, 0u);
 }
 
 TEST_P(forked, programs_are_started_as_ever) {

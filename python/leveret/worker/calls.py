@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import os
 import pickle
 import sys
 import time
@@ -89,6 +90,8 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
             Own.words[page.IN_SETUP] = 1
             initializer, initargs = functions.load(setup.initializer)[0]
             initializer(*initargs)
+            if os.getpid() != ending.Worker.pid:
+                ending.leave()
             Own.words[page.IN_SETUP] = 0
         own_page.watch()
         _core.retire_worker_after(setup.idle_ns_max)
@@ -144,7 +147,11 @@ def _run_chunk(
         except BaseException as error:
             if isinstance(error, NameError):
                 spaces.explain(error)
+            if os.getpid() != ending.Worker.pid:
+                ending.leave(error)
             results.add_error(dump_error(error, describe(error)))
+        if os.getpid() != ending.Worker.pid:
+            ending.leave()
         if time.perf_counter_ns() >= end:
             break
     return results.parts()
@@ -296,6 +303,8 @@ def _run_marked(
     buffers: list[memoryview],
 ) -> None:
     """Runs one call, which is marked in the page from its begin until nothing is left of it."""
+    if not hasattr(_Process, "host"):
+        ending.Worker.pid = os.getpid()
     if not hasattr(_Process, "host") or (setup, setup_bytes) != _Process.host.place:
         _Process.host = turn_to((setup, setup_bytes))
     is_first = not _Process.host.is_set_up
@@ -343,11 +352,15 @@ def _run(
         if not _Process.host.is_set_up:
             _set_up(*_meet(*place))
         value = _call(head, request, buffers)
+        if os.getpid() != ending.Worker.pid:
+            ending.leave()
         pickled, views = dump_result(value)
         kind = VALUE
     except BaseException as error:
         if isinstance(error, NameError):
             spaces.explain(error)
+        if os.getpid() != ending.Worker.pid:
+            ending.leave(error)
         kind = BROKEN if isinstance(error, Broken) else ERROR
         pickled, views = _dump_error(error), []
     try:

@@ -1,4 +1,7 @@
-"""The end of a worker that ends in order: after shutdown(), or after max_tasks_per_child calls."""
+"""The end of a worker that ends in order: after shutdown(), or after max_tasks_per_child calls.
+
+And that of a process that a call has forked.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,37 @@ import contextlib
 import gc
 import io
 import logging
+import os
 import sys
 import threading
 import weakref
+from typing import NoReturn
+
+
+class Worker:
+    """The worker process: another one that runs its code was forked by a call."""
+
+    pid = 0
+
+
+def leave(error: BaseException | None = None) -> NoReturn:
+    """Ends a process that a call has forked, where it comes back from the call: it is no worker.
+
+    As an interpreter ends, but for what is registered to be run at the end: that is the worker's.
+    """
+    status = 1
+    if error is None:
+        status = 0
+    elif not isinstance(error, SystemExit):
+        sys.excepthook(type(error), error, error.__traceback__)
+    elif error.code is None or isinstance(error.code, int):
+        status = (error.code or 0) & 0xFF
+    else:
+        print(error.code, file=sys.stderr)
+    for each in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # closed, or replaced by something else
+            each.flush()
+    os._exit(status)
 
 
 def forget() -> None:

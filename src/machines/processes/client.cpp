@@ -59,6 +59,19 @@ void client::run() noexcept {
   desk_.finish(number, code);
 }
 
+// Neither the lane nor what was thrown is touched in a process that the body has forked.
+int client::call_body(const resolved& procedure, const lane<>::record& task) {
+  int task_code = 0;
+  try {
+    task_code = procedure.run(call{task.arguments, task.argument_count, procedure.context});
+  } catch (...) {
+    end_if_forked(true);
+    throw;
+  }
+  end_if_forked(task_code != 0);
+  return task_code;
+}
+
 // `how` is written if it does not succeed.
 status client::run_body(const lane<>::record& task, ending& how) noexcept {
   resolved procedure;
@@ -67,8 +80,7 @@ status client::run_body(const lane<>::record& task, ending& how) noexcept {
   if (why != nullptr) return fail(how, status::bad_procedure, why);
   try {
     pass(chaos_step::resolved, "worker.resolved");
-    const int task_code =
-        procedure.run(call{task.arguments, task.argument_count, procedure.context});
+    const int task_code = call_body(procedure, task);
     if (task_code == 0) return status::ok;
     fail(how, status::task_failed, "");
     how.task_code = task_code;

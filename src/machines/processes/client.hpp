@@ -67,6 +67,7 @@ class client final : public column_watch {
   // For a piece of columns.
   const char* find(procedure_id id, callee* found) override;
   bool begin(std::uint32_t index) noexcept override {
+    end_if_forked(false);  // by the one before
     desk_.begin_index(next_, index);
     return !desk_.is_skipped(next_);
   }
@@ -109,6 +110,7 @@ class client final : public column_watch {
   void pass_test(chaos_step step, fault_name point) noexcept;
   void notify_if_unwatched() noexcept;
   void notify() noexcept;
+  static int call_body(const resolved& procedure, const lane<>::record& task);
   status run_body(const lane<>::record& task, ending& how) noexcept;
 
   const std::uint32_t number_;

@@ -131,6 +131,8 @@ void become_worker(const introduction& about, pid_t parent) noexcept;
 // A process that a task forks is not the worker: it must not go on in its place, nor write after
 // its death.
 void keep_from_forks(std::uintptr_t begin, std::size_t bytes) noexcept;
+// end_if_forked() ends it as by _exit() when its body comes back.
+void end_if_forked(bool has_failed) noexcept;
 
 // The part of a worker that serves one host.
 struct worker_start {
