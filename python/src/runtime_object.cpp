@@ -70,6 +70,19 @@ filter filter_named(const std::string& name) {
                     "'; the filters are fifo, priority, locality, by_procedure");
 }
 
+// Tasks that join others, until what comes after them has been submitted.
+struct joins {
+  explicit joins(session& s) noexcept : owner(s) {}
+  joins(const joins&) = delete;
+  joins& operator=(const joins&) = delete;
+  ~joins() {
+    for (lev::ticket& t : tickets) owner.leave_to_end(std::move(t), status::dependency_failed);
+  }
+
+  session& owner;
+  std::vector<lev::ticket> tickets;
+};
+
 }  // namespace
 
 options options_of(const submit_options& asked, const session* owner) {
@@ -146,10 +159,11 @@ lev::ticket runtime_object::try_submit_after(const descriptor& task, options o,
       return {};
     }
   }
-  std::vector<lev::ticket> joins;
+  joins made(*session_);
   while (ids.size() > options::after_max) {
-    joins.push_back(join(ids, why));
-    if (!joins.back()) return {};
+    lev::ticket t = join(ids, why);
+    if (!t) return {};
+    made.tickets.push_back(std::move(t));
   }
   for (const std::uint64_t id : ids) o.after_id(id);
   return try_submit(task, o, why);

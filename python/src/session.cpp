@@ -84,10 +84,10 @@ void watch_forks() {
 session::~session() {
   if (is_forked()) {  // the workers and their locks are the parent's: leak, rather than hang
     obituaries_.release();
-    for (lev::ticket& t : given_up_) t.forget();
+    for (left_ticket& t : left_) t.of.forget();
     return;
   }
-  given_up_.clear();
+  left_.clear();
   {
     const gil_released released;
     delete runtime_;
@@ -160,19 +160,19 @@ void session::collect_finished() noexcept {
   }
 }
 
-void session::leave_to_end(lev::ticket&& t) noexcept {
+void session::leave_to_end(lev::ticket&& t, status expected) noexcept {
   try {
-    given_up_.push_back(std::move(t));
+    left_.push_back({std::move(t), expected});
   } catch (const std::bad_alloc&) {  // it is dropped like any other
   }
-  collect_given_up();
+  collect_left();
 }
 
-void session::collect_given_up() noexcept {
-  std::erase_if(given_up_, [this](lev::ticket& t) {
-    if (!t.done()) return false;
-    const status code = t.wait_outcome(0).code;
-    if (code != status::ok && code != status::cancelled) note_dropped(code);
+void session::collect_left() noexcept {
+  std::erase_if(left_, [this](left_ticket& t) {
+    if (!t.of.done()) return false;
+    const status code = t.of.wait_outcome(0).code;
+    if (code != status::ok && code != t.expected) note_dropped(code);
     return true;
   });
 }
@@ -182,7 +182,7 @@ void session::note_dropped(status code) noexcept {
 }
 
 void session::add_dropped(outcome& o) noexcept {
-  collect_given_up();
+  collect_left();
   if (dropped_count_ == 0) return;
   if (o.code == status::ok) o.code = dropped_;
   o.failures += dropped_count_;

@@ -49,16 +49,16 @@ class session {
   // refused half-way.
   void keep_until_idle(hold* h);
 
-  // leave_to_end() takes a ticket that nobody has any more, and whose task was given up by the
-  // coroutine that awaited it: that the task is cancelled is no failure then, and any other failure
-  // counts as dropped.
-  void leave_to_end(lev::ticket&& t) noexcept;
+  // leave_to_end() takes a ticket that nobody has any more: that its task ends as `expected` is no
+  // failure, and any other failure counts as dropped. cancelled: the coroutine that awaited it has
+  // given it up; dependency_failed: it joins others, which tell of their failures themselves.
+  void leave_to_end(lev::ticket&& t, status expected) noexcept;
 
   // collect() releases what completed tasks no longer need; every Python call that touches the
   // runtime does it.
   void collect() noexcept {
     if (finished_.load(std::memory_order_relaxed) != nullptr) collect_finished();
-    if (!given_up_.empty()) collect_given_up();
+    if (!left_.empty()) collect_left();
   }
 
   // note_dropped() counts a task that failed before it came to the core, and whose ticket nobody
@@ -76,7 +76,7 @@ class session {
   bool begin_to_close() noexcept;
   static void on_complete(void* h) noexcept;
   void collect_finished() noexcept;
-  void collect_given_up() noexcept;
+  void collect_left() noexcept;
 
   nb::object obituaries_;             // outlives the runtime
   std::vector<std::string> command_;  // a new zygote may be started from it at any time
@@ -84,7 +84,11 @@ class session {
   lev::runtime* runtime_;
   unsigned fork_count_;
   std::vector<hold*> until_idle_;
-  std::vector<lev::ticket> given_up_;
+  struct left_ticket {
+    lev::ticket of;
+    status expected;
+  };
+  std::vector<left_ticket> left_;
   status dropped_ = status::ok;  // of the first
   unsigned dropped_count_ = 0;
   // Holds of completed tasks. Written by completing threads, which push with release what they

@@ -129,7 +129,7 @@ ticket_object::~ticket_object() {
   if (owner_->is_forked()) {
     core_.forget();
   } else if (is_given_up_ && !is_finished()) {
-    owner_->leave_to_end(std::move(core_));
+    owner_->leave_to_end(std::move(core_), status::cancelled);
   }
   if (is_uncollected_) owner_->note_dropped(code_);
   if (held_ != nullptr) held_->drop_user();

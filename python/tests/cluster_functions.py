@@ -21,6 +21,45 @@ def fail_at_3(x: int) -> int:
     return x
 
 
+class Placed:
+    """An object that only one process can read, or all but that one."""
+
+    def __init__(self, pid: int, is_there: bool) -> None:
+        self.pid, self.is_there = pid, is_there
+
+    def __reduce__(self) -> Any:
+        return place, (self.pid, self.is_there)
+
+
+def place(pid: int, is_there: bool) -> Placed:
+    if (os.getpid() == pid) != is_there:
+        raise RuntimeError("not in this process")
+    return Placed(pid, is_there)
+
+
+def odd_at_2(x: int, pid: int) -> Any:
+    return Placed(pid, False) if x == 2 else x
+
+
+class _Once:
+    """What can be pickled, and read as something that cannot."""
+
+    def __reduce__(self) -> Any:
+        return _make_generator, ()
+
+
+def _make_generator() -> Any:
+    return (each for each in range(3))
+
+
+def generator_at_2(x: int) -> Any:
+    return _Once() if x == 2 else x
+
+
+def kind_of(x: object) -> str:
+    return type(x).__name__
+
+
 def rest(seconds: float) -> None:
     """A call that takes its time."""
     select.select([], [], [], seconds)

@@ -126,6 +126,10 @@ int root_or_crash(const double* x, double* y, size_t n) {
   return 0;
 }
 
+void add_first(const double* x, double* y, size_t n) {
+  for (size_t i = 0; i < n; ++i) y[i] += x[0];
+}
+
 void add_one(double* y, size_t n) {
   for (size_t i = 0; i < n; ++i) y[i] += 1;
 }

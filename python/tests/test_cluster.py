@@ -113,6 +113,20 @@ def test_inout_is_visible_once(cluster: Cluster, library: Path) -> None:
     assert (y == np.arange(1000.0) + 2).all()
 
 
+def test_what_comes_after_reads_what_was_made(cluster: Cluster, library: Path) -> None:
+    """The argument that goes whole is read when what comes before has ended."""
+    scale = leveret.builtin("scale")
+    add = cluster.load(library, "add_first", "in f8[any], inout f8, count(1)")
+    x, y = np.ones(1), np.ones(100)
+    last = None
+    for _ in range(5):
+        doubled = cluster.submit(scale, 2.0, sliced(x), after=() if last is None else last)
+        last = cluster.submit(add, x, sliced(y), after=doubled)
+    assert last is not None
+    last.wait(LIMIT)
+    assert (x == 32).all() and (y == 1 + 2 + 4 + 8 + 16 + 32).all()
+
+
 def test_what_comes_after_a_failure_does_not_run(cluster: Cluster, library: Path) -> None:
     root = cluster.load(library, "root_or_crash", ROOT)
     x, y = np.full(8, np.inf), np.zeros(8)

@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_functions import crash_at_7, fail_at_3, rest, sum_below
+from cluster_functions import (
+    Placed,
+    crash_at_7,
+    fail_at_3,
+    generator_at_2,
+    kind_of,
+    odd_at_2,
+    rest,
+    sum_below,
+)
 from conftest import LIMIT, needs_processes, run_program
 
 import leveret
@@ -65,6 +74,34 @@ def test_exceptions_keep_class_and_traceback(cluster: Cluster) -> None:
     assert isinstance(found[3], KeyError) and "fail_at_3" in str(found[3].__cause__)
     with pytest.raises(KeyError):
         list(cluster.map(fail_at_3, range(5), on_poison="return"))
+
+
+def test_a_result_that_the_driver_cannot_read_fails_alone(cluster: Cluster) -> None:
+    me = os.getpid()
+    found = list(cluster.map(odd_at_2, range(5), [me] * 5, return_exceptions=True))
+    bad = found.pop(2)
+    assert found == [0, 1, 3, 4] and isinstance(bad, leveret.TaskFailed)
+    assert f"odd_at_2(2, {me}): its result cannot be unpickled" in str(bad)
+    results = cluster.map(odd_at_2, range(5), [me] * 5)
+    assert [next(results), next(results)] == [0, 1]
+    with pytest.raises(leveret.TaskFailed, match="not in this process"):
+        next(results)
+
+
+def test_a_result_that_cannot_be_sent_again_fails_alone(cluster: Cluster) -> None:
+    found = list(cluster.map(generator_at_2, range(4), return_exceptions=True))
+    assert found[:2] == [0, 1] and found[3] == 3
+    assert isinstance(found[2], TypeError) and "generator" in str(found[2])
+
+
+def test_items_that_cannot_be_sent_or_read_fail_alone(cluster: Cluster) -> None:
+    items = [1, threading.Lock(), "a", Placed(os.getpid(), True), 2.0]
+    found = list(cluster.map(kind_of, items, return_exceptions=True))
+    assert found[::2] == ["int", "str", "float"]
+    assert isinstance(found[1], TypeError) and "lock" in str(found[1])
+    assert isinstance(found[3], Exception) and "not in this process" in str(found[3])
+    with pytest.raises(TypeError, match="lock"):
+        list(cluster.map(kind_of, items))
 
 
 # Its nodes are processes that have run the main module, too, or been forked from it.
@@ -163,7 +200,7 @@ def test_time_out(cluster: Cluster) -> None:
 
 def test_calls_that_are_made_while_they_are_ended(pool: ProcessExecutor) -> None:
     """The thread that ends them cannot see the one that was just taken."""
-    calls = Calls(pool, rest, [(600.0,)])
+    calls = Calls(pool, rest, [(600.0,)], {})
     items = calls.mapping.items
     genuine = items.look
 

@@ -14,10 +14,11 @@ from ..executor.ending import end_mapping
 from ..executor.items import Items
 from ..executor.mapping import in_order
 from ..executor.options import DEFAULTS
-from ..wire import by_value
-from ..wire.pickling import _ReplyPickler, dumps
+from ..wire import by_value, chunks
+from ..wire.errors import dump_error
+from .items import Apart, load_items
 from .names import Head, Report
-from .raised import Raised
+from .raised import dump_raised
 
 if TYPE_CHECKING:
     from ..executor import ProcessExecutor
@@ -51,20 +52,37 @@ def _load(pickled: bytes) -> Any:
 
 
 class Calls:
-    """The calls of a batch under way on an executor, in order."""
+    """The calls of a batch under way on an executor, in order. errors: of those without one."""
 
-    def __init__(self, executor: ProcessExecutor, function: Any, items: list[Any]) -> None:
+    def __init__(
+        self, executor: ProcessExecutor, function: Any, items: list[Any], errors: dict[int, bytes]
+    ) -> None:
         self.pool = executor._pool
+        self.errors = errors
+        self.count = len(items) + len(errors)
         taken = Items(tuple(zip(*items)), None, self.pool.workers, False)
         self.mapping = executor._mapping(DEFAULTS, function, taken, None)
 
-    def outcomes(self, node: str) -> list[Any]:
-        """Runs them. Raises CancelledError when they were ended."""
+    def outcomes(self, node: str) -> chunks.Results:
+        """Runs them. Raises CancelledError when they were ended.
+
+        Each is pickled by itself: one that cannot be, or that the driver cannot read, fails alone.
+        """
         self.mapping.start()
-        found = []
-        for value in in_order(self.mapping, lambda: None, lambda error: True):
-            failed = isinstance(value, BaseException)
-            found.append(Raised(value, node) if failed else value)
+        found = chunks.Results()
+        values = in_order(self.mapping, lambda: None, lambda error: True)
+        for place in range(self.count):
+            if place in self.errors:
+                found.add_error(self.errors[place])
+                continue
+            value = next(values)
+            if isinstance(value, BaseException):
+                found.add_error(dump_raised(value, node))
+                continue
+            try:
+                found.add(value)
+            except BaseException as error:  # a pickler may raise what it likes
+                found.add_error(dump_raised(error, node))
         return found
 
     def cancel(self) -> None:
@@ -73,27 +91,32 @@ class Calls:
         end_mapping(self.pool, self.mapping)
 
 
+def _unread(error: Exception, address: str) -> TaskFailed:
+    return TaskFailed(
+        f"a call cannot be unpickled on {address}: {error!r}; modules that it needs must be on "
+        "every node"
+    )
+
+
 def run_calls(node: Node, head: Head, pickled: bytes) -> Report:
-    """Runs the calls of a batch on the node's executor; each outcome is a value or Raised."""
+    """Runs the calls of a batch on the node's executor."""
     try:
-        function, items = _load(head.function), _load(pickled)
+        function = _load(head.function)
     except Exception as error:  # an unpickler may raise what it likes
-        raise TaskFailed(
-            f"a call cannot be unpickled on {node.address}: {error!r}; modules that it needs must "
-            "be on every node"
-        ) from error
-    calls = Calls(node.executor, function, items)
+        raise _unread(error, node.address) from error
+    errors: dict[int, bytes] = {}
+    try:
+        items = _load(pickled)
+    except Exception as error:
+        return Report("apart", node.address, why=str(_unread(error, node.address)))
+    if isinstance(items, Apart):
+        items, errors = load_items(
+            items, _load, lambda error: dump_error(_unread(error, node.address), "")
+        )
+    calls = Calls(node.executor, function, items, errors)
     start = time.perf_counter()
     with node.watched(head.key, calls):
         outcomes = calls.outcomes(node.address)
     seconds = time.perf_counter() - start
     node.note(seconds, 0)
-    return Report("done", node.address, seconds, (outcomes,))
-
-
-def dump_report(report: Report) -> bytes:
-    """Of one with results whose classes or functions this process cannot import.
-
-    Those of the driver are in its main module, say, which may have run here, too.
-    """
-    return dumps(report, 0, _ReplyPickler)[0]
+    return Report("done", node.address, seconds, (outcomes.parts(),))

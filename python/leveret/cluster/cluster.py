@@ -280,7 +280,7 @@ class Cluster(StaysHere):
             raise TypeError("map() needs at least one iterable")
         function = cloudpickle.dumps(fn, 5)
         job = MapJob(self._new_key(), self._settings, function, self._pace(function), chunksize)
-        results = Results(self._driver, job, iterables, keeps, timeout, buffersize)
+        results = Results(self._driver, job, fn, iterables, keeps, timeout, buffersize)
         return iter(results)
 
     def as_completed(

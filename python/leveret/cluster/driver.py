@@ -264,6 +264,8 @@ class Driver:
                 data = job.parcel(key)
                 if data is not None:
                     piece.parcels[key] = data
+        elif report.kind == "apart":
+            piece.is_apart = True
         elif report.kind == "refused":
             self.why_refused = report.why
             is_known = self.engine.refuse(report.node)

@@ -23,6 +23,7 @@ class Piece:
     """Elements [begin, end) of a job. losses: nodes that died with it. sent: when, the last time.
 
     avoid: nodes that have it already, or are slow. has_copy: whether it was sent to two.
+    is_apart: whether each item is pickled by itself.
     """
 
     __slots__ = (
@@ -31,6 +32,7 @@ class Piece:
         "data",
         "end",
         "has_copy",
+        "is_apart",
         "is_landed",
         "job",
         "key",
@@ -47,7 +49,7 @@ class Piece:
         self.data = data
         self.losses = self.tries = 0
         self.parcels: dict[str, bytes] = {}
-        self.is_landed = self.has_copy = False
+        self.is_landed = self.has_copy = self.is_apart = False
         self.sent = 0.0
         self.avoid: frozenset[str] = frozenset()
 
@@ -70,6 +72,7 @@ class Job:
         self.formed = 0
         self.under_way: dict[str, Piece] = {}
         self.parcels: dict[str, bytes] = {}  # what goes with each piece
+        self.head_to_pack: Head | None = None
         self.done = self.failed = self.pieces = self.lost = 0
         self.total: int | None = None
         self.failures: list[Failure] = []
@@ -80,6 +83,13 @@ class Job:
         self.finished = threading.Event()
         self.callbacks: list[Callable[[Job], object]] = []
         self.callback_lock = threading.Lock()
+
+    def begin_with(self, head: Head) -> None:
+        """What each piece needs; its arrays are read when what must be done before is done."""
+        if self.after:
+            self.head_to_pack = head
+        else:
+            self.pack(head)
 
     def pack(self, head: Head) -> None:
         self.head = pickle.dumps(head, 5)
@@ -120,6 +130,12 @@ class Job:
             text = f"did not run: what it was to come after has failed: {bad.outcome()}"
             self.finish(DependencyFailed(text, Status.DEPENDENCY_FAILED))
         self.after = ()
+        head, self.head_to_pack = self.head_to_pack, None
+        if head is not None and not self.finished.is_set():
+            try:
+                self.pack(head)
+            except Exception as error:  # no memory, say
+                self.finish(error)
         return not self.finished.is_set()
 
     def take(self, nodes: int, slots: int) -> Piece | None:

@@ -7,6 +7,7 @@ thread that asks for results, and only so far ahead of them.
 from __future__ import annotations
 
 import itertools
+import pickle
 import queue
 import threading
 import time
@@ -17,16 +18,21 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import cloudpickle
 
+from ..wire.chunks import Unreadable, outcomes_of
+from .items import Apart, dump_item
 from .job import Job, Piece
 from .names import Head, NodeSettings, Report
 from .pace import Pace
-from .raised import Raised
 
 if TYPE_CHECKING:
     from .driver import Driver
 
 AHEAD_ITEMS = 65_536  # of what has no length, beyond the results that were given
 BATCH_MAX = 65_536
+
+
+# Where a batch begins, its outcomes as chunks have them, and its items.
+_Landed = tuple[int, Any, Any]
 
 
 class MapJob(Job):
@@ -46,9 +52,9 @@ class MapJob(Job):
         self.taken = 0  # items that have come
         self.sent = 0
         self.is_at_end = False
-        self.results: queue.SimpleQueue[tuple[int, list[Any]] | None] = queue.SimpleQueue()
+        self.results: queue.SimpleQueue[_Landed | None] = queue.SimpleQueue()
         self.lock = threading.Lock()
-        self.pack(Head(self.key, settings, function=function))
+        self.begin_with(Head(self.key, settings, function=function))
 
     # For the thread that asks for results.
 
@@ -82,16 +88,24 @@ class MapJob(Job):
         super().look_for_end()
 
     def arrays(self, piece: Piece) -> tuple[Any, ...]:
-        return (cloudpickle.dumps(piece.data, 5),)
+        if not piece.is_apart:
+            try:
+                return (cloudpickle.dumps(piece.data, 5),)
+            except Exception:  # of one of them
+                piece.is_apart = True
+        return (pickle.dumps(Apart([dump_item(each) for each in piece.data]), 5),)
 
     def parcel(self, key: str) -> bytes | None:
         return self.head if key == self.key else None
 
     def take_in(self, piece: Piece, report: Report, handle: Any) -> None:
-        piece.data = None
-        self.failed += sum(type(each) is Raised for each in report.outputs[0])
-        self.done -= sum(type(each) is Raised for each in report.outputs[0])
-        self.results.put((piece.begin, report.outputs[0]))
+        items, piece.data = piece.data, None
+        outcomes = report.outputs[0]
+        _, apart, errors = outcomes
+        self.failed += len(errors)
+        self.done -= len(errors)
+        # Messages about results that cannot be read name the call.
+        self.results.put((piece.begin, outcomes, items if apart or errors else None))
 
     def let_go(self) -> None:
         with self.lock:
@@ -106,6 +120,7 @@ class Results:
         self,
         driver: Driver,
         job: MapJob,
+        fn: Callable[..., Any],
         iterables: tuple[Iterable[Any], ...],
         keeps: Callable[[BaseException], bool],
         timeout: float | None,
@@ -113,13 +128,14 @@ class Results:
     ) -> None:
         self.driver = driver
         self.job = job
+        self.fn = fn
         self.keeps = keeps
         self.ends = None if timeout is None else time.monotonic() + timeout
         self.source: Iterator[tuple[Any, ...]] = zip(*iterables)
         is_sized = any(hasattr(type(each), "__len__") for each in iterables)
         self.ahead = ahead or (None if is_sized else AHEAD_ITEMS)
         self.given = 0
-        self.early: dict[int, list[Any]] = {}
+        self.early: dict[int, _Landed] = {}
         self._feed()
         driver.add(job)
 
@@ -138,12 +154,15 @@ class Results:
     def __iter__(self) -> Iterator[Any]:
         try:
             while (found := self._next()) is not None:
-                for value in found:
+                begin, outcomes, items = found
+                for value, why in outcomes_of(outcomes):
                     self.given += 1
-                    if type(value) is not Raised:
+                    if why is None:
                         yield value
                         continue
-                    error = value.error()
+                    error = why
+                    if isinstance(why, Unreadable):
+                        error = self._unreadable(items[self.given - 1 - begin], why)
                     if not self.keeps(error):
                         raise error
                     yield error
@@ -151,7 +170,13 @@ class Results:
             if not self.job.finished.is_set():
                 self.driver.cancel(self.job)
 
-    def _next(self) -> list[Any] | None:
+    def _unreadable(self, item: tuple[Any, ...], why: Unreadable) -> BaseException:
+        from ..executor.failures import unreadable  # a Cluster needs none of it else
+        from ..executor.names import call_name
+
+        return unreadable(call_name(self.fn, item, {}), why.error)
+
+    def _next(self) -> _Landed | None:
         """The outcomes of the next batch in order; None: that was all."""
         while self.given not in self.early:
             if self._feed():
@@ -165,5 +190,5 @@ class Results:
                 if self.job.error is not None:
                     raise self.job.error
                 return None
-            self.early[found[0]] = found[1]
+            self.early[found[0]] = found
         return self.early.pop(self.given)

@@ -285,12 +285,7 @@ def perform(note: bytes, *arrays: Any) -> Any:
         or sum(getattr(each, "nbytes", SMALL_BYTES) for each in report.outputs) > SMALL_BYTES
     ):
         return report
-    try:
-        return pickle.dumps(report, 5)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        from .batches import dump_report  # a driver imports this module, too
-
-        return dump_report(report)
+    return pickle.dumps(report, 5)
 
 
 def _perform(note: Note, arrays: tuple[Any, ...]) -> Report:

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from ..errors import TaskFailed
-from ..said import shown, text_of
-from ..wire.errors import dump_error, load_error
+from ..said import text_of
+from ..wire.errors import dump_error
 
 
-class Raised:
-    """An exception on its way to the driver, with the text of its cause."""
-
-    def __init__(self, error: BaseException, node: str) -> None:
-        if isinstance(error, TaskFailed):
-            error.node = node
-            error.args = (f"{text_of(error)} (on {node})", *error.args[1:])
-        cause = error.__cause__
-        self.pickled = dump_error(error, "" if cause is None else text_of(cause).strip('\n"'))
-
-    def error(self) -> BaseException:
-        try:
-            return load_error(self.pickled)
-        except BaseException as why:  # an unpickler may raise what it likes
-            return TaskFailed(f"an exception of a call cannot be unpickled here: {shown(why)}")
+def dump_raised(error: BaseException, node: str) -> bytes:
+    """The pickle of an exception, with the text of its cause."""
+    if isinstance(error, TaskFailed):
+        error.node = node
+        error.args = (f"{text_of(error)} (on {node})", *error.args[1:])
+    cause = error.__cause__
+    return dump_error(error, "" if cause is None else text_of(cause).strip('\n"'))

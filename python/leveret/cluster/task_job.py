@@ -61,7 +61,7 @@ class TaskJob(Job):
         self.row_bytes = sum(_row_bytes(each.array) for each in cuts)
         self.most = max(1, SLICE_BYTES_MAX // max(1, self.row_bytes))
         head = Head(self.key, settings, procedure, arguments, tuple(options.items()))
-        self.pack(head)
+        self.begin_with(head)
 
     def cut(self, nodes: int, slots: int) -> tuple[int, int, Any] | None:
         begin, total = self.next, self.total or 0

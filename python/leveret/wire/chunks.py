@@ -144,7 +144,7 @@ class Results:
 
 
 class Unreadable(Exception):
-    """A result cannot be unpickled: why."""
+    """A result, or what a call has raised, cannot be unpickled: why."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)
@@ -158,16 +158,18 @@ def outcomes_of(parts: Any) -> Iterator[tuple[Any, BaseException | None]]:
     done.reverse()
     for index in range(len(done)):
         value = done.pop()
-        if index in errors:
-            yield None, load_error(errors.pop(index))
-            continue
-        if index in buffers:
-            try:
+        error: BaseException | None = None
+        try:
+            if index in errors:
+                error = load_error(errors.pop(index))
+            elif index in buffers:
                 value = pickle.loads(value, buffers=buffers.pop(index))
-            except BaseException as why:  # an unpickler may raise what it likes
-                raise_signals(why)
-                yield None, Unreadable(why)
-                continue
+        except BaseException as why:  # an unpickler may raise what it likes
+            raise_signals(why)
+            error = Unreadable(why)
+        if error is not None:
+            yield None, error
+            continue
         last = [value]
         del value
         yield last.pop(), None  # nothing here keeps what the caller has got
