@@ -234,6 +234,66 @@ def check():
     error = executor.submit(read).exception(60)
     assert type(error) is NameError and "generator" in str(error) and "initializer" in str(error)
 """,
+    "what_the_host_deletes_is_deleted": """
+def add(): return sum([1, 2])
+def size(): return len("ab")
+def has_data():
+    try:
+        return DATA[0]
+    except NameError:
+        return "none"
+def set_own():
+    global OWN
+    OWN = 2
+def own(): return OWN
+def check():
+    global sum, len, DATA, OWN
+    sum, len, DATA, OWN = 5, (lambda x: 99), [1], 1
+    assert executor.submit(add).exception(60) is not None
+    assert run(size) == 99 and run(has_data) == 1 and run(own) == 1
+    run(set_own)
+    del sum, len, DATA, OWN
+    assert run(add) == 3 and run(size) == 2 and run(has_data) == "none"
+    assert run(own) == 2  # the process's own
+    assert executor.submit(lambda: sum([3])).result(60) == 3
+    assert list(executor.map(lambda i: len("ab"), range(3))) == [2] * 3
+    DATA, sum = [2], max
+    assert run(has_data) == 2 and run(add) == 2
+""",
+    "submodules_that_inner_code_names": """
+import json.tool, xml.dom.minidom
+def tags(texts): return [xml.dom.minidom.parseString(t).documentElement.tagName for t in texts]
+def inner():
+    def within(t): return xml.dom.minidom.parseString(t).documentElement.tagName
+    return within("<b/>")
+def check():
+    assert run(tags, ["<a/>", "<b/>"]) == ["a", "b"] and run(inner) == "b"
+    assert run(lambda: (lambda: json.tool.main.__name__)()) == "main"
+""",
+    "what_annotations_name_that_are_texts": """
+import dataclasses, typing
+from typing import Optional
+DATA = [1]
+@dataclasses.dataclass
+class Inner:
+    n: "int"
+@dataclasses.dataclass
+class Outer:
+    inner: "Inner"
+    many: "list[Inner]"
+    next: "Optional[Outer]" = None
+    data: "typing.Literal['DATA']" = "DATA"
+def make(given):
+    hints = typing.get_type_hints(Outer)
+    return Outer(hints["inner"](**given), [], None)
+def hinted(x: "Inner", y: "Optional[Outer]" = None): return typing.get_type_hints(hinted)
+def check():
+    made = run(make, {"n": 1})
+    assert type(made) is Outer and type(made.inner) is Inner and made.inner.n == 1
+    assert run(typing.get_type_hints, Outer) == typing.get_type_hints(Outer)
+    assert run(hinted, 1) == {"x": Inner, "y": Optional[Outer]}
+    assert list(executor.map(make, [{"n": i} for i in range(3)]))[2].inner.n == 2
+""",
     "a_pool_in_a_pool": """
 counts, MARK = [], object()
 last = [counts]

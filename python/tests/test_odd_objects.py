@@ -188,3 +188,21 @@ def test_a_result_whose_unpickling_fails_without_a_text() -> None:
             error = call.exception(SECONDS_MAX)
             assert type(error) is TaskFailed
             assert "Unsaid: <Unsaid: its str() failed>" in str(error)
+
+
+def _skip() -> None:
+    pytest.skip("not here")
+
+
+def _fail() -> None:
+    pytest.fail("not so")
+
+
+def test_outcomes_of_pytest_arrive_as_themselves() -> None:
+    """Their classes say that they are builtins, and are found where their functions are from."""
+    kinds = [pytest.skip.Exception, pytest.fail.Exception]
+    with ProcessExecutor(1) as executor:
+        calls = [executor.submit(_skip), executor.submit(_fail)]
+        assert [type(each.exception(SECONDS_MAX)) for each in calls] == kinds
+        found = executor.map(lambda f: f(), [_skip, _fail], return_exceptions=True)
+        assert list(map(type, found)) == kinds

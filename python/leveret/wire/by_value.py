@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import copyreg
-import importlib
 import os
 import sys
 import threading
@@ -20,8 +19,8 @@ from typing import Any
 
 from cloudpickle import cloudpickle
 
-from ..interrupts import NotOfSignal, raise_signals
-from . import classes, foreign, modules, own, spaces
+from . import absent, classes, foreign, modules, own, spaces
+from .absent import is_absent
 from .modules import Home, residents
 
 ORDINARY_MAX = 1024
@@ -50,108 +49,14 @@ class Loading(threading.local):
 
 
 loading = Loading()
-# By name and file, which may have several names: whether workers cannot import the module.
-_absent: dict[tuple[str, str], bool] = {}
 ordinary: set[type] = set()  # whose instances are pickled as they themselves say
 _named: set[Any] = set()  # classes and functions that are pickled by their name
-_tried: set[str] = set()  # modules that were not imported, as pickle would
-absent_names = {"__main__"}  # modules that were found to be absent
-
-
-def is_absent(name: Any) -> bool:
-    """Whether workers cannot import a module of this process."""
-    if type(name) is not str:
-        return False
-    if name in ("__main__", "__mp_main__"):
-        return True
-    module = sys.modules.get(name)
-    if module is None and name not in _tried:
-        _tried.add(name)
-        with NotOfSignal(Exception):
-            module = importlib.import_module(name)
-    if module is None:
-        return False
-    if module is sys.modules.get("__main__"):
-        return True
-    if type(module) is modules.HostModule:
-        return True
-    file = getattr(module, "__file__", None)
-    if not isinstance(file, str) or not file.endswith(".py"):
-        if not _is_made_by_code(module):
-            return False
-        file = f"<{name}>"
-    known: bool | None = _absent.get((name, file))
-    if known is None:
-        known = _absent[name, file] = not _can_be_found(name)
-    if known:
-        absent_names.add(name)
-    return known
-
-
-def _is_made_by_code(module: Any) -> bool:
-    """Whether it was made at run time, and exec() has put into it what it has: C code does, too."""
-    if type(module) is not types.ModuleType or "__builtins__" not in vars(module):
-        return False
-    if _has_own_loader(module):
-        return True
-    return all(getattr(module, each, None) is None for each in ("__file__", "__spec__"))
-
-
-class _Searching(threading.local):
-    """Modules of loaders that are searched for: one may have been loaded by its own."""
-
-    def __init__(self) -> None:
-        self.loaders: set[Any] = set()
-
-
-_searching = _Searching()
-
-# Of Python's own importers, and of None.
-_OF_IMPORTERS = frozenset(
-    {"builtins", "zipimport", "_frozen_importlib", "_frozen_importlib_external"}
-    | {"importlib._bootstrap", "importlib._bootstrap_external", "importlib.machinery"}
-)
-
-
-def _has_own_loader(module: Any) -> bool:
-    """Whether an importer of the program's own has loaded it, which workers do not have."""
-    loader = getattr(getattr(module, "__spec__", None), "loader", None)
-    name = (loader if isinstance(loader, type) else type(loader)).__module__
-    searched = _searching.loaders
-    if name in _OF_IMPORTERS or name in searched:
-        return False
-    searched.add(name)
-    try:
-        return is_absent(name)
-    finally:
-        searched.discard(name)
-
-
-def _can_be_found(name: str) -> bool:
-    """Whether a search for the module's package ends where this process has it from."""
-    top = name.partition(".")[0]
-    if any(_has_own_loader(sys.modules.get(each)) for each in (name, top)):
-        return False
-    have = getattr(sys.modules.get(top), "__file__", None)
-    for finder in sys.meta_path:
-        try:
-            spec = finder.find_spec(top, None)
-        except Exception as error:
-            raise_signals(error)
-            return True  # a finder of somebody else's: as pickle does
-        if spec is not None:
-            origin = spec.origin  # or "frozen", say
-            if have is None or origin is None or not origin.endswith(".py"):
-                return True
-            return bool(os.path.realpath(origin) == os.path.realpath(have))
-    return False
 
 
 def forget_searches() -> None:
     """After sys.path changed."""
     spaces.forget_modules()
-    _absent.clear()
-    absent_names.intersection_update({"__main__"})
+    absent.forget()
     ordinary.clear()
     _named.clear()
 
@@ -204,20 +109,45 @@ def reduce_function(pickler: Any, function: types.FunctionType, is_reply: bool) 
         return NotImplemented
     made = pickler._dynamic_function_reduce(function)
     own, slots = made[2]
-    goes_to_worker = not is_reply and is_absent(function.__module__)
-    key = spaces.key_of(function.__globals__) if goes_to_worker else None
+    slots["_cloudpickle_submodules"] += modules.submodules(function, slots["__globals__"])
+    key: str | None = None if is_reply else spaces.key_of(function.__globals__)
+    home = imported_home(function)
+    if home is not None:
+        slots["__globals__"], key = {}, None
+        made = (made[0], (made[1][0], home, *made[1][2:]))
+    elif key is not None and "#" in key and not is_elsewhere:
+        key = None
     if key is not None:
-        names = slots["__globals__"]
-        is_noted = (key, function.__name__) in pickler.needed  # and so is all code beside it
-        asked = modules.asked_for(function, is_noted)
-        names.update(spaces.need(key, asked, pickler.needed))
-        if slots["__defaults__"] or slots["__kwdefaults__"]:
-            _join_defaults(slots, pickler.aliases(key, names))
-        slots["__globals__"] = key, spaces.split(key, names, pickler.needed)
+        _give_globals(pickler, function, key, slots)
     # Copies of what is the function's alone, so that it is in common to no two globals.
     slots["__annotations__"] = dict(slots["__annotations__"])
     how = (home_of(function), key, () if key is None else _imports(function))
     return (_make_function, (how, *made[1]), (dict(own), slots), None, None, _set_function)
+
+
+def _give_globals(
+    pickler: Any, function: types.FunctionType, key: str, slots: dict[str, Any]
+) -> None:
+    """Has what a function names of its globals come with it, or in front."""
+    names = slots["__globals__"]
+    names.update(modules.noted(function.__annotations__, function.__globals__))
+    is_noted = (key, function.__name__) in pickler.needed  # and so is all code beside it
+    asked = modules.asked_for(function, is_noted)
+    names.update(spaces.need(key, asked, pickler.needed))
+    if slots["__defaults__"] or slots["__kwdefaults__"]:
+        _join_defaults(slots, pickler.aliases(key, names))
+    inline = spaces.split(key, names, pickler.needed)
+    gone = spaces.gone(key, modules.named_by(function), function.__globals__)
+    slots["__globals__"] = key, {**inline, **gone}
+
+
+def imported_home(function: types.FunctionType) -> types.ModuleType | None:
+    """The module that has its globals, if workers can import that: they are its own there.
+
+    A decorated function of the main module has those of the decorator.
+    """
+    key = spaces.key_of(function.__globals__)
+    return None if "#" in key or is_absent(key) else sys.modules.get(key)
 
 
 def _imports(function: types.FunctionType) -> tuple[types.ModuleType, ...]:
@@ -269,9 +199,13 @@ def _join_defaults(slots: dict[str, Any], aliases: spaces.Aliases) -> None:
 
 
 def _make_function(
-    how: tuple[Home | None, str | None, Any], code: Any, names: dict[str, Any], *about: Any
+    how: tuple[Home | None, str | None, Any],
+    code: Any,
+    given: dict[str, Any] | types.ModuleType,
+    *about: Any,
 ) -> types.FunctionType:
     home, key, _ = how
+    names = given if isinstance(given, dict) else vars(given)
     if loading.made is not None and key is not None:
         names = spaces.space_of(key, names).names
     function = _resident_function(home, code, names)
@@ -302,7 +236,7 @@ def _set_function(function: types.FunctionType, state: Any) -> None:
     slots = state[1]
     if type(slots["__globals__"]) is tuple:
         key, given = slots["__globals__"]
-        slots["__globals__"] = given
+        slots["__globals__"] = {n: each for n, each in given.items() if each is not spaces.Gone}
         if loading.made is not None:
             slots["__globals__"] = {}
             spaces.space_of(key, {}).receive(given)
@@ -324,6 +258,9 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
         number = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_CLASS.get(kind)
         return _host_class, (number, kind.__module__, kind.__qualname__)
     is_elsewhere = is_absent(kind.__module__)
+    other = None if is_elsewhere or is_importable(kind) else classes.other_home(kind)
+    if other is not None:
+        return getattr, (other, kind.__qualname__)
     made = classes.reduce(kind, is_elsewhere)
     if made is NotImplemented:
         _note(_named, kind)

@@ -11,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import enum
 import functools
+import sys
 import threading
+import types
 import typing
 from collections.abc import Container, Iterator
 from typing import Any
@@ -125,6 +127,19 @@ def _with_class(made: Any) -> Any:
     attributes = dict(made[2][0])
     about = (constructor, name, bases, {**given, "__class__": attributes.pop("__class__")})
     return (made[0], (*about, *others), (attributes, *made[2][1:]), *made[3:])
+
+
+def other_home(kind: type) -> types.ModuleType | None:
+    """The module of a class that says that it is of another one (as pytest's skips do), by the
+    functions of the class and its bases: it is found there under its name.
+    """
+    for base in kind.__mro__[:-1]:
+        for each in vars(base).values():
+            name = each.__globals__.get("__name__") if type(each) is types.FunctionType else None
+            module = sys.modules.get(name) if type(name) is str else None
+            if module is not None and vars(module).get(kind.__qualname__) is kind:
+                return module
+    return None
 
 
 def _names(slots: Any) -> tuple[str, ...]:

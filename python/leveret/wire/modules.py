@@ -12,12 +12,13 @@ import functools
 import re
 import sys
 import types
+import typing
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cloudpickle.cloudpickle import _extract_code_globals
+from cloudpickle.cloudpickle import _extract_code_globals, _find_imported_submodules
 
 Home = tuple[str, str]  # a module and a name in it
 
@@ -27,6 +28,7 @@ residents: weakref.WeakValueDictionary[Home, Any] = weakref.WeakValueDictionary(
 _BY_TEXT = frozenset({"globals", "eval", "exec"})
 _UNPICKLERS = frozenset({"pickle", "cloudpickle", "dill", "joblib"})
 _LOADS = frozenset({"load", "loads", "Unpickler"})
+_OF_TYPES = ("typing", "typing_extensions", "types")
 _WORD = re.compile(r"\w+")
 _CODE = (
     *(types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, functools.partial),
@@ -61,6 +63,49 @@ def asks(function: types.FunctionType) -> bool:
     if "shelve" in names or ("sys" in names and "modules" in names):
         return True
     return not (_UNPICKLERS.isdisjoint(names) or _LOADS.isdisjoint(names))
+
+
+def named_by(function: types.FunctionType) -> Iterator[str]:
+    """The globals that its code names, and the code inside of it."""
+    yield from _extract_code_globals(function.__code__)
+
+
+def noted(notes: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
+    """Globals that are named by annotations which are texts: who reads those evaluates them.
+
+    Classes and what is made of them, modules and functions; a text may be data's name by chance.
+    """
+    texts = [text for each in notes.values() for text in _texts_in(each)]
+    found = {word: names[word] for text in texts for word in _WORD.findall(text) if word in names}
+    return {word: each for word, each in found.items() if _is_of_types(each)}
+
+
+def _texts_in(note: Any) -> Iterator[str]:
+    if type(note) is str:
+        yield note
+    elif type(note) is typing.ForwardRef:
+        yield note.__forward_arg__
+    else:
+        for each in getattr(note, "__args__", None) or ():
+            yield from _texts_in(each)
+
+
+def _is_of_types(value: Any) -> bool:
+    kind = type(value)
+    return issubclass(kind, _CODE[:4]) or kind.__module__ in (
+        "typing",
+        "typing_extensions",
+        "types",
+    )
+
+
+def submodules(function: types.FunctionType, names: dict[str, Any]) -> list[types.ModuleType]:
+    """Those that code inside of a function names: cloudpickle knows those of the outermost code."""
+    code: Any = types.SimpleNamespace(co_names=set(_names_of(function.__code__)))
+    if code.co_names.issubset(function.__code__.co_names):
+        return []
+    found: list[types.ModuleType] = _find_imported_submodules(code, list(names.values()))
+    return found
 
 
 def _names_of(code: types.CodeType) -> Iterator[str]:

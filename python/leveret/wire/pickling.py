@@ -20,7 +20,18 @@ from typing import TYPE_CHECKING, Any, Callable, ClassVar
 import cloudpickle
 
 from .. import _core
-from . import arrays, by_value, classes, foreign, originals, sharing, spaces, tables, tensors
+from . import (
+    absent,
+    arrays,
+    by_value,
+    classes,
+    foreign,
+    originals,
+    sharing,
+    spaces,
+    tables,
+    tensors,
+)
 from .arrays import lent as lent
 from .stored import Held
 
@@ -157,7 +168,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             return self.reduce_mark(value)
         if isinstance(value, types.ModuleType):
             return by_value.reduce_module(value, self.is_reply, self.needed)
-        if kind in classes.TYPING and by_value.is_absent(value.__module__):
+        if kind in classes.TYPING and absent.is_absent(value.__module__):
             return classes.reduce_typing(value)
         if tensors.is_tensor(kind):
             return tensors.reduce_tensor(value, self.is_reply)
@@ -170,7 +181,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             if made is NotImplemented:
                 self.plain.add(kind)
             return made
-        if spaces.is_cached(kind) and by_value.is_absent(value.__module__):
+        if spaces.is_cached(kind) and absent.is_absent(value.__module__):
             return spaces.reduce_cached(value, self.is_reply, self.needed, self.is_row)
         made = foreign.reduce_object(value) if foreign.has_ctypes() else None
         if made is not None:
@@ -196,7 +207,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def reduce_mark(self, mark: object) -> Any:
         if self.is_reply:
             return spaces.reduce_mark_of_reply(mark)
-        return spaces.reduce_mark(mark, by_value.absent_names, self.needed)
+        return spaces.reduce_mark(mark, absent.names, self.needed)
 
     def say_where(self, error: Exception) -> None:
         """Has an error of pickle's own name the attribute of a class that it is about."""
@@ -205,9 +216,10 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             names = sorted(attributes, key=lambda name: callable(attributes[name]))
             for name in names:
                 if self._fails(attributes[name], str(error)):
-                    what = f"the attribute {name!r} of class {kind.__qualname__!r}"
-                    return say_of_what(error, what)
-        return None
+                    say_of_what(error, f"the attribute {name!r} of class {kind.__qualname__!r}")
+                    error.args = (f"{error.args[0]}; a class of a module goes by its name",)
+                    return
+        return
 
     def _fails(self, value: Any, text: str) -> bool:
         try:

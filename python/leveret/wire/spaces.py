@@ -117,6 +117,7 @@ def split(key: str, names: dict[str, Any], needed: Needed) -> dict[str, Any]:
     """What of these globals goes with the function; notes the rest."""
     inline = {}
     for name, value in names.items():
+        _sent.add((key, name))
         if (key, name) in needed:
             continue
         if goes_inline(value):
@@ -124,6 +125,18 @@ def split(key: str, names: dict[str, Any], needed: Needed) -> dict[str, Any]:
         else:
             needed[key, name] = value
     return inline
+
+
+_sent: set[Home] = set()  # globals that have been sent once
+
+
+class Gone:
+    """Stands for a global that workers may have, and that the host has deleted."""
+
+
+def gone(key: str, named: Iterable[str], names: dict[str, Any]) -> dict[str, Any]:
+    """Of globals that code names."""
+    return {each: Gone for each in named if each not in names and (key, each) in _sent}
 
 
 class Ref:
@@ -263,7 +276,9 @@ class Space:
     def receive(self, names: dict[str, Any]) -> None:
         """Takes what came with a function."""
         for name, value in names.items():
-            if not is_same(self.sent.get(name, _MISSING), value):
+            if value is Gone:
+                self.drop(name)
+            elif not is_same(self.sent.get(name, _MISSING), value):
                 self.take(name, value, value)
 
     def take(self, name: str, value: Any, sent: Any) -> None:
@@ -275,8 +290,12 @@ class Space:
         Changes.count += 1
 
     def leave_out(self, name: str, why: str) -> None:
-        """What was sent before is not what the host has now; what the process has set stays."""
+        """What was sent before is not what the host has now."""
         self.missing[name] = why
+        self.drop(name)
+
+    def drop(self, name: str) -> None:
+        """What the process has set itself stays."""
         if name in self.names and self.taken.get(name) == id(self.names[name]):
             del self.names[name], self.sent[name], self.taken[name]
 

@@ -16,10 +16,8 @@ import typing
 import weakref
 from typing import Any
 
-from cloudpickle.cloudpickle import _extract_code_globals
-
 from .. import _core
-from . import by_value, modules, spaces
+from . import absent, by_value, modules, spaces
 from .modules import Home
 from .pickling import ATOMS, globals_in_front
 
@@ -144,7 +142,7 @@ class Watch:
 
     def takes_module(self, module: Any) -> bool:
         name = module.__name__
-        if sys.modules.get(name) is not module or by_value.is_absent(name):
+        if sys.modules.get(name) is not module or absent.is_absent(name):
             return False
         if hasattr(module, "__path__"):
             self.modules = len(sys.modules)
@@ -175,11 +173,13 @@ class Watch:
 
     def takes_globals(self, function: types.FunctionType, seen: _Seen) -> bool:
         """Whether this is so for what its code names."""
-        if modules.asks(function) or any(map(by_value.is_absent, modules.imported_by(function))):
+        if by_value.imported_home(function) is not None:
+            return True
+        if modules.asks(function) or any(map(absent.is_absent, modules.imported_by(function))):
             return False
         space = function.__globals__
         key = spaces.key_of(space)
-        for name in _extract_code_globals(function.__code__):
+        for name in (*modules.named_by(function), *modules.noted(function.__annotations__, space)):
             value = space.get(name, MISSING)
             if type(value) is types.FunctionType and not goes_by_name(value):
                 seen.functions.append((name, weakref.ref(value)))
@@ -199,7 +199,7 @@ class Watch:
 
     def takes_type(self, kind: type) -> bool:
         """Whether this is so for a class that goes by value: it is watched by itself."""
-        if not by_value.is_absent(kind.__module__):
+        if not absent.is_absent(kind.__module__):
             return False
         self.kinds.append(weakref.ref(kind))
         return True

@@ -1,0 +1,127 @@
+"""Functions of the main module whose globals are another module's, and the other way round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import needs_processes, run_program
+
+pytestmark = needs_processes
+
+MODULE = """
+import functools, threading
+CALLS = []
+lock = threading.Lock()
+
+def counted(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        with lock:
+            CALLS.append(function.__name__)
+        return function(*args)
+    return wrapper
+
+def total():
+    return len(CALLS)
+
+class Boxed:
+    def __init__(self, value):
+        self.value = value
+
+def boxed(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        return Boxed(function(*args))
+    return wrapper
+
+def adder(k):
+    def add(x):
+        with lock:
+            CALLS.append("add")
+        return x + k
+    return add
+"""
+
+BEGIN = """
+import functools, json, sys, threading
+import leveret
+import timing
+"""
+
+PROGRAMS = {
+    "a decorated function has its decorator's module": """
+@timing.counted
+def work(x):
+    return x + 1
+def work_and_count(x):
+    return work(x), timing.total()
+def count():
+    import timing
+    return timing.total()
+class Worker:
+    @timing.counted
+    def work(self, x):
+        return x + 2
+def check():
+    assert run(work, 1) == 2 and run(count) == 1
+    assert run(work_and_count, 1) == (2, 2)
+    assert run(Worker().work, 1) == 3 and run(count) == 3
+    assert list(executor.map(work, range(3), chunksize=3)) == [1, 2, 3] and run(count) == 6
+    assert timing.CALLS == []
+""",
+    "which makes objects of that module's classes": """
+@timing.boxed
+def work(x):
+    return x + 1
+def is_boxed(value):
+    return isinstance(value, timing.Boxed)
+def check():
+    made = run(work, 1)
+    assert type(made) is timing.Boxed and made.value == 2
+    assert run(lambda: is_boxed(work(1))) is True
+""",
+    "a closure of a module has the module's globals": """
+add = timing.adder(5)
+def check():
+    assert run(add, 1) == 6 and run(timing.total) == 1
+    assert run(timing.adder(7), 1) == 8 and run(timing.total) == 2
+    assert list(executor.map(add, range(3))) == [5, 6, 7] and run(timing.total) == 5
+""",
+    "a function that wraps a library's has those of the main module": """
+LOCK, N = threading.Lock(), 0
+@functools.wraps(json.dumps)
+def dumps(x):
+    global N
+    with LOCK:
+        N += 1
+    return json.dumps(x), N
+def number():
+    return N
+def check():
+    assert [run(dumps, i) for i in range(2)] == [("0", 1), ("1", 2)]
+    assert run(number) == 2 and N == 0
+""",
+    "a wrapper that comes back has the module's globals here": """
+def make():
+    return timing.counted(abs)
+def check():
+    made = run(make)
+    assert made(-1) == 1 and timing.CALLS == ["abs"]
+""",
+}
+
+END = """
+if __name__ == "__main__":
+    with leveret.ProcessExecutor(1) as executor:
+        def run(function, *given):
+            return executor.submit(function, *given).result(60)
+        check()
+    print("passed", flush=True)
+"""
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_globals_are_of_their_module(name: str, tmp_path: Path) -> None:
+    (tmp_path / "timing.py").write_text(MODULE)
+    assert run_program(tmp_path, BEGIN + PROGRAMS[name] + END) == "passed\n"
