@@ -79,6 +79,12 @@ CALLS: list[tuple[str, Callable[[Cluster], tuple[Any, ...]], type[Exception], st
         "argument 1: an output that shares memory with argument 0",
     ),
     (
+        "whole",
+        lambda c: (SHARED[6:], sliced(SHARED)),
+        leveret.InvalidArgument,
+        "argument 1: an output that shares memory with argument 0",
+    ),
+    (
         "copy",
         lambda c: (sliced(c.scatter(ones(8), 2)), sliced(c.scatter(ones(8), 4))),
         leveret.InvalidArgument,
@@ -104,6 +110,7 @@ def test_submit_refuses(
         "copy": ("root_or_crash", "in f8, out f8, count(0) -> int"),
         "read": ("axpy_f4", "f8, in f8, count(1)"),
         "far": ("narrow", "in f8, far in f8, task"),
+        "whole": ("add_first", "in f8[any], inout f8, count(1)"),
         "result": ("increment", "in f8, result i8"),
     }[procedure]
     # A function has the name by which it was loaded first, and other tests look at that of "copy".
@@ -138,6 +145,8 @@ WRONG: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda c: c.map(abs, [1], chunk_size=2), TypeError, "did you mean 'chunksize'"),
     (lambda c: c.map(abs, [1], chunksize=1.5), TypeError, "chunksize must be an int"),
     (lambda c: c.map(abs, [1], on_poison="retrun"), ValueError, "did you mean 'return'"),
+    (lambda c: c.map(abs, [1], timeout="1"), TypeError, "timeout must be a number of seconds"),
+    (lambda c: c.map(abs, [1], timeout=float("nan")), ValueError, "timeout must be"),
     (lambda c: c.map(3, [1]), TypeError, "fn must be callable, not int"),
     (lambda c: list(c.as_completed(3)), TypeError, "tickets must be a ticket .*, not int"),
     (lambda c: list(c.as_completed([3])), TypeError, "tickets must be tickets of a Cluster, not"),

@@ -274,6 +274,7 @@ class Cluster(StaysHere):
         self._check_open()
         keeps = policy(on_poison, return_exceptions)
         chunksize, buffersize = checking.sizes(chunksize, buffersize)
+        timeout = checking.wait_seconds(timeout)
         if not callable(fn):
             raise TypeError(f"fn must be callable, not {type(fn).__name__}")
         if not iterables:

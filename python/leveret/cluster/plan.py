@@ -38,6 +38,7 @@ def plan(procedure: Procedure, args: tuple[Any, ...], engine: Engine) -> Plan:
         )
     arguments: list[tuple[str, Any]] = []
     cuts: list[Cut] = []
+    whole: list[Cut] = []
     counts: dict[int, int] = {}
     for index, (parameter, given) in enumerate(zip(parameters, args)):
         where = f"argument {index} ({parameter})"
@@ -53,9 +54,11 @@ def plan(procedure: Procedure, args: tuple[Any, ...], engine: Engine) -> Plan:
             cuts.append(Cut(parameter.what, array, index))
             counts[index] = array.shape[0]
         else:
-            arguments.append(("whole", _whole(index, where, parameter, given, engine)))
+            array = _whole(index, where, parameter, given, engine)
+            arguments.append(("whole", array))
+            whole.append(Cut(parameter.what, array, index))
     _check_counts(counts)
-    _check_places(cuts)
+    _check_places(cuts, whole)
     return Plan(tuple(arguments), cuts, next(iter(counts.values())))
 
 
@@ -176,8 +179,11 @@ def _check_counts(counts: dict[int, int]) -> None:
             )
 
 
-def _check_places(cuts: list[Cut]) -> None:
-    """Where arrays lie: chunks alike, outputs all in one place, and no output twice in memory."""
+def _check_places(cuts: list[Cut], whole: list[Cut]) -> None:
+    """Where arrays lie: chunks alike, outputs all in one place, and no output twice in memory.
+
+    whole: arguments that are not cut.
+    """
     import numpy as np
 
     lying = [each for each in cuts if isinstance(each.array, ClusterArray)]
@@ -195,7 +201,7 @@ def _check_places(cuts: list[Cut]) -> None:
             "lie on the nodes (Cluster.empty_like), or none"
         )
     for each in outputs:
-        for other in cuts:
+        for other in (*cuts, *whole):
             if other.place == each.place or type(other.array) is not type(each.array):
                 continue
             is_same = other.array is each.array
