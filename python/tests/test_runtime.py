@@ -336,3 +336,16 @@ AnyOrder.TestCase.settings = settings(
     max_examples=2000 if DEEP else 100, stateful_step_count=30, deadline=None
 )
 test_any_order = AnyOrder.TestCase
+
+
+def test_a_failure_among_many_before_is_told_once(machine: str, library: Path) -> None:
+    fail = leveret.load(library, "fail_with", "i4 -> int")
+    with leveret.Runtime(machine, workers=2) as runtime:
+        first = [runtime.submit(NULL) for _ in range(70)]
+        first.append(runtime.submit(fail, 3, after=first[0]))
+        last = runtime.submit(NULL, after=first)
+        with pytest.raises(leveret.DependencyFailed):
+            last.wait(60)
+        with pytest.raises(leveret.TaskFailed):
+            first[-1].wait(60)
+        leveret.wait_all(first[:-1], 60)

@@ -129,19 +129,6 @@ def test_after_many(runtime: leveret.Runtime, library: Path, count: int) -> None
     assert runtime.submit(SUM, x, after=[*tickets, *tickets]).result(60) == count
 
 
-def test_a_failure_among_many_before_is_told_once(machine: str, library: Path) -> None:
-    fail = leveret.load(library, "fail_with", "i4 -> int")
-    with leveret.Runtime(machine, workers=2) as runtime:
-        first = [runtime.submit(NULL) for _ in range(70)]
-        first.append(runtime.submit(fail, 3, after=first[0]))
-        last = runtime.submit(NULL, after=first)
-        with pytest.raises(leveret.DependencyFailed):
-            last.wait(60)
-        with pytest.raises(leveret.TaskFailed):
-            first[-1].wait(60)
-        leveret.wait_all(first[:-1], 60)
-
-
 def test_dependency_failed(runtime: leveret.Runtime, library: Path) -> None:
     fail = leveret.load(library, "fail_with", "i4 -> int")
     first = runtime.submit(fail, 1)

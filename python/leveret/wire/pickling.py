@@ -72,17 +72,15 @@ CHECK = struct.Struct("<I")
 copyreg.pickle(type(_core.version), lambda function: function.__name__)
 
 
+def _reduce_weak_dictionary(weak: Any) -> Any:
+    return type(weak), (), None, None, iter(list(weak.items()))
+
+
 # Caches by weak references, as functools.singledispatch has one: what only they hold is dropped
 # where they arrive.
 _WEAK: dict[type, Callable[[Any], Any]] = {
-    weakref.WeakKeyDictionary: lambda weak: (type(weak), (), None, None, iter(list(weak.items()))),
-    weakref.WeakValueDictionary: lambda weak: (
-        type(weak),
-        (),
-        None,
-        None,
-        iter(list(weak.items())),
-    ),
+    weakref.WeakKeyDictionary: _reduce_weak_dictionary,
+    weakref.WeakValueDictionary: _reduce_weak_dictionary,
     weakref.WeakSet: lambda weak: (type(weak), (list(weak),)),
 }
 
