@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .errors import InvalidArgument
+from .paths import path_bytes
 
 if TYPE_CHECKING:
     from .signature import Parsed, Signature
@@ -234,11 +235,11 @@ def _load(
     function, address = symbol_of(path, symbol, may_be_old)
     written = str(parse(signature))
     made = _defined.get((address, written))
-    if name is None and may_be_old and _is_replaced(Path(path).absolute()):
+    if name is None and may_be_old and _is_replaced(_full(path)):
         name = _free_name(symbol, written)  # it is another function on the nodes
     if made is None or name is not None:
         made = procedure(function, signature, name or symbol)
-    _origins[made.id] = (str(Path(path).absolute()), symbol)
+    _origins[made.id] = (str(_full(path)), symbol)
     return made
 
 
@@ -256,9 +257,10 @@ def symbol_of(
     """
     if not isinstance(symbol, str):
         raise TypeError(f"symbol must be the name of a function, not {symbol!r}")
-    full = Path(path).absolute()
+    full = _full(path)
     if not full.exists():
-        raise FileNotFoundError(f"there is no library {full}")
+        shown = str(full) if str(full).isprintable() else repr(full)
+        raise FileNotFoundError(f"there is no library {shown}")
     try:
         library = ctypes.CDLL(str(full))
     except OSError as error:
@@ -273,6 +275,10 @@ def symbol_of(
     except AttributeError:
         raise InvalidArgument(f"{full} has no symbol '{symbol}'; is it extern \"C\"?") from None
     return function, ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _full(path: str | bytes | os.PathLike[str]) -> Path:
+    return Path(os.fsdecode(path_bytes("path", path, "the path of a library"))).absolute()
 
 
 def _is_replaced(full: Path) -> bool:

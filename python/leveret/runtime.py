@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from . import _core, launch
 from .nearest import names_options
+from .paths import path_bytes
 from .records import WaitPolicy
 
 
@@ -32,19 +33,8 @@ def nanoseconds(timeout: float | None, name: str) -> int:
     return max(1, int(seconds * 1e9))
 
 
-def _path(option: str, value: Any, what: str = "the path of a file") -> bytes:
-    """A path in the bytes of the file system, which need not be text."""
-    try:
-        path = os.fsencode(value)
-    except TypeError:
-        raise TypeError(f"{option} must be {what}, not {value!r}") from None
-    if b"\0" in path:  # what is behind it would be lost: another file
-        raise ValueError(f"{option} must have no null character, not {value!r}")
-    return path
-
-
 def _path_or_name(option: str, value: Any) -> bytes | None:
-    return None if value is None else _path(option, value, "a name, a path or None")
+    return None if value is None else path_bytes(option, value, "a name, a path or None")
 
 
 class Runtime(_core.Runtime):
@@ -173,7 +163,10 @@ class Runtime(_core.Runtime):
         except TypeError:
             text = f"names must be the name of a filter, or several, not {names!r}"
             raise TypeError(text) from None
+        for each in chain:
+            if not isinstance(each, str):
+                raise TypeError(f"names must be names of filters, not {each!r}")
         super().set_filters(chain)
 
     def write_trace(self, path: str | os.PathLike[str]) -> None:  # type: ignore[override]
-        super().write_trace(_path("path", path))
+        super().write_trace(path_bytes("path", path))

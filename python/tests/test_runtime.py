@@ -129,7 +129,7 @@ def test_filters(runtime: leveret.Runtime) -> None:
         runtime.set_filters(["random"])
     with pytest.raises(leveret.LeveretError, match="8"):
         runtime.set_filters(["fifo"] * 9)
-    with pytest.raises(ValueError, match="by name"):
+    with pytest.raises(TypeError, match="names of filters, not 3"):
         runtime.set_filters([3])  # type: ignore[list-item]
     assert runtime.counters()["bad_filters"] == 0
 

@@ -261,3 +261,27 @@ def test_a_file_beside_the_program_that_is_called_as_a_module_of_pythons(tmp_pat
         [sys.executable, str(program)], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout == "3\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        (5, TypeError),
+        (None, TypeError),
+        (["a.so"], TypeError),
+        ("a\0b", ValueError),
+        ("a\ud800", ValueError),
+        (b"no.so", FileNotFoundError),
+        ("no.so", FileNotFoundError),
+    ],
+)
+def test_a_path_that_is_none(path: Any, error: type[Exception]) -> None:
+    said = "there is no library /.*no.so" if error is FileNotFoundError else "path must "
+    with pytest.raises(error, match=said):
+        leveret.load(path, "f", "i4")
+
+
+@pytest.mark.parametrize("names", [[5], [None], ["fifo", b"fifo"], 5])
+def test_filters_that_are_no_names(threads: leveret.Runtime, names: Any) -> None:
+    with pytest.raises(TypeError, match="names must be"):
+        threads.set_filters(names)
