@@ -286,12 +286,20 @@ class Outer:
 def make(given):
     hints = typing.get_type_hints(Outer)
     return Outer(hints["inner"](**given), [], None)
-def hinted(x: "Inner", y: "Optional[Outer]" = None): return typing.get_type_hints(hinted)
+class Unsent:
+    kept = (each for each in ())
+def unused(x: "Unsent", n: "typing.Literal['make']"): return n
+@dataclasses.dataclass
+class Holds:
+    unsent: "Unsent"
+    n: "int" = 3
 def check():
     made = run(make, {"n": 1})
     assert type(made) is Outer and type(made.inner) is Inner and made.inner.n == 1
     assert run(typing.get_type_hints, Outer) == typing.get_type_hints(Outer)
-    assert run(hinted, 1) == {"x": Inner, "y": Optional[Outer]}
+    assert run(unused, None, 3) == 3  # what only annotations name may be left out
+    assert run(lambda each: each.n + 1, Holds(None)) == 4
+    assert run(lambda: Holds(None).n) == 3
     assert list(executor.map(make, [{"n": i} for i in range(3)]))[2].inner.n == 2
 """,
     "a_pool_in_a_pool": """

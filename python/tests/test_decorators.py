@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -102,6 +104,20 @@ def check():
     assert [run(dumps, i) for i in range(2)] == [("0", 1), ("1", 2)]
     assert run(number) == 2 and N == 0
 """,
+    "a class that lies about its module goes by value": """
+import dataclasses
+Made = dataclasses.make_dataclass("Made", ["x"], namespace={"next": lambda self: self.x + 1})
+class Lies(Exception):
+    __module__ = "builtins"
+    def __init__(self, *args):
+        super().__init__(*args)
+def fail():
+    raise Lies("so")
+def check():
+    assert run(lambda: Made(1).next()) == 2 and type(run(Made, 3)) is Made
+    error = executor.submit(fail).exception(60)
+    assert type(error) is Lies and error.args == ("so",)
+""",
     "a wrapper that comes back has the module's globals here": """
 def make():
     return timing.counted(abs)
@@ -125,3 +141,21 @@ if __name__ == "__main__":
 def test_globals_are_of_their_module(name: str, tmp_path: Path) -> None:
     (tmp_path / "timing.py").write_text(MODULE)
     assert run_program(tmp_path, BEGIN + PROGRAMS[name] + END) == "passed\n"
+
+
+def test_functions_of_modules_that_another_importer_has_changed(tmp_path: Path) -> None:
+    """As pytest does, for its assertions: in processes the module is another."""
+    (tmp_path / "conftest.py").write_text("")
+    (tmp_path / "test_asserts.py").write_text(
+        "import leveret\n"
+        "def test_of_a_call():\n"
+        "    def inner(x):\n"
+        "        assert x == 3\n"
+        "    with leveret.ProcessExecutor(1) as executor:\n"
+        "        assert 'assert 4 == 3' in str(executor.submit(inner, 4).exception(60))\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_asserts.py"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stdout

@@ -73,10 +73,20 @@ _OF_IMPORTERS = frozenset(
 )
 
 
+def _importer_of(module: Any) -> str:
+    """The module of the importer that has loaded it."""
+    loader = getattr(getattr(module, "__spec__", None), "loader", None)
+    return (loader if isinstance(loader, type) else type(loader)).__module__
+
+
+def is_of_python(module: Any) -> bool:
+    """Whether Python itself has loaded it, as it does in workers."""
+    return _importer_of(module) in _OF_IMPORTERS
+
+
 def _has_own_loader(module: Any) -> bool:
     """Whether an importer of the program's own has loaded it, which workers do not have."""
-    loader = getattr(getattr(module, "__spec__", None), "loader", None)
-    name = (loader if isinstance(loader, type) else type(loader)).__module__
+    name = _importer_of(module)
     searched = _searching.loaders
     if name in _OF_IMPORTERS or name in searched:
         return False

@@ -115,7 +115,7 @@ def reduce_function(pickler: Any, function: types.FunctionType, is_reply: bool) 
     if home is not None:
         slots["__globals__"], key = {}, None
         made = (made[0], (made[1][0], home, *made[1][2:]))
-    elif key is not None and "#" in key and not is_elsewhere:
+    elif key is not None and not (is_elsewhere if "#" in key else is_absent(key)):
         key = None
     if key is not None:
         _give_globals(pickler, function, key, slots)
@@ -130,7 +130,9 @@ def _give_globals(
 ) -> None:
     """Has what a function names of its globals come with it, or in front."""
     names = slots["__globals__"]
-    names.update(modules.noted(function.__annotations__, function.__globals__))
+    for name, value in modules.noted(function).items():
+        if name not in names:
+            pickler.needed[key, name] = value  # one that cannot be pickled is left out
     is_noted = (key, function.__name__) in pickler.needed  # and so is all code beside it
     asked = modules.asked_for(function, is_noted)
     names.update(spaces.need(key, asked, pickler.needed))
@@ -144,10 +146,14 @@ def _give_globals(
 def imported_home(function: types.FunctionType) -> types.ModuleType | None:
     """The module that has its globals, if workers can import that: they are its own there.
 
-    A decorated function of the main module has those of the decorator.
+    A decorated function of the main module has those of the decorator. Not where an importer of
+    somebody else's has changed its code, as pytest does: they would be others there.
     """
     key = spaces.key_of(function.__globals__)
-    return None if "#" in key or is_absent(key) else sys.modules.get(key)
+    if "#" in key or is_absent(key):
+        return None
+    module = sys.modules[key]
+    return module if absent.is_of_python(module) else None
 
 
 def _imports(function: types.FunctionType) -> tuple[types.ModuleType, ...]:
@@ -259,7 +265,7 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
         return _host_class, (number, kind.__module__, kind.__qualname__)
     is_elsewhere = is_absent(kind.__module__)
     other = None if is_elsewhere or is_importable(kind) else classes.other_home(kind)
-    if other is not None:
+    if other is not None and not is_absent(other.__name__):
         return getattr, (other, kind.__qualname__)
     made = classes.reduce(kind, is_elsewhere)
     if made is NotImplemented:

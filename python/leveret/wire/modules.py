@@ -70,12 +70,17 @@ def named_by(function: types.FunctionType) -> Iterator[str]:
     yield from _extract_code_globals(function.__code__)
 
 
-def noted(notes: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
-    """Globals that are named by annotations which are texts: who reads those evaluates them.
+def noted(function: types.FunctionType) -> dict[str, Any]:
+    """Globals that annotations of a data class name which are texts: what reads its fields from
+    elsewhere evaluates them, by typing.get_type_hints(). They are those of the function that
+    dataclasses, or attrs, have made.
 
     Classes and what is made of them, modules and functions; a text may be data's name by chance.
     """
-    texts = [text for each in notes.values() for text in _texts_in(each)]
+    if function.__name__ != "__init__" or not function.__code__.co_filename.startswith("<"):
+        return {}
+    names = function.__globals__
+    texts = [text for each in function.__annotations__.values() for text in _texts_in(each)]
     found = {word: names[word] for text in texts for word in _WORD.findall(text) if word in names}
     return {word: each for word, each in found.items() if _is_of_types(each)}
 
@@ -99,10 +104,25 @@ def _is_of_types(value: Any) -> bool:
     )
 
 
+class _Parts:
+    """The parts of the names of modules in packages, as long as no module is imported."""
+
+    count = 0
+    names: frozenset[str] = frozenset()
+
+    @classmethod
+    def of_modules(cls) -> frozenset[str]:
+        if cls.count != len(sys.modules):
+            known = list(sys.modules)
+            cls.count = len(known)
+            cls.names = frozenset(part for name in known for part in name.split(".")[1:])
+        return cls.names
+
+
 def submodules(function: types.FunctionType, names: dict[str, Any]) -> list[types.ModuleType]:
     """Those that code inside of a function names: cloudpickle knows those of the outermost code."""
     code: Any = types.SimpleNamespace(co_names=set(_names_of(function.__code__)))
-    if code.co_names.issubset(function.__code__.co_names):
+    if _Parts.of_modules().isdisjoint(code.co_names.difference(function.__code__.co_names)):
         return []
     found: list[types.ModuleType] = _find_imported_submodules(code, list(names.values()))
     return found

@@ -179,7 +179,11 @@ class Watch:
             return False
         space = function.__globals__
         key = spaces.key_of(space)
-        for name in (*modules.named_by(function), *modules.noted(function.__annotations__, space)):
+        for name, value in modules.noted(function).items():
+            if not self.takes(value):
+                return False
+            seen.constants.append((name, value))
+        for name in modules.named_by(function):
             value = space.get(name, MISSING)
             if type(value) is types.FunctionType and not goes_by_name(value):
                 seen.functions.append((name, weakref.ref(value)))
