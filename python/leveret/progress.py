@@ -29,16 +29,17 @@ class _Bar:
 class TqdmBar(_Bar):
     """on_progress= of an executor: a bar of tqdm, with the number of failures behind it.
 
-    options: of tqdm.auto.tqdm, such as desc="runs". Raises Unavailable when tqdm is not installed.
+    desc: what stands in front of it. options: others of tqdm.auto.tqdm. Raises Unavailable when
+    tqdm is not installed.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, desc: str | None = None, **options: Any) -> None:
         try:
             from tqdm.auto import tqdm  # type: ignore[import-untyped,unused-ignore]
         except ImportError as error:
             text = "a bar of tqdm needs the package tqdm: pip install tqdm"
             raise Unavailable(text, Status.UNAVAILABLE) from error
-        self.bar = tqdm(**{"total": 0, **options})
+        self.bar = tqdm(**{"total": 0, "desc": desc, **options})
 
     def __call__(self, done: int, failed: int, total: int) -> None:
         self.bar.total = total
