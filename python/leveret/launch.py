@@ -14,6 +14,7 @@ _PROGRAM = (
     "[about['folder'], *filter(None, sys.path)]; "
     "[os.environ.pop(k, None) if v is None else os.environ.update({k: v}) "
     "for k, v in about['env'].items()]; "
+    "[os.environ.setdefault(k, v) for k, v in about['unless_set'].items()]; "
     "from leveret.worker.program import main; main(about['preload'], about['python'])"
 )
 
@@ -44,13 +45,17 @@ def worker_command(
     preload: Iterable[str] = (),
     runs_python: bool = False,
     env: Mapping[str, str | None] | None = None,
+    unless_set: Mapping[str, str] | None = None,
+    path: Iterable[str] = (),
 ) -> list[str]:
     """The command that config.processes.worker_command names.
 
     preload: modules that are imported once, before workers are forked. runs_python: whether
     workers run Python functions, besides native ones. env: variables that are set before anything
-    is imported; None: not there. Raises Unavailable in a program that embeds Python and does not
-    tell where the interpreter is (sys.executable).
+    is imported; None: not there. unless_set: others, which stay if they are there. path: where
+    modules are searched for; empty: where this interpreter searches when it starts. Raises
+    Unavailable in a program that embeds Python and does not tell where the interpreter is
+    (sys.executable).
     """
     import json
     import pathlib
@@ -59,15 +64,13 @@ def worker_command(
     if not sys.executable:
         text = "machine 'processes' needs a Python interpreter to start; sys.executable is empty"
         raise Unavailable(text, Status.UNAVAILABLE)
-    # Native procedures need nothing but this package: hosts of a shared pool, which runs one
-    # program, may have other paths than that.
-    path = search_path() if runs_python or preload else []
     about = {
-        "path": path,
+        "path": list(path),
         "folder": str(pathlib.Path(__file__).parent.parent),
         "preload": list(preload),
         "python": runs_python,
         "env": dict(env or {}),
+        "unless_set": dict(unless_set or {}),
     }
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     return [sys.executable, *flags, "-c", _PROGRAM, json.dumps(about)]

@@ -171,25 +171,65 @@ with leveret.ProcessExecutor(1, pool=sys.argv[1], preload=()) as executor:
 
 def test_a_program_that_is_killed_frees_the_processes(name: str) -> None:
     command = [sys.executable, "-c", _OTHER, name]
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    # The search path is part of the pool's program: another one has the same here.
-    sys_path = [each for each in sys.path if each]
-    code = f"import sys; sys.path[:] = {sys_path!r}\n" + _OTHER
-    command[2] = code
-    before, sys.path[:] = list(sys.path), sys_path
-    try:
-        with ProcessExecutor(1, pool=name, preload=()) as stays:
-            other = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+    with ProcessExecutor(1, pool=name, preload=()) as stays:
+        other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert other.stdout is not None
+        assert other.stdout.readline() == "7\n"
+        waits = stays.submit(abs, -8)
+        other.kill()
+        other.communicate()
+        assert waits.result(LIMIT) == 8
+
+
+_OF_A_FOLDER = """
+import sys
+import leveret
+import helper
+
+def initializer():
+    global FROM
+    FROM = helper.NAME
+
+count = 0
+
+def name():
+    global count
+    count += 1
+    return count, FROM, helper.name(), helper.__file__
+
+with leveret.ProcessExecutor(1, pool=sys.argv[1], initializer=initializer) as executor:
+    print(*executor.submit(name).result(60), flush=True)
+    sys.stdin.read()
+    print(*executor.submit(name).result(60), flush=True)
+"""
+
+
+def test_programs_of_other_folders(name: str, tmp_path: Path) -> None:
+    """Each has its own modules and globals, whatever NumPy and OpenMP are to it."""
+    ways: list[tuple[str, dict[str, str]]] = [("import numpy", {}), ("", {"OMP_NUM_THREADS": "3"})]
+    programs = []
+    for number, (more, env) in enumerate(ways):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        said = f"NAME = 'of {number}'\ndef name():\n    return NAME\n"
+        (folder / "helper.py").write_text(said)
+        (folder / "program.py").write_text(f"{more}\n{_OF_A_FOLDER}")
+        programs.append(
+            subprocess.Popen(
+                [sys.executable, str(folder / "program.py"), name],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**os.environ, **env},
             )
-            assert other.stdout is not None
-            assert other.stdout.readline() == "7\n"
-            waits = stays.submit(abs, -8)
-            other.kill()
-            other.communicate()
-            assert waits.result(LIMIT) == 8
-    finally:
-        sys.path[:] = before
+        )
+    for number, each in enumerate(programs):
+        assert each.stdout is not None
+        assert each.stdout.readline().startswith(f"1 of {number} of {number} {tmp_path}/{number}/")
+    for number, each in enumerate(programs):
+        said, _ = each.communicate(timeout=LIMIT)
+        assert said.startswith(f"2 of {number} of {number} {tmp_path}/{number}/")
+        assert each.returncode == 0
 
 
 def test_what_one_pool_cannot_give_is_refused(name: str) -> None:
@@ -199,7 +239,7 @@ def test_what_one_pool_cannot_give_is_refused(name: str) -> None:
         drawn = a.submit(random.random).result()
         with pytest.raises(leveret.LeveretError, match="worker_memory"):
             ProcessExecutor(1, pool=name, preload=(), worker_memory=8 << 30)
-        with pytest.raises(leveret.LeveretError, match="another program"):
+        with pytest.raises(leveret.LeveretError, match=r"preload, .* another name as pool"):
             ProcessExecutor(1, pool=name, preload=("json",))
     with ProcessExecutor(1, preload=(), seed=3, seed_calls=True) as b:
         assert b.submit(random.random).result() == drawn

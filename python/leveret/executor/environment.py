@@ -28,17 +28,23 @@ THREAD_VARIABLES = (
 
 
 class Zygote(NamedTuple):
-    """What workers are forked from: the modules and the environment of that process."""
+    """What workers are forked from: the modules and the environment of that process.
+
+    unless_set: variables that stay if they are there. is_shared: whether programs share it, which
+    may search for modules elsewhere each.
+    """
 
     preload: tuple[str, ...]
     env: Environment
+    unless_set: Mapping[str, str]
+    is_shared: bool
 
 
 def thread_caps(workers: int, threads_per_worker: int | None) -> dict[str, str]:
     """Variables that keep libraries from starting more threads than there are cores.
 
-    threads_per_worker: None: each worker gets its share of the cores, and a variable that the
-    program has set stays.
+    threads_per_worker: None: each worker gets its share of the cores; a variable that the program
+    has set is to stay.
     """
     if threads_per_worker is not None:
         if isinstance(threads_per_worker, bool) or not isinstance(threads_per_worker, int):
@@ -47,7 +53,7 @@ def thread_caps(workers: int, threads_per_worker: int | None) -> dict[str, str]:
             raise ValueError("threads_per_worker must be >= 1, or None for a share of the cores")
         return dict.fromkeys(THREAD_VARIABLES, str(threads_per_worker))
     share = str(max(1, _core.available_cores() // workers))
-    return {name: share for name in THREAD_VARIABLES if name not in os.environ}
+    return dict.fromkeys(THREAD_VARIABLES, share)
 
 
 def environments(env: GivenEnvironment, workers: int) -> list[dict[str, str | None]]:
@@ -93,10 +99,14 @@ def checked_seed(seed: int | None) -> int:
         raise TypeError(f"seed must be an integer or None, not {seed!r}") from None
 
 
-def modules(preload: Iterable[str] | None) -> tuple[str, ...]:
-    """The modules to preload; warns of those that are not installed."""
+def modules(preload: Iterable[str] | None, is_shared: bool) -> tuple[str, ...]:
+    """The modules to preload; warns of those that are not installed.
+
+    Programs that share processes have the same: with NumPy where it is installed.
+    """
     if preload is None:
-        return ("numpy",) if "numpy" in sys.modules else ()
+        has_numpy = "numpy" in sys.modules or (is_shared and _is_there("numpy"))
+        return ("numpy",) if has_numpy else ()
     try:
         names = (preload,) if isinstance(preload, str) else tuple(preload)
     except TypeError:
@@ -105,11 +115,14 @@ def modules(preload: Iterable[str] | None) -> tuple[str, ...]:
         if not isinstance(name, str) or not name:
             kind = ValueError if name == "" else TypeError
             raise kind(f"preload must be names of modules, not {name!r}")
-        try:
-            is_there = name in sys.modules or importlib.util.find_spec(name) is not None
-        except (ImportError, ValueError):
-            is_there = False
-        if not is_there:
+        if not _is_there(name):
             text = f"preload: there is no module named {name!r}; workers start without it"
             warnings.warn(text, RuntimeWarning, stacklevel=4)
     return names
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return name in sys.modules or importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False

@@ -74,6 +74,7 @@ class Pool:
         self.pace = Pace(workers)
         self.space = ReplySpace()
         self.path = SearchPath()
+        self.is_shared = zygote.is_shared
         self.files = ReplyFiles()
         self.kept: Any = given  # shared arrays in it live as long
         self.held = Recent()
@@ -122,6 +123,8 @@ class Pool:
         """What workers set themselves up by."""
         if self.kept[0] is not None:
             setup.initializer = dumps(self.kept, 0)[0]
+        if self.is_shared:
+            setup.path = pickle.dumps(self.path.sent, 5)
         setup.about = about_this_process(self.files.address)
         setup.pages = self.mortem.pages.files if shows_files() else []
         return pickle.dumps(setup, 5)

@@ -132,8 +132,11 @@ class ProcessExecutor(futures.Executor):
         caps = thread_caps(max_workers, threads_per_worker)
         common = common_environment(envs) if pool is None else {}  # each host has its own there
         check_shared(pool, seed, seed_calls)
-        around = {**caps, **worker_environment(), **common}
-        zygote = Zygote(modules(preload), around)
+        is_shared = pool is not None
+        around = {**worker_environment(), **common}
+        if threads_per_worker is not None:
+            around, caps = {**caps, **around}, {}
+        zygote = Zygote(modules(preload, is_shared), around, caps, is_shared)
         setup = Setup(
             calls_max=max_tasks_per_child or -1,
             idle_ns_max=nanoseconds(idle_worker_timeout, "idle_worker_timeout"),

@@ -24,7 +24,7 @@ class _Known:
 
 
 class SearchPath:
-    """Notices when sys.path changed after the worker processes' program was started with it.
+    """Notices when sys.path changed after the worker processes were told it first.
 
     So it does when the host goes to another folder, if it has entries that depend on that.
     """

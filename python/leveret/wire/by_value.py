@@ -28,7 +28,7 @@ ORDINARY_MAX = 1024
 # In a worker: what it made of objects of the host's, and where those are found there.
 _classes: weakref.WeakSet[type] = weakref.WeakSet()
 _homes: weakref.WeakKeyDictionary[Any, Home] = weakref.WeakKeyDictionary()
-_singletons: dict[Home, Any] = {}
+singletons: dict[Home, Any] = {}
 # The attributes of classes, as they were sent last: what the host has deleted since is deleted.
 sent_names: weakref.WeakKeyDictionary[type, list[str]] = weakref.WeakKeyDictionary()
 
@@ -399,7 +399,7 @@ def _host_class(number: str, module: str, name: str) -> type:
 def host_object(module: str, name: str) -> Any:
     """What the host knows by that name; in a worker what it has made of it."""
     home = (module, name)
-    here = _singletons.get(home, residents.get(home))
+    here = singletons.get(home, residents.get(home))
     return _found(home) if here is None else here
 
 
@@ -431,11 +431,11 @@ def reduce_other(thing: Any, kind: type, is_reply: bool) -> Any:
 
 
 def _make_singleton(home: Home, kind: type, state: dict[str, Any]) -> Any:
-    if home not in _singletons:
+    if home not in singletons:
         try:
             return _found(home)
         except AttributeError:
             made = getattr(copyreg, "_reconstructor")(kind, object, None)  # noqa: B009
             vars(made).update(state)
-            _singletons[home] = made
-    return _singletons[home]
+            singletons[home] = made
+    return singletons[home]

@@ -129,6 +129,7 @@ class Setup:
     pages: list[int] = field(default_factory=list)  # the host's numbers of their files, by worker
     env: list[dict[str, str | None]] = field(default_factory=list)  # by worker; empty: the host's
     cwd: str | None = None
+    path: bytes = b""  # pickled sys.path; empty: that with which the processes were started
     settings: Settings = field(default_factory=dict)  # of the interpreter, as the host has them
     seed: int = 0
     is_seed_given: bool = False

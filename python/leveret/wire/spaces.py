@@ -54,7 +54,7 @@ def key_of(names: dict[str, Any]) -> str:
     module = sys.modules.get(name)
     if module is not None and vars(module) is names:
         return name
-    space = _spaces.get(name)
+    space = known.get(name)
     if space is not None and space.names is names:
         return name
     return f"{name}#{id(names)}"
@@ -62,7 +62,7 @@ def key_of(names: dict[str, Any]) -> str:
 
 def names_of(key: str) -> dict[str, Any]:
     """The globals of a module that is loaded here, or of one of the host's."""
-    space = _spaces.get(key)
+    space = known.get(key)
     if space is not None:
         return space.names
     module = sys.modules.get(key)
@@ -183,7 +183,7 @@ def reduce_mark(mark: object, modules: Iterable[str], needed: Needed) -> Any:
 
 def reduce_mark_of_reply(mark: object) -> Any:
     """The same in a worker, on its way back."""
-    for key, space in _spaces.items():
+    for key, space in known.items():
         for name, value in space.names.items():
             if value is mark:
                 return _mark_here, (key, name)
@@ -319,17 +319,17 @@ def is_same(a: Any, b: Any) -> bool:
     return True
 
 
-_spaces: dict[str, Space] = {}
+known: dict[str, Space] = {}
 
 
 def space_of(key: str, names: dict[str, Any]) -> Space:
     """names: what a new space has from the beginning."""
-    space = _spaces.get(key)
+    space = known.get(key)
     if space is None:
-        if len(_spaces) >= SPACES_MAX:  # of what was no module's; functions keep their own
-            for old in [each for each in _spaces if "#" in each]:
-                del _spaces[old]
-        space = _spaces[key] = Space(key, names)
+        if len(known) >= SPACES_MAX:  # of what was no module's; functions keep their own
+            for old in [each for each in known if "#" in each]:
+                del known[old]
+        space = known[key] = Space(key, names)
     if space.module is not None and (key == "__main__" or key not in sys.modules):
         sys.modules[key] = space.module
     return space
@@ -343,13 +343,13 @@ def module_of(key: str, names: dict[str, Any]) -> Any:
 
 def forget_modules() -> None:
     """When modules are searched elsewhere: some may be imported from now on."""
-    for key, space in _spaces.items():
+    for key, space in known.items():
         if key != "__main__" and space.module is sys.modules.get(key, _MISSING):
             del sys.modules[key]
 
 
 def from_space(key: str, name: str) -> Any:
-    names = _spaces[key].names
+    names = known[key].names
     if name not in names:
         raise NameError(f"name {name!r} is not defined")
     return names[name]
@@ -360,7 +360,7 @@ def explain(error: NameError) -> None:
     if type(error) is not NameError:  # of a class of the program's
         return
     name = getattr(error, "name", None) or str(error).partition("'")[2].partition("'")[0]
-    for space in _spaces.values():
+    for space in known.values():
         if name in space.missing and name not in space.names:
             why = f"it could not be pickled ({space.missing[name]}); set it in an initializer"
             error.args = (f"{error}: the host has such a global, but {why}",)

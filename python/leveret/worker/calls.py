@@ -12,7 +12,7 @@ import warnings
 from typing import Any
 
 from .. import _core
-from ..wire import by_value, chunks, page, spaces, stored, tables
+from ..wire import chunks, page, spaces, stored, tables
 from ..wire.errors import dump_error
 from ..wire.page import CALL
 from ..wire.pickling import (
@@ -34,7 +34,7 @@ from ..wire.setup import Setup, WorkerSetup
 from . import ending, multiprocess, notes, own_page, seeding
 from .classes import classes
 from .functions import Carried, Kept, functions
-from .hosts import Host, hosts, turn_to
+from .hosts import Host, hosts, search, turn_to
 from .large_replies import make_file
 from .own_page import Own
 from .tracebacks import describe
@@ -74,6 +74,8 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
     try:
         host = _Process.host
         host.receive(setup)
+        if setup.path:
+            _follow(setup.path)
         multiprocess.set_up(setup.about)  # before what it may have to do with is loaded
         index = _core.worker_index() or 0
         own_page.watch()
@@ -167,8 +169,7 @@ def _follow(path: bytes) -> None:
     """Searches for modules where the host does."""
     if path != _Process.host.path:
         _Process.host.path = path
-        sys.path[:] = pickle.loads(path)
-        by_value.forget_searches()
+        search(pickle.loads(path))
 
 
 def _say_where(error: BaseException) -> None:

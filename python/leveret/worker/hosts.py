@@ -1,8 +1,9 @@
 """The executors whose calls a worker runs: one, or, in a shared pool, several in turn.
 
 What an executor has set up in this process is its own: its page, environment, folder, search path
-and notes are put away when the worker turns to a call of another one, and are back for its next
-call. What calls leave in modules is not: that is the process's.
+and notes, and what is its program's (programs.py), are put away when the worker turns to a call of
+another one, and are back for its next call. What calls leave in modules that all find is not: that
+is the process's.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from .. import _core
 from ..wire import by_value
 from ..wire.settings import Settings, change_settings
 from ..wire.setup import About, Setup
-from . import multiprocess, notes, own_page
+from . import multiprocess, notes, own_page, programs
 
 _HOSTS_MAX = 64  # of a pool; one that has left makes room for the next
 
@@ -40,6 +41,7 @@ class Host:
         self.settings_before: Settings = {}
         self.notes: notes.Forwarding | None = None
         self.page: own_page.PutAway | None = None
+        self.own: programs.Belongings | None = None
 
     def receive(self, setup: Setup) -> None:
         self.about, self.seed, self.cwd = setup.about, setup.seed, setup.cwd
@@ -63,6 +65,7 @@ class Host:
 
     def leave(self) -> None:
         """Puts away what is its own."""
+        self.own = programs.Belongings()
         self.page = own_page.put_away()
         if self.notes is not None and self.notes.has_begun:
             self.notes.end()
@@ -77,14 +80,24 @@ class Host:
             own_page.take_back(self.page)
             self.page = None
         if self.path != before.path:
-            sys.path[:] = pickle.loads(self.path) if self.path else _own_path
-            by_value.forget_searches()
+            search(pickle.loads(self.path) if self.path else _own_path)
+        if self.own is not None:
+            self.own.take_back()
+            self.own = None
         if not self.is_set_up:
             return
         multiprocess.set_up(self.about)
         self.surround()
         self.begin_notes()
         _core.retire_worker_after(self.idle_ns_max)
+
+
+def search(path: list[str]) -> None:
+    """Searches for modules where the host does."""
+    sys.path[:] = path
+    by_value.forget_searches()
+    if len(hosts) > 1:
+        programs.show_modules(path)
 
 
 def _set(variables: dict[str, str | None]) -> None:

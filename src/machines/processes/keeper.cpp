@@ -120,8 +120,8 @@ bool keeper_process::is_taken(std::uint32_t m, std::uint64_t begin,
 // The reason that keeps a host from becoming a member; null: none.
 const char* keeper_process::objection(const introduction& about) const noexcept {
   if (about.program != rule_.program)
-    return "the pool runs the workers of another program (config.processes.worker_command, or the "
-           "program's file); use another config.processes.pool";
+    return "the pool runs the workers of another program (by its file, or "
+           "config.processes.worker_command); use another pool";
   if (about.level != rule_.level)
     return "config.processes.isolation is not that of the pool's first host; use another "
            "config.processes.pool";
