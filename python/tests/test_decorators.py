@@ -27,6 +27,18 @@ def counted(function):
 def total():
     return len(CALLS)
 
+caches = {}
+
+def cached(function):
+    caches[function.__qualname__] = {}
+    @functools.wraps(function)
+    def wrapper(x):
+        known = caches[function.__qualname__]
+        if x not in known:
+            known[x] = function(x), len(known)
+        return known[x]
+    return wrapper
+
 class Boxed:
     def __init__(self, value):
         self.value = value
@@ -71,6 +83,18 @@ def check():
     assert run(Worker().work, 1) == 3 and run(count) == 3
     assert list(executor.map(work, range(3), chunksize=3)) == [1, 2, 3] and run(count) == 6
     assert timing.CALLS == []
+""",
+    "with what decorating it has put there": """
+@timing.cached
+def square(x):
+    return x * x
+@timing.cached
+def double(x):
+    return 2 * x
+def check():
+    assert [run(square, x) for x in (3, 4, 3)] == [(9, 0), (16, 1), (9, 0)]
+    assert run(lambda: double(square(3)[0])) == (18, 0)
+    assert timing.caches == {"square": {}, "double": {}}
 """,
     "which makes objects of that module's classes": """
 @timing.boxed

@@ -91,7 +91,7 @@ class Calls:
         end_mapping(self.pool, self.mapping)
 
 
-def _unread(error: Exception, address: str) -> TaskFailed:
+def _unread(error: BaseException, address: str) -> TaskFailed:
     return TaskFailed(
         f"a call cannot be unpickled on {address}: {error!r}; modules that it needs must be on "
         "every node"

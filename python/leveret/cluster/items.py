@@ -6,6 +6,7 @@ from typing import Any, Callable, NamedTuple
 
 import cloudpickle
 
+from ..interrupts import raise_signals
 from ..wire.errors import dump_error
 
 
@@ -19,12 +20,13 @@ def dump_item(item: tuple[Any, ...]) -> tuple[bytes, bool]:
     """(pickle, True), or (pickle of an error, False)."""
     try:
         return cloudpickle.dumps(item, 5), True
-    except Exception as error:
+    except BaseException as error:  # a reducer may raise what it likes
+        raise_signals(error)
         return dump_error(error, ""), False
 
 
 def load_items(
-    apart: Apart, load: Callable[[bytes], Any], dump_unread: Callable[[Exception], bytes]
+    apart: Apart, load: Callable[[bytes], Any], dump_unread: Callable[[BaseException], bytes]
 ) -> tuple[list[Any], dict[int, bytes]]:
     """The items that can be read; of the others, by their places, the pickles of their errors."""
     items, errors = [], {}
@@ -34,6 +36,7 @@ def load_items(
             continue
         try:
             items.append(load(data))
-        except Exception as error:  # an unpickler may raise what it likes
+        except BaseException as error:  # an unpickler may raise what it likes
+            raise_signals(error)
             errors[place] = dump_unread(error)
     return items, errors

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import cloudpickle
 
+from ..interrupts import raise_signals
 from ..wire.chunks import Unreadable, outcomes_of
 from .items import Apart, dump_item
 from .job import Job, Piece
@@ -91,7 +92,8 @@ class MapJob(Job):
         if not piece.is_apart:
             try:
                 return (cloudpickle.dumps(piece.data, 5),)
-            except Exception:  # of one of them
+            except BaseException as error:  # of one of them
+                raise_signals(error)
                 piece.is_apart = True
         return (pickle.dumps(Apart([dump_item(each) for each in piece.data]), 5),)
 

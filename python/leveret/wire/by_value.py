@@ -19,7 +19,7 @@ from typing import Any
 
 from cloudpickle import cloudpickle
 
-from . import absent, classes, foreign, modules, own, spaces
+from . import absent, classes, entries, foreign, modules, own, spaces
 from .absent import is_absent
 from .modules import Home, residents
 
@@ -114,6 +114,8 @@ def reduce_function(pickler: Any, function: types.FunctionType, is_reply: bool) 
     home = imported_home(function)
     if home is not None:
         slots["__globals__"], key = {}, None
+        if not is_reply:
+            slots["_entries"] = entries.entries_of(pickler, function, modules.named_by(function))
         made = (made[0], (made[1][0], home, *made[1][2:]))
     elif key is not None and not (is_elsewhere if "#" in key else is_absent(key)):
         key = None
@@ -152,8 +154,8 @@ def imported_home(function: types.FunctionType) -> types.ModuleType | None:
     key = spaces.key_of(function.__globals__)
     if "#" in key or is_absent(key):
         return None
-    module = sys.modules[key]
-    return module if absent.is_of_python(module) else None
+    module: Any = sys.modules[key]
+    return module if type(module) is types.ModuleType and absent.is_of_python(module) else None
 
 
 def _imports(function: types.FunctionType) -> tuple[types.ModuleType, ...]:
@@ -240,6 +242,7 @@ def _resident_function(
 
 def _set_function(function: types.FunctionType, state: Any) -> None:
     slots = state[1]
+    entries.take_entries(function.__globals__, slots.pop("_entries", ()))
     if type(slots["__globals__"]) is tuple:
         key, given = slots["__globals__"]
         slots["__globals__"] = {n: each for n, each in given.items() if each is not spaces.Gone}

@@ -90,7 +90,7 @@ def _texts_in(note: Any) -> Iterator[str]:
         yield note
     elif type(note) is typing.ForwardRef:
         yield note.__forward_arg__
-    else:
+    elif type(note).__module__ in _OF_TYPES:
         for each in getattr(note, "__args__", None) or ():
             yield from _texts_in(each)
 

@@ -1,0 +1,69 @@
+"""What a decorator has noted of a function in a dict of its own module, when it decorated it.
+
+Statistics, a cache or a registry, by the function or its name: `calls[f.__qualname__] = 0`. The
+function finds it there when it is called; the module that a worker imports has decorated nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import types
+from collections.abc import Iterable
+from typing import Any
+
+from ..interrupts import raise_signals
+
+Entry = tuple[str, Any, Any]  # of a global: its name, the key and the value
+
+
+def entries_of(pickler: Any, function: types.FunctionType, named: Iterable[str]) -> list[Entry]:
+    """For a function with globals of a module that workers import. named: what its code names.
+
+    What cannot be pickled is left out.
+    """
+    found = []
+    keys = None
+    for name in named:
+        value = function.__globals__.get(name)
+        if isinstance(value, dict) and value:
+            keys = _keys_of(function) if keys is None else keys
+            found += [(name, key, value[key]) for key in keys if key in value]
+    return [each for each in found if _can_be_pickled(pickler, each)]
+
+
+def _keys_of(function: types.FunctionType) -> list[Any]:
+    """By what a function, and those that it wraps, may be noted."""
+    keys: list[Any] = []
+    for each in (function, *_wrapped_by(function)):
+        names = (each.__name__, each.__qualname__, f"{each.__module__}.{each.__qualname__}")
+        keys += [key for key in (each, *names) if key not in keys]
+    return keys
+
+
+def _wrapped_by(function: types.FunctionType) -> list[types.FunctionType]:
+    found = []
+    for cell in function.__closure__ or ():
+        try:
+            value = cell.cell_contents
+        except ValueError:  # it is empty
+            continue
+        if type(value) is types.FunctionType:
+            found.append(value)
+    return found
+
+
+def _can_be_pickled(pickler: Any, entry: Entry) -> bool:
+    try:
+        type(pickler)(io.BytesIO(), {}).dump(entry[2])
+    except Exception as error:
+        raise_signals(error)
+        return False
+    return True
+
+
+def take_entries(names: dict[str, Any], entries: Iterable[Entry]) -> None:
+    """In a worker: what is there already stays."""
+    for name, key, value in entries:
+        known = names.get(name)
+        if isinstance(known, dict):
+            known.setdefault(key, value)
