@@ -31,7 +31,7 @@ from ..wire.pickling import (
     write_reply,
 )
 from ..wire.setup import Setup, WorkerSetup
-from . import ending, multiprocess, notes, own_page, seeding
+from . import ending, memory, multiprocess, notes, own_page, seeding
 from .classes import classes
 from .functions import Carried, Kept, functions
 from .hosts import Host, hosts, search, turn_to
@@ -152,11 +152,21 @@ def _run_chunk(
             if os.getpid() != ending.Worker.pid:
                 ending.leave(error)
             results.add_error(dump_error(error, describe(error)))
+            if isinstance(error, MemoryError) and _gives_way():
+                break
         if os.getpid() != ending.Worker.pid:
             ending.leave()
         if time.perf_counter_ns() >= end:
             break
     return results.parts()
+
+
+def _gives_way() -> bool:
+    """After a MemoryError: another process follows if this one is full, or all calls had that."""
+    if not memory.is_nearly_full():
+        return False
+    _core.retire_worker()
+    return True
 
 
 def _own(part: tuple[Any, list[Any]]) -> tuple[Any, Any]:
@@ -364,6 +374,9 @@ def _run(
             ending.leave(error)
         kind = BROKEN if isinstance(error, Broken) else ERROR
         pickled, views = _dump_error(error), []
+        if isinstance(error, MemoryError):
+            error.__traceback__ = None  # and what its frames have
+            _gives_way()
     try:
         _reply(reply, kind, pickled, views, time.perf_counter_ns() - begin - tables.Taken.ns)
     except BaseException as error:  # no memory for it, say

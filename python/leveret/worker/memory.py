@@ -1,4 +1,4 @@
-"""A limit on the memory of single calls."""
+"""Limits on the memory of calls."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ def _data_bytes() -> int:
         if line.startswith("VmData:"):
             return int(line.split()[1]) << 10
     return 0
+
+
+def is_nearly_full() -> bool:
+    """Whether this process has a limit, and three quarters of that are taken: by leaks, perhaps."""
+    limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    return limit != resource.RLIM_INFINITY and _data_bytes() > limit // 4 * 3
 
 
 class Limited(functools.partial):  # type: ignore[type-arg]
