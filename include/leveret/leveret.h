@@ -5,8 +5,8 @@
  * to do, for the calling thread. Structs are plain data with the same layout as their C++ twins in
  * task.hpp.
  *
- * Thread safety: any function from any thread, but lev_open/lev_close of one runtime from one
- * thread at a time.
+ * Thread safety: any function from any thread, but for lev_close(): when it is called, no other
+ * thread may be in a call of that runtime, or make one later.
  */
 #ifndef LEVERET_LEVERET_H
 #define LEVERET_LEVERET_H
@@ -200,7 +200,8 @@ lev_status lev_register(const char* name, lev_body body, void* context, const le
 lev_procedure_id lev_lookup(const char* name); /* 0: none */
 
 lev_status lev_open(const lev_options* options, lev_runtime** runtime); /* options may be NULL */
-lev_status lev_close(lev_runtime* runtime); /* drains; NULL is accepted */
+/* lev_close() waits for all tasks, and frees the runtime. NULL is accepted. */
+lev_status lev_close(lev_runtime* runtime);
 
 lev_status lev_submit(lev_runtime* runtime, lev_procedure_id procedure,
                       const lev_argument* arguments, unsigned count, lev_ticket* ticket);
