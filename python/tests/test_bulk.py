@@ -127,6 +127,15 @@ def test_parallel_slices_every_sliced_array(runtime: leveret.Runtime, library: P
         runtime.parallel(add, 99, 3.0, leveret.sliced(x), leveret.sliced(y))
 
 
+def test_parallel_needs_a_range(runtime: leveret.Runtime, library: Path) -> None:
+    axpy = leveret.load(library, "axpy_f4", "f4, in f4, inout f4, count(1)")
+    x, y = np.ones(10, "f4"), np.zeros(10, "f4")
+    for arrays in ((x, y), (leveret.sliced(x), leveret.sliced(y))):
+        with pytest.raises(TypeError, match=r"'axpy_f4'.*no range parameter.*submit\(\)"):
+            runtime.parallel(axpy, 3, 1.0, *arrays)
+    assert (y == 0).all()
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(0, 2**32))
 def test_bulk_equals_one_by_one(rows: int, columns: int, seed: int) -> None:

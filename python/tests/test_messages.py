@@ -99,9 +99,12 @@ def test_what_is_no_signature(signature: Any) -> None:
         leveret.procedure(1, signature)
 
 
-def test_options_may_be_numpy_integers(threads: leveret.Runtime) -> None:
+def test_options_may_be_numpy_integers(library: Path, threads: leveret.Runtime) -> None:
     threads.submit(NULL, priority=any_of(np.int64(-3)), grain=any_of(np.uint8(1))).wait()
-    threads.parallel(NULL, any_of(np.int32(3))).wait()
+    squares = leveret.load(library, "square_range", "range, out u8")
+    out = np.ones(3, "u8")
+    threads.parallel(squares, any_of(np.int32(3)), leveret.sliced(out)).wait()
+    assert list(out) == [0, 1, 4]
 
 
 def test_a_range_may_be_a_number_of_numpy(library: Path, threads: leveret.Runtime) -> None:
