@@ -71,7 +71,8 @@ class ordered {
   std::uint64_t submit_id(const descriptor& task, const options* o);
 
   // wait() waits for all tasks submitted so far. Rethrows the exception of the first that failed;
-  // throws lev::error for every other failure. The scope may be used again.
+  // throws lev::error for every other failure. The scope may be used again: what is submitted then
+  // follows no failure that was told here, and finds memory as the failed tasks left it.
   void wait();
   // wait_outcome() is wait() without exceptions, with a time-out: 0 polls, `forever` waits. The
   // outcome is that of the first task that failed, in the order of the submits, with the number of

@@ -177,6 +177,9 @@ namespace detail {
 // does not leave it while it waits: only what it waits for, and its children, run on top. A wait is
 // refused (would_deadlock) where nothing has run for a second.
 void stay_on_stack() noexcept;
+// is_in_task() tells whether the caller is in a task's body or a callback: its worker does nothing
+// else until it waits, or is over.
+bool is_in_task() noexcept;
 // is_in_virtual_task() tells whether the caller is in a task's body in virtual time: all workers
 // there are one thread, and any call may have another one go on.
 bool is_in_virtual_task() noexcept;

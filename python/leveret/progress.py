@@ -42,10 +42,13 @@ class TqdmBar(_Bar):
         self.bar = tqdm(**{"total": 0, "desc": desc, **options})
 
     def __call__(self, done: int, failed: int, total: int) -> None:
+        is_cut = total < (self.bar.total or 0)  # by what was taken back: update() need not show it
         self.bar.total = total
         if failed:
             self.bar.set_postfix(failed=failed, refresh=False)
         self.bar.update(done - self.bar.n)
+        if is_cut:
+            self.bar.refresh()
 
     def close(self) -> None:
         self.bar.close()

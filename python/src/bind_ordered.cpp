@@ -39,7 +39,8 @@ constexpr const char* wait_doc = R"(Waits until all tasks submitted so far are c
 
 timeout: seconds; None waits for ever, 0 polls. Raises what became of the first task that failed, in
 the order of the submits, as Ticket.wait() does; its `failures` counts those that failed, and those
-that did not run as they came after one. TimeoutError when the time is over.)";
+that did not run as they came after one. What is submitted afterwards runs, on memory as the failed
+ones left it. TimeoutError when the time is over.)";
 
 class ordered_object {
  public:

@@ -77,9 +77,10 @@ Raises like submit(). Cost: tens of nanoseconds per task, also with 'processes';
 constexpr const char* parallel_doc =
     R"(Submits one task over the indices 0..n that dicing may cut into many.
 
-`range` parameters are not passed: they stand for the indices. Arrays wrapped in leveret.sliced(a)
-are cut along with them and need n rows (one axis: n elements). Others go whole to every piece.
-grain: smallest piece, in indices; 0 lets Leveret choose. Raises and costs like submit().)";
+`range` parameters are not passed: they stand for the indices, and there must be one. Arrays wrapped
+in leveret.sliced(a) are cut along with them and need n rows (one axis: n elements). Others go whole
+to every piece. grain: smallest piece, in indices; 0 lets Leveret choose. Raises and costs like
+submit().)";
 
 template <class Field>
 void set_number(Field& field, nb::handle options, const char* name) {

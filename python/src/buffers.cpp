@@ -201,12 +201,14 @@ argument memory_argument(const extent& e, bool is_sliced, const place& where) {
   a.address = reinterpret_cast<std::uintptr_t>(e.data);
   a.unit_bytes = static_cast<std::uint16_t>(e.element_bytes);
   a.what = where.declared->what;
-  a.flags = is_sliced ? argument_sliced : 0;
+  const bool is_far = where.declared->is_far;
+  if (is_far && is_sliced)
+    refuse_argument(PyExc_ValueError, where, "far memory is not cut; pass the array itself");
+  a.flags = is_far ? argument_far : is_sliced ? argument_sliced : 0;
   if (is_empty(e)) {
     a.row_bytes = 0;
     return a;
   }
-  const bool is_far = where.declared->is_far;
   if (a.address % alignment_of(where.declared->type) != 0) {
     if (is_far)
       refuse_argument(PyExc_ValueError, where,
@@ -214,14 +216,11 @@ argument memory_argument(const extent& e, bool is_sliced, const place& where) {
                       "a.copy()");
     a.flags |= argument_packed;
   }
-  if (is_far && is_sliced)
-    refuse_argument(PyExc_ValueError, where, "far memory is not cut; pass the array itself");
   const Py_ssize_t row_bytes = packed_bytes(e, e.dimensions < 2 || is_far ? 0 : 1);
   if (row_bytes < 0)
     refuse_argument(PyExc_ValueError, where,
                     "the array is not contiguous; use numpy.ascontiguousarray(a), or a view whose "
                     "rows are contiguous");
-  if (is_far) a.flags = argument_far;
   if (e.dimensions < 2 || is_far) {
     a.row_bytes = static_cast<std::uint64_t>(row_bytes);
     a.stride_bytes = row_bytes;

@@ -8,6 +8,7 @@
 #include "bulk.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 #include "calls.hpp"
@@ -41,6 +42,25 @@ nb::tuple as_it_is(nb::list list) {
   const nb::object items = nb::steal(PyList_AsTuple(list.ptr()));
   if (!items.is_valid()) throw nb::python_error();
   return nb::borrow<nb::tuple>(items);
+}
+
+// Whether two of `count` tasks have a byte in common when each has the argument's rows, `step`
+// bytes behind the task before. A row of one and the row of the other that is `rows` further on in
+// its task lie a multiple of `step` from rows times stride.
+bool do_tasks_overlap(const argument& a, std::uint64_t step, std::uint64_t count) noexcept {
+  const std::uint64_t last = step * (count - 1);
+  const auto stride = static_cast<std::uint64_t>(a.stride_bytes);
+  if (a.row_bytes == 0 || count < 2) return false;
+  for (std::uint64_t rows = 0; rows < a.rows; ++rows) {
+    const std::uint64_t apart = rows * stride;
+    if (apart >= last + a.row_bytes) break;
+    const std::uint64_t below = std::max(apart / step * step, step);
+    const std::uint64_t above = below + step;
+    const std::uint64_t from_below = below > apart ? below - apart : apart - below;
+    if (below <= last && from_below < a.row_bytes) return true;
+    if (above <= last && above - apart < a.row_bytes) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -134,9 +154,14 @@ void bulk::add_memory(unsigned index, const place& where, nb::handle value) {
     refuse_argument(PyExc_ValueError, where, "the tasks' rows overlap; pass a.copy()");
   if (view.shape[0] == 0) return;
   const extent row = row_extent(whole_extent(view), 0);
-  first_.arguments[index] = memory_argument(row, false, where);
+  argument& a = first_.arguments[index] = memory_argument(row, false, where);
+  const auto distance = static_cast<std::uint64_t>(std::abs(step));
+  if (writes_memory(a.what) && do_tasks_overlap(a, distance, count_))
+    raise_status(status::overlap,
+                 name_of(plan_, index, true) + ": the tasks' output rows overlap; pass a.copy()",
+                 where.position);
   if (step % static_cast<Py_ssize_t>(alignment_of(where.declared->type)) != 0)
-    first_.arguments[index].flags |= argument_packed;
+    a.flags |= argument_packed;
   columns_.push_back({index, column::change::address, where.declared->type, row.data, step, {}});
 }
 

@@ -27,6 +27,14 @@ void check_argument_count(const plan& p, std::size_t given, bool are_ranges_pass
   throw nb::python_error();
 }
 
+void check_has_range(const plan& p) {
+  for (const slot& s : p.slots)
+    if (s.what == kind::range) return;
+  raise_type_error("procedure '" + p.name + "' (\"" + p.signature +
+                   "\") has no range parameter for the indices 0..n; use submit(), which cuts "
+                   "arrays in leveret.sliced() as well");
+}
+
 argument pack_value(const place& where, nb::handle value) {
   argument a;
   a.address = to_bits(value, where.declared->type, where);

@@ -40,6 +40,9 @@ hold* make_hold(session* owner, const plan& p, std::size_t tasks);
 // check_argument_count() raises TypeError unless `given` is what a caller passes to the procedure.
 void check_argument_count(const plan& p, std::size_t given, bool are_ranges_passed);
 
+// check_has_range() raises TypeError for a procedure that parallel() has no indices for.
+void check_has_range(const plan& p);
+
 // pack_memory() exports an array into `h`. A sliced_array sets the argument's flag.
 argument pack_memory(const place& where, nb::handle value, hold* h);
 

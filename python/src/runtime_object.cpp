@@ -172,6 +172,7 @@ lev::ticket runtime_object::try_submit_after(const descriptor& task, options o,
 ticket_object* runtime_object::submit(const plan& p, nb::tuple values, const submit_options& asked,
                                       const lev::range* whole) {
   runtime();
+  if (whole != nullptr) check_has_range(p);
   check_argument_count(p, values.size(), whole == nullptr);
   const hold_guard held(make_hold(session_.get(), p, 1));
   descriptor task;

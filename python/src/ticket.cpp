@@ -243,8 +243,9 @@ bool ticket_object::cancel() {
   return with_borrowed(owner_->runtime(), id_, ask);
 }
 
+// A loop that sleeps inside a task would keep its worker from what it waits for: a wait does not.
 bool ticket_object::ring(std::shared_ptr<bell> b) {
-  if (done()) return false;
+  if (done() || detail::is_in_task()) return false;
   if (std::string_view(owner_->runtime().machine()) == "sim") return false;  // nobody else runs it
   if (held_ == nullptr) {
     auto* made = new hold(owner_.get(), 0);

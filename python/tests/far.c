@@ -26,3 +26,9 @@ int add_one(const lev_task_calls* task, const lev_argument* x, size_t size, uint
   if (task->put(x, first, count, values, 3) != LEV_OK) return 2;
   return (int)task->wait_all(1u << 3);
 }
+
+/* Gets count elements from the first on, and says what get() said. */
+int get_some(const lev_task_calls* task, const lev_argument* x, size_t count) {
+  void* got;
+  return (int)task->get(x, 0, count, 0, &got);
+}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import re
 import time
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.lib.stride_tricks import as_strided
 
 import leveret
 
@@ -106,6 +108,38 @@ def test_ranges(runtime: leveret.Runtime, library: Path) -> None:
     np.testing.assert_array_equal(out.ravel(), np.arange(50, dtype=np.uint64) ** 2)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_output_rows_of_tasks_that_overlap_are_refused(
+    threads: leveret.Runtime, library: Path, seed: int
+) -> None:
+    """Whatever another column is like: a list of ranges makes tasks of their own."""
+    square = leveret.load(library, "square_range", "range, out u8[any]", name="bulk.out")
+    other = leveret.load(library, "square_range", "range, inout u8[any]", name="bulk.inout")
+    dice = random.Random(seed)
+    refused = 0
+    for _ in range(200):
+        tasks, rows, length = (dice.randrange(1, 6) for _ in range(3))
+        stride = dice.randrange(length, 9)
+        steps = (8 * dice.choice([-1, 1]) * dice.randrange(1, 30), 8 * stride, 8)
+        memory = np.zeros(400, np.uint64)[150:]
+        array = as_strided(memory, (tasks, rows, length), steps)
+        places = [
+            steps[0] * i + steps[1] * r + k
+            for i in range(tasks)
+            for r in range(rows)
+            for k in range(8 * length)
+        ]
+        columns: list[Any] = [[(0, 0)] * tasks, array]
+        if len(set(places)) == len(places):
+            threads.submit_bulk(dice.choice([square, other]), *columns).wait(60)
+            continue
+        refused += 1
+        with pytest.raises(leveret.InvalidArgument, match=r"argument 1 .*rows overlap") as error:
+            threads.submit_bulk(dice.choice([square, other]), *columns)
+        assert error.value.status == leveret.Status.OVERLAP
+    assert 0 < refused < 200
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 1000, 50_000])
 def test_parallel(runtime: leveret.Runtime, library: Path, n: int) -> None:
     square = leveret.load(library, "square_range", "range, out u8")
@@ -125,6 +159,15 @@ def test_parallel_slices_every_sliced_array(runtime: leveret.Runtime, library: P
     np.testing.assert_array_equal(y, x + 1)
     with pytest.raises(leveret.InvalidArgument):
         runtime.parallel(add, 99, 3.0, leveret.sliced(x), leveret.sliced(y))
+
+
+def test_parallel_needs_a_range(runtime: leveret.Runtime, library: Path) -> None:
+    axpy = leveret.load(library, "axpy_f4", "f4, in f4, inout f4, count(1)")
+    x, y = np.ones(10, "f4"), np.zeros(10, "f4")
+    for arrays in ((x, y), (leveret.sliced(x), leveret.sliced(y))):
+        with pytest.raises(TypeError, match=r"'axpy_f4'.*no range parameter.*submit\(\)"):
+            runtime.parallel(axpy, 3, 1.0, *arrays)
+    assert (y == 0).all()
 
 
 @settings(deadline=None, max_examples=40)

@@ -185,6 +185,25 @@ def test_chunks_that_went_with_their_node_and_a_restart(library: Path, tmp_path:
     assert (y == 1).all()
 
 
+def test_scatter_after_a_node_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing has told the driver yet: it asks for the nodes once, and never again."""
+    pytest.importorskip("distributed")
+    from leveret.cluster import dask_engine
+
+    monkeypatch.setattr(dask_engine, "POLL_SECONDS", 1e6)
+    x = np.arange(1000.0)
+    with local_cluster(2) as (_, client), Cluster(client, wait_for_nodes=LIMIT) as cluster:
+        wait_until(lambda: len(cluster.nodes()) == 2)
+        gone = end_workers(client, most=1)[0]
+        cluster.scatter(x)  # the scheduler may not know it, too
+        wait_until(lambda: gone not in client.nthreads())
+        assert gone in cluster.nodes()
+        assert (cluster.scatter(x).gather() == x).all()
+        all_gone = end_workers(client)
+        wait_until(lambda: not set(all_gone) & set(client.nthreads()))
+        assert (cluster.scatter(x).gather() == x).all()  # on those that come
+
+
 def test_the_scheduler_dies_and_is_started_anew(library: Path, tmp_path: Path) -> None:
     """Its death is told at once; what is asked for when there is one again, is done."""
     distributed = pytest.importorskip("distributed")

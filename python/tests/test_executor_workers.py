@@ -421,6 +421,7 @@ class FakeTqdm:
     def __init__(self, total: int, desc: str = "") -> None:
         self.total, self.desc, self.n = total, desc, 0
         self.notes: dict[str, int] = {}
+        self.shown = (0, 0)
         self.is_closed = False
 
     def set_postfix(self, refresh: bool, **notes: int) -> None:
@@ -428,6 +429,9 @@ class FakeTqdm:
 
     def update(self, n: int) -> None:
         self.n += n
+
+    def refresh(self) -> None:
+        self.shown = (self.n, self.total)
 
     def close(self) -> None:
         self.is_closed = True
@@ -446,6 +450,19 @@ def test_a_bar_of_tqdm(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = bar.bar
     assert (shown.n, shown.total, shown.notes, shown.desc) == (11, 11, {"failed": 1}, "runs")
     assert shown.is_closed
+
+
+def test_a_bar_of_tqdm_shows_what_was_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    from leveret.progress import TqdmBar
+
+    module: Any = types.ModuleType("tqdm.auto")
+    module.tqdm = FakeTqdm
+    monkeypatch.setitem(sys.modules, "tqdm", types.ModuleType("tqdm"))
+    monkeypatch.setitem(sys.modules, "tqdm.auto", module)
+    with TqdmBar() as bar:
+        bar(3, 0, 10)
+        bar(3, 0, 4)  # update() is told of nothing new
+        assert bar.bar.shown == (3, 4)
 
 
 def test_a_bar_of_rich() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import needs_processes
 from test_interleave import compiled
 
 import leveret
@@ -53,6 +54,27 @@ def test_what_was_not_declared_is_refused(far: Path) -> None:
             runtime.submit(length, np.zeros((5, 5), "i8")[:, ::2], 0)
         with pytest.raises(ValueError, match="not cut"):
             runtime.submit(length, leveret.sliced(np.zeros(5, "i8")), 0)
+
+
+def test_an_empty_array_is_far_as_well(far: Path) -> None:
+    get_some = leveret.load(far, "get_some", "task, far in i8, u8 -> int")
+    for machine in ("threads", "sim"):
+        with leveret.Runtime(machine, workers=1) as runtime:
+            for array in (np.zeros(5, "i8")[:0], np.zeros((0, 3), "i8"), np.zeros((3, 0), "i8")):
+                runtime.submit(get_some, array, 0).wait()
+                with pytest.raises(leveret.TaskFailed, match=str(int(leveret.Status.BAD_RANGE))):
+                    runtime.submit(get_some, array, 1).wait()
+            with pytest.raises(ValueError, match="not cut"):
+                runtime.submit(get_some, leveret.sliced(np.zeros(0, "i8")), 0)
+
+
+@needs_processes
+def test_worker_processes_take_no_empty_far_memory_either(far: Path) -> None:
+    get_some = leveret.load(far, "get_some", "task, far in i8, u8 -> int")
+    with leveret.Runtime("processes", workers=1) as runtime:
+        for length in (0, 5):
+            with pytest.raises(leveret.Unavailable, match="far memory"):
+                runtime.submit(get_some, np.zeros(length, "i8"), 0)
 
 
 @pytest.mark.parametrize(

@@ -99,9 +99,12 @@ def test_what_is_no_signature(signature: Any) -> None:
         leveret.procedure(1, signature)
 
 
-def test_options_may_be_numpy_integers(threads: leveret.Runtime) -> None:
+def test_options_may_be_numpy_integers(library: Path, threads: leveret.Runtime) -> None:
     threads.submit(NULL, priority=any_of(np.int64(-3)), grain=any_of(np.uint8(1))).wait()
-    threads.parallel(NULL, any_of(np.int32(3))).wait()
+    squares = leveret.load(library, "square_range", "range, out u8")
+    out = np.ones(3, "u8")
+    threads.parallel(squares, any_of(np.int32(3)), leveret.sliced(out)).wait()
+    assert list(out) == [0, 1, 4]
 
 
 def test_a_range_may_be_a_number_of_numpy(library: Path, threads: leveret.Runtime) -> None:
@@ -187,7 +190,7 @@ def test_refusals_count_arguments_as_the_caller_does(
     rows = np.lib.stride_tricks.as_strided(np.ones(9), (4, 2), (16, 8))
     slid = np.lib.stride_tricks.as_strided(np.ones(9), (4, 2), (8, 8))
     fill = leveret.load(library, "add_to", "in f8, out f8, count(0)", name="slides")
-    with pytest.raises(leveret.InvalidArgument, match=r"^argument 1 \(out f8\): stride") as refused:
+    with pytest.raises(leveret.InvalidArgument, match=r"^argument 1 \(out f8\): the") as refused:
         threads.submit_bulk(fill, rows, slid)
     assert refused.value.argument == 1
 

@@ -68,6 +68,11 @@ def test_a_call_has_its_own_time(pool: ProcessExecutor) -> None:
     assert [each.result(60) for each in futures_[1:]] == [32, 64]
 
 
+def test_any_time_above_0_is_one(pool: ProcessExecutor) -> None:
+    for seconds in (1e-12, 5e-324):
+        assert isinstance(pool.options(timeout=seconds).submit(hang).exception(60), leveret.Overran)
+
+
 def test_the_time_of_a_call_goes_before_the_executors() -> None:
     with ProcessExecutor(1, timeout=0.2, preload=()) as pool:
         assert pool.options(timeout=None).submit(rest, 0.5).exception(60) is None

@@ -136,6 +136,21 @@ def test_those_behind_a_crash_do_not_run(library: Path) -> None:
             raise KeyError
 
 
+def test_what_comes_after_a_wait_that_told_of_a_failure_runs(library: Path) -> None:
+    axpy = leveret.load(library, "axpy_f4", "f4, in f4, inout f4, count(1)")
+    fails = leveret.load(library, "fail_with", "i4, inout f4 -> int", name="ordered.fails")
+    x, y = np.ones(4, "f4"), np.ones(4, "f4")
+    with leveret.Runtime(workers=1) as runtime, runtime.ordered() as tasks:
+        tasks.submit(fails, 3, x)
+        tasks.submit(axpy, 1.0, x, y)
+        with pytest.raises(leveret.TaskFailed) as told:
+            tasks.wait()
+        assert told.value.failures == 2 and (y == 1).all()
+        tasks.submit(axpy, 1.0, x, y)
+        tasks.wait()
+    assert (y == 2).all()
+
+
 def test_one_thread_at_a_time() -> None:
     spin = leveret.builtin("spin")
     with leveret.Runtime(workers=1) as runtime, runtime.ordered() as tasks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import subprocess
 import sys
@@ -44,6 +45,26 @@ def test_tasks_that_wait_find_their_calls_as_they_were(
         for _ in range(20):
             runtime.submit_bulk(procedure, list(range(20))).wait()
     assert len(done) == 20 * 20 * 3
+    assert kept
+
+
+@pytest.mark.parametrize("wait", ["help", "park"])
+def test_tasks_that_await_run_what_they_await(wait: Literal["help", "park"]) -> None:
+    done: list[int] = []
+
+    async def awaits() -> None:
+        await runtime.submit(spin, 1000)
+        tickets = [runtime.submit(spin, 1000) for _ in range(3)]
+        assert await asyncio.gather(*tickets) == [None] * 3
+
+    def body(i: int) -> None:
+        asyncio.run(asyncio.wait_for(awaits(), 60))
+        done.append(i)
+
+    kept, procedure = task(body)
+    with Runtime(workers=1, wait=wait) as runtime:
+        leveret.wait_all([runtime.submit(procedure, i) for i in range(4)])
+    assert sorted(done) == [0, 1, 2, 3]
     assert kept
 
 

@@ -100,14 +100,16 @@ def test_none_for_an_array_or_tickets_and_no_address() -> None:
 
 
 @pytest.mark.parametrize("option", ["after", "locks", "priority", "key", "grain", "max_attempts"])
-def test_none_for_an_option_of_a_task(option: str) -> None:
+def test_none_for_an_option_of_a_task(library: Path, option: str) -> None:
     null: Any = leveret.builtin("null")
+    squares = leveret.load(library, "square_range", "range, out u8")
+    out = leveret.sliced(np.zeros(3, "u8"))
     given: Any = {option: None}
     with leveret.Runtime("threads", workers=1) as runtime:
         with pytest.raises(TypeError, match=f"^{option} must be .*, not NoneType"):
             runtime.submit(null, **given)
         with pytest.raises(TypeError, match=f"^{option} must be .*, not NoneType"):
-            runtime.parallel(null, 3, **given)
+            runtime.parallel(squares, 3, out, **given)
         if option != "after":
             with pytest.raises(TypeError, match=f"^{option} must be .*, not NoneType"):
                 runtime.ordered().submit(null, **given)

@@ -218,6 +218,11 @@ void task_thread::await() noexcept {
   while (!is_done_) wait_in_task(*contexts_->engine, *contexts_->self, what, no_deadline);
 }
 
+bool detail::is_in_task() noexcept {
+  const auto* self = static_cast<const participant*>(current_actor());
+  return self != nullptr && self->running != nullptr;
+}
+
 bool detail::is_in_virtual_task() noexcept {
   const auto* self = static_cast<const participant*>(current_actor());
   return self != nullptr && self->engine->caps.virtual_time && self->running != nullptr &&

@@ -143,14 +143,14 @@ class Cluster(StaysHere):
             raise TypeError(f"chunks must be an integer, not {chunks!r}")
         if chunks is not None and chunks < 1:
             raise ValueError(f"chunks must be >= 1, not {chunks}")
-        engine = self._driver.engine
-        engine.wait_for_nodes(self._driver.wait_for_nodes)
+        engine, seconds = self._driver.engine, self._driver.wait_for_nodes
+        engine.wait_for_nodes(seconds)
         wanted = chunks or max(4 * len(engine.nodes()), whole.nbytes // CHUNK_BYTES)
         count = max(1, min(wanted, len(whole)))
         bounds = [len(whole) * i // count for i in range(count + 1)]
         made = ClusterArray(self, whole.shape, whole.dtype, bounds)
         parts = [np.array(whole[a:b], order="C") for a, b in zip(bounds, bounds[1:])]
-        made._handles = engine.scatter(parts)
+        made._handles = engine.scatter(parts, seconds)
         return made
 
     @names_options("empty_like")

@@ -374,17 +374,38 @@ class DaskEngine:
     def shares_data(self, other: Engine) -> bool:
         return isinstance(other, DaskEngine) and other.client is self.client
 
-    def scatter(self, parts: list[Any]) -> list[Any]:
-        """Neighbours go to the same node."""
-        self.check_open()
-        nodes = sorted(self.nodes())
-        if not nodes:
-            raise unavailable(f"the last worker of {self.name()} has left meanwhile; scatter again")
+    def scatter(self, parts: list[Any], seconds: float) -> list[Any]:
+        """Neighbours go to the same node. All goes to the others when one turns out to be gone."""
+        end = time.monotonic() + seconds
+        gone: set[str] = set()
+        while True:
+            self.check_open()
+            nodes = sorted(set(self.nodes()) - gone)
+            if not nodes:
+                self.threads = {}
+                gone.clear()  # one that comes may have the address of one that went
+                self.wait_for_nodes(max(0.0, end - time.monotonic()))
+                nodes = sorted(self.nodes())
+            if not nodes:
+                text = f"the last worker of {self.name()} has left meanwhile; scatter again"
+                raise unavailable(text)
+            made = self._scatter_on(nodes, parts, gone)
+            if made is not None:
+                return made
+
+    def _scatter_on(self, nodes: list[str], parts: list[Any], gone: set[str]) -> list[Any] | None:
+        """None: one takes nothing, and is in `gone`. What is known of nodes may be old, and no
+        piece has met this one: the scheduler knows no such worker, or does not reach it."""
         made: list[Any] = []
         for index, worker in enumerate(nodes):
             first, last = (len(parts) * i // len(nodes) for i in (index, index + 1))
-            if last > first:
+            if last == first:
+                continue
+            try:
                 made += self.client.scatter(parts[first:last], workers=[worker], hash=False)
+            except (KeyError, OSError, asyncio.TimeoutError):  # of a paused one as well
+                gone.add(worker)
+                return None
         return made
 
     def output(self, handle: Any, index: int) -> Any:

@@ -78,7 +78,9 @@ class Engine(Protocol):
     def shares_data(self, other: Engine) -> bool:
         """Whether what scatter() gives here means the same to another engine."""
 
-    def scatter(self, parts: list[Any]) -> list[Any]: ...
+    def scatter(self, parts: list[Any], seconds: float) -> list[Any]:
+        """What stands for the parts, which lie on nodes then. Where all of them die meanwhile it
+        waits for others. Raises Unavailable after so many seconds."""
 
     def output(self, handle: Any, index: int) -> Any:
         """What stands for one output of a piece that stays on its node."""
@@ -174,7 +176,7 @@ class ExecutorEngine:
     def shares_data(self, other: Engine) -> bool:
         return isinstance(other, ExecutorEngine)  # it is the driver's
 
-    def scatter(self, parts: list[Any]) -> list[Any]:
+    def scatter(self, parts: list[Any], seconds: float) -> list[Any]:
         return parts
 
     def output(self, handle: Any, index: int) -> Any:

@@ -24,6 +24,7 @@ from ..wire.errors import with_cause
 from ..wire.pickling import BROKEN, IN_FILE, VALUE, Overwritten, read_reply
 from ..wire.plain import runs_nothing
 from . import notes
+from .counting import note_end
 from .failures import overwritten, unreadable
 from .mapping import Part
 from .replies import Gone, NoRoom
@@ -291,9 +292,7 @@ class Ends:
         part = future if isinstance(future, Part) else None
         if part is not None:
             value, error = part.mapping.settle(work, value, error)
-        if pool.counts:
-            is_failed = int(error is not None)
-            pool.telling.end(*((1, is_failed) if part is None else part.counts(value, error)))
+        note_end(pool, future, value, error)
         if work.was_ended and part is None:
             future._note_end()
         else:

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 from .. import _core
 from ..interrupts import Condition
 from .checking import wait_seconds
+from .counting import note_taken_back
 from .ending import end_call
 from .failures import closed_by_fork
 from .options import DEFAULTS, CallOptions
 
 if TYPE_CHECKING:
     from .ends import End
+    from .mapping import Mapping
     from .pool import Pool
 
 Result = TypeVar("Result")
@@ -42,6 +44,8 @@ class Future(futures.Future[Result]):
     _pool: Pool | None = None
     _left: End | None = None  # the call has ended, and its reply is left for whoever waits
     _is_withdrawn = False
+    _is_counted = False  # on_progress knows of its end; with the pool's lock
+    mapping: Mapping | None = None  # whose part it is
     _asked: CallOptions = DEFAULTS
 
     def __init__(self) -> None:
@@ -53,7 +57,10 @@ class Future(futures.Future[Result]):
 
         That one is ended with its process, in 1 to 3 ms; the future is cancelled at once.
         """
-        return super().cancel() or (self._asked.kills and self._end(self._call))
+        if super().cancel():
+            note_taken_back(self)
+            return True
+        return self._asked.kills and self._end(self._call)
 
     def _end(self, call: _core.Call | None) -> bool:
         """Cancels a call that runs; False if it is done."""
@@ -73,6 +80,10 @@ class Future(futures.Future[Result]):
         self._is_withdrawn = True
         self._begin()
         self._invoke_callbacks()
+
+    def _counted(self, value: Any, error: BaseException | None) -> tuple[int, int]:
+        """How many calls have ended with this, and how many of them failed."""
+        return 1, int(error is not None)
 
     def __reduce__(self) -> Any:
         raise TypeError("cannot pickle a future, which belongs to this process: send its result()")

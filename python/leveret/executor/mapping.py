@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from ..interrupts import at_once, is_of_signal
 from ..wire.chunks import Unreadable, outcomes_of
 from ..wire.pickling import say_of_what
+from . import counting
 from .checking import wait_seconds
 from .failures import unreadable
 from .future import Future
@@ -54,6 +55,8 @@ class TooDeep(Exception):
 class Part(Future[Any]):
     """The call for one item or several; it is done when `got` or `rest` is there."""
 
+    mapping: Mapping
+
     def __init__(self, mapping: Mapping, items: list[Item], first: int, is_chunk: bool) -> None:
         super().__init__()
         self.mapping = mapping
@@ -69,8 +72,8 @@ class Part(Future[Any]):
         if self.mapping.tell is not None:
             self.mapping.tell(self)
 
-    def counts(self, value: Any, error: BaseException | None) -> tuple[int, int]:
-        """How many of its items have ended, and how many of them failed."""
+    def _counted(self, value: Any, error: BaseException | None) -> tuple[int, int]:
+        """Of its items."""
         done = len(self.items) - sum(len(each.items) for each in self.rest)
         if error is not None:
             return done, done
@@ -153,7 +156,7 @@ class Mapping:
         self.key = b""  # of the function, for what is known of it
         self.chunk = 1  # items of the latest chunk
         self.formed = 0
-        self.told = 0  # items that progress knows of
+        self.tally = counting.Tally()
         self.calls: deque[Part] = deque()  # in the order of the items, where that is wanted
         self.redo: deque[Part] = deque()
         self.is_closed = False
@@ -209,12 +212,15 @@ class Mapping:
         say_of_what(error, call_name(self.fn, part.items[0], {}))
         at_once(partial(self.redo.remove, part))
         if part.set_running_or_notify_cancel():
+            counting.note_end(self.pool, part, None, error)
             part.set_exception(error)
 
     def take(self, work: Work, queue: Callable[[Work], None]) -> None:
         """Puts a call that make() gave into the pool's queue. With the pool's lock."""
         part: Any = work.future
         at_once(partial(self.redo.remove, part), partial(queue, work))
+        if self.pool.counts and not part._is_counted:
+            self.tally.out.add(part)
 
     def cut(self) -> bool:
         """Makes a part of the items that were taken; False when there are none."""
@@ -272,6 +278,7 @@ class Mapping:
         """Makes no more calls, on behalf of the executor; whoever asks for more gets the error."""
         self.ended = why
         self.is_closed = True
+        counting.drop_rest(self)
         if self.tell is not None:
             self.tell(None)
 
@@ -295,10 +302,7 @@ class Mapping:
 
     def send(self) -> None:
         self.pool.check_open()
-        if self.pool.counts:
-            with self.pool.lock:
-                self.pool.telling.add(self.items.pulled - self.told)
-            self.told = self.items.pulled
+        counting.note_items(self)
         self.pool.sources.enlist(self)
         self.pool.sources.feed()
 
@@ -363,6 +367,7 @@ class Mapping:
         for part in (*list(self.calls), self.asked):
             if part is not None:
                 part.cancel()
+        counting.drop_rest(self)
 
 
 def time_left(timeout: float | None) -> Callable[[], float | None]:

@@ -50,7 +50,7 @@ class CallOptions:
         """The time limit as workers are told of it; 0: none."""
         if self.timeout is None:
             return of_executor
-        return 0 if self.timeout > 1e9 else int(self.timeout * 1e9)
+        return 0 if self.timeout > 1e9 else max(1, int(self.timeout * 1e9))
 
     def sent_name(self) -> bytes:
         """The name, for those who look at workers from outside."""
@@ -91,7 +91,7 @@ def _seconds(value: Any) -> float:
     if value is None:
         return math.inf
     number = checking.seconds("timeout", value)
-    if not number >= 1e-9:
+    if not number > 0:
         raise ValueError(f"timeout must be None or above 0, not {value!r}")
     return number
 

@@ -26,6 +26,7 @@ from ..wire.pickling import dumps
 from ..wire.setup import HostSetup, Setup, about_this_process
 from ..wire.stored import Recent
 from . import closing
+from .counting import note_end, note_taken_back
 from .ending import end_call
 from .ends import Ends
 from .environment import Zygote
@@ -257,7 +258,9 @@ class Pool:
         except BaseException as error:
             if is_of_signal(error) or isinstance(error, RecursionError):
                 raise
-            work.future._settle(None, self.translate(error))
+            error = self.translate(error)
+            note_end(self, work.future, None, error)
+            work.future._settle(None, error)
             return True
 
     def take_in(self, mapping: Mapping, work: Work) -> None:
@@ -267,7 +270,7 @@ class Pool:
         mapping.take(work, self.waiting.appendleft if is_first else self.waiting.append)
         if self.broken is not None:
             self.waiting.remove(work)
-            work.future.set_exception(self.again())
+            self.fail(work)
         self.pump()
 
     def start(self, work: Work) -> bool:
@@ -358,7 +361,13 @@ class Pool:
         self.sources.withdraw(self.again())
         for work in self.take_back():
             if work.future._begin():
-                work.future.set_exception(self.again())
+                self.fail(work)
+
+    def fail(self, work: Work) -> None:
+        """One that has not begun when the executor breaks."""
+        error = self.again()
+        note_end(self, work.future, None, error)
+        work.future.set_exception(error)
 
     def again(self) -> BrokenExecutor:
         """Each future gets an exception of its own."""
@@ -389,6 +398,8 @@ class Pool:
             if cancel_futures:
                 self.sources.withdraw(futures.CancelledError())
                 withdrawn = self.take_back()
+                for work in withdrawn:  # before the last end closes the pool
+                    note_taken_back(work.future)
         for work in withdrawn:
             work.future._withdraw()
         self.look_for_end()

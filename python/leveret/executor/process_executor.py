@@ -20,6 +20,7 @@ from ..wire.pickling import CHUNK, SEEDED, say_of_what
 from ..wire.settings import settings
 from ..wire.setup import Setup
 from . import checking
+from .counting import note_unmade
 from .ending import end_all, leave
 from .environment import (
     GivenEnvironment,
@@ -71,12 +72,12 @@ class ProcessExecutor(futures.Executor):
     threads NumPy's libraries, OpenMP and Numba may start; a share of the cores by default. seed: of
     random numbers, so that each process draws others, and the same the next time; seed_calls: each
     call is seeded by its number. on_death(call, signal, attempt, traceback) is called for each
-    process that died, on_progress(done, failed, total) when calls end, both on a thread of their
-    own. forward_logs: log records and warnings come to this process's handlers with the call's
-    result, at this process's levels. forward_output: what calls print, too. pool: a name; programs
-    that give the same one share their processes, and must have the same preload, worker_memory,
-    search path and caps on threads. mp_context: accepted and not used: workers are forked from a
-    small process of their own, never from this one.
+    process that died, on_progress(done, failed, total) when calls end or are taken back, both on a
+    thread of their own. forward_logs: log records and warnings come to this process's handlers with
+    the call's result, at this process's levels. forward_output: what calls print, too. pool: a
+    name; programs that give the same one share their processes, and must have the same preload,
+    worker_memory, search path and caps on threads. mp_context: accepted and not used: workers are
+    forked from a small process of their own, never from this one.
 
     Arguments must not be changed until the call is done. Results are unpickled here, as with every
     process pool: run what you trust. Raises ValueError and TypeError for options that make no
@@ -199,6 +200,7 @@ class ProcessExecutor(futures.Executor):
             if is_of_signal(error):
                 raise
             say_of_what(error, call_name(fn, *args))
+            note_unmade(pool, future, error)
             future.set_running_or_notify_cancel()
             future.set_exception(error)
             return future

@@ -40,7 +40,7 @@ class Telling:
         self.pid = os.getpid()
 
     def add(self, calls: int) -> None:
-        """So many calls, or items, were given. With the pool's lock."""
+        """So many calls, or items, were given. With the pool's lock, as what follows."""
         self.total += calls
 
     def end(self, done: int, failed: int) -> None:
@@ -48,6 +48,13 @@ class Telling:
         with self.news:
             self.done += done
             self.failed += failed
+            self.has_progress = True
+            self._wake()
+
+    def take_back(self, calls: int) -> None:
+        """So many that were given never begin. With the pool's lock."""
+        with self.news:
+            self.total -= calls
             self.has_progress = True
             self._wake()
 
