@@ -259,6 +259,27 @@ def check():
     assert list(executor.map(lambda i: len("ab"), range(3))) == [2] * 3
     DATA, sum = [2], max
     assert run(has_data) == 2 and run(add) == 2
+    del sum
+    assert run(add) == 3
+    sum = max  # as it was once before
+    assert run(add) == 2
+    del DATA, sum
+    assert run(has_data) == "none" and run(add) == 3
+""",
+    "what_another_function_has_brought_is_deleted": """
+def size(): return len("ab")
+def other(): return len("ab"), size()
+class Sizes:
+    def size(self): return max(1, 2)
+    def other(self): return max(1, 2), self.size()
+def check():
+    global len, max
+    assert run(size) == 2 and run(Sizes().size) == 2
+    len, max = (lambda x: 99), min
+    assert run(other) == (99, 99) and run(Sizes().other) == (1, 1)
+    del len, max
+    assert run(size) == 2 and run(Sizes().size) == 2
+    assert list(executor.map(lambda i: len("ab"), range(3))) == [2] * 3
 """,
     "submodules_that_inner_code_names": """
 import json.tool, xml.dom.minidom

@@ -104,6 +104,22 @@ def test_items_that_cannot_be_sent_or_read_fail_alone(cluster: Cluster) -> None:
         list(cluster.map(kind_of, items))
 
 
+def test_classes_of_the_driver_stay_what_they_are(cluster: Cluster) -> None:
+    """Also where its nodes are threads: they find the very classes by their numbers."""
+
+    class Local:
+        count = 0
+
+        def add(self, x: int) -> int:
+            type(self).count += x
+            return type(self).count
+
+    add = Local.add
+    Local.count = 5
+    assert list(cluster.map(Local().add, [1])) == [6]
+    assert Local.add is add and Local.add.__globals__ is globals() and Local.count == 5
+
+
 # Its nodes are processes that have run the main module, too, or been forked from it.
 RESULTS_OF_MAIN = """
 import dataclasses, enum, multiprocessing, sys

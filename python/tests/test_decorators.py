@@ -183,3 +183,24 @@ def test_functions_of_modules_that_another_importer_has_changed(tmp_path: Path) 
         command, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_modules_that_a_finder_of_the_programs_own_has_found(tmp_path: Path) -> None:
+    folder = tmp_path / "plug-ins"
+    folder.mkdir()
+    (folder / "timing.py").write_text(MODULE)
+    program = f"""
+import importlib.abc, importlib.util, sys
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "timing":
+            return importlib.util.spec_from_file_location(name, {str(folder / "timing.py")!r})
+sys.meta_path.append(Finder())
+{BEGIN}
+@timing.counted
+def work(x):
+    return x + 1
+def check():
+    assert run(work, 1) == 2 and run(timing.adder(5), 1) == 6
+{END}"""
+    assert run_program(tmp_path, program) == "passed\n"

@@ -12,6 +12,28 @@ from conftest import needs_processes, run_program
 pytestmark = needs_processes
 
 PROGRAMS = {
+    "nested": """
+        import dataclasses, pickle
+        class Outer:
+            @dataclasses.dataclass
+            class Inner:
+                x: int = 1
+        def make():
+            class Local:
+                pass
+            return Local
+        Local = make()
+        def of_nested(given):
+            copy = pickle.loads(pickle.dumps(given))
+            return repr(Outer.Inner()), repr(copy), type(copy) is Outer.Inner
+        def name_of(given):
+            return type(given).__qualname__, make().__qualname__
+        def check(call):
+            found = call(of_nested, Outer.Inner(2))
+            assert found == ("Outer.Inner(x=1)", "Outer.Inner(x=2)", True)
+            assert call(name_of, Local()) == ("make.<locals>.Local",) * 2
+            assert type(call(Outer.Inner)) is Outer.Inner
+    """,
     "slots": """
         import dataclasses
         class Point:

@@ -29,11 +29,23 @@ _MAKERS = (cloudpickle._make_skeleton_class, cloudpickle._make_skeleton_enum)
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads calls, and notes classes that go by value: in results they are the driver's again."""
+    """Reads calls, and notes classes that go by value: in results they are the driver's again.
+
+    The driver may be this process. Its classes are found by their numbers then, and are what they
+    are: what was pickled of them is not set again, as their functions would be copies.
+    """
 
     def find_class(self, module: str, name: str) -> Any:
         found = super().find_class(module, name)
+        if found is cloudpickle._class_setstate:
+            return _set_state
         return _noting(found) if any(found is each for each in _MAKERS) else found
+
+
+def _set_state(kind: type, state: Any) -> type:
+    if by_value.is_of_host(kind):
+        cloudpickle._class_setstate(kind, state)
+    return kind
 
 
 def _noting(maker: Callable[..., type]) -> Callable[..., type]:

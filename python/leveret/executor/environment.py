@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Callable, NamedTuple, Optional, Union
 
 from .. import _core
+from ..mpi import worker_environment
 
 Environment = Mapping[str, Optional[str]]
 GivenEnvironment = Union[Environment, Callable[[int], Environment], None]
@@ -80,6 +81,22 @@ def common_environment(environments: list[dict[str, str | None]]) -> dict[str, s
     """What all workers have alike: set before modules are preloaded, which may read it."""
     first = environments[0] if environments else {}
     return {k: v for k, v in first.items() if all(k in e and e[k] == v for e in environments)}
+
+
+def zygote_of(
+    workers: int,
+    threads_per_worker: int | None,
+    environments: list[dict[str, str | None]],
+    preload: Iterable[str] | None,
+    is_shared: bool,
+) -> Zygote:
+    """Of a shared one each program has its own environment."""
+    caps = thread_caps(workers, threads_per_worker)
+    common = {} if is_shared else common_environment(environments)
+    env = {**worker_environment(), **common}
+    if threads_per_worker is not None:
+        env, caps = {**caps, **env}, {}
+    return Zygote(modules(preload, is_shared), env, caps, is_shared)
 
 
 def check_shared(pool: str | None, seed: int | None, seed_calls: bool) -> None:

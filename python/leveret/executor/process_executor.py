@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Callable, Literal, overload
 
 from .. import _core
 from ..interrupts import is_of_signal
-from ..mpi import worker_environment
 from ..nearest import names_options
 from ..runtime import nanoseconds
 from ..wire.chunks import Carried
@@ -24,13 +23,10 @@ from .counting import note_unmade
 from .ending import end_all, leave
 from .environment import (
     GivenEnvironment,
-    Zygote,
     check_shared,
     checked_seed,
-    common_environment,
     environments,
-    modules,
-    thread_caps,
+    zygote_of,
 )
 from .future import Future
 from .items import Items
@@ -76,7 +72,7 @@ class ProcessExecutor(futures.Executor):
     thread of their own. forward_logs: log records and warnings come to this process's handlers with
     the call's result, at this process's levels. forward_output: what calls print, too. pool: a
     name; programs that give the same one share their processes, and must have the same preload,
-    worker_memory, search path and caps on threads. mp_context: accepted and not used: workers are
+    worker_memory and caps on threads. mp_context: accepted and not used: workers are
     forked from a small process of their own, never from this one.
 
     Arguments must not be changed until the call is done. Results are unpickled here, as with every
@@ -130,14 +126,8 @@ class ProcessExecutor(futures.Executor):
         self._flags = SEEDED if seed_calls else 0
         self._calls = itertools.count()
         envs = environments(env, max_workers)
-        caps = thread_caps(max_workers, threads_per_worker)
-        common = common_environment(envs) if pool is None else {}  # each host has its own there
         check_shared(pool, seed, seed_calls)
-        is_shared = pool is not None
-        around = {**worker_environment(), **common}
-        if threads_per_worker is not None:
-            around, caps = {**caps, **around}, {}
-        zygote = Zygote(modules(preload, is_shared), around, caps, is_shared)
+        zygote = zygote_of(max_workers, threads_per_worker, envs, preload, pool is not None)
         setup = Setup(
             calls_max=max_tasks_per_child or -1,
             idle_ns_max=nanoseconds(idle_worker_timeout, "idle_worker_timeout"),

@@ -73,20 +73,27 @@ _OF_IMPORTERS = frozenset(
 )
 
 
-def _importer_of(module: Any) -> str:
-    """The module of the importer that has loaded it."""
-    loader = getattr(getattr(module, "__spec__", None), "loader", None)
-    return (loader if isinstance(loader, type) else type(loader)).__module__
+def _module_of(importer: Any) -> str:
+    name = (importer if isinstance(importer, type) else type(importer)).__module__
+    return name if type(name) is str else ""
+
+
+def _loader_of(module: Any) -> Any:
+    return getattr(getattr(module, "__spec__", None), "loader", None)
 
 
 def is_of_python(module: Any) -> bool:
     """Whether Python itself has loaded it, as it does in workers."""
-    return _importer_of(module) in _OF_IMPORTERS
+    return _module_of(_loader_of(module)) in _OF_IMPORTERS
 
 
 def _has_own_loader(module: Any) -> bool:
     """Whether an importer of the program's own has loaded it, which workers do not have."""
-    name = _importer_of(module)
+    return _is_of_program(_module_of(_loader_of(module)))
+
+
+def _is_of_program(name: str) -> bool:
+    """Whether an importer is of a module that workers cannot import."""
     searched = _searching.loaders
     if name in _OF_IMPORTERS or name in searched:
         return False
@@ -104,6 +111,8 @@ def _can_be_found(name: str) -> bool:
         return False
     have = getattr(sys.modules.get(top), "__file__", None)
     for finder in sys.meta_path:
+        if _is_of_program(_module_of(finder)):
+            continue
         try:
             spec = finder.find_spec(top, None)
         except Exception as error:

@@ -290,7 +290,7 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
     if reduce is not None:
         made = (*made[:2], (made[2], made[5], reduce), *made[3:5], _set_registered)
     names_own = None if is_reply else classes.own_names(kind)
-    return (_make_class, (*made[:2], home_of(kind), names_own), *made[2:])
+    return (_make_class, (*made[:2], home_of(kind), kind.__qualname__, names_own), *made[2:])
 
 
 def class_beside(number: str) -> type:
@@ -323,7 +323,7 @@ def class_with_function(function: types.FunctionType) -> type | None:
 def skeleton_of(kind: type) -> Any:
     """How a class is pickled where what is in it comes another way."""
     made = classes.complete(kind, classes.reduce(kind, True))
-    return _make_class, (*made[:2], home_of(kind))
+    return _make_class, (*made[:2], home_of(kind), kind.__qualname__)
 
 
 def _is_at_its_name(thing: Any) -> bool:
@@ -348,7 +348,9 @@ def home_of(thing: Any) -> Home | None:
         return None
 
 
-def _make_class(maker: Any, about: Any, home: Home | None, names: list[str] | None = None) -> type:
+def _make_class(
+    maker: Any, about: Any, home: Home | None, qualname: str, names: list[str] | None = None
+) -> type:
     """names: what its attributes are to be; None: it is only named."""
     # cloudpickle would make one without contents first, which is among __subclasses__() of its base
     # until garbage is collected, and drop it for the one that is there.
@@ -358,6 +360,7 @@ def _make_class(maker: Any, about: Any, home: Home | None, names: list[str] | No
         with classes.made_before(bases, _classes):
             kind = maker(*about)
         assert kind is not None
+        kind.__qualname__ = qualname  # by which an object of a nested one is pickled, and shown
     if loading.made is None:
         return kind
     _classes.add(kind)
@@ -390,6 +393,11 @@ def _follow_bases(kind: type, about: Any) -> None:
 def note_of_host(kind: type) -> None:
     """For a class that a cluster's driver has sent: it goes back as the driver's own."""
     _classes.add(kind)
+
+
+def is_of_host(kind: type) -> bool:
+    """Whether this process has made it of one of the host's."""
+    return kind in _classes
 
 
 def _host_class(number: str, module: str, name: str) -> type:

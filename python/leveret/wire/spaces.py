@@ -130,6 +130,11 @@ def split(key: str, names: dict[str, Any], needed: Needed) -> dict[str, Any]:
 _sent: set[Home] = set()  # globals that have been sent once
 
 
+def has_sent(homes: Iterable[Home]) -> bool:
+    """Any of them."""
+    return not _sent.isdisjoint(homes)
+
+
 class Gone:
     """Stands for a global that workers may have, and that the host has deleted."""
 
@@ -298,6 +303,7 @@ class Space:
         """What the process has set itself stays."""
         if name in self.names and self.taken.get(name) == id(self.names[name]):
             del self.names[name], self.sent[name], self.taken[name]
+            Changes.count += 1
 
 
 def is_same(a: Any, b: Any) -> bool:

@@ -99,12 +99,15 @@ class _Seen:
 class Watch:
     """What a function that goes by value depends on."""
 
-    __slots__ = ("kinds", "modules", "needed", "seen")
+    __slots__ = ("kinds", "modules", "needed", "seen", "unsent")
 
     def __init__(self) -> None:
         self.seen: list[_Seen] = []
         self.kinds: list[weakref.ref[type]] = []  # classes that go by value
         self.needed: dict[Home, None] = {}  # globals that go in front
+        # That code names, but that are not there, and that no worker has got: once one has, and
+        # they are gone again, it must be told so.
+        self.unsent: list[Home] = []
         # cloudpickle imports the submodules that are imported here.
         self.modules: int | None = None
 
@@ -115,10 +118,12 @@ class Watch:
         for each in self.seen:
             if not each.is_same():
                 return False
-        return not self.needed or self.has_needed()
+        return self.has_needed()
 
     def has_needed(self) -> bool:
         """Whether the globals that go in front are there, and still do."""
+        if self.unsent and spaces.has_sent(self.unsent):
+            return False
         for key, name in self.needed:
             names = spaces.names_of(key)
             if name not in names or spaces.goes_inline(names[name]):
@@ -185,6 +190,8 @@ class Watch:
             seen.constants.append((name, value))
         for name in modules.named_by(function):
             value = space.get(name, MISSING)
+            if value is MISSING and not spaces.has_sent([(key, name)]):
+                self.unsent.append((key, name))
             if type(value) is types.FunctionType and not goes_by_name(value):
                 seen.functions.append((name, weakref.ref(value)))
                 if not self.takes_function(value):
