@@ -10,7 +10,8 @@
 //
 // Wrap memory in lev::sliced(...) to let dicing cut it. No alignment is asked beyond that of T,
 // and copies have at least that. An argument that cannot be passed does not compile, and the
-// message says why; nor does a temporary that owns its elements, such as a std::vector.
+// message says why; nor does a temporary that owns its elements, such as a std::vector or a
+// std::array: name it. A temporary view is taken, such as a std::span.
 #ifndef LEVERET_ARGS_HPP
 #define LEVERET_ARGS_HPP
 
@@ -19,14 +20,31 @@
 
 #include <cstdint>
 #include <cstring>
+#include <string_view>  // declares std::ranges::enable_borrowed_range; <ranges> takes far longer
 #include <type_traits>
+#include <utility>
 
 namespace lev {
 
 namespace detail {
+template <class Pointer>
+using const_at = const std::remove_pointer_t<Pointer>;
+// An object whose elements are const when it is has them inside: a view's are what they are, unless
+// it says of itself, as views in std do, that elements outlive it. Those of a std::array may be
+// const anyway; it is a tuple of them.
+template <class T>
+concept has_own_elements =
+    !std::ranges::enable_borrowed_range<T> &&
+    (requires(T& it, const T& same) {
+      requires !std::is_same_v<decltype(it.data()), decltype(same.data())>;
+    } || requires(T& it) {
+      requires std::is_same_v<const std::tuple_element_t<0, T>, const_at<decltype(it.data())>>;
+    });
 // A temporary that owns its elements takes them with it, before the task runs.
 template <class T>
-concept no_temporary_owner = std::is_lvalue_reference_v<T> || std::is_trivially_destructible_v<T>;
+concept no_temporary_owner =
+    std::is_lvalue_reference_v<T> || (std::is_trivially_destructible_v<T> && !std::is_array_v<T> &&
+                                      !has_own_elements<std::remove_const_t<T>>);
 // The bytes of so many elements. What does not fit is refused at submit, not wrapped.
 template <class T>
 constexpr std::ptrdiff_t bytes_apart(std::ptrdiff_t elements) noexcept {
