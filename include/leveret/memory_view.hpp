@@ -39,7 +39,8 @@ class memory_view {
   T& operator[](std::size_t i) const noexcept { return data_[i]; }
   T* begin() const noexcept { return data_; }
   T* end() const {
-    if (rows_ > 1 && stride_bytes_ != static_cast<std::ptrdiff_t>(row_size_ * sizeof(T)))
+    if (rows_ > 1 && stride_bytes_ != static_cast<std::ptrdiff_t>(row_size_ * sizeof(T)) &&
+        row_size_ != 0)
       detail::throw_rows_apart();
     return data_ + size();
   }

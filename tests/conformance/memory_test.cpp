@@ -150,6 +150,22 @@ TEST_P(memory_test, empty_arguments_are_accepted) {
   EXPECT_EQ(x[0], 1);
 }
 
+const auto add_one_to_each = define("memory.add_one_to_each", [](inout<std::uint64_t> x) {
+  for (std::uint64_t& one : x) ++one;
+});
+
+// Such as the last block of a matrix, where its width is a multiple of the block's.
+TEST_P(memory_test, rows_of_nothing_are_an_empty_range) {
+  matrix m;
+  const matrix before;
+  runtime& r = open();
+  expect_ok(r.submit(add_one_to_each, m.block(3, 5, 4, 0)));
+  expect_ok(r.submit(add_one_to_each, sliced(m.block(3, 5, 4, 0))));
+  EXPECT_EQ(m.at, before.at);
+  const inout<std::uint64_t> apart(m.place(0, 0), 2, 3, 240);
+  EXPECT_THROW((void)apart.end(), error);
+}
+
 // What a body gets may be handed on: it names the same rows.
 TEST_P(memory_test, a_view_that_is_handed_on_keeps_its_rows) {
   runtime& r = open();
