@@ -10,23 +10,41 @@
 //
 // Wrap memory in lev::sliced(...) to let dicing cut it. No alignment is asked beyond that of T,
 // and copies have at least that. An argument that cannot be passed does not compile, and the
-// message says why; nor does a temporary that owns its elements, such as a std::vector.
+// message says why; nor does a temporary that owns its elements, such as a std::vector or a
+// std::array: name it. A temporary view is taken, such as a std::span.
 #ifndef LEVERET_ARGS_HPP
 #define LEVERET_ARGS_HPP
 
+#include <leveret/memory_view.hpp>
 #include <leveret/task.hpp>
 
 #include <cstdint>
 #include <cstring>
+#include <string_view>  // declares std::ranges::enable_borrowed_range; <ranges> takes far longer
 #include <type_traits>
+#include <utility>
 
 namespace lev {
 
 namespace detail {
-[[noreturn]] void throw_rows_apart();
+template <class Pointer>
+using const_at = const std::remove_pointer_t<Pointer>;
+// An object whose elements are const when it is has them inside: a view's are what they are, unless
+// it says of itself, as views in std do, that elements outlive it. Those of a std::array may be
+// const anyway; it is a tuple of them.
+template <class T>
+concept has_own_elements =
+    !std::ranges::enable_borrowed_range<T> &&
+    (requires(T& it, const T& same) {
+      requires !std::is_same_v<decltype(it.data()), decltype(same.data())>;
+    } || requires(T& it) {
+      requires std::is_same_v<const std::tuple_element_t<0, T>, const_at<decltype(it.data())>>;
+    });
 // A temporary that owns its elements takes them with it, before the task runs.
 template <class T>
-concept no_temporary_owner = std::is_lvalue_reference_v<T> || std::is_trivially_destructible_v<T>;
+concept no_temporary_owner =
+    std::is_lvalue_reference_v<T> || (std::is_trivially_destructible_v<T> && !std::is_array_v<T> &&
+                                      !has_own_elements<std::remove_const_t<T>>);
 // The bytes of so many elements. What does not fit is refused at submit, not wrapped.
 template <class T>
 constexpr std::ptrdiff_t bytes_apart(std::ptrdiff_t elements) noexcept {
@@ -34,59 +52,6 @@ constexpr std::ptrdiff_t bytes_apart(std::ptrdiff_t elements) noexcept {
   return elements > most ? PTRDIFF_MAX : elements < -most ? -PTRDIFF_MAX : elements * each;
 }
 }  // namespace detail
-
-// Memory as a procedure sees it: `rows()` rows of `row_size()` elements. One row is the usual case;
-// then index it with []. Rows may be apart (in place) or packed (copied to the local store): use
-// row(r) when there is more than one. begin() to end() are all elements; where rows are apart,
-// end() throws lev::error (bad_argument), as no such range exists. A program that calls a body
-// itself, say in a test, makes one of a place and a size: saxpy(2, {x, n}, {y, n}).
-template <class T>
-class memory_view {
- public:
-  memory_view(T* data, std::size_t size) noexcept
-      : memory_view(data, size, 1, static_cast<std::ptrdiff_t>(size * sizeof(T))) {}
-  memory_view(T* data, std::size_t row_size, std::size_t rows, std::ptrdiff_t stride_bytes) noexcept
-      : data_(data), row_size_(row_size), rows_(rows), stride_bytes_(stride_bytes) {}
-
-  T* data() const noexcept { return data_; }
-  std::size_t size() const noexcept { return row_size_ * rows_; }
-  std::size_t rows() const noexcept { return rows_; }
-  std::size_t row_size() const noexcept { return row_size_; }
-  T* row(std::size_t r) const noexcept {
-    using byte = std::conditional_t<std::is_const_v<T>, const char, char>;
-    return reinterpret_cast<T*>(reinterpret_cast<byte*>(data_) +
-                                static_cast<std::ptrdiff_t>(r) * stride_bytes_);
-  }
-  T& operator[](std::size_t i) const noexcept { return data_[i]; }
-  T* begin() const noexcept { return data_; }
-  T* end() const {
-    if (rows_ > 1 && stride_bytes_ != static_cast<std::ptrdiff_t>(row_size_ * sizeof(T)))
-      detail::throw_rows_apart();
-    return data_ + size();
-  }
-
- private:
-  T* data_;
-  std::size_t row_size_;
-  std::size_t rows_;
-  std::ptrdiff_t stride_bytes_;
-};
-
-template <class T>
-struct in : memory_view<const T> {
-  using element_type = T;
-  using memory_view<const T>::memory_view;
-};
-template <class T>
-struct out : memory_view<T> {
-  using element_type = T;
-  using memory_view<T>::memory_view;
-};
-template <class T>
-struct inout : memory_view<T> {
-  using element_type = T;
-  using memory_view<T>::memory_view;
-};
 
 // A small output: assign to it once. The caller's variable changes when the task completes; it
 // keeps its value if nothing is assigned.
@@ -137,9 +102,19 @@ struct column {
   std::ptrdiff_t stride_bytes;  // from task to task
 };
 
+namespace detail {
+// A body may hand on what it got, with its rows as they are.
+template <class T>
+constexpr memory<T> rows_of(const memory_view<T>& v) noexcept {
+  if (v.rows() == 1) return view(v.data(), v.size());
+  return {v.data(), v.row_size(), v.rows(), v.stride_bytes(), false, true};
+}
+}  // namespace detail
+
 // each() names a column of a bulk (runtime::submit_bulk): task i gets the `row_size` elements at
 // `data + i * stride`; for a value or a result, one element. Without a stride they follow each
-// other. From a container, or a temporary span, each task gets one element.
+// other. From a container, or a temporary span, each task gets one element; lev::in and the like
+// whose rows are apart are refused, as by their end().
 template <class T>
 constexpr column<T> each(T* data, std::size_t row_size, std::ptrdiff_t stride) noexcept {
   return {data, row_size, detail::bytes_apart<T>(stride)};
@@ -150,7 +125,9 @@ constexpr column<T> each(T* data, std::size_t row_size = 1) noexcept {
 }
 template <class Container>
   requires detail::no_temporary_owner<Container>
-constexpr auto each(Container&& c) noexcept -> decltype(each(c.data(), c.size())) {
+constexpr auto each(Container&& c) noexcept(!requires { detail::rows_of(c); })
+    -> decltype(each(c.data(), c.size())) {
+  if constexpr (requires { detail::rows_of(c); }) (void)c.end();
   return each(c.data(), 1);
 }
 
@@ -199,7 +176,10 @@ constexpr memory<T> as_memory(T (&array)[Size]) noexcept {
 }
 template <class Container>
 constexpr auto as_memory(Container&& c) noexcept -> decltype(view(c.data(), c.size())) {
-  return view(c.data(), c.size());
+  if constexpr (requires { detail::rows_of(c); })
+    return detail::rows_of(c);
+  else
+    return view(c.data(), c.size());
 }
 
 template <class T>

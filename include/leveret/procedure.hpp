@@ -139,7 +139,7 @@ template <class... Parameters>
 procedure_info describe(const char* name, void (*function)(Parameters...)) {
   procedure_info info;
   info.name = name;
-  info.run = &run_typed<Parameters...>;
+  info.run = function == nullptr ? nullptr : &run_typed<Parameters...>;
   info.context = reinterpret_cast<void*>(function);
   info.kinds = parameter_kinds<Parameters...>::values;
   info.kind_count = sizeof...(Parameters);
@@ -162,8 +162,8 @@ procedure_id register_function(const char* name, void (*function)(Parameters...)
 }  // namespace detail
 
 // define() registers a function, or a lambda that captures nothing, under `name`. Throws lev::error
-// when the name is taken or bad, or the table is full. The parameters decide the kinds: T by value,
-// lev::result<T>, lev::in<T>, lev::out<T>, lev::inout<T>, lev::range.
+// when the name is taken or bad, the function null, or the table full. The parameters decide the
+// kinds: T by value, lev::result<T>, lev::in<T>, lev::out<T>, lev::inout<T>, lev::range.
 template <class... Parameters>
 procedure<void(Parameters...)> define(const char* name, void (*function)(Parameters...),
                                       dice_hook dice = nullptr, cost_hook cost = nullptr) {

@@ -20,6 +20,8 @@
 #include "sync/exiting.hpp"
 #include "worker/contexts.hpp"
 
+#include <utility>
+
 namespace lev::detail {
 
 namespace {
@@ -41,6 +43,22 @@ bool is_in_use(runtime_state& c) noexcept {
   const participant* self = here(c);
   if (self != nullptr) return self->running != nullptr || self->open_joins != 0;
   return !c.caps.many_hosts && c.people[c.first_host].is_bound.load(memory_order_relaxed) != 0;
+}
+
+outcome take_failure(runtime_state& c) noexcept {
+  const spin_guard<> held(c.failure_lock);
+  return std::exchange(c.failure, {});
+}
+
+// Exceptions that are kept may own tickets of this runtime, or call it when they are destroyed. So
+// they go while calls are still answered. A ticket that goes with one may leave a failure in turn.
+void drop_exceptions(runtime_state& c) noexcept {
+  LEV_ASSERT(c.is_closed);
+  for (std::uint32_t i = 0; i < c.task_slots.count(); ++i) {
+    const std::exception_ptr of_task = std::exchange(c.task_slots.extra(i).exception, nullptr);
+  }
+  while (take_failure(c).failures != 0) {
+  }
 }
 
 }  // namespace
@@ -89,7 +107,7 @@ void close(runtime_state* c) noexcept {
       closed == status::ok,
       "a runtime was destroyed by one of its own tasks, or while one of its bulks was made; "
       "destroy it where it was made");
-  LEV_ASSERT(c->is_closed);
+  drop_exceptions(*c);
   for (std::uint32_t i = 0; i < c->people_count; ++i) {
     participant& p = c->people[i];
     LEV_DCHECK(is_at_rest(p) && p.box.looks_empty());

@@ -22,14 +22,15 @@ class set_timeout {
     }
     return remaining_ns();
   }
-  // From now on a wait only polls.
+  // From now on a wait only polls. Not before it has waited once, however short the time: a task's
+  // wait lets others run, and a poll does not.
   void end() noexcept { ns_ = 0; }
 
  private:
   std::int64_t remaining_ns() const noexcept {
     if (deadline_ns_ == no_deadline) return forever;
     const std::uint64_t now = home_->machine->now_ns();
-    return now >= deadline_ns_ ? 0 : static_cast<std::int64_t>(deadline_ns_ - now);
+    return now >= deadline_ns_ ? 1 : static_cast<std::int64_t>(deadline_ns_ - now);
   }
 
   std::int64_t ns_;  // what was left when the caller turned to home_

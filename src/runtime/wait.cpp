@@ -225,6 +225,23 @@ status peek(runtime_state* c, std::uint64_t id) noexcept {
   return s;
 }
 
+namespace {
+
+void give_back(runtime_state& c, participant* self, std::uint32_t task) noexcept {
+  c.task_slots.at(task).state.retire();
+  index_cache none;
+  give_slot(c, self != nullptr ? self->free_slots : none, task);
+}
+
+// An exception that is not kept goes last: its destructor may submit.
+[[gnu::noinline]] void give_back_failed(runtime_state& c, participant* self, std::uint32_t task,
+                                        status result) noexcept {
+  const std::exception_ptr unseen = fail_unclaimed(c, task, result);
+  give_back(c, self, task);
+}
+
+}  // namespace
+
 void release(runtime_state* c, std::uint64_t id) noexcept {
   if (check_ticket(c, id) != status::ok) return;
   participant* self = here(*c);
@@ -235,10 +252,8 @@ void release(runtime_state* c, std::uint64_t id) noexcept {
   const auto released = s.state.release(ticket_generation(id), &result);
   if (released != task_state<>::release_result::freed) return;
   LEV_DCHECK(result != status::pending);
-  if (result != status::ok) fail_unclaimed(*c, task, result);
-  s.state.retire();
-  index_cache none;
-  give_slot(*c, self != nullptr ? self->free_slots : none, task);
+  if (result != status::ok) return give_back_failed(*c, self, task, result);
+  give_back(*c, self, task);
 }
 
 namespace {

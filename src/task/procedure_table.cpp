@@ -129,6 +129,8 @@ const char* refusal_text(const procedure_info& info, status code) noexcept {
     default:
       if (info.name != nullptr && is_own_name(info.name))
         return "names that begin like this are those of Leveret's own procedures; choose another";
+      if (info.run == nullptr)
+        return "the function is null; define one that exists, or load its library first";
       return "a procedure needs a name of 1 to 63 bytes, a body, and parameters of known kinds";
   }
 }

@@ -53,8 +53,9 @@ void release_mutexes(engine& e, participant& self, std::uint32_t task) noexcept 
   extra.lock_count = 0;
 }
 
-// The first failure of a join's pieces is kept with its exception; the others are counted.
-void fail_join(engine& e, const ending& piece) noexcept {
+// The first failure of a join's pieces is kept with its exception; the others are counted. Returns
+// an exception that is not kept.
+std::exception_ptr fail_join(engine& e, const ending& piece) noexcept {
   const std::uint32_t join = e.task_slots.at(piece.task).parent;
   LEV_DCHECK(piece.result != status::ok && join != piece.task);
   slot_extra& to = e.task_slots.extra(join);
@@ -66,7 +67,7 @@ void fail_join(engine& e, const ending& piece) noexcept {
     to.exception = std::exchange(from.exception, nullptr);
     to.task_code = piece.task_code;
   }
-  from.exception = nullptr;
+  return std::exchange(from.exception, nullptr);
 }
 
 struct served {
@@ -99,11 +100,11 @@ void wake_waiters(engine& e, std::uint64_t seen) noexcept {
   }
 }
 
-// A callback, or a coroutine that is resumed, is the tail of a task. It may take as long, so
-// nothing waits behind it: no letter, no notices of pieces, no task whose outputs have been
-// written. And it may submit and wait as a task does: then it is one, except for the slot. Tasks
-// that are still to be failed here are failed when it waits: not before, or a long chain of tasks
-// with callbacks would take as much stack.
+// A callback, or a coroutine that is resumed, is the tail of a task, and so is the end of an
+// exception that nobody will see. It may take as long, so nothing waits behind it: no letter, no
+// notices of pieces, no task whose outputs have been written. And it may submit and wait as a task
+// does: then it is one, except for the slot. Tasks that are still to be failed here are failed when
+// it waits: not before, or a long chain of tasks with callbacks would take as much stack.
 void run_tail(engine& e, participant& self, const served& s) noexcept {
   stop_polling(e, self);
   drain(e, self);
@@ -125,6 +126,14 @@ void run_tail(engine& e, participant& self, const served& s) noexcept {
   self.running = tail.below;
 }
 
+// The task's slot is given back by now: the exception's destructor may submit, and wait.
+[[gnu::noinline]] void drop(engine& e, participant& self, std::exception_ptr& unseen) noexcept {
+  served s;
+  s.callback = [](void* it) { *static_cast<std::exception_ptr*>(it) = nullptr; };
+  s.context = &unseen;
+  run_tail(e, self, s);
+}
+
 // The slot's own line is first touched by try_finish(): on the direct path it is the submitter's,
 // and one transfer is enough.
 void finish(engine& e, participant& self, const ending& how) noexcept {
@@ -134,6 +143,7 @@ void finish(engine& e, participant& self, const ending& how) noexcept {
   LEV_DCHECK((how.flags & task_is_piece) == 0);
   if (how.result != status::ok) e.task_slots.extra(task).task_code = how.task_code;
   served found;
+  std::exception_ptr unseen;
   if ((how.flags & task_detached) != 0) {
     s.state.retire();  // no other thread knows it
     seen = state_bits::released;
@@ -144,13 +154,15 @@ void finish(engine& e, participant& self, const ending& how) noexcept {
   }
   if ((seen & state_bits::released) != 0) {
     // There is no ticket: the slot is ours until it is given back.
-    if (how.result != status::ok) fail_unclaimed(e, task, how.result);
+    if (how.result != status::ok) unseen = fail_unclaimed(e, task, how.result);
     give_slot(e, self, task);
   }
   // The slot may belong to the ticket's owner, or to the next task, after this line.
   if ((seen & (state_bits::waited | state_bits::crowd)) != 0) wake_waiters(e, seen);
   if (found.dependants != 0) serve_dependants(e, self, found.dependants, how.result);
   if (found.callback != nullptr) run_tail(e, self, found);
+  if (unseen) [[unlikely]]
+    drop(e, self, unseen);
 }
 
 // Counts `count` pieces at their join and completes it with the last one.
@@ -171,7 +183,6 @@ void count_pieces(engine& e, participant& self, std::uint32_t join, std::uint32_
 void end_piece(engine& e, participant& self, const ending& how) noexcept {
   slot& s = e.task_slots.at(how.task);
   const std::uint32_t join = s.parent;
-  if (how.result != status::ok) fail_join(e, how);
   s.state.retire();
   give_slot(e, self, how.task);
   if (self.notice_join == join) {
@@ -199,15 +210,16 @@ outcome take_outcome(engine& e, std::uint32_t task, status result) noexcept {
 }
 
 // The first one is kept, the others are counted.
-void keep_failure(engine& e, outcome how) noexcept {
+std::exception_ptr keep_failure(engine& e, outcome how) noexcept {
   const spin_guard<> held(e.failure_lock);
   const std::uint32_t failures = e.failure.failures + how.failures;
   if (e.failure.failures == 0) std::swap(e.failure, how);
   e.failure.failures = failures;
+  return std::move(how.exception);
 }
 
-void fail_unclaimed(engine& e, std::uint32_t task, status result) noexcept {
-  keep_failure(e, take_outcome(e, task, result));
+std::exception_ptr fail_unclaimed(engine& e, std::uint32_t task, status result) noexcept {
+  return keep_failure(e, take_outcome(e, task, result));
 }
 
 // The exception has no ticket to go to either.
@@ -234,8 +246,8 @@ namespace {
 // The rest of a piece of columns that stopped at a task goes on as a task of its own. False: there
 // is none.
 bool goes_on(engine& e, participant& self, const ending& how) noexcept {
-  if ((how.flags & task_is_piece) == 0 || !is_of_columns(e.task_slots.at(how.task).procedure) ||
-      !go_on_behind(e, how.task))
+  LEV_DCHECK((how.flags & task_is_piece) != 0);
+  if (!is_of_columns(e.task_slots.at(how.task).procedure) || !go_on_behind(e, how.task))
     return false;
   fail_join(e, how);
   push_ready(e, how.task);
@@ -243,18 +255,26 @@ bool goes_on(engine& e, participant& self, const ending& how) noexcept {
   return true;
 }
 
+// False: the rest of it goes on.
+[[gnu::noinline]] bool end_failed_piece(engine& e, participant& self, const ending& how) noexcept {
+  if (how.result == status::task_failed && goes_on(e, self, how)) return false;
+  std::exception_ptr unseen = fail_join(e, how);
+  end_piece(e, self, how);
+  if (unseen) drop(e, self, unseen);
+  return true;
+}
+
 }  // namespace
 
 void complete_any(engine& e, participant& self, const ending& how) noexcept {
   if ((how.flags & task_has_locks) != 0) return complete_holder(e, self, how);
-  if (how.result != status::ok) {
-    self.counters.failed.add(1);
-    if (how.result == status::task_failed && goes_on(e, self, how)) return;
-  }
-  if ((how.flags & task_is_piece) != 0) {
-    end_piece(e, self, how);
-  } else {
+  if (how.result != status::ok) self.counters.failed.add(1);
+  if ((how.flags & task_is_piece) == 0) {
     finish(e, self, how);
+  } else if (how.result == status::ok) {
+    end_piece(e, self, how);
+  } else if (!end_failed_piece(e, self, how)) {
+    return;
   }
   self.counters.completed.add(1);
 }

@@ -74,9 +74,10 @@ void serve_dependants(engine& e, participant& self, std::uint32_t list, status o
 outcome take_outcome(engine& e, std::uint32_t task, status result) noexcept;
 
 // keep_failure() keeps a failure that no ticket will report, for wait_for_completion(), and
-// fail_unclaimed() does so for a task.
-void keep_failure(engine& e, outcome how) noexcept;
-void fail_unclaimed(engine& e, std::uint32_t task, status result) noexcept;
+// fail_unclaimed() does so for a task. Both return the exception, if another one was kept before:
+// its destructor may use the runtime, so it goes where the caller has nothing half done.
+std::exception_ptr keep_failure(engine& e, outcome how) noexcept;
+std::exception_ptr fail_unclaimed(engine& e, std::uint32_t task, status result) noexcept;
 
 // call_back() runs a ticket's callback. Its exception is such a failure, too.
 void call_back(engine& e, void (*run)(void*), void* context) noexcept;

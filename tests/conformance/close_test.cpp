@@ -378,6 +378,32 @@ TEST_P(close_test, a_runtime_destroyed_by_its_own_task_says_so) {
   EXPECT_DEATH(destroy(), "leveret: a runtime was destroyed by one of its own tasks");
 }
 
+// An exception may own the ticket of what is left to do, and a failed task of its own behind that.
+struct unfinished {
+  std::shared_ptr<ticket> rest;
+};
+const procedure<void(ref<runtime>, int)>& leave_rest();
+void leave(ref<runtime> home, int depth) {
+  if (depth == 0) throw std::runtime_error("the last one");
+  ticket rest = home.to->submit(leave_rest(), home, depth - 1);
+  throw unfinished{std::make_shared<ticket>(std::move(rest))};
+}
+const procedure<void(ref<runtime>, int)>& leave_rest() {
+  static const auto p = define("close.leave_rest", &leave);
+  return p;
+}
+
+TEST_P(close_test, exceptions_that_own_tickets_go_before_the_runtime_does) {
+  LEV_SKIP_IF_REMOTE();
+  for (const bool is_closed_first : {false, true}) {
+    runtime r(settings());
+    r.post(leave_rest(), ref{&r}, 5);
+    if (is_closed_first) {
+      EXPECT_EQ(r.close(wait_limit_ns()), status::ok);
+    }
+  }
+}
+
 TEST_P(close_test, without_ever_having_worked) {
   for (int i = 0; i < 20; ++i) {
     runtime& r = open();

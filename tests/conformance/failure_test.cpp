@@ -285,5 +285,37 @@ TEST_P(failure_test, a_callback_may_divide_by_zero) {
   EXPECT_EQ(infinite, rounds);
 }
 
+// What its destructor does, the task does as its last: it may submit, and wait.
+struct last_words {
+  explicit last_words(runtime* r) : home(r) {}
+  last_words(const last_words&) = default;
+  ~last_words() {
+    try {
+      home->submit(nothing).wait();
+      home->post(nothing);
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), status::would_block);
+    }
+  }
+  runtime* home;
+};
+const auto throw_last_words =
+    define("failure.last_words", [](ref<runtime> home) { throw last_words(home.to); });
+
+// Of many tasks that fail the first failure is kept. The others' exceptions are seen by nobody, and
+// there are more of them than tickets.
+TEST_P(failure_test, exceptions_that_nobody_sees_may_use_the_runtime_when_they_end) {
+  LEV_SKIP_IF_REMOTE();
+  config c = settings();
+  c.tickets = 64;
+  runtime& r = open(c);
+  for (int i = 0; i < 5; ++i) {
+    const auto fail = [&](range) { throw last_words(&r); };
+    EXPECT_THROW(r.parallel_for({0, 300}, fail, 1), last_words);
+    for (int k = 0; k < 300; ++k) r.post(throw_last_words, ref{&r});
+    EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).failures, 300u);
+  }
+}
+
 }  // namespace
 }  // namespace lev::test

@@ -150,6 +150,67 @@ TEST_P(memory_test, empty_arguments_are_accepted) {
   EXPECT_EQ(x[0], 1);
 }
 
+const auto add_one_to_each = define("memory.add_one_to_each", [](inout<std::uint64_t> x) {
+  for (std::uint64_t& one : x) ++one;
+});
+
+// Such as the last block of a matrix, where its width is a multiple of the block's.
+TEST_P(memory_test, rows_of_nothing_are_an_empty_range) {
+  matrix m;
+  const matrix before;
+  runtime& r = open();
+  expect_ok(r.submit(add_one_to_each, m.block(3, 5, 4, 0)));
+  expect_ok(r.submit(add_one_to_each, sliced(m.block(3, 5, 4, 0))));
+  EXPECT_EQ(m.at, before.at);
+  const inout<std::uint64_t> apart(m.place(0, 0), 2, 3, 240);
+  EXPECT_THROW((void)apart.end(), error);
+}
+
+// What a body gets may be handed on: it names the same rows.
+TEST_P(memory_test, a_view_that_is_handed_on_keeps_its_rows) {
+  runtime& r = open();
+  matrix m;
+  matrix expected;
+  constexpr std::ptrdiff_t stride = matrix::columns * sizeof(std::uint64_t);
+  const inout<std::uint64_t> whole(m.place(3, 5), 4, 7, stride);
+  for (std::size_t i = 0; i < 7; ++i) {
+    for (std::size_t k = 0; k < 4; ++k) *expected.place(3 + i, 5 + k) += 2;
+  }
+  expect_ok(r.submit(increment, whole));
+  expect_ok(r.submit(options().grain(1), increment, sliced(whole)));
+  EXPECT_EQ(m.at, expected.at);
+  std::uint64_t sum = 0;
+  r.submit(sum_rows, in<std::uint64_t>(m.place(0, 0), 1, 3, 2 * stride), sum).wait();
+  EXPECT_EQ(sum, 0u + 60u + 120u);
+  EXPECT_THROW((void)each(whole), error);
+}
+
+const auto shape_of =
+    define("memory.shape_of", [](in<std::uint64_t> x, result<int> rows, result<int> row_size) {
+      rows = static_cast<int>(x.rows());
+      row_size = static_cast<int>(x.row_size());
+    });
+struct shape {
+  int rows;
+  int row_size;
+};
+const auto shape_of_child =
+    define("memory.shape_of_child", [](ref<runtime> home, in<std::uint64_t> x, result<shape> seen) {
+      shape s{};
+      home.to->submit(shape_of, x, s.rows, s.row_size).wait();
+      seen = s;
+    });
+
+TEST_P(memory_test, a_block_that_a_body_hands_on_keeps_its_rows) {
+  LEV_SKIP_IF_REMOTE();
+  runtime& r = open();
+  matrix m;
+  shape seen{};
+  r.submit(shape_of_child, ref{&r}, m.block(3, 5, 7, 4), seen).wait();
+  EXPECT_EQ(seen.rows, 7);
+  EXPECT_EQ(seen.row_size, 4);
+}
+
 // Every alignment of address and length, with bytes around that must stay.
 const auto flip = define("memory.flip", [](in<unsigned char> a, out<unsigned char> b) {
   for (std::size_t i = 0; i < a.size(); ++i) b[i] = static_cast<unsigned char>(~a[i]);

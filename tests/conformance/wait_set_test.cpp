@@ -1,6 +1,7 @@
 // Conformance: waiting for all and for any of a set of tickets.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <set>
@@ -216,13 +217,18 @@ TEST(wait_set_clocks_test, a_time_out_is_as_long_in_each_runtime) {
 struct timed_wait {
   runtime* home;
   status code{};
+  std::atomic<int> begun{0};
 };
-const auto takes_ms =
-    define("wait_set.takes_ms", [](int ms) { spend(std::chrono::milliseconds(ms)); });
+const auto takes_ms = define("wait_set.takes_ms", [](ref<timed_wait> w, int ms) {
+  ++w.to->begun;
+  spend(std::chrono::milliseconds(ms));
+});
 const auto waits_in_time = define("wait_set.waits_in_time", [](ref<timed_wait> w) {
   ticket t[4];
-  for (ticket& each : t) each = w.to->home->submit(takes_ms, &each == t ? 45 : 10);
+  t[0] = w.to->home->submit(takes_ms, w, 45);
   // The other worker has the first one in hand when the last ones are run here.
+  while (w.to->begun == 0) std::this_thread::yield();
+  for (int i = 1; i < 4; ++i) t[i] = w.to->home->submit(takes_ms, w, 10);
   w.to->code = wait_all(t, 4, 20'000'000).code;
   wait_all(t, 4);
 });
@@ -241,6 +247,36 @@ TEST_P(wait_set_test, the_time_of_a_wait_begins_before_its_children) {
     late += w.code == status::timed_out;
   }
   EXPECT_NE(late, 0);
+}
+
+using flag = std::atomic<bool>;
+const auto set_flag = define("wait_set.set_flag", [](ref<flag> f) { *f.to = true; });
+const auto until_set = define("wait_set.until_set", [](ref<flag> f) {
+  this_task().wait_until([&] { return f.to->load(); });
+});
+const auto all_in_steps =
+    define("wait_set.all_in_steps", [](ref<runtime> home, ref<flag> f, ref<flag> begun) {
+      ticket t[2] = {home.to->submit(until_set, f), home.to->submit(until_set, f)};
+      *begun.to = true;
+      while (wait_all(t, 2, 1).code == status::timed_out) {
+      }
+    });
+
+// However short the steps are in which a task waits for all: here its children wait for a task that
+// is queued behind it.
+TEST_P(wait_set_test, all_in_short_steps_keeps_nobody_from_running) {
+  LEV_SKIP_IF_REMOTE();
+  config c = settings();
+  c.wait = wait_policy::park;
+  c.workers = 1;
+  runtime& r = open(c);
+  flag is_set{false};
+  flag has_begun{false};
+  std::vector<ticket> t;
+  t.push_back(r.submit(all_in_steps, ref{&r}, ref{&is_set}, ref{&has_begun}));
+  while (!is_sim() && !has_begun) std::this_thread::yield();
+  t.push_back(r.submit(set_flag, ref{&is_set}));
+  EXPECT_EQ(all(t).code, status::ok);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <new>
 #include <span>
 #include <string>
@@ -434,6 +435,31 @@ TEST(security, confined_workers_are_replaced_for_a_new_library) {
     ASSERT_EQ(got, 3 * i);
   }
   close_and_check(r);
+}
+
+// A plug-in may be opened by a name in the working directory, and a daemon leaves that.
+TEST(security, a_library_is_found_when_its_folder_is_no_longer_the_working_directory) {
+  start_alarm();
+  const std::filesystem::path before = std::filesystem::current_path();
+  char folder[] = "/tmp/leveret-test-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  std::filesystem::copy_file(FAULT_LIBRARY, std::string(folder) + "/plugin.so");
+  std::filesystem::current_path(folder);
+  void* library = dlopen("./plugin.so", RTLD_NOW);
+  std::filesystem::current_path(before);
+  ASSERT_NE(library, nullptr) << dlerror();
+  const procedure<void(std::int64_t, result<std::int64_t>)> triple = {
+      define_raw<std::int64_t, result<std::int64_t>>(
+          "fault.relative", reinterpret_cast<body>(dlsym(library, "fault_triple")))
+          .id};
+  for (const isolation level : {isolation::crash, isolation::confined}) {
+    runtime r(settings_at(level, 2));
+    std::int64_t got = 0;
+    const outcome o = r.submit(triple, 14, got).wait_outcome(wait_limit_ns);
+    EXPECT_EQ(o.code, status::ok) << text_of(o);
+    EXPECT_EQ(got, 42);
+  }
+  std::filesystem::remove_all(folder);
 }
 
 const auto throw_procedure = define("fault.throw", [] {

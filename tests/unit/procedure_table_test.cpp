@@ -107,6 +107,19 @@ TEST(procedure_table, refuses_bad_entries) {
   EXPECT_EQ(lookup("unit.many"), 0);
 }
 
+// As a look-up in a library that has not got it gives.
+TEST(procedure_table, a_null_function_is_refused_where_it_is_defined) {
+  void (*const none)(int) = nullptr;
+  try {
+    define("unit.null_function", none);
+    ADD_FAILURE() << "it was taken";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), status::bad_argument);
+    EXPECT_NE(std::string(e.what()).find("the function is null"), std::string::npos) << e.what();
+  }
+  EXPECT_EQ(lookup("unit.null_function"), 0);
+}
+
 TEST(procedure_table, a_name_has_at_most_63_bytes) {
   const std::string longest(procedure_name_bytes_max, 'n');
   EXPECT_EQ(register_procedure(named(longest.c_str()), nullptr), status::ok);

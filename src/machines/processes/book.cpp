@@ -34,8 +34,10 @@ std::uint64_t base_of_handle(void* handle) noexcept {
   return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map->l_addr : 0;
 }
 
-// The system's list of mappings tells a file from another one that has taken its name.
-file_identity identity_of(const void* address) noexcept {
+// The system's list of mappings tells a file from another one that has taken its name. `path`,
+// which may be null, is where the name goes that the file has now, unless that is too long.
+using file_path = char[book::path_bytes_max];
+file_identity identity_of(const void* address, file_path* path = nullptr) noexcept {
   file_identity found;
   std::FILE* mappings = std::fopen("/proc/self/maps", "re");
   if (mappings == nullptr) return found;
@@ -45,11 +47,16 @@ file_identity identity_of(const void* address) noexcept {
   while (getline(&line, &size, mappings) > 0) {
     std::uintptr_t begin = 0, end = 0;
     file_identity file;
-    if (std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %" SCNx32 ":%" SCNx32 " %" SCNu64,
-                    &begin, &end, &file.device_major, &file.device_minor, &file.inode) != 5)
+    int length = 0;
+    if (std::sscanf(
+            line, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %" SCNx32 ":%" SCNx32 " %" SCNu64 " %n",
+            &begin, &end, &file.device_major, &file.device_minor, &file.inode, &length) != 5)
       continue;
     if (place < begin || place >= end) continue;
     found = file;
+    const std::size_t bytes = std::strcspn(line + length, "\n");
+    if (path != nullptr && bytes < sizeof *path)
+      std::snprintf(*path, sizeof *path, "%.*s", static_cast<int>(bytes), line + length);
     break;
   }
   std::free(line);
@@ -71,9 +78,15 @@ const void* place_in(void* handle) noexcept {
 
 }  // namespace
 
-// A file that has taken the place of another one is a library of its own.
-std::uint32_t book_writer::library_number(const char* path, const file_identity& file) noexcept {
-  char full[book::path_bytes_max];
+// A file that has taken the place of another one is a library of its own. The loader knows each by
+// the name it was opened by; where that begins in the working directory, the program may be in
+// another one by now, and a worker is. Not found by the address that is located: what is 0 at first
+// lies in memory of no file.
+std::uint32_t book_writer::library_number(const link_map& module) noexcept {
+  file_path now = {};
+  const file_identity file = identity_of(module.l_ld, &now);
+  const char* const path = module.l_name[0] != '/' && now[0] == '/' ? now : module.l_name;
+  file_path full;
   char* resolved_path = realpath(path, nullptr);
   const int length = std::snprintf(full, sizeof full, "%s", resolved_path ? resolved_path : path);
   std::free(resolved_path);
@@ -105,9 +118,7 @@ bool book_writer::locate(const void* address, code_place* place) noexcept {
   }
   const auto* map = static_cast<const link_map*>(extra);
   const bool is_program = map->l_name[0] == 0 || map->l_prev == nullptr;
-  // Not by the address: what is 0 at first lies in memory of no file.
-  place->file = is_program ? std::uint32_t{code_place::host_program}
-                           : library_number(map->l_name, identity_of(map->l_ld));
+  place->file = is_program ? std::uint32_t{code_place::host_program} : library_number(*map);
   place->offset = reinterpret_cast<std::uintptr_t>(address) - map->l_addr;
   return place->file != code_place::nowhere;
 }

@@ -19,6 +19,8 @@
 #include <type_traits>
 #include <vector>
 
+struct link_map;
+
 namespace lev::processes {
 
 // A place in a file that is loaded into a process.
@@ -75,7 +77,7 @@ class book_writer {
 
  private:
   bool locate(const void* address, code_place* place) noexcept;
-  std::uint32_t library_number(const char* path, const file_identity& file) noexcept;
+  std::uint32_t library_number(const link_map& module) noexcept;
 
   book* book_ = nullptr;
   sleep_lock<> lock_;  // sections under it ask the loader and the file system; in host memory
