@@ -110,6 +110,22 @@ TEST(filters, locality_keeps_tasks_on_the_same_data_together) {
   });
 }
 
+TEST(filters, locality_groups_more_keys_than_have_room_on_the_stack) {
+  for (const std::uint32_t keys : {511u, 512u, 513u, 3000u}) {
+    line tasks(4000);
+    for (std::uint32_t i = 0; i < tasks.size(); ++i) {
+      tasks[i].slot = tasks[i].sequence = i;
+      tasks[i].key = i * 7919 % keys + 1;
+    }
+    const line expected = grouped(tasks, [](const waiting_task& t) { return t.key; });
+    const filter f = filters::locality();
+    for (int pass = 0; pass < 2; ++pass) {
+      f.apply(tasks.data(), tasks.size(), f.context);
+      EXPECT_EQ(slots_of(tasks), slots_of(expected)) << keys;
+    }
+  }
+}
+
 TEST(filters, by_procedure_keeps_tasks_of_one_procedure_together) {
   for_random_lines(filters::by_procedure(), [](const line& before, const line& after) {
     const line expected = grouped(before, [](const waiting_task& t) { return t.procedure; });
