@@ -486,21 +486,3 @@ def test_a_bar_whose_package_is_missing(
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(leveret.Unavailable, match=re.escape(f"pip install {package}")):
         getattr(progress, name)()
-
-
-_leaked: list[bytes] = []
-
-
-def _leak(mib: int) -> int:
-    _leaked.append(b"\1" * (mib << 20))
-    return os.getpid()
-
-
-@pytest.mark.parametrize("chunksize", [1, 10])
-def test_a_process_that_leaks_have_filled_is_replaced(chunksize: int) -> None:
-    with ProcessExecutor(1, worker_memory=400 << 20) as executor:
-        found = list(executor.map(_leak, [40] * 40, chunksize=chunksize, return_exceptions=True))
-        failed = [each for each in found if isinstance(each, BaseException)]
-        pids = {each for each in found if type(each) is int}
-        assert all(type(each) is MemoryError for each in failed)
-        assert len(found) == 40 and len(pids) > 2 and len(failed) <= len(pids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import tempfile
 import threading
@@ -117,3 +118,21 @@ def test_an_exit_function_that_does_not_end_is_bounded() -> None:
     closer.start()
     closer.join(30)
     assert not closer.is_alive()
+
+
+_leaked: list[bytes] = []
+
+
+def _leak(mib: int) -> int:
+    _leaked.append(b"\1" * (mib << 20))
+    return os.getpid()
+
+
+@pytest.mark.parametrize("chunksize", [1, 10])
+def test_a_process_that_leaks_have_filled_is_replaced(chunksize: int) -> None:
+    with ProcessExecutor(1, worker_memory=400 << 20) as executor:
+        found = list(executor.map(_leak, [40] * 40, chunksize=chunksize, return_exceptions=True))
+        failed = [each for each in found if isinstance(each, BaseException)]
+        pids = {each for each in found if type(each) is int}
+        assert all(type(each) is MemoryError for each in failed)
+        assert len(found) == 40 and len(pids) > 2 and len(failed) <= len(pids)

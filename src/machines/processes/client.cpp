@@ -59,20 +59,7 @@ void client::run() noexcept {
   desk_.finish(number, code);
 }
 
-// Neither the lane nor what was thrown is touched in a process that the body has forked.
-int client::call_body(const resolved& procedure, const lane<>::record& task) {
-  int task_code = 0;
-  try {
-    task_code = procedure.run(call{task.arguments, task.argument_count, procedure.context});
-  } catch (...) {
-    end_if_forked(true);
-    throw;
-  }
-  end_if_forked(task_code != 0);
-  return task_code;
-}
-
-// `how` is written if it does not succeed.
+// `how` is written if it does not succeed. It is not there in a process that the body has forked.
 status client::run_body(const lane<>::record& task, ending& how) noexcept {
   resolved procedure;
   const char* why =
@@ -80,18 +67,23 @@ status client::run_body(const lane<>::record& task, ending& how) noexcept {
   if (why != nullptr) return fail(how, status::bad_procedure, why);
   try {
     pass(chaos_step::resolved, "worker.resolved");
-    const int task_code = call_body(procedure, task);
+    const int task_code =
+        procedure.run(call{task.arguments, task.argument_count, procedure.context});
+    end_if_forked(task_code != 0);
     if (task_code == 0) return status::ok;
     fail(how, status::task_failed, "");
     how.task_code = task_code;
   } catch (const stopped_range& s) {
+    end_if_forked(true);
     fail(how, s.code(), s.what());
     how.task_code = s.task_code();
     how.stopped_at = s.at();
     return s.code();
   } catch (const std::exception& e) {
+    end_if_forked(true);
     fail(how, status::task_failed, text_of(e));
   } catch (...) {
+    end_if_forked(true);
     fail(how, status::task_failed, "an exception that is no std::exception");
   }
   return status::task_failed;

@@ -110,7 +110,6 @@ class client final : public column_watch {
   void pass_test(chaos_step step, fault_name point) noexcept;
   void notify_if_unwatched() noexcept;
   void notify() noexcept;
-  static int call_body(const resolved& procedure, const lane<>::record& task);
   status run_body(const lane<>::record& task, ending& how) noexcept;
 
   const std::uint32_t number_;

@@ -65,7 +65,7 @@ int fork_worker(const fork_hooks& hooks, pid_t* pid, void (*begin)(void*, pid_t 
   return pidfd;
 }
 
-static constinit bool is_forked = false;  // by a task of a worker
+constinit bool is_forked_by_task = false;
 
 void become_worker(const introduction& about, pid_t parent) noexcept {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -77,18 +77,13 @@ void become_worker(const introduction& about, pid_t parent) noexcept {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   prctl(PR_SET_NAME, "leveret-worker");
-  pthread_atfork(nullptr, nullptr, [] { is_forked = true; });
+  pthread_atfork(nullptr, nullptr, [] { is_forked_by_task = true; });
   limit_if_asked(RLIMIT_DATA, about.data_bytes_max);
   limit_if_asked(RLIMIT_CPU, about.cpu_seconds_max);
 }
 
 void keep_from_forks(std::uintptr_t begin, std::size_t bytes) noexcept {
   madvise(reinterpret_cast<void*>(begin), bytes, MADV_DONTFORK);
-}
-
-void end_if_forked(bool has_failed) noexcept {
-  if (is_forked) [[unlikely]]
-    _exit(has_failed ? 1 : 0);
 }
 
 }  // namespace lev::processes

@@ -132,7 +132,11 @@ void become_worker(const introduction& about, pid_t parent) noexcept;
 // its death.
 void keep_from_forks(std::uintptr_t begin, std::size_t bytes) noexcept;
 // end_if_forked() ends it as by _exit() when its body comes back.
-void end_if_forked(bool has_failed) noexcept;
+extern bool is_forked_by_task;
+inline void end_if_forked(bool has_failed) noexcept {
+  if (is_forked_by_task) [[unlikely]]
+    _exit(has_failed ? 1 : 0);
+}
 
 // The part of a worker that serves one host.
 struct worker_start {
