@@ -115,9 +115,24 @@ void append_column(const argument& a, std::uint32_t count, argument& to) noexcep
       static_cast<std::uint8_t>((a.flags & ~argument_each) | argument_sliced | argument_rows);
 }
 
+bool has_kinds_of(procedure_id id, const descriptor& d) noexcept {
+  const procedure_info& info = procedure_at(id).info;
+  if (info.kind_count != d.argument_count) return false;
+  for (unsigned i = 0; i < d.argument_count; ++i) {
+    if (info.kinds[i] != d.arguments[i].what) return false;
+  }
+  return true;
+}
+
 // The procedure of such tasks, one for each sequence of kinds. False: the table is full, and they
 // cannot be one task.
-bool find_bulk_procedure(whole_bulk& w) noexcept try {
+bool find_bulk_procedure(whole_bulk& w, procedure_id of) noexcept try {
+  // Pairs with the store below.
+  const procedure_id last = procedures.columns[of].load(memory_order_acquire);
+  if (last != 0 && has_kinds_of(last, w.task)) {
+    w.task.procedure = last;
+    return true;
+  }
   kind kinds[argument_count_max];
   char* end = w.name + std::snprintf(w.name, sizeof w.name, "leveret.columns.");
   for (unsigned i = 0; i < w.task.argument_count; ++i) {
@@ -132,6 +147,7 @@ bool find_bulk_procedure(whole_bulk& w) noexcept try {
   info.kind_count = w.task.argument_count;
   info.cost = &cost_of_columns;
   w.task.procedure = register_own(info);
+  procedures.columns[of].store(w.task.procedure, memory_order_release);  // Pairs with the load
   return true;
 } catch (const error&) {
   return false;
@@ -152,7 +168,7 @@ bool make_whole(const draft& all, std::size_t count, whole_bulk& w) noexcept {
   w.task.arguments[all.argument_count + 1u] = parameter<range>::pack({0, count});
   set_head(w.task, all);
   w.task.argument_count += 2;
-  return find_bulk_procedure(w);
+  return find_bulk_procedure(w, all.procedure);
 }
 
 // Whether the tasks can be one: their columns are not sliced and go forwards, a single task fits a
