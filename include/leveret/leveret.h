@@ -352,10 +352,9 @@ const lev_task_calls* lev_task_table(void);
  * place; on other machines memory like any other. Thread safe.
  *
  * lev_shared_allocate returns `bytes` zeroed bytes aligned to 128, NULL when there are none left or
- * `bytes` is 0; about a microsecond (more where thousands of freed pieces lie
- * between arrays), and the time to clear them. lev_shared_free gives back what it
- * returned, which no task may use any more; NULL does nothing. lev_is_shared is 1 if all of
- * [data, data + bytes) is shared memory, else 0. */
+ * `bytes` is 0; about a microsecond, more among thousands freed, and the time to clear them.
+ * lev_shared_free gives back what it returned, which no task may use any more; NULL does nothing.
+ * lev_is_shared is 1 if all of [data, data + bytes) is shared memory, else 0. */
 void* lev_shared_allocate(size_t bytes);
 void lev_shared_free(void* block);
 int lev_is_shared(const void* data, size_t bytes);

@@ -266,6 +266,27 @@ def check():
     del DATA, sum
     assert run(has_data) == "none" and run(add) == 3
 """,
+    "what_holds_functions_stays_as_calls_have_left_it": """
+def helper(): return 1
+def other(): return helper()
+TABLE = {"function": other, "count": 0}
+@functools.lru_cache(None)
+def cached(x): return other(), os.urandom(8)
+def by_name():
+    TABLE["count"] += 1
+    return TABLE["count"], cached(1)
+def by_text():
+    globals()["TABLE"]["count"] += 1
+    return TABLE["count"], globals()["cached"](1)
+def by_import():
+    import __main__
+    __main__.TABLE["count"] += 1
+    return __main__.TABLE["count"], __main__.cached(1)
+def check():
+    found = [run(each) for _ in range(3) for each in (by_name, by_text, by_import)]
+    assert [each[0] for each in found] == list(range(1, 10))
+    assert len({each[1] for each in found}) == 1
+""",
     "what_another_function_has_brought_is_deleted": """
 def size(): return len("ab")
 def other(): return len("ab"), size()

@@ -140,7 +140,7 @@ def _give_globals(
     names.update(spaces.need(key, asked, pickler.needed))
     if slots["__defaults__"] or slots["__kwdefaults__"]:
         _join_defaults(slots, pickler.aliases(key, names))
-    inline = spaces.split(key, names, pickler.needed)
+    inline = spaces.split(key, names, pickler.needed, pickler.is_row)
     gone = spaces.gone(key, modules.named_by(function), function.__globals__)
     slots["__globals__"] = key, {**inline, **gone}
 

@@ -113,16 +113,19 @@ def goes_inline(value: Any) -> bool:
     return isinstance(value, _INLINE) or (not is_large(value) and is_constant(value))
 
 
-def split(key: str, names: dict[str, Any], needed: Needed) -> dict[str, Any]:
-    """What of these globals goes with the function; notes the rest."""
+def split(key: str, names: dict[str, Any], needed: Needed, is_row: bool) -> dict[str, Any]:
+    """What of these globals goes with the function; notes the rest.
+
+    is_row: in the pickle of a global, which must not depend on what else is needed: it would
+    count as changed.
+    """
     inline = {}
     for name, value in names.items():
         _sent.add((key, name))
-        if (key, name) in needed:
-            continue
-        if goes_inline(value):
+        is_needed = (key, name) in needed
+        if goes_inline(value) and (is_row or not is_needed):
             inline[name] = value
-        else:
+        elif not is_needed:
             needed[key, name] = value
     return inline
 
