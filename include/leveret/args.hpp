@@ -11,7 +11,9 @@
 // Wrap memory in lev::sliced(...) to let dicing cut it. No alignment is asked beyond that of T,
 // and copies have at least that. An argument that cannot be passed does not compile, and the
 // message says why; nor does a temporary that owns its elements, such as a std::vector or a
-// std::array: name it. A temporary view is taken, such as a std::span.
+// std::array: name it. A temporary view is taken, such as a std::span; one of a class of your own
+// whose const objects give const elements is named, is passed as lev::view(v.data(), v.size()), or
+// says what it is by std::ranges::enable_borrowed_range.
 #ifndef LEVERET_ARGS_HPP
 #define LEVERET_ARGS_HPP
 

@@ -14,7 +14,8 @@ _PROGRAM = (
     "[about['folder'], *filter(None, sys.path)]; "
     "[os.environ.pop(k, None) if v is None else os.environ.update({k: v}) "
     "for k, v in about['env'].items()]; "
-    "[os.environ.setdefault(k, v) for k, v in about['unless_set'].items()]; "
+    "[os.environ.setdefault(k, v) for k, v in about['unless_set'].items() "
+    "if k not in about['env']]; "
     "from leveret.worker.program import main; main(about['preload'], about['python'])"
 )
 

@@ -254,7 +254,11 @@ def check():
     run(set_own)
     del sum, len, DATA, OWN
     assert run(add) == 3 and run(size) == 2 and run(has_data) == "none"
-    assert run(own) == 2  # the process's own
+    assert type(executor.submit(own).exception(60)) is NameError
+    run(set_own)
+    assert run(own) == 2  # the process's own, from now on
+    OWN = 1
+    assert run(own) == 1
     assert executor.submit(lambda: sum([3])).result(60) == 3
     assert list(executor.map(lambda i: len("ab"), range(3))) == [2] * 3
     DATA, sum = [2], max

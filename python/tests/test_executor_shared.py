@@ -232,6 +232,43 @@ def test_programs_of_other_folders(name: str, tmp_path: Path) -> None:
         assert each.returncode == 0
 
 
+_IN_TURN = """
+import os, sys
+from pathlib import Path
+import leveret
+
+kept = None
+
+def keep(count):
+    global kept
+    kept = bytearray(count)
+    return resident()
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+def open_one():
+    return leveret.ProcessExecutor(1, pool=sys.argv[1], preload=())
+
+with open_one() as stays:
+    assert stays.submit(keep, 1 << 20).result(60) > 0
+    for _ in range(5):
+        with open_one() as executor:
+            assert executor.submit(keep, 100 << 20).result(60) > 100 << 20
+    with open_one() as last:
+        print(last.submit(resident).result(60) < 350 << 20)
+    print(stays.submit(lambda: len(kept)).result(60))
+"""
+
+
+def test_what_an_executor_has_had_goes_with_it(name: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(_IN_TURN)
+    command = [sys.executable, str(program), name]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
+    assert done.stdout == f"True\n{1 << 20}\n", done.stderr
+
+
 def test_what_one_pool_cannot_give_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="seed_calls=True"):
         ProcessExecutor(1, pool=name, seed=3)

@@ -115,6 +115,10 @@ void append_column(const argument& a, std::uint32_t count, argument& to) noexcep
       static_cast<std::uint8_t>((a.flags & ~argument_each) | argument_sliced | argument_rows);
 }
 
+// Written and read by submits: by procedure, that of the last bulk of its tasks, so that it need
+// not be looked up by its name; 0: there was none. Published after its entry in the table.
+constinit atomic<procedure_id> last_bulks[procedure_count_max + 1] = {};
+
 bool has_kinds_of(procedure_id id, const descriptor& d) noexcept {
   const procedure_info& info = procedure_at(id).info;
   if (info.kind_count != d.argument_count) return false;
@@ -128,7 +132,7 @@ bool has_kinds_of(procedure_id id, const descriptor& d) noexcept {
 // cannot be one task.
 bool find_bulk_procedure(whole_bulk& w, procedure_id of) noexcept try {
   // Pairs with the store below.
-  const procedure_id last = procedures.columns[of].load(memory_order_acquire);
+  const procedure_id last = last_bulks[of].load(memory_order_acquire);
   if (last != 0 && has_kinds_of(last, w.task)) {
     w.task.procedure = last;
     return true;
@@ -147,7 +151,7 @@ bool find_bulk_procedure(whole_bulk& w, procedure_id of) noexcept try {
   info.kind_count = w.task.argument_count;
   info.cost = &cost_of_columns;
   w.task.procedure = register_own(info);
-  procedures.columns[of].store(w.task.procedure, memory_order_release);  // Pairs with the load
+  last_bulks[of].store(w.task.procedure, memory_order_release);  // Pairs with the load
   return true;
 } catch (const error&) {
   return false;

@@ -36,9 +36,6 @@ struct procedure_table {
   procedure_entry entries[procedure_count_max + 1];
   // Written under the registration lock, read by everyone: publishes the entries below it.
   atomic<std::uint32_t> count{1};
-  // Written and read by submits of bulks over columns: by procedure, that of the last such bulk, so
-  // that it need not be looked up by its name; 0: there was none. Published after its entry.
-  atomic<procedure_id> columns[procedure_count_max + 1];
 };
 extern procedure_table procedures;
 

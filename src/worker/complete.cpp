@@ -55,7 +55,7 @@ void release_mutexes(engine& e, participant& self, std::uint32_t task) noexcept 
 
 // The first failure of a join's pieces is kept with its exception; the others are counted. Returns
 // an exception that is not kept.
-std::exception_ptr fail_join(engine& e, const ending& piece) noexcept {
+[[nodiscard]] std::exception_ptr fail_join(engine& e, const ending& piece) noexcept {
   const std::uint32_t join = e.task_slots.at(piece.task).parent;
   LEV_DCHECK(piece.result != status::ok && join != piece.task);
   slot_extra& to = e.task_slots.extra(join);
@@ -249,7 +249,7 @@ bool goes_on(engine& e, participant& self, const ending& how) noexcept {
   LEV_DCHECK((how.flags & task_is_piece) != 0);
   if (!is_of_columns(e.task_slots.at(how.task).procedure) || !go_on_behind(e, how.task))
     return false;
-  fail_join(e, how);
+  (void)fail_join(e, how);  // of a bulk's task: it says which one failed, and uses no runtime
   push_ready(e, how.task);
   wake_worker(e, self);
   return true;
@@ -281,7 +281,7 @@ void complete_any(engine& e, participant& self, const ending& how) noexcept {
 
 void fail_part(engine& e, participant& self, const ending& piece) noexcept {
   LEV_DCHECK((piece.flags & task_is_piece) != 0);
-  fail_join(e, piece);
+  (void)fail_join(e, piece);  // a worker process has none to give
   self.counters.failed.add(1);
 }
 

@@ -71,8 +71,9 @@ class ProcessExecutor(futures.Executor):
     process that died, on_progress(done, failed, total) when calls end or are taken back, both on a
     thread of their own. forward_logs: log records and warnings come to this process's handlers with
     the call's result, at this process's levels. forward_output: what calls print, too. pool: a
-    name; programs that give the same one share their processes, and must have the same preload,
-    worker_memory and caps on threads. mp_context: accepted and not used: workers are
+    name; programs that give the same one share their processes, and must have the same
+    interpreter and flags, preload, worker_memory, and max_workers or threads_per_worker.
+    mp_context: accepted and not used: workers are
     forked from a small process of their own, never from this one.
 
     Arguments must not be changed until the call is done. Results are unpickled here, as with every

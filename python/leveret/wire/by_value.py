@@ -154,7 +154,7 @@ def imported_home(function: types.FunctionType) -> types.ModuleType | None:
     key = spaces.key_of(function.__globals__)
     if "#" in key or is_absent(key):
         return None
-    module: Any = sys.modules[key]
+    module = sys.modules.get(key)
     return module if type(module) is types.ModuleType and absent.is_of_python(module) else None
 
 
@@ -360,7 +360,9 @@ def _make_class(
         with classes.made_before(bases, _classes):
             kind = maker(*about)
         assert kind is not None
-        kind.__qualname__ = qualname  # by which an object of a nested one is pickled, and shown
+        type.__setattr__(
+            kind, "__qualname__", qualname
+        )  # by which an object of a nested one is pickled, and shown
     if loading.made is None:
         return kind
     _classes.add(kind)

@@ -13,6 +13,8 @@ from typing import Any
 
 from ..interrupts import raise_signals
 
+FEW = 64  # items of a container that goes along as it is
+
 Entry = tuple[str, Any, Any]  # of a global: its name, the key and the value
 
 
@@ -27,7 +29,9 @@ def entries_of(pickler: Any, function: types.FunctionType, named: Iterable[str])
         value = function.__globals__.get(name)
         if isinstance(value, dict) and value:
             keys = _keys_of(function) if keys is None else keys
-            found += [(name, key, value[key]) for key in keys if key in value]
+            # As dict itself has it: a class of the program's may do what it likes.
+            has, get = dict.__contains__, dict.__getitem__
+            found += [(name, key, _small(get(value, key))) for key in keys if has(value, key)]
     return [each for each in found if _can_be_pickled(pickler, each)]
 
 
@@ -52,6 +56,11 @@ def _wrapped_by(function: types.FunctionType) -> list[types.FunctionType]:
     return found
 
 
+def _small(value: Any) -> Any:
+    """It goes along with each call: of a cache that is full here, a worker gets an empty one."""
+    return type(value)() if type(value) in (dict, list, set) and len(value) > FEW else value
+
+
 def _can_be_pickled(pickler: Any, entry: Entry) -> bool:
     try:
         type(pickler)(io.BytesIO(), {}).dump(entry[2])
@@ -66,4 +75,4 @@ def take_entries(names: dict[str, Any], entries: Iterable[Entry]) -> None:
     for name, key, value in entries:
         known = names.get(name)
         if isinstance(known, dict):
-            known.setdefault(key, value)
+            dict.setdefault(known, key, value)

@@ -97,11 +97,7 @@ def _texts_in(note: Any) -> Iterator[str]:
 
 def _is_of_types(value: Any) -> bool:
     kind = type(value)
-    return issubclass(kind, _CODE[:4]) or kind.__module__ in (
-        "typing",
-        "typing_extensions",
-        "types",
-    )
+    return issubclass(kind, _CODE[:4]) or kind.__module__ in _OF_TYPES
 
 
 class _Parts:

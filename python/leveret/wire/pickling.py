@@ -217,7 +217,6 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
                     say_of_what(error, f"the attribute {name!r} of class {kind.__qualname__!r}")
                     error.args = (f"{error.args[0]}; a class of a module goes by its name",)
                     return
-        return
 
     def _fails(self, value: Any, text: str) -> bool:
         try:

@@ -24,6 +24,7 @@ from .settings import Settings
 _HEAD = struct.Struct("<QQQ")  # address of the marks, their token, bytes of the setup
 _MARK = struct.Struct("<Q")
 _MARKS = 512
+_NAME = "leveret-setup"  # of the file in memory
 _IN_BLOCK = 1 << 63  # with the size: what is given is the address of shared memory
 _SIZE = (1 << 32) - 1  # above it: a number by which workers tell this setup from others
 _ADD_SEALS, _ALL_SEALS = 1033, 1 | 2 | 4 | 8  # SEAL, SHRINK, GROW, WRITE
@@ -77,7 +78,7 @@ class HostSetup:
             self.place = (self._block.address, number | _IN_BLOCK)
 
     def _make_file(self, content: bytes) -> None:
-        self._file = memory_file("leveret-setup")
+        self._file = memory_file(_NAME)
         with os.fdopen(os.dup(self._file), "wb") as file:
             file.write(content)
         fcntl.fcntl(self._file, _ADD_SEALS, _ALL_SEALS)
@@ -95,6 +96,17 @@ class HostSetup:
 
     def __del__(self) -> None:
         self.close()
+
+
+def is_there(place: tuple[int, int]) -> bool:
+    """Whether the executor with the setup at that place is open, as far as a worker sees it."""
+    where, number = place
+    if number & _IN_BLOCK:
+        return True
+    try:
+        return _NAME in os.readlink(f"/proc/{where >> 32}/fd/{where & 0xFFFFFFFF}")  # noqa: PTH115
+    except OSError:
+        return False
 
 
 class WorkerSetup:

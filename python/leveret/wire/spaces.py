@@ -121,7 +121,8 @@ def split(key: str, names: dict[str, Any], needed: Needed, is_row: bool) -> dict
     """
     inline = {}
     for name, value in names.items():
-        _sent.add((key, name))
+        if "#" not in key:
+            _sent.add((key, name))
         is_needed = (key, name) in needed
         if goes_inline(value) and (is_row or not is_needed):
             inline[name] = value
@@ -300,12 +301,14 @@ class Space:
     def leave_out(self, name: str, why: str) -> None:
         """What was sent before is not what the host has now."""
         self.missing[name] = why
-        self.drop(name)
+        if name in self.names and self.taken.get(name) == id(self.names[name]):
+            self.drop(name)
 
     def drop(self, name: str) -> None:
-        """What the process has set itself stays."""
-        if name in self.names and self.taken.get(name) == id(self.names[name]):
-            del self.names[name], self.sent[name], self.taken[name]
+        """Deletes what was sent, or what a call has made of it; once, until it is sent again."""
+        if self.sent.pop(name, _MISSING) is not _MISSING:
+            self.names.pop(name, None)
+            self.taken.pop(name, None)
             Changes.count += 1
 
 

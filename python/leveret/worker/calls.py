@@ -34,7 +34,7 @@ from ..wire.setup import Setup, WorkerSetup
 from . import ending, memory, multiprocess, notes, own_page, seeding
 from .classes import classes
 from .functions import Carried, Kept, functions
-from .hosts import Host, hosts, search, turn_to
+from .hosts import Host, search, turn_to
 from .large_replies import make_file
 from .own_page import Own
 from .tracebacks import describe
@@ -52,6 +52,7 @@ class _Process:
     """What is known of this worker process."""
 
     host: Host  # whose calls it runs now
+    has_begun = False  # to be a worker, and is no more what it was forked from
     threads = 0  # beside the main one when the last call was over
 
 
@@ -79,7 +80,8 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
         multiprocess.set_up(setup.about)  # before what it may have to do with is loaded
         index = _core.worker_index() or 0
         own_page.watch()
-        if len(hosts) == 1:
+        if not _Process.has_begun:
+            _Process.has_begun = True
             ending.forget()
             own_page.watch_exit()
         host.surround()

@@ -9,6 +9,7 @@ is the process's.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import pickle
 import sys
@@ -16,7 +17,7 @@ import sys
 from .. import _core
 from ..wire import by_value
 from ..wire.settings import Settings, change_settings
-from ..wire.setup import About, Setup
+from ..wire.setup import About, Setup, is_there
 from . import multiprocess, notes, own_page, programs
 
 _HOSTS_MAX = 64  # of a pool; one that has left makes room for the next
@@ -41,7 +42,7 @@ class Host:
         self.settings_before: Settings = {}
         self.notes: notes.Forwarding | None = None
         self.page: own_page.PutAway | None = None
-        self.own: programs.Belongings | None = None
+        self.belongings: programs.Belongings | None = None
 
     def receive(self, setup: Setup) -> None:
         self.about, self.seed, self.cwd = setup.about, setup.seed, setup.cwd
@@ -65,7 +66,7 @@ class Host:
 
     def leave(self) -> None:
         """Puts away what is its own."""
-        self.own = programs.Belongings()
+        self.belongings = programs.take_away()
         self.page = own_page.put_away()
         if self.notes is not None and self.notes.has_begun:
             self.notes.end()
@@ -81,9 +82,9 @@ class Host:
             self.page = None
         if self.path != before.path:
             search(pickle.loads(self.path) if self.path else _own_path)
-        if self.own is not None:
-            self.own.take_back()
-            self.own = None
+        if self.belongings is not None:
+            self.belongings.put_back()
+            self.belongings = None
         if not self.is_set_up:
             return
         multiprocess.set_up(self.about)
@@ -96,8 +97,6 @@ def search(path: list[str]) -> None:
     """Searches for modules where the host does."""
     sys.path[:] = path
     by_value.forget_searches()
-    if len(hosts) > 1:
-        programs.show_modules(path)
 
 
 def _set(variables: dict[str, str | None]) -> None:
@@ -112,6 +111,17 @@ hosts: dict[tuple[int, int], Host] = {}  # the last one is that of now
 _own_path: list[str] = []
 
 
+def _forget_those_that_are_gone() -> None:
+    """When another one comes: what they have here may be large."""
+    gone = [each for each in hosts if not is_there(each)]
+    for place in gone:
+        page = hosts.pop(place).page
+        if page is not None:
+            page.close()
+    if gone:
+        gc.collect()  # functions, and the globals that they are in
+
+
 def turn_to(place: tuple[int, int]) -> Host:
     """The executor whose setup is there: its calls follow."""
     before = next(reversed(hosts.values()), None)
@@ -119,6 +129,8 @@ def turn_to(place: tuple[int, int]) -> Host:
         _own_path[:] = sys.path
     else:
         before.leave()
+    if place not in hosts:
+        _forget_those_that_are_gone()
     host = hosts.pop(place, None) or Host(place)
     hosts[place] = host
     if before is not None:

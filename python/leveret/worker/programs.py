@@ -1,46 +1,42 @@
-"""What each program has of its own in a process that calls of several run in.
+"""What each executor's program has of its own in a process that calls of several run in.
 
 The globals of its main module, and of others that processes cannot import, with the functions and
-classes that came by value; and the modules of folders in which only it searches. What is found
-where all search, in the standard library, say, is the process's: one import serves all.
+classes that came by value; and the modules of folders in which not all search. What the process
+has searched from its beginning, the standard library, say, is common: one import serves all.
+
+A thread that a call has left behind goes on with what is there, whoever's turn it is.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import types
 import weakref
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..wire import by_value, modules, spaces
 from ..wire.modules import Home, HostModule
 from .classes import Classes, classes
 from .functions import Functions, functions
 
-_Modules = dict[str, types.ModuleType]
+_main = sys.modules["__main__"]
+_common = {os.path.normpath(each) for each in sys.path}
+_roots: dict[str, tuple[types.ModuleType, str]] = {}  # of modules, by their names
 
 
-class Belongings:
-    """Takes what is there of a program's away; take_back() has it there again."""
+class Belongings(NamedTuple):
+    """What was taken away, until its program's next turn."""
 
-    def __init__(self) -> None:
-        self.spaces = dict(spaces.known)
-        self.residents: weakref.WeakValueDictionary[Home, Any] = modules.residents.copy()
-        self.singletons = dict(by_value.singletons)
-        self.functions = dict(vars(functions))
-        self.classes = dict(vars(classes))
-        self.modules = {n: each for n, each in sys.modules.items() if type(each) is HostModule}
-        for each in (spaces.known, modules.residents, by_value.singletons):
-            each.clear()
-        vars(functions).update(vars(Functions()))
-        vars(classes).update(vars(Classes()))
-        for name in self.modules:
-            del sys.modules[name]
-        sys.modules["__main__"] = _main
+    spaces: dict[str, spaces.Space]
+    residents: weakref.WeakValueDictionary[Home, Any]
+    singletons: dict[Home, Any]
+    functions: dict[str, Any]
+    classes: dict[str, Any]
+    modules: dict[str, types.ModuleType]
 
-    def take_back(self) -> None:
+    def put_back(self) -> None:
         spaces.known.update(self.spaces)
         modules.residents.update(self.residents)
         by_value.singletons.update(self.singletons)
@@ -49,35 +45,52 @@ class Belongings:
         sys.modules.update(self.modules)
 
 
-_main = sys.modules["__main__"]
-_hidden: dict[str, _Modules] = {}  # by where they were found
+def take_away() -> Belongings:
+    """Takes what is there of the program whose sys.path this is."""
+    taken = Belongings(
+        dict(spaces.known),
+        modules.residents.copy(),
+        dict(by_value.singletons),
+        dict(vars(functions)),
+        dict(vars(classes)),
+        _own_modules(),
+    )
+    for each in (spaces.known, modules.residents, by_value.singletons):
+        each.clear()
+    vars(functions).update(vars(Functions()))
+    vars(classes).update(vars(Classes()))
+    for name in taken.modules:
+        sys.modules.pop(name, None)
+    sys.modules["__main__"] = _main
+    return taken
 
 
-def show_modules(path: Iterable[str]) -> None:
-    """Has those modules in sys.modules that are found where this program searches."""
-    order = {entry: place for place, entry in reversed(list(enumerate(path)))}
-    for name, module in list(sys.modules.items()):
-        root = _root_of(name)
-        if root is not None and root not in order:
-            _hidden.setdefault(root, {})[name] = sys.modules.pop(name, module)
-    for root in sorted(order.keys() & _hidden.keys(), key=order.__getitem__):
-        found = _hidden.pop(root)
-        there = [name for name in found if name in sys.modules]  # by an earlier entry
-        if there:
-            _hidden[root] = {name: found.pop(name) for name in there}
-        sys.modules.update(found)
+def _own_modules() -> dict[str, types.ModuleType]:
+    own = {os.path.normpath(str(each)) for each in sys.path} - _common
+    there = list(sys.modules.items())  # at once: a thread may import something
+    return {
+        name: module
+        for name, module in there
+        if type(module) is HostModule or (own and _root_of(name) in own)
+    }
 
 
-def _root_of(name: str) -> str | None:
-    """The entry of sys.path that has led to a module; None: it was found otherwise."""
-    top = sys.modules.get(name.partition(".")[0])
-    if top is None or type(top) is HostModule:
-        return None
-    file = getattr(top, "__file__", None)
-    places = getattr(top, "__path__", None)
-    try:
-        package = next(iter(places), None) if places is not None else None
-    except Exception:  # of a path of somebody else's
-        return None
-    inside = package if package is not None else file
-    return os.path.dirname(inside) if isinstance(inside, str) else None  # noqa: PTH120
+def _root_of(name: str) -> str:
+    """The entry of sys.path that has led to a module; empty: it was found otherwise."""
+    top = name.partition(".")[0]
+    module = sys.modules.get(top)
+    if module is None:
+        return ""
+    known = _roots.get(top)
+    if known is None or known[0] is not module:
+        known = _roots[top] = module, _folder_around(module)
+    return known[1]
+
+
+def _folder_around(module: types.ModuleType) -> str:
+    place = getattr(module, "__file__", None)
+    with contextlib.suppress(Exception):  # it is no package, or its path is somebody else's
+        place = next(iter(module.__path__), place)
+    if not isinstance(place, str):
+        return ""
+    return os.path.normpath(os.path.dirname(place))  # noqa: PTH120
