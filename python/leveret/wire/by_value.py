@@ -348,6 +348,9 @@ def home_of(thing: Any) -> Home | None:
         return None
 
 
+_qualname: Any = vars(type)["__qualname__"]
+
+
 def _make_class(
     maker: Any, about: Any, home: Home | None, qualname: str, names: list[str] | None = None
 ) -> type:
@@ -360,9 +363,8 @@ def _make_class(
         with classes.made_before(bases, _classes):
             kind = maker(*about)
         assert kind is not None
-        type.__setattr__(
-            kind, "__qualname__", qualname
-        )  # by which an object of a nested one is pickled, and shown
+        # By it an object of a nested one is pickled, and shown. A metaclass has no say in it.
+        _qualname.__set__(kind, qualname)
     if loading.made is None:
         return kind
     _classes.add(kind)
