@@ -213,7 +213,7 @@ void scheduler::mark_piece(std::uint32_t piece, const origin& from) noexcept {
   LEV_DCHECK(s.argument_count <= argument_count_max);
   s.parent = from.parent;
   s.dice_depth = from.depth;
-  LEV_DCHECK(s.mailbox == 0);
+  LEV_DCHECK(s.mailbox.load(memory_order_relaxed) == 0);
   std::size_t bytes = 0;
   for (unsigned i = 0; i < s.argument_count; ++i) {
     const argument& a = slots_->argument_at(piece, i);

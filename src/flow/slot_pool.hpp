@@ -127,7 +127,7 @@ class slot_pool {
     s.parent = no_slot;
     s.parent_generation = 0;
     s.dice_depth = 0;
-    LEV_DCHECK(s.mailbox == 0);
+    LEV_DCHECK(s.mailbox.load(memory_order_relaxed) == 0);
     const unsigned near = smaller(unsigned{head.argument_count}, near_arguments);
     for (unsigned i = 0; i < near; ++i) s.arguments[i] = arguments[i];
     for (unsigned i = near; i < head.argument_count; ++i) argument_at(task, i) = arguments[i];

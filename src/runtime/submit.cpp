@@ -38,8 +38,9 @@ namespace {
     return false;
   }
   slot& s = c.task_slots.at(task);
-  LEV_DCHECK(s.mailbox == 0 && (s.flags & (task_detached | task_is_piece)) == 0);
-  s.mailbox = static_cast<std::uint8_t>(worker.index + 1);
+  LEV_DCHECK(s.mailbox.load(memory_order_relaxed) == 0);
+  LEV_DCHECK((s.flags & (task_detached | task_is_piece)) == 0);
+  s.mailbox.store(static_cast<std::uint8_t>(worker.index + 1), memory_order_relaxed);
   letter l;
   l.task = task;
   l.generation = s.state.generation();

@@ -137,7 +137,8 @@ bool await_one(runtime_state& c, participant& self, await_ticket& what, std::uin
   if (self.running == nullptr) {
     flush_notices(c, self);
     // A task that is in a queue is better run here than waited for.
-    const bool is_sent = how != wait_policy::help || c.task_slots.at(what.task).mailbox != 0;
+    const bool is_sent = how != wait_policy::help ||
+                         c.task_slots.at(what.task).mailbox.load(memory_order_relaxed) != 0;
     if (c.mailboxes != 0 && is_sent && polls_first(how)) poll_first(c, what, deadline_ns);
     if (what.is_there()) return true;
   }

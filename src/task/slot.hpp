@@ -49,7 +49,9 @@ struct alignas(line_pair_bytes) slot : detail::task_head {
   std::uint32_t parent = no_slot;
   std::uint16_t parent_generation = 0;
   std::uint8_t dice_depth = 0;  // how often it has been split
-  std::uint8_t mailbox = 0;     // direct path: 1 + worker whose mailbox the ticket's owner holds
+  // Direct path: 1 + worker whose mailbox the ticket's owner holds. Written by the owner, read by
+  // other waiters as a guess. Publishes nothing.
+  atomic<std::uint8_t> mailbox{0};
   argument arguments[near_arguments];
 };
 static_assert(sizeof(slot) == line_pair_bytes);

@@ -80,8 +80,11 @@ inline void tell_space(engine& e) noexcept {
 // its task went through.
 inline void give_slot(engine& e, index_cache& cache, std::uint32_t task) noexcept {
   slot& s = e.task_slots.at(task);
-  LEV_DCHECK(s.mailbox <= e.workers);
-  if (s.mailbox != 0) e.people[std::exchange(s.mailbox, std::uint8_t{0}) - 1].mail.release_lease();
+  if (const unsigned worker = s.mailbox.load(memory_order_relaxed); worker != 0) {
+    LEV_DCHECK(worker <= e.workers);
+    s.mailbox.store(0, memory_order_relaxed);
+    e.people[worker - 1].mail.release_lease();
+  }
   if (e.task_slots.give(cache, task)) tell_space(e);
 }
 inline void give_slot(engine& e, participant& self, std::uint32_t task) noexcept {
