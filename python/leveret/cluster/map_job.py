@@ -55,7 +55,7 @@ class MapJob(Job):
         self.is_at_end = False
         self.results: queue.SimpleQueue[_Landed | None] = queue.SimpleQueue()
         self.lock = threading.Lock()
-        self.begin_with(Head(self.key, settings, function=function))
+        self.pack(Head(self.key, settings, function=function))
 
     # For the thread that asks for results.
 

@@ -94,8 +94,7 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
             Own.words[page.IN_SETUP] = 1
             initializer, initargs = functions.load(setup.initializer)[0]
             initializer(*initargs)
-            if os.getpid() != ending.Worker.pid:
-                ending.leave()
+            ending.end_if_forked()
             Own.words[page.IN_SETUP] = 0
         own_page.watch()
         _core.retire_worker_after(setup.idle_ns_max)
@@ -151,13 +150,11 @@ def _run_chunk(
         except BaseException as error:
             if isinstance(error, NameError):
                 spaces.explain(error)
-            if os.getpid() != ending.Worker.pid:
-                ending.leave(error)
+            ending.end_if_forked(error)
             results.add_error(dump_error(error, describe(error)))
             if isinstance(error, MemoryError) and _gives_way():
                 break
-        if os.getpid() != ending.Worker.pid:
-            ending.leave()
+        ending.end_if_forked()
         if time.perf_counter_ns() >= end:
             break
     return results.parts()
@@ -365,19 +362,16 @@ def _run(
         if not _Process.host.is_set_up:
             _set_up(*_meet(*place))
         value = _call(head, request, buffers)
-        if os.getpid() != ending.Worker.pid:
-            ending.leave()
+        ending.end_if_forked()
         pickled, views = dump_result(value)
         kind = VALUE
     except BaseException as error:
         if isinstance(error, NameError):
             spaces.explain(error)
-        if os.getpid() != ending.Worker.pid:
-            ending.leave(error)
+        ending.end_if_forked(error)
         kind = BROKEN if isinstance(error, Broken) else ERROR
         pickled, views = _dump_error(error), []
         if isinstance(error, MemoryError):
-            error.__traceback__ = None  # and what its frames have
             _gives_way()
     try:
         _reply(reply, kind, pickled, views, time.perf_counter_ns() - begin - tables.Taken.ns)

@@ -23,11 +23,16 @@ class Worker:
     pid = 0
 
 
-def leave(error: BaseException | None = None) -> NoReturn:
+def end_if_forked(error: BaseException | None = None) -> None:
     """Ends a process that a call has forked, where it comes back from the call: it is no worker.
 
     As an interpreter ends, but for what is registered to be run at the end: that is the worker's.
     """
+    if os.getpid() != Worker.pid:
+        _leave(error)
+
+
+def _leave(error: BaseException | None) -> NoReturn:
     status = 1
     if error is None:
         status = 0

@@ -94,7 +94,7 @@ class Host:
 
 
 def search(path: list[str]) -> None:
-    """Searches for modules where the host does."""
+    """Makes it the path of this process."""
     sys.path[:] = path
     by_value.forget_searches()
 
