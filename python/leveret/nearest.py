@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Iterable
 from typing import Any, Callable, TypeVar, cast
@@ -12,6 +11,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def nearest(value: str, known: Iterable[str]) -> str:
     """The end of a message about a name that is not known."""
+    import difflib  # here: most programs name nothing that is not known
+
     names = tuple(known)
     found = difflib.get_close_matches(str(value), names, 1)
     return f"; did you mean {found[0]!r}?" if found else f"; there are {', '.join(names)}"

@@ -33,6 +33,23 @@ def test_exit_functions_run_at_an_orderly_end(tmp_path: Path, options: dict[str,
     assert path.read_text() == "ran"
 
 
+@pytest.mark.parametrize("is_preloaded", [False, True])
+def test_files_are_written_at_an_orderly_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_preloaded: bool
+) -> None:
+    (tmp_path / "files_of_mine.py").write_text(f"log = open({str(tmp_path / 'log')!r}, 'w')")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write() -> None:
+        import files_of_mine
+
+        files_of_mine.log.write("ran")
+
+    with ProcessExecutor(1, preload=["files_of_mine"] if is_preloaded else []) as pool:
+        pool.submit(write).result(30)
+    assert (tmp_path / "log").read_text() == "ran"
+
+
 def write_late(path: str) -> None:
     threading.Event().wait(0.2)
     Path(path).write_text("ran")

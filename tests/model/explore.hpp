@@ -89,6 +89,7 @@ struct budget {
   unsigned random_planted = 15'000;  // schedules of each scenario to find a fault in
   unsigned bounded_planted = 10'000;
   unsigned random_directed = 400'000;  // the same, where the scenario is named
+  unsigned spare_share = 8;  // an order that is said to be spare gets that part of the schedules
   unsigned preemptions = 2;
   unsigned steps_max = 4'000;  // of one schedule: more is a livelock
 };
@@ -161,6 +162,7 @@ class explorer {
       : protocol_(protocol), budget_(b), headers_(headers.begin(), headers.end()) {
     if (const char* factor = std::getenv("LEVERET_MODEL_FACTOR")) {
       budget_.random *= static_cast<unsigned>(std::atoi(factor));
+      budget_.spare_share = 1;
     }
   }
 
@@ -263,6 +265,9 @@ class explorer {
   std::string find(const char* scenario = nullptr) {
     budget b = budget_;
     if (scenario != nullptr) b.random_planted = b.random_directed;
+    return find(b, scenario);
+  }
+  std::string find(const budget& b, const char* scenario = nullptr) {
     for (const finder& f : finders_) {
       if (scenario != nullptr && std::strcmp(scenario, f.scenario) != 0) continue;
       const verdict v = f.find(b);
@@ -334,14 +339,19 @@ class explorer {
     const std::string file = s.at.file_name();
     const std::string text = text_of(s) + " -> " + order_name(to);
     const std::string place = file.substr(file.rfind('/') + 1) + ":" + std::to_string(s.at.line());
-    weakened = {&s, to};
-    const std::string found = find();
-    weakened = {};
-    ++weakenings_;
     spare_order* spare = nullptr;
     for (spare_order& o : spares_) {
       if (text == o.what) spare = &o;
     }
+    budget b = budget_;
+    if (spare != nullptr) {  // nothing ends these searches early
+      b.random_planted /= b.spare_share;
+      b.bounded_planted /= b.spare_share;
+    }
+    weakened = {&s, to};
+    const std::string found = find(b);
+    weakened = {};
+    ++weakenings_;
     if (!found.empty()) {
       ++found_;
       std::printf("  found   %-24s %-50s %s\n", place.c_str(), text.c_str(), found.c_str());

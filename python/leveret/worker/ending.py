@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 import weakref
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 class Worker:
@@ -57,15 +57,30 @@ def forget() -> None:
     atexit.register(logging.shutdown)
 
 
+# Files that were there before workers were forked: what is as old is looked at no more, see
+# program.py.
+_old_files: list[weakref.ref[Any]] = []
+
+
+def _files() -> list[Any]:
+    # By their types: what is asked for its class may be a proxy, and run code of the program's.
+    return [each for each in gc.get_objects() if issubclass(type(each), io.IOBase)]
+
+
+def note_files() -> None:
+    for each in _files():
+        with contextlib.suppress(TypeError):  # no weak references to it
+            _old_files.append(weakref.ref(each))
+
+
 def end() -> None:
     """Has threads do what calls have left to them, runs what calls have registered with atexit, and
     writes what files still hold.
     """
     _wait_for_threads()
     atexit._run_exitfuncs()
-    # By their types: what is asked for its class may be a proxy, and run code of the program's.
     try:
-        files = [each for each in gc.get_objects() if issubclass(type(each), io.IOBase)]
+        files = _files() + [old for old in (each() for each in _old_files) if old is not None]
     except MemoryError:  # under a limit
         return
     # Those that write text first: what they hold goes through others.

@@ -6,6 +6,7 @@ runs nothing of the host's main module.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import signal
 from collections.abc import Iterable
@@ -36,8 +37,15 @@ def main(preload: Iterable[str] = (), runs_python: bool = False) -> None:
     end: Callable[[], None] | None = None
     failures: list[str] = []
     if runs_python:
+        gc.disable()  # next to nothing of what these imports make is garbage
         from . import calls, ending
 
+        gc.enable()
         run, end, failures = calls.run, ending.end, calls.preload_failures
     failures.extend(filter(None, map(_import, preload)))
+    if runs_python:
+        ending.note_files()
+    # A worker's collections pass over what is here before it is forked: where they look at objects,
+    # the worker gets pages of its own.
+    gc.freeze()
     _core.run_worker_program(run, end)
