@@ -20,6 +20,13 @@ void acquire(cell::ppe& p, const line& lock) {
       return;
   }
 }
+// Figure 4.3: once.
+bool try_acquire(cell::ppe& p, const line& lock) {
+  do {
+    if (p.load_reserved(lock.ea) != 1) return false;
+  } while (!p.store_conditional(lock.ea, 0));
+  return true;
+}
 void release(cell::ppe& p, const line& lock) {
   p.store<std::uint32_t>(lock.ea, 1);
 }
@@ -213,7 +220,8 @@ void schedule(cell::ppe& p, rabbit_run& r) {
   std::uint32_t seen = 0;
   while (!wait_for_tasks(p, r, seen)) {
     p.compute(r.w.cost_of("jack_rabbit.pass"));
-    acquire(p, r.q.prefilter_lock);
+    // Section 5.3: a caller that posts keeps tasks from being moved, as the lock is not available.
+    if (!try_acquire(p, r.q.prefilter_lock)) continue;
     acquire(p, r.q.rob_lock);
     move_tasks(prefilter, rob);
     if (r.what.has_dicer) dice(p, r, rob);

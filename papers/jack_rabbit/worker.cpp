@@ -10,12 +10,15 @@ namespace {
 
 constexpr unsigned own_tag = 31;  // of the kernel's own transfers, each waited for at once
 
-// Room for a task and its data; two of them with double buffering.
+// Room for a task and its data; two of them with double buffering. Each buffer has a tag of its own
+// (section 4.8: 16 buffers at most, for the number of tags of independent transfers).
 struct place {
   cell::local<char> object;
   cell::local<char> arguments;
   std::array<cell::local<char>, 2> data;
-  unsigned tag = 0;
+  std::array<unsigned, 2> tag{};
+
+  std::uint32_t tags() const { return 1u << tag[0] | 1u << tag[1]; }
 };
 
 struct worker {
@@ -117,14 +120,14 @@ struct worker {
     dma_get(program.ls, r.q.program.ea, program.bytes());
   }
 
-  // Begins the transfers of a task's buffers; behind those that still leave its place.
+  // Begins the transfers of a task's buffers, each behind what still leaves that buffer.
   void begin_fetch(std::size_t index) {
     get_object(index);
     const place& p = place_of(index);
     const rabbit_task& t = task_at(index);
     for (std::size_t i = 0; i < t.in.size(); ++i)
       if (t.in[i].bytes > 0)
-        s.get(p.data[i].ls, t.in[i].ea, t.in[i].bytes, p.tag, cell::order::fence);
+        s.get(p.data[i].ls, t.in[i].ea, t.in[i].bytes, p.tag[i], cell::order::fence);
   }
 
   void execute(place& p, const rabbit_task& t) {
@@ -134,14 +137,11 @@ struct worker {
     s.compute(cycles(t.work));
     ++r.out.executed;
   }
-  static const cell::local<char>& source_of(const place& p, const rabbit_task& t) {
-    return p.data[t.in[1].bytes > 0 ? 1 : 0];
-  }
   // A diced task writes piece by piece.
   void put_results(place& p, const rabbit_task& t) {
-    const cell::local<char>& from = source_of(p, t);
+    const std::size_t from = t.in[1].bytes > 0 ? 1 : 0;
     for (std::uint32_t i = 0; t.out.bytes > 0 && i < t.count; ++i)
-      s.put(from.ls, t.out.ea, t.out.bytes, p.tag);
+      s.put(p.data[from].ls, t.out.ea, t.out.bytes, p.tag[from]);
   }
 
   void run_plain() {
@@ -153,7 +153,7 @@ struct worker {
       if (t.in[i].bytes > 0) dma_get(p.data[i].ls, t.in[i].ea, t.in[i].bytes);
     execute(p, t);
     put_results(p, t);
-    s.wait_all(1u << p.tag);
+    s.wait_all(p.tags());
   }
 
   void run_double_buffered() {
@@ -162,7 +162,7 @@ struct worker {
     place& p = place_of(0);
     const rabbit_task& t = task_at(0);
     dma_get(p.arguments.ls, r.q.arguments.ea, argument_bytes);
-    s.wait_all(1u << p.tag);
+    s.wait_all(p.tags());
     execute(p, t);
     put_results(p, t);
     --fetched;
@@ -194,7 +194,7 @@ struct worker {
     const std::uint32_t seen = words[0];
     if (seen == over) return false;
     if (seen % 2 == 0) return true;
-    s.wait_all(3);  // what double buffering has not waited for
+    for (const place& p : places) s.wait_all(p.tags());  // what double buffering has not waited for
     std::uint32_t entered = 0;
     do {
       s.getllar(words.ls, r.q.gate.ea);
@@ -237,7 +237,7 @@ void work(cell::spe& s, rabbit_run& r) {
     me.places.push_back({s.allocate<char>(object_bytes),
                          s.allocate<char>(argument_bytes),
                          {s.allocate<char>(16384), s.allocate<char>(16384)},
-                         i});
+                         {2 * i, 2 * i + 1}});
   me.run();
 }
 
