@@ -27,7 +27,7 @@ APPLICATIONS = {
     "mandelbrot": ("jack_rabbit", "T3"),
 }
 # Of all constants, when they were frozen. docs/papers/constants.md lists the changes since.
-FROZEN = "a4169424a9c5b9d2"
+FROZEN = "34a1d28a1b28103f"
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ namespace lev::cell {
 namespace {
 constexpr std::int64_t line = line_bytes;
 
-// Parts that all MFCs share are given out by the line, in turns.
-virtual_time shared(virt::link& l, virtual_time from, std::int64_t wire) {
+// A line has its turn, among those of other MFCs and of its own.
+virtual_time pass(virt::link& l, virtual_time from, std::int64_t wire) {
   return wire == line ? l.pass_line(from, wire) : l.pass(from, wire);
 }
 }  // namespace
@@ -41,13 +41,13 @@ virtual_time bus::transfer(unsigned spe_index, bool is_get, ls_t ls, ea_t ea, st
   const virtual_time takes =
       target.is_store ? clock_.time_of(numbers_.cycles(fact::store_latency)) : latency(is_get);
   virtual_time begin = at + takes / 2;
-  begin = shared(commands_, begin, wire) - commands_.time_of(wire);
-  virtual_time end = (is_get ? in_ : out_)[spe_index].pass(begin, wire);
+  begin = pass(commands_, begin, wire) - commands_.time_of(wire);
+  virtual_time end = pass((is_get ? in_ : out_)[spe_index], begin, wire);
   if (target.is_store) {
-    end = std::max(end, (is_get ? out_ : in_)[target.index].pass(begin, wire));
+    end = std::max(end, pass((is_get ? out_ : in_)[target.index], begin, wire));
   } else {
-    end = std::max(end, stream_[spe_index].pass(begin, wire));
-    end = std::max(end, shared(memory_[target.index], begin, wire));
+    end = std::max(end, pass(stream_[spe_index], begin, wire));
+    end = std::max(end, pass(memory_[target.index], begin, wire));
   }
   return end + (takes - takes / 2);
 }

@@ -2,10 +2,9 @@
 //
 //   latency/2, then commands (one for each line), then the slowest of: the SPE's stream to memory,
 //   its port, the memory of the chip (or the other store's port), then latency/2.
-// All of them are links: first come, first served. Commands and memory, which all MFCs share, are
-// given out by the line: a transfer of one line goes between two lines of another. The latency of
-// memory grows with the number of MFCs that have something under way, on a straight line from one
-// to dma.loaded_spes.
+// All of them are links: first come, first served, but given out by the line: a transfer of one
+// line goes between two lines of another. The latency of memory grows with the number of MFCs that
+// have something under way, on a straight line from one to dma.loaded_spes.
 #ifndef LEVERET_CELL_BUS_HPP
 #define LEVERET_CELL_BUS_HPP
 

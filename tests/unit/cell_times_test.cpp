@@ -149,6 +149,21 @@ TEST(cell_times, a_line_goes_between_the_lines_of_long_transfers) {
   EXPECT_EQ(last, 10 + 1000 + 3 * 512);
 }
 
+// So does an MFC, which makes up to 16 transfers at the same time.
+TEST(cell_times, a_line_goes_between_the_lines_of_the_same_mfc) {
+  std::int64_t line = 0;
+  const std::int64_t took = cycles_of(simple(), [&](spe& s, auto here, auto there) {
+    s.get(here.ls, there.ea, 16384, 0);
+    s.get(here.ls + 16384, there.ea, 128, 1);
+    s.wait_all(2);
+    line = s.now_cycles().count;
+    s.wait_all(1);
+  });
+  // One command and one line of the stream of the other, then its own.
+  EXPECT_EQ(line, 10 + 10 + 1000 + 1 + 16 + 16);
+  EXPECT_EQ(took, 10 + 1000 + 128 * 16);
+}
+
 TEST(cell_times, latency_grows_with_those_that_have_transfers_under_way) {
   const machine_file loaded = simple()
                                   .with("dma.read_latency_loaded", 1150)
