@@ -217,9 +217,10 @@ class runtime {
 
   // parallel_for() runs piece_body(range) over disjoint pieces of `r`, on workers and on this
   // thread, and returns when all are done, never before. Pieces get smaller towards the end, down
-  // to `grain` indices (0: chosen); there is only one, run here, if no tickets are left or the
-  // calling task is as deep as config::nest_max allows. An empty range has none. Rethrows the first
-  // exception of a piece. Machines that share this address space only (threads, sim).
+  // to `grain` indices (0: chosen); there is only one, run here, if no tickets are left, or in a
+  // task that is as deep as config::nest_max allows, or, in a task, of at most `grain` indices, or
+  // one. An empty range has none. Rethrows the first exception of a piece. Machines that share this
+  // address space only (threads, sim).
   template <class Body>
   void parallel_for(range r, Body&& piece_body, std::uint32_t grain = 0) {
     auto call = [](void* context, range piece) {

@@ -6,6 +6,8 @@
 
 #include "bindings.hpp"
 
+namespace nb = nanobind;
+
 namespace lev::python {
 
 namespace {

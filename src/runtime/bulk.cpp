@@ -198,6 +198,14 @@ std::uint64_t submit_loop(runtime_state& c, participant* self, const draft& loop
   }
 }
 
+// Whether the loop is one piece, and part of what its caller does: a task of its own would cost
+// more than a short body. Not where each task is to be seen: with a trace, or with a price.
+bool is_part_of_caller(runtime_state& c, const participant* self, range r,
+                       std::uint32_t grain) noexcept {
+  return r.end - r.begin <= larger(grain, 1u) && self != nullptr && self->running != nullptr &&
+         !is_guest(c, *self) && !c.caps.virtual_time && !self->events.is_open();
+}
+
 }  // namespace
 
 // In a task that is too deep to wait, or when all tickets are in use, the caller runs the whole
@@ -218,7 +226,7 @@ void run_loop(runtime_state* c, range r, std::uint32_t grain, void (*run)(void*,
   const auto run_here = [&] {
     if (r.begin != r.end) run(context, r);
   };
-  if (is_too_deep) return run_here();
+  if (is_too_deep || is_part_of_caller(*c, self, r, grain)) return run_here();
   const argument arguments[] = {parameter<loop_body>::pack({run, context}),
                                 parameter<range>::pack(r)};
   refusal why;

@@ -217,6 +217,13 @@ void idle_on_stack(engine& e, participant& self, awaited& what,
   park_for_slice(e, self, what, deadline_ns);
 }
 
+bool ends_soon(engine& e, participant& self, awaited& what, std::uint32_t looks) noexcept {
+  LEV_DCHECK(!has_turns(self));
+  if (settles_with_company(e, self)) return true;
+  const idling i(self, no_deadline);
+  return poll(e, self, what, false, looks * e.turns_per_look) == polled::awaited;
+}
+
 // Without the doorbell: a new task does not matter to this participant, unless one of its contexts
 // waits for that very task. So it looks again when a slice of time is over, whatever happens.
 void idle_blocked(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept {

@@ -166,24 +166,36 @@ bool step_aside(engine& e, participant& self, awaited& what, std::uint64_t deadl
   return true;
 }
 
+// How much of the queues a search goes through. It takes what it looks at out of them.
+enum class reach : std::uint8_t { near, whole };
+constexpr std::uint32_t near_count = 64;
+
 // Tasks that are taken from a queue and not run are for others.
 class taken_away {
  public:
   taken_away(engine& e, participant& self) noexcept : engine_(e), self_(self) {}
   ~taken_away() {
-    if (count_ != 0) wake_worker(engine_, self_);
+    if (is_any_) wake_worker(engine_, self_);
   }
   taken_away(const taken_away&) = delete;
   taken_away& operator=(const taken_away&) = delete;
   void give(std::uint32_t task) noexcept {
     push_ready(engine_, task);
-    ++count_;
+    is_any_ = true;
+  }
+  // Where they were in the own inbox, the first one on top: in the ready queue the youngest would
+  // come after all others, and work would go on in breadth, with ever more tasks that wait.
+  void put_back(const std::uint32_t* tasks, std::uint32_t count) noexcept {
+    if (count == 0) return;
+    is_any_ = true;
+    if (push_all_own(engine_, self_, tasks, count)) return;
+    for (std::uint32_t i = 0; i < count; ++i) give(tasks[i]);
   }
 
  private:
   engine& engine_;
   participant& self_;
-  std::uint32_t count_ = 0;
+  bool is_any_ = false;
 };
 
 // Looks where filters and dicing keep tasks back: while the ready queue is full of tasks that
@@ -199,46 +211,80 @@ bool find_kept_back(engine& e, participant& self, const Related& is_it,
   return is_there;
 }
 
+bool find_in_own_inbox(engine& e, participant& self, const awaited& what, reach how,
+                       taken_away& others, std::uint32_t* task) noexcept {
+  std::uint32_t passed[near_count];
+  std::uint32_t count = 0;
+  bool is_there = false;
+  while ((count < near_count || how == reach::whole) && self.box.try_pop(task)) {
+    if ((is_there = is_related(e, self, what, *task))) break;
+    if (count < near_count)
+      passed[count++] = *task;
+    else
+      others.give(*task);
+  }
+  others.put_back(passed, count);
+  return is_there;
+}
+
+// Once round the ready queue, or the beginning of that.
+bool find_in_ready(engine& e, participant& self, const awaited& what, reach how, taken_away& others,
+                   std::uint32_t* task) noexcept {
+  std::uint32_t left = e.sched.ready().size();
+  if (how == reach::near) left = smaller(left, near_count);
+  for (; left != 0 && e.sched.ready().try_pop(task); --left) {
+    if (is_related(e, self, what, *task)) return true;
+    others.give(*task);
+  }
+  return false;
+}
+
 // Looks for a task that may run on top in the own inbox, the ready queue, behind it, and in the
 // inboxes of idle participants, as they may have no context left, too.
-bool find_related(engine& e, participant& self, const awaited& what, std::uint32_t* task) noexcept {
+bool find_related(engine& e, participant& self, const awaited& what, reach how,
+                  std::uint32_t* task) noexcept {
   taken_away others(e, self);
   // No context takes tasks here: those of the backlog must come to the queues, too.
   if (!e.to_come.looks_empty()) admit_backlog(e, self);
-  const auto is_it = [&]() noexcept {
-    if (is_related(e, self, what, *task)) return true;
-    others.give(*task);
-    return false;
-  };
-  while (self.box.try_pop(task)) {
-    if (is_it()) return true;
-  }
+  if (find_in_own_inbox(e, self, what, how, others, task)) return true;
   if (e.sched.has_waiting()) {
     run_pass(e, self);
     wake_worker(e, self);
   }
-  for (std::uint32_t n = e.sched.ready().size(); n != 0; --n) {
-    if (!e.sched.ready().try_pop(task)) break;
-    if (is_it()) return true;
-  }
+  if (find_in_ready(e, self, what, how, others, task)) return true;
+  if (how == reach::near) return false;
   const auto is_wanted = [&](std::uint32_t t) noexcept { return is_related(e, self, what, t); };
   if (find_kept_back(e, self, is_wanted, task)) return true;
   for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i) {
     participant& p = e.people[i];
     if (&p == &self || p.doing.load(memory_order_relaxed) == activity::serves) continue;
     while (p.box.try_steal(task)) {
-      if (is_it()) return true;
+      if (is_wanted(*task)) return true;
+      others.give(*task);
     }
   }
   return false;
 }
 
-bool run_related(engine& e, participant& self, const awaited& what) noexcept {
+bool run_related(engine& e, participant& self, const awaited& what, reach how) noexcept {
   give_back_ahead(e, self);
   std::uint32_t task = 0;
-  if (!find_related(e, self, what, &task)) return false;
+  if (!find_related(e, self, what, how, &task)) return false;
   run_on_top(e, self, task);
   return true;
+}
+
+// For a participant without a context left. What is awaited runs elsewhere as a rule, and ends
+// soon: between a short search and one through all queues, the participant polls for as long as the
+// long one would take. True: a task ran, or one of the participant's waits may be over.
+bool run_related_or_see(engine& e, participant& self, awaited& what) noexcept {
+  constexpr std::uint32_t tasks_per_look = 32;
+  constexpr std::uint32_t looks_max = 32;
+  if (run_related(e, self, what, reach::near)) return true;
+  const std::uint32_t queued = e.sched.ready().size() + self.box.size();
+  whichever any(self, what);
+  return ends_soon(e, self, any, smaller(1 + queued / tasks_per_look, looks_max)) ||
+         run_related(e, self, what, reach::whole);
 }
 
 // For a wait whose time is over, perhaps before it has let others run: tasks that wait in short
@@ -246,7 +292,9 @@ bool run_related(engine& e, participant& self, const awaited& what) noexcept {
 void let_another_go_on(engine& e, participant& self, const awaited& what, giving_up how) noexcept {
   contexts* c = contexts_of(self);
   if (c == nullptr) return;
-  if (!may_start(self) && self.nest < e.settings.nest_max && run_related(e, self, what)) return;
+  if (!may_start(self) && self.nest < e.settings.nest_max &&
+      run_related(e, self, what, reach::whole))
+    return;
   if (c->waiting != nullptr) wake_waiters(*c);
   if (is_worth_starting(e, self, how)) start_tasks(*c);
   let_others_run(*c);
@@ -306,8 +354,9 @@ bool wait_on_stack(engine& e, participant& self, awaited& what, std::uint64_t de
   tell_before_wait(e, self);
   stop_polling(e, self);
   for (std::uint32_t turn = 0; !what.is_there(); ++turn) {
-    const bool ran = may_stack && (run_own(e, self, what) ||
-                                   (turn % turns_per_search == 0 && run_related(e, self, what)));
+    const bool ran =
+        may_stack && (run_own(e, self, what) ||
+                      (turn % turns_per_search == 0 && run_related(e, self, what, reach::whole)));
     if (deadline_ns != no_deadline && e.machine->now_ns() >= deadline_ns) return what.is_there();
     if (ran) {
       turn = turns_per_search - 1;  // there may be more
@@ -336,10 +385,10 @@ bool wait_and_give_way(engine& e, participant& self, awaited& what, std::uint64_
       is_there = what.is_there();
       break;
     }
-    if (ran || (may_stack && is_leaving(self) && run_related(e, self, what))) continue;
+    if (ran || (may_stack && is_leaving(self) && run_related(e, self, what, reach::near))) continue;
     if (how == giving_up::when_still && quiet.lasts(e, self, how)) break;
     if (step_aside(e, self, what, deadline_ns, how)) continue;
-    if (may_stack && !may_start(self) && run_related(e, self, what)) continue;
+    if (may_stack && !may_start(self) && run_related_or_see(e, self, what)) continue;
     if (!idle_in_task(e, self, what, deadline_ns, quiet, how)) break;
   }
   if (self.notice_count != 0) tell_before_wait(e, self);  // the task may take long now

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -35,6 +36,41 @@ TEST_P(parallel_for_test, visits_every_index_once) {
       expect_once(v);
     }
   }
+}
+
+// In a task; elsewhere it is a task, as each loop is on a machine with virtual time.
+TEST_P(parallel_for_test, of_one_piece_is_part_of_the_task_that_calls_it) {
+  runtime& r = open();
+  std::atomic<unsigned> visited{0};
+  const auto loops = [&](range) {
+    for (const std::uint32_t n : {1u, 5u, 64u})
+      r.parallel_for({0, n}, [&](range piece) { visited += piece.end - piece.begin; }, 64);
+    r.parallel_for({7, 8}, [&](range) { ++visited; });
+    EXPECT_THROW(r.parallel_for({0, 1}, [](range) { throw std::range_error("mine"); }),
+                 std::range_error);
+  };
+  r.parallel_for({0, 1}, loops);
+  EXPECT_EQ(visited, 71u);
+  EXPECT_EQ(r.count().submitted, is_sim() ? 6u : 1u);
+}
+
+// Each loop waits for its halves; most wait on a worker that has no context left.
+TEST_P(parallel_for_test, in_halves_of_halves) {
+  config c = settings();
+  c.contexts = 2;
+  runtime& r = open(c);
+  std::atomic<unsigned> leaves{0};
+  const std::function<void(unsigned)> halve = [&](unsigned levels) {
+    if (levels == 0) return static_cast<void>(++leaves);
+    r.parallel_for(
+        {0, 2},
+        [&](range piece) {
+          for (; piece.begin != piece.end; ++piece.begin) halve(levels - 1);
+        },
+        1);
+  };
+  halve(11);
+  EXPECT_EQ(leaves, 2048u);
 }
 
 TEST_P(parallel_for_test, a_range_may_begin_anywhere) {
