@@ -53,7 +53,7 @@ LOCAL_STORE_BYTES = 1 << 20  # a whole picture fits, so that one undiced task is
 
 @dataclass(frozen=True)
 class Plan:
-    """How much to do: the whole demo takes a minute, the quick one some seconds."""
+    """How much to do: the whole demo takes ten to twenty seconds, the quick one some."""
 
     frames_seconds: float  # of serial time for each way to draw frames
     frames_max: int
@@ -74,7 +74,7 @@ FULL_ARRAYS = {
     "conv2d": (1024, 40),
 }
 QUICK_ARRAYS = {name: (n, 2) for name, n in DEFAULT_N.items()}
-FULL = Plan(3.0, 100, 1024, 5, 10_000, 8, 4_000, 20, FULL_ARRAYS)
+FULL = Plan(1.0, 100, 1024, 5, 10_000, 8, 4_000, 20, FULL_ARRAYS)
 QUICK = Plan(0.4, 2, 512, 1, 2_000, 2, 500, 2, QUICK_ARRAYS)
 
 
