@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import sys
 import tempfile
@@ -41,9 +42,7 @@ def test_files_are_written_at_an_orderly_end(
     monkeypatch.syspath_prepend(tmp_path)
 
     def write() -> None:
-        import files_of_mine
-
-        files_of_mine.log.write("ran")
+        importlib.import_module("files_of_mine").log.write("ran")
 
     with ProcessExecutor(1, preload=["files_of_mine"] if is_preloaded else []) as pool:
         pool.submit(write).result(30)

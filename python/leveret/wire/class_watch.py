@@ -13,17 +13,14 @@ from __future__ import annotations
 import abc
 import copyreg
 import dataclasses
-import datetime
-import decimal
 import enum
-import fractions
 import functools
 import operator
 import sys
 import types
 import typing
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Callable
 
 from .. import _core
@@ -53,19 +50,30 @@ class _AnyData:
     pass
 
 
-_OF_TIME = {datetime.date, datetime.timedelta, datetime.timezone}
-_WITH_ZONE = {datetime.datetime, datetime.time}
+# Of modules that most programs do not import, and that a worker need not, either.
+_PARTLESS_OF = {
+    "datetime": ("date", "timedelta", "timezone"),
+    "decimal": ("Decimal",),
+    "fractions": ("Fraction",),
+}
+_WITH_ZONE_OF = {"datetime": ("datetime", "time")}
 _DESCRIPTORS = {types.MemberDescriptorType, types.GetSetDescriptorType}
 _PARTLESS = (
     CONSTANTS
-    | _OF_TIME
     | _DESCRIPTORS
-    | {decimal.Decimal, fractions.Fraction, type(dataclasses.MISSING)}
+    | {type(dataclasses.MISSING)}
     | {type(getattr(dataclasses, name)) for name in ("_FIELD", "_HAS_DEFAULT_FACTORY")}
     | {type(vars(_AnyTuple)["any"])}
 )
 _METACLASSES = (type, abc.ABCMeta, enum.EnumMeta)
 _Params: Any = type(getattr(_AnyData, "__dataclass_params__"))  # noqa: B009
+
+
+def _is_of(kind: type, modules: Mapping[str, tuple[str, ...]]) -> bool:
+    found = [
+        (sys.modules[name], classes) for name, classes in modules.items() if name in sys.modules
+    ]
+    return any(getattr(module, name, None) is kind for module, names in found for name in names)
 
 
 def _of_itself(value: Any) -> Any:
@@ -262,14 +270,14 @@ class ClassWatch(Watch):
 
     def takes_part(self, value: Any) -> bool:
         kind = type(value)
-        if kind in _PARTLESS or value is MISSING:
+        if kind in _PARTLESS or value is MISSING or _is_of(kind, _PARTLESS_OF):
             return True
         if kind is tuple or kind is frozenset:
             if id(value) in self.met:
                 return True
             self.met.add(id(value))
             return all(map(self.takes_part, value))
-        if kind in _WITH_ZONE:
+        if _is_of(kind, _WITH_ZONE_OF):
             return self.takes_part(value.tzinfo)
         if kind is typing.TypeVar:
             return all(map(self.takes_part, parts_of_variable(value)))
