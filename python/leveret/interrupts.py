@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -50,6 +51,71 @@ def is_interrupted() -> bool:
     last = getattr(sys, "last_type", None)
     is_asked = hasattr(sys, "ps1") or sys.flags.interactive
     return not is_asked and isinstance(last, type) and issubclass(last, KeyboardInterrupt)
+
+
+class LoopInterrupts:
+    """Ctrl-Cs in a `with` block that asyncio.run() turns into a cancellation of its main task.
+
+    It does so from Python 3.11 on, and raises KeyboardInterrupt when all is over. Nothing else
+    tells such a cancellation from that of a time-out, say.
+    """
+
+    def __init__(self) -> None:
+        """Where the block begins."""
+        handler = signal.getsignal(signal.SIGINT)
+        is_loops = (
+            isinstance(handler, functools.partial)
+            and getattr(handler.func, "__name__", None) == "_on_sigint"
+        )
+        self._handler: Any = handler if is_loops else None
+        self._before = self._count()
+
+    def _count(self) -> int:
+        runner = getattr(getattr(self._handler, "func", None), "__self__", None)
+        return getattr(runner, "_interrupt_count", 0)
+
+    def _have_come(self) -> bool:
+        if self._count() == self._before:
+            return False
+        main = self._handler.keywords.get("main_task")
+        cancelling = getattr(main, "cancelling", None)
+        # A task that has taken its cancellation back (uncancel()) goes on.
+        return cancelling is None or main.done() or cancelling() > 0
+
+    def is_left_by_one(self, error: type[BaseException] | None) -> bool:
+        """Whether a Ctrl-C is why an exception of this class leaves the block."""
+        if error is None:
+            return False
+        if issubclass(error, KeyboardInterrupt):
+            return True
+        if not self._have_come():
+            return False
+        from asyncio import CancelledError  # here: it takes long to import, and is there
+
+        return issubclass(error, CancelledError)
+
+    @contextlib.contextmanager
+    def raised(self) -> Iterator[None]:
+        """Has a Ctrl-C raise KeyboardInterrupt: the loop stands still while this thread waits."""
+        handler = self._handler
+        is_there = handler is not None and signal.getsignal(signal.SIGINT) is handler
+        if not is_there:
+            yield
+            return
+
+        def interrupt(*about: Any) -> None:
+            handler(*about)
+            raise KeyboardInterrupt
+
+        try:
+            signal.signal(signal.SIGINT, interrupt)
+        except ValueError:  # not the main thread, which has the signals
+            yield
+            return
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, handler)
 
 
 class NotOfSignal(contextlib.suppress):

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from . import _core, launch
+from .interrupts import LoopInterrupts
 from .nearest import names_options
 from .paths import path_bytes
 from .records import WaitPolicy
@@ -41,6 +42,7 @@ class Runtime(_core.Runtime):
     __doc__ = _core.Runtime.__doc__
     _is_open = False  # until the constructor succeeded
     _ends_by_itself = True  # by a Ctrl-C that ends the program, if it has worker processes
+    _interrupts: LoopInterrupts | None = None  # while the program is in a `with` block
     _obituaries: _core.Obituaries | None = None  # what is told of deaths of worker processes
 
     @names_options("Runtime")
@@ -115,6 +117,7 @@ class Runtime(_core.Runtime):
         return launch.worker_command() if machine == "processes" else []
 
     def __enter__(self) -> Runtime:
+        self._interrupts = LoopInterrupts()
         return self
 
     def __exit__(
@@ -123,17 +126,20 @@ class Runtime(_core.Runtime):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        interrupts = self._interrupts or LoopInterrupts()
+        self._interrupts = None  # it keeps the loop's main task
         if self.closed:
             return
         if error is None:
             try:
-                self.wait_for_completion()
+                with interrupts.raised():
+                    self.wait_for_completion()
             except KeyboardInterrupt:
                 self._end()
                 raise
             finally:
                 self.close()
-        elif isinstance(error, KeyboardInterrupt):
+        elif interrupts.is_left_by_one(kind):
             self._end()
         else:
             self.close(cancel_waiting=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from ..interrupts import LoopInterrupts
+
 if TYPE_CHECKING:
     from .. import _core
     from .mapping import Mapping
@@ -51,12 +53,19 @@ def end_mapping(pool: Pool, mapping: Mapping) -> None:
             part._end(work.call)
 
 
+def enter(pool: Pool) -> None:
+    """The begin of a `with` block."""
+    pool.interrupts = LoopInterrupts()
+
+
 def leave(pool: Pool, error: type[BaseException] | None) -> None:
     """The end of a `with` block: one Ctrl-C, in it or in the wait here, ends what runs."""
-    is_interrupt = error is not None and issubclass(error, KeyboardInterrupt)
-    if not is_interrupt:
+    interrupts = pool.interrupts or LoopInterrupts()
+    pool.interrupts = None  # it keeps the loop's main task
+    if not interrupts.is_left_by_one(error):
         try:
-            pool.shut_down(True, False)
+            with interrupts.raised():
+                pool.shut_down(True, False)
         except KeyboardInterrupt:
             end_all(pool, True)
             with contextlib.suppress(KeyboardInterrupt):

@@ -22,7 +22,7 @@ from . import checking
 if TYPE_CHECKING:
     from typing import ParamSpec
 
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
     from .future import Future, Result
     from .process_executor import ProcessExecutor
@@ -246,6 +246,10 @@ class ExecutorView(futures.Executor):
     @names_options("shutdown")
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._executor.shutdown(wait, cancel_futures=cancel_futures)
+
+    def __enter__(self) -> Self:
+        self._executor.__enter__()
+        return self
 
     def __exit__(self, *error: Any) -> None:
         self._executor.__exit__(*error)

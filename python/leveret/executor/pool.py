@@ -19,7 +19,7 @@ from typing import Any
 
 from .. import _core
 from ..errors import Closed, PoolDown, Status
-from ..interrupts import is_of_signal
+from ..interrupts import LoopInterrupts, is_of_signal
 from ..wire import beside, unchanged
 from ..wire.files import shows_files
 from ..wire.pickling import dumps
@@ -91,6 +91,7 @@ class Pool:
         self.closer = threading.Lock()
         self.pid = os.getpid()
         self.forks = closing.Exit.forks
+        self.interrupts: LoopInterrupts | None = None  # while the program is in a `with` block
         self.telling = telling
         self.counts = telling.on_progress is not None
         with contextlib.ExitStack() as undo:

@@ -20,7 +20,7 @@ from ..wire.settings import settings
 from ..wire.setup import Setup
 from . import checking
 from .counting import note_unmade
-from .ending import end_all, leave
+from .ending import end_all, enter, leave
 from .environment import (
     GivenEnvironment,
     check_shared,
@@ -39,7 +39,7 @@ from .telling import OnDeath, OnProgress, Telling
 from .work import Work
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
     from .future import Result
     from .options import GivenOptions, OnPoison, Params
@@ -391,6 +391,10 @@ class ProcessExecutor(futures.Executor):
         end_all(self._pool, False)
 
     kill_workers = terminate_workers  # a worker in a call cannot be ended more gently
+
+    def __enter__(self) -> Self:
+        enter(self._pool)
+        return self
 
     def __exit__(self, *error: Any) -> None:
         """Waits for all calls; when the block is left by Ctrl-C, ends those that run."""
