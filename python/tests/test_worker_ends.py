@@ -49,6 +49,42 @@ def test_files_are_written_at_an_orderly_end(
     assert (tmp_path / "log").read_text() == "ran"
 
 
+HOOKED = """
+import atexit, os, weakref
+from pathlib import Path
+
+class Thing:
+    pass
+
+things = []
+
+def note(text):
+    with open(Path(__file__).with_name("noted"), "a") as file:
+        file.write(text)
+
+def register(text):
+    things.append(Thing())
+    weakref.finalize(things[-1], note, f"finalizer of {text}\\n")
+    atexit.register(note, f"{text}\\n")
+
+register("the zygote")
+os.register_at_fork(after_in_child=lambda: register("a worker"))
+"""
+
+
+@pytest.mark.parametrize("options", [{}, {"max_tasks_per_child": 1}])
+def test_what_hooks_of_the_fork_register_is_the_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    """As coverage.py does it, with `patch = fork`; what was registered before is not theirs."""
+    (tmp_path / "hooked_of_mine.py").write_text(HOOKED)
+    monkeypatch.syspath_prepend(tmp_path)
+    with ProcessExecutor(1, preload=["hooked_of_mine"], **options) as pool:
+        assert pool.submit(abs, -1).result(30) == 1
+    noted = (tmp_path / "noted").read_text().splitlines()
+    assert noted == ["a worker", "finalizer of a worker"]  # the last one comes first
+
+
 def write_late(path: str) -> None:
     threading.Event().wait(0.2)
     Path(path).write_text("ran")

@@ -82,7 +82,6 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
         own_page.watch()
         if not _Process.has_begun:
             _Process.has_begun = True
-            ending.forget()
             own_page.watch_exit()
         host.surround()
         lives = int(Own.words[page.LIVES])

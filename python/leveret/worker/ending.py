@@ -49,7 +49,10 @@ def _leave(error: BaseException | None) -> NoReturn:
 
 
 def forget() -> None:
-    """What was registered before the fork is for the process that registered it."""
+    """Before workers are forked: what is registered is for the process that registered it.
+
+    In a worker it would be too late: hooks of the fork have registered what is the worker's own.
+    """
     atexit._clear()
     for each in list(weakref.finalize._registry):  # type: ignore[attr-defined]
         each.atexit = False

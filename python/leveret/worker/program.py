@@ -45,6 +45,7 @@ def main(preload: Iterable[str] = (), runs_python: bool = False) -> None:
     failures.extend(filter(None, map(_import, preload)))
     if runs_python:
         ending.note_files()
+        ending.forget()
     # A worker's collections pass over what is here before it is forked: where they look at objects,
     # the worker gets pages of its own.
     gc.freeze()
