@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -129,6 +130,63 @@ def test_what_an_exception_has_arrives(one: ProcessExecutor) -> None:
     assert error.step == 30 and error.args == ("step 30: residual 0.5",)
     error = one.submit(raise_at, 0, 2, 0).exception(30)
     assert (error.errno, error.filename) == (5, "disk")
+
+
+class Waits(Exception):
+    """As errors of libraries that retry: its text is that of what it has."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(threading.Lock())
+        self.lock, self.name = self.args[0], name
+
+    def __str__(self) -> str:
+        return f"{self.name} waits for a {type(self.lock).__name__}"
+
+
+class InSlots(Exception):
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"no {self.name}"
+
+
+class Final(type):
+    def __new__(cls, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> Final:
+        if any(type(each) is Final for each in bases):
+            raise TypeError("not again")
+        return super().__new__(cls, name, bases, space)
+
+
+class HasNoHeirs(Waits, metaclass=Final):
+    pass
+
+
+SAYING = {
+    Waits: "it waits for a lock (left out, as it cannot be pickled: lock)",
+    InSlots: "no it",
+}
+
+
+@pytest.mark.parametrize("kind", [*SAYING, HasNoHeirs])
+def test_a_text_that_needs_what_cannot_be_pickled_arrives(
+    one: ProcessExecutor, kind: Callable[[str], Exception]
+) -> None:
+    def fail() -> None:
+        raise kind("it")
+
+    error: Any = one.submit(fail).exception(30)
+    assert isinstance(error, kind)  # type: ignore[arg-type]
+    if kind is HasNoHeirs:
+        assert type(error) is HasNoHeirs and error.name == "it"
+        return
+    assert type(error).__qualname__ == kind.__qualname__
+    assert str(error) == SAYING[kind] and not hasattr(error, "lock")  # type: ignore[index]
+    again = one.submit(lambda: error).result(30)
+    assert isinstance(again, kind) and str(again) == str(error)  # type: ignore[arg-type]
 
 
 def chain() -> None:

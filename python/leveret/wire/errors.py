@@ -23,33 +23,74 @@ class RemoteTraceback(Exception):
 class _Rebuilt:
     """Stands for an exception whose class cannot be called with its args alone."""
 
-    def __init__(self, kind: type, args: tuple[Any, ...], state: dict[str, Any]) -> None:
-        self.about = kind, args, state
+    def __init__(
+        self, kind: type, args: tuple[Any, ...], state: dict[str, Any], text: str | None = None
+    ) -> None:
+        self.about = kind, args, state, text
 
     def __reduce__(self) -> Any:
         return rebuilt, self.about
 
 
-def rebuilt(kind: type[BaseException], args: tuple[Any, ...], state: dict[str, Any]) -> Any:
-    """An exception without a call of its own constructor, only of Python's for its base."""
+def rebuilt(
+    kind: type[BaseException], args: tuple[Any, ...], state: dict[str, Any], text: str | None = None
+) -> Any:
+    """An exception without a call of its own constructor, only of Python's for its base.
+
+    text: what its str() is, where that of its class needs what was left out.
+    """
     base: Any = next(each for each in kind.__mro__ if each.__module__ == "builtins")
-    error: BaseException = base.__new__(kind, *args)
+    made = kind if text is None else _that_says(text, kind, args, state)
+    error: BaseException = base.__new__(made, *args)
     base.__init__(error, *args)
     error.__dict__.update(state)
     return error
+
+
+def _that_says(text: str, kind: type[BaseException], *about: Any) -> type[BaseException]:
+    """A class of the same name under this one."""
+    own = {
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+        "__doc__": kind.__doc__,
+        "__str__": lambda error: text,
+        "__reduce__": lambda error: (rebuilt, (kind, *about, text)),
+    }
+    metaclass: Any = type(kind)
+    made: type[BaseException] = metaclass(kind.__name__, (kind,), own)
+    return made
 
 
 def is_error(value: object) -> bool:
     return issubclass(type(value), BaseException)
 
 
-def _arrives(value: Any) -> bool:
-    """Whether it can be written and read again, an exception as one."""
+_NOTHING = object()
+
+
+def _as_read(value: Any) -> Any:
+    """What comes of it when it is written and read again."""
     try:
-        came = pickle.loads(dumps(value, 0, _ReplyPickler)[0])
+        return pickle.loads(dumps(value, 0, _ReplyPickler)[0])
     except BaseException:  # a __reduce__ may raise what it likes
+        return _NOTHING
+
+
+def _says(error: BaseException) -> bool:
+    """Whether it has a str()."""
+    try:
+        str(error)
+    except BaseException:
         return False
-    return is_error(came) or not (is_error(value) or type(value) is _Rebuilt)
+    return True
+
+
+def _arrives(value: Any) -> bool:
+    """Whether it can be written and read again, an exception as one that has its str()."""
+    came = _as_read(value)
+    if is_error(value):
+        return is_error(came) and (_says(came) or not _says(value))
+    return came is not _NOTHING
 
 
 def _portable(value: Any) -> Any:
@@ -76,10 +117,17 @@ def _arguments(error: BaseException) -> tuple[Any, ...]:
 def _portable_error(error: BaseException) -> Any:
     kind = type(error)
     state = {name: each for name, each in vars(error).items() if _arrives(each)}
-    made = _Rebuilt(kind, tuple(_portable(each) for each in _arguments(error)), state)
-    if _arrives(made):
+    args = tuple(_portable(each) for each in _arguments(error))
+    made = _Rebuilt(kind, args, state)
+    came = _as_read(made)
+    if not is_error(came):
+        return _described(error)
+    if _says(came) or not _says(error):
         return made
-    return _described(error)
+    left = ", ".join(name for name in vars(error) if name not in state)
+    text = f"{error} (left out, as it cannot be pickled: {left})" if left else str(error)
+    saying = _Rebuilt(kind, args, state, text)
+    return saying if is_error(_as_read(saying)) else made
 
 
 def _described(error: BaseException) -> RuntimeError:
