@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import queue
 import re
 import signal
@@ -374,6 +375,36 @@ def test_an_argument_that_cannot_be_unpickled_is_told_apart() -> None:
         error = executor.submit(repr, NeedsTwo(1, 2)).exception(60)
     assert type(error) is TypeError
     assert re.match(r"the call cannot be unpickled in the worker process: .*missing 1", str(error))
+
+
+class Delegates:
+    """Asks for its attribute again and again before it has it."""
+
+    def __init__(self, other: object) -> None:
+        self.other = other
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.other, name)
+
+
+class RaisesAsRead:
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        raise state["error"]
+
+
+def test_any_error_of_unpickling_an_argument_is_told_apart() -> None:
+    told = "the call cannot be unpickled in the worker process"
+    with ProcessExecutor(1) as executor:
+        error: Any = executor.submit(repr, Delegates([1])).exception(60)
+        assert type(error) is RecursionError and str(error).startswith(told)
+        for given in (KeyError("k"), OSError(2, "no"), pickle.PickleError("p"), AssertionError()):
+            error = executor.submit(repr, RaisesAsRead(given)).exception(60)
+            assert type(error) is type(given) and str(error) == str(given)
+            if sys.version_info >= (3, 11):
+                assert error.__notes__ == [told] and told in str(error.__cause__)
 
 
 def _spoil_the_clock() -> None:

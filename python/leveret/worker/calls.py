@@ -43,7 +43,17 @@ from .tracebacks import describe
 # that a busy machine finds time for it.
 _OVERRUN_NS_MAX = 250_000_000
 
-_READING = (TypeError, AttributeError, ValueError, ImportError, ModuleNotFoundError)
+# Errors of reading a call whose own text says so; others have a note.
+_READING = (
+    AttributeError,
+    ImportError,
+    ModuleNotFoundError,
+    RecursionError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+_UNREAD = "the call cannot be unpickled in the worker process"
 
 preload_failures: list[str] = []  # of the program that this process was forked from
 
@@ -184,12 +194,14 @@ def _say_where(error: BaseException) -> None:
     """Has an error of reading a call say so: else it looks like one of the function's own."""
     text = error.args[0] if len(error.args) == 1 else None
     if type(error) in _READING and isinstance(text, str):
-        text = f"the call cannot be unpickled in the worker process: {text}"
+        text = f"{_UNREAD}: {text}"
         if type(error) is AttributeError and "on <module" in text:
             text += "; a new executor's processes import a module that was reloaded since"
         error.args = (text,)
         if isinstance(error, ImportError):
             error.msg = text
+    elif sys.version_info >= (3, 11) and _UNREAD not in (vars(error).get("__notes__") or ()):
+        BaseException.add_note(error, _UNREAD)  # its class may have another
 
 
 def _load(data: Any, buffers: Any, is_plain: bool = False) -> Any:
