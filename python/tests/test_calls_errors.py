@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copyreg
+import functools
 import os
 import pickle
 import queue
@@ -325,6 +327,58 @@ def test_what_cannot_be_pickled_is_told_apart(pool: ProcessExecutor) -> None:
         pool.submit(take, 1).result(30)
     with pytest.raises(TypeError, match=result):
         list(pool.map(take, range(4), chunksize=2))
+
+
+class Disguised:
+    """As proxies of web frameworks are: of another class than it says."""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return dict
+
+    def __repr__(self) -> str:
+        return "<request>"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return copyreg.__newobj__, (list,)  # type: ignore[attr-defined]
+
+
+def test_an_argument_is_named_where_the_text_of_the_error_does_not(pool: ProcessExecutor) -> None:
+    def take(number: int, *, of: Any = None) -> int:
+        return number
+
+    told = r"take\({}\): argument {}, of type 'Disguised', cannot be pickled: .* wrong class"
+    with pytest.raises(pickle.PicklingError, match=told.format("<request>", 1)):
+        list(pool.map(take, [Disguised()]))
+    with pytest.raises(pickle.PicklingError, match=told.format("1, of=<request>", "'of'")):
+        pool.submit(take, 1, of=Disguised()).result(30)
+
+
+def test_what_decorates_a_function_is_named(pool: ProcessExecutor) -> None:
+    lock = threading.Lock()
+
+    def guarded(function: Any) -> Any:
+        @functools.wraps(function)
+        def guard(*args: Any) -> Any:
+            with lock:
+                return function(*args)
+
+        return guard
+
+    @guarded
+    def step(i: int) -> int:
+        return i
+
+    def steps(i: int) -> Any:
+        return step(i)
+
+    told = r"\(1\): the variable 'lock' of what decorates the function '.*step': cannot pickle"
+    for function in (step, steps):
+        with pytest.raises(TypeError, match=told):
+            pool.submit(function, 1).result(30)
+    told = r"\(1\): the variable 'lock' of the function '.*': cannot pickle '_thread.lock' object;"
+    with pytest.raises(TypeError, match=told):
+        list(pool.map(lambda i: lock.locked(), [1]))
 
 
 class Engine:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from ..interrupts import at_once, is_of_signal
 from ..wire.chunks import Unreadable, outcomes_of
-from ..wire.pickling import say_of_what
+from ..wire.pickling import say_of_call
 from . import counting
 from .checking import wait_seconds
 from .failures import unreadable
@@ -209,7 +209,8 @@ class Mapping:
             at_once(partial(self.redo.remove, part))
             part.set_result(([], {}, {}))
             return
-        say_of_what(error, call_name(self.fn, part.items[0], {}))
+        item = part.items[0]
+        say_of_call(error, call_name(self.fn, item, {}), item, {})
         at_once(partial(self.redo.remove, part))
         if part.set_running_or_notify_cancel():
             counting.note_end(self.pool, part, None, error)

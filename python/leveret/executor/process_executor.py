@@ -15,7 +15,7 @@ from ..interrupts import is_of_signal
 from ..nearest import names_options
 from ..runtime import nanoseconds
 from ..wire.chunks import Carried
-from ..wire.pickling import CHUNK, SEEDED, say_of_what
+from ..wire.pickling import CHUNK, SEEDED, say_of_call
 from ..wire.settings import settings
 from ..wire.setup import Setup
 from . import checking
@@ -190,7 +190,7 @@ class ProcessExecutor(futures.Executor):
         except BaseException as error:  # as the standard library: what cannot be pickled fails
             if is_of_signal(error):
                 raise
-            say_of_what(error, call_name(fn, *args))
+            say_of_call(error, call_name(fn, *args), *args)
             note_unmade(pool, future, error)
             future.set_running_or_notify_cancel()
             future.set_exception(error)

@@ -107,6 +107,8 @@ def reduce_function(pickler: Any, function: types.FunctionType, is_reply: bool) 
     if not is_elsewhere and cloudpickle._should_pickle_by_reference(function):
         _note(_named, function)
         return NotImplemented
+    if function.__closure__:
+        pickler.closures.append(function)
     made = pickler._dynamic_function_reduce(function)
     own, slots = made[2]
     slots["_cloudpickle_submodules"] += modules.submodules(function, slots["__globals__"])
@@ -125,6 +127,15 @@ def reduce_function(pickler: Any, function: types.FunctionType, is_reply: bool) 
     slots["__annotations__"] = dict(slots["__annotations__"])
     how = (home_of(function), key, () if key is None else _imports(function))
     return (_make_function, (how, *made[1]), (dict(own), slots), None, None, _set_function)
+
+
+def variables(function: types.FunctionType) -> dict[str, Any]:
+    """Those of functions around it that it has."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        with contextlib.suppress(ValueError):  # nothing is in it yet
+            found[name] = cell.cell_contents
+    return found
 
 
 def _give_globals(

@@ -23,6 +23,7 @@ from .. import _core
 from . import (
     absent,
     arrays,
+    blame,
     by_value,
     classes,
     foreign,
@@ -127,6 +128,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         self.originals = originals.places() if self.is_row else {}
         self.plain: set[type] = set()  # go by value, and have no pickle of their own
         self.whole: list[tuple[type, dict[str, Any]]] = []  # classes in the pickle, and attributes
+        self.closures: list[types.FunctionType] = []  # in the pickle
 
     @classmethod
     def _look_at_reducers(cls) -> None:
@@ -207,18 +209,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             return spaces.reduce_mark_of_reply(mark)
         return spaces.reduce_mark(mark, absent.names, self.needed)
 
-    def say_where(self, error: Exception) -> None:
-        """Has an error of pickle's own name the attribute of a class that it is about."""
-        for kind, attributes in reversed(self.whole) if is_pickles(error) else ():
-            # Functions come last: one that names its class fails with it.
-            names = sorted(attributes, key=lambda name: callable(attributes[name]))
-            for name in names:
-                if self._fails(attributes[name], str(error)):
-                    say_of_what(error, f"the attribute {name!r} of class {kind.__qualname__!r}")
-                    error.args = (f"{error.args[0]}; a class of a module goes by its name",)
-                    return
-
-    def _fails(self, value: Any, text: str) -> bool:
+    def fails(self, value: Any, text: str) -> bool:
+        """Whether this value is what cannot be pickled, for the reason that the text says."""
         try:
             type(self)(io.BytesIO(), {}).dump(value)
         except Exception as error:
@@ -321,7 +313,7 @@ def dump_alone(
     try:
         pickler.dump(value)
     except Exception as error:
-        pickler.say_where(error)
+        blame.say_where(error, pickler)
         raise
     if beside is not None and beside.has_own_of(pickler.memo):
         return dump_alone(value, needed, None, buffers_max, make)
@@ -399,7 +391,7 @@ def dump_result(value: Any) -> tuple[bytes, list[memoryview]]:
     try:
         return dumps(value, RESULT_BUFFERS_MAX, _ReplyPickler)
     except BaseException as error:
-        say_of_what(error, f"the result, of type {type(value).__qualname__!r}")
+        blame.say_of_what(error, f"the result, of type {type(value).__qualname__!r}")
         if type(value) in _UNDONE and len(error.args) == 1:
             error.args = (f"{error.args[0]}; {_UNDONE[type(value)]}",)
             if type(value) is types.CoroutineType:
@@ -407,18 +399,10 @@ def dump_result(value: Any) -> tuple[bytes, list[memoryview]]:
         raise
 
 
-def is_pickles(error: BaseException) -> bool:
-    """Whether it is an error of pickle's own."""
-    if type(error) not in (TypeError, AttributeError, pickle.PicklingError):
-        return False
-    text = error.args[0] if len(error.args) == 1 else None
-    return isinstance(text, str) and "pickle" in text
-
-
-def say_of_what(error: BaseException, what: str) -> None:
-    """Has such an error say what could not be pickled."""
-    if is_pickles(error):
-        error.args = (f"{what}: {error.args[0]}",)
+def say_of_call(error: BaseException, name: str, args: Any, kwargs: Any) -> None:
+    """Has an error of pickle's own name the call, and the argument where its text does not tell."""
+    blame.say_which(error, _Pickler(io.BytesIO(), {}), {**dict(enumerate(args, 1)), **kwargs})
+    blame.say_of_what(error, name)
 
 
 def dump_plain_arguments(args: Any) -> tuple[bytes, list[memoryview]] | None:
