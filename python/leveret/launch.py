@@ -56,7 +56,7 @@ def worker_command(
     is imported; None: not there. unless_set: others, which stay if they are there. path: where
     modules are searched for; empty: where this interpreter searches when it starts. Raises
     Unavailable in a program that embeds Python and does not tell where the interpreter is
-    (sys.executable).
+    (sys.executable), and in a frozen one.
     """
     import json
     import pathlib
@@ -64,6 +64,14 @@ def worker_command(
 
     if not sys.executable:
         text = "machine 'processes' needs a Python interpreter to start; sys.executable is empty"
+        raise Unavailable(text, Status.UNAVAILABLE)
+    if getattr(sys, "frozen", False):  # it would run the program's main module, and so on
+        text = (
+            "machine 'processes' needs a Python interpreter to start; sys.executable is this "
+            "program itself, which was frozen (by PyInstaller, say): run it by a Python that has "
+            "leveret installed, or use the machine 'threads' for native tasks, and "
+            "concurrent.futures for Python functions"
+        )
         raise Unavailable(text, Status.UNAVAILABLE)
     about = {
         "path": list(path),

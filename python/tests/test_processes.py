@@ -11,7 +11,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 import pytest
@@ -345,6 +345,15 @@ def test_a_pool_of_another_program_is_refused_and_told_why(monkeypatch: pytest.M
         monkeypatch.setattr(sys, "executable", f"{sys.executable}-of-somebody-else")
         with pytest.raises(leveret.InvalidArgument, match=r"another program.*use another"):
             leveret.Runtime("processes", workers=1, pool=pool)
+
+
+@pytest.mark.parametrize("opens", [leveret.ProcessExecutor, lambda: leveret.Runtime("processes")])
+def test_a_frozen_program_is_told_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, opens: Callable[[], object]
+) -> None:
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    with pytest.raises(leveret.Unavailable, match="this program itself, which was frozen"):
+        opens()
 
 
 @pytest.mark.parametrize(("pool", "error"), [("a b", ValueError), ("", ValueError), (3, TypeError)])
