@@ -43,7 +43,7 @@ bool refuse_size(const runtime_state& c, std::size_t bytes, const char* what, co
 
 }  // namespace
 
-void choose_grain(const runtime_state& c, draft& d, std::uint8_t* flags) noexcept {
+void choose_grain(runtime_state& c, draft& d, std::uint8_t* flags) noexcept {
   *flags |= task_timed;
   if (d.grain != 0) return;
   for (unsigned i = 0; i < d.argument_count; ++i) {

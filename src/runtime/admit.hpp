@@ -12,7 +12,7 @@
 namespace lev::detail {
 
 // choose_grain() has a sliced task timed, and chooses its grain if the caller has not.
-void choose_grain(const runtime_state& c, draft& d, std::uint8_t* flags) noexcept;
+void choose_grain(runtime_state& c, draft& d, std::uint8_t* flags) noexcept;
 
 // has_size() tells whether the local store or the dicer concerns the task, check_size() how.
 inline bool has_size(const runtime_state& c, const draft_facts& facts) noexcept {

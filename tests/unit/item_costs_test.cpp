@@ -1,6 +1,7 @@
 // Tests of item_costs: which grain follows from what items took.
 #include <gtest/gtest.h>
 
+#include "base/numbers.hpp"
 #include "flow/item_costs.hpp"
 
 namespace lev {
@@ -9,7 +10,7 @@ namespace {
 constexpr std::uint32_t place = 7;
 
 TEST(item_costs, unknown_costs_leave_512_pieces_each) {
-  const item_costs c;
+  item_costs c;
   EXPECT_EQ(c.grain(place, 1'000'000, 2), 976u);
   EXPECT_EQ(c.grain(place, 100, 2), 0u);
 }
@@ -92,6 +93,39 @@ TEST(item_costs, much_longer_items_are_believed_the_second_time) {
   ASSERT_EQ(c.grain(place, 64, 2), 64u);
   for (int i = 0; i < 2; ++i) c.note(place, 64, 64'000'000);
   EXPECT_EQ(c.grain(place, 64, 2), 0u);
+}
+
+// Short tasks and long ones that take turns, each in as many pieces as the grain says.
+TEST(item_costs, a_long_task_between_short_ones_is_cut) {
+  for (const int short_ones : {1, 2, 7, 15}) {
+    item_costs c;
+    const auto run = [&c](std::uint64_t item_ns) {
+      const std::uint64_t grain = larger<std::uint64_t>(c.grain(place, 64, 2), 1);
+      for (std::uint64_t i = 0; i < 64; i += grain) c.note(place, grain, grain * item_ns);
+      return grain;
+    };
+    for (int i = 0; i < 100; ++i) run(2);
+    for (int long_ones = 0; long_ones < 50; ++long_ones) {
+      const std::uint64_t grain = run(27'000);
+      if (long_ones != 0) {
+        EXPECT_LE(grain, 64 / (2 * 8)) << long_ones;
+      }
+      for (int i = 0; i < short_ones; ++i) run(2);
+    }
+  }
+}
+
+TEST(item_costs, a_short_task_is_whole_again_some_time_after_an_interruption) {
+  item_costs c;
+  for (int i = 0; i < 100; ++i) c.note(place, 64, 128);
+  c.note(place, 64, 1'000'000);
+  EXPECT_EQ(c.grain(place, 64, 2), 4u) << "eight pieces for each";
+  int cut = 0;
+  for (; c.grain(place, 64, 2) != 64; ++cut) {
+    ASSERT_LT(cut, 100);
+    for (int k = 0; k < 16; ++k) c.note(place, 4, 8);
+  }
+  EXPECT_EQ(c.grain(place, 64, 2), 64u);
 }
 
 TEST(item_costs, the_mean_follows) {
