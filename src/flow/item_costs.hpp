@@ -31,6 +31,12 @@ class item_costs {
     return static_cast<std::uint32_t>(procedure ^ which) & (places - 1);
   }
 
+  // Before the first task, where a piece costs that many times what it costs among threads.
+  void set_scale(std::uint64_t times) noexcept {
+    LEV_DCHECK(times != 0);
+    piece_ns_ = piece_ns * times;
+  }
+
   // Any thread calls it, after `items` items took `took_ns`. Notes of several threads at once may
   // be lost: this is an estimate. The mean follows slowly, and an interruption counts for little: a
   // time far above the mean is believed when it comes twice in a row. (A task that seems short runs
@@ -72,7 +78,7 @@ class item_costs {
     const std::uint64_t mean = costs_[place].mean.load(memory_order_relaxed);
     if (mean == 0) return fine;
     const std::uint64_t coarse = items / (std::uint64_t{takers} * pieces_min);
-    const std::uint64_t long_enough = piece_ns * units_per_ns / mean;
+    const std::uint64_t long_enough = piece_ns_ * units_per_ns / mean;
     if (long_enough >= items) return grain_by_peak(costs_[place], items, coarse);
     return larger(larger(fine, long_enough / (piece_ns / piece_ns_min)),
                   smaller(long_enough, coarse));
@@ -109,14 +115,15 @@ class item_costs {
 
   // For a task that is short by the mean. Each one that is cut for the peak's sake makes the peak
   // lower: a short loop is cut in vain some 80 times after an interruption of 1 ms.
-  static std::uint64_t grain_by_peak(cost& c, std::uint64_t items, std::uint64_t coarse) noexcept {
+  std::uint64_t grain_by_peak(cost& c, std::uint64_t items, std::uint64_t coarse) const noexcept {
     const std::uint64_t peak = c.peak.load(memory_order_relaxed);
-    const std::uint64_t long_enough = piece_ns * units_per_ns / larger(peak, least);
+    const std::uint64_t long_enough = piece_ns_ * units_per_ns / larger(peak, least);
     if (long_enough >= items) return items;
     c.peak.store(peak - peak / forgotten, memory_order_relaxed);
     return larger(coarse, long_enough / (piece_ns / piece_ns_min));
   }
 
+  std::uint64_t piece_ns_ = piece_ns;
   cost costs_[places];
 };
 

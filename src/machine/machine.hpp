@@ -40,7 +40,8 @@ struct capability {
 // A task on its way to a worker in another process. Addresses mean the same there as here.
 struct remote_call {
   procedure_id procedure = 0;
-  unsigned argument_count = 0;
+  std::uint8_t argument_count = 0;
+  bool is_timed = false;
   const argument* arguments = nullptr;
   std::uint16_t attempt = 1;
 };
@@ -114,8 +115,10 @@ class remote_workers {
   // core from a thread that could work. Any thread.
   virtual bool is_crowded() const noexcept = 0;
   // ends_of() tells which ends can be taken, and take_successes() takes that many of its successes.
+  // spent_ns() is what the n-th of them (from 0), which was timed, took, as the worker says.
   // collect() takes the end of the worker's oldest task; false when it has not ended.
   virtual remote_ends ends_of(std::uint32_t worker) const noexcept = 0;
+  virtual std::uint64_t spent_ns(std::uint32_t worker, std::uint32_t n) const noexcept = 0;
   virtual void take_successes(std::uint32_t worker, std::uint32_t count) noexcept = 0;
   virtual bool collect(std::uint32_t worker, remote_end* end) noexcept = 0;
 

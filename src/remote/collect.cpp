@@ -2,6 +2,7 @@
 // together; any other end by itself.
 #include "remote/line_turn.hpp"
 #include "remote/strip.hpp"
+#include "task/slice.hpp"
 #include "worker/complete.hpp"
 #include "worker/write_back.hpp"
 
@@ -125,6 +126,16 @@ bool collect_written(remote_crew& r, std::uint32_t worker, ending& over) noexcep
 
 namespace {
 
+// For the grain of the next task of the procedure, as execute_timed() does. What a worker says is
+// an estimate like any: a lie costs time.
+[[gnu::noinline]] void note_spent(remote_crew& r, std::uint32_t worker, std::uint32_t n,
+                                  const job& j) noexcept {
+  const std::uint64_t items = items_of(std::span(j.views, j.argument_count));
+  if (items == 0) return;
+  const std::uint32_t place = item_costs::place_of(j.procedure, j.views, j.argument_count);
+  r.e.costs.note(place, items, r.remote->spent_ns(worker, n));
+}
+
 // Takes the ends of `count` tasks that succeeded, and completes those with nothing to notify. The
 // first other one is kept, and those behind it are left for another turn.
 void collect_successes(remote_crew& r, participant& self, std::uint32_t worker, std::uint32_t count,
@@ -135,6 +146,8 @@ void collect_successes(remote_crew& r, participant& self, std::uint32_t worker, 
   while (taken != count && !is_there(over)) {
     job& j = line.job_at(line.collected + taken++);
     if (j.task == no_slot) continue;  // it was taken back
+    if ((j.flags & task_timed) != 0) [[unlikely]]
+      note_spent(r, worker, taken - 1, j);
     if (!finish_job(r, worker, j)) {
       found.is_one_back = true;
     } else if (try_complete_plainly(r.e, self, j)) {

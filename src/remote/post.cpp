@@ -98,8 +98,9 @@ prepared stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   LEV_DCHECK(line.is_up);
   if (e.people[worker].events.is_open()) j.posted_ns = e.machine->now_ns();
   note_limit(r, line, n, time_limit_of(r, j.task));
-  r.remote->write(worker, n - line.posted,
-                  {j.procedure, j.argument_count, j.views, attempt_of(r, j)});
+  r.remote->write(
+      worker, n - line.posted,
+      {j.procedure, j.argument_count, (j.flags & task_timed) != 0, j.views, attempt_of(r, j)});
   return prepared::good;
 }
 

@@ -94,6 +94,21 @@ TEST_P(dice_test, a_threshold_of_zero_dices_nothing) {
   EXPECT_EQ(r.count().diced, 0u);
 }
 
+// Wherever the workers are, they tell how long a piece took. Virtual time is not measured. (When a
+// worker loses its core in a piece, the task looks long for a while.)
+TEST_P(dice_test, a_task_that_proves_short_is_cut_no_more) {
+  if (is_sim()) GTEST_SKIP() << "virtual time";
+  runtime& r = open();
+  words x(64);
+  std::uint64_t pieces = 1;
+  for (int tries = 0; pieces != 0 && tries != 5000; ++tries) {
+    const std::uint64_t before = r.count().diced;
+    r.submit(increment, sliced(x)).wait();
+    pieces = r.count().diced - before;
+  }
+  EXPECT_EQ(pieces, 0u);
+}
+
 TEST_P(dice_test, elements_of_contiguous_memory) {
   runtime& r = open();
   for (const std::size_t n : {1u, 2u, 63u, 1000u, 4096u}) {

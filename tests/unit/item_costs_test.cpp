@@ -42,6 +42,15 @@ TEST(item_costs, no_piece_is_shorter_than_a_microsecond) {
   EXPECT_EQ(c.grain(place, 1600, 64), 100u);
 }
 
+TEST(item_costs, pieces_that_cost_more_are_longer) {
+  item_costs c;
+  c.set_scale(4);
+  c.note(place, 1000, 10'000);
+  EXPECT_EQ(c.grain(place, 1'000'000, 2), 2000u);
+  EXPECT_EQ(c.grain(place, 6400, 64), 400u) << "none is shorter than 4 us";
+  EXPECT_EQ(c.grain(place, 2000, 2), 2000u) << "shorter than one piece";
+}
+
 TEST(item_costs, a_small_change_is_not_noted) {
   item_costs c;
   c.note(place, 1000, 10'000);

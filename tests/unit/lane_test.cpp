@@ -25,6 +25,7 @@ void expect_equal(const lane<>::record& a, const lane<>::record& b) {
   EXPECT_EQ(at(a.skip), at(b.skip));
   EXPECT_EQ(a.procedure, b.procedure);
   EXPECT_EQ(a.argument_count, b.argument_count);
+  EXPECT_EQ(a.is_timed, b.is_timed);
   EXPECT_EQ(a.attempt, b.attempt);
   EXPECT_EQ(std::memcmp(a.arguments, b.arguments, sizeof a.arguments), 0);
 }
@@ -32,6 +33,7 @@ void expect_equal(const lane<>::record& a, const lane<>::record& b) {
 void expect_equal(const ending& a, const ending& b) {
   EXPECT_EQ(a.text_bytes, b.text_bytes);
   EXPECT_EQ(a.task_code, b.task_code);
+  EXPECT_EQ(a.stopped_at, b.stopped_at);
   EXPECT_EQ(std::memcmp(a.text, b.text, sizeof a.text), 0);
 }
 

@@ -25,6 +25,16 @@ status fail(ending& how, status code, const char* text) noexcept {
   return code;
 }
 
+// For the grain of the next task of the procedure, as execute_timed().
+[[gnu::noinline]] int run_timed(const resolved& procedure, const lane<>::record& task,
+                                ending& how) {
+  const std::uint64_t begin_ns = monotonic_ns();
+  const int task_code = procedure.run(call{task.arguments, task.argument_count, procedure.context});
+  const std::uint64_t spent_ns = monotonic_ns() - begin_ns;
+  how.spent_ns = static_cast<std::uint32_t>(smaller<std::uint64_t>(spent_ns, 0xffffffffu));
+  return task_code;
+}
+
 }  // namespace
 
 void client::arrive() noexcept {
@@ -44,19 +54,21 @@ void client::pass_test(chaos_step step, fault_name point) noexcept {
 void client::run() noexcept {
   const std::uint32_t number = next_;
   LEV_DCHECK(is_ordered_ && desk_.has_record(number));
-  desk_.claim(number);
-  ending& how = desk_.new_ending(number);
+  lane<>& desk = desk_;
+  const lane<>::record& task = desk.record_of(number);
+  desk.claim(number);
+  ending& how = desk.new_ending(number);
   status code;
-  if (desk_.is_skipped(number)) {
+  if (desk.is_skipped(number)) {
     code = fail(how, status::cancelled, "");
   } else {
     pass(chaos_step::claimed, "worker.claimed");
-    code = run_body(desk_.record_of(number), how);
+    code = run_body(task, how);
     pass(chaos_step::executed, "worker.executed");
   }
   has_rung_ = false;
   ++next_;
-  desk_.finish(number, code);
+  desk.finish(number, code);
 }
 
 // `how` is written if it does not succeed. It is not there in a process that the body has forked.
@@ -68,7 +80,8 @@ status client::run_body(const lane<>::record& task, ending& how) noexcept {
   try {
     pass(chaos_step::resolved, "worker.resolved");
     const int task_code =
-        procedure.run(call{task.arguments, task.argument_count, procedure.context});
+        task.is_timed ? run_timed(procedure, task, how)
+                      : procedure.run(call{task.arguments, task.argument_count, procedure.context});
     end_if_forked(task_code != 0);
     if (task_code == 0) return status::ok;
     fail(how, status::task_failed, "");

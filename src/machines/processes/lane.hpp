@@ -4,7 +4,7 @@
 //   member       written by  read by
 //   records      host        worker: tasks posted to it, in a ring
 //   ended        worker      host: their ends, each with its status, in a ring
-//   endings      worker      host: the details of those that did not succeed
+//   endings      worker      host: the details of those that did not succeed, the times of others
 //   arrived      worker      host, before the first task: whether the worker is ready
 //   index_begun  worker      host, after the worker's death: how far it is in a bulk's piece
 //   claimed      worker      host, after the worker's death: the last task it has begun
@@ -40,13 +40,17 @@ static_assert(lane_records <= 32);                        // pool::bit_of()
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free &&
               sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
-// The end of a task that did not succeed, as the worker reports it; its status is elsewhere.
+// The end of a task that did not succeed, or was timed, as the worker reports it; its status is
+// elsewhere.
 struct ending {
   static constexpr std::size_t text_max = 223;
   std::uint16_t text_bytes = 0;
   std::int32_t task_code = 0;
-  std::uint32_t stopped_at = 0;  // of a piece of columns that is not ok
-  char text[text_max + 1];       // of an exception; not terminated, `text_bytes` count
+  union {
+    std::uint32_t stopped_at = 0;  // of a piece of columns that is not ok
+    std::uint32_t spent_ns;        // of a timed task that is
+  };
+  char text[text_max + 1];  // of an exception; not terminated, `text_bytes` count
 };
 static_assert(ending::text_max <= 0xffff && std::is_trivially_copyable_v<ending>);
 
@@ -62,6 +66,7 @@ struct lane {
     word skip{0};
     procedure_id procedure = 0;
     std::uint8_t argument_count = 0;
+    bool is_timed = false;
     std::uint16_t attempt = 0;  // from 1; for a looker (look.cpp)
     argument arguments[argument_count_max];
   };
@@ -151,7 +156,7 @@ struct lane {
     // and, in a shared pool, after berth::turn().
     return records[number % lane_records].skip.load(memory_order_seq_cst) == number;
   }
-  // new_ending() is for the details of a task that does not succeed.
+  // new_ending() is for the details of a task that does not succeed, or is timed.
   ending& new_ending(std::uint32_t number) noexcept { return endings[number % lane_records]; }
   void finish(std::uint32_t number, status code = status::ok) noexcept {
     // Pairs with end_of(): publishes the ending and the outputs. Sequentially consistent: the look
@@ -217,6 +222,7 @@ void lane<Env>::reset(std::uint32_t first_number) noexcept {
     r.skip.store(before, memory_order_relaxed);
     r.procedure = 0;
     r.argument_count = 0;
+    r.is_timed = false;
     r.attempt = 0;
     for (argument& a : r.arguments) a = argument{};
   }

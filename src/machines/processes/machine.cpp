@@ -110,6 +110,7 @@ class process_machine final : public machine, public remote_workers {
     return s.desk->has_end(s.collected.load(memory_order_relaxed) + 1);
   }
   remote_ends ends_of(std::uint32_t worker) const noexcept override;
+  std::uint64_t spent_ns(std::uint32_t worker, std::uint32_t n) const noexcept override;
   void take_successes(std::uint32_t worker, std::uint32_t count) noexcept override;
   bool collect(std::uint32_t worker, remote_end* end) noexcept override;
 
@@ -216,7 +217,8 @@ void process_machine::write(std::uint32_t worker, std::uint32_t ahead,
   s.taken_back &= ~pool::bit_of(number);
   lane<>::record& r = s.desk->new_record(number);
   r.procedure = c.procedure;
-  r.argument_count = static_cast<std::uint8_t>(c.argument_count);
+  r.argument_count = c.argument_count;
+  r.is_timed = c.is_timed;
   r.attempt = c.attempt;
   for (unsigned i = 0; i < c.argument_count; ++i) r.arguments[i] = c.arguments[i];
 }
@@ -247,6 +249,14 @@ remote_ends process_machine::ends_of(std::uint32_t worker) const noexcept {
   there.successes = n - begin;
   there.has_other = n != s.posted + 1 && s.desk->has_end(n);
   return there;
+}
+
+std::uint64_t process_machine::spent_ns(std::uint32_t worker, std::uint32_t n) const noexcept {
+  const pool::seat& s = pool_.at(worker);
+  const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;
+  LEV_DCHECK(n < s.posted - s.collected.load(memory_order_relaxed));
+  const volatile processes::ending& how = s.desk->ending_of(number);
+  return how.spent_ns;
 }
 
 void process_machine::take_successes(std::uint32_t worker, std::uint32_t count) noexcept {
