@@ -28,7 +28,8 @@ struct each_task {
   std::uint32_t none = 0;
 };
 static_assert(sizeof(each_task) == 16);  // item_costs::place_of() knows it by that
-constexpr unsigned column_arguments_max = argument_count_max - 2;
+constexpr unsigned column_arguments_max = 16;
+static_assert(column_arguments_max + 2 == argument_count_max);  // each_task and the range
 
 int run_columns(const call& c);
 std::uint64_t cost_of_columns(const descriptor& piece);

@@ -33,6 +33,13 @@ REPEATED = [
     ("src/share/README.md", r"each (\d+) KiB", "src/share/committed.hpp", "chunk_bytes", 1 << 10),
     ("src/flow/README.md", r"pieces of (\d+) µs", "src/flow/item_costs.hpp", "piece_ns", 1000),
     ("src/flow/README.md", r"gets (\w+) pieces", "src/flow/item_costs.hpp", "pieces_min", 1),
+    (
+        "docs/how-to/split-work.md",
+        r"more than (\d+) arguments, each is a task",
+        "src/worker/columns.hpp",
+        "column_arguments_max",
+        1,
+    ),
     ("src/flow/README.md", r"(\d+) for each worker", "src/runtime/open.cpp", "spare_per_taker", 1),
     ("src/worker/README.md", r"queues every (\d+) to", "src/runtime/open.cpp", "look_ns", 1),
     (
