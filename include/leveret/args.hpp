@@ -211,7 +211,8 @@ struct parameter {
   static_assert(!std::is_reference_v<P> && !std::is_pointer_v<P>,
                 "a procedure's parameter must be a value, lev::result<T>, lev::in<T>, lev::out<T>, "
                 "lev::inout<T> or "
-                "lev::range: references and pointers do not say what the task reads and writes");
+                "lev::range: references and pointers do not say what the task reads and writes; "
+                "a pointer that Leveret need not follow goes into a struct of your own");
   static_assert(std::is_pointer_v<P> || std::is_reference_v<P> || fits_value<P>,
                 "a value parameter must be trivially copyable and at most 16 bytes; pass larger "
                 "data as lev::in<T>");

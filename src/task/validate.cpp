@@ -192,7 +192,11 @@ bool check_memory(const argument& a, int i, refusal* why) noexcept {
 bool validate(const detail::draft& d, draft_facts* facts, refusal* why) noexcept {
   const procedure_entry* p = find_procedure(d.procedure);
   if (p == nullptr) {
-    return refuse(why, status::bad_procedure, -1, "no procedure has the id %u; register it first",
+    return refuse(why, status::bad_procedure, -1,
+                  d.procedure == 0 ? "no procedure has the id %u: write LEV_PROCEDURE(function) "
+                                     "beside the function, or call define(); lookup() gives 0 for "
+                                     "a name that nothing has"
+                                   : "no procedure has the id %u; register it first",
                   d.procedure);
   }
   if (d.flags != 0) {

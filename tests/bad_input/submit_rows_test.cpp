@@ -73,7 +73,7 @@ const row rows[] = {
     {2, "unregistered_id", [](setting& s) { s.d.procedure = 1000; }, status::bad_procedure, -1,
      "1000"},
     {2, "id_zero", [](setting& s) { s.d.procedure = 0; }, status::bad_procedure, -1,
-     "no procedure"},
+     "LEV_PROCEDURE(function)"},
     {4, "nineteen_arguments", [](setting& s) { s.d.argument_count = 19; }, status::too_big, -1,
      "19"},
     {4, "255_arguments", [](setting& s) { s.d.argument_count = 255; }, status::too_big, -1, "18"},
