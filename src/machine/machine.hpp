@@ -84,6 +84,7 @@ struct remote_death {
   bool had_work = false;      // it had begun a task, some time in its life
   bool was_ordered = false;   // kill() was called for it
   bool was_away = false;      // it served another host, so it was in no task of this one
+  bool is_late = false;       // it was killed as it was not ready for its first task for too long
   bool is_further = false;    // its parent has ended, and the death of another child was told
 };
 
@@ -142,6 +143,8 @@ class remote_workers {
   // the tasks that it has, so it is not spared, but ends behind the task of another host.
   virtual bool next_death(remote_death* death) noexcept = 0;
   virtual bool was_begun(std::uint32_t worker) noexcept = 0;
+  // has_begun_none() is certain: the worker is not ready for its first task yet.
+  virtual bool has_begun_none(std::uint32_t worker) const noexcept = 0;
   // index_begun() is the index of a piece of columns, its oldest task, that the worker says it has
   // begun; no_index: none.
   virtual std::uint32_t index_begun(std::uint32_t worker) noexcept = 0;

@@ -64,8 +64,9 @@ void check_time(remote_crew& r, std::uint32_t worker, std::uint64_t now) noexcep
   if (!line.is_limited(line.collected)) return;
   const bool was_begun = r.remote->was_begun(worker);
   // The time begins once when the task is next, and once more when the worker says that it begins;
-  // in between it stands still while the worker serves another host.
-  const bool is_away = r.shares_workers && !was_begun && r.remote->is_away(worker);
+  // in between it stands still while the worker starts, or serves another host.
+  const bool is_away = !was_begun && (r.remote->has_begun_none(worker) ||
+                                      (r.shares_workers && r.remote->is_away(worker)));
   if (line.timed != line.collected + 1 || (was_begun && !line.timed_is_begun) || is_away) {
     line.timed = line.collected + 1;
     line.timed_is_begun = was_begun;

@@ -17,6 +17,7 @@ namespace lev {
 namespace {
 
 constexpr std::uint64_t budget_ns = 5'000'000'000;  // deaths further apart than that are no loop
+constexpr std::uint64_t late_budget_ns = 60'000'000'000;  // nor late ones further apart than that
 
 // The index at which a piece of columns goes on.
 std::uint32_t first_index(remote_crew& r, std::uint32_t task) noexcept {
@@ -156,8 +157,16 @@ void judge(remote_crew& r, participant& self, std::uint32_t task, const remote_d
 }
 
 // Whether workers die before they do anything. Workers killed by the host do not count, nor those
-// that served another host; those that have ended with their parent count as one.
+// that served another host; those that have ended with their parent count as one. But one that had
+// all the time it could want to start, and hung, counts more.
 bool is_loop(remote_crew& r, const remote_death& d) noexcept {
+  constexpr std::uint32_t late_max = 2;
+  if (d.is_late) {
+    const std::uint64_t late_ns = r.e.machine->now_ns();
+    if (late_ns - r.late_death_ns > late_budget_ns) r.late_deaths = 0;
+    r.late_death_ns = late_ns;
+    return ++r.late_deaths > late_max;
+  }
   if (d.was_away) return false;
   if ((d.was_ordered || d.is_further) && !d.had_work) return false;
   const std::uint64_t now = r.e.machine->now_ns();

@@ -78,6 +78,8 @@ class remote_crew final : public crew {
   std::unique_ptr<tender[]> tenders;     // one for each participant
   std::uint32_t idle_deaths = 0;  // for the service: workers in a row that died without a task
   std::uint64_t first_idle_death_ns = 0;
+  std::uint32_t late_deaths = 0;  // and such that hung as they started
+  std::uint64_t late_death_ns = 0;
   // Written by the service, read by submitters and tenders: 1 once worker processes cannot be kept
   // alive. Publishes nothing.
   atomic<std::uint32_t> is_down{0};

@@ -135,6 +135,9 @@ inline constinit atomic<fault_plan*> in_workers{nullptr};
 // Written by a test, read when a runtime makes its lanes: the number before each lane's first.
 // Publishes nothing: set before the runtime opens.
 inline constinit atomic<std::uint32_t> lanes_begin_after{0};
+// Written by a test, read by the service of a runtime: how long a worker may take to be ready for
+// its first task. Publishes nothing: set before the runtime opens.
+inline constinit atomic<std::uint32_t> arrival_ms_max{20'000};
 bool act_at(fault_plan& plan, std::uint32_t point) noexcept;
 }  // namespace faults
 

@@ -37,6 +37,11 @@ const auto hold = define("charged.hold", [](gate_of g) {
   while (g.words->may_end == 0) sched_yield();
 });
 const auto nothing = define("charged.nothing", [] {});
+const auto hold_and_close_files = define("charged.hold_and_close_files", [](gate_of g) {
+  g.words->process = getpid();
+  while (g.words->may_end == 0) sched_yield();
+  close_range(STDERR_FILENO + 1, ~0u, 0);
+});
 const auto tell_process = define("charged.tell_process", [](result<int> pid) { pid = getpid(); });
 
 class charged : public testing::Test {
@@ -135,6 +140,23 @@ TEST_F(charged, a_lane_that_a_task_of_another_host_overwrites_is_given_up) {
   EXPECT_EQ(culprit.wait_outcome(limit_ns).code, status::ok);
   EXPECT_EQ(t.wait_outcome(limit_ns).code, status::ok);
   EXPECT_EQ(overwrites.submit(nothing).wait_outcome(limit_ns).code, status::ok);
+}
+
+// A worker whose body has closed its files cannot be told of other hosts, nor tell its own: those
+// that it has not been told of, or that come now, get another.
+TEST_F(charged, a_body_that_closes_the_files_of_its_worker_keeps_no_host_waiting) {
+  runtime closes(at_pool(1));
+  ticket t = closes.submit(hold_and_close_files, gate_of{gate_});
+  await_begin();
+  runtime came_before(at_pool(1));
+  gate_->may_end = 1;
+  EXPECT_EQ(t.wait_outcome(limit_ns).code, status::ok);
+  EXPECT_EQ(came_before.submit(nothing).wait_outcome(limit_ns).code, status::ok);
+  EXPECT_EQ(closes.submit(hold_and_close_files, gate_of{gate_}).wait_outcome(limit_ns).code,
+            status::ok);
+  runtime comes_now(at_pool(1));
+  EXPECT_EQ(comes_now.submit(nothing).wait_outcome(limit_ns).code, status::ok);
+  EXPECT_EQ(closes.submit(nothing).wait_outcome(limit_ns).code, status::ok);
 }
 
 // One host lacks something for a moment while the worker is in the task of another.

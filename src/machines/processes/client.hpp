@@ -93,7 +93,9 @@ class client final : public column_watch {
     }
     return is_ordered_;
   }
-  std::uint32_t order() const noexcept { return desk_.orders.load(memory_order_relaxed); }
+  std::uint32_t order() const noexcept {
+    return desk_.orders.load(memory_order_acquire);  // Pairs with give_order()
+  }
   // A waiter sleeps until an end: ends are told at once. Otherwise the host takes them when it next
   // tends the line, or when this lane runs dry.
   bool is_eager() const noexcept { return shared_.watch.eager.load(memory_order_relaxed) != 0; }

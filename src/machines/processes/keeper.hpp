@@ -84,6 +84,13 @@ struct alignas(berth_bytes) berth {
     // Pairs with turn().
     return serving.compare_exchange_strong(expected, expected | doomed, memory_order_seq_cst);
   }
+  // doom_free() does if it is in no task, and charges its death to the member.
+  [[nodiscard]] bool doom_free(std::uint32_t member) noexcept {
+    LEV_DCHECK(member < members_max);
+    std::uint32_t nobody = 0;
+    // Pairs with turn().
+    return serving.compare_exchange_strong(nobody, (member + 1) | doomed, memory_order_seq_cst);
+  }
   // The part of one of several workers that have the berth in turn: try_take() when it has a task,
   // then leave(). A worker that finds it taken says so, and waits until `serving` changes from the
   // value seen; 0: it is free. leave() returns whether one waits.

@@ -22,6 +22,7 @@ struct worker_seat {
   int notes = -1;
   std::uint32_t killed_for = 0;  // the member that wanted it, plus 1; 0: none
   bool is_for_gone = false;      // that has left since; another may have its number
+  bool is_deaf = false;          // it has closed its end of the notes
   std::uint32_t unread = 0;      // members it was told of since it was last seen to have read all
   std::deque<late_note> late = {};
 };
@@ -78,6 +79,7 @@ class keeper_process {
   bool forget_late(std::uint32_t m, std::uint32_t worker) noexcept;
   bool send_note(std::uint32_t worker, const note& n, std::span<const int> files = {}) noexcept;
   bool kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept;
+  bool kill_if_free(std::uint32_t m, std::uint32_t worker) noexcept;
   std::uint32_t served_last(std::uint32_t worker) const noexcept;
   void end_task(std::uint32_t m, const order& o);
   void give_up(std::uint32_t m, std::uint32_t worker);

@@ -81,7 +81,7 @@ bool keeper_process::is_running(std::uint32_t worker) {
   close(ends[1]);
   w.notes = ends[0];
   w.killed_for = w.unread = 0;
-  w.is_for_gone = false;
+  w.is_for_gone = w.is_deaf = false;
   const bool is_there = pidfd >= 0;
   close_file(&pidfd);
   if (!is_there) {
@@ -105,15 +105,19 @@ bool keeper_process::is_running(std::uint32_t worker) {
   serve_members(page_->berths[worker], alarms_->of[worker], notes);
 }
 
+// A worker whose body has closed its end looks for the note all the same, in vain, and ends then:
+// it begins no other task before.
 bool keeper_process::send_note(std::uint32_t worker, const note& n,
                                std::span<const int> files) noexcept {
-  const worker_seat& w = workers_[worker];
+  worker_seat& w = workers_[worker];
   LEV_ASSERT(w.pid > 0 && w.notes >= 0);
-  if (!send_message(w.notes, n, files)) return false;
+  const bool is_sent = send_message(w.notes, n, files);
+  w.is_deaf |= !is_sent && (errno == EPIPE || errno == ECONNRESET);
+  if (!is_sent && !w.is_deaf) return false;
   page_->berths[worker].announce_note();
   alarms_->of[worker].ring();
   wake_sleeper(alarms_->of[worker].rings, sleepers::anywhere);
-  return true;
+  return is_sent;
 }
 
 // A worker that is in a long task reads no notes, and the system lets only so many messages and
@@ -122,7 +126,7 @@ bool keeper_process::send_note(std::uint32_t worker, const note& n,
 void keeper_process::tell_late(std::uint32_t worker) noexcept {
   constexpr std::uint32_t unread_max = 16;
   worker_seat& w = workers_[worker];
-  while (!w.late.empty()) {
+  while (!w.late.empty() && !w.is_deaf) {
     int unread_bytes = 0;
     if (w.unread == unread_max && ioctl(w.notes, SIOCOUTQ, &unread_bytes) == 0 && unread_bytes == 0)
       w.unread = 0;
@@ -138,7 +142,7 @@ bool keeper_process::is_one_late() noexcept {
   bool is_one = false;
   for (std::uint32_t i = 0; i < workers_max; ++i) {
     if (!workers_[i].late.empty()) tell_late(i);
-    is_one |= !workers_[i].late.empty();
+    is_one |= !workers_[i].late.empty() && !workers_[i].is_deaf;
   }
   return is_one;
 }
@@ -155,13 +159,15 @@ bool keeper_process::forget_late(std::uint32_t m, std::uint32_t worker) noexcept
   return false;
 }
 
-// A worker that cannot be told is useless: it is killed, and its death starts another.
+// A worker that cannot be told is useless: it ends by itself, or is killed, and its death starts
+// another.
 void keeper_process::detach(std::uint32_t m, std::uint32_t worker) noexcept {
   note n;
   n.what = note::detach;
   n.member = m;
   LEV_ASSERT(workers_[worker].pid > 0);  // kill() of 0 or -1 would reach others
-  if (!forget_late(m, worker) && !send_note(worker, n)) kill(workers_[worker].pid, SIGKILL);
+  if (!forget_late(m, worker) && !send_note(worker, n) && !workers_[worker].is_deaf)
+    kill(workers_[worker].pid, SIGKILL);
 }
 
 bool keeper_process::attach(std::uint32_t m, std::uint32_t worker, int lane_file) noexcept {
@@ -183,6 +189,15 @@ bool keeper_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noex
   LEV_ASSERT(w.pid > 0);
   w.killed_for = m + 1;
   kill(w.pid, SIGKILL);
+  return true;
+}
+
+// A worker that serves no member is in no task, and will begin none. Its death is the affair of the
+// member that asks for it.
+bool keeper_process::kill_if_free(std::uint32_t m, std::uint32_t worker) noexcept {
+  if (workers_[worker].pid == 0 || !page_->berths[worker].doom_free(m)) return false;
+  LEV_ASSERT(workers_[worker].pid > 0);
+  kill(workers_[worker].pid, SIGKILL);
   return true;
 }
 
@@ -220,15 +235,18 @@ void keeper_process::end_task(std::uint32_t m, const order& o) {
 }
 
 // The worker begins no task of the member's, which has found that the words of its lane are not as
-// it wrote them. A task of another member may have done it, and another may run by now.
+// it wrote them, or that it does not come to its lane. A task of another member may have done it,
+// and another may run by now; or the worker hangs before it can read a note.
 void keeper_process::give_up(std::uint32_t m, std::uint32_t worker) {
   const std::vector<lane_place>& lanes = members_[m].lanes;
   const bool is_its = worker < lanes.size() && lanes[worker].is_attached;  // no successor's
-  if (!is_its || workers_[worker].pid == 0 || kill_if_serving(m, worker)) return;
+  if (!is_its || workers_[worker].pid == 0 || kill_if_serving(m, worker) ||
+      kill_if_free(m, worker))
+    return;
   note n;
   n.what = note::end;
   n.member = m;
-  if (!send_note(worker, n)) kill(workers_[worker].pid, SIGKILL);
+  if (!send_note(worker, n) && !workers_[worker].is_deaf) kill(workers_[worker].pid, SIGKILL);
 }
 
 void keeper_process::reap() {

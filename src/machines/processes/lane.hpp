@@ -173,7 +173,8 @@ struct lane {
 
   enum : std::uint32_t { order_wait = 0, order_work = 1, order_stop = 2 };
 
-  // Written by the host, read by the worker. Publishes nothing: comes with a wake().
+  // Written by the host, read by the worker: comes with a wake(). The order to work publishes what
+  // was taken back before.
   alignas(line_pair_bytes) word orders{order_wait};
   // Written by reset(), before the worker starts: the number of its first task.
   std::uint32_t first = 1;

@@ -136,6 +136,9 @@ class process_machine final : public machine, public remote_workers {
 
   bool next_death(remote_death* death) noexcept override { return pool_.next_death(death); }
   bool was_begun(std::uint32_t worker) noexcept override;
+  bool has_begun_none(std::uint32_t worker) const noexcept override {
+    return pool_.has_begun_none(worker);
+  }
   std::uint32_t index_begun(std::uint32_t worker) noexcept override;
   bool replace(std::uint32_t worker) noexcept override { return pool_.replace(worker); }
   bool kill(std::uint32_t worker, bool is_lost) noexcept override {
@@ -193,15 +196,15 @@ void process_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expec
   sleep_while(word, expected, deadline_ns, sleepers::here);
 }
 
-// No task behind one without an end was begun; nor was any by a worker that serves another host
-// (keeper.hpp).
+// No task behind one without an end was begun; nor was any by a worker that has not been ordered to
+// work, or that serves another host (keeper.hpp).
 bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept {
   pool::seat& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;
   LEV_DCHECK(n < s.posted - s.collected.load(memory_order_relaxed));
   s.skipped |= pool::bit_of(number);
-  const bool is_back =
-      s.desk->take_back(number) || (pool_.has_left_us(worker) && !s.desk->has_end(number));
+  const bool is_back = s.desk->take_back(number) || pool_.has_begun_none(worker) ||
+                       (pool_.has_left_us(worker) && !s.desk->has_end(number));
   if (is_back) s.taken_back |= pool::bit_of(number);
   return is_back;
 }

@@ -34,6 +34,10 @@ static_assert(desk_bytes >= sizeof(lane<>) && desk_bytes % page_bytes == 0);  //
 
 using word = lane<>::word;
 
+std::uint64_t arrival_ns_max() noexcept {
+  return std::uint64_t{faults::arrival_ms_max.load(memory_order_relaxed)} * 1'000'000;
+}
+
 }  // namespace
 
 pool::pool(const config& c) noexcept : settings_(c) {}
@@ -199,10 +203,12 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
   shared_->shown.seats[worker].returned.fetch_add(s.posted - s.collected, memory_order_relaxed);
   s.collected.store(s.posted, memory_order_relaxed);
   s.first = s.posted + 1;
-  s.was_ordered = s.is_spared = false;
+  s.was_ordered = s.is_spared = s.is_late = false;
   s.roused = s.posted;  // none of its own
   s.is_awaited = true;
-  s.has_arrived = false;
+  // The line has no task, and its turn is held.
+  s.has_arrived.store(0, memory_order_relaxed);
+  s.awaited_since_ns = monotonic_ns();
   const order o{order::start, worker, reinterpret_cast<std::uintptr_t>(s.desk)};
   LEV_DCHECK(s.first == s.posted + 1);
   s.is_alive = !fault_at("host.send_order") && send_message(socket_, o, {&s.file, 1}, 0);
@@ -256,6 +262,7 @@ void pool::notify() noexcept {
 }
 
 void pool::wait(std::uint64_t timeout_ns) noexcept {
+  if (arriving_ != 0) timeout_ns = smaller(timeout_ns, until_late(monotonic_ns()));
   pollfd watched[3] = {{bell_, POLLIN, 0}, {socket_, POLLIN, 0}, {zygote_file_, POLLIN, 0}};
   timespec limit{static_cast<time_t>(timeout_ns / 1'000'000'000u),
                  static_cast<long>(timeout_ns % 1'000'000'000u)};
@@ -282,11 +289,45 @@ void pool::wait(std::uint64_t timeout_ns) noexcept {
 // has run no task, so its word can be believed.
 void pool::order_to_work(std::uint32_t worker) noexcept {
   seat& s = seats_[worker];
-  if (s.pidfd < 0 || s.has_arrived || s.desk->arrived.load(memory_order_relaxed) == 0) return;
+  if (s.pidfd < 0 || s.has_arrived.load(memory_order_relaxed) != 0 ||
+      s.desk->arrived.load(memory_order_relaxed) == 0)
+    return;
   LEV_ASSERT(s.is_alive && arriving_ != 0);  // its death can be told
-  s.has_arrived = true;
+  // Pairs with has_begun_none(). Sequentially consistent: the order comes after it.
+  s.has_arrived.store(1, memory_order_seq_cst);
   --arriving_;
   give_order(worker, lane<>::order_work);
+}
+
+// A worker may hang before it is ready, in code of the program that runs after a fork. It has begun
+// nothing, and another one may have more luck. One that serves another host is waited for.
+void pool::await_arrival(std::uint32_t worker, std::uint64_t now) noexcept {
+  order_to_work(worker);
+  seat& s = seats_[worker];
+  if (!s.is_alive || s.has_arrived.load(memory_order_relaxed) != 0) return;
+  if (is_away(worker)) s.awaited_since_ns = now;
+  if (now - s.awaited_since_ns < arrival_ns_max()) return;
+  s.awaited_since_ns = now;
+  if (s.pidfd < 0) return;  // nor has its start been reported
+  s.is_late = true;
+  const order o{order::give_up, worker, 0};
+  if (shares_workers()) {
+    send_message(socket_, o);
+  } else {
+    syscall(kernel::pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
+  }
+}
+
+// How long until a worker is late; no_deadline: none is awaited.
+std::uint64_t pool::until_late(std::uint64_t now) const noexcept {
+  std::uint64_t least = no_deadline;
+  for (std::uint32_t i = 0; arriving_ != 0 && i < workers_; ++i) {
+    const seat& s = seats_[i];
+    if (!s.is_alive || s.has_arrived.load(memory_order_relaxed) != 0) continue;
+    const std::uint64_t awaited_ns = now - s.awaited_since_ns;
+    least = smaller(least, arrival_ns_max() - smaller(awaited_ns, arrival_ns_max()));
+  }
+  return least;
 }
 
 // Shows the task in which the worker died, if any. The worker may have overwritten its lane:
@@ -305,8 +346,9 @@ void pool::note_death(std::uint32_t worker, int how, const report* told) {
   if (!s.is_alive) return;
   fault_at("host.bury");
   s.is_alive = false;
-  LEV_ASSERT(s.has_arrived || arriving_ != 0);
-  if (!s.has_arrived) --arriving_;
+  const bool has_arrived = s.has_arrived.load(memory_order_relaxed) != 0;
+  LEV_ASSERT(has_arrived || arriving_ != 0);
+  if (!has_arrived) --arriving_;
   s.is_awaited = false;
   s.pid = 0;
   shared_->shown.seats[worker].pid.store(0, memory_order_relaxed);
@@ -319,7 +361,7 @@ void pool::note_death(std::uint32_t worker, int how, const report* told) {
   d.step = s.desk->died_at.load(memory_order_relaxed);
   // Confined workers are not asked: a body that hides its begin must not bring the pool down.
   d.had_work = settings_.processes.isolation == lev::isolation::confined
-                   ? s.has_arrived && s.posted + 1 != s.first
+                   ? has_arrived && s.posted + 1 != s.first
                    : s.desk->claimed.load(memory_order_relaxed) + 1 != s.first;
   d.was_ordered = s.was_ordered;
   if (shares_workers() &&
@@ -328,6 +370,7 @@ void pool::note_death(std::uint32_t worker, int how, const report* told) {
     d.was_ordered = told->was_ordered;
     d.was_away = told->was_away;
   }
+  d.is_late = s.is_late && !has_arrived;
   deaths_.push_back(d);
   LEV_ASSERT(deaths_.size() <= workers_);  // one a worker: it is replaced when its death is told
 }
@@ -371,9 +414,8 @@ void pool::take_report(const report& r, int file) {
 
 bool pool::next_death(remote_death* death) {
   // Here and not where the bell is read: a busy service does not read it.
-  for (std::uint32_t i = 0; arriving_ != 0 && i < workers_; ++i) {
-    if (!seats_[i].has_arrived) order_to_work(i);
-  }
+  const std::uint64_t now = arriving_ == 0 ? 0 : monotonic_ns();
+  for (std::uint32_t i = 0; arriving_ != 0 && i < workers_; ++i) await_arrival(i, now);
   while (deaths_.empty() && !is_zygote_lost_) {
     report r;
     int file = -1;
@@ -415,7 +457,8 @@ bool pool::replace(std::uint32_t worker) noexcept {
 
 bool pool::kill(std::uint32_t worker, bool is_lost) noexcept {
   seat& s = seats_[worker];
-  if (!s.is_alive || s.pidfd < 0 || !s.has_arrived) return false;
+  // One that has not arrived has begun nothing that could be ended: await_arrival() ends it.
+  if (!s.is_alive || s.pidfd < 0 || has_begun_none(worker)) return false;
   if (shares_workers()) {  // the keeper knows whose task it is in
     s.is_spared = false;   // an answer that came when the worker before was dead
     const order o{is_lost ? order::give_up : order::kill, worker, ++s.kills};

@@ -15,7 +15,8 @@
 
 namespace lev::processes {
 
-// How long a zygote, or a worker of a runtime that opens, may take to answer.
+// How long a zygote, or a worker of a runtime that opens, may take to answer, and any worker to be
+// ready for its first task.
 constexpr int start_ms_max = 20'000;
 
 class pool {
@@ -46,16 +47,20 @@ class pool {
     // Written by the holder of the turn, read by any host thread: the last number taken back.
     // Publishes nothing.
     atomic<std::uint32_t> collected{0};
+    // Written by the service, read by the holder of the turn: 1 when the worker was ready, and then
+    // ordered to work. Before that it has begun nothing. Sequentially consistent: see take_back().
+    atomic<std::uint32_t> has_arrived{0};
     // Only the service uses these.
     pid_t pid = 0;
     int pidfd = -1;
     bool is_alive = false;     // started, or about to be
     bool is_awaited = false;   // start_worker() was called, and no report has come
-    bool has_arrived = false;  // it was ready, and then ordered to work
+    bool is_late = false;      // given up, as it did not arrive
     bool was_ordered = false;  // kill() was called for this process
     bool is_spared = false;    // the keeper did not kill it, and spared() has not said so yet
     std::uint32_t kills = 0;   // orders to a keeper: its answer names the one that it is for
     std::uint32_t roused = 0;  // the task that it was woken for once more; see revisit()
+    std::uint64_t awaited_since_ns = 0;  // until it has arrived: when it began to
   };
   // A task's place in seat::skipped and seat::taken_back.
   static constexpr std::uint32_t bit_of(std::uint32_t number) noexcept {
@@ -73,6 +78,11 @@ class pool {
   common& shared() noexcept { return *shared_; }
   book_writer& procedures() noexcept { return procedures_; }
 
+  // has_begun_none(): nor will it begin a task that was taken back before the call.
+  bool has_begun_none(std::uint32_t worker) const noexcept {
+    // Pairs with order_to_work(): the worker is ordered to work after this, and sees the request.
+    return at(worker).has_arrived.load(memory_order_seq_cst) == 0;
+  }
   void give_order(std::uint32_t worker, std::uint32_t order) noexcept;
   void wake(std::uint32_t worker) noexcept;
   void notify() noexcept;
@@ -126,6 +136,8 @@ class pool {
   void kill_zygote() noexcept;
   void reap_zygote() noexcept;
   void order_to_work(std::uint32_t worker) noexcept;
+  void await_arrival(std::uint32_t worker, std::uint64_t now) noexcept;
+  std::uint64_t until_late(std::uint64_t now) const noexcept;
   void take_report(const report& r, int file);
   void refuse_worker(const report& r) noexcept;
   void zygote_is_gone();

@@ -264,6 +264,10 @@ void worker_process::read_notes() noexcept try {
     int files[member_files + 1];
     const ssize_t got = receive_message(notes_, n, files);
     if (got == 0) leave();
+    if (got < 0 && (errno == EBADF || errno == ENOTSOCK)) {  // a body has closed it
+      serve_only(0);  // it is no member's affair: no task of any has begun
+      leave();
+    }
     if (got != sizeof n) break;
     if (n.what == note::attach) {
       serve_only(n.member + 1);  // a death is then that member's, whatever is wrong with its memory
