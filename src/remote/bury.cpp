@@ -3,6 +3,7 @@
 #include "base/decimal.hpp"
 #include "remote/line_turn.hpp"
 #include "remote/strip.hpp"
+#include "share/shortage.hpp"
 #include "sync/exiting.hpp"
 #include "task/arguments.hpp"
 #include "task/slice.hpp"
@@ -10,6 +11,7 @@
 #include "worker/complete.hpp"
 
 #include <cstdio>
+#include <cstring>
 #include <exception>
 
 namespace lev {
@@ -17,6 +19,7 @@ namespace lev {
 namespace {
 
 constexpr std::uint64_t budget_ns = 5'000'000'000;  // deaths further apart than that are no loop
+constexpr std::uint64_t shortage_ns_max = 1'000'000'000;
 constexpr std::uint64_t late_budget_ns = 60'000'000'000;  // nor late ones further apart than that
 
 // The index at which a piece of columns goes on.
@@ -113,9 +116,10 @@ std::uint32_t count_attempt(remote_crew& r, std::uint32_t task) noexcept {
 // Whether a task was next too often when its worker died; it was not begun, if the worker can be
 // believed. A body that hides its begin would be run again for ever: too many such deaths are no
 // coincidence. (Each worker may leave such a task once for a library it has not loaded.) The deaths
-// of a shared worker in tasks of other hosts are: those hosts may have any number of them.
+// of a shared worker in tasks of other hosts are: those hosts may have any number of them; and so are
+// those of workers that were never ordered to work.
 bool is_suspect(remote_crew& r, std::uint32_t task, const remote_death& d) noexcept {
-  if (d.was_away) return false;
+  if (d.was_away || d.is_late || d.start_code != 0) return false;
   constexpr std::uint32_t coincidences_max = 8;
   return ++history_of(r, task).suspected >
          coincidences_max * r.settings().max_attempts + r.e.workers;
@@ -158,9 +162,16 @@ void judge(remote_crew& r, participant& self, std::uint32_t task, const remote_d
 
 // Whether workers die before they do anything. Workers killed by the host do not count, nor those
 // that served another host; those that have ended with their parent count as one. But one that had
-// all the time it could want to start, and hung, counts more.
+// all the time it could want to start, and hung, counts more; and those that the system could not
+// start, for a lack of something, do not count before that has lasted for a while.
 bool is_loop(remote_crew& r, const remote_death& d) noexcept {
   constexpr std::uint32_t late_max = 2;
+  if (is_shortage(d.start_code)) {
+    const std::uint64_t now_ns = r.e.machine->now_ns();
+    if (now_ns - r.last_shortage_ns > shortage_ns_max) r.first_shortage_ns = now_ns;
+    r.last_shortage_ns = now_ns;
+    return now_ns - r.first_shortage_ns > shortage_ns_max;
+  }
   if (d.is_late) {
     const std::uint64_t late_ns = r.e.machine->now_ns();
     if (late_ns - r.late_death_ns > late_budget_ns) r.late_deaths = 0;
@@ -221,6 +232,21 @@ std::uint32_t empty_line(remote_crew& r, const remote_death& d, bool is_timed) n
   return victim;
 }
 
+// `why`: there is no parent of workers any more.
+void go_down(remote_crew& r, const remote_death& d, const char* why) noexcept {
+  if (r.is_down.load(memory_order_relaxed) != 0) return;
+  const char* const text =
+      why[0] != 0         ? "the workers' parent process cannot be replaced: %s%s"
+      : d.is_late         ? "worker processes hang as they start (in a fork handler?)%s%s"
+      : d.start_code != 0 ? "worker processes cannot be started: %s%s"
+                          : "worker processes die as soon as they start; see what they print%s%s";
+  const bool has_code = why[0] == 0 && d.start_code != 0 && !d.is_late;
+  std::snprintf(r.why_down, sizeof r.why_down, text, has_code ? std::strerror(d.start_code) : why,
+                has_code ? next_step(d.start_code) : "");
+  // Pairs with can_do(): publishes the text.
+  r.is_down.store(1, memory_order_release);
+}
+
 // What the hook throws has no ticket to go to.
 void tell_death(engine& e, const death_hook& told, int worker, int how) noexcept {
   if (told.call == nullptr) return;
@@ -254,8 +280,10 @@ void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
   own_counters& told = r.e.people[d.worker].counters;
   told.deaths.add(1);
   if (d.step < static_cast<std::uint32_t>(chaos_step::count)) told.chaos[d.step].add(1);
-  if (is_loop(r, d) || !r.remote->replace(d.worker)) {
-    r.is_down.store(1, memory_order_relaxed);
+  if (is_loop(r, d)) {
+    go_down(r, d, "");
+  } else if (!r.remote->replace(d.worker)) {
+    go_down(r, d, r.e.machine->why_not());
   } else {
     line.is_up = true;
   }

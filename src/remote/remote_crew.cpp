@@ -91,11 +91,8 @@ bool remote_crew::can_do(const detail::draft& d, const draft_facts& facts, refus
         "tasks of worker processes cannot get far memory themselves; declare what the task "
         "reads as lev::in, or take the machine threads");
   }
-  if (is_down.load(memory_order_relaxed) != 0) {
-    return refuse(why, status::pool_down, -1,
-                  "worker processes die as soon as they start; see what they print, and open a new "
-                  "runtime");
-  }
+  if (is_down.load(memory_order_acquire) != 0)  // Pairs with go_down()
+    return refuse(why, status::pool_down, -1, "%s; open a new runtime", why_down);
   const char* reason = remote->can_run(d.procedure);
   return reason == nullptr || refuse(why, status::not_supported, -1,
                                      "procedure '%.60s' cannot run in a worker process: %s",

@@ -80,9 +80,12 @@ class remote_crew final : public crew {
   std::uint64_t first_idle_death_ns = 0;
   std::uint32_t late_deaths = 0;  // and such that hung as they started
   std::uint64_t late_death_ns = 0;
+  std::uint64_t first_shortage_ns = 0;  // in a row of workers that could not be started
+  std::uint64_t last_shortage_ns = 0;
   // Written by the service, read by submitters and tenders: 1 once worker processes cannot be kept
-  // alive. Publishes nothing.
+  // alive. Publishes why.
   atomic<std::uint32_t> is_down{0};
+  char why_down[240] = "";
   // Written by the service, read by tenders: 1 from the first time that a task is run again.
   // Publishes nothing.
   atomic<std::uint32_t> has_rerun{0};

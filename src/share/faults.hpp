@@ -49,6 +49,7 @@ inline constexpr fault_point fault_points[] = {
     // Deaths, and the end.
     {"host.bury", 0},
     {"host.replace", 0},
+    {"host.end_process", EPERM},
     {"host.zygote_gone", 0},
     {"host.close", 0},
     {"host.pidfd_open", EMFILE},

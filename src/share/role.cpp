@@ -110,4 +110,8 @@ bool is_privileged() noexcept {
   return getauxval(AT_SECURE) != 0;
 }
 
+bool acts_for_another() noexcept {
+  return getuid() != geteuid() || getgid() != getegid();
+}
+
 }  // namespace lev

@@ -44,6 +44,10 @@ bool can_watch_processes() noexcept;
 // set-group-id, file capabilities), while the user has chosen its environment and its files.
 bool is_privileged() noexcept;
 
+// acts_for_another() tells that the effective user or group is not the real one (seteuid, setegid).
+// A program that such a process starts is privileged.
+bool acts_for_another() noexcept;
+
 }  // namespace lev
 
 #endif

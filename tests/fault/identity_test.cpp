@@ -211,5 +211,28 @@ TEST(identity, a_set_user_id_program_is_nobodys_zygote) {
   EXPECT_NE(t.text.find("refused 19"), std::string::npos) << t.text;
 }
 
+told give_up_rights(const char* when) {
+  return run(RIGHTS_HOST, [&] {
+    limit_processes();
+    execl(RIGHTS_HOST, RIGHTS_HOST, when, nullptr);
+  });
+}
+
+// As a daemon does that root has started. Its workers are root's.
+TEST(identity, a_host_that_has_given_up_its_user_ends_its_workers) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root becomes another user";
+  EXPECT_EQ(give_up_rights("user").text, "main begins\noverran\ncancelled\npoison\nok\n");
+}
+
+// What it starts is as careful as a set-user-id program, and must not run main() once more.
+TEST(identity, a_host_with_two_users_is_told_so_and_not_started_again) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root becomes another user";
+  for (const char* when : {"before", "after"}) {
+    const told t = give_up_rights(when);
+    EXPECT_EQ(t.text.rfind("main begins\n"), 0u) << t.text;
+    EXPECT_NE(t.text.find("seteuid"), std::string::npos) << t.text;
+  }
+}
+
 }  // namespace
 }  // namespace lev::test

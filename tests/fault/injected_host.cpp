@@ -100,6 +100,10 @@ const auto dies_once = define("injected.dies_once", [](dying d, result<int> n) {
   if (__atomic_add_fetch(d.times, 1, __ATOMIC_SEQ_CST) == 1) raise(SIGKILL);
   n = *d.times;
 });
+const auto hangs = define("injected.hangs", [](dying d) {
+  __atomic_store_n(d.times, 1, __ATOMIC_SEQ_CST);
+  for (;;) pause();
+});
 procedure<void(std::int64_t, result<std::int64_t>)> triple() {
   void* library = dlopen(FAULT_LIBRARY, RTLD_NOW);
   require(library != nullptr, "the library cannot be opened");
@@ -215,6 +219,14 @@ class injected_host {
       require(n >= 2, "it did not die");
   }
 
+  void run_endless_task(runtime& r) {
+    shared_array<int> begun(1);
+    ticket t = r.submit(hangs, dying{begun.data()});
+    while (__atomic_load_n(begun.data(), __ATOMIC_SEQ_CST) == 0) poll(nullptr, 0, 1);
+    require(t.end() == status::ok, "an endless task is not to be ended");
+    require(t.wait_outcome(task_limit_ns).code == status::cancelled, "an endless task goes on");
+  }
+
   void run_library_task(runtime& r) {
     std::int64_t got = 0;
     if (run_one(r, "a library's task", options(), triple(), std::int64_t{5}, got))
@@ -257,6 +269,7 @@ class injected_host {
     poll(nullptr, 0, idle_ms);
     run_shared_task(*r);
     run_dying_task(*r);
+    run_endless_task(*r);
     run_copied_tasks(*r);
     const int zygote = replace_zygote(*r);
     require(r->close(task_limit_ns) == status::ok, "close() hangs");

@@ -140,9 +140,10 @@ const char* name_of(fault_action action) {
 }
 
 // The keeper of a shared pool is not its host's child, and its workers do not leave: they are
-// killed when the last host has left.
+// killed by it: in a task that is to end, or when the last host has left.
 bool has_keeper(const fault_point& point) {
-  constexpr const char* others[] = {"host.pidfd_open", "host.wait_zygote", "worker.leave"};
+  constexpr const char* others[] = {"host.end_process", "host.pidfd_open", "host.wait_zygote",
+                                    "worker.leave"};
   return std::none_of(std::begin(others), std::end(others),
                       [&](const char* name) { return std::strcmp(name, point.name) == 0; });
 }

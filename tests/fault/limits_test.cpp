@@ -51,6 +51,8 @@ class lowered {
   rlimit before_{};
 };
 
+const auto crash = define("limits.crash", [] { raise(SIGSEGV); });
+
 // Opens a runtime that must be refused; returns why, or "" if it was not.
 std::string why_refused(const config& c) {
   try {
@@ -215,6 +217,50 @@ TEST(limits, too_few_processes_are_refused_clearly) {
   EXPECT_FALSE(has_children());
   EXPECT_LE(open_files(), before + 1);
   open_once();
+}
+
+// While a worker must be replaced the host has no number free for its file: for longer than it takes
+// to start as many workers as may die in a row, and then for good.
+class few_files : public testing::TestWithParam<bool> {
+ protected:
+  config settings() const {
+    config c = settings_at(isolation::crash);
+    if (GetParam()) c.processes.pool = name_.c_str();
+    c.processes.restarts_max = 1;
+    return c;
+  }
+  const std::string name_ = "limits-" + std::to_string(getpid());
+};
+INSTANTIATE_TEST_SUITE_P(limits, few_files, testing::Bool(), [](const auto& i) {
+  return std::string(i.param ? "of_a_shared_pool" : "of_a_host");
+});
+
+TEST_P(few_files, for_a_moment_are_waited_for) {
+  start_alarm();
+  runtime r(settings());
+  ticket t;
+  {
+    const lowered files(RLIMIT_NOFILE, 3);
+    t = r.submit(crash);
+    while (r.count().deaths < 5) poll(nullptr, 0, 1);
+  }
+  EXPECT_EQ(t.wait_outcome().code, status::poison);
+  EXPECT_TRUE(is_usable(r));
+  close_and_check(r);
+}
+
+TEST_P(few_files, for_good_are_named) {
+  start_alarm();
+  runtime r(settings());
+  const lowered files(RLIMIT_NOFILE, 3);
+  EXPECT_EQ(r.submit(options().max_attempts(2), crash).wait_outcome().code, status::pool_down);
+  std::string why;
+  try {
+    r.submit(crash);
+  } catch (const error& e) {
+    why = e.what();
+  }
+  EXPECT_NE(why.find("ulimit -n"), std::string::npos) << why;
 }
 
 TEST(limits, a_program_that_does_not_answer_is_no_zygote) {

@@ -100,6 +100,13 @@ void keeper_process::start_own(std::uint32_t m, const order& o, int file) {
   close_file(&pidfd);
 }
 
+// For a host that may not do it itself. It orders a successor when it has been told of the death.
+void keeper_process::kill_own(std::uint32_t m, std::uint32_t worker) noexcept {
+  if (worker >= members_[m].lanes.size()) return;
+  const pid_t pid = members_[m].lanes[worker].own.pid;
+  if (pid > 0) kill(pid, SIGKILL);
+}
+
 // The child's part of a start. It waits for the host's word before it takes a task: if the keeper
 // dies before it has told the host of this process, no process will wait for it, and it must not
 // work.

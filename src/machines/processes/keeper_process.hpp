@@ -91,6 +91,7 @@ class keeper_process {
   bool has_own_workers() const noexcept {
     return listener_ < 0 || rule_.level == lev::isolation::confined;
   }
+  void kill_own(std::uint32_t m, std::uint32_t worker) noexcept;
   void start_own(std::uint32_t m, const order& o, int file);
   [[noreturn]] void begin_own(std::uint32_t m, const order& o, pid_t parent, int lane_file);
   void leave_files() noexcept;

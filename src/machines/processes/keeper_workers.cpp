@@ -23,6 +23,8 @@ namespace lev::processes {
 void keeper_process::take_order(std::uint32_t m, const order& o, int file) {
   if (o.what == order::start) return has_own_workers() ? start_own(m, o, file) : start(m, o, file);
   close_file(&file);
+  const bool is_to_end = o.what == order::kill || o.what == order::give_up;
+  if (is_to_end && has_own_workers()) return kill_own(m, o.worker);
   if (o.what == order::kill) end_task(m, o);
   if (o.what == order::give_up) give_up(m, o.worker);
   if (o.what == order::leave) members_[m].is_leaving = true;
@@ -240,8 +242,7 @@ void keeper_process::end_task(std::uint32_t m, const order& o) {
 void keeper_process::give_up(std::uint32_t m, std::uint32_t worker) {
   const std::vector<lane_place>& lanes = members_[m].lanes;
   const bool is_its = worker < lanes.size() && lanes[worker].is_attached;  // no successor's
-  if (!is_its || workers_[worker].pid == 0 || kill_if_serving(m, worker) ||
-      kill_if_free(m, worker))
+  if (!is_its || workers_[worker].pid == 0 || kill_if_serving(m, worker) || kill_if_free(m, worker))
     return;
   note n;
   n.what = note::end;

@@ -340,6 +340,7 @@ const char* why_unavailable() noexcept {
     return "the program has rights that its user does not have (set-user-id, set-group-id, "
            "file capabilities), and its worker processes would take orders from that "
            "user's environment; use the machine threads";
+  if (acts_for_another()) return pool::two_users;
   if (!can_watch_processes())
     return "worker processes need Linux 5.3 or later, and a container that allows pidfd_open; "
            "use the machine threads";

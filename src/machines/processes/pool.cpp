@@ -205,6 +205,7 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
   s.first = s.posted + 1;
   s.was_ordered = s.is_spared = s.is_late = false;
   s.roused = s.posted;  // none of its own
+  s.start_code = 0;
   s.is_awaited = true;
   // The line has no task, and its turn is held.
   s.has_arrived.store(0, memory_order_relaxed);
@@ -310,11 +311,10 @@ void pool::await_arrival(std::uint32_t worker, std::uint64_t now) noexcept {
   s.awaited_since_ns = now;
   if (s.pidfd < 0) return;  // nor has its start been reported
   s.is_late = true;
-  const order o{order::give_up, worker, 0};
   if (shares_workers()) {
-    send_message(socket_, o);
+    send_message(socket_, order{order::give_up, worker, 0});
   } else {
-    syscall(kernel::pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
+    end_process(worker);
   }
 }
 
@@ -371,6 +371,8 @@ void pool::note_death(std::uint32_t worker, int how, const report* told) {
     d.was_away = told->was_away;
   }
   d.is_late = s.is_late && !has_arrived;
+  d.start_code = s.start_code;
+  if (d.is_late || d.start_code != 0) d.was_ordered = false;  // for no task's sake
   deaths_.push_back(d);
   LEV_ASSERT(deaths_.size() <= workers_);  // one a worker: it is replaced when its death is told
 }
@@ -378,9 +380,7 @@ void pool::note_death(std::uint32_t worker, int how, const report* told) {
 // No number was free for the worker's file: its death could not be confirmed. Another host's task
 // may run in it.
 void pool::refuse_worker(const report& r) noexcept {
-  const order o{order::give_up, r.worker, 0};
-  if (shares_workers() && send_message(socket_, o)) return;
-  ::kill(r.pid, SIGKILL);
+  if (!send_message(socket_, order{order::give_up, r.worker, 0})) ::kill(r.pid, SIGKILL);
 }
 
 void pool::take_report(const report& r, int file) {
@@ -394,10 +394,14 @@ void pool::take_report(const report& r, int file) {
                                                memory_order_relaxed);
       close_file(&s.pidfd);
       s.pidfd = file;
-      if (file < 0) return refuse_worker(r);
+      if (file < 0) {
+        s.start_code = EMFILE;
+        return refuse_worker(r);
+      }
       order_to_work(r.worker);
       return;
     case report::not_started:
+      s.start_code = r.number;
       note_death(r.worker, -1);
       break;
     case report::died:
@@ -440,6 +444,7 @@ bool pool::replace(std::uint32_t worker) noexcept {
   LEV_ASSERT(!at(worker).is_alive);
   fault_at("host.replace");
   if (is_zygote_lost_) return false;
+  if (is_shortage(at(worker).start_code)) poll(nullptr, 0, shortage_pause_ms);
   if (start_worker(worker)) return true;
   // The keeper of other hosts is not gone because this one lacks something: their tasks go on.
   constexpr int tries_max = 20;
@@ -464,9 +469,18 @@ bool pool::kill(std::uint32_t worker, bool is_lost) noexcept {
     const order o{is_lost ? order::give_up : order::kill, worker, ++s.kills};
     return send_message(socket_, o);
   }
-  s.was_ordered = true;
-  syscall(kernel::pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
-  return true;
+  s.was_ordered = end_process(worker);
+  return s.was_ordered;
+}
+
+// A host that has given up rights since it opened (a daemon that was started by root) may be
+// refused: its zygote has them still. False: it could not be asked.
+bool pool::end_process(std::uint32_t worker) noexcept {
+  LEV_ASSERT(!shares_workers() && at(worker).pidfd >= 0);
+  if (!fault_at("host.end_process") &&
+      syscall(kernel::pidfd_send_signal, at(worker).pidfd, SIGKILL, nullptr, 0) == 0)
+    return true;
+  return errno == ESRCH || send_message(socket_, order{order::kill, worker, 0});
 }
 
 void pool::close() noexcept {
@@ -491,6 +505,7 @@ void pool::end_workers() noexcept {
     pollfd over{s.pidfd, POLLIN, 0};
     while (s.pidfd >= 0 && waited_ms < leave_ms_max && poll(&over, 1, tick_ms) <= 0)
       waited_ms += tick_ms;
+    // If that is refused, the zygote, which is told to end next, does it.
     if (s.pidfd >= 0) syscall(kernel::pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
     close_file(&s.pidfd);
   }

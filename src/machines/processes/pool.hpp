@@ -19,8 +19,16 @@ namespace lev::processes {
 // ready for its first task.
 constexpr int start_ms_max = 20'000;
 
+// How long a host that lacks something waits before it asks for it again. A shortage may last a
+// second in all: a server that has used up its files closes some.
+constexpr int shortage_pause_ms = 10;
+constexpr int shortage_ms_max = 1'000;
+
 class pool {
  public:
+  static constexpr const char* two_users =
+      "the program's effective user or group is not its real one (seteuid, setegid), and its "
+      "worker processes would not trust it; have one user, or use the machine threads";
   explicit pool(const config& c) noexcept;
   ~pool();
   pool(const pool&) = delete;
@@ -55,6 +63,7 @@ class pool {
     int pidfd = -1;
     bool is_alive = false;     // started, or about to be
     bool is_awaited = false;   // start_worker() was called, and no report has come
+    int start_code = 0;        // why it could not be started, or not be watched: errno
     bool is_late = false;      // given up, as it did not arrive
     bool was_ordered = false;  // kill() was called for this process
     bool is_spared = false;    // the keeper did not kill it, and spared() has not said so yet
@@ -129,10 +138,13 @@ class pool {
   bool start_worker(std::uint32_t worker) noexcept;
   bool take_start_reports(int wait_ms);
   ssize_t receive_report(report* r, int* file) noexcept;
+  bool end_process(std::uint32_t worker) noexcept;
+  bool await_death(std::uint32_t worker) noexcept;
   void end_workers() noexcept;
   void end_zygote() noexcept;
   void drop_zygote() noexcept;
   void hang_up() noexcept;
+  bool signal_zygote(int number) noexcept;
   void kill_zygote() noexcept;
   void reap_zygote() noexcept;
   void order_to_work(std::uint32_t worker) noexcept;
@@ -141,6 +153,7 @@ class pool {
   void take_report(const report& r, int file);
   void refuse_worker(const report& r) noexcept;
   void zygote_is_gone();
+  bool restart_zygote();
   void note_death(std::uint32_t worker, int how, const report* told = nullptr);
   bool fail(const char* what) noexcept;
 

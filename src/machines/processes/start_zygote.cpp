@@ -44,6 +44,10 @@ bool was_loaded_by_hand() noexcept {
 }  // namespace
 
 bool pool::spawn_zygote(int socket) {
+  if (acts_for_another()) {  // since the runtime was opened
+    errno = 0;
+    return fail(two_users);
+  }
   if (settings_.processes.worker_command == nullptr && was_loaded_by_hand()) {
     errno = 0;
     return fail(
@@ -167,30 +171,51 @@ bool pool::await_ready() noexcept {
   return false;
 }
 
+// Waits for the end of a worker whose zygote has ended. False: it lives on, where a body has given
+// it another user, which keeps it both from dying with its parent and from this host.
+bool pool::await_death(std::uint32_t worker) noexcept {
+  constexpr int refused_ms_max = 5'000;
+  const int file = at(worker).pidfd;
+  if (file < 0) return true;
+  const bool may_end = syscall(kernel::pidfd_send_signal, file, SIGKILL, nullptr, 0) == 0;
+  pollfd over{file, POLLIN, 0};
+  int ready;
+  while ((ready = poll(&over, 1, may_end ? -1 : refused_ms_max)) < 0 && errno == EINTR) {
+  }
+  return ready != 0;
+}
+
 // The workers die with their zygote (PR_SET_PDEATHSIG); the kernel's word for it is awaited before
-// their tasks are run again.
+// their tasks are run again. No worker comes after one that lives on.
 void pool::zygote_is_gone() {
   fault_at("host.zygote_gone");
   drop_zygote();
   const std::size_t before = deaths_.size();
+  bool are_dead = true;
   for (std::uint32_t i = 0; i < workers_; ++i) {
-    seat& s = seats_[i];
-    if (s.pidfd >= 0) {
-      syscall(kernel::pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
-      pollfd over{s.pidfd, POLLIN, 0};
-      while (poll(&over, 1, -1) < 0 && errno == EINTR) {
-      }
-    }
+    are_dead = await_death(i) && are_dead;
     note_death(i, -1);
   }
   for (std::size_t i = before + 1; i < deaths_.size(); ++i) deaths_[i].is_further = true;
-  // The cause of its end may end the next one, too, such as a momentary shortage of the system.
+  is_zygote_lost_ = !are_dead || !restart_zygote();
+}
+
+// The cause of its end may end the next one, too.
+bool pool::restart_zygote() {
   constexpr int tries_max = 3;
-  is_zygote_lost_ = true;
-  for (int i = 0; is_zygote_lost_ && i < tries_max; ++i) {
+  int lacked_ms = 0;
+  for (int i = 0; i < tries_max;) {
     drop_zygote();
-    is_zygote_lost_ = !start_zygote();
+    why_[0] = 0;
+    if (start_zygote()) return true;
+    if (why_status_ == status::out_of_memory && lacked_ms < shortage_ms_max) {
+      poll(nullptr, 0, shortage_pause_ms);
+      lacked_ms += shortage_pause_ms;
+    } else {
+      ++i;
+    }
   }
+  return false;
 }
 
 // Ends the connection, not only this end of it: a child of this process may hold it, too.
@@ -201,12 +226,15 @@ void pool::hang_up() noexcept {
 
 // A host that reaps all its children may have freed the zygote's number for another process: if
 // there is a pidfd, the signal goes by that.
+bool pool::signal_zygote(int number) noexcept {
+  if (zygote_file_ < 0) return ::kill(zygote_, number) == 0;
+  return syscall(kernel::pidfd_send_signal, zygote_file_, number, nullptr, 0) == 0;
+}
+
+// A host that has given up rights may be refused, but not that a stopped zygote goes on: it then
+// finds its socket closed.
 void pool::kill_zygote() noexcept {
-  if (zygote_file_ >= 0) {
-    syscall(kernel::pidfd_send_signal, zygote_file_, SIGKILL, nullptr, 0);
-  } else {
-    ::kill(zygote_, SIGKILL);
-  }
+  if (!signal_zygote(SIGKILL)) signal_zygote(SIGCONT);
 }
 
 void pool::reap_zygote() noexcept {
