@@ -156,6 +156,9 @@ class remote_workers {
   // overwritten the words that tell it of tasks, or the host of ends. It is woken again. False:
   // that will not help. In the line's turn.
   virtual bool revisit(std::uint32_t worker) noexcept = 0;
+  // rouse_parent() is called now and then as long as there are tasks: if the parent of the workers
+  // owes a report since the last call, it may be stopped, and is continued.
+  virtual void rouse_parent() noexcept = 0;
 
  protected:
   ~remote_workers() = default;

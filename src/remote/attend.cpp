@@ -169,6 +169,7 @@ void patrol(remote_crew& r) noexcept {
   const std::uint64_t now = r.e.machine->now_ns();
   if (now < r.patrol_ns) return;
   r.patrol_ns = now + patrol_ns;
+  r.remote->rouse_parent();
   bool goes_on = false;
   for (std::uint32_t w = 0; w < r.e.workers; ++w) goes_on |= patrol_line(r, w);
   if (goes_on) return;

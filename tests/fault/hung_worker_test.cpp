@@ -1,6 +1,6 @@
 // Workers that hang before they are ready for their first task, as in a fork handler of a library
 // that waits for a lock: here they stop. Tasks that wait for them can be ended, a worker that is
-// not ready in time is replaced, and in the end the pool says that there is none.
+// not ready in time is replaced, and in the end the pool says that there is none. And a zygote that is stopped.
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
 
@@ -22,6 +22,10 @@ constexpr std::uint32_t arrival_ms_never = 3'600'000;
 
 const auto nothing = define("hung.nothing", [] {});
 const auto crash = define("hung.crash", [] { raise(SIGKILL); });
+const auto hang = define("hung.hang", [] {
+  for (;;) pause();
+});
+const auto tell_parent = define("hung.tell_parent", [](result<int> pid) { pid = getppid(); });
 
 class hung : public testing::TestWithParam<bool> {
  protected:
@@ -84,6 +88,25 @@ TEST_P(hung, again_and_again_brings_the_pool_down) {
     return t.done();
   }));
   EXPECT_EQ(t.wait_outcome(limit_ns).code, status::pool_down);
+}
+
+// It reports no death, and starts no worker.
+TEST(stopped_zygote, goes_on_when_it_owes_a_report) {
+  config c;
+  c.machine = "processes";
+  c.workers = 1;
+  runtime r(c);
+  int zygote = 0;
+  r.submit(tell_parent, zygote).wait();
+  for (const auto& what : {crash, hang}) {
+    kill(zygote, SIGSTOP);
+    EXPECT_TRUE(comes([&] { return state_of(zygote) == 'T'; }));
+    ticket t = r.submit(options().max_attempts(1).task_ns_max(1'000'000), what);
+    EXPECT_NE(t.wait_outcome(limit_ns).code, status::timed_out);
+  }
+  kill(zygote, SIGSTOP);
+  ticket t = r.submit(hang);
+  EXPECT_EQ(r.close(1, true, true), status::ok);
 }
 
 }  // namespace

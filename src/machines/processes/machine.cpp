@@ -146,6 +146,7 @@ class process_machine final : public machine, public remote_workers {
   }
   bool spared(std::uint32_t worker) noexcept override { return pool_.spared(worker); }
   bool revisit(std::uint32_t worker) noexcept override;
+  void rouse_parent() noexcept override { pool_.rouse_zygote(); }
 
  private:
   struct launch {

@@ -66,6 +66,7 @@ class pool {
     int start_code = 0;        // why it could not be started, or not be watched: errno
     bool is_late = false;      // given up, as it did not arrive
     bool was_ordered = false;  // kill() was called for this process
+    bool is_owed = false;      // when last looked at, a report was to come; see rouse_zygote()
     bool is_spared = false;    // the keeper did not kill it, and spared() has not said so yet
     std::uint32_t kills = 0;   // orders to a keeper: its answer names the one that it is for
     std::uint32_t roused = 0;  // the task that it was woken for once more; see revisit()
@@ -100,6 +101,8 @@ class pool {
   bool next_death(remote_death* death);
   bool replace(std::uint32_t worker) noexcept;
   bool kill(std::uint32_t worker, bool is_lost) noexcept;
+  // rouse_zygote() continues a zygote that has owed a report since the call before.
+  void rouse_zygote() noexcept;
   bool spared(std::uint32_t worker) noexcept {
     return std::exchange(seats_[worker].is_spared, false);
   }

@@ -231,6 +231,20 @@ bool pool::signal_zygote(int number) noexcept {
   return syscall(kernel::pidfd_send_signal, zygote_file_, number, nullptr, 0) == 0;
 }
 
+// The kernel tells the host of a death, too; but only the zygote's report counts, and it starts the
+// next worker. (A keeper is not ours to continue.)
+void pool::rouse_zygote() noexcept {
+  bool is_late = false;
+  for (std::uint32_t i = 0; i < workers_; ++i) {
+    seat& s = at(i);
+    pollfd over{s.pidfd, POLLIN, 0};
+    const bool is_owed = s.is_awaited || (s.pidfd >= 0 && poll(&over, 1, 0) == 1);
+    is_late |= is_owed && s.is_owed;
+    s.is_owed = is_owed;
+  }
+  if (is_late && zygote_ > 0) signal_zygote(SIGCONT);
+}
+
 // A host that has given up rights may be refused, but not that a stopped zygote goes on: it then
 // finds its socket closed.
 void pool::kill_zygote() noexcept {
