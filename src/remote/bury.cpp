@@ -116,8 +116,8 @@ std::uint32_t count_attempt(remote_crew& r, std::uint32_t task) noexcept {
 // Whether a task was next too often when its worker died; it was not begun, if the worker can be
 // believed. A body that hides its begin would be run again for ever: too many such deaths are no
 // coincidence. (Each worker may leave such a task once for a library it has not loaded.) The deaths
-// of a shared worker in tasks of other hosts are: those hosts may have any number of them; and so are
-// those of workers that were never ordered to work.
+// of a shared worker in tasks of other hosts are: those hosts may have any number of them; and so
+// are those of workers that were never ordered to work.
 bool is_suspect(remote_crew& r, std::uint32_t task, const remote_death& d) noexcept {
   if (d.was_away || d.is_late || d.start_code != 0) return false;
   constexpr std::uint32_t coincidences_max = 8;
@@ -232,17 +232,21 @@ std::uint32_t empty_line(remote_crew& r, const remote_death& d, bool is_timed) n
   return victim;
 }
 
-// `why`: there is no parent of workers any more.
+// `why`: of a parent of workers that cannot be replaced.
 void go_down(remote_crew& r, const remote_death& d, const char* why) noexcept {
   if (r.is_down.load(memory_order_relaxed) != 0) return;
-  const char* const text =
-      why[0] != 0         ? "the workers' parent process cannot be replaced: %s%s"
-      : d.is_late         ? "worker processes hang as they start (in a fork handler?)%s%s"
-      : d.start_code != 0 ? "worker processes cannot be started: %s%s"
-                          : "worker processes die as soon as they start; see what they print%s%s";
-  const bool has_code = why[0] == 0 && d.start_code != 0 && !d.is_late;
-  std::snprintf(r.why_down, sizeof r.why_down, text, has_code ? std::strerror(d.start_code) : why,
-                has_code ? next_step(d.start_code) : "");
+  const char* what = "worker processes die as soon as they start; see what they print";
+  const char* step = "";
+  if (why[0] != 0) {
+    what = "the workers' parent process cannot be replaced: ";
+  } else if (d.is_late) {
+    what = "worker processes hang as they start (in a fork handler?)";
+  } else if (d.start_code != 0) {
+    what = "worker processes cannot be started: ";
+    why = std::strerror(d.start_code);
+    step = next_step(d.start_code);
+  }
+  std::snprintf(r.why_down, sizeof r.why_down, "%s%s%s", what, why, step);
   // Pairs with can_do(): publishes the text.
   r.is_down.store(1, memory_order_release);
 }

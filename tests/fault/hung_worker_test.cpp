@@ -1,6 +1,7 @@
 // Workers that hang before they are ready for their first task, as in a fork handler of a library
 // that waits for a lock: here they stop. Tasks that wait for them can be ended, a worker that is
-// not ready in time is replaced, and in the end the pool says that there is none. And a zygote that is stopped.
+// not ready in time is replaced, and in the end the pool says that there is none. And a zygote that
+// is stopped.
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
 

@@ -219,8 +219,8 @@ TEST(limits, too_few_processes_are_refused_clearly) {
   open_once();
 }
 
-// While a worker must be replaced the host has no number free for its file: for longer than it takes
-// to start as many workers as may die in a row, and then for good.
+// While a worker must be replaced the host has no number free for its file: for longer than it
+// takes to start as many workers as may die in a row, and then for good.
 class few_files : public testing::TestWithParam<bool> {
  protected:
   config settings() const {

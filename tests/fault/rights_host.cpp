@@ -3,6 +3,7 @@
 // becomes of its tasks.
 #include <leveret/leveret.hpp>
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -40,7 +41,7 @@ void end_tasks(lev::runtime& r) {
   tell_end_of(r.submit(lev::options().task_ns_max(1'000'000), hang, begun));
   begun[0] = 0;
   lev::ticket t = r.submit(hang, begun);
-  while (__atomic_load_n(begun.data(), __ATOMIC_SEQ_CST) == 0) usleep(1'000);
+  while (__atomic_load_n(begun.data(), __ATOMIC_SEQ_CST) == 0) poll(nullptr, 0, 1);
   require(t.end() == lev::status::ok);
   tell_end_of(std::move(t));
   tell_end_of(r.submit(crash));

@@ -331,7 +331,7 @@ class Pool:
     def failure(self, work: Work, status: Status, task_code: int, text: str) -> BaseException:
         """The exception for a call whose task failed."""
         if status == Status.POOL_DOWN:
-            return self.break_down("worker processes die as soon as they start")
+            return self.break_down("worker processes die as they start, or cannot start")
         # Marks of others, which are at it now, tell nothing of a call whose end was seen.
         in_setup = work.deaths[-1].in_initializer if work.deaths else self.setup.has_marks()
         if status in (Status.POISON, Status.WORKER_DIED) and in_setup:
@@ -383,7 +383,7 @@ class Pool:
 
     def translate(self, error: BaseException) -> BaseException:
         if isinstance(error, PoolDown):
-            return self.break_down("worker processes die as soon as they start")
+            return self.break_down("worker processes die as they start, or cannot start")
         return error
 
     # The end.
