@@ -54,8 +54,8 @@ struct common {
 static_assert(std::is_standard_layout_v<common> && offsetof(common, shown) == 0);
 
 // From a host: start a worker on a lane, whose file comes along; kill it; or give it up, as it is
-// of no use. A worker that serves several hosts is killed only if it serves this one, and is given up
-// before its next task. In a shared pool also: this host leaves, and has no task under way.
+// of no use. A worker that serves several hosts is killed only if it serves this one, and is given
+// up before its next task. In a shared pool also: this host leaves, and has no task under way.
 struct order {
   enum : std::uint32_t { start = 0, kill = 1, leave = 2, give_up = 3 };
   std::uint32_t what = start;
