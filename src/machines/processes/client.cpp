@@ -31,6 +31,7 @@ status fail(ending& how, status code, const char* text) noexcept {
   const std::uint64_t begin_ns = monotonic_ns();
   const int task_code = procedure.run(call{task.arguments, task.argument_count, procedure.context});
   const std::uint64_t spent_ns = monotonic_ns() - begin_ns;
+  end_if_forked(task_code != 0);  // it would have no `how` to write to
   how.spent_ns = static_cast<std::uint32_t>(smaller<std::uint64_t>(spent_ns, 0xffffffffu));
   return task_code;
 }
