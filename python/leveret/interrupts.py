@@ -113,6 +113,8 @@ class LoopInterrupts:
             yield
             return
         try:
+            if self._have_come():  # in the block, and the program has awaited nothing since
+                raise KeyboardInterrupt
             yield
         finally:
             signal.signal(signal.SIGINT, handler)

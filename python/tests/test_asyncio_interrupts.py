@@ -73,6 +73,12 @@ BODIES = {
             executor.submit(hang)
     await asyncio.gather(task(), asyncio.Event().wait())
 """,
+    "in_the_block_without_an_await": """
+    with leveret.ProcessExecutor(1, preload=()) as executor:
+        executor.submit(hang)
+        while asyncio.current_task().cancelling() == 0:
+            select.select([], [], [], 0.001)
+""",
     "a_runtime": """
     with leveret.Runtime("processes", workers=1) as runtime:
         ticket = begin_one_that_hangs(runtime)

@@ -82,7 +82,8 @@ def test_what_hooks_of_the_fork_register_is_the_workers(
     with ProcessExecutor(1, preload=["hooked_of_mine"], **options) as pool:
         assert pool.submit(abs, -1).result(30) == 1
     noted = (tmp_path / "noted").read_text().splitlines()
-    assert noted == ["a worker", "finalizer of a worker"]  # the last one comes first
+    once = ["a worker", "finalizer of a worker"]  # the last one comes first
+    assert noted in (once, once * 2)  # a process that has had its call may have a successor
 
 
 def write_late(path: str) -> None:
