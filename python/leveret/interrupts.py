@@ -107,11 +107,10 @@ class LoopInterrupts:
             handler(*about)
             raise KeyboardInterrupt
 
-        try:
-            signal.signal(signal.SIGINT, interrupt)
-        except ValueError:  # not the main thread, which has the signals
+        if threading.current_thread() is not threading.main_thread():  # which has the signals
             yield
             return
+        signal.signal(signal.SIGINT, interrupt)
         try:
             if self._have_come():  # in the block, and the program has awaited nothing since
                 raise KeyboardInterrupt

@@ -16,6 +16,7 @@ import pytest
 from conftest import LIMIT, needs_processes, wait_until
 
 from leveret import ProcessExecutor
+from leveret.executor import counting as counting_of_executors
 
 pytestmark = needs_processes
 
@@ -128,6 +129,14 @@ def test_submit_many_and_stream_that_are_left(items: Any) -> None:
         asyncio.run(look(pool))
     done, _, total = told[-1]  # what stream() has ended failed
     assert 0 < done == total  # the eleventh item may be the first that is done
+
+
+def test_items_that_nobody_has_told_of_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers may have them before the thread that took them goes on."""
+    monkeypatch.setattr(counting_of_executors, "note_items", lambda mapping: None)
+    with counting(2) as (pool, told):
+        list(pool.submit_many(abs, iter(range(1000))))
+    assert told[-1] == (1000, 0, 1000)
 
 
 def test_shutdown_that_cancels(held: Held) -> None:

@@ -85,6 +85,7 @@ struct remote_death {
   bool was_ordered = false;   // kill() was called for it
   bool was_away = false;      // it served another host, so it was in no task of this one
   int start_code = 0;         // errno, if it could not be started, or its death not be watched
+  bool was_there = true;      // false: it could not be started
   bool is_late = false;       // it was killed as it was not ready for its first task for too long
   bool is_further = false;    // its parent has ended, and the death of another child was told
 };

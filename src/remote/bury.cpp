@@ -172,12 +172,14 @@ bool is_loop(remote_crew& r, const remote_death& d) noexcept {
     r.last_shortage_ns = now_ns;
     return now_ns - r.first_shortage_ns > shortage_ns_max;
   }
+  r.last_shortage_ns = 0;  // this one was started
   if (d.is_late) {
     const std::uint64_t late_ns = r.e.machine->now_ns();
     if (late_ns - r.late_death_ns > late_budget_ns) r.late_deaths = 0;
     r.late_death_ns = late_ns;
     return ++r.late_deaths > late_max;
   }
+  r.late_deaths = 0;
   if (d.was_away) return false;
   if ((d.was_ordered || d.is_further) && !d.had_work) return false;
   const std::uint64_t now = r.e.machine->now_ns();
@@ -275,14 +277,14 @@ void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
   // for a task.
   keep_ends(r, d.worker);
   end_turn(line);
-  tell_death(r.e, r.settings().on_death, static_cast<int>(d.worker), d.how);
+  if (d.was_there) tell_death(r.e, r.settings().on_death, static_cast<int>(d.worker), d.how);
   hold(line);
   // Killed because it was silent: an attempt like others.
   const bool is_timed =
       d.was_ordered && line.is_limited(line.collected) && line.timed == line.collected + 1;
   const std::uint32_t victim = empty_line(r, d, is_timed);
   own_counters& told = r.e.people[d.worker].counters;
-  told.deaths.add(1);
+  if (d.was_there) told.deaths.add(1);
   if (d.step < static_cast<std::uint32_t>(chaos_step::count)) told.chaos[d.step].add(1);
   if (is_loop(r, d)) {
     go_down(r, d, "");

@@ -217,10 +217,11 @@ void idle_on_stack(engine& e, participant& self, awaited& what,
   park_for_slice(e, self, what, deadline_ns);
 }
 
-bool ends_soon(engine& e, participant& self, awaited& what, std::uint32_t looks) noexcept {
+bool ends_soon(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+               std::uint32_t looks) noexcept {
   LEV_DCHECK(!has_turns(self));
   if (settles_with_company(e, self)) return true;
-  const idling i(self, no_deadline);
+  const idling i(self, deadline_ns);
   return poll(e, self, what, false, looks * e.turns_per_look) == polled::awaited;
 }
 

@@ -59,7 +59,8 @@ void idle_on_stack(engine& e, participant& self, awaited& what, std::uint64_t de
 
 // ends_soon() polls without a sleep, for `looks` times as long as between two looks at the queues.
 // True: `what` is there, or the caller is to look again for another reason.
-bool ends_soon(engine& e, participant& self, awaited& what, std::uint32_t looks) noexcept;
+bool ends_soon(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
+               std::uint32_t looks) noexcept;
 
 // idle_blocked() is for a participant that may take no task: each of its contexts looks for itself,
 // then the participant sleeps for a moment.

@@ -277,13 +277,15 @@ bool run_related(engine& e, participant& self, const awaited& what, reach how) n
 // For a participant without a context left. What is awaited runs elsewhere as a rule, and ends
 // soon: between a short search and one through all queues, the participant polls for as long as the
 // long one would take. True: a task ran, or one of the participant's waits may be over.
-bool run_related_or_see(engine& e, participant& self, awaited& what) noexcept {
+bool run_related_or_see(engine& e, participant& self, awaited& what,
+                        std::uint64_t deadline_ns) noexcept {
   constexpr std::uint32_t tasks_per_look = 32;
   constexpr std::uint32_t looks_max = 32;
   if (run_related(e, self, what, reach::near)) return true;
   const std::uint32_t queued = e.sched.ready().size() + self.box.size();
   whichever any(self, what);
-  return ends_soon(e, self, any, smaller(1 + queued / tasks_per_look, looks_max)) ||
+  return ends_soon(e, self, any, any.deadline_ns(deadline_ns),
+                   smaller(1 + queued / tasks_per_look, looks_max)) ||
          run_related(e, self, what, reach::whole);
 }
 
@@ -378,17 +380,20 @@ bool wait_and_give_way(engine& e, participant& self, awaited& what, std::uint64_
   // bottom of their stacks.
   const bool may_stack = self.nest < e.settings.nest_max;
   bool is_there = false;
-  while (!(is_there = what.is_there())) {
+  // A leaving host goes on with other contexts between its searches: now and then it looks at all.
+  constexpr std::uint32_t turns_per_whole = 8;
+  for (std::uint32_t turn = 1; !(is_there = what.is_there()); ++turn) {
+    const reach how_far = turn % turns_per_whole == 0 ? reach::whole : reach::near;
     const bool ran = may_stack && run_own(e, self, what);
     if (deadline_ns != no_deadline && e.machine->now_ns() >= deadline_ns) {
       let_another_go_on(e, self, what, how);
       is_there = what.is_there();
       break;
     }
-    if (ran || (may_stack && is_leaving(self) && run_related(e, self, what, reach::near))) continue;
+    if (ran || (may_stack && is_leaving(self) && run_related(e, self, what, how_far))) continue;
     if (how == giving_up::when_still && quiet.lasts(e, self, how)) break;
     if (step_aside(e, self, what, deadline_ns, how)) continue;
-    if (may_stack && !may_start(self) && run_related_or_see(e, self, what)) continue;
+    if (may_stack && !may_start(self) && run_related_or_see(e, self, what, deadline_ns)) continue;
     if (!idle_in_task(e, self, what, deadline_ns, quiet, how)) break;
   }
   if (self.notice_count != 0) tell_before_wait(e, self);  // the task may take long now

@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -41,6 +42,13 @@ const auto hold_and_close_files = define("charged.hold_and_close_files", [](gate
   g.words->process = getpid();
   while (g.words->may_end == 0) sched_yield();
   close_range(STDERR_FILENO + 1, ~0u, 0);
+});
+// Sockets of its own come where its worker's were.
+const auto hold_and_replace_files = define("charged.hold_and_replace_files", [](gate_of g) {
+  g.words->process = getpid();
+  while (g.words->may_end == 0) sched_yield();
+  close_range(STDERR_FILENO + 1, ~0u, 0);
+  for (int last = 0; last >= 0 && last < 800;) last = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 });
 const auto tell_process = define("charged.tell_process", [](result<int> pid) { pid = getpid(); });
 
@@ -144,16 +152,21 @@ TEST_F(charged, a_lane_that_a_task_of_another_host_overwrites_is_given_up) {
 
 // A worker whose body has closed its files cannot be told of other hosts, nor tell its own: those
 // that it has not been told of, or that come now, get another.
-TEST_F(charged, a_body_that_closes_the_files_of_its_worker_keeps_no_host_waiting) {
+class files_of_a_worker : public charged, public testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(charged, files_of_a_worker, testing::Bool(), [](const auto& i) {
+  return std::string(i.param ? "are_replaced" : "are_closed");
+});
+
+TEST_P(files_of_a_worker, by_a_body_keep_no_host_waiting) {
+  const auto& hold_and_close = GetParam() ? hold_and_replace_files : hold_and_close_files;
   runtime closes(at_pool(1));
-  ticket t = closes.submit(hold_and_close_files, gate_of{gate_});
+  ticket t = closes.submit(hold_and_close, gate_of{gate_});
   await_begin();
   runtime came_before(at_pool(1));
   gate_->may_end = 1;
   EXPECT_EQ(t.wait_outcome(limit_ns).code, status::ok);
   EXPECT_EQ(came_before.submit(nothing).wait_outcome(limit_ns).code, status::ok);
-  EXPECT_EQ(closes.submit(hold_and_close_files, gate_of{gate_}).wait_outcome(limit_ns).code,
-            status::ok);
+  EXPECT_EQ(closes.submit(hold_and_close, gate_of{gate_}).wait_outcome(limit_ns).code, status::ok);
   runtime comes_now(at_pool(1));
   EXPECT_EQ(comes_now.submit(nothing).wait_outcome(limit_ns).code, status::ok);
   EXPECT_EQ(closes.submit(nothing).wait_outcome(limit_ns).code, status::ok);

@@ -35,14 +35,30 @@ def _counts(pool: Pool | None) -> bool:
 
 def note_items(mapping: Mapping) -> None:
     """Its iterables have given more."""
-    pool, tally = mapping.pool, mapping.tally
+    pool = mapping.pool
     if not _counts(pool):
         return
     with pool.lock:
-        more = 0 if mapping.is_closed else mapping.items.pulled - tally.taken
-        tally.taken += more
-        tally.given += more
-        pool.telling.add(more)
+        if not mapping.is_closed:
+            _add_items(pool, mapping)
+
+
+def note_out(mapping: Mapping, part: Part) -> None:
+    """The pool has a call. With its lock.
+
+    The thread that has taken the items from an iterable may not have come to tell of them. Where
+    that closes the mapping at this moment, what is left of them is dropped next.
+    """
+    _add_items(mapping.pool, mapping)
+    mapping.tally.out.add(part)
+
+
+def _add_items(pool: Pool, mapping: Mapping) -> None:
+    tally = mapping.tally
+    more = mapping.items.pulled - tally.taken
+    tally.taken += more
+    tally.given += more
+    pool.telling.add(more)
 
 
 def note_unmade(pool: Pool, future: Future[Any], error: BaseException) -> None:

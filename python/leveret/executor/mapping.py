@@ -221,7 +221,7 @@ class Mapping:
         part: Any = work.future
         at_once(partial(self.redo.remove, part), partial(queue, work))
         if self.pool.counts and not part._is_counted:
-            self.tally.out.add(part)
+            counting.note_out(self, part)
 
     def cut(self) -> bool:
         """Makes a part of the items that were taken; False when there are none."""

@@ -47,6 +47,15 @@ def rebuilt(
     return error
 
 
+class _Unnoted:
+    """In front of another base: that one's __init_subclass__ does not run."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        pass
+
+
 def _that_says(text: str, kind: type[BaseException], *about: Any) -> type[BaseException]:
     """A class of the same name under this one."""
     own = {
@@ -56,8 +65,8 @@ def _that_says(text: str, kind: type[BaseException], *about: Any) -> type[BaseEx
         "__str__": lambda error: text,
         "__reduce__": lambda error: (rebuilt, (kind, *about, text)),
     }
-    metaclass: Any = type(kind)
-    made: type[BaseException] = metaclass(kind.__name__, (kind,), own)
+    # No code of the program's runs: a base or metaclass of its own may note each class by its name.
+    made: type[BaseException] = type.__new__(type(kind), kind.__name__, (_Unnoted, kind), own)
     return made
 
 

@@ -302,6 +302,7 @@ void pool::note_death(std::uint32_t worker, int how, const report* told) {
   LEV_ASSERT(has_arrived || arriving_ != 0);
   if (!has_arrived) --arriving_;
   s.is_awaited = false;
+  const bool was_there = s.start_code == 0 || s.pid != 0;
   s.pid = 0;
   shared_->shown.seats[worker].pid.store(0, memory_order_relaxed);
   shared_->shown.seats[worker].deaths.fetch_add(1, memory_order_relaxed);
@@ -324,6 +325,7 @@ void pool::note_death(std::uint32_t worker, int how, const report* told) {
   }
   d.is_late = s.is_late && !has_arrived;
   d.start_code = s.start_code;
+  d.was_there = was_there;
   if (d.is_late || d.start_code != 0) d.was_ordered = false;  // for no task's sake
   deaths_.push_back(d);
   LEV_ASSERT(deaths_.size() <= workers_);  // one a worker: it is replaced when its death is told

@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,13 +43,19 @@ void (*at_end)() = nullptr;
   _exit(code);
 }
 
+// The number of the file's node; 0: no file is open there. Of sockets no two are alike.
+ino_t number_of(int file) noexcept {
+  struct stat about{};
+  return fstat(file, &about) == 0 ? about.st_ino : 0;
+}
+
 class worker_process {
  public:
   // Of one host.
   explicit worker_process(const own_start& start);
   // Of several hosts, which come by notes.
   worker_process(berth<>& served, const alarm<>& wakes, int notes) noexcept
-      : berth_(&served), notes_(notes), wakes_(&wakes) {}
+      : berth_(&served), notes_(notes), notes_number_(number_of(notes)), wakes_(&wakes) {}
 
   [[noreturn]] void run() noexcept {
     float_mode_ = float_mode();
@@ -126,6 +133,7 @@ class worker_process {
   // that wakes this worker.
   berth<>* berth_ = nullptr;
   int notes_ = -1;
+  ino_t notes_number_ = 0;  // of the socket: a body may close it, and open another file there
   const alarm<>* wakes_ = nullptr;
   std::uint32_t notes_seen_ = 0;
   std::uint32_t served_ = 0;  // the value of berth::serving
@@ -259,15 +267,15 @@ void worker_process::serve_only(std::uint32_t served) noexcept {
 void worker_process::read_notes() noexcept try {
   const std::uint32_t now = berth_->notes.load(memory_order_acquire);  // Pairs with announce_note()
   if (now == notes_seen_) return;
+  if (number_of(notes_) != notes_number_) {
+    serve_only(0);  // it is no member's affair: no task of any has begun
+    leave();
+  }
   for (;;) {
     note n;
     int files[member_files + 1];
     const ssize_t got = receive_message(notes_, n, files);
     if (got == 0) leave();
-    if (got < 0 && (errno == EBADF || errno == ENOTSOCK)) {  // a body has closed it
-      serve_only(0);  // it is no member's affair: no task of any has begun
-      leave();
-    }
     if (got != sizeof n) break;
     if (n.what == note::attach) {
       serve_only(n.member + 1);  // a death is then that member's, whatever is wrong with its memory
