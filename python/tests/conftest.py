@@ -99,6 +99,20 @@ def run_program(folder: Path, text: str, *flags: str) -> str:
     return done.stdout
 
 
+def end_by_interrupt(text: str, *arguments: str) -> str:
+    """Ends a program by one Ctrl-C, when it has printed "begun"; what it says of it."""
+    command = [sys.executable, "-c", text, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+        assert p.stdout is not None and p.stdout.readline() == "begun\n"
+        p.send_signal(signal.SIGINT)
+        try:
+            said = p.communicate(timeout=60)[1]
+        finally:
+            p.kill()
+    assert p.returncode == -signal.SIGINT
+    return said
+
+
 def descriptors() -> int:
     """How many this process has open."""
     return len(list(Path("/proc/self/fd").iterdir()))

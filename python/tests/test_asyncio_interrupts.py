@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import needs_processes, run_program
+from conftest import end_by_interrupt, needs_processes, run_program
 
 pytestmark = [
     needs_processes,
@@ -94,16 +92,8 @@ BODIES = {
 @pytest.mark.parametrize("name", BODIES)
 def test_one_is_enough(name: str, library: Path) -> None:
     text = f"{BEGIN}\nasync def main():{BODIES[name]}\nasyncio.run(main())"
-    command = [sys.executable, "-c", text, str(library)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
-        assert p.stdout is not None and p.stdout.readline() == "begun\n"
-        p.send_signal(signal.SIGINT)
-        try:
-            said = p.communicate(timeout=60)[1]
-        finally:
-            p.kill()
+    said = end_by_interrupt(text, str(library))
     assert said.endswith("KeyboardInterrupt\n"), said
-    assert p.returncode == -signal.SIGINT
 
 
 OTHERS = """

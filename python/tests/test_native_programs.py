@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Gate, needs_processes
+from conftest import Gate, end_by_interrupt, needs_processes
 
 import leveret
 
@@ -76,16 +76,8 @@ with leveret.Runtime("processes", workers=1, tickets=1) as runtime:
 @needs_processes
 @pytest.mark.parametrize("name", INTERRUPTED)
 def test_one_interrupt_ends_it(name: str, library: Path) -> None:
-    command = [sys.executable, "-c", BEGIN + INTERRUPTED[name], str(library)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
-        assert p.stdout is not None and p.stdout.readline() == "begun\n"
-        p.send_signal(signal.SIGINT)
-        try:
-            said = p.communicate(timeout=60)[1]
-        finally:
-            p.kill()
+    said = end_by_interrupt(BEGIN + INTERRUPTED[name], str(library))
     assert said.endswith("KeyboardInterrupt\n") and said.count("Traceback") == 1, said
-    assert p.returncode == -signal.SIGINT
 
 
 def test_handlers_run_while_a_submit_waits_for_a_ticket(gate: Gate) -> None:
