@@ -98,8 +98,9 @@ class LoopInterrupts:
     def raised(self) -> Iterator[None]:
         """Has a Ctrl-C raise KeyboardInterrupt: the loop stands still while this thread waits."""
         handler = self._handler
-        is_there = handler is not None and signal.getsignal(signal.SIGINT) is handler
-        if not is_there:
+        now: Any = signal.getsignal(signal.SIGINT)
+        has_signals = threading.current_thread() is threading.main_thread()
+        if handler is None or now is not handler or not has_signals:
             yield
             return
 
@@ -107,9 +108,6 @@ class LoopInterrupts:
             handler(*about)
             raise KeyboardInterrupt
 
-        if threading.current_thread() is not threading.main_thread():  # which has the signals
-            yield
-            return
         signal.signal(signal.SIGINT, interrupt)
         try:
             if self._have_come():  # in the block, and the program has awaited nothing since

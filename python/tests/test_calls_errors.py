@@ -11,7 +11,6 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -181,17 +180,17 @@ SAYING = {Waits: _LEFT, HasNoHeirs: _LEFT, NotesHeirs: _LEFT, InSlots: "no it"}
 
 @pytest.mark.parametrize("kind", SAYING)
 def test_a_text_that_needs_what_cannot_be_pickled_arrives(
-    one: ProcessExecutor, kind: Callable[[str], Exception]
+    one: ProcessExecutor, kind: type[Exception]
 ) -> None:
     def fail() -> None:
         raise kind("it")
 
     error: Any = one.submit(fail).exception(30)
-    assert isinstance(error, kind)  # type: ignore[arg-type]
+    assert isinstance(error, kind)
     assert type(error).__qualname__ == kind.__qualname__
-    assert str(error) == SAYING[kind] and not hasattr(error, "lock")  # type: ignore[index]
+    assert str(error) == SAYING[kind] and not hasattr(error, "lock")
     again = one.submit(lambda: error).result(30)
-    assert isinstance(again, kind) and str(again) == str(error)  # type: ignore[arg-type]
+    assert isinstance(again, kind) and str(again) == str(error)
     assert not NotesHeirs.heirs
 
 
