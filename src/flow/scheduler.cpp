@@ -62,7 +62,7 @@ void scheduler::open(slot_pool* slots, const storage& s, const scheduler_limits&
   slots_ = slots;
   limits_ = limits;
   prefilter_.open(s.prefilter, s.count);
-  ready_.open(s.ready, s.count);
+  ready_.open(s.ready, s.count, s.rings);
   tasks_.open(s.tasks, s.count);
   backup_ = s.backup;
 }
@@ -208,7 +208,7 @@ void scheduler::dice_front(index_cache& cache, pass_report& report) noexcept {
     return;
   }
   if ((slots_->at(task).flags & task_diceable) != 0) --diceable_;
-  while (!ready_.try_push(task)) real_env::pause();
+  while (!ready_.first().try_push(task)) real_env::pause();
 }
 
 // Splits the task at `place`; the pieces take its place in order.
@@ -265,7 +265,7 @@ void scheduler::fill_ready() noexcept {
     }
     // Slots outnumber neither cells nor tasks in flight: the ring is full only while a taker is
     // halfway through a pop.
-    while (!ready_.try_push_all(batch, n)) real_env::pause();
+    while (!ready_.first().try_push_all(batch, n)) real_env::pause();
   }
 }
 

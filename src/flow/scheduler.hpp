@@ -13,6 +13,7 @@
 #include <leveret/filter.hpp>
 
 #include "base/numbers.hpp"
+#include "flow/ready_queue.hpp"
 #include "flow/slot_pool.hpp"
 #include "queue/reorder_buffer.hpp"
 #include "sync/pass_lock.hpp"
@@ -58,14 +59,15 @@ class scheduler {
  public:
   struct storage {
     index_ring<>::cell* prefilter;  // `count` cells
-    index_ring<>::cell* ready;      // `count` cells
+    index_ring<>::cell* ready;      // `count` cells for each ring
     waiting_task* tasks;            // `count` entries
     waiting_task* backup;           // `count` entries
     std::uint32_t count;
+    std::uint32_t rings;  // of the ready queue
   };
   void open(slot_pool* slots, const storage& s, const scheduler_limits& limits) noexcept;
 
-  index_ring<>& ready() noexcept { return ready_; }
+  ready_queue& ready() noexcept { return ready_; }
 
   // post() puts a task on the staged path; run a pass afterwards.
   void post(std::uint32_t task) noexcept {
@@ -151,7 +153,7 @@ class scheduler {
   slot_pool* slots_ = nullptr;
   scheduler_limits limits_;
   index_ring<> prefilter_;
-  index_ring<> ready_;
+  ready_queue ready_;
   pass_lock<> lock_;
   // The rest is protected by lock_.
   reorder_buffer tasks_;

@@ -76,11 +76,13 @@ class index_ring {
       }
       if (head_.compare_exchange_strong(position, position + there, memory_order_relaxed)) break;
     }
+    cell* const cells = cells_;  // a store to a cell might change the members, for all GCC knows
+    const std::uint32_t mask = mask_;
     for (std::uint32_t i = 0; i < there; ++i) {
-      cell& c = cells_[(position + i) & mask_];
+      cell& c = cells[(position + i) & mask];
       values[i] = static_cast<std::uint32_t>(c.load(memory_order_relaxed));
       // Pairs with run_of() of a producer one lap later: it may overwrite the cell.
-      c.store(pack(position + i + mask_ + 1, 0), memory_order_release);
+      c.store(pack(position + i + mask + 1, 0), memory_order_release);
     }
     return there;
   }
@@ -121,10 +123,12 @@ class index_ring {
   // `offset`.
   std::uint32_t run_of(std::uint32_t position, std::uint32_t count,
                        std::uint32_t offset) const noexcept {
+    const cell* const cells = cells_;
+    const std::uint32_t mask = mask_;
     std::uint32_t there = 0;
     while (there < count) {
       // Pairs with the release stores of try_push_all() and try_pop_some().
-      const std::uint64_t c = cells_[(position + there) & mask_].load(memory_order_acquire);
+      const std::uint64_t c = cells[(position + there) & mask].load(memory_order_acquire);
       if (sequence(c) != position + there + offset) break;
       ++there;
     }

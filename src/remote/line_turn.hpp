@@ -95,7 +95,7 @@ inline std::uint32_t room_for(remote_crew& r, std::uint32_t load) noexcept {
   if (load >= e.depth) return 0;
   if (r.e.sched.has_filters()) return load == 0 ? 1 : 0;
   if (e.workers == 1) return e.depth - load;
-  const std::uint32_t ready = r.e.sched.ready().size();
+  const std::uint32_t ready = r.e.sched.ready().first().size();
   if (load * e.workers > ready) return 0;
   return smaller(e.depth - load, 1 + (ready - load * e.workers) / (e.workers + 1));
 }

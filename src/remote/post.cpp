@@ -152,11 +152,11 @@ bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept {
   remote_line& line = r.lines[worker];
   LEV_DCHECK(line.turn.is_held() && r.e.depth <= line_jobs_max);
   if (is_there(over) || line.left.load(memory_order_relaxed) != 0) return false;
-  if (r.e.sched.ready().looks_empty()) return false;
+  if (r.e.sched.ready().first().looks_empty()) return false;
   if (!line.is_up && r.is_down.load(memory_order_relaxed) == 0) return false;
   const std::uint32_t room = room_for(r, line.posted - line.collected);
   std::uint32_t tasks[line_jobs_max];
-  const std::uint32_t taken = room == 0 ? 0 : r.e.sched.ready().try_pop_some(tasks, room);
+  const std::uint32_t taken = room == 0 ? 0 : r.e.sched.ready().first().try_pop_some(tasks, room);
   std::uint32_t good = 0;
   for (std::uint32_t i = 0; i != taken; ++i) {
     const prepared how = prepare(r, worker, line.posted + good, tasks[i]);
@@ -178,8 +178,9 @@ bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept {
 // False: it must be queued.
 static bool send_straight(remote_crew& r, participant& self, std::uint32_t task) noexcept {
   engine& e = r.e;
-  if (r.tender_of(self).is_tending || e.sched.has_waiting() || !e.sched.ready().looks_empty() ||
-      e.cancelling.load(memory_order_relaxed) != 0 || self.events.is_open())
+  if (r.tender_of(self).is_tending || e.sched.has_waiting() ||
+      !e.sched.ready().first().looks_empty() || e.cancelling.load(memory_order_relaxed) != 0 ||
+      self.events.is_open())
     return false;
   for (std::uint32_t w = 0; w < e.workers; ++w) {
     remote_line& line = r.lines[w];
@@ -221,7 +222,7 @@ void remote_crew::send(participant& self, std::uint32_t task) noexcept {
 // Posts ready tasks, and takes no ends: for a callback, which is itself the end of a task, and may
 // take long.
 static void send_ready(remote_crew& r) noexcept {
-  for (std::uint32_t w = 0; w < r.e.workers && !r.e.sched.ready().looks_empty(); ++w) {
+  for (std::uint32_t w = 0; w < r.e.workers && !r.e.sched.ready().first().looks_empty(); ++w) {
     if (!has_room(r, w)) continue;
     remote_line& line = r.lines[w];
     ending over = no_ending;

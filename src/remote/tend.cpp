@@ -32,7 +32,7 @@ bool line_wants(remote_crew& r, std::uint32_t worker) noexcept {
   const bool is_loaded = r.lines[worker].load.load(memory_order_relaxed) != 0;
   return r.lines[worker].left.load(memory_order_relaxed) != 0 ||
          (is_loaded && r.remote->has_end(worker)) ||
-         (!r.e.sched.ready().looks_empty() && has_room(r, worker));
+         (!r.e.sched.ready().first().looks_empty() && has_room(r, worker));
 }
 
 // Whether a worker has nothing to do for any host.
@@ -59,7 +59,7 @@ std::uint32_t find_uneven(remote_crew& r) noexcept {
     most = spare;
     found = w;
   }
-  return found != none && e.sched.ready().looks_empty() && is_one_idle(r) ? found : none;
+  return found != none && e.sched.ready().first().looks_empty() && is_one_idle(r) ? found : none;
 }
 
 // Takes half of its spare tasks back from the worker that has the most, the last ones first, when
@@ -88,7 +88,7 @@ bool level(remote_crew& r) noexcept {
 
 bool has_remote_work(remote_crew& r) noexcept {
   engine& e = r.e;
-  if (e.sched.has_waiting() && e.sched.ready().size() < e.takers) return true;
+  if (e.sched.has_waiting() && e.sched.ready().first().size() < e.takers) return true;
   for (std::uint32_t w = 0; w < e.workers; ++w) {
     if (line_wants(r, w)) return true;
   }
@@ -137,7 +137,7 @@ turn_result tend_once(remote_crew& r, participant& self) noexcept {
   engine& e = r.e;
   bool& is_tending = r.tender_of(self).is_tending;
   const bool was_tending = std::exchange(is_tending, true);
-  if (e.sched.has_waiting() && e.sched.ready().size() < e.takers) run_pass(e, self);
+  if (e.sched.has_waiting() && e.sched.ready().first().size() < e.takers) run_pass(e, self);
   turn_result found = turn_result::nothing;
   bool is_one_away = false;
   for (std::uint32_t i = 0; i < e.workers; ++i) {

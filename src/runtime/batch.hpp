@@ -34,11 +34,11 @@ class batch {
     if (count_ == 0) return;
     self_.counters.submitted.add(count_);
     if (self_.running == nullptr || self_.running->task == no_slot) {
-      while (!state_.sched.ready().try_push_all(tasks_, count_)) real_env::pause();
+      while (!self_.ready.home->try_push_all(tasks_, count_)) real_env::pause();
     } else {
       // In a task: it runs them on top of itself, the first one first.
       for (std::uint32_t i = count_; i-- > 0;) {
-        if (!push_own(state_, self_, tasks_[i])) push_ready(state_, tasks_[i]);
+        if (!push_own(state_, self_, tasks_[i])) push_ready(state_, self_, tasks_[i]);
       }
     }
     count_ = 0;

@@ -127,6 +127,16 @@ std::uint32_t last_slots(const runtime_state& c) {
   return c.has_contexts ? last_per_participant * (c.workers + hosts) : 0;
 }
 
+// Where tasks run in other processes, or in virtual time, submitters do not compete for the queue;
+// and a queue for very many tasks has room for one ring.
+std::uint32_t ready_rings(const runtime_state& c, std::uint32_t queued) {
+  constexpr std::uint32_t cells_max = 1u << 18;  // 2 MiB
+  if (!c.is_straight) return 1;
+  std::uint32_t rings = ready_queue::rings_for(c.takers);
+  while (rings > 1 && queued > cells_max / rings) rings /= 2;
+  return rings;
+}
+
 void open_shared(runtime_state& c) {
   const std::uint32_t n = c.settings.tickets;
   const std::uint32_t spare = power_of_two_above(spare_per_taker * c.takers);
@@ -137,10 +147,11 @@ void open_shared(runtime_state& c) {
   c.slots.reset(new slot[slots]);
   c.tails.reset(new slot_tail[slots]);
   c.extras.reset(new slot_extra[slots]);
+  const std::uint32_t rings = ready_rings(c, queued);
   // Two edges for each task, and at least as many as one submit may name.
   const std::uint32_t edges = larger(n * 2, power_of_two_above(options::after_max));
   const std::size_t all_cells =
-      std::size_t{n} + spare + last_cells + edges + std::size_t{queued} * 2;
+      std::size_t{n} + spare + last_cells + edges + std::size_t{queued} * (1 + rings);
   c.cells.reset(new index_ring<>::cell[all_cells]);
   c.waiting.reset(new waiting_task[std::size_t{queued} * 2]);
   c.nodes.reset(new dependant[edges]);
@@ -164,7 +175,8 @@ void open_shared(runtime_state& c) {
   limits.copies = c.copies;
   index_ring<>::cell* prefilter = next_cells(queued);
   c.sched.open(&c.task_slots,
-               {prefilter, next_cells(queued), c.waiting.get(), c.waiting.get() + queued, queued},
+               {prefilter, next_cells(std::size_t{queued} * rings), c.waiting.get(),
+                c.waiting.get() + queued, queued, rings},
                limits);
   LEV_ASSERT(cells == cells_end);
 }
@@ -202,6 +214,7 @@ void open_people(runtime_state& c) {
     p.index = i;
     p.is_worker = i < c.first_host;
     p.random = random_source(c.settings.seed * 0x10001u + i);
+    p.ready = c.sched.ready().place_of(p.is_worker ? i : i - c.first_host);
     p.free_slots.limit = limit_of_cache(c, c.settings.tickets);
     p.free_edges.limit = limit_of_cache(c, c.edges.count() - edges_of_submit);
     if (frames) p.frames = c.frames.get() + frames_each * i;

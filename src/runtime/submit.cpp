@@ -131,9 +131,9 @@ namespace {
     return enqueue(c, self, task);
   if (self.running == nullptr) {
     if (!detached && try_direct(c, self, task, d)) return;
-    push_ready(c, task);
+    push_ready(c, self, task);
   } else if (self.running->task == no_slot || !push_own(c, self, task)) {
-    push_ready(c, task);
+    push_ready(c, self, task);
   }
   wake_worker(c, self);
 }

@@ -250,7 +250,7 @@ bool goes_on(engine& e, participant& self, const ending& how) noexcept {
   if (!is_of_columns(e.task_slots.at(how.task).procedure) || !go_on_behind(e, how.task))
     return false;
   (void)fail_join(e, how);  // of a bulk's task: it says which one failed, and uses no runtime
-  push_ready(e, how.task);
+  push_ready(e, self, how.task);
   wake_worker(e, self);
   return true;
 }

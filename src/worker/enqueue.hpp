@@ -70,10 +70,17 @@ inline bool push_own(engine& e, participant& self, std::uint32_t task) noexcept 
   return push_all_own(e, self, &task, 1);
 }
 
-inline void push_ready(engine& e, std::uint32_t task) noexcept {
+inline void push_ready(engine& e, index_ring<>& ring, std::uint32_t task) noexcept {
   LEV_DCHECK_LOOK(e.task_slots.at(task).state.is_live());
   // As many cells as slots: full only while a taker is halfway through a pop.
-  while (!e.sched.ready().try_push(task)) real_env::pause();
+  while (!ring.try_push(task)) real_env::pause();
+}
+inline void push_ready(engine& e, participant& self, std::uint32_t task) noexcept {
+  push_ready(e, *self.ready.home, task);
+}
+// A task that comes back from another process.
+inline void push_ready(engine& e, std::uint32_t task) noexcept {
+  push_ready(e, e.sched.ready().first(), task);
 }
 
 // Whether the task that runs here submitted this one, or the whole of which it is a piece. A task
@@ -102,7 +109,7 @@ inline bool dice_own(engine& e, participant& self, std::uint32_t task,
   scheduler::cut_result p;
   if (!cut_here(e, self, task, share, p)) return false;
   if (push_all_own(e, self, p.slots, p.made)) return true;
-  for (std::uint32_t i = 0; i < p.made; ++i) push_ready(e, p.slots[i]);
+  for (std::uint32_t i = 0; i < p.made; ++i) push_ready(e, self, p.slots[i]);
   return true;
 }
 
@@ -129,10 +136,10 @@ inline void share_out(engine& e, participant& self, std::uint32_t task) noexcept
   const std::uint64_t wakes = time_of(e, task) / worth_waking_ns;
   scheduler::cut_result p;
   const std::uint32_t share = e.sched.threshold() == 0 ? 0 : e.takers;
-  if (!cut_here(e, self, task, share, p)) return push_ready(e, task);
+  if (!cut_here(e, self, task, share, p)) return push_ready(e, self, task);
   const std::uint32_t made = p.made;
   e.pieces_ready.store(made, memory_order_relaxed);
-  while (!e.sched.ready().try_push_all(p.slots, made)) real_env::pause();
+  while (!self.ready.home->try_push_all(p.slots, made)) real_env::pause();
   for (std::uint64_t i = smaller<std::uint64_t>(wakes, made - 1); i > 1 && e.bell.someone_sleeps();
        --i)
     e.crew->queued(self);
@@ -157,7 +164,7 @@ inline void enqueue(engine& e, participant& self, std::uint32_t task) noexcept {
       e.sched.post(task);
       run_pass(e, self);
     } else {
-      push_ready(e, task);
+      push_ready(e, self, task);
     }
   }
   wake_worker(e, self);

@@ -11,7 +11,7 @@ namespace lev {
 inline void forward_letter(engine& e, participant& self) noexcept {
   while (self.mail.letter_announced(self.mail_seen)) {
     if (const letter* l = self.mail.try_receive(&self.mail_seen); l != nullptr) {
-      push_ready(e, l->task);
+      push_ready(e, self, l->task);
       wake_worker(e, self);
       return;
     }

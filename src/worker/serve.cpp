@@ -59,7 +59,7 @@ class serving {
 void return_inbox(engine& e, participant& self) noexcept {
   std::uint32_t task = 0;
   while (self.box.try_pop(&task)) {
-    push_ready(e, task);
+    push_ready(e, self, task);
     wake_worker(e, self);
   }
 }

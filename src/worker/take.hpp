@@ -113,17 +113,17 @@ inline std::uint32_t take_own(engine& e, participant& self) noexcept {
 // lets the submitter get ahead first (gcell section 3.3: the pullers back off). If none comes
 // meanwhile, the submitter sends one task at a time, and the worker does not wait again for a
 // while.
-inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
+inline std::uint32_t count_ready(engine& e, participant& self, const index_ring<>& ready) noexcept {
   constexpr std::uint32_t catch_min = 4;
   constexpr std::int32_t catches_max = 4;
   constexpr std::int32_t catches_forgiven = 64;
   constexpr std::uint32_t looks = 4;
-  const std::uint32_t waiting = e.sched.ready().size();
+  const std::uint32_t waiting = ready.size();
   if (waiting == 0 || !self.is_worker) return waiting;
   if (waiting >= catch_min) return self.small_catches = 0, waiting;
   if (++self.small_catches <= catches_max) return waiting;
   for (std::uint32_t turn = 0; turn < looks * e.turns_per_look; ++turn) e.machine->relax();
-  const std::uint32_t now = e.sched.ready().size();
+  const std::uint32_t now = ready.size();
   if (now <= waiting) self.small_catches = -catches_forgiven;
   return now;
 }
@@ -147,8 +147,8 @@ inline std::uint32_t count_ready(engine& e, participant& self) noexcept {
 // Moves a fair share of the ready queue into the inbox, except for the first task, which is
 // returned.
 [[gnu::noinline]] inline std::uint32_t take_ready(engine& e, participant& self) noexcept {
-  index_ring<>& ready = e.sched.ready();
-  const std::uint32_t waiting = count_ready(e, self);
+  index_ring<>& ready = e.sched.ready().nearest(self.ready, !self.is_worker);
+  const std::uint32_t waiting = count_ready(e, self, ready);
   if (waiting == 0) return no_slot;
   // A short queue in front of waiting tasks is taken one by one: tasks behind it may still be
   // split.

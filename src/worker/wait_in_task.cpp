@@ -132,7 +132,7 @@ bool run_own(engine& e, participant& self, const awaited& what) noexcept {
   if (!self.box.try_pop(&task)) return false;
   if (may_run_on_top(e, self, what, task)) return run_on_top(e, self, task), true;
   // Between the two it was in no queue: a sleeper's last look may have missed it.
-  if (!push_own(e, self, task)) push_ready(e, task);
+  if (!push_own(e, self, task)) push_ready(e, self, task);
   wake_worker(e, self);
   return false;
 }
@@ -179,8 +179,9 @@ class taken_away {
   }
   taken_away(const taken_away&) = delete;
   taken_away& operator=(const taken_away&) = delete;
-  void give(std::uint32_t task) noexcept {
-    push_ready(engine_, task);
+  void give(std::uint32_t task) noexcept { give(task, *self_.ready.home); }
+  void give(std::uint32_t task, index_ring<>& ring) noexcept {
+    push_ready(engine_, ring, task);
     is_any_ = true;
   }
   // Where they were in the own inbox, the first one on top: in the ready queue the youngest would
@@ -227,16 +228,18 @@ bool find_in_own_inbox(engine& e, participant& self, const awaited& what, reach 
   return is_there;
 }
 
-// Once round the ready queue, or the beginning of that.
+// Once round the ready queue, or the beginning of each ring.
 bool find_in_ready(engine& e, participant& self, const awaited& what, reach how, taken_away& others,
                    std::uint32_t* task) noexcept {
-  std::uint32_t left = e.sched.ready().size();
-  if (how == reach::near) left = smaller(left, near_count);
-  for (; left != 0 && e.sched.ready().try_pop(task); --left) {
-    if (is_related(e, self, what, *task)) return true;
-    others.give(*task);
-  }
-  return false;
+  return e.sched.ready().each([&](index_ring<>& ring) noexcept {
+    std::uint32_t left = ring.size();
+    if (how == reach::near) left = smaller(left, near_count);
+    for (; left != 0 && ring.try_pop(task); --left) {
+      if (is_related(e, self, what, *task)) return true;
+      others.give(*task, ring);
+    }
+    return false;
+  });
 }
 
 // Looks for a task that may run on top in the own inbox, the ready queue, behind it, and in the

@@ -101,7 +101,7 @@ inline void await_staged(engine& e, participant& self, std::uint32_t tag) noexce
 
 // A task whose data found no room waits for its turn in the queue, where others may take it.
 void put_back(engine& e, participant& self, std::uint32_t task) noexcept {
-  push_ready(e, task);
+  push_ready(e, self, task);
   wake_worker(e, self);
 }
 

@@ -68,6 +68,8 @@ constexpr planted_fault planted_faults[] = {
      "what follows a failure does not run"},
     {"ordered: an empty task stands for one too few", place::sim, 60, "as a serial run leaves it"},
     {"help: who waits for everything is not told", place::threads, 60, "waits that can end do"},
+    {"ready queue: a taker stays with its ring", place::threads, 60,
+     "no task waits behind another while a worker idles"},
 };
 
 // The switch is the variable LEVERET_FAULT of the environment: a process has one fault or none.

@@ -1,0 +1,111 @@
+// ready_queue: the tasks that may start. One ring of slot numbers; where many participants take,
+// several, so that threads which submit at the same time do not wait for each other's lines. A
+// participant queues all its tasks at one ring, and they are taken there in order of arrival.
+//
+// A taker stays with a ring as long as there are tasks, but not for long, so that no ring is left
+// aside. A thread that submits and helps begins with its own.
+#ifndef LEVERET_FLOW_READY_QUEUE_HPP
+#define LEVERET_FLOW_READY_QUEUE_HPP
+
+#include "base/assert.hpp"
+#include "queue/index_ring.hpp"
+
+#include <cstdint>
+
+namespace lev {
+
+// Where a participant queues, and where it takes. Its own.
+struct ready_place {
+  index_ring<>* home = nullptr;  // the ring of the tasks that it queues
+  std::uint32_t first = 0;       // the number of that ring
+  std::uint32_t taking = 0;      // the number of the ring that it takes from
+  std::uint32_t takes = 0;       // so often
+};
+
+class ready_queue {
+ public:
+  static constexpr std::uint32_t rings_max = 8;
+
+  // Rings for so many takers. Few of them gain nothing, and an idle one looks at all rings.
+  static constexpr std::uint32_t rings_for(std::uint32_t takers) noexcept {
+    constexpr std::uint32_t takers_of_one = 4;
+    std::uint32_t rings = 1;
+    while (rings < rings_max && takers > rings * takers_of_one / 2 && takers > takers_of_one)
+      rings *= 2;
+    return rings;
+  }
+
+  // `cells` is an array of `rings` times `capacity` cells; see index_ring::open().
+  void open(index_ring<>::cell* cells, std::uint32_t capacity, std::uint32_t rings) noexcept {
+    LEV_ASSERT(rings != 0 && rings <= rings_max);
+    count_ = rings;
+    for (std::uint32_t i = 0; i < rings; ++i)
+      rings_[i].open(cells + std::size_t{capacity} * i, capacity);
+  }
+
+  // place_of() is the place of the participant with that number among its kind.
+  ready_place place_of(std::uint32_t number) noexcept {
+    const std::uint32_t ring = number % count_;
+    return {&rings_[ring], ring, ring, 0};
+  }
+
+  // The ring of tasks that no participant queues: those of a pass.
+  index_ring<>& first() noexcept { return rings_[0]; }
+
+  // The ring that a taker is to take from: one that has tasks, if there is one.
+  index_ring<>& nearest(ready_place& place, bool begins_at_home) noexcept {
+    return count_ == 1 ? rings_[0] : nearest_of_many(place, begins_at_home);
+  }
+
+  // each() calls `look` with every ring, until it says true.
+  template <class Look>
+  bool each(const Look& look) noexcept {
+    for (std::uint32_t i = 0; i < count_; ++i) {
+      if (look(rings_[i])) return true;
+    }
+    return false;
+  }
+
+  // See index_ring::looks_empty(): the sleeper's last look.
+  bool looks_empty() const noexcept {
+    return rings_[0].looks_empty() && (count_ == 1 || others_look_empty());
+  }
+  // How many tasks are in all rings, about.
+  std::uint32_t size() const noexcept {
+    const std::uint32_t in_first = rings_[0].size();
+    return count_ == 1 ? in_first : in_first + in_others();
+  }
+
+ private:
+  [[gnu::noinline]] bool others_look_empty() const noexcept {
+    for (std::uint32_t i = 1; i < count_; ++i) {
+      if (!rings_[i].looks_empty()) return false;
+    }
+    return true;
+  }
+  [[gnu::noinline]] std::uint32_t in_others() const noexcept {
+    std::uint32_t sum = 0;
+    for (std::uint32_t i = 1; i < count_; ++i) sum += rings_[i].size();
+    return sum;
+  }
+  [[gnu::noinline]] index_ring<>& nearest_of_many(ready_place& place,
+                                                  bool begins_at_home) noexcept {
+    constexpr std::uint32_t takes_in_a_row = 16;
+    const bool moves_on = ++place.takes % takes_in_a_row == 0;
+    if (begins_at_home && !moves_on) place.taking = place.first;
+    std::uint32_t ring = moves_on ? next(place.taking) : place.taking;
+    for (std::uint32_t i = 0; i < count_ && rings_[ring].looks_empty(); ++i) ring = next(ring);
+    place.taking = ring;
+    return rings_[ring];
+  }
+  std::uint32_t next(std::uint32_t ring) const noexcept {
+    return ring + 1 == count_ ? 0 : ring + 1;
+  }
+
+  std::uint32_t count_ = 1;
+  index_ring<> rings_[rings_max];
+};
+
+}  // namespace lev
+
+#endif
