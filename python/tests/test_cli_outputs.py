@@ -172,7 +172,7 @@ def test_standard_error_is_closed(tmp_path: Path) -> None:
         ("trace missing.json", 2, "there is no file missing.json"),
         ("run mandelbrot --machine threads --n 99999999999999999999", 2, "--n"),
         ("run mandelbrot --machine threads --out a.png --trace a.png", 2, "the same file"),
-        ("run aes --machine threads --n 100000000000", 3, "memory"),
+        ("run aes --machine threads --n 1099511627776", 3, "memory"),
         ("run saxpy --machine threads --n 99999999999999", 2, "n must be 1 to 4294967295"),
         ("demo --quick --out /dev/null", 3, "--out /dev/null: /dev/null is a file"),
         ("repro --row T1.1 --out /dev/null", 3, "--out /dev/null: it is a file"),

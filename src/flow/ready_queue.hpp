@@ -8,6 +8,7 @@
 #define LEVERET_FLOW_READY_QUEUE_HPP
 
 #include "base/assert.hpp"
+#include "base/numbers.hpp"
 #include "queue/index_ring.hpp"
 
 #include <cstdint>
@@ -28,11 +29,7 @@ class ready_queue {
 
   // Rings for so many takers. Few of them gain nothing, and an idle one looks at all rings.
   static constexpr std::uint32_t rings_for(std::uint32_t takers) noexcept {
-    constexpr std::uint32_t takers_of_one = 4;
-    std::uint32_t rings = 1;
-    while (rings < rings_max && takers > rings * takers_of_one / 2 && takers > takers_of_one)
-      rings *= 2;
-    return rings;
+    return takers <= 4 ? 1 : smaller(power_of_two_above((takers + 1) / 2), rings_max);
   }
 
   // `cells` is an array of `rings` times `capacity` cells; see index_ring::open().
