@@ -1,6 +1,8 @@
 // The filters that come with Leveret. All are stable: tasks that compare equal keep their order of
 // arrival.
-#include <leveret/filter.hpp>
+#include "flow/built_in_filters.hpp"
+
+#include "base/assert.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -12,17 +14,26 @@ namespace lev::filters {
 
 namespace {
 
-// The tasks before the newest ones are mostly in order, as the last pass has left them. Pieces of
-// one task compare equal.
+constexpr std::size_t few = 8;  // newer tasks are put in one by one
+
+// The tasks before the newest ones are in order, as the last pass has left them. Pieces of one task
+// compare equal.
 template <auto Before>
-void sort(waiting_task* tasks, std::size_t count, void*) {
-  constexpr std::ptrdiff_t few = 8;
+void sort_in(waiting_task* tasks, std::size_t ordered, std::size_t count) {
   const auto before = [](const waiting_task& a, const waiting_task& b) { return Before(a, b); };
   waiting_task* const end = tasks + count;
-  waiting_task* newest = std::is_sorted_until(tasks, end, before);
-  if (end - newest > few) return std::stable_sort(tasks, end, before);
+  waiting_task* newest =
+      std::is_sorted_until(tasks + (ordered == 0 ? 0 : ordered - 1), end, before);
+  if (static_cast<std::size_t>(end - newest) > few) {
+    std::stable_sort(newest, end, before);
+    return std::inplace_merge(tasks, newest, end, before);
+  }
   for (; newest != end; ++newest)
     std::rotate(std::upper_bound(tasks, newest, *newest, before), newest, newest + 1);
+}
+template <auto Before>
+void sort(waiting_task* tasks, std::size_t count, void*) {
+  sort_in<Before>(tasks, 0, count);
 }
 
 bool arrived_before(const waiting_task& a, const waiting_task& b) {
@@ -121,6 +132,19 @@ void group(waiting_task* tasks, std::size_t count, void*) {
   }
 }
 
+// The same for a line whose first `ordered` tasks are in groups: a few newer ones go behind the
+// last task of their group.
+template <auto Key>
+void group_in(waiting_task* tasks, std::size_t ordered, std::size_t count) {
+  if (ordered == 0 || count - ordered > few) return group<Key>(tasks, count, nullptr);
+  waiting_task* const end = tasks + count;
+  for (waiting_task* newest = tasks + ordered; newest != end; ++newest) {
+    waiting_task* after = newest;
+    while (after != tasks && Key(after[-1]) != Key(*newest)) --after;
+    if (after != tasks) std::rotate(after, newest, newest + 1);
+  }
+}
+
 std::uint32_t key_of(const waiting_task& t) {
   return t.key;
 }
@@ -128,19 +152,39 @@ procedure_id procedure_of(const waiting_task& t) {
   return t.procedure;
 }
 
+constexpr auto sort_by_arrival = &sort<&arrived_before>;
+constexpr auto sort_by_urgency = &sort<&more_urgent>;
+constexpr auto group_by_key = &group<&key_of>;
+constexpr auto group_by_procedure = &group<&procedure_of>;
+
 }  // namespace
 
+bool is_built_in(const filter& f) noexcept {
+  return f.apply == sort_by_arrival || f.apply == sort_by_urgency || f.apply == group_by_key ||
+         f.apply == group_by_procedure;
+}
+
+void put_in_order(const filter& f, waiting_task* tasks, std::size_t ordered,
+                  std::size_t count) noexcept {
+  LEV_DCHECK(is_built_in(f) && ordered <= count);
+  if (ordered == count) return;
+  if (f.apply == sort_by_arrival) return sort_in<&arrived_before>(tasks, ordered, count);
+  if (f.apply == sort_by_urgency) return sort_in<&more_urgent>(tasks, ordered, count);
+  if (f.apply == group_by_key) return group_in<&key_of>(tasks, ordered, count);
+  group_in<&procedure_of>(tasks, ordered, count);
+}
+
 filter fifo() noexcept {
-  return {&sort<&arrived_before>, nullptr};
+  return {sort_by_arrival, nullptr};
 }
 filter priority() noexcept {
-  return {&sort<&more_urgent>, nullptr};
+  return {sort_by_urgency, nullptr};
 }
 filter locality() noexcept {
-  return {&group<&key_of>, nullptr};
+  return {group_by_key, nullptr};
 }
 filter by_procedure() noexcept {
-  return {&group<&procedure_of>, nullptr};
+  return {group_by_procedure, nullptr};
 }
 
 }  // namespace lev::filters

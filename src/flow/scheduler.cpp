@@ -2,6 +2,7 @@
 #include "flow/scheduler.hpp"
 
 #include "base/numbers.hpp"
+#include "flow/built_in_filters.hpp"
 #include "sync/exiting.hpp"
 #include "task/arguments.hpp"
 #include "task/procedure_table.hpp"
@@ -139,9 +140,15 @@ std::uint32_t scheduler::take_out(waiting_task* place) noexcept {
   const std::uint32_t task = place->slot;
   LEV_DCHECK((slots_->at(task).flags & task_is_join) == 0);
   if ((slots_->at(task).flags & task_diceable) != 0) --diceable_;
+  if (place < tasks_.begin() + in_order_) --in_order_;
   tasks_.erase(place);
   waiting_.store(static_cast<std::uint32_t>(tasks_.size()), memory_order_relaxed);
   return task;
+}
+
+void scheduler::pop_front() noexcept {
+  if (in_order_ != 0) --in_order_;
+  tasks_.pop_front();
 }
 
 // A filter must permute: sums over the slots' numbers, mixed, tell whether one is lost or doubled.
@@ -152,21 +159,32 @@ std::uint64_t scheduler::fingerprint() noexcept {
   return sum;
 }
 
-// A filter's work is undone unless it is a permutation and the filter returned.
-void scheduler::apply_filters(pass_report& report) noexcept {
+// The work of a program's filter is undone unless it is a permutation and the filter returned.
+bool scheduler::apply_foreign(const filter& f) noexcept {
   const std::uint64_t before = fingerprint();
+  std::memcpy(backup_, tasks_.begin(), tasks_.size() * sizeof(waiting_task));
+  try {
+    const hook_call here;
+    f.apply(tasks_.begin(), tasks_.size(), f.context);
+    if (fingerprint() == before) return true;
+  } catch (...) {  // undone, like the work of one that loses a task
+  }
+  std::memcpy(tasks_.begin(), backup_, tasks_.size() * sizeof(waiting_task));
+  return false;
+}
+
+// Each filter of a chain has its own order, and puts the whole line in it; a filter of Leveret's
+// that is alone finds the line as it has left it, but for the newest tasks.
+void scheduler::apply_filters(pass_report& report) noexcept {
+  const bool is_alone = filter_count_ == 1;
   for (std::size_t i = 0; i < filter_count_; ++i) {
-    std::memcpy(backup_, tasks_.begin(), tasks_.size() * sizeof(waiting_task));
-    bool has_returned = false;
-    try {
-      const hook_call here;
-      filters_[i].apply(tasks_.begin(), tasks_.size(), filters_[i].context);
-      has_returned = true;
-    } catch (...) {  // counted below, like one that loses a task
+    const filter& f = filters_[i];
+    if (!filters::is_built_in(f)) {
+      if (!apply_foreign(f)) ++report.bad_filters;
+      continue;
     }
-    if (has_returned && fingerprint() == before) continue;
-    std::memcpy(tasks_.begin(), backup_, tasks_.size() * sizeof(waiting_task));
-    ++report.bad_filters;
+    filters::put_in_order(f, tasks_.begin(), is_alone ? in_order_ : 0, tasks_.size());
+    in_order_ = is_alone ? tasks_.size() : 0;
   }
 }
 
@@ -197,7 +215,7 @@ void scheduler::dice_front(index_cache& cache, pass_report& report) noexcept {
   const std::uint32_t task = tasks_.front().slot;
   const split_result result = split(0, pieces_per_dice_max, cache, report);
   if (result == split_result::done) return;
-  tasks_.pop_front();
+  pop_front();
   if (result == split_result::indivisible) {
     slot_extra& extra = slots_->extra(task);
     const status why =
@@ -223,6 +241,7 @@ scheduler::split_result scheduler::split(std::size_t place, std::uint32_t share,
   const split_result result = cut(original.slot, share, cache, report, p);
   if (was_diceable && result != split_result::no_slots) --diceable_;
   if (result != split_result::done) return result;
+  in_order_ = smaller(in_order_, place);
   waiting_task* entry = tasks_.insert_after(tasks_.begin() + place, p.made - 1) - 1;
   for (std::uint32_t i = 0; i < p.made; ++i) {
     entry[i] = original;
@@ -261,7 +280,7 @@ void scheduler::fill_ready() noexcept {
     for (std::uint32_t i = 0; i < n; ++i) {
       LEV_DCHECK((slots_->at(batch[i]).flags & (task_is_join | task_too_big)) == 0);
       if ((slots_->at(batch[i]).flags & task_diceable) != 0) --diceable_;
-      tasks_.pop_front();
+      pop_front();
     }
     // Slots outnumber neither cells nor tasks in flight: the ring is full only while a taker is
     // halfway through a pop.
@@ -275,6 +294,7 @@ void scheduler::set_filters(const filter* chain, std::size_t count, index_cache&
   while (!lock_.try_hold()) real_env::pause();
   for (std::size_t i = 0; i < count; ++i) filters_[i] = chain[i];
   filter_count_ = count;
+  in_order_ = 0;
   filter_count_hint_.store(static_cast<std::uint32_t>(count), memory_order_relaxed);
   while (!lock_.release_hold()) round(cache, report);
 }

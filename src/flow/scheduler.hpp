@@ -119,6 +119,8 @@ class scheduler {
   void collect_posted() noexcept;
   std::uint32_t take_out(waiting_task* place) noexcept;
   std::uint64_t fingerprint() noexcept;
+  void pop_front() noexcept;
+  bool apply_foreign(const filter& f) noexcept;
   void apply_filters(pass_report& report) noexcept;
   void dice(index_cache& cache, pass_report& report) noexcept;
   void dice_front(index_cache& cache, pass_report& report) noexcept;
@@ -162,6 +164,7 @@ class scheduler {
   std::uint32_t diceable_ = 0;  // diceable tasks in tasks_
   filter filters_[filter_count_max];
   std::size_t filter_count_ = 0;
+  std::size_t in_order_ = 0;  // tasks at the front that a filter of Leveret's, alone, has ordered
   // Written under lock_, read by workers about to sleep: tasks in the reorder buffer. Publishes
   // nothing else.
   atomic<std::uint32_t> waiting_{0};

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "flow/built_in_filters.hpp"
 
 namespace lev {
 namespace {
@@ -65,6 +66,35 @@ void for_random_lines(filter f, Check&& check) {
     f.apply(after.data(), after.size(), f.context);
     check(before, after);
     if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+// A pass orders a line again and again, while tasks leave it at the front and newer ones come: it
+// sees what the filter would make of the whole line.
+TEST(filters, a_line_that_was_in_order_needs_only_the_newest_put_in) {
+  const filter all[] = {filters::fifo(), filters::priority(), filters::locality(),
+                        filters::by_procedure()};
+  for (std::uint64_t seed = 1; seed <= 80; ++seed) {
+    SCOPED_TRACE(seed);
+    random_source random(seed);
+    const filter f = all[seed % 4];
+    ASSERT_TRUE(filters::is_built_in(f));
+    line tasks;
+    std::size_t arrived = 0;
+    for (int pass = 0; pass < 30; ++pass) {
+      const std::size_t ordered = tasks.size();
+      const line more = random_line(random, random.below(pass % 5 == 0 ? 200 : 12), false);
+      for (waiting_task t : more) {
+        t.sequence = t.slot = static_cast<std::uint32_t>(arrived++);
+        tasks.push_back(t);
+      }
+      line expected = tasks;
+      f.apply(expected.data(), expected.size(), f.context);
+      filters::put_in_order(f, tasks.data(), ordered, tasks.size());
+      ASSERT_EQ(slots_of(tasks), slots_of(expected)) << "pass " << pass;
+      tasks.erase(tasks.begin(),
+                  tasks.begin() + random.below(1 + static_cast<std::uint32_t>(tasks.size() / 3)));
+    }
   }
 }
 

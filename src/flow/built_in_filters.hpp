@@ -1,0 +1,19 @@
+// What a pass knows of the filters that come with Leveret: they permute, they do not throw, and a
+// line that one of them has put in order stays so while tasks leave it.
+#ifndef LEVERET_FLOW_BUILT_IN_FILTERS_HPP
+#define LEVERET_FLOW_BUILT_IN_FILTERS_HPP
+
+#include <leveret/filter.hpp>
+
+namespace lev::filters {
+
+bool is_built_in(const filter& f) noexcept;
+
+// put_in_order() is what the filter does, to a line whose first `ordered` tasks it has put in order
+// before. Precondition: is_built_in(f).
+void put_in_order(const filter& f, waiting_task* tasks, std::size_t ordered,
+                  std::size_t count) noexcept;
+
+}  // namespace lev::filters
+
+#endif
