@@ -1,4 +1,4 @@
-// The zone and its heap: first fit over a list of free blocks that only the host keeps.
+// The zone and its heap, whose list of blocks only the host keeps.
 #include "share/zone.hpp"
 
 #include "base/assert.hpp"
@@ -7,6 +7,7 @@
 #include "base/numbers.hpp"
 #include "share/committed.hpp"
 #include "share/faults.hpp"
+#include "share/heap_blocks.hpp"
 #include "share/shortage.hpp"
 #include "share/socket_name.hpp"
 #include "sync/sleep_lock.hpp"
@@ -21,7 +22,6 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
-#include <map>
 #include <new>
 #include <utility>
 #include <vector>
@@ -60,8 +60,7 @@ struct heap {
   int span_claim = -1;  // the socket whose name says that the span is this process's
   std::uintptr_t span = 0;
   std::uintptr_t next_place = 0;
-  std::map<std::uintptr_t, std::size_t> free_blocks;  // by address; no two touch
-  std::map<std::uintptr_t, std::size_t> used_blocks;
+  heap_blocks blocks;
   committed_chunks committed;
   std::size_t unlooked_bytes = 0;  // committed since the last check whether there is memory
 };
@@ -159,7 +158,7 @@ bool open_heap(heap& h) {
       continue;
     }
     try {
-      h.free_blocks.emplace(reinterpret_cast<std::uintptr_t>(p), bytes);
+      h.blocks.add(reinterpret_cast<std::uintptr_t>(p), bytes);
     } catch (const std::bad_alloc&) {
       munmap(p, bytes);
       close(file);
@@ -184,8 +183,7 @@ void forget_parents_heap(heap& h) {
   h.span_claim = -1;
   h.span = 0;
   h.here = zone{};
-  h.free_blocks.clear();
-  h.used_blocks.clear();
+  h.blocks.clear();
   h.committed.clear();
 }
 
@@ -270,27 +268,17 @@ bool commit(heap& h, std::uintptr_t begin, std::size_t bytes, committed_chunks::
   return true;
 }
 
-// The entries of the two lists change places, so that everything that could fail comes first.
 void* take_block(heap& h, std::size_t bytes, committed_chunks::range* fresh) {
-  for (auto b = h.free_blocks.begin(); b != h.free_blocks.end(); ++b) {
-    if (b->second < bytes) continue;
-    const auto [begin, size] = *b;
-    if (!commit(h, begin, bytes, fresh)) return nullptr;
-    if (size > bytes) h.used_blocks.emplace(begin, bytes);
-    auto entry = h.free_blocks.extract(b);
-    if (size > bytes) {
-      entry.key() = begin + bytes;
-      entry.mapped() = size - bytes;
-      h.free_blocks.insert(std::move(entry));
-    } else {
-      h.used_blocks.insert(std::move(entry));
-    }
-    return reinterpret_cast<void*>(begin);
+  const std::uintptr_t begin = h.blocks.find(bytes);
+  if (begin == 0) {
+    return none(
+        "%llu MiB of shared memory are not free in one piece: a program has %llu MiB in all; "
+        "free some",
+        in_mib(bytes), in_mib(h.here.heap_end - h.here.heap_begin));
   }
-  return none(
-      "%llu MiB of shared memory are not free in one piece: a program has %llu MiB in all; "
-      "free some",
-      in_mib(bytes), in_mib(h.here.heap_end - h.here.heap_begin));
+  if (!commit(h, begin, bytes, fresh)) return nullptr;
+  h.blocks.take(begin, bytes);
+  return reinterpret_cast<void*>(begin);
 }
 
 // Clears a block except for the part fresh from the system.
@@ -304,12 +292,7 @@ void clear_block(void* block, std::size_t bytes, std::uintptr_t fresh_begin,
   std::memset(reinterpret_cast<void*>(last), 0, end - last);
 }
 
-using block_entry = std::map<std::uintptr_t, std::size_t>::node_type;
-
-// The block's entry in the list of used blocks becomes that of the free block.
-void give_block(heap& h, block_entry entry) noexcept {
-  std::uintptr_t begin = entry.key();
-  std::size_t bytes = entry.mapped();
+void give_block(heap& h, std::uintptr_t begin, std::size_t bytes) noexcept {
   if (bytes >= returned_bytes_min) {
     const committed_chunks::range whole =
         committed_chunks::within(begin - h.here.heap_begin, begin - h.here.heap_begin + bytes);
@@ -318,22 +301,7 @@ void give_block(heap& h, block_entry entry) noexcept {
       advise(h, whole, MADV_DONTDUMP);
     }
   }
-  auto after = h.free_blocks.lower_bound(begin);
-  if (after != h.free_blocks.begin()) {
-    const auto before = std::prev(after);
-    if (before->first + before->second == begin) {
-      begin = before->first;
-      bytes += before->second;
-      h.free_blocks.erase(before);
-    }
-  }
-  if (after != h.free_blocks.end() && begin + bytes == after->first) {
-    bytes += after->second;
-    h.free_blocks.erase(after);
-  }
-  entry.key() = begin;
-  entry.mapped() = bytes;
-  h.free_blocks.insert(std::move(entry));
+  h.blocks.give(begin);
 }
 
 }  // namespace
@@ -474,13 +442,13 @@ void shared_free(void* block) noexcept try {
   const sleep_guard held(h.lock);
   forget_parents_heap(h);
   const auto address = reinterpret_cast<std::uintptr_t>(block);
-  const auto used = h.used_blocks.find(address);
-  if (used == h.used_blocks.end() && is_of_another_process(h, address)) return;
+  const std::size_t used = h.blocks.used(address);
+  if (used == 0 && is_of_another_process(h, address)) return;
   LEV_EXPECTS(
-      used != h.used_blocks.end(),
+      used != 0,
       "shared_free() was given what is no block of shared_allocate(), or one that was freed "
       "before; free each block once, by the address it was given out with");
-  give_block(h, h.used_blocks.extract(used));
+  give_block(h, address, used);
 } catch (const std::bad_alloc&) {
   // In a child of fork(): the heap's list of parents found no room, and nothing was freed.
 }
