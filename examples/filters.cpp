@@ -35,8 +35,7 @@ int main() {
   config.workers = 1;
   config.wait = lev::wait_policy::park;  // this thread runs no tasks: `order` has one writer
   lev::runtime runtime(config);
-  const lev::filter chain[] = {lev::filters::priority()};
-  if (runtime.set_filters(chain, 1) != lev::status::ok) return 1;
+  if (runtime.set_filters({lev::filters::priority()}) != lev::status::ok) return 1;
 
   runtime.submit(submit_all_procedure, where{&runtime});
   const bool done = runtime.wait_for_completion().code == lev::status::ok && order.size() == count;

@@ -41,6 +41,10 @@ class options {
     for (std::size_t i = 0; i < count; ++i) add_after(tickets[i].id(), tickets[i].home());
     return *this;
   }
+  template <detail::has_tickets Tickets>
+  options& after(const Tickets& tickets) noexcept {
+    return after(tickets.data(), tickets.size());
+  }
   // after_id() is after() for a ticket's number, for language bindings.
   options& after_id(std::uint64_t id) noexcept { return add_after(id, nullptr), *this; }
   std::uint32_t after_count() const noexcept { return after_count_; }

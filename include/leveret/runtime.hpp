@@ -17,6 +17,8 @@
 #include <leveret/procedure.hpp>
 #include <leveret/ticket.hpp>
 
+#include <initializer_list>
+
 namespace lev {
 
 // pack() builds the descriptor of a typed call without submitting it.
@@ -242,6 +244,9 @@ class runtime {
   // set_filters() replaces the filter chain, even while tasks run. Errors: too_big (more than 8),
   // bad_argument (null), would_deadlock (inside a filter or another hook).
   status set_filters(const filter* chain, std::size_t count) noexcept;
+  status set_filters(std::initializer_list<filter> chain) noexcept {
+    return set_filters(chain.begin(), chain.size());
+  }
 
   // make_mutex() makes a mutex for locked tasks; too_big when all 256 are in use, bad_argument for
   // null.

@@ -137,11 +137,25 @@ class ticket {
 
 constexpr std::size_t none_ready = static_cast<std::size_t>(-1);
 
+namespace detail {
+// A container whose tickets lie one behind the other: a std::vector, std::array or std::span.
+template <class Tickets>
+concept has_tickets = requires(Tickets& t, const ticket** where, std::size_t* count) {
+  *where = t.data();
+  *count = t.size();
+};
+}  // namespace detail
+
 // wait_all() waits for and consumes every non-empty ticket. Returns the first failure by position,
 // with the number of failures in all; ok for an empty set, bad_argument for null with a count. On a
 // time-out, tickets without outcome stay. `how` as in ticket::wait(), here and below.
 outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns = forever,
                  wait_policy how = wait_policy::of_runtime) noexcept;
+template <detail::has_tickets Tickets>
+outcome wait_all(Tickets&& tickets, std::int64_t timeout_ns = forever,
+                 wait_policy how = wait_policy::of_runtime) noexcept {
+  return wait_all(tickets.data(), tickets.size(), timeout_ns, how);
+}
 
 // wait_any() waits until one ticket has its outcome, consumes that one and stores its place in
 // `index`. Empty tickets are passed over. Errors: bad_argument when no ticket is left (never blocks
@@ -149,6 +163,11 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns = f
 outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index,
                  std::int64_t timeout_ns = forever,
                  wait_policy how = wait_policy::of_runtime) noexcept;
+template <detail::has_tickets Tickets>
+outcome wait_any(Tickets&& tickets, std::size_t* index, std::int64_t timeout_ns = forever,
+                 wait_policy how = wait_policy::of_runtime) noexcept {
+  return wait_any(tickets.data(), tickets.size(), index, timeout_ns, how);
+}
 
 }  // namespace lev
 

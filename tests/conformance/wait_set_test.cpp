@@ -1,10 +1,12 @@
 // Conformance: waiting for all and for any of a set of tickets.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <set>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -23,11 +25,9 @@ class wait_set_test : public machine_test {
     return open(c);
   }
   static outcome any(std::vector<ticket>& t, std::size_t* index) {
-    return wait_any(t.data(), t.size(), index, wait_limit_ns());
+    return wait_any(t, index, wait_limit_ns());
   }
-  static outcome all(std::vector<ticket>& t) {
-    return wait_all(t.data(), t.size(), wait_limit_ns());
-  }
+  static outcome all(std::vector<ticket>& t) { return wait_all(t, wait_limit_ns()); }
 };
 LEV_ON_EVERY_MACHINE(wait_set_test);
 
@@ -40,6 +40,23 @@ TEST_P(wait_set_test, all_waits_for_every_ticket_and_empties_them) {
   EXPECT_EQ(n, 300);
   for (const ticket& one : t) EXPECT_FALSE(one);
   EXPECT_EQ(all(t).code, status::ok);
+}
+
+TEST_P(wait_set_test, containers_of_tickets_are_predecessors_and_are_waited_for) {
+  runtime& r = open();
+  counter n = 0;
+  std::array<ticket, 3> first;
+  for (ticket& t : first) t = r.submit(count_one, ref{&n});
+  std::vector<ticket> second;
+  second.push_back(r.submit(after(first), count_one, ref{&n}));
+  second.push_back(r.submit(options().after(std::span<const ticket>(first)), count_one, ref{&n}));
+  EXPECT_EQ(wait_all(second).code, status::ok);
+  EXPECT_EQ(n, 5);
+  std::size_t index = none_ready;
+  EXPECT_EQ(wait_any(std::span<ticket>(first), &index).code, status::ok);
+  ASSERT_LT(index, first.size());
+  EXPECT_FALSE(first[index]);
+  EXPECT_EQ(wait_all(first).code, status::ok);
 }
 
 TEST_P(wait_set_test, all_of_nothing_is_done_at_once) {
