@@ -41,10 +41,12 @@ class ppe {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16);
     store_bytes(ea, &value, sizeof(T));
   }
-  // lwarx and stwcx: load and reserve; store if no other unit has written the line since.
+  // lwarx and stwcx, of words in main memory: load and reserve; store if no other unit has written
+  // the line since.
   std::uint32_t load_reserved(ea_t ea);
   bool store_conditional(ea_t ea, std::uint32_t value);
-  // Polls a word through the caches until it is no longer `value`; returns the new value.
+  // Polls a word of main memory through the caches until it is no longer `value`; returns the new
+  // value.
   std::uint32_t spin(ea_t ea, std::uint32_t value);
 
   // Writes up to 16 bytes into a local store, past the caches. They arrive in order, one way over

@@ -27,6 +27,14 @@ constexpr double most = 1e18;
 constexpr double cycles_most = 1e6;
 constexpr std::size_t file_bytes_max = 1 << 20;
 
+struct fact_rule {
+  const char* name;
+  const char* unit;
+  double min;
+  double max;
+  bool is_whole;
+};
+
 // In the order of enum fact.
 constexpr std::array<fact_rule, fact_count> schema{{
     {"clock.rate", "Hz", 1e8, 1e12, true},
@@ -182,10 +190,6 @@ void check_together(const machine_file_parts& p) {
 }
 
 }  // namespace
-
-const fact_rule& rule_of(fact f) {
-  return schema[static_cast<std::size_t>(f)];
-}
 
 std::vector<std::string> facts::names_read() const {
   std::vector<std::string> names;

@@ -64,15 +64,6 @@ enum class fact : unsigned {
 
 constexpr std::size_t fact_count = static_cast<std::size_t>(fact::count);
 
-struct fact_rule {
-  const char* name;
-  const char* unit;
-  double min;
-  double max;
-  bool is_whole;
-};
-const fact_rule& rule_of(fact f);
-
 struct machine_file_parts {
   std::string name;
   std::vector<constant> constants;  // in the order of the enumeration

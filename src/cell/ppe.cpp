@@ -26,6 +26,14 @@ void check_word(const ppe_parts& p, ea_t ea, std::size_t bytes, const char* what
                                              ": a word lies at a multiple of its size");
 }
 
+// Local stores are in no cache: nobody would tell of a change there, or take a reservation away.
+void check_cached_word(const ppe_parts& p, ea_t ea, const char* what) {
+  check_word(p, ea, sizeof(std::uint32_t), what);
+  if (ea >= stores_begin)
+    throw error(error_kind::bad_address, p.name + ": " + what + " at " + hex(ea) +
+                                             ", in a local store: the word must be in main memory");
+}
+
 // The time of a load, which counts as a poll; then the line is in the PPE's caches. Reservations
 // are kept by the second-level cache: a load that makes one goes there.
 void fetch(ppe_parts& p, ea_t ea, bool is_reserving = false) {
@@ -149,7 +157,7 @@ void ppe::store_bytes(ea_t ea, const void* from, std::size_t bytes) {
 
 std::uint32_t ppe::load_reserved(ea_t ea) {
   std::uint32_t value = 0;
-  check_word(parts_, ea, sizeof(value), "load");
+  check_cached_word(parts_, ea, "load_reserved");
   fetch(parts_, ea, true);
   std::memcpy(&value, parts_.home.host_of(ea), sizeof(value));
   parts_.reserved = line_of(ea);
@@ -157,7 +165,7 @@ std::uint32_t ppe::load_reserved(ea_t ea) {
 }
 
 bool ppe::store_conditional(ea_t ea, std::uint32_t value) {
-  check_word(parts_, ea, sizeof(value), "store_conditional");
+  check_cached_word(parts_, ea, "store_conditional");
   machine_parts& m = parts_.home;
   spend(parts_, m.time_of(fact::ppe_store));
   const bool is_mine = std::exchange(parts_.reserved, no_line) == line_of(ea);
@@ -169,6 +177,7 @@ bool ppe::store_conditional(ea_t ea, std::uint32_t value) {
 
 std::uint32_t ppe::spin(ea_t ea, std::uint32_t value) {
   machine_parts& m = parts_.home;
+  check_cached_word(parts_, ea, "spin");
   auto found = load<std::uint32_t>(ea);
   while (found == value) {
     watcher w{ea, sizeof(value), nullptr, &parts_};

@@ -301,7 +301,7 @@ TEST(cell_machine, an_interrupt_wakes_a_thread_and_an_offload_comes_back) {
 TEST(cell_machine, the_event_of_a_lost_reservation_and_signals) {
   machine cell(machine_file::named("cell-ps3"));
   const auto word = cell.memory<std::uint32_t>(32);
-  bool was_told = false;
+  std::uint32_t told = 0;
   cell.spe_program(0, [&](spe& s) {
     const auto line = s.allocate<std::uint32_t>(32);
     s.getllar(line.ls, word.ea);
@@ -309,13 +309,17 @@ TEST(cell_machine, the_event_of_a_lost_reservation_and_signals) {
     EXPECT_EQ(word[0], 8u);
     s.send_signal(1, 2, 0x30, 0);
   });
-  cell.spe_program(1, [&](spe& s) { was_told = s.read_signal(2) == 0x30; });
+  cell.spe_program(1, [&](spe& s) {
+    told = s.read_signal(1);
+    told |= s.read_signal(2);
+  });
   cell.ppe_program([&](ppe& p) {
+    p.write_signal(1, 1, 0x4);
     p.compute(10us);
     p.store<std::uint32_t>(word.ea, 8);
   });
   cell.run();
-  EXPECT_TRUE(was_told);
+  EXPECT_EQ(told, 0x34u);
 }
 
 TEST(cell_machine, constants_that_were_read_are_known) {

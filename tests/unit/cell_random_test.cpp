@@ -265,6 +265,7 @@ TEST(cell_random, illegal_calls_are_errors_by_name) {
 
 TEST(cell_random, illegal_calls_of_the_ppe_and_of_the_host_are_errors) {
   using call = std::function<void(ppe&)>;
+  const ea_t in_store = machine(small_cell()).store_ea(0, 0x8000);
   const std::pair<error_kind, call> calls[] = {
       {error_kind::bad_call, [](ppe& p) { p.wake(nullptr); }},
       {error_kind::bad_call, [](ppe& p) { p.yield_to(nullptr); }},
@@ -273,6 +274,11 @@ TEST(cell_random, illegal_calls_of_the_ppe_and_of_the_host_are_errors) {
       {error_kind::bad_call, [](ppe& p) { p.compute(virtual_time::max()); }},
       {error_kind::bad_address, [](ppe& p) { (void)p.load<std::uint32_t>(0); }},
       {error_kind::bad_address, [](ppe& p) { p.store<std::uint32_t>(0x20002, 1); }},
+      {error_kind::bad_address, [=](ppe& p) { (void)p.load_reserved(in_store); }},
+      {error_kind::bad_address, [=](ppe& p) { (void)p.store_conditional(in_store, 1); }},
+      {error_kind::bad_address, [=](ppe& p) { (void)p.spin(in_store, 1); }},
+      {error_kind::bad_call, [](ppe& p) { p.write_signal(0, 0, 1); }},
+      {error_kind::bad_call, [](ppe& p) { p.write_signal(99, 1, 1); }},
       {error_kind::illegal_transfer, [](ppe& p) { p.proxy_get(0, 0x8000, 0x20000, 3, 0); }},
       {error_kind::bad_tag, [](ppe& p) { p.proxy_put(0, 0x8000, 0x20000, 16, 40); }},
   };
