@@ -192,7 +192,7 @@ bool refuse_full(runtime_state& c, const participant& self, const edge_list& edg
                 "all %u tickets are in use, by tasks that wait or were not collected; wait for "
                 "some, %sor raise config.tickets",
                 c.settings.tickets,
-                self.running != nullptr && c.settings.full != when_full::fail
+                self.running != nullptr && c.has_contexts && c.settings.full != when_full::fail
                     ? "post() what nobody waits for, "
                     : "");
 }
