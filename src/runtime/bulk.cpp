@@ -145,11 +145,23 @@ std::uint64_t submit_bulk(runtime_state* c, std::size_t count, fill make, void* 
 
 namespace {
 
+int run_range(const call& c) {
+  return made_range(*static_cast<participant*>(current_actor()),
+                    parameter<made_tasks>::unpack(c.arguments[0]),
+                    parameter<range>::unpack(c.arguments[1]))
+      .run();
+}
+
 procedure_id range_procedure() {
-  static const procedure_id id = register_own(describe(
-      "leveret.bulk", +[](made_tasks tasks, range r) {
-        made_range(*static_cast<participant*>(current_actor()), tasks, r).run();
-      }));
+  static const procedure_id id = [] {
+    constexpr kind kinds[] = {kind::value, kind::range};
+    procedure_info info;
+    info.name = "leveret.bulk";
+    info.run = &run_range;
+    info.kinds = kinds;
+    info.kind_count = 2;
+    return register_own(info);
+  }();
   return id;
 }
 

@@ -39,7 +39,8 @@ class made_range {
         makes_to_(r.end) {
     LEV_DCHECK(self.running != nullptr && (self.running->flags & task_is_join) == 0);
   }
-  void run() {
+  // The code of the first failure; 0 where it has none.
+  int run() noexcept {
     ::new (&places_[0].task) descriptor();
     if (made_ != all_.end) {
       if (declares_memory(make_next()) && state_.depth > 1) {
@@ -48,7 +49,8 @@ class made_range {
         run_each();
       }
     }
-    if (failures_ != 0) throw_first();
+    if (failures_ != 0) tell_first();
+    return first_code_;
   }
 
  private:
@@ -137,8 +139,9 @@ class made_range {
     const procedure_entry* p = find_procedure(d.procedure);
     if (p == nullptr || !passes_plainly(d, *p)) {
       run_apart(i, d);
-    } else if (p->info.run(call{d.arguments, d.argument_count, p->info.context}) != 0) {
-      note_code(i);
+    } else if (const int code = p->info.run(call{d.arguments, d.argument_count, p->info.context});
+               code != 0) {
+      note_code(i, code);
     }
   }
   [[gnu::always_inline]] void run_one(std::uint64_t i, const descriptor& task) noexcept {
@@ -174,10 +177,14 @@ class made_range {
     if (id == 0) return note(i, {why.code, why.argument, why.message});
     const outcome o = wait_surely(&state_, id);
     if (o.code == status::cancelled && is_unwanted()) return cancel();
+    if (o.task_code != 0) return note_code(i, o.task_code);
     if (o.code != status::ok) throw_outcome(o);
   }
-  [[gnu::noinline, gnu::cold]] void note_code(std::uint64_t i) noexcept {
-    note(i, {status::task_failed, -1, "its procedure returned an error"});
+  [[gnu::noinline, gnu::cold]] void note_code(std::uint64_t i, int code) noexcept {
+    char text[64];
+    std::snprintf(text, sizeof text, "its procedure returned %d", code);
+    if (failures_ == 0) first_code_ = code;
+    note(i, {status::task_failed, -1, text});
   }
   [[gnu::noinline, gnu::cold]] void note(std::uint64_t i, const error& how) noexcept {
     if (failures_++ != 0) return;
@@ -188,7 +195,7 @@ class made_range {
     first_ = std::make_exception_ptr(error(how.code(), how.argument(), message));
   }
   // The join counts the piece itself as one. A bulk that was not cut becomes the join of its tasks.
-  [[noreturn]] void throw_first() {
+  void tell_first() noexcept {
     slot_extra& counts = state_.task_slots.extra(whole());
     if (is_piece()) {
       counts.failures.fetch_add(failures_ - 1, memory_order_relaxed);
@@ -196,7 +203,8 @@ class made_range {
       state_.task_slots.at(whole()).flags |= task_is_join;
       counts.failures.store(failures_, memory_order_relaxed);
     }
-    std::rethrow_exception(first_);
+    self_.running->result = status::task_failed;
+    state_.task_slots.extra(self_.running->task).exception = std::move(first_);
   }
 
   runtime_state& state_;
@@ -208,6 +216,7 @@ class made_range {
   std::uint32_t reach_ = 1;  // tasks made and not yet run, with the running one
   std::uint32_t place_mask_ = 0;
   std::uint32_t failures_ = 0;
+  int first_code_ = 0;  // of the first failure
   std::exception_ptr first_;
   std::exception_ptr unmade_;  // that of the task before makes_to_
   union place {

@@ -124,6 +124,22 @@ TEST_P(failure_test, a_code_other_than_zero_fails_the_task) {
   }
 }
 
+// Whether the tasks are tasks of their own, are made where they run, or are those of columns.
+TEST_P(failure_test, the_code_of_a_task_of_a_bulk_is_told) {
+  runtime& r = open();
+  const auto make = [](std::size_t i, descriptor& d) { d = pack(returns_code(), i == 5 ? 17 : 0); };
+  std::vector<int> codes(40);
+  codes[5] = 17;
+  ticket bulks[] = {r.submit_bulk(40, make), r.submit_bulk(from_any_thread, 40, make),
+                    r.submit_bulk(40, returns_code(), each(codes))};
+  for (ticket& t : bulks) {
+    const outcome o = wait(t);
+    EXPECT_EQ(o.code, status::task_failed);
+    EXPECT_EQ(o.failures, 1u);
+    EXPECT_EQ(o.task_code, 17);
+  }
+}
+
 TEST_P(failure_test, a_code_does_not_stick_to_the_next_task) {
   config c = settings();
   c.tickets = 2;
