@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/gate.hpp"
@@ -257,6 +258,41 @@ TEST_P(dependency_test, more_edges_than_there_are) {
   window.clear();
   expect_all_done();
   EXPECT_EQ(x[0], after_steps(300));
+}
+
+// A task that a submit runs while it waits for a slot waits for the ticket that the submit names.
+const auto wait_for_it = define("dependency.wait_for_it", [](ref<ticket> of) { of.to->wait(); });
+
+TEST_P(dependency_test, a_predecessor_that_is_consumed_meanwhile_refuses_the_submit) {
+  LEV_SKIP_IF_REMOTE();
+  constexpr std::size_t tickets = 32;
+  config c = settings();
+  c.tickets = tickets;
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  mutex_id m = 0;
+  ASSERT_EQ(r.make_mutex(&m), status::ok);
+  ticket other = r.submit(nothing);
+  ticket first = r.submit(nothing);
+  while (!first.done()) std::this_thread::yield();
+  {
+    gate g(r, r.workers());
+    std::vector<ticket> held;
+    held.push_back(r.submit(wait_for_it, ref{&first}));
+    while (held.size() + 2 + r.workers() * (is_sim() ? 4 : 1) < tickets)
+      held.push_back(r.submit(nothing));
+    refusal why;
+    EXPECT_FALSE(r.try_submit(pack(nothing), &options().after(other).after(first).locks(m), &why));
+    EXPECT_EQ(why.code, status::stale_ticket) << why.message;
+    g.open();
+    EXPECT_EQ(wait_all(held.data(), held.size(), wait_limit_ns()).code, status::ok);
+  }
+  expect_ok(other);
+  expect_all_done();
+  std::vector<ticket> all(tickets);  // nothing was kept
+  for (ticket& t : all) t = r.submit(nothing);
+  EXPECT_EQ(wait_all(all.data(), all.size(), wait_limit_ns()).code, status::ok);
+  expect_ok(r.submit(locks(m), nothing));
 }
 
 }  // namespace
