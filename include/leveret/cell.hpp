@@ -258,7 +258,8 @@ class spe {
   void write_mailbox(std::uint32_t value);
   void write_interrupt_mailbox(std::uint32_t value);
   bool try_write_interrupt_mailbox(std::uint32_t value);
-  // Signal 1 or 2: waits until it is not 0, takes it. Others' signals are sent by transfers.
+  // Signal 1 or 2: waits until it is not 0, takes it. One that is sent is there after the time of a
+  // store to memory; it waits for no transfer, and no wait for its tag waits for it.
   std::uint32_t read_signal(unsigned which);
   void send_signal(unsigned to_spe, unsigned which, std::uint32_t value, unsigned tag);
 

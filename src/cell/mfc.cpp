@@ -102,7 +102,6 @@ void mfc::on_event(std::uint64_t number) {
 }
 
 void mfc::move(const command& c) {
-  if (c.is == command::kind::signal) return home_.signal(c);
   if (!c.is_list()) return move_one(c, c.ls, c.ea, c.bytes);
   ls_t ls = c.ls;
   for (const list_element& e : c.elements) {

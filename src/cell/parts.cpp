@@ -217,10 +217,6 @@ void machine_parts::after(virtual_time d, std::function<void()> what) {
   loop.post(loop.now() + d, later, later.numbers);
 }
 
-void machine_parts::signal(const command& c) {
-  deliver_signal(static_cast<unsigned>(c.ea >> 8), static_cast<unsigned>(c.ea & 0xff), c.value);
-}
-
 void machine_parts::deliver_signal(unsigned spe_index, unsigned which, std::uint32_t value) {
   spe_parts& s = *spes[spe_index];
   s.signals[which - 1] |= value;

@@ -164,7 +164,6 @@ struct machine_parts {
   void drop_near(ea_t ea, std::uint32_t bytes, unsigned but);
   void look(std::vector<watcher*>& all, ea_t ea, std::uint32_t bytes);
 
-  void signal(const command& c);
   void deliver_signal(unsigned spe_index, unsigned which, std::uint32_t value);
   void after(virtual_time d, std::function<void()> what);
 

@@ -11,7 +11,7 @@
 namespace lev::cell {
 
 struct command {
-  enum class kind { get, put, get_list, put_list, signal };
+  enum class kind { get, put, get_list, put_list };
   kind is = kind::get;
   order ordered = order::none;
   unsigned tag = 0;
@@ -22,7 +22,6 @@ struct command {
   std::uint64_t number = 0;
   bool has_started = false;
   bool is_atomic = false;                // putqlluc: the line is written through the caches
-  std::uint32_t value = 0;               // of a signal
   std::vector<list_element> elements{};  // of a list that has started
 
   bool is_list() const { return is == kind::get_list || is == kind::put_list; }

@@ -120,16 +120,11 @@ bool group_by_many(waiting_task* tasks, std::size_t count) {
   return group_by_copy<Key>(tasks, count, groups, keys + count);
 }
 
-// Moves tasks with equal `Key` together, the groups in order of their first task.
+// Moves tasks with equal `Key` together, the groups in order of their first task. Without memory
+// they stay as they are.
 template <auto Key>
 void group(waiting_task* tasks, std::size_t count, void*) {
-  if (group_by_few<Key>(tasks, count) || group_by_many<Key>(tasks, count)) return;
-  for (std::size_t i = 0; i < count;) {
-    const auto key = Key(tasks[i]);
-    waiting_task* rest = std::stable_partition(
-        tasks + i, tasks + count, [key](const waiting_task& t) { return Key(t) == key; });
-    i = static_cast<std::size_t>(rest - tasks);
-  }
+  static_cast<void>(group_by_few<Key>(tasks, count) || group_by_many<Key>(tasks, count));
 }
 
 // The same for a line whose first `ordered` tasks are in groups: a few newer ones go behind the

@@ -254,15 +254,15 @@ class machine {
 
   // The copy engine. get() packs the rows of `remote` into `local`; put() is the way back. A
   // transfer is over when wait_tag() of its tag returned; tags are small numbers chosen by the
-  // caller, one set per actor.
+  // caller, one set per actor. Where get() and put() have copied everything, there is no wait.
   virtual void get(std::uint32_t tag, void* local, const argument& remote) noexcept = 0;
   virtual void put(std::uint32_t tag, const void* local, const argument& remote) noexcept = 0;
-  virtual void wait_tag(std::uint32_t tag) noexcept = 0;
-  virtual bool is_tag_done(std::uint32_t tag) noexcept = 0;  // wait_tag() would not wait
+  virtual void wait_tag(std::uint32_t) noexcept {}
+  virtual bool is_tag_done(std::uint32_t) noexcept { return true; }  // wait_tag() would not wait
 
   // On machines with virtual time: cost() passes the time a procedure takes, pay_switch() that of a
   // switch between contexts of a worker; schedule_hash() is over all turns so far: actor and time.
-  virtual void cost(std::uint64_t cycles) noexcept = 0;
+  virtual void cost(std::uint64_t) noexcept {}
   virtual void pay_switch() noexcept {}
   virtual std::uint64_t schedule_hash() const noexcept { return 0; }
 };

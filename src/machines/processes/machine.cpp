@@ -92,9 +92,6 @@ class process_machine final : public machine, public remote_workers {
     fault_at("host.copy_out");
     copy_rows(const_cast<void*>(local), remote, false);
   }
-  void wait_tag(std::uint32_t) noexcept override {}
-  bool is_tag_done(std::uint32_t) noexcept override { return true; }
-  void cost(std::uint64_t) noexcept override {}
 
   bool open(std::uint32_t workers) noexcept override;
   std::uint32_t line_max() const noexcept override { return processes::lane_records; }

@@ -63,9 +63,6 @@ class thread_machine final : public machine {
   void put(std::uint32_t, const void* local, const argument& remote) noexcept override {
     copy_rows(const_cast<void*>(local), remote, false);
   }
-  void wait_tag(std::uint32_t) noexcept override {}
-  bool is_tag_done(std::uint32_t) noexcept override { return true; }
-  void cost(std::uint64_t) noexcept override {}
 
  private:
   struct launch {
