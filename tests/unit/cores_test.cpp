@@ -142,6 +142,14 @@ TEST_F(cores, a_sleeper_with_one_core_keeps_it) {
   EXPECT_TRUE(are_same(t.wake(), one));
 }
 
+TEST_F(cores, a_bound_thread_has_one_core) {
+  std::thread([] {
+    const int last = core_at(available_cores() - 1);
+    bind_to_core(last);
+    EXPECT_TRUE(are_same(cores_of(0), only(static_cast<unsigned>(last))));
+  }).join();
+}
+
 // Wakers come at any moment: whatever they do, the thread goes on with all its cores.
 TEST_F(cores, a_sleeper_and_its_waker_may_meet_anywhere) {
   sleeper_thread s;
