@@ -218,9 +218,9 @@ void scheduler::dice_front(index_cache& cache, pass_report& report) noexcept {
   pop_front();
   if (result == split_result::indivisible) {
     slot_extra& extra = slots_->extra(task);
-    const status why =
-        procedure_at(slots_->at(task).procedure).diceable ? status::dice_loop : status::too_big;
-    extra.first_failure.store(static_cast<std::uint32_t>(why), memory_order_relaxed);
+    // By its hook: what is sliced was refused when its smallest piece does not fit.
+    LEV_DCHECK(procedure_at(slots_->at(task).procedure).diceable);
+    extra.first_failure.store(static_cast<std::uint32_t>(status::dice_loop), memory_order_relaxed);
     extra.next_failing = report.failed;
     report.failed = task;
     return;

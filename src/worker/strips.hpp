@@ -39,7 +39,7 @@ inline void run_strips(engine& e, participant& self, job& j, const descriptor& w
   }
   descriptor halves[2];
   if (depth >= dice_depth_max || cut_pieces(whole, halves, 2) < 2) {
-    j.result = depth >= dice_depth_max ? status::dice_loop : status::too_big;
+    j.result = status::dice_loop;  // a slice that does not fit was refused
     return;
   }
   run_strips(e, self, j, halves[0], depth + 1);

@@ -85,7 +85,7 @@ TEST_P(dice_hook_test, a_big_task_that_the_hook_refuses_to_cut_fails) {
   words x(2000, 1);
   ticket t = r.submit(refuses<0>, x);
   const outcome o = wait(t);
-  EXPECT_TRUE(o.code == status::too_big || o.code == status::dice_loop) << status_name(o.code);
+  EXPECT_EQ(o.code, status::dice_loop);
   EXPECT_EQ(x, words(2000, 1));
   words small(10, 1);
   expect_ok(r.submit(refuses<0>, small));
@@ -128,6 +128,31 @@ TEST_P(dice_hook_test, a_piece_as_large_as_the_whole_is_a_dice_loop) {
   words x(2000, 1);
   ticket t = r.submit(keeps_one, x);
   EXPECT_EQ(wait(t).code, status::dice_loop);
+}
+
+// Where there are no tickets for the pieces, a worker cuts the task for itself; one process gives it
+// memory beside its store.
+const auto stops_early =
+    define("hook.stops_early", &add_one, [](const descriptor& whole, descriptor* pieces, unsigned) {
+      if (whole.arguments[0].row_bytes <= 8192) return 0u;
+      halve(whole, pieces);
+      return 2u;
+    });
+
+TEST_P(dice_hook_test, a_hook_that_stops_too_early_is_a_dice_loop) {
+  for (const std::uint32_t tickets : {2u, 1024u}) {
+    if (is_remote() && tickets == 2) continue;
+    config c = settings();
+    c.staging = staging::copy;
+    c.local_store_bytes = 4096;
+    c.tickets = tickets;
+    runtime& r = open(c);
+    words x(4096, 1);
+    ticket held = r.submit(nothing);
+    ticket t = r.submit(stops_early, x);
+    EXPECT_EQ(wait(t).code, status::dice_loop) << tickets;
+    EXPECT_EQ(x, words(4096, 1));
+  }
 }
 
 // Pieces that no submit would accept.
