@@ -89,11 +89,15 @@ void run_context(void* argument) {
   }
 }
 
+// Those that were in use before come first. If there is no memory for another stack, there are no
+// more contexts from then on: a waiter that counted on one would wait for ever.
 held_context* take_free(contexts& c) noexcept {
   held_context* h = c.free;
   if (h == nullptr) return nullptr;
-  if (!h->own.is_open() && !h->own.open(c.engine->settings.context_stack_bytes, &run_context, h))
+  if (!h->own.is_open() && !h->own.open(c.engine->settings.context_stack_bytes, &run_context, h)) {
+    for (; c.free != nullptr; c.free = c.free->next) ++c.lacking;
     return nullptr;
+  }
   c.free = h->next;
   adopt_own_stack(c);
   return h;
@@ -200,7 +204,7 @@ bool is_consistent(const contexts& c, const held_context& in_ring) noexcept {
   for (const held_context* h = c.free; h != nullptr && unused <= contexts_max; h = h->next)
     ++unused;
   return ring == c.live && waiting == c.waiting_count && timed == c.timed_count &&
-         last == c.last_waiting && ring + waiting + unused == contexts_max;
+         last == c.last_waiting && ring + waiting + unused + c.lacking == contexts_max;
 }
 
 contexts* contexts_of(participant& self) noexcept {

@@ -83,6 +83,7 @@ struct contexts {
   std::size_t chosen_bytes = 0;
   std::size_t chosen_from_bytes = 0;
   held_context* free = nullptr;
+  std::uint32_t lacking = 0;  // those for whose stacks there was no memory
   transfer_set* free_sets = nullptr;
   std::uint32_t sets = 0;
   held_context all[contexts_max];

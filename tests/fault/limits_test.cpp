@@ -8,10 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "fault/hostile.hpp"
 
@@ -149,6 +151,48 @@ TEST(limits, too_little_address_space_is_refused_clearly) {
 }
 
 // Shared memory is a file, and the system ends who makes one too large.
+// A worker whose tasks wait has other stacks, or runs what they wait for on top of them.
+struct awaited_task {
+  ticket of;
+  std::atomic<bool> is_begun{false};
+  std::atomic<bool> is_there{false};
+};
+struct awaits {
+  awaited_task* what;
+};
+const auto wait_for_it = define("limits.wait_for_it", [](awaits a) {
+  a.what->is_begun = true;
+  while (!a.what->is_there) std::this_thread::yield();
+  a.what->of.wait();
+});
+const auto nothing_at_all = define("limits.nothing_at_all", [] {});
+
+std::string wait_with_one_stack(const char* machine) {
+  config c;
+  c.machine = machine;
+  c.workers = 1;
+  c.wait = wait_policy::park;
+  c.context_stack_bytes = std::size_t{1} << 32;
+  runtime r(c);
+  awaited_task b;
+  const bool is_sim = std::string(machine) == "sim";  // there the host has the first turn
+  b.is_there = is_sim;
+  ticket waits = r.submit(wait_for_it, awaits{&b});
+  while (!b.is_begun && !is_sim) std::this_thread::yield();
+  b.of = r.submit(nothing_at_all);
+  b.is_there = true;
+  return status_name(waits.wait_outcome(20'000'000'000).code);
+}
+
+TEST(limits, a_task_waits_without_memory_for_another_stack) {
+  start_alarm();
+  for (const char* machine : {"threads", "sim"}) {
+    EXPECT_EQ(said_under(RLIMIT_AS, rlim_t{3} << 30, [&] { return wait_with_one_stack(machine); }),
+              "ok")
+        << machine;
+  }
+}
+
 TEST(limits, files_that_may_not_grow_are_refused_clearly) {
   start_alarm();
   for (const rlim_t bytes : {rlim_t{0}, rlim_t{1} << 20, rlim_t{8} << 20}) {
