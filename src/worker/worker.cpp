@@ -139,17 +139,19 @@ inline bool is_run_plainly(const engine& e, const participant& self, const Task&
   return false;
 }
 
+// There is no memory for its data.
+[[gnu::noinline, gnu::cold]] void fail_unstaged(engine& e, participant& self, job& j) noexcept {
+  j.result = status::out_of_memory;
+  j.task_code = 0;
+  complete(e, self, j);
+}
+
 [[gnu::always_inline]] inline void run_job(engine& e, participant& self, job& j) noexcept {
   if (is_run_plainly(e, self, j, j.seen)) {
     execute_plainly(e, self, j, nullptr);
     return;
   }
-  if (!stage_job(e, self, j, true)) {
-    j.result = status::out_of_memory;
-    j.task_code = 0;
-    complete(e, self, j);
-    return;
-  }
+  if (!stage_job(e, self, j, true)) return fail_unstaged(e, self, j);
   execute_job(e, self, j);
   complete_job(e, self, j);
 }
@@ -287,7 +289,8 @@ void drop_staged(engine& e, participant& self, job& j) noexcept {
   free_frame(self, &j);
 }
 
-// Takes a task and stages it: the one to be begun next, or one behind it.
+// Takes a task and stages it: the one to be begun next, or one behind it. The next one has ended if
+// it could not be staged.
 bool take_ahead(engine& e, participant& self, bool is_next) noexcept {
   job* j = new_frame(e, self);
   if (j == nullptr) return false;
@@ -304,9 +307,9 @@ bool take_ahead(engine& e, participant& self, bool is_next) noexcept {
     is_staged = stage_job(e, self, *j, true);
   }
   if (!is_staged) {
-    put_back(e, self, j->task);
+    is_next ? fail_unstaged(e, self, *j) : put_back(e, self, j->task);
     free_frame(self, j);
-    return false;
+    return is_next;
   }
   if (!is_next) show_staged(e, self, *j);
   self.ahead[self.ahead_count++] = j;
@@ -341,7 +344,7 @@ bool run_ahead(engine& e, participant& self) noexcept {
   job* j = next_ahead(e, self);
   if (j == nullptr) {
     if (!take_ahead(e, self, true)) return drain(e, self);
-    j = next_ahead(e, self);
+    if ((j = next_ahead(e, self)) == nullptr) return true;
   }
   // While another participant is idle, tasks are left in the queue.
   while (self.ahead_count + 1 < e.depth && !e.bell.someone_idle() && take_ahead(e, self, false)) {

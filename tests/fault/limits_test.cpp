@@ -151,6 +151,14 @@ TEST(limits, too_little_address_space_is_refused_clearly) {
 }
 
 // Shared memory is a file, and the system ends who makes one too large.
+// Of address space than this process has now.
+rlim_t three_gib_more() {
+  std::ifstream sizes("/proc/self/statm");
+  rlim_t pages = 0;
+  sizes >> pages;
+  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{3} << 30);
+}
+
 // A worker whose tasks wait has other stacks, or runs what they wait for on top of them.
 struct awaited_task {
   ticket of;
@@ -187,8 +195,32 @@ std::string wait_with_one_stack(const char* machine) {
 TEST(limits, a_task_waits_without_memory_for_another_stack) {
   start_alarm();
   for (const char* machine : {"threads", "sim"}) {
-    EXPECT_EQ(said_under(RLIMIT_AS, rlim_t{3} << 30, [&] { return wait_with_one_stack(machine); }),
+    EXPECT_EQ(said_under(RLIMIT_AS, three_gib_more(), [&] { return wait_with_one_stack(machine); }),
               "ok")
+        << machine;
+  }
+}
+
+const auto add_one = define("limits.add_one", [](inout<int> x) { ++x[0]; });
+
+std::string copy_without_store(const char* machine) {
+  config c;
+  c.machine = machine;
+  c.workers = 1;
+  c.staging = staging::copy;
+  c.local_store_bytes = std::size_t{1} << 32;
+  runtime r(c);
+  int x = 5;
+  ticket t = r.submit(add_one, view(&x, 1));
+  const outcome o = t.wait_outcome(20'000'000'000);
+  return status_name(o.code) + std::string(x == 5 ? "" : ", and it ran");
+}
+
+TEST(limits, a_task_without_memory_for_its_data_is_told) {
+  start_alarm();
+  for (const char* machine : {"threads", "sim"}) {
+    EXPECT_EQ(said_under(RLIMIT_AS, three_gib_more(), [&] { return copy_without_store(machine); }),
+              "out_of_memory")
         << machine;
   }
 }
