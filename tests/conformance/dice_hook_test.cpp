@@ -130,8 +130,8 @@ TEST_P(dice_hook_test, a_piece_as_large_as_the_whole_is_a_dice_loop) {
   EXPECT_EQ(wait(t).code, status::dice_loop);
 }
 
-// Where there are no tickets for the pieces, a worker cuts the task for itself; one process gives it
-// memory beside its store.
+// Where there are no tickets for the pieces, a worker cuts the task for itself. (A worker process
+// gets memory beside its store.)
 const auto stops_early =
     define("hook.stops_early", &add_one, [](const descriptor& whole, descriptor* pieces, unsigned) {
       if (whole.arguments[0].row_bytes <= 8192) return 0u;
