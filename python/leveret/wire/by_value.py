@@ -111,6 +111,7 @@ def reduce_function(pickler: Any, function: types.FunctionType, is_reply: bool) 
         pickler.closures.append(function)
     made = pickler._dynamic_function_reduce(function)
     own, slots = made[2]
+    slots["__globals__"].update(modules.globals_of_bodies(function, slots["__globals__"]))
     slots["_cloudpickle_submodules"] += modules.submodules(function, slots["__globals__"])
     key: str | None = None if is_reply else spaces.key_of(function.__globals__)
     home = imported_home(function)

@@ -8,13 +8,15 @@ sys.modules, and of a function whose code asks in these ways functions and class
 
 from __future__ import annotations
 
+import dis
 import functools
+import inspect
 import re
 import sys
 import types
 import typing
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +59,7 @@ def asked_for(function: types.FunctionType, has_code: bool) -> dict[str, Any]:
 def asks(function: types.FunctionType) -> bool:
     """Whether its code may look for globals that it does not name."""
     code = function.__code__
-    if not _BY_TEXT.isdisjoint(_extract_code_globals(code)):  # with those of code inside of it
+    if not _BY_TEXT.isdisjoint(_named_in(code)):
         return True
     names = set(_names_of(code))
     if "shelve" in names or ("sys" in names and "modules" in names):
@@ -67,7 +69,38 @@ def asks(function: types.FunctionType) -> bool:
 
 def named_by(function: types.FunctionType) -> Iterator[str]:
     """The globals that its code names, and the code inside of it."""
-    yield from _extract_code_globals(function.__code__)
+    yield from _named_in(function.__code__)
+
+
+def globals_of_bodies(function: types.FunctionType, known: dict[str, Any]) -> dict[str, Any]:
+    """Those that only bodies of classes name, beside what cloudpickle knows."""
+    names = function.__globals__
+    return {each: names[each] for each in named_by(function) if each in names and each not in known}
+
+
+_named: weakref.WeakKeyDictionary[types.CodeType, dict[str, None]] = weakref.WeakKeyDictionary()
+_OF_BODIES = frozenset({"LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
+
+
+def _named_in(code: types.CodeType) -> dict[str, None]:
+    found = _named.get(code)
+    if found is None:
+        found = {**_extract_code_globals(code), **dict.fromkeys(_named_in_bodies(code, False))}
+        _named[code] = found
+    return found
+
+
+def _named_in_bodies(code: types.CodeType, is_in_body: bool) -> Iterator[str]:
+    """In the bodies of classes inside of it: a name there may be the body's own, or a global, and
+    cloudpickle does not know it.
+    """
+    is_in_body = is_in_body or not code.co_flags & inspect.CO_OPTIMIZED
+    if is_in_body:
+        found = (each.argval for each in dis.get_instructions(code) if each.opname in _OF_BODIES)
+        yield from (name for name in found if name != "__name__")
+    for each in code.co_consts:
+        if type(each) is types.CodeType:
+            yield from _named_in_bodies(each, is_in_body)
 
 
 def noted(function: types.FunctionType) -> dict[str, Any]:
@@ -132,8 +165,18 @@ def _names_of(code: types.CodeType) -> Iterator[str]:
 
 
 def _texts_of(code: types.CodeType) -> set[str]:
-    texts = {each for each in code.co_consts if type(each) is str}
-    return texts.union(*(_texts_of(each) for each in code.co_consts if type(each) is type(code)))
+    """With those in tuples and sets."""
+    texts: set[str] = set()
+    left: list[Iterable[Any]] = [code.co_consts]
+    while left:
+        for each in left.pop():
+            if type(each) is str:
+                texts.add(each)
+            elif type(each) is tuple or type(each) is frozenset:
+                left.append(each)
+            elif type(each) is types.CodeType:
+                left.append(each.co_consts)
+    return texts
 
 
 def imported_by(function: types.FunctionType) -> list[str]:
