@@ -183,6 +183,55 @@ PROGRAMS = {
             assert all(a is b for a, b in zip(call(lambda: given), given))
             assert call(lambda kind: kind is Metres, Metres)
         """,
+    "typed dicts": """
+        import typing
+        class Film(typing.TypedDict, total=False):
+            name: str
+        class Dated(Film):
+            year: int
+        Made = typing.TypedDict("Made", {"a": int})
+        def make(film: Dated, made: Made):
+            return Dated(film, year=film["year"] + 1), Made(a=2), typing.get_type_hints(Dated)
+        def check(call):
+            assert call(make, {"name": "x", "year": 3}, {}) == (
+                {"name": "x", "year": 4}, {"a": 2}, {"name": str, "year": int}
+            )
+            kind = call(lambda: Dated)
+            assert kind is Dated and Dated.__required_keys__ == {"year"}
+        """,
+    "type variables of a module that workers cannot import": """
+        import sys, types, typing
+        made = types.ModuleType("made_here")
+        sys.modules["made_here"] = made
+        exec("import typing; T = typing.TypeVar('T', bound=int)", vars(made))
+        exec("class Box(typing.Generic[T]): pass", vars(made))
+        def kinds(box):
+            return type(box).__orig_bases__[0].__args__[0].__name__, made.T
+        def check(call):
+            assert call(kinds, made.Box()) == ("T", made.T)
+        """,
+    "exceptions that make a text of what they are given": """
+        import sys
+        class NotFound(Exception):
+            def __init__(self, name):
+                super().__init__(f"no {name}")
+                self.name = name
+        def fail(around):
+            raise NotFound("file") if around is None else around(NotFound("file"))
+        def in_groups(error):
+            return ExceptionGroup("outer", [ExceptionGroup("inner", [error])])
+        def caught(call, around):
+            try:
+                call(fail, around)
+            except Exception as error:
+                return error
+        def check(call):
+            errors = [caught(call, None), *caught(call, ValueError).args]
+            if sys.version_info >= (3, 11):
+                errors += caught(call, in_groups).exceptions[0].exceptions
+            for error in errors:
+                assert type(error) is NotFound and str(error) == "no file" and error.name == "file"
+        """,
     "copyreg": """
         import copyreg
         class Odd:

@@ -56,6 +56,8 @@ def forget() -> None:
 class _Alone:
     """Lets one class be pickled, and others only be named: they come beside it."""
 
+    is_alone = True
+
     def __init__(self, kind: type) -> None:
         self.kind = kind
         self.named: set[type] = set()
@@ -116,6 +118,8 @@ def _known_class(kind: type) -> KnownClass | None:
 
 class Beside:
     """The classes that go beside one call or chunk."""
+
+    is_alone = False
 
     def __init__(self) -> None:
         self.known: dict[type, KnownClass] = {}

@@ -19,7 +19,7 @@ from typing import Any
 
 from cloudpickle import cloudpickle
 
-from . import absent, classes, entries, foreign, modules, own, spaces
+from . import absent, class_steps, classes, entries, foreign, modules, own, spaces
 from .absent import is_absent
 from .modules import Home, residents
 
@@ -298,6 +298,8 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
     if not is_reply:
         made = own.complete(pickler, kind, made)
     pickler.whole.append((kind, made[2][0]))
+    if pickler.beside is None or not pickler.beside.is_alone:
+        made = class_steps.in_steps(kind, made)
     reduce = None if is_reply else copyreg.dispatch_table.get(kind)
     if reduce is not None:
         made = (*made[:2], (made[2], made[5], reduce), *made[3:5], _set_registered)

@@ -57,7 +57,19 @@ def _reduce(kind: type, by_value: bool) -> Any:
     made = cloudpickle._class_reduce(kind)
     if made is NotImplemented and by_value:
         made = cloudpickle._dynamic_class_reduce(kind)
-    return made
+    is_typed = made is not NotImplemented and type(kind).__name__ == "_TypedDictMeta"
+    return _as_typed_dict(kind, made) if is_typed else made
+
+
+def _as_typed_dict(kind: type, made: Any) -> Any:
+    """With the base that typing gives such a class only when it is made of TypedDict."""
+    module = sys.modules.get(type(kind).__module__)
+    typed = getattr(module, "TypedDict", None)
+    constructor, name, bases, *others = made[1]
+    if typed is None or not isinstance(bases, tuple) or dict not in bases:
+        return made
+    about = (constructor, name, tuple(typed if each is dict else each for each in bases), *others)
+    return (made[0], about, *made[2:])
 
 
 @contextlib.contextmanager
@@ -90,7 +102,7 @@ def complete(kind: type, made: Any) -> Any:
     """What cloudpickle makes of a class, with what it leaves out."""
     if issubclass(kind, enum.Enum):
         return _with_members(kind, made)
-    made = _with_class(_with_same_as_bases(kind, made))
+    made = _in_order(kind, _with_class(_with_same_as_bases(kind, made)))
     slots = vars(kind).get("__slots__")
     if slots is None or not isinstance(slots, (str, tuple, list, dict)):
         return made
@@ -117,6 +129,13 @@ def _with_same_as_bases(kind: type, made: Any) -> Any:
         if any(vars(base).get(name, _BY_ITSELF) is value for base in kind.__bases__):
             attributes["".join(name)] = value
     return (*made[:2], (attributes, *made[2][1:]), *made[3:])
+
+
+def _in_order(kind: type, made: Any) -> Any:
+    """With attributes as vars() of the class has them: cloudpickle sorts their names."""
+    given = made[2][0]
+    attributes = {name: given[name] for name in own_names(kind) if name in given}
+    return (*made[:2], ({**attributes, **given}, *made[2][1:]), *made[3:])
 
 
 def _with_class(made: Any) -> Any:
@@ -179,11 +198,13 @@ def _cached_property(function: Any, name: str | None) -> Any:
 
 # Their own pickle is a name in their module. (NewType makes functions before Python 3.10.)
 _KINDS = [getattr(typing, name, None) for name in ("NewType", "ParamSpec", "TypeVarTuple")]
-TYPING = frozenset(each for each in _KINDS if isinstance(each, type))
+TYPING = frozenset((typing.TypeVar, *(each for each in _KINDS if isinstance(each, type))))
 
 
 def reduce_typing(value: Any) -> Any:
     """For one of a module that the other process cannot import: there is one of it there."""
+    if type(value) is typing.TypeVar:
+        return cloudpickle._make_typevar, cloudpickle._decompose_typevar(value)
     about: tuple[Any, ...] = ()
     if type(value).__name__ == "NewType":
         about = (value.__supertype__,)

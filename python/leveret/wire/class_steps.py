@@ -1,0 +1,86 @@
+"""In which order what is in a class is read, where it goes by value with what needs it.
+
+Among that may be instances of the class itself: an attribute of it is one (`Point.origin`), or of a
+class that a method names. To make one as it arrives the class must have its __new__, __init__ or
+__setstate__ by then. So functions are set first, those with special names before all others.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any, Callable
+
+from cloudpickle import cloudpickle
+
+from . import spaces
+
+_FUNCTIONS = (types.FunctionType, classmethod, staticmethod, property, functools.cached_property)
+_CALLED, _FUNCTION, _CLASS, _OTHER = range(4)
+
+
+def in_steps(kind: type, made: Any) -> Any:
+    """What pickle is told of a class, with the steps in front of its state.
+
+    A metaclass has none: its __new__ has run for the classes among what is in it, and must not.
+    """
+    if issubclass(kind, type):
+        return made
+    attributes = made[2][0]
+    steps: list[dict[str, Any]] = [{}, {}, {}, {}]
+    for name, value in attributes.items():
+        steps[_step_of(name, value)][name] = value
+    steps = [each for each in steps if each]
+    if len(steps) < 2:
+        return made
+    early = [_Early(kind, each) for each in steps[:-1]]
+    state = (early, list(attributes), made[5], (steps[-1], *made[2][1:]))
+    return (*made[:2], state, *made[3:5], _set_last)
+
+
+def _step_of(name: str, value: Any) -> int:
+    if isinstance(value, _FUNCTIONS):
+        return _CALLED if name.startswith("__") else _FUNCTION
+    if isinstance(value, type):
+        return _CLASS
+    return _CALLED if _is_plain(value) else _OTHER
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) is dict:
+        return all(map(spaces.is_constant, value.values()))
+    if type(value) is list or type(value) is set:
+        return all(map(spaces.is_constant, value))
+    return spaces.is_constant(value)
+
+
+class _Early:
+    """Sets attributes as soon as it is read."""
+
+    def __init__(self, kind: type, attributes: dict[str, Any]) -> None:
+        self.about = kind, attributes
+
+    def __reduce__(self) -> Any:
+        return _set_early, self.about
+
+
+def _set_early(kind: type, attributes: dict[str, Any]) -> None:
+    cloudpickle._class_setstate(kind, (attributes, {}))
+
+
+def _set_last(kind: type, state: tuple[Any, list[str], Callable[[Any, Any], Any], Any]) -> type:
+    _, names, set_state, rest = state
+    set_state(kind, rest)
+    _put_in_order(kind, names)
+    return kind
+
+
+def _put_in_order(kind: type, names: list[str]) -> None:
+    """vars() of a class gives them as the program has them."""
+    own = [name for name in vars(kind) if name in names and not name.startswith("__")]
+    if own == [name for name in names if name in own]:
+        return
+    for name in sorted(own, key=names.index):
+        value = vars(kind)[name]
+        type.__delattr__(kind, name)
+        type.__setattr__(kind, name, value)
