@@ -249,23 +249,40 @@ class Taken:
 
 
 def take_values(rows: list[Row]) -> None:
-    """Sets what has changed in the host."""
-    for homes, digests, parts in rows:
+    """Sets what has changed in the host.
+
+    What is made by a call of the program's code may need globals that come behind it: it is read
+    again when those are there.
+    """
+    left = []
+    for row in rows:
+        homes, digests, why = row
         if not digests:
-            _leave_out(homes, parts)
+            _leave_out(homes, why)
         elif not _has(homes, digests):
-            begin = time.perf_counter_ns()
-            try:
-                head, *buffers = map(fetch, parts)
-                values = pickle.loads(head, buffers=buffers)
-            except Exception as error:  # as one that could not be written: who needs it says so
-                _leave_out(homes, said_error(error))
-                continue
-            for (key, name), digest, value in zip(homes, digests, values):
-                space = space_of(key, {"__name__": key})
-                space.take(name, value, digest)
-                space.together[name] = homes
-            Taken.ns += time.perf_counter_ns() - begin
+            left.append(row)
+    begin = time.perf_counter_ns()
+    count = len(left) + 1
+    while len(left) < count:
+        count = len(left)
+        left = [row for row in left if not _take_row(row)]
+    if count:
+        Taken.ns += time.perf_counter_ns() - begin
+
+
+def _take_row(row: Row) -> bool:
+    homes, digests, parts = row
+    try:
+        head, *buffers = map(fetch, parts)
+        values = pickle.loads(head, buffers=buffers)
+    except Exception as error:  # as one that could not be written: who needs it says so
+        _leave_out(homes, said_error(error))
+        return False
+    for (key, name), digest, value in zip(homes, digests, values):
+        space = space_of(key, {"__name__": key})
+        space.take(name, value, digest)
+        space.together[name] = homes
+    return True
 
 
 def _leave_out(homes: tuple[Home, ...], why: str) -> None:
