@@ -456,15 +456,24 @@ def reduce_other(thing: Any, kind: type, is_reply: bool) -> Any:
     home = (kind.__module__, made)
     if is_reply and kind in _classes:
         return host_object, home
-    return _make_singleton, (home, kind, dict(getattr(thing, "__dict__", ())))
+    state = dict(getattr(thing, "__dict__", ()))
+    return _make_singleton, (home, kind), (home, state), None, None, _set_singleton
 
 
-def _make_singleton(home: Home, kind: type, state: dict[str, Any]) -> Any:
+def _make_singleton(home: Home, kind: type) -> Any:
     if home not in singletons:
         try:
             return _found(home)
         except AttributeError:
-            made = getattr(copyreg, "_reconstructor")(kind, object, None)  # noqa: B009
-            vars(made).update(state)
-            singletons[home] = made
+            singletons[home] = getattr(copyreg, "_reconstructor")(kind, object, None)  # noqa: B009
     return singletons[home]
+
+
+def _set_singleton(made: Any, state: tuple[Home, dict[str, Any]]) -> None:
+    """The attributes that it has in the host: they may be others than when it came first."""
+    home, attributes = state
+    if singletons.get(home) is made:
+        with contextlib.suppress(TypeError):  # it has none
+            own = vars(made)
+            own.clear()
+            own.update(attributes)

@@ -173,7 +173,7 @@ class Aliases:
     def of(self, value: Any) -> Any:
         if goes_inline(value) or is_constant(value):
             return value
-        name = next((name for name, each in self.names.items() if each is value), None)
+        name = next((name for name, each in list(self.names.items()) if each is value), None)
         if name is None:
             return value
         self.needed[self.key, name] = value

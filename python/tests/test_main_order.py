@@ -1,0 +1,196 @@
+"""What of the main module arrives before what: classes before their objects, and all names."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from conftest import needs_processes, run_program
+
+pytestmark = needs_processes
+
+PROGRAMS = {
+    "a class with an object of itself": """
+        import dataclasses, decimal, typing
+        class Point(typing.NamedTuple):
+            x: int
+            def from_origin(self):
+                return self.x - Point.origin.x
+        Point.origin = Point(2)
+        class Money(decimal.Decimal):
+            def with_fee(self):
+                return self + Shop.fee
+        class Shop:
+            fee = Money("1.5")
+        class Vector:
+            made = []
+            def __init__(self, x):
+                self.x = x
+                self.made.append(x)
+            def __reduce__(self):
+                return Vector, (self.x,)
+            def plus(self):
+                return self.x + World.zero.x
+        class World:
+            zero = Vector(10)
+        class Degrees(int):
+            def __new__(cls, value, unit):
+                made = int.__new__(cls, value)
+                made.unit = unit
+                return made
+            def __getnewargs__(self):
+                return int(self), self.unit
+            def of_zero(self):
+                return Scale.zeros[self.unit].unit
+        class Scale:
+            zeros = {"C": Degrees(0, "C")}
+        class Plugin:
+            known, made = {}, []
+            def __init_subclass__(cls):
+                Plugin.known[cls.__name__] = cls
+            def __init__(self, v):
+                self.v = v
+            def __reduce__(self):
+                return type(self), (self.v,)
+        class First(Plugin):
+            def all(self):
+                return list(Plugin.known), [each.v for each in Plugin.made]
+        class Second(Plugin):
+            pass
+        Plugin.made += [First(1), Second(2)]
+        class Noting(type):
+            known = {}
+            def __new__(cls, name, bases, given):
+                made = cls.known[name] = super().__new__(cls, name, bases, given)
+                return made
+        class Noted(metaclass=Noting):
+            @classmethod
+            def is_known(cls):
+                return Noting.known["Noted"] is cls
+        def run(thing, name):
+            return getattr(thing, name)()
+        def origin(kind):
+            return kind.origin
+        def check(call):
+            assert call(run, Point(5), "from_origin") == 3 and call(lambda: Point(6).x) == 6
+            assert call(origin, Point) == (2,) and type(call(origin, Point)) is Point
+            assert call(run, Money("2"), "with_fee") == Money("3.5")
+            assert call(Vector(1).plus) == 11 and call(lambda: World.zero.x) == 10
+            assert call(run, Degrees(7, "C"), "of_zero") == "C"
+            assert call(First(3).all) == (["First", "Second"], [1, 2])
+            assert call(Noted.is_known) is True
+    """,
+    "the order of a class's attributes": """
+        class Plain:
+            z = 1
+            def run(self): pass
+            a = "2"
+        class Settings:
+            z, listed = 1, [1]
+            def run(self): pass
+            b = object()
+            a = "2"
+        def names_of(kind):
+            return [name for name in vars(kind) if not name.startswith("__")]
+        def check(call):
+            assert call(names_of, Plain) == ["z", "run", "a"]
+            assert call(names_of, Settings) == ["z", "listed", "run", "b", "a"]
+    """,
+    "globals of bodies": """
+        import functools
+        LIMIT, NAMES = 5, ["a", "bc"]
+        def noted(function): return function
+        def make(x):
+            class Config:
+                limit = LIMIT
+                names: list = NAMES
+                class Deeper:
+                    sizes = [len(name) for name in NAMES]
+                @noted
+                def own(self):
+                    return x
+            return Config.limit, Config.names, Config.Deeper.sizes, Config().own()
+        def asks():
+            class Body:
+                limit = eval("LIMIT")
+            return Body.limit
+        def check(call):
+            global LIMIT
+            y = 3
+            def closure():
+                class Config:
+                    limit = LIMIT + y
+                return Config.limit
+            assert call(make, 1) == (5, ["a", "bc"], [1, 2], 1) and call(closure) == 8
+            LIMIT = 6
+            NAMES.append("def")
+            assert call(make, 1) == (6, ["a", "bc", "def"], [1, 2, 3], 1) and call(closure) == 9
+            assert call(asks) == 6
+            del LIMIT
+            try:
+                call(make, 1)
+            except NameError as error:
+                assert "LIMIT" in str(error)
+            else:
+                assert False
+    """,
+    "texts in tuples": """
+        first, second, third = [1], {"a": 2}, (3,)
+        def by_texts():
+            return [globals()[name] for name in ("first", "second")], found("third")
+        def found(given):
+            return given in {"third", "fourth"} and globals()[given]
+        def check(call):
+            assert call(by_texts) == ([[1], {"a": 2}], (3,))
+    """,
+    "globals made by others": """
+        LIMITS = {"max": 10}
+        class Bounded:
+            def __init__(self, v):
+                self.v = min(v, LIMITS["max"])
+            def __reduce__(self):
+                return Bounded, (self.v,)
+        ROOT = Bounded(30)
+        def root():
+            return ROOT.v
+        def check(call):
+            assert call(root) == 10
+    """,
+    "singletons": """
+        class Kind:
+            def __reduce__(self):
+                return "ONE"
+        ONE = Kind()
+        ONE.state, ONE.gone = 1, True
+        def look():
+            return vars(ONE)
+        def look_at(one):
+            return one is ONE, vars(one)
+        def check(call):
+            assert call(look) == {"state": 1, "gone": True}
+            ONE.state = [2]
+            del ONE.gone
+            ONE.own = ONE
+            assert call(look)["state"] == [2] and call(look)["own"] is ONE
+            ONE.state = 3
+            is_one, state = call(look_at, ONE)
+            assert is_one and state["state"] == 3 and "gone" not in state
+    """,
+}
+CALLS = {
+    "submit": "executor.submit(function, *args).result(60)",
+    "chunks": "list(executor.map(function, *([each] * 3 for each in args), chunksize=3))[-1] "
+    "if args else executor.submit(lambda *_: function(*_)).result(60)",
+}
+END = """
+import leveret
+with leveret.ProcessExecutor(1) as executor:
+    check(lambda function, *args: {})
+"""
+
+
+@pytest.mark.parametrize("how", CALLS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program(name: str, how: str, tmp_path: Path) -> None:
+    run_program(tmp_path, textwrap.dedent(PROGRAMS[name]) + END.format(CALLS[how]))
