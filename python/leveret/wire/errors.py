@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import pickle
 from typing import Any
 
@@ -87,19 +88,40 @@ def _as_read(value: Any) -> Any:
 
 def _says(error: BaseException) -> bool:
     """Whether it has a str()."""
+    return _text_of(error) is not None
+
+
+def _text_of(error: BaseException) -> str | None:
     try:
-        str(error)
+        return str(error)
     except BaseException:
-        return False
-    return True
+        return None
 
 
 def _arrives(value: Any) -> bool:
-    """Whether it can be written and read again, an exception as one that has its str()."""
+    """Whether it can be written and read again, an exception as one that says what it says."""
     came = _as_read(value)
-    if is_error(value):
-        return is_error(came) and (_says(came) or not _says(value))
-    return came is not _NOTHING
+    return came is not _NOTHING and _is_as(came, value)
+
+
+def _is_as(came: Any, value: Any) -> bool:
+    """A constructor that makes a text of what it is given has made another one of that text."""
+    if type(value) in (list, tuple):
+        return type(came) is type(value) and all(map(_is_as, came, value))
+    if not is_error(value):
+        return True
+    text = _text_of(value)
+    if not is_error(came) or (text is not None and _text_of(came) != text):
+        return False
+    return all(map(_is_as, _grouped(came), _grouped(value)))
+
+
+def _grouped(error: BaseException) -> tuple[BaseException, ...]:
+    group = getattr(builtins, "BaseExceptionGroup", None)  # from Python 3.11 on
+    if group is None or not isinstance(error, group):
+        return ()
+    grouped: tuple[BaseException, ...] = group.exceptions.__get__(error)
+    return grouped
 
 
 def _portable(value: Any) -> Any:
