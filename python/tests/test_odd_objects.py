@@ -15,6 +15,7 @@ import pytest
 from conftest import needs_processes
 
 from leveret import ProcessExecutor, TaskFailed
+from leveret.executor.names import call_name
 
 pytestmark = needs_processes
 
@@ -206,3 +207,23 @@ def test_outcomes_of_pytest_arrive_as_themselves() -> None:
         assert [type(each.exception(SECONDS_MAX)) for each in calls] == kinds
         found = executor.map(lambda f: f(), [_skip, _fail], return_exceptions=True)
         assert list(map(type, found)) == kinds
+
+
+def test_arguments_are_shown_by_their_begin() -> None:
+    endless: Any = []
+    for _ in range(60):
+        endless = [endless, {"again": endless}]
+    with ProcessExecutor(1, preload=(), max_attempts=1) as executor:
+        error = executor.submit(os.kill, 0, endless).exception(SECONDS_MAX)
+        assert type(error) is TypeError
+        error = executor.submit(die_of, endless).exception(SECONDS_MAX)
+        assert f"die_of({'[' * 57}...) ended" in str(error)
+    itself: Any = [1, {"a": ()}, (2,), "text"]
+    itself.append(itself)
+    assert call_name(die_of, (itself, {}), {"x": "y" * 100}) == (
+        f"die_of([1, {{'a': ()}}, (2,), 'text', [...]], {{}}, x='{'y' * 56}...)"
+    )
+
+
+def die_of(_: object) -> None:
+    os.abort()

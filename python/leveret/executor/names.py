@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 from ..interrupts import NotOfSignal
@@ -64,6 +65,47 @@ def _inner_of_dask(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     return None
 
 
+SHOWN_MAX = 60  # characters of an argument
+_BRACKETS: dict[type, tuple[str, str]] = {
+    list: ("[", "]"),
+    tuple: ("(", ")"),
+    dict: ("{", "}"),
+    set: ("{", "}"),
+}
+
+
 def _short(value: object) -> str:
-    text = shown(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    """The begin of its repr(). Of a container only so much is looked at: in a few lists and dicts,
+    each in the next one more than once, there is a text without end.
+    """
+    text = ""
+    with NotOfSignal(BaseException):  # a container that changes meanwhile
+        for piece in _pieces(value, []):
+            text += piece
+            if len(text) > SHOWN_MAX:
+                break
+    return text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 3] + "..."
+
+
+def _pieces(value: Any, around: list[Any]) -> Iterator[str]:
+    kind: type = type(value)
+    if (kind is str or kind is bytes) and len(value) > SHOWN_MAX:
+        yield shown(value[: SHOWN_MAX + 1])
+        return
+    if kind not in _BRACKETS or not value:
+        yield shown(value)
+        return
+    opening, closing = _BRACKETS[kind]
+    if any(each is value for each in around):
+        yield f"{opening}...{closing}"
+        return
+    yield opening
+    between = ""
+    for each in value:
+        yield between
+        between = ", "
+        yield from _pieces(each, [*around, value])
+        if kind is dict:
+            yield ": "
+            yield from _pieces(value[each], [*around, value])
+    yield f",{closing}" if kind is tuple and len(value) == 1 else closing
