@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import Any, Callable
+from typing import Any
 
 from cloudpickle import cloudpickle
 
@@ -23,8 +23,9 @@ def in_steps(kind: type, made: Any) -> Any:
     """What pickle is told of a class, with the steps in front of its state.
 
     A metaclass has none: its __new__ has run for the classes among what is in it, and must not.
+    Nor has a class whose attributes are set in a way of its own.
     """
-    if issubclass(kind, type):
+    if issubclass(kind, type) or made[5] is not cloudpickle._class_setstate:
         return made
     attributes = made[2][0]
     steps: list[dict[str, Any]] = [{}, {}, {}, {}]
@@ -34,7 +35,7 @@ def in_steps(kind: type, made: Any) -> Any:
     if len(steps) < 2:
         return made
     early = [_Early(kind, each) for each in steps[:-1]]
-    state = (early, list(attributes), made[5], (steps[-1], *made[2][1:]))
+    state = (early, list(attributes), (steps[-1], *made[2][1:]))
     return (*made[:2], state, *made[3:5], _set_last)
 
 
@@ -68,9 +69,9 @@ def _set_early(kind: type, attributes: dict[str, Any]) -> None:
     cloudpickle._class_setstate(kind, (attributes, {}))
 
 
-def _set_last(kind: type, state: tuple[Any, list[str], Callable[[Any, Any], Any], Any]) -> type:
-    _, names, set_state, rest = state
-    set_state(kind, rest)
+def _set_last(kind: type, state: tuple[Any, list[str], Any]) -> type:
+    _, names, rest = state
+    cloudpickle._class_setstate(kind, rest)
     _put_in_order(kind, names)
     return kind
 
