@@ -301,6 +301,9 @@ struct thread_notes {
 };
 extern constinit thread_local thread_notes this_thread_notes;
 void set_current_actor(void* actor) noexcept;
+// forget_last_runtime() is called where one stack of a thread is left for another one: the
+// participant that was used last may be in the middle of a call on the stack that was left.
+void forget_last_runtime() noexcept;
 
 }  // namespace lev
 

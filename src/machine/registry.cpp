@@ -57,5 +57,8 @@ __attribute__((noinline)) void* current_actor() noexcept {
 __attribute__((noinline)) void set_current_actor(void* actor) noexcept {
   this_thread_notes.actor = actor;
 }
+__attribute__((noinline)) void forget_last_runtime() noexcept {
+  this_thread_notes.runtime_id = 0;
+}
 
 }  // namespace lev

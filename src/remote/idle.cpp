@@ -147,7 +147,7 @@ void remote_crew::idle(participant& self, awaited& what, std::uint64_t deadline_
                        wait_policy how) noexcept {
   settle_to_idle(e, self);
   const idling i(self, deadline_ns);
-  const bool is_tight = !is_service(*this, self) && needs_every_core(*this);
+  const bool is_tight = !is_service(self) && needs_every_core(*this);
   napper& nap = tender_of(self).nap;
   const auto ends = [this]() noexcept { return count_ends(e); };
   const std::uint64_t nap_ns = is_tight && !what.is_patient() ? nap.span_ns(ends) : 0;
@@ -166,6 +166,12 @@ void remote_crew::idle(participant& self, awaited& what, std::uint64_t deadline_
   sleep(*this, self, any, smaller(now_ns + spin_ns + nap_ns, deadline_ns));
 }
 
+bool remote_crew::is_under_way() const noexcept {
+  std::uint32_t tasks = 0;
+  for (std::uint32_t w = 0; w < e.workers; ++w) tasks += lines[w].load.load(memory_order_relaxed);
+  return tasks != 0;
+}
+
 // A callback waits like a host: no task runs here, so none is below it. A callback that waits for
 // room gives up when nothing is on its way to or from a worker.
 bool remote_crew::await(participant& self, awaited& what, std::uint64_t deadline_ns,
@@ -173,7 +179,7 @@ bool remote_crew::await(participant& self, awaited& what, std::uint64_t deadline
   constexpr std::uint64_t patience_ns = 10'000'000;
   tender_of(self).nap.begin_wait();
   // Tasks that have ended by now need only a look.
-  if (self.running == nullptr && !is_service(*this, self) && !tender_of(self).is_tending) {
+  if (self.running == nullptr && !is_service(self) && !tender_of(self).is_tending) {
     tell_ends(e, self);
     tend_all(*this, self);
     if (what.is_there()) return true;
@@ -188,10 +194,7 @@ bool remote_crew::await(participant& self, awaited& what, std::uint64_t deadline
       if (serve_until(e, self, what, until_ns, how, &run_turn)) return true;
     }
     if (!may_give_up) return false;
-    std::uint32_t on_their_way = 0;
-    for (std::uint32_t w = 0; w < e.workers; ++w)
-      on_their_way += lines[w].load.load(memory_order_relaxed);
-    if (on_their_way == 0) return false;
+    if (!is_under_way()) return false;
   }
 }
 

@@ -178,7 +178,7 @@ bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept {
 // False: it must be queued.
 static bool send_straight(remote_crew& r, participant& self, std::uint32_t task) noexcept {
   engine& e = r.e;
-  if (r.tender_of(self).is_tending || e.sched.has_waiting() ||
+  if (r.tender_of(self).is_tending || self.comes_back || e.sched.has_waiting() ||
       !e.sched.ready().first().looks_empty() || e.cancelling.load(memory_order_relaxed) != 0 ||
       self.events.is_open())
     return false;
@@ -234,10 +234,10 @@ static void send_ready(remote_crew& r) noexcept {
   }
 }
 
-// The participant that has queued a task sends it off, if a worker has room: in a callback at once;
-// otherwise when it has finished telling or tending.
+// The participant that has queued a task sends it off, if a worker has room: in a callback, or below
+// one, at once; otherwise when it has finished telling or tending.
 void remote_crew::queued(participant& self) noexcept {
-  if (self.running != nullptr) {
+  if (self.running != nullptr || self.comes_back) {
     send_ready(*this);
   } else if (self.is_telling) {
     self.queues_late = true;

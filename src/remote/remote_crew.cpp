@@ -76,7 +76,7 @@ bool remote_crew::open() {
 
 // The service tends the processes, too.
 bool remote_crew::run_one(participant& self) noexcept {
-  if (is_service(*this, self)) attend(*this, self);
+  if (is_service(self)) attend(*this, self);
   return tend(*this, self);
 }
 

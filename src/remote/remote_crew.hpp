@@ -68,6 +68,8 @@ class remote_crew final : public crew {
   bool holds_tasks() const noexcept override { return true; }
   void recall(participant& self) noexcept override;
   bool end_running(bool all) noexcept override;
+  bool is_service(const participant& p) const noexcept override { return p.index == e.workers; }
+  bool is_under_way() const noexcept override;
 
   const processes_config& settings() const noexcept { return e.settings.processes; }
   tender& tender_of(const participant& self) noexcept { return tenders[self.index]; }
@@ -111,7 +113,7 @@ class remote_crew final : public crew {
 };
 
 inline bool is_service(const remote_crew& r, const participant& self) noexcept {
-  return self.index == r.e.workers;
+  return r.is_service(self);
 }
 
 // tend() moves every line on as far as possible; false when there was nothing to do.

@@ -73,6 +73,7 @@ bool check_size(const runtime_state& c, const draft& d, const draft_facts& facts
 
 bool refuse_nobody(const runtime_state& c, refusal* why) noexcept {
   if (c.why_absent != nullptr) return refuse(why, status::closed, -1, "%s", c.why_absent);
+  if (c.closing.load(memory_order_relaxed) != 0) return refuse_closed(why);
   return refuse(
       why, status::would_block, -1,
       c.caps.many_hosts

@@ -70,6 +70,8 @@ class locked {
 // This thread's bindings. Like its notes, they have no destructor: they exist as long as the
 // thread.
 thread_local bindings* this_thread = nullptr;
+// The participant of a thread that is a runtime's service, for as long as it lives.
+thread_local participant* service_here = nullptr;
 
 void note_last(std::uint64_t runtime_id, participant* self) noexcept {
   this_thread_notes.runtime_id = runtime_id;
@@ -174,6 +176,7 @@ void in_child() noexcept {
   if (auto* self = static_cast<participant*>(current_actor()); self != nullptr)
     part_from_others(*self);
   set_current_actor(nullptr);
+  service_here = nullptr;
   note_last(0, nullptr);
   if (this_thread != nullptr) this_thread->clear();
   for (runtime_state* c : o.all) {
@@ -203,17 +206,29 @@ static bool is_below(const runtime_state& c, const participant& p) noexcept {
          p.doing.load(memory_order_relaxed) != activity::elsewhere || c.machine->is_in_worker();
 }
 
-// The first call of a thread, or one after it was in another runtime.
+// The first call of a thread, or one after it was in another runtime. A service stays what it is:
+// whoever waits below another runtime's code on its thread must do what nobody else does. There is
+// one flow of control, as no task with a stack of its own runs there (outer_of()).
 [[gnu::noinline]] static participant* find_binding(runtime_state& c) noexcept {
+  if (auto* actor = static_cast<participant*>(current_actor()); actor != nullptr)
+    actor->calls_others = true;
+  if (service_here != nullptr && service_here->engine == &c) return service_here;
+  participant* self = nullptr;
+  bool comes_back = false;
   if (this_thread != nullptr) {
     for (const binding& b : *this_thread) {
-      if (b.runtime_id != c.id || is_below(c, *b.self)) continue;
-      note_last(b.runtime_id, b.self);
-      return b.self;
+      if (b.runtime_id != c.id) continue;
+      const bool is_in_call = is_below(c, *b.self);
+      comes_back |= is_in_call;
+      if (!is_in_call && self == nullptr) self = b.self;
     }
   }
-  participant* self = bind(c);
-  if (self != nullptr) note_last(c.id, self);
+  const bool is_new = self == nullptr;
+  if (is_new) self = bind(c);
+  if (self == nullptr) return nullptr;
+  self->comes_back = comes_back;
+  note_last(c.id, self);
+  if (!is_new) return self;
   if (c.is_started && !c.is_watched.exchange(true, memory_order_relaxed)) watch_exit();
   return self;
 }
@@ -226,6 +241,10 @@ static bool is_below(const runtime_state& c, const participant& p) noexcept {
   // A runtime that was never open has the number that means none.
   LEV_DCHECK(notes.runtime_id != c.id || last == nullptr || last->engine == &c);
   return notes.runtime_id == c.id ? last : find_binding(c);
+}
+
+void begin_service(participant& self) noexcept {
+  service_here = &self;
 }
 
 participant* closer(runtime_state& c) noexcept {
@@ -260,7 +279,9 @@ bool is_there_any(const participant& but, std::uint64_t* completed, const Such& 
   for (runtime_state* c : o.all) {
     if (c->why_absent != nullptr) continue;
     // Tasks in another process, or that go on when virtual time passes, are not visible here.
-    if (!(c->has_contexts && !c->caps.virtual_time) && !is_quiescent(*c)) return true;
+    // The caller's own runtime has it look at what it knows.
+    const bool is_visible = (c->has_contexts && !c->caps.virtual_time) || c == but.engine;
+    if (!is_visible && !is_quiescent(*c)) return true;
     for (std::uint32_t i = 0; i < c->people_used.load(memory_order_relaxed); ++i) {
       const participant& p = c->people[i];
       *completed += p.counters.completed.read();

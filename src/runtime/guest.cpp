@@ -16,8 +16,12 @@ class await_as_guest final : public awaited {
   await_as_guest(participant& self, participant& outer, awaited& what, giving_up when) noexcept
       : self_(self), outer_(outer), what_(what), when_(when) {
     enter_as_guest(self, outer);
+    set_current_actor(&outer);
   }
-  ~await_as_guest() { leave_as_guest(self_); }
+  ~await_as_guest() {
+    set_current_actor(actor_);
+    leave_as_guest(self_);
+  }
   await_as_guest(const await_as_guest&) = delete;
   await_as_guest& operator=(const await_as_guest&) = delete;
 
@@ -39,7 +43,8 @@ class await_as_guest final : public awaited {
   static constexpr std::uint64_t look_ns = 2'000'000;
   static constexpr std::uint64_t patience_ns = 10'000'000;
 
-  // A participant with a context left would go on with a new task.
+  // A participant with a context left would go on with a new task. A service has none, and waits
+  // like a host.
   bool may_give_up() const noexcept {
     return when_ == giving_up::when_still ||
            (outer_.held != nullptr && outer_.held->free == nullptr);
@@ -53,7 +58,8 @@ class await_as_guest final : public awaited {
     const bool was_away = now_ns - looked_ns_ > 2 * look_ns;
     looked_ns_ = now_ns;
     std::uint64_t completed = 0;
-    const bool goes_on = when_ == giving_up::when_still ? does_anybody_run(outer_, &completed)
+    const bool goes_on = when_ == giving_up::when_still ? does_anybody_run(outer_, &completed) ||
+                                                              outer_.engine->crew->is_under_way()
                                                         : does_anybody_work(outer_, &completed);
     if (was_away || goes_on || completed != completed_) {
       completed_ = completed;
@@ -66,6 +72,7 @@ class await_as_guest final : public awaited {
   participant& outer_;
   awaited& what_;
   giving_up when_;
+  void* actor_ = current_actor();  // another one in a callback that is called in the task
   bool is_armed_ = false;
   bool is_vain_ = false;
   std::uint32_t looks_ = 0;
@@ -76,13 +83,23 @@ class await_as_guest final : public awaited {
 
 // The participant that runs the task of another runtime that this thread is in, with contexts to go
 // on in; null: the wait is like any other. Null, too, where virtual time passes only during waits,
-// and where tasks run in other processes: then none of this runtime comes on top.
+// and where tasks run in other processes: then none of this runtime comes on top. Callbacks do: one
+// of those is in the task in whose wait it is called; and what the thread calls below such a one
+// leaves further ones to others, or they would pile up on the thread's stacks.
+//
+// Also the service of other worker processes, in a callback: nobody else hears of their deaths.
 participant* outer_of(const runtime_state& c, const participant& self) noexcept {
+  if (c.caps.virtual_time) return nullptr;
   auto* actor = static_cast<participant*>(current_actor());
-  if (actor == nullptr || actor->engine == self.engine || actor->running == nullptr) return nullptr;
-  const engine& other = *actor->engine;
-  const bool can_step_aside = other.has_contexts && !other.caps.virtual_time;
-  return can_step_aside && c.has_contexts && !c.caps.virtual_time ? actor : nullptr;
+  for (; actor != nullptr && actor->engine != self.engine; actor = actor->serves_in) {
+    const engine& other = *actor->engine;
+    if (other.caps.virtual_time) return nullptr;
+    if (other.crew->is_service(*actor)) return actor;
+    if (!other.has_contexts) continue;
+    const bool may_wait = c.has_contexts || self.comes_back;
+    return actor->running != nullptr && may_wait ? actor : nullptr;
+  }
+  return nullptr;
 }
 
 // Whether the wait is in a task of another runtime that cannot step aside. The thread may be one of
@@ -119,8 +136,10 @@ bool await(runtime_state& c, participant& self, awaited& what, std::uint64_t dea
         outer->engine->machine->now_ns() + (deadline_ns > now_ns ? deadline_ns - now_ns : 0);
   }
   await_as_guest guest(self, *outer, what, when);
-  return outer->engine->crew->await(*outer, guest, deadline_ns, wait_policy::help, when) &&
-         what.is_there();
+  crew& there = *outer->engine->crew;
+  // A service that has nothing to do does not give up: only the guest knows what goes on here.
+  if (there.is_service(*outer)) when = giving_up::when_all_wait;
+  return there.await(*outer, guest, deadline_ns, wait_policy::help, when) && what.is_there();
 }
 
 }  // namespace lev::detail

@@ -234,6 +234,7 @@ void run_worker(void* context, std::uint32_t worker) {
   auto& c = *static_cast<runtime_state*>(context);
   LEV_ASSERT(worker >= c.first_actor && worker < c.first_host);
   set_current_actor(&c.people[worker]);
+  if (c.crew->is_service(c.people[worker])) begin_service(c.people[worker]);
   work(c, c.people[worker]);
   set_current_actor(nullptr);
 }

@@ -48,6 +48,8 @@ struct runtime_state : engine {
 // before. Null when config::host_threads threads are bound already, and in a process that has no
 // part in the runtime (engine::why_absent).
 participant* here(runtime_state& c) noexcept;
+// begin_service() says that the calling thread is this service for as long as it lives.
+void begin_service(participant& self) noexcept;
 
 constexpr const char* absent_after_fork =
     "this runtime belongs to the process that opened it; open one of your own after fork()";

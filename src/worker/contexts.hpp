@@ -123,6 +123,8 @@ inline void switch_to(contexts& c, held_context& to) noexcept {
   self.running = to.running;
   self.nest = to.nest;
   c.current = &to;
+  if (self.calls_others) [[unlikely]]
+    forget_last_runtime();
   context::switch_to(from.own, to.own);
 }
 

@@ -62,6 +62,11 @@ class crew {
   virtual bool holds_tasks() const noexcept { return false; }
   virtual void recall(participant&) noexcept {}
   virtual bool end_running(bool) noexcept { return false; }
+  // is_service() tells whether `p` has duties of which no other participant relieves it, so that it
+  // goes on with them wherever a callback has brought its thread. is_under_way(): there are tasks
+  // of which it may hear.
+  virtual bool is_service(const participant&) const noexcept { return false; }
+  virtual bool is_under_way() const noexcept { return false; }
 
   engine& e;
 };

@@ -271,7 +271,13 @@ struct alignas(line_pair_bytes) participant {
   std::uint64_t float_mode = 0;
   job* running = nullptr;
   contexts* held = nullptr;  // the contexts it has, once a task asked for one
-  job* ahead[ahead_max];     // staged, oldest first
+  // The participant of another runtime in whose task or callback this one's thread serves.
+  participant* serves_in = nullptr;
+  bool calls_others = false;  // a task of its has called into another runtime
+  // Its thread is below in a call of this runtime, as another participant, perhaps on a stack that
+  // it has left.
+  bool comes_back = false;
+  job* ahead[ahead_max];  // staged, oldest first
   std::uint32_t ahead_count = 0;
   job* draining = nullptr;  // executed; its outputs are in flight
   job* frames = nullptr;    // for the two lines above, and one for each context; null when copies

@@ -33,15 +33,18 @@ class serving {
         outer_activity_(self.doing.load(memory_order_relaxed)) {
     LEV_DCHECK(runs_here(self));
     self.doing.store(activity::serves, memory_order_relaxed);
-    if (self.is_worker) return;
-    outer_actor_ = current_actor();
+    if (outer_actor_ == &self) return;
+    self.serves_in = static_cast<participant*>(outer_actor_);
     set_current_actor(&self);
   }
   ~serving() {
     self_.float_mode = outer_;
     self_.doing.store(outer_activity_, memory_order_relaxed);
+    if (outer_actor_ != &self_) {
+      self_.serves_in = outer_in_;
+      set_current_actor(outer_actor_);
+    }
     if (self_.is_worker) return;
-    set_current_actor(outer_actor_);
     // A bulk that waits in a closing runtime counts no longer on the slots that are kept here.
     if (self_.engine->closing.load(memory_order_relaxed) != 0) tell_of_leaving(*self_.engine);
   }
@@ -52,7 +55,8 @@ class serving {
   participant& self_;
   std::uint64_t outer_;
   std::uint32_t outer_activity_;
-  void* outer_actor_ = nullptr;
+  void* outer_actor_ = current_actor();
+  participant* outer_in_ = self_.serves_in;
 };
 
 // Gives other participants the tasks that this one has taken but will not run now.

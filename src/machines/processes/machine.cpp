@@ -30,8 +30,10 @@ static_assert(line_jobs_max <= processes::lane_records);
 // The text of an end, with its end.
 static_assert(sizeof(remote_end::text) == processes::ending::text_max + 1);
 
-// Host threads sleep on a futex; the service sleeps where workers and the zygote reach it.
-thread_local bool runs_service = false;
+// Host threads sleep on a futex; the service sleeps where workers and the zygote reach it. In
+// another runtime, where a callback has brought it, it is a host like any other.
+class process_machine;
+thread_local const process_machine* served_here = nullptr;
 
 class process_machine final : public machine, public remote_workers {
  public:
@@ -44,7 +46,7 @@ class process_machine final : public machine, public remote_workers {
 
   bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept override;
   void abandon() noexcept override {
-    runs_service = false;  // if the service forked, in a callback
+    served_here = nullptr;  // if the service forked, in a callback
     pool_.abandon();
   }
   void join() noexcept override {
@@ -147,13 +149,14 @@ class process_machine final : public machine, public remote_workers {
 
  private:
   struct launch {
+    const process_machine* machine;
     worker_entry entry;
     void* context;
     std::uint32_t index;
   };
   static void* run_service(void* argument) {
     const launch& l = *static_cast<launch*>(argument);
-    runs_service = true;
+    served_here = l.machine;
     pthread_setname_np(pthread_self(), "leveret-service");
     l.entry(l.context, l.index);
     return nullptr;
@@ -175,7 +178,7 @@ bool process_machine::open(std::uint32_t workers) noexcept try {
 
 bool process_machine::start(std::uint32_t workers, worker_entry entry, void* context) noexcept {
   LEV_ASSERT(!is_started_ && workers <= workers_max);
-  launch_ = {entry, context, workers};
+  launch_ = {this, entry, context, workers};
   is_started_ = !fault_at("host.start_service") &&
                 pthread_create(&service_, nullptr, &run_service, &launch_) == 0;
   return is_started_;
@@ -183,7 +186,7 @@ bool process_machine::start(std::uint32_t workers, worker_entry entry, void* con
 
 void process_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
                                 std::uint64_t deadline_ns) noexcept {
-  if (runs_service) {
+  if (served_here == this) {
     if (!service_sleep_.may_sleep(word, expected)) return;
     const std::uint64_t now = now_ns();
     if (deadline_ns == no_deadline) return pool_.wait(no_deadline);
