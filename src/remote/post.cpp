@@ -234,8 +234,8 @@ static void send_ready(remote_crew& r) noexcept {
   }
 }
 
-// The participant that has queued a task sends it off, if a worker has room: in a callback, or below
-// one, at once; otherwise when it has finished telling or tending.
+// The participant that has queued a task sends it off, if a worker has room: at once in a callback,
+// or below one; otherwise when it has finished telling or tending.
 void remote_crew::queued(participant& self) noexcept {
   if (self.running != nullptr || self.comes_back) {
     send_ready(*this);
