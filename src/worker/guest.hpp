@@ -4,10 +4,10 @@
 // wait of the task, and the task's worker goes on in another context (runtime/guest.cpp).
 //
 // A callback of tasks in other processes is called by a thread that tends them, and may wait
-// elsewhere. On the service that is a wait of the service, which goes on with what nobody else does.
-// On a worker that waits in its task, or submits there, it is one of that task (serves_in), and
-// calls below the callback come as another participant, which calls no callbacks itself: they would
-// pile up on the thread's stacks (comes_back).
+// elsewhere. On the service that is a wait of the service, which goes on with what nobody else
+// does. On a worker that waits in its task, or submits there, it is one of that task (serves_in),
+// and calls below the callback come as another participant, which calls no callbacks itself: they
+// would pile up on the thread's stacks (comes_back).
 //
 // If the thread then sleeps, it does so as the other runtime's participant. The waker of a guest
 // wakes that one, under the lock: the other runtime exists as long as its task waits.

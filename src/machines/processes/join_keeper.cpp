@@ -157,7 +157,8 @@ bool pool::is_crowded() const noexcept {
 // Tasks that were taken back do not count: the worker skips them.
 bool pool::has_task_under_way(std::uint32_t worker) const noexcept {
   const seat& s = at(worker);
-  for (std::uint32_t n = s.collected.load(memory_order_relaxed); n != s.posted;) {
+  for (std::uint32_t n = s.collected.load(memory_order_relaxed);
+       n != s.posted.load(memory_order_relaxed);) {
     if ((s.taken_back & bit_of(++n)) == 0) return true;
   }
   return false;

@@ -202,7 +202,7 @@ void process_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expec
 bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept {
   pool::seat& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;
-  LEV_DCHECK(n < s.posted - s.collected.load(memory_order_relaxed));
+  LEV_DCHECK(n < s.posted.load(memory_order_relaxed) - s.collected.load(memory_order_relaxed));
   s.skipped |= pool::bit_of(number);
   const bool is_back = s.desk->take_back(number) || pool_.has_begun_none(worker) ||
                        (pool_.has_left_us(worker) && !s.desk->has_end(number));
@@ -213,7 +213,7 @@ bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept 
 void process_machine::write(std::uint32_t worker, std::uint32_t ahead,
                             const remote_call& c) noexcept {
   pool::seat& s = pool_.at(worker);
-  const std::uint32_t number = s.posted + 1 + ahead;
+  const std::uint32_t number = s.posted.load(memory_order_relaxed) + 1 + ahead;
   LEV_DCHECK(number - 1 - s.collected.load(memory_order_relaxed) < processes::lane_records);
   LEV_DCHECK(c.argument_count <= argument_count_max && c.attempt != 0);
   LEV_DCHECK(pool_.procedures().has(c.procedure));
@@ -229,9 +229,11 @@ void process_machine::write(std::uint32_t worker, std::uint32_t ahead,
 
 void process_machine::post(std::uint32_t worker, std::uint32_t count) noexcept {
   pool::seat& s = pool_.at(worker);
-  const std::uint32_t first = s.posted + 1;
-  s.posted += count;
-  LEV_DCHECK(s.posted - s.collected.load(memory_order_relaxed) <= processes::lane_records);
+  const std::uint32_t first = s.posted.load(memory_order_relaxed) + 1;
+  // Pairs with show_victim(): publishes the records.
+  s.posted.store(first + count - 1, memory_order_release);
+  LEV_DCHECK(s.posted.load(memory_order_relaxed) - s.collected.load(memory_order_relaxed) <=
+             processes::lane_records);
   fault_at("host.post");
   if (s.desk->post(first, count)) pool_.wake(worker);
 }
@@ -249,16 +251,16 @@ remote_ends process_machine::ends_of(std::uint32_t worker) const noexcept {
   const std::uint32_t begin = s.collected.load(memory_order_relaxed) + 1;
   remote_ends there;
   std::uint32_t n = begin;
-  while (n != s.posted + 1 && s.desk->has_success(n)) ++n;
+  while (n != s.posted.load(memory_order_relaxed) + 1 && s.desk->has_success(n)) ++n;
   there.successes = n - begin;
-  there.has_other = n != s.posted + 1 && s.desk->has_end(n);
+  there.has_other = n != s.posted.load(memory_order_relaxed) + 1 && s.desk->has_end(n);
   return there;
 }
 
 std::uint64_t process_machine::spent_ns(std::uint32_t worker, std::uint32_t n) const noexcept {
   const pool::seat& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;
-  LEV_DCHECK(n < s.posted - s.collected.load(memory_order_relaxed));
+  LEV_DCHECK(n < s.posted.load(memory_order_relaxed) - s.collected.load(memory_order_relaxed));
   const volatile processes::ending& how = s.desk->ending_of(number);
   return how.spent_ns;
 }
@@ -266,7 +268,7 @@ std::uint64_t process_machine::spent_ns(std::uint32_t worker, std::uint32_t n) c
 void process_machine::take_successes(std::uint32_t worker, std::uint32_t count) noexcept {
   pool::seat& s = pool_.at(worker);
   const std::uint32_t before = s.collected.load(memory_order_relaxed);
-  LEV_DCHECK(count != 0 && count <= s.posted - before);
+  LEV_DCHECK(count != 0 && count <= s.posted.load(memory_order_relaxed) - before);
   fault_at("host.collect");
   s.collected.store(before + count, memory_order_relaxed);
 }
@@ -274,10 +276,10 @@ void process_machine::take_successes(std::uint32_t worker, std::uint32_t count) 
 bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   pool::seat& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1;
-  if (number == s.posted + 1) return false;
+  if (number == s.posted.load(memory_order_relaxed) + 1) return false;
   const std::uint64_t said = s.desk->end_of(number);
   if (lane<>::number_of(said) != number) return false;
-  LEV_DCHECK(s.posted - number < processes::lane_records);
+  LEV_DCHECK(s.posted.load(memory_order_relaxed) - number < processes::lane_records);
   fault_at("host.collect");
   end->result = checked_result(lane<>::code_of(said), (s.skipped & pool::bit_of(number)) != 0);
   s.collected.store(number, memory_order_relaxed);
@@ -320,7 +322,7 @@ bool process_machine::revisit(std::uint32_t worker) noexcept {
   const std::uint32_t oldest = s.collected.load(memory_order_relaxed) + 1;
   bool is_whole = true;
   bool has_later_end = false;
-  for (std::uint32_t n = oldest; n != s.posted + 1; ++n) {
+  for (std::uint32_t n = oldest; n != s.posted.load(memory_order_relaxed) + 1; ++n) {
     is_whole &= desk.has_record(n);
     has_later_end |= n != oldest && desk.has_end(n);
   }

@@ -101,8 +101,9 @@ bool pool::open_files(std::uint32_t workers) {
     void* desk = map_near(seats_[i].file, lane_bytes_);
     if (desk == nullptr) return fail("mapping a worker's memory file");
     seats_[i].desk = new (desk) lane<>;
-    seats_[i].posted = faults::lanes_begin_after.load(memory_order_relaxed);
-    seats_[i].collected.store(seats_[i].posted, memory_order_relaxed);
+    const std::uint32_t last = faults::lanes_begin_after.load(memory_order_relaxed);
+    seats_[i].posted.store(last, memory_order_relaxed);
+    seats_[i].collected.store(last, memory_order_relaxed);
     show_lane(i);
   }
   return true;
@@ -193,21 +194,23 @@ bool pool::take_start_reports(int wait_ms) {
 bool pool::start_worker(std::uint32_t worker) noexcept {
   seat& s = at(worker);
   LEV_ASSERT(!s.is_alive && s.pidfd < 0 && socket_ >= 0);
-  LEV_ASSERT(s.posted - s.collected.load(memory_order_relaxed) <= lane_records);
+  const std::uint32_t posted = s.posted.load(memory_order_relaxed);
+  const std::uint32_t line = posted - s.collected.load(memory_order_relaxed);
+  LEV_ASSERT(line <= lane_records);
   // The worker before is dead, and the next one waits for its orders.
-  s.desk->reset(s.posted + 1);
-  shared_->shown.seats[worker].returned.fetch_add(s.posted - s.collected, memory_order_relaxed);
-  s.collected.store(s.posted, memory_order_relaxed);
-  s.first = s.posted + 1;
+  s.desk->reset(posted + 1);
+  shared_->shown.seats[worker].returned.fetch_add(line, memory_order_relaxed);
+  s.collected.store(posted, memory_order_relaxed);
+  s.first = posted + 1;
   s.was_ordered = s.is_spared = s.is_late = false;
-  s.roused = s.posted;  // none of its own
+  s.roused = posted;  // none of its own
   s.start_code = 0;
   s.is_awaited = true;
   // The line has no task, and its turn is held.
   s.has_arrived.store(0, memory_order_relaxed);
   s.awaited_since_ns = monotonic_ns();
   const order o{order::start, worker, reinterpret_cast<std::uintptr_t>(s.desk)};
-  LEV_DCHECK(s.first == s.posted + 1);
+  LEV_DCHECK(s.first == s.posted.load(memory_order_relaxed) + 1);
   s.is_alive = !fault_at("host.send_order") && send_message(socket_, o, {&s.file, 1}, 0);
   if (s.is_alive) ++arriving_;
   return s.is_alive;
@@ -220,7 +223,7 @@ void pool::show_lane(std::uint32_t worker) noexcept {
   struct stat about;
   if (fstat(seats_[worker].file, &about) == 0) shown.inode = about.st_ino;
   shown.file = seats_[worker].file;
-  shown.returned.store(seats_[worker].posted, memory_order_relaxed);
+  shown.returned.store(seats_[worker].posted.load(memory_order_relaxed), memory_order_relaxed);
 }
 
 void pool::show_pool() noexcept {
@@ -283,12 +286,16 @@ void pool::wait(std::uint64_t timeout_ns) noexcept {
 }
 
 // Shows the task in which the worker died, if any. The worker may have overwritten its lane:
-// lookers check the number.
+// lookers check the number. A holder of the line's turn may post more meanwhile, but to no record
+// of a task that it has not collected.
 void pool::show_victim(std::uint32_t worker) noexcept {
   const seat& s = seats_[worker];
   const std::uint32_t claimed = s.desk->claimed.load(memory_order_relaxed);
-  const std::uint32_t after = claimed - (s.first - 1);
-  if (after == 0 || after > s.posted - (s.first - 1) || s.desk->has_end(claimed)) return;
+  const std::uint32_t before = s.collected.load(memory_order_relaxed);
+  // Pairs with post(): the record of a posted task is there.
+  const std::uint32_t line = s.posted.load(memory_order_acquire) - before;
+  const std::uint32_t after = claimed - before;
+  if (after == 0 || after > line || line > lane_records || s.desk->has_end(claimed)) return;
   shared_->shown.seats[worker].died_in.store(s.desk->record_of(claimed).procedure,
                                              memory_order_relaxed);
 }
@@ -314,7 +321,7 @@ void pool::note_death(std::uint32_t worker, int how, const report* told) {
   d.step = s.desk->died_at.load(memory_order_relaxed);
   // Confined workers are not asked: a body that hides its begin must not bring the pool down.
   d.had_work = settings_.processes.isolation == lev::isolation::confined
-                   ? has_arrived && s.posted + 1 != s.first
+                   ? has_arrived && s.posted.load(memory_order_relaxed) + 1 != s.first
                    : s.desk->claimed.load(memory_order_relaxed) + 1 != s.first;
   d.was_ordered = s.was_ordered;
   if (shares_workers() &&

@@ -48,7 +48,9 @@ class pool {
   struct alignas(line_pair_bytes) seat {
     lane<>* desk = nullptr;
     int file = -1;
-    std::uint32_t posted = 0;      // the last number given out
+    // Written by the holder of the turn, read by the service when the worker has died: the last
+    // number given out. Publishes the records up to it.
+    atomic<std::uint32_t> posted{0};
     std::uint32_t first = 1;       // the number of the present worker's first task
     std::uint32_t skipped = 0;     // bit_of() each task for which take_back() was called,
     std::uint32_t taken_back = 0;  // and of those the ones that the worker will not begin
