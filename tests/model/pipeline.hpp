@@ -90,6 +90,7 @@ const machine_kind* find_machine_kind(const char*) noexcept {
   return &model::this_kind;
 }
 void set_current_actor(void*) noexcept {}
+void forget_last_runtime() noexcept {}
 unsigned available_cores() noexcept {
   return 2;
 }
@@ -112,6 +113,7 @@ procedure_id register_or_throw(const procedure_info&) {
 
 // The checker's threads are the workers and then the hosts, in order. A host is bound when it first
 // calls in (bind.cpp).
+void begin_service(participant&) noexcept {}
 participant* here(runtime_state& c) noexcept {
   const std::uint32_t index = rl::thread_index();
   std::uint32_t used = c.people_used.load(memory_order_relaxed);
