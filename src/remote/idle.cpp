@@ -172,6 +172,19 @@ bool remote_crew::is_under_way() const noexcept {
   return tasks != 0;
 }
 
+// Ends that came before were not told to the service.
+bool remote_crew::pause_watch(const participant& p) noexcept {
+  if (!std::exchange(tender_of(p).is_watching, false)) return false;
+  remote->unwatch();
+  if (has_remote_work(*this)) remote->notify_service();
+  return true;
+}
+
+void remote_crew::resume_watch(const participant& p) noexcept {
+  tender_of(p).is_watching = true;
+  remote->watch();
+}
+
 // A callback waits like a host: no task runs here, so none is below it. A callback that waits for
 // room gives up when nothing is on its way to or from a worker.
 bool remote_crew::await(participant& self, awaited& what, std::uint64_t deadline_ns,

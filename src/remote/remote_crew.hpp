@@ -70,6 +70,8 @@ class remote_crew final : public crew {
   bool end_running(bool all) noexcept override;
   bool is_service(const participant& p) const noexcept override { return p.index == e.workers; }
   bool is_under_way() const noexcept override;
+  bool pause_watch(const participant& p) noexcept override;
+  void resume_watch(const participant& p) noexcept override;
 
   const processes_config& settings() const noexcept { return e.settings.processes; }
   tender& tender_of(const participant& self) noexcept { return tenders[self.index]; }

@@ -110,6 +110,26 @@ bool must_help(const runtime_state& c, const participant& self) noexcept {
   return actor != nullptr && actor->engine != self.engine && actor->running != nullptr;
 }
 
+// A participant in whose wait this one is called looks for no ends meanwhile. Those below it are
+// paused by waits of their own.
+class watch_pauses {
+ public:
+  explicit watch_pauses(const runtime_state& c) noexcept
+      : other_(static_cast<participant*>(current_actor())) {
+    is_paused_ =
+        other_ != nullptr && other_->engine != &c && other_->engine->crew->pause_watch(*other_);
+  }
+  ~watch_pauses() {
+    if (is_paused_) other_->engine->crew->resume_watch(*other_);
+  }
+  watch_pauses(const watch_pauses&) = delete;
+  watch_pauses& operator=(const watch_pauses&) = delete;
+
+ private:
+  participant* other_;
+  bool is_paused_ = false;
+};
+
 }  // namespace
 
 bool is_guest(const runtime_state& c, const participant& self) noexcept {
@@ -123,6 +143,7 @@ const participant* poster_of(const runtime_state& c, const participant& self) no
 bool await(runtime_state& c, participant& self, awaited& what, std::uint64_t deadline_ns,
            wait_policy how, giving_up when) noexcept {
   batch::send_all(self);
+  const watch_pauses pauses(c);
   participant* outer = self.running == nullptr ? outer_of(c, self) : nullptr;
   if (outer == nullptr) {
     if (must_help(c, self)) how = wait_policy::help;

@@ -67,6 +67,10 @@ class crew {
   // of which it may hear.
   virtual bool is_service(const participant&) const noexcept { return false; }
   virtual bool is_under_way() const noexcept { return false; }
+  // pause_watch() says that `p`, which may look for ends in a wait, does not do so for a while: its
+  // callback waits elsewhere. resume_watch(): it does again; if pause_watch() was true.
+  virtual bool pause_watch(const participant&) noexcept { return false; }
+  virtual void resume_watch(const participant&) noexcept {}
 
   engine& e;
 };
