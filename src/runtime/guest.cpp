@@ -81,6 +81,10 @@ class await_as_guest final : public awaited {
   std::uint64_t completed_ = 0;
 };
 
+participant* actor_here() noexcept {
+  return static_cast<participant*>(current_actor());
+}
+
 // The participant that runs the task of another runtime that this thread is in, with contexts to go
 // on in; null: the wait is like any other. Null, too, where virtual time passes only during waits,
 // and where tasks run in other processes: then none of this runtime comes on top. Callbacks do: one
@@ -88,9 +92,9 @@ class await_as_guest final : public awaited {
 // leaves further ones to others, or they would pile up on the thread's stacks.
 //
 // Also the service of other worker processes, in a callback: nobody else hears of their deaths.
-participant* outer_of(const runtime_state& c, const participant& self) noexcept {
+participant* outer_of(const runtime_state& c, const participant& self,
+                      participant* actor) noexcept {
   if (c.caps.virtual_time) return nullptr;
-  auto* actor = static_cast<participant*>(current_actor());
   for (; actor != nullptr && actor->engine != self.engine; actor = actor->serves_in) {
     const engine& other = *actor->engine;
     if (other.caps.virtual_time) return nullptr;
@@ -104,9 +108,8 @@ participant* outer_of(const runtime_state& c, const participant& self) noexcept 
 
 // Whether the wait is in a task of another runtime that cannot step aside. The thread may be one of
 // this runtime's workers below that task, and the only one: it must do their work here.
-bool must_help(const runtime_state& c, const participant& self) noexcept {
+bool must_help(const runtime_state& c, const participant& self, const participant* actor) noexcept {
   if (self.running != nullptr || c.caps.virtual_time || !c.caps.working_hosts) return false;
-  const auto* actor = static_cast<const participant*>(current_actor());
   return actor != nullptr && actor->engine != self.engine && actor->running != nullptr;
 }
 
@@ -114,39 +117,39 @@ bool must_help(const runtime_state& c, const participant& self) noexcept {
 // paused by waits of their own.
 class watch_pauses {
  public:
-  explicit watch_pauses(const runtime_state& c) noexcept
-      : other_(static_cast<participant*>(current_actor())) {
+  watch_pauses(const runtime_state& c, const participant* actor) noexcept : actor_(actor) {
     is_paused_ =
-        other_ != nullptr && other_->engine != &c && other_->engine->crew->pause_watch(*other_);
+        actor != nullptr && actor->engine != &c && actor->engine->crew->pause_watch(*actor);
   }
   ~watch_pauses() {
-    if (is_paused_) other_->engine->crew->resume_watch(*other_);
+    if (is_paused_) actor_->engine->crew->resume_watch(*actor_);
   }
   watch_pauses(const watch_pauses&) = delete;
   watch_pauses& operator=(const watch_pauses&) = delete;
 
  private:
-  participant* other_;
+  const participant* actor_;
   bool is_paused_ = false;
 };
 
 }  // namespace
 
 bool is_guest(const runtime_state& c, const participant& self) noexcept {
-  return outer_of(c, self) != nullptr;
+  return outer_of(c, self, actor_here()) != nullptr;
 }
 
 const participant* poster_of(const runtime_state& c, const participant& self) noexcept {
-  return self.running != nullptr ? &self : outer_of(c, self);
+  return self.running != nullptr ? &self : outer_of(c, self, actor_here());
 }
 
 bool await(runtime_state& c, participant& self, awaited& what, std::uint64_t deadline_ns,
            wait_policy how, giving_up when) noexcept {
   batch::send_all(self);
-  const watch_pauses pauses(c);
-  participant* outer = self.running == nullptr ? outer_of(c, self) : nullptr;
+  participant* const actor = actor_here();
+  const watch_pauses pauses(c, actor);
+  participant* outer = self.running == nullptr ? outer_of(c, self, actor) : nullptr;
   if (outer == nullptr) {
-    if (must_help(c, self)) how = wait_policy::help;
+    if (must_help(c, self, actor)) how = wait_policy::help;
     return c.crew->await(self, what, deadline_ns, how, when);
   }
   leave(c, self);

@@ -34,14 +34,15 @@ class serving {
     LEV_DCHECK(runs_here(self));
     self.doing.store(activity::serves, memory_order_relaxed);
     if (outer_actor_ == &self) return;
-    self.serves_in = static_cast<participant*>(outer_actor_);
+    if (outer_actor_ != nullptr)
+      outer_in_ = std::exchange(self.serves_in, static_cast<participant*>(outer_actor_));
     set_current_actor(&self);
   }
   ~serving() {
     self_.float_mode = outer_;
     self_.doing.store(outer_activity_, memory_order_relaxed);
     if (outer_actor_ != &self_) {
-      self_.serves_in = outer_in_;
+      if (outer_actor_ != nullptr) self_.serves_in = outer_in_;
       set_current_actor(outer_actor_);
     }
     if (self_.is_worker) return;
@@ -56,7 +57,7 @@ class serving {
   std::uint64_t outer_;
   std::uint32_t outer_activity_;
   void* outer_actor_ = current_actor();
-  participant* outer_in_ = self_.serves_in;
+  participant* outer_in_ = nullptr;
 };
 
 // Gives other participants the tasks that this one has taken but will not run now.

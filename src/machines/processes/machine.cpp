@@ -249,11 +249,12 @@ status checked_result(std::uint8_t code, bool was_skipped) noexcept {
 remote_ends process_machine::ends_of(std::uint32_t worker) const noexcept {
   const pool::seat& s = pool_.at(worker);
   const std::uint32_t begin = s.collected.load(memory_order_relaxed) + 1;
+  const std::uint32_t end = s.posted.load(memory_order_relaxed) + 1;
   remote_ends there;
   std::uint32_t n = begin;
-  while (n != s.posted.load(memory_order_relaxed) + 1 && s.desk->has_success(n)) ++n;
+  while (n != end && s.desk->has_success(n)) ++n;
   there.successes = n - begin;
-  there.has_other = n != s.posted.load(memory_order_relaxed) + 1 && s.desk->has_end(n);
+  there.has_other = n != end && s.desk->has_end(n);
   return there;
 }
 
