@@ -30,7 +30,8 @@ class options {
 
   // after() adds tasks that must have completed with ok before this one starts. The tickets must
   // not be consumed before the submit; empty ones are passed over, so a chain may start with one.
-  // More than 32: chain through a task that does nothing.
+  // More than 32: chain through a task that does nothing. A std::vector, std::array or std::span of
+  // tickets will do, too.
   template <class... Tickets>
     requires(std::is_same_v<Tickets, ticket> && ...)
   options& after(const Tickets&... tickets) noexcept {
@@ -41,7 +42,7 @@ class options {
     for (std::size_t i = 0; i < count; ++i) add_after(tickets[i].id(), tickets[i].home());
     return *this;
   }
-  template <detail::has_tickets Tickets>
+  template <detail::has_tickets<const ticket> Tickets>
   options& after(const Tickets& tickets) noexcept {
     return after(tickets.data(), tickets.size());
   }

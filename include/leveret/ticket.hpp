@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <type_traits>
 #include <utility>
 
 namespace lev {
@@ -139,8 +140,8 @@ constexpr std::size_t none_ready = static_cast<std::size_t>(-1);
 
 namespace detail {
 // A container whose tickets lie one behind the other: a std::vector, std::array or std::span.
-template <class Tickets>
-concept has_tickets = requires(Tickets& t, const ticket** where, std::size_t* count) {
+template <class Tickets, class Ticket>
+concept has_tickets = requires(Tickets& t, Ticket** where, std::size_t* count) {
   *where = t.data();
   *count = t.size();
 };
@@ -148,14 +149,20 @@ concept has_tickets = requires(Tickets& t, const ticket** where, std::size_t* co
 
 // wait_all() waits for and consumes every non-empty ticket. Returns the first failure by position,
 // with the number of failures in all; ok for an empty set, bad_argument for null with a count. On a
-// time-out, tickets without outcome stay. `how` as in ticket::wait(), here and below.
+// time-out, tickets without outcome stay. `how` as in ticket::wait(), here and below. The tickets
+// may be given as a std::vector, std::array or std::span; what follows it is the time-out, so a
+// number of tickets is refused there.
 outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns = forever,
                  wait_policy how = wait_policy::of_runtime) noexcept;
-template <detail::has_tickets Tickets>
+template <detail::has_tickets<ticket> Tickets>
 outcome wait_all(Tickets&& tickets, std::int64_t timeout_ns = forever,
                  wait_policy how = wait_policy::of_runtime) noexcept {
   return wait_all(tickets.data(), tickets.size(), timeout_ns, how);
 }
+template <detail::has_tickets<ticket> Tickets, class Count>
+  requires std::is_same_v<Count, std::size_t>
+outcome wait_all(Tickets&& tickets, Count count,
+                 wait_policy how = wait_policy::of_runtime) = delete;
 
 // wait_any() waits until one ticket has its outcome, consumes that one and stores its place in
 // `index`. Empty tickets are passed over. Errors: bad_argument when no ticket is left (never blocks
@@ -163,7 +170,7 @@ outcome wait_all(Tickets&& tickets, std::int64_t timeout_ns = forever,
 outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index,
                  std::int64_t timeout_ns = forever,
                  wait_policy how = wait_policy::of_runtime) noexcept;
-template <detail::has_tickets Tickets>
+template <detail::has_tickets<ticket> Tickets>
 outcome wait_any(Tickets&& tickets, std::size_t* index, std::int64_t timeout_ns = forever,
                  wait_policy how = wait_policy::of_runtime) noexcept {
   return wait_any(tickets.data(), tickets.size(), index, timeout_ns, how);

@@ -14,7 +14,7 @@ namespace lev::filters {
 
 namespace {
 
-constexpr std::size_t few = 8;  // newer tasks are put in one by one
+constexpr std::size_t few = 8;  // newer tasks are put in one by one; not tuned
 
 // The tasks before the newest ones are in order, as the last pass has left them. Pieces of one task
 // compare equal.

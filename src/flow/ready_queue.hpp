@@ -1,9 +1,12 @@
 // ready_queue: the tasks that may start. One ring of slot numbers; where many participants take,
 // several, so that threads which submit at the same time do not wait for each other's lines. A
-// participant queues all its tasks at one ring, and they are taken there in order of arrival.
+// participant queues all its tasks at one ring, its home, and they are taken there in order of
+// arrival.
 //
 // A taker stays with a ring as long as there are tasks, but not for long, so that no ring is left
-// aside. A thread that submits and helps begins with its own.
+// aside. A thread that submits and helps begins at home.
+//
+// Model test: tests/model/doorbell_model.cpp, with sleepers that look at two rings.
 #ifndef LEVERET_FLOW_READY_QUEUE_HPP
 #define LEVERET_FLOW_READY_QUEUE_HPP
 
@@ -11,29 +14,34 @@
 #include "base/numbers.hpp"
 #include "queue/index_ring.hpp"
 
+#include <cstddef>
 #include <cstdint>
 
 namespace lev {
 
-// Where a participant queues, and where it takes. Its own.
-struct ready_place {
-  index_ring<>* home = nullptr;  // the ring of the tasks that it queues
-  std::uint32_t first = 0;       // the number of that ring
-  std::uint32_t taking = 0;      // the number of the ring that it takes from
-  std::uint32_t takes = 0;       // so often
-};
-
+template <class Env = real_env>
 class ready_queue {
  public:
+  using ring = index_ring<Env>;
   static constexpr std::uint32_t rings_max = 8;
 
-  // Rings for so many takers. Few of them gain nothing, and an idle one looks at all rings.
+  // Where a participant queues, and where it takes. Its own.
+  struct place {
+    ring* home = nullptr;      // the ring of the tasks that it queues
+    std::uint32_t first = 0;   // the number of that ring
+    std::uint32_t taking = 0;  // the number of the ring that it takes from, or took from last
+    std::uint32_t visit = 0;   // the ring that it visits next, whatever the others have
+    std::uint32_t looks = 0;   // how often it has asked for a ring
+  };
+
+  // Rings for so many takers: one for each two was measured with sixteen (flow/README.md), and one
+  // for four is a guess. An idle participant looks at all of them.
   static constexpr std::uint32_t rings_for(std::uint32_t takers) noexcept {
     return takers <= 4 ? 1 : smaller(power_of_two_above((takers + 1) / 2), rings_max);
   }
 
   // `cells` is an array of `rings` times `capacity` cells; see index_ring::open().
-  void open(index_ring<>::cell* cells, std::uint32_t capacity, std::uint32_t rings) noexcept {
+  void open(typename ring::cell* cells, std::uint32_t capacity, std::uint32_t rings) noexcept {
     LEV_ASSERT(rings != 0 && rings <= rings_max);
     count_ = rings;
     for (std::uint32_t i = 0; i < rings; ++i)
@@ -41,17 +49,17 @@ class ready_queue {
   }
 
   // place_of() is the place of the participant with that number among its kind.
-  ready_place place_of(std::uint32_t number) noexcept {
-    const std::uint32_t ring = number % count_;
-    return {&rings_[ring], ring, ring, 0};
+  place place_of(std::uint32_t number) noexcept {
+    const std::uint32_t own = number % count_;
+    return {&rings_[own], own, own, own, 0};
   }
 
   // The ring of tasks that no participant queues: those of a pass.
-  index_ring<>& first() noexcept { return rings_[0]; }
+  ring& first() noexcept { return rings_[0]; }
 
   // The ring that a taker is to take from: one that has tasks, if there is one.
-  index_ring<>& nearest(ready_place& place, bool begins_at_home) noexcept {
-    return count_ == 1 ? rings_[0] : nearest_of_many(place, begins_at_home);
+  ring& nearest(place& p, bool begins_at_home) noexcept {
+    return count_ == 1 ? rings_[0] : nearest_of_many(p, begins_at_home);
   }
 
   // each() calls `look` with every ring, until it says true.
@@ -63,7 +71,8 @@ class ready_queue {
     return false;
   }
 
-  // See index_ring::looks_empty(): the sleeper's last look.
+  // See index_ring::looks_empty(): the sleeper's last look. A push is seen at its ring, whichever
+  // the others are, so the handshake is that of each ring.
   bool looks_empty() const noexcept {
     return rings_[0].looks_empty() && (count_ == 1 || others_look_empty());
   }
@@ -85,22 +94,25 @@ class ready_queue {
     for (std::uint32_t i = 1; i < count_; ++i) sum += rings_[i].size();
     return sum;
   }
-  [[gnu::noinline]] index_ring<>& nearest_of_many(ready_place& place,
-                                                  bool begins_at_home) noexcept {
-    constexpr std::uint32_t takes_in_a_row = 16;
-    const bool moves_on = ++place.takes % takes_in_a_row == 0;
-    if (begins_at_home && !moves_on) place.taking = place.first;
-    std::uint32_t ring = moves_on ? next(place.taking) : place.taking;
-    for (std::uint32_t i = 0; i < count_ && rings_[ring].looks_empty(); ++i) ring = next(ring);
-    place.taking = ring;
-    return rings_[ring];
+  // Every sixteenth look begins at another ring, each in turn. (Fewer looks in a row were not
+  // tried.)
+  [[gnu::noinline]] ring& nearest_of_many(place& p, bool begins_at_home) noexcept {
+    constexpr std::uint32_t looks_in_a_row = 16;
+    if (++p.looks % looks_in_a_row == 0) {
+      p.taking = p.visit = next(p.visit);
+    } else if (begins_at_home) {
+      p.taking = p.first;
+    }
+    for (std::uint32_t i = 0; i < count_ && rings_[p.taking].looks_empty(); ++i)
+      p.taking = next(p.taking);
+    return rings_[p.taking];
   }
-  std::uint32_t next(std::uint32_t ring) const noexcept {
-    return ring + 1 == count_ ? 0 : ring + 1;
+  std::uint32_t next(std::uint32_t number) const noexcept {
+    return number + 1 == count_ ? 0 : number + 1;
   }
 
   std::uint32_t count_ = 1;
-  index_ring<> rings_[rings_max];
+  ring rings_[rings_max];
 };
 
 }  // namespace lev

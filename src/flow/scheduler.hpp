@@ -67,7 +67,7 @@ class scheduler {
   };
   void open(slot_pool* slots, const storage& s, const scheduler_limits& limits) noexcept;
 
-  ready_queue& ready() noexcept { return ready_; }
+  ready_queue<>& ready() noexcept { return ready_; }
 
   // post() puts a task on the staged path; run a pass afterwards.
   void post(std::uint32_t task) noexcept {
@@ -155,7 +155,7 @@ class scheduler {
   slot_pool* slots_ = nullptr;
   scheduler_limits limits_;
   index_ring<> prefilter_;
-  ready_queue ready_;
+  ready_queue<> ready_;
   pass_lock<> lock_;
   // The rest is protected by lock_.
   reorder_buffer tasks_;

@@ -132,7 +132,7 @@ std::uint32_t last_slots(const runtime_state& c) {
 std::uint32_t ready_rings(const runtime_state& c, std::uint32_t queued) {
   constexpr std::uint32_t cells_max = 1u << 18;  // 2 MiB
   if (!c.is_straight) return 1;
-  std::uint32_t rings = ready_queue::rings_for(c.takers);
+  std::uint32_t rings = ready_queue<>::rings_for(c.takers);
   while (rings > 1 && queued > cells_max / rings) rings /= 2;
   return rings;
 }

@@ -241,7 +241,7 @@ struct alignas(line_pair_bytes) participant {
   own_counters counters;
 
   alignas(line_pair_bytes) index_cache free_slots;
-  ready_place ready;  // its place at the ready queue
+  ready_queue<>::place ready;  // its place at the ready queue
   index_cache free_edges;
   std::uint32_t mail_seen = 0;
   // Of a host, since it last waited: the tickets that it has made, and posts that it still runs at

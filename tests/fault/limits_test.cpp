@@ -150,8 +150,7 @@ TEST(limits, too_little_address_space_is_refused_clearly) {
   EXPECT_EQ(why.find("LATER"), std::string::npos) << why;
 }
 
-// Shared memory is a file, and the system ends who makes one too large.
-// Of address space than this process has now.
+// The address space that this process has now, and three GiB.
 rlim_t three_gib_more() {
   std::ifstream sizes("/proc/self/statm");
   rlim_t pages = 0;
@@ -225,6 +224,7 @@ TEST(limits, a_task_without_memory_for_its_data_is_told) {
   }
 }
 
+// Shared memory is a file, and the system ends who makes one too large.
 TEST(limits, files_that_may_not_grow_are_refused_clearly) {
   start_alarm();
   for (const rlim_t bytes : {rlim_t{0}, rlim_t{1} << 20, rlim_t{8} << 20}) {

@@ -8,8 +8,8 @@
 // pipeline_model.cpp runs the originals.
 #include "explore.hpp"
 
+#include "flow/ready_queue.hpp"
 #include "queue/inbox.hpp"
-#include "queue/index_ring.hpp"
 #include "sync/doorbell.hpp"
 #include "sync/parker.hpp"
 
@@ -22,16 +22,18 @@ constexpr fault_name early_look = "sleep: the last look comes before the announc
 constexpr fault_name early_ring = "submit: rings before the task is queued";
 constexpr fault_name no_hand_over = "stop_listening: does not look for more work";
 constexpr fault_name no_confirm = "push_own: a plain push is not confirmed";
+constexpr fault_name first_ring = "sleep: the last look is at the first ring";
 constexpr std::uint32_t workers_max = 3;
 constexpr std::uint32_t tasks_max = 3;
 
 struct hall {
   hall() {
     for (std::uint32_t i = 0; i < workers_max; ++i) flags[i] = &asleep[i];
-    ready.open(cells, 2);
   }
-  void open(std::uint32_t count) {
+  void open(std::uint32_t count, std::uint32_t rings = 1) {
     workers = count;
+    ready.open(cells, 2, rings);
+    for (std::uint32_t i = 0; i < workers_max; ++i) places[i] = ready.place_of(i);
     bell.open(flags, count);
   }
 
@@ -40,9 +42,9 @@ struct hall {
     const std::uint32_t who = bell.wake_one(near < workers ? near : 0);
     if (who != lev::no_one) parks[who].unpark(place);
   }
-  void submit(const std::uint32_t* tasks, std::uint32_t count) {
+  void submit(std::uint32_t who, const std::uint32_t* tasks, std::uint32_t count) {
     if (fault(early_ring)) ring(0);
-    while (!ready.try_push_all(tasks, count)) env::pause();
+    while (!places[who].home->try_push_all(tasks, count)) env::pause();
     if (!fault(early_ring)) ring(0);
   }
   void push_own(std::uint32_t self, std::uint32_t task) {
@@ -53,14 +55,14 @@ struct hall {
   }
 
   bool looks_idle() {
-    if (!ready.looks_empty()) return false;
+    if (fault(first_ring) ? !ready.first().looks_empty() : !ready.looks_empty()) return false;
     for (std::uint32_t i = 0; i < workers; ++i) {
       if (!boxes[i].looks_empty()) return false;
     }
     return true;
   }
   bool take(std::uint32_t self, std::uint32_t* task) {
-    if (ready.try_pop(task)) return true;
+    if (ready.nearest(places[self], false).try_pop(task)) return true;
     for (std::uint32_t i = 1; i < workers; ++i) {
       if (boxes[(self + i) % workers].try_steal(task)) return true;
     }
@@ -104,8 +106,9 @@ struct hall {
   lev::doorbell<env>::flag asleep[workers_max];
   lev::doorbell<env>::flag* flags[workers_max];
   std::uint32_t workers = 0;
-  lev::index_ring<env> ready;
-  lev::index_ring<env>::cell cells[2];
+  lev::ready_queue<env> ready;
+  lev::index_ring<env>::cell cells[2 * 2];
+  lev::ready_queue<env>::place places[workers_max];
   lev::inbox<env, 2> boxes[workers_max];
   lev::parker<env> parks[workers_max];
   lev::parker<env> bodies[tasks_max];
@@ -114,21 +117,21 @@ struct hall {
 };
 
 // Two workers, two tasks that wait for each other.
-template <int Submitters, bool Batch>
-struct two_tasks : scenario<two_tasks<Submitters, Batch>, Submitters + 2> {
-  void before() { h->open(2); }
+template <int Submitters, bool Batch, std::uint32_t Rings = 1>
+struct two_tasks : scenario<two_tasks<Submitters, Batch, Rings>, Submitters + 2> {
+  void before() { h->open(2, Rings); }
   void thread(unsigned index) {
     static constexpr std::uint32_t tasks[] = {0, 1};
     if (index < 2) {
       const std::uint32_t task = h->find(index);
       h->run(task, 1 - task);
     } else if (Submitters == 2) {
-      h->submit(tasks + index - 2, 1);
+      h->submit(index - 2, tasks + index - 2, 1);
     } else if (Batch) {
-      h->submit(tasks, 2);
+      h->submit(0, tasks, 2);
     } else {
-      h->submit(tasks, 1);
-      h->submit(tasks + 1, 1);
+      h->submit(0, tasks, 1);
+      h->submit(0, tasks + 1, 1);
     }
   }
   boxed<hall> h;
@@ -193,6 +196,7 @@ int main() {
       .check<two_tasks<1, true>>("a batch")
       .check<two_tasks<1, false>>("one submitter")
       .check<two_tasks<2, false>>("two submitters")
+      .check<two_tasks<2, false, 2>>("two rings")
       .check<letter>("letter")
       .check<child<false>>("child")
       .check<child<true>>("child, asymmetric")
@@ -202,6 +206,7 @@ int main() {
       .plant("doorbell: one sleeper is let lie")
       .plant("doorbell: no heavy fence", "child, asymmetric")
       .plant(no_last_look)
+      .plant(first_ring, "two rings")
       .plant(early_look)
       .plant(early_ring)
       .plant(no_hand_over)
