@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import pickle
+import types
 from typing import Any
 
 from ..said import shown, text_of
@@ -44,8 +46,23 @@ def rebuilt(
     made = kind if text is None else _that_says(text, kind, args, state)
     error: BaseException = base.__new__(made, *args)
     base.__init__(error, *args)
-    error.__dict__.update(state)
+    slots = _slots_of(kind)
+    error.__dict__.update({name: each for name, each in state.items() if name not in slots})
+    for name in slots.keys() & state.keys():
+        with contextlib.suppress(AttributeError, TypeError):  # one of C that is only read
+            slots[name].__set__(error, state[name])
     return error
+
+
+def _slots_of(kind: type) -> dict[str, Any]:
+    """What reads and sets the attributes that its classes have by __slots__."""
+    return {
+        name: each
+        for base in reversed(kind.__mro__)
+        if base.__module__ != "builtins"
+        for name, each in vars(base).items()
+        if type(each) is types.MemberDescriptorType
+    }
 
 
 class _Unnoted:
@@ -88,14 +105,11 @@ def _as_read(value: Any) -> Any:
 
 def _says(error: BaseException) -> bool:
     """Whether it has a str()."""
-    return _text_of(error) is not None
-
-
-def _text_of(error: BaseException) -> str | None:
     try:
-        return str(error)
+        str(error)
     except BaseException:
-        return None
+        return False
+    return True
 
 
 def _arrives(value: Any) -> bool:
@@ -105,15 +119,33 @@ def _arrives(value: Any) -> bool:
 
 
 def _is_as(came: Any, value: Any) -> bool:
-    """A constructor that makes a text of what it is given has made another one of that text."""
-    if type(value) in (list, tuple):
-        return type(came) is type(value) and all(map(_is_as, came, value))
-    if not is_error(value):
-        return True
-    text = _text_of(value)
-    if not is_error(came) or (text is not None and _text_of(came) != text):
-        return False
-    return all(map(_is_as, _grouped(came), _grouped(value)))
+    """A constructor that makes a text of what it is given has made another one of that text.
+
+    It is seen by the texts in args: str() may say addresses, times, or a set in another order.
+    """
+    met: set[int] = set()
+    left = [(came, value)]
+    while left:
+        came, value = left.pop()
+        if id(value) in met:
+            continue
+        met.add(id(value))
+        if is_error(value):
+            if not is_error(came) or (_says(value) and not _says(came)):
+                return False
+            left += [(_args.__get__(came), _args.__get__(value)), (_grouped(came), _grouped(value))]
+        elif type(value) in (list, tuple):
+            if type(came) is not type(value) or _texts(came) != _texts(value):
+                return False
+            left += zip(came, value) if len(came) == len(value) else ()
+    return True
+
+
+_args: Any = vars(BaseException)["args"]
+
+
+def _texts(values: list[Any] | tuple[Any, ...]) -> list[str]:
+    return [each for each in values if type(each) is str]
 
 
 def _grouped(error: BaseException) -> tuple[BaseException, ...]:
@@ -147,18 +179,28 @@ def _arguments(error: BaseException) -> tuple[Any, ...]:
 
 def _portable_error(error: BaseException) -> Any:
     kind = type(error)
-    state = {name: each for name, each in vars(error).items() if _arrives(each)}
+    can_be_read = is_error(_as_read(error))  # with another text, then
+    own = {**vars(error), **(_in_slots(error) if can_be_read else {})}
+    state = {name: _portable(each) for name, each in own.items() if _as_read(each) is not _NOTHING}
     args = tuple(_portable(each) for each in _arguments(error))
     made = _Rebuilt(kind, args, state)
     came = _as_read(made)
     if not is_error(came):
-        return _described(error)
+        return error if can_be_read else _described(error)
     if _says(came) or not _says(error):
         return made
-    left = ", ".join(name for name in vars(error) if name not in state)
+    left = ", ".join(name for name in own if name not in state)
     text = f"{error} (left out, as it cannot be pickled: {left})" if left else str(error)
     saying = _Rebuilt(kind, args, state, text)
     return saying if is_error(_as_read(saying)) else made
+
+
+def _in_slots(error: BaseException) -> dict[str, Any]:
+    found = {}
+    for name, slot in _slots_of(type(error)).items():
+        with contextlib.suppress(AttributeError):  # nothing is in it
+            found[name] = slot.__get__(error)
+    return found
 
 
 def _described(error: BaseException) -> RuntimeError:
