@@ -81,6 +81,46 @@ PROGRAMS = {
             assert call(First(3).all) == (["First", "Second"], [1, 2])
             assert call(Noted.is_known) is True
     """,
+    "what a class counts and lists as its objects are made": """
+        REGISTRY = []
+        class Item:
+            registry, own = REGISTRY, []
+            def __init__(self, number):
+                self.number = number
+            def __setstate__(self, state):
+                vars(self).update(state)
+                self.registry.append(self.number)
+                self.own.append(self.number)
+        Item.first = Item(1)
+        class Counted:
+            made, known, by_number = 0, set(), {}
+            def __new__(cls):
+                Counted.made += 1
+                Counted.known.add(Counted.made)
+                Counted.by_number[Counted.made] = "made"
+                return object.__new__(cls)
+        Counted.one, Counted.other = Counted(), Counted()
+        class Once(type):
+            def __setattr__(cls, name, value):
+                if name == "first" and name in vars(cls):
+                    raise AttributeError(name)
+                super().__setattr__(name, value)
+        class Limits(metaclass=Once):
+            first, items = 1, [object()]
+            def run(self):
+                return self.first
+        def of_items():
+            return Item.first.number, Item.registry is REGISTRY, Item.registry, Item.own
+        def counts():
+            return Counted.made, Counted.known, Counted.by_number
+        def check(call):
+            for _ in range(2):
+                assert call(of_items) == (1, True, [], [])
+                assert call(counts) == (2, {1, 2}, {1: "made", 2: "made"})
+            REGISTRY.append(Counted.made)
+            assert call(of_items) == (1, True, [2], [])
+            assert call(lambda: Limits().run()) == 1
+    """,
     "the order of a class's attributes": """
         class Plain:
             z = 1

@@ -3,10 +3,13 @@
 Among that may be instances of the class itself: an attribute of it is one (`Point.origin`), or of a
 class that a method names. To make one as it arrives the class must have its __new__, __init__ or
 __setstate__ by then. So functions are set first, those with special names before all others.
+What those change of the class meanwhile they have changed in the host before: in the end all
+attributes are set to what they are there.
 """
 
 from __future__ import annotations
 
+import enum
 import functools
 import types
 from typing import Any
@@ -23,20 +26,22 @@ def in_steps(kind: type, made: Any) -> Any:
     """What pickle is told of a class, with the steps in front of its state.
 
     A metaclass has none: its __new__ has run for the classes among what is in it, and must not.
-    Nor has a class whose attributes are set in a way of its own.
+    Nor has a class whose attributes are set in a way of its own, which may let each be set once.
     """
-    if issubclass(kind, type) or made[5] is not cloudpickle._class_setstate:
+    is_set_by_python = type(kind).__setattr__ in (type.__setattr__, enum.EnumMeta.__setattr__)
+    is_whole = made[5] is cloudpickle._class_setstate
+    if issubclass(kind, type) or not is_whole or not is_set_by_python:
         return made
     attributes = made[2][0]
     steps: list[dict[str, Any]] = [{}, {}, {}, {}]
     for name, value in attributes.items():
-        steps[_step_of(name, value)][name] = value
+        # What the class itself has: what stands for a global is none of these kinds.
+        steps[_step_of(name, vars(kind).get(name, value))][name] = value
     steps = [each for each in steps if each]
     if len(steps) < 2:
         return made
     early = [_Early(kind, each) for each in steps[:-1]]
-    state = (early, list(attributes), (steps[-1], *made[2][1:]))
-    return (*made[:2], state, *made[3:5], _set_last)
+    return (*made[:2], (early, made[2]), *made[3:5], _set_last)
 
 
 def _step_of(name: str, value: Any) -> int:
@@ -66,13 +71,19 @@ class _Early:
 
 
 def _set_early(kind: type, attributes: dict[str, Any]) -> None:
-    cloudpickle._class_setstate(kind, (attributes, {}))
+    """Containers as copies: what is put into them meanwhile is not in the host's."""
+    given = {name: _copied(value) for name, value in attributes.items()}
+    cloudpickle._class_setstate(kind, (given, {}))
 
 
-def _set_last(kind: type, state: tuple[Any, list[str], Any]) -> type:
-    _, names, rest = state
-    cloudpickle._class_setstate(kind, rest)
-    _put_in_order(kind, names)
+def _copied(value: Any) -> Any:
+    return type(value)(value) if type(value) in (list, dict, set) else value
+
+
+def _set_last(kind: type, state: tuple[Any, Any]) -> type:
+    _, (attributes, *rest) = state
+    cloudpickle._class_setstate(kind, (attributes, *rest))
+    _put_in_order(kind, list(attributes))
     return kind
 
 
