@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import pickle
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
 from conftest import needs_processes
+
+from leveret.wire import tables
 
 pytestmark = needs_processes
 
@@ -188,3 +193,19 @@ def test_program(name: str, where: str, tmp_path: Path) -> None:
     command = [sys.executable, str(program)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_what_globals_take_to_be_read_is_no_part_of_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = types.SimpleNamespace(perf_counter_ns=itertools.count().__next__)
+    monkeypatch.setattr(tables, "time", clock)
+    monkeypatch.setattr(tables.Taken, "ns", 0)
+    good, bad = pickle.dumps((1,), 5), b"no pickle"
+    homes = (("of_nobody#1", "a"),), (("of_nobody#1", "b"),)
+    for taken, parts in enumerate(([good], [good, bad]), 1):
+        number = bytes([taken])
+        tables.take_values([(home, (number,), [part]) for home, part in zip(homes, parts)])
+        assert tables.Taken.ns == taken
+    tables.take_values([(homes[0], (b"\x02",), [good])])  # it is there
+    assert tables.Taken.ns == 2

@@ -261,13 +261,14 @@ def take_values(rows: list[Row]) -> None:
             _leave_out(homes, why)
         elif not _has(homes, digests):
             left.append(row)
+    if not left:
+        return
     begin = time.perf_counter_ns()
     count = len(left) + 1
     while len(left) < count:
         count = len(left)
         left = [row for row in left if not _take_row(row)]
-    if count:
-        Taken.ns += time.perf_counter_ns() - begin
+    Taken.ns += time.perf_counter_ns() - begin
 
 
 def _take_row(row: Row) -> bool:
