@@ -217,6 +217,39 @@ PROGRAMS = {
             is_one, state = call(look_at, ONE)
             assert is_one and state["state"] == 3 and "gone" not in state
     """,
+    "what calls put into singletons": """
+        class Settings:
+            def __init__(self):
+                self.cache, self.level, self.own = {}, 1, self
+                self.others = [Of(self)]
+            def __reduce__(self):
+                return "SETTINGS"
+        class Of:
+            known = []
+            def __init__(self, settings):
+                self.settings = settings
+        SETTINGS = Settings()
+        def fill(of):
+            of.settings.cache[len(of.settings.cache)] = of.settings.level
+            return list(of.settings.cache.values())
+        def fill_global():
+            SETTINGS.cache[len(SETTINGS.cache)] = SETTINGS.level
+            return list(SETTINGS.cache.values())
+        def look():
+            return SETTINGS.own is SETTINGS is SETTINGS.others[0].settings
+        def check(call):
+            first = SETTINGS.level = 1
+            given = Of(SETTINGS)
+            counts = [len(call(fill, given)) for _ in range(3)]
+            counts += [len(call(fill_global)) for _ in range(3)]
+            given.kept = b"anything"
+            counts.append(len(call(fill, given)))
+            assert counts == sorted({*counts}) and call(look)
+            SETTINGS.level = 3
+            assert {*call(fill, given)} == {*call(fill_global)} == {3}
+            SETTINGS.level = first
+            assert {*call(fill_global)} == {*call(fill, given)} == {first}
+    """,
 }
 CALLS = {
     "submit": "executor.submit(function, *args).result(60)",

@@ -28,9 +28,17 @@ ORDINARY_MAX = 1024
 # In a worker: what it made of objects of the host's, and where those are found there.
 _classes: weakref.WeakSet[type] = weakref.WeakSet()
 _homes: weakref.WeakKeyDictionary[Any, Home] = weakref.WeakKeyDictionary()
-singletons: dict[Home, Any] = {}
+singletons: dict[Home, Singleton] = {}
 # The attributes of classes, as they were sent last: what the host has deleted since is deleted.
 sent_names: weakref.WeakKeyDictionary[type, list[str]] = weakref.WeakKeyDictionary()
+
+
+class Singleton:
+    """An object that is pickled by its name, and the digest of the attributes that were set."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.sent = b""
 
 
 class Made:
@@ -266,6 +274,8 @@ def _set_function(function: types.FunctionType, state: Any) -> None:
 
 
 def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
+    if pickler.is_of_digest:
+        return class_beside, (str(id(kind)),)
     if kind in _named and _is_at_its_name(kind):
         return NotImplemented
     if pickler.beside is not None and is_absent(kind.__module__):
@@ -428,7 +438,8 @@ def _host_class(number: str, module: str, name: str) -> type:
 def host_object(module: str, name: str) -> Any:
     """What the host knows by that name; in a worker what it has made of it."""
     home = (module, name)
-    here = singletons.get(home, residents.get(home))
+    known = singletons.get(home)
+    here = residents.get(home) if known is None else known.value
     return _found(home) if here is None else here
 
 
@@ -440,7 +451,7 @@ def goes_by_value(kind: type, is_reply: bool) -> bool:
 # Objects that are pickled by their name in such a module: one each in a process.
 
 
-def reduce_other(thing: Any, kind: type, is_reply: bool) -> Any:
+def reduce_other(pickler: Any, thing: Any, kind: type) -> Any:
     """For an object whose class goes by value, and says itself how it is pickled.
 
     copyreg.pickle() says it before the class.
@@ -454,10 +465,11 @@ def reduce_other(thing: Any, kind: type, is_reply: bool) -> Any:
     if type(made) is not str:
         return made
     home = (kind.__module__, made)
-    if is_reply and kind in _classes:
+    if pickler.is_of_digest or (pickler.is_reply and kind in _classes):
         return host_object, home
     state = dict(getattr(thing, "__dict__", ()))
-    return _make_singleton, (home, kind), (home, state), None, None, _set_singleton
+    given = (home, state, pickler.digest(state))
+    return _make_singleton, (home, kind), given, None, None, _set_singleton
 
 
 def _make_singleton(home: Home, kind: type) -> Any:
@@ -465,14 +477,19 @@ def _make_singleton(home: Home, kind: type) -> Any:
         try:
             return _found(home)
         except AttributeError:
-            singletons[home] = getattr(copyreg, "_reconstructor")(kind, object, None)  # noqa: B009
-    return singletons[home]
+            made = getattr(copyreg, "_reconstructor")(kind, object, None)  # noqa: B009
+            singletons[home] = Singleton(made)
+    return singletons[home].value
 
 
-def _set_singleton(made: Any, state: tuple[Home, dict[str, Any]]) -> None:
-    """The attributes that it has in the host: they may be others than when it came first."""
-    home, attributes = state
-    if singletons.get(home) is made:
+def _set_singleton(made: Any, given: tuple[Home, dict[str, Any], bytes]) -> None:
+    """The attributes that it has in the host, if they are others than were set here last: what
+    calls have made of them since stays otherwise.
+    """
+    home, attributes, digest = given
+    known = singletons.get(home)
+    if known is not None and known.value is made and known.sent != digest:
+        known.sent = digest
         with contextlib.suppress(TypeError):  # it has none
             own = vars(made)
             own.clear()

@@ -34,7 +34,7 @@ from . import (
     tensors,
 )
 from .arrays import lent as lent
-from .stored import Held
+from .stored import Held, digest_of, known_digest
 
 if TYPE_CHECKING:
     from .beside import Beside
@@ -112,6 +112,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     is_reply = False
     is_row = False  # whether it writes globals
+    is_of_digest = False
     own_reducers: ClassVar[dict[type, Callable[[Any], Any]]] = {}
     dispatch_table: ClassVar[Any] = {}
     _made_of: ClassVar[tuple[Any, ...]] = ()
@@ -177,7 +178,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             if made is not NotImplemented or not by_value.goes_by_value(kind, self.is_reply):
                 return made
         if by_value.goes_by_value(kind, self.is_reply):
-            made = by_value.reduce_other(value, kind, self.is_reply)
+            made = by_value.reduce_other(self, value, kind)
             if made is NotImplemented:
                 self.plain.add(kind)
             return made
@@ -223,6 +224,14 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         _GlobalPickler(file, self.needed).dump(value)
         return file.getvalue()
 
+    def digest(self, value: Any) -> bytes:
+        """Of its pickle."""
+        views: list[memoryview] = []
+        file = io.BytesIO()
+        keeper = _keeper(views, RESULT_BUFFERS_MAX)
+        _DigestPickler(file, {}, buffer_callback=keeper).dump(value)
+        return digest_of(b"".join(map(known_digest, (file.getbuffer(), *views))))
+
     def aliases(self, key: str, names: dict[str, Any]) -> spaces.Aliases:
         return spaces.Aliases(key, names, self.needed, self.is_row)
 
@@ -232,6 +241,12 @@ class _GlobalPickler(_Pickler):
 
     is_row = True
     own_reducers = spaces.OWN
+
+
+class _DigestPickler(_GlobalPickler):
+    """Writes what is only compared: classes and singletons, which travel beside it, by names."""
+
+    is_of_digest = True
 
 
 class _ReplyPickler(_Pickler):
