@@ -5,9 +5,11 @@ Whatever they do, the future of their call ends, and so do those of its neighbou
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import os
 import random
+import types
 from concurrent import futures
 from typing import Any, Callable
 
@@ -223,6 +225,49 @@ def test_arguments_are_shown_by_their_begin() -> None:
     assert call_name(die_of, (itself, {}), {"x": "y" * 100}) == (
         f"die_of([1, {{'a': ()}}, (2,), 'text', [...]], {{}}, x='{'y' * 56}...)"
     )
+
+
+@dataclasses.dataclass
+class Pair:
+    first: Any
+    second: Any
+
+
+class InTwo(collections.UserList[Any]):
+    pass
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda each: collections.deque([each, each]),
+        lambda each: collections.OrderedDict(a=each, b=each),
+        lambda each: Pair(each, each),
+        lambda each: types.SimpleNamespace(a=each, b=[each]),
+        lambda each: InTwo([each, each]),
+        lambda each: frozenset({(1, Holder(each)), (2, Holder(each))}),
+    ],
+)
+def test_what_is_in_the_next_one_twice_is_not_shown_in_full(around: Any) -> None:
+    made = shallow = around(1)
+    for _ in range(60):
+        made = around(made)
+    kind = type(made).__qualname__
+    assert call_name(die_of, (made,), {}) == f"die_of(<{kind}: its repr() is too long>)"
+    assert call_name(die_of, ([made],), {}).startswith(f"die_of([<{kind}: its repr() is too l")
+    assert call_name(die_of, (shallow,), {})[:40] == f"die_of({shallow!r})"[:40]
+
+
+def test_large_objects_are_shown_by_their_begin() -> None:
+    many: collections.deque[Any] = collections.deque(range(200_000))
+    assert call_name(die_of, (many,), {}) == f"die_of({repr(many)[:57]}...)"
+    many.append(many)
+    assert call_name(die_of, (many,), {}).startswith("die_of(deque([0, 1, ")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Holder:
+    value: Any
 
 
 def die_of(_: object) -> None:

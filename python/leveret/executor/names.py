@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import gc
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -66,6 +68,8 @@ def _inner_of_dask(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
 
 
 SHOWN_MAX = 60  # characters of an argument
+OBJECTS_MAX = 100_000  # in a repr() that is not cut: about 0.1 s
+LOOKED_AT_MAX = 10_000  # objects whose contents are looked at
 _BRACKETS: dict[type, tuple[str, str]] = {
     list: ("[", "]"),
     tuple: ("(", ")"),
@@ -93,7 +97,9 @@ def _pieces(value: Any, around: list[Any]) -> Iterator[str]:
         yield shown(value[: SHOWN_MAX + 1])
         return
     if kind not in _BRACKETS or not value:
-        yield shown(value)
+        yield (
+            f"<{kind.__qualname__}: its repr() is too long>" if _is_endless(value) else shown(value)
+        )
         return
     opening, closing = _BRACKETS[kind]
     if any(each is value for each in around):
@@ -109,3 +115,40 @@ def _pieces(value: Any, around: list[Any]) -> Iterator[str]:
             yield ": "
             yield from _pieces(value[each], [*around, value])
     yield f",{closing}" if kind is tuple and len(value) == 1 else closing
+
+
+# Their repr() shows nothing of what is in them.
+_BARE = (
+    type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.CodeType,
+    types.FrameType, types.TracebackType, types.GeneratorType, types.CoroutineType,
+)  # fmt: skip
+
+
+def _is_endless(value: Any) -> bool:
+    """Whether a repr() that shows all that is in it shows few objects again and again: each is in
+    others more than once, and those are in others.
+    """
+    counts: dict[int, int] = {}  # by id(): how many objects are shown for it; 0 within itself
+    inside: dict[int, list[Any]] = {}
+    left = [value]
+    while left:
+        each = left[-1]
+        if id(each) not in inside:
+            found = _inside(each) if len(inside) < LOOKED_AT_MAX else []
+            inside[id(each)] = found
+            left += [other for other in found if id(other) not in inside]
+            continue
+        left.pop()
+        count = 1 + sum(counts.get(id(other), 0) for other in inside[id(each)])
+        counts[id(each)] = count
+        if count > OBJECTS_MAX and count > 10 * len(inside):
+            return True
+    return False
+
+
+def _inside(value: Any) -> list[Any]:
+    kind: type = type(value)
+    is_bare = type.__getattribute__(kind, "__repr__") is object.__repr__
+    if is_bare or issubclass(kind, _BARE):
+        return []
+    return [each for each in gc.get_referents(value) if each is not kind]
