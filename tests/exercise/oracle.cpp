@@ -153,11 +153,12 @@ class verdict {
     }
   }
   void check_poison() {
-    // Pieces of several rows are copied and searched, one of one row may not be.
-    const bool is_searched = spec_.may_rerun && spec_.what == shape::sliced;
+    // A piece of several rows, of a task or of a bulk, is copied if they do not lie one behind the
+    // other, and so may run again; one of one row may be changed in place.
+    const bool may_be_copied = spec_.may_rerun && spec_.what != shape::plain;
     const bool is_deadly =
         spec_.end == ending::scribble ||
-        (spec_.end == ending::crash && spec_.attempts >= limit() && (is_searched || may_rerun()));
+        (spec_.end == ending::crash && spec_.attempts >= limit() && (may_be_copied || may_rerun()));
     if (!is_deadly && w_.plan.config.chaos == 0)
       blame("ended with poison, though it ends with " + std::string(ending_text(spec_.end)));
     if (spec_.what == shape::sliced) check_element();
