@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 import threading
 from collections.abc import Iterator
@@ -109,13 +110,14 @@ def test_lists_within_lists(one: ProcessExecutor) -> None:
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="groups are of Python 3.11")
 def test_a_group_that_takes_more_than_others(one: ProcessExecutor) -> None:
-    base: Any = getattr(__import__("builtins"), "ExceptionGroup")  # noqa: B009
+    base: Any = vars(builtins)["ExceptionGroup"]
 
-    class Coded(base):  # type: ignore[misc]
-        def __new__(cls, message: str, errors: Any, code: int) -> Any:
-            made = super().__new__(cls, message, errors)
-            made.code = code
-            return made
+    def new(cls: type, message: str, errors: Any, code: int) -> Any:
+        made = base.__new__(cls, message, errors)
+        made.code = code
+        return made
+
+    Coded: Any = type("Coded", (base,), {"__new__": new})  # noqa: N806
 
     for inner in (ValueError(Thing()), SaysNo("file")):
         error = caught(one, lambda inner=inner: Coded("several", [inner], 4))

@@ -243,7 +243,7 @@ bool remote_crew::end_running(bool all) noexcept {
 }
 
 void attend(remote_crew& r, participant& self) noexcept {
-  LEV_DCHECK(is_service(r, self) && runs_here(self));
+  LEV_DCHECK(r.is_service(self) && runs_here(self));
   // The caller tends the lines afterwards.
   bool& is_tending = r.tender_of(self).is_tending;
   const bool was_tending = std::exchange(is_tending, true);

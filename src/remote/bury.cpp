@@ -269,7 +269,7 @@ void tell_death(engine& e, const death_hook& told, int worker, int how) noexcept
 }  // namespace
 
 void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
-  LEV_DCHECK(is_service(r, self) && d.worker < r.e.workers);
+  LEV_DCHECK(r.is_service(self) && d.worker < r.e.workers);
   remote_line& line = r.lines[d.worker];
   hold(line);
   line.is_up = line.is_ending = false;

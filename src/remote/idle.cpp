@@ -18,7 +18,7 @@ namespace {
 class or_an_end final : public awaited {
  public:
   or_an_end(remote_crew& r, const participant& self, awaited& own, bool is_patient) noexcept
-      : crew_(r), own_(own), is_host_(!is_service(r, self)), is_patient_(is_patient) {}
+      : crew_(r), own_(own), is_host_(!r.is_service(self)), is_patient_(is_patient) {}
   bool is_there() noexcept override { return own_.is_there() || has_remote_work(crew_); }
   bool arm() noexcept override {
     if (is_host_) crew_.remote->want_ends(true, is_patient_);
@@ -49,7 +49,7 @@ void wait_for_turn(const participant& self, tender& own) noexcept {
 // No other thread relies on the service's polling: it looks once.
 bool spin(remote_crew& r, const participant& self, awaited& what, std::uint64_t until_ns) noexcept {
   constexpr std::uint32_t turns_per_clock = 32;
-  const bool is_once = is_service(r, self);
+  const bool is_once = r.is_service(self);
   if (is_once ? has_remote_work(r) : what.is_there()) {
     wait_for_turn(self, r.tender_of(self));
     return true;
@@ -67,7 +67,7 @@ bool linger(remote_crew& r, participant& self, awaited& what, std::uint64_t span
             std::uint64_t deadline_ns) noexcept {
   lingerer& own = r.tender_of(self).linger;
   const auto switches = [&]() noexcept { return r.e.machine->core_switches(); };
-  if (is_service(r, self) || !own.begin(switches)) return false;
+  if (r.is_service(self) || !own.begin(switches)) return false;
   const auto now_ns = [&]() noexcept { return r.e.machine->now_ns(); };
   const std::uint64_t until_ns = smaller(now_ns() + span_ns, deadline_ns);
   for (bool is_free = true; is_free && now_ns() < until_ns;) {
@@ -101,7 +101,7 @@ std::uint64_t count_ends(engine& e) noexcept {
 }
 
 void sleep(remote_crew& r, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept {
-  if (is_service(r, self)) deadline_ns = smaller(deadline_ns, service_deadline(r));
+  if (r.is_service(self)) deadline_ns = smaller(deadline_ns, service_deadline(r));
   if (what.arm() && !what.is_there()) {
     self.counters.parks.add(1);
     self.park.park(*r.e.machine, deadline_ns);

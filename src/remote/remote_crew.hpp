@@ -114,10 +114,6 @@ class remote_crew final : public crew {
   atomic<std::uint32_t> ends_all{0};
 };
 
-inline bool is_service(const remote_crew& r, const participant& self) noexcept {
-  return r.is_service(self);
-}
-
 // tend() moves every line on as far as possible; false when there was nothing to do.
 bool tend(remote_crew& r, participant& self) noexcept;
 
